@@ -1,0 +1,89 @@
+/**
+ * What Junction keeps of the Kubernetes objects: slim, readonly, already checked.
+ *
+ * `project/` makes these from raw objects. Every string that can reach a rule has been checked there, and every
+ * address is canonical.
+ */
+import type { Cidr, Family, Ip } from './ip.ts';
+
+export type Protocol = 'TCP' | 'UDP' | 'SCTP';
+export const PROTOCOLS: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
+
+/** `namespace/name` */
+export type ObjectKey = string & { readonly __objectKey?: true };
+
+export function objectKey(namespace: string, name: string): ObjectKey {
+  return `${namespace}/${name}`;
+}
+
+export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer';
+
+/** A Service that a proxy has to serve: never headless, never ExternalName, never another proxy's. */
+export interface Service {
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: ServiceType;
+  /** Milliseconds since the epoch; decides who keeps an address that two services claim. */
+  readonly createdAt: number | undefined;
+  readonly clusterIPs: Readonly<Partial<Record<Family, Ip>>>;
+  readonly ports: readonly ServicePortSpec[];
+  readonly externalIPs: readonly Ip[];
+  /** Ingress addresses with ipMode VIP or none. */
+  readonly loadBalancerIPs: readonly Ip[];
+  readonly loadBalancerSourceRanges: readonly Cidr[];
+  /** ClientIP affinity, in seconds. */
+  readonly affinitySeconds: number | undefined;
+  readonly externalTrafficPolicy: TrafficPolicy;
+  readonly internalTrafficPolicy: TrafficPolicy;
+  /** 0: none */
+  readonly healthCheckNodePort: number;
+}
+
+export type TrafficPolicy = 'Cluster' | 'Local';
+
+export interface ServicePortSpec {
+  /** May be empty. */
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly port: number;
+  /** 0: none */
+  readonly nodePort: number;
+}
+
+export interface EndpointSlice {
+  readonly namespace: string;
+  readonly name: string;
+  /** Name of the service, from the label `kubernetes.io/service-name`. */
+  readonly service: string;
+  readonly family: Family;
+  readonly ports: readonly SlicePort[];
+  readonly endpoints: readonly SliceEndpoint[];
+  /** Milliseconds since the epoch, from `endpoints.kubernetes.io/last-change-trigger-time`. */
+  readonly triggerTime: number | undefined;
+}
+
+export interface SlicePort {
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly port: number;
+}
+
+export interface SliceEndpoint {
+  readonly ip: Ip;
+  readonly nodeName: string | undefined;
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly terminating: boolean;
+  /** Empty: no hints. */
+  readonly zoneHints: readonly string[];
+  readonly nodeHints: readonly string[];
+}
+
+export interface Node {
+  readonly name: string;
+  /** InternalIPs, then ExternalIPs. */
+  readonly ips: readonly Ip[];
+  readonly podCIDRs: readonly Cidr[];
+  /** Label `topology.kubernetes.io/zone`. */
+  readonly zone: string | undefined;
+}
