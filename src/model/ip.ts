@@ -130,7 +130,10 @@ function maskBytes(bytes: Uint8Array, prefix: number): Uint8Array {
 
 function printBytes(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.');
-  const groups = Array.from({ length: 8 }, (_, index) => ((bytes[index * 2] ?? 0) << 8) | (bytes[index * 2 + 1] ?? 0));
+  const groups = Array.from(
+    { length: 8 },
+    (_, index) => ((bytes[index * 2] ?? 0) << 8) | (bytes[index * 2 + 1] ?? 0),
+  );
   const [start, length] = longestZeroRun(groups);
   const hex = (part: readonly number[]): string => part.map((group) => group.toString(16)).join(':');
   if (length < 2) return hex(groups);

@@ -10,7 +10,11 @@ export interface Problem {
 
 /** The outcome of reading one raw object. */
 export type Projection<T> =
-  | { readonly kind: 'object'; readonly value: T; /** Parts that were left out. */ readonly warnings: readonly Problem[] }
+  | {
+      readonly kind: 'object';
+      readonly value: T /** Parts that were left out. */;
+      readonly warnings: readonly Problem[];
+    }
   /** A sound object that is not for us: headless, another proxy's, an unknown kind. */
   | { readonly kind: 'ignored'; readonly reason: string }
   | { readonly kind: 'invalid'; readonly problems: readonly Problem[] };

@@ -9,14 +9,19 @@ export type Table = 'filter' | 'nat' | 'mangle';
 
 export type Match =
   | { readonly kind: 'comment'; readonly text: string }
-  /** `-m tcp -p tcp` */
-  | { readonly kind: 'protocol'; readonly protocol: 'tcp' | 'udp' | 'sctp' }
+  /** `-m tcp -p tcp`; `bare` is `-p tcp` without the match module, which the kernel keeps as a different rule. */
+  | { readonly kind: 'protocol'; readonly protocol: 'tcp' | 'udp' | 'sctp'; readonly bare?: true }
   | { readonly kind: 'source'; readonly cidr: Cidr | Ip; readonly not: boolean }
   | { readonly kind: 'destination'; readonly cidr: Cidr | Ip; readonly not: boolean }
   | { readonly kind: 'destinationPort'; readonly port: number }
   /** A name that ends in `+` is a prefix. */
   | { readonly kind: 'inInterface'; readonly name: string; readonly not: boolean }
-  | { readonly kind: 'addressType'; readonly side: 'src' | 'dst'; readonly type: 'LOCAL'; readonly not: boolean }
+  | {
+      readonly kind: 'addressType';
+      readonly side: 'src' | 'dst';
+      readonly type: 'LOCAL';
+      readonly not: boolean;
+    }
   | { readonly kind: 'conntrackState'; readonly states: readonly ConntrackState[]; readonly not: boolean }
   | { readonly kind: 'mark'; readonly value: number; readonly mask: number; readonly not: boolean }
   /** `probability` as printed; the kernel keeps 31 bits of it. */

@@ -1,0 +1,103 @@
+/**
+ * Changes of a table as data: printed by `junction plan`, sent by the door, compared by tests.
+ *
+ * A step is one restore of one table, so the kernel takes all of it or nothing. Its pieces name whose they are, so
+ * that a step which the kernel refuses can be divided until the culprit stands alone.
+ */
+import type { ServicePortId } from '../../model/servicePort.ts';
+import { chainLine } from './print.ts';
+import type { Table } from './rule.ts';
+
+export interface Step {
+  readonly table: Table;
+  readonly pieces: readonly Piece[];
+}
+
+/** What one service port, or Junction itself, changes in a table. */
+export interface Piece {
+  /** `undefined`: belongs to no service. */
+  readonly owner: ServicePortId | undefined;
+  /** Chains to create, or to empty and fill again. */
+  readonly writes: readonly ChainText[];
+  /** Rules to take out of chains that others have rules in too. */
+  readonly removes: readonly RuleText[];
+  readonly adds: readonly PlacedRuleText[];
+  /** Chains to delete. */
+  readonly deletes: readonly string[];
+}
+
+export interface ChainText {
+  readonly name: string;
+  /** Arguments of each rule; counters may stand before them, in brackets. */
+  readonly rules: readonly string[];
+}
+
+export interface RuleText {
+  readonly chain: string;
+  readonly rule: string;
+}
+
+export interface PlacedRuleText extends RuleText {
+  readonly place: 'head' | 'end';
+}
+
+export function piece(owner: ServicePortId | undefined, parts: Partial<Omit<Piece, 'owner'>>): Piece {
+  return { owner, writes: [], removes: [], adds: [], deletes: [], ...parts };
+}
+
+export function isEmpty({ writes, removes, adds, deletes }: Piece): boolean {
+  return writes.length + removes.length + adds.length + deletes.length === 0;
+}
+
+/** The input for `iptables-restore --noflush --counters`. */
+export function printStep({ table, pieces }: Step): string {
+  let chains = '';
+  let rules = '';
+  let removes = '';
+  let ends = '';
+  let deletes = '';
+  const heads: string[] = [];
+  for (const each of pieces) {
+    for (const write of each.writes) {
+      chains += `${chainLine(write.name)}\n`;
+      for (const rule of write.rules) rules += `${withChain('-A', write.name, rule)}\n`;
+    }
+    for (const name of each.deletes) {
+      // The chain line empties the chain, so that it can go in the same commit.
+      chains += `${chainLine(name)}\n`;
+      deletes += `-X ${name}\n`;
+    }
+    for (const { chain, rule } of each.removes) removes += `-D ${chain} ${rule}\n`;
+    for (const { chain, rule, place } of each.adds) {
+      if (place === 'end') ends += `${withChain('-A', chain, rule)}\n`;
+      else heads.push(`-I ${chain} ${rule}\n`);
+    }
+  }
+  // Each insertion goes before the last one: backwards, so that they end up in order.
+  return `*${table}\n${chains}${rules}${removes}${heads.reverse().join('')}${ends}${deletes}COMMIT\n`;
+}
+
+/** `[12:3456] -A CHAIN …` or `-A CHAIN …`; a rule without any argument is just `-A CHAIN`. */
+function withChain(operation: string, chain: string, rule: string): string {
+  if (!rule.startsWith('[')) return `${operation} ${chain} ${rule}`;
+  const end = rule.indexOf(']') + 1;
+  return `${rule.slice(0, end)} ${operation} ${chain}${rule.slice(end)}`;
+}
+
+export interface StepSize {
+  readonly chains: number;
+  readonly rules: number;
+}
+
+export function sizeOf(steps: readonly Step[]): StepSize {
+  let chains = 0;
+  let rules = 0;
+  for (const { pieces } of steps) {
+    for (const { writes, removes, adds, deletes } of pieces) {
+      chains += writes.length + deletes.length;
+      rules += removes.length + adds.length;
+      for (const write of writes) rules += write.rules.length;
+    }
+  }
+  return { chains, rules };
+}

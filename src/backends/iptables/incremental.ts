@@ -1,0 +1,85 @@
+/** From what a service port has in the kernel to what it should have: its own chains and rules, and nothing else. */
+import type { ServicePortId } from '../../model/servicePort.ts';
+import {
+  type ChainText,
+  isEmpty,
+  type Piece,
+  type PlacedRuleText,
+  type RuleText,
+  type Step,
+} from './edit.ts';
+import type { Fragment, Layout, SharedRule } from './fragment.ts';
+import { printRule } from './print.ts';
+import type { Table } from './rule.ts';
+
+export interface FragmentChange {
+  readonly owner: ServicePortId;
+  readonly before: Fragment;
+  readonly after: Fragment;
+}
+
+/** filter first: a service that loses its endpoints is refused before its way is gone, as in kube-proxy. */
+export const TABLES: readonly Table[] = ['filter', 'nat'];
+
+export function incrementalSteps(layout: Layout, changes: readonly FragmentChange[]): readonly Step[] {
+  return TABLES.map((table) => ({
+    table,
+    pieces: changes.map((change) => diffFragments(layout, table, change)).filter((each) => !isEmpty(each)),
+  })).filter((step) => step.pieces.length > 0);
+}
+
+function diffFragments(layout: Layout, table: Table, { owner, before, after }: FragmentChange): Piece {
+  const chainsBefore = chainTexts(before, table);
+  const chainsAfter = chainTexts(after, table);
+  const rulesBefore = sharedTexts(before, table);
+  const rulesAfter = sharedTexts(after, table);
+  return {
+    owner,
+    writes: [...chainsAfter.values()].filter(
+      ({ name, rules }) => !sameLines(chainsBefore.get(name)?.rules, rules),
+    ),
+    deletes: [...chainsBefore.keys()].filter((name) => !chainsAfter.has(name)),
+    // All of its rules in a chain or none: their order among each other matters, and there are only a few.
+    removes: inChangedChains(rulesBefore, rulesAfter),
+    adds: inChangedChains(rulesAfter, rulesBefore).map((rule) => placed(layout, table, rule)),
+  };
+}
+
+function chainTexts(fragment: Fragment, table: Table): ReadonlyMap<string, ChainText> {
+  const chains = new Map<string, ChainText>();
+  for (const chain of fragment.chains) {
+    if (chain.table === table)
+      chains.set(chain.name, { name: chain.name, rules: chain.rules.map(printRule) });
+  }
+  return chains;
+}
+
+export function sharedTexts(
+  fragment: { readonly shared: readonly SharedRule[] },
+  table: Table,
+): readonly RuleText[] {
+  return fragment.shared
+    .filter((shared) => shared.table === table)
+    .map(({ chain, rule }) => ({ chain, rule: printRule(rule) }));
+}
+
+/** Before the tail, where the chain has one. */
+export function placed(layout: Layout, table: Table, rule: RuleText): PlacedRuleText {
+  return { ...rule, place: hasTail(layout, table, rule.chain) ? 'head' : 'end' };
+}
+
+/** Only nat KUBE-SERVICES ends in a rule that must stay last. */
+function hasTail(layout: Layout, table: Table, chain: string): boolean {
+  return layout.tailChain.table === table && layout.tailChain.chain === chain;
+}
+
+/** The rules of chains in which this service port's rules are not, to the letter, what they are on the other side. */
+function inChangedChains(rules: readonly RuleText[], others: readonly RuleText[]): readonly RuleText[] {
+  const of = (chain: string, list: readonly RuleText[]): readonly string[] =>
+    list.filter((each) => each.chain === chain).map(({ rule }) => rule);
+  return rules.filter(({ chain }) => !sameLines(of(chain, others), of(chain, rules)));
+}
+
+function sameLines(a: readonly string[] | undefined, b: readonly string[]): boolean {
+  return a !== undefined && a.length === b.length && a.every((line, index) => line === b[index]);
+}

@@ -1,0 +1,72 @@
+/** Names of chains: the fixed ones, and those made from a service port or an endpoint. */
+import { sha256 } from '@noble/hashes/sha2.js';
+import type { Protocol } from '../../model/objects.ts';
+import type { ServicePortPlan } from '../../plan/types.ts';
+
+const encoder = new TextEncoder();
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+const HASH_LENGTH = 16;
+
+/** The first 16 base32 characters of a SHA-256: 80 bits, which fit into a chain name with any prefix. */
+export function hash16(text: string): string {
+  const digest = sha256(encoder.encode(text));
+  let hash = '';
+  for (let bit = 0; bit < HASH_LENGTH * 5; bit += 5) {
+    const pair = ((digest[bit >> 3] ?? 0) << 8) | (digest[(bit >> 3) + 1] ?? 0);
+    hash += BASE32[(pair >> (11 - (bit & 7))) & 31];
+  }
+  return hash;
+}
+
+export const PREFIXES = {
+  service: 'KUBE-SVC-',
+  local: 'KUBE-SVL-',
+  external: 'KUBE-EXT-',
+  firewall: 'KUBE-FW-',
+  endpoint: 'KUBE-SEP-',
+  /** Layout `classic` only. */
+  externalLocal: 'KUBE-XLB-',
+} as const;
+
+const SERVICE_CHAIN = new RegExp(`^(?:${Object.values(PREFIXES).join('|')})[A-Z2-7]{${HASH_LENGTH}}$`);
+
+/** Whether a chain was made for a service or an endpoint: how a restarted process knows that it is ours. */
+export function isServiceChain(chain: string): boolean {
+  return SERVICE_CHAIN.test(chain);
+}
+
+export const CHAINS = {
+  services: 'KUBE-SERVICES',
+  externalServices: 'KUBE-EXTERNAL-SERVICES',
+  nodePorts: 'KUBE-NODEPORTS',
+  postrouting: 'KUBE-POSTROUTING',
+  markMasquerade: 'KUBE-MARK-MASQ',
+  forward: 'KUBE-FORWARD',
+  proxyFirewall: 'KUBE-PROXY-FIREWALL',
+  /** Shared with kubelet, which has the same rule in it. */
+  firewall: 'KUBE-FIREWALL',
+  canary: 'KUBE-PROXY-CANARY',
+  /** Layout `classic` only. */
+  markDrop: 'KUBE-MARK-DROP',
+} as const;
+
+export type ServiceHash = string & { readonly __serviceHash?: true };
+
+export function serviceHash(port: Pick<ServicePortPlan, 'name' | 'protocol'>): ServiceHash {
+  return hash16(port.name + ruleProtocol(port.protocol));
+}
+
+export function endpointChain(port: Pick<ServicePortPlan, 'name' | 'protocol'>, endpointKey: string): string {
+  return PREFIXES.endpoint + hash16(port.name + ruleProtocol(port.protocol) + endpointKey);
+}
+
+const RULE_PROTOCOLS = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' } as const;
+
+export function ruleProtocol(protocol: Protocol): 'tcp' | 'udp' | 'sctp' {
+  return RULE_PROTOCOLS[protocol];
+}
+
+export const NFACCT = {
+  invalidDropped: 'ct_state_invalid_dropped_pkts',
+  localhostNodePorts: 'localhost_nps_accepted_pkts',
+} as const;

@@ -1,0 +1,216 @@
+/**
+ * What `iptables-restore` would make of a state: a stand-in for the kernel that refuses what the kernel refuses.
+ *
+ * Where the variants differ (1.8.9, kernel 6.18) the stricter one is followed: loops and deep nesting are refused by
+ * nft alone, a policy for a user-defined chain by legacy alone. Each table is one transaction: a failure leaves it as it
+ * was, and the tables that were committed before it stay.
+ */
+import { ruleKey } from './normalise.ts';
+import {
+  type Operation,
+  type ParsedChain,
+  type ParsedRule,
+  ParseError,
+  readOperations,
+  type Tables,
+} from './parse.ts';
+import type { Rule } from './rule.ts';
+import { checkChainName, checkRule, checkTable, jumpOf } from './restoreChecks.ts';
+
+export class RestoreError extends Error {
+  override readonly name = 'RestoreError';
+  readonly table: string;
+  readonly line: number;
+  readonly reason: string;
+  /** The state that the failed restore leaves behind. */
+  readonly after: Tables;
+
+  constructor(table: string, line: number, reason: string, after: Tables) {
+    super(`iptables-restore, table ${table || '(none)'}, line ${line}: ${reason}`);
+    this.table = table;
+    this.line = line;
+    this.reason = reason;
+    this.after = after;
+  }
+}
+
+export const BUILT_IN_CHAINS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['filter', ['INPUT', 'FORWARD', 'OUTPUT']],
+  ['nat', ['PREROUTING', 'INPUT', 'OUTPUT', 'POSTROUTING']],
+  ['mangle', ['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']],
+  ['raw', ['PREROUTING', 'OUTPUT']],
+  ['security', ['INPUT', 'FORWARD', 'OUTPUT']],
+]);
+
+/** The new state; `tables` itself is left alone. Throws a `RestoreError`. */
+export function applyRestore(
+  tables: Tables,
+  restore: string | Iterable<Operation>,
+  options: { readonly noflush: boolean } = { noflush: true },
+): Tables {
+  const committed = new Map(tables);
+  const operations = typeof restore === 'string' ? readOperations(restore) : restore;
+  let open: TableState | undefined;
+  let last: { readonly table: string; readonly line: number } = { table: '', line: 0 };
+  try {
+    for (const operation of operations) {
+      last = operation;
+      open ??= new TableState(operation.table, options.noflush ? committed.get(operation.table) : undefined);
+      if (operation.kind === 'commit') {
+        committed.set(operation.table, open.commit());
+        open = undefined;
+      } else {
+        open.apply(operation);
+      }
+    }
+    if (open) throw new Error('COMMIT expected');
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    const { table, line } = error instanceof ParseError ? error : last;
+    const reason = error instanceof ParseError ? error.reason : error.message;
+    throw new RestoreError(table, line, reason, committed);
+  }
+  return committed;
+}
+
+/** One table within its transaction. Chains are copied when they are first changed. */
+class TableState {
+  readonly #table: string;
+  readonly #builtIn: readonly string[];
+  readonly #chains: Map<string, ParsedChain>;
+  readonly #references = new Map<string, number>();
+  readonly #copied = new Set<readonly ParsedRule[]>();
+
+  constructor(table: string, chains: ReadonlyMap<string, ParsedChain> | undefined) {
+    const builtIn = BUILT_IN_CHAINS.get(table);
+    if (!builtIn) throw new Error(`table ${table} does not exist`);
+    this.#table = table;
+    this.#builtIn = builtIn;
+    this.#chains = new Map(builtIn.map((name) => [name, { policy: 'ACCEPT', rules: [] }]));
+    for (const [name, chain] of chains ?? []) {
+      this.#chains.set(name, chain);
+      for (const rule of chain.rules) this.#refer(rule, 1);
+    }
+  }
+
+  apply(operation: Operation): void {
+    switch (operation.kind) {
+      case 'chain':
+        this.#declare(operation.chain, operation.policy);
+        break;
+      case 'createChain':
+        if (this.#chains.has(operation.chain)) throw new Error(`chain ${operation.chain} already exists`);
+        checkChainName(operation.chain);
+        this.#chains.set(operation.chain, { rules: [] });
+        break;
+      case 'deleteChain':
+        this.#deleteChain(operation.chain);
+        break;
+      case 'flush':
+        this.#flush(operation.chain);
+        break;
+      case 'append': {
+        const rules = this.#rulesOf(operation.chain);
+        this.#add(operation.chain, rules, rules.length, operation.rule);
+        break;
+      }
+      case 'insert': {
+        const rules = this.#rulesOf(operation.chain);
+        if (operation.position < 1 || operation.position > rules.length + 1) {
+          throw new Error(`no place ${operation.position} in chain ${operation.chain}`);
+        }
+        this.#add(operation.chain, rules, operation.position - 1, operation.rule);
+        break;
+      }
+      case 'delete': {
+        const key = ruleKey(operation.rule);
+        const rules = this.#rulesOf(operation.chain);
+        this.#remove(
+          operation.chain,
+          rules,
+          rules.findIndex((rule) => ruleKey(rule) === key),
+        );
+        break;
+      }
+      case 'deleteAt':
+        this.#remove(operation.chain, this.#rulesOf(operation.chain), operation.position - 1);
+        break;
+      case 'commit':
+        break;
+    }
+  }
+
+  commit(): ReadonlyMap<string, ParsedChain> {
+    checkTable(this.#chains, this.#builtIn);
+    return this.#chains;
+  }
+
+  #isBuiltIn(chain: string): boolean {
+    return this.#builtIn.includes(chain);
+  }
+
+  /** A built-in chain's line sets its policy and, with or without `--noflush`, leaves its rules to the flush. */
+  #declare(chain: string, policy: string | undefined): void {
+    if (this.#isBuiltIn(chain)) {
+      if (policy === undefined) return;
+      if (policy !== 'ACCEPT' && policy !== 'DROP') throw new Error(`no policy ${policy}`);
+      this.#chains.set(chain, { policy, rules: this.#chains.get(chain)?.rules ?? [] });
+      return;
+    }
+    if (policy !== undefined) throw new Error(`a policy for the user-defined chain ${chain}`);
+    checkChainName(chain);
+    if (this.#chains.has(chain)) this.#flush(chain);
+    else this.#chains.set(chain, { rules: [] });
+  }
+
+  #flush(chain: string): void {
+    const existing = this.#existing(chain);
+    for (const rule of existing.rules) this.#refer(rule, -1);
+    this.#chains.set(chain, { ...existing, rules: [] });
+  }
+
+  #deleteChain(chain: string): void {
+    const existing = this.#existing(chain);
+    if (this.#isBuiltIn(chain)) throw new Error(`chain ${chain} is built in`);
+    if (existing.rules.length > 0) throw new Error(`chain ${chain} is not empty`);
+    if ((this.#references.get(chain) ?? 0) > 0) throw new Error(`chain ${chain} is referred to`);
+    this.#chains.delete(chain);
+  }
+
+  #add(chain: string, rules: ParsedRule[], index: number, rule: ParsedRule): void {
+    checkRule(this.#table, chain, rule);
+    const next = jumpOf(rule);
+    if (next !== undefined && (!this.#chains.has(next) || this.#isBuiltIn(next))) {
+      throw new Error(`a jump to the missing chain ${next}`);
+    }
+    rules.splice(index, 0, rule);
+    this.#refer(rule, 1);
+  }
+
+  #remove(chain: string, rules: ParsedRule[], index: number): void {
+    const rule = rules[index];
+    if (!rule) throw new Error(`no such rule in chain ${chain}`);
+    rules.splice(index, 1);
+    this.#refer(rule, -1);
+  }
+
+  #existing(chain: string): ParsedChain {
+    const existing = this.#chains.get(chain);
+    if (!existing) throw new Error(`chain ${chain} does not exist`);
+    return existing;
+  }
+
+  #rulesOf(chain: string): ParsedRule[] {
+    const existing = this.#existing(chain);
+    if (this.#copied.has(existing.rules)) return existing.rules as ParsedRule[];
+    const rules = [...existing.rules];
+    this.#copied.add(rules);
+    this.#chains.set(chain, { ...existing, rules });
+    return rules;
+  }
+
+  #refer(rule: Rule, change: 1 | -1): void {
+    const chain = jumpOf(rule);
+    if (chain !== undefined) this.#references.set(chain, (this.#references.get(chain) ?? 0) + change);
+  }
+}

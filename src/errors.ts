@@ -1,0 +1,102 @@
+/**
+ * Every error that Junction raises, in one table. What is expected (a bad object, an absent rule) is a value instead.
+ */
+interface ErrorEntry {
+  readonly meaning: string;
+  /** What an operator does about it; an error may carry a better hint of its own. */
+  readonly remedy: string;
+}
+
+export const ERRORS = {
+  PROGRAM_MISSING: {
+    meaning: 'A program that Junction runs is not installed, or not on its PATH.',
+    remedy: 'Install the package that the message names.',
+  },
+  PROGRAM_NOT_STARTED: {
+    meaning: 'A program is there, but the kernel would not start it.',
+    remedy: 'Check its permissions, and the limits on processes and memory.',
+  },
+  PROGRAM_TIMED_OUT: {
+    meaning: 'A program ran longer than it may, and was killed.',
+    remedy: 'Look for a process that holds the xtables lock, or for an overloaded machine.',
+  },
+  IPTABLES_VERSION_UNKNOWN: {
+    meaning: 'iptables did not say which version it is.',
+    remedy: 'Run `iptables --version`; reinstall the package iptables if that fails too.',
+  },
+  IPTABLES_FAILED: {
+    meaning: 'An iptables command failed for a reason other than the lock or an absent object.',
+    remedy: 'Read its output in the detail. Junction must run as root in the network namespace of the node.',
+  },
+  IPTABLES_RESTORE_FAILED: {
+    meaning: 'iptables-restore refused its input. The table that it was working on is as it was before.',
+    remedy: 'The detail shows the input around the refused line; report it with the version of iptables.',
+  },
+  XTABLES_LOCK_HELD: {
+    meaning: 'Another program held the xtables lock for longer than Junction waits.',
+    remedy: 'Junction tries again. If it keeps happening, stop or mend the program that holds the lock.',
+  },
+  XTABLES_LOCK_UNUSABLE: {
+    meaning: 'The xtables lock could not be opened at all.',
+    remedy: 'Mount /run/xtables.lock into the container, as a file (hostPath type FileOrCreate).',
+  },
+  SYSCTL_MISSING: {
+    meaning: 'The kernel has no such setting under /proc/sys.',
+    remedy: 'Load the kernel module that brings it.',
+  },
+  SYSCTL_DENIED: {
+    meaning: 'A setting under /proc/sys may not be read or written.',
+    remedy: 'Run privileged, with /proc/sys mounted read-write.',
+  },
+  SYSCTL_REFUSED: {
+    meaning: 'The kernel refused a value for a setting under /proc/sys.',
+    remedy: 'Check the value against the documentation of the setting.',
+  },
+  NATIVE_UNAVAILABLE: {
+    meaning: 'The library for calling libc (koffi) has no build for this machine.',
+    remedy: 'Install Junction on Linux for x64 or arm64, with its optional packages.',
+  },
+  NETLINK_FAILED: {
+    meaning: 'A netlink socket could not be opened, written or read.',
+    remedy: 'Junction must run as root; the kernel must have the netlink family that the message names.',
+  },
+  NETLINK_TIMED_OUT: {
+    meaning: 'The kernel did not answer a netlink request in time.',
+    remedy: 'Look for an overloaded machine; Junction tries again.',
+  },
+  NETLINK_MALFORMED: {
+    meaning: 'A netlink message does not have the shape that its header claims.',
+    remedy: 'Report it with the version of the kernel.',
+  },
+} as const satisfies Readonly<Record<string, ErrorEntry>>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export interface ErrorOptions {
+  readonly hint?: string | undefined;
+  readonly cause?: unknown;
+  /** Long text: a program's output, the input around a refused line. */
+  readonly detail?: string | undefined;
+  /** Which line of the input was refused, from 1. */
+  readonly line?: number | undefined;
+}
+
+export class JunctionError extends Error {
+  override readonly name = 'JunctionError';
+  readonly code: ErrorCode;
+  readonly hint: string;
+  readonly detail: string | undefined;
+  readonly line: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.hint = options.hint ?? ERRORS[code].remedy;
+    this.detail = options.detail;
+    this.line = options.line;
+  }
+}
+
+export function isJunctionError(error: unknown, code?: ErrorCode): error is JunctionError {
+  return error instanceof JunctionError && (code === undefined || error.code === code);
+}

@@ -1,0 +1,102 @@
+/**
+ * The EndpointSlice cache of one address family, and what changed in it between two syncs.
+ *
+ * Slices are kept per service twice: as applied at the last sync, and as pending. The merged endpoints of a service
+ * are computed when they are asked for, so that nothing is stored twice.
+ */
+import { deepEqual } from './equal.ts';
+import { type EndpointsByPort, mergeSlices } from './endpoint.ts';
+import type { Family } from './ip.ts';
+import { type EndpointSlice, type ObjectKey, objectKey } from './objects.ts';
+
+export interface EndpointChange {
+  readonly previous: EndpointsByPort;
+  readonly current: EndpointsByPort;
+}
+
+type SlicesByName = ReadonlyMap<string, EndpointSlice>;
+const NO_SLICES: SlicesByName = new Map();
+
+export class EndpointTracker {
+  readonly #family: Family;
+  readonly #nodeName: string;
+  readonly #applied = new Map<ObjectKey, SlicesByName>();
+  #pending = new Map<ObjectKey, Map<string, EndpointSlice | undefined>>();
+  /** Which service a slice was last seen with: its label may change. */
+  readonly #serviceOfSlice = new Map<ObjectKey, ObjectKey>();
+
+  constructor(family: Family, nodeName: string) {
+    this.#family = family;
+    this.#nodeName = nodeName;
+  }
+
+  /** Notes what a slice is now; `undefined`: it is gone. Answers whether this was a change. */
+  update(namespace: string, name: string, slice: EndpointSlice | undefined): boolean {
+    const ours = slice?.family === this.#family ? slice : undefined;
+    const sliceKey = objectKey(namespace, name);
+    const before = this.#serviceOfSlice.get(sliceKey);
+    const now = ours && objectKey(namespace, ours.service);
+    let changed = false;
+    if (before !== undefined && before !== now) changed = this.#note(before, name, undefined);
+    if (now !== undefined && ours) {
+      this.#serviceOfSlice.set(sliceKey, now);
+      changed = this.#note(now, name, ours) || changed;
+    } else {
+      this.#serviceOfSlice.delete(sliceKey);
+    }
+    return changed;
+  }
+
+  get pendingCount(): number {
+    return this.#pending.size;
+  }
+
+  /** The endpoints of a service as of the last `apply`. */
+  endpointsOf(service: ObjectKey): EndpointsByPort {
+    return this.#merge(this.#applied.get(service));
+  }
+
+  /** Makes the pending slices current; hands out the services whose endpoints are not what they were. */
+  apply(): ReadonlyMap<ObjectKey, EndpointChange> {
+    const changes = new Map<ObjectKey, EndpointChange>();
+    for (const [service, pending] of this.#pending) {
+      const before = this.#applied.get(service);
+      const after = withPending(before ?? NO_SLICES, pending);
+      if (after.size > 0) this.#applied.set(service, after);
+      else this.#applied.delete(service);
+      const change = { previous: this.#merge(before), current: this.#merge(after) };
+      if (!sameEndpoints(change.previous, change.current)) changes.set(service, change);
+    }
+    this.#pending = new Map();
+    return changes;
+  }
+
+  #merge(slices: SlicesByName | undefined): EndpointsByPort {
+    return mergeSlices((slices ?? NO_SLICES).values(), this.#nodeName);
+  }
+
+  #note(service: ObjectKey, name: string, slice: EndpointSlice | undefined): boolean {
+    const pending = this.#pending.get(service);
+    const known = pending?.has(name) ? pending.get(name) : this.#applied.get(service)?.get(name);
+    if (deepEqual(known, slice)) return false;
+    if (pending) pending.set(name, slice);
+    else this.#pending.set(service, new Map([[name, slice]]));
+    return true;
+  }
+}
+
+function withPending(
+  applied: SlicesByName,
+  pending: ReadonlyMap<string, EndpointSlice | undefined>,
+): SlicesByName {
+  const slices = new Map(applied);
+  for (const [name, slice] of pending) {
+    if (slice) slices.set(name, slice);
+    else slices.delete(name);
+  }
+  return slices;
+}
+
+function sameEndpoints(a: EndpointsByPort, b: EndpointsByPort): boolean {
+  return a.size === b.size && [...a].every(([key, endpoints]) => deepEqual(endpoints, b.get(key)));
+}

@@ -1,0 +1,135 @@
+/** Keeps the plan of one family up to date, by recomputing only the services that changed. */
+import { type EndpointsByPort, portKey } from '../model/endpoint.ts';
+import { deepEqual } from '../model/equal.ts';
+import type { Family, Ip } from '../model/ip.ts';
+import type { ObjectKey, Protocol } from '../model/objects.ts';
+import type { ServicePort, ServicePortId } from '../model/servicePort.ts';
+import { Claims, type FrontendKey, frontendKey } from './claims.ts';
+import { planServicePort } from './servicePortPlan.ts';
+import type { FoundFrontend, NodeView, Plan, PlanChange, ServicePortPlan } from './types.ts';
+
+/** Where the planner reads services and endpoints: the trackers. */
+export interface PlanInputs {
+  portsOf(service: ObjectKey): readonly ServicePort[];
+  endpointsOf(service: ObjectKey): EndpointsByPort;
+}
+
+export class Planner implements Plan {
+  readonly family: Family;
+  readonly #inputs: PlanInputs;
+  #view: NodeView;
+  #endpointCount = 0;
+  readonly #claims = new Claims();
+  readonly #portsOfService = new Map<ObjectKey, readonly ServicePortId[]>();
+  /** As each service port would be if nobody else claimed its frontends. */
+  readonly #wanted = new Map<ServicePortId, ServicePortPlan>();
+  readonly #granted = new Map<ServicePortId, ServicePortPlan>();
+
+  constructor(family: Family, view: NodeView, inputs: PlanInputs) {
+    this.family = family;
+    this.#view = view;
+    this.#inputs = inputs;
+  }
+
+  get view(): NodeView {
+    return this.#view;
+  }
+
+  get servicePorts(): ReadonlyMap<ServicePortId, ServicePortPlan> {
+    return this.#granted;
+  }
+
+  get endpointCount(): number {
+    return this.#endpointCount;
+  }
+
+  find(address: Ip | undefined, protocol: Protocol, port: number): FoundFrontend | undefined {
+    const owner = this.#claims.ownerOf(frontendKey(address, protocol, port));
+    const servicePort = owner === undefined ? undefined : this.#granted.get(owner);
+    const frontend = servicePort?.frontends.find((other) => other.address === address && other.port === port);
+    return servicePort && frontend && { servicePort, frontend };
+  }
+
+  /** Recomputes these services; answers what became different. */
+  update(services: Iterable<ObjectKey>): readonly PlanChange[] {
+    const touched = new Set<ServicePortId>();
+    for (const service of services) this.#replan(service, touched);
+    return this.#grant(touched);
+  }
+
+  /** The node itself changed, e.g. its zone: every service may look different now. */
+  setView(view: NodeView): readonly PlanChange[] {
+    if (deepEqual(view, this.#view)) return [];
+    this.#view = view;
+    return this.update([...this.#portsOfService.keys()]);
+  }
+
+  #replan(service: ObjectKey, touched: Set<ServicePortId>): void {
+    const ports = this.#inputs.portsOf(service);
+    const endpoints = ports.length > 0 ? this.#inputs.endpointsOf(service) : undefined;
+    const ids = ports.map((port) => port.id);
+    for (const id of this.#portsOfService.get(service) ?? []) {
+      if (!ids.includes(id)) this.#setWanted(id, undefined, undefined, touched);
+    }
+    for (const port of ports) {
+      const portEndpoints = endpoints?.get(portKey(port.portName, port.protocol)) ?? [];
+      this.#setWanted(port.id, planServicePort(port, portEndpoints, this.#view), port.createdAt, touched);
+    }
+    if (ids.length > 0) this.#portsOfService.set(service, ids);
+    else this.#portsOfService.delete(service);
+  }
+
+  #setWanted(
+    id: ServicePortId,
+    wanted: ServicePortPlan | undefined,
+    createdAt: number | undefined,
+    touched: Set<ServicePortId>,
+  ): void {
+    const before = this.#wanted.get(id);
+    const keys = keysOf(wanted);
+    for (const key of keysOf(before)) {
+      if (!keys.includes(key)) touch(touched, this.#claims.release(key, id));
+    }
+    for (const key of keys) touch(touched, this.#claims.claim(key, { id, createdAt }));
+    this.#endpointCount += (wanted?.endpointCount ?? 0) - (before?.endpointCount ?? 0);
+    if (wanted) this.#wanted.set(id, wanted);
+    else this.#wanted.delete(id);
+    touched.add(id);
+  }
+
+  #grant(touched: ReadonlySet<ServicePortId>): readonly PlanChange[] {
+    const changes: PlanChange[] = [];
+    for (const id of touched) {
+      const previous = this.#granted.get(id);
+      const current = this.#withoutForeignFrontends(this.#wanted.get(id));
+      if (current) this.#granted.set(id, current);
+      else this.#granted.delete(id);
+      if (!deepEqual(previous, current)) changes.push({ id, previous, current });
+    }
+    return changes;
+  }
+
+  #withoutForeignFrontends(wanted: ServicePortPlan | undefined): ServicePortPlan | undefined {
+    if (!wanted) return undefined;
+    const own = wanted.frontends.filter(
+      ({ address, port }) => this.#claims.ownerOf(frontendKey(address, wanted.protocol, port)) === wanted.id,
+    );
+    return own.length === wanted.frontends.length ? wanted : { ...wanted, frontends: own };
+  }
+
+  /** Frontends that a service port asked for and did not get, with who has them. */
+  denied(id: ServicePortId): readonly { readonly key: FrontendKey; readonly owner: ServicePortId }[] {
+    return keysOf(this.#wanted.get(id)).flatMap((key) => {
+      const owner = this.#claims.ownerOf(key);
+      return owner === undefined || owner === id ? [] : [{ key, owner }];
+    });
+  }
+}
+
+function keysOf(plan: ServicePortPlan | undefined): readonly FrontendKey[] {
+  return plan ? plan.frontends.map(({ address, port }) => frontendKey(address, plan.protocol, port)) : [];
+}
+
+function touch(touched: Set<ServicePortId>, id: ServicePortId | undefined): void {
+  if (id !== undefined) touched.add(id);
+}

@@ -1,0 +1,115 @@
+/** From one service port and its endpoints to its part of the plan. This is where policy is decided. */
+import type { Endpoint } from '../model/endpoint.ts';
+import { cidrContains } from '../model/ip.ts';
+import type { ServicePort } from '../model/servicePort.ts';
+import { type Selection, selectEndpoints } from './select.ts';
+import type { AllowedSources, Frontend, NodeView, Route, Routes, ServicePortPlan } from './types.ts';
+
+const REJECT: Route = { verdict: 'reject' };
+const DROP: Route = { verdict: 'drop' };
+
+export function planServicePort(
+  port: ServicePort,
+  endpoints: readonly Endpoint[],
+  view: NodeView,
+): ServicePortPlan {
+  const selection = selectEndpoints(port, endpoints, view);
+  const internal = internalRoutes(port, selection, view);
+  const external = externalRoutes(port, selection);
+  return {
+    id: port.id,
+    service: port.service,
+    name: port.name,
+    protocol: port.protocol,
+    frontends: frontendsOf(port, internal, external, view),
+    internal,
+    external,
+    pools: {
+      ...(selection.cluster.length > 0 && { cluster: selection.cluster }),
+      ...(selection.local.length > 0 && { local: selection.local }),
+    },
+    affinitySeconds: port.affinitySeconds,
+    healthCheckNodePort: port.healthCheckNodePort,
+    endpointCount: endpoints.length,
+  };
+}
+
+/** The cluster IP: the same endpoints for everybody; who is no pod is masqueraded, so that replies come back here. */
+function internalRoutes(port: ServicePort, selection: Selection, view: NodeView): Routes {
+  if (!selection.hasAny) return everyone(REJECT);
+  const pool = port.internalPolicyLocal ? 'local' : 'cluster';
+  if (selection[pool].length === 0) return everyone(DROP);
+  const route = (masquerade: boolean): Route => ({ verdict: 'forward', pool, masquerade });
+  const fromPod = route(view.masqueradeAll);
+  // Without a way to tell pods apart, marking everybody would hide every pod's address.
+  const fromElsewhere = route(view.masqueradeAll || view.podDetector.kind !== 'none');
+  return { pod: fromPod, node: fromElsewhere, outside: fromElsewhere };
+}
+
+/**
+ * Node ports, load-balancer and external IPs. With the Local policy clients outside keep their address and reach
+ * endpoints of this node only; pods and the node itself are as good as inside, so they get the whole cluster.
+ */
+function externalRoutes(port: ServicePort, selection: Selection): Routes {
+  if (!selection.hasAny) return everyone(REJECT);
+  const toCluster = (masquerade: boolean): Route =>
+    selection.cluster.length > 0 ? { verdict: 'forward', pool: 'cluster', masquerade } : DROP;
+  if (!port.externalPolicyLocal) return everyone(toCluster(true));
+  return {
+    pod: toCluster(false),
+    node: toCluster(true),
+    outside: selection.local.length > 0 ? { verdict: 'forward', pool: 'local', masquerade: false } : DROP,
+  };
+}
+
+function everyone(route: Route): Routes {
+  return { pod: route, node: route, outside: route };
+}
+
+function frontendsOf(
+  port: ServicePort,
+  internal: Routes,
+  external: Routes,
+  view: NodeView,
+): readonly Frontend[] {
+  const allowedSources = allowedSourcesOf(port, view);
+  const frontends: Frontend[] = [
+    {
+      kind: 'clusterIP',
+      address: port.clusterIP,
+      port: port.port,
+      routes: internal,
+      allowedSources: undefined,
+    },
+  ];
+  for (const address of new Set(port.externalIPs)) {
+    frontends.push({
+      kind: 'externalIP',
+      address,
+      port: port.port,
+      routes: external,
+      allowedSources: undefined,
+    });
+  }
+  for (const address of new Set(port.loadBalancerIPs)) {
+    frontends.push({ kind: 'loadBalancerIP', address, port: port.port, routes: external, allowedSources });
+  }
+  if (port.nodePort !== 0) {
+    frontends.push({
+      kind: 'nodePort',
+      address: undefined,
+      port: port.nodePort,
+      routes: external,
+      allowedSources: undefined,
+    });
+  }
+  return frontends;
+}
+
+function allowedSourcesOf(port: ServicePort, view: NodeView): AllowedSources | undefined {
+  if (port.sourceRanges.length === 0) return undefined;
+  const { nodeIp } = view;
+  const nodeIsAllowed =
+    nodeIp !== undefined && port.sourceRanges.some((range) => cidrContains(range, nodeIp));
+  return { ranges: port.sourceRanges, hosts: nodeIsAllowed ? port.loadBalancerIPs : [] };
+}

@@ -1,0 +1,96 @@
+/** From configuration and the Node object to what the plan has to know of this node. */
+import {
+  cidrContains,
+  type Cidr,
+  type Family,
+  familyOf,
+  hostCidr,
+  type Ip,
+  isLoopback,
+  parseIp,
+  prefixOf,
+} from '../model/ip.ts';
+import type { Node } from '../model/objects.ts';
+import type { NodePortAddresses, NodeView, PodDetector } from './types.ts';
+
+export interface ViewSettings {
+  readonly nodeName: string;
+  /** An address that overrides the node's own. */
+  readonly bindAddress: Ip | undefined;
+  readonly detectLocal: DetectLocal;
+  readonly masqueradeAll: boolean;
+  readonly nodePortAddresses: readonly Cidr[] | 'primary';
+  readonly localhostNodePorts: boolean;
+}
+
+export type DetectLocal =
+  | { readonly mode: 'ClusterCIDR'; readonly cidrs: readonly Cidr[] }
+  | { readonly mode: 'NodeCIDR' }
+  | { readonly mode: 'BridgeInterface'; readonly name: string }
+  | { readonly mode: 'InterfaceNamePrefix'; readonly prefix: string };
+
+export function nodeView(settings: ViewSettings, node: Node | undefined, family: Family): NodeView {
+  const nodeIp = nodeIpOf(settings, node, family);
+  return {
+    nodeName: settings.nodeName,
+    zone: node?.zone,
+    nodeIp,
+    podDetector: podDetector(settings.detectLocal, node, family),
+    masqueradeAll: settings.masqueradeAll,
+    nodePorts: nodePortAddresses(settings, nodeIp, family),
+  };
+}
+
+function nodeIpOf(settings: ViewSettings, node: Node | undefined, family: Family): Ip | undefined {
+  const { bindAddress } = settings;
+  if (bindAddress !== undefined && familyOf(bindAddress) === family && !isUnspecified(bindAddress))
+    return bindAddress;
+  return node?.ips.find((ip) => familyOf(ip) === family) ?? parseIp(family === 'IPv4' ? '127.0.0.1' : '::1');
+}
+
+function podDetector(detectLocal: DetectLocal, node: Node | undefined, family: Family): PodDetector {
+  switch (detectLocal.mode) {
+    case 'ClusterCIDR':
+      return cidrDetector(detectLocal.cidrs, family);
+    case 'NodeCIDR':
+      return cidrDetector(node?.podCIDRs ?? [], family);
+    case 'BridgeInterface':
+      return { kind: 'interface', name: detectLocal.name };
+    case 'InterfaceNamePrefix':
+      return { kind: 'interfacePrefix', prefix: detectLocal.prefix };
+  }
+}
+
+function cidrDetector(cidrs: readonly Cidr[], family: Family): PodDetector {
+  const cidr = cidrs.find((other) => familyOf(other) === family);
+  return cidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr };
+}
+
+function nodePortAddresses(
+  settings: ViewSettings,
+  nodeIp: Ip | undefined,
+  family: Family,
+): NodePortAddresses {
+  const configured =
+    settings.nodePortAddresses === 'primary'
+      ? nodeIp === undefined || isLoopback(nodeIp)
+        ? []
+        : [hostCidr(nodeIp)]
+      : settings.nodePortAddresses.filter((cidr) => familyOf(cidr) === family);
+  // A family without any CIDR answers everywhere, even where the other family is restricted.
+  const matchesAll = configured.length === 0 || configured.some((cidr) => prefixOf(cidr) === 0);
+  const ranges = matchesAll ? 'all' : configured;
+  return { ranges, loopback: settings.localhostNodePorts && family === 'IPv4' && containsLoopback(ranges) };
+}
+
+function containsLoopback(ranges: 'all' | readonly Cidr[]): boolean {
+  if (ranges === 'all') return true;
+  const loopbackNet = parseIp('127.0.0.0');
+  return ranges.some(
+    (cidr) => cidr.startsWith('127.') || (loopbackNet !== undefined && cidrContains(cidr, loopbackNet)),
+  );
+}
+
+function isUnspecified(ip: Ip): boolean {
+  return ip === '0.0.0.0' || ip === '::';
+}

@@ -1,0 +1,111 @@
+/** Syncs one family: when something changed, when a sync failed, and now and then to verify that all is still there. */
+import type { Log } from '../log.ts';
+import type { Clock } from '../sync/clock.ts';
+import { Runner } from '../sync/runner.ts';
+import type { FamilyProxy, SyncOutcome } from './familyProxy.ts';
+
+export interface FamilyLoopOptions {
+  readonly proxy: FamilyProxy;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly minSyncPeriodMs: number;
+  readonly syncPeriodMs: number;
+  readonly onSynced?: (outcome: SyncOutcome) => void;
+}
+
+const HOUR_MS = 3_600_000;
+/** Reading the kernel back may take this part of one core's time, whatever the size of the cluster. */
+const VERIFY_SHARE = 0.01;
+
+export class FamilyLoop {
+  readonly #options: FamilyLoopOptions;
+  readonly #runner: Runner;
+  #verifyNotBefore = 0;
+
+  constructor(options: FamilyLoopOptions) {
+    this.#options = options;
+    this.#runner = new Runner({
+      run: () => this.#sync(),
+      minIntervalMs: options.minSyncPeriodMs,
+      retryIntervalMs: options.syncPeriodMs,
+      maxIntervalMs: Math.max(HOUR_MS, options.minSyncPeriodMs),
+      clock: options.clock,
+      onError: (error) => this.#logFailure(error),
+    });
+  }
+
+  get proxy(): FamilyProxy {
+    return this.#options.proxy;
+  }
+
+  start(): void {
+    this.#runner.start();
+  }
+
+  request(): void {
+    if (this.proxy.isSynced) this.#runner.request();
+  }
+
+  /** Everything is read back and mended where it differs. */
+  requestFull(): void {
+    this.proxy.requestFull();
+    this.request();
+  }
+
+  /** The same, unless the last one was too costly to repeat so soon. */
+  verify(): void {
+    if (this.#options.clock.now() >= this.#verifyNotBefore) this.requestFull();
+  }
+
+  stop(): Promise<void> {
+    return this.#runner.stop();
+  }
+
+  async #sync(): Promise<void> {
+    const { proxy, log, clock, onSynced } = this.#options;
+    const started = clock.now();
+    const outcome = await proxy.sync();
+    if (!outcome) {
+      log.verbose(2, 'Not syncing iptables until Services and Endpoints have been received', {
+        ipFamily: proxy.family,
+      });
+      return;
+    }
+    const elapsed = clock.now() - started;
+    if (outcome.report.kind === 'full') this.#verifyNotBefore = clock.now() + elapsed / VERIFY_SHARE;
+    this.#logOutcome(outcome, elapsed);
+    onSynced?.(outcome);
+    this.#throwIfRefused(outcome);
+  }
+
+  /** The others are served; this one is tried again. */
+  #throwIfRefused({ report }: SyncOutcome): void {
+    if (report.refused.size === 0) return;
+    this.proxy.requestFull();
+    const [[id, error] = ['', new Error('unknown')]] = report.refused;
+    const others = report.refused.size > 1 ? ` (and ${report.refused.size - 1} more)` : '';
+    throw new Error(`the kernel refuses the rules of ${id}${others}: ${error.message}`, { cause: error });
+  }
+
+  #logOutcome({ report, changes }: SyncOutcome, elapsedMs: number): void {
+    if (report.kind === 'nothing' || (report.kind === 'full' && report.restores === 0)) return;
+    this.#options.log.verbose(1, 'Synced rules', {
+      ipFamily: this.proxy.family,
+      kind: report.kind,
+      changedServicePorts: changes.length,
+      chains: report.chains,
+      rules: report.rules,
+      restores: report.restores,
+      milliseconds: Math.round(elapsedMs * 10) / 10,
+    });
+  }
+
+  #logFailure(error: unknown): void {
+    const { log, syncPeriodMs } = this.#options;
+    log.error('Sync failed', {
+      ipFamily: this.proxy.family,
+      err: error,
+      retryingInMilliseconds: syncPeriodMs,
+    });
+  }
+}
