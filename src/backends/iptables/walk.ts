@@ -116,11 +116,13 @@ const FROM_NODE: readonly Hook[] = [
   { table: 'filter', chain: 'INPUT', applies: 'here', inInterface: 'lo' },
 ];
 
+const PROTOCOLS = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' } as const;
+
 function start(packet: Packet): Way {
   return {
     source: packet.source,
     destination: packet.destination,
-    protocol: packet.protocol,
+    protocol: PROTOCOLS[packet.protocol],
     port: packet.port,
     inInterface: packet.inInterface ?? '',
     viaBridge: packet.viaBridge ?? false,

@@ -7,7 +7,7 @@ import type { ConntrackState, Match, Rule } from './rule.ts';
 export interface InFlight {
   readonly source: Ip;
   readonly destination: Ip;
-  readonly protocol: 'TCP' | 'UDP' | 'SCTP';
+  readonly protocol: 'tcp' | 'udp' | 'sctp';
   readonly port: number;
   /** Empty where a packet has no such interface: in OUTPUT and POSTROUTING. */
   readonly inInterface: string;
@@ -50,7 +50,7 @@ function matches(match: Exclude<Match, { kind: 'statistic' }>, packet: InFlight,
     case 'recentSet':
       return true;
     case 'protocol':
-      return match.protocol === packet.protocol.toLowerCase();
+      return match.protocol === packet.protocol;
     case 'source':
       return isWithin(match.cidr, packet.source) !== match.not;
     case 'destination':

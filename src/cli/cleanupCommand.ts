@@ -1,0 +1,101 @@
+/** `junction cleanup`: takes out everything that is ours, going by the kernel's state alone. */
+import { type CleanupPlan, planCleanup } from '../backends/iptables/cleanup.ts';
+import { printStep } from '../backends/iptables/edit.ts';
+import { parseSave, type Tables } from '../backends/iptables/parse.ts';
+import type { Table } from '../backends/iptables/rule.ts';
+import { isJunctionError } from '../errors.ts';
+import { IptablesDoor } from '../kernel/iptables/door.ts';
+import { variantsInUse } from '../kernel/iptables/inUse.ts';
+import type { VariantChoice } from '../kernel/iptables/variant.ts';
+import type { Variant } from '../kernel/iptables/version.ts';
+import { type CommandRunner, run } from '../kernel/process.ts';
+import type { Family } from '../model/ip.ts';
+import type { Output } from './planCommand.ts';
+import type { Settings } from './settings.ts';
+import { printTable } from './table.ts';
+
+const TABLES: readonly Table[] = ['filter', 'nat', 'mangle'];
+
+interface Removed extends CleanupPlan {
+  readonly family: Family;
+  readonly variant: Variant;
+}
+
+export async function cleanupCommand(
+  settings: Settings,
+  output: Output,
+  runner: CommandRunner = run,
+): Promise<number> {
+  const removed: Removed[] = [];
+  for (const family of settings.families) {
+    const variants = settings.variant === 'auto' ? await variantsInUse(family, runner) : [settings.variant];
+    for (const variant of variants) {
+      removed.push(await cleanVariant(settings, family, variant, runner));
+    }
+  }
+  output.out(settings.output === 'json' ? printJson(removed, settings) : printText(removed, settings));
+  return 0;
+}
+
+async function cleanVariant(
+  settings: Settings,
+  family: Family,
+  variant: VariantChoice,
+  runner: CommandRunner,
+): Promise<Removed> {
+  const door = await IptablesDoor.open({ family, variant, runner });
+  const plan = planCleanup(await readState(door));
+  if (!settings.dryRun) {
+    for (const step of plan.steps) {
+      await door.restore(step.table, printStep(step), { flush: false, counters: true });
+    }
+  }
+  return { ...plan, family, variant: door.variant };
+}
+
+async function readState(door: IptablesDoor): Promise<Tables> {
+  const state = new Map<string, NonNullable<ReturnType<Tables['get']>>>();
+  for (const table of TABLES) {
+    try {
+      const chains = parseSave(await door.save(table, { counters: false })).get(table);
+      if (chains) state.set(table, chains);
+    } catch (error) {
+      if (!isJunctionError(error, 'IPTABLES_FAILED')) throw error; // the kernel has no such table
+    }
+  }
+  return state;
+}
+
+function printText(removed: readonly Removed[], { dryRun }: Settings): string {
+  const rows = removed.flatMap((each) =>
+    TABLES.map((table) => [
+      each.family,
+      each.variant,
+      table,
+      String(each.chains.filter((chain) => chain.table === table).length),
+      String(each.rules.filter((rule) => rule.table === table).length),
+    ]).filter(([, , , chains, rules]) => chains !== '0' || rules !== '0'),
+  );
+  if (rows.length === 0) return 'Nothing of ours was there.\n';
+  const kept = removed.flatMap((each) =>
+    each.kept.map(
+      ({ table, chain }) =>
+        `Kept ${chain} in ${table} (${each.family}): rules that are not ours jump to it.\n`,
+    ),
+  );
+  const title = dryRun ? 'Would remove:\n' : 'Removed:\n';
+  return (
+    title + printTable(['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], rows) + kept.join('')
+  );
+}
+
+function printJson(removed: readonly Removed[], { dryRun }: Settings): string {
+  const list = removed.map(({ family, variant, chains, rules, kept }) => ({
+    family,
+    variant,
+    chains,
+    rules,
+    kept,
+  }));
+  return `${JSON.stringify({ dryRun, removed: list }, null, 2)}\n`;
+}

@@ -1,0 +1,114 @@
+/** `junction plan`: what would be written for given manifests. Needs no root and touches nothing. */
+import type { CompileOptions } from '../backends/iptables/fragment.ts';
+import { LAYOUTS } from '../backends/iptables/layouts/index.ts';
+import { wholeRestore } from '../backends/iptables/whole.ts';
+import { localIps } from '../kernel/interfaces.ts';
+import { type Family, hostPort } from '../model/ip.ts';
+import { objectKey } from '../model/objects.ts';
+import { answersNodePorts } from '../plan/decide.ts';
+import type { Frontend, Plan, Route, ServicePortPlan } from '../plan/types.ts';
+import { FamilyProxy } from '../proxy/familyProxy.ts';
+import { loadManifests, type Manifests } from '../sources/manifests/load.ts';
+import { printSourceProblem } from '../sources/source.ts';
+import type { Settings } from './settings.ts';
+import { printTable } from './table.ts';
+
+export interface Output {
+  out(text: string): void;
+  err(text: string): void;
+}
+
+/** Answers the exit code: 1 if something in the manifests could not be used. */
+export async function planCommand(settings: Settings, output: Output): Promise<number> {
+  const manifests = await loadManifests(settings.manifests);
+  for (const problem of manifests.problems) output.err(`${printSourceProblem(problem)}\n`);
+  const plans = settings.families.map((family) => makePlan(family, settings, manifests));
+  if (settings.output === 'json') output.out(printJson(plans, settings, manifests));
+  else if (settings.output === 'table') output.out(plans.map(printPlanTable).join('\n'));
+  else output.out(plans.map((plan) => printRestore(plan, settings)).join('\n'));
+  return manifests.problems.some(({ severity }) => severity === 'error') ? 1 : 0;
+}
+
+export function makePlan(family: Family, settings: Settings, manifests: Manifests): Plan {
+  const proxy = new FamilyProxy({ family, settings, backend: NO_BACKEND });
+  for (const service of manifests.services)
+    proxy.onService(objectKey(service.namespace, service.name), service);
+  for (const slice of manifests.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+  proxy.onNode(manifests.nodes.find((node) => node.name === settings.nodeName));
+  proxy.replan();
+  return proxy.plan;
+}
+
+const NO_BACKEND = {
+  sync: () => Promise.reject(new Error('a plan is not written anywhere')),
+  requestFull: (): void => {},
+};
+
+function compileOptions(plan: Plan, settings: Settings): CompileOptions {
+  const { nodePorts } = plan.view;
+  const local = localIps(plan.family);
+  return {
+    family: plan.family,
+    view: plan.view,
+    nodePortIps: nodePorts.ranges === 'all' ? 'all' : local.filter((ip) => answersNodePorts(nodePorts, ip)),
+    masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
+    randomFully: true,
+    dropInvalid: true,
+    nfacct: { invalidDropped: false, localhostNodePorts: false },
+    endpointComments: plan.endpointCount <= 1000,
+  };
+}
+
+function printRestore(plan: Plan, settings: Settings): string {
+  const program = plan.family === 'IPv4' ? 'iptables-restore' : 'ip6tables-restore';
+  const layout = LAYOUTS[settings.layout];
+  const head = `# ${plan.family}, layout ${layout.name}, for: ${program} --noflush --counters\n`;
+  return head + wholeRestore(layout, plan, compileOptions(plan, settings));
+}
+
+function printPlanTable(plan: Plan): string {
+  const rows = [...plan.servicePorts.values()]
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .flatMap((port) => port.frontends.map((frontend) => frontendRow(port, frontend)));
+  if (rows.length === 0) return `No services in ${plan.family}.\n`;
+  return printTable(['SERVICE PORT', 'FRONTEND', 'ADDRESS', 'FROM POD', 'FROM NODE', 'FROM OUTSIDE'], rows);
+}
+
+const KINDS: Readonly<Record<Frontend['kind'], string>> = {
+  clusterIP: 'cluster IP',
+  externalIP: 'external IP',
+  loadBalancerIP: 'load balancer',
+  nodePort: 'node port',
+};
+
+function frontendRow(
+  port: ServicePortPlan,
+  { kind, address, port: number, routes }: Frontend,
+): readonly string[] {
+  const dialled = address === undefined ? `*:${number}` : hostPort(address, number);
+  return [
+    port.id,
+    KINDS[kind],
+    dialled,
+    ...[routes.pod, routes.node, routes.outside].map((route) => printRoute(port, route)),
+  ];
+}
+
+function printRoute(port: ServicePortPlan, route: Route): string {
+  if (route.verdict !== 'forward') return route.verdict;
+  const count = port.pools[route.pool]?.length ?? 0;
+  const where = route.pool === 'local' ? ' local' : '';
+  return `${count}${where} endpoint${count === 1 ? '' : 's'}${route.masquerade ? ', masqueraded' : ''}`;
+}
+
+function printJson(plans: readonly Plan[], settings: Settings, manifests: Manifests): string {
+  const families = plans.map((plan) => ({
+    family: plan.family,
+    mode: 'iptables',
+    layout: settings.layout,
+    node: plan.view,
+    servicePorts: [...plan.servicePorts.values()],
+    restore: wholeRestore(LAYOUTS[settings.layout], plan, compileOptions(plan, settings)),
+  }));
+  return `${JSON.stringify({ families, problems: manifests.problems, ignored: manifests.ignoredCount }, null, 2)}\n`;
+}

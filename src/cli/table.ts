@@ -1,0 +1,27 @@
+/** Columns that line up. */
+export function printTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = header.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => visibleLength(row[column] ?? ''))),
+  );
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, column) => cell + ' '.repeat(Math.max(0, (widths[column] ?? 0) - visibleLength(cell))))
+      .join('  ')
+      .trimEnd();
+  return [header, ...rows].map((cells) => `${line(cells)}\n`).join('');
+}
+
+const COLOUR = /\u001b\[\d+m/g;
+
+function visibleLength(text: string): number {
+  return text.replaceAll(COLOUR, '').length;
+}
+
+export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
+const CODES: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
+
+/** Colours text on a terminal that wants it, and nowhere else. */
+export function painter(stream: { readonly isTTY?: boolean }): (colour: Colour, text: string) => string {
+  const enabled = stream.isTTY === true && process.env['NO_COLOR'] === undefined;
+  return (colour, text) => (enabled ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text);
+}

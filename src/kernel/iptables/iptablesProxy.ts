@@ -1,0 +1,77 @@
+/** The iptables backend of one family, joined to the real kernel. */
+import { IptablesBackend, type StaticOptions, type SyncReport } from '../../backends/iptables/backend.ts';
+import type { Layout } from '../../backends/iptables/fragment.ts';
+import { NFACCT } from '../../backends/iptables/names.ts';
+import type { Ip } from '../../model/ip.ts';
+import type { ServicePortId } from '../../model/servicePort.ts';
+import { answersNodePorts } from '../../plan/decide.ts';
+import type { NodeView, Plan } from '../../plan/types.ts';
+import { isJunctionError } from '../../errors.ts';
+import { localIps } from '../interfaces.ts';
+import { ensureNfacct } from '../netlink/nfacct.ts';
+import { readSysctl } from '../sysctl.ts';
+import type { IptablesDoor } from './door.ts';
+
+export interface IptablesProxyOptions {
+  readonly door: IptablesDoor;
+  readonly layout: Layout;
+  readonly masqueradeBit: number;
+  /** The node's addresses in this family; read anew at each sync. */
+  readonly addresses?: () => readonly Ip[];
+  readonly nfacct?: StaticOptions['nfacct'];
+  readonly dropInvalid?: boolean;
+}
+
+export class IptablesProxy {
+  readonly #backend: IptablesBackend;
+  readonly #addresses: () => readonly Ip[];
+  readonly #fixed: Omit<StaticOptions, 'nodePortIps'>;
+
+  constructor(options: IptablesProxyOptions) {
+    const { door, layout } = options;
+    this.#backend = new IptablesBackend(layout, {
+      save: (table, saveOptions) => door.save(table, saveOptions),
+      restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
+    });
+    this.#addresses = options.addresses ?? (() => localIps(door.family));
+    this.#fixed = {
+      masqueradeMark: (1 << options.masqueradeBit) >>> 0,
+      randomFully: door.features.randomFully,
+      dropInvalid: options.dropInvalid ?? !isConntrackLiberal(),
+      nfacct: options.nfacct ?? availableCounters(),
+    };
+  }
+
+  sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
+    return this.#backend.sync(plan, dirty, { ...this.#fixed, nodePortIps: this.#nodePortIps(plan.view) });
+  }
+
+  requestFull(): void {
+    this.#backend.requestFull();
+  }
+
+  #nodePortIps({ nodePorts }: NodeView): 'all' | readonly Ip[] {
+    if (nodePorts.ranges === 'all') return 'all';
+    return this.#addresses()
+      .filter((ip) => answersNodePorts(nodePorts, ip))
+      .sort();
+  }
+}
+
+/** With nf_conntrack_tcp_be_liberal the kernel itself lets odd packets through; dropping them would undo that. */
+function isConntrackLiberal(): boolean {
+  try {
+    return readSysctl('net/netfilter/nf_conntrack_tcp_be_liberal') !== '0';
+  } catch (error) {
+    if (isJunctionError(error)) return false;
+    throw error;
+  }
+}
+
+function availableCounters(): StaticOptions['nfacct'] {
+  const isThere = (name: string): boolean => ensureNfacct(name).state !== 'unavailable';
+  return {
+    invalidDropped: isThere(NFACCT.invalidDropped),
+    localhostNodePorts: isThere(NFACCT.localhostNodePorts),
+  };
+}

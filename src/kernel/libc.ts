@@ -1,0 +1,64 @@
+/**
+ * The few libc calls that Node does not have. Loaded on first use, so that a machine without a build of koffi can
+ * run everything that needs none of them.
+ */
+import { createRequire } from 'node:module';
+import { constants } from 'node:os';
+import { JunctionError } from '../errors.ts';
+
+export interface Libc {
+  readonly flock: (fd: number, operation: number) => number;
+  readonly socket: (domain: number, type: number, protocol: number) => number;
+  readonly bind: (fd: number, address: Uint8Array, length: number) => number;
+  readonly setsockopt: (fd: number, level: number, name: number, value: Uint8Array, length: number) => number;
+  readonly sendto: (
+    fd: number,
+    bytes: Uint8Array,
+    length: number,
+    flags: number,
+    to: Uint8Array,
+    toLength: number,
+  ) => number;
+  readonly recv: (fd: number, buffer: Uint8Array, length: number, flags: number) => number;
+  readonly close: (fd: number) => number;
+  /** Of the last call, to be read before any other. */
+  readonly errno: () => number;
+}
+
+let loaded: Libc | undefined;
+
+export function libc(): Libc {
+  loaded ??= load();
+  return loaded;
+}
+
+function load(): Libc {
+  try {
+    const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi');
+    const library = koffi.load('libc.so.6');
+    // koffi's functions take and give `any`; the interface above says what they are.
+    const bound = (prototype: string): never => library.func(prototype) as never;
+    return {
+      flock: bound('int flock(int fd, int operation)'),
+      socket: bound('int socket(int domain, int type, int protocol)'),
+      bind: bound('int bind(int fd, const void *address, uint32_t length)'),
+      setsockopt: bound('int setsockopt(int fd, int level, int name, const void *value, uint32_t length)'),
+      sendto: bound(
+        'intptr_t sendto(int fd, const void *bytes, size_t length, int flags, const void *to, uint32_t toLength)',
+      ),
+      recv: bound('intptr_t recv(int fd, void *buffer, size_t length, int flags)'),
+      close: bound('int close(int fd)'),
+      errno: () => koffi.errno(),
+    };
+  } catch (cause) {
+    throw new JunctionError('NATIVE_UNAVAILABLE', `cannot call libc on ${process.platform} ${process.arch}`, {
+      cause,
+    });
+  }
+}
+
+/** `EBUSY` */
+export function errnoName(errno: number): string {
+  const entry = Object.entries(constants.errno).find(([, value]) => value === errno);
+  return entry ? entry[0] : `errno ${errno}`;
+}

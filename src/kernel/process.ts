@@ -1,0 +1,142 @@
+/** Running a program: no shell, whole output, a typed answer. */
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+import { JunctionError } from '../errors.ts';
+
+export type Argv = readonly [program: string, ...args: string[]];
+
+export interface RunOptions {
+  readonly stdin?: string | undefined;
+  /** After this the program is killed, and `PROGRAM_TIMED_OUT` is thrown. */
+  readonly timeoutMs?: number | undefined;
+  /** Added to Junction's own environment. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface RunResult {
+  /** `null` when a signal ended the program. */
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program to its end. A failing exit status is a result; a program that cannot run is a `JunctionError`. */
+export type CommandRunner = (argv: Argv, options?: RunOptions) => Promise<RunResult>;
+
+export const run: CommandRunner = async (argv, options = {}) => {
+  const child = start(argv, options);
+  const stdout = collect(child.stdout);
+  const stderr = collect(child.stderr);
+  let timer: NodeJS.Timeout | undefined;
+  const ended = new Promise<Pick<RunResult, 'code' | 'signal'>>((resolve, reject) => {
+    child.once('error', (error) => reject(notStarted(argv, error)));
+    child.once('close', (code, signal) => resolve({ code, signal }));
+    if (options.timeoutMs === undefined) return;
+    // Rejecting here, not on close: a grandchild that keeps the pipes open must not keep us waiting.
+    timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      reject(
+        new JunctionError('PROGRAM_TIMED_OUT', `${argv.join(' ')} ran longer than ${options.timeoutMs} ms`),
+      );
+    }, options.timeoutMs);
+  });
+  try {
+    const [outcome] = await Promise.all([ended, feed(child, options.stdin ?? '')]);
+    return { ...outcome, stdout: stdout(), stderr: stderr() };
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
+/** A runner that puts words before every command: `nsenter --net=/proc/PID/ns/net` for a lab. */
+export function prefixed(runner: CommandRunner, prefix: Argv): CommandRunner {
+  return async ([program, ...args], options) => {
+    const result = await runner([...prefix, program, ...args], options);
+    const absent = result.code === 127 && /failed to execute .*: No such file/.test(result.stderr);
+    if (absent) throw missing(program);
+    return result;
+  };
+}
+
+function start([program, ...args]: Argv, options: RunOptions): ChildProcessWithoutNullStreams {
+  try {
+    return spawn(program, args, { stdio: 'pipe', env: environment(options.env) });
+  } catch (error) {
+    throw notStarted([program], error); // a NUL byte in an argument, or too many of them
+  }
+}
+
+function environment(extra: RunOptions['env']): NodeJS.ProcessEnv {
+  const path = (process.env['PATH'] ?? '/usr/bin:/bin').split(':');
+  // Debian leaves sbin out of an ordinary user's PATH, and iptables lives there.
+  const sbin = ['/usr/local/sbin', '/usr/sbin', '/sbin'].filter((directory) => !path.includes(directory));
+  // The C locale, because error texts are parsed.
+  return { ...process.env, LC_ALL: 'C', PATH: [...path, ...sbin].join(':'), ...extra };
+}
+
+function collect(stream: Readable): () => string {
+  const chunks: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return () => Buffer.concat(chunks).toString('utf8');
+}
+
+const CHUNK_BYTES = 1 << 16;
+
+async function feed(child: ChildProcess & { readonly stdin: Writable }, text: string): Promise<void> {
+  const { stdin } = child;
+  // A program may end before it has read everything; its exit status says more than our EPIPE.
+  stdin.on('error', () => undefined);
+  const bytes = Buffer.from(text, 'utf8');
+  for (let from = 0; from < bytes.length && stdin.writable; from += CHUNK_BYTES) {
+    if (!stdin.write(bytes.subarray(from, from + CHUNK_BYTES))) await drained(stdin);
+  }
+  stdin.end();
+}
+
+async function drained(stream: Writable): Promise<void> {
+  const settled = new AbortController();
+  const { signal } = settled;
+  try {
+    await Promise.race([once(stream, 'drain', { signal }), once(stream, 'close', { signal })]);
+  } catch {
+    // `once` rejects on an error event; whoever writes next sees that the stream is not writable.
+  } finally {
+    settled.abort();
+  }
+}
+
+function notStarted(argv: Argv, cause: unknown): JunctionError {
+  const [program] = argv;
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  if (code === 'ENOENT') return missing(program, cause);
+  return new JunctionError('PROGRAM_NOT_STARTED', `cannot start ${program}: ${String(code ?? cause)}`, {
+    cause,
+  });
+}
+
+function missing(program: string, cause?: unknown): JunctionError {
+  const name = packageOf(program);
+  return new JunctionError(
+    'PROGRAM_MISSING',
+    `the program ${program} is not installed${name ? ` (Debian package ${name})` : ''}`,
+    { cause, hint: name ? `apt-get install ${name}` : undefined },
+  );
+}
+
+const PACKAGES: readonly (readonly [RegExp, string])[] = [
+  [/^(ip6?tables|xtables)/, 'iptables'],
+  [/^(nsenter|unshare|flock)$/, 'util-linux'],
+  [/^(ip|ss|bridge)$/, 'iproute2'],
+  [/^nft$/, 'nftables'],
+  [/^(ipset|ipvsadm|conntrack|nfacct)$/, '$1'],
+  [/^(modprobe|lsmod)$/, 'kmod'],
+];
+
+/** The Debian package that brings a program. */
+export function packageOf(program: string): string | undefined {
+  const name = program.slice(program.lastIndexOf('/') + 1);
+  const entry = PACKAGES.find(([pattern]) => pattern.test(name));
+  return entry && (entry[1] === '$1' ? name : entry[1]);
+}

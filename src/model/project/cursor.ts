@@ -1,0 +1,139 @@
+/**
+ * A place inside a raw object, and the notes taken while walking it.
+ *
+ * Readers that refuse a value note a problem and return a stand-in, so that one pass finds everything that is wrong.
+ * `project` throws the whole value away when there is any problem, so no stand-in is ever seen.
+ */
+import type { Problem, Projection } from '../problem.ts';
+import { quote } from './quote.ts';
+
+type Key = string | number;
+
+/** One bad template can make a hundred thousand bad entries; nobody reads more than this of them. */
+const MOST_NOTES = 50;
+
+class Notes {
+  readonly taken: Problem[] = [];
+  #more = 0;
+
+  add(problem: Problem): void {
+    if (this.taken.length < MOST_NOTES) this.taken.push(problem);
+    else this.#more += 1;
+  }
+
+  all(): readonly Problem[] {
+    if (this.#more === 0) return this.taken;
+    const message = `the object has ${this.#more} more problems like these`;
+    return [...this.taken, { path: [], message, expected: 'to see them, mend these first' }];
+  }
+}
+
+interface Notebook {
+  readonly problems: Notes;
+  readonly warnings: Notes;
+}
+
+export class Cursor {
+  readonly value: unknown;
+  readonly #notebook: Notebook;
+  readonly #parent: Cursor | undefined;
+  readonly #key: Key;
+
+  constructor(value: unknown, notebook: Notebook, parent?: Cursor, key: Key = '') {
+    this.value = value;
+    this.#notebook = notebook;
+    this.#parent = parent;
+    this.#key = key;
+  }
+
+  /** Absent and null are the same to Kubernetes. */
+  get missing(): boolean {
+    return this.value === undefined || this.value === null;
+  }
+
+  field(key: string): Cursor {
+    return new Cursor(ownField(this.value, key), this.#notebook, this, key);
+  }
+
+  /** A field that holds a map, if it is there at all. */
+  map(key: string): Cursor {
+    const child = this.field(key);
+    if (!child.missing && !isMap(child.value)) child.refuse(`is ${quote(child.value)}`, 'a map');
+    return child;
+  }
+
+  /** The items of a field that holds a list, if it is there at all. */
+  list(key: string): readonly Cursor[] {
+    const child = this.field(key);
+    if (child.missing) return [];
+    if (!Array.isArray(child.value)) {
+      child.refuse(`is ${quote(child.value)}`, 'a list');
+      return [];
+    }
+    return Array.from(child.value, (item: unknown, index) => new Cursor(item, this.#notebook, child, index));
+  }
+
+  /** `list` of maps; other items are refused. */
+  maps(key: string): readonly Cursor[] {
+    const items = this.list(key);
+    for (const item of items) if (!isMap(item.value)) item.refuse(`is ${quote(item.value)}`, 'a map');
+    return items;
+  }
+
+  /** The object cannot be used. */
+  refuse(what: string, expected: string): void {
+    this.#notebook.problems.add(this.#note(what, expected));
+  }
+
+  /** This part is left out, the rest of the object is used. */
+  warn(what: string, expected: string): void {
+    this.#notebook.warnings.add(this.#note(what, expected));
+  }
+
+  #note(what: string, expected: string): Problem {
+    const path = this.#path();
+    return { path, message: `${labelOf(path)} ${what}`, expected };
+  }
+
+  #path(): readonly Key[] {
+    return this.#parent ? [...this.#parent.#path(), this.#key] : [];
+  }
+}
+
+/** What a message calls the field: `port`, `externalIPs[1]`. */
+export function labelOf(path: readonly Key[]): string {
+  const start = path.findLastIndex((part) => typeof part === 'string');
+  if (start < 0) return 'the object';
+  return path
+    .slice(start)
+    .map((part) => (typeof part === 'number' ? `[${part}]` : part))
+    .join('');
+}
+
+export function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Own fields only: `constructor` is not a label that somebody set. */
+export function ownField(value: unknown, key: string): unknown {
+  return isMap(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+/** A sound object that is not for us. */
+export class Ignored {
+  readonly reason: string;
+  constructor(reason: string) {
+    this.reason = reason;
+  }
+}
+
+export function project<T>(raw: unknown, read: (root: Cursor) => T | Ignored): Projection<T> {
+  const notebook: Notebook = { problems: new Notes(), warnings: new Notes() };
+  const root = new Cursor(raw, notebook);
+  if (!isMap(raw)) root.refuse(`is ${quote(raw)}`, 'a map with apiVersion, kind and metadata');
+  const value = read(root);
+  const problems = notebook.problems.all();
+  if (problems.length > 0) return { kind: 'invalid', problems };
+  if (value instanceof Ignored) return { kind: 'ignored', reason: value.reason };
+  return { kind: 'object', value, warnings: notebook.warnings.all() };
+}

@@ -1,0 +1,115 @@
+/** Raw EndpointSlice → `EndpointSlice`. */
+import { type Family, familyOf, type Ip } from '../ip.ts';
+import { type EndpointSlice, PROTOCOLS, type SliceEndpoint, type SlicePort } from '../objects.ts';
+import type { Projection } from '../problem.ts';
+import { readOrdinaryIp } from './addresses.ts';
+import { type Cursor, Ignored, project } from './cursor.ts';
+import { HEADLESS, hasLabel, label, readMetadata, readTriggerTime } from './metadata.ts';
+import { LABEL, LABEL_VALUE, type NameRule, readName, readOptionalName, SUBDOMAIN } from './names.ts';
+import { readChoice, readFlag, readOptionalPort } from './read.ts';
+
+const SERVICE_NAME = 'kubernetes.io/service-name';
+const ADDRESS_TYPES: readonly (Family | 'FQDN')[] = ['IPv4', 'IPv6', 'FQDN'];
+export const NO_HINTS: readonly string[] = [];
+const NO_ENDPOINTS: readonly SliceEndpoint[] = [];
+
+export function projectEndpointSlice(raw: unknown): Projection<EndpointSlice> {
+  return project(raw, readEndpointSlice);
+}
+
+function readEndpointSlice(root: Cursor): EndpointSlice | Ignored {
+  const metadata = root.map('metadata');
+  const { namespace, name } = readMetadata(metadata, SUBDOMAIN);
+  const addressType = readAddressType(root.field('addressType'));
+
+  if (hasLabel(metadata, HEADLESS)) return new Ignored('its service is headless');
+  if (addressType === 'FQDN') return new Ignored('its addresses are host names');
+  const service = readOptionalName(label(metadata, SERVICE_NAME), LABEL);
+  if (service === '') return new Ignored(`it has no label ${SERVICE_NAME}`);
+
+  return {
+    namespace,
+    name,
+    service,
+    family: addressType,
+    ports: readPorts(root),
+    endpoints: readEndpoints(root, addressType),
+    triggerTime: readTriggerTime(metadata),
+  };
+}
+
+function readAddressType(at: Cursor): Family | 'FQDN' {
+  if (at.missing || at.value === '') at.refuse('is missing', 'IPv4 or IPv6');
+  return readChoice(at, ADDRESS_TYPES, 'IPv4');
+}
+
+function readPorts(root: Cursor): readonly SlicePort[] {
+  const ports: SlicePort[] = [];
+  for (const at of root.maps('ports')) {
+    const name = at.field('name');
+    const number = at.field('port');
+    const protocol = readChoice(at.field('protocol'), PROTOCOLS, 'TCP');
+    const port = { name: readOptionalName(name, LABEL), protocol, port: readOptionalPort(number) };
+    // No number is Kubernetes' word for "all ports"; a service port cannot mean that.
+    if (port.port === 0)
+      number.warn(`is ${number.missing ? 'missing' : '0'}`, 'a whole number from 1 to 65535');
+    else if (name.missing) name.warn('is missing', 'the name of the service port, "" for one without a name');
+    else ports.push(port);
+  }
+  return ports;
+}
+
+function readEndpoints(root: Cursor, family: Family): readonly SliceEndpoint[] {
+  const items = root.maps('endpoints');
+  if (items.length === 0) return NO_ENDPOINTS;
+  const endpoints: SliceEndpoint[] = [];
+  for (const at of items) {
+    const conditions = at.map('conditions');
+    const hints = at.map('hints');
+    const ip = readAddress(at, family);
+    const nodeName = readOptionalName(at.field('nodeName'), SUBDOMAIN);
+    const ready = readFlag(conditions.field('ready'), true);
+    const serving = readFlag(conditions.field('serving'), true);
+    const terminating = readFlag(conditions.field('terminating'), false);
+    const zoneHints = readHints(hints, 'forZones', LABEL_VALUE);
+    const nodeHints = readHints(hints, 'forNodes', SUBDOMAIN);
+    if (ip === undefined) continue;
+    endpoints.push({
+      ip,
+      nodeName: nodeName || undefined,
+      ready,
+      serving,
+      terminating,
+      zoneHints,
+      nodeHints,
+    });
+  }
+  return endpoints;
+}
+
+/** The first address counts; nobody has ever said what others would mean. */
+function readAddress(at: Cursor, family: Family): Ip | undefined {
+  const first = at.list('addresses')[0];
+  if (first === undefined || first.missing) {
+    at.field('addresses').warn('is empty', `one ${family} address`);
+    return undefined;
+  }
+  return readEndpointIp(first, family);
+}
+
+export function readEndpointIp(at: Cursor, family: Family | undefined): Ip | undefined {
+  if (at.missing || at.value === '') {
+    at.warn('is empty', 'an IP address');
+    return undefined;
+  }
+  const ip = readOrdinaryIp(at);
+  if (ip === undefined || family === undefined || familyOf(ip) === family) return ip;
+  at.warn(`${ip} is not ${family}`, `an ${family} address, as addressType says`);
+  return undefined;
+}
+
+function readHints(hints: Cursor, key: string, rule: NameRule): readonly string[] {
+  if (hints.missing) return NO_HINTS;
+  const names = hints.maps(key).map((at) => readName(at.field('name'), rule));
+  return names.length === 0 ? NO_HINTS : names;
+}

@@ -1,0 +1,8 @@
+/** Raw Kubernetes objects → the checked, slim values of `../objects.ts`. Nothing here throws, whatever comes in. */
+export { projectEndpointSlice } from './endpoint-slice.ts';
+export { projectEndpoints } from './endpoints.ts';
+export { KINDS, type Kind, kindOf, nameOf } from './identity.ts';
+export { projectNode } from './node.ts';
+export { printMessage, printProblem } from './print.ts';
+export { escape, quote } from './quote.ts';
+export { projectService } from './service.ts';

@@ -1,0 +1,55 @@
+/**
+ * Names, checked as the API server checks them.
+ *
+ * They end up in rules, comments and file names, so nothing passes here that needs quoting there.
+ */
+import type { Cursor } from './cursor.ts';
+import { quote } from './quote.ts';
+import { readText } from './read.ts';
+
+export interface NameRule {
+  readonly most: number;
+  readonly pattern: RegExp;
+  readonly expected: string;
+}
+
+export const LABEL: NameRule = {
+  most: 63,
+  pattern: /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/,
+  expected: 'at most 63 lower-case letters, digits and "-", with a letter or digit at both ends',
+};
+
+export const SUBDOMAIN: NameRule = {
+  most: 253,
+  pattern: /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/,
+  expected: 'at most 253 lower-case letters, digits, "-" and ".", with a letter or digit around each "."',
+};
+
+/** The value of a Kubernetes label. */
+export const LABEL_VALUE: NameRule = {
+  most: 63,
+  pattern: /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/,
+  expected: 'at most 63 letters, digits, "-", "_" and ".", with a letter or digit at both ends',
+};
+
+export function fits(rule: NameRule, name: string): boolean {
+  return name.length <= rule.most && rule.pattern.test(name);
+}
+
+export function readName(at: Cursor, rule: NameRule): string {
+  if (at.missing || at.value === '') {
+    at.refuse(at.missing ? 'is missing' : 'is empty', rule.expected);
+    return '';
+  }
+  return readOptionalName(at, rule);
+}
+
+/** Missing or empty reads as ''. */
+export function readOptionalName(at: Cursor, rule: NameRule): string {
+  const name = readText(at);
+  if (name === '' || fits(rule, name)) return name;
+  const what =
+    name.length > rule.most ? `has ${name.length} characters` : `${quote(name)} is not a valid name`;
+  at.refuse(what, rule.expected);
+  return '';
+}

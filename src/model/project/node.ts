@@ -1,0 +1,42 @@
+/** Raw Node → `Node`. */
+import { type Cidr, type Ip, parseCidr } from '../ip.ts';
+import type { Node } from '../objects.ts';
+import type { Projection } from '../problem.ts';
+import { NO_CIDRS, NO_IPS, readEach, readIpLeniently } from './addresses.ts';
+import { type Cursor, project } from './cursor.ts';
+import { label } from './metadata.ts';
+import { LABEL_VALUE, readName, readOptionalName, SUBDOMAIN } from './names.ts';
+import { quote } from './quote.ts';
+import { readText } from './read.ts';
+
+const ZONE = 'topology.kubernetes.io/zone';
+
+export function projectNode(raw: unknown): Projection<Node> {
+  return project(raw, (root) => {
+    const metadata = root.map('metadata');
+    return {
+      name: readName(metadata.field('name'), SUBDOMAIN),
+      ips: readNodeIps(root.map('status').maps('addresses')),
+      podCIDRs: readPodCidrs(root.map('spec')),
+      zone: readOptionalName(label(metadata, ZONE), LABEL_VALUE) || undefined,
+    };
+  });
+}
+
+function readNodeIps(addresses: readonly Cursor[]): readonly Ip[] {
+  const ofType = (type: string): readonly Cursor[] =>
+    addresses.filter((at) => at.field('type').value === type).map((at) => at.field('address'));
+  return readEach([...ofType('InternalIP'), ...ofType('ExternalIP')], NO_IPS, readIpLeniently);
+}
+
+function readPodCidrs(spec: Cursor): readonly Cidr[] {
+  const list = spec.list('podCIDRs');
+  const single = spec.field('podCIDR');
+  const items = list.length > 0 || single.missing || single.value === '' ? list : [single];
+  return readEach(items, NO_CIDRS, (at) => {
+    const text = readText(at);
+    const cidr = parseCidr(text);
+    if (cidr === undefined) at.refuse(`${quote(text)} is not a CIDR`, 'a CIDR such as 10.244.1.0/24');
+    return cidr;
+  });
+}

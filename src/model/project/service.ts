@@ -1,0 +1,77 @@
+/** Raw Service → `Service`. */
+import type { Service, ServiceType, TrafficPolicy } from '../objects.ts';
+import type { Projection } from '../problem.ts';
+import { NO_IPS, readEach, readIpLeniently, readOrdinaryIp } from './addresses.ts';
+import { readClusterIPs } from './cluster-ips.ts';
+import { type Cursor, Ignored, project } from './cursor.ts';
+import { hasLabel, readMetadata } from './metadata.ts';
+import { LABEL } from './names.ts';
+import { quote } from './quote.ts';
+import { readChoice, readInteger, readOptionalPort, readText, readTime } from './read.ts';
+import { readServicePorts } from './service-ports.ts';
+import { readSourceRanges } from './source-ranges.ts';
+
+const OTHER_PROXY = 'service.kubernetes.io/service-proxy-name';
+const TYPES: readonly (ServiceType | 'ExternalName')[] = [
+  'ClusterIP',
+  'NodePort',
+  'LoadBalancer',
+  'ExternalName',
+];
+const POLICIES: readonly TrafficPolicy[] = ['Cluster', 'Local'];
+/** What the API server fills in. */
+const DEFAULT_AFFINITY_SECONDS = 10_800;
+
+export function projectService(raw: unknown): Projection<Service> {
+  return project(raw, readService);
+}
+
+function readService(root: Cursor): Service | Ignored {
+  const metadata = root.map('metadata');
+  const spec = root.map('spec');
+  const { namespace, name } = readMetadata(metadata, LABEL);
+  const type = readChoice(spec.field('type'), TYPES, 'ClusterIP');
+
+  if (hasLabel(metadata, OTHER_PROXY)) return new Ignored('it is for another proxy');
+  if (type === 'ExternalName') return new Ignored('it is an ExternalName');
+  const clusterIP = readText(spec.field('clusterIP'));
+  if (clusterIP === 'None') return new Ignored('it is headless');
+  if (clusterIP === '') return new Ignored('it has no cluster IP');
+
+  const clusterIPs = readClusterIPs(spec);
+  const service: Service = {
+    namespace,
+    name,
+    type,
+    createdAt: readTime(metadata.field('creationTimestamp')),
+    clusterIPs,
+    ports: readServicePorts(spec),
+    externalIPs: readEach(spec.list('externalIPs'), NO_IPS, readOrdinaryIp),
+    loadBalancerIPs: readLoadBalancerIPs(root),
+    loadBalancerSourceRanges: readSourceRanges(spec),
+    affinitySeconds: readAffinity(spec),
+    externalTrafficPolicy: readChoice(spec.field('externalTrafficPolicy'), POLICIES, 'Cluster'),
+    internalTrafficPolicy: readChoice(spec.field('internalTrafficPolicy'), POLICIES, 'Cluster'),
+    healthCheckNodePort: readOptionalPort(spec.field('healthCheckNodePort')),
+  };
+  return Object.keys(clusterIPs).length > 0 ? service : new Ignored('it has no cluster IP');
+}
+
+function readLoadBalancerIPs(root: Cursor): Service['loadBalancerIPs'] {
+  return readEach(root.map('status').map('loadBalancer').maps('ingress'), NO_IPS, (ingress) => {
+    const mode = ingress.field('ipMode');
+    if (mode.value === 'Proxy') return undefined;
+    if (!mode.missing && mode.value !== 'VIP') {
+      mode.warn(`${quote(mode.value)} is not known`, 'VIP or Proxy');
+      return undefined;
+    }
+    return readIpLeniently(ingress.field('ip'));
+  });
+}
+
+function readAffinity(spec: Cursor): number | undefined {
+  const affinity = readChoice(spec.field('sessionAffinity'), ['None', 'ClientIP'], 'None');
+  if (affinity === 'None') return undefined;
+  const timeout = spec.map('sessionAffinityConfig').map('clientIP').field('timeoutSeconds');
+  return readInteger(timeout, 1, 86_400, DEFAULT_AFFINITY_SECONDS);
+}

@@ -1,0 +1,119 @@
+/** What one manifest file says, and what it still says while it is broken. */
+import { createHash } from 'node:crypto';
+import type { SourceProblem } from '../source.ts';
+import { type ChunkReading, type Definition, type Finding, readChunk } from './chunk-reading.ts';
+import { type Chunk, splitChunks } from './chunks.ts';
+
+/** A definition with its place, after the last good version has stepped in for a bad one. */
+export interface PlacedDefinition extends Omit<Definition, 'position'> {
+  /** `file:line:column` */
+  readonly where: string;
+  /** From an earlier version of the file: the present one cannot be read so far as to know whether it still holds it. */
+  readonly carried: boolean;
+}
+
+export interface FileReading {
+  /** In the order of the text. */
+  readonly definitions: readonly PlacedDefinition[];
+  readonly problems: readonly SourceProblem[];
+  readonly otherKinds: number;
+  /** By the hash of the chunk's text: what need not be parsed again. */
+  readonly chunks: ReadonlyMap<string, ChunkReading>;
+}
+
+/** A sound object that is not for us. */
+export interface IgnoredObject {
+  readonly object: string;
+  readonly where: string;
+  readonly reason: string;
+}
+
+export function readManifest(path: string, text: string, before?: FileReading): FileReading {
+  const chunks = new Map<string, ChunkReading>();
+  const definitions: PlacedDefinition[] = [];
+  const problems: SourceProblem[] = [];
+  const lastGood = goodDefinitions(before);
+  let obscure = false;
+  let otherKinds = 0;
+
+  for (const chunk of splitChunks(text)) {
+    const hash = createHash('sha1').update(chunk.text).digest('base64');
+    const reading = chunks.get(hash) ?? before?.chunks.get(hash) ?? readChunk(detach(chunk.text));
+    chunks.set(hash, reading);
+    for (const definition of reading.definitions) definitions.push(place(path, chunk, definition, lastGood));
+    for (const finding of reading.findings) problems.push(placeFinding(path, chunk, finding));
+    obscure ||= reading.obscure;
+    otherKinds += reading.otherKinds;
+  }
+
+  if (!obscure) return { definitions, problems, otherKinds, chunks };
+  const known = new Set(definitions.map(({ id }) => id));
+  const carried = [...lastGood.values()].filter(({ id }) => !known.has(id));
+  if (carried.length > 0) problems.push(carriedProblem(path, carried));
+  return { definitions: [...definitions, ...carried.map(carry)], problems, otherKinds, chunks };
+}
+
+/** A file that is there but cannot be read at all: everything from it stays. */
+export function keepReading(problem: SourceProblem, before: FileReading | undefined): FileReading {
+  const carried = [...goodDefinitions(before).values()];
+  const problems = carried.length > 0 ? [problem, carriedProblem(problem.where, carried)] : [problem];
+  return {
+    definitions: carried.map(carry),
+    problems,
+    otherKinds: before?.otherKinds ?? 0,
+    chunks: before?.chunks ?? new Map(),
+  };
+}
+
+/** By id; the first of several. */
+function goodDefinitions(reading: FileReading | undefined): ReadonlyMap<string, PlacedDefinition> {
+  const good = new Map<string, PlacedDefinition>();
+  for (const definition of reading?.definitions ?? []) {
+    if (definition.objects.length > 0 && !good.has(definition.id)) good.set(definition.id, definition);
+  }
+  return good;
+}
+
+function place(
+  path: string,
+  { linesAbove }: Chunk,
+  { position, ...definition }: Definition,
+  lastGood: ReadonlyMap<string, PlacedDefinition>,
+): PlacedDefinition {
+  const where = `${path}:${position.line + linesAbove}:${position.column}`;
+  const objects =
+    definition.state === 'bad' ? (lastGood.get(definition.id)?.objects ?? []) : definition.objects;
+  return { ...definition, objects, where, carried: false };
+}
+
+function carry(definition: PlacedDefinition): PlacedDefinition {
+  return { ...definition, carried: true };
+}
+
+function placeFinding(path: string, { linesAbove }: Chunk, { position, ...finding }: Finding): SourceProblem {
+  return { ...finding, where: `${path}:${position.line + linesAbove}:${position.column}` };
+}
+
+function carriedProblem(where: string, carried: readonly PlacedDefinition[]): SourceProblem {
+  const named = carried
+    .slice(0, 3)
+    .map(({ id }) => id)
+    .join(', ');
+  const more = carried.length > 3 ? ` and ${carried.length - 3} more` : '';
+  return {
+    severity: 'warning',
+    where,
+    message: `until this is mended, what it said before stays: ${named}${more}`,
+  };
+}
+
+/** A short piece of a long string keeps the long one in memory; the objects that come of it live long. */
+function detach(text: string): string {
+  return Buffer.from(text, 'utf16le').toString('utf16le');
+}
+
+export function ignoredObjects({ definitions }: FileReading): readonly IgnoredObject[] {
+  return definitions.flatMap(({ id, where, reason }) =>
+    reason === undefined ? [] : [{ object: id, where, reason }],
+  );
+}

@@ -1,0 +1,123 @@
+/** Which manifest files there are now, in the order in which they win, and which directories to watch for changes. */
+import type { Stats } from 'node:fs';
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+
+export interface FoundFile {
+  /** As the operator wrote it, or below what they wrote. */
+  readonly path: string;
+  readonly size: number;
+  /** Equal stamps: very likely the same content. */
+  readonly stamp: string;
+  readonly modifiedAt: number;
+}
+
+export interface PathProblem {
+  readonly path: string;
+  readonly message: string;
+  /** It may hold what it held; we cannot look. */
+  readonly hidden: boolean;
+}
+
+export interface Scan {
+  readonly files: readonly FoundFile[];
+  readonly problems: readonly PathProblem[];
+  /** Real directory → the names in it that matter, or all. */
+  readonly directories: ReadonlyMap<string, ReadonlySet<string> | 'all'>;
+}
+
+const MANIFEST = /\.(?:ya?ml|json)$/i;
+
+export function isManifestName(name: string): boolean {
+  return MANIFEST.test(name) && !name.startsWith('.');
+}
+
+export async function scan(roots: readonly string[]): Promise<Scan> {
+  const scanner = new Scanner();
+  for (const root of roots) await scanner.root(root);
+  return scanner;
+}
+
+class Scanner implements Scan {
+  readonly files: FoundFile[] = [];
+  readonly problems: PathProblem[] = [];
+  readonly directories = new Map<string, Set<string> | 'all'>();
+  readonly #seen = new Set<string>();
+
+  async root(path: string): Promise<void> {
+    // A root that is replaced, or comes back, shows in the directory above it.
+    const above = resolve(path);
+    const parent = await realpath(dirname(above)).catch(() => undefined);
+    if (parent !== undefined) this.#watch(parent, basename(above));
+    try {
+      const stats = await stat(path);
+      if (stats.isDirectory()) await this.#directory(path);
+      else if (stats.isFile()) await this.#file(path, stats);
+      else this.problems.push({ path, message: 'is neither a file nor a directory', hidden: false });
+    } catch (error) {
+      this.problems.push({ path, message: explain(error), hidden: !isGone(error) });
+    }
+  }
+
+  async #directory(path: string): Promise<void> {
+    const real = await realpath(path);
+    if (this.#isSeen(real)) return;
+    this.directories.set(real, 'all');
+    const names = await readdir(path);
+    for (const name of names.sort()) {
+      if (!name.startsWith('.')) await this.#entry(join(path, name), name);
+    }
+  }
+
+  async #entry(path: string, name: string): Promise<void> {
+    try {
+      const stats = await stat(path);
+      if (stats.isDirectory()) await this.#directory(path);
+      else if (stats.isFile() && isManifestName(name)) await this.#file(path, stats);
+    } catch (error) {
+      // What went away since the directory was listed is simply not there.
+      if (!isGone(error)) this.problems.push({ path, message: explain(error), hidden: true });
+    }
+  }
+
+  async #file(path: string, { dev, ino, size, mtimeMs, ctimeMs }: Stats): Promise<void> {
+    const real = await realpath(path);
+    if (this.#isSeen(real)) return;
+    this.#watch(dirname(real), basename(real));
+    const stamp = [dev, ino, size, mtimeMs, ctimeMs].join(' ');
+    this.files.push({ path, size, stamp, modifiedAt: mtimeMs });
+  }
+
+  #watch(directory: string, name: string): void {
+    const names = this.directories.get(directory);
+    if (names === undefined) this.directories.set(directory, new Set([name]));
+    else if (names !== 'all') names.add(name);
+  }
+
+  /** A file that two paths lead to is one file. */
+  #isSeen(real: string): boolean {
+    if (this.#seen.has(real)) return true;
+    this.#seen.add(real);
+    return false;
+  }
+}
+
+const EXPLANATIONS: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  ENOTDIR: 'does not exist',
+  EACCES: 'may not be read (permission denied)',
+  ELOOP: 'is a link that leads to itself',
+};
+
+export function explain(error: unknown): string {
+  const code = codeOf(error);
+  return EXPLANATIONS[code] ?? `cannot be read: ${code || String(error)}`;
+}
+
+export function isGone(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes(codeOf(error));
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}

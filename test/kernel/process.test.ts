@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { packageOf, prefixed, run } from '../../src/kernel/process.ts';
+import { fakeRunner } from './support/fakeRunner.ts';
+
+describe('run', () => {
+  it('collects both outputs and the status', async () => {
+    const result = await run(['sh', '-c', 'echo out; echo err >&2; exit 3']);
+    expect(result).toEqual({ code: 3, signal: null, stdout: 'out\n', stderr: 'err\n' });
+  });
+
+  it('passes arguments as they are, without a shell', async () => {
+    expect((await run(['printf', '%s', '$HOME "a b"'])).stdout).toBe('$HOME "a b"');
+  });
+
+  it('sends and receives far more than a pipe holds', async () => {
+    const stdin = '0123456789ä\n'.repeat(1_000_000);
+    const { stdout } = await run(['cat'], { stdin });
+    expect(stdout === stdin).toBe(true);
+  });
+
+  it('lets a program end before it has read its input', async () => {
+    const result = await run(['sh', '-c', 'exit 7'], { stdin: 'x'.repeat(10_000_000) });
+    expect(result.code).toBe(7);
+  });
+
+  it('names a missing program and the package that brings it', async () => {
+    await expect(run(['iptables-nosuch', '-S'], { stdin: 'x' })).rejects.toMatchObject({
+      code: 'PROGRAM_MISSING',
+      message: 'the program iptables-nosuch is not installed (Debian package iptables)',
+      hint: 'apt-get install iptables',
+    });
+  });
+
+  it('sees through a prefix to the missing program', async () => {
+    const { runner, commands } = fakeRunner(() => ({
+      code: 127,
+      stderr: 'nsenter: failed to execute nft: No such file or directory\n',
+    }));
+    const inside = prefixed(runner, ['nsenter', '--net=/proc/7/ns/net']);
+    await expect(inside(['nft', 'list', 'tables'])).rejects.toMatchObject({
+      code: 'PROGRAM_MISSING',
+      hint: 'apt-get install nftables',
+    });
+    expect(commands).toEqual(['nsenter --net=/proc/7/ns/net nft list tables']);
+  });
+
+  it('cannot start a file that is no program', async () => {
+    await expect(run(['/etc'])).rejects.toMatchObject({ code: 'PROGRAM_NOT_STARTED' });
+  });
+
+  it('kills what runs too long, even when a grandchild keeps the output open', async () => {
+    await expect(run(['sh', '-c', 'sleep 5; true'], { timeoutMs: 50 })).rejects.toMatchObject({
+      code: 'PROGRAM_TIMED_OUT',
+    });
+  });
+
+  it('reports a signal', async () => {
+    expect(await run(['sh', '-c', 'kill -TERM $$'])).toMatchObject({ code: null, signal: 'SIGTERM' });
+  });
+
+  it('adds to the environment, and to PATH where sbin is missing', async () => {
+    const { stdout } = await run(['sh', '-c', 'echo $EXTRA; echo $PATH'], { env: { EXTRA: 'yes' } });
+    expect(stdout).toMatch(/^yes\n.*\/usr\/sbin/);
+  });
+});
+
+describe('packageOf', () => {
+  it.each([
+    ['iptables', 'iptables'],
+    ['/usr/sbin/ip6tables-legacy-save', 'iptables'],
+    ['ip', 'iproute2'],
+    ['conntrack', 'conntrack'],
+    ['frobnicate', undefined],
+  ])('%s comes from %s', (program, expected) => {
+    expect(packageOf(program)).toBe(expected);
+  });
+});

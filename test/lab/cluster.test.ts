@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest';
+import type { Transport } from '../../src/lab/protocol.ts';
+import { addressOf, HOST_NAMES, type HostName } from '../../src/lab/topology.ts';
+import { FAMILIES } from '../../src/model/ip.ts';
+import { useLab } from './requireLab.ts';
+
+const TRANSPORTS: readonly Transport[] = ['tcp', 'udp'];
+const PATHS: readonly (readonly [from: HostName, to: HostName])[] = [
+  ['pod-a', 'pod-b'],
+  ['pod-a', 'pod-c'],
+  ['pod-d', 'pod-b'],
+  ['client', 'pod-a'],
+  ['client', 'pod-d'],
+];
+
+const lab = useLab();
+
+describe.each(FAMILIES)('%s', (family) => {
+  describe.each(TRANSPORTS)('%s', (protocol) => {
+    test.each(PATHS)('%s reaches %s and is seen by its own address', async (from, to) => {
+      const address = addressOf(to, family);
+      expect(await lab().host(from).request(protocol, address, 8080)).toEqual({
+        outcome: 'answer',
+        reply: { host: to, address, port: 8080, peer: addressOf(from, family), protocol },
+      });
+    });
+
+    test('the client can speak from its second address, and from a port of its choice', async () => {
+      const source = addressOf('client', family, 1);
+      const ask = () =>
+        lab()
+          .host('client')
+          .request(protocol, addressOf('pod-c', family), 53, { source, sourcePort: 40_000 });
+      expect(await ask()).toMatchObject({ outcome: 'answer', reply: { host: 'pod-c', peer: source } });
+      expect(await ask(), 'the port is free again at once').toMatchObject({ outcome: 'answer' });
+    });
+
+    test('a closed port refuses, again and again', async () => {
+      for (let count = 0; count < 10; count++) {
+        expect(await lab().host('client').request(protocol, addressOf('pod-a', family), 7)).toEqual({
+          outcome: 'refused',
+        });
+      }
+    });
+
+    test.each(['pod-a', 'node1', 'client'] as const)(
+      'an address that nobody has is silent for %s',
+      async (from) => {
+        const nowhere = family === 'IPv4' ? '10.96.0.77' : 'fd00:96::77';
+        expect(await lab().host(from).request(protocol, nowhere, 80, { timeoutMs: 150 })).toEqual({
+          outcome: 'timeout',
+        });
+      },
+    );
+
+    test('a pod answers itself on loopback', async () => {
+      const loopback = family === 'IPv4' ? '127.0.0.1' : '::1';
+      expect(await lab().host('pod-a').request(protocol, loopback, 9090)).toMatchObject({
+        outcome: 'answer',
+        reply: { address: loopback, peer: loopback },
+      });
+    });
+  });
+
+  test.each(['node1', 'node2'] as const)('%s serves on its own address', async (node) => {
+    const outcome = await lab().host('client').request('tcp', addressOf(node, family), 9999);
+    expect(outcome).toMatchObject({
+      outcome: 'answer',
+      reply: { host: node, address: addressOf(node, family) },
+    });
+  });
+
+  test("what node1 sends to a service address carries the node's own address", async () => {
+    const service = family === 'IPv4' ? '10.96.0.1' : 'fd00:96::1';
+    const route = await lab().host('node1').run(['ip', 'route', 'get', service]);
+    expect(route).toContain(`src ${addressOf('node1', family)}`);
+  });
+
+  test('no route is told as unreachable, with its code', async () => {
+    const nowhere = family === 'IPv4' ? '10.255.0.1' : 'fd00:255::1';
+    const client = lab().host('client');
+    await client.run(['ip', 'route', 'add', 'unreachable', nowhere]);
+    expect(await client.request('tcp', nowhere, 80)).toEqual({
+      outcome: 'unreachable',
+      code: 'EHOSTUNREACH',
+    });
+  });
+});
+
+test('a source that is not the host’s own is a mistake of the test', async () => {
+  await expect(
+    lab().host('client').request('tcp', '10.244.1.11', 8080, { source: '10.1.2.3' }),
+  ).rejects.toThrow(/EADDRNOTAVAIL/);
+});
+
+test('a session stays on one connection and ends when its server is cut off', async () => {
+  const session = await lab().host('client').openSession('10.244.2.12', 8081);
+  expect(await session.send()).toMatchObject({
+    outcome: 'answer',
+    reply: { host: 'pod-d', peer: '192.0.2.10' },
+  });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(await session.send()).toMatchObject({ outcome: 'answer', reply: { host: 'pod-d' } });
+
+  const node1 = lab().host('node1');
+  await node1.run(['iptables', '-I', 'FORWARD', '-p', 'tcp', '--dport', '8081', '-j', 'DROP']);
+  expect(await session.send(150)).toEqual({ outcome: 'timeout' });
+  await node1.run(['iptables', '-F', 'FORWARD']);
+  await session.close();
+  await expect(session.send()).rejects.toThrow(/closed/);
+});
+
+test('a server that stops refuses newcomers and keeps its open connections', async () => {
+  const serving = await lab()
+    .host('pod-a')
+    .serve([
+      { protocol: 'tcp', port: 7000 },
+      { protocol: 'udp', port: 7000 },
+    ]);
+  const session = await lab().host('pod-c').openSession('10.244.1.11', 7000);
+  await serving.close();
+  expect(await lab().host('pod-c').request('tcp', '10.244.1.11', 7000)).toEqual({ outcome: 'refused' });
+  expect(await lab().host('pod-c').request('udp', '10.244.1.11', 7000)).toEqual({ outcome: 'refused' });
+  expect(await session.send()).toMatchObject({ outcome: 'answer' });
+  await session.close();
+});
+
+test('commands run in the network of their host', async () => {
+  expect(await lab().host('pod-b').exec(['cat'], { stdin: 'grüße\u2028\n' })).toEqual({
+    exitCode: 0,
+    stdout: 'grüße\u2028\n',
+    stderr: '',
+    timedOut: false,
+  });
+  expect(await lab().host('pod-b').run(['ip', '-brief', 'address'])).toContain('10.244.1.12/24');
+  expect(await lab().host('pod-b').exec(['sh', '-c', 'echo no >&2; exit 3'])).toMatchObject({
+    exitCode: 3,
+    stderr: 'no\n',
+  });
+  expect(await lab().host('pod-b').exec(['sh', '-c', 'sleep 60 | cat'], { timeoutMs: 100 })).toMatchObject({
+    exitCode: null,
+    timedOut: true,
+  });
+  await expect(lab().host('pod-b').exec(['no-such-command'])).rejects.toThrow('cannot run no-such-command');
+});
+
+test('spawned processes run in the network of their host', async () => {
+  const child = lab()
+    .host('node2')
+    .spawn(['ip', '-brief', 'address'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let text = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  await new Promise((resolve) => child.once('close', resolve));
+  expect(text).toContain('192.168.100.3/24');
+});
+
+test('every host is a network of its own', async () => {
+  const networks = await Promise.all(
+    HOST_NAMES.map((name) => lab().host(name).run(['readlink', '/proc/self/ns/net'])),
+  );
+  expect(new Set(networks).size).toBe(HOST_NAMES.length);
+});
