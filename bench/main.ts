@@ -1,1 +1,98 @@
-process.exitCode = 1;
+/** `npm run bench`: prints what docs/benchmarks.md quotes. Ratios are taken within one run. */
+import { printTable } from '../src/cli/table.ts';
+import { kernelTimes, type KernelTimes, type OwnTimes, ownTimes, rewriteMs, type Sizes } from './iptables.ts';
+
+const HELP = `npm run bench [-- OPTIONS]
+
+  --sizes 300,3000,10000   services; each has three endpoints
+  --variant nft|legacy     which iptables (default nft)
+  --rewrite-up-to 3000     largest size at which everything is also written in one restore, the slow baseline
+                           (10,000 services take several minutes in the nft variant)
+`;
+
+const ENDPOINTS = 3;
+
+interface Row {
+  readonly sizes: Sizes;
+  readonly own: OwnTimes;
+  readonly kernel: KernelTimes;
+  readonly rewriteMs: number | undefined;
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  if (args.includes('--help')) {
+    process.stdout.write(HELP);
+    return;
+  }
+  const variant = option(args, '--variant', 'nft') === 'legacy' ? 'legacy' : 'nft';
+  const rewriteUpTo = Number(option(args, '--rewrite-up-to', '3000'));
+  await ownTimes({ services: 300, endpoints: ENDPOINTS }); // warm up: compare compiled code with compiled code
+  const rows: Row[] = [];
+  for (const text of option(args, '--sizes', '300,3000,10000').split(',')) {
+    const sizes = { services: Number(text), endpoints: ENDPOINTS };
+    progress(`${sizes.services} services: our own part`);
+    const own = await ownTimes(sizes);
+    progress(`${sizes.services} services: iptables-${variant}`);
+    const kernel = await kernelTimes(sizes, variant);
+    if (sizes.services <= rewriteUpTo) progress(`${sizes.services} services: everything in one restore`);
+    rows.push({
+      sizes,
+      own,
+      kernel,
+      rewriteMs: sizes.services <= rewriteUpTo ? await rewriteMs(sizes, variant) : undefined,
+    });
+  }
+  progress('');
+  process.stdout.write(report(rows, variant));
+}
+
+function report(rows: readonly Row[], variant: string): string {
+  const first = rows[0];
+  const cells = rows.map(({ sizes, own, kernel, rewriteMs: rewrite }) => [
+    `${sizes.services} × ${sizes.endpoints}`,
+    ms(own.coldMs),
+    `${percent(own.coldMs / (kernel.coldMs - own.coldMs))}`,
+    ms(kernel.coldMs),
+    rewrite === undefined ? '–' : ms(rewrite),
+    ms(own.changeMs),
+    `${(own.changeMs / (first?.own.changeMs ?? own.changeMs)).toFixed(2)}×`,
+    `${own.changeBytes} B`,
+    ms(kernel.changeMs),
+    ms(kernel.addServiceMs),
+    ms(kernel.restartMs),
+  ]);
+  const header = [
+    'SERVICES',
+    'COLD, OURS',
+    'OF RESTORES',
+    'COLD, ALL',
+    'ONE RESTORE',
+    'CHANGE, OURS',
+    'GROWTH',
+    'TEXT',
+    'CHANGE, ALL',
+    'ADD SERVICE',
+    'VERIFY',
+  ];
+  return `iptables mode, ${variant} variant, layout current\n\n${printTable(header, cells)}`;
+}
+
+function ms(value: number): string {
+  return value >= 1000 ? `${(value / 1000).toFixed(2)} s` : `${value.toFixed(value < 10 ? 3 : 0)} ms`;
+}
+
+function percent(value: number): string {
+  return `${(value * 100).toFixed(1)} %`;
+}
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
+  else if (text !== '') process.stderr.write(`${text}\n`);
+}
+
+function option(args: readonly string[], name: string, fallback: string): string {
+  const index = args.indexOf(name);
+  return index < 0 ? fallback : (args[index + 1] ?? fallback);
+}
+
+await main(process.argv.slice(2));

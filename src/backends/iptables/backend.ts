@@ -131,10 +131,12 @@ export class IptablesBackend {
 
   async #syncFull(plan: Plan, options: CompileOptions): Promise<SyncReport> {
     this.#needsFull = true;
-    const fragments = new Map<ServicePortId, Fragment>();
-    for (const [id, port] of plan.servicePorts) fragments.set(id, this.#compile(port, options));
-    const base = this.#layout.base(options);
-    const full = planFull(await this.#read(), { layout: this.#layout, options, base, fragments });
+    const full = planFull(await this.#read(), {
+      layout: this.#layout,
+      options,
+      base: this.#layout.base(options),
+      fragments: compileAll(this.#layout, plan, options),
+    });
     const sender = new Sender(this.#door);
     await sender.send(full.foundation);
     await sender.send(full.chains);
@@ -164,6 +166,14 @@ export class IptablesBackend {
     }
     return tables;
   }
+}
+
+export function* compileAll(
+  layout: Layout,
+  plan: Plan,
+  options: CompileOptions,
+): Generator<readonly [ServicePortId, Fragment]> {
+  for (const [id, port] of plan.servicePorts) yield [id, layout.servicePort(port, options)];
 }
 
 /** The kernel said no to the rules, as opposed to a lock, a missing program or a full disk. */

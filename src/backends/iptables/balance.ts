@@ -13,9 +13,25 @@ export interface BalanceStyle {
   choiceComment(endpoint: Endpoint, index: number): readonly Match[];
 }
 
+/** Chain names by endpoint key: hashing is the costly part of compiling, so each is made once. */
+export type EndpointChains = ReadonlyMap<string, string>;
+
+export function endpointChainNames(port: ServicePortPlan): EndpointChains {
+  const names = new Map<string, string>();
+  for (const pool of [port.pools.cluster, port.pools.local]) {
+    for (const { key } of pool ?? []) if (!names.has(key)) names.set(key, endpointChain(port, key));
+  }
+  return names;
+}
+
 /** First back to the endpoint that the client had, then a fair draw. */
-export function balancingRules(port: ServicePortPlan, pool: Pool, style: BalanceStyle): readonly Rule[] {
-  const chains = pool.map((endpoint) => endpointChain(port, endpoint.key));
+export function balancingRules(
+  port: ServicePortPlan,
+  pool: Pool,
+  names: EndpointChains,
+  style: BalanceStyle,
+): readonly Rule[] {
+  const chains = pool.map(({ key }) => names.get(key) ?? '');
   const rules: Rule[] = [];
   const seconds = port.affinitySeconds;
   if (seconds !== undefined) {
@@ -54,13 +70,17 @@ function printProbability(n: number, decimals: number): string {
 }
 
 /** One chain per endpoint that some pool has. */
-export function endpointChains(port: ServicePortPlan, comments: boolean): readonly OwnChain[] {
+export function endpointChains(
+  port: ServicePortPlan,
+  names: EndpointChains,
+  comments: boolean,
+): readonly OwnChain[] {
   const { cluster = [], local = [] } = port.pools;
   const inCluster = new Set(cluster.map((endpoint) => endpoint.key));
   const localOnly = local.filter((endpoint) => !inCluster.has(endpoint.key));
   const text: readonly Match[] = comments ? [comment(port.name)] : [];
   return [...cluster, ...localOnly].map((endpoint) => {
-    const name = endpointChain(port, endpoint.key);
+    const name = names.get(endpoint.key) ?? '';
     const remember: readonly Match[] =
       port.affinitySeconds === undefined ? [] : [{ kind: 'recentSet', name }];
     return {

@@ -3,7 +3,7 @@
  * fixed chains, and the prefixes of service chains. kubelet's chains, and what others have, stay.
  */
 import { piece, type RuleText, type Step } from './edit.ts';
-import { isKubeletHere } from './full.ts';
+import { isKubeletHere } from './entrances.ts';
 import { LAYOUT_NAMES, LAYOUTS } from './layouts/index.ts';
 import { CHAINS, isServiceChain } from './names.ts';
 import { ruleKey } from './normalise.ts';

@@ -1,14 +1,13 @@
 /** Everything that a plan needs, as one restore per table: for people to read, and for a kernel that has nothing yet. */
-import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan } from '../../plan/types.ts';
+import { compileAll } from './backend.ts';
 import { printStep, type Step } from './edit.ts';
-import type { CompileOptions, Fragment, Layout } from './fragment.ts';
+import type { CompileOptions, Layout } from './fragment.ts';
 import { planFull } from './full.ts';
 import { TABLES } from './incremental.ts';
 
 export function wholeRestore(layout: Layout, plan: Plan, options: CompileOptions): string {
-  const fragments = new Map<ServicePortId, Fragment>();
-  for (const [id, port] of plan.servicePorts) fragments.set(id, layout.servicePort(port, options));
+  const fragments = compileAll(layout, plan, options);
   const full = planFull(new Map(), { layout, options, base: layout.base(options), fragments });
   const steps = [...full.foundation, ...full.chains, ...full.entries];
   return TABLES.map((table) => printStep(inOne(table, steps))).join('');

@@ -7,37 +7,58 @@
  */
 type Path = readonly (string | number)[];
 
-/** Offset of the value at this path, or of the nearest parent that exists. Maps and lists are shown by their key. */
-export function offsetInJson(text: string, path: Path): number {
-  let value = skipSpace(text, 0);
-  let shown = value;
-  for (const part of path) {
-    const found = findChild(text, value, part);
-    if (found === undefined) break;
-    value = found.value;
-    shown = found.key !== undefined && isCollection(text, value) ? found.key : value;
-  }
-  return shown;
-}
-
 interface Child {
   readonly key: number | undefined;
   readonly value: number;
 }
 
-function findChild(text: string, parent: number, part: string | number): Child | undefined {
-  if (!isCollection(text, parent)) return undefined;
-  const inMap = text[parent] === '{';
-  let at = skipSpace(text, parent + 1);
-  for (let index = 0; !isEnd(text, at); index++) {
-    const key = inMap ? at : undefined;
-    const name = inMap ? (JSON.parse(text.slice(at, skipString(text, at))) as string) : index;
-    if (inMap) at = skipSpace(text, skipSpace(text, skipString(text, at)) + 1);
-    if (name === part) return { key, value: at };
-    at = skipSpace(text, skipValue(text, at));
-    if (text[at] === ',') at = skipSpace(text, at + 1);
+export class JsonPositions {
+  readonly #text: string;
+  /** A dump is one long list, and every item's place is asked for. */
+  readonly #lists = new Map<number, readonly Child[]>();
+
+  constructor(text: string) {
+    this.#text = text;
   }
-  return undefined;
+
+  /** Offset of the value at this path, or of the nearest parent that exists. Maps and lists are shown by their key. */
+  offsetOf(path: Path): number {
+    let value = skipSpace(this.#text, 0);
+    let shown = value;
+    for (const part of path) {
+      const child = typeof part === 'number' ? this.#items(value)[part] : this.#field(value, part);
+      if (child === undefined) break;
+      value = child.value;
+      shown = child.key !== undefined && isCollection(this.#text, value) ? child.key : value;
+    }
+    return shown;
+  }
+
+  #field(map: number, name: string): Child | undefined {
+    const text = this.#text;
+    if (text[map] !== '{') return undefined;
+    for (let key = skipSpace(text, map + 1); !isEnd(text, key); ) {
+      const keyEnd = skipString(text, key);
+      const value = skipSpace(text, skipSpace(text, keyEnd) + 1);
+      if (JSON.parse(text.slice(key, keyEnd)) === name) return { key, value };
+      key = skipComma(text, skipValue(text, value));
+    }
+    return undefined;
+  }
+
+  #items(list: number): readonly Child[] {
+    const text = this.#text;
+    if (text[list] !== '[') return [];
+    const known = this.#lists.get(list);
+    if (known !== undefined) return known;
+    const items: Child[] = [];
+    for (let value = skipSpace(text, list + 1); !isEnd(text, value); ) {
+      items.push({ key: undefined, value });
+      value = skipComma(text, skipValue(text, value));
+    }
+    this.#lists.set(list, items);
+    return items;
+  }
 }
 
 /** Offset of the first key that its map already has. `JSON.parse` would let the last one win. */
@@ -74,6 +95,11 @@ function skipSpace(text: string, from: number): number {
   let at = from;
   while (' \t\r\n'.includes(text[at] ?? 'end')) at += 1;
   return at;
+}
+
+function skipComma(text: string, from: number): number {
+  const at = skipSpace(text, from);
+  return text[at] === ',' ? skipSpace(text, at + 1) : at;
 }
 
 function skipString(text: string, from: number): number {

@@ -1,7 +1,7 @@
 /** Text → plain values, with a way to find where each part stands. Never throws. */
 import { type Document, parseAllDocuments } from 'yaml';
 import { escape } from '../../model/project/index.ts';
-import { findRepeatedKey, offsetInJson } from './json.ts';
+import { findRepeatedKey, JsonPositions } from './json.ts';
 import { offsetInYaml } from './yaml-position.ts';
 
 export interface ParsedDocument {
@@ -23,6 +23,8 @@ export interface Parsed {
 /** One missing bracket can be followed by an error on every line below it. */
 const MOST_FAULTS = 5;
 const MOST_ALIASES = 100;
+/** The YAML parser takes a hundred bytes of memory, and more, for each of these. */
+const MOST_YAML_CHARACTERS = 16 * 1024 * 1024;
 
 export function parseText(text: string): Parsed {
   return parseJson(text) ?? parseYaml(text);
@@ -38,10 +40,17 @@ function parseJson(text: string): Parsed | undefined {
   }
   const repeated = findRepeatedKey(text);
   if (repeated !== undefined) return { documents: [], faults: [fault(repeated, 'this key is here twice')] };
-  return { documents: [{ raw, offsetOf: (path) => offsetInJson(text, path) }], faults: [] };
+  const positions = new JsonPositions(text);
+  return { documents: [{ raw, offsetOf: (path) => positions.offsetOf(path) }], faults: [] };
 }
 
 function parseYaml(text: string): Parsed {
+  if (text.length > MOST_YAML_CHARACTERS) {
+    return {
+      documents: [],
+      faults: [fault(0, 'is too long for one YAML document: write it as JSON, or as several')],
+    };
+  }
   let parsed: readonly Document[];
   try {
     // The core schema whatever a %YAML line says: version 1.1 would turn times into Date objects.

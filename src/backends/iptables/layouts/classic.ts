@@ -5,7 +5,13 @@
  * The meaning is the plan's, so a few rules are here that old releases lacked; `docs/iptables.md` lists them.
  */
 import type { Frontend, ServicePortPlan } from '../../../plan/types.ts';
-import { type BalanceStyle, balancingRules, endpointChains } from '../balance.ts';
+import {
+  type BalanceStyle,
+  balancingRules,
+  type EndpointChains,
+  endpointChainNames,
+  endpointChains,
+} from '../balance.ts';
 import {
   accept,
   comment,
@@ -144,12 +150,13 @@ function forwardRules(options: CompileOptions): readonly Rule[] {
 
 function servicePort(port: ServicePortPlan, options: CompileOptions): Fragment {
   const hash = serviceHash(port);
+  const names = endpointChainNames(port);
   return {
     chains: [
-      ...externalLocalChain(port, hash, options),
+      ...externalLocalChain(port, hash, names, options),
       ...firewallChain(port, hash),
-      ...poolChains(port, hash),
-      ...endpointChains(port, options.endpointComments),
+      ...poolChains(port, hash, names),
+      ...endpointChains(port, names, options.endpointComments),
     ],
     shared: [
       ...port.frontends.flatMap((frontend) => frontendRules(port, frontend, hash, options)),
@@ -263,6 +270,7 @@ function hasOpenFrontend(port: ServicePortPlan, kinds: readonly Frontend['kind']
 function externalLocalChain(
   port: ServicePortPlan,
   hash: ServiceHash,
+  names: EndpointChains,
   options: CompileOptions,
 ): readonly OwnChain[] {
   if (!hasLocalView(port) || !hasOpenFrontend(port, ['externalIP', 'loadBalancerIP', 'nodePort'])) return [];
@@ -279,7 +287,7 @@ function externalLocalChain(
     rule([comment(`route LOCAL traffic for ${port.name} LB IP to service chain`), fromLocal], toService),
   );
   if (local && port.external.outside.verdict === 'forward')
-    rules.push(...balancingRules(port, local, localStyle(port)));
+    rules.push(...balancingRules(port, local, names, localStyle(port)));
   else rules.push(rule([comment(`${port.name} has no local endpoints`)], toDrop));
   return [{ table: 'nat', name: PREFIXES.externalLocal + hash, level: LEVELS.external, rules }];
 }
@@ -300,7 +308,7 @@ function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnCh
 }
 
 /** KUBE-SVC- for the cluster; KUBE-SVL- only where the cluster IP itself is local. */
-function poolChains(port: ServicePortPlan, hash: ServiceHash): readonly OwnChain[] {
+function poolChains(port: ServicePortPlan, hash: ServiceHash, names: EndpointChains): readonly OwnChain[] {
   const { cluster, local } = port.pools;
   const { outside } = port.internal;
   const chains: OwnChain[] = [];
@@ -309,7 +317,7 @@ function poolChains(port: ServicePortPlan, hash: ServiceHash): readonly OwnChain
       table: 'nat',
       name: prefix + hash,
       level: LEVELS.pool,
-      rules: balancingRules(port, pool, nameStyle(port)),
+      rules: balancingRules(port, pool, names, nameStyle(port)),
     });
   };
   if (cluster) add(PREFIXES.service, cluster);

@@ -1,6 +1,12 @@
 /** The chains that kube-proxy writes today, to the letter. `docs/iptables.md` draws them. */
 import type { Frontend, Route, ServicePortPlan } from '../../../plan/types.ts';
-import { type BalanceStyle, balancingRules, endpointChains } from '../balance.ts';
+import {
+  type BalanceStyle,
+  balancingRules,
+  type EndpointChains,
+  endpointChainNames,
+  endpointChains,
+} from '../balance.ts';
 import {
   accept,
   comment,
@@ -122,12 +128,13 @@ function forwardRules(options: CompileOptions): readonly Rule[] {
 
 function servicePort(port: ServicePortPlan, options: CompileOptions): Fragment {
   const hash = serviceHash(port);
+  const names = endpointChainNames(port);
   return {
     chains: [
       ...externalChain(port, hash, options),
       ...firewallChain(port, hash),
-      ...poolChains(port, hash, options),
-      ...endpointChains(port, options.endpointComments),
+      ...poolChains(port, hash, names, options),
+      ...endpointChains(port, names, options.endpointComments),
     ],
     shared: [
       ...port.frontends.flatMap((frontend) => frontendRules(port, frontend, hash, options)),
@@ -304,7 +311,12 @@ function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnCh
   ];
 }
 
-function poolChains(port: ServicePortPlan, hash: ServiceHash, options: CompileOptions): readonly OwnChain[] {
+function poolChains(
+  port: ServicePortPlan,
+  hash: ServiceHash,
+  names: EndpointChains,
+  options: CompileOptions,
+): readonly OwnChain[] {
   const style = balanceStyle(port, options);
   const chains: OwnChain[] = [];
   for (const name of ['cluster', 'local'] as const) {
@@ -313,7 +325,7 @@ function poolChains(port: ServicePortPlan, hash: ServiceHash, options: CompileOp
     chains.push(
       ownChain('nat', poolPrefix(name) + hash, LEVELS.pool, [
         ...clusterIPMasquerade(port, name, options),
-        ...balancingRules(port, pool, style),
+        ...balancingRules(port, pool, names, style),
       ]),
     );
   }

@@ -1,0 +1,161 @@
+/** iptables mode at several sizes: our own time, and the time of the restores that it leads to. */
+import { IptablesBackend, type SyncReport, type TableDoor } from '../src/backends/iptables/backend.ts';
+import type { LayoutName } from '../src/backends/iptables/fragment.ts';
+import { LAYOUTS } from '../src/backends/iptables/layouts/index.ts';
+import { wholeRestore } from '../src/backends/iptables/whole.ts';
+import { IptablesDoor } from '../src/kernel/iptables/door.ts';
+import type { CommandRunner } from '../src/kernel/process.ts';
+import { objectKey } from '../src/model/objects.ts';
+import { FamilyProxy } from '../src/proxy/familyProxy.ts';
+import { makeService, makeSlice, VIEW } from './cluster.ts';
+import { openNamespace } from './namespace.ts';
+
+export interface Sizes {
+  readonly services: number;
+  readonly endpoints: number;
+}
+
+const OPTIONS = {
+  nodePortIps: 'all',
+  masqueradeMark: 0x4000,
+  randomFully: true,
+  dropInvalid: true,
+  nfacct: { invalidDropped: false, localhostNodePorts: false },
+} as const;
+
+export interface OwnTimes {
+  readonly coldMs: number;
+  readonly coldBytes: number;
+  /** From an event to the finished text, median. */
+  readonly changeMs: number;
+  readonly changeBytes: number;
+}
+
+const CHANGES = 300;
+
+/** What Junction itself takes: a door that swallows everything. */
+export async function ownTimes(sizes: Sizes): Promise<OwnTimes> {
+  const { proxy, fill } = makeProxy({ save: async () => '', restore: async () => {} }, 'current');
+  fill(sizes);
+  const started = performance.now();
+  const cold = await mustSync(proxy);
+  const coldMs = performance.now() - started;
+  const times: number[] = [];
+  let changeBytes = 0;
+  for (let change = 1; change <= CHANGES; change++) {
+    const index = (change * 37) % sizes.services;
+    const slice = makeSlice(index, sizes.endpoints, change);
+    const before = performance.now();
+    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    const report = await mustSync(proxy);
+    times.push(performance.now() - before);
+    changeBytes = report.bytes;
+  }
+  return { coldMs, coldBytes: cold.bytes, changeMs: median(times), changeBytes };
+}
+
+export interface KernelTimes {
+  readonly coldMs: number;
+  readonly restores: number;
+  readonly changeMs: number;
+  readonly addServiceMs: number;
+  /** Another process starts on the same kernel and finds everything in place. */
+  readonly restartMs: number;
+}
+
+/** The same with a real kernel behind it. */
+export async function kernelTimes(sizes: Sizes, variant: 'nft' | 'legacy'): Promise<KernelTimes> {
+  const namespace = await openNamespace();
+  try {
+    const door = await openDoor(namespace.runner, variant);
+    const { proxy, fill } = makeProxy(door, 'current');
+    fill(sizes);
+    const [coldMs, cold] = await timed(() => mustSync(proxy));
+    const changes: number[] = [];
+    for (let change = 1; change <= 5; change++) {
+      const slice = makeSlice((change * 37) % sizes.services, sizes.endpoints, change);
+      proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+      changes.push((await timed(() => mustSync(proxy)))[0]);
+    }
+    const added = makeService(sizes.services);
+    const addedSlice = makeSlice(sizes.services, sizes.endpoints);
+    proxy.onService(objectKey(added.namespace, added.name), added);
+    proxy.onEndpointSlice(addedSlice.namespace, addedSlice.name, addedSlice);
+    const [addServiceMs] = await timed(() => mustSync(proxy));
+    proxy.requestFull();
+    const [restartMs, verified] = await timed(() => mustSync(proxy));
+    if (verified.restores > 0) throw new Error('a second look found differences');
+    return { coldMs, restores: cold.restores, changeMs: median(changes), addServiceMs, restartMs };
+  } finally {
+    namespace.close();
+  }
+}
+
+/** The baseline: everything in one restore, as kube-proxy writes it at a full sync. */
+export async function rewriteMs(sizes: Sizes, variant: 'nft' | 'legacy'): Promise<number> {
+  const namespace = await openNamespace();
+  try {
+    const door = await IptablesDoor.open({ family: 'IPv4', variant, runner: namespace.runner });
+    const { proxy, fill } = makeProxy({ save: async () => '', restore: async () => {} }, 'current');
+    fill(sizes);
+    await mustSync(proxy);
+    const text = wholeRestore(LAYOUTS.current, proxy.plan, {
+      ...OPTIONS,
+      family: 'IPv4',
+      view: proxy.plan.view,
+      endpointComments: false,
+    });
+    return (await timed(() => door.restore(undefined, text, { flush: false, counters: true })))[0];
+  } finally {
+    namespace.close();
+  }
+}
+
+function makeProxy(
+  door: TableDoor,
+  layout: LayoutName,
+): { readonly proxy: FamilyProxy; fill(sizes: Sizes): void } {
+  const backend = new IptablesBackend(LAYOUTS[layout], door);
+  const proxy = new FamilyProxy({
+    family: 'IPv4',
+    settings: VIEW,
+    backend: {
+      sync: (plan, dirty) => backend.sync(plan, dirty, OPTIONS),
+      requestFull: () => backend.requestFull(),
+    },
+  });
+  const fill = ({ services, endpoints }: Sizes): void => {
+    for (let index = 0; index < services; index++) {
+      const service = makeService(index);
+      const slice = makeSlice(index, endpoints);
+      proxy.onService(objectKey(service.namespace, service.name), service);
+      proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    }
+    proxy.onSynced();
+  };
+  return { proxy, fill };
+}
+
+async function openDoor(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableDoor> {
+  const door = await IptablesDoor.open({ family: 'IPv4', variant, runner });
+  return {
+    save: (table, options) => door.save(table, options),
+    restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
+  };
+}
+
+async function mustSync(proxy: FamilyProxy): Promise<SyncReport> {
+  const outcome = await proxy.sync();
+  if (!outcome) throw new Error('nothing was synced');
+  return outcome.report;
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<readonly [milliseconds: number, result: T]> {
+  const started = performance.now();
+  const result = await work();
+  return [performance.now() - started, result];
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}

@@ -1,0 +1,28 @@
+/** A network namespace of its own, gone when this process is. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readlinkSync } from 'node:fs';
+import { type CommandRunner, prefixed, run } from '../src/kernel/process.ts';
+
+export interface Namespace {
+  readonly runner: CommandRunner;
+  close(): void;
+}
+
+export async function openNamespace(): Promise<Namespace> {
+  const holder = spawn('unshare', ['--net', 'cat'], { stdio: ['pipe', 'ignore', 'inherit'] });
+  await isolated(holder);
+  return {
+    runner: prefixed(run, ['nsenter', `--net=/proc/${holder.pid}/ns/net`]),
+    close: () => void holder.kill('SIGKILL'),
+  };
+}
+
+async function isolated(holder: ChildProcess): Promise<void> {
+  const own = readlinkSync('/proc/self/ns/net');
+  for (let tries = 0; tries < 200; tries++) {
+    await sleep(10);
+    if (holder.pid !== undefined && readlinkSync(`/proc/${holder.pid}/ns/net`) !== own) return;
+  }
+  throw new Error('no network namespace: run as root');
+}

@@ -1,0 +1,42 @@
+/** Chains of ours that nothing needs any more: of services that are gone, of another layout. */
+import { type Piece, piece } from './edit.ts';
+import { isKubeletHere } from './entrances.ts';
+import { LAYOUT_NAMES, LAYOUTS } from './layouts/index.ts';
+import { CHAINS, isServiceChain, PREFIXES } from './names.ts';
+import type { Tables } from './parse.ts';
+import type { Table } from './rule.ts';
+
+/** Callers before what they call: emptying a caller frees what it called. */
+const ORDER: readonly (readonly string[])[] = [
+  Object.values(CHAINS),
+  [PREFIXES.firewall],
+  [PREFIXES.external, PREFIXES.externalLocal],
+  [PREFIXES.service, PREFIXES.local],
+  [PREFIXES.endpoint],
+];
+
+/** In batches that must follow each other. */
+export function garbageSteps(
+  state: Tables,
+  table: Table,
+  needed: ReadonlySet<string>,
+): readonly (readonly Piece[])[] {
+  const fixed = fixedChains(state, table);
+  const stale = [...(state.get(table)?.keys() ?? [])].filter(
+    (chain) => (isServiceChain(chain) || fixed.has(chain)) && !needed.has(chain),
+  );
+  return ORDER.map((prefixes) =>
+    stale
+      .filter((chain) => prefixes.some((prefix) => chain.startsWith(prefix)))
+      .map((chain) => piece(undefined, { deletes: [chain] })),
+  );
+}
+
+/** Fixed chains of every layout: one that this layout does not need is left over from another. */
+function fixedChains(state: Tables, table: Table): ReadonlySet<string> {
+  const shared = LAYOUT_NAMES.flatMap((name) => LAYOUTS[name].sharedChains)
+    .filter((ref) => ref.table === table)
+    .map((ref) => ref.chain);
+  const marks = table === 'nat' && !isKubeletHere(state) ? [CHAINS.markDrop] : [];
+  return new Set([...shared, ...marks]);
+}
