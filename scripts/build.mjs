@@ -1,22 +1,43 @@
 // Checks nothing, bundles everything: dist/junction.js (the command line), dist/demo.js (npm start),
-// dist/lab-agent.js (the program inside each host of the lab), dist/bench.js.
-import { rm } from 'node:fs/promises';
+// dist/lab-agent.js (the program inside each host of the lab), dist/bench.js, and dist/privileges.js (for the scripts).
+import { existsSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { build } from 'esbuild';
+import { sourceFingerprint } from './support/fingerprint.mjs';
+import { ROOT } from './support/paths.mjs';
 
-await rm('dist', { recursive: true, force: true });
-await build({
-  entryPoints: {
-    junction: 'src/cli/bin.ts',
-    demo: 'src/demo/main.ts',
-    'lab-agent': 'src/lab/agent/main.ts',
-    bench: 'bench/main.ts',
-  },
-  outdir: 'dist',
-  bundle: true,
-  platform: 'node',
-  target: 'node20',
-  format: 'esm',
-  packages: 'external',
-  sourcemap: true,
-  logLevel: 'warning',
-});
+const work = join(ROOT, 'node_modules/.cache', `junction-build-${process.pid}`);
+const fresh = join(work, 'new');
+const dist = join(ROOT, 'dist');
+const fingerprint = sourceFingerprint();
+
+try {
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: {
+      junction: 'src/cli/bin.ts',
+      demo: 'src/demo/main.ts',
+      'lab-agent': 'src/lab/agent/main.ts',
+      privileges: 'src/lab/privileges.ts',
+      bench: 'bench/main.ts',
+    },
+    outdir: fresh,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    packages: 'external',
+    sourcemap: true,
+    logLevel: 'warning',
+  });
+  await writeFile(join(fresh, '.stamp'), `${fingerprint}\n`);
+  // Whoever starts a program during a build finds the old one or the new one, for all but a moment.
+  if (existsSync(dist)) await rename(dist, join(work, 'old'));
+  await rename(fresh, dist);
+} catch (error) {
+  if (!('errors' in error)) throw error;
+  process.exitCode = 1; // esbuild has said what is wrong
+} finally {
+  await rm(work, { recursive: true, force: true });
+}

@@ -5,6 +5,7 @@ import { JunctionError } from '../errors.ts';
 import { CanaryMonitor } from '../kernel/iptables/canary.ts';
 import { IptablesDoor } from '../kernel/iptables/door.ts';
 import { IptablesProxy } from '../kernel/iptables/iptablesProxy.ts';
+import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
 import { ensureSysctl, readSysctl } from '../kernel/sysctl.ts';
 import { createLog, type Log } from '../log.ts';
 import type { Family } from '../model/ip.ts';
@@ -110,6 +111,7 @@ function makeLoop(settings: Settings, door: IptablesDoor, log: Log): FamilyLoop 
     clock: systemClock,
     minSyncPeriodMs: settings.minSyncPeriodMs,
     syncPeriodMs: settings.syncPeriodMs,
+    ...(door.variant === 'nft' && { fingerprint: readNftGeneration }),
     onSynced: (outcome) => {
       if (isFirst) logReady(log, door.family, proxy, outcome);
       isFirst = false;

@@ -1,1 +1,60 @@
-process.exitCode = 1;
+/** `npm start`: makes sure of the rights that the lab needs, and runs the demo. */
+import { labAccess, reexecInUserNamespace, whyNoLab } from '../lab/privileges.ts';
+import { runDemo } from './demo.ts';
+import { type DemoOptions, HELP, parseOptions } from './options.ts';
+import { DEMO } from './paths.ts';
+
+/** Set for the process inside the user namespace that the demo made for itself. */
+const INSIDE = 'JUNCTION_DEMO_INSIDE';
+/** In a user namespace one Ctrl-C arrives twice: from the terminal and passed on from outside. */
+const SAME_SIGNAL_MS = 500;
+
+async function main(args: readonly string[]): Promise<number> {
+  const parsed = parseOptions(args);
+  if (parsed.kind === 'help') {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  if (parsed.kind === 'mistake') {
+    process.stderr.write(`${parsed.message}\nnpm start -- --help lists the options.\n`);
+    return 2;
+  }
+  const inUserNamespace = process.env[INSIDE] === '1';
+  const access = labAccess();
+  if (access.kind === 'user-namespace' && !inUserNamespace) return reexec(args);
+  if (access.kind !== 'direct') {
+    process.stderr.write(`${whyNoLab(access) ?? ''}\n`);
+    return 1;
+  }
+  return runUntilSignalled(parsed.options, inUserNamespace);
+}
+
+/** In the machine's network: the lab's hosts have their own anyway. It dies with this process, however that ends. */
+function reexec(args: readonly string[]): Promise<number> {
+  process.env[INSIDE] = '1';
+  process.env['JUNCTION_DEMO_PATH'] = process.env['PATH'] ?? '';
+  const self = [process.execPath, DEMO, ...args];
+  return reexecInUserNamespace(['setpriv', '--pdeathsig', 'KILL', '--', ...self], { network: 'machine' });
+}
+
+async function runUntilSignalled(options: DemoOptions, inUserNamespace: boolean): Promise<number> {
+  const controller = new AbortController();
+  let signalledAt: number | undefined;
+  const end = (): void => {
+    const isSecond = signalledAt !== undefined && performance.now() - signalledAt > SAME_SIGNAL_MS;
+    if (isSecond) process.exit(1); // the lab's hosts notice, and Junction is killed by the kernel
+    signalledAt ??= performance.now();
+    controller.abort();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+  try {
+    const exitCode = await runDemo({ options, inUserNamespace, signal: controller.signal });
+    if (!options.once) process.stdout.write('\nGoodbye. Junction, the cluster and its networks are gone.\n');
+    return exitCode;
+  } catch (error) {
+    process.stderr.write(`\n${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
+  }
+}
+
+process.exit(await main(process.argv.slice(2)));

@@ -22,6 +22,8 @@ export class EndpointTracker {
   readonly #nodeName: string;
   readonly #applied = new Map<ObjectKey, SlicesByName>();
   #pending = new Map<ObjectKey, Map<string, EndpointSlice | undefined>>();
+  /** What the last `apply` handed out: whoever asks next asks for these, and merging is the costly part. */
+  #latest: ReadonlyMap<ObjectKey, EndpointChange> = new Map();
   /** Which service a slice was last seen with: its label may change. */
   readonly #serviceOfSlice = new Map<ObjectKey, ObjectKey>();
 
@@ -53,7 +55,7 @@ export class EndpointTracker {
 
   /** The endpoints of a service as of the last `apply`. */
   endpointsOf(service: ObjectKey): EndpointsByPort {
-    return this.#merge(this.#applied.get(service));
+    return this.#latest.get(service)?.current ?? this.#merge(this.#applied.get(service));
   }
 
   /** Makes the pending slices current; hands out the services whose endpoints are not what they were. */
@@ -68,6 +70,7 @@ export class EndpointTracker {
       if (!sameEndpoints(change.previous, change.current)) changes.set(service, change);
     }
     this.#pending = new Map();
+    this.#latest = changes;
     return changes;
   }
 

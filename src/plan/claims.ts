@@ -35,7 +35,12 @@ export class Claims {
 
   /** Answers whose share of frontends this changed, apart from the claimant's own. */
   claim(key: FrontendKey, claimant: Claimant): ServicePortId | undefined {
-    const others = this.claimantsOf(key).filter((other) => other.id !== claimant.id);
+    const known = this.#claimants.get(key);
+    if (!known) {
+      this.#claimants.set(key, [claimant]);
+      return undefined;
+    }
+    const others = known.filter((other) => other.id !== claimant.id);
     const before = others[0];
     this.#claimants.set(key, [...others, claimant].sort(bySeniority));
     return before && this.ownerOf(key) === claimant.id ? before.id : undefined;

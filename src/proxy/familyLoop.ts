@@ -10,6 +10,8 @@ export interface FamilyLoopOptions {
   readonly clock: Clock;
   readonly minSyncPeriodMs: number;
   readonly syncPeriodMs: number;
+  /** Cheap to read, and different whenever somebody may have changed the kernel's rules. */
+  readonly fingerprint?: () => number | undefined;
   readonly onSynced?: (outcome: SyncOutcome) => void;
 }
 
@@ -21,6 +23,8 @@ export class FamilyLoop {
   readonly #options: FamilyLoopOptions;
   readonly #runner: Runner;
   #verifyNotBefore = 0;
+  /** The fingerprint under which everything was found in place. */
+  #verified: number | undefined;
 
   constructor(options: FamilyLoopOptions) {
     this.#options = options;
@@ -52,9 +56,11 @@ export class FamilyLoop {
     this.request();
   }
 
-  /** The same, unless the last one was too costly to repeat so soon. */
+  /** The same, unless nothing can have changed or the last one was too costly to repeat so soon. */
   verify(): void {
-    if (this.#options.clock.now() >= this.#verifyNotBefore) this.requestFull();
+    if (this.#options.clock.now() < this.#verifyNotBefore) return;
+    const fingerprint = this.#options.fingerprint?.();
+    if (fingerprint === undefined || fingerprint !== this.#verified) this.requestFull();
   }
 
   stop(): Promise<void> {
@@ -64,6 +70,7 @@ export class FamilyLoop {
   async #sync(): Promise<void> {
     const { proxy, log, clock, onSynced } = this.#options;
     const started = clock.now();
+    const fingerprint = this.#options.fingerprint?.();
     const outcome = await proxy.sync();
     if (!outcome) {
       log.verbose(2, 'Not syncing iptables until Services and Endpoints have been received', {
@@ -73,6 +80,8 @@ export class FamilyLoop {
     }
     const elapsed = clock.now() - started;
     if (outcome.report.kind === 'full') this.#verifyNotBefore = clock.now() + elapsed / VERIFY_SHARE;
+    if (outcome.report.restores > 0) this.#verified = undefined;
+    else if (outcome.report.kind === 'full') this.#verified = fingerprint;
     this.#logOutcome(outcome, elapsed);
     onSynced?.(outcome);
     this.#throwIfRefused(outcome);

@@ -8,9 +8,9 @@ import { isJunctionError } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import { type Piece, printStep, type Step, sizeOf } from './edit.ts';
+import { printStep, type Step, sizeOf } from './edit.ts';
 import { type CompileOptions, EMPTY_FRAGMENT, type Fragment, type Layout } from './fragment.ts';
-import { planFull } from './full.ts';
+import { fullSteps } from './full.ts';
 import { type FragmentChange, incrementalSteps, TABLES } from './incremental.ts';
 import { parseSave, type Tables } from './parse.ts';
 import type { Table } from './rule.ts';
@@ -131,18 +131,18 @@ export class IptablesBackend {
 
   async #syncFull(plan: Plan, options: CompileOptions): Promise<SyncReport> {
     this.#needsFull = true;
-    const full = planFull(await this.#read(), {
+    const sender = new Sender(this.#door);
+    const steps = fullSteps(await this.#read(), {
       layout: this.#layout,
       options,
       base: this.#layout.base(options),
       fragments: compileAll(this.#layout, plan, options),
     });
-    const sender = new Sender(this.#door);
-    await sender.send(full.foundation);
-    await sender.send(full.chains);
-    await sender.send(full.entries);
-    // A refused service keeps what it had, so chains that look unused may still be its own.
-    if (sender.refused.size === 0) await sender.tryEach(full.garbage);
+    for (const step of steps) {
+      if (step.phase !== 'garbage') await sender.send(step);
+      // A refused service keeps what it had, so chains that look unused may still be its own.
+      else if (sender.refused.size === 0) await sender.trySend(step);
+    }
 
     this.#needsFull = false;
     this.#refused = sender.refused;
@@ -198,11 +198,7 @@ class Sender {
     return { restores: this.#restores, bytes: this.#bytes, chains: this.#chains, rules: this.#rules };
   }
 
-  async send(steps: readonly Step[]): Promise<void> {
-    for (const { table, pieces } of steps) await this.#sendPieces(table, pieces);
-  }
-
-  async #sendPieces(table: Table, pieces: readonly Piece[]): Promise<void> {
+  async send({ table, pieces }: Step): Promise<void> {
     const wanted = pieces.filter(({ owner }) => owner === undefined || !this.refused.has(owner));
     if (wanted.length === 0) return;
     const step = { table, pieces: wanted };
@@ -212,28 +208,24 @@ class Sender {
       this.#count(step, text);
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      await this.#divide(table, wanted, error);
+      await this.#divide(step, error);
     }
   }
 
   /** Sends what can be sent. A chain that somebody else's rule jumps to, for one, cannot be deleted. */
-  async tryEach(steps: readonly Step[]): Promise<void> {
-    for (const { table, pieces } of steps) {
-      try {
-        await this.#sendPieces(table, pieces);
-      } catch (error) {
-        if (!isRefusal(error)) throw error;
-        if (pieces.length === 1) continue;
-        const middle = Math.ceil(pieces.length / 2);
-        await this.tryEach([
-          { table, pieces: pieces.slice(0, middle) },
-          { table, pieces: pieces.slice(middle) },
-        ]);
-      }
+  async trySend({ table, pieces }: Step): Promise<void> {
+    try {
+      await this.send({ table, pieces });
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      if (pieces.length === 1) return;
+      const middle = Math.ceil(pieces.length / 2);
+      await this.trySend({ table, pieces: pieces.slice(0, middle) });
+      await this.trySend({ table, pieces: pieces.slice(middle) });
     }
   }
 
-  async #divide(table: Table, pieces: readonly Piece[], error: unknown): Promise<void> {
+  async #divide({ table, pieces }: Step, error: unknown): Promise<void> {
     const owners = new Set(pieces.map(({ owner }) => owner));
     const [owner] = owners;
     if (owners.size === 1) {
@@ -241,15 +233,9 @@ class Sender {
       this.refused.set(owner, error instanceof Error ? error : new Error(String(error)));
       return;
     }
-    const half = [...owners].slice(0, Math.ceil(owners.size / 2));
-    await this.#sendPieces(
-      table,
-      pieces.filter((each) => half.includes(each.owner)),
-    );
-    await this.#sendPieces(
-      table,
-      pieces.filter((each) => !half.includes(each.owner)),
-    );
+    const half = new Set([...owners].slice(0, Math.ceil(owners.size / 2)));
+    await this.send({ table, pieces: pieces.filter((each) => half.has(each.owner)) });
+    await this.send({ table, pieces: pieces.filter((each) => !half.has(each.owner)) });
   }
 
   #count(step: Step, text: string): void {

@@ -2,7 +2,7 @@
 import type { Endpoint } from '../../model/endpoint.ts';
 import type { Pool, ServicePortPlan } from '../../plan/types.ts';
 import { comment, jump, protocol, rule, source, toMasquerade } from './build.ts';
-import { LEVELS, type OwnChain } from './fragment.ts';
+import type { OwnChain } from './fragment.ts';
 import { endpointChain } from './names.ts';
 import type { Match, Rule } from './rule.ts';
 
@@ -86,7 +86,6 @@ export function endpointChains(
     return {
       table: 'nat',
       name,
-      level: LEVELS.endpoint,
       rules: [
         rule([...text, source(endpoint.ip)], toMasquerade),
         rule([...text, ...remember, protocol(port.protocol)], { kind: 'dnat', to: endpoint.key }),

@@ -49,6 +49,40 @@ export function isEmpty({ writes, removes, adds, deletes }: Piece): boolean {
   return writes.length + removes.length + adds.length + deletes.length === 0;
 }
 
+/** Chains in one restore: beyond some hundred, the nft variant takes time with the square of their number. */
+export const CHUNK = 500;
+
+/** Everything in one restore if it is small enough; otherwise chains first, then the rules that lead to them. */
+export function inSteps(table: Table, pieces: readonly Piece[]): readonly Step[] {
+  if (pieces.length === 0) return [];
+  const chains = pieces.reduce((sum, { writes, deletes }) => sum + writes.length + deletes.length, 0);
+  if (chains <= CHUNK) return [{ table, pieces }];
+  const writes = pieces.flatMap(({ owner, writes: each }) =>
+    each.map((chain) => piece(owner, { writes: [chain] })),
+  );
+  const edits = pieces.map(({ owner, removes, adds }) => piece(owner, { removes, adds }));
+  const deletes = pieces.flatMap(({ owner, deletes: each }) =>
+    each.map((chain) => piece(owner, { deletes: [chain] })),
+  );
+  return [
+    ...inChunks(table, writes),
+    { table, pieces: edits.filter((each) => !isEmpty(each)) },
+    ...inChunks(table, deletes),
+  ].filter((step) => step.pieces.length > 0);
+}
+
+/** Pieces of one chain each, some hundred to a step. */
+export function* inChunks(table: Table, pieces: Iterable<Piece>): Generator<Step> {
+  let chunk: Piece[] = [];
+  for (const each of pieces) {
+    chunk.push(each);
+    if (chunk.length < CHUNK) continue;
+    yield { table, pieces: chunk };
+    chunk = [];
+  }
+  if (chunk.length > 0) yield { table, pieces: chunk };
+}
+
 /** The input for `iptables-restore --noflush --counters`. */
 export function printStep({ table, pieces }: Step): string {
   let chains = '';

@@ -7,6 +7,7 @@ import type { NodeView, ServicePortPlan } from '../../plan/types.ts';
 import type { Rule, Table } from './rule.ts';
 
 export interface Fragment {
+  /** In the order in which they may be written: a chain jumps only to chains before it. */
   readonly chains: readonly OwnChain[];
   readonly shared: readonly SharedRule[];
 }
@@ -14,13 +15,8 @@ export interface Fragment {
 export interface OwnChain {
   readonly table: Table;
   readonly name: string;
-  readonly level: ChainLevel;
   readonly rules: readonly Rule[];
 }
-
-/** A chain jumps only to chains of lower levels, so writing them in this order never leaves a dangling jump. */
-export const LEVELS = { base: 0, endpoint: 1, pool: 2, external: 3, firewall: 4 } as const;
-export type ChainLevel = (typeof LEVELS)[keyof typeof LEVELS];
 
 export interface SharedRule {
   readonly table: Table;

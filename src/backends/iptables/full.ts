@@ -2,14 +2,15 @@
  * From what the kernel really has to what it should have. At a cold start that is everything; after a restart or
  * when somebody else has been at our chains, it is the difference.
  *
- * Leaves come first and the way in comes last, so that no packet ever meets a half-written service, and in restores
- * of some hundred chains, because the nft variant's restore takes time with the square of the chains in it.
+ * Leaves come first and the way in comes last, so that no packet ever meets a half-written service. Services are
+ * compiled while they are sent, some hundred chains at a time, so that a large cluster's rules are never all in
+ * memory at once.
  */
 import type { ServicePortId } from '../../model/servicePort.ts';
-import { type ChainText, isEmpty, type Piece, piece, type Step } from './edit.ts';
+import { type ChainText, inChunks, isEmpty, type Piece, piece, type Step } from './edit.ts';
 import { adoptedRules, jumpRules } from './entrances.ts';
-import type { BaseFragment, ChainLevel, CompileOptions, Fragment, Layout, OwnChain } from './fragment.ts';
-import { garbageSteps } from './garbage.ts';
+import type { BaseFragment, CompileOptions, Fragment, Layout, OwnChain } from './fragment.ts';
+import { garbageBatches } from './garbage.ts';
 import { TABLES } from './incremental.ts';
 import { ruleKey } from './normalise.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
@@ -21,90 +22,81 @@ export interface Desired {
   readonly layout: Layout;
   readonly options: CompileOptions;
   readonly base: BaseFragment;
-  /** Read once, one by one: a large cluster's rules would fill the memory if they were all held as data. */
+  /** Read once, one by one. */
   readonly fragments: Iterable<readonly [ServicePortId, Fragment]>;
 }
 
-/** What to do, in order. Each phase assumes that the ones before it are done. */
-export interface FullPlan {
-  /** Chains without which the others cannot be written. */
-  readonly foundation: readonly Step[];
-  /** Chains of services: endpoints first. */
-  readonly chains: readonly Step[];
-  /** Rules in shared chains, and the jumps into them: here a service begins to work. */
-  readonly entries: readonly Step[];
-  /** Chains that nothing needs any more. */
-  readonly garbage: readonly Step[];
+/**
+ * foundation: chains without which the others cannot be written. chains: those of services. entries: rules in shared
+ * chains, and the jumps into them; here a service begins to work. garbage: chains that nothing needs any more.
+ */
+export type Phase = 'foundation' | 'chains' | 'entries' | 'garbage';
+
+export interface FullStep extends Step {
+  readonly phase: Phase;
 }
 
-/** Chains in one restore: beyond some hundred the nft variant slows down. */
-export const CHUNK = 500;
-
-export function planFull(state: Tables, desired: Desired): FullPlan {
-  const services = readServices(state, desired);
-  return {
-    foundation: TABLES.map((table) => foundation(state, desired, table)).filter(hasPieces),
-    chains: [...services.writes].sort(([a], [b]) => a - b).flatMap(([, pieces]) => chunked('nat', pieces)),
-    entries: TABLES.map((table) => entries(state, desired, services, table)).filter(hasPieces),
-    garbage: TABLES.flatMap((table) =>
-      garbageSteps(state, table, services.chainNames).flatMap((pieces) => chunked(table, pieces)),
-    ),
-  };
-}
-
-/** What one pass over all services leaves behind. */
-interface Services {
-  readonly ids: ReadonlySet<ServicePortId>;
-  readonly chainNames: ReadonlySet<string>;
-  readonly writes: ReadonlyMap<ChainLevel, readonly Piece[]>;
-  /** By `table chain`. */
-  readonly shared: ReadonlyMap<string, readonly OwnedRules[]>;
-}
-
-function readServices(state: Tables, { layout, base, fragments }: Desired): Services {
-  const ids = new Set<ServicePortId>();
-  const writes = new Map<ChainLevel, Piece[]>();
-  const shared = new Map<string, OwnedRules[]>();
-  const chainNames = new Set<string>([
-    ...base.chains.map((chain) => chain.name),
-    ...[...layout.sharedChains, ...layout.adoptedChains].map((ref) => ref.chain),
-  ]);
-  for (const [owner, fragment] of fragments) {
-    ids.add(owner);
-    for (const chain of fragment.chains) {
-      chainNames.add(chain.name);
-      const texts = rewrite(state.get(chain.table)?.get(chain.name), chain);
-      if (texts.length > 0) pushTo(writes, chain.level, piece(owner, { writes: texts }));
-    }
-    for (const owned of ownedRules(owner, fragment.shared, state)) {
-      pushTo(shared, `${owned.table} ${owned.chain}`, owned);
+/** What to do, in order. Each step assumes that the ones before it are done. */
+export function* fullSteps(state: Tables, desired: Desired): Generator<FullStep> {
+  for (const table of TABLES) {
+    const pieces = foundation(state, desired, table);
+    if (pieces.length > 0) yield { phase: 'foundation', table, pieces };
+  }
+  const seen = new Services(desired);
+  for (const step of inChunks('nat', seen.readChains(state, desired.fragments)))
+    yield { phase: 'chains', ...step };
+  for (const table of TABLES) {
+    const pieces = entries(state, desired, seen, table);
+    if (pieces.length > 0) yield { phase: 'entries', table, pieces };
+  }
+  for (const table of TABLES) {
+    for (const batch of garbageBatches(state, table, seen.chainNames)) {
+      for (const step of inChunks(table, batch)) yield { phase: 'garbage', ...step };
     }
   }
-  return { ids, chainNames, writes, shared };
 }
 
-function pushTo<K, V>(map: Map<K, V[]>, key: K, value: V): void {
-  const values = map.get(key);
-  if (values) values.push(value);
-  else map.set(key, [value]);
+/** What is remembered of the services while they pass. */
+class Services {
+  readonly ids = new Set<ServicePortId>();
+  readonly chainNames: Set<string>;
+  /** By `table chain`. */
+  readonly shared = new Map<string, OwnedRules[]>();
+
+  constructor({ layout, base }: Desired) {
+    this.chainNames = new Set([
+      ...base.chains.map((chain) => chain.name),
+      ...[...layout.sharedChains, ...layout.adoptedChains].map((ref) => ref.chain),
+    ]);
+  }
+
+  /** The chains to write; every chain that only one service uses is in nat. */
+  *readChains(state: Tables, fragments: Desired['fragments']): Generator<Piece> {
+    for (const [owner, fragment] of fragments) {
+      this.ids.add(owner);
+      for (const owned of ownedRules(owner, fragment.shared, state)) {
+        const key = `${owned.table} ${owned.chain}`;
+        const others = this.shared.get(key);
+        if (others) others.push(owned);
+        else this.shared.set(key, [owned]);
+      }
+      for (const chain of fragment.chains) {
+        this.chainNames.add(chain.name);
+        const writes = rewrite(state.get(chain.table)?.get(chain.name), chain);
+        if (writes.length > 0) yield piece(owner, { writes });
+      }
+    }
+  }
 }
 
-function foundation(state: Tables, { layout, base }: Desired, table: Table): Step {
+function foundation(state: Tables, { layout, base }: Desired, table: Table): readonly Piece[] {
   const empties = [...layout.sharedChains, ...layout.adoptedChains]
     .filter((ref) => ref.table === table && !state.get(table)?.has(ref.chain))
     .map((ref): ChainText => ({ name: ref.chain, rules: [] }));
   const writes = base.chains
     .filter((chain) => chain.table === table)
     .flatMap((chain) => rewrite(state.get(table)?.get(chain.name), chain));
-  return { table, pieces: nonEmpty([piece(undefined, { writes: [...empties, ...writes] })]) };
-}
-
-function chunked(table: Table, pieces: readonly Piece[]): readonly Step[] {
-  const steps: Step[] = [];
-  for (let start = 0; start < pieces.length; start += CHUNK) {
-    steps.push({ table, pieces: pieces.slice(start, start + CHUNK) });
-  }
-  return steps;
+  return nonEmpty([piece(undefined, { writes: [...empties, ...writes] })]);
 }
 
 /** The chain as it has to be written, or nothing if the kernel has it so. Counters of rules that stay are kept. */
@@ -130,28 +122,24 @@ function withCounters(rule: Rule, existing: ParsedRule | undefined): string {
   return counters ? `[${counters.packets}:${counters.bytes}] ${text}` : text;
 }
 
-function entries(state: Tables, desired: Desired, services: Services, table: Table): Step {
+function entries(state: Tables, desired: Desired, seen: Services, table: Table): readonly Piece[] {
   const { layout, base, options } = desired;
   const shared = layout.sharedChains
     .filter((ref) => ref.table === table)
     .flatMap(({ chain }) =>
       editSharedChain(state.get(table)?.get(chain)?.rules ?? [], {
         chain,
-        bodies: services.shared.get(`${table} ${chain}`) ?? [],
+        bodies: seen.shared.get(`${table} ${chain}`) ?? [],
         tail: base.tail
           .filter((tail) => tail.table === table && tail.chain === chain)
           .map(({ rule }) => rule),
-        isKnown: (id) => services.ids.has(id),
+        isKnown: (id) => seen.ids.has(id),
       }),
     );
   const adopted = adoptedRules(state, base.adopted, options, table);
-  return { table, pieces: nonEmpty([...shared, adopted, jumpRules(state, layout, table)]) };
+  return nonEmpty([...shared, adopted, jumpRules(state, layout, table)]);
 }
 
 function nonEmpty(pieces: readonly Piece[]): readonly Piece[] {
   return pieces.filter((each) => !isEmpty(each));
-}
-
-function hasPieces(step: Step): boolean {
-  return step.pieces.length > 0;
 }

@@ -16,7 +16,7 @@ const ORDER: readonly (readonly string[])[] = [
 ];
 
 /** In batches that must follow each other. */
-export function garbageSteps(
+export function garbageBatches(
   state: Tables,
   table: Table,
   needed: ReadonlySet<string>,

@@ -2,6 +2,7 @@
 import type { ServicePortId } from '../../model/servicePort.ts';
 import {
   type ChainText,
+  inSteps,
   isEmpty,
   type Piece,
   type PlacedRuleText,
@@ -22,10 +23,12 @@ export interface FragmentChange {
 export const TABLES: readonly Table[] = ['filter', 'nat'];
 
 export function incrementalSteps(layout: Layout, changes: readonly FragmentChange[]): readonly Step[] {
-  return TABLES.map((table) => ({
-    table,
-    pieces: changes.map((change) => diffFragments(layout, table, change)).filter((each) => !isEmpty(each)),
-  })).filter((step) => step.pieces.length > 0);
+  return TABLES.flatMap((table) =>
+    inSteps(
+      table,
+      changes.map((change) => diffFragments(layout, table, change)).filter((each) => !isEmpty(each)),
+    ),
+  );
 }
 
 function diffFragments(layout: Layout, table: Table, { owner, before, after }: FragmentChange): Piece {
@@ -38,7 +41,8 @@ function diffFragments(layout: Layout, table: Table, { owner, before, after }: F
     writes: [...chainsAfter.values()].filter(
       ({ name, rules }) => !sameLines(chainsBefore.get(name)?.rules, rules),
     ),
-    deletes: [...chainsBefore.keys()].filter((name) => !chainsAfter.has(name)),
+    // Callers first: emptying one frees what it calls.
+    deletes: [...chainsBefore.keys()].filter((name) => !chainsAfter.has(name)).reverse(),
     // All of its rules in a chain or none: their order among each other matters, and there are only a few.
     removes: inChangedChains(rulesBefore, rulesAfter),
     adds: inChangedChains(rulesAfter, rulesBefore).map((rule) => placed(layout, table, rule)),

@@ -3,13 +3,12 @@ import type { Plan } from '../../plan/types.ts';
 import { compileAll } from './backend.ts';
 import { printStep, type Step } from './edit.ts';
 import type { CompileOptions, Layout } from './fragment.ts';
-import { planFull } from './full.ts';
+import { fullSteps } from './full.ts';
 import { TABLES } from './incremental.ts';
 
 export function wholeRestore(layout: Layout, plan: Plan, options: CompileOptions): string {
   const fragments = compileAll(layout, plan, options);
-  const full = planFull(new Map(), { layout, options, base: layout.base(options), fragments });
-  const steps = [...full.foundation, ...full.chains, ...full.entries];
+  const steps = [...fullSteps(new Map(), { layout, options, base: layout.base(options), fragments })];
   return TABLES.map((table) => printStep(inOne(table, steps))).join('');
 }
 

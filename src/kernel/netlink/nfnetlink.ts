@@ -1,6 +1,7 @@
 /** What all of netfilter's subsystems share. Numbers from linux/netfilter/nfnetlink.h. */
 
 export const NFNL_SUBSYS_ACCT = 7;
+export const NFNL_SUBSYS_NFTABLES = 10;
 
 export const NFPROTO_UNSPEC = 0;
 

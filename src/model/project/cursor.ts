@@ -75,9 +75,15 @@ export class Cursor {
 
   /** `list` of maps; other items are refused. */
   maps(key: string): readonly Cursor[] {
-    const items = this.list(key);
-    for (const item of items) if (!isMap(item.value)) item.refuse(`is ${quote(item.value)}`, 'a map');
-    return items;
+    return this.list(key).filter((item) => {
+      if (!isMap(item.value)) item.refuse(`is ${quote(item.value)}`, 'a map');
+      return isMap(item.value);
+    });
+  }
+
+  /** What messages call this place. */
+  get label(): string {
+    return labelOf(this.#path());
   }
 
   /** The object cannot be used. */

@@ -88,6 +88,11 @@ class ChunkReader implements ChunkReading {
       );
       return;
     }
+    if (listedKind(raw) !== undefined) {
+      const message = 'this is a list inside a list';
+      this.find({ severity: 'error', message, expected: 'the objects themselves' }, document.offsetOf(path));
+      return;
+    }
     const kind = kindOf(raw);
     if (kind !== undefined) this.#readKnown(document, raw, path, kind);
     else if (!this.#refuseOldSlice(document, raw, path)) this.otherKinds += 1;

@@ -1,8 +1,8 @@
 /** Text → plain values, with a way to find where each part stands. Never throws. */
-import { type Document, parseAllDocuments } from 'yaml';
+import { type Document, parseAllDocuments, type YAMLError } from 'yaml';
 import { escape } from '../../model/project/index.ts';
 import { findRepeatedKey, JsonPositions } from './json.ts';
-import { offsetInYaml } from './yaml-position.ts';
+import { offsetInYaml, offsetOfUnknownAlias } from './yaml-position.ts';
 
 export interface ParsedDocument {
   readonly raw: unknown;
@@ -22,6 +22,7 @@ export interface Parsed {
 
 /** One missing bracket can be followed by an error on every line below it. */
 const MOST_FAULTS = 5;
+const TOO_DEEP = 'it is nested too deeply';
 const MOST_ALIASES = 100;
 /** The YAML parser takes a hundred bytes of memory, and more, for each of these. */
 const MOST_YAML_CHARACTERS = 16 * 1024 * 1024;
@@ -48,7 +49,7 @@ function parseYaml(text: string): Parsed {
   if (text.length > MOST_YAML_CHARACTERS) {
     return {
       documents: [],
-      faults: [fault(0, 'is too long for one YAML document: write it as JSON, or as several')],
+      faults: [fault(0, 'this YAML document is too long: write it as JSON, or as several')],
     };
   }
   let parsed: readonly Document[];
@@ -61,13 +62,13 @@ function parseYaml(text: string): Parsed {
       logLevel: 'silent',
     });
   } catch (error) {
-    return { documents: [], faults: [fault(0, `cannot be parsed: ${reasonOf(error)}`)] };
+    return { documents: [], faults: [fault(0, `this document cannot be parsed: ${reasonOf(error)}`)] };
   }
   const documents: ParsedDocument[] = [];
   const faults: Fault[] = [];
   for (const document of parsed) {
     const { errors, warnings } = document;
-    for (const { pos, message } of errors.slice(0, MOST_FAULTS)) faults.push(fault(pos[0], tidy(message)));
+    faults.push(...syntaxFaults(errors));
     for (const { pos, message } of warnings.slice(0, MOST_FAULTS)) {
       faults.push({ severity: 'warning', offset: pos[0], message: tidy(message) });
     }
@@ -76,10 +77,18 @@ function parseYaml(text: string): Parsed {
     try {
       documents.push({ raw: document.toJS({ maxAliasCount: MOST_ALIASES }), offsetOf });
     } catch (error) {
-      faults.push(fault(offsetOf([]), `cannot be read: ${reasonOf(error)}`));
+      const offset = offsetOfUnknownAlias(document) ?? offsetOf([]);
+      faults.push(fault(offset, `this document cannot be read: ${reasonOf(error)}`));
     }
   }
   return { documents, faults };
+}
+
+function syntaxFaults(errors: readonly YAMLError[]): readonly Fault[] {
+  // The parser runs out of stack, notes that, and goes on to complain about all that it could not see.
+  const overflow = errors.find(({ message }) => message.includes('call stack'));
+  if (overflow) return [fault(overflow.pos[0], `this document cannot be parsed: ${TOO_DEEP}`)];
+  return errors.slice(0, MOST_FAULTS).map(({ pos, message }) => fault(pos[0], tidy(message)));
 }
 
 function fault(offset: number, message: string): Fault {
@@ -87,7 +96,7 @@ function fault(offset: number, message: string): Fault {
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof RangeError) return 'it is nested too deeply';
+  if (error instanceof RangeError) return TOO_DEEP;
   return error instanceof Error ? tidy(error.message) : 'unknown reason';
 }
 

@@ -1,4 +1,4 @@
-import { type Document, isAlias, isCollection, isMap, isNode, isScalar, isSeq, type Pair } from 'yaml';
+import { type Document, isAlias, isCollection, isMap, isNode, isScalar, isSeq, type Pair, visit } from 'yaml';
 
 type Path = readonly (string | number)[];
 
@@ -37,4 +37,16 @@ function isShownByKey({ key, value }: Child): boolean {
 
 function startOf(node: unknown): number | undefined {
   return isNode(node) ? node.range?.[0] : undefined;
+}
+
+export function offsetOfUnknownAlias(document: Document): number | undefined {
+  let offset: number | undefined;
+  visit(document, {
+    Alias(_, alias) {
+      if (alias.resolve(document) !== undefined) return undefined;
+      offset = startOf(alias);
+      return visit.BREAK;
+    },
+  });
+  return offset;
 }

@@ -41,7 +41,6 @@ import {
   type CompileOptions,
   type Fragment,
   type JumpRule,
-  LEVELS,
   type Layout,
   type OwnChain,
   type SharedRule,
@@ -153,10 +152,10 @@ function servicePort(port: ServicePortPlan, options: CompileOptions): Fragment {
   const names = endpointChainNames(port);
   return {
     chains: [
+      ...endpointChains(port, names, options.endpointComments),
+      ...poolChains(port, hash, names),
       ...externalLocalChain(port, hash, names, options),
       ...firewallChain(port, hash),
-      ...poolChains(port, hash, names),
-      ...endpointChains(port, names, options.endpointComments),
     ],
     shared: [
       ...port.frontends.flatMap((frontend) => frontendRules(port, frontend, hash, options)),
@@ -289,7 +288,7 @@ function externalLocalChain(
   if (local && port.external.outside.verdict === 'forward')
     rules.push(...balancingRules(port, local, names, localStyle(port)));
   else rules.push(rule([comment(`${port.name} has no local endpoints`)], toDrop));
-  return [{ table: 'nat', name: PREFIXES.externalLocal + hash, level: LEVELS.external, rules }];
+  return [{ table: 'nat', name: PREFIXES.externalLocal + hash, rules }];
 }
 
 function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnChain[] {
@@ -304,7 +303,7 @@ function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnCh
       : [rule([label], target)]),
     rule([label], toDrop),
   ];
-  return [{ table: 'nat', name: PREFIXES.firewall + hash, level: LEVELS.firewall, rules }];
+  return [{ table: 'nat', name: PREFIXES.firewall + hash, rules }];
 }
 
 /** KUBE-SVC- for the cluster; KUBE-SVL- only where the cluster IP itself is local. */
@@ -316,7 +315,6 @@ function poolChains(port: ServicePortPlan, hash: ServiceHash, names: EndpointCha
     chains.push({
       table: 'nat',
       name: prefix + hash,
-      level: LEVELS.pool,
       rules: balancingRules(port, pool, names, nameStyle(port)),
     });
   };
@@ -350,7 +348,7 @@ function inServices(rules: readonly Rule[]): readonly SharedRule[] {
 }
 
 function baseChain(table: Table, name: string, rules: readonly Rule[]): OwnChain {
-  return { table, name, level: LEVELS.base, rules };
+  return { table, name, rules };
 }
 
 function shared(table: Table, chain: string, sharedRule: Rule): SharedRule {

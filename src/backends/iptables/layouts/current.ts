@@ -37,7 +37,6 @@ import {
   type CompileOptions,
   type Fragment,
   type JumpRule,
-  LEVELS,
   type Layout,
   type OwnChain,
   type SharedRule,
@@ -96,10 +95,8 @@ function base(options: CompileOptions): BaseFragment {
   const mark = options.masqueradeMark;
   return {
     chains: [
-      ownChain('nat', CHAINS.markMasquerade, LEVELS.base, [
-        rule([], { kind: 'mark', operation: 'or', value: mark }),
-      ]),
-      ownChain('nat', CHAINS.postrouting, LEVELS.base, [
+      ownChain('nat', CHAINS.markMasquerade, [rule([], { kind: 'mark', operation: 'or', value: mark })]),
+      ownChain('nat', CHAINS.postrouting, [
         rule([notMarked(mark)], returnToCaller),
         // Clear the mark, so that a packet that passes again inside a tunnel is not masqueraded twice.
         rule([], { kind: 'mark', operation: 'xor', value: mark }),
@@ -108,7 +105,7 @@ function base(options: CompileOptions): BaseFragment {
           randomFully: options.randomFully,
         }),
       ]),
-      ownChain('filter', CHAINS.forward, LEVELS.base, forwardRules(options)),
+      ownChain('filter', CHAINS.forward, forwardRules(options)),
     ],
     tail: nodePortTail(options).map((tail) => ({ table: 'nat', chain: CHAINS.services, rule: tail })),
     adopted: options.view.nodePorts.loopback ? [martianRule()] : [],
@@ -131,10 +128,10 @@ function servicePort(port: ServicePortPlan, options: CompileOptions): Fragment {
   const names = endpointChainNames(port);
   return {
     chains: [
+      ...endpointChains(port, names, options.endpointComments),
+      ...poolChains(port, hash, names, options),
       ...externalChain(port, hash, options),
       ...firewallChain(port, hash),
-      ...poolChains(port, hash, names, options),
-      ...endpointChains(port, names, options.endpointComments),
     ],
     shared: [
       ...port.frontends.flatMap((frontend) => frontendRules(port, frontend, hash, options)),
@@ -273,7 +270,7 @@ function externalChain(
   options: CompileOptions,
 ): readonly OwnChain[] {
   if (!port.frontends.some((frontend) => frontend.kind !== 'clusterIP' && isOpen(frontend))) return [];
-  return [ownChain('nat', PREFIXES.external + hash, LEVELS.external, externalRules(port, hash, options))];
+  return [ownChain('nat', PREFIXES.external + hash, externalRules(port, hash, options))];
 }
 
 function externalRules(port: ServicePortPlan, hash: ServiceHash, options: CompileOptions): readonly Rule[] {
@@ -304,7 +301,7 @@ function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnCh
   const label = comment(`${port.name} loadbalancer IP`);
   const target = jump(PREFIXES.external + hash);
   return [
-    ownChain('nat', PREFIXES.firewall + hash, LEVELS.firewall, [
+    ownChain('nat', PREFIXES.firewall + hash, [
       ...[...allowed.ranges, ...allowed.hosts].map((from) => rule([label, source(from)], target)),
       rule([comment(`other traffic to ${port.name} will be dropped by ${CHAINS.proxyFirewall}`)]),
     ]),
@@ -323,7 +320,7 @@ function poolChains(
     const pool = port.pools[name];
     if (!pool) continue;
     chains.push(
-      ownChain('nat', poolPrefix(name) + hash, LEVELS.pool, [
+      ownChain('nat', poolPrefix(name) + hash, [
         ...clusterIPMasquerade(port, name, options),
         ...balancingRules(port, pool, names, style),
       ]),
@@ -362,8 +359,8 @@ function poolChainName(route: { readonly pool: 'cluster' | 'local' }, hash: Serv
   return poolPrefix(route.pool) + hash;
 }
 
-function ownChain(table: Table, name: string, level: OwnChain['level'], rules: readonly Rule[]): OwnChain {
-  return { table, name, level, rules };
+function ownChain(table: Table, name: string, rules: readonly Rule[]): OwnChain {
+  return { table, name, rules };
 }
 
 function shared(table: Table, chain: string, sharedRule: Rule): SharedRule {

@@ -1,0 +1,85 @@
+/**
+ * Makes a checkout ready to run: the right Node, the system's programs, the npm packages, the build. Needs nothing but
+ * Node itself, and takes no time when everything is there.
+ */
+import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { packagesFingerprint, readStamp, sourceFingerprint } from './support/fingerprint.mjs';
+import { ROOT } from './support/paths.mjs';
+import { Failure, runQuietly } from './support/run.mjs';
+import { step } from './support/steps.mjs';
+import { canInstall, howToInstall, install, missingPackages } from './support/systemPrograms.mjs';
+
+const OLDEST_NODE = [20, 19];
+const PACKAGES_STAMP = 'node_modules/.junction-stamp';
+const BUILD_STAMP = 'dist/.stamp';
+
+/** `lacking: 'warn'` goes on without the system's programs: tests that need them are then skipped. */
+export async function setUp({ lacking = 'fail' } = {}) {
+  checkNode();
+  await installPrograms(lacking);
+  await installPackages();
+  await build();
+}
+
+/** For the scripts: sets up, or ends with a plain message. */
+export async function setUpOrExit(options) {
+  try {
+    await setUp(options);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    console.error(`\n${error.message}`);
+    process.exit(1);
+  }
+}
+
+function checkNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  const [needMajor, needMinor] = OLDEST_NODE;
+  if (major > needMajor || (major === needMajor && minor >= needMinor)) return;
+  throw new Failure(
+    `Junction needs Node.js ${OLDEST_NODE.join('.')} or newer; this is ${process.versions.node}. ` +
+      'Get it from https://nodejs.org/ or your package manager.',
+  );
+}
+
+async function installPrograms(lacking) {
+  const missing = missingPackages();
+  if (missing.length === 0) return;
+  if (canInstall()) {
+    await step(`Installing system packages: ${missing.join(', ')}`, (say) => install(missing, say));
+    return;
+  }
+  const message = `Programs of these packages are missing: ${missing.join(', ')}.\n${howToInstall(missing)}`;
+  if (lacking === 'fail') throw new Failure(message);
+  console.warn(message);
+}
+
+async function installPackages() {
+  const wanted = packagesFingerprint();
+  if (readStamp(PACKAGES_STAMP) === wanted) return;
+  if (!isInstalledByHand()) {
+    // The npm that runs this script, where one does; its warnings about the user's own settings stay unseen.
+    const npm = process.env.npm_execpath;
+    const command = npm?.endsWith('.js') ? [process.execPath, npm] : ['npm'];
+    await step('Installing npm packages', () =>
+      runQuietly([...command, 'ci', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']),
+    );
+  }
+  writeFileSync(join(ROOT, PACKAGES_STAMP), `${wanted}\n`);
+}
+
+/** npm notes what it has installed in a file of its own. */
+function isInstalledByHand() {
+  if (existsSync(join(ROOT, PACKAGES_STAMP))) return false;
+  const installed = statSync(join(ROOT, 'node_modules/.package-lock.json'), { throwIfNoEntry: false });
+  return installed !== undefined && installed.mtimeMs >= statSync(join(ROOT, 'package-lock.json')).mtimeMs;
+}
+
+async function build() {
+  if (readStamp(BUILD_STAMP) === sourceFingerprint()) return;
+  await step('Building', () => runQuietly([process.execPath, 'scripts/build.mjs']));
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await setUpOrExit();

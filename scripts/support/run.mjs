@@ -1,0 +1,51 @@
+import { spawn } from 'node:child_process';
+import { ROOT } from './paths.mjs';
+
+/** A failure that people can read without a stack trace. */
+export class Failure extends Error {}
+
+/** Runs a command in the checkout and keeps what it prints; tells of it only when the command fails. */
+export async function runQuietly(argv, { env = {} } = {}) {
+  const { code, output } = await capture(argv, env);
+  if (code !== 0) throw new Failure(`${argv.join(' ')} failed${ending(code)}\n\n${output.trimEnd()}\n`);
+}
+
+/** Runs a command on this terminal and answers with its exit code. */
+export function runAloud(argv, { env = {} } = {}) {
+  const [command, ...args] = argv;
+  const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...env } });
+  const pass = (signal) => void child.kill(signal);
+  for (const signal of SIGNALS) process.on(signal, pass);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => {
+      for (const signal of SIGNALS) process.off(signal, pass);
+      resolve(code ?? 1);
+    });
+  });
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+function capture([command, ...args], env) {
+  const child = spawn(command, args, {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  let output = '';
+  const add = (chunk) => {
+    output += chunk;
+  };
+  child.stdout.on('data', add);
+  child.stderr.on('data', add);
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve({ code: -1, output: `${output}${error.message}` }));
+    child.once('close', (code) => resolve({ code, output }));
+  });
+}
+
+function ending(code) {
+  if (code === null) return ': a signal ended it';
+  return code === -1 ? '' : ` with exit code ${code}`;
+}

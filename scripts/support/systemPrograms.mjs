@@ -1,0 +1,62 @@
+/** The system's programs that Junction and its lab use, and how to get them. */
+import { accessSync, constants, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Failure, runQuietly } from './run.mjs';
+
+/** By Debian's names; other systems call these packages the same or nearly so. */
+const PACKAGES = {
+  iptables: ['iptables', 'iptables-save', 'iptables-restore', 'ip6tables', 'ip6tables-restore'],
+  iproute2: ['ip'],
+  'util-linux': ['unshare', 'nsenter', 'setpriv'],
+  mount: ['mount'],
+};
+
+/** Where `iptables` lives, which ordinary users' PATH often leaves out. */
+const FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/usr/bin', '/bin'];
+
+export function missingPackages() {
+  return Object.keys(PACKAGES).filter((name) => PACKAGES[name].some((program) => !isInstalled(program)));
+}
+
+export function canInstall() {
+  return process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
+}
+
+export function howToInstall(packages) {
+  const names = packages.join(' ');
+  if (process.platform !== 'linux') return 'Junction works on Linux only: it programs the Linux kernel.';
+  if (existsSync('/usr/bin/apt-get')) return `Install what is missing with: sudo apt-get install -y ${names}`;
+  const others = { 'dnf install -y': '/usr/bin/dnf', 'apk add': '/sbin/apk', 'pacman -S': '/usr/bin/pacman' };
+  const found = Object.keys(others).find((command) => existsSync(others[command]));
+  return found
+    ? `Install what is missing with: sudo ${found} ${names}`
+    : `Install these packages (the names are Debian's): ${names}`;
+}
+
+export async function install(packages, say) {
+  const env = { DEBIAN_FRONTEND: 'noninteractive' };
+  const command = ['apt-get', 'install', '-y', '-q', '--no-install-recommends', ...packages];
+  try {
+    await runQuietly(command, { env });
+  } catch {
+    // A fresh machine has no package lists, or old ones.
+    say('Fetching package lists');
+    await runQuietly(['apt-get', 'update', '-q'], { env });
+    say(`Installing ${packages.join(', ')}`);
+    await runQuietly(command, { env });
+  }
+  const still = missingPackages();
+  if (still.length > 0) throw new Failure(`after installing, ${still.join(', ')} are still incomplete`);
+}
+
+function isInstalled(program) {
+  const folders = [...(process.env.PATH ?? '').split(':').filter(Boolean), ...FOLDERS];
+  return folders.some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,0 +1,82 @@
+/**
+ * `npm test`: sets up, checks types, lint and format, and runs every test. `npm test -- test/plan` runs those alone.
+ * The last line says how many passed and failed; a check that fails counts as one.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setUpOrExit } from './setup.mjs';
+import { ROOT } from './support/paths.mjs';
+import { runWithLab } from './support/privileged.mjs';
+import { Failure, runQuietly } from './support/run.mjs';
+import { step } from './support/steps.mjs';
+
+const CHECKS = {
+  'Checking types': ['tsc', '--noEmit'],
+  Linting: ['oxlint', '--type-aware', '--deny-warnings', 'src', 'test', 'bench', 'scripts'],
+  'Checking the format': ['biome', 'format'],
+};
+
+await setUpOrExit({ lacking: 'warn' });
+const args = process.argv.slice(2);
+const failedChecks = args.length === 0 ? await runChecks() : 0;
+const { vitestCode, passed, failed, skipped } = await runTests(args);
+
+if (skipped.length > 0) printSkipped(skipped);
+const isCi = process.env.CI === 'true';
+if (isCi && skipped.length > 0) console.log('On CI a skipped test is a failure: it tests nothing.\n');
+const allFailed = failed + failedChecks;
+console.log(
+  `${passed} passed, ${allFailed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`,
+);
+process.exitCode = vitestCode !== 0 || allFailed > 0 || (isCi && skipped.length > 0) ? 1 : 0;
+
+async function runChecks() {
+  let failures = 0;
+  for (const [label, [program, ...rest]] of Object.entries(CHECKS)) {
+    try {
+      await step(label, () => runQuietly([join(ROOT, 'node_modules/.bin', program), ...rest]));
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      console.error(`\n${error.message}`);
+      failures++;
+    }
+  }
+  return failures;
+}
+
+async function runTests(rest) {
+  const folder = mkdtempSync(join(tmpdir(), 'junction-test-'));
+  const countsFile = join(folder, 'counts.json');
+  process.env.JUNCTION_COUNTS = countsFile;
+  const reporters = ['--reporter=default', '--reporter=./scripts/support/countReporter.mjs'];
+  const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
+  try {
+    const vitestCode = await runWithLab([process.execPath, vitest, 'run', ...reporters, ...rest], {
+      lacking: 'warn',
+    });
+    return { vitestCode, ...readCounts(countsFile) };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** vitest that ended before it could count has failed. */
+function readCounts(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return { passed: 0, failed: 1, skipped: [] };
+  }
+}
+
+function printSkipped(tests) {
+  const byReason = new Map();
+  for (const test of tests) byReason.set(test.reason, [...(byReason.get(test.reason) ?? []), test]);
+  console.log('Skipped:');
+  for (const [reason, group] of byReason) {
+    console.log(`  ${reason ?? 'without a reason'}`);
+    for (const { name } of group) console.log(`    ${name}`);
+  }
+  console.log('');
+}

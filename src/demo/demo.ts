@@ -1,0 +1,66 @@
+/** The demo from start to end: cluster, Junction, requests, and whatever the user does then. */
+import { painter } from '../cli/table.ts';
+import { Lab } from '../lab/lab.ts';
+import { Expectation } from './expectation.ts';
+import { printHints } from './hints.ts';
+import { JunctionProcess } from './junctionProcess.ts';
+import { stay } from './live.ts';
+import type { DemoOptions } from './options.ts';
+import { step } from './progress.ts';
+import { printRows, printVerdict } from './report.ts';
+import { junctionArguments, junctionSettings } from './settings.ts';
+import { type Row, sendAll } from './traffic.ts';
+
+export interface DemoContext {
+  readonly options: DemoOptions;
+  readonly inUserNamespace: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Answers the exit code: 0 if every request went as planned. */
+export async function runDemo(context: DemoContext): Promise<number> {
+  const lab = await step(
+    'Starting a cluster',
+    (say) => Lab.start({ onProgress: say }),
+    () => 'A cluster is up: node1 and node2, two pods on each, and a client outside',
+  );
+  try {
+    const expectation = await Expectation.watch(junctionSettings(context.options));
+    try {
+      return await demonstrate(lab, expectation, context);
+    } finally {
+      await expectation.stop();
+    }
+  } finally {
+    await lab.close();
+  }
+}
+
+async function demonstrate(lab: Lab, expectation: Expectation, context: DemoContext): Promise<number> {
+  const { options, signal } = context;
+  const paint = painter(process.stdout);
+  const junction = new JunctionProcess(lab.host('node1'), junctionArguments(options));
+  await step(
+    'Starting Junction on node1',
+    () => junction.ready(),
+    () => `Junction serves on node1. ${junction.summary}`,
+  );
+  const send = (before: readonly Row[] = []): Promise<readonly Row[]> =>
+    sendAll(lab, expectation.plans(), before);
+  const rows = await step(
+    'Sending requests',
+    () => send(),
+    (sent) => `${sent.reduce((sum, { outcomes }) => sum + outcomes.length, 0)} requests sent`,
+  );
+  process.stdout.write(`\n${printRows(rows, paint)}\n${printVerdict(rows, paint)}\n`);
+  const exitCode = rows.every(({ surprises }) => surprises.length === 0) ? 0 : 1;
+  if (options.once || signal.aborted) return exitCode;
+
+  const { manifests } = options;
+  const hasKeyboard = process.stdin.isTTY;
+  const { inUserNamespace } = context;
+  const { variant } = junction;
+  process.stdout.write(`\n${printHints({ lab, variant, manifests, paint, hasKeyboard, inUserNamespace })}`);
+  await stay({ junction, first: rows, send, paint, signal });
+  return 0;
+}

@@ -1,0 +1,96 @@
+/** The table: who dialled what, who answered, and whom they saw. */
+import { type painter, printTable } from '../cli/table.ts';
+import type { Outcome } from '../lab/protocol.ts';
+import { hostPort } from '../model/ip.ts';
+import type { FrontendKind } from '../plan/types.ts';
+import { answeringHosts, isNode1, type Row } from './traffic.ts';
+
+type Paint = ReturnType<typeof painter>;
+
+const HEADER = ['', 'FROM', 'TO', 'ADDRESS', 'ANSWERED BY', 'SOURCE THEY SAW'];
+
+const KINDS: Readonly<Record<FrontendKind, string>> = {
+  clusterIP: 'cluster IP',
+  externalIP: 'external IP',
+  loadBalancerIP: 'load balancer',
+  nodePort: 'node port',
+};
+
+export function printRows(rows: readonly Row[], paint: Paint): string {
+  const table = printTable(
+    HEADER.map((title) => paint('bold', title)),
+    rows.map((row) => cells(row, paint)),
+  );
+  const surprises = rows.flatMap((row) =>
+    row.surprises.map((text) => paint('red', `✗ ${row.probe.from} to ${nameOf(row)}: ${text}\n`)),
+  );
+  return table + surprises.join('');
+}
+
+export function printVerdict(rows: readonly Row[], paint: Paint): string {
+  const wrong = rows.filter(({ surprises }) => surprises.length > 0).length;
+  const requests = rows.reduce((sum, { outcomes }) => sum + outcomes.length, 0);
+  return wrong === 0
+    ? paint('green', `All ${requests} requests went as planned.`)
+    : paint('red', `${wrong} of ${rows.length} rows did not go as planned.`);
+}
+
+function cells(row: Row, paint: Paint): readonly string[] {
+  const { probe, target, surprises } = row;
+  return [
+    surprises.length === 0 ? paint('green', '✓') : paint('red', '✗'),
+    probe.from,
+    nameOf(row),
+    hostPort(target.address, target.port),
+    printAnswers(row, paint),
+    printSeen(row, paint),
+  ];
+}
+
+function nameOf({ probe }: Row): string {
+  const name = probe.service.startsWith('shop/') ? probe.service.slice('shop/'.length) : probe.service;
+  return `${name} ${KINDS[probe.kind]}${probe.transport === 'udp' ? ' (UDP)' : ''}`;
+}
+
+const FAILURES: Readonly<Record<Exclude<Outcome['outcome'], 'answer'>, string>> = {
+  refused: 'refused',
+  timeout: 'no answer',
+  unreachable: 'unreachable',
+};
+
+function printAnswers({ outcomes }: Row, paint: Paint): string {
+  const parts = [...answeringHosts(outcomes)].map(([host, count]) => `${host} ×${count}`);
+  for (const [outcome, text] of Object.entries(FAILURES)) {
+    const count = outcomes.filter((one) => one.outcome === outcome).length;
+    if (count > 0) parts.push(paint('yellow', `${text} ×${count}`));
+  }
+  return parts.join(', ');
+}
+
+function printSeen(row: Row, paint: Paint): string {
+  const peers = [
+    ...new Set(row.outcomes.flatMap((one) => (one.outcome === 'answer' ? [one.reply.peer] : []))),
+  ].sort();
+  if (peers.length === 0) return paint('dim', reasonOf(row));
+  if (row.probe.from === 'node1') return `${peers.join(', ')} (node1)`;
+  const own = peers.filter((peer) => !isNode1(peer));
+  const masqueraded = peers.filter(isNode1);
+  return [
+    ...(own.length > 0
+      ? [`${own.join(', ')} (${own.every((peer) => peer === row.source) ? 'its own' : '?'})`]
+      : []),
+    ...(masqueraded.length > 0 ? [`${masqueraded.join(', ')} (masqueraded)`] : []),
+  ].join('; ');
+}
+
+function reasonOf({ decision }: Row): string {
+  switch (decision.verdict) {
+    case 'reject':
+    case 'drop':
+      return `– ${decision.reason}`;
+    case 'pass':
+      return '– no service has this address';
+    case 'forward':
+      return '–';
+  }
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+import { Claims, frontendKey } from '../../src/plan/claims.ts';
+import { ip } from './given.ts';
+
+const KEY = frontendKey(ip('1.1.1.1'), 'TCP', 80);
+
+function claims(...list: readonly (readonly [id: string, createdAt: number | undefined])[]): Claims {
+  const made = new Claims();
+  for (const [id, createdAt] of list) made.claim(KEY, { id, createdAt });
+  return made;
+}
+
+describe('who owns a frontend', () => {
+  test.each([
+    [[['a', 1]], 'a', 'who is alone'],
+    [
+      [
+        ['a', 1],
+        ['b', 2],
+      ],
+      'a',
+      'the oldest',
+    ],
+    [
+      [
+        ['b', 2],
+        ['a', 1],
+      ],
+      'a',
+      'whoever came first',
+    ],
+    [
+      [
+        ['b', 1],
+        ['a', 1],
+      ],
+      'a',
+      'of the same age, the first by name',
+    ],
+    [
+      [
+        ['b', 5],
+        ['a', undefined],
+      ],
+      'b',
+      'an age is better than none',
+    ],
+    [
+      [
+        ['b', undefined],
+        ['a', undefined],
+      ],
+      'a',
+      'without ages, the first by name',
+    ],
+  ] as const)('%j: %s (%s)', (list, owner) => expect(claims(...list).ownerOf(KEY)).toBe(owner));
+
+  test('nobody, without a claim', () => expect(new Claims().ownerOf(KEY)).toBeUndefined());
+});
+
+describe('whose frontends a claim changes, besides the claimant’s', () => {
+  test('an older newcomer takes it from the owner', () => {
+    expect(claims(['b', 2]).claim(KEY, { id: 'a', createdAt: 1 })).toBe('b');
+  });
+  test('a younger one changes nothing', () => {
+    expect(claims(['a', 1]).claim(KEY, { id: 'b', createdAt: 2 })).toBeUndefined();
+  });
+  test('claiming again changes nothing', () => {
+    expect(claims(['a', 1], ['b', 2]).claim(KEY, { id: 'a', createdAt: 1 })).toBeUndefined();
+  });
+  test('an owner that is born again loses it to who waited', () => {
+    expect(claims(['a', 1], ['b', 2]).claim(KEY, { id: 'a', createdAt: 3 })).toBe('b');
+  });
+});
+
+describe('a release', () => {
+  test('the next one takes over', () => {
+    const made = claims(['a', 1], ['b', 2], ['c', 3]);
+    expect(made.release(KEY, 'a')).toBe('b');
+    expect(made.ownerOf(KEY)).toBe('b');
+  });
+  test('who only waited changes nothing by going', () => {
+    expect(claims(['a', 1], ['b', 2]).release(KEY, 'b')).toBeUndefined();
+  });
+  test('the last one leaves nothing behind', () => {
+    const made = claims(['a', 1]);
+    expect(made.release(KEY, 'a')).toBeUndefined();
+    expect(made.claimantsOf(KEY)).toEqual([]);
+  });
+});
+
+test('node ports have one key for all addresses, apart from addresses and protocols', () => {
+  expect(frontendKey(undefined, 'TCP', 80)).toBe('*/TCP/80');
+  expect(new Set([KEY, frontendKey(undefined, 'TCP', 80), frontendKey(ip('1.1.1.1'), 'UDP', 80)]).size).toBe(
+    3,
+  );
+});

@@ -1,0 +1,3 @@
+import { scenariosInLab } from './labTests.ts';
+
+scenariosInLab({ layout: 'classic', variant: 'nft' });

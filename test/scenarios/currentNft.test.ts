@@ -1,0 +1,3 @@
+import { scenariosInLab } from './labTests.ts';
+
+scenariosInLab({ layout: 'current', variant: 'nft' });

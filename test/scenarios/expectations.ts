@@ -1,0 +1,66 @@
+/** What a scenario's rows say, as text, and what `decide` and the rules make of them, as the same text. */
+import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
+import type { Tables } from '../../src/backends/iptables/parse.ts';
+import { type Outcome, walk } from '../../src/backends/iptables/walk.ts';
+import { decide } from '../../src/plan/decide.ts';
+import type { Plan } from '../../src/plan/types.ts';
+import { differenceIn } from './differences.ts';
+import { type Fate, printRow, printTarget, type Row, type Target, targetAt } from './packets.ts';
+import { NODE1 } from './scenario.ts';
+
+/** The row, with what a layout is known to do instead. */
+export function expectedIn(layout: LayoutName, plan: Plan, row: Row): Fate {
+  const instead = differenceIn(layout, plan, row.packet, NODE1);
+  return instead === undefined ? row.fate : { verdict: instead };
+}
+
+export function decided(plan: Plan, row: Row): string {
+  const decision = decide(plan, row.packet, NODE1);
+  if (decision.verdict !== 'forward') return printRow(row, decision);
+  return printRow(row, {
+    verdict: 'forward',
+    sticky: decision.servicePort.affinitySeconds !== undefined,
+    targets: decision.targets.map(({ endpoint, masquerade }) =>
+      targetAt(row, endpoint.ip, endpoint.port, masquerade),
+    ),
+  });
+}
+
+const TOLERANCE = 1e-4;
+
+export function walked(tables: Tables, row: Row): string {
+  const packet = { ...row.packet, viaBridge: row.packet.inInterface === 'cni0' };
+  const { outcomes, notes } = walk(tables, packet, NODE1, { record: false });
+  const [note] = notes;
+  if (note !== undefined) return printRow(row, note);
+  const verdicts = new Set(outcomes.map(({ kind }) => kind));
+  const [verdict = 'pass'] = verdicts;
+  if (verdicts.size > 1) return printRow(row, [...verdicts].join(' or '));
+  if (verdict !== 'forward') return printRow(row, { verdict });
+  const targets = outcomes.map((outcome) => target(row, outcome));
+  const unfair = outcomes.find(({ probability }) => Math.abs(probability * outcomes.length - 1) > TOLERANCE);
+  if (unfair) return printRow(row, `${printTarget(target(row, unfair))} with ${unfair.probability}`);
+  const remembering = outcomes.filter(({ remembered }) => remembered.length > 0);
+  if (remembering.length > 0 && !remembering.every((outcome) => isRemembered(tables, row, outcome)))
+    return printRow(row, 'forgets its client');
+  return printRow(row, { verdict, targets, sticky: remembering.length === outcomes.length });
+}
+
+function target(row: Row, outcome: Outcome): Target {
+  if (outcome.kind !== 'forward') throw new Error('not forwarded');
+  return targetAt(row, outcome.to, outcome.port, outcome.masqueraded);
+}
+
+/** Whether a client that was sent to an endpoint once is sent there again, and nowhere else. */
+function isRemembered(tables: Tables, row: Row, first: Outcome): boolean {
+  const again = walk(tables, row.packet, NODE1, {
+    record: false,
+    affinity: (list) => first.remembered.includes(list),
+  });
+  const [only] = again.outcomes;
+  return (
+    again.outcomes.length === 1 &&
+    only !== undefined &&
+    printTarget(target(row, only)) === printTarget(target(row, first))
+  );
+}

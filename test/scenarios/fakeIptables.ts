@@ -1,0 +1,58 @@
+/** The iptables programs, played by the stand-in for the kernel: what they save is what they were told to restore. */
+import { type ParsedChain, type Tables } from '../../src/backends/iptables/parse.ts';
+import { printRule } from '../../src/backends/iptables/print.ts';
+import { applyRestore, BUILT_IN_CHAINS, RestoreError } from '../../src/backends/iptables/restore.ts';
+import type { CommandRunner, RunResult } from '../../src/kernel/process.ts';
+
+export class FakeIptables {
+  #tables: Tables = new Map();
+
+  get tables(): Tables {
+    return this.#tables;
+  }
+
+  readonly runner: CommandRunner = ([program, ...args], options = {}) => {
+    if (args[0] === '--version') return ended({ stdout: 'iptables v1.8.9 (nf_tables)\n' });
+    if (program.endsWith('-save')) return ended({ stdout: this.#save(args[args.indexOf('-t') + 1] ?? '') });
+    if (program.endsWith('-restore')) return ended(this.#restore(options.stdin ?? ''));
+    throw new Error(`nobody plays ${program} ${args.join(' ')}`);
+  };
+
+  #save(table: string): string {
+    const chains = this.#tables.get(table) ?? builtIn(table);
+    return printTable(table, chains);
+  }
+
+  #restore(text: string): Partial<RunResult> {
+    try {
+      this.#tables = applyRestore(this.#tables, text);
+      return {};
+    } catch (error) {
+      if (!(error instanceof RestoreError)) throw error;
+      this.#tables = error.after;
+      return { code: 4, stderr: `iptables-restore: line ${error.line} failed: ${error.reason}.\n` };
+    }
+  }
+}
+
+function ended(result: Partial<RunResult>): Promise<RunResult> {
+  return Promise.resolve({ code: 0, signal: null, stdout: '', stderr: '', ...result });
+}
+
+function builtIn(table: string): ReadonlyMap<string, ParsedChain> {
+  return new Map((BUILT_IN_CHAINS.get(table) ?? []).map((name) => [name, { policy: 'ACCEPT', rules: [] }]));
+}
+
+/** As `iptables-save -c` prints a table. */
+export function printTable(table: string, chains: ReadonlyMap<string, ParsedChain>): string {
+  let heads = '';
+  let rules = '';
+  for (const [name, chain] of chains) {
+    heads += `:${name} ${chain.policy ?? '-'} [0:0]\n`;
+    for (const rule of chain.rules) {
+      const { packets, bytes } = rule.counters ?? { packets: 0, bytes: 0 };
+      rules += `[${packets}:${bytes}] -A ${name} ${printRule(rule)}\n`;
+    }
+  }
+  return `*${table}\n${heads}${rules}COMMIT\n`;
+}

@@ -1,0 +1,131 @@
+/** Real packets for a row of a table, until it is clear what becomes of them. */
+import type { Lab } from '../../src/lab/lab.ts';
+import { REQUEST_TIMEOUT_MS } from '../../src/lab/host.ts';
+import type { Outcome, Reply } from '../../src/lab/protocol.ts';
+import type { HostName } from '../../src/lab/topology.ts';
+import { type Fate, printRow, printTarget, type Row, type Target, targetAt } from './packets.ts';
+import { NODE1 } from './scenario.ts';
+
+/** With four endpoints, the chance that one of them is not met by then is one in ten million. */
+const MOST_TRIES = 60;
+const BATCH = 6;
+const SILENCE_MS = 300;
+
+export class PacketSender {
+  readonly #lab: Lab;
+  readonly #ports = new Map<HostName, number>();
+
+  constructor(lab: Lab) {
+    this.#lab = lab;
+  }
+
+  /** All rows at once; but clients that a service remembers come one by one, so that the first is the first. */
+  async send(rows: readonly (readonly [Row, Fate])[]): Promise<readonly string[]> {
+    let before: Promise<unknown> = Promise.resolve();
+    return Promise.all(
+      rows.map(([row, expected]) => {
+        if (expected.verdict !== 'forward' || !expected.sticky) return this.#observe(row, expected);
+        const observed = before.then(() => this.#observeSticky(row, expected));
+        before = observed;
+        return observed;
+      }),
+    );
+  }
+
+  async #observe(row: Row, expected: Fate): Promise<string> {
+    if (expected.verdict !== 'forward') {
+      const outcomes = await this.#batch(row, 2, patience(row, expected));
+      return printRow(row, refusalOf(row, outcomes, expected));
+    }
+    const seen = new Map<string, Target>();
+    for (let tries = 0; tries < MOST_TRIES; tries += BATCH) {
+      for (const outcome of await this.#batch(row, BATCH, REQUEST_TIMEOUT_MS)) {
+        if (outcome.outcome !== 'answer') return printRow(row, printFailure(outcome));
+        const target = targetOf(row, outcome.reply, expected);
+        seen.set(printTarget(target), target);
+      }
+      if (tries > 0 && seen.size >= expected.targets.length) break;
+      if (expected.targets.length === 1) break;
+    }
+    return printRow(row, { verdict: 'forward', sticky: false, targets: [...seen.values()] });
+  }
+
+  /** Prints as expected where every answer comes from one of the expected targets. */
+  async #observeSticky(row: Row, expected: Fate): Promise<string> {
+    const outcomes = [
+      ...(await this.#batch(row, 1, REQUEST_TIMEOUT_MS)),
+      ...(await this.#batch(row, 2 * BATCH, REQUEST_TIMEOUT_MS)),
+    ];
+    const seen = new Set<string>();
+    for (const outcome of outcomes) {
+      if (outcome.outcome !== 'answer') return printRow(row, printFailure(outcome));
+      seen.add(printTarget(targetOf(row, outcome.reply, expected)));
+    }
+    const [only = '', ...others] = seen;
+    const known =
+      expected.verdict === 'forward' && expected.targets.some((each) => printTarget(each) === only);
+    if (known && others.length === 0) return printRow(row, expected);
+    return printRow(row, `in turn ${[...seen].join(' ')}`);
+  }
+
+  #batch(row: Row, count: number, timeoutMs: number): Promise<readonly Outcome[]> {
+    const { transport, packet, host } = row;
+    const named = / from /.test(row.text) || packet.source === packet.destination;
+    return Promise.all(
+      Array.from({ length: count }, () =>
+        this.#lab.host(host).request(transport, packet.destination, packet.port, {
+          sourcePort: this.#freshPort(host),
+          timeoutMs,
+          ...(named && { source: packet.source }),
+        }),
+      ),
+    );
+  }
+
+  /** A port that was used before may still belong to a connection that the kernel remembers, and go its way. */
+  #freshPort(host: HostName): number {
+    const port = (this.#ports.get(host) ?? 10_000) + 1;
+    this.#ports.set(host, port);
+    return port;
+  }
+}
+
+function patience({ family, transport }: Row, { verdict }: Fate): number {
+  if (verdict === 'reject') return REQUEST_TIMEOUT_MS;
+  // A refusal by ICMPv6 shows only after the second SYN; a silence that is shorter would prove nothing.
+  return verdict === 'drop' && family === 'IPv6' && transport === 'tcp' ? 1300 : SILENCE_MS;
+}
+
+function refusalOf(row: Row, outcomes: readonly Outcome[], expected: Fate): string {
+  const seen = new Set(
+    outcomes.map((outcome) => {
+      if (outcome.outcome === 'answer') return printTarget(targetOf(row, outcome.reply, expected));
+      // Without a rule of ours the network decides: nobody there, or nobody listening.
+      if (expected.verdict === 'pass') return 'pass';
+      return printFailure(outcome);
+    }),
+  );
+  return [...seen].sort().join(' ');
+}
+
+function printFailure(outcome: Exclude<Outcome, { outcome: 'answer' }>): string {
+  switch (outcome.outcome) {
+    case 'refused':
+      return 'reject';
+    case 'timeout':
+      return 'drop';
+    case 'unreachable':
+      return `unreachable (${outcome.code})`;
+  }
+}
+
+/** What node1 itself sends comes from node1 either way: there the row is believed. */
+function targetOf(row: Row, reply: Reply, expected: Fate): Target {
+  const isNode1 = NODE1.addresses.some((address) => address === reply.peer);
+  const seen = targetAt(row, reply.address, reply.port, isNode1);
+  if (!isNode1 && reply.peer !== row.packet.source)
+    return { ...seen, host: `${seen.host} (seen ${reply.peer})` };
+  if (row.host !== 'node1' || !isNode1 || expected.verdict !== 'forward') return seen;
+  const wanted = expected.targets.find(({ host, port }) => host === seen.host && port === seen.port);
+  return wanted ?? seen;
+}

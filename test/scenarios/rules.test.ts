@@ -1,0 +1,60 @@
+/** Every scenario against `decide`, and against the rules of each layout, walked in memory. */
+import { describe, expect, test } from 'vitest';
+import { LAYOUT_NAMES, LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
+import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
+import { IptablesProxy } from '../../src/kernel/iptables/iptablesProxy.ts';
+import { FAMILIES, type Family } from '../../src/model/ip.ts';
+import { SCENARIOS } from './cases/index.ts';
+import { decided, expectedIn, walked } from './expectations.ts';
+import { FakeIptables } from './fakeIptables.ts';
+import { printRow, type Row } from './packets.ts';
+import { node1Addresses, proxyOf, type Scenario } from './scenario.ts';
+
+const rowsOf = ({ rows }: Scenario, family: Family): readonly Row[] =>
+  rows.filter((row) => row.family === family);
+
+const CASES = SCENARIOS.flatMap((scenario) =>
+  FAMILIES.filter((family) => rowsOf(scenario, family).length > 0).map((family) => ({
+    name: scenario.name,
+    scenario,
+    family,
+  })),
+);
+
+test('no two scenarios have the same name', () => {
+  const names = SCENARIOS.map(({ name }) => name);
+  expect(names).toEqual([...new Set(names)]);
+});
+
+test.each(CASES)('decide: $name ($family)', ({ scenario, family }) => {
+  const proxy = proxyOf(family, scenario, NO_BACKEND);
+  proxy.replan();
+  const rows = rowsOf(scenario, family);
+  expect(rows.map((row) => decided(proxy.plan, row))).toEqual(rows.map((row) => printRow(row, row.fate)));
+});
+
+describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
+  test.each(CASES)('$name ($family)', async ({ scenario, family }) => {
+    const iptables = new FakeIptables();
+    const backend = new IptablesProxy({
+      door: await IptablesDoor.open({ family, variant: 'nft', runner: iptables.runner }),
+      layout: LAYOUTS[layout],
+      masqueradeBit: 14,
+      addresses: () => node1Addresses(family),
+      nfacct: { invalidDropped: true, localhostNodePorts: true },
+      dropInvalid: true,
+    });
+    const proxy = proxyOf(family, scenario, backend);
+    const outcome = await proxy.sync();
+    expect(outcome?.report.refused.size).toBe(0);
+    const rows = rowsOf(scenario, family);
+    expect(rows.map((row) => walked(iptables.tables, row))).toEqual(
+      rows.map((row) => printRow(row, expectedIn(layout, proxy.plan, row))),
+    );
+  });
+});
+
+const NO_BACKEND = {
+  sync: () => Promise.reject(new Error('nothing is written')),
+  requestFull: (): void => {},
+};

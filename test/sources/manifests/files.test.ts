@@ -1,0 +1,119 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadManifests } from '../../../src/sources/manifests/index.ts';
+import { printSourceProblem } from '../../../src/sources/source.ts';
+
+let directory = '';
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'junction-manifests-'));
+});
+
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+function write(name: string, content: string | Uint8Array): string {
+  const path = join(directory, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content);
+  return path;
+}
+
+const node = (name: string, zone = 'z'): string =>
+  `kind: Node\nmetadata: {name: ${name}, labels: {topology.kubernetes.io/zone: ${zone}}}\n`;
+
+function warning(loser: string, winner: string): string {
+  return `dir/${loser}: warning: Node n: is also defined at dir/${winner}, and that one is used (expected each object once)`;
+}
+
+async function load(
+  ...names: readonly string[]
+): Promise<{ nodes: readonly string[]; problems: readonly string[] }> {
+  const { nodes, problems } = await loadManifests(names.map((name) => join(directory, name)));
+  return {
+    nodes: nodes.map(({ name, zone }) => `${name} ${zone}`),
+    problems: problems.map((problem) => printSourceProblem(problem).replaceAll(`${directory}/`, '')),
+  };
+}
+
+describe('paths', () => {
+  it('may be files of any name, and directories, which are read to the bottom', async () => {
+    write('dir/b.yml', node('b'));
+    write('dir/a.yaml', node('a'));
+    write('dir/sub/deep/c.json', JSON.stringify({ kind: 'Node', metadata: { name: 'c' } }));
+    write('dir/notes.txt', 'not: [a manifest');
+    write('dir/.hidden.yaml', 'not: [a manifest');
+    write('dir/.git/x.yaml', 'not: [a manifest');
+    write('dir/b.yml~', 'not: [a manifest');
+    write('single.conf', node('s'));
+    expect(await load('dir', 'single.conf')).toEqual({
+      nodes: ['a z', 'b z', 'c undefined', 's z'],
+      problems: [],
+    });
+  });
+
+  it('that do not exist are problems', async () => {
+    write('a.yaml', node('a'));
+    expect(await load('a.yaml', 'b.yaml')).toEqual({
+      nodes: ['a z'],
+      problems: ['b.yaml: error: does not exist'],
+    });
+  });
+
+  it('that lead to one file twice give it once', async () => {
+    write('dir/a.yaml', node('a'));
+    symlinkSync('a.yaml', join(directory, 'dir/b.yaml'));
+    symlinkSync('..', join(directory, 'dir/loop'));
+    expect(await load('dir/a.yaml', 'dir')).toEqual({ nodes: ['a z'], problems: [] });
+  });
+
+  it('may be mounted ConfigMaps', async () => {
+    write('map/..2026_01/a.yaml', node('a'));
+    symlinkSync('..2026_01', join(directory, 'map/..data'));
+    symlinkSync('..data/a.yaml', join(directory, 'map/a.yaml'));
+    expect(await load('map')).toEqual({ nodes: ['a z'], problems: [] });
+  });
+
+  it('win in their order when they define the same object', async () => {
+    write('dir/a.yaml', node('n', 'a'));
+    write('dir/b.yaml', `# moved\n${node('n', 'b')}`);
+    expect(await load('dir')).toEqual({ nodes: ['n a'], problems: [warning('b.yaml:2:1', 'a.yaml:1:1')] });
+    expect(await load('dir/b.yaml', 'dir')).toEqual({
+      nodes: ['n b'],
+      problems: [warning('a.yaml:1:1', 'b.yaml:2:1')],
+    });
+  });
+});
+
+describe('files that cannot be read', () => {
+  const expected = '(expected a UTF-8 text with YAML or JSON)';
+
+  it.each<[string, string | Uint8Array, string]>([
+    [
+      'binary',
+      new Uint8Array([0x7f, 0x45, 0x4c, 0x46, 0, 1, 2]),
+      `x.yaml: error: is not a text file ${expected}`,
+    ],
+    ['Latin-1', new Uint8Array([0x6b, 0xe4, 0x73]), `x.yaml: error: is not in UTF-8 ${expected}`],
+    ['UTF-16', Buffer.from(`\ufeff${node('n')}`, 'utf16le'), `x.yaml: error: is not a text file ${expected}`],
+  ])('%s', async (_, content, problem) => {
+    write('x.yaml', content);
+    write('y.yaml', `\ufeff${node('after-a-byte-order-mark')}`);
+    expect(await load('.')).toEqual({ nodes: ['after-a-byte-order-mark z'], problems: [problem] });
+  });
+
+  it('too large', async () => {
+    truncateSync(write('x.yaml', ''), 65 * 1024 * 1024);
+    expect((await load('.')).problems).toEqual([
+      'x.yaml: error: is 65 MiB long (expected at most 64 MiB; split it into several files)',
+    ]);
+  });
+
+  it.skipIf(process.getuid?.() === 0)('forbidden', async () => {
+    chmodSync(write('x.yaml', node('n')), 0);
+    expect((await load('.')).problems).toEqual(['x.yaml: error: may not be read (permission denied)']);
+  });
+});
