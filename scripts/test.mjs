@@ -52,10 +52,10 @@ async function runTests(rest) {
   const reporters = ['--reporter=default', '--reporter=./scripts/support/countReporter.mjs'];
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
   try {
-    const vitestCode = await runWithLab([process.execPath, vitest, 'run', ...reporters, ...rest], {
+    const code = await runWithLab([process.execPath, vitest, 'run', ...reporters, ...rest], {
       lacking: 'warn',
     });
-    return { vitestCode, ...readCounts(countsFile) };
+    return { vitestCode: code, ...readCounts(countsFile) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

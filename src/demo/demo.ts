@@ -25,6 +25,7 @@ export async function runDemo(context: DemoContext): Promise<number> {
     () => 'A cluster is up: node1 and node2, two pods on each, and a client outside',
   );
   try {
+    context.signal.throwIfAborted();
     const expectation = await Expectation.watch(junctionSettings(context.options));
     try {
       return await demonstrate(lab, expectation, context);
@@ -42,19 +43,19 @@ async function demonstrate(lab: Lab, expectation: Expectation, context: DemoCont
   const junction = new JunctionProcess(lab.host('node1'), junctionArguments(options));
   await step(
     'Starting Junction on node1',
-    () => junction.ready(),
+    () => unlessAborted(signal, junction.ready()),
     () => `Junction serves on node1. ${junction.summary}`,
   );
   const send = (before: readonly Row[] = []): Promise<readonly Row[]> =>
     sendAll(lab, expectation.plans(), before);
   const rows = await step(
     'Sending requests',
-    () => send(),
+    () => unlessAborted(signal, send()),
     (sent) => `${sent.reduce((sum, { outcomes }) => sum + outcomes.length, 0)} requests sent`,
   );
   process.stdout.write(`\n${printRows(rows, paint)}\n${printVerdict(rows, paint)}\n`);
   const exitCode = rows.every(({ surprises }) => surprises.length === 0) ? 0 : 1;
-  if (options.once || signal.aborted) return exitCode;
+  if (options.once) return exitCode;
 
   const { manifests } = options;
   const hasKeyboard = process.stdin.isTTY;
@@ -63,4 +64,13 @@ async function demonstrate(lab: Lab, expectation: Expectation, context: DemoCont
   process.stdout.write(`\n${printHints({ lab, variant, manifests, paint, hasKeyboard, inUserNamespace })}`);
   await stay({ junction, first: rows, send, paint, signal });
   return 0;
+}
+
+async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  work.catch(() => {}); // what it says after an abort is of no interest
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  aborted.catch(() => {});
+  return Promise.race([work, aborted]);
 }

@@ -1,6 +1,6 @@
 /** What to try next: commands to paste, with the real process ids. */
 import { accessSync, constants } from 'node:fs';
-import { relative } from 'node:path';
+import { isAbsolute, relative } from 'node:path';
 import type { painter } from '../cli/table.ts';
 import type { Lab } from '../lab/lab.ts';
 import { TOOL_PATH } from '../lab/tools.ts';
@@ -19,15 +19,12 @@ export interface HintFacts {
 export function printHints(facts: HintFacts): string {
   const { paint, hasKeyboard } = facts;
   const save = `iptables-${facts.variant === undefined ? '' : `${facts.variant}-`}save`;
-  const ask = (address: string, port: number): string =>
-    `bash -c 'exec 3<>/dev/tcp/${address}/${port}; echo >&3; head -1 <&3'`;
-  const folder = relative(process.cwd(), facts.manifests) || '.';
   const lines = [
     'pod-a and pod-b are on node1, where Junction runs, pod-c and pod-d on node2. client (192.0.2.10) and far client',
     '(198.18.0.10) are outside.',
     '',
     paint('bold', 'Try next'),
-    `  Edit ${folder}/api.yaml, for instance remove an endpoint, and save: the rows that change appear here.`,
+    `  Edit ${shortPath(facts.manifests)}/api.yaml, for instance remove an endpoint, and save: the rows that change appear here.`,
     '',
     '  In another terminal, the rules that Junction wrote:',
     `    ${inside(facts, 'node1', save)} -t nat | grep KUBE`,
@@ -44,6 +41,11 @@ export function printHints(facts: HintFacts): string {
   return `${lines.join('\n')}\n`;
 }
 
+/** curl may not be there, and the lab's servers speak lines, not HTTP. */
+function ask(address: string, port: number): string {
+  return `bash -c 'exec 3<>/dev/tcp/${address}/${port}; echo >&3; head -1 <&3'`;
+}
+
 function inside({ lab, inUserNamespace }: HintFacts, host: HostName, command: string): string {
   const [program = '', ...rest] = command.split(' ');
   const found = [onUsersPath(program), ...rest].join(' ');
@@ -51,6 +53,11 @@ function inside({ lab, inUserNamespace }: HintFacts, host: HostName, command: st
   return inUserNamespace
     ? `nsenter --target ${pid} --user --preserve-credentials --mount --net ${found}`
     : `nsenter --net=/proc/${pid}/ns/net ${found}`;
+}
+
+function shortPath(path: string): string {
+  const short = relative(process.cwd(), path);
+  return short === '' || short.startsWith('..') || isAbsolute(short) ? path : short;
 }
 
 /** The plain name where the user's shell would find it, else the whole path. */

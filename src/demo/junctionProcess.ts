@@ -80,7 +80,7 @@ export class JunctionProcess {
   get summary(): string {
     const parts = FAMILIES.map((family) => {
       const line = this.#find('Serving', family);
-      return `${family}: ${String(line?.['servicePorts'])} service ports, ${String(line?.['rulesWritten'])} rules`;
+      return `${family}: ${countOf(line?.['servicePorts'], 'service port')}, ${countOf(line?.['rulesWritten'], 'rule')}`;
     });
     return parts.join('; ');
   }
@@ -97,6 +97,10 @@ export class JunctionProcess {
     if (line.msg === 'Serving' || line.msg === 'Using iptables') this.#log.push(line);
     for (const listener of this.#listeners) listener(line);
   }
+}
+
+export function countOf(value: unknown, noun: string): string {
+  return `${String(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
 /** What a crash prints is not JSON. */

@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { painter } from '../cli/table.ts';
-import type { JunctionProcess, LogLine } from './junctionProcess.ts';
+import { countOf, type JunctionProcess, type LogLine } from './junctionProcess.ts';
 import { printRows, printVerdict } from './report.ts';
 import { meaningOf, type Row } from './traffic.ts';
 import { probeKey } from './probes.ts';
@@ -119,13 +119,9 @@ class LiveSession {
 function describeSyncs(syncs: readonly LogLine[]): string {
   const parts = syncs.map(
     (line) =>
-      `${String(line['ipFamily'])} in ${String(line['milliseconds'])} ms (${count(line['chains'], 'chain')}, ${count(line['rules'], 'rule')})`,
+      `${String(line['ipFamily'])} in ${String(line['milliseconds'])} ms (${countOf(line['chains'], 'chain')}, ${countOf(line['rules'], 'rule')})`,
   );
   return `Junction wrote ${parts.join(' and ')}.`;
-}
-
-function count(value: unknown, noun: string): string {
-  return `${String(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
 function clock(): string {

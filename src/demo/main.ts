@@ -6,6 +6,7 @@ import { DEMO } from './paths.ts';
 
 /** Set for the process inside the user namespace that the demo made for itself. */
 const INSIDE = 'JUNCTION_DEMO_INSIDE';
+const GOODBYE = '\nGoodbye. Junction, the cluster and its networks are gone.\n';
 /** In a user namespace one Ctrl-C arrives twice: from the terminal and passed on from outside. */
 const SAME_SIGNAL_MS = 500;
 
@@ -49,9 +50,13 @@ async function runUntilSignalled(options: DemoOptions, inUserNamespace: boolean)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
   try {
     const exitCode = await runDemo({ options, inUserNamespace, signal: controller.signal });
-    if (!options.once) process.stdout.write('\nGoodbye. Junction, the cluster and its networks are gone.\n');
+    if (!options.once) process.stdout.write(GOODBYE);
     return exitCode;
   } catch (error) {
+    if (controller.signal.aborted) {
+      process.stdout.write(GOODBYE);
+      return options.once ? 1 : 0;
+    }
     process.stderr.write(`\n${error instanceof Error ? error.message : String(error)}\n`);
     return 1;
   }

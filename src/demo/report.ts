@@ -17,14 +17,14 @@ const KINDS: Readonly<Record<FrontendKind, string>> = {
 };
 
 export function printRows(rows: readonly Row[], paint: Paint): string {
-  const table = printTable(
-    HEADER.map((title) => paint('bold', title)),
+  const [header = '', ...lines] = printTable(
+    HEADER,
     rows.map((row) => cells(row, paint)),
-  );
+  ).split('\n');
   const surprises = rows.flatMap((row) =>
     row.surprises.map((text) => paint('red', `✗ ${row.probe.from} to ${nameOf(row)}: ${text}\n`)),
   );
-  return table + surprises.join('');
+  return [paint('bold', header), ...lines].join('\n') + surprises.join('');
 }
 
 export function printVerdict(rows: readonly Row[], paint: Paint): string {
@@ -70,7 +70,7 @@ function printAnswers({ outcomes }: Row, paint: Paint): string {
 function printSeen(row: Row, paint: Paint): string {
   const peers = [
     ...new Set(row.outcomes.flatMap((one) => (one.outcome === 'answer' ? [one.reply.peer] : []))),
-  ].sort();
+  ].sort((one, other) => (one < other ? -1 : 1));
   if (peers.length === 0) return paint('dim', reasonOf(row));
   if (row.probe.from === 'node1') return `${peers.join(', ')} (node1)`;
   const own = peers.filter((peer) => !isNode1(peer));
@@ -84,13 +84,6 @@ function printSeen(row: Row, paint: Paint): string {
 }
 
 function reasonOf({ decision }: Row): string {
-  switch (decision.verdict) {
-    case 'reject':
-    case 'drop':
-      return `– ${decision.reason}`;
-    case 'pass':
-      return '– no service has this address';
-    case 'forward':
-      return '–';
-  }
+  if (decision.verdict === 'pass') return '– no service has this address';
+  return decision.verdict === 'forward' ? '–' : `– ${decision.reason}`;
 }

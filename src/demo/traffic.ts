@@ -114,17 +114,17 @@ function findSurprises(sent: Sent): readonly string[] {
 }
 
 function surpriseIn(outcome: Outcome, { decision, source }: Sent): readonly string[] {
-  switch (decision.verdict) {
-    case 'forward':
-      if (outcome.outcome !== 'answer') return [`expected an answer from ${printTargets(decision.targets)}`];
-      return surpriseInReply(outcome.reply, decision.targets, source);
-    case 'reject':
-      return outcome.outcome === 'refused' ? [] : [`expected to be refused: ${decision.reason}`];
-    case 'drop':
-      return outcome.outcome === 'timeout' ? [] : [`expected no answer: ${decision.reason}`];
-    case 'pass':
-      return outcome.outcome === 'answer' ? ['expected nobody to answer: no service has this address'] : [];
+  if (decision.verdict === 'forward') {
+    if (outcome.outcome !== 'answer') return [`expected an answer from ${printTargets(decision.targets)}`];
+    return surpriseInReply(outcome.reply, decision.targets, source);
   }
+  if (decision.verdict === 'reject') {
+    return outcome.outcome === 'refused' ? [] : [`expected to be refused: ${decision.reason}`];
+  }
+  if (decision.verdict === 'drop') {
+    return outcome.outcome === 'timeout' ? [] : [`expected no answer: ${decision.reason}`];
+  }
+  return outcome.outcome === 'answer' ? ['expected nobody to answer: no service has this address'] : [];
 }
 
 function surpriseInReply(reply: Reply, targets: readonly ForwardTarget[], source: Ip): readonly string[] {
@@ -147,7 +147,7 @@ export function answeringHosts(outcomes: readonly Outcome[]): ReadonlyMap<string
     if (outcome.outcome !== 'answer') continue;
     counts.set(outcome.reply.host, (counts.get(outcome.reply.host) ?? 0) + 1);
   }
-  return new Map([...counts].sort());
+  return new Map([...counts].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 function printTargets(targets: readonly ForwardTarget[]): string {

@@ -40,10 +40,12 @@ export class Claims {
       this.#claimants.set(key, [claimant]);
       return undefined;
     }
+    const before = known[0]?.id;
     const others = known.filter((other) => other.id !== claimant.id);
-    const before = others[0];
     this.#claimants.set(key, [...others, claimant].sort(bySeniority));
-    return before && this.ownerOf(key) === claimant.id ? before.id : undefined;
+    const after = this.ownerOf(key);
+    if (before === after) return undefined;
+    return before === claimant.id ? after : before; // an owner that is born again loses to who waited
   }
 
   /** Answers who owns the key now, if somebody else waited for it. */

@@ -61,9 +61,14 @@ export function decide(plan: Plan, packet: Packet, host: Host): Decision {
   const targets = (servicePort.pools[route.pool] ?? []).map((endpoint) => ({
     endpoint,
     // An endpoint that dials itself would otherwise answer itself directly, and not recognise the answer.
-    masquerade: route.masquerade || endpoint.ip === packet.source,
+    masquerade: (route.masquerade || endpoint.ip === packet.source) && leaves(packet, endpoint, host),
   }));
   return { ...found, verdict: 'forward', targets };
+}
+
+/** What arrives for an endpoint in this node's own network goes no further, so nothing rewrites its source. */
+function leaves(packet: Packet, endpoint: Endpoint, host: Host): boolean {
+  return packet.inInterface === undefined || !isLocal(endpoint.ip, host);
 }
 
 function findFrontend(plan: Plan, packet: Packet, host: Host): FoundFrontend | undefined {

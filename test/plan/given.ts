@@ -160,7 +160,7 @@ export function endpoint(text: string): Endpoint {
 
 /** `10.0.0.1:80 local, 10.0.0.2:80 draining` */
 export function endpoints(text: string): readonly Endpoint[] {
-  return text === '' ? [] : text.split(',').map(endpoint);
+  return text === '' ? [] : text.split(', ').map(endpoint);
 }
 
 /** The first port of a service, as its family sees it. */

@@ -7,7 +7,7 @@ import { FAMILIES, familyOf } from '../ip.ts';
 import { type EndpointSlice, PROTOCOLS, type SliceEndpoint, type SlicePort } from '../objects.ts';
 import type { Projection } from '../problem.ts';
 import { type Cursor, Ignored, project } from './cursor.ts';
-import { NO_HINTS, readEndpointIp } from './endpoint-slice.ts';
+import { NO_HINTS, readEndpointIp } from './endpointSlice.ts';
 import { HEADLESS, hasLabel, label, type Metadata, readMetadata, readTriggerTime } from './metadata.ts';
 import { fits, LABEL, readOptionalName, SUBDOMAIN } from './names.ts';
 import { readChoice, readPort } from './read.ts';

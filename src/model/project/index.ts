@@ -1,5 +1,5 @@
 /** Raw Kubernetes objects → the checked, slim values of `../objects.ts`. Nothing here throws, whatever comes in. */
-export { projectEndpointSlice } from './endpoint-slice.ts';
+export { projectEndpointSlice } from './endpointSlice.ts';
 export { projectEndpoints } from './endpoints.ts';
 export { KINDS, type Kind, kindOf, nameOf } from './identity.ts';
 export { projectNode } from './node.ts';

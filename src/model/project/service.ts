@@ -2,14 +2,14 @@
 import type { Service, ServiceType, TrafficPolicy } from '../objects.ts';
 import type { Projection } from '../problem.ts';
 import { NO_IPS, readEach, readIpLeniently, readOrdinaryIp } from './addresses.ts';
-import { readClusterIPs } from './cluster-ips.ts';
+import { readClusterIPs } from './clusterIps.ts';
 import { type Cursor, Ignored, project } from './cursor.ts';
 import { hasLabel, readMetadata } from './metadata.ts';
 import { LABEL } from './names.ts';
 import { quote } from './quote.ts';
 import { readChoice, readInteger, readOptionalPort, readText, readTime } from './read.ts';
-import { readServicePorts } from './service-ports.ts';
-import { readSourceRanges } from './source-ranges.ts';
+import { readServicePorts } from './servicePorts.ts';
+import { readSourceRanges } from './sourceRanges.ts';
 
 const OTHER_PROXY = 'service.kubernetes.io/service-proxy-name';
 const TYPES: readonly (ServiceType | 'ExternalName')[] = [

@@ -1,3 +1,3 @@
-export type { IgnoredObject } from './file-reading.ts';
-export { ManifestSource, type ManifestSourceOptions } from './manifest-source.ts';
+export type { IgnoredObject } from './fileReading.ts';
+export { ManifestSource, type ManifestSourceOptions } from './manifestSource.ts';
 export { loadManifests, type Manifests, parseManifests } from './load.ts';

@@ -2,7 +2,7 @@
 import type { EndpointSlice, Node, Service } from '../../model/objects.ts';
 import type { SourceProblem } from '../source.ts';
 import type { World } from '../world.ts';
-import { type IgnoredObject, ignoredObjects, readManifest } from './file-reading.ts';
+import { type IgnoredObject, ignoredObjects, readManifest } from './fileReading.ts';
 import { resolve, worldOf } from './resolve.ts';
 import { ManifestStore } from './store.ts';
 

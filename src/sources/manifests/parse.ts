@@ -2,7 +2,7 @@
 import { type Document, parseAllDocuments, type YAMLError } from 'yaml';
 import { escape } from '../../model/project/index.ts';
 import { findRepeatedKey, JsonPositions } from './json.ts';
-import { offsetInYaml, offsetOfUnknownAlias } from './yaml-position.ts';
+import { offsetInYaml, offsetOfUnknownAlias } from './yamlPosition.ts';
 
 export interface ParsedDocument {
   readonly raw: unknown;

@@ -1,7 +1,7 @@
 /** Many files → one picture: who wins when an object is defined twice, and what stays when nobody has a good one. */
 import type { SourceProblem } from '../source.ts';
 import { type World, type WorldObject, worldKey } from '../world.ts';
-import type { FileReading, PlacedDefinition } from './file-reading.ts';
+import type { FileReading, PlacedDefinition } from './fileReading.ts';
 
 /** By the id of the definition. */
 export type InForce = ReadonlyMap<string, readonly WorldObject[]>;

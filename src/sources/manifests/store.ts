@@ -9,7 +9,7 @@ import {
   ignoredObjects,
   keepReading,
   readManifest,
-} from './file-reading.ts';
+} from './fileReading.ts';
 import { type InForce, resolve, worldOf } from './resolve.ts';
 import { type FoundFile, type PathProblem, type Scan, scan } from './scan.ts';
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CanaryMonitor } from '../../../src/kernel/iptables/canary.ts';
 import { IptablesDoor } from '../../../src/kernel/iptables/door.ts';
 import { run } from '../../../src/kernel/process.ts';
-import { type Namespace, namespacesWork, openNamespace } from '../support/namespace.ts';
+import { type Namespace, openNamespace, requireNamespaces } from '../support/namespace.ts';
 
 const CASES = [
   { variant: 'nft', family: 'IPv4' },
@@ -14,13 +14,13 @@ const CASES = [
   { variant: 'legacy', family: 'IPv6' },
 ] as const;
 
-describe.skipIf(!namespacesWork).each(CASES)('$variant, $family', ({ variant, family }) => {
+describe.each(CASES)('$variant, $family', ({ variant, family }) => {
   let namespace: Namespace;
   let door: IptablesDoor;
-  beforeEach(async () => {
+  beforeEach(async (context) => {
+    requireNamespaces(context);
     namespace = await openNamespace();
-    const { runner, lockPath } = namespace;
-    door = await IptablesDoor.open({ family, variant, runner, lockPath, lockSeconds: 1 });
+    door = await openDoor(namespace, variant, family);
   });
   afterEach(() => namespace.close());
   const jump = ['-m', 'comment', '--comment', 'kubernetes service portals', '-j', 'KUBE-SERVICES'];
@@ -139,8 +139,20 @@ describe.skipIf(!namespacesWork).each(CASES)('$variant, $family', ({ variant, fa
     expect(events).toEqual(['deleted', 'reloading', 'flushed']);
     expect(await door.chainExists('mangle', 'KUBE-PROXY-CANARY')).toBe('present');
   });
+});
 
-  it.runIf(variant === 'legacy')('waits for the lock, then names its holder', async () => {
+/** The nft variant takes no lock. */
+describe.each(['IPv4', 'IPv6'] as const)('legacy, %s', (family) => {
+  let namespace: Namespace;
+  let door: IptablesDoor;
+  beforeEach(async (context) => {
+    requireNamespaces(context);
+    namespace = await openNamespace();
+    door = await openDoor(namespace, 'legacy', family);
+  });
+  afterEach(() => namespace.close());
+
+  it('waits for the lock, then names its holder', async () => {
     const { lockPath } = namespace;
     await door.ensureChain('nat', 'X');
     const holder = spawn('flock', [lockPath, 'sleep', '30'], { stdio: 'ignore', detached: true });
@@ -160,3 +172,11 @@ describe.skipIf(!namespacesWork).each(CASES)('$variant, $family', ({ variant, fa
     expect(await waiting).toBe(false);
   });
 });
+
+function openDoor(
+  { runner, lockPath }: Namespace,
+  variant: 'nft' | 'legacy',
+  family: 'IPv4' | 'IPv6',
+): Promise<IptablesDoor> {
+  return IptablesDoor.open({ family, variant, runner, lockPath, lockSeconds: 1 });
+}

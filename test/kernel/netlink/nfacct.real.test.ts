@@ -1,15 +1,16 @@
 /** Netlink sockets belong to their thread's network namespace, so these run in a process inside one. */
 import { rm } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bundle } from '../support/bundle.ts';
-import { type Namespace, namespacesWork, openNamespace } from '../support/namespace.ts';
+import { type Namespace, openNamespace, requireNamespaces } from '../support/namespace.ts';
 
-describe.skipIf(!namespacesWork)('in a namespace', () => {
+describe('in a namespace', () => {
   let namespace: Namespace;
-  beforeAll(async () => {
+  beforeEach(async (context) => {
+    requireNamespaces(context);
     namespace = await openNamespace();
   });
-  afterAll(() => namespace.close());
+  afterEach(() => namespace.close());
 
   const inside = async (name: string, source: string): Promise<unknown> => {
     const script = await bundle(name, source);

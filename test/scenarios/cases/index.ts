@@ -1,4 +1,31 @@
 import type { Scenario } from '../scenario.ts';
+import { AFFINITY } from './affinity.ts';
+import { APPENDIX_C } from './appendixC.ts';
+import { CLAIMS } from './claims.ts';
 import { CLUSTER_IP } from './clusterIP.ts';
+import { ENDPOINTS } from './endpoints.ts';
+import { EXTERNAL_IP } from './externalIP.ts';
+import { FAMILY_SCENARIOS } from './families.ts';
+import { INTERNAL_POLICY } from './internalPolicy.ts';
+import { LOAD_BALANCER } from './loadBalancer.ts';
+import { NODE_PORT } from './nodePort.ts';
+import { NOT_OURS } from './notOurs.ts';
+import { SETTINGS } from './settings.ts';
+import { TOPOLOGY } from './topology.ts';
 
-export const SCENARIOS: readonly Scenario[] = [...CLUSTER_IP];
+/** In this order the lab goes from one to the next, so that it also tests every change between two of them. */
+export const SCENARIOS: readonly Scenario[] = [
+  ...CLUSTER_IP,
+  ...NODE_PORT,
+  ...EXTERNAL_IP,
+  ...LOAD_BALANCER,
+  ...INTERNAL_POLICY,
+  ...AFFINITY,
+  ...ENDPOINTS,
+  ...TOPOLOGY,
+  ...FAMILY_SCENARIOS,
+  ...NOT_OURS,
+  ...CLAIMS,
+  ...SETTINGS,
+  ...APPENDIX_C,
+];

@@ -1,7 +1,7 @@
 /** What one manifest file says, and what it still says while it is broken. */
 import { createHash } from 'node:crypto';
 import type { SourceProblem } from '../source.ts';
-import { type ChunkReading, type Definition, type Finding, readChunk } from './chunk-reading.ts';
+import { type ChunkReading, type Definition, type Finding, readChunk } from './chunkReading.ts';
 import { type Chunk, splitChunks } from './chunks.ts';
 
 /** A definition with its place, after the last good version has stepped in for a bad one. */

@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest';
+import type { PlanChange } from '../../src/plan/types.ts';
+import { Cluster, cluster } from './cluster.ts';
+import { ip, known, VIEW } from './given.ts';
+
+function ids(changes: readonly PlanChange[]): readonly string[] {
+  return changes.map(({ id, previous, current }) => `${previous ? (current ? '~' : '-') : '+'} ${id}`).sort();
+}
+
+function owner(of: Cluster, address: string | undefined, port: number): string | undefined {
+  return of.planner.find(address === undefined ? undefined : ip(address), 'TCP', port)?.servicePort.id;
+}
+
+const WORLD = `
+  shop/web 10.96.0.1 http:80
+  shop/db  10.96.0.2 5432
+  kube/dns 10.96.0.10 dns:53/udp dns-tcp:53
+  shop/web-1 of web http:8080 | 10.244.0.1 node-a
+  shop/db-1  of db 5432 | 10.244.0.2 node-b
+  kube/dns-1 of dns dns:53/udp dns-tcp:53 | 10.244.0.3 node-b
+`;
+
+describe('only what changed is planned again', () => {
+  const table: readonly (readonly [string, string, readonly string[], readonly string[]])[] = [
+    ['nothing', '', [], []],
+    ['a slice', 'shop/web-1 of web http:8080 | 10.244.0.9', ['shop/web'], ['~ shop/web:http/TCP']],
+    ['a service', 'shop/db 10.96.0.2 5433', ['shop/db'], ['~ shop/db/TCP']],
+    [
+      'both at once, once',
+      'shop/db 10.96.0.2 5433\nshop/db-1 of db 5432 | 10.244.0.9',
+      ['shop/db'],
+      ['~ shop/db/TCP'],
+    ],
+    ['a new service', 'shop/new 10.96.0.3 80', ['shop/new'], ['+ shop/new/TCP']],
+    ['a deletion asks for no endpoints', '- kube/dns', [], ['- kube/dns:dns-tcp/TCP', '- kube/dns:dns/UDP']],
+    ['a port less', 'kube/dns 10.96.0.10 dns:53/udp', ['kube/dns'], ['- kube/dns:dns-tcp/TCP']],
+    ['a slice of no service', 'shop/x-1 of x 80 | 10.244.0.7', [], []],
+    [
+      'an endpoint that may not serve changes the count',
+      'shop/web-2 of web http:8080 | 10.244.0.9 unready',
+      ['shop/web'],
+      ['~ shop/web:http/TCP'],
+    ],
+  ];
+  test.each(table)('%s', (_, lines, asked, expected) => {
+    const made = cluster(WORLD);
+    const changes = made.tell(lines).replan();
+    expect(made.asked).toEqual(asked);
+    expect(ids(changes)).toEqual(expected);
+  });
+
+  test('the node changed: everything is planned, what is the same is not told', () => {
+    const made = cluster(WORLD);
+    made.asked.length = 0;
+    expect(ids(made.planner.setView({ ...VIEW, zone: 'elsewhere' }))).toEqual([]);
+    expect(made.asked).toHaveLength(3);
+    expect(ids(made.planner.setView({ ...VIEW, masqueradeAll: true }))).toHaveLength(4);
+  });
+
+  test('the same view: nothing is planned', () => {
+    const made = cluster(WORLD);
+    made.asked.length = 0;
+    expect(made.planner.setView({ ...VIEW })).toEqual([]);
+    expect(made.asked).toEqual([]);
+  });
+
+  test('endpoints are counted', () => {
+    const made = cluster(WORLD);
+    expect(made.planner.endpointCount).toBe(4);
+    made.tell('shop/web-1 of web http:8080 | 10.244.0.9 | 10.244.0.8 dead', '- shop/db').replan();
+    expect(made.planner.endpointCount).toBe(4);
+    made.tell('- kube/dns').replan();
+    expect(made.planner.endpointCount).toBe(2);
+  });
+});
+
+describe('two services claim one address', () => {
+  const OLD = 'x/old 10.96.0.1 80 ext=1.1.1.1 born=1';
+  const YOUNG = 'a/young 10.96.0.2 80 ext=1.1.1.1 born=2';
+
+  const table: readonly (readonly [string, readonly string[], string])[] = [
+    ['the oldest has it', [OLD, YOUNG], 'x/old/TCP'],
+    ['whoever came first', [YOUNG, OLD], 'x/old/TCP'],
+    ['of one age, the first by name', [OLD, 'a/young 10.96.0.2 80 ext=1.1.1.1 born=1'], 'a/young/TCP'],
+    ['across kinds', [OLD, 'a/young 10.96.0.2 80 lb=1.1.1.1 born=2'], 'x/old/TCP'],
+    ['a cluster IP is an address too', [OLD, 'a/young 1.1.1.1 80 born=0'], 'a/young/TCP'],
+  ];
+  test.each(table)('%s', (_, lines, expected) =>
+    expect(owner(cluster(...lines), '1.1.1.1', 80)).toBe(expected),
+  );
+
+  test('another port or protocol is another frontend', () => {
+    const made = cluster(OLD, 'a/young 10.96.0.2 81 80/udp ext=1.1.1.1 born=2');
+    expect(owner(made, '1.1.1.1', 80)).toBe('x/old/TCP');
+    expect(owner(made, '1.1.1.1', 81)).toBe('a/young/TCP');
+  });
+
+  test('node ports too', () => {
+    const made = cluster('x/old 10.96.0.1 80@30080 born=1', 'a/young 10.96.0.2 80@30080 born=2');
+    expect(owner(made, undefined, 30080)).toBe('x/old/TCP');
+    made.tell('- x/old').replan();
+    expect(owner(made, undefined, 30080)).toBe('a/young/TCP');
+  });
+
+  test('who loses keeps the rest, and is told who has it', () => {
+    const made = cluster(OLD, YOUNG);
+    const young = known(made.planner.servicePorts.get('a/young/TCP'), 'a/young');
+    expect(young.frontends.map(({ kind }) => kind)).toEqual(['clusterIP']);
+    expect(made.planner.denied('a/young/TCP')).toEqual([{ key: '1.1.1.1/TCP/80', owner: 'x/old/TCP' }]);
+    expect(made.planner.denied('x/old/TCP')).toEqual([]);
+  });
+
+  const takeovers: readonly (readonly [string, string, string | undefined, readonly string[]])[] = [
+    ['the owner goes', '- x/old', 'a/young/TCP', ['- x/old/TCP', '~ a/young/TCP']],
+    ['it gives the address up', 'x/old 10.96.0.1 80 born=1', 'a/young/TCP', ['~ a/young/TCP', '~ x/old/TCP']],
+    [
+      'it is born again',
+      'x/old 10.96.0.1 80 ext=1.1.1.1 born=3',
+      'a/young/TCP',
+      ['~ a/young/TCP', '~ x/old/TCP'],
+    ],
+    ['the other goes', '- a/young', 'x/old/TCP', ['- a/young/TCP']],
+    [
+      'an older one comes',
+      'b/oldest 10.96.0.3 80 ext=1.1.1.1 born=0',
+      'b/oldest/TCP',
+      ['+ b/oldest/TCP', '~ x/old/TCP'],
+    ],
+    ['both go', '- x/old\n- a/young', undefined, ['- a/young/TCP', '- x/old/TCP']],
+    [
+      'they change places',
+      'x/old 10.96.0.1 80 ext=1.1.1.1 born=9\na/young 10.96.0.2 80 ext=1.1.1.1 born=5',
+      'a/young/TCP',
+      ['~ a/young/TCP', '~ x/old/TCP'],
+    ],
+  ];
+  test.each(takeovers)('%s', (_, lines, expected, changes) => {
+    const made = cluster(OLD, YOUNG);
+    expect(ids(made.tell(lines).replan())).toEqual(changes);
+    expect(owner(made, '1.1.1.1', 80)).toBe(expected);
+  });
+});
+
+describe('find', () => {
+  const made = cluster('x/s 10.96.0.1 80@30080 lb=2.2.2.2 ext=3.3.3.3');
+  test.each([
+    ['10.96.0.1', 80, 'clusterIP'],
+    ['3.3.3.3', 80, 'externalIP'],
+    ['2.2.2.2', 80, 'loadBalancerIP'],
+    [undefined, 30080, 'nodePort'],
+    ['10.96.0.1', 81, undefined],
+    ['10.96.0.9', 80, undefined],
+    [undefined, 80, undefined],
+    ['10.96.0.1', 30080, undefined],
+  ])('%s:%d is %s', (address, port, kind) => {
+    const found = made.planner.find(address === undefined ? undefined : ip(address), 'TCP', port);
+    expect(found?.frontend.kind).toBe(kind);
+  });
+  test('another protocol is another frontend', () => {
+    expect(made.planner.find(ip('10.96.0.1'), 'UDP', 80)).toBeUndefined();
+  });
+});
