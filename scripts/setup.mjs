@@ -13,6 +13,11 @@ import { canInstall, howToInstall, install, missingPackages } from './support/sy
 
 const OLDEST_NODE = [20, 19];
 const PACKAGES_STAMP = 'node_modules/.junction-stamp';
+/**
+ * Versions come from package-lock.json, as with `npm ci`. That one refuses a lock file in which the optional packages of
+ * other systems are absent, and where the registry has only some of them no better lock file can be made.
+ */
+const INSTALL = ['install', '--no-save', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
 const BUILD_STAMP = 'dist/.stamp';
 
 /** `lacking: 'warn'` goes on without the system's programs: tests that need them are then skipped. */
@@ -63,9 +68,7 @@ async function installPackages() {
     // The npm that runs this script, where one does; its warnings about the user's own settings stay unseen.
     const npm = process.env.npm_execpath;
     const command = npm?.endsWith('.js') ? [process.execPath, npm] : ['npm'];
-    await step('Installing npm packages', () =>
-      runQuietly([...command, 'ci', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']),
-    );
+    await step('Installing npm packages', () => runQuietly([...command, ...INSTALL]));
   }
   writeFileSync(join(ROOT, PACKAGES_STAMP), `${wanted}\n`);
 }

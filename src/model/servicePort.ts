@@ -34,31 +34,31 @@ export function servicePorts(service: Service, family: Family): readonly Service
   if (clusterIP === undefined) return [];
   const key = objectKey(service.namespace, service.name);
   const ofFamily = <T extends Ip | Cidr>(addresses: readonly T[]): readonly T[] =>
-    addresses.filter((address) => familyOf(address) === family);
+    addresses.length === 0 ? addresses : addresses.filter((address) => familyOf(address) === family);
+  const externalIPs = ofFamily(service.externalIPs);
+  const loadBalancerIPs = ofFamily(service.loadBalancerIPs);
+  const sourceRanges = restrictingRanges(ofFamily(service.loadBalancerSourceRanges));
   const externalPolicyLocal = isExternalPolicyLocal(service);
-  const shared = {
-    service: key,
-    clusterIP,
-    externalIPs: ofFamily(service.externalIPs),
-    loadBalancerIPs: ofFamily(service.loadBalancerIPs),
-    sourceRanges: restrictingRanges(ofFamily(service.loadBalancerSourceRanges)),
-    affinitySeconds: service.affinitySeconds,
-    externalPolicyLocal,
-    internalPolicyLocal: service.internalTrafficPolicy === 'Local',
-    healthCheckNodePort:
-      service.type === 'LoadBalancer' && externalPolicyLocal ? service.healthCheckNodePort : 0,
-    createdAt: service.createdAt,
-  };
+  const checksHealth = service.type === 'LoadBalancer' && externalPolicyLocal;
   return service.ports.map((port) => {
     const name = port.name === '' ? key : `${key}:${port.name}`;
     return {
-      ...shared,
       id: `${name}/${port.protocol}`,
+      service: key,
       name,
       portName: port.name,
       protocol: port.protocol,
+      clusterIP,
       port: port.port,
       nodePort: port.nodePort,
+      externalIPs,
+      loadBalancerIPs,
+      sourceRanges,
+      affinitySeconds: service.affinitySeconds,
+      externalPolicyLocal,
+      internalPolicyLocal: service.internalTrafficPolicy === 'Local',
+      healthCheckNodePort: checksHealth ? service.healthCheckNodePort : 0,
+      createdAt: service.createdAt,
     };
   });
 }

@@ -3,10 +3,33 @@ import type { Endpoint } from '../model/endpoint.ts';
 import { cidrContains } from '../model/ip.ts';
 import type { ServicePort } from '../model/servicePort.ts';
 import { type Selection, selectEndpoints } from './select.ts';
-import type { AllowedSources, Frontend, NodeView, Route, Routes, ServicePortPlan } from './types.ts';
+import type {
+  AllowedSources,
+  Frontend,
+  NodeView,
+  PoolName,
+  Route,
+  Routes,
+  ServicePortPlan,
+} from './types.ts';
 
+// Made once: a large cluster has the same few routes ten thousand times.
 const REJECT: Route = { verdict: 'reject' };
 const DROP: Route = { verdict: 'drop' };
+const FORWARD: Readonly<Record<PoolName, { readonly plain: Route; readonly masqueraded: Route }>> = {
+  cluster: forwards('cluster'),
+  local: forwards('local'),
+};
+const REJECT_ALL = everyone(REJECT);
+const DROP_ALL = everyone(DROP);
+const MASQUERADE_ALL = everyone(FORWARD.cluster.masqueraded);
+
+function forwards(pool: PoolName): { readonly plain: Route; readonly masqueraded: Route } {
+  return {
+    plain: { verdict: 'forward', pool, masquerade: false },
+    masqueraded: { verdict: 'forward', pool, masquerade: true },
+  };
+}
 
 export function planServicePort(
   port: ServicePort,
@@ -36,14 +59,13 @@ export function planServicePort(
 
 /** The cluster IP: the same endpoints for everybody; who is no pod is masqueraded, so that replies come back here. */
 function internalRoutes(port: ServicePort, selection: Selection, view: NodeView): Routes {
-  if (!selection.hasAny) return everyone(REJECT);
+  if (!selection.hasAny) return REJECT_ALL;
   const pool = port.internalPolicyLocal ? 'local' : 'cluster';
-  if (selection[pool].length === 0) return everyone(DROP);
-  const route = (masquerade: boolean): Route => ({ verdict: 'forward', pool, masquerade });
-  const fromPod = route(view.masqueradeAll);
+  if (selection[pool].length === 0) return DROP_ALL;
+  const { plain, masqueraded } = FORWARD[pool];
   // Without a way to tell pods apart, marking everybody would hide every pod's address.
-  const fromElsewhere = route(view.masqueradeAll || view.podDetector.kind !== 'none');
-  return { pod: fromPod, node: fromElsewhere, outside: fromElsewhere };
+  const fromElsewhere = view.masqueradeAll || view.podDetector.kind !== 'none' ? masqueraded : plain;
+  return { pod: view.masqueradeAll ? masqueraded : plain, node: fromElsewhere, outside: fromElsewhere };
 }
 
 /**
@@ -51,14 +73,13 @@ function internalRoutes(port: ServicePort, selection: Selection, view: NodeView)
  * endpoints of this node only; pods and the node itself are as good as inside, so they get the whole cluster.
  */
 function externalRoutes(port: ServicePort, selection: Selection): Routes {
-  if (!selection.hasAny) return everyone(REJECT);
-  const toCluster = (masquerade: boolean): Route =>
-    selection.cluster.length > 0 ? { verdict: 'forward', pool: 'cluster', masquerade } : DROP;
-  if (!port.externalPolicyLocal) return everyone(toCluster(true));
+  if (!selection.hasAny) return REJECT_ALL;
+  if (!port.externalPolicyLocal) return selection.cluster.length > 0 ? MASQUERADE_ALL : DROP_ALL;
+  const { plain, masqueraded } = FORWARD.cluster;
   return {
-    pod: toCluster(false),
-    node: toCluster(true),
-    outside: selection.local.length > 0 ? { verdict: 'forward', pool: 'local', masquerade: false } : DROP,
+    pod: plain,
+    node: masqueraded,
+    outside: selection.local.length > 0 ? FORWARD.local.plain : DROP,
   };
 }
 

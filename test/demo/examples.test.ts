@@ -34,7 +34,7 @@ test('every endpoint is a pod of the lab, on the node that it says', async () =>
     ) as [string, string][],
   );
   const endpoints = slices.flatMap((slice) => slice.endpoints);
-  for (const { ip, nodeName } of endpoints) expect(nodeName, ip).toBe(nodeOf.get(ip));
+  for (const { ip, nodeName } of endpoints) expect([ip, nodeName]).toEqual([ip, nodeOf.get(ip)]);
 });
 
 test('every port of a service has endpoints of the same name', async () => {

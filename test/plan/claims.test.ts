@@ -11,7 +11,8 @@ function claims(...list: readonly (readonly [id: string, createdAt: number | und
 }
 
 describe('who owns a frontend', () => {
-  test.each([
+  type List = readonly (readonly [string, number | undefined])[];
+  const table: readonly (readonly [List, string, string])[] = [
     [[['a', 1]], 'a', 'who is alone'],
     [
       [
@@ -53,7 +54,8 @@ describe('who owns a frontend', () => {
       'a',
       'without ages, the first by name',
     ],
-  ] as const)('%j: %s (%s)', (list, owner) => expect(claims(...list).ownerOf(KEY)).toBe(owner));
+  ];
+  test.each(table)('%j: %s (%s)', (list, owner) => expect(claims(...list).ownerOf(KEY)).toBe(owner));
 
   test('nobody, without a claim', () => expect(new Claims().ownerOf(KEY)).toBeUndefined());
 });

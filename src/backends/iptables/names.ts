@@ -1,19 +1,21 @@
 /** Names of chains: the fixed ones, and those made from a service port or an endpoint. */
-import { sha256 } from '@noble/hashes/sha2.js';
 import type { Protocol } from '../../model/objects.ts';
 import type { ServicePortPlan } from '../../plan/types.ts';
+import { sha256 } from './sha256.ts';
 
-const encoder = new TextEncoder();
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 const HASH_LENGTH = 16;
 
 /** The first 16 base32 characters of a SHA-256: 80 bits, which fit into a chain name with any prefix. */
 export function hash16(text: string): string {
-  const digest = sha256(encoder.encode(text));
+  const words = sha256(text);
   let hash = '';
   for (let bit = 0; bit < HASH_LENGTH * 5; bit += 5) {
-    const pair = ((digest[bit >> 3] ?? 0) << 8) | (digest[(bit >> 3) + 1] ?? 0);
-    hash += BASE32[(pair >> (11 - (bit & 7))) & 31];
+    const word = (words[bit >> 5] ?? 0) >>> 0;
+    const next = (words[(bit >> 5) + 1] ?? 0) >>> 0;
+    const offset = bit & 31;
+    const value = offset <= 27 ? word >>> (27 - offset) : (word << (offset - 27)) | (next >>> (59 - offset));
+    hash += BASE32[value & 31];
   }
   return hash;
 }
