@@ -11,5 +11,6 @@ export default defineConfig({
     // Real kernels and whole clusters take their time on a busy machine.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    slowTestThreshold: 5000,
   },
 });

@@ -3,11 +3,13 @@ import { type CleanupPlan, planCleanup } from '../backends/iptables/cleanup.ts';
 import { printStep } from '../backends/iptables/edit.ts';
 import { parseSave, type Tables } from '../backends/iptables/parse.ts';
 import type { Table } from '../backends/iptables/rule.ts';
+import { NFACCT } from '../backends/iptables/names.ts';
 import { isJunctionError } from '../errors.ts';
 import { IptablesDoor } from '../kernel/iptables/door.ts';
 import { variantsInUse } from '../kernel/iptables/inUse.ts';
 import type { VariantChoice } from '../kernel/iptables/variant.ts';
 import type { Variant } from '../kernel/iptables/version.ts';
+import { deleteNfacct } from '../kernel/netlink/nfacct.ts';
 import { type CommandRunner, run } from '../kernel/process.ts';
 import type { Family } from '../model/ip.ts';
 import type { Output } from './planCommand.ts';
@@ -33,7 +35,12 @@ export async function cleanupCommand(
       removed.push(await cleanVariant(settings, family, variant, runner));
     }
   }
-  output.out(settings.output === 'json' ? printJson(removed, settings) : printText(removed, settings));
+  const counters = settings.dryRun ? [] : Object.values(NFACCT).filter((name) => deleteNfacct(name));
+  output.out(
+    settings.output === 'json'
+      ? printJson(removed, counters, settings)
+      : printText(removed, counters, settings),
+  );
   return 0;
 }
 
@@ -66,7 +73,7 @@ async function readState(door: IptablesDoor): Promise<Tables> {
   return state;
 }
 
-function printText(removed: readonly Removed[], { dryRun }: Settings): string {
+function printText(removed: readonly Removed[], counters: readonly string[], { dryRun }: Settings): string {
   const rows = removed.flatMap((each) =>
     TABLES.map((table) => [
       each.family,
@@ -76,7 +83,8 @@ function printText(removed: readonly Removed[], { dryRun }: Settings): string {
       String(each.rules.filter((rule) => rule.table === table).length),
     ]).filter(([, , , chains, rules]) => chains !== '0' || rules !== '0'),
   );
-  if (rows.length === 0) return 'Nothing of ours was there.\n';
+  const counted = counters.map((name) => `Removed the counter ${name}.\n`).join('');
+  if (rows.length === 0) return counted === '' ? 'Nothing of ours was there.\n' : counted;
   const kept = removed.flatMap((each) =>
     each.kept.map(
       ({ table, chain }) =>
@@ -85,11 +93,14 @@ function printText(removed: readonly Removed[], { dryRun }: Settings): string {
   );
   const title = dryRun ? 'Would remove:\n' : 'Removed:\n';
   return (
-    title + printTable(['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], rows) + kept.join('')
+    title +
+    printTable(['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], rows) +
+    kept.join('') +
+    counted
   );
 }
 
-function printJson(removed: readonly Removed[], { dryRun }: Settings): string {
+function printJson(removed: readonly Removed[], counters: readonly string[], { dryRun }: Settings): string {
   const list = removed.map(({ family, variant, chains, rules, kept }) => ({
     family,
     variant,
@@ -97,5 +108,5 @@ function printJson(removed: readonly Removed[], { dryRun }: Settings): string {
     rules,
     kept,
   }));
-  return `${JSON.stringify({ dryRun, removed: list }, null, 2)}\n`;
+  return `${JSON.stringify({ dryRun, removed: list, counters }, null, 2)}\n`;
 }

@@ -22,6 +22,9 @@ export interface Output {
 export async function planCommand(settings: Settings, output: Output): Promise<number> {
   const manifests = await loadManifests(settings.manifests);
   for (const problem of manifests.problems) output.err(`${printSourceProblem(problem)}\n`);
+  for (const { where, object, reason } of manifests.ignored) {
+    output.err(`${where}: note: ${object} is left alone: ${reason}\n`);
+  }
   const plans = settings.families.map((family) => makePlan(family, settings, manifests));
   if (settings.output === 'json') output.out(printJson(plans, settings, manifests));
   else if (settings.output === 'table') output.out(plans.map(printPlanTable).join('\n'));
@@ -110,5 +113,5 @@ function printJson(plans: readonly Plan[], settings: Settings, manifests: Manife
     servicePorts: [...plan.servicePorts.values()],
     restore: wholeRestore(LAYOUTS[settings.layout], plan, compileOptions(plan, settings)),
   }));
-  return `${JSON.stringify({ families, problems: manifests.problems, ignored: manifests.ignoredCount }, null, 2)}\n`;
+  return `${JSON.stringify({ families, problems: manifests.problems, ignored: manifests.ignored }, null, 2)}\n`;
 }

@@ -8,7 +8,6 @@ import { IptablesProxy } from '../kernel/iptables/iptablesProxy.ts';
 import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
 import { ensureSysctl, readSysctl } from '../kernel/sysctl.ts';
 import { createLog, type Log } from '../log.ts';
-import type { Family } from '../model/ip.ts';
 import { nodeView } from '../plan/view.ts';
 import { FamilyLoop } from '../proxy/familyLoop.ts';
 import { FamilyProxy, type SyncOutcome } from '../proxy/familyProxy.ts';
@@ -113,19 +112,32 @@ function makeLoop(settings: Settings, door: IptablesDoor, log: Log): FamilyLoop 
     syncPeriodMs: settings.syncPeriodMs,
     ...(door.variant === 'nft' && { fingerprint: readNftGeneration }),
     onSynced: (outcome) => {
-      if (isFirst) logReady(log, door.family, proxy, outcome);
+      if (isFirst) logReady(log, settings, proxy, outcome);
       isFirst = false;
     },
   });
 }
 
-function logReady(log: Log, family: Family, { plan }: FamilyProxy, { report }: SyncOutcome): void {
+function logReady(
+  log: Log,
+  settings: Settings,
+  { family, plan }: FamilyProxy,
+  { report }: SyncOutcome,
+): void {
   log.info('Serving', {
     ipFamily: family,
     servicePorts: plan.servicePorts.size,
     endpoints: plan.endpointCount,
     chainsWritten: report.chains,
     rulesWritten: report.rules,
+  });
+  if (plan.view.podDetector.kind !== 'none') return;
+  log.info('Pods cannot be told from other sources, so traffic to cluster IPs is not masqueraded', {
+    ipFamily: family,
+    why:
+      settings.detectLocal.mode === 'NodeCIDR'
+        ? `no Node ${settings.nodeName} with spec.podCIDRs of this family is known`
+        : '--cluster-cidr has no CIDR of this family',
   });
 }
 

@@ -27,7 +27,8 @@ export type EndpointsByPort = ReadonlyMap<PortKey, readonly Endpoint[]>;
 /** Merges slices into one list per port, sorted by `key`. A port without endpoints is absent. */
 export function mergeSlices(slices: Iterable<EndpointSlice>, nodeName: string): EndpointsByPort {
   const merged = new Map<PortKey, Map<string, Endpoint>>();
-  for (const slice of slices) {
+  // By name, so that a restarted process decides the same about an endpoint that is in two slices.
+  for (const slice of [...slices].sort(byName)) {
     for (const port of slice.ports) {
       if (slice.endpoints.length === 0) continue;
       const key = portKey(port.name, port.protocol);
@@ -57,6 +58,10 @@ function toEndpoint(endpoint: SliceEndpoint, port: number, nodeName: string): En
     zoneHints: endpoint.zoneHints,
     nodeHints: endpoint.nodeHints,
   };
+}
+
+function byName(a: EndpointSlice, b: EndpointSlice): number {
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }
 
 function byKey(a: Endpoint, b: Endpoint): number {

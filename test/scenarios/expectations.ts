@@ -5,7 +5,15 @@ import { type Outcome, walk } from '../../src/backends/iptables/walk.ts';
 import { decide } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { differenceIn } from './differences.ts';
-import { type Fate, printRow, printTarget, type Row, type Target, targetAt } from './packets.ts';
+import {
+  type Fate,
+  printRow,
+  printTarget,
+  type Row,
+  type Subject,
+  type Target,
+  targetAt,
+} from './packets.ts';
 import { NODE1 } from './scenario.ts';
 
 /** The row, with what a layout is known to do instead. */
@@ -14,7 +22,7 @@ export function expectedIn(layout: LayoutName, plan: Plan, row: Row): Fate {
   return instead === undefined ? row.fate : { verdict: instead };
 }
 
-export function decided(plan: Plan, row: Row): string {
+export function decided(plan: Plan, row: Subject): string {
   const decision = decide(plan, row.packet, NODE1);
   if (decision.verdict !== 'forward') return printRow(row, decision);
   return printRow(row, {
@@ -28,7 +36,7 @@ export function decided(plan: Plan, row: Row): string {
 
 const TOLERANCE = 1e-4;
 
-export function walked(tables: Tables, row: Row): string {
+export function walked(tables: Tables, row: Subject): string {
   const packet = { ...row.packet, viaBridge: row.packet.inInterface === 'cni0' };
   const { outcomes, notes } = walk(tables, packet, NODE1, { record: false });
   const [note] = notes;
@@ -46,13 +54,13 @@ export function walked(tables: Tables, row: Row): string {
   return printRow(row, { verdict, targets, sticky: remembering.length === outcomes.length });
 }
 
-function target(row: Row, outcome: Outcome): Target {
+function target(row: Subject, outcome: Outcome): Target {
   if (outcome.kind !== 'forward') throw new Error('not forwarded');
   return targetAt(row, outcome.to, outcome.port, outcome.masqueraded);
 }
 
 /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else. */
-function isRemembered(tables: Tables, row: Row, first: Outcome): boolean {
+function isRemembered(tables: Tables, row: Subject, first: Outcome): boolean {
   const again = walk(tables, row.packet, NODE1, {
     record: false,
     affinity: (list) => first.remembered.includes(list),

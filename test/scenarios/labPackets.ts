@@ -2,7 +2,8 @@
 import type { Lab } from '../../src/lab/lab.ts';
 import { REQUEST_TIMEOUT_MS } from '../../src/lab/host.ts';
 import type { Outcome, Reply } from '../../src/lab/protocol.ts';
-import type { HostName } from '../../src/lab/topology.ts';
+import { ADDRESSES, HOST_NAMES, type HostName } from '../../src/lab/topology.ts';
+import { FAMILIES, isLoopback } from '../../src/model/ip.ts';
 import { type Fate, printRow, printTarget, type Row, type Target, targetAt } from './packets.ts';
 import { NODE1 } from './scenario.ts';
 
@@ -93,15 +94,24 @@ export class PacketSender {
 function patience({ family, transport }: Row, { verdict }: Fate): number {
   if (verdict === 'reject') return REQUEST_TIMEOUT_MS;
   // A refusal by ICMPv6 shows only after the second SYN; a silence that is shorter would prove nothing.
-  return verdict === 'drop' && family === 'IPv6' && transport === 'tcp' ? 1300 : SILENCE_MS;
+  return family === 'IPv6' && transport === 'tcp' ? 1300 : SILENCE_MS;
 }
+
+/** What the network does with a packet that nobody translates: a host refuses what it does not serve. */
+function isPass({ packet }: Row, { outcome }: Outcome): boolean {
+  const somebodys = isLoopback(packet.destination) || EVERYBODY.has(packet.destination);
+  return outcome === (somebodys ? 'refused' : 'timeout');
+}
+
+const EVERYBODY: ReadonlySet<string> = new Set(
+  HOST_NAMES.flatMap((name) => FAMILIES.flatMap((family) => ADDRESSES[name][family])),
+);
 
 function refusalOf(row: Row, outcomes: readonly Outcome[], expected: Fate): string {
   const seen = new Set(
     outcomes.map((outcome) => {
       if (outcome.outcome === 'answer') return printTarget(targetOf(row, outcome.reply, expected));
-      // Without a rule of ours the network decides: nobody there, or nobody listening.
-      if (expected.verdict === 'pass') return 'pass';
+      if (expected.verdict === 'pass' && isPass(row, outcome)) return 'pass';
       return printFailure(outcome);
     }),
   );

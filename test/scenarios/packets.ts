@@ -16,13 +16,19 @@ import type { Protocol } from '../../src/model/objects.ts';
 import type { Packet } from '../../src/plan/decide.ts';
 import { hostNamed } from './objects.ts';
 
-export interface Row {
+/** A packet, and how to speak of it. */
+export interface Subject {
   /** The row without its fate. */
   readonly text: string;
+  readonly packet: Packet;
+  /** Endpoints of one host are told apart by port. */
+  readonly withPorts: boolean;
+}
+
+export interface Row extends Subject {
   readonly host: HostName;
   readonly transport: Transport;
   readonly family: Family;
-  readonly packet: Packet;
   readonly fate: Fate;
   readonly inLab: boolean;
 }
@@ -50,7 +56,7 @@ export function parsePackets(text: string): readonly Row[] {
 }
 
 function parseRow(line: string): Row {
-  const [, from = '', transport, to = '', port, source, fate = '', rulesOnly] = ROW.exec(line) ?? [];
+  const [, from = '', transport, to = '', port, source, fateText = '', rulesOnly] = ROW.exec(line) ?? [];
   const destination = parseIp(to.replace(/^\[(.*)\]$/, '$1'));
   if (destination === undefined) throw new Error(`not a row of a packet table: ${line}`);
   const family = familyOf(destination);
@@ -58,13 +64,15 @@ function parseRow(line: string): Row {
   const protocol: Protocol = transport === 'udp' ? 'UDP' : 'TCP';
   const spoken = source === undefined ? sourceOf(host, destination, family) : parseIp(source);
   if (spoken === undefined) throw new Error(`not an address: ${source}`);
+  const fate = parseFate(fateText);
   return {
     text: `${from} ${transport} ${hostPort(destination, Number(port))}${source === undefined ? '' : ` from ${source}`}`,
     host,
     transport: transport === 'udp' ? 'udp' : 'tcp',
     family,
     packet: { source: spoken, destination, protocol, port: Number(port), inInterface: interfaceOf(host) },
-    fate: parseFate(fate),
+    fate,
+    withPorts: namesPorts(fate),
     inLab: rulesOnly === undefined,
   };
 }
@@ -106,7 +114,7 @@ function parseTarget(word: string): Target {
   };
 }
 
-export function printRow(row: Row, fate: Fate | string): string {
+export function printRow(row: Pick<Subject, 'text'>, fate: Fate | string): string {
   return `${row.text} -> ${typeof fate === 'string' ? fate : printFate(fate)}`;
 }
 
@@ -120,8 +128,7 @@ export function printTarget({ host, port, masqueraded }: Target): string {
   return `${host}${port === undefined ? '' : `:${port}`}${masqueraded ? '*' : ''}`;
 }
 
-/** Whether the row tells endpoints apart by port, so that what is seen has to be printed with ports too. */
-export function namesPorts(fate: Fate): boolean {
+function namesPorts(fate: Fate): boolean {
   return fate.verdict === 'forward' && fate.targets.some(({ port }) => port !== undefined);
 }
 
@@ -132,10 +139,15 @@ const HOST_OF_ADDRESS: ReadonlyMap<string, string> = new Map(
 );
 
 /** An endpoint as the row would name it. */
-export function targetAt(row: Row, ip: string, port: number, masqueraded: boolean): Target {
+export function targetAt(
+  row: Pick<Subject, 'withPorts'>,
+  ip: string,
+  port: number,
+  masqueraded: boolean,
+): Target {
   return {
     host: HOST_OF_ADDRESS.get(ip) ?? ip,
-    port: namesPorts(row.fate) ? port : undefined,
+    port: row.withPorts ? port : undefined,
     masqueraded,
   };
 }

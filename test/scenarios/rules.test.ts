@@ -1,14 +1,13 @@
 /** Every scenario against `decide`, and against the rules of each layout, walked in memory. */
 import { describe, expect, test } from 'vitest';
-import { LAYOUT_NAMES, LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
-import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
-import { IptablesProxy } from '../../src/kernel/iptables/iptablesProxy.ts';
+import { LAYOUT_NAMES } from '../../src/backends/iptables/layouts/index.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { SCENARIOS } from './cases/index.ts';
 import { decided, expectedIn, walked } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
 import { printRow, type Row } from './packets.ts';
-import { node1Addresses, proxyOf, type Scenario } from './scenario.ts';
+import { rulesBackend } from './rulesNode.ts';
+import { proxyOf, type Scenario } from './scenario.ts';
 
 const rowsOf = ({ rows }: Scenario, family: Family): readonly Row[] =>
   rows.filter((row) => row.family === family);
@@ -36,14 +35,7 @@ test.each(CASES)('decide: $name ($family)', ({ scenario, family }) => {
 describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
   test.each(CASES)('$name ($family)', async ({ scenario, family }) => {
     const iptables = new FakeIptables();
-    const backend = new IptablesProxy({
-      door: await IptablesDoor.open({ family, variant: 'nft', runner: iptables.runner }),
-      layout: LAYOUTS[layout],
-      masqueradeBit: 14,
-      addresses: () => node1Addresses(family),
-      nfacct: { invalidDropped: true, localhostNodePorts: true },
-      dropInvalid: true,
-    });
+    const backend = await rulesBackend(family, layout, iptables);
     const proxy = proxyOf(family, scenario, backend);
     const outcome = await proxy.sync();
     expect(outcome?.report.refused.size).toBe(0);

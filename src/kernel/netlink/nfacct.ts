@@ -10,6 +10,7 @@ import { NETLINK_NETFILTER, type NetlinkReply, type NetlinkRequest, NetlinkSocke
 
 const NFNL_MSG_ACCT_NEW = 0;
 const NFNL_MSG_ACCT_GET = 1;
+const NFNL_MSG_ACCT_DEL = 3;
 const NFACCT_NAME = 1;
 const NFACCT_PKTS = 2;
 const NFACCT_BYTES = 3;
@@ -44,6 +45,16 @@ export function readNfacct(name: string): NfacctCounter | undefined {
   if (typeof reply === 'string' || reply.kind === 'refused') return undefined;
   const [message] = reply.messages;
   return message && decodeNfacct(message.payload);
+}
+
+/** Answers whether it was there and is gone; one that a rule still counts into stays. */
+export function deleteNfacct(name: string): boolean {
+  const reply = ask({
+    type: nfnlType(NFNL_SUBSYS_ACCT, NFNL_MSG_ACCT_DEL),
+    flags: 0,
+    payload: (writer) => writer.raw(nfgenmsg(NFPROTO_UNSPEC)).string(NFACCT_NAME, name),
+  });
+  return typeof reply !== 'string' && reply.kind === 'answered';
 }
 
 export function newNfacct(name: string): NetlinkRequest {

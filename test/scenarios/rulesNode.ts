@@ -1,0 +1,24 @@
+/** Junction over the stand-in for the kernel: the real proxy, door and backend, and no process at all. */
+import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
+import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
+import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
+import { IptablesProxy, type IptablesProxyOptions } from '../../src/kernel/iptables/iptablesProxy.ts';
+import type { Family } from '../../src/model/ip.ts';
+import type { FakeIptables } from './fakeIptables.ts';
+import { node1Addresses } from './scenario.ts';
+
+export async function rulesBackend(
+  family: Family,
+  layout: LayoutName,
+  iptables: FakeIptables,
+  nfacct: NonNullable<IptablesProxyOptions['nfacct']> = { invalidDropped: true, localhostNodePorts: true },
+): Promise<IptablesProxy> {
+  return new IptablesProxy({
+    door: await IptablesDoor.open({ family, variant: 'nft', runner: iptables.runner }),
+    layout: LAYOUTS[layout],
+    masqueradeBit: 14,
+    addresses: () => node1Addresses(family),
+    nfacct,
+    dropInvalid: true,
+  });
+}
