@@ -4,6 +4,7 @@ import type { LayoutName } from '../src/backends/iptables/fragment.ts';
 import { LAYOUTS } from '../src/backends/iptables/layouts/index.ts';
 import { wholeRestore } from '../src/backends/iptables/whole.ts';
 import { IptablesDoor } from '../src/kernel/iptables/door.ts';
+import { tableDoor } from '../src/kernel/iptables/iptablesProxy.ts';
 import type { CommandRunner } from '../src/kernel/process.ts';
 import { objectKey } from '../src/model/objects.ts';
 import { FamilyProxy } from '../src/proxy/familyProxy.ts';
@@ -137,11 +138,7 @@ function makeProxy(
 }
 
 async function openDoor(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableDoor> {
-  const door = await IptablesDoor.open({ family: 'IPv4', variant, runner });
-  return {
-    save: (table, options) => door.save(table, options),
-    restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
-  };
+  return tableDoor(await IptablesDoor.open({ family: 'IPv4', variant, runner }));
 }
 
 async function mustSync(proxy: FamilyProxy): Promise<SyncReport> {

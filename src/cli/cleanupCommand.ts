@@ -6,6 +6,7 @@ import type { Table } from '../backends/iptables/rule.ts';
 import { NFACCT } from '../backends/iptables/names.ts';
 import { isJunctionError } from '../errors.ts';
 import { IptablesDoor } from '../kernel/iptables/door.ts';
+import { tableDoor } from '../kernel/iptables/iptablesProxy.ts';
 import { variantsInUse } from '../kernel/iptables/inUse.ts';
 import type { VariantChoice } from '../kernel/iptables/variant.ts';
 import type { Variant } from '../kernel/iptables/version.ts';
@@ -51,7 +52,7 @@ async function cleanVariant(
   runner: CommandRunner,
 ): Promise<Removed> {
   const door = await IptablesDoor.open({ family, variant, runner });
-  const plan = planCleanup(await readState(door));
+  const plan = planCleanup(await readState(door), tableDoor(door).chainsPerRestore);
   if (!settings.dryRun) {
     for (const step of plan.steps) {
       await door.restore(step.table, printStep(step), { flush: false, counters: true });

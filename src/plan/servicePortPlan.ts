@@ -1,6 +1,6 @@
 /** From one service port and its endpoints to its part of the plan. This is where policy is decided. */
 import type { Endpoint } from '../model/endpoint.ts';
-import { cidrContains } from '../model/ip.ts';
+import { cidrContains, type Ip } from '../model/ip.ts';
 import type { ServicePort } from '../model/servicePort.ts';
 import { type Selection, selectEndpoints } from './select.ts';
 import type {
@@ -103,7 +103,9 @@ function frontendsOf(
       allowedSources: undefined,
     },
   ];
-  for (const address of new Set(port.externalIPs)) {
+  // A service may name one address twice; what it was named first, it is.
+  const externalIPs = new Set(port.externalIPs.filter((ip) => ip !== port.clusterIP));
+  for (const address of externalIPs) {
     frontends.push({
       kind: 'externalIP',
       address,
@@ -112,7 +114,8 @@ function frontendsOf(
       allowedSources: undefined,
     });
   }
-  for (const address of new Set(port.loadBalancerIPs)) {
+  const isNew = (ip: Ip): boolean => ip !== port.clusterIP && !externalIPs.has(ip);
+  for (const address of new Set(port.loadBalancerIPs.filter(isNew))) {
     frontends.push({ kind: 'loadBalancerIP', address, port: port.port, routes: external, allowedSources });
   }
   if (port.nodePort !== 0) {

@@ -2,51 +2,58 @@
  * What is in the kernel, as text that is the same for two states that mean the same: in a chain that services share,
  * it matters how the rules of one service follow each other, and that the way to the node ports comes last.
  */
-import type { Layout } from '../../src/backends/iptables/fragment.ts';
+import type { ChainRef, Layout } from '../../src/backends/iptables/fragment.ts';
 import { ruleKey } from '../../src/backends/iptables/normalise.ts';
 import type { ParsedRule, Tables } from '../../src/backends/iptables/parse.ts';
 
 const TABLES = ['filter', 'nat'];
 
-export function describeState(tables: Tables, layout: Layout): readonly string[] {
+/**
+ * `anyOrder` for chains that are not ours alone, the kernel's and kubelet's: a rule that was there before a restart
+ * stays where it stands.
+ */
+export function describeState(
+  tables: Tables,
+  layout: Layout,
+  jumps: 'inOrder' | 'anyOrder' = 'inOrder',
+): readonly string[] {
   const lines: string[] = [];
   for (const table of TABLES) {
-    const shared = new Set(
-      [...layout.sharedChains, ...layout.adoptedChains]
-        .filter((ref) => ref.table === table)
-        .map(({ chain }) => chain),
-    );
+    const named = (refs: readonly ChainRef[]): ReadonlySet<string> =>
+      new Set(refs.filter((ref) => ref.table === table).map(({ chain }) => chain));
+    const shared = named(layout.sharedChains);
+    const adopted = named(layout.adoptedChains);
     for (const [name, { policy, rules }] of [...(tables.get(table) ?? [])].sort(byName)) {
-      lines.push(`${table} ${name} ${policy ?? '-'}`);
       const ordered = shared.has(name) ? byOwner(rules) : rules;
-      for (const rule of ordered) lines.push(`${table} ${name}: ${ruleKey(rule).replaceAll('\n', ' | ')}`);
+      const texts = ordered.map((rule) => `${table} ${name}: ${ruleKey(rule).replaceAll('\n', ' | ')}`);
+      const isOurs = policy === undefined && !adopted.has(name);
+      lines.push(`${table} ${name} ${policy ?? '-'}`);
+      lines.push(...(isOurs || jumps === 'inOrder' ? texts : texts.sort()));
     }
   }
   return lines;
 }
 
-function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1;
-}
-
-/** Sorted by owner; what has no owner stays behind what was before it. */
+/** Sorted by owner, if what has no owner comes last, as it should. */
 function byOwner(rules: readonly ParsedRule[]): readonly ParsedRule[] {
   const owned = rules.filter((rule) => ownerOf(rule) !== undefined);
-  const tail = rules.filter((rule) => ownerOf(rule) === undefined);
-  const isLast = tail.every((rule, index) => rules[owned.length + index] === rule);
-  if (!isLast) return rules;
-  return [
-    ...owned.sort((a, b) =>
-      (ownerOf(a) ?? '') < (ownerOf(b) ?? '') ? -1 : ownerOf(a) === ownerOf(b) ? 0 : 1,
-    ),
-    ...tail,
-  ];
+  const tail = rules.slice(owned.length);
+  if (tail.some((rule) => ownerOf(rule) !== undefined)) return rules;
+  return [...owned.sort((a, b) => compare(ownerOf(a) ?? '', ownerOf(b) ?? '')), ...tail];
 }
 
-/** Rules of services name it first in their comments; those of nobody have other comments, or none. */
-function ownerOf(rule: ParsedRule): string | undefined {
-  const protocol = rule.matches.find(({ kind }) => kind === 'protocol');
-  const comment = rule.matches.find((match) => match.kind === 'comment');
-  if (protocol?.kind !== 'protocol' || comment === undefined) return undefined;
+/** Rules of services name theirs first in the comment; those of nobody have other comments, or none. */
+function ownerOf({ matches }: ParsedRule): string | undefined {
+  const protocol = matches.find((match) => match.kind === 'protocol');
+  const comment = matches.find((match) => match.kind === 'comment');
+  if (protocol === undefined || comment === undefined) return undefined;
   return `${comment.text.split(' ', 1)[0] ?? ''}/${protocol.protocol}`;
+}
+
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return compare(a, b);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

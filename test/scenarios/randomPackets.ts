@@ -1,6 +1,6 @@
 /** For each frontend of a plan, packets from everybody who could dial it; and some that no frontend is for. */
 import { addressOf } from '../../src/lab/topology.ts';
-import { type Family, familyOf, hostPort, type Ip } from '../../src/model/ip.ts';
+import { type Family, familyOf, hostPort, type Ip, isLoopback } from '../../src/model/ip.ts';
 import { PROTOCOLS } from '../../src/model/objects.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { Subject } from './packets.ts';
@@ -11,15 +11,17 @@ interface Sender {
   readonly inInterface: string | undefined;
 }
 
-function senders(family: Family): readonly Sender[] {
+/** Only the node's own loopback address dials a loopback address: the kernel drops anything else as a martian. */
+function senders(family: Family, destination: Ip): readonly Sender[] {
   const from = (source: Ip, inInterface: string | undefined): Sender => ({ source, inInterface });
-  return [
+  const all = [
     from(addressOf('pod-a', family), 'cni0'),
     from(addressOf('pod-c', family), 'eth0'),
     from(addressOf('client', family), 'eth1'),
     from(addressOf('client', family, 1), 'eth1'),
     ...node1Addresses(family).map((source) => from(source, undefined)),
   ];
+  return isLoopback(destination) ? all.filter(({ source }) => isLoopback(source)) : all;
 }
 
 export function subjectsOf(plan: Plan): readonly Subject[] {
@@ -42,7 +44,7 @@ export function subjectsOf(plan: Plan): readonly Subject[] {
     }
   }
   return [...dialled].flatMap(([text, to]) =>
-    senders(family).map(({ source, inInterface }) => ({
+    senders(family, to.destination).map(({ source, inInterface }) => ({
       text: `${source} ${inInterface ?? '(node)'} ${text}`,
       packet: { source, inInterface, ...to },
       withPorts: true,

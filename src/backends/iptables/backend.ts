@@ -19,6 +19,8 @@ import type { Table } from './rule.ts';
 export interface TableDoor {
   save(table: Table, options: { readonly counters: boolean }): Promise<string>;
   restore(table: Table, text: string): Promise<void>;
+  /** How many chains one restore should have at most. */
+  readonly chainsPerRestore?: number;
 }
 
 export interface SyncReport {
@@ -122,7 +124,7 @@ export class IptablesBackend {
         after: this.#compile(plan.servicePorts.get(id), options),
       };
     });
-    return incrementalSteps(this.#layout, changes);
+    return incrementalSteps(this.#layout, changes, this.#door.chainsPerRestore);
   }
 
   #compile(port: ServicePortPlan | undefined, options: CompileOptions): Fragment {
@@ -132,12 +134,13 @@ export class IptablesBackend {
   async #syncFull(plan: Plan, options: CompileOptions): Promise<SyncReport> {
     this.#needsFull = true;
     const sender = new Sender(this.#door);
-    const steps = fullSteps(await this.#read(), {
+    const desired = {
       layout: this.#layout,
       options,
       base: this.#layout.base(options),
       fragments: compileAll(this.#layout, plan, options),
-    });
+    };
+    const steps = fullSteps(await this.#read(), desired, this.#door.chainsPerRestore);
     for (const step of steps) {
       if (step.phase !== 'garbage') await sender.send(step);
       // A refused service keeps what it had, so chains that look unused may still be its own.

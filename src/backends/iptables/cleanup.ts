@@ -2,7 +2,7 @@
  * Takes out everything that is ours, from nothing but the kernel's state. What is ours is known by its name: the
  * fixed chains, and the prefixes of service chains. kubelet's chains, and what others have, stay.
  */
-import { piece, type RuleText, type Step } from './edit.ts';
+import { CHAINS_PER_RESTORE, piece, type RuleText, type Step } from './edit.ts';
 import { isKubeletHere } from './entrances.ts';
 import { LAYOUT_NAMES, LAYOUTS } from './layouts/index.ts';
 import { CHAINS, isServiceChain } from './names.ts';
@@ -22,10 +22,9 @@ export interface CleanupPlan {
 const NOTHING: CleanupPlan = { steps: [], chains: [], rules: [], kept: [] };
 
 const TABLES: readonly Table[] = ['filter', 'nat', 'mangle'];
-const CHUNK = 500;
 
-export function planCleanup(state: Tables): CleanupPlan {
-  const parts = TABLES.map((table) => cleanTable(state, table));
+export function planCleanup(state: Tables, chainsPerRestore: number = CHAINS_PER_RESTORE): CleanupPlan {
+  const parts = TABLES.map((table) => cleanTable(state, table, chainsPerRestore));
   return {
     steps: parts.flatMap((part) => part.steps),
     chains: parts.flatMap((part) => part.chains),
@@ -34,7 +33,7 @@ export function planCleanup(state: Tables): CleanupPlan {
   };
 }
 
-function cleanTable(state: Tables, table: Table): CleanupPlan {
+function cleanTable(state: Tables, table: Table, size: number): CleanupPlan {
   const chains = state.get(table);
   if (!chains) return NOTHING;
   const firewall = cleanFirewall(state, table);
@@ -47,7 +46,7 @@ function cleanTable(state: Tables, table: Table): CleanupPlan {
   const first = removes.length > 0 ? [{ table, pieces: [piece(undefined, { removes })] }] : [];
   const goes = [...ours].filter((chain) => !called.has(chain));
   return {
-    steps: [...first, ...emptyAll(table, [...called]), ...emptyThenDelete(table, goes)],
+    steps: [...first, ...emptyAll(table, [...called], size), ...emptyThenDelete(table, goes, size)],
     chains: goes.map((chain) => ({ table, chain })),
     rules: removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${rule}` })),
     kept: [...called].map((chain) => ({ table, chain })),
@@ -55,24 +54,24 @@ function cleanTable(state: Tables, table: Table): CleanupPlan {
 }
 
 /** Chains call each other, so all are emptied before the first is deleted. */
-function emptyThenDelete(table: Table, chains: readonly string[]): readonly Step[] {
-  const gone = inChunks(chains).map(
+function emptyThenDelete(table: Table, chains: readonly string[], size: number): readonly Step[] {
+  const gone = inChunks(chains, size).map(
     (chunk): Step => ({ table, pieces: [piece(undefined, { deletes: chunk })] }),
   );
-  return gone.length > 1 ? [...emptyAll(table, chains), ...gone] : gone;
+  return gone.length > 1 ? [...emptyAll(table, chains, size), ...gone] : gone;
 }
 
-function emptyAll(table: Table, chains: readonly string[]): readonly Step[] {
-  return inChunks(chains).map((chunk) => ({
+function emptyAll(table: Table, chains: readonly string[], size: number): readonly Step[] {
+  return inChunks(chains, size).map((chunk) => ({
     table,
     pieces: [piece(undefined, { writes: chunk.map((name) => ({ name, rules: [] })) })],
   }));
 }
 
-function inChunks(chains: readonly string[]): readonly (readonly string[])[] {
-  return Array.from({ length: Math.ceil(chains.length / CHUNK) }, (_, index) =>
-    chains.slice(index * CHUNK, (index + 1) * CHUNK),
-  );
+function inChunks(chains: readonly string[], size: number): readonly (readonly string[])[] {
+  const chunks: (readonly string[])[] = [];
+  for (let start = 0; start < chains.length; start += size) chunks.push(chains.slice(start, start + size));
+  return chunks;
 }
 
 function isOurs(state: Tables, table: Table, chain: string): boolean {

@@ -49,14 +49,17 @@ export function isEmpty({ writes, removes, adds, deletes }: Piece): boolean {
   return writes.length + removes.length + adds.length + deletes.length === 0;
 }
 
-/** Chains in one restore: beyond some hundred, the nft variant takes time with the square of their number. */
-export const CHUNK = 500;
+/**
+ * Chains in one restore of the nft variant: beyond some hundred it takes time with the square of their number. The
+ * legacy variant reads and writes the whole table every time, so there one restore is best, whatever its size.
+ */
+export const CHAINS_PER_RESTORE = 500;
 
 /** Everything in one restore if it is small enough; otherwise chains first, then the rules that lead to them. */
-export function inSteps(table: Table, pieces: readonly Piece[]): readonly Step[] {
+export function inSteps(table: Table, pieces: readonly Piece[], chainsPerRestore: number): readonly Step[] {
   if (pieces.length === 0) return [];
   const chains = pieces.reduce((sum, { writes, deletes }) => sum + writes.length + deletes.length, 0);
-  if (chains <= CHUNK) return [{ table, pieces }];
+  if (chains <= chainsPerRestore) return [{ table, pieces }];
   const writes = pieces.flatMap(({ owner, writes: each }) =>
     each.map((chain) => piece(owner, { writes: [chain] })),
   );
@@ -65,18 +68,18 @@ export function inSteps(table: Table, pieces: readonly Piece[]): readonly Step[]
     each.map((chain) => piece(owner, { deletes: [chain] })),
   );
   return [
-    ...inChunks(table, writes),
+    ...inChunks(table, writes, chainsPerRestore),
     { table, pieces: edits.filter((each) => !isEmpty(each)) },
-    ...inChunks(table, deletes),
+    ...inChunks(table, deletes, chainsPerRestore),
   ].filter((step) => step.pieces.length > 0);
 }
 
-/** Pieces of one chain each, some hundred to a step. */
-export function* inChunks(table: Table, pieces: Iterable<Piece>): Generator<Step> {
+/** Pieces of one chain each, so many to a step. */
+export function* inChunks(table: Table, pieces: Iterable<Piece>, size: number): Generator<Step> {
   let chunk: Piece[] = [];
   for (const each of pieces) {
     chunk.push(each);
-    if (chunk.length < CHUNK) continue;
+    if (chunk.length < size) continue;
     yield { table, pieces: chunk };
     chunk = [];
   }

@@ -56,7 +56,12 @@ export function adoptedRules(
 /** Every rule that some layout may put into a chain that is not its own. */
 function everAdopted(options: CompileOptions): readonly SharedRule[] {
   const view = { ...options.view, nodePorts: { ...options.view.nodePorts, loopback: true } };
-  return LAYOUT_NAMES.flatMap((name) => LAYOUTS[name].base({ ...options, view }).adopted);
+  // The mark for dropping is one of two bits: whichever masquerading did not take, then.
+  return LAYOUT_NAMES.flatMap((name) =>
+    [0x4000, 0x8000].flatMap(
+      (mark) => LAYOUTS[name].base({ ...options, view, masqueradeMark: mark }).adopted,
+    ),
+  );
 }
 
 /** kubelet has chains and rules of the same names and words; where it runs they may be its own. */

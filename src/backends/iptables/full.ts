@@ -7,7 +7,15 @@
  * memory at once.
  */
 import type { ServicePortId } from '../../model/servicePort.ts';
-import { type ChainText, inChunks, isEmpty, type Piece, piece, type Step } from './edit.ts';
+import {
+  CHAINS_PER_RESTORE,
+  type ChainText,
+  inChunks,
+  isEmpty,
+  type Piece,
+  piece,
+  type Step,
+} from './edit.ts';
 import { adoptedRules, jumpRules } from './entrances.ts';
 import type { BaseFragment, CompileOptions, Fragment, Layout, OwnChain } from './fragment.ts';
 import { garbageBatches } from './garbage.ts';
@@ -37,13 +45,17 @@ export interface FullStep extends Step {
 }
 
 /** What to do, in order. Each step assumes that the ones before it are done. */
-export function* fullSteps(state: Tables, desired: Desired): Generator<FullStep> {
+export function* fullSteps(
+  state: Tables,
+  desired: Desired,
+  chainsPerRestore: number = CHAINS_PER_RESTORE,
+): Generator<FullStep> {
   for (const table of TABLES) {
     const pieces = foundation(state, desired, table);
     if (pieces.length > 0) yield { phase: 'foundation', table, pieces };
   }
   const seen = new Services(desired);
-  for (const step of inChunks('nat', seen.readChains(state, desired.fragments)))
+  for (const step of inChunks('nat', seen.readChains(state, desired.fragments), chainsPerRestore))
     yield { phase: 'chains', ...step };
   for (const table of TABLES) {
     const pieces = entries(state, desired, seen, table);
@@ -51,7 +63,7 @@ export function* fullSteps(state: Tables, desired: Desired): Generator<FullStep>
   }
   for (const table of TABLES) {
     for (const batch of garbageBatches(state, table, seen.chainNames)) {
-      for (const step of inChunks(table, batch)) yield { phase: 'garbage', ...step };
+      for (const step of inChunks(table, batch, chainsPerRestore)) yield { phase: 'garbage', ...step };
     }
   }
 }
@@ -59,14 +71,15 @@ export function* fullSteps(state: Tables, desired: Desired): Generator<FullStep>
 /** What is remembered of the services while they pass. */
 class Services {
   readonly ids = new Set<ServicePortId>();
+  /** `table chain` */
   readonly chainNames: Set<string>;
   /** By `table chain`. */
   readonly shared = new Map<string, OwnedRules[]>();
 
   constructor({ layout, base }: Desired) {
     this.chainNames = new Set([
-      ...base.chains.map((chain) => chain.name),
-      ...[...layout.sharedChains, ...layout.adoptedChains].map((ref) => ref.chain),
+      ...base.chains.map(({ table, name }) => `${table} ${name}`),
+      ...[...layout.sharedChains, ...layout.adoptedChains].map(({ table, chain }) => `${table} ${chain}`),
     ]);
   }
 
@@ -81,7 +94,7 @@ class Services {
         else this.shared.set(key, [owned]);
       }
       for (const chain of fragment.chains) {
-        this.chainNames.add(chain.name);
+        this.chainNames.add(`${chain.table} ${chain.name}`);
         const writes = rewrite(state.get(chain.table)?.get(chain.name), chain);
         if (writes.length > 0) yield piece(owner, { writes });
       }

@@ -8,14 +8,14 @@ import type { Table } from './rule.ts';
 
 /** Callers before what they call: emptying a caller frees what it called. */
 const ORDER: readonly (readonly string[])[] = [
-  Object.values(CHAINS),
   [PREFIXES.firewall],
   [PREFIXES.external, PREFIXES.externalLocal],
   [PREFIXES.service, PREFIXES.local],
   [PREFIXES.endpoint],
+  Object.values(CHAINS), // chains of services jump to KUBE-MARK-DROP
 ];
 
-/** In batches that must follow each other. */
+/** In batches that must follow each other. `needed`: `table chain`. */
 export function garbageBatches(
   state: Tables,
   table: Table,
@@ -23,7 +23,7 @@ export function garbageBatches(
 ): readonly (readonly Piece[])[] {
   const fixed = fixedChains(state, table);
   const stale = [...(state.get(table)?.keys() ?? [])].filter(
-    (chain) => (isServiceChain(chain) || fixed.has(chain)) && !needed.has(chain),
+    (chain) => (isServiceChain(chain) || fixed.has(chain)) && !needed.has(`${table} ${chain}`),
   );
   return ORDER.map((prefixes) =>
     stale

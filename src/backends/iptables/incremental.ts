@@ -1,6 +1,7 @@
 /** From what a service port has in the kernel to what it should have: its own chains and rules, and nothing else. */
 import type { ServicePortId } from '../../model/servicePort.ts';
 import {
+  CHAINS_PER_RESTORE,
   type ChainText,
   inSteps,
   isEmpty,
@@ -22,11 +23,16 @@ export interface FragmentChange {
 /** filter first: a service that loses its endpoints is refused before its way is gone, as in kube-proxy. */
 export const TABLES: readonly Table[] = ['filter', 'nat'];
 
-export function incrementalSteps(layout: Layout, changes: readonly FragmentChange[]): readonly Step[] {
+export function incrementalSteps(
+  layout: Layout,
+  changes: readonly FragmentChange[],
+  chainsPerRestore: number = CHAINS_PER_RESTORE,
+): readonly Step[] {
   return TABLES.flatMap((table) =>
     inSteps(
       table,
       changes.map((change) => diffFragments(layout, table, change)).filter((each) => !isEmpty(each)),
+      chainsPerRestore,
     ),
   );
 }

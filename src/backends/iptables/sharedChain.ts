@@ -85,13 +85,13 @@ class Positions {
     }
   }
 
-  /** Takes these rules if all are there, one behind the other; otherwise none. */
+  /** Takes these rules if all are there, one behind the other; otherwise none. Of copies a deletion leaves the last. */
   takeInOrder(keys: readonly string[]): boolean {
     let last = -1;
     const found: number[] = [];
     for (const key of keys) {
-      const next = this.#byKey.get(key)?.find((position) => position > last && !this.#taken.has(position));
-      if (next === undefined) return false;
+      const next = this.#byKey.get(key)?.findLast((position) => !this.#taken.has(position));
+      if (next === undefined || next <= last) return false;
       found.push(next);
       last = next;
     }

@@ -1,5 +1,11 @@
 /** The iptables backend of one family, joined to the real kernel. */
-import { IptablesBackend, type StaticOptions, type SyncReport } from '../../backends/iptables/backend.ts';
+import {
+  IptablesBackend,
+  type StaticOptions,
+  type SyncReport,
+  type TableDoor,
+} from '../../backends/iptables/backend.ts';
+import { CHAINS_PER_RESTORE } from '../../backends/iptables/edit.ts';
 import type { Layout } from '../../backends/iptables/fragment.ts';
 import { NFACCT } from '../../backends/iptables/names.ts';
 import type { Ip } from '../../model/ip.ts';
@@ -29,10 +35,7 @@ export class IptablesProxy {
 
   constructor(options: IptablesProxyOptions) {
     const { door, layout } = options;
-    this.#backend = new IptablesBackend(layout, {
-      save: (table, saveOptions) => door.save(table, saveOptions),
-      restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
-    });
+    this.#backend = new IptablesBackend(layout, tableDoor(door));
     this.#addresses = options.addresses ?? (() => localIps(door.family));
     this.#fixed = {
       masqueradeMark: (1 << options.masqueradeBit) >>> 0,
@@ -56,6 +59,15 @@ export class IptablesProxy {
       .filter((ip) => answersNodePorts(nodePorts, ip))
       .sort();
   }
+}
+
+/** What the backend needs of the door. */
+export function tableDoor(door: IptablesDoor): TableDoor {
+  return {
+    save: (table, options) => door.save(table, options),
+    restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
+    chainsPerRestore: door.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE,
+  };
 }
 
 /** With nf_conntrack_tcp_be_liberal the kernel itself lets odd packets through; dropping them would undo that. */

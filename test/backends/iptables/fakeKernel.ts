@@ -173,11 +173,16 @@ export function meaningOf(tables: Tables): readonly string[] {
     [...chains]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .flatMap(([chain, { policy, rules }]) => {
-        const texts = rules.map(printRule);
+        const texts = rules.map(printRule).map(oneMark);
         const ordered = policy !== undefined ? texts.sort() : SHARED.has(chain) ? byOwner(texts) : texts;
         return [`${table} ${chain}`, ...ordered.map((text) => `  ${text}`)];
       }),
   );
+}
+
+/** The kernel keeps the same for both writings. */
+function oneMark(text: string): string {
+  return text.replace(/--set-xmark (\w+)\/\1$/, '--or-mark $1');
 }
 
 const SHARED: ReadonlySet<string> = new Set([
