@@ -82,6 +82,8 @@ export class Runner {
 
   async #runOnce(): Promise<void> {
     const { run, clock, maxIntervalMs, retryIntervalMs, onError } = this.#options;
+    // What changes together is told one after the other: let all of it arrive, so that one run takes it all.
+    await Promise.resolve();
     this.#requested = false;
     let nextIn = maxIntervalMs;
     try {

@@ -1,6 +1,7 @@
 /** Junction on the lab's node1: the real proxy and the real iptables programs, in that node's network. */
 import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
 import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
+import { parseSave, type Tables } from '../../src/backends/iptables/parse.ts';
 import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
 import { IptablesProxy } from '../../src/kernel/iptables/iptablesProxy.ts';
 import type { Variant } from '../../src/kernel/iptables/version.ts';
@@ -21,6 +22,9 @@ export interface LabNodeOptions {
   /** So that other people's iptables does not wait for this one. */
   readonly lockPath: string;
 }
+
+/** Counters belong to a network namespace, and the test's is not node1's. */
+export const NO_COUNTERS = { invalidDropped: false, localhostNodePorts: false };
 
 export class LabNode {
   readonly layout: LayoutName;
@@ -46,6 +50,14 @@ export class LabNode {
     return proxy.plan;
   }
 
+  /** What is in node1's kernel. */
+  async tables(family: Family): Promise<Tables> {
+    const door = this.#doors.find((other) => other.family === family);
+    if (!door) throw new Error(`no iptables for ${family}`);
+    const saved = [await door.save('filter'), await door.save('nat')];
+    return new Map(saved.flatMap((text) => [...parseSave(text)]));
+  }
+
   /** From the scenario before to this one: the objects change; where settings do, it is as if Junction was restarted. */
   async apply({ settings, manifests }: Scenario): Promise<void> {
     if (!deepEqual(settings, this.#settings)) this.#restart(settings);
@@ -64,8 +76,7 @@ export class LabNode {
         layout: LAYOUTS[this.layout],
         masqueradeBit: 14,
         addresses: () => node1Addresses(door.family),
-        // Counters belong to a network namespace, and ours is not node1's.
-        nfacct: { invalidDropped: false, localhostNodePorts: false },
+        nfacct: NO_COUNTERS,
         dropInvalid: true,
       });
       const proxy = new FamilyProxy({ family: door.family, settings, backend });

@@ -3,12 +3,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
+import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { SCENARIOS } from './cases/index.ts';
 import { expectedIn } from './expectations.ts';
-import { LabNode, type LabNodeOptions } from './labNode.ts';
+import { FakeIptables } from './fakeIptables.ts';
+import { describeState } from './kernelState.ts';
+import { LabNode, type LabNodeOptions, NO_COUNTERS } from './labNode.ts';
 import { PacketSender } from './labPackets.ts';
 import { printRow } from './packets.ts';
+import { rulesBackend } from './rulesNode.ts';
+import { proxyOf, type Scenario } from './scenario.ts';
 
 export function scenariosInLab(options: Omit<LabNodeOptions, 'lockPath'>): void {
   const lab = useLab();
@@ -22,6 +28,7 @@ export function scenariosInLab(options: Omit<LabNodeOptions, 'lockPath'>): void 
     node ??= await LabNode.start(lab().host('node1'), { ...options, lockPath: join(directory, 'lock') });
     sender ??= new PacketSender(lab());
     await node.apply(scenario);
+    for (const family of FAMILIES) await expectFreshState(node, scenario, family);
     const { layout } = options;
     const started = node;
     const rows = scenario.rows
@@ -29,4 +36,15 @@ export function scenariosInLab(options: Omit<LabNodeOptions, 'lockPath'>): void 
       .map((row) => [row, expectedIn(layout, started.plan(row.family), row)] as const);
     expect(await sender.send(rows)).toEqual(rows.map(([row, fate]) => printRow(row, fate)));
   });
+}
+
+/** After all the changes from scenario to scenario, the kernel holds what it would hold if this was the first. */
+async function expectFreshState(node: LabNode, scenario: Scenario, family: Family): Promise<void> {
+  const fresh = new FakeIptables();
+  const proxy = proxyOf(family, scenario, await rulesBackend(family, node.layout, fresh, NO_COUNTERS));
+  await proxy.sync();
+  const layout = LAYOUTS[node.layout];
+  expect(describeState(await node.tables(family), layout, 'anyOrder')).toEqual(
+    describeState(fresh.tables, layout, 'anyOrder'),
+  );
 }

@@ -27,7 +27,10 @@ import { subjectsOf } from './randomPackets.ts';
 import { rulesBackend } from './rulesNode.ts';
 import { NODE1 } from './scenario.ts';
 
+/** For a longer search: JUNCTION_SEED=7 JUNCTION_RUNS=3000. */
 const seed = Number(process.env['JUNCTION_SEED'] ?? 20_250_601);
+const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 200);
+const TIMEOUT = 60_000 + 200 * numRuns;
 const layout = fc.constantFrom(...LAYOUT_NAMES);
 const family = fc.constantFrom(...FAMILIES);
 
@@ -80,7 +83,7 @@ function checkPackets(plan: Plan, ofLayout: LayoutName, iptables: FakeIptables):
 }
 
 describe(`seed ${seed}`, () => {
-  test('the rules do what decide says', { timeout: 60_000 }, async () => {
+  test('the rules do what decide says', { timeout: TIMEOUT }, async () => {
     await fc.assert(
       fc.asyncProperty(family, layout, settings, cluster, async (ofFamily, ofLayout, view, objects) => {
         const iptables = new FakeIptables();
@@ -93,7 +96,7 @@ describe(`seed ${seed}`, () => {
         });
         checkPackets(plan, ofLayout, iptables);
       }),
-      { seed, numRuns: 300 },
+      { seed, numRuns },
     );
   });
 
@@ -102,7 +105,7 @@ describe(`seed ${seed}`, () => {
     { weight: 1, arbitrary: zone.map((name) => ({ zone: name })) },
   );
 
-  test('change by change, the kernel ends up as from a fresh start', { timeout: 60_000 }, async () => {
+  test('change by change, the kernel ends up as from a fresh start', { timeout: TIMEOUT }, async () => {
     const changes = fc.array(fc.array(change, { minLength: 1, maxLength: 3 }), {
       minLength: 1,
       maxLength: 6,
@@ -131,7 +134,7 @@ describe(`seed ${seed}`, () => {
           }
         },
       ),
-      { seed, numRuns: 150 },
+      { seed, numRuns },
     );
   });
 
@@ -151,7 +154,7 @@ describe(`seed ${seed}`, () => {
         );
         checkPackets(plan, second.layout, iptables);
       }),
-      { seed, numRuns: 150 },
+      { seed, numRuns },
     );
   });
 });
