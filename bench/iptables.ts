@@ -115,7 +115,7 @@ export async function rewriteMs(sizes: Sizes, variant: 'nft' | 'legacy'): Promis
 function makeProxy(
   door: TableDoor,
   layout: LayoutName,
-): { readonly proxy: FamilyProxy; fill(sizes: Sizes): void } {
+): { readonly proxy: FamilyProxy; readonly fill: (sizes: Sizes) => void } {
   const backend = new IptablesBackend(LAYOUTS[layout], door);
   const proxy = new FamilyProxy({
     family: 'IPv4',

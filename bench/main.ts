@@ -51,7 +51,7 @@ function report(rows: readonly Row[], variant: string): string {
   const cells = rows.map(({ sizes, own, kernel, rewriteMs: rewrite }) => [
     `${sizes.services} × ${sizes.endpoints}`,
     ms(own.coldMs),
-    `${percent(own.coldMs / (kernel.coldMs - own.coldMs))}`,
+    percent(own.coldMs / (kernel.coldMs - own.coldMs)),
     ms(kernel.coldMs),
     rewrite === undefined ? '–' : ms(rewrite),
     ms(own.changeMs),

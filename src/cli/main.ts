@@ -92,7 +92,7 @@ function makeOption(flag: Flag): Option {
   const help = details.length > 0 ? `${flag.help} (${details.join('; ')})` : flag.help;
   const option = new Option(`${names} ${value}`, help);
   return flag.kind === 'list'
-    ? option.argParser((text: string, before: readonly string[] = []) => [...before, text])
+    ? option.argParser((text: string, before: readonly string[] | undefined) => [...(before ?? []), text])
     : option;
 }
 

@@ -11,7 +11,7 @@ export function printTable(header: readonly string[], rows: readonly (readonly s
   return [header, ...rows].map((cells) => `${line(cells)}\n`).join('');
 }
 
-const COLOUR = /\u001b\[\d+m/g;
+const COLOUR = new RegExp(String.raw`${String.fromCharCode(27)}\[\d+m`, 'g');
 
 function visibleLength(text: string): number {
   return text.replaceAll(COLOUR, '').length;

@@ -119,14 +119,8 @@ function refusalOf(row: Row, outcomes: readonly Outcome[], expected: Fate): stri
 }
 
 function printFailure(outcome: Exclude<Outcome, { outcome: 'answer' }>): string {
-  switch (outcome.outcome) {
-    case 'refused':
-      return 'reject';
-    case 'timeout':
-      return 'drop';
-    case 'unreachable':
-      return `unreachable (${outcome.code})`;
-  }
+  if (outcome.outcome === 'unreachable') return `unreachable (${outcome.code})`;
+  return outcome.outcome === 'refused' ? 'reject' : 'drop';
 }
 
 /** What node1 itself sends comes from node1 either way: there the row is believed. */

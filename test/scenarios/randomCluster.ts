@@ -1,5 +1,5 @@
 /** Random clusters: six services that get in each other's way, with endpoints in every condition. */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { addressOf, HOST_NAMES } from '../../src/lab/topology.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type {
@@ -75,16 +75,16 @@ const servicePorts: fc.Arbitrary<readonly ServicePortSpec[]> = fc
       .map((nodePorts) => ports.map((port, index) => ({ ...port, nodePort: nodePorts[index] ?? 0 }))),
   );
 
-function service(slot: number): fc.Arbitrary<Service> {
+function service(number: number): fc.Arbitrary<Service> {
   return fc.record<Service>({
     namespace: fc.constant('default'),
-    name: fc.constant(`svc${slot}`),
+    name: fc.constant(`svc${number}`),
     type: fc.constantFrom('ClusterIP', 'NodePort', 'LoadBalancer'),
     createdAt: fc.constantFrom(undefined, 1, 2),
     clusterIPs: fc.constantFrom(
-      { IPv4: ip(`10.96.0.${slot}`), IPv6: ip(`fd00:96::${slot}`) },
-      { IPv4: ip(`10.96.0.${slot}`) },
-      { IPv6: ip(`fd00:96::${slot}`) },
+      { IPv4: ip(`10.96.0.${number}`), IPv6: ip(`fd00:96::${number}`) },
+      { IPv4: ip(`10.96.0.${number}`) },
+      { IPv6: ip(`fd00:96::${number}`) },
     ),
     ports: servicePorts,
     externalIPs: someOf(EXTERNAL_IPS),
@@ -120,18 +120,27 @@ function endpoint(family: Family): fc.Arbitrary<SliceEndpoint> {
     .map(({ conditions, ...rest }) => ({ ...rest, ...conditions }));
 }
 
-/** Every slice of a cluster has hints or none, or hints would hardly ever be complete. */
-function slice(slot: number, family: Family, index: number): fc.Arbitrary<EndpointSlice> {
+/** By chance alone, hints would hardly ever be complete. */
+const hinting = fc.constantFrom<(endpoint: SliceEndpoint) => SliceEndpoint>(
+  (each) => each,
+  (each) => ({ ...each, zoneHints: [], nodeHints: [] }),
+  (each) => ({ ...each, zoneHints: each.zoneHints.length > 0 ? each.zoneHints : ['west'] }),
+  (each) => ({ ...each, nodeHints: each.nodeHints.length > 0 ? each.nodeHints : ['node1'] }),
+);
+
+function slice(number: number, family: Family, index: number): fc.Arbitrary<EndpointSlice> {
   const ports: fc.Arbitrary<readonly SlicePort[]> = fc
     .tuple(fc.subarray([...PORTS], { minLength: 1 }), fc.constantFrom(8080, 8080, 8081))
     .map(([named, port]) => named.map(({ name, protocol }) => ({ name, protocol, port })));
   return fc.record({
     namespace: fc.constant('default'),
-    name: fc.constant(`svc${slot}-${family.toLowerCase()}-${index}`),
-    service: fc.constant(`svc${slot}`),
+    name: fc.constant(`svc${number}-${family.toLowerCase()}-${index}`),
+    service: fc.constant(`svc${number}`),
     family: fc.constant(family),
     ports,
-    endpoints: fc.array(endpoint(family), { maxLength: 5 }),
+    endpoints: fc
+      .tuple(fc.array(endpoint(family), { maxLength: 5 }), hinting)
+      .map(([endpoints, hint]) => endpoints.map(hint)),
     triggerTime: fc.constant(undefined),
   });
 }

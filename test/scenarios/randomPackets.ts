@@ -11,9 +11,12 @@ interface Sender {
   readonly inInterface: string | undefined;
 }
 
+function from(source: Ip, inInterface: string | undefined): Sender {
+  return { source, inInterface };
+}
+
 /** Only the node's own loopback address dials a loopback address: the kernel drops anything else as a martian. */
 function senders(family: Family, destination: Ip): readonly Sender[] {
-  const from = (source: Ip, inInterface: string | undefined): Sender => ({ source, inInterface });
   const all = [
     from(addressOf('pod-a', family), 'cni0'),
     from(addressOf('pod-c', family), 'eth0'),

@@ -9,6 +9,7 @@ import { CHAINS, isServiceChain } from './names.ts';
 import { ruleKey } from './normalise.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
 import { printRule } from './print.ts';
+import { jumpOf } from './restoreChecks.ts';
 import type { Table } from './rule.ts';
 
 export interface CleanupPlan {
@@ -98,7 +99,8 @@ function ourJumps(
     .filter(([name]) => !ours.has(name))
     .flatMap(([chain, { rules }]) =>
       rules
-        .filter((rule) => jumpsInto(rule, ours) && keys.has(`${chain} ${ruleKey(rule)}`))
+        .filter((rule) => jumpsInto(rule, ours) || chain === 'FORWARD') // where kubelet has no jump to KUBE-FIREWALL
+        .filter((rule) => keys.has(`${chain} ${ruleKey(rule)}`))
         .map((rule) => ({ chain, rule: printRule(rule) })),
     );
 }
@@ -114,10 +116,8 @@ function calledByOthers(
   for (const [chain, { rules }] of chains) {
     if (ours.has(chain)) continue;
     for (const rule of rules) {
-      const { target } = rule;
-      if (target?.kind !== 'jump' || !ours.has(target.chain) || keys.has(`${chain} ${ruleKey(rule)}`))
-        continue;
-      called.add(target.chain);
+      const next = jumpOf(rule);
+      if (next !== undefined && ours.has(next) && !keys.has(`${chain} ${ruleKey(rule)}`)) called.add(next);
     }
   }
   return called;

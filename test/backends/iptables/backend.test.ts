@@ -3,56 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { LAYOUT_NAMES } from '../../../src/backends/iptables/layouts/index.ts';
 import { cidr, VIEW } from '../../plan/given.ts';
 import { EMPTY, FakeKernel } from './fakeKernel.ts';
+import { FOREIGN, KUBELET } from './foreign.ts';
 import { chainName, Harness } from './harness.ts';
 import { WORLD_4 } from './goldenWorld.ts';
-
-/** Rules of others, among them ours-to-be: a firewall, docker, kubelet. */
-const FOREIGN = `
-*filter
-:INPUT DROP [0:0]
-:FORWARD ACCEPT [0:0]
-:OUTPUT ACCEPT [0:0]
-:DOCKER - [0:0]
-:MY-FIREWALL - [0:0]
--A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
--A INPUT -i lo -j ACCEPT
--A INPUT -m comment --comment "it's \\"ours\\"" -p tcp -m tcp --dport 22 -j MY-FIREWALL
--A FORWARD -o docker0 -j DOCKER
--A MY-FIREWALL -s 10.1.0.0/16 -m limit --limit 5/min -j LOG --log-prefix "in: "
--A MY-FIREWALL -j ACCEPT
-COMMIT
-*nat
-:PREROUTING ACCEPT [0:0]
-:INPUT ACCEPT [0:0]
-:OUTPUT ACCEPT [0:0]
-:POSTROUTING ACCEPT [0:0]
-:DOCKER - [0:0]
-:CNI-HOSTPORT-SETMARK - [0:0]
--A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER
--A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE
--A DOCKER -i docker0 -j RETURN
--A CNI-HOSTPORT-SETMARK -j MARK --set-xmark 0x2000/0x2000
-COMMIT
-*mangle
-:PREROUTING ACCEPT [0:0]
-:INPUT ACCEPT [0:0]
-:FORWARD ACCEPT [0:0]
-:OUTPUT ACCEPT [0:0]
-:POSTROUTING ACCEPT [0:0]
-COMMIT
-`;
-
-const KUBELET = FOREIGN.replace(
-  ':DOCKER - [0:0]\n:MY-FIREWALL',
-  ':KUBE-FIREWALL - [0:0]\n:KUBE-KUBELET-CANARY - [0:0]\n:DOCKER - [0:0]\n:MY-FIREWALL',
-)
-  .replace('-A INPUT -i lo', '-A INPUT -j KUBE-FIREWALL\n-A INPUT -i lo')
-  .replace(
-    '-A FORWARD -o',
-    '-A KUBE-FIREWALL -m comment --comment "block incoming localnet connections" -d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP\n-A FORWARD -o',
-  )
-  .replace(':CNI-HOSTPORT', ':KUBE-KUBELET-CANARY - [0:0]\n:KUBE-MARK-DROP - [0:0]\n:CNI-HOSTPORT')
-  .replace('-A CNI-HOSTPORT', '-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000\n-A CNI-HOSTPORT');
 
 /** Without the rules and chains that are ours. */
 function foreignPart(kernel: FakeKernel): readonly string[] {

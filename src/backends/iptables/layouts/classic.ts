@@ -45,29 +45,28 @@ import {
   type OwnChain,
   type SharedRule,
 } from '../fragment.ts';
+import {
+  forwardJump,
+  healthCheckRules,
+  jumpTo,
+  masqueradedSources,
+  natJumps,
+  ownChain,
+  poolPrefix,
+  shared,
+  toExternalServices,
+  toServices,
+} from './common.ts';
 import { CHAINS, PREFIXES, type ServiceHash, serviceHash } from '../names.ts';
-import type { Match, Rule, Table } from '../rule.ts';
+import type { Match, Rule } from '../rule.ts';
 
-const PORTALS = 'kubernetes service portals';
-const VISIBLE = 'kubernetes externally-visible service portals';
-const isNew = state('NEW');
 const notFromBridge: Match = { kind: 'physdevIsIn', not: true };
 
-const jumpTo = (table: Table, from: string, chain: string, ...matches: Match[]): JumpRule => ({
-  table,
-  from,
-  rule: rule(matches, jump(chain)),
-});
-
 const JUMPS: readonly JumpRule[] = [
-  ...['INPUT', 'FORWARD', 'OUTPUT'].map((from) =>
-    jumpTo('filter', from, CHAINS.externalServices, isNew, comment(VISIBLE)),
-  ),
-  ...['FORWARD', 'OUTPUT'].map((from) => jumpTo('filter', from, CHAINS.services, isNew, comment(PORTALS))),
-  jumpTo('nat', 'OUTPUT', CHAINS.services, comment(PORTALS)),
-  jumpTo('nat', 'PREROUTING', CHAINS.services, comment(PORTALS)),
-  jumpTo('nat', 'POSTROUTING', CHAINS.postrouting, comment('kubernetes postrouting rules')),
-  jumpTo('filter', 'FORWARD', CHAINS.forward, comment('kubernetes forwarding rules')),
+  ...['INPUT', 'FORWARD', 'OUTPUT'].map(toExternalServices),
+  ...['FORWARD', 'OUTPUT'].map(toServices),
+  ...natJumps,
+  forwardJump,
   // Ends up before KUBE-FORWARD, which would accept a packet that carries both marks.
   ...['INPUT', 'OUTPUT', 'FORWARD'].map((from) => jumpTo('filter', from, CHAINS.firewall)),
 ];
@@ -101,15 +100,15 @@ function base(options: CompileOptions): BaseFragment {
   const unwanted = dropMark(mark);
   return {
     chains: [
-      baseChain('nat', CHAINS.markMasquerade, [rule([], { kind: 'mark', operation: 'set', value: mark })]),
-      baseChain('nat', CHAINS.markDrop, [rule([], { kind: 'mark', operation: 'or', value: unwanted })]),
-      baseChain('nat', CHAINS.postrouting, [
+      ownChain('nat', CHAINS.markMasquerade, [rule([], { kind: 'mark', operation: 'set', value: mark })]),
+      ownChain('nat', CHAINS.markDrop, [rule([], { kind: 'mark', operation: 'or', value: unwanted })]),
+      ownChain('nat', CHAINS.postrouting, [
         rule([comment('kubernetes service traffic requiring SNAT'), marked(mark)], {
           kind: 'masquerade',
           randomFully: false,
         }),
       ]),
-      baseChain('filter', CHAINS.forward, forwardRules(options)),
+      ownChain('filter', CHAINS.forward, forwardRules(options)),
     ],
     tail: nodePortTail(options).map((tail) => shared('nat', CHAINS.services, tail)),
     adopted: [
@@ -159,7 +158,7 @@ function servicePort(port: ServicePortPlan, options: CompileOptions): Fragment {
     ],
     shared: [
       ...port.frontends.flatMap((frontend) => frontendRules(port, frontend, hash, options)),
-      ...healthCheckRules(port),
+      ...healthCheckRules(port, CHAINS.externalServices),
     ],
   };
 }
@@ -199,15 +198,16 @@ function clusterIPRules(
   hash: ServiceHash,
   options: CompileOptions,
 ): readonly SharedRule[] {
-  const { pod, outside } = frontend.routes;
-  if (outside.verdict !== 'forward')
+  const { outside } = frontend.routes;
+  if (outside.verdict !== 'forward') {
     return inServices([rule(dial(port, frontend, 'has no local endpoints'), toDrop)]);
+  }
   const matches = dial(port, frontend, 'cluster IP');
-  const toPool = rule(matches, jump(poolPrefix(outside.pool) + hash));
-  if (!outside.masquerade) return inServices([toPool]);
-  const podsToo = pod.verdict === 'forward' && pod.masquerade;
-  const others = podsToo ? undefined : podMatch(options.view.podDetector, 'others');
-  return inServices([rule(others ? [...matches, others] : matches, toMasquerade), toPool]);
+  const sources = masqueradedSources(frontend.routes, options);
+  return inServices([
+    ...(sources ? [rule([...matches, ...sources], toMasquerade)] : []),
+    rule(matches, jump(poolPrefix(outside.pool) + hash)),
+  ]);
 }
 
 /** Traffic from off this machine, traffic to an address of this machine, and the rest, each counted by itself. */
@@ -238,16 +238,6 @@ function nodePortRules(
     shared('nat', CHAINS.nodePorts, rule(whoNeedsIt, toMasquerade)),
     shared('nat', CHAINS.nodePorts, rule(matches, jump(entryChain(port, hash)))),
   ];
-}
-
-function healthCheckRules(port: ServicePortPlan): readonly SharedRule[] {
-  if (port.healthCheckNodePort === 0) return [];
-  const matches = [
-    comment(`${port.name} health check node port`),
-    protocol('TCP'),
-    destinationPort(port.healthCheckNodePort),
-  ];
-  return [shared('filter', CHAINS.externalServices, rule(matches, accept))];
 }
 
 /** Clients outside see other endpoints than those inside. */
@@ -335,22 +325,10 @@ function localStyle(port: ServicePortPlan): BalanceStyle {
   };
 }
 
-function poolPrefix(pool: 'cluster' | 'local'): string {
-  return pool === 'cluster' ? PREFIXES.service : PREFIXES.local;
-}
-
 function dial(port: ServicePortPlan, { address, port: number }: Frontend, what: string): readonly Match[] {
   return address === undefined ? [] : dialled(`${port.name} ${what}`, port.protocol, address, number);
 }
 
 function inServices(rules: readonly Rule[]): readonly SharedRule[] {
   return rules.map((each) => shared('nat', CHAINS.services, each));
-}
-
-function baseChain(table: Table, name: string, rules: readonly Rule[]): OwnChain {
-  return { table, name, rules };
-}
-
-function shared(table: Table, chain: string, sharedRule: Rule): SharedRule {
-  return { table, chain, rule: sharedRule };
 }

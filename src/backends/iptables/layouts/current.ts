@@ -1,5 +1,5 @@
 /** The chains that kube-proxy writes today, to the letter. `docs/iptables.md` draws them. */
-import type { Frontend, Route, ServicePortPlan } from '../../../plan/types.ts';
+import type { Frontend, PoolName, Route, ServicePortPlan } from '../../../plan/types.ts';
 import {
   type BalanceStyle,
   balancingRules,
@@ -41,33 +41,35 @@ import {
   type OwnChain,
   type SharedRule,
 } from '../fragment.ts';
+import {
+  forwardJump,
+  healthCheckRules,
+  isNew,
+  jumpTo,
+  masqueradedSources,
+  natJumps,
+  ownChain,
+  poolPrefix,
+  shared,
+  toExternalServices,
+  toServices,
+} from './common.ts';
 import { CHAINS, NFACCT, PREFIXES, type ServiceHash, serviceHash } from '../names.ts';
-import type { Match, Rule, Table } from '../rule.ts';
+import type { Match, Rule, Target } from '../rule.ts';
 
-const PORTALS = 'kubernetes service portals';
-const VISIBLE = 'kubernetes externally-visible service portals';
 const LB_FIREWALL = 'kubernetes load balancer firewall';
 
-const jumpTo = (table: Table, from: string, chain: string, ...matches: Match[]): JumpRule => ({
-  table,
-  from,
-  rule: rule(matches, jump(chain)),
-});
-const isNew = state('NEW');
-
 const JUMPS: readonly JumpRule[] = [
-  jumpTo('filter', 'INPUT', CHAINS.externalServices, isNew, comment(VISIBLE)),
-  jumpTo('filter', 'FORWARD', CHAINS.externalServices, isNew, comment(VISIBLE)),
+  toExternalServices('INPUT'),
+  toExternalServices('FORWARD'),
   jumpTo('filter', 'INPUT', CHAINS.nodePorts, comment('kubernetes health check service ports')),
-  jumpTo('filter', 'FORWARD', CHAINS.services, isNew, comment(PORTALS)),
-  jumpTo('filter', 'OUTPUT', CHAINS.services, isNew, comment(PORTALS)),
-  jumpTo('filter', 'FORWARD', CHAINS.forward, comment('kubernetes forwarding rules')),
-  jumpTo('filter', 'INPUT', CHAINS.proxyFirewall, isNew, comment(LB_FIREWALL)),
-  jumpTo('filter', 'OUTPUT', CHAINS.proxyFirewall, isNew, comment(LB_FIREWALL)),
-  jumpTo('filter', 'FORWARD', CHAINS.proxyFirewall, isNew, comment(LB_FIREWALL)),
-  jumpTo('nat', 'OUTPUT', CHAINS.services, comment(PORTALS)),
-  jumpTo('nat', 'PREROUTING', CHAINS.services, comment(PORTALS)),
-  jumpTo('nat', 'POSTROUTING', CHAINS.postrouting, comment('kubernetes postrouting rules')),
+  toServices('FORWARD'),
+  toServices('OUTPUT'),
+  forwardJump,
+  ...['INPUT', 'OUTPUT', 'FORWARD'].map((from) =>
+    jumpTo('filter', from, CHAINS.proxyFirewall, isNew, comment(LB_FIREWALL)),
+  ),
+  ...natJumps,
   jumpTo('filter', 'INPUT', CHAINS.firewall),
   jumpTo('filter', 'OUTPUT', CHAINS.firewall),
 ];
@@ -135,7 +137,7 @@ function servicePort(port: ServicePortPlan, options: CompileOptions): Fragment {
     ],
     shared: [
       ...port.frontends.flatMap((frontend) => frontendRules(port, frontend, hash, options)),
-      ...healthCheckRules(port),
+      ...healthCheckRules(port, CHAINS.nodePorts),
     ],
   };
 }
@@ -160,7 +162,7 @@ function frontendRules(
 
 interface Refusal {
   readonly text: string;
-  readonly target: typeof reject | typeof drop;
+  readonly target: Target;
 }
 
 function refusalOf(port: ServicePortPlan, route: Route): Refusal | undefined {
@@ -249,16 +251,6 @@ function nodePortRules(
   return rules;
 }
 
-function healthCheckRules(port: ServicePortPlan): readonly SharedRule[] {
-  if (port.healthCheckNodePort === 0) return [];
-  const matches = [
-    comment(`${port.name} health check node port`),
-    protocol('TCP'),
-    destinationPort(port.healthCheckNodePort),
-  ];
-  return [shared('filter', CHAINS.nodePorts, rule(matches, accept))];
-}
-
 /** Some source gets through: there are endpoints somewhere. */
 function isOpen(frontend: Frontend): boolean {
   return frontend.routes.node.verdict === 'forward' || frontend.routes.outside.verdict === 'forward';
@@ -332,17 +324,16 @@ function poolChains(
 /** Marks who needs it on the way to the cluster IP. Here and not in KUBE-SERVICES, because every packet reads that. */
 function clusterIPMasquerade(
   port: ServicePortPlan,
-  pool: 'cluster' | 'local',
+  pool: PoolName,
   options: CompileOptions,
 ): readonly Rule[] {
   const frontend = port.frontends.find(({ kind }) => kind === 'clusterIP');
-  const { pod, outside } = port.internal;
+  const { outside } = port.internal;
   if (frontend?.address === undefined || outside.verdict !== 'forward' || outside.pool !== pool) return [];
-  if (!outside.masquerade) return [];
+  const sources = masqueradedSources(port.internal, options);
+  if (!sources) return [];
   const matches = dialled(`${port.name} cluster IP`, port.protocol, frontend.address, frontend.port);
-  const podsToo = pod.verdict === 'forward' && pod.masquerade;
-  const others = podsToo ? undefined : podMatch(options.view.podDetector, 'others');
-  return [rule(others ? [...matches, others] : matches, toMasquerade)];
+  return [rule([...matches, ...sources], toMasquerade)];
 }
 
 function balanceStyle(port: ServicePortPlan, options: CompileOptions): BalanceStyle {
@@ -351,18 +342,6 @@ function balanceStyle(port: ServicePortPlan, options: CompileOptions): BalanceSt
   return { decimals: 10, affinityComment: label, choiceComment: label };
 }
 
-function poolPrefix(pool: 'cluster' | 'local'): string {
-  return pool === 'cluster' ? PREFIXES.service : PREFIXES.local;
-}
-
-function poolChainName(route: { readonly pool: 'cluster' | 'local' }, hash: ServiceHash): string {
+function poolChainName(route: { readonly pool: PoolName }, hash: ServiceHash): string {
   return poolPrefix(route.pool) + hash;
-}
-
-function ownChain(table: Table, name: string, rules: readonly Rule[]): OwnChain {
-  return { table, name, rules };
-}
-
-function shared(table: Table, chain: string, sharedRule: Rule): SharedRule {
-  return { table, chain, rule: sharedRule };
 }
