@@ -6,7 +6,7 @@ export function normaliseArguments(args: readonly string[], flags: readonly Flag
   const booleans = new Set(flags.filter(({ kind }) => kind === 'bool').map(({ name }) => name));
   return args.map((arg) => {
     const match = /^--([^=]+)(=.*)?$/s.exec(arg);
-    if (!match) return arg;
+    if (!match) return arg.replace(/^-(\w)=/, '-$1'); // `-v=2`
     const name = (match[1] ?? '').replaceAll('_', '-');
     const value = match[2] ?? (booleans.has(name) ? '=true' : '');
     return `--${name}${value}`;

@@ -2,7 +2,7 @@
 import type { EndpointsByPort } from '../../src/model/endpoint.ts';
 import { EndpointTracker } from '../../src/model/endpointTracker.ts';
 import type { Family } from '../../src/model/ip.ts';
-import type { ObjectKey } from '../../src/model/objects.ts';
+import type { EndpointSlice, ObjectKey, Service } from '../../src/model/objects.ts';
 import type { ServicePortId } from '../../src/model/servicePort.ts';
 import { ServiceTracker } from '../../src/model/serviceTracker.ts';
 import { Planner } from '../../src/plan/planner.ts';
@@ -35,14 +35,20 @@ export class Cluster {
       if (line === '' || line.startsWith('#')) continue;
       if (line.startsWith('- ')) this.#delete(line.slice(2));
       else if (/^\S+\s+of\s/.test(line)) {
-        const given = slice(line);
-        this.#slices.update(given.namespace, given.name, given);
+        this.setSlice(slice(line));
       } else {
-        const given = service(line);
-        this.#services.update(keyOf(given), given);
+        this.setService(service(line));
       }
     }
     return this;
+  }
+
+  setService(given: Service): void {
+    this.#services.update(keyOf(given), given);
+  }
+
+  setSlice(given: EndpointSlice): void {
+    this.#slices.update(given.namespace, given.name, given);
   }
 
   #delete(path: string): void {

@@ -49,6 +49,8 @@ export class IptablesBackend {
   readonly #applied = new Map<ServicePortId, Applied>();
   #appliedOptions: CompileOptions | undefined;
   #needsFull = true;
+  /** Apart from `#needsFull`, so that a request during a sync is not forgotten at its end. */
+  #fullRequested = false;
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
 
   constructor(layout: Layout, door: TableDoor) {
@@ -58,7 +60,7 @@ export class IptablesBackend {
 
   /** The next sync reads the kernel and mends what differs. */
   requestFull(): void {
-    this.#needsFull = true;
+    this.#fullRequested = true;
   }
 
   /** Brings the kernel to the plan. `dirty`: service ports that may differ from what was last written. */
@@ -70,9 +72,8 @@ export class IptablesBackend {
       endpointComments: plan.endpointCount <= LARGE_CLUSTER,
     };
     const ids = [...dirty];
-    if (this.#needsFull || this.#mustRewriteAll(options) || ids.some((id) => this.#refused.has(id))) {
-      return this.#syncFull(plan, options);
-    }
+    const mustLook = this.#needsFull || this.#fullRequested || this.#mustRewriteAll(options);
+    if (mustLook || ids.some((id) => this.#refused.has(id))) return this.#syncFull(plan, options);
     try {
       return await this.#syncIncremental(plan, ids, options);
     } catch (error) {
@@ -133,6 +134,7 @@ export class IptablesBackend {
 
   async #syncFull(plan: Plan, options: CompileOptions): Promise<SyncReport> {
     this.#needsFull = true;
+    this.#fullRequested = false;
     const sender = new Sender(this.#door);
     const desired = {
       layout: this.#layout,

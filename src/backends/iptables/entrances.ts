@@ -8,18 +8,24 @@ import type { Tables } from './parse.ts';
 import { printRule } from './print.ts';
 import type { Rule, Table } from './rule.ts';
 
-/** Jumps that are missing, and those of the other layout. */
+/**
+ * Jumps that are missing, and those of the other layout. Where one of a chain's jumps is missing all of ours in that
+ * chain are written anew, because their order counts: a packet that is to be dropped must not be accepted first.
+ */
 export function jumpRules(state: Tables, layout: Layout, table: Table): Piece {
   const wanted = layout.jumps.filter((jump) => jump.table === table);
-  const others = LAYOUT_NAMES.flatMap((name) => LAYOUTS[name].jumps).filter(
-    (jump) => jump.table === table && !wanted.some((other) => sameJump(jump, other)) && isForgettable(jump),
+  const isThere = ({ from, rule }: JumpRule): boolean => hasRule(state, table, from, rule);
+  const incomplete = new Set(wanted.filter((jump) => !isThere(jump)).map(({ from }) => from));
+  const isOld = (jump: JumpRule): boolean =>
+    isForgettable(jump) && (incomplete.has(jump.from) || !wanted.some((other) => sameJump(jump, other)));
+  const old = LAYOUT_NAMES.flatMap((name) => LAYOUTS[name].jumps).filter(
+    (jump) => jump.table === table && isOld(jump) && isThere(jump),
   );
   const text = ({ from, rule }: JumpRule): RuleText => ({ chain: from, rule: printRule(rule) });
-  const isThere = ({ from, rule }: JumpRule): boolean => hasRule(state, table, from, rule);
   return piece(undefined, {
-    removes: unique(others.filter(isThere).map(text)),
+    removes: unique(old.map(text)),
     adds: wanted
-      .filter((jump) => !isThere(jump))
+      .filter((jump) => incomplete.has(jump.from) && (isForgettable(jump) || !isThere(jump)))
       .toReversed() // heads are inserted backwards, and a jump that is listed later belongs nearer to the head
       .map((jump) => ({ ...text(jump), place: 'head' })),
   });

@@ -228,6 +228,25 @@ describe('somebody has been at our rules', () => {
     });
   }
 
+  test.each(['full', 'incremental'] as const)(
+    'while a sync (%s) is under way: the next one looks',
+    async (kind) => {
+      const harness = new Harness();
+      await harness.sync(WORLD_4);
+      if (kind === 'full') harness.kernel.tamper('nat', '-F KUBE-MARK-MASQ');
+      harness.kernel.watch = () => {
+        harness.kernel.watch = () => {};
+        harness.kernel.tamper('filter', '-F KUBE-FORWARD');
+        harness.requestFull();
+      };
+      const first = kind === 'full' ? await harness.syncFull() : await harness.sync('- shop/api-1');
+      expect(first.kind).toBe(kind);
+      expect((await harness.sync()).kind).toBe('full');
+      expect(harness.meaning).toEqual(await harness.fromScratch());
+      expect((await harness.sync()).kind).toBe('nothing');
+    },
+  );
+
   test('a doubled rule does not tear the service’s rules out of order', async () => {
     const harness = new Harness({ layout: 'classic' });
     await harness.sync('a/b 10.96.0.1 80', 'a/b-1 of b 80 | 10.244.0.1');

@@ -1,5 +1,6 @@
 /** A kernel in memory, as strict as the real one, that remembers what it was sent and fails when told to. */
 import type { TableDoor } from '../../../src/backends/iptables/backend.ts';
+import { CHAINS_PER_RESTORE } from '../../../src/backends/iptables/edit.ts';
 import { probabilityBits } from '../../../src/backends/iptables/normalise.ts';
 import {
   type ParsedChain,
@@ -51,6 +52,7 @@ export class FakeKernel implements TableDoor {
   /** All of them. */
   readonly attempts: Restore[] = [];
   saves = 0;
+  chainsPerRestore = CHAINS_PER_RESTORE;
   fault: Fault = () => undefined;
   /** Called after every restore that took effect. */
   watch: (tables: Tables) => void = () => {};

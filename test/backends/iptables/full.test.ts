@@ -58,7 +58,7 @@ describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
   test('a cold start: no packet meets half a service', async () => {
     const harness = new Harness({ layout });
     const moments: (readonly string[])[] = [];
-    Object.assign(harness.kernel, { chainsPerRestore: 4 });
+    harness.kernel.chainsPerRestore = 4;
     harness.kernel.watch = (tables) => moments.push(outcomes(tables));
     await harness.sync(WORLD_4);
     const last = moments.at(-1) ?? [];
@@ -138,7 +138,7 @@ describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
 
 test('a door may ask for everything at once', async () => {
   const harness = new Harness();
-  Object.assign(harness.kernel, { chainsPerRestore: Number.POSITIVE_INFINITY });
+  harness.kernel.chainsPerRestore = Number.POSITIVE_INFINITY;
   const many = Array.from({ length: 700 }, (_, n) => [
     `x/s${n} 10.97.${n >> 8}.${n & 255} 80`,
     `x/s${n}-1 of s${n} 80 | 10.244.${n >> 8}.${n & 255}`,

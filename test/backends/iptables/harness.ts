@@ -61,8 +61,12 @@ export class Harness {
     return report;
   }
 
-  async syncFull(): Promise<SyncReport> {
+  requestFull(): void {
     this.#backend.requestFull();
+  }
+
+  async syncFull(): Promise<SyncReport> {
+    this.requestFull();
     return this.sync();
   }
 

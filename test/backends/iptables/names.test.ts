@@ -42,7 +42,7 @@ describe('the first 16 characters of the base32 of a SHA-256', () => {
       ).join('');
     };
     fc.assert(
-      fc.property(fc.string({ unit: 'grapheme' }), (text) => {
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 300, size: 'max' }), (text) => {
         expect(hash16(text)).toBe(reference(text));
       }),
     );

@@ -80,4 +80,33 @@ export const EXTERNAL_IP = [
     client  tcp 10.96.1.1:80  -> pod-c* pod-d*
     `,
   ),
+  scenario(
+    'policy Local means nothing for a service of type ClusterIP without external IPs, node port or not',
+    [
+      service('web', { clusterIP: '10.96.1.1', ports: '80:30080', externalTrafficPolicy: 'Local' }),
+      slice('web', '8080', 'pod-a', 'pod-c'),
+    ],
+    `
+    client  tcp 192.168.100.2:30080  -> pod-a* pod-c*
+    pod-b   tcp 192.168.100.2:30080  -> pod-a* pod-c*
+    node1   tcp 192.168.100.2:30080  -> pod-a* pod-c*
+    `,
+  ),
+  scenario(
+    'an address that a service names twice is what it was named first',
+    [
+      service('web', {
+        clusterIP: '10.96.1.1',
+        externalIPs: ['10.96.1.1', '203.0.113.1'],
+        loadBalancerIPs: ['203.0.113.1', '203.0.113.2'],
+        sourceRanges: ['198.18.0.0/24'],
+      }),
+      slice('web', '8080', 'pod-a', 'pod-c'),
+    ],
+    `
+    pod-b   tcp 10.96.1.1:80     -> pod-a pod-c
+    client  tcp 203.0.113.1:80   -> pod-a* pod-c*
+    client  tcp 203.0.113.2:80   -> drop
+    `,
+  ),
 ];

@@ -1,0 +1,77 @@
+/** `junction cleanup --dry-run` against a kernel in memory: what it says, and that it only says it. */
+import { describe, expect, test } from 'vitest';
+import { cleanupCommand } from '../../src/cli/cleanupCommand.ts';
+import { flagsOf } from '../../src/cli/flags.ts';
+import { type FlagValues, readSettings } from '../../src/cli/settings.ts';
+import { EMPTY, FakeKernel } from '../backends/iptables/fakeKernel.ts';
+import { Harness } from '../backends/iptables/harness.ts';
+import { fakeRunner } from '../kernel/support/fakeRunner.ts';
+
+async function cleanup(
+  kernel: FakeKernel,
+  values: FlagValues,
+): Promise<{ out: string; commands: readonly string[] }> {
+  const { runner, commands } = fakeRunner((command) => {
+    if (command.startsWith('cat ')) return { code: 1 };
+    if (command.includes('legacy')) return 'missing';
+    if (command.endsWith('--version')) return { stdout: 'iptables v1.8.9 (nf_tables)\n' };
+    const table = /-save -t (\w+)/.exec(command)?.[1];
+    if (table === undefined) throw new Error(`nobody should run ${command}`);
+    return { stdout: tableOf(kernel, table) };
+  });
+  let out = '';
+  const settings = readSettings(flagsOf('cleanup'), { 'dry-run': 'true', family: 'ipv4', ...values });
+  const code = await cleanupCommand(settings, { out: (text) => (out += text), err: () => {} }, runner);
+  expect(code).toBe(0);
+  return { out, commands };
+}
+
+function tableOf({ text }: FakeKernel, table: string): string {
+  return new RegExp(`^\\*${table}$[\\s\\S]*?^COMMIT$`, 'm').exec(text)?.[0] ?? '';
+}
+
+async function used(): Promise<FakeKernel> {
+  const harness = new Harness({ kernel: new FakeKernel(EMPTY) });
+  await harness.sync('a/b 10.96.0.1 80', 'a/b-1 of b 80 | 10.244.0.1');
+  return harness.kernel;
+}
+
+describe('a dry run', () => {
+  test('says what would go, and changes nothing', async () => {
+    const kernel = await used();
+    const before = kernel.text;
+    const { out, commands } = await cleanup(kernel, {});
+    expect(out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+      ['Would remove:'],
+      ['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'],
+      ['IPv4', 'nft', 'filter', '6', '11'],
+      ['IPv4', 'nft', 'nat', '6', '3'],
+      [''],
+    ]);
+    expect(commands.filter((command) => command.includes('restore --') || command.includes(' -D '))).toEqual(
+      [],
+    );
+    expect(kernel.text).toBe(before);
+  });
+
+  test('as JSON', async () => {
+    const { out } = await cleanup(await used(), { output: 'json' });
+    const parsed = JSON.parse(out) as {
+      readonly dryRun: boolean;
+      readonly removed: readonly { readonly chains: readonly unknown[] }[];
+    };
+    expect(parsed.dryRun).toBe(true);
+    expect(parsed.removed[0]?.chains).toHaveLength(12);
+  });
+
+  test('where nothing is ours', async () => {
+    expect((await cleanup(new FakeKernel(EMPTY), {})).out).toBe('Nothing of ours was there.\n');
+  });
+
+  test('what others use is named', async () => {
+    const kernel = await used();
+    kernel.tamper('nat', ':HOSTPORTS - [0:0]', '-A HOSTPORTS -j KUBE-MARK-MASQ');
+    const { out } = await cleanup(kernel, {});
+    expect(out).toContain('Kept KUBE-MARK-MASQ in nat (IPv4): rules that are not ours jump to it.');
+  });
+});

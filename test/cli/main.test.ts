@@ -1,0 +1,190 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { parseSave } from '../../src/backends/iptables/parse.ts';
+import { applyRestore } from '../../src/backends/iptables/restore.ts';
+import { type CommandName, flagsOf } from '../../src/cli/flags.ts';
+import { VERSION } from '../../src/version.ts';
+import { EMPTY } from '../backends/iptables/fakeKernel.ts';
+import { junction } from './junction.ts';
+
+const FOLDER = mkdtempSync(join(tmpdir(), 'junction-cli-'));
+afterAll(() => rmSync(FOLDER, { recursive: true }));
+
+function manifest(name: string, text: string): string {
+  const path = join(FOLDER, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const SHOP = manifest(
+  'shop.yaml',
+  `
+apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: shop }
+spec:
+  type: NodePort
+  clusterIP: 10.96.0.1
+  ports: [{ name: http, port: 80, nodePort: 30080 }]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: web-1, namespace: shop, labels: { kubernetes.io/service-name: web } }
+addressType: IPv4
+ports: [{ name: http, port: 8080 }]
+endpoints:
+  - { addresses: [10.244.0.1], nodeName: node-a }
+  - { addresses: [10.244.1.1], nodeName: node-b }
+`,
+);
+
+const BROKEN = manifest(
+  'broken.yaml',
+  `
+apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: shop }
+spec: { clusterIP: 10.96.0.1, ports: [{ port: 70000 }] }
+`,
+);
+
+describe('help', () => {
+  test.each(['run', 'plan', 'cleanup'] as const)('%s names every flag', async (command: CommandName) => {
+    const { code, out } = await junction(command, '--help');
+    expect(code).toBe(0);
+    for (const { name } of flagsOf(command)) expect(out).toContain(`--${name}`);
+    expect(out).toContain('Examples:');
+  });
+
+  test('all commands are named', async () => {
+    const { code, out } = await junction('--help');
+    expect(code).toBe(0);
+    for (const command of ['run', 'plan', 'cleanup']) expect(out).toContain(command);
+  });
+
+  test('the version', async () => {
+    expect(await junction('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` });
+  });
+});
+
+describe('exit codes', () => {
+  const table: readonly (readonly [readonly string[], number, RegExp])[] = [
+    [['plan', '--manifests', SHOP], 0, /^$/],
+    [['plan', '--manifests', BROKEN], 1, /broken\.yaml:5.*70000/],
+    [['plan', '--manifests', join(FOLDER, 'nowhere')], 1, /nowhere/],
+    [['plan'], 2, /--manifests is missing/],
+    [['plan', '--manifests', SHOP, '--family=ipv7'], 2, /junction: --family "ipv7" must be one of/],
+    [['plan', '--manifests', SHOP, '--bogus'], 1, /unknown option '--bogus'/],
+    [['plan', '--manifests', SHOP, 'extra'], 1, /too many arguments/],
+    [['plan', '--familly', 'ipv4'], 1, /Did you mean --family/],
+    [['plam'], 1, /unknown command 'plam'/],
+  ];
+  test.each(table)('%j: %d', async (args, code, err) => {
+    const run = await junction(...args);
+    expect(run.code).toBe(code);
+    expect(run.err).toMatch(err);
+    expect(run.err).not.toMatch(/\n\s+at .*\.ts:/);
+  });
+});
+
+describe('junction plan', () => {
+  test('prints what iptables-restore takes', async () => {
+    const { code, out } = await junction(
+      'plan',
+      '--manifests',
+      SHOP,
+      '--hostname-override=node-a',
+      '--cluster_cidr=10.244.0.0/16,fd00:244::/32',
+      '--family=ipv4',
+    );
+    expect(code).toBe(0);
+    const tables = applyRestore(parseSave(EMPTY), out);
+    expect(tables.get('nat')?.get('KUBE-SERVICES')?.rules).toHaveLength(2);
+    expect(out).toContain('"shop/web:http -> 10.244.0.1:8080"');
+    expect(out).toContain('! -s 10.244.0.0/16');
+  });
+
+  test('both families, one after the other', async () => {
+    const { out } = await junction('plan', '--manifests', SHOP);
+    expect(out.match(/^# .*$/gm)).toEqual([
+      '# IPv4, layout current, for: iptables-restore --noflush --counters',
+      '# IPv6, layout current, for: ip6tables-restore --noflush --counters',
+    ]);
+    for (const part of out.split(/^(?=# IPv6)/m))
+      expect(() => applyRestore(parseSave(EMPTY), part)).not.toThrow();
+  });
+
+  test('in the other layout', async () => {
+    const { out } = await junction('plan', '--manifests', SHOP, '--iptables-layout=classic', '--family=ipv4');
+    expect(out).toContain('KUBE-MARK-DROP');
+    expect(() => applyRestore(parseSave(EMPTY), out)).not.toThrow();
+  });
+
+  test('with another bit, and everybody masqueraded', async () => {
+    const { out } = await junction(
+      'plan',
+      '--manifests',
+      SHOP,
+      '--family=ipv4',
+      '--iptables-masquerade-bit=31',
+      '--masquerade-all',
+    );
+    expect(out).toContain('-j MARK --or-mark 0x80000000');
+    expect(out).toContain('--dport 80 -j KUBE-MARK-MASQ');
+  });
+
+  test('as a table', async () => {
+    const { out } = await junction(
+      'plan',
+      '--manifests',
+      SHOP,
+      '--family=ipv4',
+      '-o',
+      'table',
+      '--cluster-cidr=10.244.0.0/16',
+    );
+    expect(out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+      ['SERVICE PORT', 'FRONTEND', 'ADDRESS', 'FROM POD', 'FROM NODE', 'FROM OUTSIDE'],
+      [
+        'shop/web:http/TCP',
+        'cluster IP',
+        '10.96.0.1:80',
+        '2 endpoints',
+        '2 endpoints, masqueraded',
+        '2 endpoints, masqueraded',
+      ],
+      [
+        'shop/web:http/TCP',
+        'node port',
+        '*:30080',
+        '2 endpoints, masqueraded',
+        '2 endpoints, masqueraded',
+        '2 endpoints, masqueraded',
+      ],
+      [''],
+    ]);
+  });
+
+  test('as JSON', async () => {
+    const { out } = await junction('plan', '--manifests', SHOP, '--family=ipv4', '--output=json');
+    const parsed = JSON.parse(out) as {
+      readonly families: readonly { readonly servicePorts: readonly unknown[] }[];
+    };
+    expect(parsed.families[0]?.servicePorts).toHaveLength(1);
+  });
+
+  test('what cannot be used is told, the rest is planned', async () => {
+    const { code, out, err } = await junction(
+      'plan',
+      '--manifests',
+      SHOP,
+      '--manifests',
+      BROKEN.replace('broken', 'broken2'),
+    );
+    expect(code).toBe(1);
+    expect(err).toContain('broken2');
+    expect(out === '' || out.includes('shop/web:http')).toBe(true);
+  });
+});
