@@ -1,8 +1,9 @@
 /**
- * Who owns a frontend that several service ports claim: the oldest, then the first by name.
+ * Who owns a frontend that several service ports claim: whose cluster IP it is, then the oldest, then the first by
+ * name.
  *
  * Two services may name the same external IP and port. An address can be served once, and a newcomer must not take
- * it from whoever has it.
+ * it from whoever has it. A cluster IP is allocated by the cluster; nobody can claim it away by naming it.
  */
 import type { Ip } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
@@ -18,6 +19,7 @@ export function frontendKey(address: Ip | undefined, protocol: Protocol, port: n
 export interface Claimant {
   readonly id: ServicePortId;
   readonly createdAt: number | undefined;
+  readonly isClusterIP: boolean;
 }
 
 export class Claims {
@@ -59,6 +61,7 @@ export class Claims {
 }
 
 function bySeniority(a: Claimant, b: Claimant): number {
+  if (a.isClusterIP !== b.isClusterIP) return a.isClusterIP ? -1 : 1;
   const age = (a.createdAt ?? Number.POSITIVE_INFINITY) - (b.createdAt ?? Number.POSITIVE_INFINITY);
   if (age < 0 || age > 0) return age; // both unknown: Infinity - Infinity is NaN, so fall through
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;

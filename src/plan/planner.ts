@@ -90,7 +90,10 @@ export class Planner implements Plan {
     for (const key of keysOf(before)) {
       if (!keys.includes(key)) touch(touched, this.#claims.release(key, id));
     }
-    for (const key of keys) touch(touched, this.#claims.claim(key, { id, createdAt }));
+    for (const [index, key] of keys.entries()) {
+      const isClusterIP = wanted?.frontends[index]?.kind === 'clusterIP';
+      touch(touched, this.#claims.claim(key, { id, createdAt, isClusterIP }));
+    }
     this.#endpointCount += (wanted?.endpointCount ?? 0) - (before?.endpointCount ?? 0);
     if (wanted) this.#wanted.set(id, wanted);
     else this.#wanted.delete(id);

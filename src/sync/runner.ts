@@ -91,12 +91,13 @@ export class Runner {
     } catch (error) {
       nextIn = Math.min(retryIntervalMs, maxIntervalMs);
       onError?.(error);
+    } finally {
+      const now = clock.now();
+      this.#tokens = Math.max(0, this.#tokens - 1);
+      this.#refilledAt = now;
+      this.#dueAt = now + nextIn;
+      this.#running = undefined;
+      this.#arm();
     }
-    const now = clock.now();
-    this.#tokens = Math.max(0, this.#tokens - 1);
-    this.#refilledAt = now;
-    this.#dueAt = now + nextIn;
-    this.#running = undefined;
-    this.#arm();
   }
 }

@@ -34,6 +34,9 @@ describe('pure folders', () => {
 });
 
 describe('folders know only those before them', () => {
+  const INSIDE = ['model', 'plan', 'backends', 'sync'];
+  const TOOLS = ['errors.ts', 'log.ts', 'version.ts'];
+  const EDGES = ['kernel', 'sources', 'config', 'http', 'proxy'];
   const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'errors.ts': [],
     'version.ts': [],
@@ -42,36 +45,14 @@ describe('folders know only those before them', () => {
     sync: [],
     plan: ['model'],
     backends: ['model', 'plan', 'errors.ts'],
-    kernel: ['model', 'plan', 'backends', 'errors.ts'],
-    sources: ['model', 'errors.ts'],
-    proxy: ['model', 'plan', 'backends', 'sources', 'sync', 'log.ts', 'errors.ts'],
-    cli: [
-      'model',
-      'plan',
-      'backends',
-      'kernel',
-      'sources',
-      'proxy',
-      'sync',
-      'log.ts',
-      'errors.ts',
-      'version.ts',
-    ],
-    lab: ['model', 'errors.ts'],
-    demo: [
-      'model',
-      'plan',
-      'backends',
-      'kernel',
-      'sources',
-      'proxy',
-      'sync',
-      'cli',
-      'lab',
-      'log.ts',
-      'errors.ts',
-      'version.ts',
-    ],
+    kernel: [...INSIDE, ...TOOLS],
+    sources: ['model', 'sync', ...TOOLS],
+    config: [...INSIDE, ...TOOLS],
+    http: ['model', 'plan', 'sync', ...TOOLS],
+    proxy: [...INSIDE, 'sources', ...TOOLS],
+    cli: [...INSIDE, ...EDGES, ...TOOLS],
+    lab: ['model', ...TOOLS],
+    demo: [...INSIDE, ...EDGES, ...TOOLS, 'cli', 'lab'],
   };
 
   test('every folder has its place', () => {

@@ -6,7 +6,7 @@ const KEY = frontendKey(ip('1.1.1.1'), 'TCP', 80);
 
 function claims(...list: readonly (readonly [id: string, createdAt: number | undefined])[]): Claims {
   const made = new Claims();
-  for (const [id, createdAt] of list) made.claim(KEY, { id, createdAt });
+  for (const [id, createdAt] of list) made.claim(KEY, { id, createdAt, isClusterIP: false });
   return made;
 }
 
@@ -62,16 +62,18 @@ describe('who owns a frontend', () => {
 
 describe('whose frontends a claim changes, besides the claimant’s', () => {
   test('an older newcomer takes it from the owner', () => {
-    expect(claims(['b', 2]).claim(KEY, { id: 'a', createdAt: 1 })).toBe('b');
+    expect(claims(['b', 2]).claim(KEY, { id: 'a', createdAt: 1, isClusterIP: false })).toBe('b');
   });
   test('a younger one changes nothing', () => {
-    expect(claims(['a', 1]).claim(KEY, { id: 'b', createdAt: 2 })).toBeUndefined();
+    expect(claims(['a', 1]).claim(KEY, { id: 'b', createdAt: 2, isClusterIP: false })).toBeUndefined();
   });
   test('claiming again changes nothing', () => {
-    expect(claims(['a', 1], ['b', 2]).claim(KEY, { id: 'a', createdAt: 1 })).toBeUndefined();
+    expect(
+      claims(['a', 1], ['b', 2]).claim(KEY, { id: 'a', createdAt: 1, isClusterIP: false }),
+    ).toBeUndefined();
   });
   test('an owner that is born again loses it to who waited', () => {
-    expect(claims(['a', 1], ['b', 2]).claim(KEY, { id: 'a', createdAt: 3 })).toBe('b');
+    expect(claims(['a', 1], ['b', 2]).claim(KEY, { id: 'a', createdAt: 3, isClusterIP: false })).toBe('b');
   });
 });
 
@@ -96,4 +98,10 @@ test('node ports have one key for all addresses, apart from addresses and protoc
   expect(new Set([KEY, frontendKey(undefined, 'TCP', 80), frontendKey(ip('1.1.1.1'), 'UDP', 80)]).size).toBe(
     3,
   );
+});
+
+test('a cluster IP is not claimed away by an older service that names it', () => {
+  const made = claims(['a', 1]);
+  expect(made.claim(KEY, { id: 'b', createdAt: 2, isClusterIP: true })).toBe('a');
+  expect(made.ownerOf(KEY)).toBe('b');
 });

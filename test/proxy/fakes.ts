@@ -1,0 +1,42 @@
+/** A backend that writes down what it is given, and a log that keeps its lines. */
+import type { SyncReport } from '../../src/backends/iptables/backend.ts';
+import { createLog, type Log } from '../../src/log.ts';
+import type { ServicePortId } from '../../src/model/servicePort.ts';
+import type { Plan } from '../../src/plan/types.ts';
+import type { Backend } from '../../src/proxy/familyProxy.ts';
+
+export const REPORT: SyncReport = {
+  kind: 'incremental',
+  restores: 1,
+  bytes: 1,
+  chains: 1,
+  rules: 1,
+  refused: new Map(),
+};
+
+export class FakeBackend implements Backend {
+  /** The service ports that each sync was told of, sorted. */
+  readonly syncs: (readonly ServicePortId[])[] = [];
+  fulls = 0;
+  report: () => SyncReport | Promise<SyncReport> = () => REPORT;
+  plan: Plan | undefined;
+
+  async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
+    this.plan = plan;
+    this.syncs.push([...dirty].sort());
+    return await this.report();
+  }
+
+  requestFull(): void {
+    this.fulls++;
+  }
+}
+
+export class FakeLog {
+  readonly lines: string[] = [];
+  readonly log: Log = createLog({
+    verbosity: 2,
+    format: 'json',
+    write: (line) => this.lines.push(line.replace(/^\{"ts":\d+,/, '{')),
+  });
+}

@@ -1,0 +1,221 @@
+import { describe, expect, test } from 'vitest';
+import type { SyncReport } from '../../src/backends/iptables/backend.ts';
+import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
+import { FamilyProxy, type SyncOutcome } from '../../src/proxy/familyProxy.ts';
+import { SETTINGS, service } from '../plan/given.ts';
+import { FakeClock, settle } from '../sync/fakeClock.ts';
+import { FakeBackend, FakeLog, REPORT } from './fakes.ts';
+
+class Stage {
+  readonly clock = new FakeClock();
+  readonly backend = new FakeBackend();
+  readonly log = new FakeLog();
+  readonly outcomes: SyncOutcome[] = [];
+  readonly proxy: FamilyProxy;
+  readonly loop: FamilyLoop;
+  fingerprint: number | undefined;
+
+  constructor({ synced = true }: { readonly synced?: boolean } = {}) {
+    this.proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend: this.backend });
+    this.loop = new FamilyLoop({
+      proxy: this.proxy,
+      log: this.log.log,
+      clock: this.clock,
+      minSyncPeriodMs: 1000,
+      syncPeriodMs: 30_000,
+      fingerprint: () => this.fingerprint,
+      onSynced: (outcome) => this.outcomes.push(outcome),
+    });
+    this.loop.start();
+    if (synced) this.proxy.onSynced();
+  }
+
+  get syncs(): number {
+    return this.backend.syncs.length;
+  }
+
+  /** The backend reports these, one after another; a number is how long that sync takes. */
+  reports(...list: readonly (SyncReport | Error)[]): void {
+    let next = 0;
+    this.backend.report = async () => {
+      const report = list[Math.min(next++, list.length - 1)] ?? REPORT;
+      if (report instanceof Error) throw report;
+      return report;
+    };
+  }
+}
+
+const FULL: SyncReport = { ...REPORT, kind: 'full', restores: 0 };
+
+describe('when it syncs', () => {
+  test('not before the first full picture', async () => {
+    const stage = new Stage({ synced: false });
+    stage.loop.request();
+    stage.loop.requestFull();
+    await stage.clock.advance(10_000);
+    expect(stage.syncs).toBe(0);
+    stage.proxy.onSynced();
+    stage.loop.request();
+    await settle();
+    expect(stage.syncs).toBe(1);
+  });
+
+  test('at once, then after a rest', async () => {
+    const stage = new Stage();
+    stage.loop.request();
+    await settle();
+    expect(stage.syncs).toBe(1);
+    stage.loop.request();
+    await stage.clock.advance(999);
+    expect(stage.syncs).toBe(1);
+    await stage.clock.advance(1);
+    expect(stage.syncs).toBe(2);
+  });
+
+  test('every hour in any case', async () => {
+    const stage = new Stage();
+    await stage.clock.advance(3_600_000);
+    expect(stage.syncs).toBe(1);
+  });
+
+  test('again after the sync period when it failed', async () => {
+    const stage = new Stage();
+    stage.reports(new Error('lock'), REPORT);
+    stage.proxy.onService('a/b', service('a/b 10.96.0.1 80'));
+    stage.loop.request();
+    await stage.clock.advance(29_999);
+    expect(stage.syncs).toBe(1);
+    await stage.clock.advance(1);
+    expect(stage.backend.syncs).toEqual([['a/b/TCP'], ['a/b/TCP']]);
+    expect(stage.log.lines.join('')).toContain('"msg":"Sync failed"');
+    expect(stage.log.lines.join('')).toContain('"err":"lock"');
+  });
+});
+
+describe('a refused service', () => {
+  const refused: SyncReport = { ...REPORT, refused: new Map([['a/b/TCP', new Error('line 7 failed')]]) };
+
+  test('is tried again after the sync period, with a look at everything', async () => {
+    const stage = new Stage();
+    stage.reports(refused, REPORT);
+    stage.loop.request();
+    await settle();
+    expect(stage.backend.fulls).toBe(1);
+    await stage.clock.advance(30_000);
+    expect(stage.syncs).toBe(2);
+    await stage.clock.advance(60_000);
+    expect(stage.syncs).toBe(2);
+  });
+
+  test('is told, and does not hide that the others are served', async () => {
+    const stage = new Stage();
+    stage.reports({ ...refused, refused: new Map([...refused.refused, ['c/d/TCP', new Error('x')]]) });
+    stage.loop.request();
+    await settle();
+    expect(stage.outcomes).toHaveLength(1);
+    expect(stage.log.lines.join('')).toContain('a/b/TCP (and 1 more): line 7 failed');
+  });
+});
+
+describe('verify', () => {
+  test('looks at everything', async () => {
+    const stage = new Stage();
+    stage.loop.verify();
+    await settle();
+    expect(stage.backend.fulls).toBe(1);
+    expect(stage.syncs).toBe(1);
+  });
+
+  test('not again so soon when it takes long: one hundredth of the time at most', async () => {
+    const stage = new Stage();
+    stage.backend.report = async () => {
+      await new Promise<void>((resolve) => {
+        stage.clock.schedule(2000, resolve);
+      });
+      return FULL;
+    };
+    stage.loop.requestFull();
+    await stage.clock.advance(2000);
+    expect(stage.backend.fulls).toBe(1);
+    await stage.clock.advance(199_000);
+    stage.loop.verify();
+    expect(stage.backend.fulls).toBe(1);
+    await stage.clock.advance(1000);
+    stage.loop.verify();
+    expect(stage.backend.fulls).toBe(2);
+  });
+
+  test('not when nothing can have changed', async () => {
+    const stage = new Stage();
+    stage.fingerprint = 7;
+    stage.reports(FULL);
+    stage.loop.verify();
+    await settle();
+    expect(stage.backend.fulls).toBe(1);
+    await stage.clock.advance(60_000);
+    stage.loop.verify();
+    expect(stage.backend.fulls).toBe(1);
+    stage.fingerprint = 8;
+    stage.loop.verify();
+    expect(stage.backend.fulls).toBe(2);
+  });
+
+  test('again after we have written something ourselves', async () => {
+    const stage = new Stage();
+    stage.fingerprint = 7;
+    stage.reports(FULL, REPORT, FULL);
+    stage.loop.verify();
+    await stage.clock.advance(5000);
+    stage.loop.request();
+    await stage.clock.advance(5000);
+    stage.loop.verify();
+    expect(stage.backend.fulls).toBe(2);
+  });
+
+  test('always where nothing tells whether something changed', async () => {
+    const stage = new Stage();
+    stage.reports(FULL);
+    stage.loop.verify();
+    await stage.clock.advance(5000);
+    stage.loop.verify();
+    expect(stage.backend.fulls).toBe(2);
+  });
+});
+
+describe('what is logged', () => {
+  test('a sync that wrote something', async () => {
+    const stage = new Stage();
+    stage.loop.request();
+    await settle();
+    expect(stage.log.lines.join('')).toContain('"msg":"Synced rules","ipFamily":"IPv4","kind":"incremental"');
+  });
+
+  test('not one that had nothing to do', async () => {
+    const stage = new Stage();
+    stage.reports({ ...REPORT, kind: 'nothing', restores: 0 }, FULL);
+    stage.loop.request();
+    await stage.clock.advance(5000);
+    stage.loop.request();
+    await settle();
+    expect(stage.syncs).toBe(2);
+    expect(stage.log.lines).toEqual([]);
+  });
+});
+
+test('stop waits for the sync under way', async () => {
+  const stage = new Stage();
+  let ended = false;
+  stage.backend.report = async () => {
+    await new Promise<void>((resolve) => {
+      stage.clock.schedule(100, resolve);
+    });
+    ended = true;
+    return REPORT;
+  };
+  stage.loop.request();
+  await settle();
+  const stopped = stage.loop.stop();
+  await stage.clock.advance(100);
+  await stopped;
+  expect(ended).toBe(true);
+});

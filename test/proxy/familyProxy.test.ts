@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'vitest';
+import type { Family } from '../../src/model/ip.ts';
+import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { keyOf, node, service, SETTINGS, slice } from '../plan/given.ts';
+import { FakeBackend } from './fakes.ts';
+
+function make(family: Family = 'IPv4'): { readonly backend: FakeBackend; readonly proxy: FamilyProxy } {
+  const backend = new FakeBackend();
+  return { backend, proxy: new FamilyProxy({ family, settings: SETTINGS, backend }) };
+}
+
+function tell(proxy: FamilyProxy, ...lines: readonly string[]): boolean {
+  return lines
+    .map((line) => {
+      if (line.startsWith('- ')) return proxy.onService(line.slice(2), undefined);
+      if (/^\S+ of /.test(line)) {
+        const given = slice(line);
+        return proxy.onEndpointSlice(given.namespace, given.name, given);
+      }
+      const given = service(line);
+      return proxy.onService(keyOf(given), given);
+    })
+    .some(Boolean);
+}
+
+const WEB = 'shop/web 10.96.0.1 80';
+const WEB_1 = 'shop/web-1 of web 80 | 10.244.0.1 node-a';
+
+describe('before the first full picture', () => {
+  test('nothing is written', async () => {
+    const { backend, proxy } = make();
+    tell(proxy, WEB, WEB_1);
+    expect(await proxy.sync()).toBeUndefined();
+    expect(backend.syncs).toEqual([]);
+    expect(proxy.isSynced).toBe(false);
+  });
+
+  test('all that was told is written then', async () => {
+    const { backend, proxy } = make();
+    tell(proxy, WEB);
+    await proxy.sync();
+    proxy.onSynced();
+    tell(proxy, 'shop/db 10.96.0.2 5432');
+    await proxy.sync();
+    expect(backend.syncs).toEqual([['shop/db/TCP', 'shop/web/TCP']]);
+  });
+});
+
+describe('a sync', () => {
+  test('writes what changed, and answers what it was', async () => {
+    const { backend, proxy } = make();
+    proxy.onSynced();
+    tell(proxy, WEB, 'shop/db 10.96.0.2 5432');
+    await proxy.sync();
+    tell(proxy, WEB_1);
+    const outcome = await proxy.sync();
+    expect(backend.syncs[1]).toEqual(['shop/web/TCP']);
+    expect(outcome?.changes.map(({ id }) => id)).toEqual(['shop/web/TCP']);
+    expect(outcome?.stale.revivedPorts).toEqual([{ service: 'shop/web', port: '/TCP' }]);
+    expect(backend.plan?.servicePorts.get('shop/web/TCP')?.pools.cluster).toHaveLength(1);
+  });
+
+  test('with nothing new still asks the backend, which may have something to mend', async () => {
+    const { backend, proxy } = make();
+    proxy.onSynced();
+    await proxy.sync();
+    expect(backend.syncs).toEqual([[]]);
+  });
+
+  test('that fails is made up for by the next', async () => {
+    const { backend, proxy } = make();
+    proxy.onSynced();
+    tell(proxy, WEB);
+    backend.report = () => Promise.reject(new Error('lock'));
+    await expect(proxy.sync()).rejects.toThrow('lock');
+    tell(proxy, 'shop/db 10.96.0.2 5432');
+    await expect(proxy.sync()).rejects.toThrow('lock');
+    backend.report = new FakeBackend().report;
+    await proxy.sync();
+    await proxy.sync();
+    expect(backend.syncs).toEqual([
+      ['shop/web/TCP'],
+      ['shop/db/TCP', 'shop/web/TCP'],
+      ['shop/db/TCP', 'shop/web/TCP'],
+      [],
+    ]);
+  });
+
+  test('what changes while it is under way is for the next', async () => {
+    const { backend, proxy } = make();
+    proxy.onSynced();
+    tell(proxy, WEB);
+    let finish = (): void => {};
+    backend.report = () =>
+      new Promise((resolve) => {
+        finish = () => resolve({ ...REPORT_OF_NOTHING });
+      });
+    const first = proxy.sync();
+    tell(proxy, WEB_1, 'shop/db 10.96.0.2 5432');
+    finish();
+    await first;
+    backend.report = new FakeBackend().report;
+    await proxy.sync();
+    expect(backend.syncs[1]).toEqual(['shop/db/TCP', 'shop/web/TCP']);
+  });
+});
+
+const REPORT_OF_NOTHING = {
+  kind: 'nothing',
+  restores: 0,
+  bytes: 0,
+  chains: 0,
+  rules: 0,
+  refused: new Map(),
+} as const;
+
+describe('whether a sync is needed', () => {
+  test('for what this family sees', () => {
+    const { proxy } = make('IPv6');
+    expect(tell(proxy, WEB)).toBe(false);
+    expect(tell(proxy, WEB_1)).toBe(false);
+    expect(tell(proxy, 'shop/web fd00::1 80')).toBe(true);
+    expect(tell(proxy, 'shop/web-6 of web 80 | fd00:244::1')).toBe(true);
+  });
+  test('not for what is taken back', () => {
+    const { proxy } = make();
+    expect(tell(proxy, WEB)).toBe(true);
+    expect(tell(proxy, '- shop/web')).toBe(false);
+  });
+});
+
+test("the node's zone changes what is near", async () => {
+  const { backend, proxy } = make();
+  proxy.onSynced();
+  tell(proxy, WEB, 'shop/web-1 of web 80 | 10.244.0.1 zone=a | 10.244.0.2 zone=b');
+  await proxy.sync();
+  const pool = (): readonly string[] | undefined =>
+    backend.plan?.servicePorts.get('shop/web/TCP')?.pools.cluster?.map(({ ip }) => ip);
+  expect(pool()).toEqual(['10.244.0.1', '10.244.0.2']);
+  proxy.onNode(node('node-a', '192.0.2.10', 'zone=b'));
+  await proxy.sync();
+  expect(pool()).toEqual(['10.244.0.2']);
+  expect(backend.syncs[1]).toEqual(['shop/web/TCP']);
+});
+
+test('a request for a full sync goes to the backend', () => {
+  const { backend, proxy } = make();
+  proxy.requestFull();
+  expect(backend.fulls).toBe(1);
+});
