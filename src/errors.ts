@@ -40,6 +40,14 @@ export const ERRORS = {
     meaning: 'The xtables lock could not be opened at all.',
     remedy: 'Mount /run/xtables.lock into the container, as a file (hostPath type FileOrCreate).',
   },
+  MODE_UNAVAILABLE: {
+    meaning: 'The proxy mode is one that this version does not have.',
+    remedy: 'Use --proxy-mode=iptables.',
+  },
+  CONFIG_INCONSISTENT: {
+    meaning: 'The configuration contradicts the machine: addresses of a family that it does not serve.',
+    remedy: 'Give CIDRs of the families that the node has.',
+  },
   SYSCTL_MISSING: {
     meaning: 'The kernel has no such setting under /proc/sys.',
     remedy: 'Load the kernel module that brings it.',
@@ -67,6 +75,31 @@ export const ERRORS = {
   NETLINK_MALFORMED: {
     meaning: 'A netlink message does not have the shape that its header claims.',
     remedy: 'Report it with the version of the kernel.',
+  },
+  KUBECONFIG_INVALID: {
+    meaning:
+      'The kubeconfig, or what stands in for it inside a cluster, does not say how to reach the API server.',
+    remedy: 'Mend the field that the message names; `kubectl --kubeconfig FILE get nodes` must work with it.',
+  },
+  CREDENTIALS_UNAVAILABLE: {
+    meaning: 'A token, certificate or key could not be read, or a credential plugin gave none.',
+    remedy: 'Check that the file exists and is readable, or run the plugin by hand.',
+  },
+  API_UNREACHABLE: {
+    meaning: 'The API server, or the proxy before it, could not be reached, or stopped answering.',
+    remedy: 'Junction tries again. Check the address, the network and whether the API server runs.',
+  },
+  API_UNTRUSTED: {
+    meaning: 'The API server showed a certificate that Junction has no reason to trust.',
+    remedy: 'Check certificate-authority and tls-server-name in the kubeconfig, and the clocks.',
+  },
+  API_REFUSED: {
+    meaning: 'The API server answered with an error.',
+    remedy: 'Junction tries again. Check its rights: the ClusterRole system:node-proxier has all it needs.',
+  },
+  API_MALFORMED: {
+    meaning: 'An answer of the API server was cut off, or is not what the protocol allows.',
+    remedy: 'Junction tries again. If it keeps happening, look for a proxy that changes or cuts answers.',
   },
 } as const satisfies Readonly<Record<string, ErrorEntry>>;
 

@@ -7,6 +7,7 @@ export interface Log {
   error(message: string, fields?: LogFields): void;
   /** Shown from this `-v` on. */
   verbose(level: number, message: string, fields?: LogFields): void;
+  setVerbosity(level: number): void;
 }
 
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -22,6 +23,7 @@ const SEVERITY_NAMES = { I: 'info', W: 'warning', E: 'error' } as const;
 
 export function createLog(options: LogOptions): Log {
   const write = options.write ?? ((line) => process.stderr.write(line));
+  let { verbosity } = options;
   const print = options.format === 'json' ? jsonLine : textLine;
   const emit = (severity: Severity, message: string, fields: LogFields = {}): void => {
     write(print(severity, message, fields));
@@ -31,7 +33,10 @@ export function createLog(options: LogOptions): Log {
     warn: (message, fields) => emit('W', message, fields),
     error: (message, fields) => emit('E', message, fields),
     verbose: (level, message, fields) => {
-      if (level <= options.verbosity) emit('I', message, fields);
+      if (level <= verbosity) emit('I', message, fields);
+    },
+    setVerbosity: (level) => {
+      verbosity = level;
     },
   };
 }

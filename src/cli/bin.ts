@@ -1,3 +1,4 @@
 import { main } from './main.ts';
 
-process.exitCode = await main(process.argv.slice(2));
+// Nothing is left to wait for; a forgotten timer or socket must not keep the process alive.
+process.exit(await main(process.argv.slice(2)));

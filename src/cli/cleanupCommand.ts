@@ -13,8 +13,7 @@ import type { Variant } from '../kernel/iptables/version.ts';
 import { deleteNfacct } from '../kernel/netlink/nfacct.ts';
 import { type CommandRunner, run } from '../kernel/process.ts';
 import type { Family } from '../model/ip.ts';
-import type { Output } from './planCommand.ts';
-import type { Settings } from './settings.ts';
+import type { Output } from './output.ts';
 import { printTable } from './table.ts';
 
 const TABLES: readonly Table[] = ['filter', 'nat', 'mangle'];
@@ -24,9 +23,16 @@ interface Removed extends CleanupPlan {
   readonly variant: Variant;
 }
 
+export interface CleanupOptions {
+  readonly families: readonly Family[];
+  readonly variant: VariantChoice;
+  readonly output: string;
+  readonly dryRun: boolean;
+}
+
 export async function cleanupCommand(
-  settings: Settings,
   output: Output,
+  settings: CleanupOptions,
   runner: CommandRunner = run,
 ): Promise<number> {
   const removed: Removed[] = [];
@@ -46,7 +52,7 @@ export async function cleanupCommand(
 }
 
 async function cleanVariant(
-  settings: Settings,
+  settings: CleanupOptions,
   family: Family,
   variant: VariantChoice,
   runner: CommandRunner,
@@ -68,13 +74,26 @@ async function readState(door: IptablesDoor): Promise<Tables> {
       const chains = parseSave(await door.save(table, { counters: false })).get(table);
       if (chains) state.set(table, chains);
     } catch (error) {
-      if (!isJunctionError(error, 'IPTABLES_FAILED')) throw error; // the kernel has no such table
+      if (!isMissingTable(error)) throw error;
     }
   }
   return state;
 }
 
-function printText(removed: readonly Removed[], counters: readonly string[], { dryRun }: Settings): string {
+/** A kernel without a table has nothing of ours in it; being told "you must be root" is another matter. */
+function isMissingTable(error: unknown): boolean {
+  if (!isJunctionError(error, 'IPTABLES_FAILED')) return false;
+  const text = `${error.message} ${error.detail ?? ''}`;
+  return (
+    /does not exist|No such file or directory/.test(text) && !/must be root|Permission denied/i.test(text)
+  );
+}
+
+function printText(
+  removed: readonly Removed[],
+  counters: readonly string[],
+  { dryRun }: CleanupOptions,
+): string {
   const rows = removed.flatMap((each) =>
     TABLES.map((table) => [
       each.family,
@@ -84,24 +103,24 @@ function printText(removed: readonly Removed[], counters: readonly string[], { d
       String(each.rules.filter((rule) => rule.table === table).length),
     ]).filter(([, , , chains, rules]) => chains !== '0' || rules !== '0'),
   );
-  const counted = counters.map((name) => `Removed the counter ${name}.\n`).join('');
-  if (rows.length === 0) return counted === '' ? 'Nothing of ours was there.\n' : counted;
   const kept = removed.flatMap((each) =>
     each.kept.map(
       ({ table, chain }) =>
         `Kept ${chain} in ${table} (${each.family}): rules that are not ours jump to it.\n`,
     ),
   );
+  const counted = counters.map((name) => `Removed the counter ${name}.\n`);
+  const rest = [...kept, ...counted].join('');
+  if (rows.length === 0) return rest === '' ? 'Nothing of ours was there.\n' : rest;
   const title = dryRun ? 'Would remove:\n' : 'Removed:\n';
-  return (
-    title +
-    printTable(['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], rows) +
-    kept.join('') +
-    counted
-  );
+  return title + printTable(['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], rows) + rest;
 }
 
-function printJson(removed: readonly Removed[], counters: readonly string[], { dryRun }: Settings): string {
+function printJson(
+  removed: readonly Removed[],
+  counters: readonly string[],
+  { dryRun }: CleanupOptions,
+): string {
   const list = removed.map(({ family, variant, chains, rules, kept }) => ({
     family,
     variant,

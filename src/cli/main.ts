@@ -1,113 +1,158 @@
-/** The command line. */
-import { Command, CommanderError, Option } from 'commander';
+/** The command line. Exit codes: 0 done, 1 it did not work out, 2 the command line or the configuration is wrong. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import {
+  flagValue,
+  isValid,
+  type LoadedConfig,
+  loadConfig,
+  nodeNameOf,
+  type ParsedFlags,
+  parseCommandLine,
+  printFlags,
+  validate,
+  type ValidConfig,
+  writeConfig,
+} from '../config/index.ts';
+import { runDaemon } from '../daemon/daemon.ts';
 import { isJunctionError } from '../errors.ts';
+import { createLog, type Log } from '../log.ts';
+import { FAMILIES, type Family } from '../model/ip.ts';
 import { VERSION } from '../version.ts';
-import { normaliseArguments } from './arguments.ts';
 import { cleanupCommand } from './cleanupCommand.ts';
-import { type CommandName, type Flag, FLAGS, flagsOf } from './flags.ts';
-import { type Output, planCommand } from './planCommand.ts';
-import { runCommand } from './runCommand.ts';
-import { type FlagValues, readSettings, type Settings, SettingsError } from './settings.ts';
+import {
+  CLEANUP_OUTPUT_FLAG,
+  type CommandInfo,
+  commandHelp,
+  COMMANDS,
+  DRY_RUN_FLAG,
+  FAMILY_FLAG,
+  flagsOf,
+  overview,
+  PLAN_OUTPUT_FLAG,
+} from './commands.ts';
+import { STDIO } from './output.ts';
+import { planCommand } from './planCommand.ts';
+import { toSettings } from '../config/index.ts';
 
-const EXAMPLES: Readonly<Record<CommandName, string>> = {
-  run: `
-Examples:
-  sudo junction run --manifests examples --hostname-override node1 --cluster-cidr 10.244.0.0/16,fd00:244::/32
-  sudo junction run --manifests services.yaml --iptables-layout classic --v=1`,
-  plan: `
-Examples:
-  junction plan --manifests examples --family ipv4
-  junction plan --manifests examples --hostname-override node1 --output table
-  junction plan --manifests services.yaml --family ipv6 | sudo ip6tables-restore --noflush`,
-  cleanup: `
-Examples:
-  sudo junction cleanup --dry-run
-  sudo junction cleanup --output json`,
-};
-
-const SUMMARIES: Readonly<Record<CommandName, string>> = {
-  run: 'serve: keep the kernel forwarding service addresses, until stopped; the rules then stay in place',
-  plan: 'print what would be written for given manifests; needs no root, touches nothing',
-  cleanup: "remove everything that is Junction's (or kube-proxy's) from iptables, and say what it was",
-};
-
-type Action = (settings: Settings) => Promise<number>;
+class UsageError extends Error {
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.problems = problems;
+  }
+}
 
 export async function main(argv: readonly string[]): Promise<number> {
-  let exitCode = 0;
-  const program = new Command('junction')
-    .description(
-      'A Kubernetes service proxy that syncs in milliseconds and says why a packet goes where it goes.',
-    )
-    .version(VERSION, '--version', 'print the version')
-    .helpOption('-h, --help', 'print this')
-    .configureHelp({ showGlobalOptions: false })
-    .showSuggestionAfterError(true)
-    .exitOverride();
-  const actions: Readonly<Record<CommandName, Action>> = {
-    run: (settings) => untilSignalled((signal) => runCommand(needManifests(settings), signal)),
-    plan: (settings) => planCommand(needManifests(settings), STDIO),
-    cleanup: (settings) => cleanupCommand(settings, STDIO),
-  };
-  for (const name of ['run', 'plan', 'cleanup'] as const) {
-    program.addCommand(
-      makeCommand(name, async (settings) => {
-        exitCode = await actions[name](settings);
-      }),
-    );
-  }
   try {
-    await program.parseAsync([...normaliseArguments(argv, FLAGS)], { from: 'user' });
-    return exitCode;
+    return await dispatch(argv);
   } catch (error) {
     return explain(error);
   }
 }
 
-const STDIO: Output = {
-  out: (text) => process.stdout.write(text),
-  err: (text) => process.stderr.write(text),
-};
-
-function makeCommand(name: CommandName, action: (settings: Settings) => Promise<void>): Command {
-  const flags = flagsOf(name);
-  const command = new Command(name)
-    .description(SUMMARIES[name])
-    .helpOption('-h, --help', 'print this')
-    .addHelpText('after', EXAMPLES[name])
-    .allowExcessArguments(false)
-    .showSuggestionAfterError(true)
-    .exitOverride();
-  for (const flag of flags) command.addOption(makeOption(flag));
-  return command.action((_, parsed: Command) => action(readSettings(flags, valuesOf(flags, parsed))));
+async function dispatch(argv: readonly string[]): Promise<number> {
+  const [first, ...rest] = argv;
+  if (first === undefined || first === '--help' || first === '-h' || first === 'help') {
+    STDIO.out(overview());
+    return 0;
+  }
+  const name = first.startsWith('-') ? 'run' : first;
+  const command = COMMANDS.find((each) => each.name === name);
+  if (!command) {
+    const names = COMMANDS.map((each) => each.name).join(', ');
+    throw new UsageError([`unknown command ${JSON.stringify(name)} (expected one of ${names})`]);
+  }
+  return runCommand(command, first.startsWith('-') ? argv : rest);
 }
 
-function makeOption(flag: Flag): Option {
-  const value = flag.kind === 'bool' ? '[BOOL]' : `<${flag.placeholder ?? flag.kind.toUpperCase()}>`;
-  const names = flag.short === undefined ? `--${flag.name}` : `-${flag.short}, --${flag.name}`;
-  const details = [
-    ...(flag.choices ? [flag.choices.join(' | ')] : []),
-    ...(flag.default === undefined ? [] : [`default ${flag.default}`]),
-  ];
-  const help = details.length > 0 ? `${flag.help} (${details.join('; ')})` : flag.help;
-  const option = new Option(`${names} ${value}`, help);
-  return flag.kind === 'list'
-    ? option.argParser((text: string, before: readonly string[] | undefined) => [...(before ?? []), text])
-    : option;
+async function runCommand(command: CommandInfo, args: readonly string[]): Promise<number> {
+  const parsed = orThrow(parseCommandLine(args, flagsOf(command)));
+  if (parsed.help) {
+    STDIO.out(commandHelp(command, process.stdout.columns ?? 100));
+    return 0;
+  }
+  if (parsed.version !== 'no') {
+    STDIO.out(`Junction v${VERSION}\n`);
+    return 0;
+  }
+  const loaded = load(parsed);
+  const { config } = loaded;
+  switch (command.name) {
+    case 'run':
+      return runOrWhatFlagsSay(loaded, parsed);
+    case 'plan':
+      needManifests(config);
+      return planCommand(toSettings(config, nodeName(config)), STDIO, {
+        families: familiesOf(parsed),
+        output: flagValue(parsed, PLAN_OUTPUT_FLAG),
+      });
+    case 'cleanup':
+      return cleanupCommand(STDIO, {
+        families: familiesOf(parsed),
+        variant: config.junction.iptablesVariant,
+        output: flagValue(parsed, CLEANUP_OUTPUT_FLAG),
+        dryRun: flagValue(parsed, DRY_RUN_FLAG),
+      });
+  }
 }
 
-function valuesOf(flags: readonly Flag[], command: Command): FlagValues {
-  const options = command.opts<Record<string, string | readonly string[] | undefined>>();
-  return Object.fromEntries(flags.map(({ name }) => [name, options[camelCase(name)]]));
+type ValidLoaded = LoadedConfig & { readonly config: ValidConfig };
+
+function load(parsed: ParsedFlags): ValidLoaded {
+  const loaded = orThrow(loadConfig(parsed, { readFile: (path) => readFileSync(path, 'utf8') }));
+  const { config } = loaded;
+  if (!isValid(config))
+    throw new UsageError(validate(config).map((problem) => `failed validate: ${problem}`));
+  return { ...loaded, config };
 }
 
-function camelCase(name: string): string {
-  return name.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags): Promise<number> {
+  const { config, invocation, notes } = loaded;
+  const log = createLog({ verbosity: config.logging.verbosity, format: config.logging.format });
+  for (const line of printFlags(parsed)) log.verbose(1, line);
+  for (const { severity, message, fields } of notes) {
+    if (severity === 'warning') log.warn(message, fields);
+    else log.info(message, fields);
+  }
+  if (invocation.writeConfigTo !== undefined) return writeConfigTo(invocation.writeConfigTo, config, log);
+  if (invocation.cleanup) {
+    return cleanupCommand(STDIO, { families: FAMILIES, variant: 'auto', output: 'text', dryRun: false });
+  }
+  return untilSignalled((signal) =>
+    runDaemon({
+      config,
+      nodeName: nodeName(config),
+      configFile: invocation.configFile,
+      reload: () => load(parsed).config,
+      flags: () => printFlags(parsed),
+      initOnly: invocation.initOnly,
+      log,
+      signal,
+    }),
+  );
 }
 
-function needManifests(settings: Settings): Settings {
-  if (settings.manifests.length > 0) return settings;
-  throw new SettingsError([
+function writeConfigTo(path: string, config: ValidConfig, log: Log): number {
+  writeFileSync(path, writeConfig(config));
+  log.info('Wrote configuration', { file: path });
+  return 0;
+}
+
+function familiesOf(parsed: ParsedFlags): readonly Family[] {
+  const text = flagValue(parsed, FAMILY_FLAG);
+  return FAMILIES.filter((family) => text === 'both' || family.toLowerCase() === text);
+}
+
+function nodeName(config: ValidConfig): string {
+  const name = nodeNameOf(config, hostname());
+  if (name === undefined) throw new UsageError(['--hostname-override must not be empty']);
+  return name;
+}
+
+function needManifests(config: ValidConfig): void {
+  if ((config.junction.manifests ?? []).length > 0) return;
+  throw new UsageError([
     '--manifests is missing: name a file or a directory with Services and EndpointSlices',
   ]);
 }
@@ -117,24 +162,31 @@ async function untilSignalled(work: (signal: AbortSignal) => Promise<number>): P
   const abort = (): void => controller.abort();
   process.once('SIGINT', abort);
   process.once('SIGTERM', abort);
-  return work(controller.signal);
+  try {
+    return await work(controller.signal);
+  } finally {
+    process.off('SIGINT', abort);
+    process.off('SIGTERM', abort);
+  }
+}
+
+function orThrow<T>(result: { ok: true; value: T } | { ok: false; problems: readonly string[] }): T {
+  if (!result.ok) throw new UsageError(result.problems);
+  return result.value;
 }
 
 /** Says what went wrong and what to do about it; answers the exit code. */
 function explain(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode; // it has spoken already
-  if (error instanceof SettingsError) {
-    for (const problem of error.problems) process.stderr.write(`junction: ${problem}\n`);
+  if (error instanceof UsageError) {
+    for (const problem of error.problems) STDIO.err(`junction: ${problem}\n`);
     return 2;
   }
   if (isJunctionError(error)) {
-    process.stderr.write(`junction: ${error.message}\n`);
-    if (error.detail !== undefined) process.stderr.write(`${error.detail.trimEnd()}\n`);
-    process.stderr.write(`  what to do: ${error.hint}\n`);
+    STDIO.err(`junction: ${error.message}\n`);
+    if (error.detail !== undefined) STDIO.err(`${error.detail.trimEnd()}\n`);
+    STDIO.err(`  what to do: ${error.hint}\n`);
     return 1;
   }
-  process.stderr.write(
-    `junction: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-  );
+  STDIO.err(`junction: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   return 1;
 }

@@ -10,24 +10,25 @@ import type { Frontend, Plan, Route, ServicePortPlan } from '../plan/types.ts';
 import { FamilyProxy } from '../proxy/familyProxy.ts';
 import { loadManifests, type Manifests } from '../sources/manifests/load.ts';
 import { printSourceProblem } from '../sources/source.ts';
-import type { Settings } from './settings.ts';
+import type { Output } from './output.ts';
+import type { Settings } from '../config/index.ts';
 import { printTable } from './table.ts';
 
-export interface Output {
-  out(text: string): void;
-  err(text: string): void;
+export interface PlanOptions {
+  readonly families: readonly Family[];
+  readonly output: string;
 }
 
 /** Answers the exit code: 1 if something in the manifests could not be used. */
-export async function planCommand(settings: Settings, output: Output): Promise<number> {
+export async function planCommand(settings: Settings, output: Output, options: PlanOptions): Promise<number> {
   const manifests = await loadManifests(settings.manifests);
   for (const problem of manifests.problems) output.err(`${printSourceProblem(problem)}\n`);
   for (const { where, object, reason } of manifests.ignored) {
     output.err(`${where}: note: ${object} is left alone: ${reason}\n`);
   }
-  const plans = settings.families.map((family) => makePlan(family, settings, manifests));
-  if (settings.output === 'json') output.out(printJson(plans, settings, manifests));
-  else if (settings.output === 'table') output.out(plans.map(printPlanTable).join('\n'));
+  const plans = options.families.map((family) => makePlan(family, settings, manifests));
+  if (options.output === 'json') output.out(printJson(plans, settings, manifests));
+  else if (options.output === 'table') output.out(plans.map(printPlanTable).join('\n'));
   else output.out(plans.map((plan) => printRestore(plan, settings)).join('\n'));
   return manifests.problems.some(({ severity }) => severity === 'error') ? 1 : 0;
 }

@@ -1,26 +1,36 @@
 /** Junction's flags in the demo: once for the process that runs, once for the plan that its work is compared with. */
-import { flagsOf } from '../cli/flags.ts';
-import { type FlagValues, readSettings, type Settings } from '../cli/settings.ts';
+import {
+  isValid,
+  loadConfig,
+  parseCommandLine,
+  type Settings,
+  toSettings,
+  validate,
+} from '../config/index.ts';
 import type { DemoOptions } from './options.ts';
 
-export function junctionArguments(options: DemoOptions): readonly string[] {
-  return Object.entries(flagValues(options)).map(([name, value]) => `--${name}=${String(value)}`);
+const NODE = 'node1';
+
+export function junctionArguments({ manifests, layout, variant }: DemoOptions): readonly string[] {
+  return [
+    `--manifests=${manifests}`,
+    `--hostname-override=${NODE}`,
+    '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
+    `--iptables-layout=${layout}`,
+    `--iptables-variant=${variant}`,
+    // Somebody is watching: after an edit, the next one need not wait for a second.
+    '--iptables-min-sync-period=200ms',
+    '--logging-format=json',
+    '--v=1',
+  ];
 }
 
 export function junctionSettings(options: DemoOptions): Settings {
-  return readSettings(flagsOf('run'), flagValues(options));
-}
-
-function flagValues({ manifests, layout, variant }: DemoOptions): FlagValues {
-  return {
-    manifests,
-    'hostname-override': 'node1',
-    'cluster-cidr': '10.244.0.0/16,fd00:244::/32',
-    'iptables-layout': layout,
-    'iptables-variant': variant,
-    // Somebody is watching: after an edit, the next one need not wait for a second.
-    'iptables-min-sync-period': '200ms',
-    'logging-format': 'json',
-    v: '1',
-  };
+  const parsed = parseCommandLine(junctionArguments(options));
+  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
+  const loaded = loadConfig(parsed.value, { readFile: () => '' });
+  if (!loaded.ok) throw new Error(loaded.problems.join('; '));
+  const { config } = loaded.value;
+  if (!isValid(config)) throw new Error(validate(config).join('; '));
+  return toSettings(config, NODE);
 }

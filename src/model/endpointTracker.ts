@@ -27,9 +27,15 @@ export class EndpointTracker {
   /** Which service a slice was last seen with: its label may change. */
   readonly #serviceOfSlice = new Map<ObjectKey, ObjectKey>();
 
-  constructor(family: Family, nodeName: string) {
+  /** When the changes of each pending service were asked for, as their slices say. */
+  #triggers = new Map<ObjectKey, number[]>();
+  readonly #startedAt: number;
+
+  /** `startedAt`: triggers from before then tell of changes that somebody else has applied. */
+  constructor(family: Family, nodeName: string, startedAt = Number.POSITIVE_INFINITY) {
     this.#family = family;
     this.#nodeName = nodeName;
+    this.#startedAt = startedAt;
   }
 
   /** Notes what a slice is now; `undefined`: it is gone. Answers whether this was a change. */
@@ -51,6 +57,13 @@ export class EndpointTracker {
 
   get pendingCount(): number {
     return this.#pending.size;
+  }
+
+  /** Trigger times of everything that was pending; each is handed out once. */
+  takeTriggers(): readonly number[] {
+    const triggers = [...this.#triggers.values()].flat();
+    this.#triggers = new Map();
+    return triggers;
   }
 
   /** The endpoints of a service as of the last `apply`. */
@@ -84,7 +97,20 @@ export class EndpointTracker {
     if (deepEqual(known, slice)) return false;
     if (pending) pending.set(name, slice);
     else this.#pending.set(service, new Map([[name, slice]]));
+    this.#noteTrigger(service, slice);
     return true;
+  }
+
+  #noteTrigger(service: ObjectKey, slice: EndpointSlice | undefined): void {
+    if (!slice) {
+      this.#triggers.delete(service);
+      return;
+    }
+    const { triggerTime } = slice;
+    if (triggerTime === undefined || triggerTime <= this.#startedAt) return;
+    const known = this.#triggers.get(service);
+    if (known) known.push(triggerTime);
+    else this.#triggers.set(service, [triggerTime]);
   }
 }
 

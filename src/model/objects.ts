@@ -86,4 +86,6 @@ export interface Node {
   readonly podCIDRs: readonly Cidr[];
   /** Label `topology.kubernetes.io/zone`. */
   readonly zone: string | undefined;
+  /** Load balancers may send it traffic: it is not being deleted, and not about to be. */
+  readonly eligible: boolean;
 }

@@ -104,7 +104,8 @@ function frontendsOf(
     },
   ];
   // A service may name one address twice; what it was named first, it is.
-  const externalIPs = new Set(port.externalIPs.filter((ip) => ip !== port.clusterIP));
+  const allowedIPs = view.allowExternalIPs ? port.externalIPs : [];
+  const externalIPs = new Set(allowedIPs.filter((ip) => ip !== port.clusterIP));
   for (const address of externalIPs) {
     frontends.push({
       kind: 'externalIP',

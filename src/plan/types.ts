@@ -16,6 +16,7 @@ export interface NodeView {
   readonly podDetector: PodDetector;
   readonly masqueradeAll: boolean;
   readonly nodePorts: NodePortAddresses;
+  readonly allowExternalIPs: boolean;
 }
 
 /** How to tell that a packet comes from a pod. */

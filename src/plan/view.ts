@@ -21,6 +21,8 @@ export interface ViewSettings {
   readonly masqueradeAll: boolean;
   readonly nodePortAddresses: readonly Cidr[] | 'primary';
   readonly localhostNodePorts: boolean;
+  /** `false`: external IPs of services are not served. */
+  readonly allowExternalIPs?: boolean;
 }
 
 export type DetectLocal =
@@ -37,6 +39,7 @@ export function nodeView(settings: ViewSettings, node: Node | undefined, family:
     nodeIp,
     podDetector: podDetector(settings.detectLocal, node, family),
     masqueradeAll: settings.masqueradeAll,
+    allowExternalIPs: settings.allowExternalIPs ?? true,
     nodePorts: nodePortAddresses(settings, nodeIp, family),
   };
 }

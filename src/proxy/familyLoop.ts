@@ -3,6 +3,7 @@ import type { Log } from '../log.ts';
 import type { Clock } from '../sync/clock.ts';
 import { Runner } from '../sync/runner.ts';
 import type { FamilyProxy, SyncOutcome } from './familyProxy.ts';
+import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 
 export interface FamilyLoopOptions {
   readonly proxy: FamilyProxy;
@@ -12,6 +13,7 @@ export interface FamilyLoopOptions {
   readonly syncPeriodMs: number;
   /** Cheap to read, and different whenever somebody may have changed the kernel's rules. */
   readonly fingerprint?: () => number | undefined;
+  readonly observer?: FamilyObserver;
   readonly onSynced?: (outcome: SyncOutcome) => void;
 }
 
@@ -38,16 +40,30 @@ export class FamilyLoop {
     });
   }
 
+  get #observer(): FamilyObserver {
+    return this.#options.observer ?? NO_OBSERVER;
+  }
+
   get proxy(): FamilyProxy {
     return this.#options.proxy;
   }
 
+  setPeriods(periods: Pick<FamilyLoopOptions, 'minSyncPeriodMs' | 'syncPeriodMs'>): void {
+    this.#runner.setIntervals({
+      minIntervalMs: periods.minSyncPeriodMs,
+      retryIntervalMs: periods.syncPeriodMs,
+    });
+  }
+
   start(): void {
+    this.#observer.started();
     this.#runner.start();
   }
 
   request(): void {
-    if (this.proxy.isSynced) this.#runner.request();
+    if (!this.proxy.isSynced) return;
+    this.#observer.queued();
+    this.#runner.request();
   }
 
   /** Everything is read back and mended where it differs. */
@@ -68,23 +84,39 @@ export class FamilyLoop {
   }
 
   async #sync(): Promise<void> {
-    const { proxy, log, clock, onSynced } = this.#options;
-    const started = clock.now();
-    const fingerprint = this.#options.fingerprint?.();
-    const outcome = await proxy.sync();
-    if (!outcome) {
+    const { proxy, log, clock } = this.#options;
+    if (!proxy.isSynced) {
       log.verbose(2, 'Not syncing iptables until Services and Endpoints have been received', {
         ipFamily: proxy.family,
       });
       return;
     }
-    const elapsed = clock.now() - started;
-    if (outcome.report.kind === 'full') this.#verifyNotBefore = clock.now() + elapsed / VERIFY_SHARE;
-    if (outcome.report.restores > 0) this.#verified = undefined;
-    else if (outcome.report.kind === 'full') this.#verified = fingerprint;
-    this.#logOutcome(outcome, elapsed);
-    onSynced?.(outcome);
+    const started = clock.now();
+    const fingerprint = this.#options.fingerprint?.();
+    const outcome = await this.#write(started);
+    if (!outcome) return;
+    this.#finish(outcome, fingerprint, clock.now() - started);
     this.#throwIfRefused(outcome);
+  }
+
+  async #write(started: number): Promise<SyncOutcome | undefined> {
+    try {
+      return await this.proxy.sync();
+    } catch (error) {
+      this.#observer.failed(error, (this.#options.clock.now() - started) / 1000);
+      throw error;
+    }
+  }
+
+  #finish(outcome: SyncOutcome, fingerprint: number | undefined, elapsedMs: number): void {
+    const { clock, onSynced } = this.#options;
+    const { report } = outcome;
+    if (report.kind === 'full') this.#verifyNotBefore = clock.now() + elapsedMs / VERIFY_SHARE;
+    if (report.restores > 0) this.#verified = undefined;
+    else if (report.kind === 'full') this.#verified = fingerprint;
+    this.#logOutcome(outcome, elapsedMs);
+    this.#observer.synced(outcome, elapsedMs / 1000);
+    onSynced?.(outcome);
   }
 
   /** The others are served; this one is tried again. */

@@ -9,11 +9,13 @@ import { EndpointTracker } from '../model/endpointTracker.ts';
 import type { Family } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
 import type { ServicePortId } from '../model/servicePort.ts';
+import { LocalEndpoints } from '../model/localEndpoints.ts';
 import { ServiceTracker } from '../model/serviceTracker.ts';
 import { detectStaleConnections, type StaleConnections } from '../model/stale.ts';
 import { Planner } from '../plan/planner.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { nodeView, type ViewSettings } from '../plan/view.ts';
+import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 
 /** Writes a plan into the kernel. */
 export interface Backend {
@@ -26,55 +28,83 @@ export interface FamilyProxyOptions {
   readonly family: Family;
   readonly settings: ViewSettings;
   readonly backend: Backend;
+  readonly observer?: FamilyObserver;
+  /** Wall time in milliseconds; how long changes took is counted for those from after it. */
+  readonly startedAt?: number;
 }
 
 export interface SyncOutcome {
   readonly report: SyncReport;
   readonly changes: readonly PlanChange[];
   readonly stale: StaleConnections;
-  readonly planMs: number;
+  /** When what is in the kernel now was asked for, in milliseconds of wall time. */
+  readonly triggers: readonly number[];
 }
 
 export class FamilyProxy {
   readonly family: Family;
-  readonly #settings: ViewSettings;
+  #settings: ViewSettings;
   readonly #backend: Backend;
   readonly #services: ServiceTracker;
   readonly #endpoints: EndpointTracker;
   readonly #planner: Planner;
+  readonly #localEndpoints: LocalEndpoints;
+  readonly #observer: FamilyObserver;
   #node: Node | undefined;
   #synced = false;
   /** Planned, but not known to be in the kernel. */
   readonly #unwritten = new Set<ServicePortId>();
 
-  constructor({ family, settings, backend }: FamilyProxyOptions) {
+  constructor({ family, settings, backend, observer, startedAt }: FamilyProxyOptions) {
     this.family = family;
     this.#settings = settings;
     this.#backend = backend;
+    this.#observer = observer ?? NO_OBSERVER;
     this.#services = new ServiceTracker(family);
-    this.#endpoints = new EndpointTracker(family, settings.nodeName);
-    this.#planner = new Planner(family, nodeView(settings, undefined, family), {
-      portsOf: (key) => this.#services.portsOf(key),
-      endpointsOf: (key) => this.#endpoints.endpointsOf(key),
-    });
+    this.#endpoints = new EndpointTracker(family, settings.nodeName, startedAt);
+    const inputs = {
+      portsOf: (key: ObjectKey) => this.#services.portsOf(key),
+      endpointsOf: (key: ObjectKey) => this.#endpoints.endpointsOf(key),
+    };
+    this.#planner = new Planner(family, nodeView(settings, undefined, family), inputs);
+    this.#localEndpoints = new LocalEndpoints(inputs);
   }
 
   get plan(): Plan {
     return this.#planner;
   }
 
+  /** Addresses that a service port asked for and somebody else has. */
+  denied(id: ServicePortId): ReturnType<Planner['denied']> {
+    return this.#planner.denied(id);
+  }
+
   /** Each of these answers whether a sync is needed. */
   onService(key: ObjectKey, service: Service | undefined): boolean {
-    return this.#services.update(key, service);
+    const isPending = this.#services.update(key, service);
+    this.#observer.serviceEvent(this.#services.pendingCount);
+    return isPending;
   }
 
   onEndpointSlice(namespace: string, name: string, slice: EndpointSlice | undefined): boolean {
-    return this.#endpoints.update(namespace, name, slice);
+    const changed = this.#endpoints.update(namespace, name, slice);
+    if (changed) this.#observer.endpointEvent();
+    return changed;
   }
 
   onNode(node: Node | undefined): boolean {
     this.#node = node;
     return true;
+  }
+
+  /** The configuration changed; the node's name cannot. */
+  onSettings(settings: ViewSettings): void {
+    this.#settings = settings;
+  }
+
+  /** Services with a health-check node port, and how many ready addresses each has on this node. */
+  get localEndpoints(): Pick<LocalEndpoints, 'ports' | 'counts'> {
+    return this.#localEndpoints;
   }
 
   /** The first full picture is here. */
@@ -99,18 +129,19 @@ export class FamilyProxy {
       ...this.#planner.update(new Set([...services.keys(), ...endpoints.keys()])),
     ];
     for (const { id } of changes) this.#unwritten.add(id);
+    this.#localEndpoints.update(new Set([...services.keys(), ...endpoints.keys()]));
+    this.#observer.planned(this.#planner, changes);
     return { changes, stale: detectStaleConnections(services, endpoints) };
   }
 
   /** Brings the kernel up to date; `undefined` while the first picture is incomplete. */
   async sync(): Promise<SyncOutcome | undefined> {
     if (!this.#synced) return undefined;
-    const started = performance.now();
     const { changes, stale } = this.replan();
-    const planMs = performance.now() - started;
+    const triggers = this.#endpoints.takeTriggers();
     const writing = [...this.#unwritten];
     const report = await this.#backend.sync(this.#planner, writing);
     for (const id of writing) this.#unwritten.delete(id);
-    return { report, changes, stale, planMs };
+    return { report, changes, stale, triggers };
   }
 }

@@ -19,7 +19,7 @@ export interface RunnerOptions {
 }
 
 export class Runner {
-  readonly #options: RunnerOptions;
+  #options: RunnerOptions;
   readonly #burst: number;
   #tokens: number;
   #refilledAt: number;
@@ -52,6 +52,11 @@ export class Runner {
   request(): void {
     this.#requested = true;
     this.#arm();
+  }
+
+  /** From the next run on. */
+  setIntervals(intervals: Pick<RunnerOptions, 'minIntervalMs' | 'retryIntervalMs'>): void {
+    this.#options = { ...this.#options, ...intervals };
   }
 
   /** No further runs; resolves when the one under way has ended. */

@@ -1,15 +1,13 @@
 /** `junction cleanup --dry-run` against a kernel in memory: what it says, and that it only says it. */
 import { describe, expect, test } from 'vitest';
-import { cleanupCommand } from '../../src/cli/cleanupCommand.ts';
-import { flagsOf } from '../../src/cli/flags.ts';
-import { type FlagValues, readSettings } from '../../src/cli/settings.ts';
+import { type CleanupOptions, cleanupCommand } from '../../src/cli/cleanupCommand.ts';
 import { EMPTY, FakeKernel } from '../backends/iptables/fakeKernel.ts';
 import { Harness } from '../backends/iptables/harness.ts';
 import { fakeRunner } from '../kernel/support/fakeRunner.ts';
 
 async function cleanup(
   kernel: FakeKernel,
-  values: FlagValues,
+  values: Partial<CleanupOptions>,
 ): Promise<{ out: string; commands: readonly string[] }> {
   const { runner, commands } = fakeRunner((command) => {
     if (command.startsWith('cat ')) return { code: 1 };
@@ -20,8 +18,8 @@ async function cleanup(
     return { stdout: tableOf(kernel, table) };
   });
   let out = '';
-  const settings = readSettings(flagsOf('cleanup'), { 'dry-run': 'true', family: 'ipv4', ...values });
-  const code = await cleanupCommand(settings, { out: (text) => (out += text), err: () => {} }, runner);
+  const options = { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', ...values } as const;
+  const code = await cleanupCommand({ out: (text) => (out += text), err: () => {} }, options, runner);
   expect(code).toBe(0);
   return { out, commands };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parseSave } from '../../src/backends/iptables/parse.ts';
 import { applyRestore } from '../../src/backends/iptables/restore.ts';
-import { type CommandName, flagsOf } from '../../src/cli/flags.ts';
+import { COMMANDS, flagsOf } from '../../src/cli/commands.ts';
 import { VERSION } from '../../src/version.ts';
 import { EMPTY } from '../backends/iptables/fakeKernel.ts';
 import { junction } from './junction.ts';
@@ -51,10 +51,11 @@ spec: { clusterIP: 10.96.0.1, ports: [{ port: 70000 }] }
 );
 
 describe('help', () => {
-  test.each(['run', 'plan', 'cleanup'] as const)('%s names every flag', async (command: CommandName) => {
-    const { code, out } = await junction(command, '--help');
+  test.each(COMMANDS)('$name names every flag that does something', async (command) => {
+    const { code, out } = await junction(command.name, '--help');
     expect(code).toBe(0);
-    for (const { name } of flagsOf(command)) expect(out).toContain(`--${name}`);
+    const flags = flagsOf(command).filter(({ deprecated, ignored }) => deprecated === undefined && !ignored);
+    for (const { name } of flags) expect(out).toContain(`--${name}`);
     expect(out).toContain('Examples:');
   });
 
@@ -65,7 +66,7 @@ describe('help', () => {
   });
 
   test('the version', async () => {
-    expect(await junction('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` });
+    expect(await junction('--version')).toMatchObject({ code: 0, out: `Junction v${VERSION}\n` });
   });
 });
 
@@ -75,11 +76,11 @@ describe('exit codes', () => {
     [['plan', '--manifests', BROKEN], 1, /broken\.yaml:5.*70000/],
     [['plan', '--manifests', join(FOLDER, 'nowhere')], 1, /nowhere/],
     [['plan'], 2, /--manifests is missing/],
-    [['plan', '--manifests', SHOP, '--family=ipv7'], 2, /junction: --family "ipv7" must be one of/],
-    [['plan', '--manifests', SHOP, '--bogus'], 1, /unknown option '--bogus'/],
-    [['plan', '--manifests', SHOP, 'extra'], 1, /too many arguments/],
-    [['plan', '--familly', 'ipv4'], 1, /Did you mean --family/],
-    [['plam'], 1, /unknown command 'plam'/],
+    [['plan', '--manifests', SHOP, '--family=ipv7'], 2, /ipv7.*--family/],
+    [['plan', '--manifests', SHOP, '--bogus'], 2, /bogus/],
+    [['plan', '--manifests', SHOP, 'extra'], 2, /extra/],
+    [['plan', '--familly', 'ipv4'], 2, /did you mean --family/i],
+    [['plam'], 2, /unknown command "plam"/],
   ];
   test.each(table)('%j: %d', async (args, code, err) => {
     const run = await junction(...args);

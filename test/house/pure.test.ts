@@ -36,7 +36,7 @@ describe('pure folders', () => {
 describe('folders know only those before them', () => {
   const INSIDE = ['model', 'plan', 'backends', 'sync'];
   const TOOLS = ['errors.ts', 'log.ts', 'version.ts'];
-  const EDGES = ['kernel', 'sources', 'config', 'http', 'proxy'];
+  const EDGES = ['kernel', 'sources', 'config', 'metrics', 'events', 'http', 'proxy'];
   const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'errors.ts': [],
     'version.ts': [],
@@ -48,9 +48,12 @@ describe('folders know only those before them', () => {
     kernel: [...INSIDE, ...TOOLS],
     sources: ['model', 'sync', ...TOOLS],
     config: [...INSIDE, ...TOOLS],
-    http: ['model', 'plan', 'sync', ...TOOLS],
-    proxy: [...INSIDE, 'sources', ...TOOLS],
-    cli: [...INSIDE, ...EDGES, ...TOOLS],
+    metrics: ['model', 'plan'],
+    events: ['sync', ...TOOLS],
+    http: ['model', 'plan', 'sync', 'metrics', ...TOOLS],
+    proxy: [...INSIDE, 'sources', 'metrics', 'http', ...TOOLS],
+    daemon: [...INSIDE, ...EDGES, ...TOOLS],
+    cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
     lab: ['model', ...TOOLS],
     demo: [...INSIDE, ...EDGES, ...TOOLS, 'cli', 'lab'],
   };

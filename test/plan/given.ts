@@ -173,6 +173,7 @@ export function node(name: string, ...words: readonly string[]): Node {
     name,
     ips: words.flatMap((word) => parseIp(word) ?? []),
     podCIDRs: words.flatMap((word) => parseCidr(word) ?? []),
+    eligible: true,
     zone: words.find((word) => word.startsWith('zone='))?.slice('zone='.length),
   };
 }
@@ -184,6 +185,7 @@ export const VIEW: NodeView = {
   podDetector: { kind: 'cidr', cidr: cidr('10.244.0.0/16') },
   masqueradeAll: false,
   nodePorts: { ranges: 'all', loopback: true },
+  allowExternalIPs: true,
 };
 
 export const VIEW_6: NodeView = {

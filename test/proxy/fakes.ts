@@ -12,6 +12,9 @@ export const REPORT: SyncReport = {
   chains: 1,
   rules: 1,
   refused: new Map(),
+  refusals: 0,
+  owned: { filter: 1, nat: 1, mangle: 0 },
+  written: { filter: 0, nat: 1, mangle: 0 },
 };
 
 export class FakeBackend implements Backend {

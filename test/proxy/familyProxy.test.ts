@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import type { SyncReport } from '../../src/backends/iptables/backend.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { keyOf, node, service, SETTINGS, slice } from '../plan/given.ts';
-import { FakeBackend } from './fakes.ts';
+import { FakeBackend, REPORT } from './fakes.ts';
 
 function make(family: Family = 'IPv4'): { readonly backend: FakeBackend; readonly proxy: FamilyProxy } {
   const backend = new FakeBackend();
@@ -105,14 +106,7 @@ describe('a sync', () => {
   });
 });
 
-const REPORT_OF_NOTHING = {
-  kind: 'nothing',
-  restores: 0,
-  bytes: 0,
-  chains: 0,
-  rules: 0,
-  refused: new Map(),
-} as const;
+const REPORT_OF_NOTHING: SyncReport = { ...REPORT, kind: 'nothing', restores: 0 };
 
 describe('whether a sync is needed', () => {
   test('for what this family sees', () => {

@@ -187,6 +187,7 @@ export function nodeIn(zoneName: string | undefined): Node {
     name: 'node1',
     ips: FAMILIES.map((family) => addressOf('node1', family)),
     podCIDRs: [cidr('10.244.1.0/24'), cidr('fd00:244:1::/64')],
+    eligible: true,
     zone: zoneName,
   };
 }

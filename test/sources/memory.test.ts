@@ -11,8 +11,8 @@ describe('a source in memory', () => {
     const { events, told } = recorder();
     source.apply(WEB);
     await source.start(events);
-    source.setNode({ name: 'n', ips: [], podCIDRs: [], zone: undefined });
-    source.setNode({ name: 'n', ips: [], podCIDRs: [], zone: undefined });
+    source.setNode({ name: 'n', ips: [], podCIDRs: [], zone: undefined, eligible: true });
+    source.setNode({ name: 'n', ips: [], podCIDRs: [], zone: undefined, eligible: true });
     source.deleteNode('n');
     source.deleteNode('n');
     source.delete(WEB);

@@ -4,16 +4,16 @@
  * An ordinary sync compiles the service ports that changed, before and after, and sends the difference. The kernel
  * is read only at the start, after a failure, and when somebody asks to verify.
  */
-import { isJunctionError } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import { printStep, type Step, sizeOf } from './edit.ts';
 import { type CompileOptions, EMPTY_FRAGMENT, type Fragment, type Layout } from './fragment.ts';
 import { fullSteps } from './full.ts';
 import { type FragmentChange, incrementalSteps, TABLES } from './incremental.ts';
 import { parseSave, type Tables } from './parse.ts';
 import type { Table } from './rule.ts';
+import { addBase, addFragment, noRules, type RuleCounts } from './ruleCounts.ts';
+import { isRefusal, Sender, type Sent } from './sender.ts';
 
 /** What the backend needs of the outside world. */
 export interface TableDoor {
@@ -23,12 +23,10 @@ export interface TableDoor {
   readonly chainsPerRestore?: number;
 }
 
-export interface SyncReport {
+export interface SyncReport extends Sent {
   readonly kind: 'full' | 'incremental' | 'nothing';
-  readonly restores: number;
-  readonly bytes: number;
-  readonly chains: number;
-  readonly rules: number;
+  /** Rules in the kernel that are ours, by table. */
+  readonly owned: RuleCounts;
   /** Service ports whose rules the kernel would not take; what they had before stays in force. */
   readonly refused: ReadonlyMap<ServicePortId, Error>;
 }
@@ -52,6 +50,7 @@ export class IptablesBackend {
   /** Apart from `#needsFull`, so that a request during a sync is not forgotten at its end. */
   #fullRequested = false;
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
+  #owned = noRules();
 
   constructor(layout: Layout, door: TableDoor) {
     this.#layout = layout;
@@ -79,7 +78,8 @@ export class IptablesBackend {
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Somebody else has been at our chains, or the kernel will not have a rule: look, mend, find out whose.
-      return await this.#syncFull(plan, options);
+      const report = await this.#syncFull(plan, options);
+      return { ...report, refusals: report.refusals + 1 };
     }
   }
 
@@ -94,28 +94,26 @@ export class IptablesBackend {
     ids: readonly ServicePortId[],
     options: CompileOptions,
   ): Promise<SyncReport> {
-    const steps = this.stepsFor(plan, ids, options);
+    const changes = this.#changes(plan, ids, options);
+    const steps = incrementalSteps(this.#layout, changes, this.#door.chainsPerRestore);
+    const sender = new Sender(this.#door);
     this.#needsFull = true; // until all of it is in the kernel
-    let bytes = 0;
-    for (const step of steps) {
-      const text = printStep(step);
-      bytes += text.length;
-      await this.#door.restore(step.table, text);
-    }
+    for (const step of steps) await sender.sendWhole(step);
     this.#needsFull = false;
-    for (const id of ids) this.#remember(plan, id, options);
-    return {
-      kind: steps.length > 0 ? 'incremental' : 'nothing',
-      restores: steps.length,
-      bytes,
-      ...sizeOf(steps),
-      refused: this.#refused,
-    };
+    for (const { owner, before, after } of changes) {
+      addFragment(this.#owned, before, -1);
+      addFragment(this.#owned, after, 1);
+      this.#remember(plan, owner, options);
+    }
+    return this.#report(steps.length > 0 ? 'incremental' : 'nothing', sender);
   }
 
-  /** What an incremental sync would send. */
-  stepsFor(plan: Plan, ids: readonly ServicePortId[], options: CompileOptions): readonly Step[] {
-    const changes = ids.map((id): FragmentChange => {
+  #report(kind: SyncReport['kind'], sender: Sender): SyncReport {
+    return { kind, ...sender.sent, owned: { ...this.#owned }, refused: this.#refused };
+  }
+
+  #changes(plan: Plan, ids: readonly ServicePortId[], options: CompileOptions): readonly FragmentChange[] {
+    return ids.map((id) => {
       const applied = this.#applied.get(id);
       return {
         owner: id,
@@ -125,7 +123,6 @@ export class IptablesBackend {
         after: this.#compile(plan.servicePorts.get(id), options),
       };
     });
-    return incrementalSteps(this.#layout, changes, this.#door.chainsPerRestore);
   }
 
   #compile(port: ServicePortPlan | undefined, options: CompileOptions): Fragment {
@@ -136,12 +133,11 @@ export class IptablesBackend {
     this.#needsFull = true;
     this.#fullRequested = false;
     const sender = new Sender(this.#door);
-    const desired = {
-      layout: this.#layout,
-      options,
-      base: this.#layout.base(options),
-      fragments: compileAll(this.#layout, plan, options),
-    };
+    const owned = noRules();
+    const base = this.#layout.base(options);
+    addBase(owned, base);
+    const fragments = counted(compileAll(this.#layout, plan, options), owned);
+    const desired = { layout: this.#layout, options, base, fragments };
     const steps = fullSteps(await this.#read(), desired, this.#door.chainsPerRestore);
     for (const step of steps) {
       if (step.phase !== 'garbage') await sender.send(step);
@@ -151,10 +147,11 @@ export class IptablesBackend {
 
     this.#needsFull = false;
     this.#refused = sender.refused;
+    this.#owned = owned;
     this.#appliedOptions = options;
     this.#applied.clear();
     for (const id of plan.servicePorts.keys()) this.#remember(plan, id, options);
-    return { kind: 'full', ...sender.sent, refused: sender.refused };
+    return this.#report('full', sender);
   }
 
   #remember(plan: Plan, id: ServicePortId, options: CompileOptions): void {
@@ -181,73 +178,13 @@ export function* compileAll(
   for (const [id, port] of plan.servicePorts) yield [id, layout.servicePort(port, options)];
 }
 
-/** The kernel said no to the rules, as opposed to a lock, a missing program or a full disk. */
-function isRefusal(error: unknown): boolean {
-  return isJunctionError(error, 'IPTABLES_RESTORE_FAILED');
-}
-
-/** Sends steps; where the kernel refuses one, finds the service port that it is about and goes on without it. */
-class Sender {
-  readonly #door: TableDoor;
-  readonly refused = new Map<ServicePortId, Error>();
-  #restores = 0;
-  #bytes = 0;
-  #chains = 0;
-  #rules = 0;
-
-  constructor(door: TableDoor) {
-    this.#door = door;
-  }
-
-  get sent(): Pick<SyncReport, 'restores' | 'bytes' | 'chains' | 'rules'> {
-    return { restores: this.#restores, bytes: this.#bytes, chains: this.#chains, rules: this.#rules };
-  }
-
-  async send({ table, pieces }: Step): Promise<void> {
-    const wanted = pieces.filter(({ owner }) => owner === undefined || !this.refused.has(owner));
-    if (wanted.length === 0) return;
-    const step = { table, pieces: wanted };
-    try {
-      const text = printStep(step);
-      await this.#door.restore(table, text);
-      this.#count(step, text);
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      await this.#divide(step, error);
-    }
-  }
-
-  /** Sends what can be sent. A chain that somebody else's rule jumps to, for one, cannot be deleted. */
-  async trySend({ table, pieces }: Step): Promise<void> {
-    try {
-      await this.send({ table, pieces });
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      if (pieces.length === 1) return;
-      const middle = Math.ceil(pieces.length / 2);
-      await this.trySend({ table, pieces: pieces.slice(0, middle) });
-      await this.trySend({ table, pieces: pieces.slice(middle) });
-    }
-  }
-
-  async #divide({ table, pieces }: Step, error: unknown): Promise<void> {
-    const owners = new Set(pieces.map(({ owner }) => owner));
-    const [owner] = owners;
-    if (owners.size === 1) {
-      if (owner === undefined) throw error; // our own chains: nothing to go on with
-      this.refused.set(owner, error instanceof Error ? error : new Error(String(error)));
-      return;
-    }
-    const half = new Set([...owners].slice(0, Math.ceil(owners.size / 2)));
-    await this.send({ table, pieces: pieces.filter((each) => half.has(each.owner)) });
-    await this.send({ table, pieces: pieces.filter((each) => !half.has(each.owner)) });
-  }
-
-  #count(step: Step, text: string): void {
-    const { chains, rules } = sizeOf([step]);
-    this.#restores++;
-    this.#bytes += text.length;
-    this.#chains += chains;
-    this.#rules += rules;
+/** Counts what passes. */
+function* counted(
+  fragments: Iterable<readonly [ServicePortId, Fragment]>,
+  owned: Record<Table, number>,
+): Generator<readonly [ServicePortId, Fragment]> {
+  for (const each of fragments) {
+    addFragment(owned, each[1], 1);
+    yield each;
   }
 }

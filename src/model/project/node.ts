@@ -19,8 +19,17 @@ export function projectNode(raw: unknown): Projection<Node> {
       ips: readNodeIps(root.map('status').maps('addresses')),
       podCIDRs: readPodCidrs(root.map('spec')),
       zone: readOptionalName(label(metadata, ZONE), LABEL_VALUE) || undefined,
+      eligible: isEligible(metadata, root.map('spec')),
     };
   });
+}
+
+/** The cluster autoscaler marks nodes that it is about to delete. */
+const DOOMED = 'ToBeDeletedByClusterAutoscaler';
+
+function isEligible(metadata: Cursor, spec: Cursor): boolean {
+  const isDoomed = spec.maps('taints').some((taint) => taint.field('key').value === DOOMED);
+  return metadata.field('deletionTimestamp').missing && !isDoomed;
 }
 
 function readNodeIps(addresses: readonly Cursor[]): readonly Ip[] {

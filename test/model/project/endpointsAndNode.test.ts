@@ -108,6 +108,7 @@ describe('a node', () => {
         ips: ['192.168.0.1', 'fd00::1', '203.0.113.1'],
         podCIDRs: ['10.244.1.0/24', 'fd00:244:1::/64'],
         zone: 'zone-a',
+        eligible: true,
       },
     });
   });
@@ -118,6 +119,11 @@ describe('a node', () => {
       value: { podCIDRs: ['10.1.0.0/16'] },
     });
     expect(projectNode({ metadata })).toMatchObject({ value: { ips: [], podCIDRs: [], zone: undefined } });
+    expect(projectNode({ metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } })).toMatchObject({
+      value: { eligible: false },
+    });
+    const spec = { taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }] };
+    expect(projectNode({ metadata, spec })).toMatchObject({ value: { eligible: false } });
   });
 
   it('is refused with a bad pod CIDR', () => {

@@ -1,0 +1,86 @@
+/** The commands: their flags besides the common ones, and how they are explained. */
+import { BOOL, FLAG_GROUPS, FLAGS, type Flag, flag, flagHelp, oneOf } from '../config/index.ts';
+
+export type CommandName = 'run' | 'plan' | 'cleanup';
+
+export interface CommandInfo {
+  readonly name: CommandName;
+  readonly summary: string;
+  readonly ownFlags: readonly Flag[];
+  readonly examples: readonly string[];
+}
+
+export const FAMILY_FLAG = flag('family', oneOf(['both', 'ipv4', 'ipv6']), {
+  default: 'both',
+  help: 'Address families.',
+});
+export const PLAN_OUTPUT_FLAG = flag('output', oneOf(['text', 'table', 'json']), {
+  default: 'text',
+  short: 'o',
+  help: 'text: input for iptables-restore; table: who answers where; json: everything.',
+});
+export const CLEANUP_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), {
+  default: 'text',
+  short: 'o',
+  help: 'For people, or for machines.',
+});
+export const DRY_RUN_FLAG = flag('dry-run', BOOL, {
+  default: false,
+  help: 'Say what would be removed, and remove nothing.',
+});
+
+export const COMMANDS: readonly CommandInfo[] = [
+  {
+    name: 'run',
+    summary:
+      'Serve: keep the kernel forwarding service addresses, until stopped. The rules then stay in place.',
+    ownFlags: [],
+    examples: [
+      'junction run --kubeconfig /var/lib/kube-proxy/kubeconfig --hostname-override node1 --cluster-cidr 10.244.0.0/16',
+      'junction run --config /var/lib/kube-proxy/config.conf',
+      'junction run --manifests examples --hostname-override node1 --cluster-cidr 10.244.0.0/16,fd00:244::/32 --v=1',
+    ],
+  },
+  {
+    name: 'plan',
+    summary: 'Print what would be written for given manifests. Needs no root, touches nothing.',
+    ownFlags: [FAMILY_FLAG, PLAN_OUTPUT_FLAG],
+    examples: [
+      'junction plan --manifests examples --family ipv4',
+      'junction plan --manifests examples --hostname-override node1 --output table',
+      'junction plan --manifests services.yaml --family ipv6 | ip6tables-restore --noflush',
+    ],
+  },
+  {
+    name: 'cleanup',
+    summary: "Remove everything that is Junction's (or kube-proxy's) from iptables, and say what it was.",
+    ownFlags: [FAMILY_FLAG, CLEANUP_OUTPUT_FLAG, DRY_RUN_FLAG],
+    examples: ['junction cleanup --dry-run', 'junction cleanup --output json'],
+  },
+];
+
+export function flagsOf({ ownFlags }: CommandInfo): readonly Flag[] {
+  return [...ownFlags, ...FLAGS];
+}
+
+export function commandHelp(command: CommandInfo, width: number): string {
+  const groups =
+    command.ownFlags.length === 0
+      ? FLAG_GROUPS
+      : [{ title: 'This command', flags: command.ownFlags }, ...FLAG_GROUPS];
+  const examples = command.examples.map((example) => `  ${example}\n`).join('');
+  return `Usage: junction ${command.name} [flags]\n\n${command.summary}\n\nExamples:\n${examples}\n${flagHelp(width, groups)}`;
+}
+
+export function overview(): string {
+  const commands = COMMANDS.map(({ name, summary }) => `  ${name.padEnd(9)}${summary}\n`).join('');
+  return `Usage: junction COMMAND [flags]
+
+A Kubernetes service proxy that syncs in milliseconds and says why a packet goes where it goes.
+
+Commands:
+${commands}
+junction COMMAND --help explains a command and its flags. Without a command, flags alone mean run, so that
+Junction can stand where kube-proxy stood. junction --version prints the version.
+`;
+}

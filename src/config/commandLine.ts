@@ -1,0 +1,151 @@
+/**
+ * Reads a command line as kube-proxy does: `--name=value`, `--name value`, booleans only with `=`, underscores for
+ * hyphens, no positional arguments. Finds all mistakes, not just the first.
+ */
+import type { Flag } from './entry.ts';
+import { quote, type Value } from './kind.ts';
+import type { Note, Result } from './note.ts';
+import { didYouMean } from './suggest.ts';
+import { FLAGS } from './table.ts';
+
+export interface ParsedFlags {
+  /** The flags that were given, by name. */
+  readonly values: ReadonlyMap<string, Value>;
+  /** Nothing else matters then, mistakes included. */
+  readonly help: boolean;
+  readonly version: 'no' | 'yes' | 'raw';
+  /** Deprecated flags, and flags without effect. */
+  readonly notes: readonly Note[];
+}
+
+/** `flags` are all that the command knows: the table's, and perhaps some of its own. */
+export function parseCommandLine(
+  argv: readonly string[],
+  flags: readonly Flag[] = FLAGS,
+): Result<ParsedFlags> {
+  const parser = new Parser(flags);
+  parser.parse(argv);
+  const { values, problems, notes } = parser;
+  const help = values.get('help') === true;
+  if (problems.length > 0 && !help) return { ok: false, problems };
+  return { ok: true, value: { values, help, version: versionRequest(values.get('version')), notes } };
+}
+
+/** What a flag says or, where it was not given, its default. */
+export function flagValue<T extends Value>(parsed: ParsedFlags, flag: Flag<T>): T {
+  return (parsed.values.get(flag.name) as T | undefined) ?? flag.default;
+}
+
+/** The lines that are logged at verbosity 1: `FLAG: --name="value"`. */
+export function printFlags(parsed: ParsedFlags, flags: readonly Flag[] = FLAGS): readonly string[] {
+  return flags
+    .map((flag) => `FLAG: --${flag.name}=${JSON.stringify(flag.kind.print(flagValue(parsed, flag)))}`)
+    .sort();
+}
+
+function versionRequest(value: Value | undefined): ParsedFlags['version'] {
+  if (value === 'raw') return 'raw';
+  return value === 'true' ? 'yes' : 'no';
+}
+
+interface Argument {
+  readonly flag: Flag;
+  /** As it was written, for messages: `--v` or `-v, --v`. */
+  readonly shown: string;
+  readonly text: string | undefined;
+}
+
+class Parser {
+  readonly values = new Map<string, Value>();
+  readonly problems: string[] = [];
+  readonly notes: Note[] = [];
+  readonly #byName: ReadonlyMap<string, Flag>;
+  readonly #byLetter: ReadonlyMap<string, Flag>;
+
+  constructor(flags: readonly Flag[]) {
+    this.#byName = new Map(flags.map((flag) => [flag.name, flag]));
+    this.#byLetter = new Map(flags.flatMap((flag) => (flag.short === undefined ? [] : [[flag.short, flag]])));
+  }
+
+  parse(argv: readonly string[]): void {
+    const rest = [...argv];
+    let before: Flag | undefined;
+    for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+      if (word === '--') {
+        for (const argument of rest) this.#refuse(argument, undefined);
+        return;
+      }
+      if (!word.startsWith('-') || word === '-') {
+        this.#refuse(word, before);
+        continue;
+      }
+      const argument = word.startsWith('--') ? this.#splitLong(word) : this.#splitShort(word);
+      before = argument?.flag;
+      if (argument) this.#take(argument, rest);
+      // What follows an unknown flag is probably its value, and no mistake of its own.
+      else if (!word.includes('=') && rest[0]?.startsWith('-') === false) rest.shift();
+    }
+  }
+
+  #splitLong(word: string): Argument | undefined {
+    const [, written = '', text] = /^--([^=]*)(?:=(.*))?$/s.exec(word) ?? [];
+    const name = written.replaceAll('_', '-');
+    const flag = this.#byName.get(name);
+    if (flag) return { flag, shown: `--${name}`, text };
+    if (name === '' || name.startsWith('-')) this.problems.push(`bad flag syntax: ${word}`);
+    else this.problems.push(`unknown flag: --${written}${this.#suggestion(name)}`);
+    return undefined;
+  }
+
+  /** `-v2`, `-v=2`, `-v 2` */
+  #splitShort(word: string): Argument | undefined {
+    const letter = word.charAt(1);
+    const flag = this.#byLetter.get(letter);
+    // Go's own flag package, unlike kube-proxy, takes one hyphen: a likely slip for `-config`.
+    const longName = word.slice(1).split('=')[0] ?? '';
+    if (!flag || (longName.length > 1 && this.#byName.has(longName.replaceAll('_', '-')))) {
+      const hint = longName.length > 1 ? this.#suggestion(longName) : '';
+      this.problems.push(`unknown shorthand flag: ${quote(letter)} in ${word}${hint}`);
+      return undefined;
+    }
+    const text = word.length > 2 ? word.slice(2).replace(/^=/, '') : undefined;
+    return { flag, shown: `-${letter}, --${flag.name}`, text };
+  }
+
+  #take({ flag, shown, text }: Argument, rest: string[]): void {
+    const value = text ?? flag.kind.alone ?? rest.shift();
+    if (value === undefined) {
+      this.problems.push(`flag needs an argument: ${shown}`);
+      return;
+    }
+    const reading = flag.kind.fromFlag(value, this.values.get(flag.name));
+    if ('problem' in reading) {
+      this.problems.push(`invalid argument ${quote(value)} for "${shown}" flag: ${reading.problem}`);
+      return;
+    }
+    if (!this.values.has(flag.name)) this.#note(flag);
+    if ('value' in reading) this.values.set(flag.name, reading.value);
+  }
+
+  #note({ name, deprecated, ignored }: Flag): void {
+    if (deprecated !== undefined) {
+      this.notes.push({ severity: 'warning', message: `Flag --${name} has been deprecated, ${deprecated}` });
+    }
+    if (ignored !== undefined) {
+      this.notes.push({ severity: 'warning', message: `Flag --${name} has no effect: ${ignored}` });
+    }
+  }
+
+  #refuse(word: string, before: Flag | undefined): void {
+    const isBool = before?.kind.alone !== undefined && 'value' in before.kind.fromFlag(word, undefined);
+    const hint = isBool ? ` (write --${before.name}=${word})` : '';
+    this.problems.push(`unexpected argument ${quote(word)}: there are flags only${hint}`);
+  }
+
+  #suggestion(name: string): string {
+    return didYouMean(
+      `--${name}`,
+      [...this.#byName.keys()].map((known) => `--${known}`),
+    );
+  }
+}

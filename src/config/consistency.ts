@@ -1,0 +1,110 @@
+/** Settings that are valid, and do not fit this node or each other. */
+import {
+  type Cidr,
+  type Family,
+  familyOf,
+  hostCidr,
+  type Ip,
+  isLoopback,
+  parseCidr,
+  parseIp,
+} from '../model/ip.ts';
+import type { EffectiveConfig } from './effective.ts';
+import { splitHostPort } from './hostPort.ts';
+
+export interface NodeFacts {
+  readonly primaryFamily: Family;
+  /** Both families are served. */
+  readonly dualStack: boolean;
+  /** This node's addresses, at most one of each family. */
+  readonly nodeIps: readonly Ip[];
+  readonly podCIDRs: readonly string[];
+}
+
+export interface Inconsistency {
+  readonly message: string;
+  readonly fatal: boolean;
+}
+
+/** To be logged as `Kube-proxy configuration may be incomplete or incorrect`; the fatal ones end the process. */
+export function consistencyWarnings(config: EffectiveConfig, facts: NodeFacts): readonly Inconsistency[] {
+  return [...nodePortWarnings(config, facts), ...familyWarnings(config, facts)];
+}
+
+function nodePortWarnings(config: EffectiveConfig, facts: NodeFacts): readonly Inconsistency[] {
+  const { primaryFamily: primary } = facts;
+  const other: Family = primary === 'IPv4' ? 'IPv6' : 'IPv4';
+  const ranges = nodePortRanges(config, facts);
+  const ofPrimary = ranges.filter((cidr) => familyOf(cidr) === primary).length;
+  const consequence = (family: Family): string =>
+    `NodePort connections will be accepted on all local ${family} IPs`;
+  if (ranges.length === 0) {
+    return warning(
+      'nodePortAddresses is unset; NodePort connections will be accepted on all local IPs. Consider using `--nodeport-addresses primary`',
+    );
+  }
+  if (ofPrimary === ranges.length && isAnyDualStack(config, facts, ranges)) {
+    return warning(
+      `cluster appears to be dual-stack but nodePortAddresses contains only ${primary} addresses; ${consequence(other)}`,
+    );
+  }
+  if (ofPrimary === 0) {
+    return warning(
+      `cluster appears to be ${primary}-primary but nodePortAddresses contains only ${other} addresses; ${consequence(primary)}`,
+    );
+  }
+  return [];
+}
+
+function nodePortRanges({ nodePortAddresses }: EffectiveConfig, { nodeIps }: NodeFacts): readonly Cidr[] {
+  const list = nodePortAddresses ?? [];
+  if (list.includes('primary')) return nodeIps.filter((ip) => !isLoopback(ip)).map(hostCidr);
+  return cidrsOf(list);
+}
+
+function isAnyDualStack(config: EffectiveConfig, facts: NodeFacts, ranges: readonly Cidr[]): boolean {
+  const lists = [config.clusterCIDRs, ranges, config.ipvs.excludeCIDRs ?? [], facts.podCIDRs];
+  return lists.some((list) => new Set(cidrsOf(list).map(familyOf)).size === 2);
+}
+
+function familyWarnings(config: EffectiveConfig, facts: NodeFacts): readonly Inconsistency[] {
+  const { primaryFamily, dualStack } = facts;
+  const wrong: Family = primaryFamily === 'IPv4' ? 'IPv6' : 'IPv4';
+  const cluster = `cluster is ${primaryFamily}-${dualStack ? 'primary' : 'only'} but`;
+  const listWarning = (name: string, list: readonly string[], fatal: boolean): readonly Inconsistency[] =>
+    isAllOf(list, wrong) ? warning(`${cluster} ${name} contains only ${wrong} addresses`, fatal) : [];
+  const addressWarning = (name: string, address: string): readonly Inconsistency[] => {
+    const ip = parseIp(address);
+    const isWrong = ip !== undefined && familyOf(ip) === wrong && ip !== '::' && ip !== '0.0.0.0';
+    return isWrong ? warning(`${cluster} ${name} is ${wrong}`) : [];
+  };
+  const isFatal = config.detectLocalMode === 'ClusterCIDR' && !dualStack;
+  return [
+    ...listWarning('clusterCIDRs', config.clusterCIDRs, isFatal),
+    ...listWarning('node.spec.podCIDRs', facts.podCIDRs, config.detectLocalMode === 'NodeCIDR'),
+    ...addressWarning('winkernel.sourceVip', config.winkernel.sourceVip),
+    ...(dualStack
+      ? []
+      : [
+          ...listWarning('ipvs.excludeCIDRs', config.ipvs.excludeCIDRs ?? [], false),
+          ...addressWarning('healthzBindAddress', hostOf(config.healthzBindAddress)),
+          ...addressWarning('metricsBindAddress', hostOf(config.metricsBindAddress)),
+        ]),
+  ];
+}
+
+function isAllOf(list: readonly string[], family: Family): boolean {
+  return list.length > 0 && list.every((text) => cidrsOf([text]).some((cidr) => familyOf(cidr) === family));
+}
+
+function cidrsOf(list: readonly string[]): readonly Cidr[] {
+  return list.flatMap((text) => parseCidr(text) ?? []);
+}
+
+function hostOf(address: string): string {
+  return splitHostPort(address)?.host ?? '';
+}
+
+function warning(message: string, fatal = false): readonly Inconsistency[] {
+  return [{ message, fatal }];
+}

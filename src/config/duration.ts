@@ -1,0 +1,62 @@
+/** Durations as Go reads and prints them: `30s`, `2h22m`, `24h0m0s`, `1.5s`, `100ms`. */
+const UNITS_MS: ReadonlyMap<string, number> = new Map([
+  ['ns', 1e-6],
+  ['us', 1e-3],
+  ['µs', 1e-3],
+  ['μs', 1e-3],
+  ['ms', 1],
+  ['s', 1000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+]);
+
+const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/y;
+
+/** Go counts nanoseconds in 64 bits: about 292 years. */
+const LONGEST_MS = 2 ** 63 / 1e6;
+
+/** Milliseconds, or `undefined` for text that is no duration. */
+export function parseDuration(text: string): number | undefined {
+  const sign = text.startsWith('-') ? -1 : 1;
+  const unsigned = text.replace(/^[+-]/, '');
+  if (unsigned === '0') return 0;
+  if (unsigned === '') return undefined;
+  let total = 0;
+  let position = 0;
+  while (position < unsigned.length) {
+    PART.lastIndex = position;
+    const match = PART.exec(unsigned);
+    if (!match) return undefined;
+    total += Number(match[1]) * (UNITS_MS.get(match[2] ?? '') ?? Number.NaN);
+    position = PART.lastIndex;
+  }
+  return total < LONGEST_MS ? sign * total : undefined;
+}
+
+const SECOND = 1_000_000_000n;
+
+export function printDuration(ms: number): string {
+  const signed = BigInt(Math.round(ms * 1e6));
+  if (signed === 0n) return '0s';
+  const sign = signed < 0n ? '-' : '';
+  const ns = signed < 0n ? -signed : signed;
+  return sign + (ns < SECOND ? printSmall(ns) : printLarge(ns));
+}
+
+function printSmall(ns: bigint): string {
+  if (ns < 1000n) return `${ns}ns`;
+  return ns < 1_000_000n ? `${decimal(ns, 1000n, 3)}µs` : `${decimal(ns, 1_000_000n, 6)}ms`;
+}
+
+function printLarge(ns: bigint): string {
+  const minutes = ns / (60n * SECOND);
+  const seconds = `${decimal(ns % (60n * SECOND), SECOND, 9)}s`;
+  if (minutes === 0n) return seconds;
+  const hours = minutes / 60n;
+  return hours === 0n ? `${minutes}m${seconds}` : `${hours}h${minutes % 60n}m${seconds}`;
+}
+
+function decimal(value: bigint, unit: bigint, digits: number): string {
+  const fraction = (value % unit).toString().padStart(digits, '0').replace(/0+$/, '');
+  return fraction === '' ? `${value / unit}` : `${value / unit}.${fraction}`;
+}

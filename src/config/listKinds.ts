@@ -1,0 +1,116 @@
+/** Kinds of settings that hold several values. */
+import {
+  describe,
+  type FeatureGates,
+  type Kind,
+  type Reading,
+  type StringList,
+  type VerbosityRule,
+} from './kind.ts';
+import { BOOL, STRING, UNSIGNED } from './scalarKinds.ts';
+
+export const STRING_LIST: Kind<StringList> = {
+  name: 'list of strings',
+  placeholder: 'TEXT,…',
+  zero: null,
+  fromFlag: (text, before) => ({ value: [...(before ?? []), ...(text === '' ? [] : text.split(','))] }),
+  fromFile: (raw) => readList(raw, STRING),
+  print: (value) => (value ?? []).join(','),
+  toJson: (value) => value,
+};
+
+export const FEATURE_GATES: Kind<FeatureGates> = {
+  name: 'map of booleans',
+  placeholder: 'NAME=BOOL,…',
+  zero: {},
+  fromFlag: (text, before) => readPairs(text, before ?? {}),
+  fromFile: (raw) => {
+    if (!isMap(raw)) return { problem: `must be a map from gate to true or false, and is ${describe(raw)}` };
+    const gates: [string, boolean][] = [];
+    for (const [name, value] of Object.entries(raw)) {
+      const read = BOOL.fromFile(value);
+      if (!('value' in read)) return { problem: `${name} must be true or false, and is ${describe(value)}` };
+      gates.push([name, read.value]);
+    }
+    return { value: Object.fromEntries(gates) };
+  },
+  print: (value) =>
+    sortedGates(value)
+      .map(([name, on]) => `${name}=${on}`)
+      .join(','),
+  toJson: (value) => Object.fromEntries(sortedGates(value)),
+};
+
+function sortedGates(gates: FeatureGates): readonly (readonly [string, boolean])[] {
+  return Object.entries(gates).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function readPairs(text: string, before: FeatureGates): Reading<FeatureGates> {
+  const gates: [string, boolean][] = Object.entries(before);
+  for (const pair of text.split(',').filter((part) => part !== '')) {
+    const [name = '', ...rest] = pair.split('=');
+    if (rest.length === 0) return { problem: `${pair} must be written as ${pair}=true or ${pair}=false` };
+    const read = BOOL.fromFlag(rest.join('=').trim(), undefined);
+    if (!('value' in read)) return { problem: `${name} must be true or false` };
+    gates.push([name.trim(), read.value]);
+  }
+  return { value: Object.fromEntries(gates) };
+}
+
+export const VERBOSITY_RULES: Kind<readonly VerbosityRule[]> = {
+  name: 'list of {filePattern, verbosity}',
+  placeholder: 'PATTERN=N,…',
+  zero: [],
+  fromFlag: (text, before) => readRules(text, before ?? []),
+  fromFile: (raw) => {
+    if (!Array.isArray(raw)) return { problem: `must be a list, and is ${describe(raw)}` };
+    const rules: VerbosityRule[] = [];
+    for (const item of raw as readonly unknown[]) {
+      const rule = readRule(item);
+      if (!('value' in rule)) return rule;
+      rules.push(rule.value);
+    }
+    return { value: rules };
+  },
+  print: (value) => value.map(({ filePattern, verbosity }) => `${filePattern}=${verbosity}`).join(','),
+  toJson: (value) => value,
+  join: (flag, file) => [...flag, ...file],
+};
+
+function readRules(text: string, before: readonly VerbosityRule[]): Reading<readonly VerbosityRule[]> {
+  const rules = [...before];
+  for (const pair of text.split(',').filter((part) => part !== '')) {
+    const [filePattern = '', level, ...rest] = pair.split('=');
+    const verbosity = UNSIGNED.fromFlag(level ?? '', undefined);
+    if (filePattern === '' || rest.length > 0 || !('value' in verbosity)) {
+      return { problem: `${JSON.stringify(pair)} must be written as pattern=level` };
+    }
+    rules.push({ filePattern, verbosity: verbosity.value });
+  }
+  return { value: rules };
+}
+
+function readRule(raw: unknown): Reading<VerbosityRule> {
+  if (!isMap(raw))
+    return { problem: `must be a list of {filePattern, verbosity}, and holds ${describe(raw)}` };
+  const filePattern = STRING.fromFile(raw['filePattern'] ?? '');
+  const verbosity = UNSIGNED.fromFile(raw['verbosity'] ?? 0);
+  if (!('value' in filePattern)) return { problem: 'filePattern must be text' };
+  if (!('value' in verbosity)) return { problem: 'verbosity must be a whole number, 0 or more' };
+  return { value: { filePattern: filePattern.value, verbosity: verbosity.value } };
+}
+
+function readList(raw: unknown, kind: Kind<string>): Reading<readonly string[]> {
+  if (!Array.isArray(raw)) return { problem: `must be a list, and is ${describe(raw)}` };
+  const values: string[] = [];
+  for (const item of raw as readonly unknown[]) {
+    const read = kind.fromFile(item);
+    if (!('value' in read)) return { problem: `must be a list of texts, and holds ${describe(item)}` };
+    values.push(read.value);
+  }
+  return { value: values };
+}
+
+function isMap(raw: unknown): raw is Readonly<Record<string, unknown>> {
+  return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
+}

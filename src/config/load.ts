@@ -1,0 +1,171 @@
+/** From flags and file to the configuration: which of them counts, defaults, and what kube-proxy makes of both. */
+import { familyOf, parseIp } from '../model/ip.ts';
+import { flagValue, type ParsedFlags } from './commandLine.ts';
+import { decodeFile } from './decodeFile.ts';
+import { type EffectiveConfig, toEffective } from './effective.ts';
+import type { Field, Flag } from './entry.ts';
+import { type Fields, type FieldValues, nest } from './fields.ts';
+import { appendPort } from './hostPort.ts';
+import type { Value } from './kind.ts';
+import type { Note, Result } from './note.ts';
+import { PORT_FLAGS } from './sections/program.ts';
+import { FIELDS, flagOfField, FLAGS, isZero } from './table.ts';
+
+export interface LoadedConfig {
+  readonly config: EffectiveConfig;
+  readonly invocation: Invocation;
+  /** To be logged, once it is known how. */
+  readonly notes: readonly Note[];
+}
+
+/** What this run of the program is for. */
+export interface Invocation {
+  readonly configFile: string | undefined;
+  readonly writeConfigTo: string | undefined;
+  readonly cleanup: boolean;
+  readonly initOnly: boolean;
+}
+
+export interface Reader {
+  /** Throws if it cannot. */
+  readonly readFile: (path: string) => string;
+}
+
+export function loadConfig(parsed: ParsedFlags, { readFile }: Reader): Result<LoadedConfig> {
+  const invocation = readInvocation(parsed);
+  const { configFile } = invocation;
+  const loaded =
+    configFile === undefined ? fromFlags(parsed, invocation) : fromFile(parsed, configFile, readFile);
+  if (!loaded.ok) return loaded;
+  const { fields, notes } = loaded.value;
+  const completed = withPlatformDefaults(toEffective(fields, textFlag(parsed, 'master')));
+  return {
+    ok: true,
+    value: {
+      config: completed.config,
+      invocation,
+      notes: [...parsed.notes, ...notes, ...completed.notes],
+    },
+  };
+}
+
+/** The name of this node's Node object; `undefined` where nothing is left of it. */
+export function nodeNameOf(config: EffectiveConfig, hostname: string): string | undefined {
+  const name = (config.hostnameOverride === '' ? hostname : config.hostnameOverride).trim().toLowerCase();
+  return name === '' ? undefined : name;
+}
+
+function readInvocation(parsed: ParsedFlags): Invocation {
+  return {
+    configFile: textFlag(parsed, 'config') || undefined,
+    writeConfigTo: textFlag(parsed, 'write-config-to') || undefined,
+    cleanup: parsed.values.get('cleanup') === true,
+    initOnly: parsed.values.get('init-only') === true,
+  };
+}
+
+function textFlag(parsed: ParsedFlags, name: string): string {
+  const value = parsed.values.get(name);
+  return typeof value === 'string' ? value : '';
+}
+
+interface Chosen {
+  readonly fields: Fields;
+  readonly notes: readonly Note[];
+}
+
+const FLAG_OF_PATH: ReadonlyMap<string, Flag> = new Map(
+  FIELDS.flatMap((field) => {
+    const flag = flagOfField(field);
+    return flag ? flag.paths.map((path) => [path, flag] as const) : [];
+  }),
+);
+
+function fromFlags(parsed: ParsedFlags, { writeConfigTo }: Invocation): Result<Chosen> {
+  const fields = nest((field) => {
+    const flag = FLAG_OF_PATH.get(field.path);
+    const value = flag === undefined ? field.default : flagValue(parsed, flag);
+    return writeConfigTo === undefined ? withPortFlag(parsed, field, value) : value;
+  });
+  return { ok: true, value: { fields, notes: [] } };
+}
+
+function withPortFlag(parsed: ParsedFlags, { listen }: Field, value: Value): Value {
+  const flag = PORT_FLAGS.find((other) => other.default === listen?.port);
+  if (!flag || typeof value !== 'string') return value;
+  const port = flagValue(parsed, flag);
+  return port === 0 ? '' : appendPort(value, port);
+}
+
+function fromFile(parsed: ParsedFlags, file: string, readFile: Reader['readFile']): Result<Chosen> {
+  let text: string;
+  try {
+    text = readFile(file);
+  } catch (error) {
+    return { ok: false, problems: [`cannot read --config ${file}: ${reasonOf(error)}`] };
+  }
+  const decoded = decodeFile(text, file);
+  if (!decoded.ok) return decoded;
+  const { values, notes } = decoded.value;
+  const isIpv6 = isIpv6Address(values.get('bindAddress'));
+  const fields = nest((field) => withWinningFlag(parsed, field, withDefault(field, values, isIpv6)));
+  return { ok: true, value: { fields, notes: [...notes, ...ignoredFlags(parsed)] } };
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What is neither empty nor an IPv4 address counts as IPv6, as it does for kube-proxy; validation refuses it later. */
+function isIpv6Address(bindAddress: Value | undefined): boolean {
+  if (typeof bindAddress !== 'string' || bindAddress === '') return false;
+  const ip = parseIp(bindAddress);
+  return ip === undefined || familyOf(ip) === 'IPv6';
+}
+
+function withDefault(field: Field, values: FieldValues, isIpv6: boolean): Value {
+  const value = values.get(field.path);
+  const isSet = value !== undefined && (field.keepsZero === true || !isZero(field, value));
+  const { listen } = field;
+  if (isSet) return listen && typeof value === 'string' ? appendPort(value, listen.port) : value;
+  if (listen && isIpv6) return listen.ipv6Default;
+  // An empty list stays apart from one that is absent.
+  return value !== undefined && isZero(field, field.default) ? value : field.default;
+}
+
+function withWinningFlag(parsed: ParsedFlags, field: Field, value: Value): Value {
+  if (field.flagWins !== true || field.flag === undefined) return value;
+  const given = parsed.values.get(field.flag.name);
+  if (given === undefined) return value;
+  return field.kind.join?.(given, value) ?? given;
+}
+
+function ignoredFlags(parsed: ParsedFlags): readonly Note[] {
+  const ignored = FLAGS.filter(
+    ({ name, worksWithFile, ignored: without }) =>
+      worksWithFile !== true && without === undefined && parsed.values.has(name),
+  );
+  if (ignored.length === 0) return [];
+  const flags = ignored.map(({ name }) => `--${name}`);
+  return [
+    {
+      severity: 'warning',
+      message: 'Flags are ignored, because the configuration file replaces them',
+      fields: { flags },
+    },
+  ];
+}
+
+function withPlatformDefaults(config: EffectiveConfig): Pick<LoadedConfig, 'config' | 'notes'> {
+  const mode = config.mode === '' ? 'iptables' : config.mode;
+  const hasNoAddresses = (config.nodePortAddresses ?? []).length === 0;
+  return {
+    config: {
+      ...config,
+      mode,
+      nodePortAddresses: mode === 'nftables' && hasNoAddresses ? ['primary'] : config.nodePortAddresses,
+      detectLocalMode: config.detectLocalMode === '' ? 'ClusterCIDR' : config.detectLocalMode,
+    },
+    notes: config.mode === '' ? [{ severity: 'info', message: 'Using iptables proxy' }] : [],
+  };
+}

@@ -1,0 +1,207 @@
+/** Kinds of settings that are one word. */
+import { parseIp } from '../model/ip.ts';
+import { parseDuration, printDuration } from './duration.ts';
+import { isPort, splitHostPort } from './hostPort.ts';
+import { describe, type Kind, quote, type Reading } from './kind.ts';
+
+const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
+const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
+/** Words that YAML 1.1, which kube-proxy reads, takes for booleans and YAML 1.2 does not. */
+const YAML_TRUE = /^(y|yes|on)$/i;
+const YAML_FALSE = /^(n|no|off)$/i;
+
+export const BOOL: Kind<boolean> = {
+  name: 'boolean',
+  placeholder: '',
+  zero: false,
+  alone: 'true',
+  fromFlag: (text) => {
+    if (TRUE.has(text)) return { value: true };
+    return FALSE.has(text) ? { value: false } : { problem: 'must be true or false' };
+  },
+  fromFile: (raw) => {
+    if (typeof raw === 'boolean') return { value: raw };
+    if (typeof raw === 'string' && YAML_TRUE.test(raw)) return { value: true };
+    if (typeof raw === 'string' && YAML_FALSE.test(raw)) return { value: false };
+    return { problem: `must be true or false, and is ${describe(raw)}` };
+  },
+  print: String,
+  toJson: (value) => value,
+};
+
+export const INT = integer('integer', -(2 ** 31), 2 ** 31 - 1);
+export const UNSIGNED = integer('unsigned integer', 0, 2 ** 32 - 1);
+
+function integer(name: string, least: number, most: number): Kind<number> {
+  const check = (value: number | undefined): Reading<number> => {
+    if (value === undefined || !Number.isInteger(value)) return { problem: 'must be a whole number' };
+    return value < least || value > most
+      ? { problem: `must be between ${least} and ${most}` }
+      : { value: value + 0 };
+  };
+  return {
+    name,
+    placeholder: 'N',
+    zero: 0,
+    fromFlag: (text) => check(parseInteger(text)),
+    fromFile: (raw) =>
+      typeof raw === 'number'
+        ? check(raw)
+        : { problem: `must be a whole number, without quotes, and is ${describe(raw)}` },
+    print: String,
+    toJson: (value) => value,
+  };
+}
+
+/** As Go reads them: decimal, `0x`, `0b`, `0o` or just `0` for octal. */
+function parseInteger(text: string): number | undefined {
+  const match = /^([+-]?)(0x[\da-f]+|0b[01]+|0o?[0-7]+|[1-9]\d*|0)$/i.exec(text);
+  if (!match) return undefined;
+  const digits = (match[2] ?? '').toLowerCase().replace(/^0(?=[0-7])/, '0o');
+  return match[1] === '-' ? -Number(digits) : Number(digits);
+}
+
+export const FLOAT: Kind<number> = {
+  name: 'number',
+  placeholder: 'NUMBER',
+  zero: 0,
+  fromFlag: (text) =>
+    /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)
+      ? { value: Number(text) }
+      : { problem: 'must be a number' },
+  fromFile: (raw) =>
+    typeof raw === 'number' && Number.isFinite(raw)
+      ? { value: raw }
+      : { problem: `must be a number, and is ${describe(raw)}` },
+  print: String,
+  toJson: (value) => value,
+};
+
+export const STRING: Kind<string> = {
+  name: 'string',
+  placeholder: 'TEXT',
+  zero: '',
+  fromFlag: (text) => ({ value: text }),
+  fromFile: (raw) =>
+    typeof raw === 'string'
+      ? { value: raw }
+      : { problem: `must be text, in quotes, and is ${describe(raw)}` },
+  print: (value) => value,
+  toJson: (value) => value,
+};
+
+/** In milliseconds, once read. */
+export const DURATION: Kind<number> = {
+  name: 'duration',
+  placeholder: 'DURATION',
+  zero: 0,
+  fromFlag: readDuration,
+  fromFile: (raw) =>
+    typeof raw === 'string'
+      ? readDuration(raw)
+      : { problem: `must be a duration in quotes, such as "30s" or "15m", and is ${describe(raw)}` },
+  print: printDuration,
+  toJson: printDuration,
+};
+
+function readDuration(text: string): Reading<number> {
+  const value = parseDuration(text);
+  if (value !== undefined) return { value };
+  const hint = /^[+-]?\d+$/.test(text)
+    ? `, and has no unit: perhaps ${text}s`
+    : ', such as 30s, 15m or 2h22m';
+  return { problem: `must be a duration${hint}` };
+}
+
+/** A duration, or nanoseconds as a number, as older files have it. */
+export const FLUSH_DURATION: Kind<number> = {
+  ...DURATION,
+  fromFile: (raw) => (Number.isInteger(raw) ? { value: Number(raw) / 1e6 } : DURATION.fromFile(raw)),
+};
+
+/** Flags are checked at once; a file's text is left to validation, as kube-proxy does. */
+export const IP: Kind<string> = {
+  ...STRING,
+  name: 'IP',
+  placeholder: 'IP',
+  fromFlag: (text) => {
+    if (text === '') return { unset: true };
+    return parseIp(text) ? { value: text } : { problem: `${quote(text)} is not a valid IP address` };
+  },
+};
+
+export const IP_PORT: Kind<string> = {
+  ...STRING,
+  name: 'IP or IP:port',
+  placeholder: 'IP[:PORT]',
+  fromFlag: (text) => {
+    if (text === '') return { unset: true };
+    if (parseIp(text)) return { value: text };
+    const parts = splitHostPort(text);
+    if (!parts) return { problem: `${quote(text)} is not in a valid format (ip or ip:port)` };
+    if (!parseIp(parts.host)) return { problem: `${quote(parts.host)} is not a valid IP address` };
+    return parts.port === '0' || isPort(parts.port)
+      ? { value: text }
+      : { problem: `${quote(parts.port)} is not a valid number` };
+  },
+};
+
+/** Node names are trimmed and lower case; kube-proxy leaves that for later when the name is in a file. */
+export const NODE_NAME: Kind<string> = {
+  ...STRING,
+  placeholder: 'NAME',
+  fromFlag: (text) => {
+    if (text === '') return { unset: true };
+    const name = text.trim().toLowerCase();
+    return name === '' ? { problem: 'empty hostname-override is invalid' } : { value: name };
+  },
+};
+
+const QUANTITY_TEXT = /^[+-]?(\d+\.?\d*|\.\d+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d+)?$/;
+
+/** A Kubernetes quantity, kept as text. */
+export const QUANTITY: Kind<string> = {
+  ...STRING,
+  name: 'quantity',
+  placeholder: 'QUANTITY',
+  zero: '0',
+  fromFlag: readQuantity,
+  fromFile: (raw) =>
+    typeof raw === 'string' || typeof raw === 'number'
+      ? readQuantity(String(raw))
+      : { problem: `must be a quantity such as 512 or 2Ki, and is ${describe(raw)}` },
+};
+
+function readQuantity(text: string): Reading<string> {
+  return QUANTITY_TEXT.test(text) ? { value: text } : { problem: 'must be a quantity such as 512 or 2Ki' };
+}
+
+/** `--version`, `--version=raw`. */
+export const VERSION_REQUEST: Kind<string> = {
+  ...STRING,
+  placeholder: 'raw',
+  zero: 'false',
+  alone: 'true',
+  fromFlag: (text) => {
+    if (text === 'raw') return { value: text };
+    const read = BOOL.fromFlag(text, undefined);
+    return 'value' in read ? { value: String(read.value) } : { problem: 'must be true, false or raw' };
+  },
+};
+
+/** A word out of a few, checked at once. */
+export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): Kind<T> {
+  const read = (raw: unknown): Reading<T> => {
+    const value = choices.find((choice) => choice === raw);
+    return value === undefined ? { problem: `must be one of ${choices.join(', ')}` } : { value };
+  };
+  return {
+    name: 'string',
+    placeholder: choices.join('|'),
+    zero: choices[0],
+    fromFlag: read,
+    fromFile: read,
+    print: (value) => value,
+    toJson: (value) => value,
+  };
+}

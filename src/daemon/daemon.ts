@@ -1,0 +1,319 @@
+/** The running proxy: puts the parts together, starts them in order, and ends them in reverse. */
+import { consistencyWarnings, type Settings, toSettings, type ValidConfig } from '../config/index.ts';
+import { EventRecorder } from '../events/recorder.ts';
+import {
+  failedToStartMetricServer,
+  failedToStartProxierHealthcheck,
+  failedToStartServiceHealthcheck,
+  starting,
+} from '../events/reports.ts';
+import { JunctionError } from '../errors.ts';
+import { NFACCT } from '../backends/iptables/names.ts';
+import { HealthState } from '../http/healthState.ts';
+import { systemMoments } from '../http/moment.ts';
+import type { HealthCheckFailure } from '../http/serviceHealth.ts';
+import { applyConntrackSettings } from '../kernel/conntrackSysctls.ts';
+import { FirewalldListener } from '../kernel/firewalld.ts';
+import type { IptablesDoor } from '../kernel/iptables/door.ts';
+import { readNfacct } from '../kernel/netlink/nfacct.ts';
+import { applyOomScore } from '../kernel/oomScore.ts';
+import { applySystemSettings } from '../kernel/systemSettings.ts';
+import type { Log } from '../log.ts';
+import { addBuildInfo, RestClientMetrics } from '../metrics/componentMetrics.ts';
+import { JunctionMetrics } from '../metrics/junctionMetrics.ts';
+import { processMetrics } from '../metrics/processMetrics.ts';
+import { ProxyMetrics } from '../metrics/proxyMetrics.ts';
+import { Registry } from '../metrics/registry.ts';
+import { RuntimeMetrics } from '../metrics/runtimeMetrics.ts';
+import type { Node } from '../model/objects.ts';
+import { nodeView } from '../plan/view.ts';
+import { Proxy } from '../proxy/proxy.ts';
+import { systemClock } from '../sync/systemClock.ts';
+import { VERSION } from '../version.ts';
+import { ConfigWatch } from './configWatch.ts';
+import { openDoors } from './families.ts';
+import { FamilyService } from './familyService.ts';
+import { NodeGate } from './nodeGate.ts';
+import { makeServers } from './servers.ts';
+import { openSource } from './source.ts';
+import { FamilyTelemetry } from './telemetry.ts';
+
+export interface DaemonOptions {
+  readonly config: ValidConfig;
+  readonly nodeName: string;
+  readonly configFile: string | undefined;
+  /** Reads flags and file again; throws with what is wrong. */
+  readonly reload: () => ValidConfig;
+  readonly flags: () => readonly string[];
+  readonly initOnly: boolean;
+  readonly log: Log;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
+/** The exit code. */
+export async function runDaemon(options: DaemonOptions): Promise<number> {
+  const { config, nodeName, log } = options;
+  log.info('Starting Junction', {
+    version: VERSION,
+    node: nodeName,
+    mode: config.mode,
+    layout: config.junction.iptablesLayout,
+  });
+  if (config.mode !== 'iptables') {
+    throw new JunctionError('MODE_UNAVAILABLE', `proxy mode ${config.mode} is not there yet`);
+  }
+  prepareSystem(options);
+  const doors = await openDoors(config.junction.iptablesVariant, log);
+  warnOfInconsistencies(options, doors);
+  const daemon = new Daemon(options, doors);
+  try {
+    return await daemon.run();
+  } finally {
+    await daemon.stop();
+  }
+}
+
+/** Kernel settings. What cannot be set is told, with what follows from it; the proxy works without. */
+function prepareSystem({ config, nodeName, log }: DaemonOptions): void {
+  const { conntrack } = config;
+  applyConntrackSettings(
+    {
+      maxPerCore: conntrack.maxPerCore,
+      min: conntrack.min,
+      tcpEstablishedTimeoutMs: conntrack.tcpEstablishedTimeout,
+      tcpCloseWaitTimeoutMs: conntrack.tcpCloseWaitTimeout,
+      tcpBeLiberal: conntrack.tcpBeLiberal,
+      udpTimeoutMs: conntrack.udpTimeout,
+      udpStreamTimeoutMs: conntrack.udpStreamTimeout,
+    },
+    { log },
+  );
+  const { nodePorts } = nodeView(toSettings(config, nodeName), undefined, 'IPv4');
+  const { changes, warnings } = applySystemSettings({
+    families: ['IPv4', 'IPv6'],
+    localhostNodePorts: nodePorts.loopback,
+  });
+  if (changes.some(({ name }) => name.endsWith('route_localnet'))) {
+    log.info(
+      'Setting route_localnet=1 to allow node-ports on localhost; to change this either disable iptables.localhostNodePorts (--iptables-localhost-nodeports) or set nodePortAddresses (--nodeport-addresses) to filter loopback addresses',
+    );
+  }
+  for (const { message, remedy } of warnings) log.warn(message, { whatToDo: remedy });
+  applyOomScore(config.oomScoreAdj, { log });
+}
+
+function warnOfInconsistencies({ config, log }: DaemonOptions, doors: readonly IptablesDoor[]): void {
+  const facts = {
+    primaryFamily: doors[0]?.family ?? 'IPv4',
+    dualStack: doors.length > 1,
+    nodeIps: [],
+    podCIDRs: [],
+  } as const;
+  for (const { message, fatal } of consistencyWarnings(config, facts)) {
+    if (fatal) throw new JunctionError('CONFIG_INCONSISTENT', message);
+    log.warn('Kube-proxy configuration may be incomplete or incorrect', { err: message });
+  }
+}
+
+class Daemon {
+  readonly #options: DaemonOptions;
+  readonly #log: Log;
+  #config: ValidConfig;
+  readonly #registry = new Registry();
+  readonly #runtime = new RuntimeMetrics();
+  readonly #rest: RestClientMetrics;
+  readonly #own = new JunctionMetrics(this.#registry);
+  readonly #health: HealthState;
+  readonly #recorder: EventRecorder;
+  readonly #families: readonly FamilyService[];
+  readonly #proxy: Proxy;
+  /** What has been started, to be stopped in reverse. */
+  readonly #running: (() => void | Promise<void>)[] = [];
+  #end: (exitCode: number) => void = () => {};
+  readonly #ended = new Promise<number>((resolve) => {
+    this.#end = resolve;
+  });
+
+  constructor(options: DaemonOptions, doors: readonly IptablesDoor[]) {
+    const { config, nodeName, log } = options;
+    this.#options = options;
+    this.#config = config;
+    this.#log = log;
+    this.#rest = new RestClientMetrics(this.#registry);
+    this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemMoments });
+    this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
+    const metrics = this.#makeMetrics();
+    this.#families = doors.map((door) => this.#makeFamily(door, metrics));
+    this.#proxy = new Proxy({ nodeName, loops: this.#families.map(({ loop }) => loop), log });
+    this.#makeServers(metrics);
+  }
+
+  async run(): Promise<number> {
+    const { config, nodeName, initOnly, signal } = this.#options;
+    const opened = await openSource({
+      config,
+      nodeName,
+      log: this.#log,
+      clock: systemClock,
+      rest: this.#rest,
+    });
+    this.#running.push(() => opened.close());
+    if (initOnly) {
+      this.#log.info('System initialized and --init-only specified');
+      return 0;
+    }
+    signal.addEventListener('abort', () => this.#end(0), { once: true });
+    if (signal.aborted) this.#end(0);
+    const gate = this.#makeGate(opened.tellsOfNode);
+    await opened.source.start(gate);
+    this.#running.push(
+      () => gate.close(),
+      () => opened.source.stop(),
+    );
+    if (opened.sendEvent) this.#recorder.start(opened.sendEvent);
+    this.#running.push(() => this.#recorder.stop());
+    this.#recorder.record(starting(nodeName));
+    for (const family of this.#families) {
+      family.start();
+      this.#running.push(() => family.stop());
+    }
+    this.#watchFirewalld();
+    this.#watchConfig();
+    return this.#ended;
+  }
+
+  async stop(): Promise<void> {
+    this.#log.info('Stopping; the rules stay in place');
+    for (const stop of this.#running.reverse()) await stop();
+    this.#runtime.close();
+  }
+
+  #fail(error: Error): void {
+    this.#log.error(error.message);
+    this.#end(1);
+  }
+
+  #makeMetrics(): ProxyMetrics {
+    this.#registry.add(processMetrics);
+    this.#registry.add(this.#runtime);
+    addBuildInfo(this.#registry, { version: VERSION });
+    const packets = (name: string) => (): bigint | undefined => readNfacct(name)?.packets;
+    return new ProxyMetrics({
+      registry: this.#registry,
+      mode: this.#config.mode,
+      unixSeconds: () => Number(systemMoments().wallNs) / 1e9,
+      packets: {
+        invalidDropped: packets(NFACCT.invalidDropped),
+        localhostNodePorts: packets(NFACCT.localhostNodePorts),
+      },
+    });
+  }
+
+  #makeFamily(door: IptablesDoor, metrics: ProxyMetrics): FamilyService {
+    const { config, nodeName, log } = this.#options;
+    return new FamilyService({
+      door,
+      settings: toSettings(config, nodeName),
+      syncPeriodMs: config.syncPeriodMs,
+      minSyncPeriodMs: config.minSyncPeriodMs,
+      holdPorts: config.junction.holdPorts,
+      observer: new FamilyTelemetry({
+        family: door.family,
+        metrics,
+        own: this.#own,
+        health: this.#health,
+        clock: systemClock,
+        wallTime: Date.now,
+      }),
+      isHealthy: () => this.#health.isHealthy(),
+      onHealthCheckFailure: (failure) => this.#recordHealthCheckFailure(failure),
+      log,
+    });
+  }
+  #recordHealthCheckFailure({ service, port, note }: HealthCheckFailure): void {
+    const [namespace = '', name = ''] = service.split('/');
+    const { nodeName } = this.#options;
+    this.#recorder.record(failedToStartServiceHealthcheck({ nodeName, namespace, name, port, error: note }));
+  }
+
+  #makeServers(metrics: ProxyMetrics): void {
+    const { nodeName, flags, log } = this.#options;
+    const servers = makeServers({
+      config: () => this.#config,
+      flags,
+      registry: this.#registry,
+      metrics,
+      health: this.#health,
+      log,
+      startedAt: new Date(),
+      onHardFail: (which, error) => {
+        const report = which === 'healthz' ? failedToStartProxierHealthcheck : failedToStartMetricServer;
+        this.#recorder.record(report(nodeName, error));
+        this.#fail(error);
+      },
+    });
+    for (const server of servers) {
+      void server.start();
+      this.#running.push(() => server.stop());
+    }
+  }
+
+  #makeGate(tellsOfNode: boolean): NodeGate {
+    const { config, nodeName, log } = this.#options;
+    // Manifests need not have a Node; then nothing speaks against this one.
+    this.#health.setNodeEligible(!tellsOfNode);
+    return new NodeGate({
+      inner: this.#proxy,
+      nodeName,
+      clock: systemClock,
+      log,
+      waits: tellsOfNode,
+      needsPodCIDRs: config.detectLocalMode === 'NodeCIDR',
+      onNode: (node: Node | undefined) => this.#health.setNodeEligible(node?.eligible ?? !tellsOfNode),
+      onFatal: (error) => this.#fail(error),
+    });
+  }
+
+  #watchFirewalld(): void {
+    if (!this.#config.junction.firewalld) return;
+    const listener = new FirewalldListener({
+      log: this.#log,
+      onReload: (why) => {
+        this.#log.info('firewalld has reloaded its rules; writing ours back', { why });
+        for (const { loop } of this.#families) loop.requestFull();
+      },
+    });
+    void listener.start();
+    this.#running.push(() => listener.stop());
+  }
+
+  #watchConfig(): void {
+    const { configFile, reload, log } = this.#options;
+    if (configFile === undefined) return;
+    const watch = new ConfigWatch({
+      path: configFile,
+      current: () => this.#config,
+      reload,
+      apply: (config) => this.#apply(config),
+      onRestartNeeded: () =>
+        this.#fail(
+          new Error("content of the proxy server's configuration file was updated; restart to take it up"),
+        ),
+      log,
+    });
+    watch.start();
+    this.#running.push(() => watch.stop());
+  }
+
+  #apply(config: ValidConfig): void {
+    this.#config = config;
+    this.#log.setVerbosity(config.logging.verbosity);
+    const settings: Settings = toSettings(config, this.#options.nodeName);
+    for (const { loop } of this.#families) {
+      loop.proxy.onSettings(settings);
+      loop.setPeriods(config);
+      loop.request();
+    }
+  }
+}

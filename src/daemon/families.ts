@@ -1,0 +1,46 @@
+/** Which address families this machine can serve, and the doors to their iptables. */
+import { existsSync } from 'node:fs';
+import { JunctionError } from '../errors.ts';
+import { IptablesDoor } from '../kernel/iptables/door.ts';
+import { readSysctl } from '../kernel/sysctl.ts';
+import type { Log } from '../log.ts';
+import { FAMILIES } from '../model/ip.ts';
+
+export async function openDoors(
+  variant: 'auto' | 'nft' | 'legacy',
+  log: Log,
+): Promise<readonly IptablesDoor[]> {
+  const doors: IptablesDoor[] = [];
+  for (const family of FAMILIES) {
+    if (family === 'IPv6' && !isIpv6Enabled()) {
+      log.info('No IPv6 on this machine: serving IPv4 only');
+      continue;
+    }
+    const door = await IptablesDoor.open({ family, variant });
+    if (await door.works()) {
+      doors.push(door);
+      const { version, reason } = door;
+      log.info('Using iptables', { ipFamily: family, version, variant: door.variant, reason });
+    } else {
+      log.warn('This family is left out: its nat table does not work', { ipFamily: family });
+    }
+  }
+  if (doors.length === 0) {
+    throw new JunctionError(
+      'IPTABLES_FAILED',
+      'iptables is not available on this host: no family has a working nat table',
+      {
+        hint: 'Run as root, in the network namespace of the node; `iptables -t nat -S POSTROUTING` shows what the kernel says.',
+      },
+    );
+  }
+  log.info(`kube-proxy running in ${doors.length > 1 ? 'dual' : 'single'}-stack mode`, {
+    families: doors.map(({ family }) => family).join(','),
+  });
+  return doors;
+}
+
+function isIpv6Enabled(): boolean {
+  if (!existsSync('/proc/net/if_inet6')) return false;
+  return readSysctl('net/ipv6/conf/all/disable_ipv6') !== '1';
+}

@@ -1,0 +1,152 @@
+/** Everything that serves one address family: its loop, its guard, its health-check ports, its held ports. */
+import { LAYOUTS } from '../backends/iptables/layouts/index.ts';
+import type { Settings } from '../config/index.ts';
+import { healthCheckAddresses } from '../http/healthCheckAddresses.ts';
+import { type HealthCheckFailure, ServiceHealthServers } from '../http/serviceHealth.ts';
+import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../kernel/heldPorts.ts';
+import { localIps } from '../kernel/interfaces.ts';
+import type { IptablesDoor } from '../kernel/iptables/door.ts';
+import { IptablesProxy } from '../kernel/iptables/iptablesProxy.ts';
+import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
+import type { Log } from '../log.ts';
+import type { Family } from '../model/ip.ts';
+import { FamilyLoop } from '../proxy/familyLoop.ts';
+import { FamilyProxy, type SyncOutcome } from '../proxy/familyProxy.ts';
+import type { FamilyObserver } from '../proxy/observer.ts';
+import { systemClock } from '../sync/systemClock.ts';
+import { Guard } from './guard.ts';
+
+export interface FamilyServiceOptions {
+  readonly door: IptablesDoor;
+  readonly settings: Settings;
+  readonly syncPeriodMs: number;
+  readonly minSyncPeriodMs: number;
+  readonly holdPorts: boolean;
+  readonly observer: FamilyObserver;
+  readonly isHealthy: () => boolean;
+  readonly onHealthCheckFailure: (failure: HealthCheckFailure) => void;
+  readonly log: Log;
+}
+
+export class FamilyService {
+  readonly family: Family;
+  readonly loop: FamilyLoop;
+  readonly #options: FamilyServiceOptions;
+  readonly #guard: Guard;
+  readonly #held: HeldPorts | undefined;
+  #health: ServiceHealthServers | undefined;
+  readonly #toldDenials = new Set<string>();
+  #isFirst = true;
+
+  constructor(options: FamilyServiceOptions) {
+    const { door, settings, observer, log, syncPeriodMs, minSyncPeriodMs } = options;
+    this.#options = options;
+    this.family = door.family;
+    const backend = new IptablesProxy({
+      door,
+      layout: LAYOUTS[settings.layout],
+      masqueradeBit: settings.masqueradeBit,
+    });
+    const proxy = new FamilyProxy({
+      family: door.family,
+      settings,
+      backend,
+      observer,
+      startedAt: Date.now(),
+    });
+    this.loop = new FamilyLoop({
+      proxy,
+      log,
+      clock: systemClock,
+      minSyncPeriodMs,
+      syncPeriodMs,
+      observer,
+      ...(door.variant === 'nft' && { fingerprint: readNftGeneration }),
+      onSynced: (outcome) => this.#onSynced(outcome),
+    });
+    this.#guard = new Guard({ door, loop: this.loop, intervalMs: syncPeriodMs, log });
+    this.#held = options.holdPorts ? makeHeldPorts(log) : undefined;
+  }
+
+  start(): void {
+    this.loop.start();
+    this.#guard.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#guard.stop();
+    await this.loop.stop();
+    await this.#health?.close();
+    this.#held?.close();
+  }
+
+  #onSynced(outcome: SyncOutcome): void {
+    if (this.#isFirst) this.#logReady(outcome);
+    this.#tellDenials(outcome);
+    const { localEndpoints, plan } = this.loop.proxy;
+    this.#health ??= this.#makeHealthServers();
+    void this.#health.sync(localEndpoints.ports, localEndpoints.counts);
+    if (this.#held && (this.#isFirst || this.#held.refused > 0 || outcome.changes.some(concernsHeldPorts))) {
+      this.#held.reconcile(heldPortsOf(plan, localIps(this.family)));
+    }
+    this.#isFirst = false;
+  }
+
+  /** Late, because the node's own address may decide where they listen. */
+  #makeHealthServers(): ServiceHealthServers {
+    const { settings, isHealthy, log, onHealthCheckFailure } = this.#options;
+    return new ServiceHealthServers({
+      family: this.family,
+      nodeName: settings.nodeName,
+      addresses: healthCheckAddresses(this.loop.proxy.plan.view.nodePorts, localIps(this.family)),
+      isHealthy,
+      log,
+      onFailure: onHealthCheckFailure,
+    });
+  }
+
+  #logReady({ report }: SyncOutcome): void {
+    const { log, settings } = this.#options;
+    const { plan } = this.loop.proxy;
+    log.info('Serving', {
+      ipFamily: this.family,
+      servicePorts: plan.servicePorts.size,
+      endpoints: plan.endpointCount,
+      chainsWritten: report.chains,
+      rulesWritten: report.rules,
+    });
+    if (plan.view.podDetector.kind !== 'none') return;
+    log.info('Pods cannot be told from other sources, so traffic to cluster IPs is not masqueraded', {
+      ipFamily: this.family,
+      why:
+        settings.detectLocal.mode === 'NodeCIDR'
+          ? `no Node ${settings.nodeName} with spec.podCIDRs of this family is known`
+          : '--cluster-cidr has no CIDR of this family',
+    });
+  }
+
+  /** Two services name one address: who did not get it should know. */
+  #tellDenials({ changes }: SyncOutcome): void {
+    for (const { id } of changes) {
+      for (const { key, owner } of this.loop.proxy.denied(id)) {
+        const text = `${id} ${key} ${owner}`;
+        if (this.#toldDenials.has(text)) continue;
+        this.#toldDenials.add(text);
+        this.#options.log.warn('Another service answers at this address already', {
+          servicePort: id,
+          address: key,
+          servedBy: owner,
+        });
+      }
+    }
+  }
+}
+
+function makeHeldPorts(log: Log): HeldPorts {
+  return new HeldPorts({
+    onEvent: (event) => {
+      if (event.kind === 'refused') log.warn(event.message);
+      else log.info(event.message);
+    },
+  });
+}

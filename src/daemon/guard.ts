@@ -1,0 +1,40 @@
+/** Notices that somebody has been at our rules: all of them at once by the canary, a few by reading them back. */
+import { CanaryMonitor } from '../kernel/iptables/canary.ts';
+import type { IptablesDoor } from '../kernel/iptables/door.ts';
+import type { Log } from '../log.ts';
+import type { FamilyLoop } from '../proxy/familyLoop.ts';
+
+export interface GuardOptions {
+  readonly door: IptablesDoor;
+  readonly loop: FamilyLoop;
+  readonly intervalMs: number;
+  readonly log: Log;
+}
+
+export class Guard {
+  readonly #options: GuardOptions;
+  readonly #canary: CanaryMonitor;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+    const { door, loop, intervalMs, log } = options;
+    this.#canary = new CanaryMonitor({
+      door,
+      intervalMs,
+      onFlushed: () => loop.requestFull(),
+      onEvent: (event) =>
+        log.info(event.message, { ipFamily: door.family, ...('error' in event && { err: event.error }) }),
+    });
+  }
+
+  start(): void {
+    this.#canary.start();
+    this.#timer = setInterval(() => this.#options.loop.verify(), this.#options.intervalMs);
+  }
+
+  stop(): Promise<void> {
+    clearInterval(this.#timer);
+    return this.#canary.stop();
+  }
+}

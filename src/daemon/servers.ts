@@ -1,0 +1,84 @@
+/** The ports that tell about the proxy: health, and metrics with everything else for operators. */
+import { toV1alpha1, type ValidConfig } from '../config/index.ts';
+import type { BindOptions } from '../http/boundServer.ts';
+import { HealthServer } from '../http/healthServer.ts';
+import type { HealthState } from '../http/healthState.ts';
+import { MetricsServer } from '../http/metricsServer.ts';
+import { systemMoments } from '../http/moment.ts';
+import type { Log } from '../log.ts';
+import { CONTENT_TYPE } from '../metrics/exposition.ts';
+import { HealthcheckMetrics } from '../metrics/healthcheckMetrics.ts';
+import type { ProxyMetrics } from '../metrics/proxyMetrics.ts';
+import type { Registry } from '../metrics/registry.ts';
+import { systemClock } from '../sync/systemClock.ts';
+import { VERSION } from '../version.ts';
+
+export interface ServerOptions {
+  readonly config: () => ValidConfig;
+  readonly flags: () => readonly string[];
+  readonly registry: Registry;
+  readonly metrics: ProxyMetrics;
+  readonly health: HealthState;
+  readonly log: Log;
+  readonly startedAt: Date;
+  /** With bindAddressHardFail: an address that cannot be had ends the process. */
+  readonly onHardFail: (which: 'healthz' | 'metrics', error: Error) => void;
+}
+
+export interface RunningServer {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** None for an empty address. */
+export function makeServers(options: ServerOptions): readonly RunningServer[] {
+  const { healthzBindAddress, metricsBindAddress } = options.config();
+  return [
+    ...(healthzBindAddress === '' ? [] : [healthServer(options, healthzBindAddress)]),
+    ...(metricsBindAddress === '' ? [] : [metricsServer(options, metricsBindAddress)]),
+  ];
+}
+
+function bindOptions(
+  { config, log, onHardFail }: ServerOptions,
+  address: string,
+  which: 'healthz' | 'metrics',
+): BindOptions {
+  return {
+    address,
+    log,
+    clock: systemClock,
+    ...(config().bindAddressHardFail && { onHardFail: (error: Error) => onHardFail(which, error) }),
+  };
+}
+
+function healthServer(options: ServerOptions, address: string): RunningServer {
+  const { health, metrics } = options;
+  return new HealthServer({
+    ...bindOptions(options, address, 'healthz'),
+    state: health,
+    now: systemMoments,
+    counter: metrics,
+  });
+}
+
+function metricsServer(options: ServerOptions, address: string): RunningServer {
+  const { config, flags, registry, log, startedAt } = options;
+  return new MetricsServer({
+    ...bindOptions(options, address, 'metrics'),
+    mode: config().mode,
+    metrics: () => registry.print(),
+    metricsContentType: CONTENT_TYPE,
+    healthchecks: new HealthcheckMetrics(),
+    configz: () => toV1alpha1(config()),
+    flags: () => flags().map(splitFlag),
+    status: () => ({ startedAt, now: new Date(), version: VERSION }),
+    ...(config().enableProfiling && { debug: { setVerbosity: (level: number) => log.setVerbosity(level) } }),
+  });
+}
+
+/** `FLAG: --name="value"` */
+function splitFlag(line: string): readonly [name: string, value: string] {
+  const match = /^FLAG: --([^=]+)="(.*)"$/s.exec(line);
+  return [match?.[1] ?? line, match?.[2] ?? ''];
+}

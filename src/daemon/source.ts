@@ -1,0 +1,102 @@
+/** Where the objects come from, by configuration: manifests, or an API server. */
+import type { ValidConfig } from '../config/index.ts';
+import type { SendEvent } from '../events/sender.ts';
+import type { Log } from '../log.ts';
+import type { RestClientMetrics } from '../metrics/componentMetrics.ts';
+import { ApiClient, type ApiDiagnostic, ApiSource, loadAccess } from '../sources/api/index.ts';
+import { ManifestSource } from '../sources/manifests/index.ts';
+import type { Source } from '../sources/source.ts';
+import type { Clock } from '../sync/clock.ts';
+import { VERSION } from '../version.ts';
+
+export interface OpenedSource {
+  readonly source: Source;
+  /** Whether a Node object is to be expected. */
+  readonly tellsOfNode: boolean;
+  /** How events reach the API server, where there is one. */
+  readonly sendEvent: SendEvent | undefined;
+  close(): Promise<void>;
+}
+
+export interface SourceOptions {
+  readonly config: ValidConfig;
+  readonly nodeName: string;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly rest: RestClientMetrics;
+}
+
+export async function openSource(options: SourceOptions): Promise<OpenedSource> {
+  const manifests = options.config.junction.manifests ?? [];
+  if (manifests.length === 0) return openApi(options);
+  return {
+    source: new ManifestSource(manifests),
+    tellsOfNode: false,
+    sendEvent: undefined,
+    close: () => Promise.resolve(),
+  };
+}
+
+async function openApi({ config, nodeName, log, clock, rest }: SourceOptions): Promise<OpenedSource> {
+  const { kubeconfig, qps, burst } = config.clientConnection;
+  const access = await loadAccess({ kubeconfig, master: config.master, env: process.env, clock });
+  const onDiagnostic = (diagnostic: ApiDiagnostic): void => {
+    if (diagnostic.kind === 'request') rest.requested(diagnostic);
+    else logDiagnostic(log, diagnostic);
+  };
+  const client = new ApiClient({
+    access,
+    clock,
+    rateLimit: { qps, burst },
+    userAgent: `junction/${VERSION} (${process.platform}/${process.arch})`,
+    onDiagnostic,
+  });
+  log.info('Talking to the API server', { server: access.server.origin });
+  return {
+    source: new ApiSource({ client, nodeName, clock, onDiagnostic }),
+    tellsOfNode: true,
+    sendEvent: ({ method, path, contentType, body }, signal) => {
+      const request = { signal, headers: { 'content-type': contentType } };
+      return method === 'POST' ? client.post(path, body, request) : client.patch(path, body, request);
+    },
+    close: () => client.close(),
+  };
+}
+
+function logDiagnostic(log: Log, diagnostic: Exclude<ApiDiagnostic, { kind: 'request' }>): void {
+  const { kind, resource } = diagnostic;
+  switch (kind) {
+    case 'listEnded': {
+      const { how, objects, durationMs } = diagnostic;
+      log.info('Caches are synced', { resource, how, objects, milliseconds: Math.round(durationMs) });
+      return;
+    }
+    case 'backingOff': {
+      const { delayMs, next, failure } = diagnostic;
+      log.warn(`The API server did not answer as hoped; asking again`, {
+        resource,
+        next,
+        inMilliseconds: Math.round(delayMs),
+        err: failure,
+      });
+      return;
+    }
+    case 'streamingRefused':
+    case 'resourceAbsent':
+      log.info('The API server does not offer this', { resource, what: kind, err: diagnostic.failure });
+      return;
+    case 'listStarted':
+      log.verbose(2, 'Listing', { resource, how: diagnostic.how });
+      return;
+    case 'watchStarted':
+      log.verbose(2, 'Watching', { resource, resourceVersion: diagnostic.resourceVersion });
+      return;
+    case 'watchEnded':
+      log.verbose(2, 'Watch ended', {
+        resource,
+        events: diagnostic.events,
+        err: diagnostic.failure?.message,
+      });
+      return;
+  }
+}

@@ -1,0 +1,99 @@
+/** Turns what a family's proxy tells into metrics and health. */
+import { isRefusal } from '../backends/iptables/sender.ts';
+import type { HealthState } from '../http/healthState.ts';
+import { ChangeTimer } from '../metrics/changeTimer.ts';
+import type { JunctionMetrics } from '../metrics/junctionMetrics.ts';
+import { NoLocalEndpoints } from '../metrics/noLocalEndpoints.ts';
+import type { ProxyMetrics } from '../metrics/proxyMetrics.ts';
+import type { Family } from '../model/ip.ts';
+import type { Plan, PlanChange } from '../plan/types.ts';
+import type { SyncOutcome } from '../proxy/familyProxy.ts';
+import type { FamilyObserver } from '../proxy/observer.ts';
+import type { Clock } from '../sync/clock.ts';
+
+export interface TelemetryOptions {
+  readonly family: Family;
+  readonly metrics: ProxyMetrics;
+  readonly own: JunctionMetrics;
+  readonly health: HealthState;
+  readonly clock: Clock;
+  /** Milliseconds since the epoch. */
+  readonly wallTime: () => number;
+}
+
+export class FamilyTelemetry implements FamilyObserver {
+  readonly #options: TelemetryOptions;
+  readonly #timer = new ChangeTimer();
+  readonly #noLocal = new NoLocalEndpoints();
+  #plan: Plan | undefined;
+  #endpointsPending = 0;
+
+  constructor(options: TelemetryOptions) {
+    this.#options = options;
+  }
+
+  started(): void {
+    const { family, metrics, health } = this.#options;
+    health.updated(family);
+    metrics.queued(family);
+  }
+
+  serviceEvent(pending: number): void {
+    this.#options.metrics.serviceEvent();
+    this.#options.metrics.servicesPending(pending);
+  }
+
+  endpointEvent(): void {
+    this.#endpointsPending++;
+    this.#options.metrics.endpointEvent();
+    this.#options.metrics.endpointsPending(this.#endpointsPending);
+  }
+
+  queued(): void {
+    const { family, metrics, health, clock } = this.#options;
+    health.queued(family);
+    metrics.queued(family);
+    this.#timer.received(clock.now());
+  }
+
+  planned(plan: Plan, changes: readonly PlanChange[]): void {
+    const { metrics, clock } = this.#options;
+    this.#plan = plan;
+    this.#timer.planned(clock.now());
+    this.#noLocal.apply(changes);
+    this.#endpointsPending = 0;
+    metrics.servicesPending(0);
+    metrics.endpointsPending(0);
+  }
+
+  synced({ report, triggers }: SyncOutcome, seconds: number): void {
+    const { family, metrics, own, health, clock, wallTime } = this.#options;
+    const kind = report.kind === 'full' ? 'full' : 'partial';
+    metrics.syncEnded({ family, kind, seconds, succeeded: true });
+    for (const table of ['filter', 'nat'] as const) {
+      metrics.rules(family, table, { owned: report.owned[table], written: report.written[table] });
+    }
+    for (let refusal = 0; refusal < report.refusals; refusal++)
+      metrics.restoreFailed(family, { partial: false });
+    metrics.noLocalEndpoints(family, this.#noLocal.servicePorts);
+    for (const trigger of triggers) metrics.networkProgrammed(family, (wallTime() - trigger) / 1000);
+    const times = this.#timer.written(clock.now());
+    if (times) own.changeWritten(family, times);
+    if (this.#plan) {
+      own.planSize(family, {
+        servicePorts: this.#plan.servicePorts.size,
+        endpoints: this.#plan.endpointCount,
+      });
+    }
+    own.refused(family, report.refused.size);
+    own.synced(family, report.kind);
+    health.updated(family);
+  }
+
+  failed(error: unknown, seconds: number): void {
+    const { family, metrics, own } = this.#options;
+    metrics.syncEnded({ family, kind: 'full', seconds, succeeded: false });
+    if (isRefusal(error)) metrics.restoreFailed(family, { partial: false });
+    own.synced(family, 'failed');
+  }
+}

@@ -1,0 +1,106 @@
+/** Events as the API server takes them (events.k8s.io/v1). */
+export type EventType = 'Normal' | 'Warning';
+
+export interface ObjectReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  /** Absent for a Node. */
+  readonly namespace?: string;
+  readonly uid?: string;
+}
+
+/** What somebody has to tell about an object. */
+export interface EventReport {
+  readonly reason: string;
+  readonly action: string;
+  readonly type: EventType;
+  readonly regarding: ObjectReference;
+  readonly note: string;
+}
+
+export interface EventSeries {
+  /** How often the same has happened; 2 or more. */
+  readonly count: number;
+  readonly lastObservedTime: string;
+}
+
+export interface EventBody extends EventReport {
+  readonly apiVersion: 'events.k8s.io/v1';
+  readonly kind: 'Event';
+  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly eventTime: string;
+  readonly reportingController: string;
+  readonly reportingInstance: string;
+  readonly series?: EventSeries;
+}
+
+export const CONTROLLER = 'kube-proxy';
+/** What the API server takes of each; longer ones are refused as a whole. */
+const MAX_NOTE_BYTES = 1024;
+const MAX_INSTANCE = 128;
+const MAX_NAME = 253;
+
+export interface EventOrigin {
+  readonly nodeName: string;
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  /** From 0 up to, but not including, 1: so that two events of one millisecond have two names. */
+  readonly random: number;
+}
+
+export function eventBody(report: EventReport, origin: EventOrigin, series?: EventSeries): EventBody {
+  const { nodeName, time } = origin;
+  const { reason, action, type, regarding } = report;
+  return {
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: { name: eventName(origin), namespace: namespaceOf(regarding) },
+    eventTime: microTime(time),
+    reportingController: CONTROLLER,
+    reportingInstance: `${CONTROLLER}-${nodeName}`.slice(0, MAX_INSTANCE),
+    action,
+    reason,
+    regarding,
+    note: shorten(report.note),
+    type,
+    ...(series && { series }),
+  };
+}
+
+/** An object without a namespace has its events in `default`. */
+export function namespaceOf({ namespace }: ObjectReference): string {
+  return namespace || 'default';
+}
+
+export function eventsPath(namespace: string, name?: string): string {
+  const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/events`;
+  return name === undefined ? path : `${path}/${encodeURIComponent(name)}`;
+}
+
+/** Whether two reports are one event that happened twice. The note does not count: it often holds a number. */
+export function seriesKey({ reason, action, type, regarding }: EventReport): string {
+  const { apiVersion, kind, namespace, name, uid } = regarding;
+  return JSON.stringify([reason, action, type, apiVersion, kind, namespace, name, uid]);
+}
+
+/** `2026-11-15T04:17:09.123000Z` */
+export function microTime(time: number): string {
+  return new Date(time).toISOString().replace('Z', '000Z');
+}
+
+/** `node-a.18a2f3c4d5e6f708`: nanoseconds since the epoch, as other controllers write it. */
+function eventName({ nodeName, time, random }: EventOrigin): string {
+  const nanoseconds = BigInt(Math.floor(time)) * 1_000_000n + BigInt(Math.floor(random * 1_000_000));
+  const suffix = `.${nanoseconds.toString(16)}`;
+  return `${nodeName.slice(0, MAX_NAME - suffix.length).replace(/[-.]+$/, '')}${suffix}`;
+}
+
+function shorten(note: string): string {
+  const bytes = new TextEncoder().encode(note);
+  if (bytes.length <= MAX_NOTE_BYTES) return note;
+  const ellipsis = '…';
+  // A character that is cut in the middle decodes to a mark that stands for nothing.
+  const kept = new TextDecoder().decode(bytes.subarray(0, MAX_NOTE_BYTES - 3)).replace(/\uFFFD$/, '');
+  return `${kept}${ellipsis}`;
+}

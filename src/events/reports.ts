@@ -1,0 +1,59 @@
+/** The events that operators know from kube-proxy. */
+import type { EventReport, ObjectReference } from './event.ts';
+
+export function starting(nodeName: string): EventReport {
+  return { ...atStart(nodeName), reason: 'Starting', type: 'Normal', note: '' };
+}
+
+export function failedToStartProxierHealthcheck(nodeName: string, error: unknown): EventReport {
+  return {
+    ...atStart(nodeName),
+    reason: 'FailedToStartProxierHealthcheck',
+    type: 'Warning',
+    note: text(error),
+  };
+}
+
+export function failedToStartMetricServer(nodeName: string, error: unknown): EventReport {
+  return { ...atStart(nodeName), reason: 'FailedToStartMetricServer', type: 'Warning', note: text(error) };
+}
+
+export const IPVS_DEPRECATION =
+  "The ipvs proxier is now deprecated and may be removed in a future release. Please use 'nftables' instead.";
+
+export function ipvsDeprecation(nodeName: string): EventReport {
+  return { ...atStart(nodeName), reason: 'IPVSDeprecation', type: 'Warning', note: IPVS_DEPRECATION };
+}
+
+export interface ServiceHealthcheckFailure {
+  readonly nodeName: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid?: string | undefined;
+  readonly port: number;
+  readonly error: unknown;
+}
+
+export function failedToStartServiceHealthcheck(failure: ServiceHealthcheckFailure): EventReport {
+  const { nodeName, namespace, name, uid, port, error } = failure;
+  return {
+    reason: 'FailedToStartServiceHealthcheck',
+    action: 'Listen',
+    type: 'Warning',
+    regarding: { apiVersion: 'v1', kind: 'Service', namespace, name, ...(uid !== undefined && { uid }) },
+    note: `node ${nodeName} failed to start healthcheck "${namespace}/${name}" on port ${port}: ${text(error)}`,
+  };
+}
+
+function atStart(nodeName: string): Pick<EventReport, 'action' | 'regarding'> {
+  return { action: 'StartKubeProxy', regarding: nodeReference(nodeName) };
+}
+
+/** Without a uid: what is known of the node at the start is its name. */
+export function nodeReference(name: string): ObjectReference {
+  return { apiVersion: 'v1', kind: 'Node', name };
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,75 @@
+/** Pages for looking into the process. They cost time, so they are there only when asked for. */
+import { type Answer, download, html, plain, type Request, readOnly, type Page } from './answer.ts';
+import { heapSnapshot, type SampledProfile, takeProfile } from './profiler.ts';
+
+export interface DebugOptions {
+  readonly setVerbosity: (level: number) => void;
+}
+
+const DEFAULT_SECONDS = 30;
+const MAX_SECONDS = 600;
+const MAX_VERBOSITY_BYTES = 64;
+
+export function debugPages({ setVerbosity }: DebugOptions): ReadonlyMap<string, Page> {
+  const index = readOnly(() => html(PPROF_INDEX));
+  const flags = readOnly(() => html(FLAGS_INDEX));
+  return new Map<string, Page>([
+    ['/debug/pprof', index],
+    ['/debug/pprof/', index],
+    ['/debug/pprof/profile', readOnly((request) => sampled(request, 'cpu', 'junction.cpuprofile'))],
+    ['/debug/pprof/allocs', readOnly((request) => sampled(request, 'allocations', 'junction.heapprofile'))],
+    ['/debug/pprof/heap', readOnly(() => download('junction.heapsnapshot', heapSnapshot()))],
+    ['/debug/pprof/cmdline', readOnly(() => plain(200, process.argv.join('\0')))],
+    ['/debug/flags', flags],
+    ['/debug/flags/', flags],
+    ['/debug/flags/v', (request) => putVerbosity(request, setVerbosity)],
+  ]);
+}
+
+async function sampled(request: Request, what: SampledProfile, fileName: string): Promise<Answer> {
+  const text = request.query.get('seconds') ?? String(DEFAULT_SECONDS);
+  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(seconds > 0 && seconds <= MAX_SECONDS)) {
+    return plain(400, `seconds must be a number above 0, and at most ${MAX_SECONDS}\n`);
+  }
+  if (request.method === 'HEAD') return download(fileName, '');
+  const result = await takeProfile(what, seconds, request.signal);
+  if (result.kind === 'busy') return plain(409, 'a profile of this kind is under way\n');
+  return download(fileName, result.kind === 'done' ? result.text : '');
+}
+
+async function putVerbosity(request: Request, setVerbosity: (level: number) => void): Promise<Answer> {
+  if (request.method !== 'PUT') return plain(406, 'unsupported http method\n');
+  const text = (await request.text(MAX_VERBOSITY_BYTES))?.trim();
+  if (text === undefined || !/^-?\d{1,9}$/.test(text)) {
+    return plain(400, `failed set klog.logging.verbosity ${text ?? ''}: not a whole number\n`);
+  }
+  setVerbosity(Number(text));
+  return plain(200, `successfully set klog.logging.verbosity to ${text}\n`);
+}
+
+const PPROF_INDEX = `<html>
+<head><title>/debug/pprof/</title></head>
+<body>
+<h1>/debug/pprof/</h1>
+<p>These are profiles of Node.js, not of Go: open them in Chrome's developer tools or with speedscope.app.
+<code>go tool pprof</code> does not read them.</p>
+<ul>
+<li><a href="/debug/pprof/profile?seconds=30">profile?seconds=30</a>: where the CPU's time goes (.cpuprofile)</li>
+<li><a href="/debug/pprof/allocs?seconds=30">allocs?seconds=30</a>: who allocates memory that stays (.heapprofile)</li>
+<li><a href="/debug/pprof/heap">heap</a>: everything in memory (.heapsnapshot). The proxy stands still while this is
+taken: about a second for each 100 MB</li>
+<li><a href="/debug/pprof/cmdline">cmdline</a>: how the process was started</li>
+</ul>
+</body>
+</html>
+`;
+
+const FLAGS_INDEX = `<html>
+<head><title>/debug/flags/</title></head>
+<body>
+<h1>/debug/flags/</h1>
+<p>v: how much is logged; <code>curl -X PUT -d 4 …/debug/flags/v</code> sets it.</p>
+</body>
+</html>
+`;

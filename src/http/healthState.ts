@@ -1,0 +1,87 @@
+/**
+ * Whether the proxy keeps up: a family that has had a change waiting for too long is unhealthy.
+ *
+ * A family that has never reported is left out, so that a machine with one family is not blamed for the other.
+ */
+import { FAMILIES, type Family } from '../model/ip.ts';
+import type { Moment, MomentSource } from './moment.ts';
+
+export interface FamilyHealth {
+  readonly family: Family;
+  readonly lastUpdated: Moment;
+  readonly healthy: boolean;
+}
+
+export interface Health {
+  readonly healthy: boolean;
+  readonly checkedAt: Moment;
+  /** The newest of all families; `undefined`: none has reported. */
+  readonly lastUpdated: Moment | undefined;
+  readonly families: readonly FamilyHealth[];
+}
+
+export interface HealthStateOptions {
+  /** A change may wait for twice as long. */
+  readonly syncPeriodMs: number;
+  readonly now: MomentSource;
+}
+
+export class HealthState {
+  readonly #timeoutNs: bigint;
+  readonly #now: MomentSource;
+  readonly #lastUpdated = new Map<Family, Moment>();
+  readonly #oldestPending = new Map<Family, Moment>();
+  #nodeEligible = false;
+
+  constructor({ syncPeriodMs, now }: HealthStateOptions) {
+    this.#timeoutNs = BigInt(Math.round(2 * syncPeriodMs * 1e6));
+    this.#now = now;
+  }
+
+  /** A change waits to be written. Of several, the oldest counts. */
+  queued(family: Family): void {
+    if (!this.#oldestPending.has(family)) this.#oldestPending.set(family, this.#now());
+  }
+
+  /** The kernel has everything; or the family begins its work. */
+  updated(family: Family): void {
+    this.#oldestPending.delete(family);
+    this.#lastUpdated.set(family, this.#now());
+  }
+
+  setNodeEligible(eligible: boolean): void {
+    this.#nodeEligible = eligible;
+  }
+
+  get nodeEligible(): boolean {
+    return this.#nodeEligible;
+  }
+
+  /** The proxy's own health, whatever becomes of the node. */
+  isHealthy(): boolean {
+    return this.check().healthy;
+  }
+
+  check(): Health {
+    const checkedAt = this.#now();
+    const families = FAMILIES.flatMap((family): readonly FamilyHealth[] => {
+      const lastUpdated = this.#lastUpdated.get(family);
+      return lastUpdated ? [{ family, lastUpdated, healthy: !this.#isLate(family, checkedAt) }] : [];
+    });
+    return {
+      healthy: families.every(({ healthy }) => healthy),
+      checkedAt,
+      lastUpdated: families.map((each) => each.lastUpdated).reduce(newer, undefined),
+      families,
+    };
+  }
+
+  #isLate(family: Family, at: Moment): boolean {
+    const pending = this.#oldestPending.get(family);
+    return pending !== undefined && at.steadyNs - pending.steadyNs >= this.#timeoutNs;
+  }
+}
+
+function newer(a: Moment | undefined, b: Moment): Moment {
+  return a === undefined || b.steadyNs > a.steadyNs ? b : a;
+}

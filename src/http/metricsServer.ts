@@ -1,0 +1,92 @@
+/** The port for operators: metrics, configuration, and on request profiles. It tells; it decides nothing. */
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { type Answer, json, NOT_FOUND, type Page, plain, type Request, readOnly } from './answer.ts';
+import { type BindOptions, BoundServer } from './boundServer.ts';
+import { type DebugOptions, debugPages } from './debugPages.ts';
+import { flagzText, type Status, statuszText } from './zpages.ts';
+
+export interface MetricsPageOptions {
+  /** The body of `/proxyMode`. */
+  readonly mode: string;
+  readonly metrics: () => Promise<string>;
+  /** Of the exposition. */
+  readonly metricsContentType: string;
+  readonly healthchecks: HealthcheckRecorder;
+  /** The configuration in force, keys in the order in which they are shown. */
+  readonly configz: () => unknown;
+  /** Every flag with its value. */
+  readonly flags: () => Iterable<readonly [name: string, value: string]>;
+  readonly status: () => Status;
+  /** Absent: no `/debug`. */
+  readonly debug?: DebugOptions | undefined;
+}
+
+/** Remembers what `/healthz` answered. */
+export interface HealthcheckRecorder {
+  checked(name: string, type: string, succeeded: boolean): void;
+  print(): Promise<string>;
+  reset(): void;
+}
+
+export class MetricsServer extends BoundServer {
+  constructor(options: BindOptions & MetricsPageOptions) {
+    super(options, metricsPages(options), {
+      message: 'Metrics server failed',
+      what: 'starting metrics server failed on',
+    });
+  }
+}
+
+export function metricsPages(options: MetricsPageOptions): Page {
+  const { mode, metrics, metricsContentType, healthchecks, configz, flags, status, debug } = options;
+  const exposition = async (request: Request, text: Promise<string>): Promise<Answer> =>
+    zipped(request, { status: 200, headers: { 'Content-Type': metricsContentType }, body: await text });
+  const pages = new Map<string, Page>([
+    ['/healthz', readOnly((request) => healthz(request, healthchecks))],
+    ['/healthz/ping', readOnly(() => plain(200, 'ok'))],
+    ['/proxyMode', readOnly(() => plain(200, mode))],
+    ['/metrics', readOnly((request) => exposition(request, metrics()))],
+    ['/configz', readOnly(() => json(200, JSON.stringify({ 'kubeproxy.config.k8s.io': configz() })))],
+    ['/flagz', readOnly(() => plain(200, flagzText(flags())))],
+    ['/statusz', readOnly(() => plain(200, statuszText(status())))],
+    [
+      '/metrics/slis',
+      (request) =>
+        request.method === 'DELETE'
+          ? reset(healthchecks)
+          : readOnly((reading) => exposition(reading, healthchecks.print()))(request),
+    ],
+    ...(debug ? debugPages(debug) : []),
+  ]);
+  return (request) => pages.get(request.path)?.(request) ?? NOT_FOUND;
+}
+
+/** That this process answers at all; the proxy's own health has a port of its own. */
+function healthz({ query }: Request, healthchecks: HealthcheckRecorder): Answer {
+  healthchecks.checked('ping', 'healthz', true);
+  return plain(200, query.has('verbose') ? '[+]ping ok\nhealthz check passed\n' : 'ok');
+}
+
+function reset(healthchecks: HealthcheckRecorder): Answer {
+  healthchecks.reset();
+  return plain(200, 'metrics reset\n');
+}
+
+const zip = promisify(gzip);
+
+async function zipped({ headers }: Request, answer: Answer): Promise<Answer> {
+  if (typeof answer.body !== 'string' || !acceptsGzip(headers['accept-encoding'] ?? '')) return answer;
+  return {
+    ...answer,
+    headers: { ...answer.headers, 'Content-Encoding': 'gzip' },
+    body: await zip(answer.body),
+  };
+}
+
+function acceptsGzip(accepted: string): boolean {
+  return accepted
+    .split(',')
+    .map((each) => each.replaceAll(' ', '').toLowerCase())
+    .some((each) => each.startsWith('gzip') && !/;q=0(\.0*)?$/.test(each));
+}

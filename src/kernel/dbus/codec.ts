@@ -1,0 +1,247 @@
+/**
+ * D-Bus messages as bytes. Pure.
+ *
+ * As much of the protocol as a listener needs: bodies of strings, numbers and booleans are written and read; a body
+ * with anything else is read up to there. Numbers from the D-Bus specification, "Message Protocol".
+ */
+const FIXED_BYTES = 16;
+const VERSION = 1;
+/** Whoever listens to a service must not be what starts it. */
+const NO_AUTO_START = 2;
+const TYPES = ['invalid', 'call', 'return', 'error', 'signal'] as const;
+const LITTLE = 'l'.charCodeAt(0);
+const BIG = 'B'.charCodeAt(0);
+/** The protocol allows 128 MiB; nothing that a listener waits for comes near this. */
+const MAX_BYTES = 1 << 20;
+
+export type MessageType = (typeof TYPES)[number];
+export type Value = string | number | boolean;
+
+export interface Message {
+  readonly type: MessageType;
+  readonly serial: number;
+  readonly path?: string;
+  readonly interface?: string;
+  readonly member?: string;
+  readonly errorName?: string;
+  readonly replySerial?: number;
+  readonly destination?: string;
+  /** Filled in by the bus, so it cannot be forged. */
+  readonly sender?: string;
+  readonly signature?: string;
+  readonly body: readonly Value[];
+}
+
+type FieldName =
+  | 'path'
+  | 'interface'
+  | 'member'
+  | 'errorName'
+  | 'replySerial'
+  | 'destination'
+  | 'sender'
+  | 'signature';
+const FIELDS: Readonly<Record<FieldName, readonly [code: number, type: string]>> = {
+  path: [1, 'o'],
+  interface: [2, 's'],
+  member: [3, 's'],
+  errorName: [4, 's'],
+  replySerial: [5, 'u'],
+  destination: [6, 's'],
+  sender: [7, 's'],
+  signature: [8, 'g'],
+};
+const FIELD_NAMES = Object.keys(FIELDS) as readonly FieldName[];
+
+export class MalformedMessage extends Error {}
+
+/** `body` must be what `signature` says. */
+export function encodeMessage(message: Message): Uint8Array {
+  const body = new Writer();
+  [...(message.signature ?? '')].forEach((type, index) => body.value(type, message.body[index]));
+  const fields = new Writer();
+  for (const name of FIELD_NAMES) {
+    const value = message[name];
+    if (value === undefined || value === '') continue;
+    const [code, type] = FIELDS[name];
+    fields.align(8);
+    fields.byte(code);
+    fields.value('g', type);
+    fields.value(type, value);
+  }
+  const whole = new Writer();
+  for (const byte of [LITTLE, TYPES.indexOf(message.type), NO_AUTO_START, VERSION]) whole.byte(byte);
+  for (const number of [body.length, message.serial, fields.length]) whole.value('u', number);
+  whole.bytes(fields.finish());
+  whole.align(8);
+  whole.bytes(body.finish());
+  return whole.finish();
+}
+
+/** How long the first message in the buffer is; `undefined` while that cannot be told yet. */
+export function messageBytes(buffer: Uint8Array): number | undefined {
+  if (buffer.length < FIXED_BYTES) return undefined;
+  const reader = new Reader(buffer);
+  const [bodyBytes, , fieldBytes] = reader.fixedNumbers();
+  const total = aligned(FIXED_BYTES + fieldBytes, 8) + bodyBytes;
+  if (total > MAX_BYTES) throw new MalformedMessage(`a message of ${total} bytes`);
+  return total;
+}
+
+/** Exactly one message. */
+export function decodeMessage(bytes: Uint8Array): Message {
+  const reader = new Reader(bytes);
+  const type = TYPES[bytes[1] ?? 0] ?? 'invalid';
+  const [, serial, fieldBytes] = reader.fixedNumbers();
+  const fields: Partial<Record<FieldName, Value>> = {};
+  const end = FIXED_BYTES + fieldBytes;
+  reader.at = FIXED_BYTES;
+  while (reader.at < end) {
+    reader.align(8);
+    const code = reader.byte();
+    const fieldType = String(reader.value('g'));
+    const value = reader.value(fieldType);
+    if (value === undefined) throw new MalformedMessage(`a header field of type ${fieldType}`);
+    const name = FIELD_NAMES.find((each) => FIELDS[each][0] === code && FIELDS[each][1] === fieldType);
+    if (name) fields[name] = value;
+  }
+  if (reader.at !== end) throw new MalformedMessage('its header fields are longer than they say');
+  reader.align(8);
+  // Each field was read as the type that the table says.
+  return {
+    ...(fields as Partial<Message>),
+    type,
+    serial,
+    body: readBody(reader, String(fields.signature ?? '')),
+  };
+}
+
+function readBody(reader: Reader, signature: string): readonly Value[] {
+  const body: Value[] = [];
+  for (const type of signature) {
+    const value = reader.value(type);
+    if (value === undefined) break;
+    body.push(value);
+  }
+  return body;
+}
+
+function aligned(length: number, to: number): number {
+  return Math.ceil(length / to) * to;
+}
+
+class Writer {
+  readonly #bytes: number[] = [];
+
+  get length(): number {
+    return this.#bytes.length;
+  }
+
+  finish(): Uint8Array {
+    return Uint8Array.from(this.#bytes);
+  }
+
+  align(to: number): void {
+    while (this.#bytes.length % to !== 0) this.#bytes.push(0);
+  }
+
+  byte(value: number): void {
+    this.#bytes.push(value & 0xff);
+  }
+
+  bytes(values: Uint8Array): void {
+    for (const value of values) this.#bytes.push(value);
+  }
+
+  value(type: string, value: Value | undefined): void {
+    switch (type) {
+      case 's':
+      case 'o':
+      case 'g': {
+        const text = new TextEncoder().encode(String(value));
+        if (type === 'g') this.byte(text.length);
+        else this.value('u', text.length);
+        this.bytes(text);
+        this.byte(0);
+        return;
+      }
+      case 'b':
+      case 'u': {
+        this.align(4);
+        const number = Number(value);
+        for (const shift of [0, 8, 16, 24]) this.byte(number >>> shift);
+        return;
+      }
+      default:
+        throw new MalformedMessage(`values of type ${type} are not written here`);
+    }
+  }
+}
+
+class Reader {
+  at = 0;
+  readonly #view: DataView;
+  readonly #little: boolean;
+
+  constructor(bytes: Uint8Array) {
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (bytes[0] !== LITTLE && bytes[0] !== BIG) throw new MalformedMessage('an unknown byte order');
+    if (bytes[3] !== VERSION) throw new MalformedMessage(`version ${bytes[3]} of the protocol`);
+    this.#little = bytes[0] === LITTLE;
+  }
+
+  fixedNumbers(): readonly [bodyBytes: number, serial: number, fieldBytes: number] {
+    const number = (at: number): number => this.#view.getUint32(at, this.#little);
+    return [number(4), number(8), number(12)];
+  }
+
+  align(to: number): void {
+    this.at = aligned(this.at, to);
+  }
+
+  byte(): number {
+    return this.#view.getUint8(this.#take(1));
+  }
+
+  /** `undefined` for a type that is not read here. */
+  value(type: string): Value | undefined {
+    switch (type) {
+      case 'y':
+        return this.byte();
+      case 'n':
+        return this.#view.getInt16(this.#take(2), this.#little);
+      case 'q':
+        return this.#view.getUint16(this.#take(2), this.#little);
+      case 'i':
+        return this.#view.getInt32(this.#take(4), this.#little);
+      case 'u':
+        return this.#view.getUint32(this.#take(4), this.#little);
+      case 'b':
+        return this.#view.getUint32(this.#take(4), this.#little) !== 0;
+      case 's':
+      case 'o':
+        return this.#text(this.#view.getUint32(this.#take(4), this.#little));
+      case 'g':
+        return this.#text(this.byte());
+      default:
+        return undefined;
+    }
+  }
+
+  #text(length: number): string {
+    const from = this.#skip(length + 1);
+    return new TextDecoder().decode(new Uint8Array(this.#view.buffer, this.#view.byteOffset + from, length));
+  }
+
+  #take(size: 1 | 2 | 4): number {
+    this.align(size);
+    return this.#skip(size);
+  }
+
+  #skip(length: number): number {
+    const from = this.at;
+    this.at += length;
+    if (this.at > this.#view.byteLength) throw new MalformedMessage('it ends in the middle of a value');
+    return from;
+  }
+}

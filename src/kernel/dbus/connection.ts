@@ -1,0 +1,187 @@
+/**
+ * One connection to a D-Bus message bus: calls, and whatever else the bus sends.
+ *
+ * A client of our own, because a listener for two signals is all that is needed of D-Bus, and a general library
+ * brings XML parsers along into a process that runs as root on every node.
+ */
+import { connect, type Socket } from 'node:net';
+import { decodeMessage, encodeMessage, type Message, messageBytes, type Value } from './codec.ts';
+
+export interface Call {
+  readonly destination: string;
+  readonly path: string;
+  readonly interface: string;
+  readonly member: string;
+  readonly signature?: string;
+  readonly args?: readonly Value[];
+}
+
+export interface ConnectionEvents {
+  /** Signals, and calls to us. Replies go to whoever called. */
+  readonly onMessage: (message: Message) => void;
+  /** Once, when a connection that was open is no more; not after `close`. */
+  readonly onClosed: (reason: Error) => void;
+}
+
+/** The bus itself, or whoever was called, answered with an error. */
+export class DbusError extends Error {
+  readonly errorName: string;
+  constructor(errorName: string, message: string) {
+    super(`${errorName}: ${message}`);
+    this.errorName = errorName;
+  }
+}
+
+export const BUS = {
+  destination: 'org.freedesktop.DBus',
+  path: '/org/freedesktop/DBus',
+  interface: 'org.freedesktop.DBus',
+} as const;
+
+const TIMEOUT_MS = 25_000;
+
+interface Pending {
+  readonly resolve: (body: readonly Value[]) => void;
+  readonly reject: (error: Error) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+export class DbusConnection {
+  readonly #socket: Socket;
+  readonly #events: ConnectionEvents;
+  readonly #pending = new Map<number, Pending>();
+  #unread: Buffer = Buffer.alloc(0);
+  #authenticated: ((reply: string) => void) | undefined;
+  #closed: Error | undefined;
+  #ready = false;
+  #serial = 0;
+
+  /** Connects, says who we are, and gets a name on the bus. */
+  static async open(path: string, events: ConnectionEvents, timeoutMs = TIMEOUT_MS): Promise<DbusConnection> {
+    const connection = new DbusConnection(connect({ path }), events);
+    try {
+      await connection.#authenticate(timeoutMs);
+      await connection.call({ ...BUS, member: 'Hello' }, timeoutMs);
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+    connection.#ready = true;
+    return connection;
+  }
+
+  private constructor(socket: Socket, events: ConnectionEvents) {
+    this.#socket = socket;
+    this.#events = events;
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('error', (error) => this.#end(error));
+    socket.on('close', () => this.#end(new Error('the bus closed the connection')));
+  }
+
+  /** Why it is no more. */
+  get closed(): Error | undefined {
+    return this.#closed;
+  }
+
+  call(call: Call, timeoutMs = TIMEOUT_MS): Promise<readonly Value[]> {
+    const { args = [], ...header } = call;
+    return new Promise((resolve, reject) => {
+      if (this.#closed) {
+        reject(this.#closed);
+        return;
+      }
+      const serial = this.send({ ...header, type: 'call', body: args });
+      const timer = setTimeout(() => {
+        this.#pending.delete(serial);
+        reject(new Error(`no answer from ${call.destination} to ${call.member} within ${timeoutMs} ms`));
+      }, timeoutMs);
+      this.#pending.set(serial, { resolve, reject, timer });
+    });
+  }
+
+  /** Answers the message's serial number. */
+  send(message: Omit<Message, 'serial'>): number {
+    this.#serial += 1;
+    this.#socket.write(encodeMessage({ ...message, serial: this.#serial }));
+    return this.#serial;
+  }
+
+  close(): void {
+    this.#ready = false;
+    this.#end(new Error('the connection was closed'));
+  }
+
+  /** Without naming a user, because the bus sees who we are, and in a user namespace it sees another number than us. */
+  async #authenticate(timeoutMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const replies = await new Promise<string>((resolve, reject) => {
+      this.#authenticated = resolve;
+      this.#socket.once('close', () => reject(this.#closed ?? new Error('the bus closed the connection')));
+      timer = setTimeout(() => reject(new Error(`the bus did not answer within ${timeoutMs} ms`)), timeoutMs);
+      this.#socket.write('\0AUTH EXTERNAL\r\nDATA\r\n');
+    }).finally(() => clearTimeout(timer));
+    if (!replies.startsWith('OK')) throw new Error(`the bus refused us: ${replies}`);
+    this.#socket.write('BEGIN\r\n');
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk]);
+    try {
+      if (this.#authenticated) this.#readLines();
+      else this.#readMessages();
+    } catch (error) {
+      this.#end(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  /** The bus first asks for data, which it has already been sent, and then accepts or rejects. */
+  #readLines(): void {
+    for (;;) {
+      const end = this.#unread.indexOf('\r\n');
+      if (end < 0) return;
+      const line = this.#unread.toString('latin1', 0, end);
+      this.#unread = this.#unread.subarray(end + 2);
+      if (line.startsWith('DATA')) continue;
+      const authenticated = this.#authenticated;
+      this.#authenticated = undefined;
+      authenticated?.(line);
+      return;
+    }
+  }
+
+  #readMessages(): void {
+    while (!this.#closed) {
+      const length = messageBytes(this.#unread);
+      if (length === undefined || this.#unread.length < length) return;
+      const message = decodeMessage(this.#unread.subarray(0, length));
+      this.#unread = this.#unread.subarray(length);
+      this.#deliver(message);
+    }
+  }
+
+  #deliver(message: Message): void {
+    if (message.type !== 'return' && message.type !== 'error') {
+      this.#events.onMessage(message);
+      return;
+    }
+    const serial = message.replySerial ?? 0;
+    const pending = this.#pending.get(serial);
+    if (!pending) return;
+    this.#pending.delete(serial);
+    clearTimeout(pending.timer);
+    if (message.type === 'return') pending.resolve(message.body);
+    else pending.reject(new DbusError(message.errorName ?? 'unknown', String(message.body[0] ?? '')));
+  }
+
+  #end(reason: Error): void {
+    if (this.#closed) return;
+    this.#closed = reason;
+    this.#socket.destroy();
+    for (const { reject, timer } of this.#pending.values()) {
+      clearTimeout(timer);
+      reject(reason);
+    }
+    this.#pending.clear();
+    if (this.#ready) this.#events.onClosed(reason);
+  }
+}

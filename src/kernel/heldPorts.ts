@@ -1,0 +1,173 @@
+/**
+ * Keeps the ports of services from being taken by a program on the node.
+ *
+ * The rules send packets on before any socket sees them, so a program that takes a node port starts without a
+ * complaint and never gets a packet. Holding the port makes it fail instead, where its owner looks. The rules are
+ * written whether or not a port can be held.
+ */
+import { cidrContains, type Ip, isLoopback } from '../model/ip.ts';
+import type { Frontend, NodePortAddresses, Plan, PlanChange, ServicePortPlan } from '../plan/types.ts';
+import { type BindResult, bindPort, type PortAddress } from './boundPort.ts';
+import { type LockHolder, printHolder } from './iptables/lockHolder.ts';
+import { portOwners } from './portOwner.ts';
+
+export interface HeldPort extends PortAddress {
+  /** `node port of default/web:http` */
+  readonly description: string;
+}
+
+/** Node ports, and external IPs that this machine has. SCTP is left out: loading its module is not ours to do. */
+export function heldPortsOf(plan: Plan, localIps: readonly Ip[]): readonly HeldPort[] {
+  const addresses = nodePortIps(plan.view.nodePorts, localIps);
+  const local = new Set(localIps);
+  const ports = new Map<string, HeldPort>();
+  for (const servicePort of plan.servicePorts.values()) {
+    const { protocol } = servicePort;
+    if (protocol === 'SCTP') continue;
+    for (const frontend of servicePort.frontends) {
+      for (const ip of heldIps(frontend, addresses, local)) {
+        const description = `${KINDS[frontend.kind]} of ${servicePort.name}`;
+        const held = { family: plan.family, ip, port: frontend.port, protocol, description };
+        ports.set(keyOf(held), held);
+      }
+    }
+  }
+  // A socket for every address would be in the way of one for a single address.
+  return [...ports.values()].filter((held) => held.ip === '' || !ports.has(keyOf({ ...held, ip: '' })));
+}
+
+const KINDS: Readonly<Record<Frontend['kind'], string>> = {
+  clusterIP: 'cluster IP',
+  externalIP: 'external IP',
+  loadBalancerIP: 'load balancer IP',
+  nodePort: 'node port',
+};
+
+function heldIps(
+  { kind, address }: Frontend,
+  nodePortAddresses: readonly (Ip | '')[],
+  local: ReadonlySet<Ip>,
+): readonly (Ip | '')[] {
+  if (kind === 'nodePort') return nodePortAddresses;
+  return kind === 'externalIP' && address !== undefined && local.has(address) ? [address] : [];
+}
+
+function nodePortIps({ ranges, loopback }: NodePortAddresses, localIps: readonly Ip[]): readonly (Ip | '')[] {
+  if (ranges === 'all') return [''];
+  return localIps.filter(
+    (ip) =>
+      ranges.some((range) => cidrContains(range, ip)) && (loopback || !isLoopback(ip)) && !isLinkLocal(ip),
+  );
+}
+
+/** Means nothing without an interface, and cannot be bound without one. */
+function isLinkLocal(ip: Ip): boolean {
+  return /^fe[89ab]/.test(ip);
+}
+
+/** Whether a change can change what is held; most are about endpoints, and cannot. */
+export function concernsHeldPorts({ previous, current }: PlanChange): boolean {
+  return outline(previous) !== outline(current);
+}
+
+function outline(servicePort: ServicePortPlan | undefined): string {
+  if (!servicePort || servicePort.protocol === 'SCTP') return '';
+  return servicePort.frontends
+    .filter(({ kind }) => kind === 'nodePort' || kind === 'externalIP')
+    .map(({ address, port }) => `${address ?? ''} ${port}`)
+    .join();
+}
+
+export type HeldPortEvent =
+  /** Once, until the port is held or wanted no longer. */
+  | { readonly kind: 'refused'; readonly port: HeldPort; readonly errno: string; readonly message: string }
+  /** After it was refused. */
+  | { readonly kind: 'recovered'; readonly port: HeldPort; readonly message: string };
+
+export interface HeldPortsOptions {
+  readonly onEvent: (event: HeldPortEvent) => void;
+  readonly bind?: ((address: PortAddress) => BindResult) | undefined;
+  readonly ownersOf?: ((ports: readonly PortAddress[]) => ReadonlyMap<PortAddress, LockHolder>) | undefined;
+}
+
+interface Refusal {
+  readonly port: HeldPort;
+  readonly errno: string;
+}
+
+export class HeldPorts {
+  readonly #options: HeldPortsOptions;
+  readonly #held = new Map<string, () => void>();
+  readonly #refused = new Map<string, Refusal>();
+
+  constructor(options: HeldPortsOptions) {
+    this.#options = options;
+  }
+
+  /** How many are held. */
+  get size(): number {
+    return this.#held.size;
+  }
+
+  /** Wanted, and held by somebody else: worth another try even when no service has changed. */
+  get refused(): number {
+    return this.#refused.size;
+  }
+
+  reconcile(desired: Iterable<HeldPort>): void {
+    const wanted = new Map([...desired].map((port) => [keyOf(port), port] as const));
+    // Old ones first: a socket for every address and one for a single address exclude each other.
+    for (const [key, close] of this.#held) {
+      if (wanted.has(key)) continue;
+      close();
+      this.#held.delete(key);
+    }
+    for (const key of this.#refused.keys()) {
+      if (!wanted.has(key)) this.#refused.delete(key);
+    }
+    const news = [...wanted].flatMap(([key, port]) => (this.#held.has(key) ? [] : this.#take(key, port)));
+    this.#report(news);
+  }
+
+  close(): void {
+    this.reconcile([]);
+  }
+
+  /** Answers a refusal that nobody has been told of. */
+  #take(key: string, port: HeldPort): readonly Refusal[] {
+    const result = (this.#options.bind ?? bindPort)(port);
+    const before = this.#refused.get(key);
+    if (result.kind === 'bound') {
+      this.#held.set(key, result.close);
+      this.#refused.delete(key);
+      if (before)
+        this.#options.onEvent({ kind: 'recovered', port, message: `${printPort(port)} is held now` });
+      return [];
+    }
+    const refusal = { port, errno: result.errno };
+    this.#refused.set(key, refusal);
+    return before?.errno === result.errno ? [] : [refusal];
+  }
+
+  #report(refusals: readonly Refusal[]): void {
+    const taken = refusals.filter(({ errno }) => errno === 'EADDRINUSE').map(({ port }) => port);
+    const owners = taken.length === 0 ? undefined : (this.#options.ownersOf ?? portOwners)(taken);
+    for (const { port, errno } of refusals) {
+      const reason =
+        errno === 'EADDRINUSE'
+          ? `is taken by ${printHolder(owners?.get(port))}, whose clients reach the service instead; move that program to another port`
+          : `cannot be held: ${errno}`;
+      this.#options.onEvent({ kind: 'refused', port, errno, message: `${printPort(port)} ${reason}` });
+    }
+  }
+}
+
+/** `30080/TCP, the node port of default/web:http,` */
+function printPort({ ip, port, protocol, family, description }: HeldPort): string {
+  const address = ip === '' ? '' : family === 'IPv6' ? `[${ip}]:` : `${ip}:`;
+  return `${address}${port}/${protocol} (${family}), the ${description},`;
+}
+
+function keyOf({ family, ip, port, protocol }: PortAddress): string {
+  return `${family} ${ip} ${port}/${protocol}`;
+}

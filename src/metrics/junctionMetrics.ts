@@ -1,0 +1,71 @@
+/** What Junction tells beyond kube-proxy: fine enough to see syncs of a millisecond. */
+import type { Family } from '../model/ip.ts';
+import { FINE_BUCKETS } from './buckets.ts';
+import type { ChangeTimes } from './changeTimer.ts';
+import { Counter, Gauge, Histogram } from './instruments.ts';
+import type { Registry } from './registry.ts';
+
+export interface PlanSize {
+  readonly servicePorts: number;
+  readonly endpoints: number;
+}
+
+export class JunctionMetrics {
+  readonly #change: Histogram<'ip_family' | 'stage'>;
+  readonly #servicePorts: Gauge<'ip_family'>;
+  readonly #endpoints: Gauge<'ip_family'>;
+  readonly #refused: Gauge<'ip_family'>;
+  readonly #syncs: Counter<'ip_family' | 'kind'>;
+
+  constructor(registry: Registry) {
+    const labels = ['ip_family'] as const;
+    this.#change = registry.add(
+      new Histogram({
+        name: 'junction_change_duration_seconds',
+        help: 'Time of the change that waited longest for a sync: from its event to the plan (plan), from the plan to the kernel (write), and both (total)',
+        labels: ['ip_family', 'stage'],
+        buckets: FINE_BUCKETS,
+      }),
+    );
+    this.#servicePorts = registry.add(
+      new Gauge({ name: 'junction_service_ports', help: 'Service ports in the plan', labels }),
+    );
+    this.#endpoints = registry.add(
+      new Gauge({ name: 'junction_endpoints', help: 'Endpoints of all service ports in the plan', labels }),
+    );
+    this.#refused = registry.add(
+      new Gauge({
+        name: 'junction_refused_service_ports',
+        help: 'Service ports whose rules the kernel refuses; what they had before stays in force',
+        labels,
+      }),
+    );
+    this.#syncs = registry.add(
+      new Counter({
+        name: 'junction_syncs_total',
+        help: 'Syncs by what they did: full (read the kernel back), incremental, nothing, failed',
+        labels: ['ip_family', 'kind'],
+      }),
+    );
+  }
+
+  changeWritten(family: Family, { planSeconds, writeSeconds, totalSeconds }: ChangeTimes): void {
+    const stages = { plan: planSeconds, write: writeSeconds, total: totalSeconds };
+    for (const [stage, seconds] of Object.entries(stages)) {
+      this.#change.observe({ ip_family: family, stage }, seconds);
+    }
+  }
+
+  planSize(family: Family, { servicePorts, endpoints }: PlanSize): void {
+    this.#servicePorts.set({ ip_family: family }, servicePorts);
+    this.#endpoints.set({ ip_family: family }, endpoints);
+  }
+
+  refused(family: Family, count: number): void {
+    this.#refused.set({ ip_family: family }, count);
+  }
+
+  synced(family: Family, kind: 'full' | 'incremental' | 'nothing' | 'failed'): void {
+    this.#syncs.add({ ip_family: family, kind });
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * What health-check node ports tell load balancers: how many distinct addresses on this node are ready to serve.
+ *
+ * Only ready endpoints count. One that is draining still gets traffic, but no load balancer should send it more.
+ */
+import type { EndpointsByPort } from './endpoint.ts';
+import type { Ip } from './ip.ts';
+import type { ObjectKey } from './objects.ts';
+import type { ServicePort } from './servicePort.ts';
+
+/** Over all ports: a pod that serves two of them is one. */
+export function localReadyCount(endpoints: EndpointsByPort): number {
+  const ips = new Set<Ip>();
+  for (const list of endpoints.values()) {
+    for (const { ip, ready, isLocal } of list) if (ready && isLocal) ips.add(ip);
+  }
+  return ips.size;
+}
+
+/** Services without any are absent. */
+export function localReadyEndpointCounts(
+  services: Iterable<readonly [ObjectKey, EndpointsByPort]>,
+): ReadonlyMap<ObjectKey, number> {
+  const counts = new Map<ObjectKey, number>();
+  for (const [service, endpoints] of services) {
+    const count = localReadyCount(endpoints);
+    if (count > 0) counts.set(service, count);
+  }
+  return counts;
+}
+
+/** One for each service that has such a port, however many ports it serves. */
+export function healthCheckPorts(
+  ports: Iterable<Pick<ServicePort, 'service' | 'healthCheckNodePort'>>,
+): ReadonlyMap<ObjectKey, number> {
+  const result = new Map<ObjectKey, number>();
+  for (const { service, healthCheckNodePort } of ports) {
+    if (healthCheckNodePort !== 0) result.set(service, healthCheckNodePort);
+  }
+  return result;
+}
+
+export interface LocalEndpointInputs {
+  portsOf(service: ObjectKey): readonly ServicePort[];
+  endpointsOf(service: ObjectKey): EndpointsByPort;
+}
+
+/** Keeps both maps for the services that have a health-check node port, by looking at those that changed. */
+export class LocalEndpoints {
+  readonly #inputs: LocalEndpointInputs;
+  readonly #ports = new Map<ObjectKey, number>();
+  readonly #counts = new Map<ObjectKey, number>();
+
+  constructor(inputs: LocalEndpointInputs) {
+    this.#inputs = inputs;
+  }
+
+  get ports(): ReadonlyMap<ObjectKey, number> {
+    return this.#ports;
+  }
+
+  get counts(): ReadonlyMap<ObjectKey, number> {
+    return this.#counts;
+  }
+
+  /** Looks at these services again; answers whether anything is different now. */
+  update(services: Iterable<ObjectKey>): boolean {
+    let changed = false;
+    for (const service of services) {
+      const port = healthCheckPorts(this.#inputs.portsOf(service)).get(service) ?? 0;
+      const count = port === 0 ? 0 : localReadyCount(this.#inputs.endpointsOf(service));
+      changed = set(this.#ports, service, port) || changed;
+      changed = set(this.#counts, service, count) || changed;
+    }
+    return changed;
+  }
+}
+
+/** 0: absent. */
+function set(map: Map<ObjectKey, number>, service: ObjectKey, value: number): boolean {
+  if ((map.get(service) ?? 0) === value) return false;
+  if (value === 0) map.delete(service);
+  else map.set(service, value);
+  return true;
+}

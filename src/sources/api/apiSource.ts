@@ -1,0 +1,108 @@
+/** Services, EndpointSlices and this node from a Kubernetes API server. */
+import type { Cidr } from '../../model/ip.ts';
+import type { Clock } from '../../sync/clock.ts';
+import type { Source, SourceEvents } from '../source.ts';
+import type { ApiClient } from './client.ts';
+import type { OnDiagnostic } from './diagnostics.ts';
+import { Interner } from './interner.ts';
+import { Mirror } from './mirror.ts';
+import { Reflector, type ServerTraits } from './reflector.ts';
+import { endpointSlices, oneNode, type Resource, serviceCidrs, services } from './resource.ts';
+
+export interface ApiSourceEvents extends SourceEvents {
+  /** Every range that cluster IPs come from, sorted; after the first list and after each change. */
+  serviceCIDRs?(cidrs: readonly Cidr[]): void;
+}
+
+export interface ApiSourceOptions {
+  readonly client: ApiClient;
+  /** As the API server knows it. */
+  readonly nodeName: string;
+  readonly clock: Clock;
+  /** From 0 to 1; Math.random unless given. */
+  readonly random?: (() => number) | undefined;
+  readonly onDiagnostic?: OnDiagnostic | undefined;
+  /** Ask for ServiceCIDRs too. */
+  readonly withServiceCIDRs?: boolean | undefined;
+}
+
+export class ApiSource implements Source {
+  readonly #options: ApiSourceOptions;
+  readonly #server: ServerTraits = { streamsLists: true };
+  #stop = new AbortController();
+  #running: Promise<unknown> = Promise.resolve();
+  /** Kinds whose first list has not come yet. */
+  readonly #awaited = new Set<string>();
+
+  constructor(options: ApiSourceOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves at once: a server that is not there yet is waited for. */
+  async start(events: ApiSourceEvents): Promise<void> {
+    const interner = new Interner();
+    this.#stop = new AbortController();
+    const runs = [
+      this.#reflect(events, oneNode(this.#options.nodeName), (name, node) => events.node(name, node)),
+      this.#reflect(events, services(interner), (key, service) => events.service(key, service)),
+      this.#reflect(events, endpointSlices(interner), (key, slice) => {
+        const slash = key.indexOf('/');
+        events.endpointSlice(key.slice(0, slash), key.slice(slash + 1), slice);
+      }),
+      ...(this.#options.withServiceCIDRs ? [this.#reflectCidrs(events)] : []),
+    ];
+    this.#running = Promise.all(runs.map((run) => run()));
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  #reflectCidrs(events: ApiSourceEvents): () => Promise<void> {
+    const ranges = new Map<string, readonly Cidr[]>();
+    let isListed = false;
+    const tell = (): void => {
+      if (isListed) events.serviceCIDRs?.([...new Set([...ranges.values()].flat())].sort());
+    };
+    return this.#reflect(
+      events,
+      serviceCidrs(),
+      (name, value) => {
+        if (value === undefined) ranges.delete(name);
+        else ranges.set(name, value.cidrs);
+        tell();
+      },
+      () => {
+        if (isListed) return;
+        isListed = true;
+        tell();
+      },
+    );
+  }
+
+  #reflect<T>(
+    events: SourceEvents,
+    resource: Resource<T>,
+    tell: (key: string, value: T | undefined) => void,
+    onListed?: () => void,
+  ): () => Promise<void> {
+    const { client, clock, random, onDiagnostic } = this.#options;
+    const { kind, project } = resource;
+    this.#awaited.add(kind);
+    const reflector = new Reflector({
+      client,
+      resource,
+      mirror: new Mirror({ kind, project, tell, report: (problem) => events.report(problem) }),
+      clock,
+      random: random ?? Math.random,
+      server: this.#server,
+      onDiagnostic: onDiagnostic ?? (() => undefined),
+      onListed: () => {
+        onListed?.();
+        if (this.#awaited.delete(kind) && this.#awaited.size === 0) events.synced();
+      },
+    });
+    return () => reflector.run(this.#stop.signal);
+  }
+}

@@ -1,0 +1,30 @@
+/** How long to wait before the next attempt: longer each time, and never the same on two nodes. */
+import type { Clock } from '../../sync/clock.ts';
+
+/** As client-go's reflectors do, so that a cluster's API server meets the load that it knows. */
+const FIRST_MS = 1600;
+const MOST_MS = 30_000;
+const FACTOR = 2;
+const RESET_AFTER_MS = 120_000;
+
+export class Backoff {
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  #step = FIRST_MS;
+  #idleSince = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock, random: () => number) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** Milliseconds, counted from now: half of the step is certain, half is chance. */
+  next(): number {
+    const now = this.#clock.now();
+    if (now - this.#idleSince > RESET_AFTER_MS) this.#step = FIRST_MS;
+    const delay = this.#step * (0.5 + this.#random() / 2);
+    this.#step = Math.min(this.#step * FACTOR, MOST_MS);
+    this.#idleSince = now + delay;
+    return delay;
+  }
+}

@@ -1,0 +1,206 @@
+/** Requests to the API server, with the identity and the rate limit that belong to each. */
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../../sync/clock.ts';
+import type { ApiAccess } from './credentials/access.ts';
+import type { OnDiagnostic } from './diagnostics.ts';
+import { type ApiFailure, failureOfError, failureOfStatus, malformed } from './failure.ts';
+import { parseJson } from './jsonItems.ts';
+import { Limiter, type RateLimit } from './limiter.ts';
+import { readRetryAfter } from './retryAfter.ts';
+import { readStatus } from './status.ts';
+import { Transport } from './transport.ts';
+
+export interface ApiClientOptions {
+  readonly access: ApiAccess;
+  readonly clock: Clock;
+  readonly rateLimit?: RateLimit | undefined;
+  /** `junction/1.0.0 (linux/x64)` */
+  readonly userAgent?: string | undefined;
+  readonly onDiagnostic?: OnDiagnostic | undefined;
+  /** Milliseconds since the epoch. */
+  readonly wallTime?: (() => number) | undefined;
+}
+
+export type Query = Readonly<Record<string, string>>;
+
+export interface RequestOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface ApiResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Read it to its end, or break out of reading it; else the connection is never free again. */
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+export interface JsonResponse {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+type Method = 'GET' | 'POST' | 'PATCH';
+
+interface Outgoing extends RequestOptions {
+  readonly method: Method;
+  /** With the query. */
+  readonly path: string;
+  readonly body?: string;
+  readonly limited: boolean;
+}
+
+const MOST_ANSWER_BYTES = 1024 * 1024;
+const ANSWER_TIMEOUT_MS = 30_000;
+
+export class ApiClient {
+  readonly #options: ApiClientOptions;
+  readonly #transport: Transport;
+  readonly #limiter: Limiter;
+  readonly #basePath: string;
+
+  constructor(options: ApiClientOptions) {
+    this.#options = options;
+    this.#transport = new Transport(options.access);
+    this.#limiter = new Limiter(options.clock, options.rateLimit);
+    this.#basePath = options.access.server.pathname.replace(/\/+$/, '');
+  }
+
+  /** Any status is an answer; only a request without one throws. Watches are not held back by the rate limit. */
+  get(path: string, query: Query = {}, options: RequestOptions = {}): Promise<ApiResponse> {
+    const search = new URLSearchParams(query).toString();
+    const limited = query['watch'] !== 'true';
+    return this.#send({
+      ...options,
+      method: 'GET',
+      path: search === '' ? path : `${path}?${search}`,
+      limited,
+    });
+  }
+
+  post(path: string, body: unknown, options: RequestOptions = {}): Promise<JsonResponse> {
+    const headers = { 'content-type': 'application/json', ...options.headers };
+    return this.#exchange({
+      ...options,
+      headers,
+      method: 'POST',
+      path,
+      body: JSON.stringify(body),
+      limited: true,
+    });
+  }
+
+  /** As a strategic merge patch, unless a header says otherwise. */
+  patch(path: string, body: unknown, options: RequestOptions = {}): Promise<JsonResponse> {
+    const headers = { 'content-type': 'application/strategic-merge-patch+json', ...options.headers };
+    return this.#exchange({
+      ...options,
+      headers,
+      method: 'PATCH',
+      path,
+      body: JSON.stringify(body),
+      limited: true,
+    });
+  }
+
+  /** Ends every request that is under way. */
+  close(): Promise<void> {
+    return this.#transport.close();
+  }
+
+  /** What a status of 400 or more means. Reads the body. */
+  async failureOf(response: ApiResponse, what: string): Promise<ApiFailure> {
+    const body = await readText(response.body).catch(() => '');
+    const raw = parsed(body) ?? { message: body.slice(0, 200) };
+    const wallTime = this.#options.wallTime ?? Date.now;
+    const retryAfterMs = readRetryAfter(response.headers['retry-after'], wallTime);
+    return failureOfStatus(readStatus(raw, response.status), what, retryAfterMs);
+  }
+
+  async #exchange(outgoing: Outgoing): Promise<JsonResponse> {
+    const { status, body } = await this.#send(outgoing);
+    const text = await readText(body);
+    return { status, body: text === '' ? undefined : parseJson(text, `the answer to ${outgoing.path}`) };
+  }
+
+  async #send(outgoing: Outgoing): Promise<ApiResponse> {
+    const response = await this.#attempt(outgoing);
+    if (response.status !== 401 || !(await this.#options.access.renew())) return response;
+    await readText(response.body).catch(() => '');
+    return this.#attempt(outgoing);
+  }
+
+  async #attempt(outgoing: Outgoing): Promise<ApiResponse> {
+    const { clock, access, onDiagnostic } = this.#options;
+    const { method, signal } = outgoing;
+    const asked = clock.now();
+    if (outgoing.limited) await this.#limiter.acquire(signal);
+    signal?.throwIfAborted();
+    const sent = clock.now();
+    const tell = (code: string): void => {
+      const durationMs = clock.now() - sent;
+      onDiagnostic?.({
+        kind: 'request',
+        method,
+        host: access.server.host,
+        code,
+        durationMs,
+        limitedMs: sent - asked,
+      });
+    };
+    try {
+      const response = await this.#request(outgoing);
+      tell(String(response.statusCode));
+      return { status: response.statusCode, headers: plainHeaders(response.headers), body: response.body };
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      tell('<error>');
+      throw failureOfError(error, `${access.server.origin}${outgoing.path.replace(/\?.*/s, '')}`);
+    }
+  }
+
+  async #request({ method, path, signal, headers, body }: Outgoing): Promise<Dispatcher.ResponseData> {
+    const { access, userAgent } = this.#options;
+    const identity = await access.identity();
+    return this.#transport.dispatcherFor(identity).request({
+      origin: access.server.origin,
+      path: this.#basePath + path,
+      method,
+      ...(signal === undefined ? {} : { signal }),
+      ...(body === undefined ? {} : { body, bodyTimeout: ANSWER_TIMEOUT_MS }),
+      headers: {
+        accept: 'application/json',
+        'user-agent': userAgent ?? 'junction',
+        ...(identity.authorization === undefined ? {} : { authorization: identity.authorization }),
+        ...headers,
+      },
+    });
+  }
+}
+
+function plainHeaders(headers: Dispatcher.ResponseData['headers']): Readonly<Record<string, string>> {
+  const plain: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) plain[name] = typeof value === 'string' ? value : value.join(', ');
+  }
+  return plain;
+}
+
+async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > MOST_ANSWER_BYTES) throw malformed(`an answer is longer than ${MOST_ANSWER_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

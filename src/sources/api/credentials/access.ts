@@ -1,0 +1,23 @@
+/** How to reach the API server, and who to be there. */
+export interface ApiAccess {
+  /** Where this was read, for messages: `kubeconfig /etc/junction.conf, context prod`. */
+  readonly origin: string;
+  readonly server: URL;
+  /** insecure-skip-tls-verify */
+  readonly insecure: boolean;
+  /** The name that the server's certificate must have, when it is not the one in the URL. */
+  readonly serverName: string | undefined;
+  readonly proxy: URL | undefined;
+  /** As it is now: files are read again from time to time, plugins run when their credential expires. */
+  identity(): Promise<Identity>;
+  /** The server did not take the identity: the next one is read afresh. False: there is nothing to read again. */
+  renew(): Promise<boolean>;
+}
+
+/** Texts in PEM, and the value of the Authorization header. Never printed. */
+export interface Identity {
+  readonly authorization: string | undefined;
+  readonly ca: string | undefined;
+  readonly certificate: string | undefined;
+  readonly key: string | undefined;
+}

@@ -1,0 +1,163 @@
+/** Credentials from a program: `exec` in a kubeconfig (client.authentication.k8s.io). */
+import { JunctionError } from '../../../errors.ts';
+import { isMap, ownField } from '../../../model/project/cursor.ts';
+import { quote } from '../../../model/project/quote.ts';
+import type { Identity } from './access.ts';
+import { bearer, type IdentityPart } from './parts.ts';
+import type { Section } from './section.ts';
+import type { Surroundings } from './surroundings.ts';
+
+const VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
+/** A credential that ends while its request is on the way is refused. */
+const EARLY_MS = 5000;
+const SHOWN_OUTPUT = 300;
+
+export interface ExecPlugin {
+  readonly where: string;
+  readonly apiVersion: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly installHint: string;
+  /** What KUBERNETES_EXEC_INFO says about the cluster, when the plugin wants to know. */
+  readonly cluster: Readonly<Record<string, unknown>> | undefined;
+}
+
+export function readExecPlugin(
+  exec: Section,
+  resolve: (path: string) => string,
+  clusterInfo: () => Readonly<Record<string, unknown>>,
+): ExecPlugin {
+  const apiVersion = exec.text('apiVersion');
+  if (!VERSIONS.includes(apiVersion)) {
+    throw exec.bad('apiVersion', `${quote(apiVersion)} is not known`, `Use ${VERSIONS.join(' or ')}.`);
+  }
+  const command = exec.text('command');
+  if (command === '') throw exec.bad('command', 'is not set');
+  if (exec.text('interactiveMode') === 'Always') {
+    throw exec.bad(
+      'interactiveMode',
+      'is Always, but nobody sits at the terminal of a node',
+      'Set it to Never.',
+    );
+  }
+  return {
+    where: exec.where,
+    apiVersion,
+    // As kubectl does: a bare name is looked up on the PATH, anything with a slash is a path.
+    command: command.includes('/') ? resolve(command) : command,
+    args: exec.list('args').map((arg) => {
+      if (typeof arg !== 'string') throw exec.bad('args', 'has an item that is not text');
+      return arg;
+    }),
+    env: Object.fromEntries(exec.list('env').map((entry) => readVariable(exec, entry))),
+    installHint: exec.text('installHint'),
+    cluster: exec.flag('provideClusterInfo') ? clusterInfo() : undefined,
+  };
+}
+
+function readVariable(exec: Section, entry: unknown): readonly [string, string] {
+  const name = ownField(entry, 'name');
+  const value = ownField(entry, 'value') ?? '';
+  if (typeof name === 'string' && name !== '' && typeof value === 'string') return [name, value];
+  throw exec.bad('env', 'has an item without a name and a value in text');
+}
+
+interface Credential {
+  readonly identity: Partial<Identity>;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number | undefined;
+}
+
+/** Runs the plugin when there is no credential, or it ends, or the server did not take it. */
+export function execPart(plugin: ExecPlugin, surroundings: Surroundings): IdentityPart {
+  let credential: Credential | undefined;
+  let running: Promise<Credential> | undefined;
+  const isGood = (): boolean => {
+    const end = credential?.expiresAt ?? Number.POSITIVE_INFINITY;
+    return credential !== undefined && surroundings.wallTime() < end - EARLY_MS;
+  };
+  return {
+    current: async () => {
+      if (credential !== undefined && isGood()) return credential.identity;
+      running ??= obtain(plugin, surroundings).finally(() => {
+        running = undefined;
+      });
+      credential = await running;
+      return credential.identity;
+    },
+    renew: () => {
+      credential = undefined;
+      return true;
+    },
+  };
+}
+
+async function obtain(plugin: ExecPlugin, surroundings: Surroundings): Promise<Credential> {
+  const { where, apiVersion, command, args, cluster, installHint } = plugin;
+  const spec = { ...(cluster === undefined ? {} : { cluster }), interactive: false };
+  const info = JSON.stringify({ apiVersion, kind: 'ExecCredential', spec });
+  const env = { ...surroundings.env, ...plugin.env, KUBERNETES_EXEC_INFO: info };
+  const result = await surroundings.runPlugin({ command, args, env });
+  if (result.kind === 'failed') {
+    const reason = result.isMissing ? 'there is no such program' : result.reason;
+    const hint = result.isMissing && installHint !== '' ? installHint.trim() : undefined;
+    throw new JunctionError('CREDENTIALS_UNAVAILABLE', `${where}: cannot run ${quote(command)}: ${reason}`, {
+      hint,
+    });
+  }
+  if (result.code !== 0) {
+    throw new JunctionError(
+      'CREDENTIALS_UNAVAILABLE',
+      `${where}: ${quote(command)} failed with status ${result.code}`,
+      {
+        hint: installHint === '' ? undefined : installHint.trim(),
+        detail: result.stderr.slice(0, SHOWN_OUTPUT),
+      },
+    );
+  }
+  return readCredential(plugin, result.stdout);
+}
+
+function readCredential({ where, apiVersion, command }: ExecPlugin, stdout: string): Credential {
+  const what = `${where}: the output of ${quote(command)}`;
+  let raw: unknown;
+  try {
+    raw = JSON.parse(stdout);
+  } catch {
+    throw unusable(`${what} is not JSON`); // without the parser's message: it shows the text, which may hold a token
+  }
+  if (ownField(raw, 'kind') !== 'ExecCredential' || ownField(raw, 'apiVersion') !== apiVersion) {
+    throw unusable(`${what} is not an ExecCredential of ${apiVersion}`);
+  }
+  const status = ownField(raw, 'status');
+  if (!isMap(status)) throw unusable(`${what} has no status`);
+  const text = (field: string): string | undefined => {
+    const value = ownField(status, field);
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  };
+  const token = text('token');
+  const certificate = text('clientCertificateData');
+  const key = text('clientKeyData');
+  if (token === undefined && certificate === undefined)
+    throw unusable(`${what} has neither a token nor a certificate`);
+  if ((certificate === undefined) !== (key === undefined)) {
+    throw unusable(`${what} has only one of clientCertificateData and clientKeyData`);
+  }
+  const expiry = text('expirationTimestamp');
+  const expiresAt = expiry === undefined ? undefined : Date.parse(expiry);
+  if (Number.isNaN(expiresAt)) throw unusable(`${what} has an expirationTimestamp that is not a time`);
+  return {
+    expiresAt,
+    identity: {
+      ...(token === undefined ? {} : { authorization: bearer(token, `${what}: the token`) }),
+      ...(certificate === undefined ? {} : { certificate, key }),
+    },
+  };
+}
+
+function unusable(message: string): JunctionError {
+  return new JunctionError('CREDENTIALS_UNAVAILABLE', message, {
+    hint: 'Run the plugin by hand, with KUBERNETES_EXEC_INFO set, and look at what it prints.',
+  });
+}

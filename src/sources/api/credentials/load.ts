@@ -1,0 +1,161 @@
+/** Finds out how to reach the API server: from a kubeconfig, from inside a cluster, or from an address alone. */
+import { readFile as readFileFromDisk } from 'node:fs/promises';
+import { JunctionError } from '../../../errors.ts';
+import type { ApiAccess, Identity } from './access.ts';
+import { checkIdentity } from './checkIdentity.ts';
+import { FileText } from './fileText.ts';
+import { type CurrentContext, readKubeconfig } from './kubeconfig.ts';
+import type { IdentityPart } from './parts.ts';
+import { certificatePart, tokenPart } from './parts.ts';
+import { proxyFromEnvironment, readProxy } from './proxy.ts';
+import { runPlugin } from './runPlugin.ts';
+import type { Section } from './section.ts';
+import { hostAndPort, readServer } from './server.ts';
+import type { Surroundings } from './surroundings.ts';
+import { clusterParts, userParts } from './userParts.ts';
+
+export interface LoadAccessOptions
+  extends Pick<Surroundings, 'env' | 'clock'>,
+    Partial<Pick<Surroundings, 'readFile' | 'wallTime' | 'runPlugin'>> {
+  /** Path of a kubeconfig. */
+  readonly kubeconfig?: string | undefined;
+  /** URL of the API server; counts before the one in the kubeconfig. */
+  readonly master?: string | undefined;
+}
+
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/** Everything that can be checked without the server is. Rejects with a `JunctionError` that says what to mend. */
+export async function loadAccess(options: LoadAccessOptions): Promise<ApiAccess> {
+  const { kubeconfig = '', master = '' } = options;
+  const surroundings: Surroundings = {
+    env: options.env,
+    clock: options.clock,
+    readFile: options.readFile ?? ((path) => readFileFromDisk(path, 'utf8')),
+    wallTime: options.wallTime ?? Date.now,
+    runPlugin: options.runPlugin ?? runPlugin,
+  };
+  if (kubeconfig !== '') return fromKubeconfig(kubeconfig, master, surroundings);
+  if (master !== '') return fromAddress(master, surroundings);
+  return fromCluster(surroundings);
+}
+
+async function fromKubeconfig(path: string, master: string, surroundings: Surroundings): Promise<ApiAccess> {
+  const context = await readKubeconfig(path, master === '', surroundings);
+  const { cluster, user } = context;
+  const insecure = cluster.flag('insecure-skip-tls-verify');
+  const hasAuthority = cluster.has('certificate-authority') || cluster.has('certificate-authority-data');
+  if (insecure && hasAuthority) {
+    throw cluster.bad(
+      'insecure-skip-tls-verify',
+      'cannot be true beside a certificate-authority',
+      'Remove one of them.',
+    );
+  }
+  const server = readKubeconfigServer(context, master, insecure || hasAuthority);
+  const proxy =
+    readProxy(cluster.text('proxy-url'), `${cluster.where}: proxy-url`) ??
+    proxyFromEnvironment(server, surroundings.env);
+  const access = createAccess({
+    origin: context.origin,
+    server,
+    insecure,
+    // It belongs to the server that the kubeconfig names, not to another.
+    serverName: master === '' ? cluster.text('tls-server-name') || undefined : undefined,
+    proxy,
+    parts: [...clusterParts(context, surroundings), ...userParts(context, server, surroundings)],
+    surroundings,
+  });
+  // A plugin runs when it is needed: its own server may come up after us.
+  if (!user.has('exec')) await access.identity();
+  return access;
+}
+
+function readKubeconfigServer({ cluster, user }: CurrentContext, master: string, speaksOfTls: boolean): URL {
+  const hasCertificate = user.has('client-certificate') || user.has('client-certificate-data');
+  const tls = speaksOfTls || hasCertificate;
+  if (master !== '') return readServer(master, '--master', tls);
+  if (!cluster.has('server')) throw missingServer(cluster);
+  return readServer(cluster.text('server'), `${cluster.where}: server`, tls);
+}
+
+function missingServer(cluster: Section): JunctionError {
+  return cluster.bad(
+    'server',
+    'is not set',
+    'Set it to the URL of the API server, such as https://10.0.0.1:6443.',
+  );
+}
+
+function fromAddress(master: string, surroundings: Surroundings): ApiAccess {
+  const server = readServer(master, '--master', false);
+  const proxy = proxyFromEnvironment(server, surroundings.env);
+  const origin = `--master ${server.origin}`;
+  return createAccess({
+    origin,
+    server,
+    insecure: false,
+    serverName: undefined,
+    proxy,
+    parts: [],
+    surroundings,
+  });
+}
+
+async function fromCluster(surroundings: Surroundings): Promise<ApiAccess> {
+  const { env } = surroundings;
+  const host = env['KUBERNETES_SERVICE_HOST'] ?? '';
+  const port = env['KUBERNETES_SERVICE_PORT'] ?? '';
+  if (host === '' || port === '') {
+    const message =
+      'no API server is given, and KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set';
+    throw new JunctionError('KUBECONFIG_INVALID', message, {
+      hint: 'Give --kubeconfig or --master, or run as a pod with a service account.',
+    });
+  }
+  const origin = 'service account';
+  const server = readServer(`https://${hostAndPort(host, port)}`, 'KUBERNETES_SERVICE_HOST', true);
+  const file = (name: string): FileText => new FileText(`${ACCOUNT}/${name}`, origin, surroundings);
+  const access = createAccess({
+    origin,
+    server,
+    insecure: false,
+    serverName: undefined,
+    proxy: proxyFromEnvironment(server, env),
+    parts: [
+      certificatePart('ca', file('ca.crt')),
+      tokenPart(file('token'), undefined, `${origin}: the token`),
+    ],
+    surroundings,
+  });
+  await access.identity();
+  return access;
+}
+
+interface AccessParts extends Omit<ApiAccess, 'identity' | 'renew'> {
+  readonly parts: readonly IdentityPart[];
+  readonly surroundings: Surroundings;
+}
+
+function createAccess({ parts, surroundings, ...access }: AccessParts): ApiAccess {
+  const nobody: Identity = {
+    authorization: undefined,
+    ca: undefined,
+    certificate: undefined,
+    key: undefined,
+  };
+  let checked: Identity | undefined;
+  return {
+    ...access,
+    identity: async () => {
+      let identity = nobody;
+      for (const part of parts) identity = { ...identity, ...(await part.current()) };
+      const isKnown = checked?.certificate === identity.certificate && checked?.key === identity.key;
+      if (!isKnown || checked?.ca !== identity.ca)
+        checkIdentity(identity, access.origin, surroundings.wallTime());
+      checked = identity;
+      return identity;
+    },
+    renew: async () => parts.map((part) => part.renew()).includes(true),
+  };
+}

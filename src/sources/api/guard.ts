@@ -1,0 +1,52 @@
+/** Runs a request so that it always ends: when it is done, when nothing comes any more, or when all is to stop. */
+import type { Clock } from '../../sync/clock.ts';
+import { type ApiFailure, failureOfError, ListenerError, silent } from './failure.ts';
+import { Watchdog } from './watchdog.ts';
+
+export interface Guard {
+  readonly signal: AbortSignal;
+  /** Something came. */
+  sign(): void;
+  /** From now on another silence is allowed. */
+  allow(limitMs: number): void;
+}
+
+export interface GuardOptions {
+  readonly clock: Clock;
+  readonly stop: AbortSignal;
+  /** For messages: `watching services`. */
+  readonly what: string;
+  readonly silenceMs: number;
+}
+
+/** Whatever goes wrong is thrown as an `ApiFailure`; the stop and a listener's errors are thrown as they are. */
+export async function guarded<T>(options: GuardOptions, run: (guard: Guard) => Promise<T>): Promise<T> {
+  const { clock, stop, what } = options;
+  const controller = new AbortController();
+  let limitMs = options.silenceMs;
+  let silence: ApiFailure | undefined;
+  const watchdog = new Watchdog(clock, limitMs, () => {
+    silence = silent(`${what}: nothing came for ${Math.round(limitMs / 1000)} s`);
+    controller.abort(silence);
+  });
+  const onStop = (): void => controller.abort(stop.reason);
+  stop.addEventListener('abort', onStop);
+  const guard: Guard = {
+    signal: controller.signal,
+    sign: () => watchdog.sign(),
+    allow: (milliseconds) => {
+      limitMs = milliseconds;
+      watchdog.allow(milliseconds);
+    },
+  };
+  try {
+    stop.throwIfAborted();
+    return await run(guard);
+  } catch (error) {
+    if (stop.aborted || error instanceof ListenerError) throw error;
+    throw silence ?? failureOfError(error, what);
+  } finally {
+    watchdog.stop();
+    stop.removeEventListener('abort', onStop);
+  }
+}

@@ -1,0 +1,91 @@
+/** A list in pages. Each page is streamed into the mirror; nothing else of it is kept. */
+import type { ApiClient, Query } from './client.ts';
+import { ApiFailure, malformed } from './failure.ts';
+import type { Guard } from './guard.ts';
+import { ItemSplitter, type ListEnvelope } from './jsonItems.ts';
+import type { Mirror } from './mirror.ts';
+import type { Resource } from './resource.ts';
+
+const PAGE_SIZE = '500';
+
+export interface PagedList {
+  readonly resourceVersion: string;
+  readonly objects: number;
+  readonly requests: number;
+}
+
+/**
+ * Where a list may begin. `any`: what the server's cache holds will do. `latest`: what etcd holds now. Otherwise at
+ * least this resourceVersion, so that the world does not go back in time when another server answers.
+ */
+export type NotOlderThan = 'any' | 'latest' | { readonly resourceVersion: string };
+
+export async function listPages<T>(
+  client: ApiClient,
+  resource: Resource<T>,
+  mirror: Mirror<T>,
+  from: NotOlderThan,
+  guard: Guard,
+): Promise<PagedList> {
+  const take = (item: unknown): void => mirror.set(item);
+  mirror.beginList();
+  let page: Query = { ...firstPage(from), limit: PAGE_SIZE };
+  for (let requests = 1; ; requests++) {
+    let envelope: ListEnvelope;
+    try {
+      envelope = await readPage(client, resource, take, page, guard);
+    } catch (error) {
+      // The pages left the server's memory while we read them. Everything at once cannot.
+      if (!isExpired(error) || page['continue'] === undefined) throw error;
+      mirror.beginList();
+      page = firstPage(from);
+      continue;
+    }
+    const { resourceVersion, continueToken } = envelope;
+    if (continueToken === '') return { resourceVersion, objects: mirror.endList(), requests };
+    // The token holds the version; giving one beside it is refused.
+    page = { limit: PAGE_SIZE, continue: continueToken };
+  }
+}
+
+/** The version of a list that is made now. */
+export async function currentVersion<T>(
+  client: ApiClient,
+  resource: Resource<T>,
+  guard: Guard,
+): Promise<string> {
+  const { resourceVersion } = await readPage(client, resource, () => undefined, { limit: '1' }, guard);
+  return resourceVersion;
+}
+
+function firstPage(from: NotOlderThan): Query {
+  if (from === 'any') return { resourceVersion: '0' };
+  if (from === 'latest') return {};
+  // Without the match, a version beside a limit would mean exactly that version, which may be gone.
+  return { resourceVersion: from.resourceVersion, resourceVersionMatch: 'NotOlderThan' };
+}
+
+function isExpired(error: unknown): boolean {
+  return error instanceof ApiFailure && error.kind === 'expired';
+}
+
+async function readPage<T>(
+  client: ApiClient,
+  { path, selectors, name, kind }: Resource<T>,
+  take: (item: unknown) => void,
+  page: Query,
+  guard: Guard,
+): Promise<ListEnvelope> {
+  const response = await client.get(path, { ...selectors, ...page }, { signal: guard.signal });
+  guard.sign();
+  if (response.status !== 200) throw await client.failureOf(response, `listing ${name}`);
+  const splitter = new ItemSplitter();
+  for await (const chunk of response.body) {
+    guard.sign();
+    for (const item of splitter.push(chunk)) take(item);
+  }
+  const envelope = splitter.end();
+  const isList = envelope.kind === `${kind}List` && envelope.hasItems && envelope.resourceVersion !== '';
+  if (!isList) throw malformed(`listing ${name}: the answer is not a ${kind}List with a resourceVersion`);
+  return envelope;
+}

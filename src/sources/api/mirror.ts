@@ -1,0 +1,131 @@
+/** What the API server holds of one resource, as slim values by key, and the differences told to whoever asked. */
+import { deepEqual } from '../../model/equal.ts';
+import type { Problem, Projection } from '../../model/problem.ts';
+import { isMap, ownField } from '../../model/project/cursor.ts';
+import { printMessage } from '../../model/project/index.ts';
+import type { SourceProblem } from '../source.ts';
+import { ListenerError } from './failure.ts';
+
+export interface MirrorOptions<T> {
+  /** `Service` */
+  readonly kind: string;
+  readonly project: (raw: unknown) => Projection<T>;
+  /** Only differences; `undefined`: it is gone. */
+  readonly tell: (key: string, value: T | undefined) => void;
+  readonly report: (problem: SourceProblem) => void;
+}
+
+/** Nobody reads more of them for one object. */
+const MOST_REPORTS = 20;
+
+export class Mirror<T> {
+  readonly #options: MirrorOptions<T>;
+  readonly #values = new Map<string, T>();
+  /** By key: problems that were reported and still exist. */
+  readonly #reported = new Map<string, ReadonlySet<string>>();
+  /** While a list goes on: the keys that came with it. */
+  #listed: Set<string> | undefined;
+
+  constructor(options: MirrorOptions<T>) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#values.size;
+  }
+
+  /** From here to `endList`, what is set belongs to the list. A list that failed is forgotten by beginning another. */
+  beginList(): void {
+    this.#listed = new Set();
+  }
+
+  /** The list was complete: what did not come with it is gone. Answers how many objects came. */
+  endList(): number {
+    const listed = this.#listed ?? new Set();
+    this.#listed = undefined;
+    for (const key of this.#values.keys()) if (!listed.has(key)) this.#drop(key);
+    for (const key of this.#reported.keys()) if (!listed.has(key)) this.#reported.delete(key);
+    return listed.size;
+  }
+
+  set(raw: unknown): void {
+    const key = keyOf(raw);
+    if (key === undefined) {
+      this.#reportOnce(
+        '',
+        [{ path: ['metadata'], message: 'metadata has no name', expected: 'a name' }],
+        'error',
+      );
+      return;
+    }
+    this.#listed?.add(key);
+    const projection = this.#options.project(raw);
+    switch (projection.kind) {
+      case 'object':
+        this.#reportOnce(key, projection.warnings, 'warning');
+        this.#keep(key, projection.value);
+        break;
+      case 'ignored':
+        this.#reported.delete(key);
+        this.#drop(key);
+        break;
+      case 'invalid':
+        this.#reportOnce(key, projection.problems, 'error');
+        break;
+    }
+  }
+
+  delete(raw: unknown): void {
+    const key = keyOf(raw);
+    if (key === undefined) return;
+    this.#listed?.delete(key);
+    this.#reported.delete(key);
+    this.#drop(key);
+  }
+
+  #keep(key: string, value: T): void {
+    const before = this.#values.get(key);
+    if (before !== undefined && deepEqual(before, value)) return;
+    this.#values.set(key, value);
+    this.#tell(key, value);
+  }
+
+  #drop(key: string): void {
+    if (this.#values.delete(key)) this.#tell(key, undefined);
+  }
+
+  #tell(key: string, value: T | undefined): void {
+    try {
+      this.#options.tell(key, value);
+    } catch (error) {
+      throw new ListenerError(error);
+    }
+  }
+
+  #reportOnce(key: string, problems: readonly Problem[], severity: SourceProblem['severity']): void {
+    if (problems.length === 0) {
+      this.#reported.delete(key);
+      return;
+    }
+    const before = this.#reported.get(key);
+    const now = new Set<string>();
+    for (const problem of problems.slice(0, MOST_REPORTS)) {
+      const message = printMessage(problem);
+      now.add(message);
+      if (before?.has(message)) continue;
+      const object = key === '' ? {} : { object: `${this.#options.kind} ${key}` };
+      this.#options.report({ severity, where: 'API server', ...object, message, expected: problem.expected });
+    }
+    this.#reported.set(key, now);
+  }
+}
+
+/** `shop/web`, or `node1` for what has no namespace. */
+function keyOf(raw: unknown): string | undefined {
+  const metadata = ownField(raw, 'metadata');
+  if (!isMap(metadata)) return undefined;
+  const name = ownField(metadata, 'name');
+  const namespace = ownField(metadata, 'namespace') ?? '';
+  if (typeof name !== 'string' || name === '' || typeof namespace !== 'string') return undefined;
+  return namespace === '' ? name : `${namespace}/${name}`;
+}

@@ -1,0 +1,180 @@
+import { describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { toFields } from '../../src/config/effective.ts';
+import type { Field, Flag } from '../../src/config/entry.ts';
+import { setAt, valueAt } from '../../src/config/fields.ts';
+import { FIELDS, flagOfField, FLAGS } from '../../src/config/table.ts';
+import { HEADER, load, parse } from './given.ts';
+
+/** Something other than the default, for each kind of setting. */
+const SAMPLES: Readonly<Record<string, string>> = {
+  boolean: 'true',
+  integer: '7',
+  'unsigned integer': '3',
+  number: '2.5',
+  string: 'sample',
+  duration: '1m30s',
+  IP: '192.0.2.1',
+  'IP or IP:port': '192.0.2.1:8080',
+  quantity: '2Ki',
+  'list of strings': 'one,two',
+  'map of booleans': 'AllBeta=false,AllowServiceExternalIPs=true',
+  'list of {filePattern, verbosity}': 'proxy*=2,sync=3',
+};
+
+function sampleFor({ kind, default: normal }: Field | Flag): string {
+  if (normal === true) return 'false';
+  return SAMPLES[kind.name] ?? 'no sample';
+}
+
+/** The mode in which a field of a mode's section counts. */
+function modeFor(path: string): string {
+  const [section = ''] = path.split('.');
+  return ['iptables', 'ipvs', 'nftables'].includes(section) && path.includes('.') ? section : '';
+}
+
+function fieldAt(path: string): Field {
+  const found = FIELDS.find((field) => field.path === path);
+  if (!found) throw new Error(`no field ${path}`);
+  return found;
+}
+
+const FIELD_FLAGS = FLAGS.filter(({ paths }) => paths.length > 0);
+const OTHER_FLAGS = FLAGS.filter(({ paths, name }) => paths.length === 0 && name !== 'version');
+
+describe('every flag', () => {
+  test.each(FLAGS.filter(({ name }) => name !== 'version').map((flag) => [flag.name, flag] as const))(
+    '--%s is read, and printed back as it was typed',
+    (name, flag) => {
+      const sample = sampleFor(flag);
+      for (const argv of [[`--${name}=${sample}`], [`--${name.replaceAll('-', '_')}=${sample}`]]) {
+        const value = parse(...argv).values.get(name);
+        expect(value).toBeDefined();
+        expect(flag.kind.print(value ?? '')).toBe(sample);
+      }
+    },
+  );
+
+  test.each(
+    FLAGS.filter(({ kind }) => kind.alone === undefined).map(({ name, ...flag }) => [name, flag] as const),
+  )('--%s takes its value as the next word', (name, flag) => {
+    const sample = sampleFor({ name, ...flag });
+    expect(parse(`--${name}`, sample)).toEqual(parse(`--${name}=${sample}`));
+  });
+
+  test.each(FIELD_FLAGS.flatMap((flag) => flag.paths.map((path) => [flag.name, path, flag] as const)))(
+    '--%s sets %s',
+    (name, path, flag) => {
+      const sample = sampleFor(flag);
+      const field = fieldAt(path);
+      const mode = modeFor(path);
+      const { config } = load(
+        name === 'proxy-mode' ? [`--${name}=${sample}`] : [`--proxy-mode=${mode}`, `--${name}=${sample}`],
+      );
+      expect(field.kind.print(valueAt(toFields(config), field))).toBe(sample);
+    },
+  );
+
+  test('has a name of its own, and help', () => {
+    expect(new Set(FLAGS.map(({ name }) => name)).size).toBe(FLAGS.length);
+    for (const { help } of FLAGS) expect(help).toMatch(/^\S.*[^.\s]$/);
+  });
+
+  test('without a field leaves the configuration alone', () => {
+    for (const { name, kind, default: normal } of OTHER_FLAGS.filter(
+      (flag) => !['config', 'master', 'help'].includes(flag.name),
+    )) {
+      expect(load([`--${name}=${kind.print(normal)}`]).config).toEqual(load().config);
+    }
+  });
+});
+
+describe('every field', () => {
+  test.each(FIELDS.map((field) => [field.path, field] as const))('%s is read from a file', (path, field) => {
+    const reading = field.kind.fromFlag(sampleFor(field), undefined);
+    if (!('value' in reading)) throw new Error('the sample is bad');
+    const file: Record<string, unknown> = { ...HEADER, mode: modeFor(path) };
+    setAt(file, path, field.kind.toJson(reading.value));
+    const { config, notes } = load([], stringify(file));
+    expect(valueAt(toFields(config), field)).toEqual(reading.value);
+    expect(notes.filter(({ severity }) => severity === 'warning')).toEqual([]);
+  });
+
+  test.each(FIELDS.map((field) => [field.path, field] as const))(
+    '%s has its default without a file',
+    (path, field) => {
+      const flag = FLAGS.find(({ paths }) => paths.includes(path));
+      const { config } = load([`--proxy-mode=${modeFor(path)}`]);
+      const expected = PLATFORM_DEFAULTS[path] ?? field.kind.print((flag ?? field).default);
+      const asFile = path === 'nodePortAddresses' ? load().config : config;
+      expect(field.kind.print(valueAt(toFields(asFile), field))).toBe(expected);
+    },
+  );
+
+  test.each(FIELDS.map((field) => [field.path, field] as const))(
+    '%s has its default in an empty file',
+    (path, field) => {
+      const { config } = load([], stringify({ ...HEADER, mode: modeFor(path) }));
+      const expected = PLATFORM_DEFAULTS[path] ?? field.kind.print(field.default);
+      expect(field.kind.print(valueAt(toFields(config), field))).toBe(expected);
+    },
+  );
+
+  test.each(FIELDS.map((field) => [field.path, field] as const))(
+    '%s may be null in a file',
+    (path, field) => {
+      const file: Record<string, unknown> = { ...HEADER, mode: modeFor(path) };
+      setAt(file, path, null);
+      const { config } = load([], stringify(file));
+      const expected = PLATFORM_DEFAULTS[path] ?? field.kind.print(field.default);
+      expect(field.kind.print(valueAt(toFields(config), field))).toBe(expected);
+    },
+  );
+
+  test.each(FIELDS.map((field) => [field.path, field] as const))(
+    '%s refuses a value of another type',
+    (path) => {
+      const file: Record<string, unknown> = { ...HEADER };
+      setAt(file, path, [[1]]);
+      expect(() => load([], stringify(file))).toThrow(
+        new RegExp(`failed to decode: .*:\\d+:\\d+: ${path} must be `),
+      );
+    },
+  );
+});
+
+const PLATFORM_DEFAULTS: Readonly<Record<string, string>> = {
+  mode: 'iptables',
+  detectLocalMode: 'ClusterCIDR',
+};
+
+describe('the table', () => {
+  test('shares a flag only where one is', () => {
+    for (const { sharesFlag } of FIELDS.filter((field) => field.sharesFlag !== undefined)) {
+      expect(FIELD_FLAGS.map(({ name }) => name)).toContain(sharesFlag);
+    }
+  });
+
+  test('has the flags and the fields of kube-proxy', () => {
+    expect(FLAGS.map(({ name }) => name).sort()).toEqual([...KUBE_PROXY_FLAGS, ...JUNCTION_FLAGS].sort());
+    expect(
+      FIELDS.filter(({ path }) => path.startsWith('junction.')).map((field) => flagOfField(field)?.name),
+    ).toEqual(JUNCTION_FLAGS);
+  });
+});
+
+const JUNCTION_FLAGS = ['manifests', 'iptables-layout', 'iptables-variant', 'hold-ports', 'firewalld'];
+
+const KUBE_PROXY_FLAGS =
+  `config write-config-to cleanup init-only feature-gates kubeconfig master kube-api-content-type
+kube-api-burst kube-api-qps hostname-override bind-address healthz-bind-address metrics-bind-address bind-address-hard-fail
+profiling show-hidden-metrics-for-version proxy-mode iptables-masquerade-bit masquerade-all iptables-localhost-nodeports
+iptables-sync-period iptables-min-sync-period ipvs-sync-period ipvs-min-sync-period ipvs-scheduler ipvs-exclude-cidrs
+ipvs-strict-arp ipvs-tcp-timeout ipvs-tcpfin-timeout ipvs-udp-timeout detect-local-mode pod-bridge-interface
+pod-interface-name-prefix cluster-cidr nodeport-addresses oom-score-adj conntrack-max-per-core conntrack-min
+conntrack-tcp-timeout-established conntrack-tcp-timeout-close-wait conntrack-tcp-be-liberal conntrack-udp-timeout
+conntrack-udp-timeout-stream config-sync-period healthz-port metrics-port v vmodule logging-format log-flush-frequency
+log-text-split-stream log-text-info-buffer-size log-json-split-stream log-json-info-buffer-size version help
+windows-service source-vip network-name enable-dsr root-hnsendpoint-name forward-healthcheck-vip`.split(
+    /\s+/,
+  );

@@ -1,0 +1,61 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type Data, defaultValues, isData, ROOT, readText, readYaml } from './chart.ts';
+
+const page = readText('docs/deployment.md');
+/** Described as a whole: what is inside belongs to somebody else, or is up to the operator. */
+const WHOLE = new Set(['config', 'junction', 'resources', 'updateStrategy', 'sysctls.set']);
+
+function paths(values: Data, prefix = ''): readonly string[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    const path = prefix + key;
+    return isData(value) && Object.keys(value).length > 0 && !WHOLE.has(path)
+      ? paths(value, `${path}.`)
+      : [path];
+  });
+}
+
+/** As GitHub makes them. */
+function anchorOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[^\w -]/g, '')
+    .replaceAll(' ', '-');
+}
+
+test('every value is in the table of values, and no other', () => {
+  const table = page.slice(page.indexOf('## Values'));
+  const described = table
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name));
+  expect(described.sort()).toEqual([...paths(defaultValues())].sort());
+});
+
+test('every flag --set names a value that there is', () => {
+  const known = paths(defaultValues());
+  const set = [...page.matchAll(/--set '?([\w.-]+)=/g)].map(([, name]) => name ?? '');
+  expect(set.length).toBeGreaterThan(5);
+  const unknown = set.filter((name) => !known.some((path) => name === path || name.startsWith(`${path}.`)));
+  expect(unknown).toEqual([]);
+});
+
+test('every file that the page names is there', () => {
+  const named = [...page.matchAll(/\b(?:deploy|test|docs)\/[\w./-]+/g)].map(([path]) => path);
+  const links = [...page.matchAll(/\]\(([^)#]+)\)/g)].map(([, path]) => join('docs', path ?? ''));
+  expect([...named, ...links].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
+test('every link within the page has its heading', () => {
+  const headings = [...page.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => anchorOf(title));
+  const wanted = [...page.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor]) => anchor ?? '');
+  expect(headings).toEqual(expect.arrayContaining(wanted));
+});
+
+test('the patch for kube-proxy and the label of the page are the same', () => {
+  expect(JSON.stringify(readYaml('deploy/migration/kube-proxy-affinity.yaml'))).toContain(
+    '"matchExpressions":[{"key":"service-proxy","operator":"DoesNotExist"}]',
+  );
+  expect(page).toContain('--set nodeSelector.service-proxy=junction');
+});

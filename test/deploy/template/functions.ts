@@ -1,0 +1,79 @@
+/** Those of Helm's functions that our chart calls. */
+import { createHash } from 'node:crypto';
+import { stringify } from 'yaml';
+
+export type TemplateFunction = (...args: readonly unknown[]) => unknown;
+
+/** The chart's own `fail`, with what it says. */
+export class TemplateFailure extends Error {}
+
+/** As Go's templates have it: zero, empty and missing are false. */
+export function isTrue(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;
+  return Boolean(value);
+}
+
+export function print(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  // Helm reads every number as a float, and Go prints a million as 1e+06.
+  if (typeof value === 'number' && Math.abs(value) >= 1e6) throw new Error(`${value} needs int64 before it`);
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return `${value}`;
+  throw new Error(`${typeof value}: only toYaml can print that`);
+}
+
+function text(value: unknown): string {
+  if (typeof value !== 'string') throw new Error(`${JSON.stringify(value)} is no text`);
+  return value;
+}
+
+function indent(spaces: unknown, lines: unknown): string {
+  const margin = ' '.repeat(Number(spaces));
+  return text(lines)
+    .split('\n')
+    .map((line) => margin + line)
+    .join('\n');
+}
+
+function printf(format: unknown, ...args: readonly unknown[]): string {
+  const left = [...args];
+  const printed = text(format).replaceAll(/%(.)/g, (_, verb: string) => {
+    if (verb !== 's' && verb !== 'v') throw new Error(`%${verb} is not known here`);
+    const value = left.shift();
+    if (value === undefined) throw new Error(`printf ${text(format)} has too few arguments`);
+    if (verb === 's') return text(value);
+    return print(value);
+  });
+  if (left.length > 0) throw new Error(`printf ${text(format)} has too many arguments`);
+  return printed;
+}
+
+function dict(...args: readonly unknown[]): Readonly<Record<string, unknown>> {
+  const entries: (readonly [string, unknown])[] = [];
+  for (let index = 0; index < args.length; index += 2) entries.push([text(args[index]), args[index + 1]]);
+  return Object.fromEntries(entries);
+}
+
+export const FUNCTIONS: Readonly<Record<string, TemplateFunction>> = {
+  and: (...args) => args.find((arg) => !isTrue(arg)) ?? args.at(-1),
+  contains: (part, whole) => text(whole).includes(text(part)),
+  default: (fallback, value) => (isTrue(value) ? value : fallback),
+  dict,
+  eq: (left, right) => left === right,
+  fail: (message) => {
+    throw new TemplateFailure(text(message));
+  },
+  hasPrefix: (prefix, whole) => text(whole).startsWith(text(prefix)),
+  // A bigint is printed whole.
+  int64: (value) => BigInt(Math.trunc(Number(value))),
+  nindent: (spaces, lines) => `\n${indent(spaces, lines)}`,
+  not: (value) => !isTrue(value),
+  or: (...args) => args.find(isTrue) ?? args.at(-1),
+  print: (...args) => args.map(print).join(''),
+  printf,
+  quote: (value) => JSON.stringify(print(value)),
+  sha256sum: (value) => createHash('sha256').update(text(value)).digest('hex'),
+  toYaml: (value) => stringify(value, { sortMapEntries: true, lineWidth: 0 }).trimEnd(),
+  trim: (value) => text(value).trim(),
+};

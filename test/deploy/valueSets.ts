@@ -1,0 +1,49 @@
+/** Ways to install, each a set of values on top of the defaults. */
+import { type Data, merge, REQUIRED } from './chart.ts';
+
+export const VALUE_SETS: Readonly<Record<string, Data>> = {
+  'the defaults': REQUIRED,
+  "kubeadm's ConfigMap": { existingConfigMap: 'kube-proxy' },
+  'some nodes, own registry': merge(REQUIRED, {
+    image: { repository: 'registry.example/net/junction', digest: `sha256:${'0a'.repeat(32)}` },
+    imagePullSecrets: [{ name: 'registry' }],
+    nodeSelector: { 'service-proxy': 'junction' },
+    tolerations: [],
+    resources: { limits: { memory: '512Mi' } },
+  }),
+  'no sysctls, nft only, SELinux': merge(REQUIRED, {
+    sysctls: { enabled: false },
+    capabilities: ['NET_ADMIN'],
+    seLinuxOptions: { type: 'spc_t' },
+    config: { iptables: { localhostNodePorts: false }, conntrack: { maxPerCore: 32768 } },
+  }),
+  'metrics for Prometheus': merge(REQUIRED, {
+    metrics: {
+      bindAddress: '0.0.0.0',
+      port: 20249,
+      podMonitor: { enabled: true, labels: { release: 'main' } },
+    },
+    healthz: { port: 20256 },
+  }),
+  'IPv6 only': {
+    apiServer: { host: 'fd00::1', port: 443 },
+    config: { bindAddress: '::', clusterCIDR: 'fd00:244::/32' },
+    healthz: { bindAddress: '::' },
+    metrics: { bindAddress: '::1' },
+  },
+  'everything else': merge(REQUIRED, {
+    nameOverride: 'proxy',
+    healthz: { bindAddress: '127.0.0.1' },
+    sysctls: { conntrackMin: 2097152, set: { 'net/ipv4/tcp_max_tw_buckets': 2000000 } },
+    config: {
+      clusterCIDR: '10.244.0.0/16,fd00:244::/32',
+      nodePortAddresses: ['primary'],
+      logging: { format: 'json', verbosity: 2 },
+    },
+    junction: { iptablesLayout: 'classic' },
+    extraArgs: ['--v=2'],
+    podAnnotations: { 'example.com/note': 'yes' },
+    podLabels: { team: 'net' },
+    serviceAccount: { annotations: { 'example.com/role': 'proxy' } },
+  }),
+};
