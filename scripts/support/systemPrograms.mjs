@@ -6,6 +6,7 @@ import { Failure, runQuietly } from './run.mjs';
 /** By Debian's names; other systems call these packages the same or nearly so. */
 const PACKAGES = {
   iptables: ['iptables', 'iptables-save', 'iptables-restore', 'ip6tables', 'ip6tables-restore'],
+  'dbus-daemon': ['dbus-daemon'],
   iproute2: ['ip'],
   'util-linux': ['unshare', 'nsenter', 'setpriv'],
   mount: ['mount'],

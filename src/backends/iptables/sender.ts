@@ -100,10 +100,15 @@ export class Sender {
     this.#chains += chains;
     this.#rules += rules;
     for (const { writes, adds } of step.pieces) {
-      this.#written[step.table] += adds.length;
+      this.#written[step.table] += adds.filter(({ chain }) => !isKernelChain(chain)).length;
       for (const write of writes) this.#written[step.table] += write.rules.length;
     }
   }
+}
+
+/** INPUT and its like: jumps in them are not counted as rules of ours, as in kube-proxy. */
+function isKernelChain(chain: string): boolean {
+  return !chain.startsWith('KUBE-');
 }
 
 /** The kernel said no to the rules, as opposed to a lock, a missing program or a full disk. */

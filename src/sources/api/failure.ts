@@ -57,6 +57,17 @@ export function silent(message: string): ApiFailure {
   return new ApiFailure('API_UNREACHABLE', 'silent', message);
 }
 
+export function endedAtOnce(resource: string): ApiFailure {
+  const message = `watching ${resource}: it ended as soon as it had begun`;
+  return new ApiFailure('API_UNREACHABLE', 'unreachable', message);
+}
+
+/** etcd was restored from a backup, or another cluster answers: what we know is of another history. */
+export function wentBack(resource: string, from: string, to: string): ApiFailure {
+  const message = `watching ${resource}: the resourceVersion went back from ${from} to ${to}`;
+  return new ApiFailure('API_MALFORMED', 'ahead', message);
+}
+
 export function failureOfStatus(status: Status, what: string, retryAfterMs?: number): ApiFailure {
   const kind = kindOfStatus(status);
   const text = status.message === '' ? '' : `: ${quoteMessage(status.message)}`;

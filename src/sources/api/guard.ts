@@ -3,6 +3,9 @@ import type { Clock } from '../../sync/clock.ts';
 import { type ApiFailure, failureOfError, ListenerError, silent } from './failure.ts';
 import { Watchdog } from './watchdog.ts';
 
+/** The API server answers within a minute, or says that it cannot. */
+export const ANSWER_SILENCE_MS = 75_000;
+
 export interface Guard {
   readonly signal: AbortSignal;
   /** Something came. */

@@ -1,0 +1,74 @@
+/** One watch with everything around it: how long it may be, how long it may be silent, and what is told about it. */
+import type { Clock } from '../../sync/clock.ts';
+import type { ApiClient, Query } from './client.ts';
+import type { OnDiagnostic } from './diagnostics.ts';
+import { ApiFailure } from './failure.ts';
+import { ANSWER_SILENCE_MS, type Guard, guarded } from './guard.ts';
+import type { Resource } from './resource.ts';
+import { readWatch, type WatchFrame } from './watchStream.ts';
+
+export interface WatchRunOptions<T> {
+  readonly client: ApiClient;
+  readonly resource: Resource<T>;
+  readonly clock: Clock;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  readonly onDiagnostic: OnDiagnostic;
+}
+
+export interface WatchRun {
+  readonly query: Query;
+  /** For those who are told. */
+  readonly resourceVersion: string;
+  /** The server has begun to answer. */
+  readonly onOpen: (limits: WatchLimits) => void;
+  readonly onFrame: (frame: WatchFrame, limits: WatchLimits) => void;
+}
+
+/** A watch that is open may be silent as long as it lasts; until it has given its first objects, it may not. */
+export interface WatchLimits {
+  expectSilence(): void;
+}
+
+/** Watches end after 5 to 10 minutes, so that clients spread over servers again after one was restarted. */
+const LEAST_WATCH_SECONDS = 300;
+const SLACK_MS = 30_000;
+
+/** Resolves when the server ended the watch as agreed, with the time that it lasted. */
+export async function runWatch<T>(
+  options: WatchRunOptions<T>,
+  run: WatchRun,
+  stop: AbortSignal,
+): Promise<number> {
+  const { client, resource, clock, random, onDiagnostic } = options;
+  const seconds = Math.floor(LEAST_WATCH_SECONDS * (1 + random()));
+  const begun = clock.now();
+  let events = 0;
+  let isOpen = false;
+  const ended = (failure: ApiFailure | undefined): number => {
+    const durationMs = clock.now() - begun;
+    if (isOpen) onDiagnostic({ kind: 'watchEnded', resource: resource.name, events, durationMs, failure });
+    return durationMs;
+  };
+  const read = (guard: Guard): Promise<void> => {
+    const limits: WatchLimits = { expectSilence: () => guard.allow(seconds * 1000 + SLACK_MS) };
+    const onOpen = (): void => {
+      isOpen = true;
+      onDiagnostic({ kind: 'watchStarted', resource: resource.name, resourceVersion: run.resourceVersion });
+      guard.sign();
+      run.onOpen(limits);
+    };
+    const onFrame = (frame: WatchFrame): void => {
+      events++;
+      run.onFrame(frame, limits);
+    };
+    return readWatch(client, resource, { seconds, query: run.query, onOpen, onFrame }, guard);
+  };
+  try {
+    await guarded({ clock, stop, what: `watching ${resource.name}`, silenceMs: ANSWER_SILENCE_MS }, read);
+  } catch (error) {
+    if (error instanceof ApiFailure) ended(error);
+    throw error;
+  }
+  return ended(undefined);
+}
