@@ -20,10 +20,13 @@ const PACKAGES_STAMP = 'node_modules/.junction-stamp';
 const INSTALL = ['install', '--no-save', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
 const BUILD_STAMP = 'dist/.stamp';
 
-/** `lacking: 'warn'` goes on without the system's programs: tests that need them are then skipped. */
-export async function setUp({ lacking = 'fail' } = {}) {
+/**
+ * `lacking: 'warn'` goes on without the system's programs: tests that need them are then skipped. `tests`: also what
+ * only the tests use.
+ */
+export async function setUp({ lacking = 'fail', tests = false } = {}) {
   checkNode();
-  await installPrograms(lacking);
+  await installPrograms(lacking, tests);
   await installPackages();
   await build();
 }
@@ -49,8 +52,8 @@ function checkNode() {
   );
 }
 
-async function installPrograms(lacking) {
-  const missing = missingPackages();
+async function installPrograms(lacking, tests) {
+  const missing = missingPackages({ tests });
   if (missing.length === 0) return;
   if (canInstall()) {
     await step(`Installing system packages: ${missing.join(', ')}`, (say) => install(missing, say));
