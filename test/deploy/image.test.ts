@@ -122,7 +122,9 @@ describe('the tree in the image', () => {
   test('is complete: the program runs in it', () => {
     const missing = Object.keys(dependencies).filter((name) => !existsSync(path('image/node_modules', name)));
     expect(missing).toEqual([]);
-    expect(run(process.execPath, path('image/bin/junction'), '--version').trim()).toBe(version);
+    expect(run(process.execPath, path('image/bin/junction'), '--version').trim()).toBe(
+      `Junction v${version}`,
+    );
     const plan = run(
       process.execPath,
       path('image/bin/junction'),
@@ -134,6 +136,6 @@ describe('the tree in the image', () => {
   });
 
   test('starts by the name of kube-proxy as well', () => {
-    expect(run(path('kube-proxy'), '--version').trim()).toBe(version);
+    expect(run(path('kube-proxy'), '--version').trim()).toBe(`Junction v${version}`);
   });
 });

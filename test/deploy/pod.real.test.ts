@@ -47,13 +47,7 @@ describe('the capabilities of the pod are enough', () => {
 
   test.each(['nft', 'legacy'])('to serve with the %s variant of iptables', async (variant) => {
     let log = '';
-    const program = [
-      'bin/junction',
-      'run',
-      '--manifests=examples',
-      '--hostname-override=node1',
-      '--family=ipv4',
-    ];
+    const program = ['bin/junction', 'run', '--manifests=examples', '--hostname-override=node1'];
     child = spawn(
       'unshare',
       [
