@@ -1,7 +1,8 @@
 /** The running proxy: puts the parts together, starts them in order, and ends them in reverse. */
-import { consistencyWarnings, type Settings, toSettings, type ValidConfig } from '../config/index.ts';
+import { type Settings, toSettings, type ValidConfig } from '../config/index.ts';
 import { EventRecorder } from '../events/recorder.ts';
 import {
+  failedToHoldPort,
   failedToStartMetricServer,
   failedToStartProxierHealthcheck,
   failedToStartServiceHealthcheck,
@@ -12,12 +13,9 @@ import { NFACCT } from '../backends/iptables/names.ts';
 import { HealthState } from '../http/healthState.ts';
 import { systemMoments } from '../http/moment.ts';
 import type { HealthCheckFailure } from '../http/serviceHealth.ts';
-import { applyConntrackSettings } from '../kernel/conntrackSysctls.ts';
 import { FirewalldListener } from '../kernel/firewalld.ts';
 import type { IptablesDoor } from '../kernel/iptables/door.ts';
 import { readNfacct } from '../kernel/netlink/nfacct.ts';
-import { applyOomScore } from '../kernel/oomScore.ts';
-import { applySystemSettings } from '../kernel/systemSettings.ts';
 import type { Log } from '../log.ts';
 import { addBuildInfo, RestClientMetrics } from '../metrics/componentMetrics.ts';
 import { JunctionMetrics } from '../metrics/junctionMetrics.ts';
@@ -26,7 +24,6 @@ import { ProxyMetrics } from '../metrics/proxyMetrics.ts';
 import { Registry } from '../metrics/registry.ts';
 import { RuntimeMetrics } from '../metrics/runtimeMetrics.ts';
 import type { Node } from '../model/objects.ts';
-import { nodeView } from '../plan/view.ts';
 import { Proxy } from '../proxy/proxy.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { VERSION } from '../version.ts';
@@ -34,6 +31,7 @@ import { ConfigWatch } from './configWatch.ts';
 import { openDoors } from './families.ts';
 import { FamilyService } from './familyService.ts';
 import { NodeGate } from './nodeGate.ts';
+import { applyConntrack, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 import { makeServers } from './servers.ts';
 import { openSource } from './source.ts';
 import { FamilyTelemetry } from './telemetry.ts';
@@ -63,56 +61,14 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   if (config.mode !== 'iptables') {
     throw new JunctionError('MODE_UNAVAILABLE', `proxy mode ${config.mode} is not there yet`);
   }
-  prepareSystem(options);
+  const conntrackIsMissing = prepareSystem(options);
   const doors = await openDoors(config.junction.iptablesVariant, log);
   warnOfInconsistencies(options, doors);
-  const daemon = new Daemon(options, doors);
+  const daemon = new Daemon(options, doors, conntrackIsMissing);
   try {
     return await daemon.run();
   } finally {
     await daemon.stop();
-  }
-}
-
-/** Kernel settings. What cannot be set is told, with what follows from it; the proxy works without. */
-function prepareSystem({ config, nodeName, log }: DaemonOptions): void {
-  const { conntrack } = config;
-  applyConntrackSettings(
-    {
-      maxPerCore: conntrack.maxPerCore,
-      min: conntrack.min,
-      tcpEstablishedTimeoutMs: conntrack.tcpEstablishedTimeout,
-      tcpCloseWaitTimeoutMs: conntrack.tcpCloseWaitTimeout,
-      tcpBeLiberal: conntrack.tcpBeLiberal,
-      udpTimeoutMs: conntrack.udpTimeout,
-      udpStreamTimeoutMs: conntrack.udpStreamTimeout,
-    },
-    { log },
-  );
-  const { nodePorts } = nodeView(toSettings(config, nodeName), undefined, 'IPv4');
-  const { changes, warnings } = applySystemSettings({
-    families: ['IPv4', 'IPv6'],
-    localhostNodePorts: nodePorts.loopback,
-  });
-  if (changes.some(({ name }) => name.endsWith('route_localnet'))) {
-    log.info(
-      'Setting route_localnet=1 to allow node-ports on localhost; to change this either disable iptables.localhostNodePorts (--iptables-localhost-nodeports) or set nodePortAddresses (--nodeport-addresses) to filter loopback addresses',
-    );
-  }
-  for (const { message, remedy } of warnings) log.warn(message, { whatToDo: remedy });
-  applyOomScore(config.oomScoreAdj, { log });
-}
-
-function warnOfInconsistencies({ config, log }: DaemonOptions, doors: readonly IptablesDoor[]): void {
-  const facts = {
-    primaryFamily: doors[0]?.family ?? 'IPv4',
-    dualStack: doors.length > 1,
-    nodeIps: [],
-    podCIDRs: [],
-  } as const;
-  for (const { message, fatal } of consistencyWarnings(config, facts)) {
-    if (fatal) throw new JunctionError('CONFIG_INCONSISTENT', message);
-    log.warn('Kube-proxy configuration may be incomplete or incorrect', { err: message });
   }
 }
 
@@ -135,7 +91,10 @@ class Daemon {
     this.#end = resolve;
   });
 
-  constructor(options: DaemonOptions, doors: readonly IptablesDoor[]) {
+  #conntrackIsMissing: boolean;
+
+  constructor(options: DaemonOptions, doors: readonly IptablesDoor[], conntrackIsMissing: boolean) {
+    this.#conntrackIsMissing = conntrackIsMissing;
     const { config, nodeName, log } = options;
     this.#options = options;
     this.#config = config;
@@ -228,9 +187,17 @@ class Daemon {
       }),
       isHealthy: () => this.#health.isHealthy(),
       onHealthCheckFailure: (failure) => this.#recordHealthCheckFailure(failure),
+      onPortTaken: (message) => this.#recorder.record(failedToHoldPort(nodeName, message)),
+      onReady: () => this.#retryConntrack(),
       log,
     });
   }
+  #retryConntrack(): void {
+    if (!this.#conntrackIsMissing) return;
+    this.#conntrackIsMissing = false;
+    applyConntrack(this.#options);
+  }
+
   #recordHealthCheckFailure({ service, port, note }: HealthCheckFailure): void {
     const [namespace = '', name = ''] = service.split('/');
     const { nodeName } = this.#options;

@@ -25,6 +25,9 @@ export interface FamilyServiceOptions {
   readonly observer: FamilyObserver;
   readonly isHealthy: () => boolean;
   readonly onHealthCheckFailure: (failure: HealthCheckFailure) => void;
+  readonly onPortTaken: (message: string) => void;
+  /** The first rules are in the kernel. */
+  readonly onReady: () => void;
   readonly log: Log;
 }
 
@@ -65,7 +68,7 @@ export class FamilyService {
       onSynced: (outcome) => this.#onSynced(outcome),
     });
     this.#guard = new Guard({ door, loop: this.loop, intervalMs: syncPeriodMs, log });
-    this.#held = options.holdPorts ? makeHeldPorts(log) : undefined;
+    this.#held = options.holdPorts ? makeHeldPorts(options) : undefined;
   }
 
   start(): void {
@@ -81,7 +84,10 @@ export class FamilyService {
   }
 
   #onSynced(outcome: SyncOutcome): void {
-    if (this.#isFirst) this.#logReady(outcome);
+    if (this.#isFirst) {
+      this.#logReady(outcome);
+      this.#options.onReady();
+    }
     this.#tellDenials(outcome);
     const { localEndpoints, plan } = this.loop.proxy;
     this.#health ??= this.#makeHealthServers();
@@ -142,11 +148,15 @@ export class FamilyService {
   }
 }
 
-function makeHeldPorts(log: Log): HeldPorts {
+function makeHeldPorts({ log, onPortTaken }: FamilyServiceOptions): HeldPorts {
   return new HeldPorts({
     onEvent: (event) => {
-      if (event.kind === 'refused') log.warn(event.message);
-      else log.info(event.message);
+      if (event.kind === 'recovered') {
+        log.info(event.message);
+        return;
+      }
+      log.warn(event.message);
+      onPortTaken(event.message);
     },
   });
 }

@@ -18,6 +18,17 @@ export function failedToStartMetricServer(nodeName: string, error: unknown): Eve
   return { ...atStart(nodeName), reason: 'FailedToStartMetricServer', type: 'Warning', note: text(error) };
 }
 
+/** Somebody else has a port that Junction was asked to hold. */
+export function failedToHoldPort(nodeName: string, message: string): EventReport {
+  return {
+    reason: 'FailedToHoldPort',
+    action: 'Listen',
+    type: 'Warning',
+    regarding: nodeReference(nodeName),
+    note: message,
+  };
+}
+
 export const IPVS_DEPRECATION =
   "The ipvs proxier is now deprecated and may be removed in a future release. Please use 'nftables' instead.";
 

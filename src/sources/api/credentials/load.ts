@@ -12,6 +12,7 @@ import { runPlugin } from './runPlugin.ts';
 import type { Section } from './section.ts';
 import { hostAndPort, readServer } from './server.ts';
 import type { Surroundings } from './surroundings.ts';
+import { systemRootsPart } from './systemRoots.ts';
 import { clusterParts, userParts } from './userParts.ts';
 
 export interface LoadAccessOptions
@@ -63,7 +64,11 @@ async function fromKubeconfig(path: string, master: string, surroundings: Surrou
     // It belongs to the server that the kubeconfig names, not to another.
     serverName: master === '' ? cluster.text('tls-server-name') || undefined : undefined,
     proxy,
-    parts: [...clusterParts(context, surroundings), ...userParts(context, server, surroundings)],
+    parts: [
+      ...(insecure || hasAuthority ? [] : rootsFor(server, surroundings)),
+      ...clusterParts(context, surroundings),
+      ...userParts(context, server, surroundings),
+    ],
     surroundings,
   });
   // A plugin runs when it is needed: its own server may come up after us.
@@ -77,6 +82,10 @@ function readKubeconfigServer({ cluster, user }: CurrentContext, master: string,
   if (master !== '') return readServer(master, '--master', tls);
   if (!cluster.has('server')) throw missingServer(cluster);
   return readServer(cluster.text('server'), `${cluster.where}: server`, tls);
+}
+
+function rootsFor(server: URL, surroundings: Surroundings): readonly IdentityPart[] {
+  return server.protocol === 'https:' ? [systemRootsPart(surroundings)] : [];
 }
 
 function missingServer(cluster: Section): JunctionError {
@@ -97,7 +106,7 @@ function fromAddress(master: string, surroundings: Surroundings): ApiAccess {
     insecure: false,
     serverName: undefined,
     proxy,
-    parts: [],
+    parts: rootsFor(server, surroundings),
     surroundings,
   });
 }
