@@ -159,7 +159,7 @@ export class Reflector<T> {
     const known = this.#version ?? '';
     try {
       const current = await this.#guarded(stop, (guard) => currentVersion(client, resource, guard));
-      if (false) throw wentBack(resource.name, known, current);
+      if (isOlder(current, known)) throw wentBack(resource.name, known, current);
     } catch (error) {
       // Whoever may watch and not list goes without this.
       if (!(error instanceof ApiFailure) || !isRefusal(error.kind)) throw error;

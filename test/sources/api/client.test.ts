@@ -1,0 +1,260 @@
+/** Requests over real connections, with real certificates. */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { ApiClient, type ApiResponse } from '../../../src/sources/api/client.ts';
+import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/access.ts';
+import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
+import { FakeClock } from '../../sync/fakeClock.ts';
+import {
+  type ApiServerOptions,
+  certificate,
+  privateKey,
+  StatusError,
+  TestApiServer,
+} from '../../support/apiServer/index.ts';
+import { startConnectProxy } from './connectProxy.ts';
+import { openAccess } from './harness.ts';
+import { SHOP } from './objects.ts';
+
+const CA = certificate('ca');
+
+async function serve(options: ApiServerOptions = { certificate: 'server' }): Promise<TestApiServer> {
+  const server = await TestApiServer.start(options);
+  server.put(...SHOP);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+function connect(
+  access: ApiAccess,
+  more: Partial<ConstructorParameters<typeof ApiClient>[0]> = {},
+): ApiClient {
+  const client = new ApiClient({ access, clock: new FakeClock(), ...more });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+function accessTo(
+  server: TestApiServer,
+  identity: Partial<Identity> = {},
+  more: Partial<ApiAccess> = {},
+): ApiAccess {
+  return { ...openAccess(server.url, { ca: CA, ...identity }), ...more };
+}
+
+async function statusOf(client: ApiClient): Promise<number> {
+  const { status, body } = await client.get('/api/v1/nodes', { resourceVersion: '0' });
+  await drain(body);
+  return status;
+}
+
+async function drain(body: ApiResponse['body']): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+describe('trust', () => {
+  it.each<[string, ApiServerOptions['certificate'], Partial<Identity>, Partial<ApiAccess>, string]>([
+    ['the right authority', 'server', {}, {}, '200'],
+    [
+      'another authority',
+      'server',
+      { ca: certificate('otherCa') },
+      {},
+      'not signed by the authority that was given',
+    ],
+    ['no authority', 'server', { ca: undefined }, {}, 'not signed by the authority that was given'],
+    ['anybody', 'server', { ca: undefined }, { insecure: true }, '200'],
+    ['an expired certificate', 'expiredServer', {}, {}, 'its certificate has expired'],
+    ['the right name', 'server', {}, { serverName: 'kubernetes.default.svc' }, '200'],
+    [
+      'another name',
+      'server',
+      {},
+      { serverName: 'other.example' },
+      "Hostname/IP does not match certificate's altnames",
+    ],
+  ])('%s', async (_, shown, identity, more, expected) => {
+    const server = await serve({ certificate: shown ?? 'server' });
+    const outcome = await statusOf(connect(accessTo(server, identity, more))).then(String, String);
+    expect(outcome).toContain(expected);
+    if (expected !== '200') expect(outcome).toContain('cannot trust the API server');
+  });
+
+  it('nothing listens: says so', async () => {
+    const server = await serve();
+    await server.close();
+    await server.listen();
+    const { url } = server;
+    await server.close();
+    const failure: unknown = await statusOf(connect(openAccess(url))).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: 'API_UNREACHABLE', kind: 'unreachable' });
+    expect(String(failure)).toContain('ECONNREFUSED');
+    await server.listen();
+  });
+
+  it('an answer that is not HTTP', async () => {
+    const server = await serve();
+    const failure: unknown = await statusOf(connect(openAccess(server.url.replace('https', 'http')))).catch(
+      (error: unknown) => error,
+    );
+    expect(failure).toMatchObject({ name: 'JunctionError' });
+  });
+});
+
+describe('identity', () => {
+  it('is a token, which is asked for once more when it is refused', async () => {
+    const server = await serve({ certificate: 'server', tokens: ['new'] });
+    let token = 'old';
+    let renewed = 0;
+    const access: ApiAccess = {
+      ...accessTo(server),
+      identity: async () => ({
+        authorization: `Bearer ${token}`,
+        ca: CA,
+        certificate: undefined,
+        key: undefined,
+      }),
+      renew: async () => {
+        renewed++;
+        token = 'new';
+        return true;
+      },
+    };
+    const client = connect(access);
+    expect(await statusOf(client)).toBe(200);
+    expect(await statusOf(client)).toBe(200);
+    expect(renewed).toBe(1);
+    expect(server.log.map(({ headers }) => headers.authorization)).toEqual([
+      'Bearer old',
+      'Bearer new',
+      'Bearer new',
+    ]);
+    server.tokens.clear();
+    expect(await statusOf(client)).toBe(401);
+  });
+
+  it('is a certificate; a new one makes new connections', async () => {
+    const server = await serve({ certificate: 'server', clientCertificates: true });
+    let identity: Identity = { authorization: undefined, ca: CA, certificate: undefined, key: undefined };
+    const client = connect({ ...accessTo(server), identity: async () => identity });
+    expect(await statusOf(client)).toBe(401);
+    identity = { ...identity, certificate: certificate('client'), key: privateKey('client') };
+    expect(await statusOf(client)).toBe(200);
+    identity = { ...identity, certificate: certificate('expiredClient') };
+    expect(await statusOf(client)).toBe(401);
+  });
+});
+
+describe('the way', () => {
+  it('may lead through a proxy', async () => {
+    const proxy = await startConnectProxy();
+    onTestFinished(() => proxy.close());
+    const server = await serve({ certificate: 'server', tokens: ['t'] });
+    const client = connect(accessTo(server, { authorization: 'Bearer t' }, { proxy: new URL(proxy.url) }));
+    expect(await statusOf(client)).toBe(200);
+    expect(proxy.tunnels).toEqual([server.host]);
+  });
+
+  it('through a proxy checks names too', async () => {
+    const proxy = await startConnectProxy();
+    onTestFinished(() => proxy.close());
+    const server = await serve();
+    const names = { proxy: new URL(proxy.url), serverName: 'other.example' };
+    await expect(statusOf(connect(accessTo(server, {}, names)))).rejects.toThrow(
+      'cannot trust the API server',
+    );
+    const trust = { proxy: new URL(proxy.url) };
+    await expect(statusOf(connect(accessTo(server, { ca: certificate('otherCa') }, trust)))).rejects.toThrow(
+      'cannot trust the API server',
+    );
+  });
+
+  it('may begin with a path', async () => {
+    const server = await serve({});
+    const client = connect(openAccess(`${server.url}/k8s/clusters/c-1/`));
+    await statusOf(client);
+    expect(server.log[0]?.path).toBe('/k8s/clusters/c-1/api/v1/nodes');
+  });
+});
+
+describe('requests', () => {
+  it('are counted by their answers', async () => {
+    const server = await serve({});
+    const seen: string[] = [];
+    const onDiagnostic = (diagnostic: ApiDiagnostic): void => {
+      if (diagnostic.kind === 'request')
+        seen.push(`${diagnostic.method} ${diagnostic.host} ${diagnostic.code}`);
+    };
+    const client = connect(openAccess(server.url), { onDiagnostic });
+    server.faults.add({ on: 'any', fault: { kind: 'status', error: new StatusError(503) }, after: 1 });
+    server.faults.add({ on: 'any', fault: { kind: 'reset' }, after: 1 });
+    await statusOf(client);
+    await statusOf(client);
+    await statusOf(client).catch(() => undefined);
+    expect(seen).toEqual([`GET ${server.host} 200`, `GET ${server.host} 503`, `GET ${server.host} <error>`]);
+  });
+
+  it('are held back by the rate limit, watches are not', async () => {
+    const server = await serve({});
+    const clock = new FakeClock();
+    const client = connect(openAccess(server.url), { clock, rateLimit: { qps: 1, burst: 1 } });
+    expect(await statusOf(client)).toBe(200);
+    const held = statusOf(client);
+    const watch = await client.get('/api/v1/nodes', {
+      watch: 'true',
+      resourceVersion: '200',
+      timeoutSeconds: '9',
+    });
+    expect(watch.status).toBe(200);
+    expect(server.count('list')).toBe(1);
+    await clock.advance(1000);
+    expect(await held).toBe(200);
+  });
+
+  it('say who asks, and what they take', async () => {
+    const server = await serve({});
+    await statusOf(connect(openAccess(server.url), { userAgent: 'junction/1.2.3' }));
+    expect(server.log[0]?.headers).toMatchObject({
+      'user-agent': 'junction/1.2.3',
+      accept: 'application/json',
+    });
+  });
+
+  it('can be called off', async () => {
+    const server = await serve({});
+    server.faults.add({ on: 'any', fault: { kind: 'hang' } });
+    const controller = new AbortController();
+    const request = connect(openAccess(server.url)).get('/api/v1/nodes', {}, { signal: controller.signal });
+    controller.abort(new Error('enough'));
+    await expect(request).rejects.toThrow('enough');
+  });
+
+  it('post events', async () => {
+    const server = await serve({});
+    const event = {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: { name: 'x' },
+      reason: 'Starting',
+    };
+    const path = '/apis/events.k8s.io/v1/namespaces/default/events';
+    expect(await connect(openAccess(server.url)).post(path, event)).toEqual({ status: 201, body: event });
+    expect(server.events).toEqual([{ path, body: event }]);
+  });
+
+  it('that are refused say why', async () => {
+    const server = await serve({});
+    const client = connect(openAccess(server.url), { wallTime: () => Date.parse('2026-05-01T12:00:00Z') });
+    const retryAfter = 'Fri, 01 May 2026 12:00:09 GMT';
+    const error = new StatusError(429, {
+      reason: 'TooManyRequests',
+      message: 'slow\ndown\u202E',
+      retryAfter,
+    });
+    server.faults.add({ on: 'any', fault: { kind: 'status', error } });
+    const failure = await client.failureOf(await client.get('/api/v1/nodes'), 'listing nodes');
+    expect(failure).toMatchObject({ kind: 'busy', retryAfterMs: 9000, code: 'API_REFUSED' });
+    expect(failure.message).toBe('listing nodes: the API server answered 429 TooManyRequests: slow down ');
+  });
+});

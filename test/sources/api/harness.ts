@@ -1,0 +1,185 @@
+/** A source before a test API server, on a clock that the test owns. */
+import { onTestFinished } from 'vitest';
+import { deepEqual } from '../../../src/model/equal.ts';
+import { ApiClient } from '../../../src/sources/api/client.ts';
+import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/access.ts';
+import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
+import { ApiSource, type ApiSourceEvents } from '../../../src/sources/api/apiSource.ts';
+import { projectEndpointSlice, projectNode, projectService } from '../../../src/model/project/index.ts';
+import { printSourceProblem } from '../../../src/sources/source.ts';
+import { FakeClock } from '../../sync/fakeClock.ts';
+import { type ApiServerOptions, type RawObject, TestApiServer } from '../../support/apiServer/index.ts';
+import { RESOURCES } from '../../support/apiServer/resources.ts';
+
+export const NODE = 'node1';
+
+export interface Harness {
+  readonly server: TestApiServer;
+  readonly source: ApiSource;
+  readonly clock: FakeClock;
+  readonly diagnostics: readonly ApiDiagnostic[];
+  /** What the source has told, by `Kind key`. */
+  readonly world: ReadonlyMap<string, unknown>;
+  /** Every event, as lines, since the last call. */
+  readonly told: () => readonly string[];
+  /** Lets time go on, in steps, until it is so. */
+  readonly until: (what: string, check: () => boolean, stepMs?: number) => Promise<void>;
+  /** The source's world is the server's, and every watch is open. */
+  readonly settled: () => Promise<void>;
+}
+
+export interface HarnessOptions extends Omit<ApiServerOptions, 'clock'> {
+  readonly objects?: readonly RawObject[];
+  readonly withServiceCIDRs?: boolean;
+  readonly access?: (server: TestApiServer) => Promise<ApiAccess>;
+}
+
+export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
+  const clock = new FakeClock();
+  const server = await TestApiServer.start({ ...options, clock });
+  server.put(...(options.objects ?? []));
+  const diagnostics: ApiDiagnostic[] = [];
+  const onDiagnostic = (diagnostic: ApiDiagnostic): void => void diagnostics.push(diagnostic);
+  const client = new ApiClient({
+    access: (await options.access?.(server)) ?? openAccess(server.url),
+    clock,
+    rateLimit: { qps: 50, burst: 100 },
+    onDiagnostic,
+  });
+  const source = new ApiSource({
+    client,
+    clock,
+    nodeName: NODE,
+    random: seededRandom(),
+    onDiagnostic,
+    withServiceCIDRs: options.withServiceCIDRs,
+  });
+  const { events, world, told, isSynced } = record();
+  const serverWorld = remembered(server);
+  onTestFinished(async () => {
+    await source.stop();
+    await client.close();
+    await server.close();
+  });
+  await source.start(events);
+
+  const until: Harness['until'] = async (what, check, stepMs = 500) => {
+    for (let turn = 0; turn < 20_000; turn++) {
+      if (check()) return;
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      await clock.advance(stepMs);
+    }
+    throw new Error(`waited in vain: ${what}\n${diagnostics.map(printDiagnostic).slice(-20).join('\n')}`);
+  };
+  const settled: Harness['settled'] = async () => {
+    const kinds = options.withServiceCIDRs ? 4 : 3;
+    await until(
+      'the source has the world of the server',
+      () => isSynced() && server.watches.size === kinds && sameWorld(world, serverWorld()),
+    );
+  };
+  return { server, source, clock, diagnostics, world, told, until, settled };
+}
+
+export function openAccess(url: string, identity: Partial<Identity> = {}): ApiAccess {
+  const all: Identity = {
+    authorization: undefined,
+    ca: undefined,
+    certificate: undefined,
+    key: undefined,
+    ...identity,
+  };
+  return {
+    origin: 'a test',
+    server: new URL(url),
+    insecure: false,
+    serverName: undefined,
+    proxy: undefined,
+    identity: () => Promise.resolve(all),
+    renew: () => Promise.resolve(false),
+  };
+}
+
+/** What a proxy should know of what the server holds. */
+export function worldOf(server: TestApiServer): ReadonlyMap<string, unknown> {
+  const project = {
+    Service: projectService,
+    EndpointSlice: projectEndpointSlice,
+    Node: projectNode,
+  } as const;
+  const world = new Map<string, unknown>();
+  for (const resource of RESOURCES) {
+    const read = Object.hasOwn(project, resource.kind)
+      ? project[resource.kind as keyof typeof project]
+      : undefined;
+    if (read === undefined) continue;
+    for (const { key, json } of server.store.list(resource)) {
+      const projection = read(JSON.parse(json.toString('utf8')));
+      if (projection.kind !== 'object' || (resource.kind === 'Node' && key !== NODE)) continue;
+      world.set(`${resource.kind} ${key}`, projection.value);
+    }
+  }
+  return world;
+}
+
+/** `worldOf`, made anew when the server has changed. */
+function remembered(server: TestApiServer): () => ReadonlyMap<string, unknown> {
+  let revision = Number.NaN;
+  let world: ReadonlyMap<string, unknown> = new Map();
+  return () => {
+    if (server.store.revision !== revision) world = worldOf(server);
+    ({ revision } = server.store);
+    return world;
+  };
+}
+
+export function sameWorld(one: ReadonlyMap<string, unknown>, other: ReadonlyMap<string, unknown>): boolean {
+  return one.size === other.size && [...one].every(([key, value]) => deepEqual(value, other.get(key)));
+}
+
+export function printDiagnostic(diagnostic: ApiDiagnostic): string {
+  const failure = 'failure' in diagnostic && diagnostic.failure ? `: ${diagnostic.failure.message}` : '';
+  const resource = 'resource' in diagnostic ? ` ${diagnostic.resource}` : '';
+  return `${diagnostic.kind}${resource}${failure}`;
+}
+
+function record(): {
+  readonly events: ApiSourceEvents;
+  readonly world: ReadonlyMap<string, unknown>;
+  readonly told: () => readonly string[];
+  readonly isSynced: () => boolean;
+} {
+  const world = new Map<string, unknown>();
+  const lines: string[] = [];
+  let synced = false;
+  const change = (key: string, value: unknown): void => {
+    lines.push(`${value === undefined ? '-' : world.has(key) ? '~' : '+'} ${key}`);
+    if (value === undefined) world.delete(key);
+    else world.set(key, value);
+  };
+  return {
+    world,
+    told: () => lines.splice(0),
+    isSynced: () => synced,
+    events: {
+      service: (key, value) => change(`Service ${key}`, value),
+      endpointSlice: (namespace, name, value) => change(`EndpointSlice ${namespace}/${name}`, value),
+      node: (name, value) => change(`Node ${name}`, value),
+      serviceCIDRs: (cidrs) => void lines.push(`ServiceCIDRs ${cidrs.join(' ')}`),
+      synced: () => {
+        synced = true;
+        lines.push('synced');
+      },
+      report: (problem) => void lines.push(printSourceProblem(problem)),
+    },
+  };
+}
+
+/** The same on each run; spread over 0 to 1. */
+function seededRandom(): () => number {
+  let state = 1;
+  return () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
+  };
+}

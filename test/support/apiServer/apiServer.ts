@@ -1,0 +1,264 @@
+/**
+ * An API server for tests, as strict as the real one about what it is asked.
+ *
+ * Lists with pages, watches with history and bookmarks, streamed lists, tokens and client certificates; and a hook
+ * for each thing that goes wrong in real clusters. `log` holds every request.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { Clock } from '../../../src/sync/clock.ts';
+import { systemClock } from '../../../src/sync/systemClock.ts';
+import { type CertificateName, certificate, privateKey } from './certs.ts';
+import { answerWithFault, sendPieces, sendStatus } from './answers.ts';
+import { type Fault, Faults, type RequestKind } from './faults.ts';
+import { Lister } from './listing.ts';
+import { type ListOptions, readListOptions } from './options.ts';
+import { RESOURCES, type ServedResource } from './resources.ts';
+import { readSelectors } from './selectors.ts';
+import { badRequest, StatusError, tooLarge } from './status.ts';
+import { ObjectStore, type RawObject } from './store.ts';
+import { Watch } from './watching.ts';
+
+export interface ApiServerOptions {
+  readonly clock?: Clock;
+  /** Plain HTTP when not given. */
+  readonly certificate?: Extract<CertificateName, 'server' | 'expiredServer'>;
+  /** Anybody may come when neither tokens nor client certificates are asked for. */
+  readonly tokens?: readonly string[];
+  readonly clientCertificates?: boolean;
+  /** False: a server before streamed lists. */
+  readonly streamsLists?: boolean;
+  /** Not served at all. */
+  readonly without?: readonly string[];
+  readonly revision?: number;
+  /** How many changes of a resource are remembered. */
+  readonly history?: number;
+}
+
+export interface LoggedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly kind: RequestKind;
+  readonly resource: string;
+  readonly headers: IncomingMessage['headers'];
+  /** 0 until it is answered. */
+  status: number;
+}
+
+export class TestApiServer {
+  readonly store: ObjectStore;
+  readonly faults = new Faults();
+  readonly log: LoggedRequest[] = [];
+  /** What was posted to events.k8s.io, with the path. */
+  readonly events: { readonly path: string; readonly body: unknown }[] = [];
+  readonly watches = new Set<Watch>();
+  readonly tokens: Set<string>;
+  streamsLists: boolean;
+  readonly #options: ApiServerOptions;
+  readonly #clock: Clock;
+  readonly #lister: Lister;
+  readonly #sockets = new Set<Socket>();
+  #server: Server;
+  #port = 0;
+
+  private constructor(options: ApiServerOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.store = new ObjectStore(options.revision, options.history);
+    this.#lister = new Lister(this.store);
+    this.tokens = new Set(options.tokens);
+    this.streamsLists = options.streamsLists ?? true;
+    this.#server = this.#create();
+  }
+
+  static async start(options: ApiServerOptions = {}): Promise<TestApiServer> {
+    const server = new TestApiServer(options);
+    await server.listen();
+    return server;
+  }
+
+  get url(): string {
+    return `${this.#options.certificate === undefined ? 'http' : 'https'}://127.0.0.1:${this.#port}`;
+  }
+
+  get host(): string {
+    return `127.0.0.1:${this.#port}`;
+  }
+
+  put(...objects: readonly RawObject[]): void {
+    for (const raw of objects) this.store.put(raw);
+  }
+
+  delete(kind: string, key: string): void {
+    this.store.delete(kind, key);
+  }
+
+  /** How many requests of this kind came. */
+  count(kind: RequestKind, resource?: string): number {
+    return this.log.filter((entry) => entry.kind === kind && (resource ?? entry.resource) === entry.resource)
+      .length;
+  }
+
+  watchesOf(resource: string): readonly Watch[] {
+    return [...this.watches].filter((watch) => watch.resource.name === resource);
+  }
+
+  /** The history before now is forgotten, and pages too. */
+  compact(): void {
+    this.store.compact();
+    this.#lister.forgetPages();
+  }
+
+  /** Every connection breaks; then there are other contents, at another revision. */
+  replace(objects: readonly RawObject[], revision: number): void {
+    this.#lister.forgetPages();
+    this.store.replace(objects, revision);
+    this.dropConnections();
+  }
+
+  dropConnections(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** On the port that it had before, if it had one. */
+  async listen(): Promise<void> {
+    this.#server = this.#create();
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(this.#port, '127.0.0.1', resolve);
+    });
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** From now on connections are refused. */
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => {
+      this.#server.close(resolve);
+    });
+    this.dropConnections();
+    await closed;
+  }
+
+  #create(): Server {
+    const name = this.#options.certificate;
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+      this.#answer(request, response).catch((error: unknown) => {
+        if (error instanceof StatusError) sendStatus(response, error);
+        else response.destroy(error instanceof Error ? error : new Error(String(error)));
+      });
+    };
+    const server =
+      name === undefined
+        ? createServer(onRequest)
+        : createTlsServer(
+            {
+              cert: certificate(name),
+              key: privateKey('server'),
+              ca: certificate('ca'),
+              requestCert: true,
+              rejectUnauthorized: false,
+            },
+            onRequest,
+          );
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+    });
+    return server;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'http://server');
+    const query = new Map(url.searchParams);
+    const isWatch = query.get('watch') === 'true';
+    const resource = RESOURCES.find(({ path }) => path === url.pathname);
+    const listKind = isWatch ? (query.get('sendInitialEvents') === 'true' ? 'stream' : 'watch') : 'list';
+    const entry: LoggedRequest = {
+      method: request.method ?? '',
+      path: url.pathname,
+      query: Object.fromEntries(query),
+      kind: resource !== undefined && request.method === 'GET' ? listKind : 'other',
+      resource: resource?.name ?? '',
+      headers: request.headers,
+      status: 0,
+    };
+    this.log.push(entry);
+    response.on('close', () => {
+      entry.status = response.headersSent ? response.statusCode : 0;
+    });
+    let fault = this.faults.take(entry.kind, entry.resource);
+    if (fault?.kind === 'do') {
+      fault.action();
+      fault = undefined;
+    }
+    if (fault !== undefined && answerWithFault(fault, response)) return;
+    this.#authorise(request);
+    if (request.method === 'POST') return this.#storeEvent(request, response);
+    const isServed = resource !== undefined && !this.#options.without?.includes(resource.name);
+    if (!isServed || request.method !== 'GET') {
+      throw new StatusError(404, {
+        reason: 'NotFound',
+        message: 'the server could not find the requested resource',
+      });
+    }
+    if (request.headers.accept !== 'application/json')
+      throw new StatusError(406, { reason: 'NotAcceptable' });
+    const options = readListOptions(query, this.streamsLists);
+    if (options.watch) await this.#watch(resource, query, options, response);
+    else await this.#list(resource, query, options, response, fault);
+  }
+
+  #authorise({ headers, socket }: IncomingMessage): void {
+    const { tokens, clientCertificates } = this.#options;
+    if (tokens === undefined && !clientCertificates) return;
+    const token = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1];
+    if (token !== undefined && this.tokens.has(token)) return;
+    if (clientCertificates && (socket as TLSSocket).authorized) return;
+    throw new StatusError(401, { reason: 'Unauthorized', message: 'Unauthorized' });
+  }
+
+  async #storeEvent(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const path = new URL(request.url ?? '/', 'http://server').pathname;
+    if (!/^\/apis\/events\.k8s\.io\/v1\/namespaces\/[a-z0-9-]+\/events$/.test(path)) {
+      throw new StatusError(404, { reason: 'NotFound' });
+    }
+    if (!request.headers['content-type']?.startsWith('application/json')) throw badRequest('not JSON');
+    const body: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    this.events.push({ path, body });
+    response.writeHead(201, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(body));
+  }
+
+  async #list(
+    resource: ServedResource,
+    query: ReadonlyMap<string, string>,
+    options: ListOptions,
+    response: ServerResponse,
+    fault: Fault | undefined,
+  ): Promise<void> {
+    const pieces = this.#lister.list(resource, readSelectors(resource.name, query), options);
+    await sendPieces(response, pieces, fault);
+  }
+
+  async #watch(
+    resource: ServedResource,
+    query: ReadonlyMap<string, string>,
+    options: ListOptions,
+    response: ServerResponse,
+  ): Promise<void> {
+    const selector = readSelectors(resource.name, query);
+    if (options.resourceVersion !== '' && options.sendInitialEvents) {
+      const wanted = Number(options.resourceVersion);
+      if (wanted > this.store.revision) throw tooLarge(wanted, this.store.revision);
+    }
+    const watch = new Watch({ store: this.store, clock: this.#clock, resource, selector, options, response });
+    this.watches.add(watch);
+    response.on('close', () => this.watches.delete(watch));
+    await watch.open();
+  }
+}

@@ -1,0 +1,140 @@
+/** Objects with versions, and what happened to them lately. Each object is held once, as the bytes that are sent. */
+import { resourceOfKind, type ServedResource } from './resources.ts';
+
+export interface RawObject {
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly [field: string]: unknown;
+  };
+  readonly [field: string]: unknown;
+}
+
+export interface Entry {
+  readonly key: string;
+  readonly revision: number;
+  /** Without kind and apiVersion, as items of a list are. */
+  readonly json: Buffer;
+  /** Names only: no selector that is served asks for a value. */
+  readonly labels: readonly string[];
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+export interface Change {
+  readonly revision: number;
+  readonly before: Entry | undefined;
+  readonly after: Entry | undefined;
+}
+
+interface Table {
+  readonly entries: Map<string, Entry>;
+  readonly history: Change[];
+}
+
+export class ObjectStore {
+  revision: number;
+  /** Changes up to this revision are forgotten. */
+  compacted: number;
+  readonly #window: number;
+  readonly #tables = new Map<string, Table>();
+  readonly #listeners = new Map<string, Set<(change: Change) => void>>();
+
+  constructor(revision = 100, window = 1000) {
+    this.revision = revision;
+    this.compacted = revision;
+    this.#window = window;
+  }
+
+  put(raw: RawObject): void {
+    const resource = resourceOfKind(raw.kind);
+    const { entries } = this.#table(resource);
+    this.revision++;
+    const entry = toEntry(raw, this.revision);
+    const before = entries.get(entry.key);
+    entries.set(entry.key, entry);
+    this.#record(resource, { revision: this.revision, before, after: entry });
+  }
+
+  delete(kind: string, key: string): void {
+    const resource = resourceOfKind(kind);
+    const { entries } = this.#table(resource);
+    const before = entries.get(key);
+    if (before === undefined) throw new Error(`there is no ${kind} ${key}`);
+    this.revision++;
+    entries.delete(key);
+    this.#record(resource, { revision: this.revision, before, after: undefined });
+  }
+
+  /** In the order of etcd. */
+  list(resource: ServedResource): readonly Entry[] {
+    return [...this.#table(resource).entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  since(resource: ServedResource, revision: number): readonly Change[] {
+    return this.#table(resource).history.filter((change) => change.revision > revision);
+  }
+
+  subscribe(resource: ServedResource, listener: (change: Change) => void): () => void {
+    const listeners = this.#listeners.get(resource.name) ?? new Set();
+    this.#listeners.set(resource.name, listeners);
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }
+
+  compact(): void {
+    this.compacted = this.revision;
+    for (const { history } of this.#tables.values()) history.length = 0;
+  }
+
+  /** All else, as if etcd had been restored from a backup. */
+  replace(objects: readonly RawObject[], revision: number): void {
+    this.#tables.clear();
+    this.revision = revision;
+    this.compacted = revision;
+    for (const raw of objects) {
+      const entry = toEntry(raw, revision);
+      this.#table(resourceOfKind(raw.kind)).entries.set(entry.key, entry);
+    }
+  }
+
+  #table(resource: ServedResource): Table {
+    const known = this.#tables.get(resource.name);
+    if (known !== undefined) return known;
+    const table: Table = { entries: new Map(), history: [] };
+    this.#tables.set(resource.name, table);
+    return table;
+  }
+
+  #record(resource: ServedResource, change: Change): void {
+    const { history } = this.#table(resource);
+    history.push(change);
+    const forgotten = history.length > this.#window ? history.shift() : undefined;
+    if (forgotten !== undefined) this.compacted = Math.max(this.compacted, forgotten.revision);
+    for (const listener of this.#listeners.get(resource.name) ?? []) listener(change);
+  }
+}
+
+function toEntry(raw: RawObject, revision: number): Entry {
+  const { kind: _kind, apiVersion: _apiVersion, metadata, ...rest } = raw;
+  const { namespace, name, labels } = metadata;
+  const json = Buffer.from(
+    JSON.stringify({ metadata: { ...metadata, resourceVersion: String(revision) }, ...rest }),
+  );
+  const clusterIP = (raw['spec'] as { readonly clusterIP?: string } | undefined)?.clusterIP ?? '';
+  return {
+    key: namespace === undefined ? name : `${namespace}/${name}`,
+    revision,
+    json,
+    labels: Object.keys(labels ?? {}),
+    fields: { 'metadata.name': name, 'spec.clusterIP': clusterIP },
+  };
+}
+
+/** The same object at another version: what a watch sends when an object is deleted, or leaves its selector. */
+export function atRevision(entry: Entry, revision: number): Buffer {
+  const raw = JSON.parse(entry.json.toString('utf8')) as { metadata: { resourceVersion: string } };
+  raw.metadata.resourceVersion = String(revision);
+  return Buffer.from(JSON.stringify(raw));
+}
