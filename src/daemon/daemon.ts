@@ -52,6 +52,7 @@ export interface DaemonOptions {
 /** The exit code. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
   const { config, nodeName, log } = options;
+  log.info('Version info', { version: `v${VERSION}`, node: process.version });
   log.info('Starting Junction', {
     version: VERSION,
     node: nodeName,
@@ -61,6 +62,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   if (config.mode !== 'iptables') {
     throw new JunctionError('MODE_UNAVAILABLE', `proxy mode ${config.mode} is not there yet`);
   }
+  log.info('Using iptables Proxier');
   const conntrackIsMissing = prepareSystem(options);
   const doors = await openDoors(config.junction.iptablesVariant, log);
   warnOfInconsistencies(options, doors);

@@ -52,6 +52,8 @@ async function openApi({ config, nodeName, log, clock, rest }: SourceOptions): P
     onDiagnostic,
   });
   log.info('Talking to the API server', { server: access.server.origin });
+  for (const what of ['service', 'endpoint slice', 'node']) log.info(`Starting ${what} config controller`);
+  log.info('Waiting for caches to sync');
   return {
     source: new ApiSource({ client, nodeName, clock, onDiagnostic }),
     tellsOfNode: true,

@@ -91,6 +91,7 @@ export class FamilyLoop {
       });
       return;
     }
+    log.verbose(2, 'Syncing iptables rules', { ipFamily: proxy.family });
     const started = clock.now();
     const fingerprint = this.#options.fingerprint?.();
     const outcome = await this.#write(started);
@@ -129,8 +130,14 @@ export class FamilyLoop {
   }
 
   #logOutcome({ report, changes }: SyncOutcome, elapsedMs: number): void {
+    const { log } = this.#options;
+    log.verbose(2, 'SyncProxyRules complete', {
+      ipFamily: this.proxy.family,
+      elapsed: `${Math.round(elapsedMs * 10) / 10}ms`,
+      fullSync: report.kind === 'full',
+    });
     if (report.kind === 'nothing' || (report.kind === 'full' && report.restores === 0)) return;
-    this.#options.log.verbose(1, 'Synced rules', {
+    log.verbose(1, 'Synced rules', {
       ipFamily: this.proxy.family,
       kind: report.kind,
       changedServicePorts: changes.length,
@@ -146,7 +153,7 @@ export class FamilyLoop {
     log.error('Sync failed', {
       ipFamily: this.proxy.family,
       err: error,
-      retryingInMilliseconds: syncPeriodMs,
+      retryingTime: `${syncPeriodMs / 1000}s`,
     });
   }
 }

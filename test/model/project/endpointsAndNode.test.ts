@@ -119,7 +119,9 @@ describe('a node', () => {
       value: { podCIDRs: ['10.1.0.0/16'] },
     });
     expect(projectNode({ metadata })).toMatchObject({ value: { ips: [], podCIDRs: [], zone: undefined } });
-    expect(projectNode({ metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } })).toMatchObject({
+    expect(
+      projectNode({ metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }),
+    ).toMatchObject({
       value: { eligible: false },
     });
     const spec = { taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }] };
