@@ -16,7 +16,7 @@ export interface Sizes {
   readonly endpoints: number;
 }
 
-const OPTIONS = {
+export const OPTIONS = {
   nodePortIps: 'all',
   masqueradeMark: 0x4000,
   randomFully: true,

@@ -1,14 +1,7 @@
-/** `npm run bench`: prints what docs/benchmarks.md quotes. Ratios are taken within one run. */
+/** `npm run bench -- iptables`: iptables mode at several sizes. Ratios are taken within one run. */
 import { printTable } from '../src/cli/table.ts';
+import { option, progress } from './arguments.ts';
 import { kernelTimes, type KernelTimes, type OwnTimes, ownTimes, rewriteMs, type Sizes } from './iptables.ts';
-
-const HELP = `npm run bench [-- OPTIONS]
-
-  --sizes 300,3000,10000   services; each has three endpoints
-  --variant nft|legacy     which iptables (default nft)
-  --rewrite-up-to 3000     largest size at which everything is also written in one restore, the slow baseline
-                           (10,000 services take several minutes in the nft variant)
-`;
 
 const ENDPOINTS = 3;
 
@@ -19,11 +12,7 @@ interface Row {
   readonly rewriteMs: number | undefined;
 }
 
-async function main(args: readonly string[]): Promise<void> {
-  if (args.includes('--help')) {
-    process.stdout.write(HELP);
-    return;
-  }
+export async function iptablesCommand(args: readonly string[]): Promise<void> {
   const variant = option(args, '--variant', 'nft') === 'legacy' ? 'legacy' : 'nft';
   const rewriteUpTo = Number(option(args, '--rewrite-up-to', '3000'));
   await ownTimes({ services: 300, endpoints: ENDPOINTS }); // warm up: compare compiled code with compiled code
@@ -84,15 +73,3 @@ function ms(value: number): string {
 function percent(value: number): string {
   return `${(value * 100).toFixed(1)} %`;
 }
-
-function progress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
-  else if (text !== '') process.stderr.write(`${text}\n`);
-}
-
-function option(args: readonly string[], name: string, fallback: string): string {
-  const index = args.indexOf(name);
-  return index < 0 ? fallback : (args[index + 1] ?? fallback);
-}
-
-await main(process.argv.slice(2));

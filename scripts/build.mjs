@@ -21,6 +21,9 @@ try {
       'lab-agent': 'src/lab/agent/main.ts',
       privileges: 'src/lab/privileges.ts',
       bench: 'bench/main.ts',
+      'bench-api-proxy': 'bench/api/proxy.ts',
+      // An image is built without the tests.
+      ...(existsSync(join(ROOT, 'test/support')) && { 'bench-api-server': 'bench/api/server.ts' }),
     },
     outdir: fresh,
     bundle: true,

@@ -76,6 +76,10 @@ export const ERRORS = {
     meaning: 'A netlink message does not have the shape that its header claims.',
     remedy: 'Report it with the version of the kernel.',
   },
+  MANIFESTS_UNREADABLE: {
+    meaning: 'A file or directory of manifests is not there, or may not be read.',
+    remedy: 'Check --manifests. Once Junction runs, what it names may come and go.',
+  },
   KUBECONFIG_INVALID: {
     meaning:
       'The kubeconfig, or what stands in for it inside a cluster, does not say how to reach the API server.',

@@ -134,9 +134,17 @@ async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags): Prom
 }
 
 function writeConfigTo(path: string, config: ValidConfig, log: Log): number {
-  writeFileSync(path, writeConfig(config));
+  try {
+    writeFileSync(path, writeConfig(config));
+  } catch (error) {
+    throw new UsageError([`cannot write --write-config-to ${path}: ${reasonOf(error)}`]);
+  }
   log.info('Wrote configuration', { file: path });
   return 0;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function familiesOf(parsed: ParsedFlags): readonly Family[] {

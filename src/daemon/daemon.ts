@@ -5,7 +5,6 @@ import {
   failedToHoldPort,
   failedToStartMetricServer,
   failedToStartProxierHealthcheck,
-  failedToStartServiceHealthcheck,
   starting,
 } from '../events/reports.ts';
 import { JunctionError } from '../errors.ts';
@@ -190,6 +189,7 @@ class Daemon {
       isHealthy: () => this.#health.isHealthy(),
       onHealthCheckFailure: (failure) => this.#recordHealthCheckFailure(failure),
       onPortTaken: (message) => this.#recorder.record(failedToHoldPort(nodeName, message)),
+      onConntrack: (report) => metrics.conntrackReconciled(door.family, report),
       onReady: () => this.#retryConntrack(),
       log,
     });
@@ -200,10 +200,10 @@ class Daemon {
     applyConntrack(this.#options);
   }
 
-  #recordHealthCheckFailure({ service, port, note }: HealthCheckFailure): void {
+  #recordHealthCheckFailure({ service, reason, action, note }: HealthCheckFailure): void {
     const [namespace = '', name = ''] = service.split('/');
-    const { nodeName } = this.#options;
-    this.#recorder.record(failedToStartServiceHealthcheck({ nodeName, namespace, name, port, error: note }));
+    const regarding = { apiVersion: 'v1', kind: 'Service', namespace, name };
+    this.#recorder.record({ reason, action, type: 'Warning', regarding, note });
   }
 
   #makeServers(metrics: ProxyMetrics): void {
@@ -279,10 +279,6 @@ class Daemon {
     this.#config = config;
     this.#log.setVerbosity(config.logging.verbosity);
     const settings: Settings = toSettings(config, this.#options.nodeName);
-    for (const { loop } of this.#families) {
-      loop.proxy.onSettings(settings);
-      loop.setPeriods(config);
-      loop.request();
-    }
+    for (const family of this.#families) family.apply(settings, config);
   }
 }

@@ -3,6 +3,7 @@ import { LAYOUTS } from '../backends/iptables/layouts/index.ts';
 import type { Settings } from '../config/index.ts';
 import { healthCheckAddresses } from '../http/healthCheckAddresses.ts';
 import { type HealthCheckFailure, ServiceHealthServers } from '../http/serviceHealth.ts';
+import { type CleaningReport, FlowCleaner } from '../kernel/conntrack/cleaner.ts';
 import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../kernel/heldPorts.ts';
 import { localIps } from '../kernel/interfaces.ts';
 import type { IptablesDoor } from '../kernel/iptables/door.ts';
@@ -26,6 +27,7 @@ export interface FamilyServiceOptions {
   readonly isHealthy: () => boolean;
   readonly onHealthCheckFailure: (failure: HealthCheckFailure) => void;
   readonly onPortTaken: (message: string) => void;
+  readonly onConntrack: (report: CleaningReport) => void;
   /** The first rules are in the kernel. */
   readonly onReady: () => void;
   readonly log: Log;
@@ -35,9 +37,13 @@ export class FamilyService {
   readonly family: Family;
   readonly loop: FamilyLoop;
   readonly #options: FamilyServiceOptions;
-  readonly #guard: Guard;
+  #guard: Guard;
+  #guardIntervalMs: number;
   readonly #held: HeldPorts | undefined;
+  readonly #flows: FlowCleaner;
   #health: ServiceHealthServers | undefined;
+  /** Where node ports answer may have changed. */
+  #heldIsStale = true;
   readonly #toldDenials = new Set<string>();
   #isFirst = true;
 
@@ -67,12 +73,27 @@ export class FamilyService {
       ...(door.variant === 'nft' && { fingerprint: readNftGeneration }),
       onSynced: (outcome) => this.#onSynced(outcome),
     });
-    this.#guard = new Guard({ door, loop: this.loop, intervalMs: syncPeriodMs, log });
+    this.#guardIntervalMs = syncPeriodMs;
+    this.#guard = this.#makeGuard();
+    this.#flows = new FlowCleaner({ family: this.family, localIps: () => localIps(this.family), log });
     this.#held = options.holdPorts ? makeHeldPorts(options) : undefined;
   }
 
   start(): void {
     this.loop.start();
+    this.#guard.start();
+  }
+
+  /** The configuration changed. */
+  apply(settings: Settings, periods: Parameters<FamilyLoop['setPeriods']>[0]): void {
+    this.loop.proxy.onSettings(settings);
+    this.loop.setPeriods(periods);
+    this.#heldIsStale = true;
+    this.loop.request();
+    if (periods.syncPeriodMs === this.#guardIntervalMs) return;
+    this.#guardIntervalMs = periods.syncPeriodMs;
+    void this.#guard.stop();
+    this.#guard = this.#makeGuard();
     this.#guard.start();
   }
 
@@ -90,12 +111,29 @@ export class FamilyService {
     }
     this.#tellDenials(outcome);
     const { localEndpoints, plan } = this.loop.proxy;
+    void this.#flows.clean(outcome.changes, plan, this.#isFirst).then((report) => {
+      if (report) this.#options.onConntrack(report);
+    });
     this.#health ??= this.#makeHealthServers();
     void this.#health.sync(localEndpoints.ports, localEndpoints.counts);
-    if (this.#held && (this.#isFirst || this.#held.refused > 0 || outcome.changes.some(concernsHeldPorts))) {
+    const isStale = this.#heldIsStale || outcome.changes.some(concernsHeldPorts);
+    if (this.#held && (isStale || this.#held.refused > 0)) {
       this.#held.reconcile(heldPortsOf(plan, localIps(this.family)));
     }
+    this.#heldIsStale = false;
     this.#isFirst = false;
+  }
+
+  #makeGuard(): Guard {
+    const { door, log } = this.#options;
+    return new Guard({
+      door,
+      loop: this.loop,
+      intervalMs: this.#guardIntervalMs,
+      // Ports that others had.
+      hasLeftovers: () => (this.#held?.refused ?? 0) > 0 || (this.#health?.hasFailures ?? false),
+      log,
+    });
   }
 
   /** Late, because the node's own address may decide where they listen. */

@@ -8,6 +8,8 @@ export interface GuardOptions {
   readonly door: IptablesDoor;
   readonly loop: FamilyLoop;
   readonly intervalMs: number;
+  /** Whether a sync has something to try again, though nothing has changed. */
+  readonly hasLeftovers: () => boolean;
   readonly log: Log;
 }
 
@@ -30,11 +32,17 @@ export class Guard {
 
   start(): void {
     this.#canary.start();
-    this.#timer = setInterval(() => this.#options.loop.verify(), this.#options.intervalMs);
+    this.#timer = setInterval(() => this.#look(), this.#options.intervalMs);
   }
 
   stop(): Promise<void> {
     clearInterval(this.#timer);
     return this.#canary.stop();
+  }
+
+  #look(): void {
+    const { loop, hasLeftovers } = this.#options;
+    loop.verify();
+    if (hasLeftovers()) loop.request();
   }
 }

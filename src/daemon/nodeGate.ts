@@ -51,7 +51,8 @@ export class NodeGate implements SourceEvents {
     this.#logChange(current);
     this.#node = current;
     this.#options.onNode(current);
-    this.#options.inner.node(name, current);
+    // Its zone and its ranges stay in force when it goes: until the machine stops, its pods need forwarding.
+    if (current) this.#options.inner.node(name, current);
     if (this.#state === 'waiting') this.#tryOpen();
   }
 

@@ -76,10 +76,11 @@ function environment(extra: RunOptions['env']): NodeJS.ProcessEnv {
   return { ...process.env, LC_ALL: 'C', PATH: [...path, ...sbin].join(':'), ...extra };
 }
 
+/** Text while it arrives: a large cluster's rules are 50 MB, too much to decode in one go. */
 function collect(stream: Readable): () => string {
-  const chunks: Buffer[] = [];
-  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-  return () => Buffer.concat(chunks).toString('utf8');
+  const chunks: string[] = [];
+  stream.setEncoding('utf8').on('data', (chunk: string) => chunks.push(chunk));
+  return () => chunks.join('');
 }
 
 const CHUNK_BYTES = 1 << 16;

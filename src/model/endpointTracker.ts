@@ -21,7 +21,7 @@ export class EndpointTracker {
   readonly #family: Family;
   readonly #nodeName: string;
   readonly #applied = new Map<ObjectKey, SlicesByName>();
-  #pending = new Map<ObjectKey, Map<string, EndpointSlice | undefined>>();
+  readonly #pending = new Map<ObjectKey, Map<string, EndpointSlice | undefined>>();
   /** What the last `apply` handed out: whoever asks next asks for these, and merging is the costly part. */
   #latest: ReadonlyMap<ObjectKey, EndpointChange> = new Map();
   /** Which service a slice was last seen with: its label may change. */
@@ -71,10 +71,18 @@ export class EndpointTracker {
     return this.#latest.get(service)?.current ?? this.#merge(this.#applied.get(service));
   }
 
-  /** Makes the pending slices current; hands out the services whose endpoints are not what they were. */
-  apply(): ReadonlyMap<ObjectKey, EndpointChange> {
+  /** Services with slices that are not applied yet. */
+  pendingServices(): readonly ObjectKey[] {
+    return [...this.#pending.keys()];
+  }
+
+  /** Makes the pending slices of these services current; hands out those whose endpoints are not what they were. */
+  apply(services: Iterable<ObjectKey> = this.pendingServices()): ReadonlyMap<ObjectKey, EndpointChange> {
     const changes = new Map<ObjectKey, EndpointChange>();
-    for (const [service, pending] of this.#pending) {
+    for (const service of services) {
+      const pending = this.#pending.get(service);
+      if (!pending) continue;
+      this.#pending.delete(service);
       const before = this.#applied.get(service);
       const after = withPending(before ?? NO_SLICES, pending);
       if (after.size > 0) this.#applied.set(service, after);
@@ -82,7 +90,6 @@ export class EndpointTracker {
       const change = { previous: this.#merge(before), current: this.#merge(after) };
       if (!sameEndpoints(change.previous, change.current)) changes.set(service, change);
     }
-    this.#pending = new Map();
     this.#latest = changes;
     return changes;
   }

@@ -35,6 +35,11 @@ export function parseCidr(text: string): Cidr | undefined {
   return `${printBytes(maskBytes(bytes, prefix))}/${prefix}` as Cidr;
 }
 
+/** From the 4 or 16 bytes that packets and the kernel have. */
+export function ipOfBytes(bytes: Uint8Array): Ip | undefined {
+  return bytes.length === 4 || bytes.length === 16 ? (printBytes(bytes) as Ip) : undefined;
+}
+
 /** The CIDR that holds this one address. */
 export function hostCidr(ip: Ip): Cidr {
   return `${ip}/${familyOf(ip) === 'IPv4' ? 32 : 128}` as Cidr;

@@ -31,6 +31,14 @@ export interface StalePort {
   readonly port: PortKey;
 }
 
+export function joinStale(parts: readonly StaleConnections[]): StaleConnections {
+  return {
+    endpoints: parts.flatMap(({ endpoints }) => endpoints),
+    revivedPorts: parts.flatMap(({ revivedPorts }) => revivedPorts),
+    clusterIPs: parts.flatMap(({ clusterIPs }) => clusterIPs),
+  };
+}
+
 export function detectStaleConnections(
   services: ReadonlyMap<ObjectKey, ServiceChange>,
   endpoints: ReadonlyMap<ObjectKey, EndpointChange>,

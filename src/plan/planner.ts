@@ -59,9 +59,14 @@ export class Planner implements Plan {
 
   /** The node itself changed, e.g. its zone: every service may look different now. */
   setView(view: NodeView): readonly PlanChange[] {
+    return this.update(this.adoptView(view));
+  }
+
+  /** The same, but the plan stays as it is until these services are recomputed. */
+  adoptView(view: NodeView): readonly ObjectKey[] {
     if (deepEqual(view, this.#view)) return [];
     this.#view = view;
-    return this.update([...this.#portsOfService.keys()]);
+    return [...this.#portsOfService.keys()];
   }
 
   #replan(service: ObjectKey, touched: Set<ServicePortId>): void {

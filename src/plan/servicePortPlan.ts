@@ -39,6 +39,7 @@ export function planServicePort(
   const selection = selectEndpoints(port, endpoints, view);
   const internal = internalRoutes(port, selection, view);
   const external = externalRoutes(port, selection);
+  const lingering = port.protocol === 'TCP' ? [] : lingeringOf(endpoints, selection);
   return {
     id: port.id,
     service: port.service,
@@ -51,10 +52,16 @@ export function planServicePort(
       ...(selection.cluster.length > 0 && { cluster: selection.cluster }),
       ...(selection.local.length > 0 && { local: selection.local }),
     },
+    ...(lingering.length > 0 && { lingering }),
     affinitySeconds: port.affinitySeconds,
     healthCheckNodePort: port.healthCheckNodePort,
     endpointCount: endpoints.length,
   };
+}
+
+function lingeringOf(endpoints: readonly Endpoint[], { cluster, local }: Selection): readonly Endpoint[] {
+  const chosen = new Set([...cluster, ...local]);
+  return endpoints.filter((endpoint) => endpoint.serving && !chosen.has(endpoint));
 }
 
 /** The cluster IP: the same endpoints for everybody; who is no pod is masqueraded, so that replies come back here. */

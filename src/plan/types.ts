@@ -83,6 +83,11 @@ export interface ServicePortPlan {
   readonly external: Routes;
   /** Absent where nothing may use it, or nothing is in it. */
   readonly pools: Readonly<Partial<Record<PoolName, Pool>>>;
+  /**
+   * Endpoints that get nothing new from this node but still serve: a datagram flow that one of them has stays with it.
+   * Only for UDP and SCTP, and absent where there is none.
+   */
+  readonly lingering?: Pool;
   readonly affinitySeconds: number | undefined;
   /** 0: none */
   readonly healthCheckNodePort: number;

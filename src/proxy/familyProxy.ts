@@ -11,10 +11,12 @@ import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.t
 import type { ServicePortId } from '../model/servicePort.ts';
 import { LocalEndpoints } from '../model/localEndpoints.ts';
 import { ServiceTracker } from '../model/serviceTracker.ts';
-import { detectStaleConnections, type StaleConnections } from '../model/stale.ts';
+import { detectStaleConnections, joinStale, type StaleConnections } from '../model/stale.ts';
 import { Planner } from '../plan/planner.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { nodeView, type ViewSettings } from '../plan/view.ts';
+import { atOnce, Breath, unhurried } from '../sync/breath.ts';
+import { systemClock } from '../sync/systemClock.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 
 /** Writes a plan into the kernel. */
@@ -31,7 +33,11 @@ export interface FamilyProxyOptions {
   readonly observer?: FamilyObserver;
   /** Wall time in milliseconds; how long changes took is counted for those from after it. */
   readonly startedAt?: number;
+  readonly breath?: Breath;
 }
+
+type Replanned = Pick<SyncOutcome, 'changes' | 'stale'>;
+const NOTHING = new Map<ObjectKey, never>();
 
 export interface SyncOutcome {
   readonly report: SyncReport;
@@ -50,16 +56,21 @@ export class FamilyProxy {
   readonly #planner: Planner;
   readonly #localEndpoints: LocalEndpoints;
   readonly #observer: FamilyObserver;
+  readonly #breath: Breath;
   #node: Node | undefined;
   #synced = false;
   /** Planned, but not known to be in the kernel. */
   readonly #unwritten = new Set<ServicePortId>();
+  /** What those were when the kernel was last written, and what they are. */
+  readonly #unreported = new Map<ServicePortId, PlanChange>();
 
-  constructor({ family, settings, backend, observer, startedAt }: FamilyProxyOptions) {
+  constructor(options: FamilyProxyOptions) {
+    const { family, settings, backend, observer, startedAt } = options;
     this.family = family;
     this.#settings = settings;
     this.#backend = backend;
     this.#observer = observer ?? NO_OBSERVER;
+    this.#breath = options.breath ?? new Breath(systemClock);
     this.#services = new ServiceTracker(family);
     this.#endpoints = new EndpointTracker(family, settings.nodeName, startedAt);
     const inputs = {
@@ -121,27 +132,49 @@ export class FamilyProxy {
   }
 
   /** Applies what has changed to the plan alone. */
-  replan(): Pick<SyncOutcome, 'changes' | 'stale'> {
+  replan(): Replanned {
+    return atOnce(this.#replanning());
+  }
+
+  /**
+   * Service by service. What is told between two of them is for the next sync, or for this one where its service's
+   * turn has not come.
+   */
+  *#replanning(): Generator<void, Replanned> {
     const services = this.#services.apply();
-    const endpoints = this.#endpoints.apply();
-    const changes = [
-      ...this.#planner.setView(nodeView(this.#settings, this.#node, this.family)),
-      ...this.#planner.update(new Set([...services.keys(), ...endpoints.keys()])),
-    ];
-    for (const { id } of changes) this.#unwritten.add(id);
-    this.#localEndpoints.update(new Set([...services.keys(), ...endpoints.keys()]));
+    const seenAnew = new Set(this.#planner.adoptView(nodeView(this.#settings, this.#node, this.family)));
+    const stale = [detectStaleConnections(services, NOTHING)];
+    const changes: PlanChange[] = [];
+    for (const key of new Set([...seenAnew, ...services.keys(), ...this.#endpoints.pendingServices()])) {
+      const endpoints = this.#endpoints.apply([key]);
+      if (endpoints.size > 0) stale.push(detectStaleConnections(NOTHING, endpoints));
+      if (endpoints.size > 0 || services.has(key) || seenAnew.has(key)) {
+        for (const change of this.#planner.update([key])) {
+          changes.push(change);
+          this.#unwritten.add(change.id);
+        }
+        this.#localEndpoints.update([key]);
+      }
+      yield;
+    }
     this.#observer.planned(this.#planner, changes);
-    return { changes, stale: detectStaleConnections(services, endpoints) };
+    return { changes, stale: joinStale(stale) };
   }
 
   /** Brings the kernel up to date; `undefined` while the first picture is incomplete. */
   async sync(): Promise<SyncOutcome | undefined> {
     if (!this.#synced) return undefined;
-    const { changes, stale } = this.replan();
     const triggers = this.#endpoints.takeTriggers();
+    const { changes, stale } = await unhurried(this.#replanning(), this.#breath);
     const writing = [...this.#unwritten];
+    for (const change of changes) {
+      const previous = (this.#unreported.get(change.id) ?? change).previous;
+      this.#unreported.set(change.id, { ...change, previous });
+    }
     const report = await this.#backend.sync(this.#planner, writing);
     for (const id of writing) this.#unwritten.delete(id);
-    return { report, changes, stale, triggers };
+    const reported = [...this.#unreported.values()];
+    this.#unreported.clear();
+    return { report, changes: reported, stale, triggers };
   }
 }

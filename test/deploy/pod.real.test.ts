@@ -72,7 +72,7 @@ describe('the capabilities of the pod are enough', () => {
     }
     await eventually('serving', () => {
       if (started.exitCode !== null) throw new Error(`it ended:\n${log}`);
-      return log.includes('"Serving"');
+      return log.includes('"Serving" ipFamily="IPv4"');
     });
     expect(log).toContain('net/ipv4/conf/all/route_localnet = 1 (was 0)');
     const enter = ['--target', String(started.pid), '--net', '--'];

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Host } from '../../src/lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
+import { useInLab } from './support/use.ts';
 import { manifests } from './world.ts';
 
 const GOOD = '10.96.1.1';
@@ -74,18 +75,11 @@ function hostile(): readonly object[] {
 
 describe.each(['current', 'classic'])('hostile manifests beside a sound one, layout %s', (layout) => {
   const lab = useLab();
-  let daemon: Daemon | undefined;
-  let node: Host;
-  beforeAll(async () => {
-    node = lab().host('node1');
-    daemon = await Daemon.create(node, `--iptables-layout=${layout}`);
-  });
-  afterAll(async () => {
-    await daemon?.close();
-  });
+  const daemonOf = useInLab(() => Daemon.create(lab().host('node1'), `--iptables-layout=${layout}`));
 
   test('the sound service is served as if it were alone, and nothing else is written', async () => {
-    if (!daemon) throw new Error('not created');
+    const daemon = daemonOf();
+    const node = lab().host('node1');
     const sound = manifests([{ name: 'api', ip: GOOD, pods: 'ac' }]);
     await daemon.write(sound);
     await daemon.start();
@@ -93,7 +87,7 @@ describe.each(['current', 'classic'])('hostile manifests beside a sound one, lay
 
     const documents = hostile().map((object) => JSON.stringify(object));
     await daemon.write(`${sound}---\n${documents.join('\n---\n')}\n`);
-    await eventually('the reports', () => (daemon?.log.match(/: error: /g)?.length ?? 0) > 100);
+    await eventually('the reports', () => (daemon.log.match(/: error: /g)?.length ?? 0) > 100);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => lab().host('client').request('tcp', GOOD, 80)),
     );

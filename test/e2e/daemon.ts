@@ -1,14 +1,11 @@
 /** The real program, running in a node of the lab on manifests that a test may edit. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { once } from 'node:events';
-import type { ChildProcess } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Host } from '../../src/lab/host.ts';
+import { PROGRAM, Program, type StartOptions } from './support/program.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../bin/junction', import.meta.url));
+export { eventually } from './support/eventually.ts';
 
 export const FLAGS = [
   '--hostname-override=node1',
@@ -19,15 +16,15 @@ export const FLAGS = [
 ];
 
 export class Daemon {
+  readonly manifests: string;
   readonly #host: Host;
-  readonly #directory: string;
   readonly #flags: readonly string[];
-  #child: ChildProcess | undefined;
-  #log = '';
+  #program: Program | undefined;
+  #past = '';
 
-  private constructor(host: Host, directory: string, flags: readonly string[]) {
+  private constructor(host: Host, manifests: string, flags: readonly string[]) {
     this.#host = host;
-    this.#directory = directory;
+    this.manifests = manifests;
     this.#flags = flags;
   }
 
@@ -37,40 +34,27 @@ export class Daemon {
 
   /** Everything that it has said so far. */
   get log(): string {
-    return this.#log;
+    return this.#past + (this.#program?.log ?? '');
   }
 
   async write(manifests: string): Promise<void> {
-    await writeFile(join(this.#directory, 'cluster.yaml'), manifests);
+    await writeFile(join(this.manifests, 'cluster.yaml'), manifests);
   }
 
   /** Starts, and waits until both families are served. */
-  async start(): Promise<void> {
-    const from = this.#log.length;
-    const child = this.#host.spawn(
-      [PROGRAM, 'run', '--manifests', this.#directory, ...FLAGS, ...this.#flags],
-      {
-        stdio: ['ignore', 'ignore', 'pipe'],
-      },
-    );
-    child.stderr?.on('data', (chunk: Buffer) => {
-      this.#log += chunk.toString();
-    });
-    this.#child = child;
-    await eventually(`serving both families\n${this.#log}`, () => {
-      if (child.exitCode !== null) throw new Error(`junction ended: ${this.#log}`);
-      return (this.#log.slice(from).match(/"Serving"/g)?.length ?? 0) >= 2;
-    });
+  async start(options: StartOptions = {}): Promise<void> {
+    const args = ['run', '--manifests', this.manifests, ...FLAGS, ...this.#flags];
+    this.#program = Program.start(this.#host, args, options);
+    await this.#program.serves();
   }
 
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
-    const child = this.#child;
-    this.#child = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null;
-    const ended = once(child, 'exit');
-    child.kill(signal);
-    await ended;
-    return child.exitCode;
+    const program = this.#program;
+    if (!program) return null;
+    const code = await program.end(signal);
+    this.#past += program.log;
+    this.#program = undefined;
+    return code;
   }
 
   cleanup(): Promise<string> {
@@ -79,19 +63,6 @@ export class Daemon {
 
   async close(): Promise<void> {
     await this.end('SIGKILL');
-    await rm(this.#directory, { recursive: true, force: true });
-  }
-}
-
-/** Asks until the answer is yes; bounded. */
-export async function eventually(
-  what: string,
-  ask: () => boolean | Promise<boolean>,
-  timeoutMs = 15_000,
-): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (!(await ask())) {
-    if (performance.now() > deadline) throw new Error(`never came: ${what}`);
-    await sleep(30);
+    await rm(this.manifests, { recursive: true, force: true });
   }
 }

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Host } from '../../src/lab/host.ts';
+import { describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
+import { useInLab } from './support/use.ts';
 import { manifests, type ServiceWords } from './world.ts';
 
 /** What a busy machine has in the same tables: a firewall, a container runtime, a port mapper, an operator's own. */
@@ -55,21 +55,17 @@ describe.each([
   ['nft', 'classic'],
 ])('foreign rules, iptables-%s, layout %s', (variant, layout) => {
   const lab = useLab();
-  let node: Host;
-  let daemon: Daemon | undefined;
-
-  beforeAll(async () => {
-    node = lab().host('node1');
+  const daemonOf = useInLab(async () => {
+    const node = lab().host('node1');
     await node.run([`iptables-${variant}-restore`, '--noflush'], { stdin: FOREIGN });
-    daemon = await Daemon.create(node, `--iptables-variant=${variant}`, `--iptables-layout=${layout}`);
-  });
-  afterAll(async () => {
-    await daemon?.close();
+    return Daemon.create(node, `--iptables-variant=${variant}`, `--iptables-layout=${layout}`);
   });
 
   /** Policies' counters go on counting; nothing else may differ. */
   async function save(): Promise<readonly string[]> {
-    const text = await node.run([`iptables-${variant}-save`]);
+    const text = await lab()
+      .host('node1')
+      .run([`iptables-${variant}-save`]);
     return text
       .split('\n')
       .filter((line) => !line.startsWith('#'))
@@ -80,7 +76,7 @@ describe.each([
     line.includes('KUBE-KUBELET-CANARY') || !line.includes('KUBE-');
 
   test('stay as they are through a run, 100 random changes and a clean-up', async () => {
-    if (!daemon) throw new Error('not started');
+    const daemon = daemonOf();
     const next = numbers(20_260_101);
     const before = await save();
     await daemon.write(manifests(randomWorld(next)));

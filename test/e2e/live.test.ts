@@ -1,36 +1,21 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Host } from '../../src/lab/host.ts';
+import { describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
+import { ourRules } from './support/rules.ts';
+import { answerers } from './support/traffic.ts';
+import { useInLab } from './support/use.ts';
 import { manifests } from './world.ts';
 
 const API = '10.96.1.1';
 const WEB = '10.96.1.2';
 
-/** Who answers there, asked often enough that everybody gets a turn. */
-async function answerers(from: Host, address: string, port = 80): Promise<string> {
-  const outcomes = await Promise.all(
-    Array.from({ length: 24 }, () => from.request('tcp', address, port, { timeoutMs: 500 })),
-  );
-  const seen = outcomes.map((each) => (each.outcome === 'answer' ? each.reply.host : each.outcome));
-  return [...new Set(seen)].sort().join(' ');
-}
-
 describe('a running daemon', () => {
   const lab = useLab();
-  let daemon: Daemon | undefined;
-  const running = (): Daemon => {
-    if (!daemon) throw new Error('not started');
-    return daemon;
-  };
-
-  beforeAll(async () => {
-    daemon = await Daemon.create(lab().host('node1'));
+  const running = useInLab(async () => {
+    const daemon = await Daemon.create(lab().host('node1'));
     await daemon.write(manifests([{ name: 'api', ip: API, pods: 'ac' }]));
     await daemon.start();
-  });
-  afterAll(async () => {
-    await daemon?.close();
+    return daemon;
   });
 
   test('moves traffic when endpoints come and go, and open connections to kept ones live on', async () => {
@@ -107,12 +92,3 @@ describe('a running daemon', () => {
     await session.close();
   });
 });
-
-async function ourRules(node: Host): Promise<string> {
-  const text = await node.run(['iptables-save']);
-  return text
-    .split('\n')
-    .filter((line) => line.includes('KUBE-'))
-    .sort()
-    .join('\n');
-}

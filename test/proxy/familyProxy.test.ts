@@ -3,6 +3,7 @@ import type { SyncReport } from '../../src/backends/iptables/backend.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { keyOf, node, service, SETTINGS, slice } from '../plan/given.ts';
+import { settle } from '../sync/fakeClock.ts';
 import { FakeBackend, REPORT } from './fakes.ts';
 
 function make(family: Family = 'IPv4'): { readonly backend: FakeBackend; readonly proxy: FamilyProxy } {
@@ -97,6 +98,7 @@ describe('a sync', () => {
         finish = () => resolve({ ...REPORT_OF_NOTHING });
       });
     const first = proxy.sync();
+    await settle();
     tell(proxy, WEB_1, 'shop/db 10.96.0.2 5432');
     finish();
     await first;

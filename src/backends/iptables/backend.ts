@@ -9,8 +9,9 @@ import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { type CompileOptions, EMPTY_FRAGMENT, type Fragment, type Layout } from './fragment.ts';
 import { fullSteps } from './full.ts';
-import { type FragmentChange, incrementalSteps, TABLES } from './incremental.ts';
-import { parseSave, type Tables } from './parse.ts';
+import { Difference, type FragmentChange, TABLES } from './incremental.ts';
+import type { ParsedChain, Tables } from './parse.ts';
+import { readSave } from './readSave.ts';
 import type { Table } from './rule.ts';
 import { addBase, addFragment, noRules, type RuleCounts } from './ruleCounts.ts';
 import { isRefusal, Sender, type Sent } from './sender.ts';
@@ -21,6 +22,14 @@ export interface TableDoor {
   restore(table: Table, text: string): Promise<void>;
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
+  /** Without it, long work is done at once. */
+  readonly breath?: Breath;
+}
+
+/** Asked often during long work: something to wait for when others are due. */
+export interface Breath {
+  begin(): void;
+  take(): Promise<void> | undefined;
 }
 
 export interface SyncReport extends Sent {
@@ -94,17 +103,24 @@ export class IptablesBackend {
     ids: readonly ServicePortId[],
     options: CompileOptions,
   ): Promise<SyncReport> {
-    const changes = this.#changes(plan, ids, options);
-    const steps = incrementalSteps(this.#layout, changes, this.#door.chainsPerRestore);
+    const difference = new Difference(this.#layout);
+    const owned = { ...this.#owned };
+    this.#door.breath?.begin();
+    for (const id of ids) {
+      const change = this.#change(plan, id, options);
+      difference.add(change);
+      addFragment(owned, change.before, -1);
+      addFragment(owned, change.after, 1);
+      const pause = this.#door.breath?.take();
+      if (pause) await pause;
+    }
+    const steps = difference.steps(this.#door.chainsPerRestore);
     const sender = new Sender(this.#door);
     this.#needsFull = true; // until all of it is in the kernel
     for (const step of steps) await sender.sendWhole(step);
     this.#needsFull = false;
-    for (const { owner, before, after } of changes) {
-      addFragment(this.#owned, before, -1);
-      addFragment(this.#owned, after, 1);
-      this.#remember(plan, owner, options);
-    }
+    this.#owned = owned;
+    for (const id of ids) this.#remember(plan, id, options);
     return this.#report(steps.length > 0 ? 'incremental' : 'nothing', sender);
   }
 
@@ -112,17 +128,15 @@ export class IptablesBackend {
     return { kind, ...sender.sent, owned: { ...this.#owned }, refused: this.#refused };
   }
 
-  #changes(plan: Plan, ids: readonly ServicePortId[], options: CompileOptions): readonly FragmentChange[] {
-    return ids.map((id) => {
-      const applied = this.#applied.get(id);
-      return {
-        owner: id,
-        before: applied
-          ? this.#compile(applied.plan, { ...options, endpointComments: applied.endpointComments })
-          : EMPTY_FRAGMENT,
-        after: this.#compile(plan.servicePorts.get(id), options),
-      };
-    });
+  #change(plan: Plan, id: ServicePortId, options: CompileOptions): FragmentChange {
+    const applied = this.#applied.get(id);
+    return {
+      owner: id,
+      before: applied
+        ? this.#compile(applied.plan, { ...options, endpointComments: applied.endpointComments })
+        : EMPTY_FRAGMENT,
+      after: this.#compile(plan.servicePorts.get(id), options),
+    };
   }
 
   #compile(port: ServicePortPlan | undefined, options: CompileOptions): Fragment {
@@ -139,8 +153,12 @@ export class IptablesBackend {
     const fragments = counted(compileAll(this.#layout, plan, options), owned);
     const desired = { layout: this.#layout, options, base, fragments };
     const steps = fullSteps(await this.#read(), desired, this.#door.chainsPerRestore);
+    this.#door.breath?.begin();
     for (const step of steps) {
-      if (step.phase !== 'garbage') await sender.send(step);
+      if (step === undefined) {
+        const pause = this.#door.breath?.take();
+        if (pause) await pause;
+      } else if (step.phase !== 'garbage') await sender.send(step);
       // A refused service keeps what it had, so chains that look unused may still be its own.
       else if (sender.refused.size === 0) await sender.trySend(step);
     }
@@ -161,12 +179,23 @@ export class IptablesBackend {
   }
 
   async #read(): Promise<Tables> {
-    const tables = new Map<string, ReturnType<Tables['get']> & object>();
+    const tables = new Map<string, ReadonlyMap<string, ParsedChain>>();
     for (const table of TABLES) {
-      const chains = parseSave(await this.#door.save(table, { counters: true })).get(table);
+      const chains = (await this.#readTable(table)).get(table);
       if (chains) tables.set(table, chains);
     }
     return tables;
+  }
+
+  async #readTable(table: Table): Promise<Tables> {
+    const lines = readSave(await this.#door.save(table, { counters: true }));
+    this.#door.breath?.begin();
+    for (;;) {
+      const line = lines.next();
+      if (line.done) return line.value;
+      const pause = this.#door.breath?.take();
+      if (pause) await pause;
+    }
   }
 }
 

@@ -44,25 +44,37 @@ export interface FullStep extends Step {
   readonly phase: Phase;
 }
 
-/** What to do, in order. Each step assumes that the ones before it are done. */
+/**
+ * What to do, in order. Each step assumes that the ones before it are done. Between two services there is nothing to
+ * do: a moment at which others can have their turn.
+ */
 export function* fullSteps(
   state: Tables,
   desired: Desired,
   chainsPerRestore: number = CHAINS_PER_RESTORE,
-): Generator<FullStep> {
+): Generator<FullStep | undefined> {
   for (const table of TABLES) {
     const pieces = foundation(state, desired, table);
     if (pieces.length > 0) yield { phase: 'foundation', table, pieces };
   }
   const seen = new Services(desired);
-  for (const step of inChunks('nat', seen.readChains(state, desired.fragments), chainsPerRestore))
-    yield { phase: 'chains', ...step };
+  const pieces: Piece[] = [];
+  for (const [owner, fragment] of desired.fragments) {
+    pieces.push(...seen.read(state, owner, fragment));
+    while (pieces.length >= chainsPerRestore) {
+      yield { phase: 'chains', table: 'nat', pieces: pieces.splice(0, chainsPerRestore) };
+    }
+    yield undefined;
+  }
+  if (pieces.length > 0) yield { phase: 'chains', table: 'nat', pieces };
   for (const table of TABLES) {
+    yield undefined;
     const pieces = entries(state, desired, seen, table);
     if (pieces.length > 0) yield { phase: 'entries', table, pieces };
   }
   for (const table of TABLES) {
-    for (const batch of garbageBatches(state, table, seen.chainNames)) {
+    yield undefined;
+    for (const batch of garbageBatches(state, table, seen.chainsOf(table))) {
       for (const step of inChunks(table, batch, chainsPerRestore)) yield { phase: 'garbage', ...step };
     }
   }
@@ -71,33 +83,42 @@ export function* fullSteps(
 /** What is remembered of the services while they pass. */
 class Services {
   readonly ids = new Set<ServicePortId>();
-  /** `table chain` */
-  readonly chainNames: Set<string>;
+  /** Those that stay. */
+  readonly #chains = new Map<Table, Set<string>>();
   /** By `table chain`. */
   readonly shared = new Map<string, OwnedRules[]>();
 
   constructor({ layout, base }: Desired) {
-    this.chainNames = new Set([
-      ...base.chains.map(({ table, name }) => `${table} ${name}`),
-      ...[...layout.sharedChains, ...layout.adoptedChains].map(({ table, chain }) => `${table} ${chain}`),
-    ]);
+    for (const { table, name } of base.chains) this.#keep(table, name);
+    for (const { table, chain } of [...layout.sharedChains, ...layout.adoptedChains])
+      this.#keep(table, chain);
+  }
+
+  chainsOf(table: Table): ReadonlySet<string> {
+    return this.#chains.get(table) ?? new Set();
+  }
+
+  #keep(table: Table, chain: string): void {
+    const known = this.#chains.get(table);
+    if (known) known.add(chain);
+    else this.#chains.set(table, new Set([chain]));
   }
 
   /** The chains to write; every chain that only one service uses is in nat. */
-  *readChains(state: Tables, fragments: Desired['fragments']): Generator<Piece> {
-    for (const [owner, fragment] of fragments) {
-      this.ids.add(owner);
-      for (const owned of ownedRules(owner, fragment.shared, state)) {
-        const key = `${owned.table} ${owned.chain}`;
-        const others = this.shared.get(key);
-        if (others) others.push(owned);
-        else this.shared.set(key, [owned]);
-      }
-      for (const chain of fragment.chains) {
-        this.chainNames.add(`${chain.table} ${chain.name}`);
-        const writes = rewrite(state.get(chain.table)?.get(chain.name), chain);
-        if (writes.length > 0) yield piece(owner, { writes });
-      }
+  *read(state: Tables, owner: ServicePortId, fragment: Fragment): Generator<Piece> {
+    this.ids.add(owner);
+    for (const owned of ownedRules(owner, fragment.shared, state)) {
+      const key = `${owned.table} ${owned.chain}`;
+      const others = this.shared.get(key);
+      if (others) others.push(owned);
+      else this.shared.set(key, [owned]);
+    }
+    for (const chain of fragment.chains) {
+      const existing = state.get(chain.table)?.get(chain.name);
+      // Chains that the kernel does not have cannot be garbage; a cold start of a large cluster has 100,000 of them.
+      if (existing) this.#keep(chain.table, chain.name);
+      const writes = rewrite(existing, chain);
+      if (writes.length > 0) yield piece(owner, { writes });
     }
   }
 }
@@ -116,11 +137,12 @@ function foundation(state: Tables, { layout, base }: Desired, table: Table): rea
 function rewrite(existing: ParsedChain | undefined, chain: OwnChain): readonly ChainText[] {
   if (!existing) return [{ name: chain.name, rules: chain.rules.map(printRule) }];
   const keys = chain.rules.map(ruleKey);
-  const existingKeys = existing.rules.map(ruleKey);
+  const { rules } = existing;
+  const existingKeys = rules.map(ruleKey);
   if (keys.length === existingKeys.length && keys.every((key, index) => key === existingKeys[index])) {
     return [];
   }
-  const counted = new Map(existing.rules.map((rule, index) => [existingKeys[index], rule]));
+  const counted = new Map(rules.map((rule, index) => [existingKeys[index], rule]));
   return [
     {
       name: chain.name,

@@ -15,7 +15,7 @@ const ORDER: readonly (readonly string[])[] = [
   Object.values(CHAINS), // chains of services jump to KUBE-MARK-DROP
 ];
 
-/** In batches that must follow each other. `needed`: `table chain`. */
+/** In batches that must follow each other. `needed`: chains of this table. */
 export function garbageBatches(
   state: Tables,
   table: Table,
@@ -23,7 +23,7 @@ export function garbageBatches(
 ): readonly (readonly Piece[])[] {
   const fixed = fixedChains(state, table);
   const stale = [...(state.get(table)?.keys() ?? [])].filter(
-    (chain) => (isServiceChain(chain) || fixed.has(chain)) && !needed.has(`${table} ${chain}`),
+    (chain) => (isServiceChain(chain) || fixed.has(chain)) && !needed.has(chain),
   );
   return ORDER.map((prefixes) =>
     stale

@@ -23,18 +23,25 @@ export interface FragmentChange {
 /** filter first: a service that loses its endpoints is refused before its way is gone, as in kube-proxy. */
 export const TABLES: readonly Table[] = ['filter', 'nat'];
 
-export function incrementalSteps(
-  layout: Layout,
-  changes: readonly FragmentChange[],
-  chainsPerRestore: number = CHAINS_PER_RESTORE,
-): readonly Step[] {
-  return TABLES.flatMap((table) =>
-    inSteps(
-      table,
-      changes.map((change) => diffFragments(layout, table, change)).filter((each) => !isEmpty(each)),
-      chainsPerRestore,
-    ),
-  );
+/** Changes one by one; of each only what has to be sent is kept. */
+export class Difference {
+  readonly #layout: Layout;
+  readonly #pieces = new Map<Table, Piece[]>(TABLES.map((table) => [table, []]));
+
+  constructor(layout: Layout) {
+    this.#layout = layout;
+  }
+
+  add(change: FragmentChange): void {
+    for (const [table, pieces] of this.#pieces) {
+      const piece = diffFragments(this.#layout, table, change);
+      if (!isEmpty(piece)) pieces.push(piece);
+    }
+  }
+
+  steps(chainsPerRestore: number = CHAINS_PER_RESTORE): readonly Step[] {
+    return [...this.#pieces].flatMap(([table, pieces]) => inSteps(table, pieces, chainsPerRestore));
+  }
 }
 
 function diffFragments(layout: Layout, table: Table, { owner, before, after }: FragmentChange): Piece {

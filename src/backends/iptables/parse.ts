@@ -101,7 +101,8 @@ export function* readOperations(text: string): Generator<Operation, void> {
   if (table !== '') throw new ParseError(table, line, 'COMMIT expected');
 }
 
-function readLine(
+/** Nothing for a line without a word in it. */
+export function readLine(
   text: string,
   start: number,
   end: number,

@@ -8,7 +8,8 @@ import { TABLES } from './incremental.ts';
 
 export function wholeRestore(layout: Layout, plan: Plan, options: CompileOptions): string {
   const fragments = compileAll(layout, plan, options);
-  const steps = [...fullSteps(new Map(), { layout, options, base: layout.base(options), fragments })];
+  const desired = { layout, options, base: layout.base(options), fragments };
+  const steps = [...fullSteps(new Map(), desired)].filter((step) => step !== undefined);
   return TABLES.map((table) => printStep(inOne(table, steps))).join('');
 }
 

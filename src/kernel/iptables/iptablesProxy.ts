@@ -13,6 +13,8 @@ import type { ServicePortId } from '../../model/servicePort.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { NodeView, Plan } from '../../plan/types.ts';
 import { isJunctionError } from '../../errors.ts';
+import { Breath } from '../../sync/breath.ts';
+import { systemClock } from '../../sync/systemClock.ts';
 import { localIps } from '../interfaces.ts';
 import { ensureNfacct } from '../netlink/nfacct.ts';
 import { readSysctl } from '../sysctl.ts';
@@ -67,6 +69,7 @@ export function tableDoor(door: IptablesDoor): TableDoor {
     save: (table, options) => door.save(table, options),
     restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
     chainsPerRestore: door.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE,
+    breath: new Breath(systemClock),
   };
 }
 

@@ -12,6 +12,8 @@ const ATTRIBUTE_HEADER_BYTES = 4;
 const ATTRIBUTE_MAX_BYTES = 0xffff;
 const NLA_F_NESTED = 0x8000;
 const NLA_TYPE_MASK = 0x3fff;
+/** Set on a type by the few families that insist on hearing that a number is big endian. */
+export const NLA_F_NET_BYTEORDER = 0x4000;
 
 export const NLM_F_REQUEST = 0x01;
 export const NLM_F_MULTI = 0x02;
@@ -26,7 +28,8 @@ export const NLMSG_ERROR = 2;
 export const NLMSG_DONE = 3;
 export const NLMSG_OVERRUN = 4;
 
-const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
+/** Of this machine. */
+export const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
 export interface MessageHeader {
   readonly type: number;
@@ -102,6 +105,13 @@ export class MessageWriter {
   u32be(type: number, value: number): this {
     const start = this.#begin(type, 4);
     this.#view.setUint32(start, value);
+    return this;
+  }
+
+  /** In the machine's byte order. */
+  u16(type: number, value: number): this {
+    const start = this.#begin(type, 2);
+    this.#view.setUint16(start, value, LITTLE_ENDIAN);
     return this;
   }
 
@@ -202,6 +212,29 @@ export function decodeAttributes(bytes: Uint8Array): readonly Attribute[] {
   return attributes;
 }
 
+/** For the usual case that each type occurs once; of several, the last. */
+export function attributesByType(bytes: Uint8Array): ReadonlyMap<number, Uint8Array> {
+  return new Map(decodeAttributes(bytes).map(({ type, value }) => [type, value] as const));
+}
+
+/** The value of an attribute without which the message means nothing. `what` names it: `the name of a link`. */
+export function requiredAttribute(
+  attributes: ReadonlyMap<number, Uint8Array>,
+  type: number,
+  what: string,
+): Uint8Array {
+  const value = attributes.get(type);
+  if (!value) throw malformed(`${what} is missing`);
+  return value;
+}
+
+/** What follows a family's fixed header of that many bytes. */
+export function afterHeader(payload: Uint8Array, headerBytes: number): Uint8Array {
+  if (payload.length < headerBytes)
+    throw malformed(`${payload.length} bytes where a header of ${headerBytes} belongs`);
+  return payload.subarray(headerBytes);
+}
+
 /** The errno in an acknowledgement, positive; 0 is success. */
 export function decodeErrno(payload: Uint8Array): number {
   if (payload.length < 4) throw malformed(`an error message of ${payload.length} bytes`);
@@ -211,6 +244,28 @@ export function decodeErrno(payload: Uint8Array): number {
 export function decodeU64be(value: Uint8Array): bigint {
   if (value.length !== 8) throw malformed(`${value.length} bytes where a 64-bit number belongs`);
   return viewOf(value).getBigUint64(0);
+}
+
+export function decodeU8(value: Uint8Array): number {
+  if (value.length !== 1) throw malformed(`${value.length} bytes where a single one belongs`);
+  return viewOf(value).getUint8(0);
+}
+
+export function decodeU16be(value: Uint8Array): number {
+  if (value.length !== 2) throw malformed(`${value.length} bytes where a 16-bit number belongs`);
+  return viewOf(value).getUint16(0);
+}
+
+/** In the machine's byte order. */
+export function decodeU16(value: Uint8Array): number {
+  if (value.length !== 2) throw malformed(`${value.length} bytes where a 16-bit number belongs`);
+  return viewOf(value).getUint16(0, LITTLE_ENDIAN);
+}
+
+/** In the machine's byte order. */
+export function decodeU32(value: Uint8Array): number {
+  if (value.length !== 4) throw malformed(`${value.length} bytes where a 32-bit number belongs`);
+  return viewOf(value).getUint32(0, LITTLE_ENDIAN);
 }
 
 export function decodeU32be(value: Uint8Array): number {
@@ -231,6 +286,6 @@ function align(length: number): number {
   return (length + 3) & ~3;
 }
 
-function malformed(message: string): JunctionError {
+export function malformed(message: string): JunctionError {
   return new JunctionError('NETLINK_MALFORMED', `netlink: ${message}`);
 }

@@ -37,15 +37,28 @@ export type NetlinkReply =
       /** The kernel's objects changed during the dump: ask again. */
       readonly interrupted: boolean;
     }
-  /** The kernel said no: `{ errno: 16, name: 'EBUSY' }`. */
-  | { readonly kind: 'refused'; readonly errno: number; readonly name: string };
+  | NetlinkRefusal;
+
+/** The kernel said no: `{ errno: 16, name: 'EBUSY' }`. */
+export interface NetlinkRefusal {
+  readonly kind: 'refused';
+  readonly errno: number;
+  readonly name: string;
+}
+
+/** How a reply ended whose messages were handed out before. */
+export type NetlinkEnd = { readonly kind: 'answered'; readonly interrupted: boolean } | NetlinkRefusal;
 
 const AF_NETLINK = 16;
 const SOCK_RAW = 3;
 const SOCK_CLOEXEC = 0o2000000;
 const SOL_SOCKET = 1;
 const SO_RCVTIMEO = 20;
+const SO_SNDBUFFORCE = 32;
+const SO_RCVBUFFORCE = 33;
 const MSG_TRUNC = 0x20;
+/** Answers wait here until a whole batch has been worked through; the system's default holds some two hundred. */
+const KERNEL_BUFFER_BYTES = 4 << 20;
 /** The kernel's own dump buffers are 32 KiB at most. */
 const RECEIVE_BYTES = 1 << 17;
 
@@ -74,18 +87,32 @@ export class NetlinkSocket {
       close(fd);
       throw failed(`cannot set up a netlink socket of protocol ${protocol}`, code);
     }
+    // Refused to root of a user namespace, who then has the system's default.
+    const size = new Uint8Array(new Int32Array([KERNEL_BUFFER_BYTES]).buffer);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, size, size.length);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, size, size.length);
     return new NetlinkSocket(fd);
   }
 
   /** Sends one message and reads until the kernel has acknowledged it, or its dump is done. */
   request(request: NetlinkRequest): NetlinkReply {
-    this.#sequence = (this.#sequence + 1) >>> 0;
-    const sequence = this.#sequence;
+    const messages: Message[] = [];
+    const batches = this.batches(request);
+    for (;;) {
+      const { done, value } = batches.next();
+      if (!done) messages.push(...value);
+      else return value.kind === 'refused' ? value : { ...value, messages };
+    }
+  }
+
+  /** The same, a datagram at a time: of a long dump, no more is in memory than is being read. */
+  *batches(request: NetlinkRequest): Generator<readonly Message[], NetlinkEnd, undefined> {
+    const sequence = this.takeSequence();
     const dump = (request.flags & NLM_F_DUMP) === NLM_F_DUMP;
     const flags = request.flags | NLM_F_REQUEST | (dump ? 0 : NLM_F_ACK);
     const writer = new MessageWriter(256);
-    this.#send(writer.message({ type: request.type, flags, sequence }, request.payload).finish());
-    return this.#receive(sequence);
+    this.send(writer.message({ type: request.type, flags, sequence }, request.payload).finish());
+    return yield* this.#replies(sequence);
   }
 
   close(): void {
@@ -94,7 +121,13 @@ export class NetlinkSocket {
     libc().close(this.#fd);
   }
 
-  #send(bytes: Uint8Array): void {
+  takeSequence(): number {
+    this.#sequence = (this.#sequence + 1) >>> 0;
+    return this.#sequence;
+  }
+
+  /** Of one or many whole messages. The kernel has worked through them all when this returns. */
+  send(bytes: Uint8Array): void {
     const { sendto, errno } = libc();
     for (;;) {
       const sent = sendto(this.#fd, bytes, bytes.length, 0, this.#kernel, this.#kernel.length);
@@ -104,22 +137,29 @@ export class NetlinkSocket {
     }
   }
 
-  #receive(sequence: number): NetlinkReply {
-    const messages: Message[] = [];
+  /** The messages of the next datagram, whoever asked for them. */
+  receive(): readonly Message[] {
+    return decodeMessages(this.#datagram());
+  }
+
+  *#replies(sequence: number): Generator<readonly Message[], NetlinkEnd, undefined> {
     let interrupted = false;
     for (;;) {
-      for (const message of decodeMessages(this.#datagram())) {
+      const messages: Message[] = [];
+      for (const message of this.receive()) {
         // An answer to a request that timed out before.
         if (message.sequence !== sequence || message.type === NLMSG_NOOP) continue;
         if (message.type === NLMSG_OVERRUN) throw failed('answers were lost', constants.errno.ENOBUFS);
         interrupted ||= (message.flags & NLM_F_DUMP_INTR) !== 0;
         if (message.type === NLMSG_ERROR || message.type === NLMSG_DONE) {
           const errno = message.payload.length === 0 ? 0 : decodeErrno(message.payload);
+          if (messages.length > 0) yield messages;
           if (errno !== 0) return { kind: 'refused', errno, name: errnoName(errno) };
-          return { kind: 'answered', messages, interrupted };
+          return { kind: 'answered', interrupted };
         }
         messages.push(message);
       }
+      yield messages;
     }
   }
 

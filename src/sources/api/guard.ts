@@ -1,4 +1,5 @@
 /** Runs a request so that it always ends: when it is done, when nothing comes any more, or when all is to stop. */
+import { Breath } from '../../sync/breath.ts';
 import type { Clock } from '../../sync/clock.ts';
 import { type ApiFailure, failureOfError, ListenerError, silent } from './failure.ts';
 import { Watchdog } from './watchdog.ts';
@@ -10,6 +11,8 @@ export interface Guard {
   readonly signal: AbortSignal;
   /** Something came. */
   sign(): void;
+  /** What came has been worked on. Something to wait for, before more is read, where others are due. */
+  rest(): Promise<void> | undefined;
   /** From now on another silence is allowed. */
   allow(limitMs: number): void;
 }
@@ -26,6 +29,7 @@ export interface GuardOptions {
 export async function guarded<T>(options: GuardOptions, run: (guard: Guard) => Promise<T>): Promise<T> {
   const { clock, stop, what } = options;
   const controller = new AbortController();
+  const breath = new Breath(clock);
   let limitMs = options.silenceMs;
   let silence: ApiFailure | undefined;
   const watchdog = new Watchdog(clock, limitMs, () => {
@@ -36,7 +40,11 @@ export async function guarded<T>(options: GuardOptions, run: (guard: Guard) => P
   stop.addEventListener('abort', onStop);
   const guard: Guard = {
     signal: controller.signal,
-    sign: () => watchdog.sign(),
+    sign: () => {
+      watchdog.sign();
+      breath.begin();
+    },
+    rest: () => breath.take(),
     allow: (milliseconds) => {
       limitMs = milliseconds;
       watchdog.allow(milliseconds);

@@ -83,6 +83,8 @@ async function readPage<T>(
   for await (const chunk of response.body) {
     guard.sign();
     for (const item of splitter.push(chunk)) take(item);
+    const rest = guard.rest();
+    if (rest) await rest;
   }
   const envelope = splitter.end();
   const isList = envelope.kind === `${kind}List` && envelope.hasItems && envelope.resourceVersion !== '';

@@ -54,6 +54,8 @@ export async function readWatch<T>(
       const frame = readFrame(line, resource.kind, what);
       if (frame !== undefined) onFrame(frame);
     }
+    const rest = guard.rest();
+    if (rest) await rest;
   }
   splitter.end();
 }

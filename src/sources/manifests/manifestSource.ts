@@ -1,4 +1,5 @@
 /** Manifests in files and directories as a source: told at the start, and again whenever they change. */
+import { JunctionError } from '../../errors.ts';
 import type { Source, SourceEvents, SourceProblem } from '../source.ts';
 import { tellDifference, type World } from '../world.ts';
 import { ManifestStore } from './store.ts';
@@ -79,7 +80,8 @@ export class ManifestSource implements Source {
     while (again && this.#events) {
       const { world, problems, scan, badRoots } = await this.#store.refresh();
       if (first && badRoots.length > 0) {
-        throw new Error(badRoots.map(({ path, message }) => `manifests: ${path} ${message}`).join('; '));
+        const what = badRoots.map(({ path, message }) => `manifests: ${path} ${message}`).join('; ');
+        throw new JunctionError('MANIFESTS_UNREADABLE', what);
       }
       this.#troubles.clear();
       again = await this.#watcher.update(scan.directories);

@@ -1,0 +1,54 @@
+/** What a process can tell about itself. */
+import { readFileSync } from 'node:fs';
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Memory, Percentiles } from './messages.ts';
+
+const TICK_MS = 5;
+const KIBIBYTE = 1024;
+
+/** The longest time in which the event loop could not turn. */
+export class BlockMeter {
+  readonly #ticks: IntervalHistogram = monitorEventLoopDelay({ resolution: TICK_MS });
+
+  start(): void {
+    this.#ticks.reset();
+    this.#ticks.enable();
+  }
+
+  /** Milliseconds. A meter that goes on would cost time that an idle process does not take. */
+  stop(): number {
+    this.#ticks.disable();
+    return Math.max(0, this.#ticks.max / 1e6 - TICK_MS);
+  }
+}
+
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+export function memory(): Memory {
+  return { resident: process.memoryUsage.rss(), heap: process.memoryUsage().heapUsed };
+}
+
+/** What is still there when everything that can go is gone. */
+export function liveMemory(): Memory {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  collectGarbage();
+  return memory();
+}
+
+/** The most that was ever resident. Unlike getrusage it does not count what the process was before it was this one. */
+export function peakResident(): number {
+  const kibibytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
+  return Number(kibibytes) * KIBIBYTE;
+}
+
+export function percentiles(samples: readonly number[]): Percentiles {
+  const sorted = [...samples].sort((a, b) => a - b);
+  const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN;
+  return { p50: at(0.5), p99: at(0.99), most: at(1) };
+}

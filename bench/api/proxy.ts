@@ -1,0 +1,157 @@
+/** The process that is measured: source, trackers, planner and compiler, with a door that swallows the rules' text. */
+import { readFileSync } from 'node:fs';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
+import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
+import { createLog } from '../../src/log.ts';
+import { FAMILIES, type Family } from '../../src/model/ip.ts';
+import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
+import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { NO_OBSERVER } from '../../src/proxy/observer.ts';
+import { Proxy } from '../../src/proxy/proxy.ts';
+import { ApiClient, ApiSource } from '../../src/sources/api/index.ts';
+import type { ApiAccess } from '../../src/sources/api/credentials/access.ts';
+import type { SourceEvents } from '../../src/sources/source.ts';
+import { systemClock } from '../../src/sync/systemClock.ts';
+import { VIEW } from '../cluster.ts';
+import { OPTIONS } from '../iptables.ts';
+import { BlockMeter, cpuMs, liveMemory, memory, peakResident } from './meters.ts';
+import { type FromProxy, NODE_NAME, type ProxyOptions, type StartReport, type ToProxy } from './messages.ts';
+import { Stopwatch } from './stopwatch.ts';
+
+const SETTLE_MS = 10_000;
+const LAST_EVENTS_MS = 500;
+const log = createLog({ verbosity: 0, format: 'text' });
+
+async function main(options: ProxyOptions): Promise<void> {
+  const stopwatch = new Stopwatch();
+  const blocks = new BlockMeter();
+  const proxy = makeProxy(stopwatch, options.minSyncPeriodMs);
+  const client = new ApiClient({ access: accessTo(options), clock: systemClock });
+  const source = new ApiSource({ client, nodeName: NODE_NAME, clock: systemClock });
+  blocks.start();
+  proxy.start();
+  await source.start(timed(proxy, stopwatch));
+  await stopwatch.started;
+  tell({ kind: 'started', ...(await startReport(stopwatch, blocks)) });
+  await told('begin');
+  blocks.start();
+  stopwatch.reset();
+  const begun = { at: performance.now(), cpu: cpuMs() };
+  await told('end');
+  await sleep(LAST_EVENTS_MS);
+  tell({
+    kind: 'ended',
+    ...stopwatch.churned(),
+    cpuMs: cpuMs() - begun.cpu,
+    seconds: (performance.now() - begun.at) / 1000,
+    blockMs: blocks.stop(),
+    end: memory(),
+    live: liveMemory(),
+  });
+}
+
+async function startReport(stopwatch: Stopwatch, blocks: BlockMeter): Promise<StartReport> {
+  const used = cpuMs();
+  // Collections that the start made necessary belong to it.
+  await sleep(1000);
+  const blockMs = blocks.stop();
+  await sleep(SETTLE_MS);
+  const settled = memory();
+  const idleFrom = cpuMs();
+  await sleep(SETTLE_MS);
+  const idleShare = (cpuMs() - idleFrom) / SETTLE_MS;
+  const peak = peakResident();
+  return { ...stopwatch.start(), cpuMs: used, blockMs, peak, settled, idleShare, live: liveMemory() };
+}
+
+function makeProxy(stopwatch: Stopwatch, minSyncPeriodMs: number): Proxy {
+  const loops = FAMILIES.map((family) => makeLoop(family, stopwatch, minSyncPeriodMs));
+  return new Proxy({ nodeName: NODE_NAME, loops, log });
+}
+
+function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number): FamilyLoop {
+  const backend = new IptablesBackend(LAYOUTS.current, {
+    save: async () => '',
+    // A real restore takes its time too, and meanwhile the event loop turns.
+    restore: (_, text) => {
+      Buffer.from(text);
+      if (family === 'IPv4') stopwatch.printed();
+      return setImmediate();
+    },
+  });
+  const observer = family === 'IPv4' ? { ...NO_OBSERVER, planned: () => stopwatch.planned() } : NO_OBSERVER;
+  const proxy = new FamilyProxy({
+    family,
+    settings: { ...VIEW, nodeName: NODE_NAME },
+    backend: {
+      sync: (plan, dirty) => backend.sync(plan, dirty, OPTIONS),
+      requestFull: () => backend.requestFull(),
+    },
+    observer,
+    startedAt: Date.now(),
+  });
+  return new FamilyLoop({
+    proxy,
+    log,
+    clock: systemClock,
+    minSyncPeriodMs,
+    syncPeriodMs: 30_000,
+    observer,
+    onSynced: (outcome) => {
+      if (family === 'IPv4') stopwatch.written(outcome);
+    },
+  });
+}
+
+function timed(proxy: Proxy, stopwatch: Stopwatch): SourceEvents {
+  return {
+    service: (key, current) => proxy.service(key, current),
+    endpointSlice: (namespace, name, current) => {
+      stopwatch.received();
+      proxy.endpointSlice(namespace, name, current);
+    },
+    node: (name, current) => proxy.node(name, current),
+    synced: () => {
+      stopwatch.listed();
+      proxy.synced();
+    },
+    report: (problem) => proxy.report(problem),
+  };
+}
+
+function accessTo({ port, ca }: ProxyOptions): ApiAccess {
+  const identity = {
+    authorization: 'Bearer benchmark',
+    ca: readFileSync(ca, 'utf8'),
+    certificate: undefined,
+    key: undefined,
+  };
+  return {
+    origin: 'the benchmark',
+    server: new URL(`https://127.0.0.1:${port}`),
+    insecure: false,
+    serverName: undefined,
+    proxy: undefined,
+    identity: () => Promise.resolve(identity),
+    renew: () => Promise.resolve(false),
+  };
+}
+
+function tell(message: FromProxy): void {
+  process.send?.(message);
+}
+
+function told(kind: ToProxy['kind']): Promise<void> {
+  return new Promise((resolve) => {
+    const take = (message: ToProxy): void => {
+      if (message.kind !== kind) return;
+      process.off('message', take);
+      resolve();
+    };
+    process.on('message', take);
+  });
+}
+
+process.on('disconnect', () => process.exit());
+await main(JSON.parse(process.argv[2] ?? '{}') as ProxyOptions);

@@ -1,0 +1,31 @@
+/** Whole tables, read from the kernel. */
+import { JunctionError } from '../../errors.ts';
+import { type Message, NLM_F_DUMP } from './codec.ts';
+import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
+
+/** A table that changes faster than it can be read is somebody's runaway program. */
+const ATTEMPTS = 10;
+
+export type DumpReply =
+  | { readonly kind: 'answered'; readonly messages: readonly Message[] }
+  | { readonly kind: 'refused'; readonly errno: number; readonly name: string };
+
+/** Reads again when the table changed meanwhile, because entries may then be missing. `what`: `the links`. */
+export function dump(socket: NetlinkSocket, what: string, request: NetlinkRequest): DumpReply {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const reply = socket.request({ ...request, flags: request.flags | NLM_F_DUMP });
+    if (reply.kind === 'refused' || !reply.interrupted) return reply;
+  }
+  throw new JunctionError('NETLINK_FAILED', `netlink: ${what} changed during each of ${ATTEMPTS} readings`);
+}
+
+/** For tables that cannot be missing. */
+export function dumpMessages(
+  socket: NetlinkSocket,
+  what: string,
+  request: NetlinkRequest,
+): readonly Message[] {
+  const reply = dump(socket, what, request);
+  if (reply.kind === 'answered') return reply.messages;
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list ${what}: ${reply.name}`);
+}

@@ -1,0 +1,51 @@
+/** Addresses, families and protocols as the kernel's numbers and bytes. From sys/socket.h and linux/in.h. */
+import { type Family, type Ip, parseBytes, parseIp } from '../../model/ip.ts';
+import type { Protocol } from '../../model/objects.ts';
+import { malformed } from './codec.ts';
+
+export const AF_UNSPEC = 0;
+const AF_INET = 2;
+const AF_INET6 = 10;
+
+export function addressFamily(family: Family): number {
+  return family === 'IPv4' ? AF_INET : AF_INET6;
+}
+
+/** `undefined` for a family that is not IP. */
+export function familyOfNumber(number: number): Family | undefined {
+  if (number === AF_INET) return 'IPv4';
+  return number === AF_INET6 ? 'IPv6' : undefined;
+}
+
+const PROTOCOL_NUMBERS: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
+const PROTOCOLS: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
+
+export function protocolNumber(protocol: Protocol): number {
+  return PROTOCOL_NUMBERS[protocol];
+}
+
+/** `undefined` for a protocol that services cannot have. */
+export function protocolOfNumber(number: number): Protocol | undefined {
+  return PROTOCOLS.find((protocol) => PROTOCOL_NUMBERS[protocol] === number);
+}
+
+export function ipBytes(ip: Ip): Uint8Array {
+  const bytes = parseBytes(ip);
+  if (!bytes) throw malformed(`${ip} is no address`);
+  return bytes;
+}
+
+/** Four or sixteen bytes as canonical text. */
+export function decodeIp(bytes: Uint8Array): Ip {
+  const text = bytes.length === 4 ? bytes.join('.') : groups(bytes);
+  const ip = bytes.length === 4 || bytes.length === 16 ? parseIp(text) : undefined;
+  if (!ip) throw malformed(`${bytes.length} bytes where an address belongs`);
+  return ip;
+}
+
+function groups(bytes: Uint8Array): string {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Array.from({ length: bytes.length >> 1 }, (_, index) => view.getUint16(index * 2).toString(16)).join(
+    ':',
+  );
+}

@@ -1,0 +1,70 @@
+/** What IPVS's objects share. Numbers from linux/ip_vs.h. */
+import { JunctionError } from '../../errors.ts';
+import type { Family, Ip } from '../../model/ip.ts';
+import type { Message, MessageWriter } from './codec.ts';
+import { malformed } from './codec.ts';
+import { type FamilyLookup, findFamily, genericAttributes, genericRequest } from './genetlink.ts';
+import { decodeIp, ipBytes } from './inet.ts';
+import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
+
+const IPVS_GENL_NAME = 'IPVS';
+const IPVS_GENL_VERSION = 1;
+const IPVS_CMD_SET_CONFIG = 12;
+const IPVS_CMD_GET_CONFIG = 13;
+const IPVS_CMD_GET_INFO = 15;
+const IPVS_CMD_FLUSH = 17;
+/** union nf_inet_addr, of which an IPv4 address takes the first four. */
+const ADDRESS_BYTES = 16;
+
+/** The number by which this kernel knows IPVS; every request needs it. */
+export function findIpvs(socket: NetlinkSocket): FamilyLookup {
+  return findFamily(socket, IPVS_GENL_NAME, 'ip_vs');
+}
+
+export const IPVS_COMMANDS = {
+  newService: 1,
+  setService: 2,
+  deleteService: 3,
+  getService: 4,
+  newDestination: 5,
+  setDestination: 6,
+  deleteDestination: 7,
+  getDestination: 8,
+  setConfig: IPVS_CMD_SET_CONFIG,
+  getConfig: IPVS_CMD_GET_CONFIG,
+  getInfo: IPVS_CMD_GET_INFO,
+  flush: IPVS_CMD_FLUSH,
+} as const;
+
+export function ipvsRequest(
+  family: number,
+  command: keyof typeof IPVS_COMMANDS,
+  body: (writer: MessageWriter) => void,
+): NetlinkRequest {
+  return genericRequest(family, IPVS_COMMANDS[command], IPVS_GENL_VERSION, body);
+}
+
+/** The attributes of the one message that answers a question about IPVS itself. */
+export function askIpvs(
+  socket: NetlinkSocket,
+  what: string,
+  request: NetlinkRequest,
+): ReadonlyMap<number, Uint8Array> {
+  const reply = socket.request(request);
+  if (reply.kind === 'refused')
+    throw new JunctionError('NETLINK_FAILED', `netlink: cannot read ${what}: ${reply.name}`);
+  const message: Message | undefined = reply.messages[0];
+  if (!message) throw malformed(`no answer about ${what}`);
+  return genericAttributes(message.payload);
+}
+
+export function addressField(ip: Ip): Uint8Array {
+  const field = new Uint8Array(ADDRESS_BYTES);
+  field.set(ipBytes(ip));
+  return field;
+}
+
+export function decodeAddressField(field: Uint8Array, family: Family): Ip {
+  if (field.length !== ADDRESS_BYTES) throw malformed(`an address of ${field.length} bytes in IPVS`);
+  return decodeIp(family === 'IPv4' ? field.subarray(0, 4) : field);
+}

@@ -1,0 +1,173 @@
+/**
+ * Datagram flows that are wrong: the kernel remembers where the first packet of a flow went and sends the rest there,
+ * whatever has become of the endpoint, the service or the rules. TCP finds out by itself; UDP and SCTP do not.
+ *
+ * A flow is judged by the plan as it is when the flow is looked at. A change only says which flows to look at, and
+ * what used to be there.
+ */
+import { hostPort, type Ip } from '../model/ip.ts';
+import type { Protocol } from '../model/objects.ts';
+import { type FrontendKey, frontendKey } from './claims.ts';
+import { answersNodePorts, isLocal } from './decide.ts';
+import type { Frontend, Plan, PlanChange, ServicePortPlan } from './types.ts';
+
+export type DatagramProtocol = Exclude<Protocol, 'TCP'>;
+
+export interface Flow {
+  readonly protocol: DatagramProtocol;
+  /** What the client dials. */
+  readonly destination: Ip;
+  readonly destinationPort: number;
+  /** Where the replies come from: an endpoint, or the destination itself where nothing was rewritten. */
+  readonly answerer: Ip;
+  readonly answererPort: number;
+}
+
+/** Flows to this address and port; to this port of any address where `address` is undefined. */
+export interface FlowQuestion {
+  readonly protocol: DatagramProtocol;
+  readonly address: Ip | undefined;
+  readonly port: number;
+}
+
+export interface FlowReview {
+  readonly questions: readonly FlowQuestion[];
+  /** Flows that no question asks about are never stale. */
+  isStale(flow: Flow): boolean;
+}
+
+/** Looks at what these changes concern. */
+export function reviewChanges(
+  changes: readonly PlanChange[],
+  plan: Plan,
+  localIps: readonly Ip[],
+): FlowReview {
+  const review = new Review(plan, localIps);
+  for (const change of changes) review.addChange(change);
+  return review;
+}
+
+/** Looks at everything that the plan serves as well. */
+export function reviewAll(changes: readonly PlanChange[], plan: Plan, localIps: readonly Ip[]): FlowReview {
+  const unseen = [...plan.servicePorts.values()].map((current) => ({
+    id: current.id,
+    previous: undefined,
+    current,
+  }));
+  return reviewChanges([...changes, ...unseen], plan, localIps);
+}
+
+type Keys = ReadonlySet<string>;
+const NOBODY: Keys = new Set();
+
+class Review implements FlowReview {
+  readonly #plan: Plan;
+  readonly #addresses: readonly Ip[];
+  readonly #questions = new Map<FrontendKey, FlowQuestion>();
+  /** Who served at a frontend before. */
+  readonly #before = new Map<FrontendKey, Set<string>>();
+  readonly #servers = new WeakMap<ServicePortPlan, Keys>();
+  readonly #isNodeAddress = new Map<Ip, boolean>();
+
+  constructor(plan: Plan, localIps: readonly Ip[]) {
+    this.#plan = plan;
+    this.#addresses = localIps;
+  }
+
+  get questions(): readonly FlowQuestion[] {
+    return [...this.#questions.values()];
+  }
+
+  addChange({ previous, current }: PlanChange): void {
+    const { protocol } = previous ?? current ?? { protocol: 'TCP' };
+    if (protocol === 'TCP') return;
+    const before = this.#serversOf(previous);
+    for (const frontend of concerned(previous, current, before, this.#serversOf(current))) {
+      const { address, port } = frontend;
+      const key = frontendKey(address, protocol, port);
+      this.#questions.set(key, { protocol, address, port });
+      if (!previous?.frontends.some((other) => isSame(other, frontend))) continue;
+      const known = this.#before.get(key);
+      if (known) for (const server of before) known.add(server);
+      else this.#before.set(key, new Set(before));
+    }
+  }
+
+  isStale(flow: Flow): boolean {
+    const { protocol, destination, destinationPort } = flow;
+    const byAddress = frontendKey(destination, protocol, destinationPort);
+    const served = this.#plan.find(destination, protocol, destinationPort);
+    if (served) return this.#questions.has(byAddress) && !this.#mayAnswer(served.servicePort, flow);
+    // Nothing is served here any more. What was not rewritten was not ours.
+    if (this.#before.has(byAddress)) return isRewritten(flow);
+    return this.#isStaleAtNodePort(flow);
+  }
+
+  #isStaleAtNodePort(flow: Flow): boolean {
+    const { protocol, destination, destinationPort } = flow;
+    const key = frontendKey(undefined, protocol, destinationPort);
+    if (!this.#questions.has(key)) return false;
+    const servicePort = this.#plan.find(undefined, protocol, destinationPort)?.servicePort;
+    if (servicePort && this.#mayAnswer(servicePort, flow)) return false;
+    const wentToOurs = this.#before.get(key)?.has(answererOf(flow)) ?? false;
+    if (wentToOurs) return true;
+    // Somebody else's address with the same port number is none of our business.
+    return this.#answersAt(destination) && (servicePort !== undefined || isRewritten(flow));
+  }
+
+  #mayAnswer(servicePort: ServicePortPlan, flow: Flow): boolean {
+    return this.#serversOf(servicePort).has(answererOf(flow));
+  }
+
+  /** Whether node ports answer on an address. Remembered, because thousands of flows have the same few. */
+  #answersAt(address: Ip): boolean {
+    const known = this.#isNodeAddress.get(address);
+    if (known !== undefined) return known;
+    const answers =
+      isLocal(address, { addresses: this.#addresses }) &&
+      answersNodePorts(this.#plan.view.nodePorts, address);
+    this.#isNodeAddress.set(address, answers);
+    return answers;
+  }
+
+  #serversOf(servicePort: ServicePortPlan | undefined): Keys {
+    if (!servicePort) return NOBODY;
+    let servers = this.#servers.get(servicePort);
+    if (!servers) this.#servers.set(servicePort, (servers = serversOf(servicePort)));
+    return servers;
+  }
+}
+
+/** Everybody whom a flow of this service port may stay with. */
+function serversOf({ pools, lingering }: ServicePortPlan): Keys {
+  const all = [pools.cluster, pools.local, lingering].flatMap((pool) => pool ?? []);
+  return new Set(all.map(({ key }) => key));
+}
+
+/** Frontends whose flows a change can have made wrong. Most changes only add an endpoint, and concern none. */
+function concerned(
+  previous: ServicePortPlan | undefined,
+  current: ServicePortPlan | undefined,
+  before: Keys,
+  after: Keys,
+): readonly Frontend[] {
+  const old = previous?.frontends ?? [];
+  const now = current?.frontends ?? [];
+  const somebodyLeft = [...before].some((server) => !after.has(server));
+  const came = now.filter((frontend) => !old.some((other) => isSame(other, frontend)));
+  if (somebodyLeft || (before.size === 0 && after.size > 0)) return [...old, ...came];
+  const left = old.filter((frontend) => !now.some((other) => isSame(other, frontend)));
+  return [...left, ...came];
+}
+
+function isSame(a: Frontend, b: Frontend): boolean {
+  return a.address === b.address && a.port === b.port;
+}
+
+function isRewritten(flow: Flow): boolean {
+  return flow.answerer !== flow.destination || flow.answererPort !== flow.destinationPort;
+}
+
+function answererOf({ answerer, answererPort }: Flow): string {
+  return hostPort(answerer, answererPort);
+}

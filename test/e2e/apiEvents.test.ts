@@ -1,0 +1,76 @@
+/** What operators learn from `kubectl get events`. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { useLab } from '../lab/requireLab.ts';
+import { ApiNode } from './support/api/apiNode.ts';
+import { eventually } from './support/eventually.ts';
+import { tryFetch } from './support/fetch.ts';
+import { useInLab } from './support/use.ts';
+import { nodeObject, objects } from './world.ts';
+
+const PORT = 31_999;
+const EXTRA = `  externalTrafficPolicy: Local
+  healthCheckNodePort: ${PORT}`;
+const WEB = objects([{ name: 'web', ip: '10.96.1.1', nodePort: 30_080, extra: EXTRA, pods: 'abc' }]).map(
+  (object) =>
+    object.kind === 'Service'
+      ? { ...object, spec: { ...(object['spec'] as object), type: 'LoadBalancer' } }
+      : object,
+);
+
+interface EventBody {
+  readonly reason: string;
+  readonly note: string;
+}
+
+describe('events', () => {
+  const lab = useLab();
+  const node = useInLab(() => ApiNode.create(lab().host('node1'), [nodeObject()]));
+
+  async function eventsOf(reason: string): Promise<readonly EventBody[]> {
+    const events = await node().server.call('events');
+    return events.map(({ body }) => body as EventBody).filter((event) => event.reason === reason);
+  }
+
+  test('a health-check node port that somebody has is told, and taken once it is free', async () => {
+    const { host } = node();
+    const program = await node().start('token', '--iptables-min-sync-period=0s');
+    await program.serves();
+    const squatter = await host.serve([{ protocol: 'tcp', port: PORT }]);
+    await node().put(...WEB);
+    await eventually('the event', async () => (await eventsOf('FailedToStartServiceHealthcheck')).length > 0);
+    const [event] = await eventsOf('FailedToStartServiceHealthcheck');
+    expect(event).toMatchObject({
+      action: 'Listen',
+      type: 'Warning',
+      regarding: { apiVersion: 'v1', kind: 'Service', namespace: 'shop', name: 'web' },
+      metadata: { namespace: 'shop' },
+    });
+    expect(event?.note).toMatch(
+      /^node node1 failed to start healthcheck "shop\/web" on port 31999: listen EADDRINUSE[^"]*$/,
+    );
+
+    await squatter.close();
+    await node().put(...objects([{ name: 'other', ip: '10.96.1.2', pods: 'a' }]));
+    await eventually('an answer', async () => {
+      const answer = await tryFetch(lab().host('client'), `http://192.0.2.1:${PORT}/`);
+      return (
+        typeof answer === 'object' && answer.status === 200 && answer.body.includes('"localEndpoints": 2')
+      );
+    });
+    await program.end('SIGTERM');
+  });
+
+  test.each([
+    ['healthz', '--healthz-bind-address=127.0.0.1:31000', 'FailedToStartProxierHealthcheck'],
+    ['metrics', '--metrics-bind-address=127.0.0.1:31000', 'FailedToStartMetricServer'],
+  ])('a %s address that somebody has ends the process where that is asked for', async (_, flag, reason) => {
+    const squatter = await node().host.serve([{ protocol: 'tcp', port: 31_000 }]);
+    onTestFinished(() => squatter.close());
+    const program = await node().start('token', flag, '--bind-address-hard-fail');
+    expect(await program.ended()).toBe(1);
+    expect(program.log).toMatch(/listen EADDRINUSE.*127\.0\.0\.1:31000/);
+    expect(program.log).not.toContain('    at ');
+    const [event] = await eventsOf(reason);
+    expect(event?.note).toContain('127.0.0.1:31000');
+  });
+});

@@ -1,0 +1,134 @@
+/** What goes wrong with API servers in real clusters: forwarding goes on, and the picture is right again afterwards. */
+import { describe, expect, test } from 'vitest';
+import type { RawObject } from '../support/apiServer/index.ts';
+import { useLab } from '../lab/requireLab.ts';
+import { ApiNode } from './support/api/apiNode.ts';
+import type { RemoteFault } from './support/api/serverProgram.ts';
+import { eventually } from './support/eventually.ts';
+import type { Program } from './support/program.ts';
+import { ourRules } from './support/rules.ts';
+import { answerers, expectAnswers } from './support/traffic.ts';
+import { useInLab } from './support/use.ts';
+import { nodeObject, objects } from './world.ts';
+
+const API = '10.96.1.1';
+const WEB = '10.96.1.2';
+const SLICES = 'endpointslices';
+
+const BEFORE = objects([{ name: 'api', ip: API, pods: 'ac' }]);
+const AFTER = objects([{ name: 'api', ip: API, pods: 'bd' }]);
+
+describe('an API server in trouble', () => {
+  const lab = useLab();
+  const node = useInLab(() => ApiNode.create(lab().host('node1'), [nodeObject()]));
+
+  /** A new one each time: one that has had trouble before waits longer before it asks again. */
+  async function start(contents: readonly RawObject[]): Promise<Program> {
+    const { server } = node();
+    await server.call('clearFaults');
+    await node().put(...contents);
+    const program = await node().start('token', '--iptables-min-sync-period=0s');
+    await program.serves();
+    for (const resource of ['services', SLICES]) {
+      await eventually(`a watch of ${resource}`, async () => (await server.call('watches', resource)) > 0);
+    }
+    return program;
+  }
+
+  /** Before, during and after: what is served stays served, and the next change arrives. */
+  async function expectToSurvive(trouble: (program: Program) => Promise<void>): Promise<void> {
+    const client = lab().host('client');
+    const program = await start(BEFORE);
+    expect(await answerers(client, API)).toBe('pod-a pod-c');
+    const session = await client.openSession(API, 80);
+    const before = await ourRules(node().host);
+
+    await trouble(program);
+    expect(await answerers(client, API)).toBe('pod-a pod-c');
+    expect(await ourRules(node().host)).toBe(before);
+
+    await node().put(...AFTER);
+    await expectAnswers(client, API, 'pod-b pod-d');
+    expect((await session.send()).outcome).toBe('answer');
+    await session.close();
+    expect(await program.end('SIGTERM')).toBe(0);
+  }
+
+  /** Watches break, and who asks again gets this. */
+  async function breakAndAnswer(fault: RemoteFault): Promise<void> {
+    const { server } = node();
+    const asked = async (): Promise<number> =>
+      (await server.call('requests')).filter(({ kind, resource }) => kind === 'watch' && resource === SLICES)
+        .length;
+    const before = await asked();
+    await server.call('addFault', { on: ['watch'], resource: SLICES, fault });
+    await server.call('dropConnections');
+    await eventually('it asks again', async () => (await asked()) > before);
+  }
+
+  test.each([
+    ['a watch that is closed in the middle of a frame', '{"type":"MODIFIED","object":{"kind":"Endp', 'end'],
+    ['a connection that breaks in the middle of a frame', '{"type":"DELETED","obje', 'cut'],
+    ['a watch that ends as agreed', '', 'end'],
+    ['garbage in a watch', 'this is not JSON\n', 'stay'],
+    ['an event of a type that nobody knows', '{"type":"RENAMED","object":{"metadata":{}}}\n', 'stay'],
+    ['JSON that is no event', '[1,2,3]\nnull\n"MODIFIED"\n', 'stay'],
+    [
+      'a deleted object without a name',
+      '{"type":"DELETED","object":{"kind":"EndpointSlice","metadata":{}}}\n',
+      'end',
+    ],
+    [
+      'a watch that is told that its version is gone',
+      '{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n',
+      'end',
+    ],
+  ] as const)('%s', async (_, text, then) => {
+    await expectToSurvive(() => node().server.call('writeToWatches', SLICES, text, then));
+  });
+
+  test('all connections break at once', async () => {
+    await expectToSurvive(() => node().server.call('dropConnections'));
+  });
+
+  test.each<readonly [string, RemoteFault]>([
+    ['429 with the time to wait', { kind: 'status', code: 429, retryAfter: '1' }],
+    ['500', { kind: 'status', code: 500 }],
+    ['401', { kind: 'status', code: 401 }],
+    ['403', { kind: 'status', code: 403 }],
+    ["a proxy's error page", { kind: 'answer', body: '<html>502 Bad Gateway</html>' }],
+    ['a connection that is reset', { kind: 'reset' }],
+  ])('%s', async (_, fault) => {
+    await expectToSurvive(() => breakAndAnswer(fault));
+  });
+
+  test('it is gone for a while', async () => {
+    await expectToSurvive(async (program) => {
+      const from = program.log.length;
+      await node().server.call('close');
+      await program.says('did not answer as hoped', from);
+      expect(await answerers(lab().host('client'), API)).toBe('pod-a pod-c');
+      await node().server.call('listen');
+    });
+  });
+
+  test('it comes back with other contents', async () => {
+    const client = lab().host('client');
+    const program = await start(BEFORE);
+    expect(await answerers(client, API)).toBe('pod-a pod-c');
+    const contents = [nodeObject(), ...objects([{ name: 'web', ip: WEB, pods: 'bd' }])];
+    await node().server.call('close');
+    await node().server.call('replace', contents, 5000);
+    await node().server.call('listen');
+    await expectAnswers(client, WEB, 'pod-b pod-d');
+    await eventually(
+      'the end of what is gone',
+      async () => !(await ourRules(node().host)).includes('shop/api'),
+    );
+
+    await node().server.call('delete', 'Service', 'shop/web');
+    await node().put(...BEFORE);
+    await expectAnswers(client, API, 'pod-a pod-c');
+    expect(await program.end('SIGTERM')).toBe(0);
+  });
+});

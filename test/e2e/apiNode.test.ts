@@ -1,0 +1,141 @@
+/** What this node's own Node object decides. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { useLab } from '../lab/requireLab.ts';
+import type { RawObject } from '../support/apiServer/index.ts';
+import { ApiNode } from './support/api/apiNode.ts';
+import { eventually } from './support/eventually.ts';
+import { fetchFrom } from './support/fetch.ts';
+import type { Program } from './support/program.ts';
+import { flushAll, ourRules } from './support/rules.ts';
+import { answerers, expectAnswers } from './support/traffic.ts';
+import { useInLab } from './support/use.ts';
+import { nodeObject, objects } from './world.ts';
+
+const API = '10.96.1.1';
+const ZONED = objects([
+  { name: 'api', ip: API, pods: 'abcd', zones: { a: 'zone-a', b: 'zone-a', c: 'zone-b', d: 'zone-b' } },
+]);
+const HEALTHZ = 'http://127.0.0.1:10256/healthz';
+const LIVEZ = 'http://127.0.0.1:10256/livez';
+
+describe("this node's Node object", () => {
+  const lab = useLab();
+  const node = useInLab(() => ApiNode.create(lab().host('node1'), [nodeObject(), ...ZONED]));
+  let program: Program | undefined;
+
+  afterEach(async () => {
+    await program?.end('SIGKILL');
+  });
+
+  async function start(...flags: readonly string[]): Promise<Program> {
+    program = await node().start('certificate', '--iptables-min-sync-period=0s', ...flags);
+    return program;
+  }
+
+  async function serve(...flags: readonly string[]): Promise<void> {
+    await node().put(nodeObject());
+    await (await start(...flags)).serves();
+  }
+
+  /** `200 200`: of /healthz and of /livez. */
+  async function health(): Promise<string> {
+    const answers = [await fetchFrom(node().host, HEALTHZ), await fetchFrom(node().host, LIVEZ)];
+    return answers.map(({ status }) => status).join(' ');
+  }
+
+  async function untilHealth(expected: string): Promise<void> {
+    await eventually(`health ${expected}`, async () => (await health()) === expected);
+  }
+
+  test('its zone decides which endpoints are used, and a change of zone is followed', async () => {
+    await serve();
+    const client = lab().host('client');
+    expect(await answerers(client, API)).toBe('pod-a pod-b');
+    await node().put(nodeObject('zone-b'));
+    await expectAnswers(client, API, 'pod-c pod-d');
+    await node().put(nodeObject('zone-without-endpoints'));
+    await expectAnswers(client, API, 'pod-a pod-b pod-c pod-d');
+  });
+
+  test.each<readonly [string, RawObject]>([
+    [
+      'the cluster autoscaler is about to delete it',
+      nodeObject('zone-a', { taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }] }),
+    ],
+    [
+      'it is being deleted',
+      {
+        ...nodeObject(),
+        metadata: { ...nodeObject().metadata, deletionTimestamp: '2026-01-02T03:04:05Z' },
+      },
+    ],
+  ])(
+    '%s: load balancers are sent away, the process is left alone, forwarding goes on',
+    async (_, leaving) => {
+      await serve();
+      await untilHealth('200 200');
+      await node().put(leaving);
+      await untilHealth('503 200');
+      expect(JSON.parse((await fetchFrom(node().host, HEALTHZ)).body)).toMatchObject({
+        nodeEligible: false,
+        healthy: true,
+      });
+      expect(await answerers(lab().host('client'), API)).toBe('pod-a pod-b');
+      await node().put(nodeObject());
+      await untilHealth('200 200');
+    },
+  );
+
+  test('another taint means nothing', async () => {
+    await serve();
+    const taints = [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }];
+    await node().put(nodeObject('zone-b', { taints }));
+    await expectAnswers(lab().host('client'), API, 'pod-c pod-d');
+    expect(await health()).toBe('200 200');
+  });
+
+  test.each(['ClusterCIDR', 'NodeCIDR'])('it is gone: the rules stay as they are (%s)', async (mode) => {
+    await serve(`--detect-local-mode=${mode}`);
+    await untilHealth('200 200');
+    const rules = await ourRules(node().host);
+    await node().server.call('delete', 'Node', 'node1');
+    await untilHealth('503 200');
+    // Something else is synced, so that what the deletion would have changed is written too.
+    await node().put(...objects([{ name: 'marker', ip: '10.96.1.9', pods: 'a' }]));
+    await expectAnswers(lab().host('client'), '10.96.1.9', 'pod-a');
+    await node().server.call('delete', 'Service', 'shop/marker');
+    await eventually('its end', async () => !(await ourRules(node().host)).includes('shop/marker'));
+    expect(await ourRules(node().host)).toBe(rules);
+  });
+
+  test('it comes late: nothing is written before', async () => {
+    await flushAll(node().host);
+    const late = await start();
+    await late.says('"Caches are synced" resource="nodes"');
+    await late.says('"Caches are synced" resource="services"');
+    await late.says('"Caches are synced" resource="endpointslices"');
+    expect(await health()).toBe('503 200');
+    expect(await ourRules(node().host)).toBe('');
+
+    const { status: _, ...withoutAddress } = nodeObject();
+    await node().put(withoutAddress);
+    await untilHealth('200 200');
+    expect(late.log).not.toContain('"Serving"');
+
+    await node().put(nodeObject());
+    await late.serves();
+    expect(await answerers(lab().host('client'), API)).toBe('pod-a pod-b');
+  });
+
+  test('its ranges are waited for where they are needed', async () => {
+    const { podCIDRs: _, ...spec } = nodeObject()['spec'] as { readonly podCIDRs: readonly string[] };
+    await node().put({ ...nodeObject(), spec });
+    const waiting = await start('--detect-local-mode=NodeCIDR');
+    await waiting.says('"Caches are synced" resource="endpointslices"');
+    expect(await health()).toBe('200 200');
+    expect(waiting.log).not.toContain('"Serving"');
+    await node().put(nodeObject());
+    await waiting.serves();
+    expect(await ourRules(node().host)).toContain('! -s 10.244.1.0/24 -d 10.96.1.1/32');
+  });
+});

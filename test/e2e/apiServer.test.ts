@@ -1,0 +1,176 @@
+/** Everything from a Kubernetes API server, started as kube-proxy is started. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { useLab } from '../lab/requireLab.ts';
+import { certificatePath } from '../support/apiServer/index.ts';
+import { ApiNode, TOKEN } from './support/api/apiNode.ts';
+import { eventually } from './support/eventually.ts';
+import { ourRules } from './support/rules.ts';
+import { answerers, expectAnswers } from './support/traffic.ts';
+import { useInLab } from './support/use.ts';
+import { nodeObject, objects } from './world.ts';
+
+const API = '10.96.1.1';
+const API6 = 'fd00:96::1';
+const WEB = '10.96.1.2';
+const NODE_PORT = 30081;
+
+describe('a daemon of an API server', () => {
+  const lab = useLab();
+  const node = useInLab(() =>
+    ApiNode.create(lab().host('node1'), [
+      nodeObject(),
+      ...objects([{ name: 'api', ip: API, ip6: API6, pods: 'ac' }]),
+    ]),
+  );
+
+  test('writes nothing before every kind has been listed', async () => {
+    const { server, host } = node();
+    const fault = { kind: 'hang' } as const;
+    await server.call('addFault', { on: ['stream', 'list'], resource: 'endpointslices', fault });
+    const program = await node().start('certificate');
+    await program.says('"Caches are synced" resource="services"');
+    await program.says('"Caches are synced" resource="nodes"');
+    await eventually('slices are asked for', async () =>
+      (await server.call('requests')).some(({ resource }) => resource === 'endpointslices'),
+    );
+    expect(await ourRules(host)).toBe('');
+    expect(await ourRules(host, 'ip6tables-save')).toBe('');
+
+    await server.call('clearFaults');
+    await server.call('dropConnections');
+    await program.serves();
+    expect(await ourRules(host)).toContain('shop/api:http');
+  });
+
+  test('forwards what the API server has, in both families', async () => {
+    for (const host of [lab().host('client'), lab().host('pod-b')]) {
+      expect(await answerers(host, API)).toBe('pod-a pod-c');
+      expect(await answerers(host, API6)).toBe('pod-a pod-c');
+    }
+  });
+
+  test('tells the API server that it starts', async () => {
+    await eventually('an event', async () => (await node().server.call('events')).length > 0);
+    const [event] = await node().server.call('events');
+    expect(event?.path).toBe('/apis/events.k8s.io/v1/namespaces/default/events');
+    expect(event?.body).toMatchObject({
+      kind: 'Event',
+      reason: 'Starting',
+      action: 'StartKubeProxy',
+      type: 'Normal',
+      reportingController: 'kube-proxy',
+      reportingInstance: 'kube-proxy-node1',
+      regarding: { apiVersion: 'v1', kind: 'Node', name: 'node1' },
+      note: '',
+    });
+  });
+
+  test('asks for what kube-proxy asks for', async () => {
+    const requests = await node().server.call('requests');
+    const asked = new Set(
+      requests
+        .filter(({ method }) => method === 'GET')
+        .map(
+          ({ resource, query }) =>
+            `${resource} ${query['labelSelector'] ?? ''} ${query['fieldSelector'] ?? ''}`,
+        ),
+    );
+    expect([...asked].sort()).toEqual([
+      'endpointslices !service.kubernetes.io/headless ',
+      'nodes  metadata.name=node1',
+      'services !service.kubernetes.io/service-proxy-name spec.clusterIP!=None',
+    ]);
+  });
+
+  test('what changes there moves the traffic here, and open connections to kept endpoints live on', async () => {
+    const pod = lab().host('pod-b');
+    const session = await pod.openSession(API, 80);
+    const first = await session.send();
+    if (first.outcome !== 'answer') throw new Error('no answer');
+    const kept = first.reply.host === 'pod-a' ? 'a' : 'c';
+
+    await node().put(...objects([{ name: 'api', ip: API, ip6: API6, pods: `${kept}d` }]));
+    await expectAnswers(pod, API, `pod-${kept} pod-d`);
+    await expectAnswers(pod, API6, `pod-${kept} pod-d`);
+    expect(await session.send()).toEqual(first);
+    await session.close();
+  });
+
+  test('services come and go', async () => {
+    const client = lab().host('client');
+    await node().put(...objects([{ name: 'web', ip: WEB, nodePort: NODE_PORT, pods: 'bd' }]));
+    await expectAnswers(client, WEB, 'pod-b pod-d');
+    expect(await answerers(client, '192.168.100.2', NODE_PORT)).toBe('pod-b pod-d');
+
+    await node().server.call('delete', 'Service', 'shop/web');
+    await node().server.call('delete', 'EndpointSlice', 'shop/web-1');
+    await expectAnswers(client, '192.168.100.2', 'refused', NODE_PORT);
+    expect(await ourRules(node().host)).not.toContain('shop/web');
+  });
+
+  test('a service that another proxy takes over is given up', async () => {
+    const client = lab().host('client');
+    const [service, ...slices] = objects([{ name: 'web', ip: WEB, nodePort: NODE_PORT, pods: 'bd' }]);
+    if (!service) throw new Error('no service');
+    await node().put(service, ...slices);
+    await expectAnswers(client, WEB, 'pod-b pod-d');
+    const labels = { 'service.kubernetes.io/service-proxy-name': 'another' };
+    await node().put({ ...service, metadata: { ...service.metadata, labels } });
+    await expectAnswers(client, '192.168.100.2', 'refused', NODE_PORT);
+  });
+});
+
+describe('a daemon whose API server is away', () => {
+  const lab = useLab();
+
+  test('waits for it, writes nothing, and can be stopped', async () => {
+    const node = await ApiNode.create(lab().host('node1'), [nodeObject()]);
+    onTestFinished(() => node.close());
+    await node.server.call('close');
+    const program = await node.start('token');
+    await program.says('did not answer as hoped');
+    expect(await ourRules(node.host)).toBe('');
+    expect(await program.end('SIGTERM')).toBe(0);
+  });
+
+  test('serves once it is there', async () => {
+    const web = objects([{ name: 'web', ip: WEB, pods: 'ac' }]);
+    const node = await ApiNode.create(lab().host('node1'), [nodeObject(), ...web]);
+    onTestFinished(() => node.close());
+    await node.server.call('close');
+    const program = await node.start('token');
+    await program.says('did not answer as hoped');
+    await node.server.call('listen');
+    await program.serves();
+    expect(await answerers(lab().host('client'), WEB)).toBe('pod-a pod-c');
+  });
+});
+
+describe('a daemon in a pod', () => {
+  const lab = useLab();
+
+  /** The program's own /run, with a service account in it. */
+  const AS_POD = `mount -t tmpfs tmpfs /run &&
+    account=/run/secrets/kubernetes.io/serviceaccount && mkdir -p $account &&
+    cp "$CA_FILE" $account/ca.crt && printf %s "$TOKEN" > $account/token && exec "$@"`;
+
+  test('finds the API server and its service account by itself', async () => {
+    const web = objects([{ name: 'web', ip: WEB, pods: 'ac' }]);
+    const node = await ApiNode.create(lab().host('node1'), [nodeObject(), ...web]);
+    onTestFinished(() => node.close());
+    const { hostname, port } = new URL(await node.server.call('url'));
+    const env = {
+      KUBERNETES_SERVICE_HOST: hostname,
+      KUBERNETES_SERVICE_PORT: port,
+      CA_FILE: certificatePath('ca'),
+      TOKEN,
+    };
+    const before = ['unshare', '--mount', '--', 'sh', '-c', AS_POD, 'sh'];
+    const program = node.startWith(['--hostname-override=node1', '--cluster-cidr=10.244.0.0/16'], {
+      env,
+      before,
+    });
+    await program.serves();
+    expect(await answerers(lab().host('client'), WEB)).toBe('pod-a pod-c');
+  });
+});

@@ -1,0 +1,75 @@
+/** firewalld throws our rules away when it reloads; they are back long before anybody would have looked. */
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { FakeFirewalld, MessageBus, requireDbus } from '../kernel/support/messageBus.ts';
+import { useLab } from '../lab/requireLab.ts';
+import { Daemon } from './daemon.ts';
+import { eventually } from './support/eventually.ts';
+import { flushAll, ourRules } from './support/rules.ts';
+import { answerers } from './support/traffic.ts';
+import { manifests } from './world.ts';
+
+const API = '10.96.1.1';
+
+describe('firewalld', () => {
+  const lab = useLab();
+  beforeEach((context) => requireDbus(context));
+
+  async function startBus(): Promise<MessageBus> {
+    const bus = new MessageBus();
+    await bus.start();
+    onTestFinished(() => bus.close());
+    return bus;
+  }
+
+  /** Looks at its rules once a minute: what comes back sooner has another reason. */
+  async function startDaemon(bus: MessageBus, ...flags: readonly string[]): Promise<Daemon> {
+    const daemon = await Daemon.create(lab().host('node1'), '--iptables-sync-period=60s', ...flags);
+    onTestFinished(() => daemon.close());
+    await daemon.write(manifests([{ name: 'api', ip: API, ip6: 'fd00:96::1', pods: 'ac' }]));
+    await daemon.start({ env: { DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${bus.path}` } });
+    return daemon;
+  }
+
+  async function rules(): Promise<string> {
+    const node = lab().host('node1');
+    return `${await ourRules(node)}\n${await ourRules(node, 'ip6tables-save')}`;
+  }
+
+  async function flush(): Promise<void> {
+    await flushAll(lab().host('node1'));
+    expect((await rules()).trim()).toBe('');
+  }
+
+  test('reloads: everything is written again, in both families', async () => {
+    const bus = await startBus();
+    const firewalld = await FakeFirewalld.start(bus);
+    onTestFinished(() => firewalld.stop());
+    const daemon = await startDaemon(bus);
+    await eventually('it listens', () => daemon.log.includes('Listening for reloads of firewalld'));
+    const whole = await rules();
+    await flush();
+    firewalld.reloaded();
+    await eventually('everything again', async () => (await rules()) === whole);
+    expect(daemon.log).toContain('why="firewalld reloaded"');
+    expect(await answerers(lab().host('client'), API)).toBe('pod-a pod-c');
+  });
+
+  test('starts while the daemon runs', async () => {
+    const bus = await startBus();
+    const daemon = await startDaemon(bus);
+    await eventually('it listens', () => daemon.log.includes('Listening for reloads of firewalld'));
+    const whole = await rules();
+    await flush();
+    const firewalld = await FakeFirewalld.start(bus);
+    onTestFinished(() => firewalld.stop());
+    await eventually('everything again', async () => (await rules()) === whole);
+    expect(daemon.log).toContain('why="firewalld started"');
+  });
+
+  test('is not listened to where that is not wanted', async () => {
+    const bus = await startBus();
+    const daemon = await startDaemon(bus, '--firewalld=false');
+    await daemon.end('SIGTERM');
+    expect(daemon.log).not.toMatch(/reloads of firewalld|D-Bus/);
+  });
+});

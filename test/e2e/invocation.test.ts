@@ -1,0 +1,168 @@
+/** Runs of the program that end by themselves: what they do, what they say, how they exit. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CommandResult } from '../../src/lab/protocol.ts';
+import { useLab } from '../lab/requireLab.ts';
+import { Daemon, FLAGS } from './daemon.ts';
+import { configText } from './support/configured.ts';
+import { PROGRAM, runProgram } from './support/program.ts';
+import { ourRules } from './support/rules.ts';
+import { manifests } from './world.ts';
+
+const WORLD = manifests([{ name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080, pods: 'ac' }]);
+
+describe('a run that ends by itself', () => {
+  const lab = useLab();
+  let directory = '';
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'junction-e2e-'));
+    await writeFile(join(directory, 'cluster.yaml'), WORLD);
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  const junction = (...args: readonly string[]): Promise<CommandResult> =>
+    runProgram(lab().host('node1'), ...args);
+  const world = (): readonly string[] => [`--manifests=${directory}`, ...FLAGS];
+
+  async function savedRules(): Promise<string> {
+    const node = lab().host('node1');
+    return `${await ourRules(node)}\n${await ourRules(node, 'ip6tables-save')}`.trim();
+  }
+
+  /** As another user; where there is none, or none who can read the program, as root without rights. */
+  async function asNobody(...args: readonly string[]): Promise<CommandResult> {
+    const node = lab().host('node1');
+    const user = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+    const hasUser = (await node.exec([...user, process.execPath, PROGRAM, '--version'])).exitCode === 0;
+    const before = hasUser ? user : ['setpriv', '--bounding-set=-all', '--inh-caps=-all'];
+    return node.exec([...before, '--', process.execPath, PROGRAM, ...args]);
+  }
+
+  /** It failed in time, with words and without a stack. */
+  function expectFailure(
+    { exitCode, stderr, timedOut }: CommandResult,
+    code: number,
+    text: string | RegExp,
+  ): void {
+    expect(timedOut, `it said: ${stderr}`).toBe(false);
+    expect(stderr).toMatch(text);
+    expect(stderr).not.toMatch(/^ {4}at /m);
+    expect(exitCode, `it said: ${stderr}`).toBe(code);
+  }
+
+  /** Leaves rules behind, as a daemon does that has gone. */
+  async function leaveRules(): Promise<void> {
+    const daemon = await Daemon.create(lab().host('node1'));
+    await daemon.write(WORLD);
+    await daemon.start();
+    await daemon.close();
+    expect(await savedRules()).toContain('shop/api:http');
+  }
+
+  test('--init-only sets up the system and writes no rules', async () => {
+    const node = lab().host('node1');
+    const localnet = '/proc/sys/net/ipv4/conf/all/route_localnet';
+    const timeout = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close_wait';
+    await node.run(['sh', '-c', `echo 0 > ${localnet}; echo 77 > ${timeout}`]);
+    const { exitCode, stderr } = await junction(...world(), '--init-only', '--conntrack-max-per-core=0');
+    expect(exitCode, `it said: ${stderr}`).toBe(0);
+    expect(stderr).toContain('"System initialized and --init-only specified"');
+    expect(await node.run(['cat', localnet, timeout])).toBe('1\n3600\n');
+    expect(await savedRules()).toBe('');
+  });
+
+  test('--write-config-to writes what loads again', async () => {
+    const [first, second] = [join(directory, 'first.conf'), join(directory, 'second.conf')];
+    const flags = [
+      '--cluster-cidr=10.244.0.0/16',
+      '--masquerade-all',
+      '--v=3',
+      '--nodeport-addresses=primary',
+    ];
+    const written = await junction(...flags, `--write-config-to=${first}`);
+    expect(written.exitCode, `it said: ${written.stderr}`).toBe(0);
+    expect(written.stderr).toContain('"Wrote configuration"');
+    expect(await savedRules()).toBe('');
+    const again = await junction(`--config=${first}`, `--write-config-to=${second}`);
+    expect(again.exitCode, `it said: ${again.stderr}`).toBe(0);
+    const text = await readFile(first, 'utf8');
+    expect(text).toContain('masqueradeAll: true');
+    expect(await readFile(second, 'utf8')).toBe(text);
+  });
+
+  test('--write-config-to where nothing can be written', async () => {
+    const file = join(directory, 'absent', 'file.conf');
+    expectFailure(await junction(`--write-config-to=${file}`), 2, `cannot write --write-config-to ${file}`);
+  });
+
+  test.each([['--cleanup'], ['cleanup']])('%s removes everything', async (word) => {
+    await leaveRules();
+    const { exitCode, stdout, stderr } = await junction(word);
+    expect(exitCode, `it said: ${stderr}`).toBe(0);
+    expect(stdout).toMatch(/^Removed:/);
+    for (const save of ['iptables-save', 'ip6tables-save']) {
+      expect(await lab().host('node1').run([save])).not.toContain('KUBE-');
+    }
+    expect((await junction(word)).stdout).toBe('Nothing of ours was there.\n');
+  });
+
+  test.each([['--cleanup'], ['cleanup']])(
+    '%s by somebody who may not says so, and claims nothing',
+    async (word) => {
+      await leaveRules();
+      const before = await savedRules();
+      const result = await asNobody(word);
+      expect(result.stdout).not.toContain('Nothing of ours');
+      expectFailure(result, 1, /root|permi|denied/i);
+      expect(await savedRules()).toBe(before);
+      await junction('cleanup');
+    },
+  );
+
+  test('a configuration file that cannot be read', async () => {
+    const file = join(directory, 'absent.conf');
+    expectFailure(await junction(`--config=${file}`), 2, `cannot read --config ${file}`);
+    expectFailure(await junction(`--config=${directory}`), 2, `cannot read --config ${directory}`);
+  });
+
+  test('a configuration file with mistakes: all of them are named', async () => {
+    const file = join(directory, 'bad.conf');
+    await writeFile(file, configText({ clusterCIDR: 'everywhere', oomScoreAdj: 5000 }));
+    const result = await junction(`--config=${file}`);
+    expectFailure(result, 2, 'everywhere');
+    expect(result.stderr).toContain('OOMScoreAdj');
+  });
+
+  test('manifests that are not there', async () => {
+    const path = join(directory, 'absent');
+    const before = await savedRules();
+    expectFailure(await junction('run', `--manifests=${path}`, '--hostname-override=node1'), 1, path);
+    expect(await savedRules()).toBe(before);
+  });
+
+  test.each(['nftables', 'ipvs'])('the mode %s', async (mode) => {
+    const result = await junction(...world(), `--proxy-mode=${mode}`);
+    expectFailure(result, 1, `proxy mode ${mode} is not there yet`);
+    expect(result.stderr).toContain('--proxy-mode=iptables');
+  });
+
+  test('nobody has said where the API server is', async () => {
+    const env = ['env', '-u', 'KUBERNETES_SERVICE_HOST', '-u', 'KUBERNETES_SERVICE_PORT'];
+    const result = await lab()
+      .host('node1')
+      .exec([...env, PROGRAM, '--hostname-override=node1']);
+    expectFailure(result, 1, 'KUBERNETES_SERVICE_HOST');
+    expect(result.stderr).toContain('Give --kubeconfig');
+  });
+
+  test('a kubeconfig that is not there', async () => {
+    const path = join(directory, 'absent.kubeconfig');
+    expectFailure(await junction(`--kubeconfig=${path}`, '--hostname-override=node1'), 1, path);
+  });
+
+  test('somebody who may not run it', async () => {
+    expectFailure(await asNobody('run', ...world()), 1, /root/i);
+  });
+});

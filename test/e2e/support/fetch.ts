@@ -1,0 +1,30 @@
+/** HTTP from inside a host of the lab. */
+import type { Host } from '../../../src/lab/host.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+const SCRIPT = `
+const [url, method] = process.argv.slice(1);
+require('node:http').request(url, { method, timeout: 5000 }, (answer) => {
+  let body = '';
+  answer.setEncoding('utf8').on('data', (text) => { body += text; });
+  answer.on('end', () => console.log(JSON.stringify({ status: answer.statusCode, headers: answer.headers, body })));
+}).on('error', (error) => console.log(JSON.stringify({ error: error.code ?? error.message }))).end();
+`;
+
+export async function fetchFrom(host: Host, url: string, method = 'GET'): Promise<Answer> {
+  const answer = await tryFetch(host, url, method);
+  if (typeof answer === 'string') throw new Error(`${host.name} ${method} ${url}: ${answer}`);
+  return answer;
+}
+
+/** An answer, or why there is none. */
+export async function tryFetch(host: Host, url: string, method = 'GET'): Promise<Answer | string> {
+  const text = await host.run([process.execPath, '-e', SCRIPT, url, method]);
+  const parsed = JSON.parse(text) as Answer | { readonly error: string };
+  return 'error' in parsed ? parsed.error : parsed;
+}

@@ -1,0 +1,22 @@
+/** The rules of a node, and what others do to them. */
+import type { Host } from '../../../src/lab/host.ts';
+
+/** Everything in iptables that is ours, in an order of its own. */
+export async function ourRules(node: Host, command = 'iptables-save'): Promise<string> {
+  const lines = (await node.run([command])).split('\n');
+  return lines
+    .filter((line) => line.includes('KUBE-') && !line.includes('CANARY'))
+    .map((line) => line.replace(/\[\d+:\d+\]/, ''))
+    .sort()
+    .join('\n');
+}
+
+/** As a firewall does that starts: every rule and every chain, in both families. */
+export async function flushAll(node: Host): Promise<void> {
+  for (const program of ['iptables', 'ip6tables']) {
+    for (const table of ['nat', 'filter', 'mangle']) {
+      await node.run([program, '-t', table, '-F']);
+      await node.run([program, '-t', table, '-X']);
+    }
+  }
+}

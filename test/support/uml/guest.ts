@@ -1,0 +1,155 @@
+/**
+ * A whole Linux of our own, as a process: User-mode Linux from Debian's package user-mode-linux. It has what the
+ * kernels of many machines lack: IPVS, dummy devices, every module of ipset. It boots in a second or two.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import type { TestContext } from 'vitest';
+import { bundle } from '../../kernel/support/bundle.ts';
+import { initScript } from './init.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const PROGRAM = 'linux.uml';
+const MODULES_FOLDER = '/usr/lib/uml/modules';
+/** Sparse: only what the guest touches is ever taken. */
+const MEMORY = '1G';
+const CONSOLE_LINES = 40;
+
+export interface GuestOptions {
+  /** Boot included. */
+  readonly timeoutMs?: number;
+  /** To be loaded first; one that is missing fails the run. */
+  readonly modules?: readonly string[];
+}
+
+export interface GuestResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Skips where there is no User-mode Linux. On CI that is a failure: skipped is untested. */
+export function requireGuest(context: Pick<TestContext, 'skip'>): void {
+  const reason = whyNoGuest();
+  if (reason === undefined) return;
+  if (process.env['CI'] === 'true') throw new Error(reason);
+  context.skip(reason);
+}
+
+function whyNoGuest(): string | undefined {
+  if (process.arch !== 'x64') return `User-mode Linux runs on x64 alone, and this is ${process.arch}`;
+  const folders = (process.env['PATH'] ?? '').split(delimiter);
+  const isInstalled =
+    folders.some((folder) => existsSync(join(folder, PROGRAM))) && existsSync(MODULES_FOLDER);
+  return isInstalled ? undefined : 'User-mode Linux is not installed (Debian package user-mode-linux)';
+}
+
+/** Bundles the source, whose imports start at the project, and runs it with Node inside. */
+export async function runSourceInGuest(
+  name: string,
+  source: string,
+  options: GuestOptions = {},
+): Promise<GuestResult> {
+  const script = await bundle(name, source);
+  try {
+    return await runInGuest(script, options);
+  } finally {
+    await rm(script);
+  }
+}
+
+/** Runs a script with Node in a machine that is booted for it alone. Fails, with its console, when that does. */
+export async function runInGuest(script: string, options: GuestOptions = {}): Promise<GuestResult> {
+  const { timeoutMs = 60_000, modules = [] } = options;
+  const folder = await mkdtemp(join(tmpdir(), 'junction-uml-'));
+  try {
+    const outputFolder = join(folder, 'output');
+    await mkdir(outputFolder);
+    const argv = [process.execPath, script] as const;
+    const settings = {
+      argv: [...argv] as const,
+      cwd: ROOT,
+      modules,
+      outputFolder,
+      modulesFolder: MODULES_FOLDER,
+    };
+    const init = join(folder, 'init');
+    await writeFile(init, initScript(settings), { mode: 0o755 });
+    const { console, ended } = await boot(folder, init, timeoutMs);
+    const [code, stdout, stderr] = await Promise.all(
+      ['code', 'stdout', 'stderr'].map((name) => readFile(join(outputFolder, name), 'utf8').catch(() => '')),
+    );
+    if (ended !== 'off' || !/^\d+\n$/.test(code ?? ''))
+      throw new Error(complaint(ended, timeoutMs, { console, stdout, stderr }));
+    return { code: Number(code), stdout: stdout ?? '', stderr: stderr ?? '' };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+interface Boot {
+  readonly console: string;
+  readonly ended: 'off' | 'killed' | 'missing';
+}
+
+function boot(folder: string, init: string, timeoutMs: number): Promise<Boot> {
+  const machine = [`mem=${MEMORY}`, `uml_dir=${folder}`, 'con=null', 'con0=null,fd:1'];
+  const root = ['root=/dev/root', 'rootfstype=hostfs', 'rootflags=/', 'ro', `init=${init}`];
+  return new Promise((resolve) => {
+    // Every process of the guest is one of the host's; a group of their own lets them all be ended at once.
+    const child = spawn(PROGRAM, [...machine, ...root], {
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, TMPDIR: tmpdir() },
+    });
+    let console = '';
+    let ended: Boot['ended'] = 'off';
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (console += text));
+    const endAll = (): void => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // They are gone already.
+      }
+    };
+    const timer = setTimeout(() => {
+      ended = 'killed';
+      endAll();
+    }, timeoutMs);
+    process.once('exit', endAll);
+    const finish = (): void => {
+      clearTimeout(timer);
+      process.off('exit', endAll);
+      resolve({ console, ended });
+    };
+    child.once('error', () => {
+      ended = 'missing';
+      finish();
+    });
+    child.once('close', finish);
+  });
+}
+
+function complaint(
+  ended: Boot['ended'],
+  timeoutMs: number,
+  texts: {
+    readonly console: string;
+    readonly stdout?: string | undefined;
+    readonly stderr?: string | undefined;
+  },
+): string {
+  const what = {
+    off: 'the guest ended without running the script',
+    killed: `the guest was still running after ${timeoutMs} ms, and was ended`,
+    missing: `the program ${PROGRAM} could not be started`,
+  };
+  const parts = Object.entries(texts).flatMap(([name, text]) =>
+    text ? [`--- ${name}\n${text.trimEnd().split('\n').slice(-CONSOLE_LINES).join('\n')}`] : [],
+  );
+  return [what[ended], ...parts].join('\n');
+}
