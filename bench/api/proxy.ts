@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
 import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
+import { keepGarbageYoung } from '../../src/daemon/heap.ts';
 import { createLog } from '../../src/log.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
@@ -24,6 +25,7 @@ const LAST_EVENTS_MS = 500;
 const log = createLog({ verbosity: 0, format: 'text' });
 
 async function main(options: ProxyOptions): Promise<void> {
+  keepGarbageYoung(); // as the daemon does
   const stopwatch = new Stopwatch();
   const blocks = new BlockMeter();
   const proxy = makeProxy(stopwatch, options.minSyncPeriodMs);

@@ -12,7 +12,14 @@ const PACKAGES = {
 };
 
 /** What the tests alone need. */
-const TEST_PACKAGES = { 'dbus-daemon': ['dbus-daemon'] };
+const TEST_PACKAGES = {
+  'dbus-daemon': ['dbus-daemon'],
+  conntrack: ['conntrack'],
+  ipset: ['ipset'],
+  ipvsadm: ['ipvsadm'],
+  kmod: ['modprobe'],
+  'user-mode-linux': ['linux.uml'],
+};
 
 /** Where `iptables` lives, which ordinary users' PATH often leaves out. */
 const FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/usr/bin', '/bin'];

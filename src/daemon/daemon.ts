@@ -29,6 +29,7 @@ import { VERSION } from '../version.ts';
 import { ConfigWatch } from './configWatch.ts';
 import { openDoors } from './families.ts';
 import { FamilyService } from './familyService.ts';
+import { keepGarbageYoung } from './heap.ts';
 import { NodeGate } from './nodeGate.ts';
 import { applyConntrack, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 import { makeServers } from './servers.ts';
@@ -51,6 +52,7 @@ export interface DaemonOptions {
 /** The exit code. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
   const { config, nodeName, log } = options;
+  keepGarbageYoung();
   log.info('Version info', { version: `v${VERSION}`, node: process.version });
   log.info('Starting Junction', {
     version: VERSION,
@@ -85,6 +87,7 @@ class Daemon {
   readonly #recorder: EventRecorder;
   readonly #families: readonly FamilyService[];
   readonly #proxy: Proxy;
+  readonly #metrics: ProxyMetrics;
   /** What has been started, to be stopped in reverse. */
   readonly #running: (() => void | Promise<void>)[] = [];
   #end: (exitCode: number) => void = () => {};
@@ -106,7 +109,7 @@ class Daemon {
     const metrics = this.#makeMetrics();
     this.#families = doors.map((door) => this.#makeFamily(door, metrics));
     this.#proxy = new Proxy({ nodeName, loops: this.#families.map(({ loop }) => loop), log });
-    this.#makeServers(metrics);
+    this.#metrics = metrics;
   }
 
   async run(): Promise<number> {
@@ -123,6 +126,7 @@ class Daemon {
       this.#log.info('System initialized and --init-only specified');
       return 0;
     }
+    this.#startServers();
     signal.addEventListener('abort', () => this.#end(0), { once: true });
     if (signal.aborted) this.#end(0);
     const gate = this.#makeGate(opened.tellsOfNode);
@@ -206,13 +210,13 @@ class Daemon {
     this.#recorder.record({ reason, action, type: 'Warning', regarding, note });
   }
 
-  #makeServers(metrics: ProxyMetrics): void {
+  #startServers(): void {
     const { nodeName, flags, log } = this.#options;
     const servers = makeServers({
       config: () => this.#config,
       flags,
       registry: this.#registry,
-      metrics,
+      metrics: this.#metrics,
       health: this.#health,
       log,
       startedAt: new Date(),

@@ -10,6 +10,8 @@ export interface RunOptions {
   readonly stdin?: string | undefined;
   /** After this the program is killed, and `PROGRAM_TIMED_OUT` is thrown. */
   readonly timeoutMs?: number | undefined;
+  /** Given the output while it comes; the result has none of it then. */
+  readonly onStdout?: ((text: string) => Promise<void>) | undefined;
   /** Added to Junction's own environment. */
   readonly env?: Readonly<Record<string, string>> | undefined;
 }
@@ -27,7 +29,8 @@ export type CommandRunner = (argv: Argv, options?: RunOptions) => Promise<RunRes
 
 export const run: CommandRunner = async (argv, options = {}) => {
   const child = start(argv, options);
-  const stdout = collect(child.stdout);
+  const { onStdout } = options;
+  const stdout = onStdout ? () => '' : collect(child.stdout);
   const stderr = collect(child.stderr);
   let timer: NodeJS.Timeout | undefined;
   const ended = new Promise<Pick<RunResult, 'code' | 'signal'>>((resolve, reject) => {
@@ -43,7 +46,8 @@ export const run: CommandRunner = async (argv, options = {}) => {
     }, options.timeoutMs);
   });
   try {
-    const [outcome] = await Promise.all([ended, feed(child, options.stdin ?? '')]);
+    const passed = onStdout && passOn(child.stdout, onStdout);
+    const [outcome] = await Promise.all([ended, feed(child, options.stdin ?? ''), passed]);
     return { ...outcome, stdout: stdout(), stderr: stderr() };
   } finally {
     clearTimeout(timer);
@@ -81,6 +85,11 @@ function collect(stream: Readable): () => string {
   const chunks: string[] = [];
   stream.setEncoding('utf8').on('data', (chunk: string) => chunks.push(chunk));
   return () => chunks.join('');
+}
+
+async function passOn(stream: Readable, take: (text: string) => Promise<void>): Promise<void> {
+  const texts: AsyncIterable<string> = stream.setEncoding('utf8');
+  for await (const text of texts) await take(text);
 }
 
 const CHUNK_BYTES = 1 << 16;

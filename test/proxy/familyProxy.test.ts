@@ -88,6 +88,24 @@ describe('a sync', () => {
     ]);
   });
 
+  test('that succeeds answers what changed since the last that did', async () => {
+    const { backend, proxy } = make();
+    proxy.onSynced();
+    tell(proxy, WEB, WEB_1);
+    await proxy.sync();
+    backend.report = () => Promise.reject(new Error('lock'));
+    tell(proxy, 'shop/web-1 of web 80 | 10.244.0.2');
+    await expect(proxy.sync()).rejects.toThrow('lock');
+    tell(proxy, 'shop/web-1 of web 80 | 10.244.0.3');
+    backend.report = new FakeBackend().report;
+    const outcome = await proxy.sync();
+    const pools = outcome?.changes.map(({ previous, current }) =>
+      [previous, current].map((plan) => plan?.pools.cluster?.map(({ key }) => key)),
+    );
+    expect(pools).toEqual([[['10.244.0.1:80'], ['10.244.0.3:80']]]);
+    expect((await proxy.sync())?.changes).toEqual([]);
+  });
+
   test('what changes while it is under way is for the next', async () => {
     const { backend, proxy } = make();
     proxy.onSynced();

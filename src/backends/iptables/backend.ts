@@ -11,20 +11,24 @@ import { type CompileOptions, EMPTY_FRAGMENT, type Fragment, type Layout } from 
 import { fullSteps } from './full.ts';
 import { Difference, type FragmentChange, TABLES } from './incremental.ts';
 import type { ParsedChain, Tables } from './parse.ts';
-import { readSave } from './readSave.ts';
 import type { Table } from './rule.ts';
 import { addBase, addFragment, noRules, type RuleCounts } from './ruleCounts.ts';
+import { digestRules, mentionsServices, SaveReader, type WantedChains } from './saveReader.ts';
 import { isRefusal, Sender, type Sent } from './sender.ts';
 
 /** What the backend needs of the outside world. */
 export interface TableDoor {
   save(table: Table, options: { readonly counters: boolean }): Promise<string>;
+  /** The same as `save`, in pieces that are forgotten once they are taken; for what is too much to hold. */
+  readSave?(table: Table, options: { readonly counters: boolean }, take: TakeText): Promise<void>;
   restore(table: Table, text: string): Promise<void>;
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
   /** Without it, long work is done at once. */
   readonly breath?: Breath;
 }
+
+export type TakeText = (text: string) => Promise<void>;
 
 /** Asked often during long work: something to wait for when others are due. */
 export interface Breath {
@@ -152,7 +156,7 @@ export class IptablesBackend {
     addBase(owned, base);
     const fragments = counted(compileAll(this.#layout, plan, options), owned);
     const desired = { layout: this.#layout, options, base, fragments };
-    const steps = fullSteps(await this.#read(), desired, this.#door.chainsPerRestore);
+    const steps = fullSteps(await this.#read(plan, options), desired, this.#door.chainsPerRestore);
     this.#door.breath?.begin();
     for (const step of steps) {
       if (step === undefined) {
@@ -178,22 +182,43 @@ export class IptablesBackend {
     else this.#applied.delete(id);
   }
 
-  async #read(): Promise<Tables> {
+  async #read(plan: Plan, options: CompileOptions): Promise<Tables> {
+    let wanted: WantedChains | undefined;
     const tables = new Map<string, ReadonlyMap<string, ParsedChain>>();
     for (const table of TABLES) {
-      const chains = (await this.#readTable(table)).get(table);
+      const reader = new SaveReader();
+      const take: TakeText = async (text) => {
+        if (!wanted && mentionsServices(text)) wanted = await this.#wantedChains(plan, options);
+        if (wanted) reader.wanted = wanted;
+        await this.#unhurried(reader.take(text));
+      };
+      if (this.#door.readSave) await this.#door.readSave(table, { counters: true }, take);
+      else await take(await this.#door.save(table, { counters: true }));
+      const chains = reader.end().get(table);
       if (chains) tables.set(table, chains);
     }
     return tables;
   }
 
-  async #readTable(table: Table): Promise<Tables> {
-    const lines = readSave(await this.#door.save(table, { counters: true }));
-    this.#door.breath?.begin();
-    for (;;) {
-      const line = lines.next();
-      if (line.done) return line.value;
-      const pause = this.#door.breath?.take();
+  async #wantedChains(plan: Plan, options: CompileOptions): Promise<WantedChains> {
+    const wanted = new Map<string, number>();
+    const layout = this.#layout;
+    function* steps(): Generator<void> {
+      for (const [, { chains }] of compileAll(layout, plan, options)) {
+        for (const { name, rules } of chains) wanted.set(name, digestRules(rules));
+        yield;
+      }
+    }
+    await this.#unhurried(steps());
+    return wanted;
+  }
+
+  /** Takes all steps; others have their turn in between. */
+  async #unhurried(steps: Iterable<unknown>): Promise<void> {
+    const { breath } = this.#door;
+    breath?.begin();
+    for (const _ of steps) {
+      const pause = breath?.take();
       if (pause) await pause;
     }
   }

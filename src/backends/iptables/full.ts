@@ -24,6 +24,7 @@ import { ruleKey } from './normalise.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
 import { printRule } from './print.ts';
 import type { Rule, Table } from './rule.ts';
+import { IN_PLACE } from './saveReader.ts';
 import { editSharedChain, type OwnedRules, ownedRules } from './sharedChain.ts';
 
 export interface Desired {
@@ -136,6 +137,7 @@ function foundation(state: Tables, { layout, base }: Desired, table: Table): rea
 /** The chain as it has to be written, or nothing if the kernel has it so. Counters of rules that stay are kept. */
 function rewrite(existing: ParsedChain | undefined, chain: OwnChain): readonly ChainText[] {
   if (!existing) return [{ name: chain.name, rules: chain.rules.map(printRule) }];
+  if (existing === IN_PLACE) return [];
   const keys = chain.rules.map(ruleKey);
   const { rules } = existing;
   const existingKeys = rules.map(ruleKey);

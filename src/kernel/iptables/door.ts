@@ -189,6 +189,20 @@ export class IptablesDoor {
     });
   }
 
+  /** The same in pieces, which come while iptables prints them. */
+  readSave(
+    table: TableName,
+    options: { readonly counters?: boolean },
+    take: (text: string) => Promise<void>,
+  ): Promise<void> {
+    return this.#queue.run(async () => {
+      const command = await this.#save(table, options.counters ?? false, take);
+      if (command.outcome !== 'done') throw this.#failure(command);
+      // A runner that cannot pass it on has kept it.
+      if (command.result.stdout !== '') await take(command.result.stdout);
+    });
+  }
+
   /** Without a table, all tables of the input. Either a table's part of the input is done as a whole, or not at all. */
   restore(table: TableName | undefined, input: string, options: RestoreOptions = {}): Promise<void> {
     return this.#queue.run(async () => {
@@ -238,8 +252,8 @@ export class IptablesDoor {
     throw this.#failure(command);
   }
 
-  #save(table: TableName, counters: boolean): Promise<Command> {
-    return this.#run([this.programs.save, '-t', table, ...(counters ? ['-c'] : [])], {});
+  #save(table: TableName, counters: boolean, onStdout?: RunOptions['onStdout']): Promise<Command> {
+    return this.#run([this.programs.save, '-t', table, ...(counters ? ['-c'] : [])], { onStdout });
   }
 
   #rule(operation: string, table: TableName, chain: string, args: readonly string[] = []): Promise<Command> {
@@ -255,7 +269,7 @@ export class IptablesDoor {
     return this.#run(argv, { timeoutMs: RULE_COMMAND_TIMEOUT_MS });
   }
 
-  async #run(argv: Argv, options: Pick<RunOptions, 'stdin' | 'timeoutMs'>): Promise<Command> {
+  async #run(argv: Argv, options: Omit<RunOptions, 'env'>): Promise<Command> {
     const { lockPath, onCommand } = this.#options;
     const started = performance.now();
     const result = await this.#runner(argv, {

@@ -67,6 +67,7 @@ export class IptablesProxy {
 export function tableDoor(door: IptablesDoor): TableDoor {
   return {
     save: (table, options) => door.save(table, options),
+    readSave: (table, options, take) => door.readSave(table, options, take),
     restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
     chainsPerRestore: door.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE,
     breath: new Breath(systemClock),

@@ -46,7 +46,8 @@ export interface DumpFilter {
  */
 export function getFlows(family: Family, filter: DumpFilter): NetlinkRequest {
   const { protocol, address, port } = filter;
-  // For IPv6 the kernel's comparison is the wrong way round (seen from 5.8 to 6.18): it leaves out what is asked for.
+  // For IPv6 the kernel compares the wrong way round, from 5.8 on and still in 6.18: it would leave out the very
+  // address that is asked for.
   const destination = address === undefined || family === 'IPv6' ? undefined : parseBytes(address);
   const flags =
     FILTER_PROTO_NUM | (destination ? FILTER_IP_DST : 0) | (port === undefined ? 0 : FILTER_PROTO_DST_PORT);

@@ -100,7 +100,7 @@ export function flushSet(name: string): Change {
   return change(IPSET_CMD_FLUSH, 0, (writer) => writer.string(IPSET_ATTR_SETNAME, name), ABSENT_SET);
 }
 
-/** Only while no rule refers to it. */
+/** Only while no rule refers to it (IPSET_ERR_REFERENCED), and to a name that is free (IPSET_ERR_EXIST_SETNAME2). */
 export function renameSet(from: string, to: string): Change {
   return change(
     IPSET_CMD_RENAME,
@@ -110,7 +110,10 @@ export function renameSet(from: string, to: string): Change {
   );
 }
 
-/** Exchanges the contents of two sets of one type, also while rules refer to them. */
+/**
+ * Exchanges the contents of two sets of one type, also while rules refer to them. `absent` is the first; when the other
+ * one is, that is IPSET_ERR_EXIST_SETNAME2.
+ */
 export function swapSets(one: string, other: string): Change {
   return change(
     IPSET_CMD_SWAP,

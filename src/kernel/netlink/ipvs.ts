@@ -1,27 +1,14 @@
 /** What IPVS's objects share. Numbers from linux/ip_vs.h. */
 import { JunctionError } from '../../errors.ts';
 import type { Family, Ip } from '../../model/ip.ts';
-import type { Message, MessageWriter } from './codec.ts';
-import { malformed } from './codec.ts';
+import { type MessageWriter, malformed } from './codec.ts';
 import { type FamilyLookup, findFamily, genericAttributes, genericRequest } from './genetlink.ts';
 import { decodeIp, ipBytes } from './inet.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 const IPVS_GENL_NAME = 'IPVS';
 const IPVS_GENL_VERSION = 1;
-const IPVS_CMD_SET_CONFIG = 12;
-const IPVS_CMD_GET_CONFIG = 13;
-const IPVS_CMD_GET_INFO = 15;
-const IPVS_CMD_FLUSH = 17;
-/** union nf_inet_addr, of which an IPv4 address takes the first four. */
-const ADDRESS_BYTES = 16;
-
-/** The number by which this kernel knows IPVS; every request needs it. */
-export function findIpvs(socket: NetlinkSocket): FamilyLookup {
-  return findFamily(socket, IPVS_GENL_NAME, 'ip_vs');
-}
-
-export const IPVS_COMMANDS = {
+const IPVS_COMMANDS = {
   newService: 1,
   setService: 2,
   deleteService: 3,
@@ -30,11 +17,18 @@ export const IPVS_COMMANDS = {
   setDestination: 6,
   deleteDestination: 7,
   getDestination: 8,
-  setConfig: IPVS_CMD_SET_CONFIG,
-  getConfig: IPVS_CMD_GET_CONFIG,
-  getInfo: IPVS_CMD_GET_INFO,
-  flush: IPVS_CMD_FLUSH,
+  setConfig: 12,
+  getConfig: 13,
+  getInfo: 15,
+  flush: 17,
 } as const;
+/** union nf_inet_addr, of which an IPv4 address takes the first four. */
+const ADDRESS_BYTES = 16;
+
+/** The number by which this kernel knows IPVS; every request needs it. */
+export function findIpvs(socket: NetlinkSocket): FamilyLookup {
+  return findFamily(socket, IPVS_GENL_NAME, 'ip_vs');
+}
 
 export function ipvsRequest(
   family: number,
@@ -53,7 +47,7 @@ export function askIpvs(
   const reply = socket.request(request);
   if (reply.kind === 'refused')
     throw new JunctionError('NETLINK_FAILED', `netlink: cannot read ${what}: ${reply.name}`);
-  const message: Message | undefined = reply.messages[0];
+  const [message] = reply.messages;
   if (!message) throw malformed(`no answer about ${what}`);
   return genericAttributes(message.payload);
 }

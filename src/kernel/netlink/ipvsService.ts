@@ -20,7 +20,7 @@ import { addressFamily, familyOfNumber, protocolNumber, protocolOfNumber } from 
 import { addressField, decodeAddressField, ipvsRequest } from './ipvs.ts';
 import type { NetlinkSocket } from './socket.ts';
 
-export const IPVS_CMD_ATTR_SERVICE = 1;
+const IPVS_CMD_ATTR_SERVICE = 1;
 const IPVS_SVC_ATTR_AF = 1;
 const IPVS_SVC_ATTR_PROTOCOL = 2;
 const IPVS_SVC_ATTR_ADDR = 3;
@@ -84,7 +84,7 @@ export function deleteService(ipvs: number, key: IpvsServiceKey): Change {
   };
 }
 
-export const ABSENT: ReadonlyMap<number, 'absent'> = new Map([[constants.errno.ESRCH, 'absent']]);
+const ABSENT: ReadonlyMap<number, 'absent'> = new Map([[constants.errno.ESRCH, 'absent']]);
 
 export function writeServiceKey(writer: MessageWriter, key: IpvsServiceKey): void {
   writer.nested(IPVS_CMD_ATTR_SERVICE, (nested) => writeKeyAttributes(nested, key));

@@ -7,6 +7,9 @@ import { Watchdog } from './watchdog.ts';
 /** The API server answers within a minute, or says that it cannot. */
 export const ANSWER_SILENCE_MS = 75_000;
 
+/** Short, because several resources are read at the same time. */
+const SLICE_MS = 10;
+
 export interface Guard {
   readonly signal: AbortSignal;
   /** Something came. */
@@ -29,7 +32,7 @@ export interface GuardOptions {
 export async function guarded<T>(options: GuardOptions, run: (guard: Guard) => Promise<T>): Promise<T> {
   const { clock, stop, what } = options;
   const controller = new AbortController();
-  const breath = new Breath(clock);
+  const breath = new Breath(clock, SLICE_MS);
   let limitMs = options.silenceMs;
   let silence: ApiFailure | undefined;
   const watchdog = new Watchdog(clock, limitMs, () => {

@@ -106,7 +106,16 @@ describe('in a namespace', () => {
        ]);`,
     );
     expect(answers).toEqual([
-      ...['done', 'done', 'done', 'exists', 'done', 'absent', 'absent', 'ENODEV', 'absent', 'done'],
+      'done',
+      'done',
+      'done',
+      'exists',
+      'done',
+      'absent',
+      'absent',
+      'ENODEV',
+      'absent',
+      'done',
       ['10.96.0.1', '10.96.0.2'],
       ['fd00::1'],
     ]);

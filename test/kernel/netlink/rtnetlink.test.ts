@@ -1,20 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { addAddress, decodeAddress } from '../../../src/kernel/netlink/address.ts';
-import { MessageWriter } from '../../../src/kernel/netlink/codec.ts';
 import { decodeLink, newLink } from '../../../src/kernel/netlink/link.ts';
-import type { NetlinkRequest } from '../../../src/kernel/netlink/socket.ts';
 import { type Ip, parseIp } from '../../../src/model/ip.ts';
+import { requestHex, unhex } from '../support/bytes.ts';
 
-const hex = ({ type, flags, payload }: NetlinkRequest): string =>
-  Buffer.from(new MessageWriter().message({ type, flags, sequence: 1 }, payload).finish())
-    .toString('hex')
-    .replace(/(.{8})(?=.)/g, '$1 ');
-const unhex = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text.replaceAll(/\s/g, ''), 'hex'));
 const ip = (text: string): Ip => parseIp(text) ?? ('' as Ip);
 
 describe('golden bytes', () => {
   it('ip link add kube-ipvs0 type dummy', () => {
-    expect(hex(newLink('kube-ipvs0', 'dummy'))).toBe(
+    expect(requestHex(newLink('kube-ipvs0', 'dummy'))).toBe(
       [
         '40000000 10000006 01000000 00000000', //   NEWLINK, create exclusively
         '00000000 00000000 00000000 00000000', //   ifinfomsg
@@ -25,7 +19,7 @@ describe('golden bytes', () => {
   });
 
   it('ip addr add 10.96.0.1/32 dev INDEX 7', () => {
-    expect(hex(addAddress(7, ip('10.96.0.1')))).toBe(
+    expect(requestHex(addAddress(7, ip('10.96.0.1')))).toBe(
       '28000000 14000006 01000000 00000000 02200000 07000000 08000200 0a600001 08000100 0a600001',
     );
   });

@@ -31,20 +31,42 @@ export interface GuestResult {
   readonly stderr: string;
 }
 
-/** Skips where there is no User-mode Linux. On CI that is a failure: skipped is untested. */
-export function requireGuest(context: Pick<TestContext, 'skip'>): void {
-  const reason = whyNoGuest();
+/**
+ * Skips where there is no User-mode Linux, or one of the host's programs that run in it is missing. On CI that is a
+ * failure: skipped is untested.
+ */
+export function requireGuest(context: Pick<TestContext, 'skip'>, programs: readonly string[] = []): void {
+  const reason = whyNoGuest(programs);
   if (reason === undefined) return;
   if (process.env['CI'] === 'true') throw new Error(reason);
   context.skip(reason);
 }
 
-function whyNoGuest(): string | undefined {
+/** `undefined` where one can run. */
+export function whyNoGuest(programs: readonly string[] = []): string | undefined {
   if (process.arch !== 'x64') return `User-mode Linux runs on x64 alone, and this is ${process.arch}`;
-  const folders = (process.env['PATH'] ?? '').split(delimiter);
-  const isInstalled =
-    folders.some((folder) => existsSync(join(folder, PROGRAM))) && existsSync(MODULES_FOLDER);
-  return isInstalled ? undefined : 'User-mode Linux is not installed (Debian package user-mode-linux)';
+  if (!isInstalled(PROGRAM) || !existsSync(MODULES_FOLDER))
+    return 'User-mode Linux is not installed (Debian package user-mode-linux)';
+  const missing = programs.filter((program) => !isInstalled(program));
+  return missing.length === 0 ? undefined : `not installed: ${missing.join(', ')}`;
+}
+
+function isInstalled(program: string): boolean {
+  // Where programs for the administrator are, which not every user's PATH has.
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  return folders.some((folder) => existsSync(join(folder, program)));
+}
+
+/** What the source, run with Node inside, prints as JSON. Fails when it ends otherwise than well. */
+export async function jsonFromGuest(
+  name: string,
+  source: string,
+  options: GuestOptions = {},
+): Promise<unknown> {
+  const { code, stdout, stderr } = await runSourceInGuest(name, source, options);
+  if (code !== 0 || stderr !== '')
+    throw new Error(`the script ${name} ended with ${code} in the guest\n${stderr}`);
+  return JSON.parse(stdout);
 }
 
 /** Bundles the source, whose imports start at the project, and runs it with Node inside. */
@@ -68,16 +90,15 @@ export async function runInGuest(script: string, options: GuestOptions = {}): Pr
   try {
     const outputFolder = join(folder, 'output');
     await mkdir(outputFolder);
-    const argv = [process.execPath, script] as const;
-    const settings = {
-      argv: [...argv] as const,
+    const init = join(folder, 'init');
+    const text = initScript({
+      argv: [process.execPath, script],
       cwd: ROOT,
       modules,
       outputFolder,
       modulesFolder: MODULES_FOLDER,
-    };
-    const init = join(folder, 'init');
-    await writeFile(init, initScript(settings), { mode: 0o755 });
+    });
+    await writeFile(init, text, { mode: 0o755 });
     const { console, ended } = await boot(folder, init, timeoutMs);
     const [code, stdout, stderr] = await Promise.all(
       ['code', 'stdout', 'stderr'].map((name) => readFile(join(outputFolder, name), 'utf8').catch(() => '')),
