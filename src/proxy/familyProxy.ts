@@ -11,7 +11,6 @@ import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.t
 import type { ServicePortId } from '../model/servicePort.ts';
 import { LocalEndpoints } from '../model/localEndpoints.ts';
 import { ServiceTracker } from '../model/serviceTracker.ts';
-import { detectStaleConnections, joinStale, type StaleConnections } from '../model/stale.ts';
 import { Planner } from '../plan/planner.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { nodeView, type ViewSettings } from '../plan/view.ts';
@@ -36,13 +35,11 @@ export interface FamilyProxyOptions {
   readonly breath?: Breath;
 }
 
-type Replanned = Pick<SyncOutcome, 'changes' | 'stale'>;
-const NOTHING = new Map<ObjectKey, never>();
+type Replanned = Pick<SyncOutcome, 'changes'>;
 
 export interface SyncOutcome {
   readonly report: SyncReport;
   readonly changes: readonly PlanChange[];
-  readonly stale: StaleConnections;
   /** When what is in the kernel now was asked for, in milliseconds of wall time. */
   readonly triggers: readonly number[];
 }
@@ -143,11 +140,9 @@ export class FamilyProxy {
   *#replanning(): Generator<void, Replanned> {
     const services = this.#services.apply();
     const seenAnew = new Set(this.#planner.adoptView(nodeView(this.#settings, this.#node, this.family)));
-    const stale = [detectStaleConnections(services, NOTHING)];
     const changes: PlanChange[] = [];
     for (const key of new Set([...seenAnew, ...services.keys(), ...this.#endpoints.pendingServices()])) {
       const endpoints = this.#endpoints.apply([key]);
-      if (endpoints.size > 0) stale.push(detectStaleConnections(NOTHING, endpoints));
       if (endpoints.size > 0 || services.has(key) || seenAnew.has(key)) {
         for (const change of this.#planner.update([key])) {
           changes.push(change);
@@ -158,14 +153,14 @@ export class FamilyProxy {
       yield;
     }
     this.#observer.planned(this.#planner, changes);
-    return { changes, stale: joinStale(stale) };
+    return { changes };
   }
 
   /** Brings the kernel up to date; `undefined` while the first picture is incomplete. */
   async sync(): Promise<SyncOutcome | undefined> {
     if (!this.#synced) return undefined;
     const triggers = this.#endpoints.takeTriggers();
-    const { changes, stale } = await unhurried(this.#replanning(), this.#breath);
+    const { changes } = await unhurried(this.#replanning(), this.#breath);
     const writing = [...this.#unwritten];
     for (const change of changes) {
       const previous = (this.#unreported.get(change.id) ?? change).previous;
@@ -175,6 +170,6 @@ export class FamilyProxy {
     for (const id of writing) this.#unwritten.delete(id);
     const reported = [...this.#unreported.values()];
     this.#unreported.clear();
-    return { report, changes: reported, stale, triggers };
+    return { report, changes: reported, triggers };
   }
 }

@@ -58,7 +58,6 @@ describe('a sync', () => {
     const outcome = await proxy.sync();
     expect(backend.syncs[1]).toEqual(['shop/web/TCP']);
     expect(outcome?.changes.map(({ id }) => id)).toEqual(['shop/web/TCP']);
-    expect(outcome?.stale.revivedPorts).toEqual([{ service: 'shop/web', port: '/TCP' }]);
     expect(backend.plan?.servicePorts.get('shop/web/TCP')?.pools.cluster).toHaveLength(1);
   });
 
