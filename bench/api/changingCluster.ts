@@ -64,7 +64,7 @@ export class ChangingCluster {
     const address = `10.${200 + ((this.#generation >> 16) % 50)}.${(this.#generation >> 8) & 255}.${this.#generation & 255}`;
     const changed: RawSlice = {
       ...slice,
-      metadata: { ...slice.metadata, annotations: { [TRIGGER_TIME]: new Date().toISOString() } },
+      metadata: { ...slice.metadata, annotations: triggeredNow() },
       endpoints: [...others, { ...slice.endpoints[0], addresses: [address] }],
     };
     this.#slices[index] = changed;
@@ -81,7 +81,8 @@ export class ChangingCluster {
     this.#server.delete('EndpointSlice', `${namespace}/${slice.metadata.name}`);
     const name = `service-of-generation-${this.#generation}`;
     const labels = { ...slice.metadata.labels, 'kubernetes.io/service-name': name };
-    const newSlice = { ...slice, metadata: { ...slice.metadata, name: `${name}-x7k2p`, labels } };
+    const metadata = { ...slice.metadata, name: `${name}-x7k2p`, labels, annotations: triggeredNow() };
+    const newSlice = { ...slice, metadata };
     this.#services[index] = { ...service, metadata: { ...service.metadata, name } };
     this.#slices[index] = newSlice;
     this.#server.put(this.#services[index] ?? service, newSlice);
@@ -92,6 +93,10 @@ export class ChangingCluster {
     this.#generation++;
     return (this.#generation * 7919) % this.#slices.length;
   }
+}
+
+function triggeredNow(): Readonly<Record<string, string>> {
+  return { [TRIGGER_TIME]: new Date().toISOString() };
 }
 
 function isSlice(object: RawObject): object is RawSlice {

@@ -13,7 +13,7 @@ import { Difference, type FragmentChange, TABLES } from './incremental.ts';
 import type { ParsedChain, Tables } from './parse.ts';
 import type { Table } from './rule.ts';
 import { addBase, addFragment, noRules, type RuleCounts } from './ruleCounts.ts';
-import { digestRules, mentionsServices, SaveReader, type WantedChains } from './saveReader.ts';
+import { digestChain, mentionsServices, SaveReader, type WantedChains } from './saveReader.ts';
 import { isRefusal, Sender, type Sent } from './sender.ts';
 
 /** What the backend needs of the outside world. */
@@ -201,11 +201,11 @@ export class IptablesBackend {
   }
 
   async #wantedChains(plan: Plan, options: CompileOptions): Promise<WantedChains> {
-    const wanted = new Map<string, number>();
+    const wanted = new Set<number>();
     const layout = this.#layout;
     function* steps(): Generator<void> {
       for (const [, { chains }] of compileAll(layout, plan, options)) {
-        for (const { name, rules } of chains) wanted.set(name, digestRules(rules));
+        for (const { name, rules } of chains) wanted.add(digestChain(name, rules));
         yield;
       }
     }

@@ -41,8 +41,12 @@ export interface PlacedRuleText extends RuleText {
   readonly place: 'head' | 'end';
 }
 
+const NOTHING: readonly never[] = [];
+
 export function piece(owner: ServicePortId | undefined, parts: Partial<Omit<Piece, 'owner'>>): Piece {
-  return { owner, writes: [], removes: [], adds: [], deletes: [], ...parts };
+  // Field by field: measured, V8 makes what is copied with `...parts` old at once, and with it all that it refers to.
+  const { writes = NOTHING, removes = NOTHING, adds = NOTHING, deletes = NOTHING } = parts;
+  return { owner, writes, removes, adds, deletes };
 }
 
 export function isEmpty({ writes, removes, adds, deletes }: Piece): boolean {

@@ -18,7 +18,7 @@ import {
 } from './edit.ts';
 import { adoptedRules, jumpRules } from './entrances.ts';
 import type { BaseFragment, CompileOptions, Fragment, Layout, OwnChain } from './fragment.ts';
-import { garbageBatches } from './garbage.ts';
+import { garbageBatches, ownChains } from './garbage.ts';
 import { TABLES } from './incremental.ts';
 import { ruleKey } from './normalise.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
@@ -58,7 +58,7 @@ export function* fullSteps(
     const pieces = foundation(state, desired, table);
     if (pieces.length > 0) yield { phase: 'foundation', table, pieces };
   }
-  const seen = new Services(desired);
+  const seen = new Services(state, desired);
   const pieces: Piece[] = [];
   for (const [owner, fragment] of desired.fragments) {
     pieces.push(...seen.read(state, owner, fragment));
@@ -75,7 +75,7 @@ export function* fullSteps(
   }
   for (const table of TABLES) {
     yield undefined;
-    for (const batch of garbageBatches(state, table, seen.chainsOf(table))) {
+    for (const batch of garbageBatches(seen.unneeded(table))) {
       for (const step of inChunks(table, batch, chainsPerRestore)) yield { phase: 'garbage', ...step };
     }
   }
@@ -84,25 +84,24 @@ export function* fullSteps(
 /** What is remembered of the services while they pass. */
 class Services {
   readonly ids = new Set<ServicePortId>();
-  /** Those that stay. */
-  readonly #chains = new Map<Table, Set<string>>();
+  /** Chains of ours that nobody has asked for yet. */
+  readonly #unneeded: ReadonlyMap<Table, Set<string>>;
   /** By `table chain`. */
   readonly shared = new Map<string, OwnedRules[]>();
 
-  constructor({ layout, base }: Desired) {
-    for (const { table, name } of base.chains) this.#keep(table, name);
+  constructor(state: Tables, { layout, base }: Desired) {
+    this.#unneeded = new Map(TABLES.map((table) => [table, ownChains(state, table)]));
+    for (const { table, name } of base.chains) this.#need(table, name);
     for (const { table, chain } of [...layout.sharedChains, ...layout.adoptedChains])
-      this.#keep(table, chain);
+      this.#need(table, chain);
   }
 
-  chainsOf(table: Table): ReadonlySet<string> {
-    return this.#chains.get(table) ?? new Set();
+  unneeded(table: Table): ReadonlySet<string> {
+    return this.#unneeded.get(table) ?? new Set();
   }
 
-  #keep(table: Table, chain: string): void {
-    const known = this.#chains.get(table);
-    if (known) known.add(chain);
-    else this.#chains.set(table, new Set([chain]));
+  #need(table: Table, chain: string): void {
+    this.#unneeded.get(table)?.delete(chain);
   }
 
   /** The chains to write; every chain that only one service uses is in nat. */
@@ -115,10 +114,8 @@ class Services {
       else this.shared.set(key, [owned]);
     }
     for (const chain of fragment.chains) {
-      const existing = state.get(chain.table)?.get(chain.name);
-      // Chains that the kernel does not have cannot be garbage; a cold start of a large cluster has 100,000 of them.
-      if (existing) this.#keep(chain.table, chain.name);
-      const writes = rewrite(existing, chain);
+      this.#need(chain.table, chain.name);
+      const writes = rewrite(state.get(chain.table)?.get(chain.name), chain);
       if (writes.length > 0) yield piece(owner, { writes });
     }
   }

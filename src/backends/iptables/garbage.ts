@@ -15,16 +15,19 @@ const ORDER: readonly (readonly string[])[] = [
   Object.values(CHAINS), // chains of services jump to KUBE-MARK-DROP
 ];
 
-/** In batches that must follow each other. `needed`: chains of this table. */
-export function garbageBatches(
-  state: Tables,
-  table: Table,
-  needed: ReadonlySet<string>,
-): readonly (readonly Piece[])[] {
+/** Every chain of ours in this table. */
+export function ownChains(state: Tables, table: Table): Set<string> {
   const fixed = fixedChains(state, table);
-  const stale = [...(state.get(table)?.keys() ?? [])].filter(
-    (chain) => (isServiceChain(chain) || fixed.has(chain)) && !needed.has(chain),
-  );
+  const own = new Set<string>();
+  for (const chain of state.get(table)?.keys() ?? []) {
+    if (isServiceChain(chain) || fixed.has(chain)) own.add(chain);
+  }
+  return own;
+}
+
+/** In batches that must follow each other. */
+export function garbageBatches(unneeded: ReadonlySet<string>): readonly (readonly Piece[])[] {
+  const stale = [...unneeded];
   return ORDER.map((prefixes) =>
     stale
       .filter((chain) => prefixes.some((prefix) => chain.startsWith(prefix)))

@@ -10,14 +10,16 @@ import { ruleKey } from './normalise.ts';
 import { type ParsedChain, ParseError, type ParsedRule, readLine, type Tables } from './parse.ts';
 import type { Rule } from './rule.ts';
 
-/** By name of the chain: the digest of its rules. */
-export type WantedChains = ReadonlyMap<string, number>;
+/** The digests of chains that are wanted. */
+export type WantedChains = ReadonlySet<number>;
 
 /** Stands for a chain whose rules are those that are wanted. */
 export const IN_PLACE: ParsedChain = { rules: [] };
 
-export function digestRules(rules: readonly Rule[]): number {
-  return digest(rules.map(ruleKey));
+const EMPTY: ParsedChain = { rules: [] };
+
+export function digestChain(name: string, rules: readonly Rule[]): number {
+  return digest([name, ...rules.map(ruleKey)]);
 }
 
 /** Whether chains of services are spoken of: then it pays to know how they should be. */
@@ -25,19 +27,15 @@ export function mentionsServices(text: string): boolean {
   return /^:KUBE-(?:SVC|SEP)-/m.test(text);
 }
 
-interface OpenChain {
-  readonly policy?: string;
-  readonly rules: ParsedRule[];
-}
-
 export class SaveReader {
   /** May be set late: it only saves memory. */
-  wanted: WantedChains = new Map();
-  readonly #tables = new Map<string, Map<string, OpenChain | typeof IN_PLACE>>();
+  wanted: WantedChains = new Set();
+  readonly #tables = new Map<string, Map<string, ParsedChain>>();
   #table = '';
   #line = 0;
   /** The chain whose rules are being read; in a save they stand together. */
   #chain = '';
+  #rules: ParsedRule[] = [];
   /** A line that has not ended yet. */
   #rest = '';
 
@@ -56,7 +54,7 @@ export class SaveReader {
   /** Everything has been taken. */
   end(): Tables {
     if (this.#rest !== '') this.#takeLine(this.#rest, 0, this.#rest.length);
-    if (this.#table !== '') throw new ParseError(this.#table, this.#line, 'COMMIT expected');
+    if (this.#table !== '') throw this.#error('COMMIT expected');
     return this.#tables;
   }
 
@@ -65,7 +63,7 @@ export class SaveReader {
     const first = text.charAt(start);
     if (first === '#' || start === end) return;
     if (first === '*') {
-      if (this.#table !== '') throw new ParseError(this.#table, this.#line, 'a table begins before COMMIT');
+      if (this.#table !== '') throw this.#error('a table begins before COMMIT');
       this.#table = text.slice(start + 1, end).trim();
       if (!this.#tables.has(this.#table)) this.#tables.set(this.#table, new Map());
       return;
@@ -76,7 +74,7 @@ export class SaveReader {
         return;
       case 'chain': {
         const { chain, policy } = operation;
-        this.#chains.set(chain, policy === undefined ? { rules: [] } : { policy, rules: [] });
+        this.#chains.set(chain, policy === undefined ? EMPTY : { policy, rules: [] });
         return;
       }
       case 'append':
@@ -87,35 +85,37 @@ export class SaveReader {
         this.#table = '';
         return;
       default:
-        throw new ParseError(this.#table, this.#line, 'a save holds chains and appended rules only');
+        throw this.#error('a save holds chains and appended rules only');
     }
   }
 
-  get #chains(): Map<string, OpenChain | typeof IN_PLACE> {
+  get #chains(): Map<string, ParsedChain> {
     return this.#tables.get(this.#table) ?? new Map();
   }
 
   #append(name: string, rule: ParsedRule): void {
-    if (name !== this.#chain) this.#closeChain();
-    this.#chain = name;
-    const chain = this.#chains.get(name);
-    if (!chain) throw new ParseError(this.#table, this.#line, `a rule of the undeclared chain ${name}`);
-    if (isOpen(chain)) chain.rules.push(rule);
-    // It goes on after other chains, as in no save of iptables: whatever it is, it is not what is wanted.
-    else this.#chains.set(name, { rules: [rule] });
+    if (name !== this.#chain) {
+      this.#closeChain();
+      if (!this.#chains.has(name)) throw this.#error(`a rule of the undeclared chain ${name}`);
+      this.#chain = name;
+    }
+    this.#rules.push(rule);
   }
 
   #closeChain(): void {
     const name = this.#chain;
+    const rules = this.#rules;
+    const before = this.#chains.get(name);
     this.#chain = '';
-    if (!isServiceChain(name)) return;
-    const chain = this.#chains.get(name);
-    const wanted = this.wanted.get(name);
-    if (chain && wanted !== undefined && digestRules(chain.rules) === wanted)
-      this.#chains.set(name, IN_PLACE);
+    this.#rules = [];
+    if (!before) return;
+    // No save of iptables goes back to a chain; if one does, the chain is not what is wanted.
+    const isNew = before !== IN_PLACE && before.rules.length === 0;
+    const isInPlace = isNew && isServiceChain(name) && this.wanted.has(digestChain(name, rules));
+    this.#chains.set(name, isInPlace ? IN_PLACE : { ...before, rules: [...before.rules, ...rules] });
   }
-}
 
-function isOpen(chain: OpenChain | typeof IN_PLACE): chain is OpenChain {
-  return chain !== IN_PLACE;
+  #error(reason: string): ParseError {
+    return new ParseError(this.#table, this.#line, reason);
+  }
 }

@@ -22,15 +22,15 @@ export function ownedRules(
   shared: readonly SharedRule[],
   state: Tables,
 ): readonly OwnedRules[] {
-  const grouped = new Map<string, { table: Table; chain: string; texts: string[]; keys: string[] }>();
+  const grouped = new Map<string, OwnedRules & { readonly texts: string[]; readonly keys: string[] }>();
   for (const { table, chain, rule } of shared) {
     const id = `${table} ${chain}`;
     let group = grouped.get(id);
-    if (!group) grouped.set(id, (group = { table, chain, texts: [], keys: [] }));
+    if (!group) grouped.set(id, (group = { owner, table, chain, texts: [], keys: [] }));
     group.texts.push(printRule(rule));
     if ((state.get(table)?.get(chain)?.rules.length ?? 0) > 0) group.keys.push(ruleKey(rule));
   }
-  return [...grouped.values()].map((group) => ({ owner, ...group }));
+  return [...grouped.values()];
 }
 
 export interface SharedChainWish {
