@@ -105,10 +105,6 @@ export class FamilyService {
   }
 
   #onSynced(outcome: SyncOutcome): void {
-    if (this.#isFirst) {
-      this.#logReady(outcome);
-      this.#options.onReady();
-    }
     this.#tellDenials(outcome);
     const { localEndpoints, plan } = this.loop.proxy;
     void this.#flows.clean(outcome.changes, plan, this.#isFirst).then((report) => {
@@ -121,6 +117,10 @@ export class FamilyService {
       this.#held.reconcile(heldPortsOf(plan, localIps(this.family)));
     }
     this.#heldIsStale = false;
+    if (this.#isFirst) {
+      this.#logReady(outcome);
+      this.#options.onReady();
+    }
     this.#isFirst = false;
   }
 

@@ -17,20 +17,20 @@ const onlyThese = (names: readonly string[]): string =>
   `setpriv --no-new-privs --inh-caps=-all --bounding-set=${['-all', ...names].join()}`;
 
 /**
- * What a container runtime makes of the pod: no file can be written but in /tmp and /run, /proc/sys is read-only, the
+ * What a container runtime makes of the pod: no file can be written but in /run (the checkout may be in /tmp), /proc/sys is read-only, the
  * node's /proc/sys/net is mounted beside it for the init container, and only the pod's capabilities are left.
  */
 const POD = `
 set -eu
 ip link set lo up
-mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /run
-mkdir -p /tmp/host/net
-mount --bind /proc/sys/net /tmp/host/net
+mkdir -p /run/host/net /run/tmp
+export TMPDIR=/run/tmp
+mount --bind /proc/sys/net /run/host/net
 mount --bind /proc/sys /proc/sys
 mount -o remount,bind,ro,nosuid,nodev,noexec /proc/sys
 mount -o remount,bind,ro /
-SYSCTL_ROOT=/tmp/host ${onlyThese([])} sh -euc "$INIT_SCRIPT"
+SYSCTL_ROOT=/run/host ${onlyThese([])} sh -euc "$INIT_SCRIPT"
 exec ${onlyThese(capabilities)} "$@"
 `;
 

@@ -18,6 +18,26 @@ describe('run', () => {
     expect(stdout === stdin).toBe(true);
   });
 
+  it('passes output on in pieces, one after the other, however slowly they are taken', async () => {
+    const stdin = '0123456789ä\n'.repeat(100_000);
+    let taken = '';
+    let taking = 0;
+    const onStdout = async (text: string): Promise<void> => {
+      expect(++taking).toBe(1);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      taken += text;
+      taking--;
+    };
+    const result = await run(['cat'], { stdin, onStdout });
+    expect(result).toEqual({ code: 0, signal: null, stdout: '', stderr: '' });
+    expect(taken === stdin).toBe(true);
+  });
+
+  it('fails with whoever takes the output', async () => {
+    const onStdout = (): Promise<void> => Promise.reject(new Error('not like this'));
+    await expect(run(['yes'], { onStdout })).rejects.toThrow('not like this');
+  });
+
   it('lets a program end before it has read its input', async () => {
     const result = await run(['sh', '-c', 'exit 7'], { stdin: 'x'.repeat(10_000_000) });
     expect(result.code).toBe(7);

@@ -3,7 +3,8 @@ import type { SyncReport } from '../../src/backends/iptables/backend.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { keyOf, node, service, SETTINGS, slice } from '../plan/given.ts';
-import { settle } from '../sync/fakeClock.ts';
+import { Breath } from '../../src/sync/breath.ts';
+import { FakeClock, settle } from '../sync/fakeClock.ts';
 import { FakeBackend, REPORT } from './fakes.ts';
 
 function make(family: Family = 'IPv4'): { readonly backend: FakeBackend; readonly proxy: FamilyProxy } {
@@ -123,6 +124,41 @@ describe('a sync', () => {
     await proxy.sync();
     expect(backend.syncs[1]).toEqual(['shop/db/TCP', 'shop/web/TCP']);
   });
+});
+
+test('what is told between two slices of planning is neither lost nor mixed up', async () => {
+  const clock = new FakeClock();
+  const backend = new FakeBackend();
+  const breath = new Breath(clock, 0); // others are due after every service
+  const proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend, breath });
+  proxy.onSynced();
+  const before = [1, 2, 3, 4].flatMap((number) => [
+    `shop/s${number} 10.96.0.${number} 80 ext=192.0.2.1`,
+    `shop/s${number}-1 of s${number} 80 | 10.244.0.${number} node-a`,
+  ]);
+  const meanwhile = [
+    'shop/s1-1 of s1 80 | 10.244.9.1 node-a', // planned already
+    'shop/s3-1 of s3 80 | 10.244.9.3 node-a', // its turn is yet to come
+    '- shop/s4',
+    'shop/s5 10.96.0.5 80',
+    'shop/s5-1 of s5 80 | 10.244.0.5 node-a',
+  ];
+  tell(proxy, ...before);
+  clock.schedule(0, () => tell(proxy, ...meanwhile));
+  const first = proxy.sync();
+  await clock.advance(0);
+  expect([...((await first)?.changes ?? [])].map(({ id }) => id)).toContain('shop/s4/TCP');
+  expect(proxy.plan.servicePorts.has('shop/s5/TCP')).toBe(false);
+  const second = proxy.sync();
+  await clock.advance(0);
+  await second;
+  expect(backend.syncs[1]).toEqual(['shop/s1/TCP', 'shop/s4/TCP', 'shop/s5/TCP']);
+
+  const fresh = make().proxy;
+  tell(fresh, ...before, ...meanwhile);
+  fresh.replan();
+  expect(new Map(proxy.plan.servicePorts)).toEqual(new Map(fresh.plan.servicePorts));
+  expect(proxy.plan.endpointCount).toBe(fresh.plan.endpointCount);
 });
 
 const REPORT_OF_NOTHING: SyncReport = { ...REPORT, kind: 'nothing', restores: 0 };

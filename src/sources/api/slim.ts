@@ -21,7 +21,8 @@ export function slimEndpointSlice(value: EndpointSlice, interner: Interner): End
   return {
     namespace: interner.text(value.namespace),
     name: value.name,
-    service: interner.text(value.service),
+    // Nearly each is another: sharing would keep the names of services that are long gone.
+    service: value.service,
     family: value.family,
     ports: slimPorts(value.ports, interner),
     endpoints: value.endpoints.map((endpoint) => slimEndpoint(endpoint, interner)),

@@ -124,6 +124,15 @@ describe('the words of each command', () => {
     expect(env).toEqual({ XTABLES_LOCKFILE: '/tmp/lock' });
   });
 
+  it('a save can be had in pieces', async () => {
+    const { door, commands } = await openFake(NFT, always({ stdout: '*nat\nCOMMIT\n' }));
+    let text = '';
+    await door.readSave('nat', { counters: true }, async (piece) => {
+      text += piece;
+    });
+    expect([text, ...commands]).toEqual(['*nat\nCOMMIT\n', 'iptables-save -t nat -c']);
+  });
+
   it('versions before 1.4.11 look for a rule in what save prints', async () => {
     const saved = '-A Y -m comment --comment "a b" -j X\n';
     const { door, commands } = await openFake('1.4.10', (command) =>
