@@ -1,4 +1,4 @@
-/** The decision table: SPEC §5.3, one row for each situation, one column for each way in. */
+/** The decision table: one row for each situation, one column for each way in. */
 import { describe, expect, test } from 'vitest';
 import { planServicePort } from '../../src/plan/servicePortPlan.ts';
 import type { NodeView, Route, ServicePortPlan } from '../../src/plan/types.ts';

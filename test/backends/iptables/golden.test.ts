@@ -7,7 +7,7 @@ import { LAYOUT_NAMES } from '../../../src/backends/iptables/layouts/index.ts';
 import { parseSave } from '../../../src/backends/iptables/parse.ts';
 import { applyRestore } from '../../../src/backends/iptables/restore.ts';
 import { FAMILIES } from '../../../src/model/ip.ts';
-import { APPENDIX_A, APPENDIX_WORLD } from './golden/appendixA.ts';
+import { APPENDIX_A, APPENDIX_WORLD } from './golden/workedExample.ts';
 import { EMPTY } from './fakeKernel.ts';
 import { printByChain, restoreText, rulesByChain } from './goldenWorld.ts';
 

@@ -178,7 +178,7 @@ describe('layout classic', () => {
   });
 });
 
-describe('how many rules (SPEC §6.10)', () => {
+describe('how many rules', () => {
   const nfacct = { invalidDropped: true, localhostNodePorts: true };
   function counts(world: string): readonly [filter: number, nat: number] {
     const rules = [...rulesByChain(restoreText({ world, options: { nfacct } }))].filter(([chain]) =>
@@ -202,7 +202,7 @@ describe('how many rules (SPEC §6.10)', () => {
   ])('%s', (_, world, expected) => expect(counts(world)).toEqual(expected));
 });
 
-test('badly written addresses end up canonical, and so do the names made from them (SPEC §14.35)', () => {
+test('badly written addresses end up canonical, and so do the names made from them', () => {
   const world = `
     a/b LoadBalancer 172.30.0.041 80@3001 ext=192.168.099.022 lb=1.2.3.004 ranges=203.0.113.000/025
     a/b-1 of b 80 | 10.180.00.001

@@ -1,4 +1,4 @@
-/** SPEC, appendix A: four service ports on node-a, written down by hand and checked against recordings of kube-proxy. */
+/** A worked example: four service ports on node-a, and the rules that kube-proxy writes for them. */
 export const APPENDIX_WORLD = `
   kube-system/kube-dns 10.96.0.10 dns:53/udp
   kube-system/kube-dns-1 of kube-dns dns:53/udp | 10.244.0.2 node-a | 10.244.1.3 node-b
