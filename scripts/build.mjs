@@ -1,5 +1,6 @@
 // Checks nothing, bundles everything: dist/junction.js (the command line), dist/demo.js (npm start),
-// dist/lab-agent.js (the program inside each host of the lab), dist/bench.js, and dist/privileges.js (for the scripts).
+// dist/lab-agent.js (the program inside each host of the lab), dist/netlink-worker.js (the thread that owns sockets),
+// dist/bench.js, and dist/privileges.js (for the scripts).
 import { existsSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,11 +20,23 @@ try {
       junction: 'src/cli/bin.ts',
       demo: 'src/demo/main.ts',
       'lab-agent': 'src/lab/agent/main.ts',
+      'netlink-worker': 'src/kernel/netlink/worker/main.ts',
       privileges: 'src/lab/privileges.ts',
       bench: 'bench/main.ts',
       'bench-api-proxy': 'bench/api/proxy.ts',
+      'bench-ipvs-guest': 'bench/ipvs/guest.ts',
+      'bench-conntrack-table': 'bench/conntrack/table.ts',
+      'bench-nftables-node': 'bench/nftables/node.ts',
+      'bench-nftables-proxy': 'bench/nftables/proxyRun.ts',
+      'bench-nftables-watcher': 'bench/nftables/watcher.ts',
       // An image is built without the tests.
-      ...(existsSync(join(ROOT, 'test/support')) && { 'bench-api-server': 'bench/api/server.ts' }),
+      ...(existsSync(join(ROOT, 'test/support')) && {
+        'bench-api-server': 'bench/api/server.ts',
+        'bench-ipvs-machine': 'bench/ipvs/machine.ts',
+        'bench-nftables-api': 'bench/nftables/apiServer.ts',
+        soak: 'bench/soak/main.ts',
+        'soak-daemon': 'bench/soak/faultyDaemon.ts',
+      }),
     },
     outdir: fresh,
     bundle: true,

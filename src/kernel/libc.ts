@@ -21,6 +21,11 @@ export interface Libc {
   ) => number;
   readonly recv: (fd: number, buffer: Uint8Array, length: number, flags: number) => number;
   readonly close: (fd: number) => number;
+  /** An array of `struct pollfd`, so many of them. */
+  readonly poll: (descriptors: Uint8Array, count: number, timeoutMs: number) => number;
+  readonly eventfd: (initial: number, flags: number) => number;
+  readonly read: (fd: number, buffer: Uint8Array, length: number) => number;
+  readonly write: (fd: number, bytes: Uint8Array, length: number) => number;
   /** Of the last call, to be read before any other. */
   readonly errno: () => number;
 }
@@ -48,6 +53,10 @@ function load(): Libc {
       ),
       recv: bound('intptr_t recv(int fd, void *buffer, size_t length, int flags)'),
       close: bound('int close(int fd)'),
+      poll: bound('int poll(void *descriptors, unsigned long count, int timeout)'),
+      eventfd: bound('int eventfd(unsigned int initial, int flags)'),
+      read: bound('intptr_t read(int fd, void *buffer, size_t length)'),
+      write: bound('intptr_t write(int fd, const void *bytes, size_t length)'),
       errno: () => koffi.errno(),
     };
   } catch (cause) {

@@ -15,8 +15,8 @@ import { dumpMessages } from './dump.ts';
 import { AF_UNSPEC, addressFamily, decodeIp, familyOfNumber, ipBytes } from './inet.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
-const RTM_NEWADDR = 20;
-const RTM_DELADDR = 21;
+export const RTM_NEWADDR = 20;
+export const RTM_DELADDR = 21;
 const RTM_GETADDR = 22;
 const IFA_ADDRESS = 1;
 const IFA_LOCAL = 2;
@@ -64,14 +64,16 @@ export function addAddress(linkIndex: number, ip: Ip): Change {
 
 /** Also `absent` when the link is. */
 export function deleteAddress(linkIndex: number, ip: Ip): Change {
-  const { EADDRNOTAVAIL, ENODEV, ENXIO } = constants.errno;
   return {
     type: RTM_DELADDR,
     flags: 0,
     payload: hostAddress(linkIndex, ip),
-    expected: new Map([EADDRNOTAVAIL, ENODEV, ENXIO].map((errno) => [errno, 'absent'])),
+    expected: GONE,
   };
 }
+
+const { EADDRNOTAVAIL, ENODEV, ENXIO } = constants.errno;
+const GONE: Change['expected'] = new Map([EADDRNOTAVAIL, ENODEV, ENXIO].map((errno) => [errno, 'absent']));
 
 export function getAddresses(family?: Family): NetlinkRequest {
   const number = family ? addressFamily(family) : AF_UNSPEC;
@@ -103,9 +105,11 @@ export function decodeAddress(payload: Uint8Array): LinkAddress | undefined {
 }
 
 function hostAddress(linkIndex: number, ip: Ip): NetlinkRequest['payload'] {
-  const bytes = ipBytes(ip);
-  const header = new Uint8Array(IFADDRMSG_BYTES);
-  header.set([addressFamily(familyOf(ip)), bytes.length * 8]);
-  header.set(new Uint8Array(new Uint32Array([linkIndex]).buffer), 4);
-  return (writer) => writer.raw(header).attribute(IFA_LOCAL, bytes).attribute(IFA_ADDRESS, bytes);
+  return (writer) => {
+    const bytes = ipBytes(ip);
+    const header = new Uint8Array(IFADDRMSG_BYTES);
+    header.set([addressFamily(familyOf(ip)), bytes.length * 8]);
+    header.set(new Uint8Array(new Uint32Array([linkIndex]).buffer), 4);
+    writer.raw(header).attribute(IFA_LOCAL, bytes).attribute(IFA_ADDRESS, bytes);
+  };
 }

@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:os';
 import { errnoName } from '../libc.ts';
-import { MessageWriter, NLMSG_ERROR, NLM_F_ACK, NLM_F_REQUEST, decodeErrno } from './codec.ts';
+import { type Message, MessageWriter, NLMSG_ERROR, NLM_F_ACK, NLM_F_REQUEST, decodeErrno } from './codec.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 export interface Change extends NetlinkRequest {
@@ -40,15 +40,34 @@ export function applyChange(socket: NetlinkSocket, change: Change): ChangeOutcom
 /** Outcomes in the order of the changes. */
 export function applyChanges(socket: NetlinkSocket, changes: readonly Change[]): readonly ChangeOutcome[] {
   const outcomes: ChangeOutcome[] = [];
-  while (outcomes.length < changes.length) applyDatagram(socket, changes, outcomes);
+  while (outcomes.length < changes.length) {
+    const writer = new MessageWriter(BYTES_PER_DATAGRAM + 4096);
+    const batch = writeBatch(writer, changes, outcomes.length, () => socket.takeSequence());
+    socket.send(writer.finish());
+    const refusals = new Map<number, number>();
+    for (const messages of socket.answers(batch.last)) noteRefusals(refusals, messages);
+    for (const outcome of outcomesOf(batch, refusals)) outcomes.push(outcome);
+  }
   return outcomes;
 }
 
-/** Sends the changes whose outcome is not known yet, as many as fit. */
-function applyDatagram(socket: NetlinkSocket, changes: readonly Change[], outcomes: ChangeOutcome[]): void {
-  const writer = new MessageWriter(BYTES_PER_DATAGRAM + 4096);
+/** What goes out in one datagram. */
+export interface Batch {
+  /** By sequence number. */
+  readonly changes: ReadonlyMap<number, Change>;
+  /** The sequence number of the one that is acknowledged, by which all are done or refused. */
+  readonly last: number;
+}
+
+/** As many of the changes, from the one at `start` on, as fit into one datagram. */
+export function writeBatch(
+  writer: MessageWriter,
+  changes: readonly Change[],
+  start: number,
+  takeSequence: () => number,
+): Batch {
   const bySequence = new Map<number, Change>();
-  const start = outcomes.length;
+  const startLength = writer.length;
   let last = 0;
   for (let index = start; index < changes.length; index++) {
     const change = changes[index];
@@ -56,33 +75,27 @@ function applyDatagram(socket: NetlinkSocket, changes: readonly Change[], outcom
     const isLast =
       index === changes.length - 1 ||
       bySequence.size === MESSAGES_PER_DATAGRAM - 1 ||
-      writer.length >= BYTES_PER_DATAGRAM;
-    last = socket.takeSequence();
+      writer.length - startLength >= BYTES_PER_DATAGRAM;
+    last = takeSequence();
     bySequence.set(last, change);
     // Refusals come unasked. That the last one is acknowledged means that all before it are done or refused.
     const flags = change.flags | NLM_F_REQUEST | (isLast ? NLM_F_ACK : 0);
     writer.message({ type: change.type, flags, sequence: last }, change.payload);
     if (isLast) break;
   }
-  socket.send(writer.finish());
-  const errors = refusals(socket, bySequence, last);
-  for (const [sequence, change] of bySequence) outcomes.push(outcomeOf(change, errors.get(sequence) ?? 0));
+  return { changes: bySequence, last };
 }
 
-/** Errors by sequence number. */
-function refusals(
-  socket: NetlinkSocket,
-  ours: ReadonlyMap<number, Change>,
-  last: number,
-): ReadonlyMap<number, number> {
-  const errors = new Map<number, number>();
-  for (;;) {
-    for (const { type, sequence, payload } of socket.receive()) {
-      if (type !== NLMSG_ERROR || !ours.has(sequence)) continue;
-      errors.set(sequence, decodeErrno(payload));
-      if (sequence === last) return errors;
-    }
-  }
+/** Adds error numbers by sequence number, also of messages that somebody else's answers bring. */
+export function noteRefusals(errors: Map<number, number>, messages: readonly Message[]): void {
+  for (const { type, sequence, payload } of messages)
+    if (type === NLMSG_ERROR) errors.set(sequence, decodeErrno(payload));
+}
+
+export function outcomesOf({ changes }: Batch, errors: ReadonlyMap<number, number>): ChangeOutcome[] {
+  const outcomes: ChangeOutcome[] = [];
+  for (const [sequence, change] of changes) outcomes.push(outcomeOf(change, errors.get(sequence) ?? 0));
+  return outcomes;
 }
 
 function outcomeOf({ expected, nameOf = errnoName }: Change, errno: number): ChangeOutcome {

@@ -48,7 +48,7 @@ export interface Attribute {
 
 /** Writes messages one after another into one growing buffer. */
 export class MessageWriter {
-  #bytes: Uint8Array;
+  #bytes: Uint8Array<ArrayBuffer>;
   #view: DataView;
   #length = 0;
   readonly #text = new TextEncoder();
@@ -136,7 +136,7 @@ export class MessageWriter {
   }
 
   /** A view of what was written, good until the next write. */
-  finish(): Uint8Array {
+  finish(): Uint8Array<ArrayBuffer> {
     return this.#bytes.subarray(0, this.#length);
   }
 
@@ -197,8 +197,20 @@ export function decodeMessages(bytes: Uint8Array): readonly Message[] {
 
 /** Flags (nested, byte order) are taken off the types. */
 export function decodeAttributes(bytes: Uint8Array): readonly Attribute[] {
-  const view = viewOf(bytes);
   const attributes: Attribute[] = [];
+  eachAttribute(bytes, (type, value) => attributes.push({ type, value }));
+  return attributes;
+}
+
+/** For the usual case that each type occurs once; of several, the last. */
+export function attributesByType(bytes: Uint8Array): ReadonlyMap<number, Uint8Array> {
+  const attributes = new Map<number, Uint8Array>();
+  eachAttribute(bytes, (type, value) => attributes.set(type, value));
+  return attributes;
+}
+
+function eachAttribute(bytes: Uint8Array, take: (type: number, value: Uint8Array) => void): void {
+  const view = viewOf(bytes);
   for (let offset = 0; offset < bytes.length; ) {
     const left = bytes.length - offset;
     if (left < ATTRIBUTE_HEADER_BYTES) throw malformed(`${left} bytes are no attribute`);
@@ -206,15 +218,9 @@ export function decodeAttributes(bytes: Uint8Array): readonly Attribute[] {
     if (length < ATTRIBUTE_HEADER_BYTES || length > left)
       throw malformed(`an attribute claims ${length} of ${left} bytes`);
     const type = view.getUint16(offset + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK;
-    attributes.push({ type, value: bytes.subarray(offset + ATTRIBUTE_HEADER_BYTES, offset + length) });
+    take(type, bytes.subarray(offset + ATTRIBUTE_HEADER_BYTES, offset + length));
     offset += align(length);
   }
-  return attributes;
-}
-
-/** For the usual case that each type occurs once; of several, the last. */
-export function attributesByType(bytes: Uint8Array): ReadonlyMap<number, Uint8Array> {
-  return new Map(decodeAttributes(bytes).map(({ type, value }) => [type, value] as const));
 }
 
 /** The value of an attribute without which the message means nothing. `what` names it: `the name of a link`. */

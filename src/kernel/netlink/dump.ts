@@ -4,7 +4,7 @@ import { type Message, NLM_F_DUMP } from './codec.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 /** A table that changes faster than it can be read is somebody's runaway program. */
-const ATTEMPTS = 10;
+export const DUMP_ATTEMPTS = 10;
 
 export type DumpReply =
   | { readonly kind: 'answered'; readonly messages: readonly Message[] }
@@ -12,11 +12,18 @@ export type DumpReply =
 
 /** Reads again when the table changed meanwhile, because entries may then be missing. `what`: `the links`. */
 export function dump(socket: NetlinkSocket, what: string, request: NetlinkRequest): DumpReply {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+  for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
     const reply = socket.request({ ...request, flags: request.flags | NLM_F_DUMP });
     if (reply.kind === 'refused' || !reply.interrupted) return reply;
   }
-  throw new JunctionError('NETLINK_FAILED', `netlink: ${what} changed during each of ${ATTEMPTS} readings`);
+  throw changedTooOften(what);
+}
+
+export function changedTooOften(what: string): JunctionError {
+  return new JunctionError(
+    'NETLINK_FAILED',
+    `netlink: ${what} changed during each of ${DUMP_ATTEMPTS} readings`,
+  );
 }
 
 /** For tables that cannot be missing. */

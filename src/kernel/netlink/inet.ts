@@ -1,5 +1,5 @@
 /** Addresses, families and protocols as the kernel's numbers and bytes. From sys/socket.h and linux/in.h. */
-import { type Family, type Ip, parseBytes, parseIp } from '../../model/ip.ts';
+import { type Family, familyOf, type Ip, ipOfBytes, parseBytes, parseIp } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import { malformed } from './codec.ts';
 
@@ -35,10 +35,33 @@ export function ipBytes(ip: Ip): Uint8Array {
   return bytes;
 }
 
+/** The same into memory that is there already, of which the rest is left alone. Answers how many bytes it took. */
+export function copyIp(ip: Ip, into: Uint8Array): number {
+  if (familyOf(ip) === 'IPv6') {
+    const bytes = ipBytes(ip);
+    into.set(bytes);
+    return bytes.length;
+  }
+  let index = 0;
+  let octet = 0;
+  // Canonical text has nothing but digits and dots; a start has hundreds of thousands of addresses.
+  for (let at = 0; at < ip.length; at++) {
+    const code = ip.charCodeAt(at);
+    if (code === DOT) {
+      into[index++] = octet;
+      octet = 0;
+    } else octet = octet * 10 + code - ZERO;
+  }
+  into[index] = octet;
+  return index + 1;
+}
+
+const DOT = '.'.charCodeAt(0);
+const ZERO = '0'.charCodeAt(0);
+
 /** Four or sixteen bytes as canonical text. */
 export function decodeIp(bytes: Uint8Array): Ip {
-  const text = bytes.length === 4 ? bytes.join('.') : groups(bytes);
-  const ip = bytes.length === 4 || bytes.length === 16 ? parseIp(text) : undefined;
+  const ip = bytes.length === 16 ? parseIp(groups(bytes)) : ipOfBytes(bytes);
   if (!ip) throw malformed(`${bytes.length} bytes where an address belongs`);
   return ip;
 }

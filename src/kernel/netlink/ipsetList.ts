@@ -92,6 +92,12 @@ export function decodeSet(messages: readonly Pick<Message, 'payload'>[]): Ipset 
   return header && { ...header, type: typeOf(header), entries };
 }
 
+/** Of a set of any type. */
+export function decodeSetHeader(messages: readonly Pick<Message, 'payload'>[]): IpsetHeader | undefined {
+  const [first] = messages;
+  return first && decodeHeader(attributesOf(first.payload));
+}
+
 function decodeHeader(attributes: ReadonlyMap<number, Uint8Array>): IpsetHeader | undefined {
   const data = attributes.get(IPSET_ATTR_DATA);
   const type = attributes.get(IPSET_ATTR_TYPENAME);

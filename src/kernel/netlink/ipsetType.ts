@@ -12,7 +12,7 @@ import {
 import type { IpsetType } from './ipsetEntry.ts';
 import { NFGENMSG_BYTES, NFPROTO_UNSPEC } from './nfnetlink.ts';
 import { addressFamily } from './inet.ts';
-import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
+import type { NetlinkReply, NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 const IPSET_CMD_TYPE = 13;
 
@@ -35,7 +35,10 @@ export type IpsetSupport =
 
 /** The kernel loads the type's module if it can. */
 export function probeSetType(socket: NetlinkSocket, type: IpsetType, family: Family): IpsetSupport {
-  const reply = socket.request(typeRequest(type, family));
+  return decodeSupport(type, socket.request(typeRequest(type, family)));
+}
+
+export function decodeSupport(type: IpsetType, reply: NetlinkReply): IpsetSupport {
   if (reply.kind === 'refused') {
     const module = `ip_set_${type.replaceAll(/[:,]/g, (sign) => (sign === ':' ? '_' : ''))}`;
     return {

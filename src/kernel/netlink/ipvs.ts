@@ -3,7 +3,7 @@ import { JunctionError } from '../../errors.ts';
 import type { Family, Ip } from '../../model/ip.ts';
 import { type MessageWriter, malformed } from './codec.ts';
 import { type FamilyLookup, findFamily, genericAttributes, genericRequest } from './genetlink.ts';
-import { decodeIp, ipBytes } from './inet.ts';
+import { copyIp, decodeIp } from './inet.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 const IPVS_GENL_NAME = 'IPVS';
@@ -52,10 +52,12 @@ export function askIpvs(
   return genericAttributes(message.payload);
 }
 
-export function addressField(ip: Ip): Uint8Array {
-  const field = new Uint8Array(ADDRESS_BYTES);
-  field.set(ipBytes(ip));
-  return field;
+/** Overwritten by each address; writing an attribute copies it. */
+const FIELD = new Uint8Array(ADDRESS_BYTES);
+
+export function writeAddressField(writer: MessageWriter, type: number, ip: Ip): MessageWriter {
+  FIELD.fill(0, copyIp(ip, FIELD));
+  return writer.attribute(type, FIELD);
 }
 
 export function decodeAddressField(field: Uint8Array, family: Family): Ip {

@@ -14,9 +14,9 @@ import {
 import { dumpMessages } from './dump.ts';
 import { genericAttributes } from './genetlink.ts';
 import { addressFamily, familyOfNumber } from './inet.ts';
-import { addressField, decodeAddressField, ipvsRequest } from './ipvs.ts';
+import { decodeAddressField, ipvsRequest, writeAddressField } from './ipvs.ts';
 import { type IpvsServiceKey, writeServiceKey } from './ipvsService.ts';
-import type { NetlinkSocket } from './socket.ts';
+import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 const IPVS_CMD_ATTR_DEST = 2;
 const IPVS_DEST_ATTR_ADDR = 1;
@@ -56,8 +56,12 @@ export function listDestinations(
   ipvs: number,
   service: IpvsServiceKey,
 ): readonly IpvsDestinationState[] {
-  const request = ipvsRequest(ipvs, 'getDestination', (writer) => writeServiceKey(writer, service));
+  const request = getDestinations(ipvs, service);
   return dumpMessages(socket, 'the real servers', request).map(({ payload }) => decodeDestination(payload));
+}
+
+export function getDestinations(ipvs: number, service: IpvsServiceKey): NetlinkRequest {
+  return ipvsRequest(ipvs, 'getDestination', (writer) => writeServiceKey(writer, service));
 }
 
 /** `absent`: the service is. */
@@ -135,8 +139,7 @@ function writeDestination(
 }
 
 function writeKey(writer: MessageWriter, { ip, port }: IpvsDestinationKey): void {
-  writer
-    .attribute(IPVS_DEST_ATTR_ADDR, addressField(ip))
+  writeAddressField(writer, IPVS_DEST_ATTR_ADDR, ip)
     .u16be(IPVS_DEST_ATTR_PORT, port)
     .u16(IPVS_DEST_ATTR_ADDR_FAMILY, addressFamily(familyOf(ip)));
 }

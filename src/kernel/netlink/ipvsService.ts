@@ -17,8 +17,8 @@ import {
 import { dumpMessages } from './dump.ts';
 import { genericAttributes } from './genetlink.ts';
 import { addressFamily, familyOfNumber, protocolNumber, protocolOfNumber } from './inet.ts';
-import { addressField, decodeAddressField, ipvsRequest } from './ipvs.ts';
-import type { NetlinkSocket } from './socket.ts';
+import { decodeAddressField, ipvsRequest, writeAddressField } from './ipvs.ts';
+import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 const IPVS_CMD_ATTR_SERVICE = 1;
 const IPVS_SVC_ATTR_AF = 1;
@@ -56,12 +56,12 @@ export interface IpvsService extends IpvsServiceKey {
 
 /** Those for firewall marks, which have no address and are not ours, are left out. */
 export function listServices(socket: NetlinkSocket, ipvs: number): readonly IpvsService[] {
-  const messages = dumpMessages(
-    socket,
-    'the virtual servers',
-    ipvsRequest(ipvs, 'getService', () => undefined),
-  );
+  const messages = dumpMessages(socket, 'the virtual servers', getServices(ipvs));
   return messages.flatMap(({ payload }) => decodeService(payload) ?? []);
+}
+
+export function getServices(ipvs: number): NetlinkRequest {
+  return ipvsRequest(ipvs, 'getService', () => undefined);
 }
 
 /** `refused` with ENOENT: the kernel has no such scheduler. */
@@ -127,9 +127,8 @@ function writeService(writer: MessageWriter, service: IpvsService): void {
 function writeKeyAttributes(writer: MessageWriter, { protocol, ip, port }: IpvsServiceKey): void {
   writer
     .u16(IPVS_SVC_ATTR_AF, addressFamily(familyOf(ip)))
-    .u16(IPVS_SVC_ATTR_PROTOCOL, protocolNumber(protocol))
-    .attribute(IPVS_SVC_ATTR_ADDR, addressField(ip))
-    .u16be(IPVS_SVC_ATTR_PORT, port);
+    .u16(IPVS_SVC_ATTR_PROTOCOL, protocolNumber(protocol));
+  writeAddressField(writer, IPVS_SVC_ATTR_ADDR, ip).u16be(IPVS_SVC_ATTR_PORT, port);
 }
 
 /** struct ip_vs_flags: flags, mask. */

@@ -14,8 +14,8 @@ import {
 import { dumpMessages } from './dump.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
-const RTM_NEWLINK = 16;
-const RTM_DELLINK = 17;
+export const RTM_NEWLINK = 16;
+export const RTM_DELLINK = 17;
 const RTM_GETLINK = 18;
 const IFLA_IFNAME = 3;
 const IFLA_LINKINFO = 18;

@@ -1,5 +1,6 @@
 /** Node 20 runs no TypeScript, so a script that must run in another process is bundled first. */
 import { mkdirSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
@@ -15,9 +16,28 @@ export async function bundle(name: string, source: string): Promise<string> {
     bundle: true,
     platform: 'node',
     format: 'esm',
+    external: ['koffi', 'esbuild'],
+    outfile,
+    logLevel: 'error',
+  });
+  worker ??= bundleWorker(directory);
+  await worker;
+  return outfile;
+}
+
+let worker: Promise<void> | undefined;
+
+/** The worker of netlink stands beside whatever may start it. By renaming, because other runs may be using the old one. */
+async function bundleWorker(directory: string): Promise<void> {
+  const outfile = join(directory, `netlink-worker-${process.pid}.mjs`);
+  await build({
+    entryPoints: [join(ROOT, 'src/kernel/netlink/worker/main.ts')],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
     external: ['koffi'],
     outfile,
     logLevel: 'error',
   });
-  return outfile;
+  await rename(outfile, join(directory, 'netlink-worker.mjs'));
 }

@@ -1,0 +1,166 @@
+/**
+ * The thread that owns the sockets. It runs no event loop: it waits in `poll` for work, for news from the kernel, and
+ * for its end, all at once.
+ */
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { isJunctionError } from '../../../errors.ts';
+import { libc } from '../../libc.ts';
+import { AnswersLost } from '../failure.ts';
+import { poll } from '../poll.ts';
+import { KernelPort, PortStopped } from '../port.ts';
+import { endsAnswer, exchange } from './exchange.ts';
+import { isAllFrom, senderOf } from './sender.ts';
+import { Parts } from './parts.ts';
+import type { FromWorker, ToWorker, WorkerSettings } from './protocol.ts';
+
+/** So many datagrams of one watch, and then it is the others' turn. */
+const DATAGRAMS_PER_TURN = 256;
+const EVENTFD_BYTES = 8;
+/**
+ * Nothing depends on waking up for nothing, but that a process ends whose exit listeners were not called: Node waits
+ * for this thread then, and it does not know. So rarely, it uses no processor that anybody could measure.
+ */
+const IDLE_MS = 30_000;
+/** The sequence number of what nobody asked for. */
+const NOBODY = 0;
+
+/** Returns when it is told to end. */
+export function serve(main: MessagePort, settings: WorkerSettings): void {
+  const sockets = new Sockets(main, settings);
+  try {
+    say(main, { kind: 'ready' });
+    for (;;) {
+      const job = receiveMessageOnPort(main)?.message as ToWorker | undefined;
+      // A job that is posted from here on is followed by a write to `wake`, so waiting ends.
+      if (job) sockets.work(job);
+      else sockets.listen(IDLE_MS);
+    }
+  } catch (error) {
+    if (!(error instanceof PortStopped)) throw error;
+  } finally {
+    sockets.close();
+  }
+}
+
+interface Listener {
+  readonly port: KernelPort;
+  readonly protocol: number;
+  readonly othersOnly: boolean;
+}
+
+class Sockets {
+  readonly #main: MessagePort;
+  readonly #settings: WorkerSettings;
+  readonly #requests = new Map<number, KernelPort>();
+  /** By protocol, what the kernel calls the socket for requests. */
+  readonly #names = new Map<number, number>();
+  readonly #watches = new Map<number, Listener>();
+
+  constructor(main: MessagePort, settings: WorkerSettings) {
+    this.#main = main;
+    this.#settings = settings;
+  }
+
+  /** Waits for whatever is next, and passes news on. Throws when it is time to end. */
+  listen(timeoutMs: number): void {
+    const { wake, stop } = this.#settings;
+    const watched = [...this.#watches.values()].map(({ port }) => port.descriptor);
+    const ready = poll([stop, wake, ...watched], timeoutMs);
+    if (ready.has(stop)) throw new PortStopped();
+    if (ready.has(wake)) libc().read(wake, new Uint8Array(EVENTFD_BYTES), EVENTFD_BYTES);
+    for (const [watch, listener] of this.#watches)
+      if (ready.has(listener.port.descriptor)) this.#hear(watch, listener);
+  }
+
+  work(job: ToWorker): void {
+    try {
+      this.#perform(job);
+      say(this.#main, { kind: 'done', id: job.id });
+    } catch (error) {
+      if (!isJunctionError(error)) throw error;
+      say(this.#main, { kind: 'failed', id: job.id, code: error.code, message: error.message });
+    }
+  }
+
+  close(): void {
+    for (const port of this.#requests.values()) port.close();
+    for (const { port } of this.#watches.values()) port.close();
+  }
+
+  #perform(job: ToWorker): void {
+    switch (job.kind) {
+      case 'exchange': {
+        const parts = new Parts((bytes) => say(this.#main, { kind: 'part', id: job.id, bytes }, bytes));
+        // Our own changes are news too, and a socket without the rights to a larger buffer holds those of one datagram.
+        const listen = (): void => this.listen(0);
+        const answers = {
+          add: (datagram: Uint8Array): void => {
+            const name = senderOf(datagram);
+            if (name !== undefined) this.#names.set(job.protocol, name);
+            parts.add(datagram);
+          },
+        };
+        this.#exchange(job.protocol, (port) => exchange(port, job.bytes, job.exchanges, answers, listen));
+        parts.flush();
+        return;
+      }
+      case 'watch': {
+        const port = KernelPort.open(job.protocol);
+        const { protocol, othersOnly } = job;
+        this.#watches.set(job.watch, { port, protocol, othersOnly });
+        try {
+          for (const group of job.groups) port.join(group);
+        } catch (error) {
+          this.#unwatch(job.watch);
+          throw error;
+        }
+        return;
+      }
+      case 'unwatch':
+        this.#unwatch(job.watch);
+    }
+  }
+
+  #exchange(protocol: number, act: (port: KernelPort) => void): void {
+    const { timeoutMs, stop } = this.#settings;
+    const port = this.#requests.get(protocol) ?? KernelPort.open(protocol, { timeoutMs, stop });
+    this.#requests.set(protocol, port);
+    try {
+      act(port);
+    } catch (error) {
+      // Its answers may still come, or its dump go on, which lets no other begin: the next job has a new socket.
+      port.close();
+      this.#requests.delete(protocol);
+      this.#names.delete(protocol);
+      throw error;
+    }
+  }
+
+  #unwatch(watch: number): void {
+    this.#watches.get(watch)?.port.close();
+    this.#watches.delete(watch);
+  }
+
+  #hear(watch: number, { port, protocol, othersOnly }: Listener): void {
+    const parts = new Parts((bytes) => say(this.#main, { kind: 'heard', watch, bytes }, bytes));
+    try {
+      for (let count = 0; count < DATAGRAMS_PER_TURN; count++) {
+        const datagram = port.take();
+        if (!datagram) break;
+        endsAnswer(datagram, NOBODY);
+        if (othersOnly && isAllFrom(datagram, this.#names.get(protocol))) continue;
+        parts.add(datagram);
+      }
+      parts.flush();
+    } catch (error) {
+      // What cannot be read is as good as lost.
+      if (!(error instanceof AnswersLost) && !isJunctionError(error, 'NETLINK_MALFORMED')) throw error;
+      parts.flush();
+      say(this.#main, { kind: 'lost', watch });
+    }
+  }
+}
+
+function say(main: MessagePort, message: FromWorker, bytes?: Uint8Array<ArrayBuffer>): void {
+  main.postMessage(message, bytes ? [bytes.buffer] : []);
+}
