@@ -40,6 +40,7 @@ export function planServicePort(
   const internal = internalRoutes(port, selection, view);
   const external = externalRoutes(port, selection);
   const lingering = port.protocol === 'TCP' ? [] : lingeringOf(endpoints, selection);
+  const here = endpoints.filter(({ isLocal }) => isLocal);
   return {
     id: port.id,
     service: port.service,
@@ -53,6 +54,8 @@ export function planServicePort(
       ...(selection.local.length > 0 && { local: selection.local }),
     },
     ...(lingering.length > 0 && { lingering }),
+    ...(here.length > 0 && { onThisNode: here.map(({ ip, port: number }) => ({ ip, port: number })) }),
+    keepsClientAddress: port.externalPolicyLocal,
     affinitySeconds: port.affinitySeconds,
     healthCheckNodePort: port.healthCheckNodePort,
     endpointCount: endpoints.length,

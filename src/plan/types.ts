@@ -69,6 +69,11 @@ export type Route =
 export type PoolName = 'cluster' | 'local';
 export type Pool = readonly Endpoint[];
 
+export interface EndpointAddress {
+  readonly ip: Ip;
+  readonly port: number;
+}
+
 export interface ServicePortPlan {
   readonly id: ServicePortId;
   readonly service: ObjectKey;
@@ -88,6 +93,10 @@ export interface ServicePortPlan {
    * Only for UDP and SCTP, and absent where there is none.
    */
   readonly lingering?: Pool;
+  /** Every endpoint on this node, usable or not: who dials itself through the service. Absent where there is none. */
+  readonly onThisNode?: readonly EndpointAddress[];
+  /** Clients outside are seen by endpoints as they are. */
+  readonly keepsClientAddress: boolean;
   readonly affinitySeconds: number | undefined;
   /** 0: none */
   readonly healthCheckNodePort: number;

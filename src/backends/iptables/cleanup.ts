@@ -4,8 +4,8 @@
  */
 import { CHAINS_PER_RESTORE, piece, type RuleText, type Step } from './edit.ts';
 import { isKubeletHere } from './entrances.ts';
-import { LAYOUT_NAMES, LAYOUTS } from './layouts/index.ts';
-import { CHAINS, isServiceChain } from './names.ts';
+import { EVERY_LAYOUT } from './layouts/index.ts';
+import { CHAINS, IPVS_CHAINS, isServiceChain } from './names.ts';
 import { ruleKey } from './normalise.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
 import { printRule } from './print.ts';
@@ -83,10 +83,9 @@ function isOurs(state: Tables, table: Table, chain: string): boolean {
 }
 
 const fixedChains = (table: Table): ReadonlySet<string> => {
-  const layouts = LAYOUT_NAMES.map((name) => LAYOUTS[name]);
-  const shared = layouts.flatMap((layout) => layout.sharedChains).filter((ref) => ref.table === table);
+  const shared = EVERY_LAYOUT.flatMap((layout) => layout.sharedChains).filter((ref) => ref.table === table);
   const base = table === 'nat' ? [CHAINS.postrouting, CHAINS.markMasquerade] : [CHAINS.forward];
-  return new Set([...shared.map((ref) => ref.chain), ...base]);
+  return new Set([...shared.map((ref) => ref.chain), ...base, ...Object.values(IPVS_CHAINS)]);
 };
 
 function ourJumps(
@@ -125,7 +124,7 @@ function calledByOthers(
 
 function jumpKeys(table: Table): ReadonlySet<string> {
   return new Set(
-    LAYOUT_NAMES.flatMap((name) => LAYOUTS[name].jumps)
+    EVERY_LAYOUT.flatMap(({ jumps }) => jumps)
       .filter((jump) => jump.table === table)
       .map((jump) => `${jump.from} ${ruleKey(jump.rule)}`),
   );

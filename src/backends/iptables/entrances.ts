@@ -1,7 +1,7 @@
 /** The ways from the kernel's own chains, and from chains that others use too, into ours. */
 import { type Piece, piece, type RuleText } from './edit.ts';
 import type { CompileOptions, JumpRule, Layout, SharedRule } from './fragment.ts';
-import { LAYOUT_NAMES, LAYOUTS } from './layouts/index.ts';
+import { EVERY_LAYOUT } from './layouts/index.ts';
 import { CHAINS } from './names.ts';
 import { ruleKey } from './normalise.ts';
 import type { Tables } from './parse.ts';
@@ -18,7 +18,7 @@ export function jumpRules(state: Tables, layout: Layout, table: Table): Piece {
   const incomplete = new Set(wanted.filter((jump) => !isThere(jump)).map(({ from }) => from));
   const isOld = (jump: JumpRule): boolean =>
     isForgettable(jump) && (incomplete.has(jump.from) || !wanted.some((other) => sameJump(jump, other)));
-  const old = LAYOUT_NAMES.flatMap((name) => LAYOUTS[name].jumps).filter(
+  const old = EVERY_LAYOUT.flatMap(({ jumps }) => jumps).filter(
     (jump) => jump.table === table && isOld(jump) && isThere(jump),
   );
   const text = ({ from, rule }: JumpRule): RuleText => ({ chain: from, rule: printRule(rule) });
@@ -63,10 +63,8 @@ export function adoptedRules(
 function everAdopted(options: CompileOptions): readonly SharedRule[] {
   const view = { ...options.view, nodePorts: { ...options.view.nodePorts, loopback: true } };
   // The mark for dropping is one of two bits: whichever masquerading did not take, then.
-  return LAYOUT_NAMES.flatMap((name) =>
-    [0x4000, 0x8000].flatMap(
-      (mark) => LAYOUTS[name].base({ ...options, view, masqueradeMark: mark }).adopted,
-    ),
+  return EVERY_LAYOUT.flatMap((layout) =>
+    [0x4000, 0x8000].flatMap((mark) => layout.base({ ...options, view, masqueradeMark: mark }).adopted),
   );
 }
 

@@ -51,13 +51,16 @@ export interface CompileOptions {
   readonly nfacct: { readonly invalidDropped: boolean; readonly localhostNodePorts: boolean };
   /** Name endpoints in comments; large clusters do without. */
   readonly endpointComments: boolean;
+  /** Sets that have entries, for the IPVS mode, whose rules match them; in a fixed order. */
+  readonly filledSets?: readonly string[];
 }
 
+/** The ways to arrange services in chains. `ipvs` has the few chains that the IPVS mode needs. */
 export type LayoutName = 'current' | 'classic';
 
 /** A way to arrange the plan in chains. */
 export interface Layout {
-  readonly name: LayoutName;
+  readonly name: LayoutName | 'ipvs';
   /** Inserted at the head of the kernel's chains, in this order, so that the last one ends up first. */
   readonly jumps: readonly JumpRule[];
   /** Chains in which many services have rules. */

@@ -1,8 +1,8 @@
 /** Chains of ours that nothing needs any more: of services that are gone, of another layout. */
 import { type Piece, piece } from './edit.ts';
 import { isKubeletHere } from './entrances.ts';
-import { LAYOUT_NAMES, LAYOUTS } from './layouts/index.ts';
-import { CHAINS, isServiceChain, PREFIXES } from './names.ts';
+import { EVERY_LAYOUT } from './layouts/index.ts';
+import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES } from './names.ts';
 import type { Tables } from './parse.ts';
 import type { Table } from './rule.ts';
 
@@ -12,7 +12,7 @@ const ORDER: readonly (readonly string[])[] = [
   [PREFIXES.external, PREFIXES.externalLocal],
   [PREFIXES.service, PREFIXES.local],
   [PREFIXES.endpoint],
-  Object.values(CHAINS), // chains of services jump to KUBE-MARK-DROP
+  [...Object.values(CHAINS), ...Object.values(IPVS_CHAINS)], // chains of services jump to KUBE-MARK-DROP
 ];
 
 /** Every chain of ours in this table. */
@@ -37,9 +37,9 @@ export function garbageBatches(unneeded: ReadonlySet<string>): readonly (readonl
 
 /** Fixed chains of every layout: one that this layout does not need is left over from another. */
 function fixedChains(state: Tables, table: Table): ReadonlySet<string> {
-  const shared = LAYOUT_NAMES.flatMap((name) => LAYOUTS[name].sharedChains)
+  const shared = EVERY_LAYOUT.flatMap(({ sharedChains }) => sharedChains)
     .filter((ref) => ref.table === table)
     .map((ref) => ref.chain);
   const marks = table === 'nat' && !isKubeletHere(state) ? [CHAINS.markDrop] : [];
-  return new Set([...shared, ...marks]);
+  return new Set([...shared, ...marks, ...Object.values(IPVS_CHAINS)]);
 }

@@ -52,6 +52,15 @@ export const CHAINS = {
   markDrop: 'KUBE-MARK-DROP',
 } as const;
 
+/** Of the IPVS mode, beside the names that it shares with the others. */
+export const IPVS_CHAINS = {
+  nodePort: 'KUBE-NODE-PORT',
+  loadBalancer: 'KUBE-LOAD-BALANCER',
+  sourceRanges: 'KUBE-SOURCE-RANGES-FIREWALL',
+  ipvsFilter: 'KUBE-IPVS-FILTER',
+  ipvsOutFilter: 'KUBE-IPVS-OUT-FILTER',
+} as const;
+
 export type ServiceHash = string & { readonly __serviceHash?: true };
 
 export function serviceHash(port: Pick<ServicePortPlan, 'name' | 'protocol'>): ServiceHash {

@@ -81,6 +81,10 @@ function matchKey(match: PlainMatch): string {
       return match.not ? '!physdev' : 'physdev';
     case 'nfacct':
       return `nfacct ${match.name}`;
+    case 'set':
+      return `match-set ${match.name} ${match.sides.join(',')}`;
+    case 'virtualServer':
+      return `ipvs ${match.protocol} ${match.address} ${match.port}`;
     default:
       return match satisfies never;
   }

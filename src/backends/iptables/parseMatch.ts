@@ -1,4 +1,5 @@
 /** The options of the match modules that Junction knows. Any other use of them is left to the caller to keep. */
+import { parseIp } from '../../model/ip.ts';
 import type { ConntrackState, Match } from './rule.ts';
 
 export function interpretMatch(module: string, options: readonly string[]): Match | undefined {
@@ -26,6 +27,10 @@ export function interpretMatch(module: string, options: readonly string[]): Matc
       return option === '--nfacct-name' && value !== undefined && rest.length === 0 && !not
         ? { kind: 'nfacct', name: value }
         : undefined;
+    case 'set':
+      return option === '--match-set' && !not ? matchSet(value, rest) : undefined;
+    case 'ipvs':
+      return virtualServer(options);
     default:
       return undefined;
   }
@@ -118,4 +123,36 @@ function recent(options: readonly string[]): Match | undefined {
 
 function isHostMask(mask: string | undefined): boolean {
   return mask === '255.255.255.255' || mask === 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
+}
+
+function matchSet(name: string | undefined, rest: readonly string[]): Match | undefined {
+  const [sides, ...more] = rest;
+  if (name === undefined || sides === undefined || more.length > 0) return undefined;
+  const each = sides.split(',');
+  return each.every(isSide) ? { kind: 'set', name, sides: each } : undefined;
+}
+
+function isSide(text: string): text is 'src' | 'dst' {
+  return text === 'src' || text === 'dst';
+}
+
+/** A save prints the protocol as its number. */
+const VIRTUAL_PROTOCOLS: ReadonlyMap<string, 'tcp' | 'udp' | 'sctp'> = new Map([
+  ['tcp', 'tcp'],
+  ['6', 'tcp'],
+  ['udp', 'udp'],
+  ['17', 'udp'],
+  ['sctp', 'sctp'],
+  ['132', 'sctp'],
+]);
+
+function virtualServer(options: readonly string[]): Match | undefined {
+  const values = new Map<string, string>();
+  for (let at = 0; at < options.length; at += 2) values.set(options[at] ?? '', options[at + 1] ?? '');
+  const protocol = VIRTUAL_PROTOCOLS.get(values.get('--vproto') ?? '');
+  const address = parseIp((values.get('--vaddr') ?? '').replace(/\/(?:32|128)$/, ''));
+  const port = values.get('--vport') ?? '';
+  if (protocol === undefined || address === undefined || !/^\d{1,5}$/.test(port) || values.size !== 3)
+    return undefined;
+  return { kind: 'virtualServer', protocol, address, port: Number(port) };
 }

@@ -40,7 +40,7 @@ export function printMark(mark: number): string {
 }
 
 /** What may stand in a comment that Junction writes. */
-const COMMENT = /^[A-Za-z0-9 ./:_;,>[\]-]+$/;
+const COMMENT = /^[A-Za-z0-9 ./:_;,>[\]'+=-]+$/;
 /** The kernel's `XT_MAX_COMMENT_LEN`, less the closing zero byte. */
 const COMMENT_LENGTH = 255;
 
@@ -90,6 +90,10 @@ function printMatch(match: Match): string {
       return match.not ? ' -m physdev ! --physdev-is-in' : ' -m physdev --physdev-is-in';
     case 'nfacct':
       return ` -m nfacct --nfacct-name ${checkedWord(match.name)}`;
+    case 'set':
+      return ` -m set --match-set ${checkedWord(match.name)} ${match.sides.join(',')}`;
+    case 'virtualServer':
+      return ` -m ipvs --vaddr ${match.address} --vproto ${match.protocol} --vport ${match.port}`;
     case 'other':
       return printOther(match.args);
     default:

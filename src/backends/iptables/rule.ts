@@ -30,6 +30,15 @@ export type Match =
   | { readonly kind: 'recentCheck'; readonly name: string; readonly seconds: number; readonly reap: boolean }
   | { readonly kind: 'physdevIsIn'; readonly not: boolean }
   | { readonly kind: 'nfacct'; readonly name: string }
+  /** Looks the packet up in a set, by one side of it for each part of the set's entries. */
+  | { readonly kind: 'set'; readonly name: string; readonly sides: readonly ('src' | 'dst')[] }
+  /** A packet that IPVS sends on for this virtual server. */
+  | {
+      readonly kind: 'virtualServer';
+      readonly protocol: 'tcp' | 'udp' | 'sctp';
+      readonly address: Ip;
+      readonly port: number;
+    }
   /** Something that Junction never writes, kept word for word. */
   | { readonly kind: 'other'; readonly args: readonly string[] };
 

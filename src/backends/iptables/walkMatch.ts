@@ -1,6 +1,7 @@
 /** Does a rule match a packet where it is now? */
 import { type Cidr, cidrContains, type Ip, isLoopback } from '../../model/ip.ts';
 import { probabilityBits } from './normalise.ts';
+import { printRule } from './print.ts';
 import type { ConntrackState, Match, Rule } from './rule.ts';
 
 /** The first packet of a connection, somewhere on its way. */
@@ -69,6 +70,10 @@ function matches(match: Exclude<Match, { kind: 'statistic' }>, packet: InFlight,
       return world.affinity(match.name);
     case 'physdevIsIn':
       return packet.viaBridge !== match.not;
+    case 'set':
+    case 'virtualServer':
+      world.note(`not evaluated, taken as no match: ${printRule({ matches: [match], target: undefined })}`);
+      return false;
     case 'other':
       world.note(`not evaluated, taken as no match: ${match.args.join(' ')}`);
       return false;

@@ -222,10 +222,19 @@ export const SAMPLES: readonly Sample[] = [
     table: 'filter',
     text: '-m set --match-set some-set dst,dst -j ACCEPT',
     rule: {
-      matches: [{ kind: 'other', args: ['-m', 'set', '--match-set', 'some-set', 'dst,dst'] }],
+      matches: [{ kind: 'set', name: 'some-set', sides: ['dst', 'dst'] }],
       target: { kind: 'accept' },
     },
     needs: 'an ipset of that name',
+  },
+  {
+    table: 'filter',
+    text: '-m ipvs --vaddr 203.0.113.23 --vproto tcp --vport 80 -j DROP',
+    rule: {
+      matches: [{ kind: 'virtualServer', protocol: 'tcp', address: ip('203.0.113.23'), port: 80 }],
+      target: { kind: 'drop' },
+    },
+    needs: 'the match module ipvs',
   },
   {
     table: 'filter',

@@ -1,3 +1,4 @@
+import { ipvsLayout } from '../../ipvs/rules.ts';
 import type { Layout, LayoutName } from '../fragment.ts';
 import { classicLayout } from './classic.ts';
 import { currentLayout } from './current.ts';
@@ -7,3 +8,5 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
   classic: classicLayout,
 };
 export const LAYOUT_NAMES: readonly LayoutName[] = ['current', 'classic'];
+/** Whatever mode ran before: its chains are known, and go when they are not needed. */
+export const EVERY_LAYOUT: readonly Layout[] = [currentLayout, classicLayout, ipvsLayout];

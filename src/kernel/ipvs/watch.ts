@@ -1,0 +1,162 @@
+/**
+ * Follows the node's addresses and the device of ours, as the kernel tells of them: reading them at every sync would
+ * cost the more the more services there are, because each has an address on the device.
+ */
+import { type Family, familyOf, type Ip, isLoopback } from '../../model/ip.ts';
+import {
+  decodeAddress,
+  getAddresses,
+  type LinkAddress,
+  RTM_DELADDR,
+  RTM_NEWADDR,
+} from '../netlink/address.ts';
+import type { Message } from '../netlink/codec.ts';
+import { decodeLink, IFF_UP, RTM_DELLINK, RTM_NEWLINK } from '../netlink/link.ts';
+import { NETLINK_ROUTE } from '../netlink/socket.ts';
+import {
+  type NetlinkThread,
+  RTNLGRP_IPV4_IFADDR,
+  RTNLGRP_IPV6_IFADDR,
+  RTNLGRP_LINK,
+  type Watch,
+} from '../netlink/thread.ts';
+import { DEVICE, findDevice } from './device.ts';
+import { messagesOf } from './reading.ts';
+
+export interface AddressFollower {
+  readonly family: Family;
+  /** Whether an address of the device is there because we want it. */
+  isBound(ip: Ip): boolean;
+  /** Somebody else changed the device. */
+  onDevice(): void;
+  onNodeAddresses(): void;
+}
+
+type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
+
+export class AddressWatch {
+  readonly #thread: Thread;
+  readonly #followers: AddressFollower[] = [];
+  /** By link and address: one address may be on two links. */
+  #nodeIps = new Map<string, Ip>();
+  #deviceIndex: number | undefined;
+  #deviceIsUp = false;
+  #watch: Watch | undefined;
+  #reading: Promise<void> = Promise.resolve();
+  /** Counts what was told, so that news during a reading is not taken for older than the reading. */
+  #heardCount = 0;
+
+  private constructor(thread: Thread) {
+    this.#thread = thread;
+  }
+
+  static async start(thread: Thread): Promise<AddressWatch> {
+    const watch = new AddressWatch(thread);
+    const groups = [RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR];
+    watch.#watch = await thread.watch(NETLINK_ROUTE, groups, {
+      messages: (messages) => watch.#heard(messages),
+      lost: () => watch.#lookAgain(),
+    });
+    await watch.#read();
+    return watch;
+  }
+
+  /** Addresses of every link but the device, without loopback and those that are good on one link only. */
+  nodeIps(family: Family): readonly Ip[] {
+    return [...new Set(this.#nodeIps.values())].filter((ip) => familyOf(ip) === family);
+  }
+
+  follow(follower: AddressFollower): void {
+    this.#followers.push(follower);
+  }
+
+  async close(): Promise<void> {
+    await this.#watch?.close();
+    await this.#reading;
+  }
+
+  async #read(): Promise<void> {
+    const route = this.#thread.channel(NETLINK_ROUTE);
+    for (let tries = 0; tries < MOST_READINGS; tries++) {
+      const heardBefore = this.#heardCount;
+      const device = await findDevice(route);
+      const [reply] = await route.dumpAll([getAddresses()]);
+      const addresses = messagesOf(reply, 'the addresses').flatMap(
+        ({ payload }) => decodeAddress(payload) ?? [],
+      );
+      this.#deviceIndex = device?.index;
+      this.#deviceIsUp = isUp(device?.flags ?? 0);
+      const own = addresses.filter((address) => this.#isNodes(address));
+      this.#nodeIps = new Map(own.map((address) => [keyOf(address), address.ip]));
+      if (this.#heardCount === heardBefore) return;
+    }
+  }
+
+  #heard(messages: readonly Message[]): void {
+    this.#heardCount++;
+    let nodesChanged = false;
+    for (const { type, payload } of messages) {
+      if (type === RTM_NEWLINK || type === RTM_DELLINK) this.#heardOfLink(type, payload);
+      else if (type === RTM_NEWADDR || type === RTM_DELADDR)
+        nodesChanged = this.#heardOfAddress(type, payload) || nodesChanged;
+    }
+    if (nodesChanged) for (const each of this.#followers) each.onNodeAddresses();
+  }
+
+  #heardOfLink(type: number, payload: Uint8Array): void {
+    const { name, index, flags } = decodeLink(payload);
+    if (name !== DEVICE) return;
+    const isKnown = this.#deviceIndex === index;
+    const wasUp = this.#deviceIsUp;
+    this.#deviceIndex = type === RTM_DELLINK ? undefined : index;
+    this.#deviceIsUp = isUp(flags);
+    if (type === RTM_DELLINK || (isKnown && this.#deviceIsUp !== wasUp))
+      for (const each of this.#followers) each.onDevice();
+  }
+
+  /** Answers whether the node's own addresses are different now. */
+  #heardOfAddress(type: number, payload: Uint8Array): boolean {
+    const address = decodeAddress(payload);
+    if (!address) return false;
+    if (address.linkIndex === this.#deviceIndex) this.#heardOfDeviceAddress(type, address);
+    if (!this.#isNodes(address)) return false;
+    const key = keyOf(address);
+    if (type === RTM_DELADDR) return this.#nodeIps.delete(key);
+    if (this.#nodeIps.has(key)) return false;
+    this.#nodeIps.set(key, address.ip);
+    return true;
+  }
+
+  #heardOfDeviceAddress(type: number, { family, ip, scope }: LinkAddress): void {
+    for (const follower of this.#followers) {
+      if (follower.family !== family || scope !== 'global') continue;
+      if (follower.isBound(ip) !== (type === RTM_NEWADDR)) follower.onDevice();
+    }
+  }
+
+  #isNodes({ linkIndex, ip, family, scope }: LinkAddress): boolean {
+    const isOnLinkOnly = family === 'IPv6' && scope === 'link';
+    return linkIndex !== this.#deviceIndex && !isLoopback(ip) && !isOnLinkOnly;
+  }
+
+  #lookAgain(): void {
+    const tell = (): void => {
+      for (const each of this.#followers) {
+        each.onNodeAddresses();
+        each.onDevice(); // a full sync looks for itself, and fails aloud
+      }
+    };
+    this.#reading = this.#reading.then(() => this.#read()).then(tell, tell);
+  }
+}
+
+/** Addresses that change faster than they can be read are somebody's runaway program. */
+const MOST_READINGS = 10;
+
+function isUp(flags: number): boolean {
+  return (flags & IFF_UP) !== 0;
+}
+
+function keyOf({ linkIndex, ip }: LinkAddress): string {
+  return `${linkIndex} ${ip}`;
+}

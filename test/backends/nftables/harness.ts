@@ -1,0 +1,121 @@
+/** A cluster in text, a backend, and a kernel in memory behind it. */
+import { NftBackend, type NftReport, type NftSettings } from '../../../src/backends/nftables/backend.ts';
+import type { ForeignElement } from '../../../src/backends/nftables/mend.ts';
+import type { NftDoor } from '../../../src/backends/nftables/transaction.ts';
+import type { Family } from '../../../src/model/ip.ts';
+import type { ServicePortId } from '../../../src/model/servicePort.ts';
+import type { NodeView } from '../../../src/plan/types.ts';
+import { Cluster } from '../../plan/cluster.ts';
+import { ip, VIEW } from '../../plan/given.ts';
+import { FakeNftKernel } from './fakeKernel.ts';
+import { meaningOf, printPlain } from './world.ts';
+
+export const NODE_IPS = [ip('192.0.2.10'), ip('192.0.2.11')];
+export const SETTINGS: NftSettings = {
+  masqueradeMark: 0x4000,
+  counters: true,
+  nodePortIps: NODE_IPS,
+  nodeIps: NODE_IPS,
+  serviceCidrs: [],
+};
+
+export interface HarnessOptions {
+  readonly kernel?: FakeNftKernel;
+  /** In place of the kernel in memory. */
+  readonly door?: NftDoor;
+  readonly cluster?: Cluster;
+  readonly view?: NodeView;
+  readonly family?: Family;
+  readonly settings?: Partial<NftSettings>;
+}
+
+export class Harness {
+  readonly kernel: FakeNftKernel;
+  readonly cluster: Cluster;
+  settings: NftSettings;
+  /** Milliseconds that each look at the clock takes. */
+  tick = 0;
+  readonly #given: HarnessOptions;
+  readonly #backend: NftBackend;
+  readonly #unwritten = new Set<ServicePortId>();
+  #now = 0;
+
+  constructor(given: HarnessOptions = {}) {
+    const { family = 'IPv4' } = given;
+    this.#given = given;
+    this.kernel = given.kernel ?? new FakeNftKernel(family);
+    this.cluster = given.cluster ?? new Cluster(given.view ?? VIEW, family);
+    this.settings = { ...SETTINGS, ...given.settings };
+    this.#backend = new NftBackend({
+      door: given.door ?? this.kernel,
+      now: () => (this.#now += this.tick),
+    });
+  }
+
+  /** Tells the cluster these lines, and syncs. What a failed sync left undone is tried again by the next. */
+  async sync(...lines: readonly string[]): Promise<NftReport> {
+    this.cluster.tell(...lines);
+    for (const id of this.cluster.takeDirty()) this.#unwritten.add(id);
+    this.kernel.forget();
+    const report = await this.#backend.sync(this.cluster.planner, this.#unwritten, this.settings);
+    this.#unwritten.clear();
+    return report;
+  }
+
+  requestFull(): void {
+    this.#backend.requestFull();
+  }
+
+  /** Somebody was seen at these elements. */
+  noteForeign(elements: readonly ForeignElement[]): void {
+    this.#backend.noteForeign(elements);
+  }
+
+  async syncFull(...lines: readonly string[]): Promise<NftReport> {
+    this.requestFull();
+    return this.sync(...lines);
+  }
+
+  /** Junction stops and starts again: same cluster, same kernel, no memory. */
+  restarted(): Harness {
+    const { kernel, cluster, settings } = this;
+    kernel.before = () => {};
+    kernel.after = () => {};
+    return new Harness({ ...this.#given, kernel, cluster, settings });
+  }
+
+  /** What a kernel has that never had anything else. */
+  async fromScratch(): Promise<readonly string[]> {
+    const { cluster, settings } = this;
+    const { door: _, ...given } = this.#given;
+    const kernel = new FakeNftKernel(this.kernel.family);
+    const fresh = new Harness({ ...given, kernel, cluster, settings });
+    await fresh.sync();
+    return fresh.world;
+  }
+
+  get world(): readonly string[] {
+    return meaningOf(this.kernel);
+  }
+
+  /** Elements that the last sync added and deleted, as `+ any-1 { … }` and `- …`, by transaction. */
+  get sent(): readonly (readonly string[])[] {
+    return this.kernel.taken.map((transaction) => transaction.flatMap(printOperation));
+  }
+}
+
+function printOperation(operation: FakeNftKernel['taken'][number][number]): readonly string[] {
+  switch (operation.kind) {
+    case 'addElements':
+    case 'deleteElements': {
+      const sign = operation.kind === 'addElements' ? '+' : '-';
+      return operation.elements.map((element) => `${sign} ${printPlain(element)}`);
+    }
+    case 'addSet':
+      return [`set ${operation.set.name}`];
+    case 'addRule':
+      return [`rule ${operation.chain}`];
+    default:
+      return ['name' in operation ? `${operation.kind} ${operation.name}` : operation.kind];
+  }
+}
