@@ -79,6 +79,11 @@ export class Host {
     return { close: async () => void (await this.#agent.call('stopServing', serving)) };
   }
 
+  /** `undefined` where the kernel has SCTP. */
+  async whyNoSctp(): Promise<string | undefined> {
+    return (await this.#agent.call('whyNoSctp', null)) ?? undefined;
+  }
+
   exec(argv: readonly string[], options: ExecOptions = {}): Promise<CommandResult> {
     return this.#agent.call('exec', {
       argv,

@@ -6,8 +6,8 @@
 import { FAMILIES } from '../model/ip.ts';
 import { AgentProcess } from './agentProcess.ts';
 import { Host } from './host.ts';
-import type { Listen } from './protocol.ts';
-import { bridgeSysctls, neededSysctls, WELCOME_SYSCTLS } from './sysctls.ts';
+import type { Listen, Transport } from './protocol.ts';
+import { bridgeSysctls, neededSysctls, SCTP_SYSCTLS, WELCOME_SYSCTLS } from './sysctls.ts';
 import {
   addressOf,
   HOST_NAMES,
@@ -25,6 +25,8 @@ export interface LabOptions {
   readonly onProgress?: (message: string) => void;
   /** Unset: `bridged` where the kernel can, `routed` elsewhere. */
   readonly podRouting?: PodRouting;
+  /** Pods answer over SCTP too, where the kernel has it. Asking loads its module. */
+  readonly sctp?: boolean;
 }
 
 const NODES: readonly NodeName[] = ['node1', 'node2'];
@@ -35,6 +37,8 @@ const FIRST_PACKET_TRIES = 20;
 
 export class Lab {
   readonly podRouting: PodRouting;
+  /** Why nobody answers over SCTP; `undefined`: pods do. */
+  readonly whyNoSctp: string | undefined;
   readonly #hosts: ReadonlyMap<HostName, Host>;
 
   static async start(options: LabOptions = {}): Promise<Lab> {
@@ -46,18 +50,20 @@ export class Lab {
       const routing = await prepareKernels(hosts, options.podRouting);
       await wire(hosts, routing);
       say('starting servers in pods and nodes');
-      await serveByDefault(hosts);
+      const whyNoSctp = options.sctp ? await prepareSctp(hosts) : 'the lab was started without SCTP';
+      await serveByDefault(hosts, whyNoSctp === undefined ? ['tcp', 'udp', 'sctp'] : ['tcp', 'udp']);
       await firstPackets(hosts);
       say('the cluster is up');
-      return new Lab(hosts, routing);
+      return new Lab(hosts, routing, whyNoSctp);
     } catch (error) {
       await closeAll(hosts.values());
       throw error;
     }
   }
 
-  private constructor(hosts: ReadonlyMap<HostName, Host>, podRouting: PodRouting) {
+  private constructor(hosts: Hosts, podRouting: PodRouting, whyNoSctp: string | undefined) {
     this.#hosts = hosts;
+    this.whyNoSctp = whyNoSctp;
     this.podRouting = podRouting;
   }
 
@@ -128,11 +134,16 @@ async function wire(hosts: Hosts, routing: PodRouting): Promise<void> {
   ]);
 }
 
-async function serveByDefault(hosts: Hosts): Promise<void> {
-  const podListens = POD_PORTS.flatMap((port): Listen[] => [
-    { protocol: 'tcp', port },
-    { protocol: 'udp', port },
-  ]);
+async function prepareSctp(hosts: Hosts): Promise<string | undefined> {
+  const reason = await hostIn(hosts, 'client').whyNoSctp();
+  if (reason !== undefined) return reason;
+  const failures = await Promise.all([...hosts.values()].map((host) => host.sysctl(SCTP_SYSCTLS)));
+  const [failed] = failures.flat();
+  return failed === undefined ? undefined : `cannot write /proc/sys/${failed}`;
+}
+
+async function serveByDefault(hosts: Hosts, transports: readonly Transport[]): Promise<void> {
+  const podListens = POD_PORTS.flatMap((port) => transports.map((protocol): Listen => ({ protocol, port })));
   const nodeListens: readonly Listen[] = [{ protocol: 'tcp', port: NODE_PORT_OF_HOST_NETWORK }];
   await Promise.all([
     ...PODS.map(([pod]) => hostIn(hosts, pod).serve(podListens)),

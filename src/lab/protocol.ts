@@ -2,7 +2,7 @@
  * What the lab and its agents say to each other: one JSON object per line, calls down the agent's stdin, results
  * up its stdout. Shared by both sides, so types only.
  */
-export type Transport = 'tcp' | 'udp';
+export type Transport = 'tcp' | 'udp' | 'sctp';
 
 /** What a server in the lab says about the connection or datagram that reached it. */
 export interface Reply {
@@ -54,6 +54,8 @@ export interface Operations {
   /** Paths below /proc/sys with their values; answers with those that could not be written. */
   readonly sysctl: { readonly input: Readonly<Record<string, string>>; readonly output: readonly string[] };
   readonly serve: { readonly input: readonly Listen[]; readonly output: number };
+  /** What keeps the host from speaking SCTP; `null`: nothing. */
+  readonly whyNoSctp: { readonly input: null; readonly output: string | null };
   readonly stopServing: { readonly input: number; readonly output: null };
   readonly request: { readonly input: Dial & { readonly protocol: Transport }; readonly output: Outcome };
   readonly openSession: { readonly input: Dial; readonly output: OpenedSession };

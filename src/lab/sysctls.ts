@@ -18,6 +18,12 @@ export const WELCOME_SYSCTLS: Sysctls = {
   'net/ipv4/icmp_msgs_burst': '100000',
 };
 
+/**
+ * By default an SCTP handshake is repeated after three seconds. A rejection that comes back while connect() still holds
+ * the socket is lost, as with TCP, and only the repeated one is heard.
+ */
+export const SCTP_SYSCTLS: Sysctls = { 'net/sctp/rto_min': '100', 'net/sctp/rto_initial': '300' };
+
 /** Whether frames between two ports of a bridge pass iptables, as replies between neighbouring pods must after DNAT. */
 export function bridgeSysctls(routing: PodRouting): Sysctls {
   const value = routing === 'bridged' ? '1' : '0';

@@ -52,7 +52,10 @@ export const FAR_NETWORK: Readonly<Record<Family, string>> = {
   IPv6: '2001:db8:2::/64',
 };
 
-/** What every pod answers on, over TCP and UDP; 53 because DNS is the service whose UDP matters most. */
+/**
+ * What every pod answers on, over TCP, UDP and, where the lab has it, SCTP; 53 because DNS is the service whose UDP
+ * matters most.
+ */
 export const POD_PORTS: readonly number[] = [8080, 8081, 9090, 53];
 /** What the nodes themselves answer on, over TCP: a service whose endpoints are host-network pods. */
 export const NODE_PORT_OF_HOST_NETWORK = 9999;

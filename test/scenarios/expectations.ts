@@ -1,10 +1,9 @@
 /** What a scenario's rows say, as text, and what `decide` and the rules make of them, as the same text. */
-import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
 import type { Tables } from '../../src/backends/iptables/parse.ts';
 import { type Outcome, walk } from '../../src/backends/iptables/walk.ts';
-import { decide } from '../../src/plan/decide.ts';
+import { decide, type ForwardTarget } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import { differenceIn } from './differences.ts';
+import { differenceIn, type Mechanism } from './differences.ts';
 import {
   type Fate,
   printRow,
@@ -16,10 +15,16 @@ import {
 } from './packets.ts';
 import { NODE1 } from './scenario.ts';
 
-/** The row, with what a layout is known to do instead. */
-export function expectedIn(layout: LayoutName, plan: Plan, row: Row): Fate {
-  const instead = differenceIn(layout, plan, row.packet, NODE1);
-  return instead === undefined ? row.fate : { verdict: instead };
+/** The row, or what a mechanism is known to do instead. */
+export function expectedIn(mechanism: Mechanism, plan: Plan, row: Row): Fate {
+  return insteadIn(mechanism, plan, row) ?? row.fate;
+}
+
+export function insteadIn(mechanism: Mechanism, plan: Plan, row: Subject): Fate | undefined {
+  const instead = differenceIn(mechanism, plan, row.packet, NODE1);
+  if (instead === undefined) return undefined;
+  if (typeof instead === 'string') return { verdict: instead };
+  return { verdict: 'forward', sticky: instead.sticky, targets: namedTargets(row, instead.targets) };
 }
 
 export function decided(plan: Plan, row: Subject): string {
@@ -28,10 +33,12 @@ export function decided(plan: Plan, row: Subject): string {
   return printRow(row, {
     verdict: 'forward',
     sticky: decision.servicePort.affinitySeconds !== undefined,
-    targets: decision.targets.map(({ endpoint, masquerade }) =>
-      targetAt(row, endpoint.ip, endpoint.port, masquerade),
-    ),
+    targets: namedTargets(row, decision.targets),
   });
+}
+
+function namedTargets(row: Subject, targets: readonly ForwardTarget[]): readonly Target[] {
+  return targets.map(({ endpoint, masquerade }) => targetAt(row, endpoint.ip, endpoint.port, masquerade));
 }
 
 const TOLERANCE = 1e-4;

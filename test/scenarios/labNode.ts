@@ -1,20 +1,15 @@
 /** Junction on the lab's node1: the real proxy and the real iptables programs, in that node's network. */
 import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
-import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
 import { parseSave, type Tables } from '../../src/backends/iptables/parse.ts';
 import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
-import { IptablesProxy } from '../../src/kernel/iptables/iptablesProxy.ts';
 import type { Variant } from '../../src/kernel/iptables/version.ts';
 import { prefixed, run } from '../../src/kernel/process.ts';
 import type { Host } from '../../src/lab/host.ts';
-import { deepEqual } from '../../src/model/equal.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import type { ViewSettings } from '../../src/plan/view.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import type { SourceEvents } from '../../src/sources/source.ts';
-import { tellDifference, type World, worldKey, type WorldObject } from '../../src/sources/world.ts';
-import { node1Addresses, type Scenario } from './scenario.ts';
+import { iptablesBackend } from './iptablesBackend.ts';
+import type { Scenario } from './scenario.ts';
+import { ScenarioProxies } from './scenarioProxies.ts';
 
 export interface LabNodeOptions {
   readonly layout: LayoutName;
@@ -23,19 +18,15 @@ export interface LabNodeOptions {
   readonly lockPath: string;
 }
 
-/** Counters belong to a network namespace, and the test's is not node1's. */
-export const NO_COUNTERS = { invalidDropped: false, localhostNodePorts: false };
-
 export class LabNode {
   readonly layout: LayoutName;
   readonly #doors: readonly IptablesDoor[];
-  #settings: ViewSettings | undefined;
-  #proxies: readonly FamilyProxy[] = [];
-  #world: World = new Map();
+  readonly #proxies: ScenarioProxies;
 
   private constructor(layout: LayoutName, doors: readonly IptablesDoor[]) {
     this.layout = layout;
     this.#doors = doors;
+    this.#proxies = new ScenarioProxies(doors.map((door) => iptablesBackend(door, layout)));
   }
 
   static async start(host: Host, { layout, variant, lockPath }: LabNodeOptions): Promise<LabNode> {
@@ -45,9 +36,7 @@ export class LabNode {
   }
 
   plan(family: Family): Plan {
-    const proxy = this.#proxies.find((other) => other.family === family);
-    if (!proxy) throw new Error('nothing was applied yet');
-    return proxy.plan;
+    return this.#proxies.plan(family);
   }
 
   /** What is in node1's kernel. */
@@ -58,57 +47,7 @@ export class LabNode {
     return new Map(saved.flatMap((text) => [...parseSave(text)]));
   }
 
-  /** From the scenario before to this one: the objects change; where settings do, it is as if Junction was restarted. */
-  async apply({ settings, manifests }: Scenario): Promise<void> {
-    if (!deepEqual(settings, this.#settings)) this.#restart(settings);
-    const world = worldOf(manifests);
-    for (const proxy of this.#proxies) tellDifference(eventsOf(proxy), this.#world, world);
-    this.#world = world;
-    await Promise.all(this.#proxies.map(syncAll));
+  apply(scenario: Scenario): Promise<void> {
+    return this.#proxies.apply(scenario);
   }
-
-  #restart(settings: ViewSettings): void {
-    this.#settings = settings;
-    this.#world = new Map();
-    this.#proxies = this.#doors.map((door) => {
-      const backend = new IptablesProxy({
-        door,
-        layout: LAYOUTS[this.layout],
-        masqueradeBit: 14,
-        addresses: () => node1Addresses(door.family),
-        nfacct: NO_COUNTERS,
-        dropInvalid: true,
-      });
-      const proxy = new FamilyProxy({ family: door.family, settings, backend });
-      proxy.onSynced();
-      return proxy;
-    });
-  }
-}
-
-async function syncAll(proxy: FamilyProxy): Promise<void> {
-  const outcome = await proxy.sync();
-  for (const [id, error] of outcome?.report.refused ?? [])
-    throw new Error(`${id} was refused`, { cause: error });
-}
-
-function worldOf({ services, slices, nodes }: Scenario['manifests']): World {
-  const objects: readonly WorldObject[] = [
-    ...services.map((value): WorldObject => ({ kind: 'Service', value })),
-    ...slices.map((value): WorldObject => ({ kind: 'EndpointSlice', value })),
-    ...nodes.map((value): WorldObject => ({ kind: 'Node', value })),
-  ];
-  return new Map(objects.map((object) => [worldKey(object), object]));
-}
-
-function eventsOf(proxy: FamilyProxy): SourceEvents {
-  return {
-    service: (key, service) => void proxy.onService(key, service),
-    endpointSlice: (namespace, name, slice) => void proxy.onEndpointSlice(namespace, name, slice),
-    node: (_, node) => void proxy.onNode(node),
-    synced: () => {},
-    report: (problem) => {
-      throw new Error(JSON.stringify(problem));
-    },
-  };
 }

@@ -1,7 +1,7 @@
 /** Real packets for a row of a table, until it is clear what becomes of them. */
 import type { Lab } from '../../src/lab/lab.ts';
 import { REQUEST_TIMEOUT_MS } from '../../src/lab/host.ts';
-import type { Outcome, Reply } from '../../src/lab/protocol.ts';
+import type { Outcome, Reply, Transport } from '../../src/lab/protocol.ts';
 import { ADDRESSES, HOST_NAMES, type HostName } from '../../src/lab/topology.ts';
 import { FAMILIES, isLoopback } from '../../src/model/ip.ts';
 import { type Fate, printRow, printTarget, type Row, type Target, targetAt } from './packets.ts';
@@ -10,14 +10,34 @@ import { NODE1 } from './scenario.ts';
 /** With four endpoints, the chance that one of them is not met by then is one in ten million. */
 const MOST_TRIES = 60;
 const BATCH = 6;
+/** After which a packet without an answer is taken for dropped. */
 const SILENCE_MS = 300;
+/** A refusal may show only after the second SYN or INIT (see REQUEST_TIMEOUT_MS); a shorter silence proves nothing. */
+const LONG_SILENCE_MS: Readonly<Record<Transport, number>> = { tcp: 1300, udp: SILENCE_MS, sctp: 700 };
+
+export interface PacketSenderOptions {
+  /** How long to wait for an answer that should come. */
+  readonly answerMs?: number;
+}
 
 export class PacketSender {
   readonly #lab: Lab;
+  readonly #answerMs: number;
   readonly #ports = new Map<HostName, number>();
 
-  constructor(lab: Lab) {
+  constructor(lab: Lab, options: PacketSenderOptions = {}) {
     this.#lab = lab;
+    this.#answerMs = options.answerMs ?? REQUEST_TIMEOUT_MS;
+  }
+
+  /** Why the row's packet cannot be sent; `undefined`: it can. */
+  whyNot({ inLab, transport }: Row): string | undefined {
+    if (!inLab) return 'the lab cannot send such a packet';
+    return transport === 'sctp' ? this.#lab.whyNoSctp : undefined;
+  }
+
+  sendable(rows: readonly Row[]): readonly Row[] {
+    return rows.filter((row) => this.whyNot(row) === undefined);
   }
 
   /** All rows at once; but clients that a service remembers come one by one, so that the first is the first. */
@@ -35,12 +55,12 @@ export class PacketSender {
 
   async #observe(row: Row, expected: Fate): Promise<string> {
     if (expected.verdict !== 'forward') {
-      const outcomes = await this.#batch(row, 2, patience(row, expected));
+      const outcomes = await this.#batch(row, 2, this.#patience(row, expected));
       return printRow(row, refusalOf(row, outcomes, expected));
     }
     const seen = new Map<string, Target>();
     for (let tries = 0; tries < MOST_TRIES; tries += BATCH) {
-      for (const outcome of await this.#batch(row, BATCH, REQUEST_TIMEOUT_MS)) {
+      for (const outcome of await this.#batch(row, BATCH, this.#answerMs)) {
         if (outcome.outcome !== 'answer') return printRow(row, printFailure(outcome));
         const target = targetOf(row, outcome.reply, expected);
         seen.set(printTarget(target), target);
@@ -54,8 +74,8 @@ export class PacketSender {
   /** Prints as expected where every answer comes from one of the expected targets. */
   async #observeSticky(row: Row, expected: Fate): Promise<string> {
     const outcomes = [
-      ...(await this.#batch(row, 1, REQUEST_TIMEOUT_MS)),
-      ...(await this.#batch(row, 2 * BATCH, REQUEST_TIMEOUT_MS)),
+      ...(await this.#batch(row, 1, this.#answerMs)),
+      ...(await this.#batch(row, 2 * BATCH, this.#answerMs)),
     ];
     const seen = new Set<string>();
     for (const outcome of outcomes) {
@@ -71,7 +91,8 @@ export class PacketSender {
 
   #batch(row: Row, count: number, timeoutMs: number): Promise<readonly Outcome[]> {
     const { transport, packet, host } = row;
-    const named = / from /.test(row.text) || packet.source === packet.destination;
+    // An SCTP socket without an address of its own tells its peer all that the host has.
+    const named = / from /.test(row.text) || packet.source === packet.destination || transport === 'sctp';
     return Promise.all(
       Array.from({ length: count }, () =>
         this.#lab.host(host).request(transport, packet.destination, packet.port, {
@@ -83,6 +104,12 @@ export class PacketSender {
     );
   }
 
+  #patience(row: Row, { verdict }: Fate): number {
+    if (verdict === 'reject' || (verdict === 'pass' && isSomebodys(row))) return this.#answerMs;
+    // IPv4 tells a TCP socket at once.
+    return row.family === 'IPv4' && row.transport === 'tcp' ? SILENCE_MS : LONG_SILENCE_MS[row.transport];
+  }
+
   /** A port that was used before may still belong to a connection that the kernel remembers, and go its way. */
   #freshPort(host: HostName): number {
     const port = (this.#ports.get(host) ?? 10_000) + 1;
@@ -91,16 +118,13 @@ export class PacketSender {
   }
 }
 
-function patience({ family, transport }: Row, { verdict }: Fate): number {
-  if (verdict === 'reject') return REQUEST_TIMEOUT_MS;
-  // A refusal by ICMPv6 shows only after the second SYN; a silence that is shorter would prove nothing.
-  return family === 'IPv6' && transport === 'tcp' ? 1300 : SILENCE_MS;
+/** What the network does with a packet that nobody translates: a host refuses what it does not serve. */
+function isPass(row: Row, { outcome }: Outcome): boolean {
+  return outcome === (isSomebodys(row) ? 'refused' : 'timeout');
 }
 
-/** What the network does with a packet that nobody translates: a host refuses what it does not serve. */
-function isPass({ packet }: Row, { outcome }: Outcome): boolean {
-  const somebodys = isLoopback(packet.destination) || EVERYBODY.has(packet.destination);
-  return outcome === (somebodys ? 'refused' : 'timeout');
+function isSomebodys({ packet }: Row): boolean {
+  return isLoopback(packet.destination) || EVERYBODY.has(packet.destination);
 }
 
 const EVERYBODY: ReadonlySet<string> = new Set(

@@ -10,29 +10,34 @@ import { SCENARIOS } from './cases/index.ts';
 import { expectedIn } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
 import { describeState } from './kernelState.ts';
-import { LabNode, type LabNodeOptions, NO_COUNTERS } from './labNode.ts';
+import { NO_COUNTERS } from './iptablesBackend.ts';
+import { LabNode, type LabNodeOptions } from './labNode.ts';
 import { PacketSender } from './labPackets.ts';
 import { printRow } from './packets.ts';
 import { rulesBackend } from './rulesNode.ts';
 import { proxyOf, type Scenario } from './scenario.ts';
 
 export function scenariosInLab(options: Omit<LabNodeOptions, 'lockPath'>): void {
-  const lab = useLab();
+  const lab = useLab({ sctp: true });
   const directory = mkdtempSync(join(tmpdir(), 'junction-scenarios-'));
   let node: LabNode | undefined;
   let sender: PacketSender | undefined;
 
   afterAll(() => rmSync(directory, { recursive: true }));
 
-  test.each(SCENARIOS)('$name', { timeout: 30_000 }, async (scenario) => {
+  test.for(SCENARIOS)('$name', { timeout: 30_000 }, async (scenario, { annotate }) => {
     node ??= await LabNode.start(lab().host('node1'), { ...options, lockPath: join(directory, 'lock') });
     sender ??= new PacketSender(lab());
     await node.apply(scenario);
     for (const family of FAMILIES) await expectFreshState(node, scenario, family);
     const { layout } = options;
     const started = node;
-    const rows = scenario.rows
-      .filter(({ inLab }) => inLab)
+    for (const row of scenario.rows) {
+      const reason = sender.whyNot(row);
+      if (reason !== undefined) await annotate(`${row.text} was not sent: ${reason}`);
+    }
+    const rows = sender
+      .sendable(scenario.rows)
       .map((row) => [row, expectedIn(layout, started.plan(row.family), row)] as const);
     expect(await sender.send(rows)).toEqual(rows.map(([row, fate]) => printRow(row, fate)));
   });

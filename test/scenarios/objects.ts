@@ -66,7 +66,7 @@ function ingress(text: string): KubernetesObject {
   return ipMode === undefined ? { ip } : { ip, ipMode };
 }
 
-const PORT = /^(?:([a-z0-9-]+)=)?(\d+)(?::(\d+))?(?:\/(TCP|UDP))?$/;
+const PORT = /^(?:([a-z0-9-]+)=)?(\d+)(?::(\d+))?(?:\/(TCP|UDP|SCTP))?$/;
 
 /** `80`, `80:30080`, `dns=53/UDP` */
 function servicePort(text: string): KubernetesObject {

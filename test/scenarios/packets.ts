@@ -6,6 +6,7 @@
  *   loopback  tcp 127.0.0.1:30080                  -> pod-a*                 node1 dials itself
  *   client    tcp 192.168.100.2:30080              -> sticky pod-a pod-b     one of these, and then always that one
  *   pod-a     tcp 10.96.1.1:80                     -> pod-a:8080* pod-a:8081*
+ *   pod-a     udp 10.96.1.2:53                     -> reject                 tcp, udp or sctp
  *
  * `(rules only)` at the end: no real packet can be sent like this in the lab.
  */
@@ -45,7 +46,7 @@ export interface Target {
   readonly masqueraded: boolean;
 }
 
-const ROW = /^(\S+)\s+(tcp|udp)\s+(\S+?):(\d+)(?:\s+from\s+(\S+))?\s+->\s+(.+?)(\s+\(rules only\))?$/;
+const ROW = /^(\S+)\s+(tcp|udp|sctp)\s+(\S+?):(\d+)(?:\s+from\s+(\S+))?\s+->\s+(.+?)(\s+\(rules only\))?$/;
 
 export function parsePackets(text: string): readonly Row[] {
   return text
@@ -56,25 +57,37 @@ export function parsePackets(text: string): readonly Row[] {
 }
 
 function parseRow(line: string): Row {
-  const [, from = '', transport, to = '', port, source, fateText = '', rulesOnly] = ROW.exec(line) ?? [];
+  const [, from = '', spokenBy = '', to = '', port, source, fateText = '', rulesOnly] = ROW.exec(line) ?? [];
   const destination = parseIp(to.replace(/^\[(.*)\]$/, '$1'));
   if (destination === undefined) throw new Error(`not a row of a packet table: ${line}`);
   const family = familyOf(destination);
   const host = from === 'loopback' ? 'node1' : hostNamed(from);
-  const protocol: Protocol = transport === 'udp' ? 'UDP' : 'TCP';
+  const transport = transportNamed(spokenBy);
   const spoken = source === undefined ? sourceOf(host, destination, family) : parseIp(source);
   if (spoken === undefined) throw new Error(`not an address: ${source}`);
   const fate = parseFate(fateText);
   return {
     text: `${from} ${transport} ${hostPort(destination, Number(port))}${source === undefined ? '' : ` from ${source}`}`,
     host,
-    transport: transport === 'udp' ? 'udp' : 'tcp',
+    transport,
     family,
-    packet: { source: spoken, destination, protocol, port: Number(port), inInterface: interfaceOf(host) },
+    packet: {
+      source: spoken,
+      destination,
+      protocol: PROTOCOL_OF[transport],
+      port: Number(port),
+      inInterface: interfaceOf(host),
+    },
     fate,
     withPorts: namesPorts(fate),
     inLab: rulesOnly === undefined,
   };
+}
+
+const PROTOCOL_OF: Readonly<Record<Transport, Protocol>> = { tcp: 'TCP', udp: 'UDP', sctp: 'SCTP' };
+
+function transportNamed(text: string): Transport {
+  return text === 'udp' || text === 'sctp' ? text : 'tcp';
 }
 
 /** What a host dials itself by, it also dials from. */

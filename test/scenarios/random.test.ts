@@ -8,8 +8,7 @@ import { objectKey } from '../../src/model/objects.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { differenceIn } from './differences.ts';
-import { decided, walked } from './expectations.ts';
+import { decided, insteadIn, walked } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
 import { describeState } from './kernelState.ts';
 import { printRow } from './packets.ts';
@@ -25,7 +24,6 @@ import {
 } from './randomCluster.ts';
 import { subjectsOf } from './randomPackets.ts';
 import { rulesBackend } from './rulesNode.ts';
-import { NODE1 } from './scenario.ts';
 
 /** For a longer search: JUNCTION_SEED=7 JUNCTION_RUNS=3000. */
 const seed = Number(process.env['JUNCTION_SEED'] ?? 20_250_601);
@@ -76,8 +74,8 @@ async function fromScratch(options: Omit<Start, 'iptables'>): Promise<FakeIptabl
 /** Packets that the rules treat otherwise than `decide`: what they do, and what it says. */
 function disagreements(plan: Plan, ofLayout: LayoutName, { tables }: FakeIptables): readonly string[] {
   return subjectsOf(plan).flatMap((subject) => {
-    const instead = differenceIn(ofLayout, plan, subject.packet, NODE1);
-    const expected = instead === undefined ? decided(plan, subject) : printRow(subject, { verdict: instead });
+    const instead = insteadIn(ofLayout, plan, subject);
+    const expected = instead === undefined ? decided(plan, subject) : printRow(subject, instead);
     const actual = walked(tables, subject);
     return actual === expected ? [] : [`${actual}, not ${expected}`];
   });

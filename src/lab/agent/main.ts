@@ -7,6 +7,7 @@ import type { Call, Operations, OperationName } from '../protocol.ts';
 import { exec, killCommands } from './exec.ts';
 import { readLines } from './lines.ts';
 import { request } from './request.ts';
+import { whyNoSctp } from './sctp.ts';
 import { serve, stopServing } from './serve.ts';
 import { closeSession, openSession, send } from './session.ts';
 import { writeSysctls } from './sysctl.ts';
@@ -23,6 +24,7 @@ const handlers: Handlers = {
   sysctl: writeSysctls,
   serve: (listens) => serve(hostName, listens),
   stopServing,
+  whyNoSctp,
   request,
   openSession,
   send,

@@ -7,12 +7,12 @@ import { converse } from './session.ts';
 const REJECTION_MS = 30;
 
 export function request(input: Operations['request']['input']): Promise<Outcome> {
-  return input.protocol === 'tcp' ? requestTcp(input) : requestUdp(input);
+  return input.protocol === 'udp' ? requestUdp(input) : requestStream(input, input.protocol);
 }
 
-async function requestTcp(input: Dial): Promise<Outcome> {
+async function requestStream(input: Dial, protocol: 'tcp' | 'sctp'): Promise<Outcome> {
   const begun = performance.now();
-  const conversation = await converse(input);
+  const conversation = await converse(input, protocol);
   if ('outcome' in conversation) return conversation;
   const outcome = await conversation.ask(Math.max(1, input.timeoutMs - (performance.now() - begun)));
   conversation.end();

@@ -1,8 +1,9 @@
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
-import type { Listen, Reply } from '../protocol.ts';
+import type { Listen, Reply, Transport } from '../protocol.ts';
 import { readLines } from './lines.ts';
+import { bindSctp } from './sctp.ts';
 
 type Listener = Server | DatagramSocket;
 
@@ -10,9 +11,7 @@ const servings = new Map<number, readonly Listener[]>();
 let lastServing = 0;
 
 export async function serve(host: string, listens: readonly Listen[]): Promise<number> {
-  const listeners = await Promise.all(
-    listens.map((listen) => (listen.protocol === 'tcp' ? serveTcp(host, listen) : serveUdp(host, listen))),
-  );
+  const listeners = await Promise.all(listens.map((listen) => SERVERS[listen.protocol](host, listen)));
   servings.set(++lastServing, listeners);
   return lastServing;
 }
@@ -24,21 +23,36 @@ export function stopServing(serving: number): null {
   return null;
 }
 
+const SERVERS: Readonly<Record<Transport, (host: string, listen: Listen) => Promise<Listener>>> = {
+  tcp: serveTcp,
+  udp: serveUdp,
+  sctp: serveSctp,
+};
+
 async function serveTcp(host: string, { port, address }: Listen): Promise<Server> {
-  const server = createServer((socket) => answerLines(host, socket));
+  const server = createServer((socket) => answerLines(host, 'tcp', socket));
   server.listen({ port, host: address ?? '::' });
   await once(server, 'listening');
   return server;
 }
 
-function answerLines(host: string, socket: Socket): void {
+async function serveSctp(host: string, { port, address }: Listen): Promise<Server> {
+  // A wildcard socket tells its peer all addresses of the host, and the peer may go on with one that nobody translates.
+  if (address === undefined) throw new Error('an SCTP server needs an address');
+  const server = createServer((socket) => answerLines(host, 'sctp', socket));
+  server.listen({ fd: bindSctp(address, port) });
+  await once(server, 'listening');
+  return server;
+}
+
+function answerLines(host: string, protocol: 'tcp' | 'sctp', socket: Socket): void {
   socket.on('error', () => socket.destroy());
   const reply: Reply = {
     host,
     address: plain(socket.localAddress ?? ''),
     port: socket.localPort ?? 0,
     peer: plain(socket.remoteAddress ?? ''),
-    protocol: 'tcp',
+    protocol,
   };
   readLines(socket, () => socket.write(`${JSON.stringify(reply)}\n`));
 }

@@ -1,9 +1,10 @@
-import { connect, type Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { Dial, OpenedSession, Outcome, Reply } from '../protocol.ts';
 import { type Failure, failureOf, isCallerMistake } from './failure.ts';
 import { readLines } from './lines.ts';
+import { sctpSocket } from './sctp.ts';
 
-/** A TCP connection that stays open over several questions. */
+/** A TCP or SCTP connection that stays open over several questions. */
 export interface Conversation {
   ask(timeoutMs: number): Promise<Outcome>;
   end(): void;
@@ -34,9 +35,10 @@ export function closeSession(session: number): null {
   return null;
 }
 
-export function converse(input: Dial): Promise<Conversation | Failure> {
+export function converse(input: Dial, protocol: 'tcp' | 'sctp' = 'tcp'): Promise<Conversation | Failure> {
   return new Promise((resolve, reject) => {
-    const socket = connect({
+    const socket = protocol === 'sctp' ? sctpSocket(input.address) : new Socket();
+    socket.connect({
       host: input.address,
       port: input.port,
       ...(input.source !== undefined && { localAddress: input.source }),

@@ -10,6 +10,7 @@ import { INTERNAL_POLICY } from './internalPolicy.ts';
 import { LOAD_BALANCER } from './loadBalancer.ts';
 import { NODE_PORT } from './nodePort.ts';
 import { NOT_OURS } from './notOurs.ts';
+import { SCTP } from './sctp.ts';
 import { SETTINGS } from './settings.ts';
 import { TOPOLOGY } from './topology.ts';
 
@@ -24,6 +25,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...ENDPOINTS,
   ...TOPOLOGY,
   ...FAMILY_SCENARIOS,
+  ...SCTP,
   ...NOT_OURS,
   ...CLAIMS,
   ...SETTINGS,

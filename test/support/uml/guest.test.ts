@@ -30,13 +30,27 @@ describe('a guest', () => {
     expect(stderr).toContain('Module no_such not found');
   });
 
+  it('one that crashes says where, and what the script wrote before', async () => {
+    const source = `import { writeFileSync } from 'node:fs';
+       console.log('begun');
+       writeFileSync('/proc/sysrq-trigger', 'c');`;
+    await expect(runSourceInGuest('guestCrash', source)).rejects.toThrow(
+      /ended before the script did\n--- console\n[^]*Kernel panic[^]*--- stdout\nbegun/,
+    );
+  });
+
   it('one that hangs is ended, says how far it came, and leaves nothing behind', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'junction-'));
     vi.stubEnv('TMPDIR', folder);
+    const heard: string[] = [];
     const run = runSourceInGuest('guestHang', `console.log('begun'); setInterval(() => {}, 1000);`, {
       timeoutMs: 6000,
+      onLine: (line) => heard.push(line),
     });
-    await expect(run).rejects.toThrow(/still running after 6000 ms[^]*--- console\n[^]*init as init process/);
+    await expect(run).rejects.toThrow(
+      /still running after 6000 ms[^]*--- console\n[^]*init as init process[^]*--- stdout\nbegun/,
+    );
+    expect(heard).toEqual(['begun']);
     expect(readdirSync(folder)).toEqual([]);
     vi.unstubAllEnvs();
     rmdirSync(folder);

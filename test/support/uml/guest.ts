@@ -10,6 +10,7 @@ import { delimiter, join } from 'node:path';
 import type { TestContext } from 'vitest';
 import { bundle } from '../../kernel/support/bundle.ts';
 import { initScript } from './init.ts';
+import { Tail } from './tail.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const PROGRAM = 'linux.uml';
@@ -17,12 +18,26 @@ const MODULES_FOLDER = '/usr/lib/uml/modules';
 /** Sparse: only what the guest touches is ever taken. */
 const MEMORY = '1G';
 const CONSOLE_LINES = 40;
+/**
+ * Every process of the guest is one of the host's, in a group that the machine makes for itself. All of it is ended with
+ * the machine, or when this process closes the standard input or is gone, however it went.
+ */
+const KEEPER = `exec 3<&0
+"$@" < /dev/null 3<&- & machine=$!
+{ cat <&3; kill -KILL -$machine; } > /dev/null 2>&1 &
+wait $machine
+kill -KILL -$machine 2> /dev/null
+kill -KILL 0`;
 
 export interface GuestOptions {
   /** Boot included. */
   readonly timeoutMs?: number;
   /** To be loaded first; one that is missing fails the run. */
   readonly modules?: readonly string[];
+  /** Of the script. */
+  readonly arguments?: readonly string[];
+  /** Hears each line of the script's output when it is written. */
+  readonly onLine?: (line: string) => void;
 }
 
 export interface GuestResult {
@@ -85,21 +100,23 @@ export async function runSourceInGuest(
 
 /** Runs a script with Node in a machine that is booted for it alone. Fails, with its console, when that does. */
 export async function runInGuest(script: string, options: GuestOptions = {}): Promise<GuestResult> {
-  const { timeoutMs = 60_000, modules = [] } = options;
+  const { timeoutMs = 60_000, modules = [], onLine = () => {} } = options;
   const folder = await mkdtemp(join(tmpdir(), 'junction-uml-'));
   try {
     const outputFolder = join(folder, 'output');
     await mkdir(outputFolder);
     const init = join(folder, 'init');
     const text = initScript({
-      argv: [process.execPath, script],
+      argv: [process.execPath, script, ...(options.arguments ?? [])],
       cwd: ROOT,
       modules,
       outputFolder,
       modulesFolder: MODULES_FOLDER,
     });
     await writeFile(init, text, { mode: 0o755 });
+    const tail = new Tail(join(outputFolder, 'stdout'), onLine);
     const { console, ended } = await boot(folder, init, timeoutMs);
+    tail.stop();
     const [code, stdout, stderr] = await Promise.all(
       ['code', 'stdout', 'stderr'].map((name) => readFile(join(outputFolder, name), 'utf8').catch(() => '')),
     );
@@ -113,45 +130,30 @@ export async function runInGuest(script: string, options: GuestOptions = {}): Pr
 
 interface Boot {
   readonly console: string;
-  readonly ended: 'off' | 'killed' | 'missing';
+  readonly ended: 'off' | 'killed';
 }
 
 function boot(folder: string, init: string, timeoutMs: number): Promise<Boot> {
   const machine = [`mem=${MEMORY}`, `uml_dir=${folder}`, 'con=null', 'con0=null,fd:1'];
   const root = ['root=/dev/root', 'rootfstype=hostfs', 'rootflags=/', 'ro', `init=${init}`];
   return new Promise((resolve) => {
-    // Every process of the guest is one of the host's; a group of their own lets them all be ended at once.
-    const child = spawn(PROGRAM, [...machine, ...root], {
+    const child = spawn('sh', ['-c', KEEPER, 'sh', PROGRAM, ...machine, ...root], {
       detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, TMPDIR: tmpdir() },
     });
     let console = '';
     let ended: Boot['ended'] = 'off';
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => (console += text));
-    const endAll = (): void => {
-      try {
-        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // They are gone already.
-      }
-    };
     const timer = setTimeout(() => {
       ended = 'killed';
-      endAll();
+      child.stdin.end();
     }, timeoutMs);
-    process.once('exit', endAll);
-    const finish = (): void => {
+    child.once('close', () => {
       clearTimeout(timer);
-      process.off('exit', endAll);
       resolve({ console, ended });
-    };
-    child.once('error', () => {
-      ended = 'missing';
-      finish();
     });
-    child.once('close', finish);
   });
 }
 
@@ -165,9 +167,8 @@ function complaint(
   },
 ): string {
   const what = {
-    off: 'the guest ended without running the script',
+    off: 'the guest ended before the script did',
     killed: `the guest was still running after ${timeoutMs} ms, and was ended`,
-    missing: `the program ${PROGRAM} could not be started`,
   };
   const parts = Object.entries(texts).flatMap(([name, text]) =>
     text ? [`--- ${name}\n${text.trimEnd().split('\n').slice(-CONSOLE_LINES).join('\n')}`] : [],

@@ -21,7 +21,8 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run
 mkdir -p /run/bin /run/home /run/tmp /run/output /run/modules/lib/modules
-mount -t hostfs none /run/output -o ${quote(outputFolder)}
+# What is written there must be the host's at once: this machine may be ended at any moment.
+mount -t hostfs none /run/output -o sync,${quote(outputFolder)}
 # The host has no modules of this kernel where modprobe looks, and should not get any.
 ln -s ${quote(modulesFolder)}/"$(uname -r)" /run/modules/lib/modules/
 printf '#!/bin/sh\\nexec /sbin/modprobe --dirname /run/modules "$@"\\n' > /run/bin/modprobe

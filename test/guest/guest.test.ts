@@ -1,0 +1,66 @@
+/**
+ * A kernel of our own, with what many machines' kernels lack: IPVS, dummy devices, SCTP, all of ipset. It is booted
+ * once; each of these tests is one that runs in it.
+ */
+import { afterAll, beforeEach, describe, expect, type RunnerTask, test } from 'vitest';
+import { requireGuest, runInGuest } from '../support/uml/guest.ts';
+import { allTests } from './allTests.ts';
+import { type Boot, GuestRun } from './guestRun.ts';
+import { buildGuestPrograms } from './programs.ts';
+import { testKey } from './report.ts';
+import { SUITES } from './suites/index.ts';
+
+const PROGRAMS = [
+  'unshare',
+  'nsenter',
+  'setpriv',
+  'ip',
+  'iptables-legacy',
+  'ip6tables-legacy',
+  'ipset',
+  'ipvsadm',
+  'conntrack',
+];
+/** What nothing in the guest asks for by itself. */
+const MODULES = ['veth', 'bridge', 'br_netfilter', 'dummy', 'ip_vs', 'ip_vs_rr', 'sctp'];
+const LIMIT_MS = 600_000;
+
+let run: GuestRun | undefined;
+beforeEach((context) => {
+  requireGuest(context, PROGRAMS);
+  run ??= new GuestRun(bootFor(new Set(keysToRun(context.task.file.tasks))));
+});
+afterAll(() => run?.ended(), LIMIT_MS);
+
+// Not by '$name', which puts it in quotation marks.
+describe.each(SUITES.map((suite) => [suite.name, suite.tests] as const))('%s', (suite, tests) => {
+  test.for(Object.keys(tests))('%s', { timeout: LIMIT_MS + 30_000 }, async (name) => {
+    const result = await run?.result({ suite, name });
+    // Not by a comparison: the message is one already, of what was expected and what was seen in the guest.
+    if (result?.ok === false) expect.fail(result.message);
+    expect(result?.ok).toBe(true);
+  });
+});
+
+function bootFor(keys: ReadonlySet<string>): Boot {
+  const numbers = allTests().flatMap((each, number) => (keys.has(testKey(each)) ? [String(number)] : []));
+  if (numbers.length < keys.size) throw new Error('there is a test here that the guest does not know');
+  return async (onLine) => {
+    const programs = await buildGuestPrograms();
+    try {
+      const options = { modules: MODULES, timeoutMs: LIMIT_MS, onLine };
+      return await runInGuest(programs.main, { ...options, arguments: numbers });
+    } finally {
+      await programs.remove();
+    }
+  };
+}
+
+/** `vitest -t` selects some tests, and the guest need not run the others. */
+function keysToRun(tasks: readonly RunnerTask[]): readonly string[] {
+  return tasks.flatMap((task) => {
+    if (task.type === 'suite') return keysToRun(task.tasks);
+    if (task.mode === 'skip' || task.mode === 'todo') return [];
+    return [testKey({ suite: task.suite?.name ?? '', name: task.name })];
+  });
+}

@@ -1,0 +1,31 @@
+/** How Junction can be run on node1, by name. Everything here happens in a process inside node1's network. */
+import { IptablesDoor } from '../../../src/kernel/iptables/door.ts';
+import { FAMILIES, type Family } from '../../../src/model/ip.ts';
+import type { Mechanism } from '../../scenarios/differences.ts';
+import { iptablesBackend } from '../../scenarios/iptablesBackend.ts';
+import type { FamilyBackend } from '../../scenarios/scenarioProxies.ts';
+import { openIpvs } from './ipvsBackend.ts';
+import { openNft } from './nftBackend.ts';
+
+export type BackendName = 'iptables-legacy' | 'ipvs' | 'nftables';
+
+export interface NodeBackend {
+  /** Whose differences from `decide` are known. */
+  readonly mechanism: Mechanism;
+  readonly open: () => Promise<readonly FamilyBackend[]>;
+}
+
+export const BACKENDS: Readonly<Record<BackendName, NodeBackend>> = {
+  'iptables-legacy': { mechanism: 'current', open: () => perFamily(openIptables) },
+  ipvs: { mechanism: 'ipvs', open: openIpvs },
+  nftables: { mechanism: 'nftables', open: openNft },
+};
+
+function perFamily(open: (family: Family) => Promise<FamilyBackend>): Promise<readonly FamilyBackend[]> {
+  return Promise.all(FAMILIES.map(open));
+}
+
+async function openIptables(family: Family): Promise<FamilyBackend> {
+  const door = await IptablesDoor.open({ family, variant: 'legacy', lockPath: '/run/junction-xtables.lock' });
+  return iptablesBackend(door, 'current');
+}

@@ -1,0 +1,43 @@
+/** The real IPVS proxy, in the network that this process is in. */
+import { IptablesDoor } from '../../../src/kernel/iptables/door.ts';
+import { NetlinkIpvsDoor } from '../../../src/kernel/ipvs/door.ts';
+import { IpvsProxy } from '../../../src/kernel/ipvs/ipvsProxy.ts';
+import { applyIpvsSysctls } from '../../../src/kernel/ipvs/settings.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../../src/kernel/netlink/socket.ts';
+import { NetlinkThread } from '../../../src/kernel/netlink/thread.ts';
+import { createLog } from '../../../src/log.ts';
+import { FAMILIES, isLoopback } from '../../../src/model/ip.ts';
+import type { FamilyBackend } from '../../scenarios/scenarioProxies.ts';
+import { node1Addresses } from '../../scenarios/scenario.ts';
+
+export async function openIpvs(): Promise<readonly FamilyBackend[]> {
+  const thread = await NetlinkThread.start();
+  const channels = {
+    route: thread.channel(NETLINK_ROUTE),
+    netfilter: thread.channel(NETLINK_NETFILTER),
+    generic: thread.channel(NETLINK_GENERIC),
+  };
+  applyIpvsSysctls({ strictARP: false }, createLog({ verbosity: 0, format: 'text' }));
+  return Promise.all(
+    FAMILIES.map(async (family): Promise<FamilyBackend> => {
+      const lockPath = '/run/junction-xtables.lock';
+      const iptables = await IptablesDoor.open({ family, variant: 'legacy', lockPath });
+      return {
+        family,
+        start: () =>
+          new IpvsProxy({
+            iptables,
+            door: new NetlinkIpvsDoor(family, channels),
+            masqueradeBit: 14,
+            scheduler: 'rr',
+            excludeCIDRs: [],
+            drainLimitMs: 0,
+            nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),
+            onDrainFailure: (error) => {
+              throw error;
+            },
+          }),
+      };
+    }),
+  );
+}

@@ -1,0 +1,58 @@
+/**
+ * Junction on node1, as a process in that node's network: what speaks netlink, or writes below /proc/sys/net, does it to
+ * the network that its process is in. Its parent is the program in guest.
+ */
+import { inspect } from 'node:util';
+import { expectedIn } from '../../scenarios/expectations.ts';
+import { dialsItselfFromElsewhere } from '../../scenarios/ipvsDifferences.ts';
+import { NODE1 } from '../../scenarios/scenario.ts';
+import { ScenarioProxies } from '../../scenarios/scenarioProxies.ts';
+import { type BackendName, BACKENDS } from './backends.ts';
+import type { FromNode, NodeCall, NodeOperationName, NodeOperations } from './protocol.ts';
+
+type Handlers = {
+  readonly [Name in NodeOperationName]: (
+    input: NodeOperations[Name]['input'],
+  ) => Promise<NodeOperations[Name]['output']>;
+};
+
+const { mechanism, open } = BACKENDS[process.argv.at(-1) as BackendName];
+const proxies = new ScenarioProxies(await open());
+
+const handlers: Handlers = {
+  apply: async (scenario) => {
+    const { settings } = scenario;
+    // Only iptables can serve node ports on 127.0.0.1, and the configuration sees to that.
+    const localhostNodePorts = settings.localhostNodePorts && mechanism === 'current';
+    await proxies.apply({ ...scenario, settings: { ...settings, localhostNodePorts } });
+    return scenario.rows.map((row) => {
+      const plan = proxies.plan(row.family);
+      if (mechanism !== 'current' && dialsItselfFromElsewhere(plan, row.packet, NODE1)) return undefined;
+      return expectedIn(mechanism, plan, row);
+    });
+  },
+  resync: async () => {
+    await proxies.resync();
+    return null;
+  },
+};
+
+function handle<Name extends NodeOperationName>(name: Name, input: NodeOperations[Name]['input']) {
+  return handlers[name](input);
+}
+
+async function answer({ id, operation, input }: NodeCall): Promise<void> {
+  try {
+    tell({ id, output: await handle(operation, input) });
+  } catch (error) {
+    tell({ id, error: inspect(error) });
+  }
+}
+
+function tell(message: FromNode): void {
+  process.send?.(message);
+}
+
+process.on('message', (call) => void answer(call as NodeCall));
+process.on('disconnect', () => process.exit(0));
+tell({ ready: true });

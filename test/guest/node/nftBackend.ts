@@ -1,0 +1,23 @@
+/** The real nftables proxy, in the network that this process is in. */
+import { NetlinkNftDoor } from '../../../src/kernel/nftables/door.ts';
+import { NftProxy } from '../../../src/kernel/nftables/nftProxy.ts';
+import { NETLINK_NETFILTER } from '../../../src/kernel/netlink/socket.ts';
+import { NetlinkThread } from '../../../src/kernel/netlink/thread.ts';
+import { FAMILIES, isLoopback } from '../../../src/model/ip.ts';
+import type { FamilyBackend } from '../../scenarios/scenarioProxies.ts';
+import { node1Addresses } from '../../scenarios/scenario.ts';
+
+export async function openNft(): Promise<readonly FamilyBackend[]> {
+  const thread = await NetlinkThread.start();
+  return FAMILIES.map((family) => ({
+    family,
+    start: () =>
+      new NftProxy({
+        door: new NetlinkNftDoor(family, thread.transactionChannel(NETLINK_NETFILTER)),
+        masqueradeBit: 14,
+        counters: true,
+        nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),
+        serviceCidrs: () => [],
+      }),
+  }));
+}

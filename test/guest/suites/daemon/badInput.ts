@@ -1,0 +1,81 @@
+/** What cannot work: an error that says what to do, and nothing half done. */
+import { manifests } from '../../../e2e/world.ts';
+import { IPVS_FLAGS } from '../../daemon/guestDaemon.ts';
+import { becomes, same } from '../../daemon/mismatch.ts';
+import { onStage, type Stage } from '../../daemon/stage.ts';
+import { answerers } from '../../daemon/traffic.ts';
+
+const API = '10.96.1.1';
+const WORLD = manifests([{ name: 'api', ip: API, pods: 'ac' }]);
+
+export const BAD_INPUT = onStage('bad input', {
+  'a scheduler that the kernel lacks: it names the module, and ends before it writes': async (stage) => {
+    await stage.daemon.end('SIGKILL');
+    await endsUntouched(stage, [...IPVS_FLAGS, '--ipvs-scheduler=nosuch'], /ip_vs_nosuch/);
+  },
+
+  'a link of another kind that is called kube-ipvs0: it says so, and ends before it writes': async (
+    stage,
+  ) => {
+    await stage.daemon.end('SIGKILL');
+    await stage.node.exec(['ip', 'link', 'delete', 'kube-ipvs0']); // ours, where there is one
+    await stage.node.run(['ip', 'link', 'add', 'kube-ipvs0', 'type', 'bridge']);
+    try {
+      await endsUntouched(stage, IPVS_FLAGS, /kube-ipvs0: it is there, and is no dummy device but bridge/);
+    } finally {
+      await stage.node.run(['ip', 'link', 'delete', 'kube-ipvs0']);
+    }
+  },
+
+  'a set of ours that is of another type: it says so and tries again, until that is gone': async (stage) => {
+    await stage.clear();
+    await stage.node.run(['ipset', 'create', 'KUBE-CLUSTER-IP', 'hash:mac']);
+    try {
+      await stage.daemon.write(WORLD);
+      await stage.daemon
+        .launch()
+        .says(/the set KUBE-CLUSTER-IP is there already and is of type hash:mac, not hash:ip,port/);
+      const { servers, sets, addresses, rules } = await stage.words();
+      same(servers, []);
+      same(
+        sets.filter((set) => !set.startsWith('KUBE-6-')),
+        ['KUBE-CLUSTER-IP hash:mac'],
+      );
+      same(addresses.includes(`${API}/32`), false);
+      same(
+        rules.filter((rule) => rule.startsWith('-A')),
+        [],
+      );
+    } finally {
+      await stage.node.run(['ipset', 'destroy', 'KUBE-CLUSTER-IP']);
+    }
+    await stage.daemon.program.serves();
+    await becomes(() => answerers(stage.client, API), 'pod-a pod-c');
+  },
+
+  'a link of another kind that takes the place of ours: it says so, and ours returns when that is gone':
+    async (stage) => {
+      await stage.serve(WORLD);
+      await becomes(() => answerers(stage.client, API), 'pod-a pod-c');
+      await stage.node.run(['ip', '-batch', '-'], {
+        stdin: 'link delete kube-ipvs0\nlink add kube-ipvs0 type bridge\n',
+      });
+      try {
+        await stage.daemon.program.says(/there is a link kube-ipvs0 that is a bridge, not a dummy/);
+        const link = await stage.node.run(['ip', '-details', 'link', 'show', 'dev', 'kube-ipvs0']);
+        same(/ (bridge) /.exec(link)?.[1], 'bridge');
+      } finally {
+        await stage.node.run(['ip', 'link', 'delete', 'kube-ipvs0']);
+      }
+      await becomes(() => stage.addresses(), [`${API}/32`]);
+      await becomes(() => answerers(stage.client, API), 'pod-a pod-c');
+    },
+});
+
+async function endsUntouched(stage: Stage, flags: readonly string[], message: RegExp): Promise<void> {
+  const before = await stage.words();
+  const program = stage.daemon.launch(flags);
+  same((await program.ended()) === 0, false);
+  same(message.test(program.log), true);
+  same(await stage.words(), before);
+}

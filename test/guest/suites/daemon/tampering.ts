@@ -1,0 +1,86 @@
+/** Somebody takes away what we wrote: what the kernel tells of is mended at once, the rest when it is looked for. */
+import { ONE_OF_EACH_KIND } from '../../daemon/oneOfEachKind.ts';
+import { becomes, same } from '../../daemon/mismatch.ts';
+import { onStage, type Stage } from '../../daemon/stage.ts';
+import { answerers } from '../../daemon/traffic.ts';
+
+const API = '10.96.20.1';
+const EVERYBODY = 'pod-a pod-b pod-c';
+
+export const TAMPERING = onStage('tampering', {
+  'the device deleted': async (stage) => {
+    const whole = await started(stage);
+    await stage.node.run(['ip', 'link', 'delete', 'kube-ipvs0']);
+    await becomes(() => stage.addresses(), whole.addresses);
+    same(await answerers(stage.client, API), EVERYBODY);
+  },
+
+  'an address taken from the device, and others put on it': async (stage) => {
+    const whole = await started(stage);
+    await stage.node.run(['ip', 'address', 'delete', `${API}/32`, 'dev', 'kube-ipvs0']);
+    await stage.node.run(['ip', 'address', 'add', '10.96.99.99/32', 'dev', 'kube-ipvs0']);
+    await stage.node.run(['ip', 'address', 'add', 'fd00:96::99/128', 'dev', 'kube-ipvs0']);
+    await becomes(() => stage.addresses(), whole.addresses);
+    same(await answerers(stage.client, API), EVERYBODY);
+  },
+
+  'the device set up and down, after which the kernel has forgotten that its addresses are local': async (
+    stage,
+  ) => {
+    const whole = await started(stage);
+    await stage.node.run(['ip', 'link', 'set', 'kube-ipvs0', 'up']);
+    await stage.node.run(['ip', 'link', 'set', 'kube-ipvs0', 'down']);
+    await becomes(() => answerers(stage.client, API), EVERYBODY);
+    await becomes(() => stage.addresses(), whole.addresses);
+    await becomes(() => answerers(stage.lab.host('pod-b'), 'fd00:96::20'), 'pod-a pod-c');
+  },
+
+  'virtual servers, endpoints, weights, entries of sets, rules: mended when everything is looked at': async (
+    stage,
+  ) => {
+    const whole = await started(stage);
+    await stage.node.run(['ipvsadm', '-D', '-t', `${API}:80`]);
+    await stage.node.run([
+      'ipvsadm',
+      '-e',
+      '-t',
+      '10.96.20.4:8080',
+      '-r',
+      '10.244.1.12:8080',
+      '-m',
+      '-w',
+      '0',
+    ]);
+    await stage.node.run(['ipvsadm', '-d', '-t', '198.51.100.24:8080', '-r', '10.244.1.12:8080']);
+    await stage.node.run(['ipset', 'flush', 'KUBE-CLUSTER-IP']);
+    await stage.node.run(['iptables-legacy', '-t', 'nat', '-F', 'KUBE-SERVICES']);
+    await stage.node.run(['ip6tables-legacy', '-F', 'KUBE-IPVS-FILTER']);
+    // That is a matter of time too; but of this the kernel tells.
+    await stage.node.run(['ip', 'address', 'add', '10.96.99.99/32', 'dev', 'kube-ipvs0']);
+    await stage.node.run(['ip', 'address', 'add', 'fd00:96::99/128', 'dev', 'kube-ipvs0']);
+    await becomes(() => stage.words(), whole);
+    same(await answerers(stage.client, API), EVERYBODY);
+  },
+
+  'a virtual server deleted: the next change of its service brings it back': async (stage) => {
+    await started(stage);
+    await stage.node.run(['ipvsadm', '-D', '-t', `${API}:80`]);
+    await stage.daemon.write(
+      ONE_OF_EACH_KIND.replace(
+        "- {addresses: ['10.244.1.12'], nodeName: node1, ",
+        "- {addresses: ['10.244.2.12'], nodeName: node2, ",
+      ),
+    );
+    await becomes(
+      () => stage.server(`TCP ${API}:80`),
+      `TCP ${API}:80 rr -> 10.244.1.11:8080, 10.244.2.11:8080, 10.244.2.12:8080`,
+    );
+    same(await answerers(stage.client, API), 'pod-a pod-c pod-d');
+  },
+});
+
+async function started(stage: Stage): ReturnType<Stage['words']> {
+  await stage.serve(ONE_OF_EACH_KIND);
+  await becomes(() => answerers(stage.client, API), EVERYBODY);
+  return stage.words();
+}

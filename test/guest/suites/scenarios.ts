@@ -1,0 +1,29 @@
+/** Scenarios with real packets, one after another on the same node. */
+import { SCENARIOS } from '../../scenarios/cases/index.ts';
+import { printRow } from '../../scenarios/packets.ts';
+import type { Scenario } from '../../scenarios/scenario.ts';
+import type { BackendName } from '../node/backends.ts';
+import { type GuestSuite, type GuestTest, Mismatch } from '../suite.ts';
+
+export function scenarioSuite(backend: BackendName, scenarios: readonly Scenario[] = SCENARIOS): GuestSuite {
+  const tests = scenarios.map((scenario) => [scenario.name, scenarioTest(scenario, backend)] as const);
+  return { name: `scenarios through ${backend}`, tests: Object.fromEntries(tests) };
+}
+
+function scenarioTest(scenario: Scenario, backend: BackendName): GuestTest {
+  return async (context) => {
+    const node = await context.node(backend);
+    const sender = await context.sender();
+    const fates = await node.apply(scenario);
+    const pairs = scenario.rows.flatMap((row, index) => {
+      const fate = fates[index];
+      return row.inLab && fate !== undefined ? [[row, fate] as const] : [];
+    });
+    const seen = await sender.send(pairs);
+    const wrong = pairs.flatMap(([row, fate], index) => {
+      const expected = printRow(row, fate);
+      return seen[index] === expected ? [] : [`expected  ${expected}\nseen      ${seen[index]}`];
+    });
+    if (wrong.length > 0) throw new Mismatch(wrong.join('\n'));
+  };
+}

@@ -1,0 +1,85 @@
+/** Junction's proxies of both families on node1, taken from one scenario to the next. */
+import { deepEqual } from '../../src/model/equal.ts';
+import type { Family } from '../../src/model/ip.ts';
+import type { Plan } from '../../src/plan/types.ts';
+import type { ViewSettings } from '../../src/plan/view.ts';
+import { type Backend, FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import type { SourceEvents } from '../../src/sources/source.ts';
+import { tellDifference, type World, worldKey, type WorldObject } from '../../src/sources/world.ts';
+import type { Scenario } from './scenario.ts';
+
+export interface FamilyBackend {
+  readonly family: Family;
+  /** One that remembers nothing, as after a restart; the kernel keeps what it has. */
+  start(settings: ViewSettings): Backend;
+}
+
+export class ScenarioProxies {
+  readonly #backends: readonly FamilyBackend[];
+  #settings: ViewSettings | undefined;
+  #proxies: readonly FamilyProxy[] = [];
+  #world: World = new Map();
+
+  constructor(backends: readonly FamilyBackend[]) {
+    this.#backends = backends;
+  }
+
+  plan(family: Family): Plan {
+    const proxy = this.#proxies.find((other) => other.family === family);
+    if (!proxy) throw new Error('nothing was applied yet');
+    return proxy.plan;
+  }
+
+  /** From the scenario before to this one: the objects change; where settings do, it is as if Junction was restarted. */
+  async apply({ settings, manifests }: Pick<Scenario, 'settings' | 'manifests'>): Promise<void> {
+    if (!deepEqual(settings, this.#settings)) this.#restart(settings);
+    const world = worldOf(manifests);
+    for (const proxy of this.#proxies) tellDifference(eventsOf(proxy), this.#world, world);
+    this.#world = world;
+    await Promise.all(this.#proxies.map(syncAll));
+  }
+
+  /** Reads the kernel, and mends what differs. */
+  async resync(): Promise<void> {
+    for (const proxy of this.#proxies) proxy.requestFull();
+    await Promise.all(this.#proxies.map(syncAll));
+  }
+
+  #restart(settings: ViewSettings): void {
+    this.#settings = settings;
+    this.#world = new Map();
+    this.#proxies = this.#backends.map((each) => {
+      const backend = each.start(settings);
+      const proxy = new FamilyProxy({ family: each.family, settings, backend });
+      proxy.onSynced();
+      return proxy;
+    });
+  }
+}
+
+async function syncAll(proxy: FamilyProxy): Promise<void> {
+  const outcome = await proxy.sync();
+  for (const [id, error] of outcome?.report.refused ?? [])
+    throw new Error(`${id} was refused`, { cause: error });
+}
+
+function worldOf({ services, slices, nodes }: Scenario['manifests']): World {
+  const objects: readonly WorldObject[] = [
+    ...services.map((value): WorldObject => ({ kind: 'Service', value })),
+    ...slices.map((value): WorldObject => ({ kind: 'EndpointSlice', value })),
+    ...nodes.map((value): WorldObject => ({ kind: 'Node', value })),
+  ];
+  return new Map(objects.map((object) => [worldKey(object), object]));
+}
+
+function eventsOf(proxy: FamilyProxy): SourceEvents {
+  return {
+    service: (key, service) => void proxy.onService(key, service),
+    endpointSlice: (namespace, name, slice) => void proxy.onEndpointSlice(namespace, name, slice),
+    node: (_, node) => void proxy.onNode(node),
+    synced: () => {},
+    report: (problem) => {
+      throw new Error(JSON.stringify(problem));
+    },
+  };
+}

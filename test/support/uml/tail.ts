@@ -1,0 +1,59 @@
+/** The lines of a file that somebody else still writes. */
+import { closeSync, openSync, readSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+
+const INTERVAL_MS = 100;
+const CHUNK = 65_536;
+
+export class Tail {
+  readonly #file: string;
+  readonly #onLine: (line: string) => void;
+  readonly #decoder = new StringDecoder('utf8');
+  readonly #timer: NodeJS.Timeout;
+  #position = 0;
+  #rest = '';
+
+  constructor(file: string, onLine: (line: string) => void) {
+    this.#file = file;
+    this.#onLine = onLine;
+    this.#timer = setInterval(() => this.#read(), INTERVAL_MS);
+  }
+
+  /** When nobody writes any more. */
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#read();
+  }
+
+  #read(): void {
+    for (const chunk of this.#chunks()) {
+      const lines = (this.#rest + this.#decoder.write(chunk)).split('\n');
+      this.#rest = lines.pop() ?? '';
+      for (const line of lines) this.#onLine(line);
+    }
+  }
+
+  *#chunks(): Generator<Buffer> {
+    const descriptor = openIfThere(this.#file);
+    if (descriptor === undefined) return;
+    try {
+      const buffer = Buffer.alloc(CHUNK);
+      for (;;) {
+        const length = readSync(descriptor, buffer, 0, CHUNK, this.#position);
+        if (length === 0) return;
+        this.#position += length;
+        yield buffer.subarray(0, length);
+      }
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+}
+
+function openIfThere(file: string): number | undefined {
+  try {
+    return openSync(file, 'r');
+  } catch {
+    return undefined;
+  }
+}
