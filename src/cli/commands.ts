@@ -1,7 +1,7 @@
 /** The commands: their flags besides the common ones, and how they are explained. */
 import { BOOL, FLAG_GROUPS, FLAGS, type Flag, flag, flagHelp, oneOf } from '../config/index.ts';
 
-export type CommandName = 'run' | 'plan' | 'cleanup';
+export type CommandName = 'run' | 'plan' | 'check' | 'cleanup';
 
 export interface CommandInfo {
   readonly name: CommandName;
@@ -17,12 +17,17 @@ export const FAMILY_FLAG = flag('family', oneOf(['both', 'ipv4', 'ipv6']), {
 export const PLAN_OUTPUT_FLAG = flag('output', oneOf(['text', 'table', 'json']), {
   default: 'text',
   short: 'o',
-  help: 'text: input for iptables-restore; table: who answers where; json: everything.',
+  help: 'text: input for iptables-restore; in the ipvs mode for ipset, ipvsadm and ip too; in the nftables mode for nft; table: who answers where; json: everything.',
 });
 export const CLEANUP_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), {
   default: 'text',
   short: 'o',
   help: 'For people, or for machines.',
+});
+export const CHECK_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), {
+  default: 'text',
+  short: 'o',
+  help: 'A table for people, or json for machines.',
 });
 export const DRY_RUN_FLAG = flag('dry-run', BOOL, {
   default: false,
@@ -49,11 +54,26 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction plan --manifests examples --family ipv4',
       'junction plan --manifests examples --hostname-override node1 --output table',
       'junction plan --manifests services.yaml --family ipv6 | ip6tables-restore --noflush',
+      'junction plan --manifests examples --family ipv4 --proxy-mode ipvs',
+      'junction plan --manifests examples --proxy-mode nftables | nft --check --file -',
+    ],
+  },
+  {
+    name: 'check',
+    summary:
+      'Say whether this machine has what a proxy mode needs, and what brings what is missing. Leaves nothing behind.',
+    ownFlags: [FAMILY_FLAG, CHECK_OUTPUT_FLAG],
+    examples: [
+      'junction check --proxy-mode iptables',
+      'junction check --proxy-mode ipvs --ipvs-scheduler wrr',
+      'junction check --proxy-mode nftables',
+      'junction check --config /var/lib/kube-proxy/config.conf --output json',
     ],
   },
   {
     name: 'cleanup',
-    summary: "Remove everything that is Junction's (or kube-proxy's) from iptables, and say what it was.",
+    summary:
+      "Remove everything that is Junction's (or kube-proxy's) from iptables, IPVS, ipset and nftables, and say what it was.",
     ownFlags: [FAMILY_FLAG, CLEANUP_OUTPUT_FLAG, DRY_RUN_FLAG],
     examples: ['junction cleanup --dry-run', 'junction cleanup --output json'],
   },

@@ -19,8 +19,10 @@ import { isJunctionError } from '../errors.ts';
 import { createLog, type Log } from '../log.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { VERSION } from '../version.ts';
+import { checkCommand } from './checkCommand.ts';
 import { cleanupCommand } from './cleanupCommand.ts';
 import {
+  CHECK_OUTPUT_FLAG,
   CLEANUP_OUTPUT_FLAG,
   type CommandInfo,
   commandHelp,
@@ -86,6 +88,11 @@ async function runCommand(command: CommandInfo, args: readonly string[]): Promis
       return planCommand(toSettings(config, nodeName(config)), STDIO, {
         families: familiesOf(parsed),
         output: flagValue(parsed, PLAN_OUTPUT_FLAG),
+      });
+    case 'check':
+      return checkCommand(config, STDIO, {
+        families: familiesOf(parsed),
+        output: flagValue(parsed, CHECK_OUTPUT_FLAG),
       });
     case 'cleanup':
       return cleanupCommand(STDIO, {

@@ -12,6 +12,8 @@ import { loadManifests, type Manifests } from '../sources/manifests/load.ts';
 import { printSourceProblem } from '../sources/source.ts';
 import type { Output } from './output.ts';
 import type { Settings } from '../config/index.ts';
+import { ipvsPlanText, printIpvsPlan } from './planIpvs.ts';
+import { nftPlanText, printNftPlan } from './planNft.ts';
 import { printTable } from './table.ts';
 
 export interface PlanOptions {
@@ -29,7 +31,7 @@ export async function planCommand(settings: Settings, output: Output, options: P
   const plans = options.families.map((family) => makePlan(family, settings, manifests));
   if (options.output === 'json') output.out(printJson(plans, settings, manifests));
   else if (options.output === 'table') output.out(plans.map(printPlanTable).join('\n'));
-  else output.out(plans.map((plan) => printRestore(plan, settings)).join('\n'));
+  else output.out(plans.map((plan) => printText(plan, settings)).join('\n'));
   return manifests.problems.some(({ severity }) => severity === 'error') ? 1 : 0;
 }
 
@@ -61,6 +63,17 @@ function compileOptions(plan: Plan, settings: Settings): CompileOptions {
     nfacct: { invalidDropped: false, localhostNodePorts: false },
     endpointComments: plan.endpointCount <= 1000,
   };
+}
+
+function printText(plan: Plan, settings: Settings): string {
+  switch (settings.mode) {
+    case 'iptables':
+      return printRestore(plan, settings);
+    case 'ipvs':
+      return printIpvsPlan(plan, settings);
+    case 'nftables':
+      return printNftPlan(plan, settings);
+  }
 }
 
 function printRestore(plan: Plan, settings: Settings): string {
@@ -105,14 +118,26 @@ function printRoute(port: ServicePortPlan, route: Route): string {
   return `${count}${where} endpoint${count === 1 ? '' : 's'}${route.masquerade ? ', masqueraded' : ''}`;
 }
 
+/** What would be written, by the program that takes it. */
+function kernelText(plan: Plan, settings: Settings): object {
+  switch (settings.mode) {
+    case 'iptables':
+      return { restore: wholeRestore(LAYOUTS[settings.layout], plan, compileOptions(plan, settings)) };
+    case 'ipvs':
+      return ipvsPlanText(plan, settings);
+    case 'nftables':
+      return { nft: nftPlanText(plan, settings) };
+  }
+}
+
 function printJson(plans: readonly Plan[], settings: Settings, manifests: Manifests): string {
   const families = plans.map((plan) => ({
     family: plan.family,
-    mode: 'iptables',
-    layout: settings.layout,
+    mode: settings.mode,
+    ...(settings.mode === 'iptables' && { layout: settings.layout }),
     node: plan.view,
     servicePorts: [...plan.servicePorts.values()],
-    restore: wholeRestore(LAYOUTS[settings.layout], plan, compileOptions(plan, settings)),
+    ...kernelText(plan, settings),
   }));
   return `${JSON.stringify({ families, problems: manifests.problems, ignored: manifests.ignored }, null, 2)}\n`;
 }

@@ -7,29 +7,29 @@ import {
   failedToStartProxierHealthcheck,
   starting,
 } from '../events/reports.ts';
-import { JunctionError } from '../errors.ts';
 import { NFACCT } from '../backends/iptables/names.ts';
 import { HealthState } from '../http/healthState.ts';
 import { systemMoments } from '../http/moment.ts';
 import type { HealthCheckFailure } from '../http/serviceHealth.ts';
 import { FirewalldListener } from '../kernel/firewalld.ts';
-import type { IptablesDoor } from '../kernel/iptables/door.ts';
 import { readNfacct } from '../kernel/netlink/nfacct.ts';
 import type { Log } from '../log.ts';
 import { addBuildInfo, RestClientMetrics } from '../metrics/componentMetrics.ts';
+import { Connections } from '../metrics/connections.ts';
 import { JunctionMetrics } from '../metrics/junctionMetrics.ts';
 import { processMetrics } from '../metrics/processMetrics.ts';
 import { ProxyMetrics } from '../metrics/proxyMetrics.ts';
 import { Registry } from '../metrics/registry.ts';
 import { RuntimeMetrics } from '../metrics/runtimeMetrics.ts';
+import type { Family } from '../model/ip.ts';
 import type { Node } from '../model/objects.ts';
 import { Proxy } from '../proxy/proxy.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { ConfigWatch } from './configWatch.ts';
-import { openDoors } from './families.ts';
 import { FamilyService } from './familyService.ts';
 import { keepGarbageYoung } from './heap.ts';
+import { openMode, type ProxyMode } from './mode.ts';
 import { NodeGate } from './nodeGate.ts';
 import { applyConntrack, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 import { makeServers } from './servers.ts';
@@ -60,18 +60,19 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     mode: config.mode,
     layout: config.junction.iptablesLayout,
   });
-  if (config.mode !== 'iptables') {
-    throw new JunctionError('MODE_UNAVAILABLE', `proxy mode ${config.mode} is not there yet`);
-  }
-  log.info('Using iptables Proxier');
-  const conntrackIsMissing = prepareSystem(options);
-  const doors = await openDoors(config.junction.iptablesVariant, log);
-  warnOfInconsistencies(options, doors);
-  const daemon = new Daemon(options, doors, conntrackIsMissing);
+  log.info(`Using ${config.mode} Proxier`);
+  const mode = await openMode(options);
   try {
-    return await daemon.run();
+    const conntrackIsMissing = prepareSystem(options);
+    warnOfInconsistencies(options, mode.families);
+    const daemon = new Daemon(options, mode, conntrackIsMissing);
+    try {
+      return await daemon.run();
+    } finally {
+      await daemon.stop();
+    }
   } finally {
-    await daemon.stop();
+    await mode.close();
   }
 }
 
@@ -95,9 +96,11 @@ class Daemon {
     this.#end = resolve;
   });
 
+  readonly #mode: ProxyMode;
   #conntrackIsMissing: boolean;
 
-  constructor(options: DaemonOptions, doors: readonly IptablesDoor[], conntrackIsMissing: boolean) {
+  constructor(options: DaemonOptions, mode: ProxyMode, conntrackIsMissing: boolean) {
+    this.#mode = mode;
     this.#conntrackIsMissing = conntrackIsMissing;
     const { config, nodeName, log } = options;
     this.#options = options;
@@ -107,7 +110,7 @@ class Daemon {
     this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemMoments });
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     const metrics = this.#makeMetrics();
-    this.#families = doors.map((door) => this.#makeFamily(door, metrics));
+    this.#families = mode.families.map((family) => this.#makeFamily(family, metrics));
     this.#proxy = new Proxy({ nodeName, loops: this.#families.map(({ loop }) => loop), log });
     this.#metrics = metrics;
   }
@@ -162,6 +165,8 @@ class Daemon {
     this.#registry.add(processMetrics);
     this.#registry.add(this.#runtime);
     addBuildInfo(this.#registry, { version: VERSION });
+    const { connections } = this.#mode;
+    if (connections) this.#registry.add(new Connections({ read: connections, now: () => systemClock.now() }));
     const packets = (name: string) => (): bigint | undefined => readNfacct(name)?.packets;
     return new ProxyMetrics({
       registry: this.#registry,
@@ -174,16 +179,18 @@ class Daemon {
     });
   }
 
-  #makeFamily(door: IptablesDoor, metrics: ProxyMetrics): FamilyService {
+  #makeFamily(family: Family, metrics: ProxyMetrics): FamilyService {
     const { config, nodeName, log } = this.#options;
     return new FamilyService({
-      door,
+      family,
+      mode: this.#mode,
       settings: toSettings(config, nodeName),
       syncPeriodMs: config.syncPeriodMs,
       minSyncPeriodMs: config.minSyncPeriodMs,
       holdPorts: config.junction.holdPorts,
       observer: new FamilyTelemetry({
-        family: door.family,
+        family,
+        mode: this.#mode.name,
         metrics,
         own: this.#own,
         health: this.#health,
@@ -193,7 +200,8 @@ class Daemon {
       isHealthy: () => this.#health.isHealthy(),
       onHealthCheckFailure: (failure) => this.#recordHealthCheckFailure(failure),
       onPortTaken: (message) => this.#recorder.record(failedToHoldPort(nodeName, message)),
-      onConntrack: (report) => metrics.conntrackReconciled(door.family, report),
+      onForeignChange: (program) => this.#own.foreignChange(family, program),
+      onConntrack: (report) => metrics.conntrackReconciled(family, report),
       onReady: () => this.#retryConntrack(),
       log,
     });
@@ -244,6 +252,7 @@ class Daemon {
       waits: tellsOfNode,
       needsPodCIDRs: config.detectLocalMode === 'NodeCIDR',
       onNode: (node: Node | undefined) => this.#health.setNodeEligible(node?.eligible ?? !tellsOfNode),
+      onServiceCidrs: (cidrs) => this.#mode.setServiceCidrs?.(cidrs),
       onFatal: (error) => this.#fail(error),
     });
   }

@@ -4,7 +4,7 @@ import { JunctionError } from '../errors.ts';
 import { IptablesDoor } from '../kernel/iptables/door.ts';
 import { readSysctl } from '../kernel/sysctl.ts';
 import type { Log } from '../log.ts';
-import { FAMILIES } from '../model/ip.ts';
+import { FAMILIES, type Family } from '../model/ip.ts';
 
 export async function openDoors(
   variant: 'auto' | 'nft' | 'legacy',
@@ -40,7 +40,13 @@ export async function openDoors(
   return doors;
 }
 
-function isIpv6Enabled(): boolean {
+export function doorOf(doors: readonly IptablesDoor[], family: Family): IptablesDoor {
+  const door = doors.find((other) => other.family === family);
+  if (!door) throw new JunctionError('IPTABLES_FAILED', `iptables does not work for ${family}`);
+  return door;
+}
+
+export function isIpv6Enabled(): boolean {
   if (!existsSync('/proc/net/if_inet6')) return false;
   return readSysctl('net/ipv6/conf/all/disable_ipv6') !== '1';
 }

@@ -1,14 +1,9 @@
 /** Everything that serves one address family: its loop, its guard, its health-check ports, its held ports. */
-import { LAYOUTS } from '../backends/iptables/layouts/index.ts';
 import type { Settings } from '../config/index.ts';
 import { healthCheckAddresses } from '../http/healthCheckAddresses.ts';
 import { type HealthCheckFailure, ServiceHealthServers } from '../http/serviceHealth.ts';
 import { type CleaningReport, FlowCleaner } from '../kernel/conntrack/cleaner.ts';
 import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../kernel/heldPorts.ts';
-import { localIps } from '../kernel/interfaces.ts';
-import type { IptablesDoor } from '../kernel/iptables/door.ts';
-import { IptablesProxy } from '../kernel/iptables/iptablesProxy.ts';
-import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
 import type { Log } from '../log.ts';
 import type { Family } from '../model/ip.ts';
 import { FamilyLoop } from '../proxy/familyLoop.ts';
@@ -16,9 +11,11 @@ import { FamilyProxy, type SyncOutcome } from '../proxy/familyProxy.ts';
 import type { FamilyObserver } from '../proxy/observer.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { Guard } from './guard.ts';
+import type { ProxyMode } from './mode.ts';
 
 export interface FamilyServiceOptions {
-  readonly door: IptablesDoor;
+  readonly family: Family;
+  readonly mode: ProxyMode;
   readonly settings: Settings;
   readonly syncPeriodMs: number;
   readonly minSyncPeriodMs: number;
@@ -27,6 +24,7 @@ export interface FamilyServiceOptions {
   readonly isHealthy: () => boolean;
   readonly onHealthCheckFailure: (failure: HealthCheckFailure) => void;
   readonly onPortTaken: (message: string) => void;
+  readonly onForeignChange: (program: string) => void;
   readonly onConntrack: (report: CleaningReport) => void;
   /** The first rules are in the kernel. */
   readonly onReady: () => void;
@@ -48,34 +46,32 @@ export class FamilyService {
   #isFirst = true;
 
   constructor(options: FamilyServiceOptions) {
-    const { door, settings, observer, log, syncPeriodMs, minSyncPeriodMs } = options;
+    const { family, mode, settings, observer, log, syncPeriodMs, minSyncPeriodMs } = options;
     this.#options = options;
-    this.family = door.family;
-    const backend = new IptablesProxy({
-      door,
-      layout: LAYOUTS[settings.layout],
-      masqueradeBit: settings.masqueradeBit,
-    });
+    this.family = family;
     const proxy = new FamilyProxy({
-      family: door.family,
+      family,
       settings,
-      backend,
+      backend: mode.backend(family),
       observer,
       startedAt: Date.now(),
     });
+    const fingerprint = mode.fingerprint?.(family);
     this.loop = new FamilyLoop({
       proxy,
+      mode: mode.name,
       log,
       clock: systemClock,
       minSyncPeriodMs,
       syncPeriodMs,
       observer,
-      ...(door.variant === 'nft' && { fingerprint: readNftGeneration }),
+      ...(fingerprint && { fingerprint }),
       onSynced: (outcome) => this.#onSynced(outcome),
     });
+    mode.attach(this.loop, options.onForeignChange);
     this.#guardIntervalMs = syncPeriodMs;
     this.#guard = this.#makeGuard();
-    this.#flows = new FlowCleaner({ family: this.family, localIps: () => localIps(this.family), log });
+    this.#flows = new FlowCleaner({ family: this.family, localIps: () => mode.localIps(this.family), log });
     this.#held = options.holdPorts ? makeHeldPorts(options) : undefined;
   }
 
@@ -114,20 +110,21 @@ export class FamilyService {
     void this.#health.sync(localEndpoints.ports, localEndpoints.counts);
     const isStale = this.#heldIsStale || outcome.changes.some(concernsHeldPorts);
     if (this.#held && (isStale || this.#held.refused > 0)) {
-      this.#held.reconcile(heldPortsOf(plan, localIps(this.family)));
+      this.#held.reconcile(heldPortsOf(plan, this.#options.mode.localIps(this.family)));
     }
     this.#heldIsStale = false;
     if (this.#isFirst) {
       this.#logReady(outcome);
+      this.#options.mode.ready?.(this.family);
       this.#options.onReady();
     }
     this.#isFirst = false;
   }
 
   #makeGuard(): Guard {
-    const { door, log } = this.#options;
+    const { mode, log } = this.#options;
     return new Guard({
-      door,
+      canary: mode.canary?.(this.family),
       loop: this.loop,
       intervalMs: this.#guardIntervalMs,
       // Ports that others had.
@@ -138,11 +135,11 @@ export class FamilyService {
 
   /** Late, because the node's own address may decide where they listen. */
   #makeHealthServers(): ServiceHealthServers {
-    const { settings, isHealthy, log, onHealthCheckFailure } = this.#options;
+    const { settings, mode, isHealthy, log, onHealthCheckFailure } = this.#options;
     return new ServiceHealthServers({
       family: this.family,
       nodeName: settings.nodeName,
-      addresses: healthCheckAddresses(this.loop.proxy.plan.view.nodePorts, localIps(this.family)),
+      addresses: healthCheckAddresses(this.loop.proxy.plan.view.nodePorts, mode.localIps(this.family)),
       isHealthy,
       log,
       onFailure: onHealthCheckFailure,

@@ -5,7 +5,8 @@ import type { Log } from '../log.ts';
 import type { FamilyLoop } from '../proxy/familyLoop.ts';
 
 export interface GuardOptions {
-  readonly door: IptablesDoor;
+  /** Where the canary lives, in modes that have one. */
+  readonly canary: IptablesDoor | undefined;
   readonly loop: FamilyLoop;
   readonly intervalMs: number;
   /** Whether a sync has something to try again, though nothing has changed. */
@@ -15,12 +16,13 @@ export interface GuardOptions {
 
 export class Guard {
   readonly #options: GuardOptions;
-  readonly #canary: CanaryMonitor;
+  readonly #canary: CanaryMonitor | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: GuardOptions) {
     this.#options = options;
-    const { door, loop, intervalMs, log } = options;
+    const { canary: door, loop, intervalMs, log } = options;
+    if (!door) return;
     this.#canary = new CanaryMonitor({
       door,
       intervalMs,
@@ -31,13 +33,13 @@ export class Guard {
   }
 
   start(): void {
-    this.#canary.start();
+    this.#canary?.start();
     this.#timer = setInterval(() => this.#look(), this.#options.intervalMs);
   }
 
-  stop(): Promise<void> {
+  async stop(): Promise<void> {
     clearInterval(this.#timer);
-    return this.#canary.stop();
+    await this.#canary?.stop();
   }
 
   #look(): void {

@@ -3,6 +3,7 @@
  * would be others than the second.
  */
 import type { Log } from '../log.ts';
+import type { Cidr } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
 import type { SourceEvents, SourceProblem } from '../sources/source.ts';
 import type { Clock } from '../sync/clock.ts';
@@ -17,6 +18,8 @@ export interface NodeGateOptions {
   /** Nothing works without spec.podCIDRs. */
   readonly needsPodCIDRs: boolean;
   readonly onNode: (node: Node | undefined) => void;
+  /** Where cluster IPs come from. */
+  readonly onServiceCidrs?: (cidrs: readonly Cidr[]) => void;
   readonly onFatal: (error: Error) => void;
 }
 
@@ -40,6 +43,10 @@ export class NodeGate implements SourceEvents {
 
   endpointSlice(namespace: string, name: string, current: EndpointSlice | undefined): void {
     this.#options.inner.endpointSlice(namespace, name, current);
+  }
+
+  serviceCIDRs(cidrs: readonly Cidr[]): void {
+    this.#options.onServiceCidrs?.(cidrs);
   }
 
   report(problem: SourceProblem): void {

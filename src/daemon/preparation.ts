@@ -2,10 +2,10 @@
 import { consistencyWarnings, toSettings, type ValidConfig } from '../config/index.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import { applyConntrackSettings } from '../kernel/conntrackSysctls.ts';
-import type { IptablesDoor } from '../kernel/iptables/door.ts';
 import { applyOomScore } from '../kernel/oomScore.ts';
 import { applySystemSettings } from '../kernel/systemSettings.ts';
 import type { Log } from '../log.ts';
+import type { Family } from '../model/ip.ts';
 import { nodeView } from '../plan/view.ts';
 
 export interface Preparation {
@@ -27,7 +27,7 @@ export function applyConntrack({ config, log }: Preparation): boolean {
       udpTimeoutMs: conntrack.udpTimeout,
       udpStreamTimeoutMs: conntrack.udpStreamTimeout,
     },
-    { log },
+    { log, root: config.junction.sysctlRoot },
   );
   return outcomes.some(
     ({ state, ...rest }) => state === 'failed' && 'error' in rest && isMissing(rest.error),
@@ -46,6 +46,7 @@ export function prepareSystem(options: Preparation): boolean {
   const { changes, warnings } = applySystemSettings({
     families: ['IPv4', 'IPv6'],
     localhostNodePorts: nodePorts.loopback,
+    root: config.junction.sysctlRoot,
   });
   if (changes.some(({ name }) => name.endsWith('route_localnet'))) {
     log.info(
@@ -57,10 +58,10 @@ export function prepareSystem(options: Preparation): boolean {
   return conntrackIsMissing;
 }
 
-export function warnOfInconsistencies({ config, log }: Preparation, doors: readonly IptablesDoor[]): void {
+export function warnOfInconsistencies({ config, log }: Preparation, families: readonly Family[]): void {
   const facts = {
-    primaryFamily: doors[0]?.family ?? 'IPv4',
-    dualStack: doors.length > 1,
+    primaryFamily: families[0] ?? 'IPv4',
+    dualStack: families.length > 1,
     nodeIps: [],
     podCIDRs: [],
   } as const;

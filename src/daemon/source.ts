@@ -55,7 +55,13 @@ async function openApi({ config, nodeName, log, clock, rest }: SourceOptions): P
   for (const what of ['service', 'endpoint slice', 'node']) log.info(`Starting ${what} config controller`);
   log.info('Waiting for caches to sync');
   return {
-    source: new ApiSource({ client, nodeName, clock, onDiagnostic }),
+    source: new ApiSource({
+      client,
+      nodeName,
+      clock,
+      onDiagnostic,
+      withServiceCIDRs: config.mode === 'nftables',
+    }),
     tellsOfNode: true,
     sendEvent: ({ method, path, contentType, body }, signal) => {
       const request = { signal, headers: { 'content-type': contentType } };

@@ -10,9 +10,12 @@ import type { Plan, PlanChange } from '../plan/types.ts';
 import type { SyncOutcome } from '../proxy/familyProxy.ts';
 import type { FamilyObserver } from '../proxy/observer.ts';
 import type { Clock } from '../sync/clock.ts';
+import type { ProxyMode } from './mode.ts';
 
 export interface TelemetryOptions {
   readonly family: Family;
+  /** What is without local endpoints is counted by services in the ipvs mode, by their ports in the others. */
+  readonly mode: ProxyMode['name'];
   readonly metrics: ProxyMetrics;
   readonly own: JunctionMetrics;
   readonly health: HealthState;
@@ -67,7 +70,7 @@ export class FamilyTelemetry implements FamilyObserver {
   }
 
   synced({ report, triggers }: SyncOutcome, seconds: number): void {
-    const { family, metrics, own, health, clock, wallTime } = this.#options;
+    const { family, mode, metrics, own, health, clock, wallTime } = this.#options;
     const kind = report.kind === 'full' ? 'full' : 'partial';
     metrics.syncEnded({ family, kind, seconds, succeeded: true });
     for (const table of ['filter', 'nat'] as const) {
@@ -75,7 +78,7 @@ export class FamilyTelemetry implements FamilyObserver {
     }
     for (let refusal = 0; refusal < report.refusals; refusal++)
       metrics.restoreFailed(family, { partial: false });
-    metrics.noLocalEndpoints(family, this.#noLocal.servicePorts);
+    metrics.noLocalEndpoints(family, mode === 'ipvs' ? this.#noLocal.services : this.#noLocal.servicePorts);
     for (const trigger of triggers) metrics.networkProgrammed(family, (wallTime() - trigger) / 1000);
     const times = this.#timer.written(clock.now());
     if (times) own.changeWritten(family, times);
@@ -85,14 +88,16 @@ export class FamilyTelemetry implements FamilyObserver {
         endpoints: this.#plan.endpointCount,
       });
     }
+    if (mode === 'nftables' && report.refused.size > 0) metrics.nftablesSyncFailed(family);
     own.refused(family, report.refused.size);
     own.synced(family, report.kind);
     health.updated(family);
   }
 
   failed(error: unknown, seconds: number): void {
-    const { family, metrics, own } = this.#options;
+    const { family, mode, metrics, own } = this.#options;
     metrics.syncEnded({ family, kind: 'full', seconds, succeeded: false });
+    if (mode === 'nftables') metrics.nftablesSyncFailed(family);
     if (isRefusal(error)) metrics.restoreFailed(family, { partial: false });
     own.synced(family, 'failed');
   }

@@ -1,6 +1,7 @@
 /** `junction cleanup --dry-run` against a kernel in memory: what it says, and that it only says it. */
 import { describe, expect, test } from 'vitest';
 import { type CleanupOptions, cleanupCommand } from '../../src/cli/cleanupCommand.ts';
+import type { NftCleanup } from '../../src/cli/cleanupNft.ts';
 import { EMPTY, FakeKernel } from '../backends/iptables/fakeKernel.ts';
 import { Harness } from '../backends/iptables/harness.ts';
 import { fakeRunner } from '../kernel/support/fakeRunner.ts';
@@ -8,6 +9,7 @@ import { fakeRunner } from '../kernel/support/fakeRunner.ts';
 async function cleanup(
   kernel: FakeKernel,
   values: Partial<CleanupOptions>,
+  nftables: NftCleanup = { tables: [], failures: [] },
 ): Promise<{ out: string; commands: readonly string[] }> {
   const { runner, commands } = fakeRunner((command) => {
     if (command.startsWith('cat ')) return { code: 1 };
@@ -19,7 +21,8 @@ async function cleanup(
   });
   let out = '';
   const options = { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', ...values } as const;
-  const code = await cleanupCommand({ out: (text) => (out += text), err: () => {} }, options, runner);
+  const stdio = { out: (text: string) => (out += text), err: () => {} };
+  const code = await cleanupCommand(stdio, options, runner, async () => nftables);
   expect(code).toBe(0);
   return { out, commands };
 }
@@ -66,10 +69,51 @@ describe('a dry run', () => {
     expect((await cleanup(new FakeKernel(EMPTY), {})).out).toBe('Nothing of ours was there.\n');
   });
 
+  test('tables of nftables', async () => {
+    const tables = [{ family: 'ip', table: 'junction', objects: 37 }] as const;
+    const { out } = await cleanup(new FakeKernel(EMPTY), {}, { tables, failures: [] });
+    expect(out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+      ['Would remove of nftables:'],
+      ['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'],
+      ['ip', 'junction', '37'],
+      [''],
+    ]);
+  });
+
   test('what others use is named', async () => {
     const kernel = await used();
     kernel.tamper('nat', ':HOSTPORTS - [0:0]', '-A HOSTPORTS -j KUBE-MARK-MASQ');
     const { out } = await cleanup(kernel, {});
     expect(out).toContain('Kept KUBE-MARK-MASQ in nat (IPv4): rules that are not ours jump to it.');
+  });
+});
+
+describe('where there is no iptables', () => {
+  test('the rest is cleaned, and it is said', async () => {
+    const { runner } = fakeRunner((command) => (command.startsWith('cat ') ? { code: 1 } : 'missing'));
+    let [out, err] = ['', ''];
+    const code = await cleanupCommand(
+      { out: (text) => (out += text), err: (text) => (err += text) },
+      { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text' },
+      runner,
+      async () => ({ tables: [{ family: 'ip', table: 'junction', objects: 1 }], failures: [] }),
+    );
+    expect(code).toBe(0);
+    expect(out).toMatch(/^Would remove of nftables:\n/);
+    expect(err).toMatch(/^note: .*iptables.*, so there are no rules of it to remove \(IPv4\)\n$/);
+  });
+});
+
+describe('what the kernel will not let go of', () => {
+  test('is said, and ends badly', async () => {
+    const { runner } = fakeRunner((command) => (command.startsWith('cat ') ? { code: 1 } : 'missing'));
+    let out = '';
+    const code = await cleanupCommand(
+      { out: (text) => (out += text), err: () => {} },
+      { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text' },
+      runner,
+      async () => ({ tables: [], failures: ['table ip junction: EBUSY'] }),
+    );
+    expect({ code, out }).toEqual({ code: 1, out: 'Could not remove table ip junction: EBUSY\n' });
   });
 });

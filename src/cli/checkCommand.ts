@@ -1,0 +1,84 @@
+/** `junction check`: whether this machine has what a proxy mode needs. */
+import type { ValidConfig } from '../config/index.ts';
+import { isIpv6Enabled } from '../daemon/families.ts';
+import { preflightSettings } from '../daemon/preflight.ts';
+import { type Check, type CheckState, summary, verdictOf } from '../kernel/preflight/check.ts';
+import type { Machine } from '../kernel/preflight/machine.ts';
+import { checkMode } from '../kernel/preflight/preflight.ts';
+import { systemMachine } from '../kernel/preflight/systemMachine.ts';
+import type { Family } from '../model/ip.ts';
+import type { Output } from './output.ts';
+import { type Colour, painter, printTable } from './table.ts';
+
+export interface CheckOptions {
+  readonly families: readonly Family[];
+  readonly output: string;
+}
+
+/** Answers the exit code: 0 if all that the mode needs is known to be there. */
+export async function checkCommand(
+  config: ValidConfig,
+  output: Output,
+  options: CheckOptions,
+  machine: Machine = systemMachine({
+    variant: config.junction.iptablesVariant,
+    sysctlRoot: config.junction.sysctlRoot,
+    hasIpv6: isIpv6Enabled,
+  }),
+): Promise<number> {
+  const { mode } = config;
+  const checks = await checkMode(mode, preflightSettings(config), options.families, machine);
+  output.out(options.output === 'json' ? printJson(mode, checks) : printText(mode, checks));
+  return verdictOf(checks) === 'yes' ? 0 : 1;
+}
+
+/** The names of these fields stay as they are: scripts read them. */
+function printJson(mode: string, checks: readonly Check[]): string {
+  const verdict = verdictOf(checks);
+  return `${JSON.stringify({ mode, canRun: verdict === 'yes', verdict, summary: summary(mode, checks), checks }, null, 2)}\n`;
+}
+
+const COLOURS: Readonly<Record<CheckState, Colour>> = {
+  present: 'green',
+  missing: 'red',
+  degraded: 'yellow',
+  unknown: 'yellow',
+};
+const FOUND_WIDTH = 46;
+const REMEDY_WIDTH = 60;
+
+function printText(mode: string, checks: readonly Check[]): string {
+  const isFine = checks.every(({ remedy }) => remedy === '');
+  const header = ['WHAT', 'STATE', 'FOUND', ...(isFine ? [] : ['WHAT TO DO'])];
+  return `${printTable(header, checks.flatMap(checkRows))}\n${summary(mode, checks)}\n`;
+}
+
+/** One row, and more below it where a text is too long for its column. */
+function checkRows({ subject, state, needed, found, remedy }: Check): readonly (readonly string[])[] {
+  const paint = painter(process.stdout);
+  const why = state === 'present' || needed === 'always' ? '' : ` (needed ${needed})`;
+  const [subjects, founds, remedies] = [
+    wrap(subject, FOUND_WIDTH),
+    wrap(found + why, FOUND_WIDTH),
+    wrap(remedy, REMEDY_WIDTH),
+  ];
+  const height = Math.max(subjects.length, founds.length, remedies.length);
+  return Array.from({ length: height }, (_, line) => [
+    subjects[line] ?? '',
+    line === 0 ? paint(COLOURS[state], state) : '',
+    founds[line] ?? '',
+    remedies[line] ?? '',
+  ]);
+}
+
+/** A word that is longer than the column stays whole. */
+function wrap(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}

@@ -1,0 +1,41 @@
+/** What `junction plan` prints of the nftables mode: the whole table. */
+import { printWholeTable } from '../backends/nftables/whole.ts';
+import type { Settings } from '../config/index.ts';
+import { type Ip, isLoopback } from '../model/ip.ts';
+import { answersNodePorts } from '../plan/decide.ts';
+import type { Plan } from '../plan/types.ts';
+import { nodeIpsOf } from './nodeIps.ts';
+
+/** For `nft -f`. */
+export function nftPlanText(plan: Plan, settings: Settings): string {
+  const table = printWholeTable(plan, {
+    masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
+    counters: true,
+    nodePortIps: nodePortIps(plan),
+    serviceCidrs: [],
+  });
+  return table.replaceAll(REMEMBERING, plan.family === 'IPv4' ? LOADABLE : UNWRITABLE);
+}
+
+/** The rules that are listed otherwise than they can be loaded. */
+const REMEMBERING = /^(\s*)(.* update @affinity-(\w+) .*)$/gm;
+/** nft does not read `ct original proto-dst` without the protocol, which it leaves out when it lists. */
+const LOADABLE = '$1meta l4proto $3 $2';
+/**
+ * nft 1.0.6 has no registers left for two IPv6 addresses, a port and an endpoint, and ends with a failed assertion.
+ * Junction has room for them.
+ */
+const UNWRITABLE = '$1# Junction writes this, nft cannot: $2';
+
+export function printNftPlan(plan: Plan, settings: Settings): string {
+  // nft 1.0.6 cannot write over a table whose keys have a random part: "conflicting protocols specified".
+  return `# ${plan.family}, for: nft -f -, where there is no such table yet\n${nftPlanText(plan, settings)}`;
+}
+
+/** The node's own address counts, if its Node tells it: who plans is seldom the node, and this mode's default names it. */
+function nodePortIps({ family, view }: Plan): readonly Ip[] {
+  const { nodeIp } = view;
+  const own = nodeIp === undefined || isLoopback(nodeIp) ? [] : [nodeIp];
+  const all = new Set([...nodeIpsOf(family), ...own]);
+  return [...all].filter((ip) => answersNodePorts(view.nodePorts, ip)).sort();
+}

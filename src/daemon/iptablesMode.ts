@@ -1,0 +1,37 @@
+/** The iptables mode's part of a start. */
+import { LAYOUTS } from '../backends/iptables/layouts/index.ts';
+import { toSettings } from '../config/index.ts';
+import { localIps } from '../kernel/interfaces.ts';
+import { IptablesProxy } from '../kernel/iptables/iptablesProxy.ts';
+import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
+import type { Family } from '../model/ip.ts';
+import { doorOf, openDoors } from './families.ts';
+import { removeIpvsLeftovers } from './ipvsLeftovers.ts';
+import type { ModeOptions, ProxyMode } from './mode.ts';
+import { removeNftLeftovers } from './nftLeftovers.ts';
+import { preflight } from './preflight.ts';
+
+export async function openIptablesMode({ config, nodeName, log }: ModeOptions): Promise<ProxyMode> {
+  const doors = await openDoors(config.junction.iptablesVariant, log);
+  await preflight('iptables', config, doors, log);
+  const { layout, masqueradeBit } = toSettings(config, nodeName);
+  const families = doors.map(({ family }) => family);
+  const waiting = new Set<Family>(families);
+  let removing = Promise.resolve();
+  return {
+    name: 'iptables',
+    families,
+    backend: (family) =>
+      new IptablesProxy({ door: doorOf(doors, family), layout: LAYOUTS[layout], masqueradeBit }),
+    ready: (family) => {
+      waiting.delete(family);
+      if (waiting.size === 0)
+        removing = removeIpvsLeftovers(log).then(() => removeNftLeftovers(log, 'every table'));
+    },
+    attach: () => {},
+    canary: (family) => doorOf(doors, family),
+    fingerprint: (family) => (doorOf(doors, family).variant === 'nft' ? readNftGeneration : undefined),
+    localIps: (family) => localIps(family),
+    close: () => removing,
+  };
+}

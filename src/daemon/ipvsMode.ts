@@ -1,0 +1,99 @@
+/** The IPVS mode's part of a start: kernel settings, the netlink thread, and an eye on addresses and the device. */
+import { CHAINS } from '../backends/iptables/names.ts';
+import type { IptablesDoor } from '../kernel/iptables/door.ts';
+import { NetlinkIpvsDoor } from '../kernel/ipvs/door.ts';
+import { IpvsProxy } from '../kernel/ipvs/ipvsProxy.ts';
+import { findNumbers } from '../kernel/ipvs/numbers.ts';
+import { applyIpvsSysctls, applyTimeouts } from '../kernel/ipvs/settings.ts';
+import { AddressWatch } from '../kernel/ipvs/watch.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../kernel/netlink/socket.ts';
+import { NetlinkThread } from '../kernel/netlink/thread.ts';
+import type { Log } from '../log.ts';
+import { type Family, type Ip, parseCidr, parseIp } from '../model/ip.ts';
+import { doorOf, openDoors } from './families.ts';
+import type { ModeOptions, ProxyMode } from './mode.ts';
+import { removeNftLeftovers } from './nftLeftovers.ts';
+import { preflight } from './preflight.ts';
+
+const DEFAULT_SCHEDULER = 'rr';
+const LOOPBACK: Readonly<Record<Family, readonly Ip[]>> = {
+  IPv4: [parseIp('127.0.0.1')].flatMap((ip) => ip ?? []),
+  IPv6: [parseIp('::1')].flatMap((ip) => ip ?? []),
+};
+
+export async function openIpvsMode({ config, log }: ModeOptions): Promise<ProxyMode> {
+  const { ipvs } = config;
+  const doors = await openDoors(config.junction.iptablesVariant, log);
+  await preflight('ipvs', config, doors, log);
+  const thread = await NetlinkThread.start();
+  const channels = {
+    route: thread.channel(NETLINK_ROUTE),
+    netfilter: thread.channel(NETLINK_NETFILTER),
+    generic: thread.channel(NETLINK_GENERIC),
+  };
+  const numbers = await findNumbers(channels, 'IPv4');
+  applyIpvsSysctls({ strictARP: ipvs.strictARP }, log, { root: config.junction.sysctlRoot });
+  await applyTimeouts(channels.generic, numbers.ipvs, timeoutsOf(config), log);
+  const watch = await AddressWatch.start(thread);
+  const proxies = new Map<Family, IpvsProxy>();
+  const waiting = new Set<Family>(doors.map(({ family }) => family));
+  let removing = Promise.resolve();
+  return {
+    name: 'ipvs',
+    families: doors.map(({ family }) => family),
+    backend: (family) => {
+      const proxy = new IpvsProxy({
+        iptables: doorOf(doors, family),
+        door: new NetlinkIpvsDoor(family, channels),
+        masqueradeBit: config.iptables.masqueradeBit,
+        scheduler: ipvs.scheduler === '' ? DEFAULT_SCHEDULER : ipvs.scheduler,
+        excludeCIDRs: (ipvs.excludeCIDRs ?? []).flatMap((text) => parseCidr(text) ?? []),
+        drainLimitMs: config.junction.ipvsDrainLimit,
+        nodeIps: () => watch.nodeIps(family),
+        onDrainFailure: (error) =>
+          log.error('Cannot look at drained endpoints', { ipFamily: family, err: error }),
+      });
+      proxies.set(family, proxy);
+      return proxy;
+    },
+    attach: (loop) => {
+      const { family } = loop.proxy;
+      watch.follow({
+        family,
+        isBound: (ip) => proxies.get(family)?.isBound(ip) ?? false,
+        onDevice: () => loop.requestFull(),
+        onNodeAddresses: () => loop.request(),
+      });
+    },
+    ready: (family) => {
+      void removeCanary(doorOf(doors, family), log);
+      waiting.delete(family);
+      if (waiting.size === 0) removing = removeNftLeftovers(log, 'every table');
+    },
+    localIps: (family) => [...watch.nodeIps(family), ...LOOPBACK[family]],
+    close: async () => {
+      await removing;
+      for (const proxy of proxies.values()) proxy.close();
+      await watch.close();
+      await thread.close();
+    },
+  };
+}
+
+/** What the iptables mode watches; this mode has no use for it. */
+async function removeCanary(door: IptablesDoor, log: Log): Promise<void> {
+  try {
+    for (const table of ['mangle', 'nat', 'filter'] as const) await door.deleteChain(table, CHAINS.canary);
+  } catch (error) {
+    log.warn('Cannot remove a chain that the iptables mode left', { chain: CHAINS.canary, err: error });
+  }
+}
+
+function timeoutsOf({ ipvs }: ModeOptions['config']): Parameters<typeof applyTimeouts>[2] {
+  const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);
+  return {
+    tcp: seconds(ipvs.tcpTimeout),
+    tcpFin: seconds(ipvs.tcpFinTimeout),
+    udp: seconds(ipvs.udpTimeout),
+  };
+}

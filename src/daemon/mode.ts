@@ -1,0 +1,54 @@
+/** A proxy mode, ready to serve: what it writes with, and what it needs besides. */
+import type { ValidConfig } from '../config/index.ts';
+import type { IptablesDoor } from '../kernel/iptables/door.ts';
+import type { Log } from '../log.ts';
+import type { ConnectionReading } from '../metrics/connections.ts';
+import type { Cidr, Family, Ip } from '../model/ip.ts';
+import type { FamilyLoop } from '../proxy/familyLoop.ts';
+import type { Backend } from '../proxy/familyProxy.ts';
+import { openIptablesMode } from './iptablesMode.ts';
+import { openIpvsMode } from './ipvsMode.ts';
+import { openNftMode } from './nftMode.ts';
+
+export interface ModeOptions {
+  readonly config: ValidConfig;
+  readonly nodeName: string;
+  readonly log: Log;
+}
+
+export interface ProxyMode {
+  readonly name: ValidConfig['mode'];
+  /** Those that this machine can serve. */
+  readonly families: readonly Family[];
+  backend(family: Family): Backend;
+  /**
+   * The loop of a family is made: the mode may ask it to look at the kernel. `onForeignChange`: somebody else changed
+   * what is ours, and the kernel tells the name of the program.
+   */
+  attach(loop: FamilyLoop, onForeignChange: (program: string) => void): void;
+  /** By what to notice that all rules were flushed; a mode that is told of it needs none. */
+  canary?(family: Family): IptablesDoor | undefined;
+  /** Cheap to read, and different whenever somebody may have changed the kernel's rules. */
+  fingerprint?(family: Family): (() => number | undefined) | undefined;
+  /** How many connections each endpoint got, where the mode counts them. */
+  readonly connections?: () => Promise<readonly ConnectionReading[]>;
+  /** The first rules of a family are in the kernel. */
+  ready?(family: Family): void;
+  /** Where cluster IPs come from was told. */
+  setServiceCidrs?(cidrs: readonly Cidr[]): void;
+  /** The node's own addresses. */
+  localIps(family: Family): readonly Ip[];
+  close(): Promise<void>;
+}
+
+/** Looks first whether the machine has what the mode needs. */
+export function openMode(options: ModeOptions): Promise<ProxyMode> {
+  switch (options.config.mode) {
+    case 'iptables':
+      return openIptablesMode(options);
+    case 'ipvs':
+      return openIpvsMode(options);
+    case 'nftables':
+      return openNftMode(options);
+  }
+}

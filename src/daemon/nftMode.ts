@@ -1,0 +1,110 @@
+/** The nftables mode's part of a start: the netlink thread, and an eye on the node's addresses and on our table. */
+import { AddressWatch } from '../kernel/ipvs/watch.ts';
+import { readConnections } from '../kernel/nftables/counters.ts';
+import { NetlinkNftDoor } from '../kernel/nftables/door.ts';
+import { NftProxy } from '../kernel/nftables/nftProxy.ts';
+import { TableWatch } from '../kernel/nftables/watch.ts';
+import { NETLINK_NETFILTER } from '../kernel/netlink/socket.ts';
+import { NetlinkThread } from '../kernel/netlink/thread.ts';
+import type { Log } from '../log.ts';
+import { type Cidr, FAMILIES, type Family, familyOf, type Ip, parseIp } from '../model/ip.ts';
+import type { FamilyLoop } from '../proxy/familyLoop.ts';
+import { isIpv6Enabled } from './families.ts';
+import { removeIptablesLeftovers } from './iptablesLeftovers.ts';
+import { removeIpvsLeftovers } from './ipvsLeftovers.ts';
+import type { ModeOptions, ProxyMode } from './mode.ts';
+import { removeNftLeftovers } from './nftLeftovers.ts';
+import { nftPreflight } from './preflight.ts';
+
+const LOOPBACK: Readonly<Record<Family, readonly Ip[]>> = {
+  IPv4: [parseIp('127.0.0.1')].flatMap((ip) => ip ?? []),
+  IPv6: [parseIp('::1')].flatMap((ip) => ip ?? []),
+};
+
+export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMode> {
+  const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
+  const { families, counters } = await nftPreflight(config, enabled, log);
+  log.info(`kube-proxy running in ${families.length > 1 ? 'dual' : 'single'}-stack mode`, {
+    families: families.join(','),
+  });
+  const thread = await NetlinkThread.start();
+  const watch = await AddressWatch.start(thread);
+  const tables = await TableWatch.start(thread);
+  const proxies = new Map<Family, NftProxy>();
+  const loops = new Map<Family, FamilyLoop>();
+  const waiting = new Set<Family>(families);
+  let serviceCidrs: readonly Cidr[] = [];
+  let removing = Promise.resolve();
+  return {
+    name: 'nftables',
+    families,
+    backend: (family) => {
+      const proxy = new NftProxy({
+        door: new NetlinkNftDoor(family, thread.transactionChannel(NETLINK_NETFILTER)),
+        masqueradeBit: config.nftables.masqueradeBit,
+        counters,
+        nodeIps: () => watch.nodeIps(family),
+        serviceCidrs: () => serviceCidrs.filter((cidr) => familyOf(cidr) === family),
+      });
+      proxies.set(family, proxy);
+      return proxy;
+    },
+    attach: (loop, onForeignChange) => {
+      const { family } = loop.proxy;
+      loops.set(family, loop);
+      tables.follow({
+        family,
+        onChange: (culprit, news) => {
+          if (culprit) {
+            const { processName = 'unknown', processId } = culprit;
+            log.warn('Somebody else changed our table; mending it', {
+              ipFamily: family,
+              processName,
+              processId,
+            });
+            onForeignChange(processName);
+          }
+          if (news && proxies.get(family)?.noteForeign(news, family)) loop.request();
+          else loop.requestFull();
+        },
+      });
+      watch.follow({
+        family,
+        isBound: () => true,
+        onDevice: () => {},
+        onNodeAddresses: () => loop.request(),
+      });
+    },
+    ready: (family) => {
+      waiting.delete(family);
+      if (waiting.size === 0) removing = removeLeftovers(log);
+    },
+    fingerprint: (family) => () => tables.changes(family),
+    connections: async () => {
+      const channel = thread.channel(NETLINK_NETFILTER);
+      const readings = [];
+      for (const [family, { ruleset }] of proxies)
+        for (const each of await readConnections(channel, ruleset, family))
+          readings.push({ ...each, family });
+      return readings;
+    },
+    setServiceCidrs: (cidrs) => {
+      serviceCidrs = cidrs;
+      for (const loop of loops.values()) loop.request();
+    },
+    localIps: (family) => [...watch.nodeIps(family), ...LOOPBACK[family]],
+    close: async () => {
+      await removing;
+      await tables.close();
+      await watch.close();
+      await thread.close();
+    },
+  };
+}
+
+/** Rules go before the sets that they match. */
+async function removeLeftovers(log: Log): Promise<void> {
+  await removeNftLeftovers(log, 'not ours');
+  await removeIptablesLeftovers(log);
+  await removeIpvsLeftovers(log);
+}

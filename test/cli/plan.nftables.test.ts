@@ -1,0 +1,193 @@
+/** `junction plan --proxy-mode nftables`: the whole table, as nft takes it. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type Namespace, openNamespace, requireNamespaces } from '../kernel/support/namespace.ts';
+import { junction } from './junction.ts';
+
+const FOLDER = mkdtempSync(join(tmpdir(), 'junction-plan-'));
+afterAll(() => rmSync(FOLDER, { recursive: true }));
+
+const SHOP = join(FOLDER, 'shop.yaml');
+writeFileSync(
+  SHOP,
+  `
+apiVersion: v1
+kind: Node
+metadata: { name: node-a }
+status: { addresses: [{ type: InternalIP, address: 192.0.2.7 }, { type: InternalIP, address: "2001:db8::7" }] }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: shop }
+spec:
+  type: NodePort
+  clusterIP: 10.96.0.1
+  clusterIPs: [10.96.0.1, "fd00:96::1"]
+  ipFamilies: [IPv4, IPv6]
+  sessionAffinity: ClientIP
+  ports: [{ name: http, port: 80, nodePort: 30080 }]
+---
+apiVersion: v1
+kind: Service
+metadata: { name: dns, namespace: shop }
+spec:
+  clusterIP: 10.96.0.2
+  ports: [{ name: dns, port: 53, protocol: UDP }]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: web-1, namespace: shop, labels: { kubernetes.io/service-name: web } }
+addressType: IPv4
+ports: [{ name: http, port: 8080 }]
+endpoints:
+  - { addresses: [10.244.0.1], nodeName: node-a }
+  - { addresses: [10.244.1.1], nodeName: node-b }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: web-2, namespace: shop, labels: { kubernetes.io/service-name: web } }
+addressType: IPv6
+ports: [{ name: http, port: 8080 }]
+endpoints: [{ addresses: ["fd00:244::1"], nodeName: node-b }]
+`,
+);
+
+interface PlannedFamily {
+  readonly family: string;
+  readonly mode: string;
+  readonly layout?: string;
+  readonly restore?: string;
+  readonly servicePorts: readonly unknown[];
+  readonly nft: string;
+}
+
+function plan(...flags: readonly string[]): ReturnType<typeof junction> {
+  return junction(
+    'plan',
+    '--manifests',
+    SHOP,
+    '--proxy-mode=nftables',
+    '--hostname-override=node-a',
+    '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
+    ...flags,
+  );
+}
+
+async function tableOf(...flags: readonly string[]): Promise<string> {
+  const { code, out } = await plan('--family=ipv4', ...flags);
+  expect(code).toBe(0);
+  return out;
+}
+
+/** The lines between the braces of a set, a map or a chain. */
+function partOf(table: string, head: string): readonly string[] {
+  const lines = table.split('\n').map((line) => line.trim());
+  const start = lines.indexOf(`${head} {`);
+  return lines.slice(start + 1, lines.indexOf('}', start));
+}
+
+describe('junction plan in the nftables mode', () => {
+  test('prints a table for each family', async () => {
+    const { code, out } = await plan();
+    expect(code).toBe(0);
+    expect(out.match(/^(#|table) .*$/gm)).toEqual([
+      '# IPv4, for: nft -f -, where there is no such table yet',
+      'table ip junction {',
+      '# IPv6, for: nft -f -, where there is no such table yet',
+      'table ip6 junction {',
+    ]);
+  });
+
+  test('services are elements, with their names', async () => {
+    const table = await tableOf();
+    expect(partOf(table, 'map any-2').join(' ')).toContain(
+      'elements = { 10.96.0.1 . tcp . 80 . 0 comment "shop/web:http" : 10.244.0.1 . 8080,',
+    );
+    expect(partOf(table, 'set refused')).toContain(
+      'elements = { 10.96.0.2 . udp . 53 comment "shop/dns:dns" }',
+    );
+  });
+
+  test('node ports answer at the primary address of the node, as this mode has it', async () => {
+    expect(partOf(await tableOf(), 'set node-port-ips')).toContain('elements = { 192.0.2.7 }');
+  });
+
+  test('and everywhere where that is asked for', async () => {
+    const table = await tableOf('--nodeport-addresses=0.0.0.0/0');
+    expect(partOf(table, 'set node-port-ips')).not.toContain('elements = { 192.0.2.7 }');
+    expect(partOf(table, 'chain services').join('\n')).toContain('fib daddr type local');
+  });
+
+  test('the mark of this mode', async () => {
+    const file = join(FOLDER, 'config.yaml');
+    writeFileSync(
+      file,
+      'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\niptables: { masqueradeBit: 3 }\nnftables: { masqueradeBit: 5 }\n',
+    );
+    const { out } = await junction('plan', '--config', file, '--manifests', SHOP, '--family=ipv4');
+    expect(out).toContain('meta mark set meta mark | 0x00000020');
+    expect(out).not.toContain('0x00000008');
+  });
+
+  test('what nft itself cannot write is a comment', async () => {
+    const table = (await plan('--family=ipv6')).out;
+    const [rule, ...others] = partOf(table, 'chain remember');
+    expect(rule).toMatch(
+      /^# Junction writes this, nft cannot: ct original ip6 daddr .* update @affinity-tcp /,
+    );
+    expect(others).toEqual([]);
+    expect(partOf(await tableOf(), 'chain remember')[0]).toMatch(/^meta l4proto tcp /);
+  });
+
+  test('as JSON, beside the plan', async () => {
+    const { out } = await plan('--output=json');
+    const { families } = JSON.parse(out) as { readonly families: readonly PlannedFamily[] };
+    expect(
+      families.map(({ family, mode, layout, restore, servicePorts }) => ({
+        family,
+        mode,
+        layout,
+        restore,
+        servicePorts: servicePorts.length,
+      })),
+    ).toEqual([
+      { family: 'IPv4', mode: 'nftables', layout: undefined, restore: undefined, servicePorts: 2 },
+      { family: 'IPv6', mode: 'nftables', layout: undefined, restore: undefined, servicePorts: 1 },
+    ]);
+    const text = (await plan()).out.split(/^# .*\n/m).slice(1);
+    expect(families.map(({ nft }) => nft.trimEnd())).toEqual(text.map((part) => part.trimEnd()));
+  });
+
+  test('as a table, like in every mode', async () => {
+    const { out } = await plan('--output=table', '--family=ipv4');
+    const iptables = await junction(
+      'plan',
+      '--manifests',
+      SHOP,
+      '--hostname-override=node-a',
+      '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
+      '--output=table',
+      '--family=ipv4',
+    );
+    expect(out).toBe(iptables.out);
+  });
+});
+
+describe('the program nft', () => {
+  let namespace: Namespace;
+  beforeEach(async (context) => {
+    requireNamespaces(context);
+    namespace = await openNamespace();
+  });
+  afterEach(() => namespace.close());
+
+  test('takes all of it', async () => {
+    const { out } = await plan();
+    const { code, stderr } = await namespace.runner(['nft', '-f', '-'], { stdin: out });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const { stdout } = await namespace.runner(['nft', 'list', 'map', 'ip', 'junction', 'any-2']);
+    expect(stdout).toContain('comment "shop/web:http" : 10.244.1.1 . 8080');
+  });
+});

@@ -1,0 +1,74 @@
+/** What a family's proxy tells, as metrics. */
+import { describe, expect, test } from 'vitest';
+import { FamilyTelemetry } from '../../src/daemon/telemetry.ts';
+import type { Moment } from '../../src/http/moment.ts';
+import { HealthState } from '../../src/http/healthState.ts';
+import { JunctionMetrics } from '../../src/metrics/junctionMetrics.ts';
+import { ProxyMetrics, type ProxyMode } from '../../src/metrics/proxyMetrics.ts';
+import { Registry } from '../../src/metrics/registry.ts';
+import type { SyncOutcome } from '../../src/proxy/familyProxy.ts';
+import type { ServicePortId } from '../../src/model/servicePort.ts';
+import { systemClock } from '../../src/sync/systemClock.ts';
+import { parseExposition } from '../metrics/parse.ts';
+
+const NONE = { filter: 0, nat: 0, mangle: 0 };
+
+function outcome(refused: readonly string[]): SyncOutcome {
+  return {
+    changes: [],
+    triggers: [],
+    report: {
+      kind: 'full',
+      restores: 1,
+      bytes: 0,
+      chains: 0,
+      rules: 0,
+      written: NONE,
+      owned: NONE,
+      refusals: 0,
+      refused: new Map(refused.map((id) => [id as ServicePortId, new Error('EINVAL')])),
+    },
+  };
+}
+
+function stage(mode: ProxyMode) {
+  const registry = new Registry();
+  const now = (): Moment => ({ wallNs: 0n, steadyNs: 0n });
+  const telemetry = new FamilyTelemetry({
+    family: 'IPv4',
+    mode,
+    metrics: new ProxyMetrics({ registry, mode, unixSeconds: () => 0 }),
+    own: new JunctionMetrics(registry),
+    health: new HealthState({ syncPeriodMs: 1000, now }),
+    clock: systemClock,
+    wallTime: () => 0,
+  });
+  const failures = async (): Promise<readonly string[]> =>
+    parseExposition(await registry.print())
+      .filter(({ name }) => /(nftables|iptables)_.*failures_total$/.test(name))
+      .flatMap(({ name, samples }) => samples.map(({ value }) => `${name} ${value}`));
+  return { telemetry, failures };
+}
+
+describe('failed syncs', () => {
+  test('of the nftables mode are counted as such', async () => {
+    const { telemetry, failures } = stage('nftables');
+    telemetry.failed(new Error('EINVAL'), 0.1);
+    expect(await failures()).toEqual(['kubeproxy_sync_proxy_rules_nftables_sync_failures_total 1']);
+  });
+
+  test('a sync that left somebody out is one too', async () => {
+    const { telemetry, failures } = stage('nftables');
+    telemetry.synced(outcome([]), 0.1);
+    expect(await failures()).toEqual([]);
+    telemetry.synced(outcome(['shop/web:http', 'shop/dns:dns']), 0.1);
+    expect(await failures()).toEqual(['kubeproxy_sync_proxy_rules_nftables_sync_failures_total 1']);
+  });
+
+  test.each(['iptables', 'ipvs'] as const)('the mode %s does not speak of nftables', async (mode) => {
+    const { telemetry, failures } = stage(mode);
+    telemetry.failed(new Error('something else'), 0.1);
+    telemetry.synced(outcome(['shop/web:http']), 0.1);
+    expect(await failures()).toEqual([]);
+  });
+});
