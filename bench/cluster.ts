@@ -1,7 +1,14 @@
 /** Clusters of any size, made up. */
 import { type Ip, parseCidr, parseIp } from '../src/model/ip.ts';
-import type { EndpointSlice, Service } from '../src/model/objects.ts';
+import { type EndpointSlice, objectKey, type Service } from '../src/model/objects.ts';
+import type { Plan } from '../src/plan/types.ts';
 import type { ViewSettings } from '../src/plan/view.ts';
+import { FamilyProxy } from '../src/proxy/familyProxy.ts';
+
+export interface Sizes {
+  readonly services: number;
+  readonly endpoints: number;
+}
 
 export const VIEW: ViewSettings = {
   nodeName: 'node1',
@@ -52,6 +59,35 @@ export function makeSlice(index: number, endpoints: number, generation = 0): End
     }),
     triggerTime: undefined,
   };
+}
+
+/** All of a cluster's objects at once, as when the first list is complete. */
+export function fill(
+  proxy: Pick<FamilyProxy, 'onService' | 'onEndpointSlice' | 'onSynced'>,
+  { services, endpoints }: Sizes,
+): void {
+  for (let index = 0; index < services; index++) {
+    const service = makeService(index);
+    const slice = makeSlice(index, endpoints);
+    proxy.onService(objectKey(service.namespace, service.name), service);
+    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+  }
+  proxy.onSynced();
+}
+
+/** The plan alone, which nobody writes. */
+export function plannedCluster(sizes: Sizes): Plan {
+  const proxy = new FamilyProxy({
+    family: 'IPv4',
+    settings: VIEW,
+    backend: {
+      sync: () => Promise.reject(new Error('this plan is not written anywhere')),
+      requestFull: () => {},
+    },
+  });
+  fill(proxy, sizes);
+  proxy.replan();
+  return proxy.plan;
 }
 
 function address(first: number, second: number, index: number): Ip {

@@ -8,13 +8,9 @@ import { tableDoor } from '../src/kernel/iptables/iptablesProxy.ts';
 import type { CommandRunner } from '../src/kernel/process.ts';
 import { objectKey } from '../src/model/objects.ts';
 import { FamilyProxy } from '../src/proxy/familyProxy.ts';
-import { makeService, makeSlice, VIEW } from './cluster.ts';
-import { openNamespace } from './namespace.ts';
+import { fill as fillProxy, makeService, makeSlice, type Sizes, VIEW } from './cluster.ts';
 
-export interface Sizes {
-  readonly services: number;
-  readonly endpoints: number;
-}
+import { openNamespace } from './namespace.ts';
 
 export const OPTIONS = {
   nodePortIps: 'all',
@@ -132,16 +128,7 @@ function makeProxy(
       requestFull: () => backend.requestFull(),
     },
   });
-  const fill = ({ services, endpoints }: Sizes): void => {
-    for (let index = 0; index < services; index++) {
-      const service = makeService(index);
-      const slice = makeSlice(index, endpoints);
-      proxy.onService(objectKey(service.namespace, service.name), service);
-      proxy.onEndpointSlice(slice.namespace, slice.name, slice);
-    }
-    proxy.onSynced();
-  };
-  return { proxy, fill };
+  return { proxy, fill: (sizes) => fillProxy(proxy, sizes) };
 }
 
 async function openDoor(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableDoor> {

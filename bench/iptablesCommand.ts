@@ -1,7 +1,8 @@
 /** `npm run bench -- iptables`: iptables mode at several sizes. Ratios are taken within one run. */
 import { printTable } from '../src/cli/table.ts';
 import { option, progress } from './arguments.ts';
-import { kernelTimes, type KernelTimes, type OwnTimes, ownTimes, rewriteMs, type Sizes } from './iptables.ts';
+import type { Sizes } from './cluster.ts';
+import { kernelTimes, type KernelTimes, type OwnTimes, ownTimes, rewriteMs } from './iptables.ts';
 
 const ENDPOINTS = 3;
 

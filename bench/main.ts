@@ -1,6 +1,9 @@
 /** `npm run bench`: prints what docs/benchmarks.md quotes. */
 import { apiCommand } from './api/command.ts';
+import { conntrackCommand } from './conntrack/command.ts';
 import { iptablesCommand } from './iptablesCommand.ts';
+import { ipvsCommand } from './ipvs/command.ts';
+import { nftablesCommand } from './nftables/command.ts';
 
 const HELP = `npm run bench [-- [WHICH] OPTIONS]
 
@@ -9,6 +12,25 @@ iptables (the default): iptables mode at several sizes, into a real kernel
   --variant nft|legacy     which iptables (default nft)
   --rewrite-up-to 3000     largest size at which everything is also written in one restore, the slow baseline
                            (10,000 services take several minutes in the nft variant)
+
+nftables: nftables mode at several sizes, into a real kernel; beside it the same as chains through nft -f, what the first
+packet of a connection pays, and whole proxies as processes. KUBE_PROXY=/path/to/kube-proxy puts one beside Junction's
+  --sizes 300,3000,10000,30000   services
+  --endpoints 10                 of each service
+  --chains 1000,3000             services, with three endpoints each, that are also written as chains
+  --processes 1000,10000         services, with three endpoints each, around whole proxies
+  --samples 3000                 connections of each kind
+  --repetitions 3                of everything
+
+ipvs: IPVS mode beside ipset, ipvsadm and ip, inside User-mode Linux
+  --sizes 1000,10000       services
+  --endpoints 3            of each service
+  --repetitions 5          of everything
+
+conntrack: cleaning one service's flows out of a large table, in a real kernel
+  --flows 100000           of others
+  --stale 200              of the service
+  --repetitions 5          of everything
 
 api: from an API server to the rules' text, in a process of its own; nothing is written into the kernel
   --services 10000         how many
@@ -26,6 +48,9 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   const args = isNamed ? others : [first, ...others];
   if (args.includes('--help')) process.stdout.write(HELP);
   else if (name === 'iptables') await iptablesCommand(args);
+  else if (name === 'nftables') await nftablesCommand(args);
+  else if (name === 'ipvs') await ipvsCommand(args);
+  else if (name === 'conntrack') await conntrackCommand(args);
   else if (name === 'api') await apiCommand(args);
   else throw new Error(`there is no benchmark ${name}; --help lists them`);
 }

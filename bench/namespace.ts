@@ -5,6 +5,8 @@ import { readlinkSync } from 'node:fs';
 import { type CommandRunner, prefixed, run } from '../src/kernel/process.ts';
 
 export interface Namespace {
+  /** Of the process that holds it. */
+  readonly pid: number;
   readonly runner: CommandRunner;
   close(): void;
 }
@@ -12,8 +14,10 @@ export interface Namespace {
 export async function openNamespace(): Promise<Namespace> {
   const holder = spawn('unshare', ['--net', 'cat'], { stdio: ['pipe', 'ignore', 'inherit'] });
   await isolated(holder);
+  const { pid = 0 } = holder;
   return {
-    runner: prefixed(run, ['nsenter', `--net=/proc/${holder.pid}/ns/net`]),
+    pid,
+    runner: prefixed(run, ['nsenter', `--net=/proc/${pid}/ns/net`]),
     close: () => void holder.kill('SIGKILL'),
   };
 }

@@ -5,10 +5,12 @@ import { ROOT } from './support/paths.mjs';
 import { runWithLab } from './support/privileged.mjs';
 import { Failure, runAloud } from './support/run.mjs';
 
+const NEEDS_NO_LAB = new Set(['api', 'ipvs']);
+
 await setUpOrExit();
 try {
   const args = process.argv.slice(2);
-  const run = args[0] === 'api' ? runAloud : runWithLab;
+  const run = NEEDS_NO_LAB.has(args[0]) ? runAloud : runWithLab;
   process.exitCode = await run([process.execPath, join(ROOT, 'dist/bench.js'), ...args]);
 } catch (error) {
   if (!(error instanceof Failure)) throw error;

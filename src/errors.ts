@@ -40,9 +40,9 @@ export const ERRORS = {
     meaning: 'The xtables lock could not be opened at all.',
     remedy: 'Mount /run/xtables.lock into the container, as a file (hostPath type FileOrCreate).',
   },
-  MODE_UNAVAILABLE: {
-    meaning: 'The proxy mode is one that this version does not have.',
-    remedy: 'Use --proxy-mode=iptables.',
+  PREFLIGHT_FAILED: {
+    meaning: 'The machine lacks something that the proxy mode cannot do without. Nothing was written.',
+    remedy: 'The detail names each missing thing and what brings it; `junction check` shows all of them.',
   },
   CONFIG_INCONSISTENT: {
     meaning: 'The configuration contradicts the machine: addresses of a family that it does not serve.',
@@ -75,6 +75,31 @@ export const ERRORS = {
   NETLINK_MALFORMED: {
     meaning: 'A netlink message does not have the shape that its header claims.',
     remedy: 'Report it with the version of the kernel.',
+  },
+  IPVS_UNAVAILABLE: {
+    meaning: 'The kernel lacks something that the IPVS mode cannot do without.',
+    remedy: 'Run `junction check --proxy-mode ipvs`, which names every missing part; or use another mode.',
+  },
+  IPSET_TAKEN: {
+    meaning: 'A set has the name of one of ours and is of another type.',
+    remedy: 'Destroy it, once nobody uses it.',
+  },
+  DEVICE_TAKEN: {
+    meaning: 'There is a link named kube-ipvs0 that is no dummy device.',
+    remedy: 'Delete or rename it.',
+  },
+  IPVS_CHANGED: {
+    meaning: 'Somebody else changed sets or virtual servers while Junction wrote them.',
+    remedy:
+      'Junction tries again. If it keeps happening, find the other program: a second proxy on this node?',
+  },
+  IPVS_REFUSED: {
+    meaning: 'The kernel refused a set, a virtual server, an endpoint or an address.',
+    remedy: 'Run `junction check --proxy-mode ipvs`, which names what the kernel lacks.',
+  },
+  NFTABLES_REFUSED: {
+    meaning: 'The kernel refused a part of the nftables table. Everything else is in force.',
+    remedy: 'Run `junction check --proxy-mode nftables`, which names what the kernel lacks.',
   },
   MANIFESTS_UNREADABLE: {
     meaning: 'A file or directory of manifests is not there, or may not be read.',

@@ -18,6 +18,7 @@ const TEST_PACKAGES = {
   ipset: ['ipset'],
   ipvsadm: ['ipvsadm'],
   kmod: ['modprobe'],
+  nftables: ['nft'],
   'user-mode-linux': ['linux.uml'],
 };
 

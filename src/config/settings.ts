@@ -1,24 +1,30 @@
 /** What the commands need of the configuration. */
 import type { LayoutName } from '../backends/iptables/fragment.ts';
+import { DEFAULT_SCHEDULER } from '../backends/ipvs/compile.ts';
 import type { ValidConfig } from './effective.ts';
 import { isGateEnabled } from './featureGates.ts';
 import { toViewSettings } from './viewSettings.ts';
 import type { ViewSettings } from '../plan/view.ts';
 
 export interface Settings extends ViewSettings {
+  readonly mode: ValidConfig['mode'];
   readonly manifests: readonly string[];
   readonly layout: LayoutName;
   readonly variant: 'auto' | 'nft' | 'legacy';
   readonly masqueradeBit: number;
+  /** Of IPVS. */
+  readonly scheduler: string;
 }
 
 export function toSettings(config: ValidConfig, nodeName: string): Settings {
   return {
     ...toViewSettings(config, nodeName),
     allowExternalIPs: isGateEnabled(config.featureGates, 'AllowServiceExternalIPs'),
+    mode: config.mode,
     manifests: config.junction.manifests ?? [],
     layout: config.junction.iptablesLayout,
     variant: config.junction.iptablesVariant,
-    masqueradeBit: config.iptables.masqueradeBit,
+    masqueradeBit: (config.mode === 'nftables' ? config.nftables : config.iptables).masqueradeBit,
+    scheduler: config.ipvs.scheduler === '' ? DEFAULT_SCHEDULER : config.ipvs.scheduler,
   };
 }

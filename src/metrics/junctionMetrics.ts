@@ -10,12 +10,16 @@ export interface PlanSize {
   readonly endpoints: number;
 }
 
+const MOST_PROGRAMS = 20;
+
 export class JunctionMetrics {
   readonly #change: Histogram<'ip_family' | 'stage'>;
   readonly #servicePorts: Gauge<'ip_family'>;
   readonly #endpoints: Gauge<'ip_family'>;
   readonly #refused: Gauge<'ip_family'>;
   readonly #syncs: Counter<'ip_family' | 'kind'>;
+  readonly #foreignChanges: Counter<'ip_family' | 'program'>;
+  readonly #programs = new Set<string>();
 
   constructor(registry: Registry) {
     const labels = ['ip_family'] as const;
@@ -47,6 +51,20 @@ export class JunctionMetrics {
         labels: ['ip_family', 'kind'],
       }),
     );
+    this.#foreignChanges = registry.add(
+      new Counter({
+        name: 'junction_foreign_changes_total',
+        help: 'Changes that other programs made to our nftables table, each mended; by the name of the program',
+        labels: ['ip_family', 'program'],
+      }),
+    );
+  }
+
+  /** Programs have any name they like; only the first few get a series. */
+  foreignChange(family: Family, name: string): void {
+    const isShown = this.#programs.has(name) || this.#programs.size < MOST_PROGRAMS;
+    if (isShown) this.#programs.add(name);
+    this.#foreignChanges.add({ ip_family: family, program: isShown ? name : 'other' });
   }
 
   changeWritten(family: Family, { planSeconds, writeSeconds, totalSeconds }: ChangeTimes): void {

@@ -1,4 +1,5 @@
 /** Syncs one family: when something changed, when a sync failed, and now and then to verify that all is still there. */
+import { isJunctionError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Clock } from '../sync/clock.ts';
 import { Runner } from '../sync/runner.ts';
@@ -7,6 +8,8 @@ import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 
 export interface FamilyLoopOptions {
   readonly proxy: FamilyProxy;
+  /** What it writes, for the log; unset: iptables. */
+  readonly mode?: 'iptables' | 'ipvs' | 'nftables';
   readonly log: Log;
   readonly clock: Clock;
   readonly minSyncPeriodMs: number;
@@ -84,14 +87,14 @@ export class FamilyLoop {
   }
 
   async #sync(): Promise<void> {
-    const { proxy, log, clock } = this.#options;
+    const { proxy, log, clock, mode = 'iptables' } = this.#options;
     if (!proxy.isSynced) {
-      log.verbose(2, 'Not syncing iptables until Services and Endpoints have been received', {
+      log.verbose(2, `Not syncing ${mode} until Services and Endpoints have been received`, {
         ipFamily: proxy.family,
       });
       return;
     }
-    log.verbose(2, 'Syncing iptables rules', { ipFamily: proxy.family });
+    log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxy.family });
     const started = clock.now();
     const fingerprint = this.#options.fingerprint?.();
     const outcome = await this.#write(started);
@@ -153,6 +156,7 @@ export class FamilyLoop {
     log.error('Sync failed', {
       ipFamily: this.proxy.family,
       err: error,
+      ...(isJunctionError(error) && { whatToDo: error.hint }),
       retryingTime: `${syncPeriodMs / 1000}s`,
     });
   }

@@ -163,7 +163,15 @@ describe('the table', () => {
   });
 });
 
-const JUNCTION_FLAGS = ['manifests', 'iptables-layout', 'iptables-variant', 'hold-ports', 'firewalld'];
+const JUNCTION_FLAGS = [
+  'manifests',
+  'iptables-layout',
+  'iptables-variant',
+  'ipvs-drain-limit',
+  'hold-ports',
+  'sysctl-root',
+  'firewalld',
+];
 
 const KUBE_PROXY_FLAGS =
   `config write-config-to cleanup init-only feature-gates kubeconfig master kube-api-content-type

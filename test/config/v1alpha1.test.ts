@@ -65,6 +65,7 @@ describe('--write-config-to', () => {
         '--hold-ports',
         '--iptables-layout=classic',
         '--iptables-variant=nft',
+        '--sysctl-root=/host',
       ],
     ],
     [['--detect-local-mode=BridgeInterface', '--pod-bridge-interface=1234']],

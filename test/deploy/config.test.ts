@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig, parseCommandLine, validate } from '../../src/config/index.ts';
 import { at, listAt, objectOf, podOf, readObjects, readText, renderObjects } from './chart.ts';
+import { PLAIN_MANIFESTS } from './plainManifest.ts';
 import { VALUE_SETS } from './valueSets.ts';
 
 const RENDERED = Object.entries(VALUE_SETS)
@@ -9,7 +10,7 @@ const RENDERED = Object.entries(VALUE_SETS)
 
 describe.each([
   ...RENDERED,
-  ['the plain manifests', readObjects(readText('deploy/manifests/junction.yaml'))] as const,
+  ...PLAIN_MANIFESTS.map(({ path }) => [path, readObjects(readText(path))] as const),
 ])('the program started as the pod starts it, with %s', (_, objects) => {
   const file = String(at(objectOf(objects, 'ConfigMap'), 'data', 'config.conf'));
   const args = listAt(podOf(objects), 'containers', 0, 'args').map((arg) =>

@@ -133,6 +133,7 @@ describe('the tree in the image', () => {
       `--manifests=${join(ROOT, 'examples')}`,
     );
     expect(plan).toContain(':KUBE-SERVICES - [0:0]');
+    expect(existsSync(path('image/dist/netlink-worker.js'))).toBe(true);
   });
 
   test('starts by the name of kube-proxy as well', () => {

@@ -1,7 +1,29 @@
-/** deploy/manifests/junction.yaml: what the chart renders, without what belongs to Helm. */
-import { renderTexts } from './chart.ts';
+/** deploy/manifests/: what the chart renders for some values, without what belongs to Helm. */
+import { type Data, merge, REQUIRED, renderTexts } from './chart.ts';
 
-const HEADER = `# Junction for those who do not use Helm: the chart in deploy/chart/junction with its default values.
+interface PlainManifest {
+  readonly path: string;
+  /** Of the chart, in words. */
+  readonly title: string;
+  readonly values: Data;
+}
+
+export const PLAIN_MANIFESTS: readonly PlainManifest[] = [
+  { path: 'deploy/manifests/junction.yaml', title: 'with its default values', values: REQUIRED },
+  {
+    path: 'deploy/manifests/junction-ipvs.yaml',
+    title: 'with config.mode=ipvs',
+    values: merge(REQUIRED, { config: { mode: 'ipvs' } }),
+  },
+  {
+    path: 'deploy/manifests/junction-nftables.yaml',
+    title: 'with config.mode=nftables',
+    values: merge(REQUIRED, { config: { mode: 'nftables' } }),
+  },
+];
+
+function header(title: string): string {
+  return `# Junction for those who do not use Helm: the chart in deploy/chart/junction ${title}.
 #
 # Before you apply this:
 #   - image: where you pushed yours, in place of localhost/junction (twice)
@@ -11,6 +33,7 @@ const HEADER = `# Junction for those who do not use Helm: the chart in deploy/ch
 #
 # Made by: JUNCTION_WRITE_MANIFESTS=1 npx vitest run test/deploy/manifests.test.ts
 `;
+}
 
 const ORDER = ['serviceaccount', 'clusterrole', 'clusterrolebinding', 'configmap', 'daemonset'] as const;
 
@@ -18,8 +41,8 @@ const HELM_LABEL = /^\s+(helm\.sh\/chart|app\.kubernetes\.io\/(managed-by|instan
 /** Without a Helm that writes the checksum, nothing would keep it right. */
 const CHECKSUM = /^\s+annotations:\n\s+#.*\n\s+checksum\/config: .*\n/m;
 
-export function plainManifest(): string {
-  const texts = renderTexts();
+export function plainManifest({ title, values }: PlainManifest): string {
+  const texts = renderTexts(values);
   const documents = ORDER.map((name) => {
     const text = texts.get(`${name}.yaml`);
     if (text === undefined) throw new Error(`no template ${name}.yaml`);
@@ -29,5 +52,5 @@ export function plainManifest(): string {
       .replaceAll(/[ \t]+$/gm, '');
     return `${plain.trim()}\n`;
   });
-  return [HEADER, ...documents].join('---\n');
+  return [header(title), ...documents].join('---\n');
 }

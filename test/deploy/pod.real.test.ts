@@ -3,36 +3,8 @@ import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../e2e/daemon.ts';
 import { requireLab } from '../lab/requireLab.ts';
-import { at, listAt, podOf, ROOT, readText, renderObjects } from './chart.ts';
-
-const capabilities = listAt(
-  podOf(renderObjects()),
-  'containers',
-  0,
-  'securityContext',
-  'capabilities',
-  'add',
-).map((name) => `+${String(name).toLowerCase()}`);
-const onlyThese = (names: readonly string[]): string =>
-  `setpriv --no-new-privs --inh-caps=-all --bounding-set=${['-all', ...names].join()}`;
-
-/**
- * What a container runtime makes of the pod: no file can be written but in /run (the checkout may be in /tmp), /proc/sys is read-only, the
- * node's /proc/sys/net is mounted beside it for the init container, and only the pod's capabilities are left.
- */
-const POD = `
-set -eu
-ip link set lo up
-mount -t tmpfs tmpfs /run
-mkdir -p /run/host/net /run/tmp
-export TMPDIR=/run/tmp
-mount --bind /proc/sys/net /run/host/net
-mount --bind /proc/sys /proc/sys
-mount -o remount,bind,ro,nosuid,nodev,noexec /proc/sys
-mount -o remount,bind,ro /
-SYSCTL_ROOT=/run/host ${onlyThese([])} sh -euc "$INIT_SCRIPT"
-exec ${onlyThese(capabilities)} "$@"
-`;
+import { merge, REQUIRED, ROOT } from './chart.ts';
+import { type PodScript, podScript } from './podScript.ts';
 
 /** The pod's containers with the real kernel, in a network namespace that stands for the node. */
 describe('the capabilities of the pod are enough', () => {
@@ -45,24 +17,16 @@ describe('the capabilities of the pod are enough', () => {
     await ended;
   });
 
-  test.each(['nft', 'legacy'])('to serve with the %s variant of iptables', async (variant) => {
+  async function serve(
+    { script, environment, capabilityMask }: PodScript,
+    ...flags: readonly string[]
+  ): Promise<{ readonly log: string; readonly inside: (...argv: [string, ...string[]]) => string }> {
     let log = '';
-    const program = ['bin/junction', 'run', '--manifests=examples', '--hostname-override=node1'];
+    const program = ['bin/junction', 'run', '--manifests=examples', '--hostname-override=node1', ...flags];
     child = spawn(
       'unshare',
-      [
-        '--net',
-        '--mount',
-        '--',
-        'sh',
-        '-c',
-        POD,
-        'pod',
-        process.execPath,
-        ...program,
-        `--iptables-variant=${variant}`,
-      ],
-      { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...initEnvironment() } },
+      ['--net', '--mount', '--', 'sh', '-c', script, 'pod', process.execPath, ...program],
+      { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...environment } },
     );
     const started = child;
     for (const stream of [started.stdout, started.stderr]) {
@@ -74,29 +38,25 @@ describe('the capabilities of the pod are enough', () => {
       if (started.exitCode !== null) throw new Error(`it ended:\n${log}`);
       return log.includes('"Serving" ipFamily="IPv4"');
     });
-    expect(log).toContain('net/ipv4/conf/all/route_localnet = 1 (was 0)');
+    const status = execFileSync('cat', [`/proc/${String(started.pid)}/status`], { encoding: 'utf8' });
+    expect(/CapEff:\s+(\w+)/.exec(status)?.[1]).toBe(capabilityMask);
     const enter = ['--target', String(started.pid), '--net', '--'];
-    const rules = execFileSync('nsenter', [...enter, `iptables-${variant}-save`, '-t', 'nat']);
-    expect(rules.toString()).toContain(
+    return { log, inside: (...argv) => execFileSync('nsenter', [...enter, ...argv], { encoding: 'utf8' }) };
+  }
+
+  test.each(['nft', 'legacy'])('to serve with the %s variant of iptables', async (variant) => {
+    const { log, inside } = await serve(podScript(), `--iptables-variant=${variant}`);
+    expect(log).toContain('net/ipv4/conf/all/route_localnet = 1 (was 0)');
+    expect(inside(`iptables-${variant}-save`, '-t', 'nat')).toContain(
       '-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
     );
-    const status = execFileSync('cat', [`/proc/${String(started.pid)}/status`], { encoding: 'utf8' });
-    expect(/CapEff:\s+(\w+)/.exec(status)?.[1]).toBe(maskOf(capabilities));
+  });
+
+  test('to serve in the nftables mode, with fewer of them', async () => {
+    const pod = podScript(merge(REQUIRED, { config: { mode: 'nftables' } }));
+    const { log, inside } = await serve(pod, '--proxy-mode=nftables');
+    expect(log).not.toContain('route_localnet');
+    expect(inside('nft', 'list', 'chain', 'ip', 'junction', 'prerouting')).toContain('jump services');
+    expect(inside('nft', 'list', 'map', 'ip', 'junction', 'any-2')).toContain('elements = {');
   });
 });
-
-function initEnvironment(): Readonly<Record<string, string>> {
-  const env = listAt(podOf(renderObjects()), 'initContainers', 0, 'env');
-  return {
-    INIT_SCRIPT: readText('deploy/chart/junction/files/set-sysctls.sh'),
-    ...Object.fromEntries(env.map((each) => [String(at(each, 'name')), String(at(each, 'value'))])),
-  };
-}
-
-/** From linux/capability.h. */
-const BITS: Readonly<Record<string, number>> = { net_admin: 12, net_raw: 13 };
-
-function maskOf(names: readonly string[]): string {
-  const mask = names.reduce((sum, name) => sum + 2 ** (BITS[name.slice(1)] ?? Number.NaN), 0);
-  return mask.toString(16).padStart(16, '0');
-}

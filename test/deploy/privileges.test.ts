@@ -1,10 +1,21 @@
 import { describe, expect, test } from 'vitest';
-import { at, listAt, podOf, readObjects, readText, renderObjects } from './chart.ts';
+import {
+  at,
+  type Data,
+  listAt,
+  merge,
+  podOf,
+  REQUIRED,
+  readObjects,
+  readText,
+  renderObjects,
+} from './chart.ts';
+import { PLAIN_MANIFESTS } from './plainManifest.ts';
 import { VALUE_SETS } from './valueSets.ts';
 
 const PODS: readonly (readonly [string, unknown])[] = [
   ...Object.entries(VALUE_SETS).map(([name, values]) => [name, podOf(renderObjects(values))] as const),
-  ['the plain manifests', podOf(readObjects(readText('deploy/manifests/junction.yaml')))],
+  ...PLAIN_MANIFESTS.map(({ path }) => [path, podOf(readObjects(readText(path)))] as const),
 ];
 
 describe.each(PODS)('what the pod may do, with %s', (_, pod) => {
@@ -39,20 +50,78 @@ describe.each(PODS)('what the pod may do, with %s', (_, pod) => {
           : [],
       ),
     );
-    const writable = containers.flatMap((container) =>
-      listAt(container, 'volumeMounts').flatMap((mount) => {
-        const path = hostPaths.get(at(mount, 'name'));
-        return path === undefined || JSON.stringify(mount).includes('"readOnly":true')
-          ? []
-          : [`${String(at(container, 'name'))} ${path}`];
-      }),
-    );
     expect(['/lib/modules', '/proc/sys/net', '/run/xtables.lock']).toEqual(
       expect.arrayContaining([...hostPaths.values()]),
     );
-    expect(['junction /run/xtables.lock', 'set-sysctls /proc/sys/net']).toEqual(
-      expect.arrayContaining(writable),
+    const writable = containers.flatMap((container) =>
+      listAt(container, 'volumeMounts').flatMap((mount) => {
+        const path = hostPaths.get(at(mount, 'name'));
+        return path === undefined || JSON.stringify(mount).includes('"readOnly":true') ? [] : [path];
+      }),
     );
+    expect(['/proc/sys/net', '/run/xtables.lock']).toEqual(expect.arrayContaining(writable));
+  });
+});
+
+describe('Junction itself sets sysctls', () => {
+  const mount = { name: 'sysctl-net', mountPath: '/host/net' };
+  const isSetBy = (values: Data): boolean => {
+    const container = at(podOf(renderObjects(values)), 'containers', 0);
+    const isTold = listAt(container, 'args').includes('--sysctl-root=/host');
+    const isMounted = listAt(container, 'volumeMounts').some(
+      (each) => JSON.stringify(each) === JSON.stringify(mount),
+    );
+    expect(isTold).toBe(isMounted);
+    return isTold;
+  };
+
+  test.each<[string, Data, boolean]>([
+    ['not in the iptables mode, where none is essential', {}, false],
+    ['not in the default mode', { config: { mode: '' } }, false],
+    ['not in the nftables mode, which needs none', { config: { mode: 'nftables' } }, false],
+    ['in the ipvs mode, which cannot do without', { config: { mode: 'ipvs' } }, true],
+    ['with a ConfigMap that may ask for the ipvs mode', { existingConfigMap: 'kube-proxy' }, true],
+    [
+      'never, where the node does it',
+      { existingConfigMap: 'kube-proxy', config: { mode: 'ipvs' }, sysctls: { enabled: false } },
+      false,
+    ],
+  ])('%s', (_, values, expected) => {
+    expect(isSetBy(merge(REQUIRED, values))).toBe(expected);
+  });
+});
+
+describe('the nftables mode needs less', () => {
+  const pod = (values: Data): unknown =>
+    podOf(renderObjects(merge(REQUIRED, { config: { mode: 'nftables' }, ...values })));
+  const addedTo = (values: Data): readonly unknown[] =>
+    listAt(pod(values), 'containers', 0, 'securityContext', 'capabilities', 'add');
+
+  test('one capability', () => {
+    expect(addedTo({})).toEqual(['NET_ADMIN']);
+  });
+
+  test('no lock of iptables', () => {
+    expect(JSON.stringify(pod({}))).not.toContain('xtables');
+  });
+
+  test('no kernel setting but those of conntrack', () => {
+    const env = listAt(pod({}), 'initContainers', 0, 'env');
+    const settings = String(
+      at(
+        env.find((each) => at(each, 'name') === 'SYSCTLS'),
+        'value',
+      ),
+    );
+    expect(settings.trim().split(/\s+/)).toEqual([
+      'net/netfilter/nf_conntrack_tcp_timeout_close_wait=3600',
+      'net/netfilter/nf_conntrack_tcp_timeout_established=86400',
+    ]);
+  });
+
+  test('as long as it is known: a ConfigMap of somebody else may ask for another mode', () => {
+    expect(addedTo({ existingConfigMap: 'kube-proxy' })).toEqual(['NET_ADMIN', 'NET_RAW']);
+    expect(JSON.stringify(pod({ existingConfigMap: 'kube-proxy' }))).toContain('/run/xtables.lock');
   });
 });
 

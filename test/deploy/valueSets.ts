@@ -17,6 +17,21 @@ export const VALUE_SETS: Readonly<Record<string, Data>> = {
     seLinuxOptions: { type: 'spc_t' },
     config: { iptables: { localhostNodePorts: false }, conntrack: { maxPerCore: 32768 } },
   }),
+  'the ipvs mode': merge(REQUIRED, {
+    config: { mode: 'ipvs', ipvs: { scheduler: 'wrr', strictARP: true, tcpTimeout: '15m' } },
+    junction: { ipvsDrainLimit: '5m' },
+  }),
+  'the ipvs mode, sysctls by the node': merge(REQUIRED, {
+    config: { mode: 'ipvs' },
+    sysctls: { enabled: false },
+  }),
+  'the nftables mode': merge(REQUIRED, {
+    config: {
+      mode: 'nftables',
+      nftables: { masqueradeBit: 15, syncPeriod: '1m', minSyncPeriod: '0s' },
+      nodePortAddresses: ['primary'],
+    },
+  }),
   'metrics for Prometheus': merge(REQUIRED, {
     metrics: {
       bindAddress: '0.0.0.0',

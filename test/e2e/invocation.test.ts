@@ -142,10 +142,30 @@ describe('a run that ends by itself', () => {
     expect(await savedRules()).toBe(before);
   });
 
-  test.each(['nftables', 'ipvs'])('the mode %s', async (mode) => {
-    const result = await junction(...world(), `--proxy-mode=${mode}`);
-    expectFailure(result, 1, `proxy mode ${mode} is not there yet`);
-    expect(result.stderr).toContain('--proxy-mode=iptables');
+  test('the mode nftables sets up nothing but conntrack with --init-only', async () => {
+    const node = lab().host('node1');
+    const localnet = '/proc/sys/net/ipv4/conf/all/route_localnet';
+    await node.run(['sh', '-c', `echo 0 > ${localnet}`]);
+    const before = await savedRules();
+    const result = await junction(...world(), '--proxy-mode=nftables', '--init-only');
+    expect(result.exitCode, `it said: ${result.stderr}`).toBe(0);
+    expect(result.stderr).toContain('"System initialized and --init-only specified"');
+    expect(await node.run(['cat', localnet])).toBe('0\n');
+    expect(await savedRules()).toBe(before);
+    expect(await node.run(['nft', 'list', 'tables'])).not.toContain('junction');
+  });
+
+  test('the mode nftables, by somebody who may not', async () => {
+    const result = await asNobody('run', ...world(), '--proxy-mode=nftables');
+    expectFailure(result, 1, 'capability NET_ADMIN');
+  });
+
+  test('the mode ipvs, with a scheduler that no kernel has', async () => {
+    const before = await savedRules();
+    const result = await junction(...world(), '--proxy-mode=ipvs', '--ipvs-scheduler=nosuch');
+    expectFailure(result, 1, 'ip_vs');
+    expect(result.stderr).toContain('modprobe ip_vs');
+    expect(await savedRules()).toBe(before);
   });
 
   test('nobody has said where the API server is', async () => {

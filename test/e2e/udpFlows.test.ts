@@ -25,128 +25,131 @@ async function ask(from: Host, address: string, port = 80, sourcePort = SOURCE):
   return answer.outcome === 'answer' ? answer.reply.host : answer.outcome;
 }
 
-describe('a client that always sends from the same port', () => {
-  const lab = useLab();
-  const daemon = useInLab(async () => {
-    const made = await Daemon.create(lab().host('node1'));
-    await made.write(udp([]));
-    await made.start();
-    return made;
-  });
-  const client = (): Host => lab().host('client');
-  const becomes = (what: string, wanted: string, address = DNS, port = 80): Promise<void> =>
-    eventually(what, async () => (await ask(client(), address, port)) === wanted, 8000);
-  /** The kernel's numbers of the flows that were sent on from an address. */
-  const flowsTo = async (address: string): Promise<readonly string[]> => {
-    const list = await lab().host('node1').run(['conntrack', '-L', '-p', 'udp', '-d', address, '-o', 'id']);
-    return [...list.matchAll(/ id=(\d+)/g)].map(([, id = '']) => id).sort();
-  };
-
-  beforeEach(async () => {
-    if (!daemon().log.includes('Serving')) return;
-    await lab().host('node1').exec(['conntrack', '-F']);
-  });
-
-  test('is led to the new endpoint when its own is gone, and others keep theirs', async () => {
-    const other = { name: 'other', ip: OTHER, pods: 'bd' };
-    await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'a' }, other]));
-    await becomes('the service', 'pod-a');
-    await becomes('the node port', 'pod-a', NODE, NODE_PORT);
-    const sources = Array.from({ length: 12 }, (_, index) => 41_000 + index);
-    const others = await Promise.all(sources.map((source) => ask(client(), OTHER, 80, source)));
-    const numbers = await flowsTo(OTHER);
-    expect(numbers).toHaveLength(sources.length);
-
-    await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'c' }, other]));
-    await becomes('the new endpoint', 'pod-c');
-    await becomes('the new endpoint at the node port', 'pod-c', NODE, NODE_PORT);
-    expect(await flowsTo(OTHER)).toEqual(numbers);
-    expect(await Promise.all(sources.map((source) => ask(client(), OTHER, 80, source)))).toEqual(others);
-  });
-
-  test('is refused when nobody is left, and served when somebody is there again', async () => {
-    await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'a' }]));
-    await becomes('the service', 'pod-a');
-    await becomes('the node port', 'pod-a', NODE, NODE_PORT);
-    await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: '' }]));
-    await becomes('the refusal', 'refused');
-    await becomes('the refusal at the node port', 'refused', NODE, NODE_PORT);
-    await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'd' }]));
-    await becomes('the return', 'pod-d');
-    expect(await ask(client(), DNS)).toBe('pod-d');
-    await becomes('the return at the node port', 'pod-d', NODE, NODE_PORT);
-  });
-
-  test('the same over IPv6', async () => {
-    const dns = (pods: string): string =>
-      udp([{ name: 'dns', ip: DNS, ip6: DNS_6, nodePort: NODE_PORT, pods }]);
-    await daemon().write(dns('a'));
-    await becomes('the service', 'pod-a', DNS_6);
-    await becomes('the node port', 'pod-a', NODE_6, NODE_PORT);
-    await daemon().write(dns('c'));
-    await becomes('the new endpoint', 'pod-c', DNS_6);
-    await becomes('the new endpoint at the node port', 'pod-c', NODE_6, NODE_PORT);
-    await daemon().write(dns(''));
-    await becomes('the refusal', 'refused', DNS_6);
-    await becomes('the refusal at the node port', 'refused', NODE_6, NODE_PORT);
-    expect(await ask(client(), DNS_6)).toBe('refused');
-  });
-
-  test('is no longer answered by a pod of a service that is deleted', async () => {
-    await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'a' }]));
-    await becomes('the service', 'pod-a');
-    await becomes('the node port', 'pod-a', NODE, NODE_PORT);
-    await daemon().write(udp([]));
-    await eventually('its end', async () => (await ask(client(), DNS)) !== 'pod-a');
-    await becomes('its end at the node port', 'refused', NODE, NODE_PORT);
-    expect(await ask(client(), DNS)).not.toMatch(/^pod/);
-  });
-
-  test('is served by a service that starts while it is sending already', async () => {
-    expect(await ask(client(), NODE, NODE_PORT)).toBe('refused');
-    expect(await ask(client(), DNS)).not.toMatch(/^pod/);
-    expect(await flowsTo(NODE)).toHaveLength(1);
-    await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'b' }]));
-    await becomes('the node port', 'pod-b', NODE, NODE_PORT);
-    await becomes('the service', 'pod-b');
-    await daemon().write(udp([]));
-    await becomes('its end', 'refused', NODE, NODE_PORT);
-  });
-
-  test('keeps its endpoint over a restart; one whose endpoint went meanwhile gets another', async () => {
-    const services = (pods: string): string => udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods }]);
-    await daemon().write(services('ac'));
-    await eventually('the service', async () => (await ask(client(), DNS)).startsWith('pod'));
-    const sources = Array.from({ length: 24 }, (_, index) => 42_000 + index);
-    const answers = (): Promise<readonly string[]> =>
-      Promise.all(
-        sources.flatMap((source) => [
-          ask(client(), DNS, 80, source),
-          ask(client(), NODE, NODE_PORT, source + 1000),
-        ]),
-      );
-    const before = await answers();
-    expect([...new Set(before)].sort()).toEqual(['pod-a', 'pod-c']);
-    const numbers = [await flowsTo(DNS), await flowsTo(NODE)];
-
-    await daemon().end('SIGTERM');
-    await daemon().start();
-    for (let round = 0; round < 3; round++) expect(await answers()).toEqual(before);
-    expect([await flowsTo(DNS), await flowsTo(NODE)]).toEqual(numbers);
-
-    await daemon().end('SIGTERM');
-    await daemon().write(services('cd'));
-    await daemon().start();
-    await eventually('everybody served by who is there', async () => {
-      const now = await answers();
-      return now.every((host, index) =>
-        before[index] === 'pod-c' ? host === 'pod-c' : /^pod-[cd]$/.test(host),
-      );
+describe.each(['iptables', 'nftables'])(
+  'a client that always sends from the same port, in mode %s',
+  (mode) => {
+    const lab = useLab();
+    const daemon = useInLab(async () => {
+      const made = await Daemon.create(lab().host('node1'), `--proxy-mode=${mode}`);
+      await made.write(udp([]));
+      await made.start();
+      return made;
     });
-  });
+    const client = (): Host => lab().host('client');
+    const becomes = (what: string, wanted: string, address = DNS, port = 80): Promise<void> =>
+      eventually(what, async () => (await ask(client(), address, port)) === wanted, 8000);
+    /** The kernel's numbers of the flows that were sent on from an address. */
+    const flowsTo = async (address: string): Promise<readonly string[]> => {
+      const list = await lab().host('node1').run(['conntrack', '-L', '-p', 'udp', '-d', address, '-o', 'id']);
+      return [...list.matchAll(/ id=(\d+)/g)].map(([, id = '']) => id).sort();
+    };
 
-  test('what was done is counted', async () => {
-    const text = await lab().host('node1').run(['curl', '-s', 'http://127.0.0.1:10249/metrics']);
-    expect(text).toMatch(/kubeproxy_conntrack_reconciler_deleted_entries_total\{ip_family="IPv4"\} [1-9]/);
-  });
-});
+    beforeEach(async () => {
+      if (!daemon().log.includes('Serving')) return;
+      await lab().host('node1').exec(['conntrack', '-F']);
+    });
+
+    test('is led to the new endpoint when its own is gone, and others keep theirs', async () => {
+      const other = { name: 'other', ip: OTHER, pods: 'bd' };
+      await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'a' }, other]));
+      await becomes('the service', 'pod-a');
+      await becomes('the node port', 'pod-a', NODE, NODE_PORT);
+      const sources = Array.from({ length: 12 }, (_, index) => 41_000 + index);
+      const others = await Promise.all(sources.map((source) => ask(client(), OTHER, 80, source)));
+      const numbers = await flowsTo(OTHER);
+      expect(numbers).toHaveLength(sources.length);
+
+      await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'c' }, other]));
+      await becomes('the new endpoint', 'pod-c');
+      await becomes('the new endpoint at the node port', 'pod-c', NODE, NODE_PORT);
+      expect(await flowsTo(OTHER)).toEqual(numbers);
+      expect(await Promise.all(sources.map((source) => ask(client(), OTHER, 80, source)))).toEqual(others);
+    });
+
+    test('is refused when nobody is left, and served when somebody is there again', async () => {
+      await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'a' }]));
+      await becomes('the service', 'pod-a');
+      await becomes('the node port', 'pod-a', NODE, NODE_PORT);
+      await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: '' }]));
+      await becomes('the refusal', 'refused');
+      await becomes('the refusal at the node port', 'refused', NODE, NODE_PORT);
+      await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'd' }]));
+      await becomes('the return', 'pod-d');
+      expect(await ask(client(), DNS)).toBe('pod-d');
+      await becomes('the return at the node port', 'pod-d', NODE, NODE_PORT);
+    });
+
+    test('the same over IPv6', async () => {
+      const dns = (pods: string): string =>
+        udp([{ name: 'dns', ip: DNS, ip6: DNS_6, nodePort: NODE_PORT, pods }]);
+      await daemon().write(dns('a'));
+      await becomes('the service', 'pod-a', DNS_6);
+      await becomes('the node port', 'pod-a', NODE_6, NODE_PORT);
+      await daemon().write(dns('c'));
+      await becomes('the new endpoint', 'pod-c', DNS_6);
+      await becomes('the new endpoint at the node port', 'pod-c', NODE_6, NODE_PORT);
+      await daemon().write(dns(''));
+      await becomes('the refusal', 'refused', DNS_6);
+      await becomes('the refusal at the node port', 'refused', NODE_6, NODE_PORT);
+      expect(await ask(client(), DNS_6)).toBe('refused');
+    });
+
+    test('is no longer answered by a pod of a service that is deleted', async () => {
+      await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'a' }]));
+      await becomes('the service', 'pod-a');
+      await becomes('the node port', 'pod-a', NODE, NODE_PORT);
+      await daemon().write(udp([]));
+      await eventually('its end', async () => (await ask(client(), DNS)) !== 'pod-a');
+      await becomes('its end at the node port', 'refused', NODE, NODE_PORT);
+      expect(await ask(client(), DNS)).not.toMatch(/^pod/);
+    });
+
+    test('is served by a service that starts while it is sending already', async () => {
+      expect(await ask(client(), NODE, NODE_PORT)).toBe('refused');
+      expect(await ask(client(), DNS)).not.toMatch(/^pod/);
+      expect(await flowsTo(NODE)).toHaveLength(1);
+      await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'b' }]));
+      await becomes('the node port', 'pod-b', NODE, NODE_PORT);
+      await becomes('the service', 'pod-b');
+      await daemon().write(udp([]));
+      await becomes('its end', 'refused', NODE, NODE_PORT);
+    });
+
+    test('keeps its endpoint over a restart; one whose endpoint went meanwhile gets another', async () => {
+      const services = (pods: string): string => udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods }]);
+      await daemon().write(services('ac'));
+      await eventually('the service', async () => (await ask(client(), DNS)).startsWith('pod'));
+      const sources = Array.from({ length: 24 }, (_, index) => 42_000 + index);
+      const answers = (): Promise<readonly string[]> =>
+        Promise.all(
+          sources.flatMap((source) => [
+            ask(client(), DNS, 80, source),
+            ask(client(), NODE, NODE_PORT, source + 1000),
+          ]),
+        );
+      const before = await answers();
+      expect([...new Set(before)].sort()).toEqual(['pod-a', 'pod-c']);
+      const numbers = [await flowsTo(DNS), await flowsTo(NODE)];
+
+      await daemon().end('SIGTERM');
+      await daemon().start();
+      for (let round = 0; round < 3; round++) expect(await answers()).toEqual(before);
+      expect([await flowsTo(DNS), await flowsTo(NODE)]).toEqual(numbers);
+
+      await daemon().end('SIGTERM');
+      await daemon().write(services('cd'));
+      await daemon().start();
+      await eventually('everybody served by who is there', async () => {
+        const now = await answers();
+        return now.every((host, index) =>
+          before[index] === 'pod-c' ? host === 'pod-c' : /^pod-[cd]$/.test(host),
+        );
+      });
+    });
+
+    test('what was done is counted', async () => {
+      const text = await lab().host('node1').run(['curl', '-s', 'http://127.0.0.1:10249/metrics']);
+      expect(text).toMatch(/kubeproxy_conntrack_reconciler_deleted_entries_total\{ip_family="IPv4"\} [1-9]/);
+    });
+  },
+);

@@ -54,7 +54,7 @@ describe('folders know only those before them', () => {
     proxy: [...INSIDE, 'sources', 'metrics', 'http', ...TOOLS],
     daemon: [...INSIDE, ...EDGES, ...TOOLS],
     cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
-    lab: ['model', ...TOOLS],
+    lab: ['model', 'kernel', ...TOOLS],
     demo: [...INSIDE, ...EDGES, ...TOOLS, 'cli', 'lab'],
   };
 

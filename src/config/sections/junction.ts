@@ -1,6 +1,6 @@
 import { field } from '../entry.ts';
 import { STRING_LIST } from '../listKinds.ts';
-import { BOOL, STRING } from '../scalarKinds.ts';
+import { BOOL, DURATION, STRING } from '../scalarKinds.ts';
 
 export const JUNCTION = {
   title: 'Junction',
@@ -30,12 +30,26 @@ export const JUNCTION = {
       flagWins: true,
       help: 'which iptables programs to use; auto goes by what kubelet and the machine use',
     }),
+    field('junction.ipvsDrainLimit', DURATION, {
+      default: 0,
+      flag: { name: 'ipvs-drain-limit' },
+      omit: 'default',
+      flagWins: true,
+      help: 'after which open connections to an endpoint that is gone are cut in the ipvs mode; 0 waits for their end',
+    }),
     field('junction.holdPorts', BOOL, {
       default: false,
       flag: { name: 'hold-ports' },
       omit: 'default',
       flagWins: true,
       help: "bind node ports, and external IPs that are this node's, so that no other program can take them",
+    }),
+    field('junction.sysctlRoot', STRING, {
+      default: '/proc/sys',
+      flag: { name: 'sysctl-root', placeholder: 'DIR' },
+      omit: 'default',
+      flagWins: true,
+      help: 'where kernel settings are read and written, for a container whose /proc/sys is read-only: DIR/net is a mount of /proc/sys/net',
     }),
     field('junction.firewalld', BOOL, {
       default: true,

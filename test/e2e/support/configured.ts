@@ -52,7 +52,11 @@ export class Configured {
   }
 
   async serve(services: readonly ServiceWords[]): Promise<void> {
-    await writeFile(join(this.manifests, 'cluster.yaml'), manifests(services));
+    await this.serveText(manifests(services));
+  }
+
+  async serveText(text: string): Promise<void> {
+    await writeFile(join(this.manifests, 'cluster.yaml'), text);
   }
 
   async write(more: Fields = {}): Promise<void> {

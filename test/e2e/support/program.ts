@@ -19,6 +19,8 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A command that starts the program as its last words. */
   readonly before?: readonly string[];
+  /** Unset: the one that was built. */
+  readonly program?: readonly string[];
 }
 
 export class Program {
@@ -26,8 +28,12 @@ export class Program {
   #log = '';
   #isClosed = false;
 
-  static start(host: Host, args: readonly string[], { env = {}, before = [] }: StartOptions = {}): Program {
-    const child = host.spawn([...before, PROGRAM, ...args], {
+  static start(
+    host: Host,
+    args: readonly string[],
+    { env = {}, before = [], program = [PROGRAM] }: StartOptions = {},
+  ): Program {
+    const child = host.spawn([...before, ...program, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...toolEnvironment(), ...env },
     });

@@ -45,6 +45,20 @@ httpGet:
   {{- end }}
 {{- end }}
 
+{{- /* Not empty where the main container sets sysctls too. What mode another's ConfigMap asks for is not known here. */ -}}
+{{- define "junction.setsSysctls" -}}
+{{- if and .Values.sysctls.enabled (or .Values.existingConfigMap (eq "ipvs" (default "" .Values.config.mode))) -}}
+yes
+{{- end -}}
+{{- end }}
+
+{{- /* Not empty where Junction is known to write no rules of iptables. */ -}}
+{{- define "junction.isNftables" -}}
+{{- if and (not .Values.existingConfigMap) (eq "nftables" (default "" .Values.config.mode)) -}}
+yes
+{{- end -}}
+{{- end }}
+
 {{- define "junction.check" -}}
 {{- if not (or .Values.apiServer.host .Values.existingConfigMap) -}}
 {{ fail "set apiServer.host to the API server's own address (see it with: kubectl get endpointslices -n default -l kubernetes.io/service-name=kubernetes), or existingConfigMap to a ConfigMap that brings a kubeconfig. The cluster IP of the service `kubernetes` works only once a proxy runs, so that a node that boots would wait forever." }}

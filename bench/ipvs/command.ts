@@ -1,0 +1,67 @@
+/** `npm run bench -- ipvs`: our own part on this machine, and then all of it in a kernel that has IPVS. */
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { numberOption, option, progress } from '../arguments.ts';
+import type { Sizes } from '../cluster.ts';
+import { encodeTimes } from './encode.ts';
+import type { GuestRun } from './messages.ts';
+import { type EncodeColumn, printEncodeReport, printGuestReport } from './report.ts';
+
+const MACHINE = new URL('bench-ipvs-machine.js', import.meta.url);
+const PROGRAM = fileURLToPath(new URL('bench-ipvs-guest.js', import.meta.url));
+const PROGRAMS = ['ipvsadm', 'ipset', 'ip', 'iptables-legacy-restore', 'unshare'];
+const MODULES = ['ip_vs', 'ip_vs_rr', 'dummy'];
+const ENCODED: readonly Sizes[] = [
+  { services: 10_000, endpoints: 3 },
+  { services: 10_000, endpoints: 10 },
+];
+/** Of one repetition of everything; it takes one or two. */
+const MINUTES_PER_REPETITION = 10;
+
+export async function ipvsCommand(args: readonly string[]): Promise<void> {
+  const endpoints = numberOption(args, '--endpoints', 3);
+  const repetitions = numberOption(args, '--repetitions', 5);
+  const sizes = option(args, '--sizes', '1000,10000')
+    .split(',')
+    .map((text): Sizes => ({ services: Number(text), endpoints }));
+  process.stdout.write(`${printEncodeReport(await encodings(repetitions))}\n`);
+  const runs = await inGuest(sizes, repetitions);
+  progress('');
+  process.stdout.write(printGuestReport(runs, sizes));
+}
+
+async function encodings(repetitions: number): Promise<readonly EncodeColumn[]> {
+  const columns = ENCODED.map((sizes): EncodeColumn => ({ sizes, runs: [] }));
+  for (let repetition = 0; repetition < repetitions; repetition++) {
+    progress(`messages without a kernel, ${repetition + 1} of ${repetitions}`);
+    for (const { sizes, runs } of columns) runs.push(await encodeTimes(sizes));
+  }
+  progress('');
+  return columns;
+}
+
+async function inGuest(sizes: readonly Sizes[], repetitions: number): Promise<readonly GuestRun[]> {
+  if (!existsSync(MACHINE))
+    throw new Error('this benchmark needs a whole checkout: its machine is with the tests');
+  const { runInGuest, whyNoGuest } = (await import(MACHINE.href)) as typeof import('./machine.ts');
+  const reason = whyNoGuest(PROGRAMS);
+  if (reason !== undefined) throw new Error(reason);
+  progress('a kernel that has IPVS is booting');
+  const runs: GuestRun[] = [];
+  const { code, stderr } = await runInGuest(PROGRAM, {
+    timeoutMs: (repetitions + 1) * MINUTES_PER_REPETITION * 60_000,
+    modules: MODULES,
+    arguments: [
+      'all',
+      String(repetitions),
+      String(sizes[0]?.endpoints),
+      ...sizes.map(({ services }) => String(services)),
+    ],
+    onLine: (line) => {
+      runs.push(JSON.parse(line) as GuestRun);
+      progress(`measurement ${runs.length} of ${repetitions * sizes.length * 2}`);
+    },
+  });
+  if (code !== 0) throw new Error(`the guest's program ended with ${code}\n${stderr}`);
+  return runs;
+}

@@ -1,0 +1,75 @@
+/** Our own part alone: everything up to the finished messages, which go nowhere. */
+import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
+import type { SyncReport } from '../../src/backends/iptables/backend.ts';
+import { noRules } from '../../src/backends/iptables/ruleCounts.ts';
+import { NetlinkIpvsDoor } from '../../src/kernel/ipvs/door.ts';
+import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { Breath } from '../../src/sync/breath.ts';
+import { systemClock } from '../../src/sync/systemClock.ts';
+import { BlockMeter } from '../api/meters.ts';
+import { fill, makeSlice, type Sizes, VIEW } from '../cluster.ts';
+import { SwallowingChannels } from './swallow.ts';
+
+export interface EncodeTimes {
+  readonly coldMs: number;
+  readonly coldBytes: number;
+  readonly blockMs: number;
+  readonly changeMs: readonly number[];
+  readonly changeBytes: number;
+}
+
+const CHANGES = 300;
+
+export async function encodeTimes(sizes: Sizes): Promise<EncodeTimes> {
+  const channels = new SwallowingChannels();
+  const proxy = openProxy(channels);
+  fill(proxy, sizes);
+  proxy.replan();
+  const block = new BlockMeter();
+  block.start();
+  const started = performance.now();
+  await proxy.sync();
+  const coldMs = performance.now() - started;
+  const blockMs = block.stop();
+  const coldBytes = channels.takeBytes();
+  const changeMs: number[] = [];
+  for (let change = 1; change <= CHANGES; change++) {
+    const slice = makeSlice((change * 37) % sizes.services, sizes.endpoints, change);
+    const before = performance.now();
+    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    await proxy.sync();
+    changeMs.push(performance.now() - before);
+  }
+  return { coldMs, coldBytes, blockMs, changeMs, changeBytes: Math.round(channels.takeBytes() / CHANGES) };
+}
+
+function openProxy(channels: SwallowingChannels): FamilyProxy {
+  const backend = new IpvsBackend({
+    door: new NetlinkIpvsDoor('IPv4', channels),
+    rules: { sync: async () => NO_RULES, requestFull: () => {} },
+    excludeCIDRs: [],
+    drainLimitMs: 0,
+    now: () => 0,
+    breath: new Breath(systemClock),
+  });
+  return new FamilyProxy({
+    family: 'IPv4',
+    settings: VIEW,
+    backend: {
+      sync: (plan, dirty) => backend.sync(plan, dirty, { scheduler: 'rr', nodeIps: [], nodePortIps: [] }),
+      requestFull: () => backend.requestFull(),
+    },
+  });
+}
+
+const NO_RULES: SyncReport = {
+  kind: 'nothing',
+  restores: 0,
+  bytes: 0,
+  chains: 0,
+  rules: 0,
+  written: noRules(),
+  refusals: 0,
+  owned: noRules(),
+  refused: new Map(),
+};

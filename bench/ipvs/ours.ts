@@ -1,0 +1,105 @@
+/** The IPVS mode as the daemon runs it, in the network namespace of this process. */
+import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
+import { NetlinkIpvsDoor } from '../../src/kernel/ipvs/door.ts';
+import { IpvsProxy } from '../../src/kernel/ipvs/ipvsProxy.ts';
+import { AddressWatch } from '../../src/kernel/ipvs/watch.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../src/kernel/netlink/socket.ts';
+import { NetlinkThread } from '../../src/kernel/netlink/thread.ts';
+import { objectKey } from '../../src/model/objects.ts';
+import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { BlockMeter, liveMemory, memory } from '../api/meters.ts';
+import { fill, makeService, makeSlice, VIEW } from '../cluster.ts';
+import type { OwnRun, Sizes } from './messages.ts';
+import { TimedDoors } from './timedDoors.ts';
+
+const CHANGES = 21;
+
+export async function measureOurs(sizes: Sizes): Promise<OwnRun> {
+  const thread = await NetlinkThread.start();
+  const watch = await AddressWatch.start(thread);
+  try {
+    return await measure(thread, watch, sizes);
+  } finally {
+    await watch.close();
+    await thread.close();
+  }
+}
+
+async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes): Promise<OwnRun> {
+  const doors = new TimedDoors();
+  const proxy = await openProxy(thread, watch, doors);
+  fill(proxy, sizes);
+  proxy.replan();
+  const block = new BlockMeter();
+  block.start();
+  const cold = await doors.time(() => mustSync(proxy));
+  const blockMs = block.stop();
+  const settled = memory();
+  const live = liveMemory();
+  const timed = async (): Promise<number> => (await doors.time(() => mustSync(proxy))).total;
+  const changeMs: number[] = [];
+  for (let change = 1; change <= CHANGES; change++) {
+    const slice = makeSlice((change * 37) % sizes.services, sizes.endpoints, change);
+    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    changeMs.push(await timed());
+  }
+  const addMs: number[] = [];
+  for (let added = 0; added < CHANGES; added++) {
+    const service = makeService(sizes.services + added);
+    const slice = makeSlice(sizes.services + added, sizes.endpoints);
+    proxy.onService(objectKey(service.namespace, service.name), service);
+    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    addMs.push(await timed());
+  }
+  const removeMs: number[] = [];
+  for (let removed = 0; removed < CHANGES; removed++) {
+    const service = makeService(sizes.services + removed);
+    const slice = makeSlice(sizes.services + removed, sizes.endpoints);
+    proxy.onService(objectKey(service.namespace, service.name), undefined);
+    proxy.onEndpointSlice(slice.namespace, slice.name, undefined);
+    removeMs.push(await timed());
+  }
+  proxy.requestFull();
+  const verifyMs = await timed();
+  return { kind: 'own', sizes, cold, blockMs, settled, live, changeMs, addMs, removeMs, verifyMs };
+}
+
+async function openProxy(
+  thread: NetlinkThread,
+  watch: AddressWatch,
+  doors: TimedDoors,
+): Promise<FamilyProxy> {
+  const channels = doors.channels({
+    route: thread.channel(NETLINK_ROUTE),
+    netfilter: thread.channel(NETLINK_NETFILTER),
+    generic: thread.channel(NETLINK_GENERIC),
+  });
+  const backend = new IpvsProxy({
+    iptables: await IptablesDoor.open({ family: 'IPv4', variant: 'legacy', runner: doors.runner }),
+    door: new NetlinkIpvsDoor('IPv4', channels),
+    masqueradeBit: 14,
+    scheduler: 'rr',
+    excludeCIDRs: [],
+    drainLimitMs: 0,
+    nodeIps: () => watch.nodeIps('IPv4'),
+    onDrainFailure: (error) => {
+      throw error;
+    },
+  });
+  watch.follow({
+    family: 'IPv4',
+    isBound: (ip) => backend.isBound(ip),
+    onDevice: () => {
+      throw new Error('somebody else changed the device');
+    },
+    onNodeAddresses: () => {},
+  });
+  return new FamilyProxy({ family: 'IPv4', settings: VIEW, backend });
+}
+
+async function mustSync(proxy: FamilyProxy): Promise<void> {
+  const outcome = await proxy.sync();
+  if (!outcome) throw new Error('nothing was synced');
+  const [refused] = outcome.report.refused.values();
+  if (refused) throw refused;
+}

@@ -1,0 +1,54 @@
+/** The ways to the kernel, with a clock on each. */
+import type { IpvsChannels } from '../../src/kernel/ipvs/door.ts';
+import type { NetlinkChannel } from '../../src/kernel/netlink/channel.ts';
+import { type CommandRunner, run } from '../../src/kernel/process.ts';
+import type { SyncTime } from './messages.ts';
+
+export class TimedDoors {
+  readonly #spent = { sets: 0, servers: 0, addresses: 0, rules: 0 };
+
+  channels({ netfilter, generic, route }: IpvsChannels): IpvsChannels {
+    return {
+      netfilter: this.#channel(netfilter, 'sets'),
+      generic: this.#channel(generic, 'servers'),
+      route: this.#channel(route, 'addresses'),
+    };
+  }
+
+  readonly runner: CommandRunner = (argv, options) => this.#timed('rules', () => run(argv, options));
+
+  /** How long something took, and how much of that was spent where. */
+  async time(work: () => Promise<unknown>): Promise<SyncTime> {
+    const before = { ...this.#spent };
+    const started = performance.now();
+    await work();
+    const total = performance.now() - started;
+    const { sets, servers, addresses, rules } = this.#spent;
+    return {
+      total,
+      sets: sets - before.sets,
+      servers: servers - before.servers,
+      addresses: addresses - before.addresses,
+      rules: rules - before.rules,
+    };
+  }
+
+  #channel(channel: NetlinkChannel, where: Place): NetlinkChannel {
+    return {
+      apply: (changes) => this.#timed(where, () => channel.apply(changes)),
+      request: (request) => this.#timed(where, () => channel.request(request)),
+      dumpAll: (requests) => this.#timed(where, () => channel.dumpAll(requests)),
+    };
+  }
+
+  async #timed<T>(where: Place, work: () => Promise<T>): Promise<T> {
+    const started = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.#spent[where] += performance.now() - started;
+    }
+  }
+}
+
+type Place = Exclude<keyof SyncTime, 'total'>;

@@ -1,0 +1,78 @@
+/** The way to the kernel, with a clock at each of its stations. */
+import type { NftDoor } from '../../src/backends/nftables/transaction.ts';
+import type { TransactionChannel } from '../../src/kernel/netlink/channel.ts';
+import type { Transaction } from '../../src/kernel/netlink/commit.ts';
+
+export interface Spent {
+  /** From elements to the bytes of messages. */
+  readonly encode: number;
+  /** From there to the kernel's answer. */
+  readonly kernel: number;
+  readonly longest: number;
+  readonly commits: number;
+  readonly bytes: number;
+}
+
+const NOTHING: Spent = { encode: 0, kernel: 0, longest: 0, commits: 0, bytes: 0 };
+
+export class Clock {
+  #spent = NOTHING;
+  #begun = 0;
+
+  /** What was spent since this was last asked. */
+  take(): Spent {
+    const spent = this.#spent;
+    this.#spent = NOTHING;
+    return spent;
+  }
+
+  /** A door encodes at once, and then asks the channel. */
+  door(door: NftDoor): NftDoor {
+    return {
+      inspect: (wanted) => door.inspect(wanted),
+      commit: (transaction) => {
+        this.#begun = performance.now();
+        return door.commit(transaction);
+      },
+      remembered: (protocol) => door.remembered(protocol),
+    };
+  }
+
+  channel(channel: TransactionChannel): TransactionChannel {
+    return {
+      apply: (changes) => channel.apply(changes),
+      request: (request) => channel.request(request),
+      dumpAll: (requests) => channel.dumpAll(requests),
+      commit: async (transaction) => {
+        let written = performance.now();
+        const watched: Transaction = {
+          bytes: transaction.bytes,
+          write: (writer, takeSequence) => {
+            const result = transaction.write(writer, takeSequence);
+            written = performance.now();
+            this.#encoded(written - this.#begun, writer.length);
+            return result;
+          },
+        };
+        const outcome = await channel.commit(watched);
+        this.#committed(performance.now() - written);
+        return outcome;
+      },
+    };
+  }
+
+  #encoded(milliseconds: number, bytes: number): void {
+    const spent = this.#spent;
+    this.#spent = { ...spent, encode: spent.encode + milliseconds, bytes: spent.bytes + bytes };
+  }
+
+  #committed(milliseconds: number): void {
+    const spent = this.#spent;
+    this.#spent = {
+      ...spent,
+      kernel: spent.kernel + milliseconds,
+      longest: Math.max(spent.longest, milliseconds),
+      commits: spent.commits + 1,
+    };
+  }
+}

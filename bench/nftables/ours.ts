@@ -1,0 +1,192 @@
+/** nftables mode in the namespace of this process: a cold start, and then one thing after another. */
+import { keepGarbageYoung } from '../../src/daemon/heap.ts';
+import { NetlinkNftDoor } from '../../src/kernel/nftables/door.ts';
+import { NftProxy } from '../../src/kernel/nftables/nftProxy.ts';
+import { TableWatch } from '../../src/kernel/nftables/watch.ts';
+import { directChannel } from '../../src/kernel/netlink/channel.ts';
+import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/kernel/netlink/socket.ts';
+import { NetlinkThread } from '../../src/kernel/netlink/thread.ts';
+import { objectKey } from '../../src/model/objects.ts';
+import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { BlockMeter, cpuMs, liveMemory, memory } from '../api/meters.ts';
+import { fill, makeService, makeSlice, VIEW } from '../cluster.ts';
+import { Clock } from './clock.ts';
+import type { ColdTime, OwnRun, OwnTask, Sizes } from './messages.ts';
+
+const CHANGES = 200;
+const BURST = 1000;
+const BURSTS = 3;
+const GROWN = 21;
+
+export async function measureOurs(task: OwnTask): Promise<OwnRun> {
+  keepGarbageYoung(); // as the daemon does
+  const thread = await NetlinkThread.start();
+  const watch = task.listens ? await TableWatch.start(thread) : undefined;
+  watch?.follow({ family: 'IPv4', onChange: () => {} });
+  try {
+    return { ...(await new Measurement(task, thread).run()), lost: watch?.changes('IPv4') ?? 0 };
+  } finally {
+    await watch?.close();
+    await thread.close();
+  }
+}
+
+/** A proxy into the namespace of this process, for whoever needs its table. */
+export function nftProxy(
+  thread: NetlinkThread,
+  { counters, channel }: Pick<OwnTask, 'counters' | 'channel'>,
+  clock = new Clock(),
+): FamilyProxy {
+  const way =
+    channel === 'thread'
+      ? thread.transactionChannel(NETLINK_NETFILTER)
+      : directChannel(NetlinkSocket.open(NETLINK_NETFILTER));
+  const backend = new NftProxy({
+    door: clock.door(new NetlinkNftDoor('IPv4', clock.channel(way))),
+    masqueradeBit: 14,
+    counters,
+    nodeIps: () => [],
+    serviceCidrs: () => [],
+  });
+  return new FamilyProxy({ family: 'IPv4', settings: VIEW, backend });
+}
+
+export async function mustSync(proxy: FamilyProxy): Promise<void> {
+  const outcome = await proxy.sync();
+  if (!outcome) throw new Error('nothing was synced');
+  const [refused] = outcome.report.refused.values();
+  if (refused) throw refused;
+}
+
+class Measurement {
+  readonly #sizes: Sizes;
+  readonly #clock = new Clock();
+  readonly #proxy: FamilyProxy;
+  readonly #isDirect: boolean;
+  readonly #verifies: boolean;
+
+  constructor(task: OwnTask, thread: NetlinkThread) {
+    this.#sizes = task.sizes;
+    this.#isDirect = task.channel === 'direct';
+    this.#verifies = task.verifies;
+    this.#proxy = nftProxy(thread, task, this.#clock);
+  }
+
+  async run(): Promise<Omit<OwnRun, 'lost'>> {
+    const { services, endpoints } = this.#sizes;
+    fill(this.#proxy, this.#sizes);
+    const block = new BlockMeter();
+    block.start();
+    const cold = await this.#cold();
+    const blockMs = block.stop();
+    const settled = memory();
+    const live = liveMemory();
+    const changeCommitMs: number[] = [];
+    const changeMs = await this.#each(CHANGES, async (number) => {
+      const index = (number * 37) % services;
+      const slice = makeSlice(index, endpoints, number + 1);
+      const elapsed = await this.#timed(() =>
+        this.#proxy.onEndpointSlice(slice.namespace, slice.name, slice),
+      );
+      changeCommitMs.push(this.#clock.take().kernel);
+      return elapsed;
+    });
+    const addMs = await this.#each(CHANGES, (number) => this.#timed(() => this.#add(services + number)));
+    const removeMs = await this.#each(CHANGES, (number) =>
+      this.#timed(() => this.#remove(services + number)),
+    );
+    const [firstGrowMs = Number.NaN, ...growMs] = await this.#each(GROWN, (number) =>
+      this.#grow(services + CHANGES + number),
+    );
+    this.#clock.take();
+    const thousandMs = await this.#each(BURSTS, (number) => this.#timed(() => this.#burst(CHANGES + number)));
+    const { longest: thousandLongestCommitMs } = this.#clock.take();
+    this.#proxy.requestFull();
+    const verifyMs = this.#verifies ? await this.#timed(() => {}) : undefined;
+    return {
+      cold,
+      blockMs,
+      settled,
+      live,
+      changeMs,
+      changeCommitMs,
+      addMs,
+      removeMs,
+      firstGrowMs,
+      growMs,
+      thousandMs,
+      thousandLongestCommitMs,
+      verifyMs,
+    };
+  }
+
+  async #cold(): Promise<ColdTime> {
+    const cpuBefore = cpuMs();
+    const started = performance.now();
+    this.#proxy.replan();
+    const planned = performance.now();
+    const before = performance.eventLoopUtilization();
+    await mustSync(this.#proxy);
+    const total = performance.now() - started;
+    const { active } = performance.eventLoopUtilization(before);
+    const { encode, kernel, longest, commits, bytes } = this.#clock.take();
+    const plan = planned - started;
+    // A socket in this very thread makes the event loop wait inside a call.
+    const busy = this.#isDirect ? total - plan - kernel : active;
+    return {
+      plan,
+      compile: busy - encode,
+      encode,
+      wait: total - plan - busy,
+      total,
+      cpu: cpuMs() - cpuBefore,
+      commit: kernel,
+      longestCommit: longest,
+      commits,
+      bytes,
+    };
+  }
+
+  async #timed(event: () => void): Promise<number> {
+    const started = performance.now();
+    event();
+    await mustSync(this.#proxy);
+    return performance.now() - started;
+  }
+
+  async #each(count: number, measure: (number: number) => Promise<number>): Promise<readonly number[]> {
+    const times: number[] = [];
+    for (let number = 0; number < count; number++) times.push(await measure(number));
+    return times;
+  }
+
+  #add(index: number, endpoints = this.#sizes.endpoints): void {
+    const service = makeService(index);
+    const slice = makeSlice(index, endpoints);
+    this.#proxy.onService(objectKey(service.namespace, service.name), service);
+    this.#proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+  }
+
+  #remove(index: number): void {
+    const service = makeService(index);
+    const slice = makeSlice(index, 1);
+    this.#proxy.onService(objectKey(service.namespace, service.name), undefined);
+    this.#proxy.onEndpointSlice(slice.namespace, slice.name, undefined);
+  }
+
+  async #grow(index: number): Promise<number> {
+    await this.#timed(() => this.#add(index, 3));
+    return this.#timed(() => {
+      const slice = makeSlice(index, 4);
+      this.#proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    });
+  }
+
+  #burst(generation: number): void {
+    const { services, endpoints } = this.#sizes;
+    for (let number = 0; number < Math.min(BURST, services); number++) {
+      const slice = makeSlice(number, endpoints, generation);
+      this.#proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    }
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * The real program with a bad way to the kernel: now and then a transaction is refused, or its answer is lost after it
+ * was done, the table cannot be read, or the thread that speaks netlink ends. SIGUSR2 puts an end to that.
+ */
+import { createRequire, syncBuiltinESMExports } from 'node:module';
+import type { Worker } from 'node:worker_threads';
+import { NetlinkNftDoor } from '../../src/kernel/nftables/door.ts';
+
+/** One in so many. */
+const REFUSED = 25;
+const LOST = 60;
+const UNREADABLE = 15;
+const WORKER_MS = 4000;
+
+let isCalm = false;
+process.on('SIGUSR2', () => {
+  isCalm = true;
+  tell('calm from now on');
+});
+
+function tell(what: string): void {
+  process.stderr.write(`soak: ${what}\n`);
+}
+
+function happens(oneIn: number): boolean {
+  return !isCalm && Math.random() * oneIn < 1;
+}
+
+const door = NetlinkNftDoor.prototype;
+/** What the door itself would have done. */
+const real = Object.getOwnPropertyDescriptors(door);
+const commit = given(real.commit.value);
+const inspect = given(real.inspect.value);
+const remembered = given(real.remembered.value);
+
+function given<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('the door has other methods than it had');
+  return value;
+}
+
+door.commit = async function (transaction) {
+  if (happens(REFUSED)) {
+    tell('refused');
+    return { state: 'refused', name: 'ENOMEM', operation: transaction[0] };
+  }
+  const outcome = await commit.call(this, transaction);
+  if (!happens(LOST)) return outcome;
+  tell('answer lost');
+  throw new Error('soak: the answer of the kernel is lost');
+};
+
+door.inspect = async function (wanted) {
+  if (happens(UNREADABLE)) {
+    tell('unreadable');
+    throw new Error('soak: the table cannot be read');
+  }
+  return inspect.call(this, wanted);
+};
+
+door.remembered = async function (protocol) {
+  if (happens(UNREADABLE)) {
+    tell('clients unreadable');
+    throw new Error('soak: clients cannot be read');
+  }
+  return remembered.call(this, protocol);
+};
+
+const workers = new Set<Worker>();
+const threads = createRequire(import.meta.url)('node:worker_threads') as { Worker: typeof Worker };
+threads.Worker = class extends threads.Worker {
+  constructor(...args: ConstructorParameters<typeof Worker>) {
+    super(...args);
+    workers.add(this);
+    this.once('exit', () => workers.delete(this));
+  }
+};
+syncBuiltinESMExports();
+setInterval(() => {
+  const [first] = workers;
+  if (!first || isCalm) return;
+  tell('thread ended');
+  void first.terminate();
+}, WORKER_MS).unref();
+
+await import('../../src/cli/bin.ts');

@@ -1,0 +1,30 @@
+/** What a soak came to, for people. */
+import { held, type SoakReport } from './soak.ts';
+
+const MOST_LINES = 20;
+
+export function printReport(report: SoakReport): string {
+  const { seconds, seed, changes, starts, tamperings, said, traffic } = report;
+  const count = (word: string): number => said.get(word) ?? 0;
+  const lines = [
+    `${seconds} s, seed ${seed}: ${held(report) ? 'it held' : 'it did not hold'}`,
+    `  changes of services       ${changes}, in ${count('Synced rules')} syncs; ${count('Sync failed')} syncs failed and were repeated`,
+    `  faults on our own way     ${count('refused')} transactions refused, ${count('answer lost')} answers lost, ${count('unreadable') + count('clients unreadable')} readings failed, ${count('thread ended')} netlink threads ended`,
+    `  restarts                  ${starts.killed} after kill -9, ${starts.stopped} after SIGTERM; ${count('start failed')} starts ended by themselves and were repeated`,
+    `  changes by others         ${[...tamperings].map(([name, times]) => `${name} ${times}`).join(', ')}`,
+    `  long-lived connections    ${traffic.sessions}, ${traffic.messages} messages, ${traffic.lostSessions.length} lost; ${traffic.resetInHoles} reset while rules were gone`,
+    `  flows of datagrams        ${traffic.flows}, ${traffic.datagrams} datagrams, ${traffic.lostDatagrams.length} lost or led astray`,
+    `  new connections           ${traffic.connections}, ${traffic.lostConnections.length} failed`,
+    `    while rules were gone   ${traffic.inHoles} failed, in ${traffic.holes} holes that others made; the longest took ${Math.round(traffic.longestHoleMs)} ms to be seen closed`,
+    `  packets against decide    ${report.packetRows} rows, ${report.wrongPackets.length} wrong`,
+    `  table against a fresh one ${report.strayLines.length === 0 ? 'the same' : `${report.strayLines.length} lines differ`}`,
+  ];
+  const wrong = [
+    ...report.wrongPackets,
+    ...report.strayLines,
+    ...traffic.lostSessions,
+    ...traffic.lostDatagrams,
+    ...traffic.lostConnections,
+  ];
+  return [...lines, ...wrong.slice(0, MOST_LINES).map((line) => `  ! ${line}`), ''].join('\n');
+}

@@ -1,0 +1,66 @@
+/** What others do to our tables. */
+import type { Host } from '../../src/lab/host.ts';
+import type { Draw } from './randomServices.ts';
+
+export interface Tampering {
+  readonly name: string;
+  /** Whether services that do not change are without rules until it is mended. */
+  readonly isHole: boolean;
+  script(draw: Draw, node: Host): Promise<string> | string;
+}
+
+const family = (draw: Draw): string => ['ip', 'ip6'][draw(2)] ?? 'ip';
+
+export const TAMPERINGS: readonly Tampering[] = [
+  { name: 'everything flushed', isHole: true, script: () => 'flush ruleset' },
+  { name: 'a table deleted', isHole: true, script: (draw) => `delete table ${family(draw)} junction` },
+  {
+    name: 'a chain flushed',
+    isHole: true,
+    script: (draw) =>
+      `flush chain ${family(draw)} junction ${['services', 'any', 'prerouting', 'service-addresses'][draw(4)]}`,
+  },
+  {
+    name: 'a base chain deleted',
+    isHole: true,
+    script: (draw) => {
+      const place = `${family(draw)} junction ${['prerouting', 'output', 'postrouting'][draw(3)]}`;
+      return `flush chain ${place}\ndelete chain ${place}`;
+    },
+  },
+  { name: 'elements deleted', isHole: false, script: randomDeletion },
+  {
+    name: 'a foreign element',
+    isHole: false,
+    script: (draw) => `add element ip junction service-ips { 10.99.0.${draw(250)} }`,
+  },
+  {
+    name: 'a foreign rule',
+    isHole: false,
+    script: (draw) => `add rule ${family(draw)} junction services counter`,
+  },
+  {
+    name: 'a foreign set',
+    isHole: false,
+    script: (draw) => `add set ${family(draw)} junction foreign-${draw(9)} { type inet_service; }`,
+  },
+  {
+    name: 'another table',
+    isHole: false,
+    script: (draw) => `add table ip other\nadd chain ip other chain-${draw(9)}`,
+  },
+];
+
+/** Of services that change anyway, and some of what all share but for addresses of services. */
+async function randomDeletion(draw: Draw, node: Host): Promise<string> {
+  const sets = (await node.run(['nft', 'list', 'sets', 'ip'])).matchAll(
+    /^\tset ((?:cluster-ips|refused|dropped|masquerade-\w+|restricted)) \{$/gm,
+  );
+  const names = [...sets].map(([, name]) => name);
+  const name = names[draw(Math.max(1, names.length))] ?? 'refused';
+  const list = await node.run(['nft', 'list', 'set', 'ip', 'junction', name]);
+  const keys = [...list.matchAll(/(10\.97\.0\.\d+(?: \. \w+ \. \d+)?)/g)].map(([, key]) => key);
+  const chosen = [...new Set(keys.filter(() => draw(3) === 0))];
+  if (chosen.length === 0) return 'add table ip other';
+  return `delete element ip junction ${name} { ${chosen.join(', ')} }`;
+}

@@ -1,0 +1,193 @@
+/**
+ * Clients of services that do not change: connections that stay open and are used all the time, and a stream of new
+ * ones. A new one may fail only where somebody had taken the rules away, and they were not back yet.
+ *
+ * While a base chain of the type nat is gone, the kernel does not translate open connections either: whoever then gets a
+ * packet of one, the node or another pod, knows nothing of it, and may answer with a reset. Nobody but the kernel could
+ * help that, so those are counted apart.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Session } from '../../src/lab/host.ts';
+import type { Lab } from '../../src/lab/lab.ts';
+import type { HostName } from '../../src/lab/topology.ts';
+import { FLOW_MANIFESTS, Flows } from './flows.ts';
+import { manifests } from '../../test/e2e/world.ts';
+
+const STABLE = { ip: '10.96.0.1', ip6: 'fd00:96::1', nodePort: 30_080 };
+const STICKY = { ip: '10.96.0.2', ip6: 'fd00:96::2', nodePort: 30_081 };
+
+/** The services that do not change. */
+export const STABLE_MANIFESTS = [
+  FLOW_MANIFESTS,
+  manifests([
+    {
+      name: 'stable',
+      ...STABLE,
+      pods: 'abcd',
+      extra: '  externalIPs: [198.51.100.200]\nstatus: {loadBalancer: {ingress: [{ip: 203.0.113.200}]}}',
+    },
+    { name: 'sticky', ...STICKY, pods: 'abc', extra: '  sessionAffinity: ClientIP' },
+  ]),
+].join('---\n');
+
+interface Door {
+  readonly from: HostName;
+  readonly address: string;
+  readonly port: number;
+}
+
+const DOORS: readonly Door[] = (['client', 'pod-b', 'node1'] as const).flatMap((from) => [
+  { from, address: STABLE.ip, port: 80 },
+  { from, address: STABLE.ip6, port: 80 },
+  { from, address: '198.51.100.200', port: 80 },
+  { from, address: STICKY.ip, port: 80 },
+  { from, address: STICKY.ip6, port: 80 },
+  { from, address: '192.168.100.2', port: STABLE.nodePort },
+  { from, address: 'fd00:100::2', port: STABLE.nodePort },
+  { from, address: '192.168.100.2', port: STICKY.nodePort },
+]);
+const PROBE_MS = 400;
+const REST_MS = 15;
+const SESSION_REST_MS = 250;
+const SILENCE_MS = 5000;
+
+export interface TrafficReport {
+  readonly sessions: number;
+  readonly messages: number;
+  readonly lostSessions: readonly string[];
+  /** Reset while the rules were taken away. */
+  readonly resetInHoles: number;
+  /** Of datagrams from one port each. */
+  readonly flows: number;
+  readonly datagrams: number;
+  readonly lostDatagrams: readonly string[];
+  readonly connections: number;
+  readonly lostConnections: readonly string[];
+  /** Failed while the rules were taken away. */
+  readonly inHoles: number;
+  readonly holes: number;
+  readonly longestHoleMs: number;
+}
+
+interface Hole {
+  readonly from: number;
+  to: number;
+}
+
+interface Failure extends Readonly<Hole> {
+  readonly door: Door;
+  readonly outcome: string;
+}
+
+export class Traffic {
+  readonly #lab: Lab;
+  readonly #sessions = new Map<Door, Session>();
+  readonly #holes: Hole[] = [];
+  readonly #failures: Failure[] = [];
+  readonly #brokenSessions: Failure[] = [];
+  #messages = 0;
+  #connections = 0;
+  readonly #flows: Flows;
+  readonly #end = new AbortController();
+  #running: readonly Promise<void>[] = [];
+
+  constructor(lab: Lab) {
+    this.#lab = lab;
+    this.#flows = new Flows(lab);
+  }
+
+  async start(): Promise<void> {
+    for (const door of DOORS) await this.#open(door);
+    this.#running = [
+      this.#useSessions(),
+      this.#connect(0),
+      this.#connect(DOORS.length >> 1),
+      this.#flows.run(this.#end.signal),
+    ];
+  }
+
+  /** Runs something that takes the rules away, and waits until every door answers again. */
+  async hole(work: () => Promise<void>): Promise<void> {
+    const hole: Hole = { from: performance.now(), to: Number.POSITIVE_INFINITY };
+    this.#holes.push(hole);
+    await work();
+    for (const door of DOORS) while (!(await this.#dial(door, PROBE_MS)).isAnswered) await sleep(10);
+    hole.to = performance.now();
+  }
+
+  async stop(): Promise<TrafficReport> {
+    this.#end.abort();
+    await Promise.all(this.#running);
+    await Promise.all([...this.#sessions.values()].map((session) => session.close()));
+    const isInHole = ({ from, to }: Readonly<Hole>): boolean =>
+      this.#holes.some((hole) => from < hole.to && to > hole.from);
+    const lost = this.#failures.filter((failure) => !isInHole(failure));
+    const lostSessions = this.#brokenSessions.filter((failure) => !isInHole(failure));
+    return {
+      sessions: DOORS.length,
+      messages: this.#messages,
+      lostSessions: lostSessions.map(print),
+      resetInHoles: this.#brokenSessions.length - lostSessions.length,
+      flows: this.#flows.count,
+      datagrams: this.#flows.datagrams,
+      lostDatagrams: this.#flows.failures
+        .filter((failure) => failure.isMoved || !isInHole(failure))
+        .map(({ text, from }) => `${text} at ${printTime(from)}`),
+      connections: this.#connections,
+      lostConnections: lost.map(print),
+      inHoles: this.#failures.length - lost.length,
+      holes: this.#holes.length,
+      longestHoleMs: Math.max(0, ...this.#holes.map(({ from, to }) => to - from)),
+    };
+  }
+
+  async #open(door: Door): Promise<void> {
+    this.#sessions.set(door, await this.#lab.host(door.from).openSession(door.address, door.port));
+  }
+
+  async #useSessions(): Promise<void> {
+    while (!this.#end.signal.aborted) {
+      await Promise.all([...this.#sessions].map(([door, session]) => this.#use(door, session)));
+      await sleep(SESSION_REST_MS);
+    }
+  }
+
+  async #use(door: Door, session: Session): Promise<void> {
+    const from = performance.now();
+    const { outcome } = await session.send(SILENCE_MS);
+    this.#messages++;
+    if (outcome === 'answer') return;
+    this.#brokenSessions.push({ door, outcome, from, to: performance.now() });
+    this.#sessions.delete(door);
+    await session.close();
+    while (!(await this.#dial(door, PROBE_MS)).isAnswered) await sleep(100);
+    await this.#open(door);
+  }
+
+  async #connect(first: number): Promise<void> {
+    for (let index = first; !this.#end.signal.aborted; index++) {
+      const door = DOORS[index % DOORS.length];
+      if (!door) continue;
+      const from = performance.now();
+      const { isAnswered, outcome } = await this.#dial(door, 1500);
+      this.#connections++;
+      if (!isAnswered) this.#failures.push({ door, outcome, from, to: performance.now() });
+      await sleep(REST_MS);
+    }
+  }
+
+  async #dial({ from, address, port }: Door, timeoutMs: number) {
+    const { outcome } = await this.#lab.host(from).request('tcp', address, port, { timeoutMs });
+    return { isAnswered: outcome === 'answer', outcome };
+  }
+}
+
+function print({ door, outcome, from }: Failure): string {
+  const { from: host, address, port } = door;
+  return `${host} to ${address} port ${port}: ${outcome} at ${printTime(from)}`;
+}
+
+/** As the daemon's log has it. */
+function printTime(moment: number): string {
+  return new Date(performance.timeOrigin + moment).toISOString().slice(11, 23);
+}

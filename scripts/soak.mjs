@@ -1,0 +1,19 @@
+/** `npm run soak`: sets up and runs the soak, which needs network namespaces. Arguments are its own. */
+import { join } from 'node:path';
+import { setUpOrExit } from './setup.mjs';
+import { ROOT } from './support/paths.mjs';
+import { runWithLab } from './support/privileged.mjs';
+import { Failure } from './support/run.mjs';
+
+await setUpOrExit();
+try {
+  process.exitCode = await runWithLab([
+    process.execPath,
+    join(ROOT, 'dist/soak.js'),
+    ...process.argv.slice(2),
+  ]);
+} catch (error) {
+  if (!(error instanceof Failure)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+}

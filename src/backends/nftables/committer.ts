@@ -1,0 +1,79 @@
+/**
+ * Commits many edits in transactions that are short enough for the kernel's lock, and finds out whose edit is to blame
+ * when one is refused.
+ *
+ * How many elements take how long differs from machine to machine, so it is measured.
+ */
+import { JunctionError } from '../../errors.ts';
+import type { ServicePortId } from '../../model/servicePort.ts';
+import { type Edit, editOperations, sizeOf } from './edit.ts';
+import type { TableSet } from './rule.ts';
+import type { NftDoor, Transaction } from './transaction.ts';
+
+/** One commit should hold the lock no longer than twice this, also when the next elements are slower than the last. */
+const LONG_MS = 25;
+const FIRST_ELEMENTS = 2000;
+const MOST_ELEMENTS = 20_000;
+const FEWEST_ELEMENTS = 200;
+
+export class Committer {
+  readonly #door: NftDoor;
+  readonly #now: () => number;
+  #elements = FIRST_ELEMENTS;
+  transactions = 0;
+
+  constructor(door: NftDoor, now: () => number) {
+    this.#door = door;
+    this.#now = now;
+  }
+
+  /** How many elements one transaction should have. */
+  get chunk(): number {
+    return this.#elements;
+  }
+
+  /** Throws when it is refused: this is nobody's in particular. */
+  async commit(transaction: Transaction): Promise<void> {
+    if (transaction.length === 0) return;
+    this.transactions++;
+    const outcome = await this.#door.commit(transaction);
+    if (outcome.state === 'done') return;
+    throw new JunctionError('NFTABLES_REFUSED', `nftables refuses the table: ${outcome.name}`, {
+      detail: JSON.stringify(outcome.operation)?.slice(0, 2000) ?? '',
+    });
+  }
+
+  /** A service port's edit is never split. Answers whose edits the kernel would not have. */
+  async commitEdits(
+    edits: readonly Edit[],
+    sets: ReadonlyMap<string, TableSet>,
+  ): Promise<ReadonlyMap<ServicePortId, Error>> {
+    if (edits.length === 0) return new Map();
+    const started = this.#now();
+    this.transactions++;
+    const outcome = await this.#door.commit(editOperations(edits, sets));
+    if (outcome.state === 'done') {
+      this.#learn(edits, this.#now() - started);
+      return new Map();
+    }
+    const [first] = edits;
+    if (edits.length === 1 && first) return this.#blame(first, outcome.name);
+    const middle = edits.length >> 1;
+    const left = await this.commitEdits(edits.slice(0, middle), sets);
+    const right = await this.commitEdits(edits.slice(middle), sets);
+    return new Map([...left, ...right]);
+  }
+
+  #blame({ owner }: Edit, name: string): ReadonlyMap<ServicePortId, Error> {
+    const error = new JunctionError('NFTABLES_REFUSED', `nftables refuses its elements: ${name}`);
+    if (owner === undefined) throw error;
+    return new Map([[owner, error]]);
+  }
+
+  #learn(edits: readonly Edit[], milliseconds: number): void {
+    const elements = edits.reduce((sum, edit) => sum + sizeOf(edit), 0);
+    if (elements < this.#elements / 2) return;
+    if (milliseconds > LONG_MS) this.#elements = Math.max(FEWEST_ELEMENTS, this.#elements >> 1);
+    else if (milliseconds < LONG_MS / 2) this.#elements = Math.min(MOST_ELEMENTS, this.#elements * 2);
+  }
+}

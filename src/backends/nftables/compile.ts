@@ -1,0 +1,153 @@
+/** From a service port's part of the plan to elements of the table's sets and maps. */
+import { type Cidr, hostCidr, type Ip } from '../../model/ip.ts';
+import type { Frontend, Pool, Route, ServicePortPlan } from '../../plan/types.ts';
+import {
+  largeChain,
+  LARGEST_DIRECT_POOL,
+  largeMap,
+  ownerComment,
+  poolMap,
+  SCOPES,
+  type Scope,
+  SETS,
+  stickySet,
+  type View,
+} from './names.ts';
+import { withoutCovered } from './ranges.ts';
+import type { Element, ElementKey } from './rule.ts';
+
+export interface CompileOptions {
+  /** Addresses of this node at which node ports answer: affinity is kept for each of them. */
+  readonly nodePortIps: readonly Ip[];
+}
+
+/** What a service port has in the table. Elements of `counted` sets may be other service ports' too. */
+export interface NftFragment {
+  readonly elements: readonly Element[];
+  readonly counted: readonly Element[];
+  /** Pools, one for each place where one is used. */
+  readonly pools: readonly { readonly scope: Scope; readonly view: View; readonly size: number }[];
+}
+
+export const NO_FRAGMENT: NftFragment = { elements: [], counted: [], pools: [] };
+
+export function compileServicePort(port: ServicePortPlan, options: CompileOptions): NftFragment {
+  return build(new Builder(port, options, true), port);
+}
+
+/** All but its own elements, of which a large cluster has too many to make them twice. */
+export function compileShared(port: ServicePortPlan, options: CompileOptions): NftFragment {
+  return build(new Builder(port, options, false), port);
+}
+
+function build(builder: Builder, port: ServicePortPlan): NftFragment {
+  for (const frontend of port.frontends) builder.frontend(frontend);
+  for (const ip of new Set(port.onThisNode?.map((endpoint) => endpoint.ip)))
+    builder.counted.push({ set: SETS.hairpin, key: { address: ip, secondAddress: ip } });
+  return builder;
+}
+
+class Builder implements NftFragment {
+  readonly elements: Element[] = [];
+  readonly counted: Element[] = [];
+  readonly pools: { readonly scope: Scope; readonly view: View; readonly size: number }[] = [];
+  readonly #port: ServicePortPlan;
+  readonly #options: CompileOptions;
+  readonly #isWhole: boolean;
+  readonly #comment: string;
+
+  constructor(port: ServicePortPlan, options: CompileOptions, isWhole: boolean) {
+    this.#port = port;
+    this.#options = options;
+    this.#isWhole = isWhole;
+    this.#comment = ownerComment(port.name);
+  }
+
+  frontend(frontend: Frontend): void {
+    const { address, port } = frontend;
+    const { protocol } = this.#port;
+    if (address === undefined) {
+      this.#served('nodePort', { protocol, port }, frontend);
+      this.#sticky(this.#options.nodePortIps, port);
+      return;
+    }
+    this.counted.push({ set: SETS.serviceIPs, key: { address } });
+    if (frontend.kind === 'clusterIP') this.counted.push({ set: SETS.clusterIPs, key: { address } });
+    this.#served('address', { address, protocol, port }, frontend);
+    this.#sources(address, frontend);
+    this.#sticky([address], port);
+  }
+
+  /** Which endpoints, seen from where; or why none. */
+  #served(scope: Scope, key: ElementKey, { routes }: Frontend): void {
+    const { pod, node, outside } = routes;
+    const names = SCOPES[scope];
+    if (isMasqueraded(pod) && isMasqueraded(outside)) this.#add(names.masqueradeAlways, key);
+    else if (isMasqueraded(outside)) this.#add(names.masqueradeOthers, key);
+    else if (isMasqueraded(node)) this.#add(names.masqueradeNode, key);
+    const inside = pod.verdict === 'forward' ? pod : node;
+    if (inside.verdict === 'forward') {
+      this.#pool(scope, 'any', key, this.#port.pools[inside.pool] ?? []);
+      if (outside.verdict === 'drop') this.#add(names.droppedOutside, key);
+      else if (outside.verdict === 'forward' && outside.pool !== inside.pool)
+        this.#pool(scope, 'outside', key, this.#port.pools[outside.pool] ?? []);
+    } else if (outside.verdict === 'forward') {
+      this.#pool(scope, 'outside', key, this.#port.pools[outside.pool] ?? []);
+    }
+    if (this.#port.affinitySeconds !== undefined) this.#add(names.remembering, key);
+    if (inside.verdict === 'reject') this.#add(names.refused, key);
+    if (inside.verdict === 'drop') this.#add(names.dropped, key);
+  }
+
+  #pool(scope: Scope, view: View, key: ElementKey, pool: Pool): void {
+    const size = pool.length;
+    const set = poolMap(scope, view, size);
+    this.pools.push({ scope, view, size });
+    if (!this.#isWhole) return;
+    let index = 0;
+    for (const endpoint of pool) {
+      this.elements.push({
+        set,
+        key: size === 1 ? key : { ...key, index },
+        comment: this.#comment,
+        endpoint,
+      });
+      index++;
+    }
+    if (size > LARGEST_DIRECT_POOL)
+      this.elements.push({
+        set: largeMap(scope, view),
+        key,
+        chain: largeChain(scope, view, size),
+        comment: this.#comment,
+      });
+  }
+
+  #sources(address: Ip, { allowedSources, routes, port }: Frontend): void {
+    if (!allowedSources || routes.outside.verdict === 'reject') return;
+    const { protocol } = this.#port;
+    const key: ElementKey = { address, protocol, port };
+    this.#add(SCOPES.address.restricted, key);
+    for (const range of sourcesOf(allowedSources)) this.#add(SETS.allowed, { ...key, range });
+  }
+
+  #sticky(addresses: readonly Ip[], port: number): void {
+    const { affinitySeconds, protocol } = this.#port;
+    if (affinitySeconds === undefined) return;
+    const set = stickySet(protocol, affinitySeconds);
+    for (const address of addresses)
+      this.counted.push({ set, key: { address, port }, comment: this.#comment });
+  }
+
+  #add(set: string, key: ElementKey): void {
+    if (this.#isWhole) this.elements.push({ set, key, comment: this.#comment });
+  }
+}
+
+function isMasqueraded(route: Route): boolean {
+  return route.verdict === 'forward' && route.masquerade;
+}
+
+function sourcesOf({ ranges, hosts }: NonNullable<Frontend['allowedSources']>): readonly Cidr[] {
+  return withoutCovered([...ranges, ...hosts.map(hostCidr)]);
+}

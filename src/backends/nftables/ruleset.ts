@@ -1,0 +1,312 @@
+/**
+ * The whole table but for its elements. It does not grow with the cluster: what changes it is a pool size, or a time-out
+ * of affinity, that no service had before, and the node's settings. `docs/nftables.md` draws it.
+ */
+import type { Family } from '../../model/ip.ts';
+import { parseCidr } from '../../model/ip.ts';
+import type { Protocol } from '../../model/objects.ts';
+import type { NodeView } from '../../plan/types.ts';
+import {
+  affinityMap,
+  CHAINS,
+  largeChain,
+  LARGEST_DIRECT_POOL,
+  largeMap,
+  poolChain,
+  poolMap,
+  SCOPES,
+  type Scope,
+  SETS,
+  stickySet,
+  type View,
+} from './names.ts';
+import type { Chain, FieldType, Key, Rule, Ruleset, Statement, TableSet } from './rule.ts';
+
+/** What of the cluster shapes the table. */
+export interface Shape {
+  /** Sizes of pools that exist, in order, by the chain that tries them. */
+  readonly sizes: Readonly<Record<Scope, Readonly<Record<View, readonly number[]>>>>;
+  /** In order. */
+  readonly affinity: readonly { readonly protocol: Protocol; readonly seconds: number }[];
+  readonly hasServiceCidrs: boolean;
+}
+
+export interface RulesetOptions {
+  readonly family: Family;
+  readonly view: NodeView;
+  readonly masqueradeMark: number;
+  readonly counters: boolean;
+}
+
+const FRONTEND: Readonly<Record<Scope, Key>> = {
+  address: ['destination', 'protocol', 'port'],
+  nodePort: ['protocol', 'port'],
+};
+const FIELDS: Readonly<Record<Scope, readonly FieldType[]>> = {
+  address: ['address', 'protocol', 'port'],
+  nodePort: ['protocol', 'port'],
+};
+const CLIENT: Key = ['source', 'destination', 'port'];
+const ORIGINAL_CLIENT: Key = ['originalSource', 'originalDestination', 'originalPort'];
+const ORIGINAL: Key = ['originalDestination', 'originalPort'];
+/** Clients that are remembered at one time. */
+const MOST_CLIENTS = 1_000_000;
+const SCOPE_LIST: readonly Scope[] = ['address', 'nodePort'];
+const VIEWS: readonly View[] = ['any', 'outside'];
+
+export function rulesetOf(shape: Shape, options: RulesetOptions): Ruleset {
+  return { sets: setsOf(shape, options), chains: chainsOf(shape, options) };
+}
+
+function setsOf(shape: Shape, { view, counters }: RulesetOptions): readonly TableSet[] {
+  const protocols = protocolsOf(shape);
+  return [
+    { name: SETS.serviceIPs, key: ['address'], comment: 'addresses of services' },
+    { name: SETS.clusterIPs, key: ['address'], comment: 'cluster IPs' },
+    ...(view.nodePorts.ranges === 'all'
+      ? []
+      : [{ name: SETS.nodePortIPs, key: ['address'], comment: 'where node ports answer' } as const]),
+    ...(shape.hasServiceCidrs
+      ? [
+          {
+            name: SETS.serviceCidrs,
+            key: ['address'],
+            ranges: true,
+            comment: 'where cluster IPs come from',
+          } as const,
+        ]
+      : []),
+    { name: SETS.hairpin, key: ['address', 'address'], comment: 'endpoints of this node, twice' },
+    {
+      name: SETS.allowed,
+      key: [...FIELDS.address, 'address'],
+      ranges: true,
+      comment: 'frontend and source range',
+    },
+    ...SCOPE_LIST.flatMap((scope) => scopeSets(scope, shape, counters)),
+    ...protocols.map(
+      (protocol): TableSet => ({
+        name: affinityMap(protocol),
+        key: ['address', 'address', 'port'],
+        data: 'endpoint',
+        remembers: MOST_CLIENTS,
+        comment: 'client and frontend',
+      }),
+    ),
+    ...shape.affinity.map(
+      ({ protocol, seconds }): TableSet => ({
+        name: stickySet(protocol, seconds),
+        key: ['address', 'port'],
+      }),
+    ),
+  ];
+}
+
+function scopeSets(scope: Scope, { sizes }: Shape, counters: boolean): readonly TableSet[] {
+  const key = FIELDS[scope];
+  const names = SCOPES[scope];
+  const plain: readonly (readonly [name: string, comment: string])[] = [
+    ...(scope === 'address'
+      ? ([
+          [names.restricted, 'only from allowed sources'],
+          [names.masqueradeOthers, 'masquerade who is no pod'],
+        ] as const)
+      : []),
+    [names.masqueradeAlways, 'masquerade everybody'],
+    [names.masqueradeNode, 'masquerade what the node itself sends'],
+    [names.remembering, 'clients go where they went before'],
+    [names.refused, 'no endpoints'],
+    [names.dropped, 'no endpoints on this node'],
+    [names.droppedOutside, 'no endpoints on this node for clients outside'],
+  ];
+  return [
+    ...plain.map(([name, comment]): TableSet => ({ name, key, comment })),
+    ...VIEWS.flatMap((view) => [
+      ...sizes[scope][view].map(
+        (size): TableSet => ({
+          name: poolMap(scope, view, size),
+          key: size === 1 ? key : [...key, { drawnOf: size }],
+          data: 'endpoint',
+          ...(counters && { counts: true }),
+        }),
+      ),
+      ...(hasLarge(sizes[scope][view])
+        ? [{ name: largeMap(scope, view), key, data: 'verdict' } as const]
+        : []),
+    ]),
+  ];
+}
+
+function hasLarge(sizes: readonly number[]): boolean {
+  return sizes.some((size) => size > LARGEST_DIRECT_POOL);
+}
+
+function protocolsOf({ affinity }: Shape): readonly Protocol[] {
+  return [...new Set(affinity.map(({ protocol }) => protocol))];
+}
+
+function chainsOf(shape: Shape, options: RulesetOptions): readonly Chain[] {
+  return [
+    ...SCOPE_LIST.flatMap((scope) => VIEWS.flatMap((view) => poolChains(scope, view, shape))),
+    { name: CHAINS.remembered, rules: protocolsOf(shape).map(rememberedRule) },
+    { name: CHAINS.remember, rules: shape.affinity.map(rememberRule) },
+    { name: CHAINS.serviceAddresses, rules: addressRules(shape, options) },
+    { name: CHAINS.nodePorts, rules: scopeRules('nodePort', shape, options) },
+    { name: CHAINS.services, rules: servicesRules(shape, options) },
+    hooked(CHAINS.prerouting, -100, [jump(CHAINS.services)]),
+    hooked(CHAINS.output, -100, [jump(CHAINS.services)]),
+    hooked(CHAINS.input, 100, [jump(CHAINS.remember)]),
+    hooked(CHAINS.postrouting, 100, postroutingRules(options)),
+  ];
+}
+
+function hooked(
+  name: 'prerouting' | 'output' | 'input' | 'postrouting',
+  priority: number,
+  rules: readonly Rule[],
+): Chain {
+  return { name, hook: { point: name, priority }, rules };
+}
+
+function rule(...statements: readonly Statement[]): Rule {
+  return { statements };
+}
+
+function jump(chain: string): Rule {
+  return rule({ kind: 'jump', chain });
+}
+
+function inSet(key: Key, set: string, not = false): Statement {
+  return { kind: 'inSet', key, set, not };
+}
+
+/** Every size in turn, and one lookup for all that are larger. */
+function poolChains(scope: Scope, view: View, { sizes }: Shape): readonly Chain[] {
+  const all = sizes[scope][view];
+  const key = FRONTEND[scope];
+  const dnat = (size: number): Rule =>
+    rule({
+      kind: 'dnatByMap',
+      key: size === 1 ? key : [...key, { drawnOf: size }],
+      map: poolMap(scope, view, size),
+    });
+  const large = all.filter((size) => size > LARGEST_DIRECT_POOL);
+  return [
+    ...large.map((size) => ({ name: largeChain(scope, view, size), rules: [dnat(size)] })),
+    {
+      name: poolChain(scope, view),
+      isUnordered: true,
+      rules: [
+        ...all.filter((size) => size <= LARGEST_DIRECT_POOL).map(dnat),
+        ...(large.length > 0 ? [rule({ kind: 'verdictByMap', key, map: largeMap(scope, view) })] : []),
+      ],
+    },
+  ];
+}
+
+function rememberedRule(protocol: Protocol): Rule {
+  return rule({ kind: 'protocol', protocol }, { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) });
+}
+
+/** After the rewriting, when it is known where to; what was dialled is still known too. */
+function rememberRule({ protocol, seconds }: Shape['affinity'][number]): Rule {
+  return rule({ kind: 'protocol', protocol }, inSet(ORIGINAL, stickySet(protocol, seconds)), {
+    kind: 'remember',
+    key: ORIGINAL_CLIENT,
+    map: affinityMap(protocol),
+    seconds,
+  });
+}
+
+function servicesRules(shape: Shape, { view, family }: RulesetOptions): readonly Rule[] {
+  const toNodePorts: readonly Statement[] =
+    view.nodePorts.ranges === 'all'
+      ? [
+          { kind: 'addressType', side: 'destination', not: false },
+          { kind: 'addressIn', side: 'destination', cidr: LOOPBACK[family], not: true },
+        ]
+      : [inSet(['destination'], SETS.nodePortIPs)];
+  return [
+    rule(inSet(['destination'], SETS.serviceIPs), { kind: 'jump', chain: CHAINS.serviceAddresses }),
+    rule(...toNodePorts, { kind: 'jump', chain: CHAINS.nodePorts }),
+    ...(shape.hasServiceCidrs ? [rule(inSet(['destination'], SETS.serviceCidrs), { kind: 'drop' })] : []),
+  ];
+}
+
+function addressRules(shape: Shape, options: RulesetOptions): readonly Rule[] {
+  const allowedKey: Key = [...FRONTEND.address, 'source'];
+  return [
+    rule(inSet(FRONTEND.address, SCOPES.address.restricted), inSet(allowedKey, SETS.allowed, true), {
+      kind: 'drop',
+    }),
+    ...scopeRules('address', shape, options),
+    rule(inSet(['destination'], SETS.clusterIPs), { kind: 'reject' }),
+  ];
+}
+
+function scopeRules(
+  scope: Scope,
+  { affinity }: Shape,
+  { view, masqueradeMark }: RulesetOptions,
+): readonly Rule[] {
+  const names = SCOPES[scope];
+  const key = FRONTEND[scope];
+  const mark: Statement = { kind: 'changeMark', operation: 'set', mark: masqueradeMark };
+  const others = notPod(view);
+  const outside: readonly Statement[] = [...others, { kind: 'addressType', side: 'source', not: true }];
+  return [
+    rule(inSet(key, names.masqueradeAlways), mark),
+    ...(scope === 'address' ? [rule(...others, inSet(key, names.masqueradeOthers), mark)] : []),
+    rule(
+      ...others,
+      { kind: 'addressType', side: 'source', not: false },
+      inSet(key, names.masqueradeNode),
+      mark,
+    ),
+    // Not for everybody: an address may be a service's and this node's, and have clients of a node port too.
+    ...(affinity.length > 0
+      ? [rule(inSet(key, names.remembering), { kind: 'jump', chain: CHAINS.remembered })]
+      : []),
+    rule(...outside, inSet(key, names.droppedOutside), { kind: 'drop' }),
+    rule(...outside, { kind: 'jump', chain: poolChain(scope, 'outside') }),
+    jump(poolChain(scope, 'any')),
+    rule(inSet(key, names.refused), { kind: 'reject' }),
+    rule(inSet(key, names.dropped), { kind: 'drop' }),
+  ];
+}
+
+/** Nothing where pods cannot be told apart: then nobody is one. */
+function notPod({ podDetector }: NodeView): readonly Statement[] {
+  switch (podDetector.kind) {
+    case 'none':
+      return [];
+    case 'cidr':
+      return [{ kind: 'addressIn', side: 'source', cidr: podDetector.cidr, not: true }];
+    case 'interface':
+      return [{ kind: 'inInterface', name: podDetector.name, not: true }];
+    case 'interfacePrefix':
+      return [{ kind: 'inInterface', name: `${podDetector.prefix}*`, not: true }];
+  }
+}
+
+function postroutingRules({ masqueradeMark: mark }: RulesetOptions): readonly Rule[] {
+  return [
+    jump(CHAINS.remember),
+    rule({ kind: 'isRewritten' }, inSet(['source', 'destination'], SETS.hairpin), { kind: 'masquerade' }),
+    rule({ kind: 'hasMark', mark, not: true }, { kind: 'return' }),
+    // Cleared, so that a packet that passes again inside a tunnel is not masqueraded twice.
+    rule({ kind: 'changeMark', operation: 'flip', mark }),
+    rule({ kind: 'masquerade' }),
+  ];
+}
+
+const LOOPBACK = {
+  IPv4: knownCidr('127.0.0.0/8'),
+  IPv6: knownCidr('::1/128'),
+} as const;
+
+function knownCidr(text: string) {
+  const cidr = parseCidr(text);
+  if (cidr === undefined) throw new Error(`not a CIDR: ${text}`);
+  return cidr;
+}

@@ -1,0 +1,53 @@
+/**
+ * How often a packet asks a set at most. It follows from the rules alone, and these from the pool sizes and the time-outs
+ * in use: the number of services does not come into it.
+ */
+import type { Chain, Rule, Ruleset, Statement } from './rule.ts';
+
+/** For one packet, through the two hooks that it passes. */
+export function mostLookups(ruleset: Ruleset): number {
+  const chains = new Map(ruleset.chains.map((chain) => [chain.name, chain]));
+  const at = (...points: readonly string[]): number =>
+    Math.max(
+      0,
+      ...ruleset.chains
+        .filter(({ hook }) => hook !== undefined && points.includes(hook.point))
+        .map((chain) => ofChain(chain, chains)),
+    );
+  return at('prerouting', 'output') + at('input', 'postrouting');
+}
+
+type Chains = ReadonlyMap<string, Chain>;
+
+function ofChain({ rules }: Chain, chains: Chains): number {
+  return rules.reduce((sum, rule) => sum + ofRule(rule, chains), 0);
+}
+
+function ofRule({ statements }: Rule, chains: Chains): number {
+  return statements.reduce((sum, statement) => sum + ofStatement(statement, chains), 0);
+}
+
+function ofStatement(statement: Statement, chains: Chains): number {
+  switch (statement.kind) {
+    case 'inSet':
+    case 'dnatByMap':
+    case 'remember':
+      return 1;
+    case 'verdictByMap':
+      return 1 + Math.max(0, ...largest(statement.map, chains));
+    case 'jump':
+    case 'goto': {
+      const chain = chains.get(statement.chain);
+      return chain ? ofChain(chain, chains) : 0;
+    }
+    default:
+      return 0;
+  }
+}
+
+/** The chains that a map of large pools may lead to have its name at the beginning of theirs. */
+function largest(map: string, chains: Chains): readonly number[] {
+  return [...chains.values()]
+    .filter(({ name }) => name.startsWith(`${map}-`))
+    .map((chain) => ofChain(chain, chains));
+}

@@ -1,0 +1,262 @@
+/** The kernel behind the nftables backend: a transaction becomes one netlink batch. */
+import { constants } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { affinityMap, TABLE, TABLE_COMMENT } from '../../backends/nftables/names.ts';
+import { printKey } from '../../backends/nftables/print.ts';
+import type { Chain, Element, Ruleset, TableSet } from '../../backends/nftables/rule.ts';
+import type {
+  CommitOutcome,
+  NftDoor,
+  Operation,
+  Remembered,
+  TableState,
+  Transaction,
+} from '../../backends/nftables/transaction.ts';
+import { JunctionError } from '../../errors.ts';
+import type { Family } from '../../model/ip.ts';
+import type { Protocol } from '../../model/objects.ts';
+import { Breath, unhurried } from '../../sync/breath.ts';
+import { systemClock } from '../../sync/systemClock.ts';
+import type { TransactionChannel } from '../netlink/channel.ts';
+import type { Message } from '../netlink/codec.ts';
+import { changedTooOften, DUMP_ATTEMPTS, type DumpReply } from '../netlink/dump.ts';
+import { decodeChain, getChains } from '../netlink/nftables/chain.ts';
+import { decodeElements, getElements, type SetElement } from '../netlink/nftables/elements.ts';
+import type { Expression } from '../netlink/nftables/expressions/expression.ts';
+import type { TablePlace } from '../netlink/nftables/message.ts';
+import { decodeRule, getRules } from '../netlink/nftables/rule.ts';
+import { decodeSet, getSets, propertiesOf } from '../netlink/nftables/set.ts';
+import { type NftOperation, transaction as batchOf } from '../netlink/nftables/transaction.ts';
+import { lowerRule } from './lower.ts';
+import { elementsOf, endpointOf, keyOf, listOf, specOf } from './sets.ts';
+
+/** The kernel is busy with somebody else's change. */
+const TRANSIENT: ReadonlySet<string> = new Set(['EINTR', 'EAGAIN', 'EBUSY', 'ENOBUFS']);
+const TRIES = 4;
+const PAUSE_MS = 5;
+/** A set that is part of somebody's rule: it goes with the rule, and cannot be deleted. */
+const ANONYMOUS = /^__(?:set|map)\d/;
+
+export class NetlinkNftDoor implements NftDoor {
+  readonly #family: Family;
+  readonly #channel: TransactionChannel;
+  readonly #place: TablePlace;
+
+  constructor(family: Family, channel: TransactionChannel, table = TABLE) {
+    this.#family = family;
+    this.#channel = channel;
+    this.#place = { family: family === 'IPv4' ? 'ip' : 'ip6', table };
+  }
+
+  async inspect(wanted: Ruleset): Promise<TableState | undefined> {
+    const [setsReply] = await this.#channel.dumpAll([getSets(this.#place)]);
+    if (isAbsent(setsReply)) return undefined;
+    const [chainsReply, rulesReply] = await this.#channel.dumpAll([
+      getChains(this.#place.family),
+      getRules(this.#place),
+    ]);
+    const sets = this.#compareSets(wanted, messagesOf(setsReply, 'sets'));
+    const chains = this.#compareChains(
+      wanted,
+      messagesOf(chainsReply, 'chains'),
+      messagesOf(rulesReply, 'rules'),
+    );
+    const readable = wanted.sets.filter((set) => sets.get(set.name) === 'same' && !set.remembers);
+    return { sets, chains, elements: await this.#readElements(readable) };
+  }
+
+  async commit(transaction: Transaction): Promise<CommitOutcome> {
+    const operations = transaction.map((operation) => this.#lower(operation));
+    const batch = batchOf(operations);
+    for (let tries = 1; ; tries++) {
+      const outcome = await this.#channel.commit(batch);
+      if (outcome.state === 'done') return outcome;
+      const [first] = outcome.state === 'refused' ? outcome.refusals : [];
+      const name = first?.name ?? 'ERESTART';
+      if (tries < TRIES && (TRANSIENT.has(name) || outcome.state === 'outdated')) {
+        await sleep(PAUSE_MS * tries);
+        continue;
+      }
+      const index = first?.operation;
+      return { state: 'refused', name, operation: index === undefined ? undefined : transaction[index] };
+    }
+  }
+
+  async remembered(protocol: Protocol): Promise<readonly Remembered[]> {
+    const set: TableSet = {
+      name: affinityMap(protocol),
+      key: ['address', 'address', 'port'],
+      data: 'endpoint',
+    };
+    const [reply] = await this.#channel.dumpAll([getElements({ ...this.#place, set: set.name })]);
+    if (isAbsent(reply)) return [];
+    return messagesOf(reply, 'remembered clients').flatMap(({ payload }) =>
+      decodeElements(payload).elements.flatMap((element) => {
+        const { address, secondAddress, port } = keyOf(set, element, this.#family);
+        if (!address || !secondAddress || port === undefined || !element.data) return [];
+        const endpoint = endpointOf(element.data, this.#family);
+        return [{ client: address, destination: secondAddress, port, endpoint }];
+      }),
+    );
+  }
+
+  #lower(operation: Operation): NftOperation {
+    const place = this.#place;
+    switch (operation.kind) {
+      case 'addTable':
+        return { kind: 'new table', ...place, comment: TABLE_COMMENT };
+      case 'deleteTable':
+        return { kind: 'delete table', ...place };
+      case 'addSet':
+        return { kind: 'new set', ...place, set: specOf(operation.set, this.#family) };
+      case 'deleteSet':
+        return { kind: 'delete set', ...place, set: operation.name };
+      case 'addChain': {
+        const { hook } = operation;
+        const base =
+          hook && ({ type: 'nat', hook: hook.point, priority: hook.priority, policy: 'accept' } as const);
+        return { kind: 'new chain', ...place, chain: operation.name, ...(base && { base }) };
+      }
+      case 'flushChain':
+        return { kind: 'flush chain', ...place, chain: operation.name };
+      case 'deleteChain':
+        return { kind: 'delete chain', ...place, chain: operation.name };
+      case 'addRule': {
+        const { chain, rule } = operation;
+        const expressions = lowerRule(rule, this.#family);
+        const { comment } = rule;
+        return { kind: 'new rule', ...place, chain, expressions, ...(comment !== undefined && { comment }) };
+      }
+      case 'addElements':
+      case 'deleteElements': {
+        const isDelete = operation.kind === 'deleteElements';
+        const elements = listOf(operation.set, operation.elements, isDelete);
+        return {
+          kind: isDelete ? 'delete elements' : 'new elements',
+          ...place,
+          set: operation.set.name,
+          elements,
+        };
+      }
+    }
+  }
+
+  #compareSets(wanted: Ruleset, messages: readonly Message[]): Map<string, 'same' | 'different'> {
+    const specs = new Map(
+      wanted.sets.map((set) => [set.name, canonical(propertiesOf(specOf(set, this.#family)))]),
+    );
+    const result = new Map<string, 'same' | 'different'>();
+    for (const { payload } of messages) {
+      const { family: _, table: __, name, handle: ___, comment: ____, ...properties } = decodeSet(payload);
+      if (ANONYMOUS.test(name)) continue;
+      const spec = specs.get(name);
+      result.set(name, spec === undefined || spec === canonical(properties) ? 'same' : 'different');
+    }
+    return result;
+  }
+
+  #compareChains(
+    { chains }: Ruleset,
+    chainMessages: readonly Message[],
+    ruleMessages: readonly Message[],
+  ): Map<string, 'same' | 'different'> {
+    const rules = new Map<string, (readonly Expression[])[]>();
+    for (const { payload } of ruleMessages) {
+      const rule = decodeRule(payload);
+      const known = rules.get(rule.chain);
+      if (known) known.push(rule.expressions);
+      else rules.set(rule.chain, [rule.expressions]);
+    }
+    const wanted = new Map(chains.map((chain) => [chain.name, chain]));
+    const result = new Map<string, 'same' | 'different'>();
+    for (const { payload } of chainMessages) {
+      const { table, name, base } = decodeChain(payload);
+      if (table !== this.#place.table) continue;
+      const chain = wanted.get(name);
+      const lowered = chain?.rules.map((rule) => lowerRule(rule, this.#family)) ?? [];
+      const isSame =
+        chain === undefined ||
+        (sameRules(lowered, rules.get(name) ?? [], chain.isUnordered) && sameHook(chain, base));
+      result.set(name, isSame ? 'same' : 'different');
+    }
+    return result;
+  }
+
+  async #readElements(sets: readonly TableSet[]): Promise<ReadonlyMap<string, ReadonlyMap<string, Element>>> {
+    const result = new Map<string, ReadonlyMap<string, Element>>();
+    for (const set of sets) {
+      const elements = await this.#readSet(set);
+      if (elements) result.set(set.name, elements);
+    }
+    return result;
+  }
+
+  /**
+   * While a hash table grows, as it does for a moment after it was filled, the kernel answers some elements twice and
+   * as many not at all. So a reading with repetitions is no good.
+   */
+  async #readSet(set: TableSet): Promise<ReadonlyMap<string, Element> | undefined> {
+    for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
+      const [reply] = await this.#channel.dumpAll([getElements({ ...this.#place, set: set.name })]);
+      if (isAbsent(reply)) return undefined;
+      const messages = messagesOf(reply, `elements of ${set.name}`);
+      const raw = await unhurried(decoding(messages), new Breath(systemClock));
+      const elements = new Map<string, Element>();
+      const decoded = elementsOf(set, raw, this.#family);
+      for (const element of decoded) elements.set(printKey(element.key), element);
+      if (elements.size === decoded.length) return elements;
+    }
+    throw changedTooOften(`the elements of ${set.name}`);
+  }
+}
+
+function* decoding(messages: readonly Message[]): Generator<void, readonly SetElement[]> {
+  const elements: SetElement[] = [];
+  for (const { payload } of messages) {
+    for (const element of decodeElements(payload).elements) elements.push(element);
+    yield;
+  }
+  return elements;
+}
+
+function sameRules(
+  wanted: readonly (readonly Expression[])[],
+  found: readonly (readonly Expression[])[],
+  isUnordered = false,
+): boolean {
+  const texts = [wanted.map(canonical), found.map(canonical)];
+  if (isUnordered) for (const each of texts) each.sort();
+  return canonical(texts[0]) === canonical(texts[1]);
+}
+
+function sameHook({ hook }: Chain, base: ReturnType<typeof decodeChain>['base']): boolean {
+  if (!hook) return base === undefined;
+  return (
+    base?.type === 'nat' &&
+    base.hook === hook.point &&
+    base.priority === hook.priority &&
+    base.policy === 'accept'
+  );
+}
+
+/** Equal text for equal values, bytes and large numbers included, whatever the order of their parts. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) => {
+    if (part instanceof Uint8Array) return Buffer.from(part).toString('hex');
+    if (typeof part === 'bigint') return part.toString();
+    if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
+    return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}
+
+function isAbsent(reply: DumpReply | undefined): boolean {
+  return reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT;
+}
+
+function messagesOf(reply: DumpReply | undefined, what: string): readonly Message[] {
+  if (reply?.kind === 'answered') return reply.messages;
+  throw new JunctionError(
+    'NETLINK_FAILED',
+    `netlink: cannot list the ${what} of the table ${TABLE}: ${reply?.name}`,
+  );
+}

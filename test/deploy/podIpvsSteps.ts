@@ -1,0 +1,139 @@
+/** What podIpvs.real.test.ts runs in a machine that has IPVS and stands for a node. Prints what happened. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { findIpvs } from '../../src/kernel/netlink/ipvs.ts';
+import { NETLINK_GENERIC, NetlinkSocket } from '../../src/kernel/netlink/socket.ts';
+import { eventually } from '../e2e/support/eventually.ts';
+
+export interface IpvsPod {
+  readonly script: string;
+  readonly restartScript: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly program: readonly string[];
+  readonly withoutRoot: readonly string[];
+  readonly settings: readonly string[];
+  readonly service: { readonly ip: string; readonly port: number };
+  readonly endpoint: { readonly ip: string; readonly port: number };
+}
+
+export interface IpvsPodSteps {
+  /** What netlink says to one who asks for IPVS before the pod starts. */
+  readonly asked: string;
+  readonly hadIpvs: boolean;
+  readonly before: Settings;
+  readonly first: Run;
+  readonly restarted: Run;
+  readonly withoutRoot: { readonly code: number | null; readonly log: string };
+}
+
+interface Run {
+  readonly log: string;
+  readonly capabilities: string;
+  readonly settings: Settings;
+  readonly answer: string;
+  readonly device: string;
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+const LIMIT_MS = 40_000;
+const GREETING = 'hello from the endpoint';
+
+export async function ipvsPodSteps(pod: IpvsPod): Promise<void> {
+  // Kernels from before 2022 have no such alias: asking for IPVS by netlink loads nothing there.
+  const modprobe = `#!/bin/sh\ncase "$*" in *family-IPVS*) exit 1;; esac\nexec /run/bin/modprobe "$@"\n`;
+  writeFileSync('/run/bin/old-modprobe', modprobe, { mode: 0o755 });
+  writeFileSync('/proc/sys/kernel/modprobe', '/run/bin/old-modprobe');
+  execFileSync('ip', ['address', 'add', `${pod.endpoint.ip}/32`, 'dev', 'lo']);
+  const server = createServer((peer) => void peer.end(GREETING)).listen(pod.endpoint.port, pod.endpoint.ip);
+  await once(server, 'listening');
+
+  const asked = netlinkFindsIpvs();
+  const hadIpvs = existsSync('/sys/module/ip_vs');
+  const before = read(pod.settings);
+  const first = await serve(pod, pod.script);
+  writeFileSync('/proc/sys/net/ipv4/vs/conntrack', '0');
+  const restarted = await serve(pod, pod.restartScript);
+  writeFileSync('/proc/sys/net/ipv4/vs/conntrack', '0');
+  const withoutRoot = start(pod, pod.restartScript, pod.withoutRoot);
+  await eventually('its end', () => withoutRoot.child.exitCode !== null, LIMIT_MS);
+  server.close();
+  const steps: IpvsPodSteps = {
+    asked,
+    hadIpvs,
+    before,
+    first,
+    restarted,
+    withoutRoot: { code: withoutRoot.child.exitCode, log: withoutRoot.log() },
+  };
+  process.stdout.write(JSON.stringify(steps));
+}
+
+function netlinkFindsIpvs(): string {
+  const socket = NetlinkSocket.open(NETLINK_GENERIC);
+  try {
+    return findIpvs(socket).state;
+  } finally {
+    socket.close();
+  }
+}
+
+async function serve(pod: IpvsPod, script: string): Promise<Run> {
+  const { child, log } = start(pod, script, pod.program);
+  await eventually(
+    () => `serving; it said:\n${log()}`,
+    () => {
+      if (child.exitCode !== null) throw new Error(`it ended:\n${log()}`);
+      return ['IPv4', 'IPv6'].every((family) => log().includes(`"Serving" ipFamily="${family}"`));
+    },
+    LIMIT_MS,
+  );
+  const status = readFileSync(`/proc/${String(child.pid)}/status`, 'utf8');
+  const run = {
+    capabilities: /CapEff:\s+(\w+)/.exec(status)?.[1] ?? '',
+    settings: read(pod.settings),
+    answer: await ask(pod.service),
+    device: execFileSync('ip', ['-oneline', 'address', 'show', 'dev', 'kube-ipvs0'], { encoding: 'utf8' }),
+  };
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await ended;
+  return { ...run, log: log() };
+}
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly log: () => string;
+}
+
+function start(pod: IpvsPod, script: string, program: readonly string[]): Started {
+  let log = '';
+  const child = spawn('unshare', ['--mount', '--', 'sh', '-c', script, 'pod', process.execPath, ...program], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...pod.environment },
+  });
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (log += text));
+  }
+  return { child, log: () => log };
+}
+
+function read(names: readonly string[]): Settings {
+  const path = (name: string): string => `/proc/sys/${name}`;
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      existsSync(path(name)) ? readFileSync(path(name), 'utf8').trim() : 'not there',
+    ]),
+  );
+}
+
+async function ask({ ip, port }: IpvsPod['service']): Promise<string> {
+  const client = connect({ host: ip, port });
+  let answer = '';
+  client.setEncoding('utf8').on('data', (text: string) => (answer += text));
+  await once(client, 'close');
+  return answer;
+}

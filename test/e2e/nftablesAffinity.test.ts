@@ -1,0 +1,218 @@
+/** Clients that a service remembers, in the nftables mode: with whom they stay, for how long, and when they may not. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { Transport } from '../../src/lab/protocol.ts';
+import { addressOf, type HostName } from '../../src/lab/topology.ts';
+import { useLab } from '../lab/requireLab.ts';
+import { Daemon, eventually } from './daemon.ts';
+import { useInLab } from './support/use.ts';
+import { manifests, type ServiceWords } from './world.ts';
+
+const WEB = { name: 'web', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080 };
+const OTHER = { name: 'other', ip: '10.96.1.2', pods: 'abcd' };
+
+/** Where the service answers. */
+interface Door {
+  readonly transport: Transport;
+  readonly address: string;
+  readonly port: number;
+}
+
+const ADDRESS: Door = { transport: 'tcp', address: WEB.ip, port: 80 };
+const ADDRESS_6: Door = { transport: 'tcp', address: WEB.ip6, port: 80 };
+const NODE_PORT: Door = { transport: 'tcp', address: '192.168.100.2', port: WEB.nodePort };
+const NODE_PORT_6: Door = { transport: 'tcp', address: 'fd00:100::2', port: WEB.nodePort };
+const DOORS = [ADDRESS, ADDRESS_6, NODE_PORT, NODE_PORT_6];
+
+/** With the number of the address that it sends from. Pods of node2 would be answered past node1, and not understand. */
+const CLIENTS: readonly (readonly [HostName, number])[] = [
+  ['client', 0],
+  ['client', 1],
+  ['pod-a', 0],
+  ['pod-b', 0],
+  ['node1', 0],
+  ['node2', 0],
+];
+const LONG = 10_800;
+
+function sticky(pods: string, seconds = LONG): ServiceWords {
+  const extra = `  sessionAffinity: ClientIP\n  sessionAffinityConfig: {clientIP: {timeoutSeconds: ${seconds}}}`;
+  return { ...WEB, pods, extra };
+}
+
+describe('clients that a service remembers', () => {
+  const lab = useLab();
+  const daemon = useInLab(async () => {
+    const made = await Daemon.create(lab().host('node1'), '--proxy-mode=nftables');
+    await made.write(manifests([]));
+    await made.start();
+    return made;
+  });
+
+  async function ask(from: HostName, { transport, address, port }: Door, index = 0): Promise<string> {
+    const source = addressOf(from, address.includes(':') ? 'IPv6' : 'IPv4', index);
+    const answer = await lab().host(from).request(transport, address, port, { source });
+    return answer.outcome === 'answer' ? answer.reply.host : answer.outcome;
+  }
+
+  /** Who answers each client at each door, asked several times. */
+  async function assignments(doors: readonly Door[]): Promise<ReadonlyMap<string, string>> {
+    const pairs = doors.flatMap((door) => CLIENTS.map((client) => [door, ...client] as const));
+    const seen = await Promise.all(
+      pairs.map(async ([door, client, index]) => {
+        const first = await ask(client, door, index);
+        const others = await Promise.all([1, 2, 3].map(() => ask(client, door, index)));
+        return [`${client} ${index} ${door.address}`, [...new Set([first, ...others])].join(' ')] as const;
+      }),
+    );
+    return new Map(seen);
+  }
+
+  /** Answers when both families have it, as a marker that came with it makes sure. */
+  async function serve(...services: readonly ServiceWords[]): Promise<void> {
+    const from = daemon().log.length;
+    const marker = { name: 'marker', ip: `10.96.9.${++markers}`, ip6: `fd00:96:9::${markers}`, pods: 'a' };
+    await daemon().write(transformed(manifests([...services, marker])));
+    for (const family of ['IPv4', 'IPv6'])
+      await eventually('the change', () =>
+        daemon().log.slice(from).includes(`"Synced rules" ipFamily="${family}"`),
+      );
+  }
+  let markers = 0;
+  let transport: Transport = 'tcp';
+  const transformed = (text: string): string =>
+    text.replaceAll('protocol: TCP', `protocol: ${transport.toUpperCase()}`);
+
+  /** Who had a gone one has one of those that are left; everybody else has the same as before. */
+  function expectMoved(
+    before: ReadonlyMap<string, string>,
+    after: ReadonlyMap<string, string>,
+    pods: string,
+  ): void {
+    const names = new Set([...pods].map((pod) => `pod-${pod}`));
+    for (const [who, host] of before) {
+      const now = after.get(who) ?? '';
+      if (names.has(host)) expect([who, now]).toEqual([who, host]);
+      else expect(names, `${who} had ${host}, and now ${now}`).toContain(now);
+    }
+  }
+
+  test('stay with their endpoint while the pool changes, and leave it at once when it is gone', async () => {
+    await serve(sticky('abc'));
+    const first = await assignments(DOORS);
+    expect([...first.values()].every((host) => /^pod-[abc]$/.test(host))).toBe(true);
+    expect(new Set(first.values()).size).toBe(3);
+
+    await serve(sticky('abcd'));
+    expect(await assignments(DOORS)).toEqual(first);
+    await serve(sticky('abd'));
+    const second = await assignments(DOORS);
+    expectMoved(first, second, 'abd');
+    await serve(sticky('d'));
+    expectMoved(second, await assignments(DOORS), 'd');
+    await serve(sticky('abcd'));
+    expect(new Set((await assignments(DOORS)).values())).toEqual(new Set(['pod-d']));
+    await serve(sticky(''));
+    expect(new Set((await assignments([ADDRESS])).values())).toEqual(new Set(['refused']));
+  });
+
+  test('stay over kill -9 and a restart, but not with an endpoint that went meanwhile', async () => {
+    await serve(sticky('abcd'));
+    const before = await assignments(DOORS);
+    expect(new Set(before.values()).size).toBeGreaterThan(1);
+    await daemon().end('SIGKILL');
+    expect(await assignments(DOORS)).toEqual(before);
+    await daemon().start();
+    expect(await assignments(DOORS)).toEqual(before);
+
+    const gone = before.get('client 0 10.96.1.1')?.at(-1) ?? '';
+    const left = [...'abcd'].filter((pod) => pod !== gone).join('');
+    await daemon().end('SIGKILL');
+    await daemon().write(manifests([sticky(left)]));
+    await daemon().start();
+    const after = await assignments(DOORS);
+    expectMoved(before, after, left);
+    expect(await assignments(DOORS)).toEqual(after);
+  });
+
+  test('are not mixed up with those of another service, or with each other', async () => {
+    await serve(sticky('abcd'), OTHER);
+    const door = { ...ADDRESS, address: OTHER.ip };
+    const others = await Promise.all(Array.from({ length: 32 }, () => ask('client', door)));
+    expect(new Set(others).size).toBe(4);
+    const before = await assignments([ADDRESS]);
+    expect(new Set(before.values()).size).toBeGreaterThan(1);
+    expect(await assignments([ADDRESS])).toEqual(before);
+  });
+
+  test('are forgotten after the time-out of the service, counted from their last connection', async () => {
+    await serve(sticky('abcd', 2));
+    const before = await assignments([ADDRESS]);
+    // Longer than the time-out in all.
+    for (let round = 0; round < 2; round++) {
+      await sleep(1200);
+      expect(await assignments([ADDRESS])).toEqual(before);
+    }
+    await sleep(2300);
+    // All six the same again by chance: one in four thousand. Then once more.
+    let after = await assignments([ADDRESS]);
+    if (isSame(after, before)) {
+      await sleep(2300);
+      after = await assignments([ADDRESS]);
+    }
+    expect(after).not.toEqual(before);
+  });
+
+  test('keep their endpoint when the time-out changes, and are then forgotten after the new one', async () => {
+    await serve(sticky('abcd', LONG));
+    const before = await assignments(DOORS);
+    await serve(sticky('abcd', 2));
+    expect(await assignments(DOORS)).toEqual(before);
+    await sleep(2300);
+    expect(await assignments(DOORS)).not.toEqual(before);
+  });
+
+  test('go elsewhere when they may not be sent to other nodes any more', async () => {
+    const local = (pods: string): ServiceWords => {
+      const { extra = '', ...words } = sticky(pods);
+      return { ...words, extra: `${extra}\n  externalTrafficPolicy: Local` };
+    };
+    await serve(sticky('c'));
+    expect(new Set((await assignments(DOORS)).values())).toEqual(new Set(['pod-c']));
+    await serve(local('ac'));
+    const after = await assignments(DOORS);
+    // From outside to a node port: here only. To the cluster IP, or from pods and the node: as before.
+    for (const [who, host] of after) {
+      const isOutside = /^(client|node2) .* (192\.168|fd00:100:)/.test(who);
+      expect([who, host]).toEqual([who, isOutside ? 'pod-a' : 'pod-c']);
+    }
+  });
+
+  test('are sent anywhere once the service remembers nobody', async () => {
+    await serve(sticky('abcd'));
+    await assignments(DOORS);
+    await serve({ ...WEB, pods: 'abcd' });
+    for (const door of DOORS) {
+      const hosts = await Promise.all(Array.from({ length: 32 }, () => ask('client', door)));
+      expect([door.address, [...new Set(hosts)].sort()]).toEqual([
+        door.address,
+        ['pod-a', 'pod-b', 'pod-c', 'pod-d'],
+      ]);
+    }
+  });
+
+  test('of UDP too', async () => {
+    transport = 'udp';
+    const doors = DOORS.map((door): Door => ({ ...door, transport: 'udp' }));
+    await serve(sticky('abc'));
+    const first = await assignments(doors);
+    expect(new Set(first.values()).size).toBe(3);
+    await serve(sticky('abd'));
+    expectMoved(first, await assignments(doors), 'abd');
+    transport = 'tcp';
+  });
+});
+
+function isSame(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
+  return [...a].every(([key, value]) => b.get(key) === value);
+}

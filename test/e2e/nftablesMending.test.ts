@@ -1,0 +1,165 @@
+/** What others do to our tables in the nftables mode: it is noticed at once, and mended where it differs. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { Host } from '../../src/lab/host.ts';
+import { useLab } from '../lab/requireLab.ts';
+import { Daemon, eventually } from './daemon.ts';
+import { fetchFrom } from './support/fetch.ts';
+import { answeredDuring } from './support/load.ts';
+import { ourTables } from './support/nftTable.ts';
+import { answerers, expectAnswers } from './support/traffic.ts';
+import { useInLab } from './support/use.ts';
+import { manifests, type ServiceWords } from './world.ts';
+
+const WEB = '10.96.1.1';
+const SERVICES: readonly ServiceWords[] = [
+  {
+    name: 'web',
+    ip: WEB,
+    ip6: 'fd00:96::1',
+    nodePort: 30_080,
+    extra: `  externalTrafficPolicy: Local
+  sessionAffinity: ClientIP
+  loadBalancerSourceRanges: [192.0.2.0/24]
+status: {loadBalancer: {ingress: [{ip: 203.0.113.5}]}}`,
+    pods: 'ac',
+  },
+  { name: 'plain', ip: '10.96.1.3', pods: 'abc' },
+  { name: 'idle', ip: '10.96.1.2', pods: '' },
+];
+
+/** With the words of the log: how many elements were written, in how many transactions. */
+const TAMPERINGS: readonly (readonly [what: string, script: string, rules: number, restores: number])[] = [
+  ['an element deleted', 'delete element ip junction service-ips { 10.96.1.3 }', 1, 1],
+  ['an element of a map deleted', 'delete element ip junction any-3 { 10.96.1.3 . tcp . 80 . 1 }', 1, 1],
+  [
+    'an endpoint replaced',
+    `delete element ip junction any-3 { 10.96.1.3 . tcp . 80 . 1 }
+add element ip junction any-3 { 10.96.1.3 . tcp . 80 . 1 : 10.244.2.12 . 9 }`,
+    2,
+    1,
+  ],
+  ['an element added', 'add element ip junction refused { 10.96.1.77 . tcp . 80 }', 1, 1],
+  ['a range added', 'add element ip junction allowed { 203.0.113.5 . tcp . 80 . 10.0.0.0/8 }', 1, 1],
+  ['a set flushed', 'flush set ip junction hairpin', 2, 1],
+  ['a chain flushed', 'flush chain ip junction services', 0, 1],
+  ['a rule added', 'insert rule ip junction service-addresses drop', 0, 1],
+  ['a rule of a base chain added', 'insert rule ip junction prerouting accept', 0, 1],
+  ['a chain added', 'add chain ip junction own', 0, 1],
+  ['a set added', 'add set ip junction own { type ipv4_addr; }', 0, 1],
+  ['a map deleted with its rule', 'flush chain ip junction any\ndelete map ip junction any-3', 3, 3],
+  ['a base chain deleted', 'flush chain ip junction prerouting\ndelete chain ip junction prerouting', 0, 1],
+  [
+    'a base chain at another place',
+    `flush chain ip junction prerouting
+delete chain ip junction prerouting
+add chain ip junction prerouting { type nat hook prerouting priority 50; }`,
+    0,
+    1,
+  ],
+  [
+    'a set of another kind in place of ours',
+    `flush chain ip junction node-ports
+delete set ip junction ports-dropped
+add set ip junction ports-dropped { type inet_proto . inet_service; flags timeout; }`,
+    0,
+    1,
+  ],
+];
+
+describe('others at our tables', () => {
+  const lab = useLab();
+  let whole = '';
+  const daemon = useInLab(async () => {
+    const flags = ['--proxy-mode=nftables', '--iptables-sync-period=60s', '--v=2'];
+    const made = await Daemon.create(node(), ...flags);
+    await made.write(manifests(SERVICES));
+    await made.start();
+    whole = await ourTables(node());
+    return made;
+  });
+  const node = (): Host => lab().host('node1');
+  const nft = (script: string): Promise<string> => node().run(['nft', '-f', '-'], { stdin: script });
+  const fullSyncs = (): number => daemon().log.match(/fullSync=true/g)?.length ?? 0;
+  const untilWhole = (what: string): Promise<void> =>
+    eventually(what, async () => (await ourTables(node())) === whole);
+
+  test.each(TAMPERINGS)('%s', async (what, script, rules, restores) => {
+    const from = daemon().log.length;
+    await nft(script);
+    await untilWhole(`an end of: ${what}`);
+    const said = daemon().log.slice(from);
+    expect(said).toMatch(
+      /"Somebody else changed our table; mending it" ipFamily="IPv4" processName="nft" processId=\d+/,
+    );
+    const [, ...written] = /"Synced rules" ipFamily="IPv4" .*rules=(\d+) restores=(\d+)/.exec(said) ?? [];
+    expect(written.map(Number)).toEqual([rules, restores]);
+    expect(said).not.toContain('IPv6');
+    expect(await answerers(lab().host('pod-b'), '10.96.1.3')).toBe('pod-a pod-b pod-c');
+  });
+
+  test.each(['delete table ip junction', 'delete table ip6 junction', 'flush ruleset'])(
+    '%s, under load',
+    async (script) => {
+      const client = lab().host('pod-b');
+      const session = await client.openSession(WEB, 80);
+      const seen = await answeredDuring(client, '10.96.1.3', async () => {
+        await nft(script);
+        await untilWhole('both tables again');
+      });
+      expect(seen).toContain('pod-a');
+      await expectAnswers(client, '10.96.1.3', 'pod-a pod-b pod-c');
+      await expectAnswers(lab().host('client'), '203.0.113.5', 'pod-a');
+      await expectAnswers(lab().host('client'), 'fd00:100::2', 'pod-a', 30_080);
+      expect((await session.send()).outcome).toBe('answer');
+      await session.close();
+    },
+  );
+
+  test('the metric names who it was', async () => {
+    const { body } = await fetchFrom(node(), 'http://127.0.0.1:10249/metrics');
+    expect(body).toMatch(/^junction_foreign_changes_total\{.*ip_family="IPv4".*program="nft".*\} [1-9]/m);
+    expect(body).toMatch(/^junction_foreign_changes_total\{.*ip_family="IPv6".*program="nft".*\} 2$/m);
+    expect(body.match(/^junction_foreign_changes_total\{.*program="(?!nft")/gm)).toBeNull();
+  });
+
+  test('other tables are not our business, and our own changes are nobody else’s', async () => {
+    const [before, from] = [fullSyncs(), daemon().log.length];
+    const others = Array.from({ length: 20 }, (_, index) => `add element ip other numbers { ${index} }`);
+    await nft(`add table ip other
+add set ip other numbers { type inet_service; }
+add table inet junction
+add chain inet junction input { type filter hook input priority 0; }
+add table ip junction-of-others`);
+    await nft(others.join('\n'));
+    for (let change = 0; change < 10; change++) {
+      await daemon().write(manifests([...SERVICES, { name: 'more', ip: `10.96.2.${change}`, pods: 'b' }]));
+      await eventually('the change', async () => (await ourTables(node())).includes(`10.96.2.${change} `));
+    }
+    await nft('delete table ip other\ndelete table inet junction\ndelete table ip junction-of-others');
+    await daemon().write(manifests(SERVICES));
+    await untilWhole('the services as before');
+    expect(fullSyncs()).toBe(before);
+    expect(daemon().log.slice(from)).not.toContain('Somebody else');
+  });
+
+  test('a burst of changes is mended, and then there is peace', async () => {
+    const syncs = (): number => daemon().log.match(/"SyncProxyRules complete"/g)?.length ?? 0;
+    const before = syncs();
+    const changes = Array.from({ length: 40 }, (_, index) =>
+      [
+        'nft',
+        index % 2 === 0 ? 'add' : 'delete',
+        `element ip junction refused '{ 10.96.3.1 . tcp . ${80 + (index >> 1)} }'`,
+      ].join(' '),
+    );
+    await node().exec(['sh', '-c', changes.join('\n')]);
+    await untilWhole('the table');
+    await sleep(300);
+    const after = syncs();
+    expect(after - before).toBeGreaterThan(0);
+    expect(after - before).toBeLessThanOrEqual(changes.length + 1);
+    await sleep(300);
+    expect(syncs()).toBe(after);
+  });
+});

@@ -1,0 +1,135 @@
+/** Starts in the nftables mode: into an empty kernel, over a table that is there, and after every kind of end. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, describe, expect, test } from 'vitest';
+import { drawsFrom, randomSlot } from '../../bench/soak/randomServices.ts';
+import type { Host } from '../../src/lab/host.ts';
+import { useLab } from '../lab/requireLab.ts';
+import { Daemon, eventually } from './daemon.ts';
+import { answeredDuring } from './support/load.ts';
+import { NftMonitor } from './support/nftMonitor.ts';
+import { ourTables } from './support/nftTable.ts';
+import { answerers } from './support/traffic.ts';
+import { useInLab } from './support/use.ts';
+import { manifests, type ServiceWords } from './world.ts';
+
+const MANY = 1500;
+const STABLE = { name: 'stable', ip: '10.96.0.1', nodePort: 30_080, pods: 'abc' };
+/** Nobody else has a pool of its size. */
+const LONE = { name: 'lone', ip: '10.96.0.2', pods: 'abcd' };
+const OTHERS: readonly ServiceWords[] = Array.from({ length: MANY }, (_, index) => ({
+  name: `service-${index}`,
+  ip: `10.98.${index >> 8}.${index & 255}`,
+  pods: 'ac',
+}));
+
+describe('a start with thousands of services', () => {
+  const lab = useLab();
+  let monitor: NftMonitor | undefined;
+  const daemon = useInLab(() => Daemon.create(node(), '--proxy-mode=nftables', '--iptables-sync-period=60s'));
+  const node = (): Host => lab().host('node1');
+  const lastStart = (): string => daemon().log.slice(daemon().log.lastIndexOf('"Starting Junction"'));
+
+  afterAll(() => monitor?.close());
+
+  async function told(): Promise<readonly (readonly string[])[]> {
+    if (!monitor) throw new Error('not started');
+    return monitor.take();
+  }
+
+  test('fills the table piece by piece, and hooks it in last', async () => {
+    monitor = await NftMonitor.start(node());
+    await daemon().write(manifests([STABLE, LONE, ...OTHERS]));
+    await daemon().start();
+    const transactions = (await told()).filter((lines) => lines.some((line) => / ip junction /.test(line)));
+    const has = (pattern: RegExp) => (lines: readonly string[]) => lines.some((line) => pattern.test(line));
+    const fillings = transactions.flatMap((lines, at) => (has(/^add element/)(lines) ? [at] : []));
+    expect(fillings.length).toBeGreaterThan(2);
+    expect(transactions.findIndex(has(/hook (prerouting|output|input|postrouting)/))).toBe(
+      transactions.length - 1,
+    );
+    expect(Math.max(...fillings)).toBe(transactions.length - 2);
+    expect(await answerers(node(), STABLE.ip)).toBe('pod-a pod-b pod-c');
+    const last = OTHERS.at(-1)?.ip ?? '';
+    expect(await answerers(node(), last)).toBe('pod-a pod-c');
+  });
+
+  test('writes nothing over a table that is right', async () => {
+    await daemon().end('SIGTERM');
+    await daemon().start();
+    expect(lastStart()).toMatch(/"Serving" ipFamily="IPv4" .*rulesWritten=0/);
+    expect(lastStart()).not.toContain('"Synced rules"');
+    expect(await told()).toEqual([]);
+  });
+
+  test('writes what differs, while connections go on and new ones are made', async () => {
+    const session = await node().openSession(STABLE.ip, 80);
+    const [changed, gone, ...rest] = OTHERS;
+    await daemon().end('SIGKILL');
+    await daemon().write(
+      manifests(
+        [STABLE, { ...LONE, pods: 'a' }, { name: 'new', ip: '10.96.0.3', pods: 'b' }, ...rest].concat(
+          changed ? [{ ...changed, pods: 'bd' }] : [],
+        ),
+      ),
+    );
+    const seen = await Promise.all([
+      answeredDuring(node(), STABLE.ip, () => daemon().start()),
+      answeredDuring(node(), LONE.ip, async () => {
+        await eventually('the new start', () => lastStart().includes('"Serving" ipFamily="IPv4"'));
+      }),
+    ]);
+    expect(seen[0]).toEqual(['pod-a', 'pod-b', 'pod-c']);
+    expect(seen[1]?.filter((word) => !word.startsWith('pod-'))).toEqual([]);
+    expect((await session.send()).outcome).toBe('answer');
+    await session.close();
+
+    const transactions = await told();
+    const lines = transactions.flat();
+    const named = new Set(lines.join('\n').match(/\b10\.9[68]\.\d+\.\d+\b/g));
+    expect([...named].sort()).toEqual([LONE.ip, '10.96.0.3', changed?.ip, gone?.ip]);
+    const indexOf = (pattern: RegExp): number => lines.findIndex((line) => pattern.test(line));
+    const lastIndexOf = (pattern: RegExp): number => lines.findLastIndex((line) => pattern.test(line));
+    // Before its new pool was there, nothing of the old one was taken away.
+    expect(indexOf(/^delete (rule ip junction any |(element|set|map) ip junction any-4\b)/)).toBeGreaterThan(
+      lastIndexOf(/^add element ip junction any-1 .*10\.96\.0\.2/),
+    );
+    expect(lastIndexOf(/^add element ip junction any-1 .*10\.96\.0\.2/)).toBeGreaterThanOrEqual(0);
+    expect(await answerers(node(), LONE.ip)).toBe('pod-a');
+    expect(await answerers(node(), gone?.ip ?? '')).toBe('timeout');
+  });
+});
+
+describe('kill -9 at any moment', () => {
+  const lab = useLab();
+  const daemon = useInLab(() => Daemon.create(node(), '--proxy-mode=nftables'));
+  const node = (): Host => lab().host('node1');
+
+  test('leads to the same table in the end as a fresh start', async () => {
+    const draw = drawsFrom(20_261_115);
+    const world = (): string =>
+      [
+        manifests([STABLE]),
+        ...Array.from({ length: 16 }, (_, slot) => randomSlot(slot, draw)).filter((text) => text !== ''),
+      ].join('\n---\n');
+    await daemon().write(world());
+    await daemon().start();
+    const session = await lab().host('client').openSession(STABLE.ip, 80);
+    for (let round = 0; round < 4; round++) {
+      await daemon().write(world());
+      await sleep(draw(120));
+      await daemon().end('SIGKILL');
+      await daemon().write(world());
+      await daemon().start();
+    }
+    await daemon().end('SIGKILL');
+    await daemon().start();
+    const table = await ourTables(node());
+    expect((await session.send()).outcome).toBe('answer');
+    await session.close();
+
+    await daemon().end('SIGTERM');
+    for (const family of ['ip', 'ip6']) await node().run(['nft', 'delete', 'table', family, 'junction']);
+    await daemon().start();
+    expect(table).toBe(await ourTables(node()));
+  });
+});
