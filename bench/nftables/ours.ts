@@ -22,9 +22,10 @@ export async function measureOurs(task: OwnTask): Promise<OwnRun> {
   keepGarbageYoung(); // as the daemon does
   const thread = await NetlinkThread.start();
   const watch = task.listens ? await TableWatch.start(thread) : undefined;
-  watch?.follow({ family: 'IPv4', onChange: () => {} });
+  let lost = 0;
+  watch?.follow({ family: 'IPv4', onChange: () => lost++ });
   try {
-    return { ...(await new Measurement(task, thread).run()), lost: watch?.changes('IPv4') ?? 0 };
+    return { ...(await new Measurement(task, thread).run()), lost };
   } finally {
     await watch?.close();
     await thread.close();

@@ -66,6 +66,7 @@ export class FamilyService {
       syncPeriodMs,
       observer,
       ...(fingerprint && { fingerprint }),
+      isTold: mode.isTold,
       onSynced: (outcome) => this.#onSynced(outcome),
     });
     mode.attach(this.loop, options.onForeignChange);

@@ -28,6 +28,8 @@ export interface ProxyMode {
   attach(loop: FamilyLoop, onForeignChange: (program: string) => void): void;
   /** By what to notice that all rules were flushed; a mode that is told of it needs none. */
   canary?(family: Family): IptablesDoor | undefined;
+  /** The kernel tells of every change that others make. */
+  readonly isTold?: boolean;
   /** Cheap to read, and different whenever somebody may have changed the kernel's rules. */
   fingerprint?(family: Family): (() => number | undefined) | undefined;
   /** How many connections each endpoint got, where the mode counts them. */

@@ -42,7 +42,7 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
       const proxy = new NftProxy({
         door: new NetlinkNftDoor(family, thread.transactionChannel(NETLINK_NETFILTER)),
         masqueradeBit: config.nftables.masqueradeBit,
-        counters,
+        counters: counters && config.junction.nftablesCounters,
         nodeIps: () => watch.nodeIps(family),
         serviceCidrs: () => serviceCidrs.filter((cidr) => familyOf(cidr) === family),
       });
@@ -79,7 +79,7 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
       waiting.delete(family);
       if (waiting.size === 0) removing = removeLeftovers(log);
     },
-    fingerprint: (family) => () => tables.changes(family),
+    isTold: true,
     connections: async () => {
       const channel = thread.channel(NETLINK_NETFILTER);
       const readings = [];

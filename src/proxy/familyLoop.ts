@@ -16,6 +16,8 @@ export interface FamilyLoopOptions {
   readonly syncPeriodMs: number;
   /** Cheap to read, and different whenever somebody may have changed the kernel's rules. */
   readonly fingerprint?: () => number | undefined;
+  /** The kernel itself tells of every change that others make, so nothing has to be verified now and then. */
+  readonly isTold?: boolean | undefined;
   readonly observer?: FamilyObserver;
   readonly onSynced?: (outcome: SyncOutcome) => void;
 }
@@ -77,7 +79,7 @@ export class FamilyLoop {
 
   /** The same, unless nothing can have changed or the last one was too costly to repeat so soon. */
   verify(): void {
-    if (this.#options.clock.now() < this.#verifyNotBefore) return;
+    if (this.#options.isTold || this.#options.clock.now() < this.#verifyNotBefore) return;
     const fingerprint = this.#options.fingerprint?.();
     if (fingerprint === undefined || fingerprint !== this.#verified) this.requestFull();
   }

@@ -131,7 +131,12 @@ describe('a file and flags', () => {
 
   test("Junction's own flags win when they are given", () => {
     const junction = { manifests: ['a'], iptablesLayout: 'classic', firewalld: false, holdPorts: true };
-    const defaults = { iptablesVariant: 'auto', ipvsDrainLimit: 0, sysctlRoot: '/proc/sys' };
+    const defaults = {
+      iptablesVariant: 'auto',
+      ipvsDrainLimit: 0,
+      nftablesCounters: true,
+      sysctlRoot: '/proc/sys',
+    };
     expect(fromFile({ junction }).junction).toEqual({ ...junction, ...defaults });
     expect(fromFile({ junction }, '--manifests=b', '--firewalld', '--hold-ports=false').junction).toEqual({
       manifests: ['b'],

@@ -168,6 +168,7 @@ const JUNCTION_FLAGS = [
   'iptables-layout',
   'iptables-variant',
   'ipvs-drain-limit',
+  'nftables-counters',
   'hold-ports',
   'sysctl-root',
   'firewalld',

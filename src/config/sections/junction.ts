@@ -37,6 +37,14 @@ export const JUNCTION = {
       flagWins: true,
       help: 'after which open connections to an endpoint that is gone are cut in the ipvs mode; 0 waits for their end',
     }),
+    field('junction.nftablesCounters', BOOL, {
+      default: true,
+      flag: { name: 'nftables-counters' },
+      keepsZero: true,
+      omit: 'default',
+      flagWins: true,
+      help: 'let the kernel count connections of each endpoint in the nftables mode, for /metrics',
+    }),
     field('junction.holdPorts', BOOL, {
       default: false,
       flag: { name: 'hold-ports' },

@@ -41,7 +41,6 @@ export class TableWatch {
   readonly #followers: TableFollower[] = [];
   /** Of the transaction that is being told of, as far as it is about our tables. */
   readonly #touched = new Map<Family, Message[]>();
-  readonly #changes = new Map<Family, number>();
   #own: number | undefined;
   #watch: Watch | undefined;
 
@@ -63,11 +62,6 @@ export class TableWatch {
 
   follow(follower: TableFollower): void {
     this.#followers.push(follower);
-  }
-
-  /** How often somebody else changed a family's table, or may have. */
-  changes(family: Family): number {
-    return this.#changes.get(family) ?? 0;
   }
 
   async close(): Promise<void> {
@@ -121,7 +115,6 @@ export class TableWatch {
       const { family } = follower;
       const messages = touched.get(family);
       if (!messages) continue;
-      this.#changes.set(family, this.changes(family) + 1);
       follower.onChange(culprit, culprit && elementNews(messages));
     }
   }
