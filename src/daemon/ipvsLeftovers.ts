@@ -8,25 +8,24 @@ import { findDevice } from '../kernel/ipvs/device.ts';
 import type { IpvsChannels } from '../kernel/ipvs/door.ts';
 import { listRequest } from '../kernel/netlink/ipsetList.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../kernel/netlink/socket.ts';
-import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Log } from '../log.ts';
 import { FAMILIES } from '../model/ip.ts';
+import { withNetlink } from './netlinkWork.ts';
 
 /** Nothing that fails here may stop the proxy. */
-export async function removeIpvsLeftovers(log: Log): Promise<void> {
-  const thread = await NetlinkThread.start();
-  try {
-    const channels: IpvsChannels = {
-      route: thread.channel(NETLINK_ROUTE),
-      netfilter: thread.channel(NETLINK_NETFILTER),
-      generic: thread.channel(NETLINK_GENERIC),
-    };
-    if (await isThereAny(channels)) await remove(channels, log);
-  } catch (error) {
-    log.warn('Cannot look for what the ipvs mode left', { err: error, whatToDo: 'junction cleanup' });
-  } finally {
-    await thread.close();
-  }
+export function removeIpvsLeftovers(log: Log): Promise<void> {
+  return withNetlink(
+    async (thread) => {
+      const channels: IpvsChannels = {
+        route: thread.channel(NETLINK_ROUTE),
+        netfilter: thread.channel(NETLINK_NETFILTER),
+        generic: thread.channel(NETLINK_GENERIC),
+      };
+      if (await isThereAny(channels)) await remove(channels, log);
+    },
+    (error) =>
+      log.warn('Cannot look for what the ipvs mode left', { err: error, whatToDo: 'junction cleanup' }),
+  );
 }
 
 /** Asked first, because the very question for virtual servers loads the module. */

@@ -1,28 +1,27 @@
 /** A node that was switched from an nftables mode, ours or kube-proxy's: once the new rules work, the old table goes. */
 import { EVERY_TABLE, findTables, KUBE_PROXY_TABLE, removeTable } from '../kernel/nftables/cleanup.ts';
 import { NETLINK_NETFILTER } from '../kernel/netlink/socket.ts';
-import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Log } from '../log.ts';
 import { FAMILIES } from '../model/ip.ts';
+import { withNetlink } from './netlinkWork.ts';
 
 /** `not ours`: in the nftables mode itself. Nothing that fails here may stop the proxy. */
-export async function removeNftLeftovers(log: Log, which: 'every table' | 'not ours'): Promise<void> {
+export function removeNftLeftovers(log: Log, which: 'every table' | 'not ours'): Promise<void> {
   const names = which === 'not ours' ? [KUBE_PROXY_TABLE] : EVERY_TABLE;
-  const thread = await NetlinkThread.start();
-  try {
-    const channel = thread.transactionChannel(NETLINK_NETFILTER);
-    for (const remains of await findTables(channel, FAMILIES, names)) {
-      const { family, table } = remains;
-      const why = await removeTable(channel, remains);
-      if (why === undefined) log.info('Removed the table that an nftables mode left', { family, table });
-      else log.warn('Cannot remove the table that an nftables mode left', { family, table, why });
-    }
-  } catch (error) {
-    log.warn('Cannot look for tables that an nftables mode left', {
-      err: error,
-      whatToDo: 'junction cleanup',
-    });
-  } finally {
-    await thread.close();
-  }
+  return withNetlink(
+    async (thread) => {
+      const channel = thread.transactionChannel(NETLINK_NETFILTER);
+      for (const remains of await findTables(channel, FAMILIES, names)) {
+        const { family, table } = remains;
+        const why = await removeTable(channel, remains);
+        if (why === undefined) log.info('Removed the table that an nftables mode left', { family, table });
+        else log.warn('Cannot remove the table that an nftables mode left', { family, table, why });
+      }
+    },
+    (error) =>
+      log.warn('Cannot look for tables that an nftables mode left', {
+        err: error,
+        whatToDo: 'junction cleanup',
+      }),
+  );
 }

@@ -40,6 +40,7 @@ export async function buildDemo(): Promise<BuiltDemo> {
       junction: 'src/cli/bin.ts',
       demo: 'src/demo/main.ts',
       'lab-agent': 'src/lab/agent/main.ts',
+      'netlink-worker': 'src/kernel/netlink/worker/main.ts',
     },
     outdir: join(folder, 'dist'),
     bundle: true,
