@@ -134,7 +134,7 @@ describe('a file and flags', () => {
     const defaults = {
       iptablesVariant: 'auto',
       ipvsDrainLimit: 0,
-      nftablesCounters: true,
+      nftablesCounters: false,
       sysctlRoot: '/proc/sys',
     };
     expect(fromFile({ junction }).junction).toEqual({ ...junction, ...defaults });

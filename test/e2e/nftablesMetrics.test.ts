@@ -15,7 +15,7 @@ const PAUSE_MS = 5200;
 describe('counted connections', () => {
   const lab = useLab();
   const daemon = useInLab(async () => {
-    const made = await Daemon.create(lab().host('node1'), '--proxy-mode=nftables');
+    const made = await Daemon.create(lab().host('node1'), '--proxy-mode=nftables', '--nftables-counters');
     await made.write(manifests([{ ...WEB, pods: 'ac' }]));
     await made.start();
     return made;

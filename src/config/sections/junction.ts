@@ -38,9 +38,8 @@ export const JUNCTION = {
       help: 'after which open connections to an endpoint that is gone are cut in the ipvs mode; 0 waits for their end',
     }),
     field('junction.nftablesCounters', BOOL, {
-      default: true,
+      default: false,
       flag: { name: 'nftables-counters' },
-      keepsZero: true,
       omit: 'default',
       flagWins: true,
       help: 'let the kernel count connections of each endpoint in the nftables mode, for /metrics',
