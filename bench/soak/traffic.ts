@@ -46,6 +46,9 @@ const DOORS: readonly Door[] = (['client', 'pod-b', 'node1'] as const).flatMap((
   { from, address: 'fd00:100::2', port: STABLE.nodePort },
   { from, address: '192.168.100.2', port: STICKY.nodePort },
 ]);
+/** Below those that the kernel gives out by itself. */
+const FIRST_PORT = 12_000;
+const LAST_PORT = 29_900;
 const PROBE_MS = 400;
 const REST_MS = 15;
 const SESSION_REST_MS = 250;
@@ -82,6 +85,7 @@ interface Failure extends Readonly<Hole> {
 export class Traffic {
   readonly #lab: Lab;
   readonly #sessions = new Map<Door, Session>();
+  readonly #ports = new Map<HostName, number>();
   readonly #holes: Hole[] = [];
   readonly #failures: Failure[] = [];
   readonly #brokenSessions: Failure[] = [];
@@ -141,6 +145,16 @@ export class Traffic {
     };
   }
 
+  /**
+   * For two minutes the kernel remembers that a connection that was begun in a hole is not translated, and another one
+   * from the same port to the same service would be lost like it.
+   */
+  #freshPort(host: HostName): number {
+    const port = (this.#ports.get(host) ?? FIRST_PORT) + 1;
+    this.#ports.set(host, port < LAST_PORT ? port : FIRST_PORT);
+    return port;
+  }
+
   async #open(door: Door): Promise<void> {
     this.#sessions.set(door, await this.#lab.host(door.from).openSession(door.address, door.port));
   }
@@ -177,7 +191,8 @@ export class Traffic {
   }
 
   async #dial({ from, address, port }: Door, timeoutMs: number) {
-    const { outcome } = await this.#lab.host(from).request('tcp', address, port, { timeoutMs });
+    const sourcePort = this.#freshPort(from);
+    const { outcome } = await this.#lab.host(from).request('tcp', address, port, { timeoutMs, sourcePort });
     return { isAnswered: outcome === 'answer', outcome };
   }
 }

@@ -44,6 +44,8 @@ export class FamilyService {
   #heldIsStale = true;
   readonly #toldDenials = new Set<string>();
   #isFirst = true;
+  /** Somebody else may have taken rules away, so that flows began past them. */
+  #wereRulesGone = false;
 
   constructor(options: FamilyServiceOptions) {
     const { family, mode, settings, observer, log, syncPeriodMs, minSyncPeriodMs } = options;
@@ -69,7 +71,10 @@ export class FamilyService {
       isTold: mode.isTold,
       onSynced: (outcome) => this.#onSynced(outcome),
     });
-    mode.attach(this.loop, options.onForeignChange);
+    mode.attach(this.loop, (program) => {
+      this.#wereRulesGone = true;
+      options.onForeignChange(program);
+    });
     this.#guardIntervalMs = syncPeriodMs;
     this.#guard = this.#makeGuard();
     this.#flows = new FlowCleaner({ family: this.family, localIps: () => mode.localIps(this.family), log });
@@ -104,8 +109,12 @@ export class FamilyService {
   #onSynced(outcome: SyncOutcome): void {
     this.#tellDenials(outcome);
     const { localEndpoints, plan } = this.loop.proxy;
-    void this.#flows.clean(outcome.changes, plan, this.#isFirst).then((report) => {
-      if (report) this.#options.onConntrack(report);
+    const { report } = outcome;
+    const areFlowsUnknown =
+      this.#isFirst || this.#wereRulesGone || (report.kind === 'full' && report.rules > 0);
+    this.#wereRulesGone = false;
+    void this.#flows.clean(outcome.changes, plan, areFlowsUnknown).then((cleaned) => {
+      if (cleaned) this.#options.onConntrack(cleaned);
     });
     this.#health ??= this.#makeHealthServers();
     void this.#health.sync(localEndpoints.ports, localEndpoints.counts);

@@ -5,6 +5,7 @@ import type { Transport } from '../../src/lab/protocol.ts';
 import { addressOf, type HostName } from '../../src/lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
+import { whilePaused } from './support/paused.ts';
 import { useInLab } from './support/use.ts';
 import { manifests, type ServiceWords } from './world.ts';
 
@@ -199,6 +200,18 @@ describe('clients that a service remembers', () => {
         ['pod-a', 'pod-b', 'pod-c', 'pod-d'],
       ]);
     }
+  });
+
+  test('who came by while rules were missing is not remembered', async () => {
+    await serve(sticky('abcd'));
+    const before = daemon().log.length;
+    const node = lab().host('node1');
+    await whilePaused(node, daemon().log, async () => {
+      await node.run(['nft', 'flush', 'chain', 'ip', 'junction', 'prerouting']);
+      expect(await ask('client', ADDRESS)).toBe('timeout');
+    });
+    await eventually('the rules', () => daemon().log.slice(before).includes('"Synced rules"'));
+    expect(await ask('client', ADDRESS)).toMatch(/^pod-/);
   });
 
   test('of UDP too', async () => {

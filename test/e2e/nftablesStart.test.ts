@@ -12,7 +12,7 @@ import { answerers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
 import { manifests, type ServiceWords } from './world.ts';
 
-const MANY = 1500;
+const MANY = 1000;
 const STABLE = { name: 'stable', ip: '10.96.0.1', nodePort: 30_080, pods: 'abc' };
 /** Nobody else has a pool of its size. */
 const LONE = { name: 'lone', ip: '10.96.0.2', pods: 'abcd' };
@@ -43,7 +43,7 @@ describe('a start with thousands of services', () => {
     const transactions = (await told()).filter((lines) => lines.some((line) => / ip junction /.test(line)));
     const has = (pattern: RegExp) => (lines: readonly string[]) => lines.some((line) => pattern.test(line));
     const fillings = transactions.flatMap((lines, at) => (has(/^add element/)(lines) ? [at] : []));
-    expect(fillings.length).toBeGreaterThan(2);
+    expect(fillings.length).toBeGreaterThan(1);
     expect(transactions.findIndex(has(/hook (prerouting|output|input|postrouting)/))).toBe(
       transactions.length - 1,
     );
@@ -114,7 +114,7 @@ describe('kill -9 at any moment', () => {
     await daemon().write(world());
     await daemon().start();
     const session = await lab().host('client').openSession(STABLE.ip, 80);
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < 3; round++) {
       await daemon().write(world());
       await sleep(draw(120));
       await daemon().end('SIGKILL');

@@ -155,7 +155,7 @@ function chainsOf(shape: Shape, options: RulesetOptions): readonly Chain[] {
     { name: CHAINS.services, rules: servicesRules(shape, options) },
     hooked(CHAINS.prerouting, -100, [jump(CHAINS.services)]),
     hooked(CHAINS.output, -100, [jump(CHAINS.services)]),
-    hooked(CHAINS.input, 100, [jump(CHAINS.remember)]),
+    hooked(CHAINS.input, 100, [REMEMBERING]),
     hooked(CHAINS.postrouting, 100, postroutingRules(options)),
   ];
 }
@@ -289,9 +289,15 @@ function notPod({ podDetector }: NodeView): readonly Statement[] {
   }
 }
 
+/**
+ * A packet that came by before the chains were hooked in, and goes out after that, was not sent anywhere: its client
+ * would be sent to the service's own address from then on.
+ */
+const REMEMBERING: Rule = rule({ kind: 'isRewritten' }, { kind: 'jump', chain: CHAINS.remember });
+
 function postroutingRules({ masqueradeMark: mark }: RulesetOptions): readonly Rule[] {
   return [
-    jump(CHAINS.remember),
+    REMEMBERING,
     rule({ kind: 'isRewritten' }, inSet(['source', 'destination'], SETS.hairpin), { kind: 'masquerade' }),
     rule({ kind: 'hasMark', mark, not: true }, { kind: 'return' }),
     // Cleared, so that a packet that passes again inside a tunnel is not masqueraded twice.

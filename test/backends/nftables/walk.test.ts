@@ -131,7 +131,7 @@ describe('the way through a table', () => {
       'service-addresses | ip saddr != 10.244.0.0/16 fib saddr type != local jump outside',
       'service-addresses | jump any',
       'any | dnat ip to ip daddr . meta l4proto . th dport map @any-1 | any-1 { 10.96.0.1 . tcp . 80 comment "a/x" : 10.1.0.1 . 80 }',
-      'postrouting | jump remember',
+      'postrouting | ct status dnat jump remember',
       'remember | ct original ip daddr . ct original proto-dst @sticky-tcp-60 update @affinity-tcp { ct original ip saddr . ct original ip daddr . ct original proto-dst timeout 1m : ip daddr . tcp dport } | sticky-tcp-60 { 10.96.0.1 . 80 comment "a/x" }',
       'postrouting | meta mark set meta mark ^ 0x00004000',
       'postrouting | masquerade fully-random',
