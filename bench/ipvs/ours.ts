@@ -2,7 +2,7 @@
 import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
 import { NetlinkIpvsDoor } from '../../src/kernel/ipvs/door.ts';
 import { IpvsProxy } from '../../src/kernel/ipvs/ipvsProxy.ts';
-import { AddressWatch } from '../../src/kernel/ipvs/watch.ts';
+import { AddressWatch } from '../../src/kernel/addressWatch.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../src/kernel/netlink/socket.ts';
 import { NetlinkThread } from '../../src/kernel/netlink/thread.ts';
 import { objectKey } from '../../src/model/objects.ts';

@@ -1,27 +1,22 @@
 /** The IPVS mode's part of a start: kernel settings, the netlink thread, and an eye on addresses and the device. */
+import { toSettings } from '../config/index.ts';
 import { CHAINS } from '../backends/iptables/names.ts';
 import type { IptablesDoor } from '../kernel/iptables/door.ts';
 import { NetlinkIpvsDoor } from '../kernel/ipvs/door.ts';
 import { IpvsProxy } from '../kernel/ipvs/ipvsProxy.ts';
 import { findNumbers } from '../kernel/ipvs/numbers.ts';
 import { applyIpvsSysctls, applyTimeouts } from '../kernel/ipvs/settings.ts';
-import { AddressWatch } from '../kernel/ipvs/watch.ts';
+import { AddressWatch } from '../kernel/addressWatch.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../kernel/netlink/socket.ts';
 import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Log } from '../log.ts';
-import { type Family, type Ip, parseCidr, parseIp } from '../model/ip.ts';
+import { type Family, parseCidr } from '../model/ip.ts';
 import { doorOf, openDoors } from './families.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
 import { preflight } from './preflight.ts';
 
-const DEFAULT_SCHEDULER = 'rr';
-const LOOPBACK: Readonly<Record<Family, readonly Ip[]>> = {
-  IPv4: [parseIp('127.0.0.1')].flatMap((ip) => ip ?? []),
-  IPv6: [parseIp('::1')].flatMap((ip) => ip ?? []),
-};
-
-export async function openIpvsMode({ config, log }: ModeOptions): Promise<ProxyMode> {
+export async function openIpvsMode({ config, nodeName, log }: ModeOptions): Promise<ProxyMode> {
   const { ipvs } = config;
   const doors = await openDoors(config.junction.iptablesVariant, log);
   await preflight('ipvs', config, doors, log);
@@ -46,7 +41,7 @@ export async function openIpvsMode({ config, log }: ModeOptions): Promise<ProxyM
         iptables: doorOf(doors, family),
         door: new NetlinkIpvsDoor(family, channels),
         masqueradeBit: config.iptables.masqueradeBit,
-        scheduler: ipvs.scheduler === '' ? DEFAULT_SCHEDULER : ipvs.scheduler,
+        scheduler: toSettings(config, nodeName).scheduler,
         excludeCIDRs: (ipvs.excludeCIDRs ?? []).flatMap((text) => parseCidr(text) ?? []),
         drainLimitMs: config.junction.ipvsDrainLimit,
         nodeIps: () => watch.nodeIps(family),
@@ -70,7 +65,7 @@ export async function openIpvsMode({ config, log }: ModeOptions): Promise<ProxyM
       waiting.delete(family);
       if (waiting.size === 0) removing = removeNftLeftovers(log, 'every table');
     },
-    localIps: (family) => [...watch.nodeIps(family), ...LOOPBACK[family]],
+    localIps: (family) => watch.localIps(family),
     close: async () => {
       await removing;
       for (const proxy of proxies.values()) proxy.close();

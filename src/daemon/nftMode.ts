@@ -1,5 +1,5 @@
 /** The nftables mode's part of a start: the netlink thread, and an eye on the node's addresses and on our table. */
-import { AddressWatch } from '../kernel/ipvs/watch.ts';
+import { AddressWatch } from '../kernel/addressWatch.ts';
 import { readConnections } from '../kernel/nftables/counters.ts';
 import { NetlinkNftDoor } from '../kernel/nftables/door.ts';
 import { NftProxy } from '../kernel/nftables/nftProxy.ts';
@@ -7,7 +7,7 @@ import { TableWatch } from '../kernel/nftables/watch.ts';
 import { NETLINK_NETFILTER } from '../kernel/netlink/socket.ts';
 import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Log } from '../log.ts';
-import { type Cidr, FAMILIES, type Family, familyOf, type Ip, parseIp } from '../model/ip.ts';
+import { type Cidr, FAMILIES, type Family, familyOf } from '../model/ip.ts';
 import type { FamilyLoop } from '../proxy/familyLoop.ts';
 import { isIpv6Enabled } from './families.ts';
 import { removeIptablesLeftovers } from './iptablesLeftovers.ts';
@@ -15,11 +15,6 @@ import { removeIpvsLeftovers } from './ipvsLeftovers.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
 import { nftPreflight } from './preflight.ts';
-
-const LOOPBACK: Readonly<Record<Family, readonly Ip[]>> = {
-  IPv4: [parseIp('127.0.0.1')].flatMap((ip) => ip ?? []),
-  IPv6: [parseIp('::1')].flatMap((ip) => ip ?? []),
-};
 
 export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMode> {
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
@@ -92,7 +87,7 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
       serviceCidrs = cidrs;
       for (const loop of loops.values()) loop.request();
     },
-    localIps: (family) => [...watch.nodeIps(family), ...LOOPBACK[family]],
+    localIps: (family) => watch.localIps(family),
     close: async () => {
       await removing;
       await tables.close();

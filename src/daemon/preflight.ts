@@ -11,8 +11,6 @@ import type { Family } from '../model/ip.ts';
 import { nodeView } from '../plan/view.ts';
 import { isIpv6Enabled } from './families.ts';
 
-const DEFAULT_SCHEDULER = 'rr';
-
 /** Throws when something that is needed is missing. */
 export async function preflight(
   mode: 'iptables' | 'ipvs',
@@ -40,11 +38,12 @@ function machineOf({ junction }: ValidConfig): Machine {
 }
 
 export function preflightSettings(config: ValidConfig): PreflightSettings {
-  const { nodePorts } = nodeView(toSettings(config, config.hostnameOverride), undefined, 'IPv4');
+  const settings = toSettings(config, config.hostnameOverride);
+  const { nodePorts } = nodeView(settings, undefined, 'IPv4');
   return {
     layout: config.junction.iptablesLayout,
     localhostNodePorts: nodePorts.loopback,
-    scheduler: config.ipvs.scheduler === '' ? DEFAULT_SCHEDULER : config.ipvs.scheduler,
+    scheduler: settings.scheduler,
     strictArp: config.ipvs.strictARP,
   };
 }

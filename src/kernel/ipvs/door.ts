@@ -9,12 +9,12 @@ import type {
 import type { ServerKey } from '../../backends/ipvs/fragment.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
 import type { NetlinkChannel } from '../netlink/channel.ts';
-import type { DumpReply } from '../netlink/dump.ts';
+import { type DumpReply, messagesOf } from '../netlink/dump.ts';
 import { decodeDestination, getDestinations } from '../netlink/ipvsDestination.ts';
 import { findDevice, readDevice } from './device.ts';
 import { changeOf, type Numbers, type Wire, wireOf } from './changes.ts';
 import { findNumbers } from './numbers.ts';
-import { messagesOf, readServers, readSets } from './reading.ts';
+import { readServers, readSets } from './reading.ts';
 
 export interface IpvsChannels {
   readonly route: NetlinkChannel;

@@ -2,11 +2,9 @@
 import { constants } from 'node:os';
 import type { KernelSet, ServerAttributes } from '../../backends/ipvs/kernelDoor.ts';
 import { entryKey, SET_IDS, setName } from '../../backends/ipvs/sets.ts';
-import { JunctionError } from '../../errors.ts';
 import { type Family, familyOf } from '../../model/ip.ts';
 import type { NetlinkChannel } from '../netlink/channel.ts';
-import type { Message } from '../netlink/codec.ts';
-import type { DumpReply } from '../netlink/dump.ts';
+import { type DumpReply, messagesOf } from '../netlink/dump.ts';
 import { decodeSet, decodeSetHeader, listRequest } from '../netlink/ipsetList.ts';
 import { isIpsetType } from '../netlink/ipsetEntry.ts';
 import { decodeService, getServices, IP_VS_SVC_F_HASHED } from '../netlink/ipvsService.ts';
@@ -40,11 +38,6 @@ export async function readServers(
       // The kernel's own note that the server is in its table.
       .map((server) => ({ ...server, flags: server.flags & ~IP_VS_SVC_F_HASHED }))
   );
-}
-
-export function messagesOf(reply: DumpReply | undefined, what: string): readonly Message[] {
-  if (reply?.kind === 'answered') return reply.messages;
-  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list ${what}: ${reply?.name ?? 'no answer'}`);
 }
 
 function decodeKernelSet(reply: DumpReply): KernelSet | undefined {

@@ -32,7 +32,11 @@ export function dumpMessages(
   what: string,
   request: NetlinkRequest,
 ): readonly Message[] {
-  const reply = dump(socket, what, request);
-  if (reply.kind === 'answered') return reply.messages;
-  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list ${what}: ${reply.name}`);
+  return messagesOf(dump(socket, what, request), what);
+}
+
+/** Of an answer that a caller has no other use for. `what`: `the links`. */
+export function messagesOf(reply: DumpReply | undefined, what: string): readonly Message[] {
+  if (reply?.kind === 'answered') return reply.messages;
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list ${what}: ${reply?.name ?? 'no answer'}`);
 }

@@ -15,15 +15,14 @@ import type {
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import { Breath, unhurried } from '../../sync/breath.ts';
-import { systemClock } from '../../sync/systemClock.ts';
 import type { TransactionChannel } from '../netlink/channel.ts';
 import type { Message } from '../netlink/codec.ts';
-import { changedTooOften, DUMP_ATTEMPTS, type DumpReply } from '../netlink/dump.ts';
+import { type DumpReply, messagesOf } from '../netlink/dump.ts';
 import { decodeChain, getChains } from '../netlink/nftables/chain.ts';
 import { decodeElements, getElements, type SetElement } from '../netlink/nftables/elements.ts';
 import type { Expression } from '../netlink/nftables/expressions/expression.ts';
 import type { TablePlace } from '../netlink/nftables/message.ts';
+import { readElements } from '../netlink/nftables/reading.ts';
 import { decodeRule, getRules } from '../netlink/nftables/rule.ts';
 import { decodeSet, getSets, propertiesOf } from '../netlink/nftables/set.ts';
 import { type NftOperation, transaction as batchOf } from '../netlink/nftables/transaction.ts';
@@ -55,11 +54,11 @@ export class NetlinkNftDoor implements NftDoor {
       getChains(this.#place.family),
       getRules(this.#place),
     ]);
-    const sets = this.#compareSets(wanted, messagesOf(setsReply, 'sets'));
+    const sets = this.#compareSets(wanted, messagesOf(setsReply, 'the sets of our table'));
     const chains = this.#compareChains(
       wanted,
-      messagesOf(chainsReply, 'chains'),
-      messagesOf(rulesReply, 'rules'),
+      messagesOf(chainsReply, 'the chains of our table'),
+      messagesOf(rulesReply, 'the rules of our table'),
     );
     const readable = wanted.sets.filter((set) => sets.get(set.name) === 'same' && !set.remembers);
     return { sets, chains, elements: await this.#readElements(readable) };
@@ -90,7 +89,7 @@ export class NetlinkNftDoor implements NftDoor {
     };
     const [reply] = await this.#channel.dumpAll([getElements({ ...this.#place, set: set.name })]);
     if (isAbsent(reply)) return [];
-    return messagesOf(reply, 'remembered clients').flatMap(({ payload }) =>
+    return messagesOf(reply, 'the remembered clients').flatMap(({ payload }) =>
       decodeElements(payload).elements.flatMap((element) => {
         const { address, secondAddress, port } = keyOf(set, element, this.#family);
         if (!address || !secondAddress || port === undefined || !element.data) return [];
@@ -182,41 +181,25 @@ export class NetlinkNftDoor implements NftDoor {
     return result;
   }
 
+  /** One set after the other, so that no more of them is in memory than has to be. */
   async #readElements(sets: readonly TableSet[]): Promise<ReadonlyMap<string, ReadonlyMap<string, Element>>> {
     const result = new Map<string, ReadonlyMap<string, Element>>();
     for (const set of sets) {
-      const elements = await this.#readSet(set);
-      if (elements) result.set(set.name, elements);
+      const raw = await this.#read(set.name);
+      if (!raw) continue;
+      const elements = elementsOf(set, raw, this.#family);
+      result.set(set.name, new Map(elements.map((element) => [printKey(element.key), element])));
     }
     return result;
   }
 
-  /**
-   * While a hash table grows, as it does for a moment after it was filled, the kernel answers some elements twice and
-   * as many not at all. So a reading with repetitions is no good.
-   */
-  async #readSet(set: TableSet): Promise<ReadonlyMap<string, Element> | undefined> {
-    for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
-      const [reply] = await this.#channel.dumpAll([getElements({ ...this.#place, set: set.name })]);
-      if (isAbsent(reply)) return undefined;
-      const messages = messagesOf(reply, `elements of ${set.name}`);
-      const raw = await unhurried(decoding(messages), new Breath(systemClock));
-      const elements = new Map<string, Element>();
-      const decoded = elementsOf(set, raw, this.#family);
-      for (const element of decoded) elements.set(printKey(element.key), element);
-      if (elements.size === decoded.length) return elements;
-    }
-    throw changedTooOften(`the elements of ${set.name}`);
+  /** `undefined`: there is no such set. */
+  async #read(set: string): Promise<readonly SetElement[] | undefined> {
+    const [reply] = await readElements(this.#channel, [{ ...this.#place, set }]);
+    if (reply?.kind === 'answered') return reply.elements;
+    if (reply?.errno === constants.errno.ENOENT) return undefined;
+    throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the elements of ${set}: ${reply?.name}`);
   }
-}
-
-function* decoding(messages: readonly Message[]): Generator<void, readonly SetElement[]> {
-  const elements: SetElement[] = [];
-  for (const { payload } of messages) {
-    for (const element of decodeElements(payload).elements) elements.push(element);
-    yield;
-  }
-  return elements;
 }
 
 function sameRules(
@@ -251,12 +234,4 @@ function canonical(value: unknown): string {
 
 function isAbsent(reply: DumpReply | undefined): boolean {
   return reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT;
-}
-
-function messagesOf(reply: DumpReply | undefined, what: string): readonly Message[] {
-  if (reply?.kind === 'answered') return reply.messages;
-  throw new JunctionError(
-    'NETLINK_FAILED',
-    `netlink: cannot list the ${what} of the table ${TABLE}: ${reply?.name}`,
-  );
 }

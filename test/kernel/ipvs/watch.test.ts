@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AddressWatch } from '../../../src/kernel/ipvs/watch.ts';
+import { AddressWatch } from '../../../src/kernel/addressWatch.ts';
 import type { Family, Ip } from '../../../src/model/ip.ts';
 import { ip } from '../../plan/given.ts';
 import { settle } from '../../sync/fakeClock.ts';

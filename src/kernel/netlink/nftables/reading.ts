@@ -3,7 +3,10 @@
  * the time grows with the square: 10 ms for ten thousand elements, seven tenths of a second for a hundred thousand, ten
  * seconds for three hundred thousand (Linux 6.18).
  */
+import { Breath, unhurried } from '../../../sync/breath.ts';
+import { systemClock } from '../../../sync/systemClock.ts';
 import type { NetlinkChannel } from '../channel.ts';
+import type { Message } from '../codec.ts';
 import { DUMP_ATTEMPTS, changedTooOften } from '../dump.ts';
 import { type SetElement, type SetPlace, decodeElements, getElements } from './elements.ts';
 
@@ -29,13 +32,23 @@ export async function readElements(
         if (answer) replies[asked.index] = answer;
         continue;
       }
-      const elements = answer.messages.flatMap(({ payload }) => decodeElements(payload).elements);
+      const elements = await unhurried(decoding(answer.messages), new Breath(systemClock));
       if (hasDuplicates(elements)) again.push(asked);
       else replies[asked.index] = { kind: 'answered', elements };
     }
     left = again;
   }
   return replies;
+}
+
+/** Others have their turn between two messages: there may be hundreds of thousands of elements. */
+function* decoding(messages: readonly Message[]): Generator<void, readonly SetElement[]> {
+  const elements: SetElement[] = [];
+  for (const { payload } of messages) {
+    for (const element of decodeElements(payload).elements) elements.push(element);
+    yield;
+  }
+  return elements;
 }
 
 /**

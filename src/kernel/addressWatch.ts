@@ -2,26 +2,26 @@
  * Follows the node's addresses and the device of ours, as the kernel tells of them: reading them at every sync would
  * cost the more the more services there are, because each has an address on the device.
  */
-import { type Family, familyOf, type Ip, isLoopback } from '../../model/ip.ts';
+import { type Family, familyOf, type Ip, isLoopback, parseIp } from '../model/ip.ts';
 import {
   decodeAddress,
   getAddresses,
   type LinkAddress,
   RTM_DELADDR,
   RTM_NEWADDR,
-} from '../netlink/address.ts';
-import type { Message } from '../netlink/codec.ts';
-import { decodeLink, IFF_UP, RTM_DELLINK, RTM_NEWLINK } from '../netlink/link.ts';
-import { NETLINK_ROUTE } from '../netlink/socket.ts';
+} from './netlink/address.ts';
+import type { Message } from './netlink/codec.ts';
+import { decodeLink, IFF_UP, RTM_DELLINK, RTM_NEWLINK } from './netlink/link.ts';
+import { NETLINK_ROUTE } from './netlink/socket.ts';
 import {
   type NetlinkThread,
   RTNLGRP_IPV4_IFADDR,
   RTNLGRP_IPV6_IFADDR,
   RTNLGRP_LINK,
   type Watch,
-} from '../netlink/thread.ts';
-import { DEVICE, findDevice } from './device.ts';
-import { messagesOf } from './reading.ts';
+} from './netlink/thread.ts';
+import { DEVICE, findDevice } from './ipvs/device.ts';
+import { messagesOf } from './netlink/dump.ts';
 
 export interface AddressFollower {
   readonly family: Family;
@@ -33,6 +33,11 @@ export interface AddressFollower {
 }
 
 type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
+
+const LOOPBACK: Readonly<Record<Family, readonly Ip[]>> = {
+  IPv4: [parseIp('127.0.0.1')].flatMap((ip) => ip ?? []),
+  IPv6: [parseIp('::1')].flatMap((ip) => ip ?? []),
+};
 
 export class AddressWatch {
   readonly #thread: Thread;
@@ -64,6 +69,11 @@ export class AddressWatch {
   /** Addresses of every link but the device, without loopback and those that are good on one link only. */
   nodeIps(family: Family): readonly Ip[] {
     return [...new Set(this.#nodeIps.values())].filter((ip) => familyOf(ip) === family);
+  }
+
+  /** All that a packet for this node itself may be for. */
+  localIps(family: Family): readonly Ip[] {
+    return [...this.nodeIps(family), ...LOOPBACK[family]];
   }
 
   follow(follower: AddressFollower): void {
