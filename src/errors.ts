@@ -54,7 +54,8 @@ export const ERRORS = {
   },
   SYSCTL_DENIED: {
     meaning: 'A setting under /proc/sys may not be read or written.',
-    remedy: 'Run privileged, with /proc/sys mounted read-write.',
+    remedy:
+      "Run privileged, with /proc/sys mounted read-write; or mount the node's /proc/sys/net, writable, as DIR/net and say --sysctl-root=DIR.",
   },
   SYSCTL_REFUSED: {
     meaning: 'The kernel refused a value for a setting under /proc/sys.',

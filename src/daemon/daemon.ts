@@ -5,6 +5,7 @@ import {
   failedToHoldPort,
   failedToStartMetricServer,
   failedToStartProxierHealthcheck,
+  failedToStartServiceHealthcheck,
   starting,
 } from '../events/reports.ts';
 import { NFACCT } from '../backends/iptables/names.ts';
@@ -212,10 +213,10 @@ class Daemon {
     applyConntrack(this.#options);
   }
 
-  #recordHealthCheckFailure({ service, reason, action, note }: HealthCheckFailure): void {
+  #recordHealthCheckFailure({ service, port, error }: HealthCheckFailure): void {
+    const { nodeName } = this.#options;
     const [namespace = '', name = ''] = service.split('/');
-    const regarding = { apiVersion: 'v1', kind: 'Service', namespace, name };
-    this.#recorder.record({ reason, action, type: 'Warning', regarding, note });
+    this.#recorder.record(failedToStartServiceHealthcheck({ nodeName, namespace, name, port, error }));
   }
 
   #startServers(): void {

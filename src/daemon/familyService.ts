@@ -12,6 +12,7 @@ import type { FamilyObserver } from '../proxy/observer.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { Guard } from './guard.ts';
 import type { ProxyMode } from './mode.ts';
+import { ToldDenials } from './toldDenials.ts';
 
 export interface FamilyServiceOptions {
   readonly family: Family;
@@ -42,7 +43,7 @@ export class FamilyService {
   #health: ServiceHealthServers | undefined;
   /** Where node ports answer may have changed. */
   #heldIsStale = true;
-  readonly #toldDenials = new Set<string>();
+  readonly #toldDenials = new ToldDenials();
   #isFirst = true;
   /** Somebody else may have taken rules away, so that flows began past them. */
   #wereRulesGone = false;
@@ -176,13 +177,9 @@ export class FamilyService {
     });
   }
 
-  /** Two services name one address: who did not get it should know. */
   #tellDenials({ changes }: SyncOutcome): void {
     for (const { id } of changes) {
-      for (const { key, owner } of this.loop.proxy.denied(id)) {
-        const text = `${id} ${key} ${owner}`;
-        if (this.#toldDenials.has(text)) continue;
-        this.#toldDenials.add(text);
+      for (const { key, owner } of this.#toldDenials.news(id, this.loop.proxy.denied(id))) {
         this.#options.log.warn('Another service answers at this address already', {
           servicePort: id,
           address: key,

@@ -40,18 +40,17 @@ export interface ServiceHealthcheckFailure {
   readonly nodeName: string;
   readonly namespace: string;
   readonly name: string;
-  readonly uid?: string | undefined;
   readonly port: number;
   readonly error: unknown;
 }
 
 export function failedToStartServiceHealthcheck(failure: ServiceHealthcheckFailure): EventReport {
-  const { nodeName, namespace, name, uid, port, error } = failure;
+  const { nodeName, namespace, name, port, error } = failure;
   return {
     reason: 'FailedToStartServiceHealthcheck',
     action: 'Listen',
     type: 'Warning',
-    regarding: { apiVersion: 'v1', kind: 'Service', namespace, name, ...(uid !== undefined && { uid }) },
+    regarding: { apiVersion: 'v1', kind: 'Service', namespace, name },
     note: `node ${nodeName} failed to start healthcheck "${namespace}/${name}" on port ${port}: ${text(error)}`,
   };
 }

@@ -9,13 +9,10 @@ import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import { HealthCheckListener } from './healthCheckListener.ts';
 
-/** For an event on the Service. */
 export interface HealthCheckFailure {
   readonly service: ObjectKey;
   readonly port: number;
-  readonly reason: 'FailedToStartServiceHealthcheck';
-  readonly action: 'Listen';
-  readonly note: string;
+  readonly error: unknown;
 }
 
 export interface ServiceHealthOptions {
@@ -95,15 +92,8 @@ export class ServiceHealthServers {
       await listener.open();
     } catch (error) {
       this.#failed = true;
-      const reason = error instanceof Error ? error.message : String(error);
       log.error('Failed to start healthcheck', { node: nodeName, service, port, err: error });
-      onFailure?.({
-        service,
-        port,
-        reason: 'FailedToStartServiceHealthcheck',
-        action: 'Listen',
-        note: `node ${nodeName} failed to start healthcheck ${JSON.stringify(service)} on port ${port}: ${reason}`,
-      });
+      onFailure?.({ service, port, error });
       return;
     }
     this.#listeners.set(service, listener);

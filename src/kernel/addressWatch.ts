@@ -1,6 +1,6 @@
 /**
- * Follows the node's addresses and the device of ours, as the kernel tells of them: reading them at every sync would
- * cost the more the more services there are, because each has an address on the device.
+ * Follows the node's addresses, and the device of the IPVS mode, whose addresses are the services' and not the node's.
+ * Reading them at every sync would cost the more the more services there are, because each has an address on it.
  */
 import { type Family, familyOf, type Ip, isLoopback, parseIp } from '../model/ip.ts';
 import {
@@ -11,7 +11,7 @@ import {
   RTM_NEWADDR,
 } from './netlink/address.ts';
 import type { Message } from './netlink/codec.ts';
-import { decodeLink, IFF_UP, RTM_DELLINK, RTM_NEWLINK } from './netlink/link.ts';
+import { RTM_DELLINK, RTM_NEWLINK } from './netlink/link.ts';
 import { NETLINK_ROUTE } from './netlink/socket.ts';
 import {
   type NetlinkThread,
@@ -20,15 +20,11 @@ import {
   RTNLGRP_LINK,
   type Watch,
 } from './netlink/thread.ts';
-import { DEVICE, findDevice } from './ipvs/device.ts';
+import { findDevice } from './ipvs/device.ts';
+import { type DeviceFollower, DeviceNews } from './ipvs/deviceNews.ts';
 import { messagesOf } from './netlink/dump.ts';
 
 export interface AddressFollower {
-  readonly family: Family;
-  /** Whether an address of the device is there because we want it. */
-  isBound(ip: Ip): boolean;
-  /** Somebody else changed the device. */
-  onDevice(): void;
   onNodeAddresses(): void;
 }
 
@@ -42,10 +38,9 @@ const LOOPBACK: Readonly<Record<Family, readonly Ip[]>> = {
 export class AddressWatch {
   readonly #thread: Thread;
   readonly #followers: AddressFollower[] = [];
+  readonly #device = new DeviceNews();
   /** By link and address: one address may be on two links. */
   #nodeIps = new Map<string, Ip>();
-  #deviceIndex: number | undefined;
-  #deviceIsUp = false;
   #watch: Watch | undefined;
   #reading: Promise<void> = Promise.resolve();
   /** Counts what was told, so that news during a reading is not taken for older than the reading. */
@@ -76,8 +71,9 @@ export class AddressWatch {
     return [...this.nodeIps(family), ...LOOPBACK[family]];
   }
 
-  follow(follower: AddressFollower): void {
+  follow(follower: AddressFollower | (AddressFollower & DeviceFollower)): void {
     this.#followers.push(follower);
+    if ('onDevice' in follower) this.#device.follow(follower);
   }
 
   async close(): Promise<void> {
@@ -94,8 +90,7 @@ export class AddressWatch {
       const addresses = messagesOf(reply, 'the addresses').flatMap(
         ({ payload }) => decodeAddress(payload) ?? [],
       );
-      this.#deviceIndex = device?.index;
-      this.#deviceIsUp = isUp(device?.flags ?? 0);
+      this.#device.found(device);
       const own = addresses.filter((address) => this.#isNodes(address));
       this.#nodeIps = new Map(own.map((address) => [keyOf(address), address.ip]));
       if (this.#heardCount === heardBefore) return;
@@ -106,29 +101,18 @@ export class AddressWatch {
     this.#heardCount++;
     let nodesChanged = false;
     for (const { type, payload } of messages) {
-      if (type === RTM_NEWLINK || type === RTM_DELLINK) this.#heardOfLink(type, payload);
+      if (type === RTM_NEWLINK || type === RTM_DELLINK) this.#device.heardOfLink(type, payload);
       else if (type === RTM_NEWADDR || type === RTM_DELADDR)
         nodesChanged = this.#heardOfAddress(type, payload) || nodesChanged;
     }
-    if (nodesChanged) for (const each of this.#followers) each.onNodeAddresses();
-  }
-
-  #heardOfLink(type: number, payload: Uint8Array): void {
-    const { name, index, flags } = decodeLink(payload);
-    if (name !== DEVICE) return;
-    const isKnown = this.#deviceIndex === index;
-    const wasUp = this.#deviceIsUp;
-    this.#deviceIndex = type === RTM_DELLINK ? undefined : index;
-    this.#deviceIsUp = isUp(flags);
-    if (type === RTM_DELLINK || (isKnown && this.#deviceIsUp !== wasUp))
-      for (const each of this.#followers) each.onDevice();
+    if (nodesChanged) this.#tellEverybody();
   }
 
   /** Answers whether the node's own addresses are different now. */
   #heardOfAddress(type: number, payload: Uint8Array): boolean {
     const address = decodeAddress(payload);
     if (!address) return false;
-    if (address.linkIndex === this.#deviceIndex) this.#heardOfDeviceAddress(type, address);
+    if (this.#device.has(address)) this.#device.heardOfAddress(type, address);
     if (!this.#isNodes(address)) return false;
     const key = keyOf(address);
     if (type === RTM_DELADDR) return this.#nodeIps.delete(key);
@@ -137,24 +121,20 @@ export class AddressWatch {
     return true;
   }
 
-  #heardOfDeviceAddress(type: number, { family, ip, scope }: LinkAddress): void {
-    for (const follower of this.#followers) {
-      if (follower.family !== family || scope !== 'global') continue;
-      if (follower.isBound(ip) !== (type === RTM_NEWADDR)) follower.onDevice();
-    }
+  #isNodes(address: LinkAddress): boolean {
+    const { ip, family, scope } = address;
+    const isOnLinkOnly = family === 'IPv6' && scope === 'link';
+    return !this.#device.has(address) && !isLoopback(ip) && !isOnLinkOnly;
   }
 
-  #isNodes({ linkIndex, ip, family, scope }: LinkAddress): boolean {
-    const isOnLinkOnly = family === 'IPv6' && scope === 'link';
-    return linkIndex !== this.#deviceIndex && !isLoopback(ip) && !isOnLinkOnly;
+  #tellEverybody(): void {
+    for (const each of this.#followers) each.onNodeAddresses();
   }
 
   #lookAgain(): void {
     const tell = (): void => {
-      for (const each of this.#followers) {
-        each.onNodeAddresses();
-        each.onDevice(); // a full sync looks for itself, and fails aloud
-      }
+      this.#tellEverybody();
+      this.#device.tellEverybody(); // a full sync looks for itself, and fails aloud
     };
     this.#reading = this.#reading.then(() => this.#read()).then(tell, tell);
   }
@@ -162,10 +142,6 @@ export class AddressWatch {
 
 /** Addresses that change faster than they can be read are somebody's runaway program. */
 const MOST_READINGS = 10;
-
-function isUp(flags: number): boolean {
-  return (flags & IFF_UP) !== 0;
-}
 
 function keyOf({ linkIndex, ip }: LinkAddress): string {
   return `${linkIndex} ${ip}`;

@@ -8,7 +8,7 @@
 import { cidrContains, type Ip, isLoopback } from '../model/ip.ts';
 import type { Frontend, NodePortAddresses, Plan, PlanChange, ServicePortPlan } from '../plan/types.ts';
 import { type BindResult, bindPort, type PortAddress } from './boundPort.ts';
-import { type LockHolder, printHolder } from './iptables/lockHolder.ts';
+import { type Holder, printHolder } from './holder.ts';
 import { portOwners } from './portOwner.ts';
 
 export interface HeldPort extends PortAddress {
@@ -87,7 +87,7 @@ export type HeldPortEvent =
 export interface HeldPortsOptions {
   readonly onEvent: (event: HeldPortEvent) => void;
   readonly bind?: ((address: PortAddress) => BindResult) | undefined;
-  readonly ownersOf?: ((ports: readonly PortAddress[]) => ReadonlyMap<PortAddress, LockHolder>) | undefined;
+  readonly ownersOf?: ((ports: readonly PortAddress[]) => ReadonlyMap<PortAddress, Holder>) | undefined;
 }
 
 interface Refusal {

@@ -1,8 +1,8 @@
 /** Who has a port, as far as /proc tells. Only asked when something has failed already, so it may be slow. */
-import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type Ip, parseIp } from '../model/ip.ts';
 import type { PortAddress } from './boundPort.ts';
-import type { LockHolder } from './iptables/lockHolder.ts';
+import { attempt, type Holder, socketHolders } from './holder.ts';
 
 interface ListedSocket {
   readonly ip: Ip;
@@ -12,7 +12,7 @@ interface ListedSocket {
 }
 
 /** In one walk over all processes, however many ports. Ports whose owner cannot be seen are left out. */
-export function portOwners(ports: readonly PortAddress[]): ReadonlyMap<PortAddress, LockHolder> {
+export function portOwners(ports: readonly PortAddress[]): ReadonlyMap<PortAddress, Holder> {
   const listed = new Map(['tcp', 'tcp6', 'udp', 'udp6'].map((file) => [file, listSockets(file)]));
   const inodes = new Map(
     ports.flatMap((port) => {
@@ -22,10 +22,10 @@ export function portOwners(ports: readonly PortAddress[]): ReadonlyMap<PortAddre
       return inode === undefined ? [] : [[port, inode] as const];
     }),
   );
-  const processes = socketProcesses(new Set(inodes.values()));
+  const holders = socketHolders(new Set(inodes.values()));
   return new Map(
     [...inodes].flatMap(([port, inode]) => {
-      const owner = processes.get(inode);
+      const owner = holders.get(inode);
       return owner ? [[port, owner] as const] : [];
     }),
   );
@@ -63,28 +63,4 @@ function addressText(hex: string): string {
   const numbers = (hex.match(/.{8}/g) ?? []).map((word) => Number.parseInt(word, 16));
   const bytes = Buffer.from(new Uint32Array(numbers).buffer);
   return bytes.length === 4 ? bytes.join('.') : (bytes.toString('hex').match(/.{4}/g) ?? []).join(':');
-}
-
-function socketProcesses(inodes: ReadonlySet<string>): ReadonlyMap<string, LockHolder> {
-  const found = new Map<string, LockHolder>();
-  for (const pid of inodes.size === 0 ? [] : readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    for (const fd of attempt(() => readdirSync(`/proc/${pid}/fd`)) ?? []) {
-      const link = attempt(() => readlinkSync(`/proc/${pid}/fd/${fd}`)) ?? '';
-      const inode = /^socket:\[(\d+)\]$/.exec(link)?.[1];
-      if (inode === undefined || !inodes.has(inode) || found.has(inode)) continue;
-      const command = attempt(() => readFileSync(`/proc/${pid}/comm`, 'utf8').trim());
-      found.set(inode, { pid: Number(pid), command });
-    }
-    if (found.size === inodes.size) break;
-  }
-  return found;
-}
-
-/** Processes come and go while we look. */
-function attempt<T>(look: () => T): T | undefined {
-  try {
-    return look();
-  } catch {
-    return undefined;
-  }
 }

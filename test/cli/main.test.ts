@@ -1,22 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../src/backends/iptables/parse.ts';
 import { applyRestore } from '../../src/backends/iptables/restore.ts';
 import { COMMANDS, flagsOf } from '../../src/cli/commands.ts';
 import { VERSION } from '../../src/version.ts';
 import { EMPTY } from '../backends/iptables/fakeKernel.ts';
+import { useFiles } from './files.ts';
 import { junction } from './junction.ts';
 
-const FOLDER = mkdtempSync(join(tmpdir(), 'junction-cli-'));
-afterAll(() => rmSync(FOLDER, { recursive: true }));
-
-function manifest(name: string, text: string): string {
-  const path = join(FOLDER, name);
-  writeFileSync(path, text);
-  return path;
-}
+const manifest = useFiles();
 
 const SHOP = manifest(
   'shop.yaml',
@@ -74,7 +65,7 @@ describe('exit codes', () => {
   const table: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['plan', '--manifests', SHOP], 0, /^$/],
     [['plan', '--manifests', BROKEN], 1, /broken\.yaml:5.*70000/],
-    [['plan', '--manifests', join(FOLDER, 'nowhere')], 1, /nowhere/],
+    [['plan', '--manifests', '/nowhere'], 1, /nowhere/],
     [['plan'], 2, /--manifests is missing/],
     [['plan', '--manifests', SHOP, '--family=ipv7'], 2, /ipv7.*--family/],
     [['plan', '--manifests', SHOP, '--bogus'], 2, /bogus/],

@@ -1,19 +1,14 @@
 /** `junction plan --proxy-mode ipvs`: everything that would be written, as text for the usual programs. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../src/backends/iptables/parse.ts';
 import { applyRestore } from '../../src/backends/iptables/restore.ts';
 import { EMPTY } from '../backends/iptables/fakeKernel.ts';
-import { junction } from './junction.ts';
+import { useFiles } from './files.ts';
+import { plannerFor, WEB_ENDPOINTS } from './plan.ts';
 
-const FOLDER = mkdtempSync(join(tmpdir(), 'junction-plan-'));
-afterAll(() => rmSync(FOLDER, { recursive: true }));
-
-const SHOP = join(FOLDER, 'shop.yaml');
-writeFileSync(
-  SHOP,
+const file = useFiles();
+const SHOP = file(
+  'shop.yaml',
   `
 apiVersion: v1
 kind: Service
@@ -32,23 +27,7 @@ spec:
   clusterIP: 10.96.0.2
   externalIPs: [198.51.100.7]
   ports: [{ name: dns, port: 53, protocol: UDP }, { name: sctp, port: 9, protocol: SCTP }]
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: { name: web-1, namespace: shop, labels: { kubernetes.io/service-name: web } }
-addressType: IPv4
-ports: [{ name: http, port: 8080 }]
-endpoints:
-  - { addresses: [10.244.0.1], nodeName: node-a }
-  - { addresses: [10.244.1.1], nodeName: node-b }
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: { name: web-2, namespace: shop, labels: { kubernetes.io/service-name: web } }
-addressType: IPv6
-ports: [{ name: http, port: 8080 }]
-endpoints: [{ addresses: ["fd00:244::1"], nodeName: node-b }]
----
+${WEB_ENDPOINTS}---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: { name: dns-1, namespace: shop, labels: { kubernetes.io/service-name: dns } }
@@ -57,6 +36,7 @@ ports: [{ name: dns, port: 5353, protocol: UDP }, { name: sctp, port: 90, protoc
 endpoints: [{ addresses: [10.244.0.3], nodeName: node-a }]
 `,
 );
+const plan = plannerFor('ipvs', SHOP);
 
 interface PlannedFamily {
   readonly mode: string;
@@ -74,18 +54,6 @@ async function planned(family: string, ...flags: readonly string[]): Promise<Pla
   const [first] = families;
   if (!first) throw new Error('no family was planned');
   return first;
-}
-
-function plan(...flags: readonly string[]): ReturnType<typeof junction> {
-  return junction(
-    'plan',
-    '--manifests',
-    SHOP,
-    '--proxy-mode=ipvs',
-    '--hostname-override=node-a',
-    '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
-    ...flags,
-  );
 }
 
 describe('junction plan in the ipvs mode', () => {

@@ -1,17 +1,13 @@
 /** `junction plan --proxy-mode nftables`: the whole table, as nft takes it. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Namespace, openNamespace, requireNamespaces } from '../kernel/support/namespace.ts';
+import { useFiles } from './files.ts';
 import { junction } from './junction.ts';
+import { plannerFor, WEB_ENDPOINTS } from './plan.ts';
 
-const FOLDER = mkdtempSync(join(tmpdir(), 'junction-plan-'));
-afterAll(() => rmSync(FOLDER, { recursive: true }));
-
-const SHOP = join(FOLDER, 'shop.yaml');
-writeFileSync(
-  SHOP,
+const file = useFiles();
+const SHOP = file(
+  'shop.yaml',
   `
 apiVersion: v1
 kind: Node
@@ -35,24 +31,9 @@ metadata: { name: dns, namespace: shop }
 spec:
   clusterIP: 10.96.0.2
   ports: [{ name: dns, port: 53, protocol: UDP }]
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: { name: web-1, namespace: shop, labels: { kubernetes.io/service-name: web } }
-addressType: IPv4
-ports: [{ name: http, port: 8080 }]
-endpoints:
-  - { addresses: [10.244.0.1], nodeName: node-a }
-  - { addresses: [10.244.1.1], nodeName: node-b }
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: { name: web-2, namespace: shop, labels: { kubernetes.io/service-name: web } }
-addressType: IPv6
-ports: [{ name: http, port: 8080 }]
-endpoints: [{ addresses: ["fd00:244::1"], nodeName: node-b }]
-`,
+${WEB_ENDPOINTS}`,
 );
+const plan = plannerFor('nftables', SHOP);
 
 interface PlannedFamily {
   readonly family: string;
@@ -61,18 +42,6 @@ interface PlannedFamily {
   readonly restore?: string;
   readonly servicePorts: readonly unknown[];
   readonly nft: string;
-}
-
-function plan(...flags: readonly string[]): ReturnType<typeof junction> {
-  return junction(
-    'plan',
-    '--manifests',
-    SHOP,
-    '--proxy-mode=nftables',
-    '--hostname-override=node-a',
-    '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
-    ...flags,
-  );
 }
 
 async function tableOf(...flags: readonly string[]): Promise<string> {
@@ -121,12 +90,11 @@ describe('junction plan in the nftables mode', () => {
   });
 
   test('the mark of this mode', async () => {
-    const file = join(FOLDER, 'config.yaml');
-    writeFileSync(
-      file,
+    const config = file(
+      'config.yaml',
       'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\niptables: { masqueradeBit: 3 }\nnftables: { masqueradeBit: 5 }\n',
     );
-    const { out } = await junction('plan', '--config', file, '--manifests', SHOP, '--family=ipv4');
+    const { out } = await junction('plan', '--config', config, '--manifests', SHOP, '--family=ipv4');
     expect(out).toContain('meta mark set meta mark | 0x00000020');
     expect(out).not.toContain('0x00000008');
   });
@@ -161,17 +129,9 @@ describe('junction plan in the nftables mode', () => {
   });
 
   test('as a table, like in every mode', async () => {
-    const { out } = await plan('--output=table', '--family=ipv4');
-    const iptables = await junction(
-      'plan',
-      '--manifests',
-      SHOP,
-      '--hostname-override=node-a',
-      '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
-      '--output=table',
-      '--family=ipv4',
-    );
-    expect(out).toBe(iptables.out);
+    const table = ['--output=table', '--family=ipv4'];
+    const { out } = await plan(...table);
+    expect(out).toBe((await plan(...table, '--proxy-mode=iptables')).out);
   });
 });
 

@@ -3,66 +3,35 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
 import { LAYOUT_NAMES, LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
-import { FAMILIES, type Family } from '../../src/model/ip.ts';
-import { objectKey } from '../../src/model/objects.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import type { ViewSettings } from '../../src/plan/view.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { decided, insteadIn, walked } from './expectations.ts';
+import type { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { walked } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
 import { describeState } from './kernelState.ts';
-import { printRow } from './packets.ts';
+import { cluster, settings } from './randomCluster.ts';
 import {
-  cluster,
-  nodeIn,
-  type RandomCluster,
-  settings,
-  type Slot,
-  slot,
-  SLOTS,
-  zone,
-} from './randomCluster.ts';
-import { subjectsOf } from './randomPackets.ts';
+  changes,
+  disagreementsWith,
+  family,
+  numRuns,
+  type RandomWorld,
+  seed,
+  startProxy,
+  syncAll,
+  tellChange,
+  TIMEOUT,
+} from './randomRun.ts';
 import { rulesBackend } from './rulesNode.ts';
 
-/** For a longer search: JUNCTION_SEED=7 JUNCTION_RUNS=3000. */
-const seed = Number(process.env['JUNCTION_SEED'] ?? 20_250_601);
-const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 200);
-const TIMEOUT = 60_000 + 200 * numRuns;
 const layout = fc.constantFrom(...LAYOUT_NAMES);
-const family = fc.constantFrom(...FAMILIES);
 
-function tellSlot(proxy: FamilyProxy, before: Slot | undefined, after: Slot): void {
-  proxy.onService(objectKey('default', after.name), after.service);
-  for (const { namespace, name } of before?.slices ?? []) {
-    if (!after.slices.some((slice) => slice.name === name)) proxy.onEndpointSlice(namespace, name, undefined);
-  }
-  for (const slice of after.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
-}
-
-interface Start {
-  readonly family: Family;
+interface Start extends RandomWorld {
   readonly layout: LayoutName;
-  readonly settings: ViewSettings;
-  readonly cluster: RandomCluster;
   readonly iptables: FakeIptables;
 }
 
 async function start(options: Start): Promise<FamilyProxy> {
-  const backend = await rulesBackend(options.family, options.layout, options.iptables);
-  const proxy = new FamilyProxy({ family: options.family, settings: options.settings, backend });
-  for (const each of options.cluster.slots) tellSlot(proxy, undefined, each);
-  proxy.onNode(nodeIn(options.cluster.zone));
-  proxy.onSynced();
-  await syncAll(proxy);
-  return proxy;
-}
-
-async function syncAll(proxy: FamilyProxy): Promise<string> {
-  const outcome = await proxy.sync();
-  if (!outcome) throw new Error('nothing was written');
-  expect([...outcome.report.refused]).toEqual([]);
-  return outcome.report.kind;
+  return startProxy(options, await rulesBackend(options.family, options.layout, options.iptables));
 }
 
 async function fromScratch(options: Omit<Start, 'iptables'>): Promise<FakeIptables> {
@@ -71,14 +40,8 @@ async function fromScratch(options: Omit<Start, 'iptables'>): Promise<FakeIptabl
   return iptables;
 }
 
-/** Packets that the rules treat otherwise than `decide`: what they do, and what it says. */
 function disagreements(plan: Plan, ofLayout: LayoutName, { tables }: FakeIptables): readonly string[] {
-  return subjectsOf(plan).flatMap((subject) => {
-    const instead = insteadIn(ofLayout, plan, subject);
-    const expected = instead === undefined ? decided(plan, subject) : printRow(subject, instead);
-    const actual = walked(tables, subject);
-    return actual === expected ? [] : [`${actual}, not ${expected}`];
-  });
+  return disagreementsWith(plan, ofLayout, (subject) => walked(tables, subject));
 }
 
 describe(`seed ${seed}`, () => {
@@ -99,16 +62,7 @@ describe(`seed ${seed}`, () => {
     );
   });
 
-  const change = fc.oneof(
-    { weight: 9, arbitrary: fc.nat(SLOTS - 1).chain((number) => slot(number)) },
-    { weight: 1, arbitrary: zone.map((name) => ({ zone: name })) },
-  );
-
   test('change by change, the kernel ends up as from a fresh start', { timeout: TIMEOUT }, async () => {
-    const changes = fc.array(fc.array(change, { minLength: 1, maxLength: 3 }), {
-      minLength: 1,
-      maxLength: 6,
-    });
     await fc.assert(
       fc.asyncProperty(
         family,
@@ -123,7 +77,7 @@ describe(`seed ${seed}`, () => {
           const proxy = await start({ ...common, cluster: now, iptables });
           for (const round of rounds) {
             const zoneBefore = now.zone;
-            for (const each of round) now = changed(proxy, now, each);
+            for (const each of round) now = tellChange(proxy, now, each);
             const kind = await syncAll(proxy);
             // A refused restore would end in a full sync too, and hide itself.
             expect(kind === 'full').toBe(now.zone !== zoneBefore);
@@ -139,7 +93,7 @@ describe(`seed ${seed}`, () => {
   });
 
   test('a restart with other settings and another layout mends what is there', {
-    timeout: 60_000,
+    timeout: TIMEOUT,
   }, async () => {
     const run = fc.record({ layout, settings, cluster });
     await fc.assert(
@@ -158,20 +112,3 @@ describe(`seed ${seed}`, () => {
     );
   });
 });
-
-function changed(
-  proxy: FamilyProxy,
-  now: RandomCluster,
-  change: Slot | { readonly zone: string | undefined },
-): RandomCluster {
-  if (!('name' in change)) {
-    proxy.onNode(nodeIn(change.zone));
-    return { ...now, zone: change.zone };
-  }
-  tellSlot(
-    proxy,
-    now.slots.find(({ name }) => name === change.name),
-    change,
-  );
-  return { ...now, slots: now.slots.map((each) => (each.name === change.name ? change : each)) };
-}

@@ -6,8 +6,9 @@
  */
 import { JunctionError, isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
+import { printHolder } from '../holder.ts';
 import { type Argv, type CommandRunner, type RunOptions, type RunResult, run } from '../process.ts';
-import { lockHolder, printHolder } from './lockHolder.ts';
+import { lockHolder } from './lockHolder.ts';
 import { type LockOptions, XTABLES_LOCK_PATH, held, takeXtablesLocks } from './locks.ts';
 import { type Outcome, outcomeOf, outputOf, printEnd } from './outcome.ts';
 import { SerialQueue } from './queue.ts';

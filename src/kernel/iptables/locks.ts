@@ -8,8 +8,9 @@ import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
+import { printHolder } from '../holder.ts';
 import { errnoName, libc } from '../libc.ts';
-import { lockHolder, printHolder, socketHolder } from './lockHolder.ts';
+import { lockHolder, socketHolder } from './lockHolder.ts';
 
 export const XTABLES_LOCK_PATH = '/run/xtables.lock';
 const XTABLES_SOCKET = 'xtables';

@@ -1,5 +1,5 @@
-/** The members of sets, as messages and as the text that `ipset list` prints. */
-import { type Cidr, type Family, type Ip, familyOf, parseCidr, prefixOf } from '../../model/ip.ts';
+/** The members of sets, as messages. */
+import { type Cidr, type Ip, familyOf, parseCidr, prefixOf } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import {
   type MessageWriter,
@@ -43,22 +43,6 @@ export type IpsetEntry =
   | ({ readonly type: 'hash:ip,port,net'; readonly net: Cidr } & IpPort)
   | { readonly type: 'bitmap:port'; readonly port: number };
 
-/** Equal for equal members, and just as `ipset list` prints them: the network of one host has no prefix length. */
-export function entryText(entry: IpsetEntry): string {
-  switch (entry.type) {
-    case 'hash:ip':
-      return entry.ip;
-    case 'bitmap:port':
-      return String(entry.port);
-    case 'hash:ip,port':
-      return ipPortText(entry);
-    case 'hash:ip,port,ip':
-      return `${ipPortText(entry)},${entry.secondIp}`;
-    case 'hash:ip,port,net':
-      return `${ipPortText(entry)},${netText(entry.net)}`;
-  }
-}
-
 export function writeEntry(writer: MessageWriter, entry: IpsetEntry): void {
   if (entry.type === 'bitmap:port') {
     writer.u16be(IPSET_ATTR_PORT | NLA_F_NET_BYTEORDER, entry.port);
@@ -71,8 +55,7 @@ export function writeEntry(writer: MessageWriter, entry: IpsetEntry): void {
     .u8(IPSET_ATTR_PROTO, protocolNumber(entry.protocol));
   if (entry.type === 'hash:ip,port,ip') writeIp(writer, IPSET_ATTR_IP2, entry.secondIp);
   if (entry.type === 'hash:ip,port,net') {
-    const [address] = splitNet(entry.net);
-    writeIp(writer, IPSET_ATTR_IP2, address);
+    writeIp(writer, IPSET_ATTR_IP2, addressOf(entry.net));
     writer.u8(IPSET_ATTR_CIDR2, prefixOf(entry.net));
   }
 }
@@ -111,18 +94,9 @@ export function isIpsetType(text: string): text is IpsetType {
   return (IPSET_TYPES as readonly string[]).includes(text);
 }
 
-function ipPortText({ ip, protocol, port }: IpPort): string {
-  return `${ip},${protocol.toLowerCase()}:${port}`;
-}
-
-function netText(net: Cidr): string {
-  const [address, family] = splitNet(net);
-  return prefixOf(net) === (family === 'IPv4' ? 32 : 128) ? address : net;
-}
-
 /** A canonical network begins with a canonical address. */
-function splitNet(net: Cidr): readonly [address: Ip, family: Family] {
-  return [net.slice(0, net.indexOf('/')) as Ip, familyOf(net)];
+function addressOf(net: Cidr): Ip {
+  return net.slice(0, net.indexOf('/')) as Ip;
 }
 
 function netOf(ip: Ip, prefix: number): Cidr {

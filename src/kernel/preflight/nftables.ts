@@ -1,4 +1,5 @@
 /** nftables: whether the kernel takes a table like ours; where it does not, which part of it. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Family } from '../../model/ip.ts';
 import { absent, type Check, type Need, present } from './check.ts';
 import type { Machine } from './machine.ts';
@@ -55,7 +56,7 @@ export function abilitiesOf(checks: readonly Check[], families: readonly Family[
 
 async function tryFamily(machine: Machine, family: Family): Promise<TriedFamily> {
   const features = nftFeatures(family);
-  const whole = await machine.tryTable(family, trialTable(features, family));
+  const whole = await tryTable(machine, family, trialTable(features, family));
   if (reasonOf(whole) === undefined) return { family, accepted: features, lacks: [] };
   for (const [base, table] of [
     [TABLES, EMPTY_TABLE],
@@ -72,7 +73,7 @@ async function tryFamily(machine: Machine, family: Family): Promise<TriedFamily>
   }
   const accepted = features.filter((feature) => !lacks.some((lack) => lack.feature === feature));
   if (lacks.length > 0) return { family, accepted, lacks };
-  const again = reasonOf(await machine.tryTable(family, trialTable(features, family)));
+  const again = reasonOf(await tryTable(machine, family, trialTable(features, family)));
   return { family, accepted, lacks: again === undefined ? [] : [{ feature: TOGETHER, reason: again }] };
 }
 
@@ -83,15 +84,29 @@ async function refusal(
   modules: readonly string[],
   table: TrialTable,
 ): Promise<string | undefined> {
-  const first = reasonOf(await machine.tryTable(family, table));
+  const first = reasonOf(await tryTable(machine, family, table));
   if (first === undefined) return undefined;
   const loads: string[] = [];
   for (const module of modules) {
     const load = await machine.loadModule(module);
     if (load.state === 'refused') loads.push(load.reason);
   }
-  const second = reasonOf(await machine.tryTable(family, table));
+  const second = reasonOf(await tryTable(machine, family, table));
   return second === undefined ? undefined : [second, ...loads].join('; ');
+}
+
+/** What the kernel says, or a message ends with, when it is busy with somebody else's change. */
+const TRANSIENT = /\b(?:EINTR|EAGAIN|EBUSY|ENOBUFS|ERESTART)$/;
+const TRIES = 4;
+const PAUSE_MS = 10;
+
+/** A node starts many programs at once, and one that writes rules meanwhile does not mean that something is missing. */
+async function tryTable(machine: Machine, family: Family, table: TrialTable): Promise<TableTrial> {
+  for (let tries = 1; ; tries++) {
+    const trial = await machine.tryTable(family, table);
+    if (trial.state === 'done' || tries === TRIES || !TRANSIENT.test(trial.reason)) return trial;
+    await sleep(PAUSE_MS * tries);
+  }
 }
 
 function reasonOf(trial: TableTrial): string | undefined {

@@ -3,31 +3,19 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { SyncReport } from '../../../src/backends/iptables/backend.ts';
 import type { LayoutName } from '../../../src/backends/iptables/fragment.ts';
-import { anyServiceLine, anySliceLine } from '../../plan/anyWorld.ts';
 import { VIEW } from '../../plan/given.ts';
+import { type SyncStep, syncStep, type ZoneStep, zoneStep } from '../anySteps.ts';
 import { type Fault, lockHeld, refusal } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
 
-const line = fc.oneof(
-  { weight: 4, arbitrary: anyServiceLine },
-  { weight: 4, arbitrary: anySliceLine },
-  {
-    weight: 2,
-    arbitrary: fc.constantFrom('a/x', 'a/y', 'b/z', 'a/x-1', 'a/y-1', 'b/z-1').map((path) => `- ${path}`),
-  },
-);
-
 type Step =
-  | { readonly kind: 'sync'; readonly lines: readonly string[] }
+  | SyncStep
   | { readonly kind: 'full' }
   | { readonly kind: 'restart'; readonly layout: LayoutName }
-  | { readonly kind: 'zone'; readonly zone: string };
+  | ZoneStep;
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({ kind: fc.constant('sync' as const), lines: fc.array(line, { maxLength: 4 }) }),
-  },
+  { weight: 8, arbitrary: syncStep() },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('full' as const) }) },
   {
     weight: 1,
@@ -36,10 +24,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       layout: fc.constantFrom<LayoutName>('current', 'classic'),
     }),
   },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('zone' as const), zone: fc.constantFrom('a', 'b') }),
-  },
+  { weight: 1, arbitrary: zoneStep },
 );
 
 const layouts = fc.constantFrom<LayoutName>('current', 'classic');

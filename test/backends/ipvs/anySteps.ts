@@ -2,19 +2,17 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { hostPort, type Ip } from '../../../src/model/ip.ts';
-import { anyServiceLine, anySliceLine } from '../../plan/anyWorld.ts';
 import { ip, VIEW } from '../../plan/given.ts';
+import {
+  type NodeIpsStep,
+  nodeIpsStep,
+  type SyncStep,
+  syncStep,
+  type ZoneStep,
+  zoneStep,
+} from '../anySteps.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';
-import { DRAIN_LIMIT_MS, type Harness, NODE_IPS } from './harness.ts';
-
-const line = fc.oneof(
-  { weight: 4, arbitrary: anyServiceLine },
-  { weight: 4, arbitrary: anySliceLine },
-  {
-    weight: 2,
-    arbitrary: fc.constantFrom('a/x', 'a/y', 'b/z', 'a/x-1', 'a/y-1', 'b/z-1').map((path) => `- ${path}`),
-  },
-);
+import { DRAIN_LIMIT_MS, type Harness } from './harness.ts';
 
 /** What somebody else does to what is ours. */
 const TAMPERINGS = [
@@ -29,24 +27,18 @@ const TAMPERINGS = [
 type Tampering = (typeof TAMPERINGS)[number];
 
 export type Step =
-  | { readonly kind: 'sync'; readonly lines: readonly string[] }
+  | SyncStep
   | { readonly kind: 'full' }
   | { readonly kind: 'restart' }
   | { readonly kind: 'drain'; readonly afterMs: number }
-  | { readonly kind: 'zone'; readonly zone: string }
-  | { readonly kind: 'nodeIps'; readonly nodeIps: readonly Ip[] }
+  | ZoneStep
+  | NodeIpsStep
   | { readonly kind: 'scheduler'; readonly scheduler: string }
   /** Noticed by a full sync at the latest. */
   | { readonly kind: 'tamper'; readonly what: Tampering; readonly which: number };
 
-/** 1.1.1.1 is also an external IP and a load balancer's. */
-const ADDRESSES = [NODE_IPS, [ip('192.0.2.10')], [ip('1.1.1.1'), ip('192.0.2.10')], []];
-
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 12,
-    arbitrary: fc.record({ kind: fc.constant('sync' as const), lines: fc.array(line, { maxLength: 4 }) }),
-  },
+  { weight: 12, arbitrary: syncStep() },
   { weight: 1, arbitrary: fc.constant({ kind: 'full' as const }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'restart' as const }) },
   {
@@ -56,14 +48,8 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       afterMs: fc.constantFrom(0, 30_000, DRAIN_LIMIT_MS),
     }),
   },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('zone' as const), zone: fc.constantFrom('a', 'b') }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('nodeIps' as const), nodeIps: fc.constantFrom(...ADDRESSES) }),
-  },
+  { weight: 1, arbitrary: zoneStep },
+  { weight: 2, arbitrary: nodeIpsStep },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -82,11 +68,6 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
 );
 
 export const anySteps: fc.Arbitrary<readonly Step[]> = fc.array(anyStep, { minLength: 1, maxLength: 12 });
-
-/** Who is there after this step: another process after a restart. */
-export function survivorOf(harness: Harness, step: Step): Harness {
-  return step.kind === 'restart' ? harness.restarted() : harness;
-}
 
 export async function perform(harness: Harness, step: Step): Promise<void> {
   switch (step.kind) {

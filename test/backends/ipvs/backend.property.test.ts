@@ -1,17 +1,10 @@
 /** Whatever changes, and whatever fails on the way: in the end the kernel has what the plan says. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { survivorOf } from '../anySteps.ts';
 import { Killed } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
-import {
-  anySteps,
-  expectServed,
-  expectSettled,
-  FOREIGN_WORLD,
-  perform,
-  survivorOf,
-  withForeigners,
-} from './anySteps.ts';
+import { anySteps, expectServed, expectSettled, FOREIGN_WORLD, perform, withForeigners } from './anySteps.ts';
 
 test('without faults, after every sync', async () => {
   await fc.assert(

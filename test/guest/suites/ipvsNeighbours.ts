@@ -2,9 +2,9 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
+import { entryKey } from '../../../src/backends/ipvs/sets.ts';
 import { addAddress, deleteAddress, listAddresses } from '../../../src/kernel/netlink/address.ts';
 import { addEntry, createSet } from '../../../src/kernel/netlink/ipset.ts';
-import { entryText } from '../../../src/kernel/netlink/ipsetEntry.ts';
 import { readSet } from '../../../src/kernel/netlink/ipsetList.ts';
 import { probeSetType } from '../../../src/kernel/netlink/ipsetType.ts';
 import { flushIpvs } from '../../../src/kernel/netlink/ipvsConfig.ts';
@@ -84,7 +84,7 @@ export const IPVS_NEIGHBOURS: GuestSuite = {
       const name = 'KUBE-CLUSTER-IP';
       const entry = addEntry(name, { type: spec.type, ...CLUSTER });
       deepEqual(apply([createSet(name, spec, revision), entry], netfilter), ['done', 'done']);
-      deepEqual(readSet(netfilter, name)?.entries.map(entryText), ['10.96.0.1,tcp:443']);
+      deepEqual(readSet(netfilter, name)?.entries.map(entryKey), ['10.96.0.1,tcp:443']);
       equal(run('ipset', 'list', name).split('Members:\n')[1]?.trim(), '10.96.0.1,tcp:443');
       run('ipset', 'destroy', name);
     },

@@ -7,7 +7,7 @@ const IMPORTS = `
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/kernel/netlink/socket.ts';
   import { applyChange, applyChanges } from './src/kernel/netlink/batch.ts';
   import * as ipset from './src/kernel/netlink/ipset.ts';
-  import { entryText } from './src/kernel/netlink/ipsetEntry.ts';
+  import { entryKey } from './src/backends/ipvs/sets.ts';
   import { listSetHeaders, readSet } from './src/kernel/netlink/ipsetList.ts';
   import { probeSetType } from './src/kernel/netlink/ipsetType.ts';
   const socket = NetlinkSocket.open(NETLINK_NETFILTER);
@@ -99,8 +99,8 @@ describe('in a namespace', () => {
       `${IMPORTS}
        const nets = readSet(socket, 'NETS');
        const unreadable = (() => { try { readSet(socket, 'OTHERS') } catch ({ code }) { return code } })();
-       print([{ ...nets, entries: nets.entries.map(entryText).sort() },
-         readSet(socket, 'PORTS').entries.map(entryText), readSet(socket, 'NONE') ?? null, unreadable,
+       print([{ ...nets, entries: nets.entries.map(entryKey).sort() },
+         readSet(socket, 'PORTS').entries.map(entryKey), readSet(socket, 'NONE') ?? null, unreadable,
          listSetHeaders(socket).map(({ name, type, elements }) => [name, type, elements].join(' '))]);`,
     );
     expect(answers).toEqual([
@@ -202,10 +202,10 @@ describe('in a namespace', () => {
          return { type: 'hash:ip,port,ip', ip, secondIp: ip, protocol: 'TCP', port: 8080 };
        });
        const added = applyChanges(socket, entries.map((entry) => ipset.addEntry('S', entry)));
-       const same = new Set(readSet(socket, 'S').entries.map(entryText));
+       const same = new Set(readSet(socket, 'S').entries.map(entryKey));
        const removed = applyChanges(socket, entries.map((entry) => ipset.deleteEntry('S', entry)));
        print({ states: [...new Set([...added, ...removed].map(brief))], count: same.size,
-         all: entries.every((entry) => same.has(entryText(entry))), left: readSet(socket, 'S').entries.length });`,
+         all: entries.every((entry) => same.has(entryKey(entry))), left: readSet(socket, 'S').entries.length });`,
     );
     expect(answers).toEqual({ states: ['done'], count: 50_000, all: true, left: 0 });
   });

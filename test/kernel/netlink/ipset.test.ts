@@ -6,7 +6,6 @@ import {
   type IpsetEntry,
   type IpsetType,
   decodeEntry,
-  entryText,
   writeEntry,
 } from '../../../src/kernel/netlink/ipsetEntry.ts';
 import { decodeSet, listRequest } from '../../../src/kernel/netlink/ipsetList.ts';
@@ -107,18 +106,6 @@ describe('golden bytes', () => {
       ],
     });
   });
-});
-
-describe('text', () => {
-  const ipPort = { ip: ip('fd00::1'), protocol: 'UDP', port: 53 } as const;
-  it.each<[string, IpsetEntry]>([
-    ['fd00::1', { type: 'hash:ip', ip: ip('fd00::1') }],
-    ['30080', { type: 'bitmap:port', port: 30_080 }],
-    ['fd00::1,udp:53', { type: 'hash:ip,port', ...ipPort }],
-    ['fd00::1,udp:53,fd00::2', { type: 'hash:ip,port,ip', ...ipPort, secondIp: ip('fd00::2') }],
-    ['fd00::1,udp:53,fd00::/8', { type: 'hash:ip,port,net', ...ipPort, net: net('fd00::/8') }],
-    ['fd00::1,udp:53,fd00::2', { type: 'hash:ip,port,net', ...ipPort, net: net('fd00::2/128') }],
-  ])('%s', (text, entry) => expect(entryText(entry)).toBe(text));
 });
 
 describe('what was written is read back', () => {

@@ -3,7 +3,7 @@ import { JunctionError } from '../../../src/errors.ts';
 import { DONE, type LinkLook, type Machine, type Trial } from '../../../src/kernel/preflight/machine.ts';
 import type { Family } from '../../../src/model/ip.ts';
 import { fakeRunner } from '../support/fakeRunner.ts';
-import { type FakeNftablesOptions, fakeTableTrial } from './fakeNftables.ts';
+import { FakeNftables, type FakeNftablesOptions } from './fakeNftables.ts';
 import { FakeIptables, type FakeIptablesOptions } from './fakeIptables.ts';
 
 export interface Lacks {
@@ -46,6 +46,12 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
   const trialObjects = new Set<string>();
   const trials: string[] = [];
   const doors: FakeIptables[] = [];
+  const nftablesOf = (family: Family): FakeNftables =>
+    new FakeNftables(family, { ...lacks.nftables, ...lacks.nftablesOf?.[family] }, unloaded);
+  const nftables: Readonly<Record<Family, FakeNftables>> = {
+    IPv4: nftablesOf('IPv4'),
+    IPv6: nftablesOf('IPv6'),
+  };
   const sysctls: Readonly<Record<string, string | undefined>> = {
     'net/bridge/bridge-nf-call-iptables': '1',
     'net/ipv4/conf/all/route_localnet': '0',
@@ -110,7 +116,7 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
     removeCounter: removeObject,
     tryTable: async (family, table) => {
       trials.push(`table of ${family}`);
-      return fakeTableTrial(family, table, { ...lacks.nftables, ...lacks.nftablesOf?.[family] }, unloaded);
+      return nftables[family].tryTable(table);
     },
     findIpvs: () => withModule('ip_vs', 'the kernel has no IPVS'),
     schedulersInUse: () => lacks.schedulersInUse ?? [],

@@ -12,33 +12,37 @@ export interface FakeNftablesOptions {
   readonly lacks?: readonly OldKernel[];
   /** As if there were a limit to a table. */
   readonly mostSets?: number;
+  /** What the first trials are answered with, whatever they are. */
+  readonly interruptions?: readonly string[];
 }
 
-export function fakeTableTrial(
-  family: Family,
-  table: TrialTable,
-  { lacks = [], mostSets = Infinity }: FakeNftablesOptions,
-  unloaded: ReadonlySet<string>,
-): TableTrial {
-  const kernel = new Kernel(family, lacks, unloaded);
-  const reason = kernel.refusal(table) ?? (table.sets.length > mostSets ? 'ENFILE' : undefined);
-  if (reason !== undefined) return { state: 'refused', reason };
-  const forgotten = table.sets.filter(({ counts }) => counts === true && lacks.includes('counters'));
-  return { state: 'done', different: forgotten.map(({ name }) => name) };
-}
-
-class Kernel {
+export class FakeNftables {
   readonly #family: Family;
   readonly #lacks: readonly OldKernel[];
+  readonly #mostSets: number;
+  readonly #interruptions: string[];
   readonly #unloaded: ReadonlySet<string>;
 
-  constructor(family: Family, lacks: readonly OldKernel[], unloaded: ReadonlySet<string>) {
+  constructor(family: Family, options: FakeNftablesOptions, unloaded: ReadonlySet<string>) {
+    const { lacks = [], mostSets = Infinity, interruptions = [] } = options;
     this.#family = family;
     this.#lacks = lacks;
+    this.#mostSets = mostSets;
+    this.#interruptions = [...interruptions];
     this.#unloaded = unloaded;
   }
 
-  refusal({ sets, chains, elements }: TrialTable): string | undefined {
+  tryTable(table: TrialTable): TableTrial {
+    const reason =
+      this.#interruptions.shift() ??
+      this.#refusal(table) ??
+      (table.sets.length > this.#mostSets ? 'ENFILE' : undefined);
+    if (reason !== undefined) return { state: 'refused', reason };
+    const forgotten = table.sets.filter(({ counts }) => counts === true && this.#lacks.includes('counters'));
+    return { state: 'done', different: forgotten.map(({ name }) => name) };
+  }
+
+  #refusal({ sets, chains, elements }: TrialTable): string | undefined {
     if (this.#unloaded.has('nf_tables')) return 'ENOTSUP';
     if (chains.some(({ hook }) => hook) && this.#unloaded.has('nft_chain_nat')) return 'ENOENT';
     const names = new Set(sets.map(({ name }) => name));

@@ -175,6 +175,34 @@ describe('trials', () => {
   });
 });
 
+describe('a kernel that is busy with somebody else', () => {
+  const ipv4 = ['IPv4'] as const;
+
+  test.each(['EINTR', 'EAGAIN', 'EBUSY', 'ENOBUFS', 'netlink: cannot list the sets of our table: EINTR'])(
+    '%s: the same is tried again, and no module is loaded for it',
+    async (reason) => {
+      const machine = fakeMachine({ nftables: { interruptions: [reason, reason, reason] } });
+      expect(troubles(await checkMode('nftables', SETTINGS, ipv4, machine))).toEqual([]);
+      expect(machine.trials).toEqual(Array.from({ length: 4 }, () => 'table of IPv4'));
+    },
+  );
+
+  test('for ever: it is said, in the kernel’s word', async () => {
+    const interruptions = Array.from({ length: 100 }, () => 'EBUSY');
+    const checks = await check({ nftables: { interruptions } }, ipv4);
+    expect(troubles(checks)).toEqual(['missing nftables, IPv4']);
+    expect(checks.find(({ state }) => state === 'missing')?.found).toBe(
+      'no tables of this family: the kernel refuses it (EBUSY)',
+    );
+  });
+
+  test('what it refuses for good is not tried again, but for the module that may be missing', async () => {
+    const machine = fakeMachine({ modules: ['nf_tables'] });
+    await checkMode('nftables', SETTINGS, ipv4, machine);
+    expect(machine.trials).toEqual(['table of IPv4', 'table of IPv4', 'modprobe nf_tables', 'table of IPv4']);
+  });
+});
+
 describe('what the mode can do', () => {
   const abilities = async (lacks: Lacks): Promise<unknown> => abilitiesOf(await check(lacks), FAMILIES);
 

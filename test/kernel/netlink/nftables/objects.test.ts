@@ -40,6 +40,8 @@ describe('what a kernel says', () => {
       name: 't',
       handle: 1n,
       flags: 0,
+      isDormant: false,
+      owner: undefined,
       objects: 7,
       comment: 'mine',
     });
@@ -171,6 +173,15 @@ describe('golden bytes', () => {
         '30000000 000a0004 01000000 00000000 02000000', //   NEWTABLE, create
         '06000100 74000000 08000200 00000000', //            NAME "t", FLAGS 0
         '0b000600 00056d69 6e650000', //                     USERDATA { comment "mine" }
+      ].join(' '),
+    );
+  });
+
+  it('nft add table ip t { flags owner; }', () => {
+    expect(requestHex(newTable({ kind: 'new table', ...PLACE, isOwned: true }))).toBe(
+      [
+        '24000000 000a0004 01000000 00000000 02000000', //   NEWTABLE, create
+        '06000100 74000000 08000200 00000002', //            NAME "t", FLAGS owner
       ].join(' '),
     );
   });

@@ -305,6 +305,33 @@ describe('in a namespace', () => {
     expect(await listing()).not.toContain('chain d');
   });
 
+  it('an owned table is its socket’s alone, and goes with it', async () => {
+    const answer = await inside(
+      namespace,
+      'owned',
+      `${IMPORTS}
+       const other = NetlinkSocket.open(NETLINK_NETFILTER);
+       const byOther = (operations) => directChannel(other).commit(transaction(operations));
+       const own = { kind: 'new table', ...place, isOwned: true };
+       const made = await byOther([own]);
+       const [table] = read(getTables('ip'), decodeTable);
+       const refused = await commit([{ kind: 'new chain', ...place, chain: 'c' }]);
+       spawnSync('nft', ['flush', 'ruleset']);
+       const left = read(getTables('ip'), decodeTable).map(({ name }) => name);
+       const changed = await byOther([{ kind: 'new chain', ...place, chain: 'c' }]);
+       other.close();
+       while (read(getTables('ip'), decodeTable).length > 0) await sleep(5);
+       print({ states: [made, refused, changed].map(({ state, refusals }) => refusals?.[0]?.name ?? state),
+         flags: table.flags, hasOwner: table.owner > 0, left });`,
+    );
+    expect(answer).toEqual({
+      states: ['done', 'EPERM', 'done'],
+      flags: 2,
+      hasOwner: true,
+      left: ['junction'],
+    });
+  });
+
   it('who listens hears every part of a transaction, and who made it', async () => {
     const answer = await inside(
       namespace,

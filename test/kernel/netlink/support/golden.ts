@@ -30,13 +30,8 @@ import { decodeIsLocal } from '../../../../src/kernel/netlink/route.ts';
 import { NetlinkSocket } from '../../../../src/kernel/netlink/socket.ts';
 import { endsAnswer } from '../../../../src/kernel/netlink/worker/exchange.ts';
 import { unhex } from '../../support/bytes.ts';
+import type { Decoder } from './fuzz.ts';
 import { KernelPeer, acknowledge, done, object } from './kernelPeer.ts';
-
-export interface Decoder {
-  readonly name: string;
-  readonly decode: (bytes: Uint8Array) => unknown;
-  readonly golden: Uint8Array;
-}
 
 const LINK = `00000403 02000000 49000100 00000000 0a000300 76697030 00000000
   10001280 0a000100 64756d6d 79000000`;

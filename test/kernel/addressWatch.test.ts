@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { AddressWatch } from '../../../src/kernel/addressWatch.ts';
-import type { Family, Ip } from '../../../src/model/ip.ts';
-import { ip } from '../../plan/given.ts';
-import { settle } from '../../sync/fakeClock.ts';
-import { delAddress, delLink, FakeThread, newAddress, newLink } from './fakeThread.ts';
+import { AddressWatch } from '../../src/kernel/addressWatch.ts';
+import type { Family, Ip } from '../../src/model/ip.ts';
+import { ip } from '../plan/given.ts';
+import { settle } from '../sync/fakeClock.ts';
+import { delAddress, delLink, FakeThread, newAddress, newLink } from './support/fakeThread.ts';
 
 const LOOPBACK = { link: 1, ip: '127.0.0.1', scope: 'host' } as const;
 const NODE = { link: 2, ip: '192.0.2.10' };
@@ -217,6 +217,17 @@ describe('a reading that the kernel refuses', () => {
     expect(watch.nodeIps('IPv4')).toEqual(['192.0.2.10']);
     expect([...told].sort()).toEqual([...BOTH_DEVICE, ...BOTH_NODE].sort());
   });
+});
+
+test('who follows the node’s addresses alone hears nothing of the device', async () => {
+  const thread = usual();
+  const watch = await AddressWatch.start(thread);
+  let count = 0;
+  watch.follow({ onNodeAddresses: () => count++ });
+  thread.tell(newLink({ ...DEVICE, isUp: true }), newAddress(FOREIGN), delAddress(SERVICE), delLink(DEVICE));
+  expect(count).toBe(0);
+  thread.tell(delAddress(NODE));
+  expect(count).toBe(1);
 });
 
 test('closing ends the watch', async () => {

@@ -1,0 +1,94 @@
+/** A proxy that is told random clusters, whatever it writes them with. */
+import * as fc from 'fast-check';
+import { expect } from 'vitest';
+import { FAMILIES, type Family } from '../../src/model/ip.ts';
+import { objectKey } from '../../src/model/objects.ts';
+import type { Plan } from '../../src/plan/types.ts';
+import type { ViewSettings } from '../../src/plan/view.ts';
+import { type Backend, FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import type { Mechanism } from './differences.ts';
+import { decided, insteadIn } from './expectations.ts';
+import { printRow, type Subject } from './packets.ts';
+import { nodeIn, type RandomCluster, type Slot, slot, SLOTS, zone } from './randomCluster.ts';
+import { subjectsOf } from './randomPackets.ts';
+
+/** For a longer search: JUNCTION_SEED=7 JUNCTION_RUNS=3000. */
+export const seed = Number(process.env['JUNCTION_SEED'] ?? 20_250_601);
+export const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 200);
+export const TIMEOUT = 60_000 + 200 * numRuns;
+
+export const family = fc.constantFrom(...FAMILIES);
+
+type Change = Slot | { readonly zone: string | undefined };
+
+const change: fc.Arbitrary<Change> = fc.oneof(
+  { weight: 9, arbitrary: fc.nat(SLOTS - 1).chain((number) => slot(number)) },
+  { weight: 1, arbitrary: zone.map((name) => ({ zone: name })) },
+);
+/** In rounds, with a sync after each. */
+export const changes = fc.array(fc.array(change, { minLength: 1, maxLength: 3 }), {
+  minLength: 1,
+  maxLength: 6,
+});
+
+export interface RandomWorld {
+  readonly family: Family;
+  readonly settings: ViewSettings;
+  readonly cluster: RandomCluster;
+}
+
+export async function startProxy(
+  { family: ofFamily, settings, cluster }: RandomWorld,
+  backend: Backend,
+): Promise<FamilyProxy> {
+  const proxy = new FamilyProxy({ family: ofFamily, settings, backend });
+  for (const each of cluster.slots) tellSlot(proxy, undefined, each);
+  proxy.onNode(nodeIn(cluster.zone));
+  proxy.onSynced();
+  await syncAll(proxy);
+  return proxy;
+}
+
+/** Answers what kind of sync it was. */
+export async function syncAll(proxy: FamilyProxy): Promise<string> {
+  const outcome = await proxy.sync();
+  if (!outcome) throw new Error('nothing was written');
+  expect([...outcome.report.refused]).toEqual([]);
+  return outcome.report.kind;
+}
+
+/** Tells the proxy, and answers how the cluster is now. */
+export function tellChange(proxy: FamilyProxy, now: RandomCluster, told: Change): RandomCluster {
+  if (!('name' in told)) {
+    proxy.onNode(nodeIn(told.zone));
+    return { ...now, zone: told.zone };
+  }
+  tellSlot(
+    proxy,
+    now.slots.find(({ name }) => name === told.name),
+    told,
+  );
+  return { ...now, slots: now.slots.map((each) => (each.name === told.name ? told : each)) };
+}
+
+function tellSlot(proxy: FamilyProxy, before: Slot | undefined, after: Slot): void {
+  proxy.onService(objectKey('default', after.name), after.service);
+  for (const { namespace, name } of before?.slices ?? []) {
+    if (!after.slices.some((slice) => slice.name === name)) proxy.onEndpointSlice(namespace, name, undefined);
+  }
+  for (const slice of after.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+}
+
+/** Packets that a mechanism treats otherwise than `decide`: what it does, and what that says. */
+export function disagreementsWith(
+  plan: Plan,
+  mechanism: Mechanism,
+  walked: (subject: Subject) => string,
+): readonly string[] {
+  return subjectsOf(plan).flatMap((subject) => {
+    const instead = insteadIn(mechanism, plan, subject);
+    const expected = instead === undefined ? decided(plan, subject) : printRow(subject, instead);
+    const actual = walked(subject);
+    return actual === expected ? [] : [`${actual}, not ${expected}`];
+  });
+}
