@@ -1,6 +1,6 @@
 /**
  * The real program with a bad way to the kernel: now and then a transaction is refused, or its answer is lost after it
- * was done, the table cannot be read, or the thread that speaks netlink ends. SIGUSR2 puts an end to that.
+ * was done, or the table cannot be read. SIGPWR ends the thread that speaks netlink. SIGUSR2 puts an end to all of it.
  */
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import type { Worker } from 'node:worker_threads';
@@ -10,7 +10,6 @@ import { NetlinkNftDoor } from '../../src/kernel/nftables/door.ts';
 const REFUSED = 25;
 const LOST = 60;
 const UNREADABLE = 15;
-const WORKER_MS = 4000;
 
 let isCalm = false;
 process.on('SIGUSR2', () => {
@@ -49,12 +48,12 @@ door.commit = async function (transaction) {
   throw new Error('soak: the answer of the kernel is lost');
 };
 
-door.inspect = async function (wanted) {
+door.inspect = async function (wanted, only) {
   if (happens(UNREADABLE)) {
     tell('unreadable');
     throw new Error('soak: the table cannot be read');
   }
-  return inspect.call(this, wanted);
+  return inspect.call(this, wanted, only);
 };
 
 door.remembered = async function (protocol) {
@@ -75,11 +74,11 @@ threads.Worker = class extends threads.Worker {
   }
 };
 syncBuiltinESMExports();
-setInterval(() => {
+process.on('SIGPWR', () => {
   const [first] = workers;
   if (!first || isCalm) return;
   tell('thread ended');
   void first.terminate();
-}, WORKER_MS).unref();
+});
 
 await import('../../src/cli/bin.ts');

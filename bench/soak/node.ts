@@ -21,6 +21,7 @@ const FLAGS = [
   '--metrics-bind-address=127.0.0.1:9249',
   '--v=1',
 ];
+const TABLES = ['ip junction', 'ip6 junction', 'ip junction-backstop', 'ip6 junction-backstop'];
 const START_MS = 60_000;
 const MOST_STARTS = 10;
 const KEPT_LOG = 200_000;
@@ -104,6 +105,23 @@ export class SoakNode {
     const exited = once(child, 'exit');
     child.kill(signal);
     await exited;
+  }
+
+  /** It loses the thread that speaks netlink, and all that is the thread's own. */
+  endThread(): void {
+    this.#child?.kill('SIGPWR');
+  }
+
+  /** Until the rules and their backstop are there: what happens by then would be the second of two things at once. */
+  async whole(): Promise<void> {
+    await eventually(
+      () => `our tables, all four; it said:\n${this.#log.slice(-5000)}`,
+      async () => {
+        const tables = await this.host.run(['nft', 'list', 'tables']);
+        return TABLES.every((table) => tables.includes(`table ${table}\n`));
+      },
+      START_MS,
+    );
   }
 
   /** No more faults of its own. */

@@ -5,6 +5,7 @@ const MOST_LINES = 20;
 
 export function printReport(report: SoakReport): string {
   const { seconds, seed, changes, starts, tamperings, said, traffic } = report;
+  const { unattended } = traffic;
   const count = (word: string): number => said.get(word) ?? 0;
   const lines = [
     `${seconds} s, seed ${seed}: ${held(report) ? 'it held' : 'it did not hold'}`,
@@ -12,10 +13,11 @@ export function printReport(report: SoakReport): string {
     `  faults on our own way     ${count('refused')} transactions refused, ${count('answer lost')} answers lost, ${count('unreadable') + count('clients unreadable')} readings failed, ${count('thread ended')} netlink threads ended`,
     `  restarts                  ${starts.killed} after kill -9, ${starts.stopped} after SIGTERM; ${count('start failed')} starts ended by themselves and were repeated`,
     `  changes by others         ${[...tamperings].map(([name, times]) => `${name} ${times}`).join(', ')}`,
-    `  long-lived connections    ${traffic.sessions}, ${traffic.messages} messages, ${traffic.lostSessions.length} lost; ${traffic.resetInHoles} reset while rules were gone`,
+    `  long-lived connections    ${traffic.sessions}, ${traffic.messages} messages, ${traffic.lostSessions.length} lost`,
     `  flows of datagrams        ${traffic.flows}, ${traffic.datagrams} datagrams, ${traffic.lostDatagrams.length} lost or led astray`,
-    `  new connections           ${traffic.connections}, ${traffic.lostConnections.length} failed`,
-    `    while rules were gone   ${traffic.inHoles} failed, in ${traffic.holes} holes that others made; the longest took ${Math.round(traffic.longestHoleMs)} ms to be seen closed`,
+    `  new connections           ${traffic.connections}, ${traffic.lostConnections.length} failed; ${traffic.heldBack} had to send their first packet again, the longest wait was ${Math.round(traffic.longestWaitMs)} ms`,
+    `  rules taken away          ${traffic.holes} times, all of the above included`,
+    `    while Junction was dead ${unattended.holes} times more: ${unattended.sessions} connections broken, ${unattended.connections} new ones failed`,
     `  packets against decide    ${report.packetRows} rows, ${report.wrongPackets.length} wrong`,
     `  table against a fresh one ${report.strayLines.length === 0 ? 'the same' : `${report.strayLines.length} lines differ`}`,
   ];

@@ -55,6 +55,10 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   }
 }
 
+/** One in so many finds nobody at home. */
+const DEAD = 10;
+const THREAD_PAUSE_MS = 1000;
+
 class Soak {
   readonly #options: SoakOptions;
   readonly #node: SoakNode;
@@ -123,8 +127,11 @@ class Soak {
     const { seconds, say } = this.#options;
     let told = performance.now();
     while (performance.now() < until) {
-      await sleep(200 + this.#draw(1200));
-      if (this.#draw(4) === 0) await this.#restart();
+      await sleep(100 + this.#draw(900));
+      await this.#node.whole();
+      const choice = this.#draw(8);
+      if (choice < 2) await this.#restart();
+      else if (choice === 2) await this.#endThread();
       else await this.#tamper();
       if (performance.now() - told < 10_000) continue;
       told = performance.now();
@@ -141,20 +148,34 @@ class Soak {
     await this.#node.start(this.#options.programs.faulty);
   }
 
+  async #endThread(): Promise<void> {
+    this.#node.endThread();
+    // The next one is not begun sooner after this one.
+    await sleep(THREAD_PAUSE_MS);
+  }
+
   async #tamper(): Promise<void> {
     const tampering = TAMPERINGS[this.#draw(TAMPERINGS.length)];
     if (!tampering) return;
     const { name, isHole } = tampering;
-    const { host } = this.#node;
     this.#tamperings.set(name, (this.#tamperings.get(name) ?? 0) + 1);
-    const script = await tampering.script(this.#draw, host);
-    const work = async (): Promise<void> => {
-      // What it is about may have gone meanwhile.
-      await host.exec(['nft', '-f', '-'], { stdin: script });
-      if (isHole && this.#draw(4) === 0) await this.#restart();
-    };
-    if (isHole) await this.#traffic.hole(work);
-    else await work();
+    const script = await tampering.script(this.#draw, this.#node.host);
+    // What it is about may have gone meanwhile.
+    const work = async (): Promise<void> =>
+      void (await this.#node.host.exec(['nft', '-f', '-'], { stdin: script }));
+    if (!isHole) await work();
+    else if (this.#draw(DEAD) > 0) await this.#traffic.hole('mended', work);
+    else await this.#tamperWithTheDead(work);
+  }
+
+  /** Nobody is there to mend it, and the backstop went with the process. */
+  async #tamperWithTheDead(work: () => Promise<void>): Promise<void> {
+    this.#starts.killed++;
+    await this.#node.end('SIGKILL');
+    await this.#traffic.hole('unattended', async () => {
+      await work();
+      await this.#node.start(this.#options.programs.faulty);
+    });
   }
 
   /** Until what comes last is served, and the log is silent. */

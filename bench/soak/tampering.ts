@@ -11,6 +11,13 @@ export interface Tampering {
 
 const family = (draw: Draw): string => ['ip', 'ip6'][draw(2)] ?? 'ip';
 
+/** Of the services that do not change, among others. */
+const SHARED = [
+  ['set', 'service-ips'],
+  ['map', 'any-4'],
+  ['map', 'ports-any-4'],
+] as const;
+
 export const TAMPERINGS: readonly Tampering[] = [
   { name: 'everything flushed', isHole: true, script: () => 'flush ruleset' },
   { name: 'a table deleted', isHole: true, script: (draw) => `delete table ${family(draw)} junction` },
@@ -18,7 +25,7 @@ export const TAMPERINGS: readonly Tampering[] = [
     name: 'a chain flushed',
     isHole: true,
     script: (draw) =>
-      `flush chain ${family(draw)} junction ${['services', 'any', 'prerouting', 'service-addresses'][draw(4)]}`,
+      `flush chain ${family(draw)} junction ${['services', 'any', 'prerouting', 'service-addresses', 'postrouting'][draw(5)]}`,
   },
   {
     name: 'a base chain deleted',
@@ -26,6 +33,14 @@ export const TAMPERINGS: readonly Tampering[] = [
     script: (draw) => {
       const place = `${family(draw)} junction ${['prerouting', 'output', 'postrouting'][draw(3)]}`;
       return `flush chain ${place}\ndelete chain ${place}`;
+    },
+  },
+  {
+    name: 'elements of all services deleted',
+    isHole: true,
+    script: (draw) => {
+      const [kind, name] = SHARED[draw(SHARED.length)] ?? ['set', 'service-ips'];
+      return `flush ${kind} ${family(draw)} junction ${name}`;
     },
   },
   { name: 'elements deleted', isHole: false, script: randomDeletion },

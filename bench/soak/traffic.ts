@@ -1,10 +1,9 @@
 /**
  * Clients of services that do not change: connections that stay open and are used all the time, and a stream of new
- * ones. A new one may fail only where somebody had taken the rules away, and they were not back yet.
+ * ones. None of them may fail, whoever takes our rules away; a new one may take longer.
  *
- * While a base chain of the type nat is gone, the kernel does not translate open connections either: whoever then gets a
- * packet of one, the node or another pod, knows nothing of it, and may answer with a reset. Nobody but the kernel could
- * help that, so those are counted apart.
+ * But when that happens while Junction is dead, nobody holds the place: the kernel does not translate open connections
+ * either. Those are counted apart.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Session } from '../../src/lab/host.ts';
@@ -50,6 +49,9 @@ const DOORS: readonly Door[] = (['client', 'pod-b', 'node1'] as const).flatMap((
 const FIRST_PORT = 12_000;
 const LAST_PORT = 29_900;
 const PROBE_MS = 400;
+/** A first packet that was lost is sent again after one second, three and seven. */
+const PATIENCE_MS = 10_000;
+const RESEND_MS = 900;
 const REST_MS = 15;
 const SESSION_REST_MS = 250;
 const SILENCE_MS = 5000;
@@ -58,26 +60,31 @@ export interface TrafficReport {
   readonly sessions: number;
   readonly messages: number;
   readonly lostSessions: readonly string[];
-  /** Reset while the rules were taken away. */
-  readonly resetInHoles: number;
   /** Of datagrams from one port each. */
   readonly flows: number;
   readonly datagrams: number;
   readonly lostDatagrams: readonly string[];
   readonly connections: number;
   readonly lostConnections: readonly string[];
-  /** Failed while the rules were taken away. */
-  readonly inHoles: number;
+  /** New connections whose first packet had to be sent again. */
+  readonly heldBack: number;
+  readonly longestWaitMs: number;
+  /** How often others took the rules away. */
   readonly holes: number;
-  readonly longestHoleMs: number;
+  /** How often they did while nobody was there, and what that cost. */
+  readonly unattended: { readonly holes: number; readonly sessions: number; readonly connections: number };
 }
 
 interface Hole {
+  /** Whether somebody was there to mend it. */
+  readonly kind: 'mended' | 'unattended';
   readonly from: number;
   to: number;
 }
 
-interface Failure extends Readonly<Hole> {
+type Span = Pick<Readonly<Hole>, 'from' | 'to'>;
+
+interface Failure extends Span {
   readonly door: Door;
   readonly outcome: string;
 }
@@ -91,6 +98,8 @@ export class Traffic {
   readonly #brokenSessions: Failure[] = [];
   #messages = 0;
   #connections = 0;
+  #heldBack = 0;
+  #longestWaitMs = 0;
   readonly #flows: Flows;
   readonly #end = new AbortController();
   #running: readonly Promise<void>[] = [];
@@ -111,8 +120,8 @@ export class Traffic {
   }
 
   /** Runs something that takes the rules away, and waits until every door answers again. */
-  async hole(work: () => Promise<void>): Promise<void> {
-    const hole: Hole = { from: performance.now(), to: Number.POSITIVE_INFINITY };
+  async hole(kind: Hole['kind'], work: () => Promise<void>): Promise<void> {
+    const hole: Hole = { kind, from: performance.now(), to: Number.POSITIVE_INFINITY };
     this.#holes.push(hole);
     await work();
     for (const door of DOORS) while (!(await this.#dial(door, PROBE_MS)).isAnswered) await sleep(10);
@@ -123,25 +132,30 @@ export class Traffic {
     this.#end.abort();
     await Promise.all(this.#running);
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
-    const isInHole = ({ from, to }: Readonly<Hole>): boolean =>
-      this.#holes.some((hole) => from < hole.to && to > hole.from);
-    const lost = this.#failures.filter((failure) => !isInHole(failure));
-    const lostSessions = this.#brokenSessions.filter((failure) => !isInHole(failure));
+    const unattended = this.#holes.filter(({ kind }) => kind === 'unattended');
+    const isUnattended = ({ from, to }: Span): boolean =>
+      unattended.some((hole) => from < hole.to && to > hole.from);
+    const lost = this.#failures.filter((failure) => !isUnattended(failure));
+    const lostSessions = this.#brokenSessions.filter((failure) => !isUnattended(failure));
     return {
       sessions: DOORS.length,
       messages: this.#messages,
       lostSessions: lostSessions.map(print),
-      resetInHoles: this.#brokenSessions.length - lostSessions.length,
       flows: this.#flows.count,
       datagrams: this.#flows.datagrams,
       lostDatagrams: this.#flows.failures
-        .filter((failure) => failure.isMoved || !isInHole(failure))
+        .filter((failure) => failure.isMoved || !isUnattended(failure))
         .map(({ text, from }) => `${text} at ${printTime(from)}`),
       connections: this.#connections,
       lostConnections: lost.map(print),
-      inHoles: this.#failures.length - lost.length,
-      holes: this.#holes.length,
-      longestHoleMs: Math.max(0, ...this.#holes.map(({ from, to }) => to - from)),
+      heldBack: this.#heldBack,
+      longestWaitMs: this.#longestWaitMs,
+      holes: this.#holes.length - unattended.length,
+      unattended: {
+        holes: unattended.length,
+        sessions: this.#brokenSessions.length - lostSessions.length,
+        connections: this.#failures.length - lost.length,
+      },
     };
   }
 
@@ -183,9 +197,12 @@ export class Traffic {
       const door = DOORS[index % DOORS.length];
       if (!door) continue;
       const from = performance.now();
-      const { isAnswered, outcome } = await this.#dial(door, 1500);
+      const { isAnswered, outcome } = await this.#dial(door, PATIENCE_MS);
+      const to = performance.now();
       this.#connections++;
-      if (!isAnswered) this.#failures.push({ door, outcome, from, to: performance.now() });
+      if (!isAnswered) this.#failures.push({ door, outcome, from, to });
+      else if (to - from > RESEND_MS) this.#heldBack++;
+      if (isAnswered) this.#longestWaitMs = Math.max(this.#longestWaitMs, to - from);
       await sleep(REST_MS);
     }
   }

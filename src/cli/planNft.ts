@@ -10,7 +10,7 @@ import { nodeIpsOf } from './nodeIps.ts';
 export function nftPlanText(plan: Plan, settings: Settings): string {
   const table = printWholeTable(plan, {
     masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
-    counters: true,
+    counters: settings.counters,
     nodePortIps: nodePortIps(plan),
     serviceCidrs: [],
   });

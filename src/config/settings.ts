@@ -14,6 +14,8 @@ export interface Settings extends ViewSettings {
   readonly masqueradeBit: number;
   /** Of IPVS. */
   readonly scheduler: string;
+  /** Of nftables: connections are counted. */
+  readonly counters: boolean;
 }
 
 export function toSettings(config: ValidConfig, nodeName: string): Settings {
@@ -26,5 +28,6 @@ export function toSettings(config: ValidConfig, nodeName: string): Settings {
     variant: config.junction.iptablesVariant,
     masqueradeBit: (config.mode === 'nftables' ? config.nftables : config.iptables).masqueradeBit,
     scheduler: config.ipvs.scheduler === '' ? DEFAULT_SCHEDULER : config.ipvs.scheduler,
+    counters: config.junction.nftablesCounters,
   };
 }

@@ -1,4 +1,5 @@
 /** The nftables mode's part of a start: the netlink thread, and an eye on the node's addresses and on our table. */
+import { BACKSTOP_TABLE } from '../backends/nftables/names.ts';
 import { AddressWatch } from '../kernel/addressWatch.ts';
 import { readConnections } from '../kernel/nftables/counters.ts';
 import { NetlinkNftDoor } from '../kernel/nftables/door.ts';
@@ -34,8 +35,14 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
     name: 'nftables',
     families,
     backend: (family) => {
+      const channel = thread.transactionChannel(NETLINK_NETFILTER);
+      const owned = { table: BACKSTOP_TABLE, isOwned: true } as const;
       const proxy = new NftProxy({
-        door: new NetlinkNftDoor(family, thread.transactionChannel(NETLINK_NETFILTER)),
+        door: new NetlinkNftDoor(family, channel),
+        ...(config.junction.nftablesBackstop && { backstop: new NetlinkNftDoor(family, channel, owned) }),
+        onBackstopFailure: ({ reason }) =>
+          log.warn('Our table has no backstop for now', { ipFamily: family, reason }),
+        again: (milliseconds) => void setTimeout(() => loops.get(family)?.request(), milliseconds).unref(),
         masqueradeBit: config.nftables.masqueradeBit,
         counters: counters && config.junction.nftablesCounters,
         nodeIps: () => watch.nodeIps(family),
@@ -59,16 +66,12 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
             });
             onForeignChange(processName);
           }
-          if (news && proxies.get(family)?.noteForeign(news, family)) loop.request();
-          else loop.requestFull();
+          if (!news) return loop.requestFull();
+          proxies.get(family)?.noteForeign(news, family);
+          loop.request();
         },
       });
-      watch.follow({
-        family,
-        isBound: () => true,
-        onDevice: () => {},
-        onNodeAddresses: () => loop.request(),
-      });
+      watch.follow({ onNodeAddresses: () => loop.request() });
     },
     ready: (family) => {
       waiting.delete(family);

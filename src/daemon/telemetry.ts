@@ -89,6 +89,7 @@ export class FamilyTelemetry implements FamilyObserver {
       });
     }
     if (mode === 'nftables' && report.refused.size > 0) metrics.nftablesSyncFailed(family);
+    if (mode === 'nftables' && report.isUnclean) metrics.nftablesCleanupFailed(family);
     own.refused(family, report.refused.size);
     own.synced(family, report.kind);
     health.updated(family);

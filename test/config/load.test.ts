@@ -135,6 +135,7 @@ describe('a file and flags', () => {
       iptablesVariant: 'auto',
       ipvsDrainLimit: 0,
       nftablesCounters: false,
+      nftablesBackstop: true,
       sysctlRoot: '/proc/sys',
     };
     expect(fromFile({ junction }).junction).toEqual({ ...junction, ...defaults });

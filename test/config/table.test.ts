@@ -169,6 +169,7 @@ const JUNCTION_FLAGS = [
   'iptables-variant',
   'ipvs-drain-limit',
   'nftables-counters',
+  'nftables-backstop',
   'hold-ports',
   'sysctl-root',
   'firewalld',

@@ -13,7 +13,7 @@ import { parseExposition } from '../metrics/parse.ts';
 
 const NONE = { filter: 0, nat: 0, mangle: 0 };
 
-function outcome(refused: readonly string[]): SyncOutcome {
+function outcome(refused: readonly string[], isUnclean = false): SyncOutcome {
   return {
     changes: [],
     triggers: [],
@@ -27,6 +27,7 @@ function outcome(refused: readonly string[]): SyncOutcome {
       owned: NONE,
       refusals: 0,
       refused: new Map(refused.map((id) => [id as ServicePortId, new Error('EINVAL')])),
+      isUnclean,
     },
   };
 }
@@ -63,6 +64,12 @@ describe('failed syncs', () => {
     expect(await failures()).toEqual([]);
     telemetry.synced(outcome(['shop/web:http', 'shop/dns:dns']), 0.1);
     expect(await failures()).toEqual(['kubeproxy_sync_proxy_rules_nftables_sync_failures_total 1']);
+  });
+
+  test('what could not be removed is counted apart', async () => {
+    const { telemetry, failures } = stage('nftables');
+    telemetry.synced(outcome([], true), 0.1);
+    expect(await failures()).toEqual(['kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total 1']);
   });
 
   test.each(['iptables', 'ipvs'] as const)('the mode %s does not speak of nftables', async (mode) => {

@@ -1,16 +1,28 @@
 /** Connections by service and by endpoint, as the nftables mode counts them, held against connections that were made. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import type { Transport } from '../../src/lab/protocol.ts';
+import { type HostName, NODE_PORT_OF_HOST_NETWORK } from '../../src/lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { parseExposition } from '../metrics/parse.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { fetchFrom } from './support/fetch.ts';
 import { useInLab } from './support/use.ts';
-import { manifests } from './world.ts';
+import { manifests, type ServiceWords } from './world.ts';
 
 const WEB = { name: 'web', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080 };
+const NODE = '192.168.100.2';
+const NODE_6 = 'fd00:100::2';
 /** A reading is not repeated sooner. */
 const PAUSE_MS = 5200;
+
+type Counts = Map<string, number>;
+
+interface Door {
+  readonly address: string;
+  readonly port?: number;
+  readonly transport?: Transport;
+}
 
 describe('counted connections', () => {
   const lab = useLab();
@@ -21,27 +33,21 @@ describe('counted connections', () => {
     return made;
   });
 
-  async function read(name: string): Promise<ReadonlyMap<string, number>> {
+  async function read(name: string): Promise<Counts> {
     const { body } = await fetchFrom(lab().host('node1'), 'http://127.0.0.1:10249/metrics');
     const family = parseExposition(body).find((each) => each.name === name);
     return new Map(
-      (family?.samples ?? []).map(({ labels, value }) => [
-        labels
-          .map(([, text]) => text)
-          .sort()
-          .join(' '),
-        value,
-      ]),
+      (family?.samples ?? []).map(({ labels, value }) => [keyOf(...labels.map(([, text]) => text)), value]),
     );
   }
 
   /** Dials so often, and counts who answered. */
-  async function dial(times: number, address: string, port = 80): Promise<ReadonlyMap<string, number>> {
-    const counts = new Map<string, number>();
-    const client = lab().host('client');
+  async function dial(times: number, door: Door, from: HostName = 'client'): Promise<Counts> {
+    const { address, port = 80, transport = 'tcp' } = door;
+    const counts: Counts = new Map();
     for (let index = 0; index < times; index++) {
-      const answer = await client.request('tcp', address, port);
-      if (answer.outcome !== 'answer') throw new Error(`${address}: ${answer.outcome}`);
+      const answer = await lab().host(from).request(transport, address, port);
+      if (answer.outcome !== 'answer') throw new Error(`${from} to ${address}: ${answer.outcome}`);
       const { address: host, port: at } = answer.reply;
       const endpoint = host.includes(':') ? `[${host}]:${at}` : `${host}:${at}`;
       counts.set(endpoint, (counts.get(endpoint) ?? 0) + 1);
@@ -49,45 +55,201 @@ describe('counted connections', () => {
     return counts;
   }
 
-  const keyOf = (family: string, ...more: readonly string[]): string =>
-    [family, 'TCP', 'shop/web:http', ...more].sort().join(' ');
+  const webOf = (family: string, ...more: readonly string[]): string =>
+    keyOf(family, 'TCP', 'shop/web:http', ...more);
+
+  /** Answers when both families have it, as a marker that came with it makes sure. */
+  async function serve(text: string): Promise<void> {
+    const from = daemon().log.length;
+    const marker = { name: 'marker', ip: `10.96.9.${++markers}`, ip6: `fd00:96:9::${markers}`, pods: 'd' };
+    await daemon().write(`${text}---\n${manifests([marker])}`);
+    for (const family of ['IPv4', 'IPv6'])
+      await eventually('the change', () =>
+        daemon().log.slice(from).includes(`"Synced rules" ipFamily="${family}"`),
+      );
+  }
+  let markers = 0;
+
+  /** Series of 0 say nothing. */
+  async function expectCounted({ services, endpoints }: Ledger): Promise<void> {
+    await sleep(PAUSE_MS);
+    expect(used(await read('junction_service_connections_total'))).toEqual(services);
+    expect(used(await read('junction_endpoint_connections_total'))).toEqual(endpoints);
+  }
 
   test('are those that were made; and stay so while the pool changes and over a restart', async () => {
     const made = [
-      await dial(20, WEB.ip),
-      await dial(10, '192.168.100.2', WEB.nodePort),
-      await dial(5, WEB.ip6),
+      await dial(20, { address: WEB.ip }),
+      await dial(10, { address: NODE, port: WEB.nodePort }),
+      await dial(5, { address: WEB.ip6 }),
     ];
     const [a, c] = ['10.244.1.11:8080', '10.244.2.11:8080'];
     const counted = (endpoint: string): number =>
       made.reduce((sum, each) => sum + (each.get(endpoint) ?? 0), 0);
     const endpoints = await read('junction_endpoint_connections_total');
     for (const endpoint of [a, c])
-      expect([endpoint, endpoints.get(keyOf('IPv4', endpoint)) ?? 0]).toEqual([endpoint, counted(endpoint)]);
+      expect([endpoint, endpoints.get(webOf('IPv4', endpoint)) ?? 0]).toEqual([endpoint, counted(endpoint)]);
     const services = await read('junction_service_connections_total');
     expect(services).toEqual(
       new Map([
-        [keyOf('IPv4'), 30],
-        [keyOf('IPv6'), 5],
+        [webOf('IPv4'), 30],
+        [webOf('IPv6'), 5],
       ]),
     );
 
     await daemon().write(manifests([{ ...WEB, pods: 'acd' }]));
-    await eventually('the third endpoint', async () => (await dial(1, WEB.ip)).has('10.244.2.12:8080'));
+    await eventually('the third endpoint', async () =>
+      (await dial(1, { address: WEB.ip })).has('10.244.2.12:8080'),
+    );
     await sleep(PAUSE_MS);
     const later = await read('junction_service_connections_total');
-    expect(later.get(keyOf('IPv4'))).toBeGreaterThan(30);
-    expect(later.get(keyOf('IPv6'))).toBe(5);
+    expect(later.get(webOf('IPv4'))).toBeGreaterThan(30);
+    expect(later.get(webOf('IPv6'))).toBe(5);
     const kept = await read('junction_endpoint_connections_total');
     for (const endpoint of [a, c])
-      expect(kept.get(keyOf('IPv4', endpoint))).toBeGreaterThanOrEqual(counted(endpoint));
+      expect(kept.get(webOf('IPv4', endpoint))).toBeGreaterThanOrEqual(counted(endpoint));
 
     await daemon().end('SIGKILL');
-    await dial(4, WEB.ip);
+    await dial(4, { address: WEB.ip });
     await daemon().start();
-    await dial(3, WEB.ip);
+    await dial(3, { address: WEB.ip });
     // What the elements have counted is in the kernel; what was counted by elements that are gone went with the process.
     const restarted = await read('junction_service_connections_total');
-    expect(restarted.get(keyOf('IPv4'))).toBeGreaterThanOrEqual(7);
+    expect(restarted.get(webOf('IPv4'))).toBeGreaterThanOrEqual(7);
+  });
+
+  describe('of clients that a service remembers', () => {
+    const STICKY: ServiceWords = {
+      ...WEB,
+      name: 'sticky',
+      ip: '10.96.2.1',
+      ip6: 'fd00:96:2::1',
+      pods: 'abc',
+      nodePort: 30_090,
+      extra: '  sessionAffinity: ClientIP',
+    };
+    const [PORT, PORT_6] = [
+      { address: NODE, port: 30_090 },
+      { address: NODE_6, port: 30_090 },
+    ];
+    const ADDRESS: Door = { address: STICKY.ip };
+    const ADDRESS_6: Door = { address: 'fd00:96:2::1' };
+
+    test('are all counted, at every address, whoever dials, and for the right endpoint', async () => {
+      await serve(manifests([STICKY]));
+      const ledger = new Ledger();
+      for (const door of [ADDRESS, ADDRESS_6, PORT, PORT_6]) {
+        const counts = await dial(12, door);
+        expect([...counts.values()]).toEqual([12]);
+        ledger.add('shop/sticky:http', counts);
+      }
+      for (const from of ['node1', 'pod-a', 'pod-b'] as const)
+        for (const door of [ADDRESS, ADDRESS_6, PORT])
+          ledger.add('shop/sticky:http', await dial(4, door, from));
+      await expectCounted(ledger);
+
+      // An endpoint more makes new pools, but takes nobody away; nor does a new process.
+      await serve(manifests([{ ...STICKY, pods: 'abcd' }]));
+      ledger.add('shop/sticky:http', await dial(5, ADDRESS));
+      await expectCounted(ledger);
+      await daemon().end('SIGKILL');
+      ledger.add('shop/sticky:http', await dial(6, PORT_6));
+      await daemon().start();
+      ledger.add('shop/sticky:http', await dial(7, ADDRESS));
+      await expectCounted(ledger);
+    });
+
+    test('are told apart: by service where they share endpoints, and by port where they share an address', async () => {
+      const twoPorts = manifests([
+        { ...STICKY, name: 'double', ip: '10.96.3.1', ip6: 'fd00:96:3::1', nodePort: 30_091 },
+      ])
+        .replace(
+          'ports: [{name: http',
+          'ports: [{name: other, port: 81, targetPort: 8080, protocol: TCP}, {name: http',
+        )
+        .replaceAll(
+          'ports: [{name: http, port: 8080',
+          'ports: [{name: other, port: 8080, protocol: TCP}, {name: http, port: 8080',
+        );
+      const udp = manifests([
+        { ...STICKY, name: 'datagrams', ip: '10.96.4.1', ip6: 'fd00:96:4::1', nodePort: 30_092 },
+      ]);
+      const free = manifests([{ name: 'free', ip: '10.96.5.1', pods: 'abc' }]);
+      await serve([twoPorts, udp.replaceAll('protocol: TCP', 'protocol: UDP'), free].join('---\n'));
+      const ledger = new Ledger();
+      ledger.add('shop/double:http', await dial(5, { address: '10.96.3.1' }));
+      ledger.add('shop/double:other', await dial(7, { address: '10.96.3.1', port: 81 }));
+      ledger.add('shop/double:other', await dial(3, { address: 'fd00:96:3::1', port: 81 }));
+      ledger.add('shop/datagrams:http', await dial(9, { address: '10.96.4.1', transport: 'udp' }), 'UDP');
+      ledger.add(
+        'shop/datagrams:http',
+        await dial(2, { address: NODE_6, port: 30_092, transport: 'udp' }),
+        'UDP',
+      );
+      ledger.add('shop/free:http', await dial(11, { address: '10.96.5.1' }));
+      await expectCounted(ledger);
+    });
+
+    test('are counted once where the endpoint is the node itself', async () => {
+      const words = { ...STICKY, name: 'host', ip: '10.96.7.1', ip6: 'fd00:96:7::1', nodePort: 30_094 };
+      const text = manifests([{ ...words, pods: 'a' }])
+        .replaceAll('10.244.1.11', NODE)
+        .replaceAll('fd00:244:1::11', NODE_6)
+        .replaceAll(' port: 8080', ` port: ${NODE_PORT_OF_HOST_NETWORK}`);
+      await serve(text);
+      const ledger = new Ledger();
+      for (const from of ['client', 'pod-b', 'node1'] as const)
+        for (const address of [words.ip, words.ip6])
+          ledger.add('shop/host:http', await dial(4, { address }, from));
+      await expectCounted(ledger);
+    });
+
+    test('are counted once whenever it begins to remember, and when it stops', async () => {
+      const { extra: _, ...plain } = {
+        ...STICKY,
+        name: 'fickle',
+        ip: '10.96.6.1',
+        ip6: 'fd00:96:6::1',
+        nodePort: 30_093,
+      };
+      const ledger = new Ledger();
+      for (const words of [
+        plain,
+        { ...plain, extra: STICKY.extra ?? '' },
+        plain,
+        { ...plain, extra: STICKY.extra ?? '' },
+      ]) {
+        await serve(manifests([words]));
+        for (const address of [plain.ip, 'fd00:96:6::1'])
+          ledger.add('shop/fickle:http', await dial(15, { address }));
+        await expectCounted(ledger);
+      }
+    });
   });
 });
+
+/** What was made and has to be counted, by the words of the two metrics. */
+class Ledger {
+  readonly services: Counts = new Map();
+  readonly endpoints: Counts = new Map();
+
+  add(servicePort: string, counts: Counts, protocol = 'TCP'): void {
+    for (const [endpoint, count] of counts) {
+      const words = [endpoint.startsWith('[') ? 'IPv6' : 'IPv4', protocol, servicePort];
+      increase(this.services, keyOf(...words), count);
+      increase(this.endpoints, keyOf(...words, endpoint), count);
+    }
+  }
+}
+
+function keyOf(...words: readonly string[]): string {
+  return [...words].sort().join(' ');
+}
+
+function increase(counts: Counts, key: string, by: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+}
+
+function used(counts: Counts): Counts {
+  return new Map([...counts].filter(([, count]) => count > 0));
+}

@@ -25,11 +25,19 @@ describe('connections by service and by endpoint', () => {
     });
   }
 
-  /** `web a 3`: so many of a service went to an endpoint. */
+  /** `web a 3`: so many of a service went to an endpoint; `web a 3 any-2` names what counted them, `… *` says others did too. */
   function counted(...lines: readonly string[]): void {
     readings = lines.map((line) => {
-      const [servicePort = '', endpoint = '', number] = line.split(' ');
-      return { family: 'IPv4', protocol: 'TCP', servicePort, endpoint, connections: Number(number) };
+      const [servicePort = '', endpoint = '', number, element = 'any-1', elsewhere] = line.split(' ');
+      return {
+        family: 'IPv4',
+        protocol: 'TCP',
+        servicePort,
+        endpoint,
+        element: `${element} ${endpoint}`,
+        connections: Number(number),
+        isCountedElsewhere: elsewhere === '*',
+      };
     });
   }
 
@@ -89,6 +97,37 @@ describe('connections by service and by endpoint', () => {
     await shown();
     counted('web a 50', 'web b 0');
     expect((await shown())[0]).toBe('service web 70');
+  });
+
+  test('each that counts for an endpoint counts for itself, and what one of them had is kept when it goes', async () => {
+    counted('web a 10 any-2', 'web a 5 ports-any-2');
+    expect(await shown()).toEqual(['service web 15', 'endpoint web a 15']);
+    counted('web a 11 any-2');
+    expect(await shown()).toEqual(['service web 16', 'endpoint web a 16']);
+    counted('web a 30 any-3');
+    expect(await shown()).toEqual(['service web 46', 'endpoint web a 46']);
+  });
+
+  test('what is counted in two places is added once; and so when it is not any more', async () => {
+    counted('web a 10');
+    await shown();
+    counted('web a 12 any-1 *', 'web a 90 connections-tcp');
+    expect(await shown()).toEqual(['service web 100', 'endpoint web a 100']);
+    counted('web a 15 any-1 *', 'web a 91 connections-tcp');
+    expect(await shown()).toEqual(['service web 101', 'endpoint web a 101']);
+    counted('web a 19');
+    expect(await shown()).toEqual(['service web 105', 'endpoint web a 105']);
+  });
+
+  test('nor is it added twice among those without a series', async () => {
+    start(1);
+    counted('one a 1', 'web a 10 any-1 *', 'web a 40 connections-tcp');
+    expect(await shown()).toEqual(['service one 1', 'service - 40', 'endpoint one a 1', 'endpoint - 40']);
+  });
+
+  test('one that is met twice in a reading counts once', async () => {
+    counted('web a 10', 'web a 10');
+    expect(await shown()).toEqual(['service web 10', 'endpoint web a 10']);
   });
 
   test('what is gone is not shown', async () => {

@@ -42,6 +42,8 @@ export interface SyncReport extends Sent {
   readonly owned: RuleCounts;
   /** Service ports whose rules the kernel would not take; what they had before stays in force. */
   readonly refused: ReadonlyMap<ServicePortId, Error>;
+  /** Something that nobody needs any more could not be removed yet. */
+  readonly isUnclean?: boolean;
 }
 
 /** Above this many endpoints, comments on each of them cost more than they tell. */

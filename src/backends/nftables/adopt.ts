@@ -5,6 +5,8 @@
  */
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { ServicePortPlan } from '../../plan/types.ts';
+import type { Breath } from '../iptables/backend.ts';
+import { eachCalmly } from './calmly.ts';
 import type { Committer } from './committer.ts';
 import { type Edit, sameValue } from './edit.ts';
 import { EditStream } from './editStream.ts';
@@ -12,6 +14,7 @@ import { ownerComment } from './names.ts';
 import { printKey } from './print.ts';
 import { overlap } from './ranges.ts';
 import type { Chain, Element, Ruleset, TableSet } from './rule.ts';
+import { slices } from './slices.ts';
 import {
   addChains,
   type NftDoor,
@@ -33,37 +36,54 @@ export interface AdoptOptions {
   readonly door: NftDoor;
   readonly committer: Committer;
   readonly table: AdoptedTable;
-  eachCalmly<T>(items: Iterable<T>, work: (item: T) => void | Promise<void>): Promise<void>;
+  /** The sets whose elements have to be looked at. Others have what they should, as long as they are there. */
+  readonly only?: ReadonlySet<string>;
+  readonly breath: Breath | undefined;
 }
 
 export interface AdoptReport {
   readonly transactions: number;
   readonly elements: number;
   readonly refused: ReadonlyMap<ServicePortId, Error>;
+  /** Nothing is left of another time. */
+  readonly isClean: boolean;
 }
 
 export async function adopt(options: AdoptOptions): Promise<AdoptReport> {
   const { door, committer, table } = options;
   const begun = committer.transactions;
-  const state = await door.inspect(table.ruleset);
+  const state = await door.inspect(table.ruleset, options.only);
+  if (state?.isDormant) await committer.commit([{ kind: 'addTable' }]);
   await committer.commit(structure(state, table.ruleset));
   const work = new Elements(state, table);
   const stream = new EditStream(committer, work.sets);
-  for (const shared of slices(table.shared, committer.chunk))
-    await stream.add(work.editFor(undefined, shared));
-  await options.eachCalmly(table.servicePorts, ([id, port]) =>
-    stream.add(work.editFor(id, table.compile(port))),
-  );
-  await stream.flush();
+  if (work.isNeeded) await writeElements(work, stream, options);
   await committer.commit(hooks(state, table.ruleset));
   const { refused } = stream;
   const stale = work.stale([...refused.keys()].flatMap((id) => table.servicePorts.get(id)?.name ?? []));
   for (const removes of slices(stale, committer.chunk))
     await stream.add({ owner: undefined, removes, adds: [] });
   await stream.flush();
-  if (refused.size === 0) await committer.commit(garbage(state, table.ruleset));
+  // Nothing looks at it any more: it may stay for another time, if it has to.
+  const swept = refused.size > 0 ? undefined : await committer.attempt(garbage(state, table.ruleset));
   const { elements } = stream;
-  return { transactions: committer.transactions - begun, elements, refused };
+  const isClean = swept?.state !== 'refused';
+  return { transactions: committer.transactions - begun, elements, refused, isClean };
+}
+
+async function writeElements(
+  work: Elements,
+  stream: EditStream,
+  { committer, table, breath }: AdoptOptions,
+): Promise<void> {
+  for (const shared of slices(table.shared, committer.chunk))
+    await stream.add(work.editFor(undefined, shared));
+  await eachCalmly(
+    table.servicePorts,
+    ([id, port]) => stream.add(work.editFor(id, table.compile(port))),
+    breath,
+  );
+  await stream.flush();
 }
 
 /**
@@ -131,19 +151,34 @@ class Elements {
   readonly #existing: TableState['elements'];
   /** What of the kernel's elements nobody has asked for yet, by set and key. */
   readonly #unwanted = new Map<string, Map<string, Element>>();
+  /** Sets that were not looked at. */
+  readonly #trusted: ReadonlySet<string>;
 
   constructor(state: TableState | undefined, { ruleset }: AdoptedTable) {
     this.sets = new Map(ruleset.sets.map((set) => [set.name, set]));
+    const trusted = ruleset.sets.filter(
+      ({ name, remembers }) =>
+        remembers === undefined && state?.sets.get(name) === 'same' && !state.elements.has(name),
+    );
+    this.#trusted = new Set(trusted.map(({ name }) => name));
     this.#existing = state?.elements ?? new Map<string, never>();
     for (const [set, elements] of this.#existing)
       if (this.sets.has(set)) this.#unwanted.set(set, new Map(elements));
   }
 
+  /** Whether there is anything that may have to come or go. */
+  get isNeeded(): boolean {
+    return [...this.sets.values()].some(
+      ({ name, remembers }) => remembers === undefined && !this.#trusted.has(name),
+    );
+  }
+
   editFor(owner: ServicePortId | undefined, wanted: readonly Element[]): Edit {
-    if (this.#existing.size === 0) return { owner, removes: [], adds: wanted };
+    if (this.#existing.size + this.#trusted.size === 0) return { owner, removes: [], adds: wanted };
     const removes: Element[] = [];
     const adds: Element[] = [];
     for (const element of wanted) {
+      if (this.#trusted.has(element.set)) continue;
       const key = printKey(element.key);
       const existing = this.#existing.get(element.set)?.get(key);
       this.#unwanted.get(element.set)?.delete(key);
@@ -177,8 +212,4 @@ class Elements {
     for (const { key } of found) unwanted.delete(printKey(key));
     return found;
   }
-}
-
-function* slices<T>(items: readonly T[], size: number): Generator<readonly T[]> {
-  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
 }

@@ -35,11 +35,15 @@ export function losers(before: Iterable<ServicePortPlan>, plan: Plan): ReadonlyS
   return found;
 }
 
-/** Answers whether all of them are forgotten, and in how many transactions. */
+export interface Forgetting {
+  readonly isDone: boolean;
+  readonly transactions: number;
+}
+
 export async function forgetStale(
   protocols: Iterable<Protocol>,
   options: ForgetOptions,
-): Promise<{ readonly isDone: boolean; readonly transactions: number }> {
+): Promise<Forgetting> {
   let isDone = true;
   let transactions = 0;
   for (const protocol of protocols) {

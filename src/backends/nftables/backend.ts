@@ -2,8 +2,8 @@
  * Keeps the table equal to the plan.
  *
  * An ordinary sync compiles the service ports that changed, before and after, and commits the difference as one
- * transaction. The kernel is read only at the start, after a failure, when somebody else has been at the table, and
- * when somebody asks to verify.
+ * transaction. The kernel is read only at the start, after a failure, and when somebody asks to verify; where somebody
+ * else has been at the table, as far as it is not known what they did.
  */
 import { deepEqual } from '../../model/equal.ts';
 import type { Cidr, Ip } from '../../model/ip.ts';
@@ -11,7 +11,8 @@ import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { Breath } from '../iptables/backend.ts';
-import { forgetStale, losers } from './affinity.ts';
+import { type Forgetting, forgetStale, losers } from './affinity.ts';
+import { eachCalmly } from './calmly.ts';
 import { Committer } from './committer.ts';
 import { compileServicePort, compileShared, NO_FRAGMENT, type NftFragment } from './compile.ts';
 import { diffElements, type Edit, editOperations, isEmpty, restructure } from './edit.ts';
@@ -41,6 +42,8 @@ export interface NftReport {
   readonly transactions: number;
   readonly elements: number;
   readonly refused: ReadonlyMap<ServicePortId, Error>;
+  /** Whether all went that had to go: otherwise another sync is worth it. */
+  readonly isClean: boolean;
 }
 
 export interface NftBackendOptions {
@@ -66,6 +69,8 @@ export class NftBackend {
   #fullRequested = false;
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
   #foreign: ForeignElement[] = [];
+  /** Sets that somebody else made anew; `undefined` where nobody was at anything but elements. */
+  #foreignSets: Set<string> | undefined;
   /** Protocols of which some client may be remembered who should not be; at the start nobody knows. */
   readonly #toForget = new Set<Protocol>(PROTOCOLS);
 
@@ -85,6 +90,11 @@ export class NftBackend {
     this.#foreign.push(...elements);
   }
 
+  /** The next sync looks at chains, rules and sets; of these sets, at what is in them too. */
+  noteStructure(sets: Iterable<string>): void {
+    this.#foreignSets = new Set([...(this.#foreignSets ?? []), ...sets]);
+  }
+
   /** The table as it was last written. */
   get ruleset(): Ruleset {
     return this.#ruleset;
@@ -95,15 +105,33 @@ export class NftBackend {
     const ids = [...dirty];
     const mustLook = this.#needsFull || this.#fullRequested || !deepEqual(options, this.#options);
     if (mustLook || this.#refused.size > 0) return this.#syncFull(plan, options);
+    const repaired = await this.#repair(options);
+    if (this.#needsFull) return this.#syncFull(plan, options);
     const mended = await this.#mend(options);
     const report = mended && (await this.#syncChanges(plan, ids, options));
     if (!report) return this.#syncFull(plan, options);
-    if (mended.transactions === 0) return report;
-    const [transactions, elements] = [
-      mended.transactions + report.transactions,
-      mended.elements + report.elements,
-    ];
-    return { ...report, kind: 'incremental', transactions, elements };
+    const parts = [repaired, mended, report];
+    const transactions = parts.reduce((sum, part) => sum + part.transactions, 0);
+    const elements = parts.reduce((sum, part) => sum + part.elements, 0);
+    return { ...report, kind: transactions > 0 ? 'incremental' : 'nothing', transactions, elements };
+  }
+
+  /** Chains, rules and sets, without reading what is known. Against what was written last, like the mending of elements. */
+  async #repair(options: Options): Promise<Pick<NftReport, 'transactions' | 'elements'>> {
+    const only = this.#foreignSets;
+    if (!only) return { transactions: 0, elements: 0 };
+    this.#foreignSets = undefined;
+    this.#foreign = this.#foreign.filter(({ element }) => !only.has(element.set));
+    this.#needsFull = true;
+    const report = await adopt({
+      door: this.#door,
+      committer: this.#committer,
+      table: this.#wanted(this.#applied, options),
+      only,
+      breath: this.#breath,
+    });
+    this.#needsFull = !report.isClean || report.refused.size > 0;
+    return report;
   }
 
   /** Against what was written last: what has changed since comes after. `undefined`: it has to be looked at. */
@@ -164,13 +192,15 @@ export class NftBackend {
       if (outcome.state === 'refused') return undefined;
     }
     this.#ruleset = ruleset;
-    const transactions = (transaction.length > 0 ? 1 : 0) + (await this.#forget(plan, options));
+    const { isDone: isClean, transactions: forgets } = await this.#forget(plan, options);
+    const transactions = (transaction.length > 0 ? 1 : 0) + forgets;
     this.#needsFull = false;
     return {
       kind: transactions > 0 ? 'incremental' : 'nothing',
       transactions,
       elements: changes.reduce((sum, { adds, removes }) => sum + adds.length + removes.length, 0),
       refused: this.#refused,
+      isClean,
     };
   }
 
@@ -179,6 +209,7 @@ export class NftBackend {
     this.#needsFull = true;
     this.#fullRequested = false;
     this.#foreign = [];
+    this.#foreignSets = undefined;
     this.#options = options;
     // What a service port had that is refused now must still be looked up.
     this.#tally = new Tally(isUnsettled ? this.#tally : undefined);
@@ -193,36 +224,35 @@ export class NftBackend {
     const report = await adopt({
       door: this.#door,
       committer: this.#committer,
-      table: this.#wanted(plan, options),
-      eachCalmly: (items, work) => this.#eachCalmly(items, work),
+      table: this.#wanted(plan.servicePorts, options),
+      breath: this.#breath,
     });
     const forgets = await this.#forget(plan, options);
-    this.#needsFull = false;
+    this.#needsFull = !report.isClean;
     this.#refused = report.refused;
-    return { kind: 'full', ...report, transactions: report.transactions + forgets };
+    return {
+      kind: 'full',
+      ...report,
+      transactions: report.transactions + forgets.transactions,
+      isClean: report.isClean && forgets.isDone,
+    };
   }
 
-  /** Answers with how many transactions. What fails is left for the next sync. */
-  async #forget(plan: Plan, { nodeIps = [] }: Options): Promise<number> {
-    if (this.#toForget.size === 0) return 0;
+  /** What fails is left for the next sync. */
+  async #forget(plan: Plan, { nodeIps = [] }: Options): Promise<Forgetting> {
+    if (this.#toForget.size === 0) return { isDone: true, transactions: 0 };
     const sets = setsOf(this.#ruleset);
     const { chunk } = this.#committer;
-    const { isDone, transactions } = await forgetStale(this.#toForget, {
-      door: this.#door,
-      plan,
-      nodeIps,
-      sets,
-      chunk,
-    });
-    if (isDone) this.#toForget.clear();
-    return transactions;
+    const forgetting = await forgetStale(this.#toForget, { door: this.#door, plan, nodeIps, sets, chunk });
+    if (forgetting.isDone) this.#toForget.clear();
+    return forgetting;
   }
 
-  #wanted(plan: Plan, options: Options): AdoptedTable {
+  #wanted(servicePorts: Plan['servicePorts'], options: Options): AdoptedTable {
     return {
       ruleset: this.#ruleset,
       shared: [...this.#tally.elements(), ...fixedElements(options)],
-      servicePorts: plan.servicePorts,
+      servicePorts,
       compile: (port) => compileServicePort(port, options).elements,
     };
   }
@@ -239,18 +269,8 @@ export class NftBackend {
     else this.#applied.delete(id);
   }
 
-  async #eachCalmly<T>(items: Iterable<T>, work: (item: T) => void | Promise<void>): Promise<void> {
-    const breath = this.#breath;
-    breath?.begin();
-    for (const item of items) {
-      const waiting = work(item);
-      if (waiting) {
-        await waiting;
-        breath?.begin();
-      }
-      const pause = breath?.take();
-      if (pause) await pause;
-    }
+  #eachCalmly<T>(items: Iterable<T>, work: (item: T) => void | Promise<void>): Promise<void> {
+    return eachCalmly(items, work, this.#breath);
   }
 }
 

@@ -8,7 +8,7 @@ import { JunctionError } from '../../errors.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import { type Edit, editOperations, sizeOf } from './edit.ts';
 import type { TableSet } from './rule.ts';
-import type { NftDoor, Transaction } from './transaction.ts';
+import type { CommitOutcome, NftDoor, Transaction } from './transaction.ts';
 
 /** One commit should hold the lock no longer than twice this, also when the next elements are slower than the last. */
 const LONG_MS = 25;
@@ -17,12 +17,12 @@ const MOST_ELEMENTS = 20_000;
 const FEWEST_ELEMENTS = 200;
 
 export class Committer {
-  readonly #door: NftDoor;
+  readonly #door: Pick<NftDoor, 'commit'>;
   readonly #now: () => number;
   #elements = FIRST_ELEMENTS;
   transactions = 0;
 
-  constructor(door: NftDoor, now: () => number) {
+  constructor(door: Pick<NftDoor, 'commit'>, now: () => number) {
     this.#door = door;
     this.#now = now;
   }
@@ -34,13 +34,17 @@ export class Committer {
 
   /** Throws when it is refused: this is nobody's in particular. */
   async commit(transaction: Transaction): Promise<void> {
-    if (transaction.length === 0) return;
-    this.transactions++;
-    const outcome = await this.#door.commit(transaction);
+    const outcome = await this.attempt(transaction);
     if (outcome.state === 'done') return;
     throw new JunctionError('NFTABLES_REFUSED', `nftables refuses the table: ${outcome.name}`, {
       detail: JSON.stringify(outcome.operation)?.slice(0, 2000) ?? '',
     });
+  }
+
+  async attempt(transaction: Transaction): Promise<CommitOutcome> {
+    if (transaction.length === 0) return { state: 'done' };
+    this.transactions++;
+    return this.#door.commit(transaction);
   }
 
   /** A service port's edit is never split. Answers whose edits the kernel would not have. */

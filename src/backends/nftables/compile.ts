@@ -1,7 +1,9 @@
 /** From a service port's part of the plan to elements of the table's sets and maps. */
+import type { Endpoint } from '../../model/endpoint.ts';
 import { type Cidr, hostCidr, type Ip } from '../../model/ip.ts';
-import type { Frontend, Pool, Route, ServicePortPlan } from '../../plan/types.ts';
+import type { Frontend, Pool, Route, Routes, ServicePortPlan } from '../../plan/types.ts';
 import {
+  connectionsSet,
   largeChain,
   LARGEST_DIRECT_POOL,
   largeMap,
@@ -19,6 +21,8 @@ import type { Element, ElementKey } from './rule.ts';
 export interface CompileOptions {
   /** Addresses of this node at which node ports answer: affinity is kept for each of them. */
   readonly nodePortIps: readonly Ip[];
+  /** Connections are counted. */
+  readonly counters: boolean;
 }
 
 /** What a service port has in the table. Elements of `counted` sets may be other service ports' too. */
@@ -69,6 +73,7 @@ class Builder implements NftFragment {
     if (address === undefined) {
       this.#served('nodePort', { protocol, port }, frontend);
       this.#sticky(this.#options.nodePortIps, port);
+      this.#connections('nodePort', this.#options.nodePortIps, frontend);
       return;
     }
     this.counted.push({ set: SETS.serviceIPs, key: { address } });
@@ -76,6 +81,7 @@ class Builder implements NftFragment {
     this.#served('address', { address, protocol, port }, frontend);
     this.#sources(address, frontend);
     this.#sticky([address], port);
+    this.#connections('address', [address], frontend);
   }
 
   /** Which endpoints, seen from where; or why none. */
@@ -137,6 +143,25 @@ class Builder implements NftFragment {
     const set = stickySet(protocol, affinitySeconds);
     for (const address of addresses)
       this.counted.push({ set, key: { address, port }, comment: this.#comment });
+  }
+
+  /** A client that is remembered passes its pool by. */
+  #connections(scope: Scope, addresses: readonly Ip[], { port: secondPort, routes }: Frontend): void {
+    const { affinitySeconds, protocol } = this.#port;
+    if (affinitySeconds === undefined || !this.#options.counters || !this.#isWhole) return;
+    const set = connectionsSet(scope, protocol);
+    for (const { ip, port } of this.#endpointsOf(routes))
+      for (const secondAddress of addresses) this.#add(set, { address: ip, port, secondAddress, secondPort });
+  }
+
+  /** Whoever may be sent to them. */
+  #endpointsOf(routes: Routes): Iterable<Endpoint> {
+    const found = new Map<string, Endpoint>();
+    for (const route of Object.values(routes)) {
+      const pool = route.verdict === 'forward' ? this.#port.pools[route.pool] : undefined;
+      for (const endpoint of pool ?? []) found.set(endpoint.key, endpoint);
+    }
+    return found.values();
   }
 
   #add(set: string, key: ElementKey): void {

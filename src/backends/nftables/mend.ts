@@ -45,6 +45,7 @@ function lastOfEach(foreign: readonly ForeignElement[]): Iterable<ForeignElement
 
 /** Whether elements of a service port may be among them: told by ports alone, so that few have to be compiled. */
 export function concernedBy(foreign: readonly ForeignElement[]): (port: ServicePortPlan) => boolean {
-  const ports = new Set(foreign.map(({ element: { key } }) => key.port));
+  // Where a key has two ports, the first is the endpoint's.
+  const ports = new Set(foreign.map(({ element: { key } }) => key.secondPort ?? key.port));
   return ({ frontends }) => frontends.some(({ port }) => ports.has(port));
 }

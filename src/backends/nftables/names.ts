@@ -3,6 +3,8 @@ import type { Protocol } from '../../model/objects.ts';
 
 export const TABLE = 'junction';
 export const TABLE_COMMENT = 'Junction: services as data';
+/** Behind ours, and not to be changed by others. */
+export const BACKSTOP_TABLE = 'junction-backstop';
 
 /** More than this, nft refuses to read. */
 const LONGEST_COMMENT = 128;
@@ -17,6 +19,7 @@ export const LARGEST_DIRECT_POOL = 16;
 
 /** What is dialled: an address of a service, or a port of the node. */
 export type Scope = 'address' | 'nodePort';
+export const SCOPE_LIST: readonly Scope[] = ['address', 'nodePort'];
 /** Who dials: anybody, or who is neither a pod nor this node. */
 export type View = 'any' | 'outside';
 
@@ -68,6 +71,7 @@ export const CHAINS = {
   services: 'services',
   serviceAddresses: 'service-addresses',
   nodePorts: 'node-ports',
+  unserved: 'unserved',
   remember: 'remember',
   remembered: 'remembered',
 } as const;
@@ -98,4 +102,9 @@ export function affinityMap(protocol: Protocol): string {
 /** The frontends that remember their clients for so long. */
 export function stickySet(protocol: Protocol, seconds: number): string {
   return `sticky-${protocol.toLowerCase()}-${seconds}`;
+}
+
+/** What was dialled and where that was sent, counted for frontends that remember their clients. */
+export function connectionsSet(scope: Scope, protocol: Protocol): string {
+  return `${PREFIX[scope]}connections-${protocol.toLowerCase()}`;
 }

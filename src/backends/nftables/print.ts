@@ -93,12 +93,15 @@ export function printElement({ key, endpoint, chain, comment }: Element): string
 }
 
 /** `10.96.0.1 . tcp . 443 . 2`: what tells one element of a set from another. A start asks for hundreds of thousands. */
-export function printKey({ address, protocol, secondAddress, port, index, range }: ElementKey): string {
+export function printKey(key: ElementKey): string {
+  const { address, protocol, secondAddress, port, secondPort, index, range } = key;
   let text = '';
   if (address !== undefined) text = address;
   if (protocol !== undefined) text = joined(text, LOWER[protocol]);
+  if (port !== undefined && secondPort !== undefined) text = joined(text, port);
   if (secondAddress !== undefined) text = joined(text, secondAddress);
-  if (port !== undefined) text = joined(text, port);
+  const lastPort = secondPort ?? port;
+  if (lastPort !== undefined) text = joined(text, lastPort);
   if (index !== undefined) text = joined(text, index);
   if (range !== undefined) text = joined(text, hostless(range));
   return text;
@@ -129,7 +132,9 @@ function block(head: string, lines: readonly string[]): string {
 export function printRule({ statements, comment }: Rule, words: Words): string {
   const protocol = statements.find((each) => each.kind === 'protocol')?.protocol;
   // Where a port of the protocol is named later, nft takes it as said.
-  const isImplied = statements.some(({ kind }) => kind === 'remember');
+  const isImplied = statements.some(
+    (each) => each.kind === 'remember' || (each.kind === 'inSet' && each.key.includes('port')),
+  );
   const texts = statements
     .filter(({ kind }) => !isImplied || kind !== 'protocol')
     .flatMap((statement) => printStatement(statement, words, protocol));

@@ -94,6 +94,7 @@ export interface ElementKey {
   readonly port?: number;
   readonly index?: number;
   readonly secondAddress?: Ip;
+  readonly secondPort?: number;
   /** In place of the second address, for sets of ranges. */
   readonly range?: Cidr;
 }

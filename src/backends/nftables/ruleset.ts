@@ -9,18 +9,20 @@ import type { NodeView } from '../../plan/types.ts';
 import {
   affinityMap,
   CHAINS,
+  connectionsSet,
   largeChain,
   LARGEST_DIRECT_POOL,
   largeMap,
   poolChain,
   poolMap,
+  SCOPE_LIST,
   SCOPES,
   type Scope,
   SETS,
   stickySet,
   type View,
 } from './names.ts';
-import type { Chain, FieldType, Key, Rule, Ruleset, Statement, TableSet } from './rule.ts';
+import type { Chain, FieldType, Hook, Key, Rule, Ruleset, Statement, TableSet } from './rule.ts';
 
 /** What of the cluster shapes the table. */
 export interface Shape {
@@ -38,20 +40,24 @@ export interface RulesetOptions {
   readonly counters: boolean;
 }
 
-const FRONTEND: Readonly<Record<Scope, Key>> = {
+/** Where our chains stand among those of others. The backstop's stand ten behind. */
+export const PRIORITIES = { destination: -100, unserved: -80, source: 100 } as const;
+
+export const FRONTEND: Readonly<Record<Scope, Key>> = {
   address: ['destination', 'protocol', 'port'],
   nodePort: ['protocol', 'port'],
 };
-const FIELDS: Readonly<Record<Scope, readonly FieldType[]>> = {
+export const FIELDS: Readonly<Record<Scope, readonly FieldType[]>> = {
   address: ['address', 'protocol', 'port'],
   nodePort: ['protocol', 'port'],
 };
 const CLIENT: Key = ['source', 'destination', 'port'];
 const ORIGINAL_CLIENT: Key = ['originalSource', 'originalDestination', 'originalPort'];
 const ORIGINAL: Key = ['originalDestination', 'originalPort'];
+/** The endpoint first: with its port named before it, nft can read `ct original proto-dst` again. */
+const CONNECTION: Key = ['destination', 'port', 'originalDestination', 'originalPort'];
 /** Clients that are remembered at one time. */
 const MOST_CLIENTS = 1_000_000;
-const SCOPE_LIST: readonly Scope[] = ['address', 'nodePort'];
 const VIEWS: readonly View[] = ['any', 'outside'];
 
 export function rulesetOf(shape: Shape, options: RulesetOptions): Ruleset {
@@ -98,6 +104,16 @@ function setsOf(shape: Shape, { view, counters }: RulesetOptions): readonly Tabl
         name: stickySet(protocol, seconds),
         key: ['address', 'port'],
       }),
+    ),
+    ...(counters ? protocols : []).flatMap((protocol) =>
+      SCOPE_LIST.map(
+        (scope): TableSet => ({
+          name: connectionsSet(scope, protocol),
+          key: ['address', 'port', 'address', 'port'],
+          counts: true,
+          comment: 'endpoint and frontend',
+        }),
+      ),
     ),
   ];
 }
@@ -149,34 +165,42 @@ function chainsOf(shape: Shape, options: RulesetOptions): readonly Chain[] {
   return [
     ...SCOPE_LIST.flatMap((scope) => VIEWS.flatMap((view) => poolChains(scope, view, shape))),
     { name: CHAINS.remembered, rules: protocolsOf(shape).map(rememberedRule) },
-    { name: CHAINS.remember, rules: shape.affinity.map(rememberRule) },
+    { name: CHAINS.remember, rules: rememberRules(shape, options) },
     { name: CHAINS.serviceAddresses, rules: addressRules(shape, options) },
     { name: CHAINS.nodePorts, rules: scopeRules('nodePort', shape, options) },
-    { name: CHAINS.services, rules: servicesRules(shape, options) },
-    hooked(CHAINS.prerouting, -100, [jump(CHAINS.services)]),
-    hooked(CHAINS.output, -100, [jump(CHAINS.services)]),
-    hooked(CHAINS.input, 100, [REMEMBERING]),
-    hooked(CHAINS.postrouting, 100, postroutingRules(options)),
+    { name: CHAINS.services, rules: servicesRules(options) },
+    { name: CHAINS.unserved, rules: unservedRules(shape) },
+    hooked(CHAINS.prerouting, PRIORITIES.destination, [jump(CHAINS.services)]),
+    hooked(CHAINS.output, PRIORITIES.destination, [jump(CHAINS.services)]),
+    unservedAt('prerouting'),
+    unservedAt('output'),
+    hooked(CHAINS.input, PRIORITIES.source, [REMEMBERING]),
+    hooked(CHAINS.postrouting, PRIORITIES.source, [REMEMBERING, ...masqueradeRules(options)]),
   ];
 }
 
-function hooked(
-  name: 'prerouting' | 'output' | 'input' | 'postrouting',
-  priority: number,
-  rules: readonly Rule[],
-): Chain {
-  return { name, hook: { point: name, priority }, rules };
+export function hooked(point: Hook['point'], priority: number, rules: readonly Rule[]): Chain {
+  return { name: point, hook: { point, priority }, rules };
 }
 
-function rule(...statements: readonly Statement[]): Rule {
+/**
+ * Apart, and later: while somebody has taken elements or rules away, a packet that they would have sent on comes to the
+ * backstop before this could refuse it.
+ */
+function unservedAt(point: 'prerouting' | 'output'): Chain {
+  const hook = { point, priority: PRIORITIES.unserved };
+  return { name: `${CHAINS.unserved}-${point}`, hook, rules: [jump(CHAINS.unserved)] };
+}
+
+export function rule(...statements: readonly Statement[]): Rule {
   return { statements };
 }
 
-function jump(chain: string): Rule {
+export function jump(chain: string): Rule {
   return rule({ kind: 'jump', chain });
 }
 
-function inSet(key: Key, set: string, not = false): Statement {
+export function inSet(key: Key, set: string, not = false): Statement {
   return { kind: 'inSet', key, set, not };
 }
 
@@ -208,6 +232,17 @@ function rememberedRule(protocol: Protocol): Rule {
   return rule({ kind: 'protocol', protocol }, { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) });
 }
 
+function rememberRules(shape: Shape, { counters }: RulesetOptions): readonly Rule[] {
+  return [...(counters ? protocolsOf(shape).flatMap(countRules) : []), ...shape.affinity.map(rememberRule)];
+}
+
+/** To be found is to be counted. Node ports have a set of their own: an address of the node may be a service's too. */
+function countRules(protocol: Protocol): readonly Rule[] {
+  return SCOPE_LIST.map((scope) =>
+    rule({ kind: 'protocol', protocol }, inSet(CONNECTION, connectionsSet(scope, protocol))),
+  );
+}
+
 /** After the rewriting, when it is known where to; what was dialled is still known too. */
 function rememberRule({ protocol, seconds }: Shape['affinity'][number]): Rule {
   return rule({ kind: 'protocol', protocol }, inSet(ORIGINAL, stickySet(protocol, seconds)), {
@@ -218,18 +253,27 @@ function rememberRule({ protocol, seconds }: Shape['affinity'][number]): Rule {
   });
 }
 
-function servicesRules(shape: Shape, { view, family }: RulesetOptions): readonly Rule[] {
-  const toNodePorts: readonly Statement[] =
-    view.nodePorts.ranges === 'all'
-      ? [
-          { kind: 'addressType', side: 'destination', not: false },
-          { kind: 'addressIn', side: 'destination', cidr: LOOPBACK[family], not: true },
-        ]
-      : [inSet(['destination'], SETS.nodePortIPs)];
+function servicesRules(options: RulesetOptions): readonly Rule[] {
   return [
     rule(inSet(['destination'], SETS.serviceIPs), { kind: 'jump', chain: CHAINS.serviceAddresses }),
-    rule(...toNodePorts, { kind: 'jump', chain: CHAINS.nodePorts }),
-    ...(shape.hasServiceCidrs ? [rule(inSet(['destination'], SETS.serviceCidrs), { kind: 'drop' })] : []),
+    rule(...toNodePorts(options), { kind: 'jump', chain: CHAINS.nodePorts }),
+  ];
+}
+
+/** Ports of a cluster IP that its service does not have, and cluster IPs that nobody has. */
+function unservedRules({ hasServiceCidrs }: Shape): readonly Rule[] {
+  return [
+    rule(inSet(['destination'], SETS.clusterIPs), { kind: 'reject' }),
+    ...(hasServiceCidrs ? [rule(inSet(['destination'], SETS.serviceCidrs), { kind: 'drop' })] : []),
+  ];
+}
+
+/** Whether node ports answer at the destination. */
+export function toNodePorts({ view, family }: RulesetOptions): readonly Statement[] {
+  if (view.nodePorts.ranges !== 'all') return [inSet(['destination'], SETS.nodePortIPs)];
+  return [
+    { kind: 'addressType', side: 'destination', not: false },
+    { kind: 'addressIn', side: 'destination', cidr: LOOPBACK[family], not: true },
   ];
 }
 
@@ -240,7 +284,6 @@ function addressRules(shape: Shape, options: RulesetOptions): readonly Rule[] {
       kind: 'drop',
     }),
     ...scopeRules('address', shape, options),
-    rule(inSet(['destination'], SETS.clusterIPs), { kind: 'reject' }),
   ];
 }
 
@@ -295,9 +338,8 @@ function notPod({ podDetector }: NodeView): readonly Statement[] {
  */
 const REMEMBERING: Rule = rule({ kind: 'isRewritten' }, { kind: 'jump', chain: CHAINS.remember });
 
-function postroutingRules({ masqueradeMark: mark }: RulesetOptions): readonly Rule[] {
+export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): readonly Rule[] {
   return [
-    REMEMBERING,
     rule({ kind: 'isRewritten' }, inSet(['source', 'destination'], SETS.hairpin), { kind: 'masquerade' }),
     rule({ kind: 'hasMark', mark, not: true }, { kind: 'return' }),
     // Cleared, so that a packet that passes again inside a tunnel is not masqueraded twice.

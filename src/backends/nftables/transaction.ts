@@ -25,10 +25,12 @@ export type CommitOutcome =
 
 /** What the kernel has, held against what it should have. */
 export interface TableState {
+  /** Somebody put it to sleep: packets do not come to its chains. */
+  readonly isDormant: boolean;
   /** By name. `different`: of another type, or with other options. */
   readonly sets: ReadonlyMap<string, 'same' | 'different'>;
   readonly chains: ReadonlyMap<string, 'same' | 'different'>;
-  /** Of sets that are the same, by set and key; what a rule remembers is left out. */
+  /** Of sets that are the same and were read, by set and key; what a rule remembers is left out. */
   readonly elements: ReadonlyMap<string, ReadonlyMap<string, Element>>;
 }
 
@@ -41,8 +43,8 @@ export interface Remembered {
 }
 
 export interface NftDoor {
-  /** `undefined`: there is no such table. */
-  inspect(wanted: Ruleset): Promise<TableState | undefined>;
+  /** `only`: elements of these sets alone are read. `undefined`: there is no such table. */
+  inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined>;
   commit(transaction: Transaction): Promise<CommitOutcome>;
   /** Everybody who is remembered for this protocol. */
   remembered(protocol: Protocol): Promise<readonly Remembered[]>;

@@ -148,13 +148,29 @@ function applies({ applies: when }: Point, isHere: boolean): boolean {
   return when === 'always' || isHere === (when === 'here');
 }
 
-/** A hook without a chain lets everything through, and so does the end of a chain. */
+/**
+ * A hook without a chain lets everything through, and so does the end of a chain. Where there are several, a packet goes
+ * on to the next until one has rewritten it.
+ */
 function passHook(ground: Ground, { at }: Point, way: Way): readonly Decided[] {
-  const chain = [...ground.table.chains.values()].find(({ hook }) => hook?.point === at);
-  if (!chain) return [{ verdict: 'accept', way }];
-  const entering = at === 'postrouting' ? { ...way, inInterface: '' } : way;
-  const { decided, returned } = walkChain(ground, chain.name, entering);
-  return [...decided, ...returned.map((left): Decided => ({ verdict: 'accept', way: left }))];
+  const chains = [...ground.table.chains.values()]
+    .filter(({ hook }) => hook?.point === at)
+    .sort((a, b) => (a.hook?.priority ?? 0) - (b.hook?.priority ?? 0));
+  const isSettled = ({ isRewritten, masqueraded }: Way): boolean =>
+    at === 'prerouting' || at === 'output' ? isRewritten : masqueraded;
+  let waiting: readonly Way[] = [at === 'postrouting' ? { ...way, inInterface: '' } : way];
+  const ended: Decided[] = [];
+  for (const { name } of chains) {
+    const next: Way[] = [];
+    for (const each of waiting) {
+      const { decided, returned } = walkChain(ground, name, each);
+      for (const one of [...decided, ...returned.map((left): Decided => ({ verdict: 'accept', way: left }))])
+        if (one.verdict === 'accept' && !isSettled(one.way)) next.push(one.way);
+        else ended.push(one);
+    }
+    waiting = next;
+  }
+  return [...ended, ...waiting.map((left): Decided => ({ verdict: 'accept', way: left }))];
 }
 
 function arrival(way: Way): Outcome {

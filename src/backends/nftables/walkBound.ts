@@ -2,19 +2,16 @@
  * How often a packet asks a set at most. It follows from the rules alone, and these from the pool sizes and the time-outs
  * in use: the number of services does not come into it.
  */
-import type { Chain, Rule, Ruleset, Statement } from './rule.ts';
+import type { Chain, Hook, Rule, Ruleset, Statement } from './rule.ts';
 
 /** For one packet, through the two hooks that it passes. */
 export function mostLookups(ruleset: Ruleset): number {
   const chains = new Map(ruleset.chains.map((chain) => [chain.name, chain]));
-  const at = (...points: readonly string[]): number =>
-    Math.max(
-      0,
-      ...ruleset.chains
-        .filter(({ hook }) => hook !== undefined && points.includes(hook.point))
-        .map((chain) => ofChain(chain, chains)),
-    );
-  return at('prerouting', 'output') + at('input', 'postrouting');
+  const at = (point: Hook['point']): number =>
+    ruleset.chains
+      .filter(({ hook }) => hook?.point === point)
+      .reduce((sum, chain) => sum + ofChain(chain, chains), 0);
+  return Math.max(at('prerouting'), at('output')) + Math.max(at('input'), at('postrouting'));
 }
 
 type Chains = ReadonlyMap<string, Chain>;

@@ -173,15 +173,26 @@ function findRemembered(map: string, { address, secondAddress, port }: ElementKe
 }
 
 function keyOf(key: Key, packet: InFlight, index: number): ElementKey {
-  const result: { address?: Ip; secondAddress?: Ip; protocol?: Protocol; port?: number; index?: number } = {};
+  const result: {
+    address?: Ip;
+    secondAddress?: Ip;
+    protocol?: Protocol;
+    port?: number;
+    secondPort?: number;
+    index?: number;
+  } = {};
   const addAddress = (ip: Ip): void => {
     if (result.address === undefined) result.address = ip;
     else result.secondAddress = ip;
   };
+  const addPort = (port: number): void => {
+    if (result.port === undefined) result.port = port;
+    else result.secondPort = port;
+  };
   for (const part of key) {
     const value = valueOf(part, packet);
     if (typeof part === 'object') result.index = index;
-    else if (typeof value === 'number') result.port = value;
+    else if (typeof value === 'number') addPort(value);
     else if (part === 'protocol') result.protocol = packet.protocol;
     else if (value !== undefined) addAddress(value);
   }

@@ -44,6 +44,14 @@ export const JUNCTION = {
       flagWins: true,
       help: 'let the kernel count connections of each endpoint in the nftables mode, for /metrics',
     }),
+    field('junction.nftablesBackstop', BOOL, {
+      default: true,
+      flag: { name: 'nftables-backstop' },
+      keepsZero: true,
+      omit: 'default',
+      flagWins: true,
+      help: 'keep a second table that only Junction can change, so that nft flush ruleset costs no connection',
+    }),
     field('junction.holdPorts', BOOL, {
       default: false,
       flag: { name: 'hold-ports' },

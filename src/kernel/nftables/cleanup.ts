@@ -1,6 +1,6 @@
 /** Finds and removes whole tables that an nftables mode left, ours or kube-proxy's, from nothing but the kernel's state. */
 import { constants } from 'node:os';
-import { TABLE } from '../../backends/nftables/names.ts';
+import { BACKSTOP_TABLE, TABLE } from '../../backends/nftables/names.ts';
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { NetlinkChannel, TransactionChannel } from '../netlink/channel.ts';
@@ -10,7 +10,7 @@ import { transaction } from '../netlink/nftables/transaction.ts';
 export const KUBE_PROXY_TABLE = 'kube-proxy';
 /** What a check leaves that is killed in between. */
 export const TRIAL_TABLE = 'junction-trial';
-export const EVERY_TABLE: readonly string[] = [TABLE, TRIAL_TABLE, KUBE_PROXY_TABLE];
+export const EVERY_TABLE: readonly string[] = [TABLE, BACKSTOP_TABLE, TRIAL_TABLE, KUBE_PROXY_TABLE];
 
 export interface NftRemains {
   readonly family: 'ip' | 'ip6';
@@ -32,8 +32,9 @@ export async function findTables(
       throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the tables of nftables: ${reply.name}`);
     if (reply?.kind !== 'answered') continue; // a kernel without nftables has no tables
     for (const { payload } of reply.messages) {
-      const { name, objects } = decodeTable(payload);
-      if (names.includes(name)) found.push({ family, table: name, objects });
+      const { name, objects, owner } = decodeTable(payload);
+      // One that a running process owns is not left behind: it goes with that process.
+      if (names.includes(name) && owner === undefined) found.push({ family, table: name, objects });
     }
   }
   return found;

@@ -1,12 +1,13 @@
-/** How many connections each endpoint got, as the elements of our maps have counted them. */
-import { TABLE } from '../../backends/nftables/names.ts';
-import type { Ruleset } from '../../backends/nftables/rule.ts';
+/** How many connections each endpoint got, as the elements of our sets and maps have counted them. */
+import { connectionsSet, SCOPE_LIST, TABLE } from '../../backends/nftables/names.ts';
+import { printElement } from '../../backends/nftables/print.ts';
+import type { Element, Ruleset, TableSet } from '../../backends/nftables/rule.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
-import type { Protocol } from '../../model/objects.ts';
+import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
 import { Breath } from '../../sync/breath.ts';
 import { systemClock } from '../../sync/systemClock.ts';
 import type { NetlinkChannel } from '../netlink/channel.ts';
-import { decodeElements, getElements } from '../netlink/nftables/elements.ts';
+import { decodeElements, getElements, type SetElement } from '../netlink/nftables/elements.ts';
 import { endpointOf, keyOf } from './sets.ts';
 
 export interface ConnectionCount {
@@ -15,36 +16,79 @@ export interface ConnectionCount {
   readonly protocol: Protocol;
   /** `10.0.0.1:80` */
   readonly endpoint: string;
+  /** What counted them; written anew, it begins from 0. An endpoint has one for each frontend, or more. */
+  readonly element: string;
   readonly connections: number;
+  /** Other elements have counted these too. */
+  readonly isCountedElsewhere: boolean;
 }
 
-/** A service port has an endpoint once for each of its frontends, and more often in pools of many: all are added up. */
+type Count = Omit<ConnectionCount, 'isCountedElsewhere'>;
+
+const CONNECTIONS: ReadonlyMap<string, Protocol> = new Map(
+  PROTOCOLS.flatMap((protocol) =>
+    SCOPE_LIST.map((scope) => [connectionsSet(scope, protocol), protocol] as const),
+  ),
+);
+
+/** Where clients are remembered, a pool counts those alone that were not yet, and another set counts them all. */
 export async function readConnections(
   channel: NetlinkChannel,
   { sets }: Ruleset,
   family: Family,
 ): Promise<readonly ConnectionCount[]> {
-  const place = { family: family === 'IPv4' ? 'ip' : 'ip6', table: TABLE } as const;
-  const counts = new Map<string, ConnectionCount>();
-  const breath = new Breath(systemClock);
-  for (const set of sets.filter(({ counts: isCounting }) => isCounting)) {
-    const [reply] = await channel.dumpAll([getElements({ ...place, set: set.name })]);
-    if (reply?.kind !== 'answered') continue; // it went meanwhile
-    breath.begin();
-    for (const { payload } of reply.messages) {
-      for (const element of decodeElements(payload).elements) {
-        const { counter, comment, data } = element;
-        const { protocol } = keyOf(set, element, family);
-        if (!counter || comment === undefined || !data || !protocol) continue;
-        const { ip, port } = endpointOf(data, family);
-        const endpoint = hostPort(ip, port);
-        const key = `${comment} ${protocol} ${endpoint}`;
-        const connections = Number(counter.packets) + (counts.get(key)?.connections ?? 0);
-        counts.set(key, { servicePort: comment, protocol, endpoint, connections });
-      }
-      const pause = breath.take();
-      if (pause) await pause;
+  const whole = new Set<string>();
+  const result: ConnectionCount[] = [];
+  const read = async (set: TableSet): Promise<void> => {
+    for (const count of await readSet(channel, set, family)) {
+      const isPool = !CONNECTIONS.has(set.name);
+      if (!isPool) whole.add(ownerOf(count));
+      result.push({ ...count, isCountedElsewhere: isPool && whole.has(ownerOf(count)) });
     }
+  };
+  const counting = sets.filter(({ counts }) => counts);
+  for (const set of counting.filter(({ name }) => CONNECTIONS.has(name))) await read(set);
+  for (const set of counting.filter(({ name }) => !CONNECTIONS.has(name))) await read(set);
+  return result;
+}
+
+function ownerOf({ servicePort, protocol }: Count): string {
+  return `${servicePort} ${protocol}`;
+}
+
+async function readSet(channel: NetlinkChannel, set: TableSet, family: Family): Promise<readonly Count[]> {
+  const place = { family: family === 'IPv4' ? 'ip' : 'ip6', table: TABLE, set: set.name } as const;
+  const [reply] = await channel.dumpAll([getElements(place)]);
+  if (reply?.kind !== 'answered') return []; // it went meanwhile
+  const counts: Count[] = [];
+  const breath = new Breath(systemClock);
+  breath.begin();
+  for (const { payload } of reply.messages) {
+    for (const element of decodeElements(payload).elements) {
+      const count = countOf(set, element, family);
+      if (count) counts.push(count);
+    }
+    const pause = breath.take();
+    if (pause) await pause;
   }
-  return [...counts.values()];
+  return counts;
+}
+
+function countOf(set: TableSet, element: SetElement, family: Family): Count | undefined {
+  const { counter, comment, data } = element;
+  const key = keyOf(set, element, family);
+  const endpoint = data ? endpointOf(data, family) : endpointIn(key);
+  const protocol = key.protocol ?? CONNECTIONS.get(set.name);
+  if (!counter || comment === undefined || !endpoint || !protocol) return undefined;
+  return {
+    servicePort: comment,
+    protocol,
+    endpoint: hostPort(endpoint.ip, endpoint.port),
+    element: `${set.name} ${printElement({ set: set.name, key, ...(data && { endpoint }) })}`,
+    connections: Number(counter.packets),
+  };
+}
+
+function endpointIn({ address, port }: Element['key']): Element['endpoint'] {
+  return address === undefined || port === undefined ? undefined : { ip: address, port };
 }

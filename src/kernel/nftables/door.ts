@@ -23,6 +23,7 @@ import { decodeElements, getElements, type SetElement } from '../netlink/nftable
 import type { Expression } from '../netlink/nftables/expressions/expression.ts';
 import type { TablePlace } from '../netlink/nftables/message.ts';
 import { readElements } from '../netlink/nftables/reading.ts';
+import { decodeTable, getTable, type Table } from '../netlink/nftables/table.ts';
 import { decodeRule, getRules } from '../netlink/nftables/rule.ts';
 import { decodeSet, getSets, propertiesOf } from '../netlink/nftables/set.ts';
 import { type NftOperation, transaction as batchOf } from '../netlink/nftables/transaction.ts';
@@ -36,32 +37,52 @@ const PAUSE_MS = 5;
 /** A set that is part of somebody's rule: it goes with the rule, and cannot be deleted. */
 const ANONYMOUS = /^__(?:set|map)\d/;
 
+export interface NftDoorOptions {
+  readonly table?: string;
+  /** Nobody else may change the table, and it goes with the channel's socket. */
+  readonly isOwned?: boolean;
+}
+
 export class NetlinkNftDoor implements NftDoor {
   readonly #family: Family;
   readonly #channel: TransactionChannel;
   readonly #place: TablePlace;
+  readonly #isOwned: boolean;
 
-  constructor(family: Family, channel: TransactionChannel, table = TABLE) {
+  constructor(
+    family: Family,
+    channel: TransactionChannel,
+    { table = TABLE, isOwned = false }: NftDoorOptions = {},
+  ) {
     this.#family = family;
     this.#channel = channel;
     this.#place = { family: family === 'IPv4' ? 'ip' : 'ip6', table };
+    this.#isOwned = isOwned;
   }
 
-  async inspect(wanted: Ruleset): Promise<TableState | undefined> {
-    const [setsReply] = await this.#channel.dumpAll([getSets(this.#place)]);
-    if (isAbsent(setsReply)) return undefined;
-    const [chainsReply, rulesReply] = await this.#channel.dumpAll([
+  async isThere(): Promise<boolean> {
+    return (await this.#table()) !== undefined;
+  }
+
+  async inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined> {
+    const table = await this.#table();
+    if (!table) return undefined;
+    const [setsReply, chainsReply, rulesReply] = await this.#channel.dumpAll([
+      getSets(this.#place),
       getChains(this.#place.family),
       getRules(this.#place),
     ]);
+    if (isAbsent(setsReply)) return undefined; // it went meanwhile
     const sets = this.#compareSets(wanted, messagesOf(setsReply, 'the sets of our table'));
     const chains = this.#compareChains(
       wanted,
       messagesOf(chainsReply, 'the chains of our table'),
       messagesOf(rulesReply, 'the rules of our table'),
     );
-    const readable = wanted.sets.filter((set) => sets.get(set.name) === 'same' && !set.remembers);
-    return { sets, chains, elements: await this.#readElements(readable) };
+    const readable = wanted.sets.filter(
+      ({ name, remembers }) => sets.get(name) === 'same' && !remembers && (only?.has(name) ?? true),
+    );
+    return { isDormant: table.isDormant, sets, chains, elements: await this.#readElements(readable) };
   }
 
   async commit(transaction: Transaction): Promise<CommitOutcome> {
@@ -103,7 +124,7 @@ export class NetlinkNftDoor implements NftDoor {
     const place = this.#place;
     switch (operation.kind) {
       case 'addTable':
-        return { kind: 'new table', ...place, comment: TABLE_COMMENT };
+        return { kind: 'new table', ...place, comment: TABLE_COMMENT, isOwned: this.#isOwned };
       case 'deleteTable':
         return { kind: 'delete table', ...place };
       case 'addSet':
@@ -179,6 +200,15 @@ export class NetlinkNftDoor implements NftDoor {
       result.set(name, isSame ? 'same' : 'different');
     }
     return result;
+  }
+
+  async #table(): Promise<Table | undefined> {
+    const reply = await this.#channel.request(getTable(this.#place));
+    const [message] = reply.kind === 'answered' ? reply.messages : [];
+    if (message) return decodeTable(message.payload);
+    if (reply.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
+    const why = reply.kind === 'refused' ? reply.name : 'an empty answer';
+    throw new JunctionError('NETLINK_FAILED', `netlink: cannot ask for the table: ${why}`);
   }
 
   /** One set after the other, so that no more of them is in memory than has to be. */

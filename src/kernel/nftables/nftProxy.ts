@@ -1,6 +1,7 @@
 /** The nftables backend of one family, joined to the real kernel. */
 import type { SyncReport } from '../../backends/iptables/backend.ts';
 import { NftBackend, type NftReport } from '../../backends/nftables/backend.ts';
+import { Backstop, type BackstopDoor, type BackstopFailure } from '../../backends/nftables/backstop.ts';
 import type { Ruleset } from '../../backends/nftables/rule.ts';
 import type { NftDoor } from '../../backends/nftables/transaction.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
@@ -10,10 +11,14 @@ import type { Plan } from '../../plan/types.ts';
 import { Breath } from '../../sync/breath.ts';
 import { systemClock } from '../../sync/systemClock.ts';
 import { elementsOf } from './sets.ts';
-import type { ElementNews } from './watch.ts';
+import type { TableNews } from './watch.ts';
 
 export interface NftProxyOptions {
   readonly door: NftDoor;
+  readonly backstop?: BackstopDoor;
+  readonly onBackstopFailure?: (failure: BackstopFailure) => void;
+  /** Another sync is worth it, so many milliseconds from now. */
+  readonly again?: (milliseconds: number) => void;
   readonly masqueradeBit: number;
   readonly counters: boolean;
   /** The node's own addresses in this family, without loopback. */
@@ -22,29 +27,40 @@ export interface NftProxyOptions {
   readonly serviceCidrs: () => readonly Cidr[];
 }
 
+const FIRST_RETRY_MS = 1000;
+const LAST_RETRY_MS = 60_000;
+
 export class NftProxy {
   readonly #options: NftProxyOptions;
   readonly #backend: NftBackend;
+  readonly #backstop: Backstop | undefined;
+  #retryMs = FIRST_RETRY_MS;
 
   constructor(options: NftProxyOptions) {
     this.#options = options;
-    this.#backend = new NftBackend({
-      door: options.door,
-      now: () => systemClock.now(),
-      breath: new Breath(systemClock),
-    });
+    const now = (): number => systemClock.now();
+    const breath = new Breath(systemClock);
+    this.#backend = new NftBackend({ door: options.door, now, breath });
+    this.#backstop = options.backstop && new Backstop({ door: options.backstop, now, breath });
   }
 
   async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
-    const { masqueradeBit, counters, nodeIps, serviceCidrs } = this.#options;
+    const { masqueradeBit, counters, nodeIps, serviceCidrs, onBackstopFailure, again } = this.#options;
     const own = [...nodeIps()].sort();
-    const report = await this.#backend.sync(plan, dirty, {
+    const settings = {
       nodeIps: own,
       masqueradeMark: (1 << masqueradeBit) >>> 0,
       counters,
       nodePortIps: own.filter((ip) => answersNodePorts(plan.view.nodePorts, ip)),
       serviceCidrs: [...serviceCidrs()].sort(),
-    });
+    };
+    const changed = [...dirty];
+    const report = await this.#backend.sync(plan, changed, settings);
+    const failure = await this.#backstop?.sync(plan, report.kind === 'full' ? undefined : changed, settings);
+    if (failure) onBackstopFailure?.(failure);
+    if (failure) again?.(failure.retryMs);
+    if (!report.isClean) again?.(this.#retryMs);
+    this.#retryMs = report.isClean ? FIRST_RETRY_MS : Math.min(LAST_RETRY_MS, this.#retryMs * 2);
     return toReport(report, this.#backend);
   }
 
@@ -53,18 +69,19 @@ export class NftProxy {
     return this.#backend.ruleset;
   }
 
-  /** What somebody else did to elements, to be mended by the next sync; `false`: that has to read the table. */
-  noteForeign(news: readonly ElementNews[], family: Family): boolean {
+  /** What somebody else did, to be mended by the next sync. */
+  noteForeign({ elements: news, isStructural, sets: unknown }: TableNews, family: Family): void {
     const sets = new Map(this.ruleset.sets.map((set) => [set.name, set]));
-    // Of an interval, either end is told by itself.
-    if (news.some(({ set }) => sets.get(set)?.ranges && sets.get(set)?.key.length === 1)) return false;
+    const toRead = new Set(unknown);
     for (const { set: name, elements, isThere } of news) {
       const set = sets.get(name);
-      if (!set) continue;
-      const foreign = elementsOf(set, elements, family).map((element) => ({ element, isThere }));
-      this.#backend.noteForeign(foreign);
+      if (!set || toRead.has(name)) continue;
+      // Of an interval, either end is told by itself.
+      if (set.ranges && set.key.length === 1) toRead.add(name);
+      else
+        this.#backend.noteForeign(elementsOf(set, elements, family).map((element) => ({ element, isThere })));
     }
-    return true;
+    if (isStructural || toRead.size > 0) this.#backend.noteStructure(toRead);
   }
 
   requestFull(): void {
@@ -85,5 +102,6 @@ function toReport(report: NftReport, { ruleset }: NftBackend): SyncReport {
     refusals: 0,
     owned: { filter: 0, nat: rules, mangle: 0 },
     refused: report.refused,
+    isUnclean: !report.isClean,
   };
 }

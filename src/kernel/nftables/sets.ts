@@ -75,11 +75,14 @@ function writeElement(list: ElementList, set: TableSet, element: Element, keysOn
 
 function writeKey(list: ElementList, set: TableSet, key: ElementKey, end: 'first' | 'last'): void {
   let isSecond = false;
+  let isSecondPort = false;
   for (const field of set.key) {
     if (typeof field === 'object') list.index(required(key.index, set));
     else if (field === 'protocol') list.protocol(required(key.protocol, set));
-    else if (field === 'port') list.port(required(key.port, set));
-    else if (!isSecond && key.address !== undefined) {
+    else if (field === 'port') {
+      list.port(required(isSecondPort ? key.secondPort : key.port, set));
+      isSecondPort = true;
+    } else if (!isSecond && key.address !== undefined) {
       list.ip(key.address);
       isSecond = true;
     } else if (key.range !== undefined) list.raw(rangeOf(key.range)[end]);
@@ -128,6 +131,7 @@ export function keyOf(set: TableSet, { key, keyEnd }: SetElement, family: Family
     port?: number;
     index?: number;
     secondAddress?: Ip;
+    secondPort?: number;
     range?: Cidr;
   } = {};
   let at = 0;
@@ -138,8 +142,10 @@ export function keyOf(set: TableSet, { key, keyEnd }: SetElement, family: Family
     else if (field === 'protocol') {
       const protocol = protocolOfNumber(value[0] ?? 0);
       if (protocol) result.protocol = protocol;
-    } else if (field === 'port') result.port = portOf(value);
-    else if (result.address === undefined) result.address = decodeIp(value);
+    } else if (field === 'port') {
+      if (result.port === undefined) result.port = portOf(value);
+      else result.secondPort = portOf(value);
+    } else if (result.address === undefined) result.address = decodeIp(value);
     else if (set.ranges) result.range = cidrOf(value, keyEnd?.subarray(at, at + size) ?? value);
     else result.secondAddress = decodeIp(value);
     at += size;

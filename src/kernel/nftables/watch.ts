@@ -22,15 +22,23 @@ export interface Culprit {
 export interface TableFollower {
   readonly family: Family;
   /**
-   * `culprit` is unknown when some news were lost. `news`: all that was changed, where that was elements alone and not
-   * too many; otherwise the table has to be read.
+   * `culprit` is unknown when some news were lost. `news`: all that was changed, where that was not too much; otherwise
+   * the table has to be read.
    */
-  onChange(culprit: Culprit | undefined, news: readonly ElementNews[] | undefined): void;
+  onChange(culprit: Culprit | undefined, news: TableNews | undefined): void;
 }
 
 /** Elements that came into a set, or went. */
 export interface ElementNews extends ElementsOfSet {
   readonly isThere: boolean;
+}
+
+export interface TableNews {
+  readonly elements: readonly ElementNews[];
+  /** Something else than elements came or went, or was changed. */
+  readonly isStructural: boolean;
+  /** Sets that came or went: what is in them is not known any more. */
+  readonly sets: ReadonlySet<string>;
 }
 
 /** More than this is better read than told. */
@@ -115,21 +123,26 @@ export class TableWatch {
       const { family } = follower;
       const messages = touched.get(family);
       if (!messages) continue;
-      follower.onChange(culprit, culprit && elementNews(messages));
+      follower.onChange(culprit, culprit && tableNews(messages));
     }
   }
 }
 
-/** `undefined` where it is about more than elements. */
-function elementNews(messages: readonly Message[]): readonly ElementNews[] | undefined {
+/** `undefined` where that is too much, or the table itself went. */
+function tableNews(messages: readonly Message[]): TableNews | undefined {
   if (messages.length > MOST_MESSAGES) return undefined;
-  const news: ElementNews[] = [];
+  const elements: ElementNews[] = [];
+  const sets = new Set<string>();
+  let isStructural = false;
   for (const message of messages) {
     const told = decodeNews(message);
-    if (told.kind !== 'new elements' && told.kind !== 'deleted elements') return undefined;
-    news.push({ ...told.elements, isThere: told.kind === 'new elements' });
+    if (told.kind === 'deleted table') return undefined;
+    if (told.kind === 'new set' || told.kind === 'deleted set') sets.add(told.set.name);
+    if (told.kind === 'new elements' || told.kind === 'deleted elements')
+      elements.push({ ...told.elements, isThere: told.kind === 'new elements' });
+    else isStructural = true;
   }
-  return news;
+  return { elements, isStructural, sets };
 }
 
 const NAME = new TextEncoder().encode(`${TABLE}\0`);

@@ -97,7 +97,7 @@ async function tryTableBySocket(family: Family, table: TrialTable): Promise<Tabl
   let socket: NetlinkSocket | undefined;
   try {
     socket = NetlinkSocket.open(NETLINK_NETFILTER);
-    return await tryTable(new NetlinkNftDoor(family, directChannel(socket), TRIAL_TABLE), table);
+    return await tryTable(new NetlinkNftDoor(family, directChannel(socket), { table: TRIAL_TABLE }), table);
   } catch (error) {
     if (isJunctionError(error)) return { state: 'refused', reason: error.message };
     throw error;

@@ -3,19 +3,20 @@ import fc from 'fast-check';
 import { SETS } from '../../../src/backends/nftables/names.ts';
 import type { ForeignElement } from '../../../src/backends/nftables/mend.ts';
 import type { Element } from '../../../src/backends/nftables/rule.ts';
-import type { Cidr, Ip } from '../../../src/model/ip.ts';
-import { anyServiceLine, anySliceLine } from '../../plan/anyWorld.ts';
+import type { Cidr } from '../../../src/model/ip.ts';
 import { cidr, ip, VIEW } from '../../plan/given.ts';
+import {
+  type NodeIpsStep,
+  nodeIpsStep,
+  type SyncStep,
+  syncStep,
+  type ZoneStep,
+  zoneStep,
+} from '../anySteps.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';
-import { type Harness, NODE_IPS } from './harness.ts';
+import type { Harness } from './harness.ts';
 
-const line = fc.oneof(
-  { weight: 4, arbitrary: anyServiceLine },
-  { weight: 4, arbitrary: anySliceLine },
-  {
-    weight: 2,
-    arbitrary: fc.constantFrom('a/x', 'a/y', 'b/z', 'a/x-1', 'a/y-1', 'b/z-1').map((path) => `- ${path}`),
-  },
+const MORE_LINES: readonly fc.WeightedArbitrary<string>[] = [
   /** Nested ranges, one after the other. */
   {
     weight: 1,
@@ -37,19 +38,29 @@ const line = fc.oneof(
     weight: 1,
     arbitrary: fc.constantFrom(60, 90).map((seconds) => `a/x 10.96.0.1 80@30080 affinity=${seconds}`),
   },
-);
+];
 
 /** What somebody else does to what is ours. */
-const TAMPERINGS = ['table', 'element', 'foreign element', 'value', 'rules', 'chain', 'set', 'hook'] as const;
-type Tampering = (typeof TAMPERINGS)[number];
-const NOTICED = ['element', 'foreign element', 'value'] as const;
+const NOTICED = [
+  'element',
+  'foreign element',
+  'value',
+  'rules',
+  'chain',
+  'set',
+  'set anew',
+  'hook',
+  'sleep',
+] as const;
 type Noticed = (typeof NOTICED)[number];
+const TAMPERINGS = ['table', ...NOTICED] as const;
+type Tampering = (typeof TAMPERINGS)[number];
 
 export type Step =
-  | { readonly kind: 'sync'; readonly lines: readonly string[] }
+  | SyncStep
   | { readonly kind: 'full' | 'restart' }
-  | { readonly kind: 'zone'; readonly zone: string }
-  | { readonly kind: 'nodeIps'; readonly nodeIps: readonly Ip[] }
+  | ZoneStep
+  | NodeIpsStep
   | { readonly kind: 'nodePorts'; readonly ranges: 'all' | readonly Cidr[] }
   | { readonly kind: 'serviceCidrs'; readonly serviceCidrs: readonly Cidr[] }
   | { readonly kind: 'counters'; readonly counters: boolean }
@@ -58,8 +69,6 @@ export type Step =
   /** Told by the kernel. */
   | { readonly kind: 'noticed'; readonly what: Noticed; readonly which: number };
 
-/** 1.1.1.1 is also an external IP and a load balancer's. */
-const ADDRESSES = [NODE_IPS, [ip('192.0.2.10')], [ip('1.1.1.1'), ip('192.0.2.10')], []];
 const RANGES = ['all', [cidr('192.0.2.0/24')], [cidr('192.0.2.10/32')]] as const;
 const SERVICE_CIDRS = [
   [],
@@ -69,19 +78,10 @@ const SERVICE_CIDRS = [
 ];
 
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 14,
-    arbitrary: fc.record({ kind: fc.constant('sync' as const), lines: fc.array(line, { maxLength: 4 }) }),
-  },
+  { weight: 14, arbitrary: syncStep(...MORE_LINES) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('full' as const, 'restart' as const) }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('zone' as const), zone: fc.constantFrom('a', 'b') }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('nodeIps' as const), nodeIps: fc.constantFrom(...ADDRESSES) }),
-  },
+  { weight: 1, arbitrary: zoneStep },
+  { weight: 1, arbitrary: nodeIpsStep },
   {
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('nodePorts' as const), ranges: fc.constantFrom(...RANGES) }),
@@ -117,11 +117,6 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
 
 export const anySteps: fc.Arbitrary<readonly Step[]> = fc.array(anyStep, { minLength: 1, maxLength: 12 });
 
-/** Who is there after this step: another process after a restart. */
-export function survivorOf(harness: Harness, { kind }: Step): Harness {
-  return kind === 'restart' ? harness.restarted() : harness;
-}
-
 export async function perform(harness: Harness, step: Step): Promise<void> {
   const { settings, cluster } = harness;
   const { view } = cluster.planner;
@@ -145,7 +140,7 @@ export async function perform(harness: Harness, step: Step): Promise<void> {
       tamper(harness.kernel, step.what, step.which);
       break;
     case 'noticed':
-      harness.noteForeign(tamper(harness.kernel, step.what, step.which));
+      notice(harness, tamper(harness.kernel, step.what, step.which));
       break;
     case 'sync':
     case 'full':
@@ -156,9 +151,22 @@ export async function perform(harness: Harness, step: Step): Promise<void> {
   else await harness.sync(...(step.kind === 'sync' ? step.lines : []));
 }
 
-/** Answers what the kernel would tell of elements. */
-function tamper(kernel: FakeNftKernel, what: Tampering, which: number): readonly ForeignElement[] {
-  if (!kernel.table) return [];
+/** What the kernel would tell of it. */
+interface Told {
+  readonly elements?: readonly ForeignElement[];
+  /** Something else than elements. */
+  readonly isStructural?: true;
+  /** Those that came or went. */
+  readonly sets?: readonly string[];
+}
+
+function notice(harness: Harness, { elements = [], isStructural, sets = [] }: Told): void {
+  harness.noteForeign(elements);
+  if (isStructural) harness.noteStructure(sets);
+}
+
+function tamper(kernel: FakeNftKernel, what: Tampering, which: number): Told {
+  if (!kernel.table) return {};
   const pick = <T>(list: readonly T[]): T | undefined => list[which % Math.max(list.length, 1)];
   const { sets, chains } = kernel.table;
   const element = pick(kernel.elements);
@@ -171,13 +179,13 @@ function tamper(kernel: FakeNftKernel, what: Tampering, which: number): readonly
     case 'element':
       if (!element || !set) break;
       kernel.tamper({ kind: 'deleteElements', set, elements: [element] });
-      return [{ element, isThere: false }];
+      return { elements: [{ element, isThere: false }] };
     case 'foreign element': {
       const ips = sets.get(SETS.serviceIPs)?.set;
       const added: Element = { set: SETS.serviceIPs, key: { address: ip(`203.0.113.${which}`) } };
       if (!ips) break;
       kernel.tamper({ kind: 'addElements', set: ips, elements: [added] });
-      return [{ element: added, isThere: true }];
+      return { elements: [{ element: added, isThere: true }] };
     }
     case 'value': {
       if (!element?.endpoint || !set) break;
@@ -186,10 +194,12 @@ function tamper(kernel: FakeNftKernel, what: Tampering, which: number): readonly
         { kind: 'deleteElements', set, elements: [element] },
         { kind: 'addElements', set, elements: [other] },
       );
-      return [
-        { element, isThere: false },
-        { element: other, isThere: true },
-      ];
+      return {
+        elements: [
+          { element, isThere: false },
+          { element: other, isThere: true },
+        ],
+      };
     }
     case 'rules':
       if (chain !== undefined) kernel.tamper({ kind: 'flushChain', name: chain });
@@ -199,6 +209,15 @@ function tamper(kernel: FakeNftKernel, what: Tampering, which: number): readonly
       break;
     case 'set':
       kernel.tamper({ kind: 'addSet', set: { name: `theirs-${which}`, key: ['address'] } });
+      return { isStructural: true, sets: [`theirs-${which}`] };
+    case 'set anew':
+      // Where rules ask it, it cannot go without them.
+      if (!set) break;
+      for (const name of chains.keys()) kernel.tamper({ kind: 'flushChain', name });
+      kernel.tamper({ kind: 'deleteSet', name: set.name }, { kind: 'addSet', set });
+      return { isStructural: true, sets: [set.name] };
+    case 'sleep':
+      kernel.table = { ...kernel.table, isDormant: true };
       break;
     case 'hook':
       if (!chains.has('postrouting')) break;
@@ -208,5 +227,5 @@ function tamper(kernel: FakeNftKernel, what: Tampering, which: number): readonly
       );
       break;
   }
-  return [];
+  return { isStructural: true };
 }

@@ -1,7 +1,8 @@
 /** Whatever changes, and whatever fails on the way: in the end the kernel has what the plan says. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { anySteps, perform, survivorOf } from './anySteps.ts';
+import { survivorOf } from '../anySteps.ts';
+import { anySteps, perform } from './anySteps.ts';
 import { Killed } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
 

@@ -16,8 +16,8 @@ function shapeOf(sizes: readonly number[], affinity: Shape['affinity'] = []): Sh
   return { sizes: all, affinity, hasServiceCidrs: false };
 }
 
-const boundOf = (shape: Shape): number =>
-  mostLookups(rulesetOf(shape, { family: 'IPv4', view: VIEW, masqueradeMark: 0x4000, counters: true }));
+const boundOf = (shape: Shape, counters = false): number =>
+  mostLookups(rulesetOf(shape, { family: 'IPv4', view: VIEW, masqueradeMark: 0x4000, counters }));
 
 describe('the bound', () => {
   test('pools of one endpoint alone', () => expect(boundOf(shapeOf([1]))).toBe(20));
@@ -34,6 +34,12 @@ describe('the bound', () => {
     const hour = { protocol: 'TCP', seconds: 3600 } as const;
     expect(boundOf(shapeOf([1], [hour]))).toBe(20 + 2 * 2 + 2);
     expect(boundOf(shapeOf([1], [hour, { protocol: 'TCP', seconds: 60 }]))).toBe(20 + 2 * 2 + 4);
+  });
+  test('counting costs two for each protocol with affinity', () => {
+    const minute = { protocol: 'TCP', seconds: 60 } as const;
+    const shape = shapeOf([1], [minute, { protocol: 'TCP', seconds: 90 }, { protocol: 'UDP', seconds: 60 }]);
+    expect(boundOf(shape, true)).toBe(boundOf(shape) + 4);
+    expect(boundOf(shapeOf([1]), true)).toBe(boundOf(shapeOf([1])));
   });
 });
 
@@ -55,7 +61,7 @@ describe.each([1, 10, 1000])('among %i services', (count) => {
     expect(ask('10.96.0.0', 80)).toEqual([7]);
     expect(ask('10.96.0.0', 81)).toEqual([9]);
     expect(ask('192.0.2.10', 20_000)).toEqual([5]);
-    expect(ask('192.0.2.10', 22)).toEqual([6]);
-    expect(ask('203.0.113.77', 80)).toEqual([1]);
+    expect(ask('192.0.2.10', 22)).toEqual([7]);
+    expect(ask('203.0.113.77', 80)).toEqual([2]);
   });
 });

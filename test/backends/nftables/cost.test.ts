@@ -140,3 +140,56 @@ describe('a cold start', () => {
     await harness.sync(...world(400));
   });
 });
+
+describe('somebody else was at the table', () => {
+  async function served(): Promise<Harness> {
+    const harness = new Harness();
+    await harness.sync(...world(5));
+    return harness;
+  }
+
+  test('rules that are gone come back, and no element is read or written', async () => {
+    const harness = await served();
+    harness.kernel.tamper({ kind: 'flushChain', name: 'services' }, { kind: 'flushChain', name: 'any' });
+    harness.noteStructure([]);
+    const report = await harness.sync();
+    expect(report).toMatchObject({ kind: 'incremental', transactions: 1, elements: 0 });
+    expect(harness.kernel.read).toEqual([]);
+    expect(harness.world).toEqual(await harness.fromScratch());
+  });
+
+  test('a set that was made anew is filled, and no other is read', async () => {
+    const harness = await served();
+    const { kernel } = harness;
+    const set = kernel.table?.sets.get('any-2')?.set;
+    if (!set) throw new Error('no such set');
+    kernel.tamper(
+      { kind: 'flushChain', name: 'any' },
+      { kind: 'deleteSet', name: 'any-2' },
+      { kind: 'addSet', set },
+    );
+    harness.noteStructure(['any-2']);
+    await harness.sync();
+    expect(kernel.read).toEqual(['any-2']);
+    expect(harness.world).toEqual(await harness.fromScratch());
+  });
+
+  test('together with a change of a service', async () => {
+    const harness = await served();
+    harness.kernel.tamper({ kind: 'flushChain', name: 'services' });
+    harness.noteStructure([]);
+    await harness.sync('a/s0-1 of s0 80 | 10.1.0.0 node-b | 10.9.9.9 node-b');
+    expect(harness.kernel.read).toEqual([]);
+    expect(harness.world).toEqual(await harness.fromScratch());
+  });
+
+  test('a table that sleeps is woken', async () => {
+    const harness = await served();
+    const { kernel } = harness;
+    kernel.table = kernel.table && { ...kernel.table, isDormant: true };
+    harness.noteStructure([]);
+    await harness.sync();
+    expect(kernel.table?.isDormant).toBe(false);
+    expect(kernel.read).toEqual([]);
+  });
+});

@@ -43,6 +43,8 @@ export class FakeNftKernel implements NftDoor {
   readonly taken: Transaction[] = [];
   attempts = 0;
   inspections = 0;
+  /** Sets whose elements were read. */
+  readonly read: string[] = [];
   /** How often remembered clients were asked for. */
   clientReads = 0;
 
@@ -50,26 +52,32 @@ export class FakeNftKernel implements NftDoor {
     this.family = family;
   }
 
-  async inspect(wanted: Ruleset): Promise<TableState | undefined> {
+  async inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined> {
     this.before();
     this.inspections++;
     if (!this.table) return undefined;
-    const { sets, chains } = this.table;
+    const { sets, chains, isDormant = false } = this.table;
     const isSame = new Map(
       [...sets].map(([name, { set }]) => {
         const other = wanted.sets.find((each) => each.name === name);
         return [name, other === undefined || isSameSet(set, other) ? 'same' : 'different'] as const;
       }),
     );
+    const readable = wanted.sets
+      .filter(({ name, remembers }) => isSame.get(name) === 'same' && remembers === undefined)
+      .filter(({ name }) => only?.has(name) ?? true);
+    this.read.push(...readable.map(({ name }) => name));
     return {
+      isDormant,
       sets: isSame,
       chains: new Map([...chains].map(([name, chain]) => [name, compareChain(name, chain, wanted)])),
-      elements: new Map(
-        wanted.sets
-          .filter(({ name, remembers }) => isSame.get(name) === 'same' && remembers === undefined)
-          .map(({ name }) => [name, new Map(sets.get(name)?.elements)]),
-      ),
+      elements: new Map(readable.map(({ name }) => [name, new Map(sets.get(name)?.elements)])),
     };
+  }
+
+  async isThere(): Promise<boolean> {
+    this.before();
+    return this.table !== undefined;
   }
 
   async commit(transaction: Transaction): Promise<CommitOutcome> {
@@ -151,6 +159,7 @@ export class FakeNftKernel implements NftDoor {
     this.taken.length = 0;
     this.attempts = 0;
     this.inspections = 0;
+    this.read.length = 0;
     this.clientReads = 0;
   }
 

@@ -25,6 +25,7 @@ export interface FakeChain {
 }
 
 export interface FakeTable {
+  readonly isDormant?: boolean;
   readonly sets: ReadonlyMap<string, FakeSet>;
   readonly chains: ReadonlyMap<string, FakeChain>;
 }
@@ -43,23 +44,26 @@ export class Draft {
   #sets: Map<string, FakeSet>;
   #chains: Map<string, FakeChain>;
   #exists: boolean;
+  #isDormant: boolean;
   /** Copied already, so that a change of few elements costs little. */
   readonly #own = new Map<string, Map<string, Element>>();
 
   constructor(table: FakeTable | undefined, family: Family) {
     this.#family = family;
     this.#exists = table !== undefined;
+    this.#isDormant = table?.isDormant ?? false;
     this.#sets = new Map(table?.sets);
     this.#chains = new Map(table?.chains);
   }
 
   get table(): FakeTable | undefined {
-    return this.#exists ? { sets: this.#sets, chains: this.#chains } : undefined;
+    return this.#exists ? { sets: this.#sets, chains: this.#chains, isDormant: this.#isDormant } : undefined;
   }
 
   perform(operation: Operation): void {
     if (operation.kind === 'addTable') {
       this.#exists = true;
+      this.#isDormant = false;
       return;
     }
     if (!this.#exists) throw new Refused('ENOENT');

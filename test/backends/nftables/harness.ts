@@ -1,5 +1,6 @@
 /** A cluster in text, a backend, and a kernel in memory behind it. */
 import { NftBackend, type NftReport, type NftSettings } from '../../../src/backends/nftables/backend.ts';
+import { Backstop, type BackstopFailure } from '../../../src/backends/nftables/backstop.ts';
 import type { ForeignElement } from '../../../src/backends/nftables/mend.ts';
 import type { NftDoor } from '../../../src/backends/nftables/transaction.ts';
 import type { Family } from '../../../src/model/ip.ts';
@@ -27,6 +28,8 @@ export interface HarnessOptions {
   readonly view?: NodeView;
   readonly family?: Family;
   readonly settings?: Partial<NftSettings>;
+  /** A second table, in a kernel of its own. */
+  readonly backstop?: FakeNftKernel;
 }
 
 export class Harness {
@@ -37,8 +40,11 @@ export class Harness {
   tick = 0;
   readonly #given: HarnessOptions;
   readonly #backend: NftBackend;
+  readonly #backstop: Backstop | undefined;
   readonly #unwritten = new Set<ServicePortId>();
   #now = 0;
+  /** What went wrong with the backstop at the last sync. */
+  failure: BackstopFailure | undefined;
 
   constructor(given: HarnessOptions = {}) {
     const { family = 'IPv4' } = given;
@@ -46,10 +52,9 @@ export class Harness {
     this.kernel = given.kernel ?? new FakeNftKernel(family);
     this.cluster = given.cluster ?? new Cluster(given.view ?? VIEW, family);
     this.settings = { ...SETTINGS, ...given.settings };
-    this.#backend = new NftBackend({
-      door: given.door ?? this.kernel,
-      now: () => (this.#now += this.tick),
-    });
+    const now = (): number => (this.#now += this.tick);
+    this.#backend = new NftBackend({ door: given.door ?? this.kernel, now });
+    this.#backstop = given.backstop && new Backstop({ door: given.backstop, now });
   }
 
   /** Tells the cluster these lines, and syncs. What a failed sync left undone is tried again by the next. */
@@ -57,9 +62,17 @@ export class Harness {
     this.cluster.tell(...lines);
     for (const id of this.cluster.takeDirty()) this.#unwritten.add(id);
     this.kernel.forget();
-    const report = await this.#backend.sync(this.cluster.planner, this.#unwritten, this.settings);
+    const { planner } = this.cluster;
+    const report = await this.#backend.sync(planner, this.#unwritten, this.settings);
+    const changed = report.kind === 'full' ? undefined : [...this.#unwritten];
+    this.failure = await this.#backstop?.sync(planner, changed, this.settings);
     this.#unwritten.clear();
     return report;
+  }
+
+  /** Time goes by. */
+  wait(milliseconds: number): void {
+    this.#now += milliseconds;
   }
 
   requestFull(): void {
@@ -69,6 +82,11 @@ export class Harness {
   /** Somebody was seen at these elements. */
   noteForeign(elements: readonly ForeignElement[]): void {
     this.#backend.noteForeign(elements);
+  }
+
+  /** Somebody was seen at chains or rules, or made these sets anew. */
+  noteStructure(sets: Iterable<string>): void {
+    this.#backend.noteStructure(sets);
   }
 
   async syncFull(...lines: readonly string[]): Promise<NftReport> {
@@ -87,7 +105,7 @@ export class Harness {
   /** What a kernel has that never had anything else. */
   async fromScratch(): Promise<readonly string[]> {
     const { cluster, settings } = this;
-    const { door: _, ...given } = this.#given;
+    const { door: _, backstop: __, ...given } = this.#given;
     const kernel = new FakeNftKernel(this.kernel.family);
     const fresh = new Harness({ ...given, kernel, cluster, settings });
     await fresh.sync();

@@ -17,6 +17,6 @@ export function inOneOrder(listing: string): readonly string[] {
 export function withoutRemembering(text: string): string {
   return text
     .split('\n')
-    .filter((line) => !line.includes('ct original proto-dst'))
+    .filter((line) => !line.includes(' update @affinity-'))
     .join('\n');
 }

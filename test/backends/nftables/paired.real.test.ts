@@ -36,7 +36,8 @@ test("whatever happens, and nobody else's table is touched", { timeout: 60_000 +
     import { directChannel } from './src/kernel/netlink/channel.ts';
     import { NETLINK_NETFILTER, NetlinkSocket } from './src/kernel/netlink/socket.ts';
     import { NetlinkNftDoor } from './src/kernel/nftables/door.ts';
-    import { anySteps, perform, survivorOf } from './test/backends/nftables/anySteps.ts';
+    import { survivorOf } from './test/backends/anySteps.ts';
+    import { anySteps, perform } from './test/backends/nftables/anySteps.ts';
     import { Harness } from './test/backends/nftables/harness.ts';
     import { PairedKernel } from './test/backends/nftables/pairedKernel.ts';
     const door = new NetlinkNftDoor('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));

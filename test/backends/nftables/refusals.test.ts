@@ -147,3 +147,19 @@ test('a look that is asked for during a sync is not forgotten', async () => {
   expect((await harness.sync()).kind).toBe('full');
   expect((await harness.sync()).kind).toBe('nothing');
 });
+
+describe('what is left of another time', () => {
+  test('a set that will not go is no failure, and goes with the next sync', async () => {
+    const harness = new Harness();
+    await harness.sync(...Y);
+    const restarted = harness.restarted();
+    restarted.kernel.fault = (transaction) =>
+      transaction.some(({ kind }) => kind === 'deleteSet') ? 'EBUSY' : undefined;
+    const report = await restarted.sync('b/y-1 of y 80 | 10.1.0.2 node-b');
+    expect([report.isClean, report.refused.size]).toEqual([false, 0]);
+    expect(restarted.kernel.table?.sets.has('any-2')).toBe(true);
+    restarted.kernel.fault = () => undefined;
+    expect((await restarted.sync()).isClean).toBe(true);
+    expect(restarted.kernel.table?.sets.has('any-2')).toBe(false);
+  });
+});

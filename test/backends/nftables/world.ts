@@ -17,10 +17,11 @@ const FIXED: ReadonlySet<string> = new Set([
 /** Asked only since some service port had affinity. */
 const LATER: ReadonlySet<string> = new Set([SCOPES.address.remembering, SCOPES.nodePort.remembering]);
 
-export function meaningOf({ ruleset, elements, family }: FakeNftKernel): readonly string[] {
+export function meaningOf({ ruleset, elements, family, table }: FakeNftKernel): readonly string[] {
   const inUse = new Set<string>(elements.map(({ set }) => set));
   const isMeant = (set: string): boolean => (FIXED.has(set) && !LATER.has(set)) || inUse.has(set);
   return [
+    ...(table?.isDormant ? ['dormant'] : []),
     ...ruleset.sets.filter(({ name }) => isMeant(name) && !isAffinity(name)).map(({ name }) => `set ${name}`),
     ...elements.filter(({ set }) => !isAffinity(set)).map(printPlain),
     ...ruleset.chains.flatMap(({ name, hook, rules }) => {

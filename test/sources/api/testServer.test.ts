@@ -35,3 +35,15 @@ it.each([
   await body.dump();
   expect(statusCode).toBe(expected);
 });
+
+it.each([
+  ['application/json', 200],
+  ['application/vnd.kubernetes.protobuf, */*', 200],
+  ['application/vnd.kubernetes.protobuf', 406],
+])('accept: %s: %i', async (accept, expected) => {
+  const server = await TestApiServer.start();
+  onTestFinished(() => server.close());
+  const { statusCode, body } = await request(`${server.url}/api/v1/services`, { headers: { accept } });
+  await body.dump();
+  expect(statusCode).toBe(expected);
+});

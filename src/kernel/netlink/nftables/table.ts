@@ -18,10 +18,16 @@ const NFTA_TABLE_FLAGS = 2;
 const NFTA_TABLE_USE = 3;
 const NFTA_TABLE_HANDLE = 4;
 const NFTA_TABLE_USERDATA = 6;
+const NFTA_TABLE_OWNER = 7;
+
+const NFT_TABLE_F_DORMANT = 0x1;
+const NFT_TABLE_F_OWNER = 0x2;
 
 export interface NewTable extends TablePlace {
   readonly kind: 'new table';
   readonly comment?: string;
+  /** Only the socket that made it can change it, and it goes with that socket. */
+  readonly isOwned?: boolean;
 }
 
 /** With all that is in it. */
@@ -34,15 +40,19 @@ export interface Table {
   readonly name: string;
   readonly handle: bigint;
   readonly flags: number;
+  /** Packets do not come to its chains. */
+  readonly isDormant: boolean;
   /** Chains, sets and other objects in it. */
   readonly objects: number;
+  /** The number of the socket whose own it is. */
+  readonly owner: number | undefined;
   readonly comment: string | undefined;
 }
 
-/** One that is there already stays as it is, comment and all. */
-export function newTable({ family, table, comment }: NewTable): NftMessage {
+/** One that is there already stays as it is, comment and all, but wakes up if it was dormant. */
+export function newTable({ family, table, comment, isOwned = false }: NewTable): NftMessage {
   return nftMessage(NFT_MSG_NEWTABLE, NLM_F_CREATE, family, (writer) => {
-    writer.string(NFTA_TABLE_NAME, table).u32be(NFTA_TABLE_FLAGS, 0);
+    writer.string(NFTA_TABLE_NAME, table).u32be(NFTA_TABLE_FLAGS, isOwned ? NFT_TABLE_F_OWNER : 0);
     if (comment !== undefined) writer.attribute(NFTA_TABLE_USERDATA, encodeComment(comment));
   });
 }
@@ -62,15 +72,19 @@ export function getTable({ family, table }: TablePlace): NetlinkRequest {
 
 export function decodeTable(payload: Uint8Array): Table {
   const { family, attributes } = received(payload);
-  const flags = attributes.get(NFTA_TABLE_FLAGS);
+  const flagBytes = attributes.get(NFTA_TABLE_FLAGS);
+  const flags = flagBytes ? decodeU32be(flagBytes) : 0;
   const objects = attributes.get(NFTA_TABLE_USE);
   const handle = attributes.get(NFTA_TABLE_HANDLE);
+  const owner = attributes.get(NFTA_TABLE_OWNER);
   return {
     family,
     name: decodeString(requiredAttribute(attributes, NFTA_TABLE_NAME, 'the name of a table')),
     handle: handle ? decodeU64be(handle) : 0n,
-    flags: flags ? decodeU32be(flags) : 0,
+    flags,
+    isDormant: (flags & NFT_TABLE_F_DORMANT) > 0,
     objects: objects ? decodeU32be(objects) : 0,
+    owner: owner && decodeU32be(owner),
     comment: decodeComment(attributes.get(NFTA_TABLE_USERDATA)),
   };
 }

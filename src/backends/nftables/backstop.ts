@@ -1,0 +1,179 @@
+/**
+ * A second table, that nobody else can change: the kernel lets only the socket that made it, and removes it with that
+ * socket. `nft flush ruleset` leaves it alone, and as long as one chain that rewrites addresses is there, the kernel goes
+ * on rewriting the packets of open connections. New ones are held back until our rules are there again
+ * (`backstopRules.ts`).
+ *
+ * All works without it, so it is never in the way: what fails here is tried again later.
+ */
+import { deepEqual } from '../../model/equal.ts';
+import type { ServicePortId } from '../../model/servicePort.ts';
+import type { Plan, ServicePortPlan } from '../../plan/types.ts';
+import type { Breath } from '../iptables/backend.ts';
+import { fixedElements, type NftSettings, setsOf } from './backend.ts';
+import { backstopRuleset, heldFrontends, ownHairpins } from './backstopRules.ts';
+import { eachCalmly } from './calmly.ts';
+import { NO_FRAGMENT } from './compile.ts';
+import { Committer } from './committer.ts';
+import { diffElements } from './edit.ts';
+import { EditStream } from './editStream.ts';
+import type { Element, Ruleset, TableSet } from './rule.ts';
+import type { RulesetOptions } from './ruleset.ts';
+import { Tally } from './tally.ts';
+import { slices } from './slices.ts';
+import { addChains, type NftDoor, type Operation, type Transaction } from './transaction.ts';
+
+export interface BackstopDoor extends Pick<NftDoor, 'commit'> {
+  /** Whether there is a table of this name. */
+  isThere(): Promise<boolean>;
+}
+
+export interface BackstopFailure {
+  readonly reason: string;
+  /** It is worth another sync after this time. */
+  readonly retryMs: number;
+}
+
+export interface BackstopOptions {
+  readonly door: BackstopDoor;
+  readonly now: () => number;
+  readonly breath?: Breath;
+}
+
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 60_000;
+
+interface Options extends NftSettings, RulesetOptions {}
+
+interface Standing {
+  readonly ruleset: Ruleset;
+  /** Elements that no service has a part in. */
+  readonly fixed: readonly Element[];
+}
+
+export class Backstop {
+  readonly #door: BackstopDoor;
+  readonly #committer: Committer;
+  readonly #breath: Breath | undefined;
+  readonly #now: () => number;
+  readonly #written = new Map<ServicePortId, ServicePortPlan>();
+  #hairpins = new Tally();
+  /** As it is in the kernel; `undefined` where that is not known. */
+  #standing: Standing | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
+  #notBefore = Number.NEGATIVE_INFINITY;
+
+  constructor({ door, now, breath }: BackstopOptions) {
+    this.#door = door;
+    this.#committer = new Committer(door, now);
+    this.#breath = breath;
+    this.#now = now;
+  }
+
+  /**
+   * After each sync of our own table. `changed` are the service ports that may have; `undefined`: any, and whether it
+   * still stands. Answers what went wrong.
+   */
+  async sync(
+    plan: Plan,
+    changed: Iterable<ServicePortId> | undefined,
+    settings: NftSettings,
+  ): Promise<BackstopFailure | undefined> {
+    const options = { ...settings, family: plan.family, view: plan.view };
+    if (!this.#standing && this.#now() < this.#notBefore) return undefined;
+    const problem = await this.#try(() =>
+      changed && this.#standing ? this.#follow(plan, changed) : this.#stand(plan, options),
+    );
+    // What went wrong with a change need not be wrong with a new one.
+    const failure = problem && (await this.#try(() => this.#stand(plan, options)));
+    if (failure) await this.#giveUp();
+    else this.#pauseMs = FIRST_PAUSE_MS;
+    return failure;
+  }
+
+  async #try(work: () => Promise<void>): Promise<BackstopFailure | undefined> {
+    try {
+      await work();
+      return undefined;
+    } catch (error) {
+      this.#standing = undefined;
+      return { reason: error instanceof Error ? error.message : String(error), retryMs: this.#pauseMs };
+    }
+  }
+
+  async #stand(plan: Plan, options: Options): Promise<void> {
+    const ruleset = backstopRuleset(options);
+    const sets = setsOf(ruleset);
+    const wanted = { ruleset, fixed: fixedElements(options).filter(({ set }) => sets.has(set)) };
+    const isThere = await this.#door.isThere();
+    if (isThere && deepEqual(wanted, this.#standing))
+      await this.#follow(plan, new Set([...this.#written.keys(), ...plan.servicePorts.keys()]));
+    else await this.#build(plan, wanted, isThere);
+  }
+
+  async #build(plan: Plan, wanted: Standing, isThere: boolean): Promise<void> {
+    const { ruleset, fixed } = wanted;
+    this.#standing = undefined;
+    this.#written.clear();
+    this.#hairpins = new Tally();
+    const begin: Transaction = [
+      ...(isThere ? [{ kind: 'deleteTable' } as const] : []),
+      { kind: 'addTable' },
+      ...ruleset.sets.map((set): Operation => ({ kind: 'addSet', set })),
+      ...addChains(ruleset.chains),
+    ];
+    await this.#committer.commit(begin);
+    this.#standing = wanted;
+    await this.#write([], fixed);
+    await this.#follow(plan, plan.servicePorts.keys());
+  }
+
+  async #follow(plan: Plan, ids: Iterable<ServicePortId>): Promise<void> {
+    const removes: Element[] = [];
+    const adds: Element[] = [];
+    await eachCalmly(
+      ids,
+      (id) => {
+        const [before, after] = [this.#written.get(id), plan.servicePorts.get(id)];
+        if (before === after) return;
+        const change = diffElements(before ? heldFrontends(before) : [], after ? heldFrontends(after) : []);
+        removes.push(...change.removes);
+        adds.push(...change.adds);
+        this.#count(before, after);
+        if (after) this.#written.set(id, after);
+        else this.#written.delete(id);
+      },
+      this.#breath,
+    );
+    const { added, removed } = this.#hairpins.takeChanges();
+    await this.#write([...removes, ...removed], [...adds, ...added]);
+  }
+
+  #count(before: ServicePortPlan | undefined, after: ServicePortPlan | undefined): void {
+    if (before) this.#hairpins.remove({ ...NO_FRAGMENT, counted: ownHairpins(before) });
+    if (after) this.#hairpins.add({ ...NO_FRAGMENT, counted: ownHairpins(after) }, after);
+  }
+
+  /** All that goes first: a frontend may go from one service port to another. */
+  async #write(removes: readonly Element[], adds: readonly Element[]): Promise<void> {
+    const stream = new EditStream(this.#committer, this.#sets);
+    for (const some of slices(removes, this.#committer.chunk))
+      await stream.add({ owner: undefined, removes: some, adds: [] });
+    for (const some of slices(adds, this.#committer.chunk))
+      await stream.add({ owner: undefined, removes: [], adds: some });
+    await stream.flush();
+  }
+
+  /** One that holds back what it should not would be worse than none. */
+  async #giveUp(): Promise<void> {
+    this.#notBefore = this.#now() + this.#pauseMs;
+    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2);
+    await this.#try(async () => {
+      if (await this.#door.isThere()) await this.#door.commit([{ kind: 'deleteTable' }]);
+    });
+  }
+
+  get #sets(): ReadonlyMap<string, TableSet> {
+    return setsOf(this.#standing?.ruleset ?? { sets: [], chains: [] });
+  }
+}
