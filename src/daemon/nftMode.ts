@@ -19,7 +19,8 @@ import { nftPreflight } from './preflight.ts';
 
 export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMode> {
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
-  const { families, counters } = await nftPreflight(config, enabled, log);
+  const { families, counters, backstop } = await nftPreflight(config, enabled, log);
+  const hasBackstop = backstop && config.junction.nftablesBackstop;
   log.info(`kube-proxy running in ${families.length > 1 ? 'dual' : 'single'}-stack mode`, {
     families: families.join(','),
   });
@@ -36,10 +37,9 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
     families,
     backend: (family) => {
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
-      const owned = { table: BACKSTOP_TABLE, isOwned: true } as const;
       const proxy = new NftProxy({
         door: new NetlinkNftDoor(family, channel),
-        ...(config.junction.nftablesBackstop && { backstop: new NetlinkNftDoor(family, channel, owned) }),
+        ...(hasBackstop && { backstop: new NetlinkNftDoor(family, channel, BACKSTOP_TABLE) }),
         onBackstopFailure: ({ reason }) =>
           log.warn('Our table has no backstop for now', { ipFamily: family, reason }),
         again: (milliseconds) => void setTimeout(() => loops.get(family)?.request(), milliseconds).unref(),

@@ -29,13 +29,6 @@ export function failedToHoldPort(nodeName: string, message: string): EventReport
   };
 }
 
-export const IPVS_DEPRECATION =
-  "The ipvs proxier is now deprecated and may be removed in a future release. Please use 'nftables' instead.";
-
-export function ipvsDeprecation(nodeName: string): EventReport {
-  return { ...atStart(nodeName), reason: 'IPVSDeprecation', type: 'Warning', note: IPVS_DEPRECATION };
-}
-
 export interface ServiceHealthcheckFailure {
   readonly nodeName: string;
   readonly namespace: string;

@@ -4,7 +4,6 @@ import {
   failedToStartMetricServer,
   failedToStartProxierHealthcheck,
   failedToStartServiceHealthcheck,
-  ipvsDeprecation,
   starting,
 } from '../../src/events/reports.ts';
 
@@ -82,7 +81,6 @@ describe('the events that operators know', () => {
       failedToStartProxierHealthcheck('a', error),
     ],
     ['FailedToStartMetricServer StartKubeProxy Warning Node', failedToStartMetricServer('a', error)],
-    ['IPVSDeprecation StartKubeProxy Warning Node', ipvsDeprecation('a')],
   ])('%s', (text, { reason, action, type, regarding }) => {
     expect([reason, action, type, regarding.kind].join(' ')).toBe(text);
   });

@@ -118,7 +118,7 @@ export class Backstop {
     this.#hairpins = new Tally();
     const begin: Transaction = [
       ...(isThere ? [{ kind: 'deleteTable' } as const] : []),
-      { kind: 'addTable' },
+      { kind: 'addTable', isOwned: true },
       ...ruleset.sets.map((set): Operation => ({ kind: 'addSet', set })),
       ...addChains(ruleset.chains),
     ];

@@ -4,7 +4,9 @@ import type { Protocol } from '../../model/objects.ts';
 import type { Chain, Element, Hook, Rule, Ruleset, TableSet } from './rule.ts';
 
 export type Operation =
-  | { readonly kind: 'addTable' | 'deleteTable' }
+  /** Owned: nobody else may change it, and it goes with the socket that made it. */
+  | { readonly kind: 'addTable'; readonly isOwned?: true }
+  | { readonly kind: 'deleteTable' }
   | { readonly kind: 'addSet'; readonly set: TableSet }
   | { readonly kind: 'deleteSet'; readonly name: string }
   | { readonly kind: 'addChain'; readonly name: string; readonly hook?: Hook }

@@ -2,6 +2,7 @@
  * Takes out what the IPVS mode leaves, from nothing but the kernel's state: virtual servers that our sets or our device
  * name, the device, and the sets. Virtual servers of others stay.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isNodePortServer, ourServers } from '../../backends/ipvs/adopt.ts';
 import { type ServerKey, serverKey } from '../../backends/ipvs/fragment.ts';
 import type { KernelDevice, KernelSet } from '../../backends/ipvs/kernelDoor.ts';
@@ -9,7 +10,7 @@ import { growingName } from '../../backends/ipvs/sets.ts';
 import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
 import { decodeAddress, getAddresses } from '../netlink/address.ts';
-import { type Change, type ChangeOutcome } from '../netlink/batch.ts';
+import type { ChangeOutcome } from '../netlink/batch.ts';
 import { type NetlinkChannel } from '../netlink/channel.ts';
 import { decodeFamilyId, getFamily } from '../netlink/genetlink.ts';
 import { destroySet } from '../netlink/ipset.ts';
@@ -18,6 +19,9 @@ import { deleteLink } from '../netlink/link.ts';
 import { DEVICE, findDevice, readDevice } from './device.ts';
 import type { IpvsChannels } from './door.ts';
 import { readServers, readSets } from './reading.ts';
+
+const TRIES = 5;
+const PAUSE_MS = 50;
 
 /** Of one family. */
 export interface IpvsRemains {
@@ -69,12 +73,18 @@ export async function removeSets(
   channels: IpvsChannels,
   remains: readonly IpvsRemains[],
 ): Promise<readonly string[]> {
-  const names = remains.flatMap(({ sets, family }) =>
+  let names: readonly string[] = remains.flatMap(({ sets, family }) =>
     sets.length > 0 ? [...sets, growingName(family)] : [],
   );
-  const changes: readonly Change[] = names.map(destroySet);
-  if (changes.length === 0) return [];
-  return refusals(await channels.netfilter.apply(changes), (index) => `set ${names[index]}`);
+  for (let tries = 1; names.length > 0; tries++) {
+    const outcomes = await channels.netfilter.apply(names.map(destroySet));
+    const asked = names;
+    if (tries === TRIES) return refusals(outcomes, (index) => `set ${asked[index]}`);
+    names = asked.filter((_, index) => outcomes[index]?.state === 'refused');
+    // Whoever lists a set keeps it for that moment.
+    if (names.length > 0) await sleep(PAUSE_MS);
+  }
+  return [];
 }
 
 const NOBODY = { protocol: 'TCP', ip: '' as never, port: 0 } as const;

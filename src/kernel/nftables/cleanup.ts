@@ -10,6 +10,8 @@ import { transaction } from '../netlink/nftables/transaction.ts';
 export const KUBE_PROXY_TABLE = 'kube-proxy';
 /** What a check leaves that is killed in between. */
 export const TRIAL_TABLE = 'junction-trial';
+/** That one goes by itself. */
+export const OWNED_TRIAL_TABLE = 'junction-trial-owned';
 export const EVERY_TABLE: readonly string[] = [TABLE, BACKSTOP_TABLE, TRIAL_TABLE, KUBE_PROXY_TABLE];
 
 export interface NftRemains {

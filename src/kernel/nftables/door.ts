@@ -37,27 +37,15 @@ const PAUSE_MS = 5;
 /** A set that is part of somebody's rule: it goes with the rule, and cannot be deleted. */
 const ANONYMOUS = /^__(?:set|map)\d/;
 
-export interface NftDoorOptions {
-  readonly table?: string;
-  /** Nobody else may change the table, and it goes with the channel's socket. */
-  readonly isOwned?: boolean;
-}
-
 export class NetlinkNftDoor implements NftDoor {
   readonly #family: Family;
   readonly #channel: TransactionChannel;
   readonly #place: TablePlace;
-  readonly #isOwned: boolean;
 
-  constructor(
-    family: Family,
-    channel: TransactionChannel,
-    { table = TABLE, isOwned = false }: NftDoorOptions = {},
-  ) {
+  constructor(family: Family, channel: TransactionChannel, table = TABLE) {
     this.#family = family;
     this.#channel = channel;
     this.#place = { family: family === 'IPv4' ? 'ip' : 'ip6', table };
-    this.#isOwned = isOwned;
   }
 
   async isThere(): Promise<boolean> {
@@ -124,7 +112,7 @@ export class NetlinkNftDoor implements NftDoor {
     const place = this.#place;
     switch (operation.kind) {
       case 'addTable':
-        return { kind: 'new table', ...place, comment: TABLE_COMMENT, isOwned: this.#isOwned };
+        return { kind: 'new table', ...place, comment: TABLE_COMMENT, isOwned: operation.isOwned ?? false };
       case 'deleteTable':
         return { kind: 'delete table', ...place };
       case 'addSet':

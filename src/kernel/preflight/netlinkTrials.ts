@@ -13,7 +13,7 @@ import { deleteService, type IpvsServiceKey, listServices, newService } from '..
 import { deleteLink, newLink, readLink } from '../netlink/link.ts';
 import { deleteNfacct, ensureNfacct, readNfacct } from '../netlink/nfacct.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../netlink/socket.ts';
-import { TRIAL_TABLE } from '../nftables/cleanup.ts';
+import { OWNED_TRIAL_TABLE, TRIAL_TABLE } from '../nftables/cleanup.ts';
 import { NetlinkNftDoor } from '../nftables/door.ts';
 import { DONE, type Machine, type Trial } from './machine.ts';
 import { type TableTrial, type TrialTable, tryTable } from './nftTrial.ts';
@@ -97,7 +97,8 @@ async function tryTableBySocket(family: Family, table: TrialTable): Promise<Tabl
   let socket: NetlinkSocket | undefined;
   try {
     socket = NetlinkSocket.open(NETLINK_NETFILTER);
-    return await tryTable(new NetlinkNftDoor(family, directChannel(socket), { table: TRIAL_TABLE }), table);
+    const name = table.isOwned ? OWNED_TRIAL_TABLE : TRIAL_TABLE;
+    return await tryTable(new NetlinkNftDoor(family, directChannel(socket), name), table);
   } catch (error) {
     if (isJunctionError(error)) return { state: 'refused', reason: error.message };
     throw error;

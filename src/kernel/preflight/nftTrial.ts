@@ -17,6 +17,8 @@ import { NOBODY } from './nftFeatures.ts';
 
 export interface TrialTable extends Ruleset {
   readonly elements: readonly Element[];
+  /** Nobody else may change it. */
+  readonly isOwned?: true;
 }
 
 export type TableTrial =
@@ -33,6 +35,7 @@ const HOOKS: readonly Hook[] = [
 ];
 
 export const EMPTY_TABLE: TrialTable = { sets: [], chains: [], elements: [] };
+export const OWNED_TABLE: TrialTable = { ...EMPTY_TABLE, isOwned: true };
 
 /** With chains at all four hooks, and behind them the rules of these features. */
 export function trialTable(features: readonly NftFeature[], family: Family): TrialTable {
@@ -71,7 +74,9 @@ export async function tryTable(door: NftDoor, table: TrialTable): Promise<TableT
 }
 
 /** In place of what a run that was killed has left. */
-function writing({ sets, chains, elements }: TrialTable): Transaction {
+function writing({ sets, chains, elements, isOwned }: TrialTable): Transaction {
+  // Nothing is left of one that was owned.
+  if (isOwned) return [{ kind: 'addTable', isOwned }];
   const byName = new Map<string, TableSet>(sets.map((set) => [set.name, set]));
   return [
     { kind: 'addTable' },

@@ -5,7 +5,7 @@ import { absent, type Check, type Need, present } from './check.ts';
 import type { Machine } from './machine.ts';
 import { moduleRemedy } from './modules.ts';
 import { COUNTERS, type NftFeature, nftFeatures } from './nftFeatures.ts';
-import { EMPTY_TABLE, type TableTrial, type TrialTable, trialTable } from './nftTrial.ts';
+import { EMPTY_TABLE, OWNED_TABLE, type TableTrial, type TrialTable, trialTable } from './nftTrial.ts';
 
 /** Without these there is no table at all. */
 type Base = Pick<NftFeature, 'name' | 'modules' | 'since'>;
@@ -20,6 +20,14 @@ const NAT_CHAINS: Base = {
 /** Every part by itself is taken, and the whole is not. */
 const TOGETHER: Base = { name: 'all of it in one table', modules: ['nf_tables'], since: '5.13' };
 
+/** Apart from the others: a table of its own. */
+const OWNERSHIP = {
+  name: 'tables that nobody else can change',
+  modules: ['nf_tables'],
+  since: '5.12',
+  needed: 'for connections that should survive nft flush ruleset',
+} as const;
+
 interface Lack {
   readonly feature: Base & Partial<Pick<NftFeature, 'needed'>>;
   readonly reason: string;
@@ -27,7 +35,7 @@ interface Lack {
 
 interface TriedFamily {
   readonly family: Family;
-  readonly accepted: readonly NftFeature[];
+  readonly accepted: readonly Base[];
   readonly lacks: readonly Lack[];
   /** Nothing else could be tried without it. */
   readonly lackOfBase?: Lack;
@@ -35,14 +43,16 @@ interface TriedFamily {
 
 export async function nftChecks(machine: Machine, families: readonly Family[]): Promise<readonly Check[]> {
   const tried: TriedFamily[] = [];
-  for (const family of families) tried.push(await tryFamily(machine, family));
+  for (const family of families) tried.push(await tryOwnership(machine, await tryFamily(machine, family)));
   return tried.flatMap((one) => [familyCheck(machine, one, tried), ...lackChecks(machine, one)]);
 }
 
-/** What follows for the mode: families that can be served, and whether elements can count. */
+/** What follows for the mode. */
 export interface NftAbilities {
+  /** Those that can be served. */
   readonly families: readonly Family[];
   readonly counters: boolean;
+  readonly backstop: boolean;
 }
 
 export function abilitiesOf(checks: readonly Check[], families: readonly Family[]): NftAbilities {
@@ -51,6 +61,7 @@ export function abilitiesOf(checks: readonly Check[], families: readonly Family[
   return {
     families: families.filter((family) => isThere(familySubject(family))),
     counters: families.every((family) => isThere(lackSubject(COUNTERS, family))),
+    backstop: families.every((family) => isThere(lackSubject(OWNERSHIP.name, family))),
   };
 }
 
@@ -75,6 +86,13 @@ async function tryFamily(machine: Machine, family: Family): Promise<TriedFamily>
   if (lacks.length > 0) return { family, accepted, lacks };
   const again = reasonOf(await tryTable(machine, family, trialTable(features, family)));
   return { family, accepted, lacks: again === undefined ? [] : [{ feature: TOGETHER, reason: again }] };
+}
+
+async function tryOwnership(machine: Machine, tried: TriedFamily): Promise<TriedFamily> {
+  if (tried.lackOfBase) return tried;
+  const reason = await refusal(machine, tried.family, OWNERSHIP.modules, OWNED_TABLE);
+  if (reason === undefined) return { ...tried, accepted: [...tried.accepted, OWNERSHIP] };
+  return { ...tried, lacks: [...tried.lacks, { feature: OWNERSHIP, reason }] };
 }
 
 /** Where it is refused, the modules are loaded and it is tried again: the kernel does so itself, if it may. */

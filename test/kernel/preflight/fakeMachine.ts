@@ -115,7 +115,7 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
       lacks.counters === false ? { state: 'refused', reason: 'EINVAL' } : makeObject(name),
     removeCounter: removeObject,
     tryTable: async (family, table) => {
-      trials.push(`table of ${family}`);
+      trials.push(`${table.isOwned ? 'owned table' : 'table'} of ${family}`);
       return nftables[family].tryTable(table);
     },
     findIpvs: () => withModule('ip_vs', 'the kernel has no IPVS'),

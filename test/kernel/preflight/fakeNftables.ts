@@ -6,7 +6,7 @@ import type { Family } from '../../../src/model/ip.ts';
 /** What an old kernel does not have, though no module brings it. */
 export type OldKernel =
   /** It takes them, and forgets. */
-  'counters' | 'several ranges' | 'reject before routing' | 'several fields' | 'update with data';
+  'counters' | 'several ranges' | 'reject before routing' | 'several fields' | 'update with data' | 'owners';
 
 export interface FakeNftablesOptions {
   readonly lacks?: readonly OldKernel[];
@@ -42,7 +42,8 @@ export class FakeNftables {
     return { state: 'done', different: forgotten.map(({ name }) => name) };
   }
 
-  #refusal({ sets, chains, elements }: TrialTable): string | undefined {
+  #refusal({ sets, chains, elements, isOwned }: TrialTable): string | undefined {
+    if (isOwned && this.#lacks.includes('owners')) return 'ENOTSUP';
     if (this.#unloaded.has('nf_tables')) return 'ENOTSUP';
     if (chains.some(({ hook }) => hook) && this.#unloaded.has('nft_chain_nat')) return 'ENOENT';
     const names = new Set(sets.map(({ name }) => name));

@@ -70,6 +70,11 @@ const CASES: readonly (readonly [string, Lacks, readonly string[]])[] = [
   ],
   ['counters', { nftables: { lacks: ['counters'] } }, inBoth('degraded', 'counters of elements')],
   [
+    'Linux 5.12',
+    { nftables: { lacks: ['owners'] } },
+    inBoth('degraded', 'tables that nobody else can change'),
+  ],
+  [
     'room for all of it',
     { nftablesOf: { IPv6: { mostSets: 3 } } },
     ['missing nftables: all of it in one table, IPv6'],
@@ -160,7 +165,12 @@ describe('trials', () => {
   test('one for each family where nothing is wrong', async () => {
     const machine = fakeMachine();
     await checkMode('nftables', SETTINGS, FAMILIES, machine);
-    expect(machine.trials).toEqual(['table of IPv4', 'table of IPv6']);
+    expect(machine.trials).toEqual([
+      'table of IPv4',
+      'owned table of IPv4',
+      'table of IPv6',
+      'owned table of IPv6',
+    ]);
     expect(machine.doors).toEqual([]);
   });
 
@@ -171,7 +181,7 @@ describe('trials', () => {
   test('one family alone', async () => {
     const machine = fakeMachine();
     await checkMode('nftables', SETTINGS, ['IPv6'], machine);
-    expect(machine.trials).toEqual(['table of IPv6']);
+    expect(machine.trials).toEqual(['table of IPv6', 'owned table of IPv6']);
   });
 });
 
@@ -183,7 +193,10 @@ describe('a kernel that is busy with somebody else', () => {
     async (reason) => {
       const machine = fakeMachine({ nftables: { interruptions: [reason, reason, reason] } });
       expect(troubles(await checkMode('nftables', SETTINGS, ipv4, machine))).toEqual([]);
-      expect(machine.trials).toEqual(Array.from({ length: 4 }, () => 'table of IPv4'));
+      expect(machine.trials).toEqual([
+        ...Array.from({ length: 4 }, () => 'table of IPv4'),
+        'owned table of IPv4',
+      ]);
     },
   );
 
@@ -207,16 +220,25 @@ describe('what the mode can do', () => {
   const abilities = async (lacks: Lacks): Promise<unknown> => abilitiesOf(await check(lacks), FAMILIES);
 
   test('all of it', async () => {
-    expect(await abilities({})).toEqual({ families: FAMILIES, counters: true });
+    expect(await abilities({})).toEqual({ families: FAMILIES, counters: true, backstop: true });
   });
 
   test('nothing is counted where the kernel cannot', async () => {
     expect(await abilities({ nftables: { lacks: ['counters'] } })).toEqual({
       families: FAMILIES,
       counters: false,
+      backstop: true,
     });
     expect(await abilities({ nftablesOf: { IPv6: { lacks: ['counters'] } } })).toMatchObject({
       counters: false,
+    });
+  });
+
+  test('without tables of its own there is no backstop', async () => {
+    expect(await abilities({ nftables: { lacks: ['owners'] } })).toEqual({
+      families: FAMILIES,
+      counters: true,
+      backstop: false,
     });
   });
 });
