@@ -1,4 +1,5 @@
 /** The way to the kernel, with a clock at each of its stations. */
+import type { BackstopDoor } from '../../src/backends/nftables/backstop.ts';
 import type { NftDoor } from '../../src/backends/nftables/transaction.ts';
 import type { TransactionChannel } from '../../src/kernel/netlink/channel.ts';
 import type { Transaction } from '../../src/kernel/netlink/commit.ts';
@@ -18,6 +19,8 @@ const NOTHING: Spent = { encode: 0, kernel: 0, longest: 0, commits: 0, bytes: 0 
 export class Clock {
   #spent = NOTHING;
   #begun = 0;
+  /** Called when our own table is written, and the one behind it is next. */
+  onBackstop: () => void = () => {};
 
   /** What was spent since this was last asked. */
   take(): Spent {
@@ -29,12 +32,25 @@ export class Clock {
   /** A door encodes at once, and then asks the channel. */
   door(door: NftDoor): NftDoor {
     return {
-      inspect: (wanted) => door.inspect(wanted),
+      inspect: (wanted, only) => door.inspect(wanted, only),
       commit: (transaction) => {
         this.#begun = performance.now();
         return door.commit(transaction);
       },
       remembered: (protocol) => door.remembered(protocol),
+    };
+  }
+
+  backstop(door: BackstopDoor): BackstopDoor {
+    return {
+      isThere: () => {
+        this.onBackstop();
+        return door.isThere();
+      },
+      commit: (transaction) => {
+        this.#begun = performance.now();
+        return door.commit(transaction);
+      },
     };
   }
 

@@ -56,7 +56,10 @@ export interface ColdTime {
   readonly encode: number;
   /** With nothing to do but to wait for the kernel. */
   readonly wait: number;
+  /** Until packets are forwarded. */
   readonly total: number;
+  /** The table behind ours, which comes after that. */
+  readonly backstop: number;
   /** Of all threads, and of the kernel on their behalf. */
   readonly cpu: number;
   /** From the last byte to the kernel's answer, summed up. Through the thread, other work goes on meanwhile. */

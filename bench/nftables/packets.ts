@@ -16,12 +16,13 @@ export async function measurePackets({ sizes, table, samples }: PacketsTask): Pr
   const { service, slice } = probe(sizes.services, sizes.endpoints);
   const wires = await openWires();
   let server: ChildProcess | undefined;
+  let thread: NetlinkThread | undefined;
   try {
     if (table === 'chains')
       await nft(
         clusterText(sizes, 'a chain per service') + serviceText(service, slice, 'a chain per service'),
       );
-    else await writeFlat(sizes, table === 'flat with counters', service, slice);
+    else thread = await writeFlat(sizes, table === 'flat with counters', service, slice);
     const addresses = slice.endpoints.map(({ ip }) => ip);
     server = await startServer(wires.server.pid, { kind: 'answer', addresses, port: 8080 });
     const task: DialTask = {
@@ -39,6 +40,7 @@ export async function measurePackets({ sizes, table, samples }: PacketsTask): Pr
     return JSON.parse(stdout) as PacketsRun;
   } finally {
     server?.kill();
+    await thread?.close();
     wires.close();
   }
 }
@@ -66,19 +68,20 @@ function probe(
   };
 }
 
+/** Answers the thread to which the backstop belongs. */
 async function writeFlat(
   sizes: PacketsTask['sizes'],
   counters: boolean,
   service: Service,
   slice: EndpointSlice,
-): Promise<void> {
+): Promise<NetlinkThread> {
   const thread = await NetlinkThread.start();
   const proxy = nftProxy(thread, { counters, channel: 'thread' });
   fill(proxy, sizes);
   proxy.onService(objectKey(service.namespace, service.name), service);
   proxy.onEndpointSlice(slice.namespace, slice.name, slice);
   await mustSync(proxy);
-  await thread.close();
+  return thread;
 }
 
 export async function startServer(pid: number, task: AnswerTask): Promise<ChildProcess> {

@@ -38,6 +38,7 @@ function coldRows(base: readonly OwnSeries[]): readonly (readonly string[])[] {
     row('wait for the kernel', base, ms, ({ cold }) => cold.wait),
     row('everything', base, ms, ({ cold }) => cold.total, '3 s at 30,000 × 10'),
     row('its CPU time, on all threads', base, ms, ({ cold }) => cold.cpu),
+    row('the backstop, after that', base, ms, ({ cold }) => cold.backstop),
     row('messages', base, mebibytes, ({ cold }) => cold.bytes),
     row('commits', base, String, ({ cold }) => cold.commits),
     row('longest commit, as seen', base, ms, ({ cold }) => cold.longestCommit, 'about 50 ms'),
