@@ -1,6 +1,6 @@
 /** `npm run bench -- iptables`: iptables mode at several sizes. Ratios are taken within one run. */
 import { printTable } from '../src/cli/table.ts';
-import { option, progress } from './arguments.ts';
+import { choiceOption, countsOption, numberOption, progress, refuseUnknown } from './arguments.ts';
 import type { Sizes } from './cluster.ts';
 import { kernelTimes, type KernelTimes, type OwnTimes, ownTimes, rewriteMs } from './iptables.ts';
 
@@ -14,12 +14,14 @@ interface Row {
 }
 
 export async function iptablesCommand(args: readonly string[]): Promise<void> {
-  const variant = option(args, '--variant', 'nft') === 'legacy' ? 'legacy' : 'nft';
-  const rewriteUpTo = Number(option(args, '--rewrite-up-to', '3000'));
+  refuseUnknown(args, ['--sizes', '--variant', '--rewrite-up-to']);
+  const counts = countsOption(args, '--sizes', '300,3000,10000');
+  const variant = choiceOption(args, '--variant', ['nft', 'legacy']);
+  const rewriteUpTo = numberOption(args, '--rewrite-up-to', 3000);
   await ownTimes({ services: 300, endpoints: ENDPOINTS }); // warm up: compare compiled code with compiled code
   const rows: Row[] = [];
-  for (const text of option(args, '--sizes', '300,3000,10000').split(',')) {
-    const sizes = { services: Number(text), endpoints: ENDPOINTS };
+  for (const services of counts) {
+    const sizes = { services, endpoints: ENDPOINTS };
     progress(`${sizes.services} services: our own part`);
     const own = await ownTimes(sizes);
     progress(`${sizes.services} services: iptables-${variant}`);

@@ -1,5 +1,6 @@
 /** `npm run bench`: prints what docs/benchmarks.md quotes. */
 import { apiCommand } from './api/command.ts';
+import { BAD_ARGUMENT, BadArgument } from './arguments.ts';
 import { conntrackCommand } from './conntrack/command.ts';
 import { iptablesCommand } from './iptablesCommand.ts';
 import { ipvsCommand } from './ipvs/command.ts';
@@ -52,12 +53,12 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   else if (name === 'ipvs') await ipvsCommand(args);
   else if (name === 'conntrack') await conntrackCommand(args);
   else if (name === 'api') await apiCommand(args);
-  else throw new Error(`there is no benchmark ${name}; --help lists them`);
+  else throw new BadArgument(`there is no benchmark ${name}; --help lists them`);
 }
 
 try {
   await main(process.argv.slice(2));
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
+  process.exitCode = error instanceof BadArgument ? BAD_ARGUMENT : 1;
 }

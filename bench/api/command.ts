@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { numberOption, progress } from '../arguments.ts';
+import { numberOption, progress, refuseUnknown } from '../arguments.ts';
 import type {
   Churn,
   FromProxy,
@@ -18,7 +18,11 @@ const CERTIFICATES = fileURLToPath(new URL('../test/support/apiServer/certs', im
 const SERVER = fileURLToPath(new URL('bench-api-server.js', import.meta.url));
 const PROXY = fileURLToPath(new URL('bench-api-proxy.js', import.meta.url));
 
+const OPTIONS = ['--services', '--endpoints', '--churn-seconds', '--rate', '--replace', '--min-sync-period'];
+
 export async function apiCommand(args: readonly string[]): Promise<void> {
+  refuseUnknown(args, OPTIONS, ['--pages']);
+  const minSyncPeriodMs = numberOption(args, '--min-sync-period', 0);
   if (!existsSync(SERVER))
     throw new Error('this benchmark needs a whole checkout: its API server is with the tests');
   const size = {
@@ -43,7 +47,7 @@ export async function apiCommand(args: readonly string[]): Promise<void> {
     const proxy = new Child<FromProxy, ToProxy>(PROXY, {
       port: listening.port,
       ca: `${CERTIFICATES}/ca.crt`,
-      minSyncPeriodMs: numberOption(args, '--min-sync-period', 0),
+      minSyncPeriodMs,
     } satisfies ProxyOptions);
     try {
       const start = await proxy.told('started');

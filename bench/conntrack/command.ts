@@ -1,7 +1,7 @@
 /** `npm run bench -- conntrack`: one service's flows in a large table, in a network namespace of its own. */
 import { fileURLToPath } from 'node:url';
 import { printTable } from '../../src/cli/table.ts';
-import { numberOption, progress } from '../arguments.ts';
+import { numberOption, progress, refuseUnknown } from '../arguments.ts';
 import { openNamespace } from '../namespace.ts';
 import { ms, spread } from '../spread.ts';
 import type { Held, TableOptions, TableRun } from './messages.ts';
@@ -9,6 +9,7 @@ import type { Held, TableOptions, TableRun } from './messages.ts';
 const PROGRAM = fileURLToPath(new URL('bench-conntrack-table.js', import.meta.url));
 
 export async function conntrackCommand(args: readonly string[]): Promise<void> {
+  refuseUnknown(args, ['--flows', '--stale', '--repetitions']);
   const options: TableOptions = {
     flows: numberOption(args, '--flows', 100_000),
     stale: numberOption(args, '--stale', 200),

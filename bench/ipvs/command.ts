@@ -1,7 +1,7 @@
 /** `npm run bench -- ipvs`: our own part on this machine, and then all of it in a kernel that has IPVS. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { numberOption, option, progress } from '../arguments.ts';
+import { countsOption, numberOption, progress, refuseUnknown } from '../arguments.ts';
 import type { Sizes } from '../cluster.ts';
 import { encodeTimes } from './encode.ts';
 import type { GuestRun } from './messages.ts';
@@ -19,11 +19,11 @@ const ENCODED: readonly Sizes[] = [
 const MINUTES_PER_REPETITION = 10;
 
 export async function ipvsCommand(args: readonly string[]): Promise<void> {
+  refuseUnknown(args, ['--sizes', '--endpoints', '--repetitions']);
   const endpoints = numberOption(args, '--endpoints', 3);
   const repetitions = numberOption(args, '--repetitions', 5);
-  const sizes = option(args, '--sizes', '1000,10000')
-    .split(',')
-    .map((text): Sizes => ({ services: Number(text), endpoints }));
+  const counts = countsOption(args, '--sizes', '1000,10000');
+  const sizes = counts.map((services): Sizes => ({ services, endpoints }));
   process.stdout.write(`${printEncodeReport(await encodings(repetitions))}\n`);
   const runs = await inGuest(sizes, repetitions);
   progress('');

@@ -1,7 +1,7 @@
 /** `npm run soak`: everything at once for some minutes; the exit code says whether it held. */
 import { fileURLToPath } from 'node:url';
 import { Lab } from '../../src/lab/lab.ts';
-import { numberOption, option } from '../arguments.ts';
+import { BAD_ARGUMENT, BadArgument, numberOption, option, refuseUnknown } from '../arguments.ts';
 import { printReport } from './print.ts';
 import { held, runSoak } from './soak.ts';
 
@@ -20,6 +20,7 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
+  refuseUnknown(args, ['--minutes', '--slots', '--seed', '--log']);
   const seconds = Math.round(numberOption(args, '--minutes', 2) * 60);
   const seed = numberOption(args, '--seed', Math.floor(Math.random() * 1e9));
   const slots = numberOption(args, '--slots', 24);
@@ -40,6 +41,7 @@ async function main(args: readonly string[]): Promise<number> {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exitCode = 1;
+  const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
+  process.stderr.write(`${error instanceof BadArgument ? message : stack}\n`);
+  process.exitCode = error instanceof BadArgument ? BAD_ARGUMENT : 1;
 }

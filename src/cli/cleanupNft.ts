@@ -1,8 +1,10 @@
 /** The part of `junction cleanup` that an nftables mode left, ours or kube-proxy's: whole tables. */
+import { BACKSTOP_TABLE } from '../backends/nftables/names.ts';
 import { directChannel } from '../kernel/netlink/channel.ts';
+import { decodeTable, getTables } from '../kernel/netlink/nftables/table.ts';
 import { NETLINK_NETFILTER, NetlinkSocket } from '../kernel/netlink/socket.ts';
 import { EVERY_TABLE, findTables, type NftRemains, removeTable } from '../kernel/nftables/cleanup.ts';
-import type { TransactionChannel } from '../kernel/netlink/channel.ts';
+import type { NetlinkChannel, TransactionChannel } from '../kernel/netlink/channel.ts';
 import type { Family } from '../model/ip.ts';
 import { printTable } from './table.ts';
 
@@ -10,6 +12,8 @@ export interface NftCleanup {
   readonly tables: readonly NftRemains[];
   /** What the kernel would not let go of. */
   readonly failures: readonly string[];
+  /** A Junction owns a backstop, so it lives, and mends what is removed. */
+  readonly junctionIsRunning: boolean;
 }
 
 export async function cleanupNft(families: readonly Family[], dryRun: boolean): Promise<NftCleanup> {
@@ -27,18 +31,35 @@ export async function cleanTables(
   dryRun: boolean,
 ): Promise<NftCleanup> {
   const tables = await findTables(channel, families, EVERY_TABLE);
+  const junctionIsRunning = await isBackstopOwned(channel, families);
   const failures: string[] = [];
   for (const each of dryRun ? [] : tables) {
     const why = await removeTable(channel, each);
     if (why !== undefined) failures.push(`table ${each.family} ${each.table}: ${why}`);
   }
-  return { tables, failures };
+  return { tables, failures, junctionIsRunning };
 }
 
-export function printNftCleanup({ tables, failures }: NftCleanup, dryRun: boolean): string {
+async function isBackstopOwned(channel: NetlinkChannel, families: readonly Family[]): Promise<boolean> {
+  const replies = await channel.dumpAll(
+    families.map((family) => getTables(family === 'IPv4' ? 'ip' : 'ip6')),
+  );
+  return replies
+    .flatMap((reply) => (reply.kind === 'answered' ? reply.messages : []))
+    .map(({ payload }) => decodeTable(payload))
+    .some(({ name, owner }) => name === BACKSTOP_TABLE && owner !== undefined);
+}
+
+export function printNftCleanup(
+  { tables, failures, junctionIsRunning }: NftCleanup,
+  dryRun: boolean,
+): string {
   const rows = tables.map(({ family, table, objects }) => [family, table, String(objects)]);
   const kept = failures.map((failure) => `Could not remove ${failure}\n`).join('');
-  if (rows.length === 0) return kept;
+  const rest = junctionIsRunning ? `${kept}${RUNNING}` : kept;
+  if (rows.length === 0) return rest;
   const title = dryRun ? 'Would remove of nftables:\n' : 'Removed of nftables:\n';
-  return title + printTable(['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'], rows) + kept;
+  return title + printTable(['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'], rows) + rest;
 }
+
+const RUNNING = 'A Junction is running here and will write its tables again: stop it first.\n';

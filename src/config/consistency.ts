@@ -1,14 +1,5 @@
 /** Settings that are valid, and do not fit this node or each other. */
-import {
-  type Cidr,
-  type Family,
-  familyOf,
-  hostCidr,
-  type Ip,
-  isLoopback,
-  parseCidr,
-  parseIp,
-} from '../model/ip.ts';
+import { type Cidr, cidrContains, type Family, familyOf, parseCidr, parseIp, prefixOf } from '../model/ip.ts';
 import type { EffectiveConfig } from './effective.ts';
 import { splitHostPort } from './hostPort.ts';
 
@@ -16,8 +7,6 @@ export interface NodeFacts {
   readonly primaryFamily: Family;
   /** Both families are served. */
   readonly dualStack: boolean;
-  /** This node's addresses, at most one of each family. */
-  readonly nodeIps: readonly Ip[];
   readonly podCIDRs: readonly string[];
 }
 
@@ -31,10 +20,27 @@ export function consistencyWarnings(config: EffectiveConfig, facts: NodeFacts): 
   return [...nodePortWarnings(config, facts), ...familyWarnings(config, facts)];
 }
 
+/** Ranges of node ports that the nftables mode serves but for the node's loopback addresses, which it cannot. */
+export function localhostRanges({ mode, nodePortAddresses }: EffectiveConfig): readonly Cidr[] {
+  if (mode !== 'nftables') return [];
+  const ranges = cidrsOf(nodePortAddresses ?? []);
+  const isEverywhere = (family: Family): boolean =>
+    ranges.some((cidr) => familyOf(cidr) === family && prefixOf(cidr) === 0);
+  return ranges.filter((cidr) => includesLocalhost(cidr) && !isEverywhere(familyOf(cidr)));
+}
+
+function includesLocalhost(cidr: Cidr): boolean {
+  return cidr.startsWith('127.') || LOCALHOST.some((ip) => cidrContains(cidr, ip));
+}
+
+const LOCALHOST = ['127.0.0.1', '::1'].flatMap((text) => parseIp(text) ?? []);
+
 function nodePortWarnings(config: EffectiveConfig, facts: NodeFacts): readonly Inconsistency[] {
   const { primaryFamily: primary } = facts;
   const other: Family = primary === 'IPv4' ? 'IPv6' : 'IPv4';
-  const ranges = nodePortRanges(config, facts);
+  const list = config.nodePortAddresses ?? [];
+  if (list.includes('primary')) return [];
+  const ranges = cidrsOf(list);
   const ofPrimary = ranges.filter((cidr) => familyOf(cidr) === primary).length;
   const consequence = (family: Family): string =>
     `NodePort connections will be accepted on all local ${family} IPs`;
@@ -54,12 +60,6 @@ function nodePortWarnings(config: EffectiveConfig, facts: NodeFacts): readonly I
     );
   }
   return [];
-}
-
-function nodePortRanges({ nodePortAddresses }: EffectiveConfig, { nodeIps }: NodeFacts): readonly Cidr[] {
-  const list = nodePortAddresses ?? [];
-  if (list.includes('primary')) return nodeIps.filter((ip) => !isLoopback(ip)).map(hostCidr);
-  return cidrsOf(list);
 }
 
 function isAnyDualStack(config: EffectiveConfig, facts: NodeFacts, ranges: readonly Cidr[]): boolean {

@@ -1,6 +1,6 @@
 /** Configuration: flags and file in, one checked value out. */
 export { flagValue, parseCommandLine, type ParsedFlags, printFlags } from './commandLine.ts';
-export { consistencyWarnings, type Inconsistency, type NodeFacts } from './consistency.ts';
+export { consistencyWarnings, type Inconsistency, localhostRanges, type NodeFacts } from './consistency.ts';
 export { type ConfigChange, diffConfig } from './diff.ts';
 export { parseDuration, printDuration } from './duration.ts';
 export type { DetectLocalMode, EffectiveConfig, ProxyMode, ValidConfig } from './effective.ts';

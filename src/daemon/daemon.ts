@@ -32,7 +32,7 @@ import { FamilyService } from './familyService.ts';
 import { keepGarbageYoung } from './heap.ts';
 import { openMode, type ProxyMode } from './mode.ts';
 import { NodeGate } from './nodeGate.ts';
-import { applyConntrack, prepareSystem, warnOfInconsistencies } from './preparation.ts';
+import { applyConntrack, prepareSystem, tellOfLocalhost, warnOfInconsistencies } from './preparation.ts';
 import { makeServers } from './servers.ts';
 import { openSource } from './source.ts';
 import { FamilyTelemetry } from './telemetry.ts';
@@ -292,6 +292,7 @@ class Daemon {
   #apply(config: ValidConfig): void {
     this.#config = config;
     this.#log.setVerbosity(config.logging.verbosity);
+    tellOfLocalhost(config, this.#log);
     const settings: Settings = toSettings(config, this.#options.nodeName);
     for (const family of this.#families) family.apply(settings, config);
   }

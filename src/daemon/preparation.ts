@@ -1,5 +1,5 @@
 /** What is done once, before anything is written: kernel settings, and a look at whether the configuration fits. */
-import { consistencyWarnings, toSettings, type ValidConfig } from '../config/index.ts';
+import { consistencyWarnings, localhostRanges, toSettings, type ValidConfig } from '../config/index.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import { applyConntrackSettings } from '../kernel/conntrackSysctls.ts';
 import { applyOomScore } from '../kernel/oomScore.ts';
@@ -62,11 +62,17 @@ export function warnOfInconsistencies({ config, log }: Preparation, families: re
   const facts = {
     primaryFamily: families[0] ?? 'IPv4',
     dualStack: families.length > 1,
-    nodeIps: [],
     podCIDRs: [],
   } as const;
   for (const { message, fatal } of consistencyWarnings(config, facts)) {
     if (fatal) throw new JunctionError('CONFIG_INCONSISTENT', message);
     log.warn('Kube-proxy configuration may be incomplete or incorrect', { err: message });
+  }
+  tellOfLocalhost(config, log);
+}
+
+export function tellOfLocalhost(config: ValidConfig, log: Log): void {
+  for (const range of localhostRanges(config)) {
+    log.error('--nodeport-addresses includes localhost but localhost NodePorts are not supported', { range });
   }
 }

@@ -97,7 +97,7 @@ function isFromPod(detector: PodDetector, packet: Packet): boolean {
   }
 }
 
-function isAllowed(allowed: AllowedSources | undefined, source: Ip): boolean {
+export function isAllowed(allowed: AllowedSources | undefined, source: Ip): boolean {
   if (!allowed) return true;
   return allowed.hosts.includes(source) || allowed.ranges.some((range) => cidrContains(range, source));
 }

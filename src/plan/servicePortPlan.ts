@@ -113,9 +113,11 @@ function frontendsOf(
       allowedSources: undefined,
     },
   ];
-  // A service may name one address twice; what it was named first, it is.
+  // A service may name one address twice; what it was named first, it is. But naming its load balancer's address among
+  // its external IPs must not open what source ranges close.
+  const guarded = new Set(allowedSources ? port.loadBalancerIPs : []);
   const allowedIPs = view.allowExternalIPs ? port.externalIPs : [];
-  const externalIPs = new Set(allowedIPs.filter((ip) => ip !== port.clusterIP));
+  const externalIPs = new Set(allowedIPs.filter((ip) => ip !== port.clusterIP && !guarded.has(ip)));
   for (const address of externalIPs) {
     frontends.push({
       kind: 'externalIP',

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/kernel/process.ts';
 import { buildProgram } from '../kernel/preflight/program.ts';
-import { output } from '../kernel/support/inside.ts';
+import { inside, output } from '../kernel/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../kernel/support/namespace.ts';
 
 const FOREIGN = 'table ip mine {\n\tchain services {\n\t}\n}\ntable inet junction {\n}\n';
@@ -19,6 +19,8 @@ table ip6 kube-proxy {
   }
 }
 `;
+
+const RUNNING = 'A Junction is running here and will write its tables again: stop it first.';
 
 describe('tables of nftables', () => {
   let script = '';
@@ -69,6 +71,7 @@ describe('tables of nftables', () => {
         { family: 'ip6', table: 'kube-proxy', objects: 1 },
       ],
       failures: [],
+      junctionIsRunning: false,
     });
     expect(await ruleset()).toContain('table ip junction');
   });
@@ -77,5 +80,29 @@ describe('tables of nftables', () => {
     await output(namespace, 'nft', 'add table ip junction-trial');
     expect((await junction('cleanup')).stdout).toMatch(/^ip {2,}junction-trial {2,}0$/m);
     expect(await ruleset()).toBe(FOREIGN);
+  });
+
+  test.each([
+    ['', 'ip', true],
+    ['--dry-run', 'ip6', true],
+    ['--family=ipv4', 'ip6', false],
+  ])('beside a Junction that runs: %s, backstop in %s', async (flags, family, isSaid) => {
+    const found = await inside(
+      namespace,
+      'running',
+      `import { spawnSync } from 'node:child_process';
+       import { directChannel } from './src/kernel/netlink/channel.ts';
+       import { transaction } from './src/kernel/netlink/nftables/transaction.ts';
+       import { NETLINK_NETFILTER, NetlinkSocket } from './src/kernel/netlink/socket.ts';
+       const socket = NetlinkSocket.open(NETLINK_NETFILTER);
+       const place = { family: '${family}', table: 'junction-backstop' };
+       await directChannel(socket).commit(transaction([{ kind: 'new table', ...place, isOwned: true }]));
+       const argv = ${JSON.stringify([script, 'cleanup', ...(flags === '' ? [] : [flags])])};
+       const { status, stdout } = spawnSync(process.execPath, argv, { encoding: 'utf8' });
+       console.log(JSON.stringify({ status, lines: stdout.trimEnd().split('\\n') }));`,
+    );
+    const { status, lines } = found as { readonly status: number; readonly lines: readonly string[] };
+    expect({ status, isSaid: lines.at(-1) === RUNNING }).toEqual({ status: 0, isSaid });
+    expect(lines.join('\n')).not.toContain('junction-backstop');
   });
 });

@@ -6,10 +6,12 @@ import { EMPTY, FakeKernel } from '../backends/iptables/fakeKernel.ts';
 import { Harness } from '../backends/iptables/harness.ts';
 import { fakeRunner } from '../kernel/support/fakeRunner.ts';
 
+const NO_TABLES: NftCleanup = { tables: [], failures: [], junctionIsRunning: false };
+
 async function cleanup(
   kernel: FakeKernel,
   values: Partial<CleanupOptions>,
-  nftables: NftCleanup = { tables: [], failures: [] },
+  nftables: Partial<NftCleanup> = {},
 ): Promise<{ out: string; commands: readonly string[] }> {
   const { runner, commands } = fakeRunner((command) => {
     if (command.startsWith('cat ')) return { code: 1 };
@@ -22,7 +24,7 @@ async function cleanup(
   let out = '';
   const options = { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', ...values } as const;
   const stdio = { out: (text: string) => (out += text), err: () => {} };
-  const code = await cleanupCommand(stdio, options, runner, async () => nftables);
+  const code = await cleanupCommand(stdio, options, runner, async () => ({ ...NO_TABLES, ...nftables }));
   expect(code).toBe(0);
   return { out, commands };
 }
@@ -71,7 +73,7 @@ describe('a dry run', () => {
 
   test('tables of nftables', async () => {
     const tables = [{ family: 'ip', table: 'junction', objects: 37 }] as const;
-    const { out } = await cleanup(new FakeKernel(EMPTY), {}, { tables, failures: [] });
+    const { out } = await cleanup(new FakeKernel(EMPTY), {}, { tables });
     expect(out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
       ['Would remove of nftables:'],
       ['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'],
@@ -96,7 +98,7 @@ describe('where there is no iptables', () => {
       { out: (text) => (out += text), err: (text) => (err += text) },
       { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text' },
       runner,
-      async () => ({ tables: [{ family: 'ip', table: 'junction', objects: 1 }], failures: [] }),
+      async () => ({ ...NO_TABLES, tables: [{ family: 'ip', table: 'junction', objects: 1 }] }),
     );
     expect(code).toBe(0);
     expect(out).toMatch(/^Would remove of nftables:\n/);
@@ -112,7 +114,7 @@ describe('what the kernel will not let go of', () => {
       { out: (text) => (out += text), err: () => {} },
       { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text' },
       runner,
-      async () => ({ tables: [], failures: ['table ip junction: EBUSY'] }),
+      async () => ({ ...NO_TABLES, failures: ['table ip junction: EBUSY'] }),
     );
     expect({ code, out }).toEqual({ code: 1, out: 'Could not remove table ip junction: EBUSY\n' });
   });

@@ -1,15 +1,10 @@
 import { expect, test } from 'vitest';
-import { consistencyWarnings, type NodeFacts } from '../../src/config/index.ts';
-import { type Ip, parseIp } from '../../src/model/ip.ts';
+import { consistencyWarnings, localhostRanges, type NodeFacts } from '../../src/config/index.ts';
 import { fromFile } from './given.ts';
 
-function ips(...texts: readonly string[]): readonly Ip[] {
-  return texts.flatMap((text) => parseIp(text) ?? []);
-}
-
-const V4: NodeFacts = { primaryFamily: 'IPv4', dualStack: false, nodeIps: ips('192.0.2.1'), podCIDRs: [] };
-const V6: NodeFacts = { primaryFamily: 'IPv6', dualStack: false, nodeIps: ips('2001:db8::1'), podCIDRs: [] };
-const BOTH: NodeFacts = { ...V4, dualStack: true, nodeIps: ips('192.0.2.1', '2001:db8::1') };
+const V4: NodeFacts = { primaryFamily: 'IPv4', dualStack: false, podCIDRs: [] };
+const V6: NodeFacts = { primaryFamily: 'IPv6', dualStack: false, podCIDRs: [] };
+const BOTH: NodeFacts = { ...V4, dualStack: true };
 
 const UNSET =
   'nodePortAddresses is unset; NodePort connections will be accepted on all local IPs. Consider using `--nodeport-addresses primary`';
@@ -24,8 +19,10 @@ test.each<[object, NodeFacts, ...(readonly [string, boolean])[]]>([
   [{}, V4, [UNSET, false]],
   [quiet, V4],
   [quiet, BOTH],
-  // What the node has no address for cannot be restricted to it.
-  [quiet, { ...V4, nodeIps: ips('127.0.0.1', '::1') }, [UNSET, false]],
+  [{ mode: 'ipvs' }, V4, [UNSET, false]],
+  // The default of this mode is the primary address.
+  [{ mode: 'nftables' }, V4],
+  [{ mode: 'nftables' }, { ...BOTH, podCIDRs: ['10.0.0.0/24', 'fd00::/64'] }],
   [{ nodePortAddresses: ['10.0.0.0/8'] }, V4],
   [{ nodePortAddresses: ['10.0.0.0/8'], clusterCIDR: '10.0.0.0/8,fd00::/8' }, BOTH, [ONLY_V4, false]],
   [
@@ -81,4 +78,18 @@ test.each<[object, NodeFacts, ...(readonly [string, boolean])[]]>([
   expect(consistencyWarnings(fromFile(fields), facts)).toEqual(
     expected.map(([message, fatal]) => ({ message, fatal })),
   );
+});
+
+test.each<[string, readonly string[], readonly string[]]>([
+  ['nftables', [], []],
+  ['nftables', ['primary'], []],
+  ['nftables', ['10.0.0.0/8', 'fd00::/8'], []],
+  ['nftables', ['10.0.0.0/8', '127.0.0.0/8', '::1/128'], ['127.0.0.0/8', '::1/128']],
+  ['nftables', ['127.0.0.5/32', '64.0.0.0/2'], ['127.0.0.5/32', '64.0.0.0/2']],
+  // "Everywhere" was never meant to include it.
+  ['nftables', ['0.0.0.0/0', '::/0', '127.0.0.0/8'], []],
+  ['nftables', ['0.0.0.0/0', '::1/128'], ['::1/128']],
+  ['iptables', ['127.0.0.0/8'], []],
+])('localhost in the %s mode, of %j', (mode, nodePortAddresses, expected) => {
+  expect(localhostRanges(fromFile({ mode, nodePortAddresses }))).toEqual(expected);
 });

@@ -96,6 +96,24 @@ describe('frontends', () => {
     expect([allowed[0], allowed[1], allowed[3]]).toEqual([undefined, undefined, undefined]);
   });
 
+  test.each([
+    ['', ['externalIP 4.4.4.4', 'externalIP 2.2.2.2', 'loadBalancerIP 3.3.3.3']],
+    [
+      ' ranges=9.9.9.0/24',
+      [
+        'externalIP 4.4.4.4',
+        'loadBalancerIP 2.2.2.2 from 9.9.9.0/24',
+        'loadBalancerIP 3.3.3.3 from 9.9.9.0/24',
+      ],
+    ],
+  ])('an external IP that is the load balancer too, source ranges "%s"', (ranges, expected) => {
+    const { frontends } = plan(`80 lb=2.2.2.2,3.3.3.3 ext=4.4.4.4,2.2.2.2${ranges}`, '1');
+    const printed = frontends.map(({ kind, address, allowedSources }) =>
+      [kind, address, ...(allowedSources ? ['from', ...allowedSources.ranges] : [])].join(' '),
+    );
+    expect(printed.slice(1)).toEqual(expected);
+  });
+
   test('a pool that nobody may use, or that is empty, is absent', () => {
     expect(plan('80', '1 local').pools).not.toHaveProperty('local');
     expect(plan('80 itp=Local', '1').pools).toEqual({});

@@ -1,11 +1,12 @@
 /** Where the IPVS mode does something else than `decide` says. `docs/ipvs.md` tells users the same. */
-import { cidrContains, isLoopback } from '../../src/model/ip.ts';
+import { isLoopback } from '../../src/model/ip.ts';
 import {
   classifySource,
   type Decision,
   decide,
   type ForwardTarget,
   type Host,
+  isAllowed,
   isLocal,
   type Packet,
 } from '../../src/plan/decide.ts';
@@ -37,12 +38,7 @@ export const IPVS_DIFFERENCES: readonly Difference[] = [
     'the firewall of source ranges comes before the refusal for want of endpoints',
     (decision, _, packet) => {
       if (decision.verdict !== 'reject' || packet.inInterface === undefined) return undefined;
-      const { allowedSources } = decision.frontend;
-      const isAllowed =
-        allowedSources === undefined ||
-        allowedSources.ranges.some((range) => cidrContains(range, packet.source)) ||
-        allowedSources.hosts.includes(packet.source);
-      return isAllowed ? undefined : 'drop';
+      return isAllowed(decision.frontend.allowedSources, packet.source) ? undefined : 'drop';
     },
   ),
   differs(

@@ -1,6 +1,6 @@
 /** Where the nftables mode does something else than `decide` says. `docs/nftables.md` tells users the same. */
 import { isLoopback } from '../../src/model/ip.ts';
-import { classifySource, decide, isLocal } from '../../src/plan/decide.ts';
+import { classifySource, decide, isAllowed, isLocal } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { Difference } from './differences.ts';
 
@@ -17,6 +17,15 @@ export const NFTABLES_DIFFERENCES: readonly Difference[] = [
       const isPass = decide(plan, packet, host).verdict === 'pass';
       const { destination } = packet;
       return isPass && !isLocal(destination, host) && isClusterIP(plan, destination) ? 'reject' : undefined;
+    },
+  },
+  {
+    reason: 'source ranges are asked before the refusal for want of endpoints',
+    mechanisms: ['nftables'],
+    instead: (plan, packet, host) => {
+      const decision = decide(plan, packet, host);
+      if (decision.verdict !== 'reject') return undefined;
+      return isAllowed(decision.frontend.allowedSources, packet.source) ? undefined : 'drop';
     },
   },
   {

@@ -129,8 +129,8 @@ class Builder implements NftFragment {
       });
   }
 
-  #sources(address: Ip, { allowedSources, routes, port }: Frontend): void {
-    if (!allowedSources || routes.outside.verdict === 'reject') return;
+  #sources(address: Ip, { allowedSources, port }: Frontend): void {
+    if (!allowedSources) return;
     const { protocol } = this.#port;
     const key: ElementKey = { address, protocol, port };
     this.#add(SCOPES.address.restricted, key);

@@ -99,14 +99,35 @@ export const EXTERNAL_IP = [
         clusterIP: '10.96.1.1',
         externalIPs: ['10.96.1.1', '203.0.113.1'],
         loadBalancerIPs: ['203.0.113.1', '203.0.113.2'],
-        sourceRanges: ['198.18.0.0/24'],
       }),
       slice('web', '8080', 'pod-a', 'pod-c'),
     ],
     `
     pod-b   tcp 10.96.1.1:80     -> pod-a pod-c
     client  tcp 203.0.113.1:80   -> pod-a* pod-c*
-    client  tcp 203.0.113.2:80   -> drop
+    client  tcp 203.0.113.2:80   -> pod-a* pod-c*
+    `,
+  ),
+  scenario(
+    'source ranges hold where an address of the load balancer is an external IP too',
+    [
+      service('web', {
+        clusterIP: '10.96.1.1',
+        type: 'LoadBalancer',
+        ports: '80:30080',
+        externalIPs: ['203.0.113.40', '203.0.113.41'],
+        loadBalancerIPs: ['203.0.113.40'],
+        sourceRanges: ['198.18.0.0/24'],
+      }),
+      slice('web', '8080', 'pod-a', 'pod-c'),
+    ],
+    `
+    client  tcp 203.0.113.40:80                   -> drop
+    client  tcp 203.0.113.40:80 from 198.18.0.10  -> pod-a* pod-c*
+    pod-b   tcp 203.0.113.40:80                   -> drop
+    node1   tcp 203.0.113.40:80                   -> drop
+    client  tcp 203.0.113.41:80                   -> pod-a* pod-c*
+    client  tcp 192.168.100.2:30080               -> pod-a* pod-c*
     `,
   ),
 ];
