@@ -102,6 +102,11 @@ export const ERRORS = {
     meaning: 'The kernel refused a part of the nftables table. Everything else is in force.',
     remedy: 'Run `junction check --proxy-mode nftables`, which names what the kernel lacks.',
   },
+  NFTABLES_CHANGED: {
+    meaning: 'Somebody else took away the nftables table, or a part of it, while it was being written.',
+    remedy:
+      'Nothing: it is written again at once. If this goes on, `junction_foreign_changes_total` names the program that does it.',
+  },
   MANIFESTS_UNREADABLE: {
     meaning: 'A file or directory of manifests is not there, or may not be read.',
     remedy: 'Check --manifests. Once Junction runs, what it names may come and go.',

@@ -23,7 +23,7 @@ const FLAGS = [
 ];
 const TABLES = ['ip junction', 'ip6 junction', 'ip junction-backstop', 'ip6 junction-backstop'];
 const START_MS = 60_000;
-const MOST_STARTS = 10;
+const MOST_STARTS = 40;
 const KEPT_LOG = 200_000;
 const WORDS = /^soak: (.*)$|"(Sync failed|Synced rules|Somebody else changed our table)/gm;
 

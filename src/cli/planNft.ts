@@ -14,13 +14,10 @@ export function nftPlanText(plan: Plan, settings: Settings): string {
     nodePortIps: nodePortIps(plan),
     serviceCidrs: [],
   });
-  return table.replaceAll(REMEMBERING, plan.family === 'IPv4' ? LOADABLE : UNWRITABLE);
+  return plan.family === 'IPv4' ? table : table.replaceAll(REMEMBERING, UNWRITABLE);
 }
 
-/** The rules that are listed otherwise than they can be loaded. */
-const REMEMBERING = /^(\s*)(.* update @affinity-(\w+) .*)$/gm;
-/** nft does not read `ct original proto-dst` without the protocol, which it leaves out when it lists. */
-const LOADABLE = '$1meta l4proto $3 $2';
+const REMEMBERING = /^(\s*)(.* update @affinity-\w+ .*)$/gm;
 /**
  * nft 1.0.6 has no registers left for two IPv6 addresses, a port and an endpoint, and ends with a failed assertion.
  * Junction has room for them.

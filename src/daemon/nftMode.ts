@@ -66,9 +66,9 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
             });
             onForeignChange(processName);
           }
-          if (!news) return loop.requestFull();
-          proxies.get(family)?.noteForeign(news, family);
-          loop.request();
+          if (news) proxies.get(family)?.noteForeign(news, family);
+          else loop.proxy.requestFull();
+          loop.requestUrgently();
         },
       });
       watch.follow({ onNodeAddresses: () => loop.request() });

@@ -71,6 +71,13 @@ export class FamilyLoop {
     this.#runner.request();
   }
 
+  /** Something is broken that worked: it does not wait for its turn. */
+  requestUrgently(): void {
+    if (!this.proxy.isSynced) return;
+    this.#observer.queued();
+    this.#runner.requestUrgently();
+  }
+
   /** Everything is read back and mended where it differs. */
   requestFull(): void {
     this.proxy.requestFull();

@@ -3,7 +3,8 @@
  *
  * Requests that come while it runs or rests fold into one. A token bucket of `burst` tokens refills by one per
  * `minInterval`, counted from the end of a run, so that with a burst of one there is always that much rest between
- * runs. A failed run is repeated after `retryInterval`; any run puts off the periodic one.
+ * runs. What is urgent does not wait for that, but only so often in a row. A failed run is repeated after
+ * `retryInterval`; any run puts off the periodic one.
  */
 import type { Clock } from './clock.ts';
 
@@ -18,14 +19,19 @@ export interface RunnerOptions {
   readonly onError?: (error: unknown) => void;
 }
 
+/** Of urgent runs in a row; they come back one by one, like the others. */
+const URGENT_BURST = 5;
+
 export class Runner {
   #options: RunnerOptions;
   readonly #burst: number;
   #tokens: number;
+  #urgentTokens = URGENT_BURST;
   #refilledAt: number;
   /** When to run though nobody asked. */
   #dueAt = Number.POSITIVE_INFINITY;
   #requested = false;
+  #isUrgent = false;
   #running: Promise<void> | undefined;
   #started = false;
   #cancelTimer: (() => void) | undefined;
@@ -54,6 +60,12 @@ export class Runner {
     this.#arm();
   }
 
+  /** Asks for a run at once, also when the last one was just now. */
+  requestUrgently(): void {
+    this.#isUrgent = true;
+    this.request();
+  }
+
   /** From the next run on. */
   setIntervals(intervals: Pick<RunnerOptions, 'minIntervalMs' | 'retryIntervalMs'>): void {
     this.#options = { ...this.#options, ...intervals };
@@ -80,8 +92,11 @@ export class Runner {
   #waitForToken(now: number): number {
     const { minIntervalMs } = this.#options;
     if (minIntervalMs <= 0) return 0;
-    this.#tokens = Math.min(this.#burst, this.#tokens + (now - this.#refilledAt) / minIntervalMs);
+    const more = (now - this.#refilledAt) / minIntervalMs;
+    this.#tokens = Math.min(this.#burst, this.#tokens + more);
+    this.#urgentTokens = Math.min(URGENT_BURST, this.#urgentTokens + more);
     this.#refilledAt = now;
+    if (this.#isUrgent && this.#urgentTokens >= 1) return 0;
     return this.#tokens >= 1 ? 0 : Math.ceil((1 - this.#tokens) * minIntervalMs);
   }
 
@@ -90,6 +105,8 @@ export class Runner {
     // What changes together is told one after the other: let all of it arrive, so that one run takes it all.
     await Promise.resolve();
     this.#requested = false;
+    if (this.#isUrgent && this.#tokens < 1) this.#urgentTokens = Math.max(0, this.#urgentTokens - 1);
+    this.#isUrgent = false;
     let nextIn = maxIntervalMs;
     try {
       await run();

@@ -106,7 +106,7 @@ describe('junction plan in the nftables mode', () => {
       /^# Junction writes this, nft cannot: ct original ip6 daddr .* update @affinity-tcp /,
     );
     expect(others).toEqual([]);
-    expect(partOf(await tableOf(), 'chain remember')[0]).toMatch(/^meta l4proto tcp /);
+    expect(partOf(await tableOf(), 'chain remember')[0]).toMatch(/^tcp dport != 0 ct original ip daddr /);
   });
 
   test('as JSON, beside the plan', async () => {

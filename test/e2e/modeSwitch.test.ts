@@ -122,9 +122,11 @@ describe('modes, one after the other', () => {
         await removed(`"Removed the rules that an iptables or ipvs mode left" ipFamily="${family}"`, daemon);
       expect(await iptables()).toEqual(before);
       expect(await node.run(['ip6tables-nft-save'])).not.toContain('KUBE-');
-      expect((await tables()).filter((line) => /junction|kube-proxy/.test(line))).toEqual([
+      expect((await tables()).filter((line) => /junction|kube-proxy/.test(line)).sort()).toEqual([
         'table ip junction',
+        'table ip junction-backstop',
         'table ip6 junction',
+        'table ip6 junction-backstop',
       ]);
     });
 

@@ -188,3 +188,43 @@ test('the longest interval is not shorter than the shortest', () => {
     });
   expect(make).toThrow('9 ms');
 });
+
+describe('what is urgent', () => {
+  /** Urgent requests at these times. */
+  async function urgently(stage: Stage, times: readonly number[], until: number): Promise<readonly number[]> {
+    for (const at of times) {
+      await stage.clock.advance(at - stage.clock.now());
+      stage.runner.requestUrgently();
+      await settle();
+    }
+    await stage.clock.advance(until - stage.clock.now());
+    return stage.began;
+  }
+
+  test('does not wait for the shortest interval', async () => {
+    const stage = new Stage();
+    await stage.play([0], 100);
+    expect(await urgently(stage, [100, 300], 10_000)).toEqual([0, 100, 300]);
+  });
+
+  test('runs as soon as the run under way has ended', async () => {
+    const stage = new Stage({ takes: [400] });
+    await stage.play([0], 100);
+    expect(await urgently(stage, [100], 10_000)).toEqual([0, 400]);
+  });
+
+  test('waits like everything else when there is no end to it', async () => {
+    const stage = new Stage();
+    await stage.play([0], 0);
+    const times = Array.from({ length: 20 }, (_, index) => 10 + index);
+    const began = await urgently(stage, times, 900);
+    expect(began).toEqual([0, 10, 11, 12, 13, 14]);
+  });
+
+  test('what is not, still waits', async () => {
+    const stage = new Stage();
+    await stage.play([0], 0);
+    await urgently(stage, [100], 100);
+    expect(await stage.play([200], 10_000)).toEqual([0, 100, 1100]);
+  });
+});

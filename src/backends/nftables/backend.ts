@@ -5,6 +5,7 @@
  * transaction. The kernel is read only at the start, after a failure, and when somebody asks to verify; where somebody
  * else has been at the table, as far as it is not known what they did.
  */
+import { isJunctionError } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
 import type { Cidr, Ip } from '../../model/ip.ts';
 import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
@@ -15,8 +16,8 @@ import { type Forgetting, forgetStale, losers } from './affinity.ts';
 import { eachCalmly } from './calmly.ts';
 import { Committer } from './committer.ts';
 import { compileServicePort, compileShared, NO_FRAGMENT, type NftFragment } from './compile.ts';
-import { diffElements, type Edit, editOperations, isEmpty, restructure } from './edit.ts';
-import { adopt, type AdoptedTable } from './adopt.ts';
+import { diffElements, type Edit, editOperations, isEmpty, restructure, withoutGaps } from './edit.ts';
+import { adopt, type AdoptedTable, type AdoptReport } from './adopt.ts';
 import type { Element, Ruleset, TableSet } from './rule.ts';
 import { concernedBy, type ForeignElement, mending } from './mend.ts';
 import { printKey } from './print.ts';
@@ -51,6 +52,8 @@ export interface NftBackendOptions {
   readonly now: () => number;
   readonly breath?: Breath;
 }
+
+const TRIES = 5;
 
 interface Options extends NftSettings, RulesetOptions {}
 
@@ -123,13 +126,7 @@ export class NftBackend {
     this.#foreignSets = undefined;
     this.#foreign = this.#foreign.filter(({ element }) => !only.has(element.set));
     this.#needsFull = true;
-    const report = await adopt({
-      door: this.#door,
-      committer: this.#committer,
-      table: this.#wanted(this.#applied, options),
-      only,
-      breath: this.#breath,
-    });
+    const report = await this.#adopt(this.#wanted(this.#applied, options), only);
     this.#needsFull = !report.isClean || report.refused.size > 0;
     return report;
   }
@@ -184,20 +181,28 @@ export class NftBackend {
     const ruleset = this.#tally.extent === this.#extent ? before : this.#rulesetFor(options);
     const { first, last } = restructure(before, ruleset);
     const changes = edits.filter((edit) => !isEmpty(edit));
-    const transaction: Transaction = [...first, ...editOperations(changes, setsOf(ruleset)), ...last];
+    const sets = setsOf(ruleset);
+    const order = withoutGaps(changes);
+    // A packet that is on its way sees no rule of a chain that comes with what leads there.
+    const isEarlier = first.some(({ kind }) => kind === 'addChain');
+    const transactions: readonly Transaction[] = [
+      isEarlier ? first : [],
+      [...(isEarlier ? [] : first), ...editOperations(order.first, sets), ...last],
+      editOperations(order.last, sets),
+    ].filter((transaction) => transaction.length > 0);
     for (const protocol of losers(left, plan)) this.#toForget.add(protocol);
     for (const id of ids) this.#remember(plan, id);
-    if (transaction.length > 0) {
+    for (const transaction of transactions) {
       const outcome = await this.#door.commit(transaction);
       if (outcome.state === 'refused') return undefined;
     }
     this.#ruleset = ruleset;
     const { isDone: isClean, transactions: forgets } = await this.#forget(plan, options);
-    const transactions = (transaction.length > 0 ? 1 : 0) + forgets;
+    const count = transactions.length + forgets;
     this.#needsFull = false;
     return {
-      kind: transactions > 0 ? 'incremental' : 'nothing',
-      transactions,
+      kind: count > 0 ? 'incremental' : 'nothing',
+      transactions: count,
       elements: changes.reduce((sum, { adds, removes }) => sum + adds.length + removes.length, 0),
       refused: this.#refused,
       isClean,
@@ -221,12 +226,7 @@ export class NftBackend {
     });
     this.#tally.takeChanges();
     this.#ruleset = this.#rulesetFor(options);
-    const report = await adopt({
-      door: this.#door,
-      committer: this.#committer,
-      table: this.#wanted(plan.servicePorts, options),
-      breath: this.#breath,
-    });
+    const report = await this.#adopt(this.#wanted(plan.servicePorts, options));
     const forgets = await this.#forget(plan, options);
     this.#needsFull = !report.isClean;
     this.#refused = report.refused;
@@ -236,6 +236,18 @@ export class NftBackend {
       transactions: report.transactions + forgets.transactions,
       isClean: report.isClean && forgets.isDone,
     };
+  }
+
+  /** Again from the beginning, where somebody else was at the table meanwhile. */
+  async #adopt(table: AdoptedTable, only?: ReadonlySet<string>): Promise<AdoptReport> {
+    const [door, committer, breath] = [this.#door, this.#committer, this.#breath];
+    for (let tries = 1; ; tries++) {
+      try {
+        return await adopt({ door, committer, table, breath, ...(tries === 1 && only && { only }) });
+      } catch (error) {
+        if (!isJunctionError(error, 'NFTABLES_CHANGED') || tries === TRIES) throw error;
+      }
+    }
   }
 
   /** What fails is left for the next sync. */

@@ -36,6 +36,8 @@ export class Committer {
   async commit(transaction: Transaction): Promise<void> {
     const outcome = await this.attempt(transaction);
     if (outcome.state === 'done') return;
+    // A rule may also ask for something that this kernel does not have.
+    if (outcome.operation?.kind !== 'addRule') throwIfChanged(outcome.name);
     throw new JunctionError('NFTABLES_REFUSED', `nftables refuses the table: ${outcome.name}`, {
       detail: JSON.stringify(outcome.operation)?.slice(0, 2000) ?? '',
     });
@@ -60,6 +62,7 @@ export class Committer {
       this.#learn(edits, this.#now() - started);
       return new Map();
     }
+    throwIfChanged(outcome.name);
     const [first] = edits;
     if (edits.length === 1 && first) return this.#blame(first, outcome.name);
     const middle = edits.length >> 1;
@@ -80,4 +83,13 @@ export class Committer {
     if (milliseconds > LONG_MS) this.#elements = Math.max(FEWEST_ELEMENTS, this.#elements >> 1);
     else if (milliseconds < LONG_MS / 2) this.#elements = Math.min(MOST_ELEMENTS, this.#elements * 2);
   }
+}
+
+/**
+ * What was just found or made is gone, so this is nobody's fault. To look for one whose fault it is would take long: the
+ * kernel needs some 20 ms to refuse a transaction.
+ */
+function throwIfChanged(name: string): void {
+  if (name === 'ENOENT')
+    throw new JunctionError('NFTABLES_CHANGED', 'nftables: the table was changed while it was being written');
 }

@@ -1,5 +1,6 @@
 /** What has to come and go for one service port, and for all that share. */
 import type { ServicePortId } from '../../model/servicePort.ts';
+import { SCOPES, SETS } from './names.ts';
 import { printElement, printKey } from './print.ts';
 import type { Chain, Element, Rule, Ruleset, TableSet } from './rule.ts';
 import { deepEqual } from '../../model/equal.ts';
@@ -49,6 +50,55 @@ export function sameValue(a: Element, b: Element): boolean {
 
 function idOf({ set, key }: Element): string {
   return `${set} ${printKey(key)}`;
+}
+
+/**
+ * A packet sees each element of one moment, but not all of them of the same: a change may come between two lookups. So
+ * some elements go in a second transaction, when no packet is on its way that has to find them: those of a pool that gets
+ * another size, and so another map; and the sources of a frontend that lets everybody in from now on.
+ */
+export function withoutGaps(edits: readonly Edit[]): {
+  readonly first: readonly Edit[];
+  readonly last: readonly Edit[];
+} {
+  const adds = edits.flatMap((edit) => edit.adds);
+  const replaced = new Set(adds.map(idOf));
+  const served = new Set(adds.filter(isOfPool).map(frontendOf));
+  const restricted = new Set(adds.filter(isRestriction).map(frontendOf));
+  const opened = new Set(
+    edits
+      .flatMap(({ removes }) => removes.filter(isRestriction).map(frontendOf))
+      .filter((frontend) => !restricted.has(frontend)),
+  );
+  const isLater = (element: Element): boolean => {
+    if (replaced.has(idOf(element))) return false;
+    if (isOfPool(element)) return served.has(frontendOf(element));
+    return element.set === SETS.allowed && opened.has(frontendOf(element));
+  };
+  const first: Edit[] = [];
+  const last: Edit[] = [];
+  for (const edit of edits) {
+    const later = edit.removes.filter(isLater);
+    if (later.length === 0) first.push(edit);
+    else {
+      first.push({ ...edit, removes: edit.removes.filter((element) => !isLater(element)) });
+      last.push({ owner: edit.owner, removes: later, adds: [] });
+    }
+  }
+  return { first, last };
+}
+
+function isRestriction({ set }: Element): boolean {
+  return set === SCOPES.address.restricted;
+}
+
+function isOfPool({ endpoint, chain }: Element): boolean {
+  return endpoint !== undefined || chain !== undefined;
+}
+
+/** Whatever pool and source the element is of. */
+function frontendOf({ key: { address, protocol, port } }: Element): string {
+  return `${address} ${protocol} ${port}`;
 }
 
 /** All that goes before all that comes: an element may go from one service port to another. */

@@ -7,6 +7,9 @@ import type { Committer } from './committer.ts';
 import { type Edit, isEmpty, sizeOf } from './edit.ts';
 import type { TableSet } from './rule.ts';
 
+/** With more than this it is not they who are to blame. */
+const MOST_REFUSED = 100;
+
 export class EditStream {
   readonly #committer: Committer;
   readonly #sets: ReadonlyMap<string, TableSet>;
@@ -55,7 +58,9 @@ export class EditStream {
   }
 
   async #commit(group: readonly Edit[]): Promise<void> {
-    for (const [id, error] of await this.#committer.commitEdits(group, this.#sets))
+    for (const [id, error] of await this.#committer.commitEdits(group, this.#sets)) {
       this.#refused.set(id, error);
+      if (this.#refused.size > MOST_REFUSED) throw error;
+    }
   }
 }

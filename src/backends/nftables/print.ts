@@ -88,7 +88,7 @@ export function printElement({ key, endpoint, chain, comment }: Element): string
     ? ` : ${endpoint.ip} . ${endpoint.port}`
     : chain === undefined
       ? ''
-      : ` : goto ${chain}`;
+      : ` : jump ${chain}`;
   return `${printKey(key)}${note}${value}`;
 }
 
@@ -158,6 +158,8 @@ function printStatement(
       return [`iifname ${statement.not ? '!= ' : ''}"${statement.name}"`];
     case 'protocol':
       return [`meta l4proto ${statement.protocol.toLowerCase()}`];
+    case 'hasPort':
+      return [`${printPart('port', words, protocol)} != 0`];
     case 'isRewritten':
       return ['ct status dnat'];
     case 'hasMark':

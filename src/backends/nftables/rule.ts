@@ -33,6 +33,8 @@ export type Statement =
   /** A name that ends in `*` is a prefix. */
   | { readonly kind: 'inInterface'; readonly name: string; readonly not: boolean }
   | { readonly kind: 'protocol'; readonly protocol: Protocol }
+  /** Any but 0, so every packet of a protocol that has ports. */
+  | { readonly kind: 'hasPort' }
   | { readonly kind: 'isRewritten' }
   | { readonly kind: 'hasMark'; readonly mark: number; readonly not: boolean }
   | { readonly kind: 'changeMark'; readonly operation: 'set' | 'flip'; readonly mark: number }

@@ -232,8 +232,12 @@ function rememberedRule(protocol: Protocol): Rule {
   return rule({ kind: 'protocol', protocol }, { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) });
 }
 
-function rememberRules(shape: Shape, { counters }: RulesetOptions): readonly Rule[] {
-  return [...(counters ? protocolsOf(shape).flatMap(countRules) : []), ...shape.affinity.map(rememberRule)];
+function rememberRules(shape: Shape, options: RulesetOptions): readonly Rule[] {
+  const { counters } = options;
+  return [
+    ...(counters ? protocolsOf(shape).flatMap(countRules) : []),
+    ...shape.affinity.map((each) => rememberRule(each, options)),
+  ];
 }
 
 /** To be found is to be counted. Node ports have a set of their own: an address of the node may be a service's too. */
@@ -243,14 +247,19 @@ function countRules(protocol: Protocol): readonly Rule[] {
   );
 }
 
-/** After the rewriting, when it is known where to; what was dialled is still known too. */
-function rememberRule({ protocol, seconds }: Shape['affinity'][number]): Rule {
-  return rule({ kind: 'protocol', protocol }, inSet(ORIGINAL, stickySet(protocol, seconds)), {
-    kind: 'remember',
-    key: ORIGINAL_CLIENT,
-    map: affinityMap(protocol),
-    seconds,
-  });
+/**
+ * After the rewriting, when it is known where to; what was dialled is still known too.
+ *
+ * nft reads `ct original proto-dst` only where a port was named before it. Of IPv6 it could not read the line anyway: it
+ * has no registers for two addresses, a port and an endpoint, and would end with a failed assertion.
+ */
+function rememberRule({ protocol, seconds }: Shape['affinity'][number], { family }: RulesetOptions): Rule {
+  return rule(
+    { kind: 'protocol', protocol },
+    ...(family === 'IPv4' ? [{ kind: 'hasPort' } as const] : []),
+    inSet(ORIGINAL, stickySet(protocol, seconds)),
+    { kind: 'remember', key: ORIGINAL_CLIENT, map: affinityMap(protocol), seconds },
+  );
 }
 
 function servicesRules(options: RulesetOptions): readonly Rule[] {
@@ -260,11 +269,17 @@ function servicesRules(options: RulesetOptions): readonly Rule[] {
   ];
 }
 
-/** Ports of a cluster IP that its service does not have, and cluster IPs that nobody has. */
+/**
+ * Ports of a cluster IP that its service does not have, and cluster IPs that nobody has. Should one of them be an address
+ * of the node too, everything else on the node still answers there.
+ */
 function unservedRules({ hasServiceCidrs }: Shape): readonly Rule[] {
+  const elsewhere: Statement = { kind: 'addressType', side: 'destination', not: true };
   return [
-    rule(inSet(['destination'], SETS.clusterIPs), { kind: 'reject' }),
-    ...(hasServiceCidrs ? [rule(inSet(['destination'], SETS.serviceCidrs), { kind: 'drop' })] : []),
+    rule(inSet(['destination'], SETS.clusterIPs), elsewhere, { kind: 'reject' }),
+    ...(hasServiceCidrs
+      ? [rule(inSet(['destination'], SETS.serviceCidrs), elsewhere, { kind: 'drop' })]
+      : []),
   ];
 }
 

@@ -76,7 +76,7 @@ export function branchesOf(statement: Statement, packet: InFlight, world: World)
     case 'verdictByMap':
       return lookUp(statement.key, statement.map, packet, world, (found) => {
         const chain = found?.chain;
-        return found && chain !== undefined ? { found, verdict: { kind: 'goto', chain } } : undefined;
+        return found && chain !== undefined ? { found, verdict: { kind: 'jump', chain } } : undefined;
       });
     case 'remember':
       return [{ ...GOES_ON, lookups: 1, remembers: rememberedBy(statement, packet) }];
@@ -99,7 +99,7 @@ export function branchesOf(statement: Statement, packet: InFlight, world: World)
 
 type Match = Extract<
   Statement,
-  { kind: 'addressType' | 'addressIn' | 'inInterface' | 'protocol' | 'isRewritten' | 'hasMark' }
+  { kind: 'addressType' | 'addressIn' | 'inInterface' | 'protocol' | 'hasPort' | 'isRewritten' | 'hasMark' }
 >;
 
 function matches(statement: Match, packet: InFlight, world: World): boolean {
@@ -112,6 +112,8 @@ function matches(statement: Match, packet: InFlight, world: World): boolean {
       return isInterface(statement.name, packet.inInterface) !== statement.not;
     case 'protocol':
       return statement.protocol === packet.protocol;
+    case 'hasPort':
+      return packet.port !== 0;
     case 'isRewritten':
       return packet.isRewritten;
     case 'hasMark':

@@ -73,6 +73,11 @@ class Lowering {
         ];
       case 'protocol':
         return protocolIs(statement.protocol);
+      case 'hasPort':
+        return [
+          { kind: 'payload', base: 'transport', offset: 2, bytes: 2, into: FIRST },
+          compare(true, Uint8Array.of(0, 0)),
+        ];
       case 'isRewritten':
         return [{ kind: 'ct', key: 'status', into: FIRST }, mask(CT_STATUS_DNAT), compare(true, hostU32(0))];
       case 'hasMark':

@@ -67,7 +67,7 @@ function writeElement(list: ElementList, set: TableSet, element: Element, keysOn
   if (!keysOnly) {
     const { endpoint, chain, comment } = element;
     if (endpoint) list.data().ip(endpoint.ip).port(endpoint.port);
-    if (chain !== undefined) list.verdict({ verdict: 'goto', chain });
+    if (chain !== undefined) list.verdict({ verdict: 'jump', chain });
     if (comment !== undefined) list.comment(comment);
   }
   list.end();

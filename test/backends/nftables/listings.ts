@@ -13,10 +13,10 @@ export function inOneOrder(listing: string): readonly string[] {
     .split('\n');
 }
 
-/** nft 1.0.6 prints the rules that remember clients, and cannot read `ct original proto-dst` in them. */
-export function withoutRemembering(text: string): string {
+/** nft 1.0.6 prints the rules that remember clients by IPv6, and cannot read them. */
+export function loadable(text: string): string {
   return text
     .split('\n')
-    .filter((line) => !line.includes(' update @affinity-'))
+    .filter((line) => !(line.includes(' update @affinity-') && line.includes('ip6 ')))
     .join('\n');
 }

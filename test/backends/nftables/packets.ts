@@ -1,5 +1,6 @@
 /** Every packet that could matter to the clusters that tests make up, and what can become of it. */
 import { type Outcome, type Packet, walk } from '../../../src/backends/nftables/walk.ts';
+import type { WalkTable } from '../../../src/backends/nftables/walkElements.ts';
 import { ip } from '../../plan/given.ts';
 import { CLIENT } from './clients.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';
@@ -26,7 +27,11 @@ export const PACKETS: readonly Packet[] = SOURCES.flatMap(({ source, inInterface
 );
 
 export function outcomesOf({ walkable }: FakeNftKernel, packet: Packet): readonly Outcome[] {
-  return walk(walkable, packet, HOST, { record: false }).outcomes;
+  return outcomesIn(walkable, packet);
+}
+
+export function outcomesIn(table: WalkTable, packet: Packet): readonly Outcome[] {
+  return walk(table, packet, HOST, { record: false }).outcomes;
 }
 
 export function printPacket({ source, protocol, destination, port }: Packet): string {

@@ -7,7 +7,7 @@ import { bundle } from '../../kernel/support/bundle.ts';
 import { output } from '../../kernel/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../kernel/support/namespace.ts';
 import { requireNft } from './requireNft.ts';
-import { inOneOrder, withoutRemembering } from './listings.ts';
+import { inOneOrder, loadable } from './listings.ts';
 import { harnessOf, PRINT_CASES } from './printCases.ts';
 
 const BUILD = `
@@ -48,12 +48,12 @@ describe.each(PRINT_CASES.map((given, index) => ({ given, index, name: given.nam
         harness.cluster.replan();
         const printed = printWholeTable(harness.cluster.planner, harness.settings);
         expect(linesOf(printed, 'ct original proto-dst')).toEqual(linesOf(listing, 'ct original proto-dst'));
-        await reload(namespace, table, withoutRemembering(printed));
+        await reload(namespace, table, loadable(printed));
         const loaded = await list();
-        expect(inOneOrder(loaded)).toEqual(inOneOrder(withoutRemembering(listing)));
+        expect(inOneOrder(loaded)).toEqual(inOneOrder(loadable(listing)));
 
-        await reload(namespace, table, withoutRemembering(listing));
-        expect(inOneOrder(await list())).toEqual(inOneOrder(withoutRemembering(listing)));
+        await reload(namespace, table, loadable(listing));
+        expect(inOneOrder(await list())).toEqual(inOneOrder(loadable(listing)));
       } finally {
         await namespace.close();
       }

@@ -163,3 +163,42 @@ describe('what is left of another time', () => {
     expect(restarted.kernel.table?.sets.has('any-2')).toBe(false);
   });
 });
+
+describe('the table goes while it is being written', () => {
+  const MANY = Array.from({ length: 3000 }, (_, n) => [
+    `a/s${n} 10.96.${n >> 8}.${n & 255} 80`,
+    `a/s${n}-1 of s${n} 80 | 10.1.${n >> 8}.${n & 255} node-b`,
+  ]).flat();
+
+  test('it is begun anew at once, and nobody is blamed', async () => {
+    const harness = new Harness();
+    let flushes = 3;
+    harness.kernel.after = () => {
+      if (harness.kernel.taken.length % 2 === 0 && flushes-- > 0) harness.kernel.table = undefined;
+    };
+    const report = await harness.sync(...MANY);
+    expect(report.refused.size).toBe(0);
+    expect(flushes).toBeLessThan(0);
+    expect(harness.kernel.attempts).toBeLessThan(30);
+    expect(harness.world).toEqual(await harness.fromScratch());
+  });
+
+  test('for ever: the sync fails, and says so', async () => {
+    const harness = new Harness();
+    harness.kernel.after = () => {
+      if (harness.kernel.taken.length % 2 === 0) harness.kernel.table = undefined;
+    };
+    await expect(harness.sync(...MANY)).rejects.toMatchObject({ code: 'NFTABLES_CHANGED' });
+    expect(harness.kernel.attempts).toBeLessThan(30);
+    harness.kernel.after = () => {};
+    await harness.sync();
+    expect(harness.world).toEqual(await harness.fromScratch());
+  });
+
+  test('a kernel that takes nothing is not asked about everybody', async () => {
+    const harness = new Harness();
+    harness.kernel.fault = refusing(/./);
+    await expect(harness.sync(...MANY)).rejects.toMatchObject({ code: 'NFTABLES_REFUSED' });
+    expect(harness.kernel.attempts).toBeLessThan(1000);
+  });
+});
