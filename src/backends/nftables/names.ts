@@ -5,6 +5,7 @@ export const TABLE = 'junction';
 export const TABLE_COMMENT = 'Junction: services as data';
 /** Behind ours, and not to be changed by others. */
 export const BACKSTOP_TABLE = 'junction-backstop';
+export const BACKSTOP_COMMENT = 'Junction: holds connections while its rules are gone';
 
 /** More than this, nft refuses to read. */
 const LONGEST_COMMENT = 128;

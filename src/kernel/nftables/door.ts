@@ -1,7 +1,7 @@
 /** The kernel behind the nftables backend: a transaction becomes one netlink batch. */
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { affinityMap, TABLE, TABLE_COMMENT } from '../../backends/nftables/names.ts';
+import { affinityMap, BACKSTOP_COMMENT, TABLE, TABLE_COMMENT } from '../../backends/nftables/names.ts';
 import { printKey } from '../../backends/nftables/print.ts';
 import type { Chain, Element, Ruleset, TableSet } from '../../backends/nftables/rule.ts';
 import type {
@@ -111,8 +111,10 @@ export class NetlinkNftDoor implements NftDoor {
   #lower(operation: Operation): NftOperation {
     const place = this.#place;
     switch (operation.kind) {
-      case 'addTable':
-        return { kind: 'new table', ...place, comment: TABLE_COMMENT, isOwned: operation.isOwned ?? false };
+      case 'addTable': {
+        const { isOwned = false } = operation;
+        return { kind: 'new table', ...place, comment: isOwned ? BACKSTOP_COMMENT : TABLE_COMMENT, isOwned };
+      }
       case 'deleteTable':
         return { kind: 'delete table', ...place };
       case 'addSet':
