@@ -103,9 +103,9 @@ export const ERRORS = {
     remedy: 'Run `junction check --proxy-mode nftables`, which names what the kernel lacks.',
   },
   NFTABLES_CHANGED: {
-    meaning: 'Somebody else took away the nftables table, or a part of it, while it was being written.',
-    remedy:
-      'Nothing: it is written again at once. If this goes on, `junction_foreign_changes_total` names the program that does it.',
+    meaning:
+      'Somebody else took away the nftables table, or a part of it, while it was being written, several times in a row.',
+    remedy: 'Junction goes on trying. `junction_foreign_changes_total` names the program that does it.',
   },
   MANIFESTS_UNREADABLE: {
     meaning: 'A file or directory of manifests is not there, or may not be read.',

@@ -25,8 +25,7 @@ export async function openIptablesMode({ config, nodeName, log }: ModeOptions): 
       new IptablesProxy({ door: doorOf(doors, family), layout: LAYOUTS[layout], masqueradeBit }),
     ready: (family) => {
       waiting.delete(family);
-      if (waiting.size === 0)
-        removing = removeIpvsLeftovers(log).then(() => removeNftLeftovers(log, 'every table'));
+      if (waiting.size === 0) removing = removeIpvsLeftovers(log).then(() => removeNftLeftovers(log));
     },
     attach: () => {},
     canary: (family) => doorOf(doors, family),

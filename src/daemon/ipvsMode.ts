@@ -63,7 +63,7 @@ export async function openIpvsMode({ config, nodeName, log }: ModeOptions): Prom
     ready: (family) => {
       void removeCanary(doorOf(doors, family), log);
       waiting.delete(family);
-      if (waiting.size === 0) removing = removeNftLeftovers(log, 'every table');
+      if (waiting.size === 0) removing = removeNftLeftovers(log);
     },
     localIps: (family) => watch.localIps(family),
     close: async () => {

@@ -1,13 +1,12 @@
 /** A node that was switched from an nftables mode, ours or kube-proxy's: once the new rules work, the old table goes. */
-import { EVERY_TABLE, findTables, KUBE_PROXY_TABLE, removeTable } from '../kernel/nftables/cleanup.ts';
+import { EVERY_TABLE, findTables, removeTable } from '../kernel/nftables/cleanup.ts';
 import { NETLINK_NETFILTER } from '../kernel/netlink/socket.ts';
 import type { Log } from '../log.ts';
 import { FAMILIES } from '../model/ip.ts';
 import { withNetlink } from './netlinkWork.ts';
 
-/** `not ours`: in the nftables mode itself. Nothing that fails here may stop the proxy. */
-export function removeNftLeftovers(log: Log, which: 'every table' | 'not ours'): Promise<void> {
-  const names = which === 'not ours' ? [KUBE_PROXY_TABLE] : EVERY_TABLE;
+/** Nothing that fails here may stop the proxy. */
+export function removeNftLeftovers(log: Log, names: readonly string[] = EVERY_TABLE): Promise<void> {
   return withNetlink(
     async (thread) => {
       const channel = thread.transactionChannel(NETLINK_NETFILTER);

@@ -2,6 +2,7 @@
 import { BACKSTOP_TABLE } from '../backends/nftables/names.ts';
 import { AddressWatch } from '../kernel/addressWatch.ts';
 import { readConnections } from '../kernel/nftables/counters.ts';
+import { KUBE_PROXY_TABLE } from '../kernel/nftables/cleanup.ts';
 import { NetlinkNftDoor } from '../kernel/nftables/door.ts';
 import { NftProxy } from '../kernel/nftables/nftProxy.ts';
 import { TableWatch } from '../kernel/nftables/watch.ts';
@@ -32,6 +33,25 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
   const waiting = new Set<Family>(families);
   let serviceCidrs: readonly Cidr[] = [];
   let removing = Promise.resolve();
+  const retries = new Map<Family, Retry>();
+  const again = (family: Family, milliseconds: number): void => {
+    const at = performance.now() + milliseconds;
+    const known = retries.get(family);
+    if (known && known.at <= at) return;
+    clearTimeout(known?.timer);
+    const timer = setTimeout(() => {
+      retries.delete(family);
+      proxies.get(family)?.prepareRetry();
+      loops.get(family)?.request();
+    }, milliseconds).unref();
+    retries.set(family, { timer, at });
+  };
+  thread.onSocketLost(NETLINK_NETFILTER, () => {
+    for (const [family, proxy] of proxies) {
+      proxy.noteSocketLost();
+      loops.get(family)?.request();
+    }
+  });
   return {
     name: 'nftables',
     families,
@@ -42,7 +62,7 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
         ...(hasBackstop && { backstop: new NetlinkNftDoor(family, channel, BACKSTOP_TABLE) }),
         onBackstopFailure: ({ reason }) =>
           log.warn('Our table has no backstop for now', { ipFamily: family, reason }),
-        again: (milliseconds) => void setTimeout(() => loops.get(family)?.request(), milliseconds).unref(),
+        again: (milliseconds) => again(family, milliseconds),
         masqueradeBit: config.nftables.masqueradeBit,
         counters: counters && config.junction.nftablesCounters,
         nodeIps: () => watch.nodeIps(family),
@@ -75,7 +95,7 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
     },
     ready: (family) => {
       waiting.delete(family);
-      if (waiting.size === 0) removing = removeLeftovers(log);
+      if (waiting.size === 0) removing = removeLeftovers(log, hasBackstop);
     },
     isTold: true,
     connections: async () => {
@@ -92,6 +112,7 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
     },
     localIps: (family) => watch.localIps(family),
     close: async () => {
+      for (const { timer } of retries.values()) clearTimeout(timer);
       await removing;
       await tables.close();
       await watch.close();
@@ -100,9 +121,14 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
   };
 }
 
+interface Retry {
+  readonly timer: NodeJS.Timeout;
+  readonly at: number;
+}
+
 /** Rules go before the sets that they match. */
-async function removeLeftovers(log: Log): Promise<void> {
-  await removeNftLeftovers(log, 'not ours');
+async function removeLeftovers(log: Log, hasBackstop: boolean): Promise<void> {
+  await removeNftLeftovers(log, hasBackstop ? [KUBE_PROXY_TABLE] : [KUBE_PROXY_TABLE, BACKSTOP_TABLE]);
   await removeIptablesLeftovers(log);
   await removeIpvsLeftovers(log);
 }

@@ -96,8 +96,8 @@ export class Runner {
     this.#tokens = Math.min(this.#burst, this.#tokens + more);
     this.#urgentTokens = Math.min(URGENT_BURST, this.#urgentTokens + more);
     this.#refilledAt = now;
-    if (this.#isUrgent && this.#urgentTokens >= 1) return 0;
-    return this.#tokens >= 1 ? 0 : Math.ceil((1 - this.#tokens) * minIntervalMs);
+    const tokens = this.#isUrgent ? Math.max(this.#tokens, this.#urgentTokens) : this.#tokens;
+    return tokens >= 1 ? 0 : Math.ceil((1 - tokens) * minIntervalMs);
   }
 
   async #runOnce(): Promise<void> {

@@ -99,6 +99,27 @@ describe('others at our tables', () => {
     expect(await answerers(lab().host('pod-b'), '10.96.1.3')).toBe('pod-a pod-b pod-c');
   });
 
+  test.each([
+    ['an element of another protocol', 'add element ip junction refused { 10.96.1.3 . icmp . 80 }'],
+    [
+      'a range that is no network',
+      'add element ip junction allowed { 203.0.113.5 . tcp . 80 . 1.2.3.4-1.2.3.9 }',
+    ],
+    [
+      'a rule with a chain of its own',
+      'add chain ip junction own\nadd rule ip junction own ip saddr 1.2.3.4 jump { counter; drop; }',
+    ],
+  ])('%s: nothing that we have words for, and it goes', async (what, script) => {
+    await nft(script);
+    await untilWhole(`an end of: ${what}`);
+    const from = daemon().log.length;
+    await daemon().write(manifests([...SERVICES, { name: 'more', ip: '10.96.1.9', pods: 'a' }]));
+    await expectAnswers(lab().host('pod-b'), '10.96.1.9', 'pod-a');
+    await daemon().write(manifests(SERVICES));
+    await untilWhole('the services as before');
+    expect(daemon().log.slice(from)).not.toMatch(/fullSync=true|Sync failed/);
+  });
+
   test.each(['delete table ip junction', 'delete table ip6 junction', 'flush ruleset'])(
     '%s, under load',
     async (script) => {

@@ -221,6 +221,13 @@ describe('what is urgent', () => {
     expect(began).toEqual([0, 10, 11, 12, 13, 14]);
   });
 
+  test('waits for the bucket that has one sooner', async () => {
+    const stage = new Stage();
+    await stage.play([0], 0);
+    const began = await urgently(stage, [10, 11, 12, 13, 14, 500, 1014], 1100);
+    expect(began).toEqual([0, 10, 11, 12, 13, 14, 1010]);
+  });
+
   test('what is not, still waits', async () => {
     const stage = new Stage();
     await stage.play([0], 0);

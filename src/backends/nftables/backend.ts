@@ -1,13 +1,12 @@
 /**
  * Keeps the table equal to the plan.
  *
- * An ordinary sync compiles the service ports that changed, before and after, and commits the difference as one
+ * An ordinary sync compiles the service ports that changed, before and after, and commits the difference, mostly as one
  * transaction. The kernel is read only at the start, after a failure, and when somebody asks to verify; where somebody
  * else has been at the table, as far as it is not known what they did.
  */
 import { isJunctionError } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
-import type { Cidr, Ip } from '../../model/ip.ts';
 import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
@@ -18,32 +17,20 @@ import { Committer } from './committer.ts';
 import { compileServicePort, compileShared, NO_FRAGMENT, type NftFragment } from './compile.ts';
 import { diffElements, type Edit, editOperations, isEmpty, restructure, withoutGaps } from './edit.ts';
 import { adopt, type AdoptedTable, type AdoptReport } from './adopt.ts';
-import type { Element, Ruleset, TableSet } from './rule.ts';
+import { type Element, type Ruleset, setsByName } from './rule.ts';
 import { concernedBy, type ForeignElement, mending } from './mend.ts';
 import { printKey } from './print.ts';
-import { withoutCovered } from './ranges.ts';
-import { rulesetOf, type RulesetOptions } from './ruleset.ts';
-import { SETS } from './names.ts';
+import { rulesetOf } from './ruleset.ts';
+import { fixedElements, type NftSettings, type TableOptions } from './settings.ts';
 import { Tally } from './tally.ts';
 import type { NftDoor, Transaction } from './transaction.ts';
-
-export interface NftSettings {
-  readonly masqueradeMark: number;
-  readonly counters: boolean;
-  /** Where node ports answer, in a fixed order. */
-  readonly nodePortIps: readonly Ip[];
-  /** Where cluster IPs come from, where that is known. */
-  readonly serviceCidrs: readonly Cidr[];
-  /** All addresses of this node: what a remembered client is depends on them. */
-  readonly nodeIps?: readonly Ip[];
-}
 
 export interface NftReport {
   readonly kind: 'full' | 'incremental' | 'nothing';
   readonly transactions: number;
   readonly elements: number;
   readonly refused: ReadonlyMap<ServicePortId, Error>;
-  /** Whether all went that had to go: otherwise another sync is worth it. */
+  /** Whether all went that had to go: otherwise it is worth to look again, at chains and sets alone. */
   readonly isClean: boolean;
 }
 
@@ -55,15 +42,13 @@ export interface NftBackendOptions {
 
 const TRIES = 5;
 
-interface Options extends NftSettings, RulesetOptions {}
-
 export class NftBackend {
   readonly #door: NftDoor;
   readonly #committer: Committer;
   readonly #breath: Breath | undefined;
   readonly #applied = new Map<ServicePortId, ServicePortPlan>();
   #tally = new Tally();
-  #options: Options | undefined;
+  #options: TableOptions | undefined;
   #ruleset: Ruleset = { sets: [], chains: [] };
   /** Of the tally, when the ruleset was made. */
   #extent = 0;
@@ -104,7 +89,7 @@ export class NftBackend {
   }
 
   async sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: NftSettings): Promise<NftReport> {
-    const options: Options = { ...settings, family: plan.family, view: plan.view };
+    const options: TableOptions = { ...settings, family: plan.family, view: plan.view };
     const ids = [...dirty];
     const mustLook = this.#needsFull || this.#fullRequested || !deepEqual(options, this.#options);
     if (mustLook || this.#refused.size > 0) return this.#syncFull(plan, options);
@@ -116,23 +101,24 @@ export class NftBackend {
     const parts = [repaired, mended, report];
     const transactions = parts.reduce((sum, part) => sum + part.transactions, 0);
     const elements = parts.reduce((sum, part) => sum + part.elements, 0);
-    return { ...report, kind: transactions > 0 ? 'incremental' : 'nothing', transactions, elements };
+    const isClean = report.isClean && repaired.isClean;
+    return { ...report, kind: transactions > 0 ? 'incremental' : 'nothing', transactions, elements, isClean };
   }
 
   /** Chains, rules and sets, without reading what is known. Against what was written last, like the mending of elements. */
-  async #repair(options: Options): Promise<Pick<NftReport, 'transactions' | 'elements'>> {
+  async #repair(options: TableOptions): Promise<Pick<NftReport, 'transactions' | 'elements' | 'isClean'>> {
     const only = this.#foreignSets;
-    if (!only) return { transactions: 0, elements: 0 };
+    if (!only) return { transactions: 0, elements: 0, isClean: true };
     this.#foreignSets = undefined;
     this.#foreign = this.#foreign.filter(({ element }) => !only.has(element.set));
     this.#needsFull = true;
     const report = await this.#adopt(this.#wanted(this.#applied, options), only);
-    this.#needsFull = !report.isClean || report.refused.size > 0;
+    this.#needsFull = report.refused.size > 0;
     return report;
   }
 
   /** Against what was written last: what has changed since comes after. `undefined`: it has to be looked at. */
-  async #mend(options: Options): Promise<Pick<NftReport, 'transactions' | 'elements'> | undefined> {
+  async #mend(options: TableOptions): Promise<Pick<NftReport, 'transactions' | 'elements'> | undefined> {
     const foreign = this.#foreign;
     this.#foreign = [];
     if (foreign.length === 0) return { transactions: 0, elements: 0 };
@@ -145,7 +131,7 @@ export class NftBackend {
       for (const element of compileServicePort(port, options).elements)
         wanted.set(`${element.set} ${printKey(element.key)}`, element);
     });
-    const transaction = mending(foreign, setsOf(this.#ruleset), (set, { key }) =>
+    const transaction = mending(foreign, setsByName(this.#ruleset), (set, { key }) =>
       wanted.get(`${set} ${printKey(key)}`),
     );
     if (transaction.length === 0) return { transactions: 0, elements: 0 };
@@ -160,7 +146,7 @@ export class NftBackend {
   async #syncChanges(
     plan: Plan,
     ids: readonly ServicePortId[],
-    options: Options,
+    options: TableOptions,
   ): Promise<NftReport | undefined> {
     this.#needsFull = true; // until all of it is in the kernel
     const edits: Edit[] = [];
@@ -181,7 +167,7 @@ export class NftBackend {
     const ruleset = this.#tally.extent === this.#extent ? before : this.#rulesetFor(options);
     const { first, last } = restructure(before, ruleset);
     const changes = edits.filter((edit) => !isEmpty(edit));
-    const sets = setsOf(ruleset);
+    const sets = setsByName(ruleset);
     const order = withoutGaps(changes);
     // A packet that is on its way sees no rule of a chain that comes with what leads there.
     const isEarlier = first.some(({ kind }) => kind === 'addChain');
@@ -192,11 +178,11 @@ export class NftBackend {
     ].filter((transaction) => transaction.length > 0);
     for (const protocol of losers(left, plan)) this.#toForget.add(protocol);
     for (const id of ids) this.#remember(plan, id);
+    this.#ruleset = ruleset; // before the kernel tells of anything in it
     for (const transaction of transactions) {
       const outcome = await this.#door.commit(transaction);
       if (outcome.state === 'refused') return undefined;
     }
-    this.#ruleset = ruleset;
     const { isDone: isClean, transactions: forgets } = await this.#forget(plan, options);
     const count = transactions.length + forgets;
     this.#needsFull = false;
@@ -209,7 +195,7 @@ export class NftBackend {
     };
   }
 
-  async #syncFull(plan: Plan, options: Options): Promise<NftReport> {
+  async #syncFull(plan: Plan, options: TableOptions): Promise<NftReport> {
     const isUnsettled = this.#needsFull || this.#refused.size > 0;
     this.#needsFull = true;
     this.#fullRequested = false;
@@ -228,7 +214,7 @@ export class NftBackend {
     this.#ruleset = this.#rulesetFor(options);
     const report = await this.#adopt(this.#wanted(plan.servicePorts, options));
     const forgets = await this.#forget(plan, options);
-    this.#needsFull = !report.isClean;
+    this.#needsFull = false;
     this.#refused = report.refused;
     return {
       kind: 'full',
@@ -251,16 +237,16 @@ export class NftBackend {
   }
 
   /** What fails is left for the next sync. */
-  async #forget(plan: Plan, { nodeIps = [] }: Options): Promise<Forgetting> {
+  async #forget(plan: Plan, { nodeIps = [] }: TableOptions): Promise<Forgetting> {
     if (this.#toForget.size === 0) return { isDone: true, transactions: 0 };
-    const sets = setsOf(this.#ruleset);
+    const sets = setsByName(this.#ruleset);
     const { chunk } = this.#committer;
     const forgetting = await forgetStale(this.#toForget, { door: this.#door, plan, nodeIps, sets, chunk });
     if (forgetting.isDone) this.#toForget.clear();
     return forgetting;
   }
 
-  #wanted(servicePorts: Plan['servicePorts'], options: Options): AdoptedTable {
+  #wanted(servicePorts: Plan['servicePorts'], options: TableOptions): AdoptedTable {
     return {
       ruleset: this.#ruleset,
       shared: [...this.#tally.elements(), ...fixedElements(options)],
@@ -269,7 +255,7 @@ export class NftBackend {
     };
   }
 
-  #rulesetFor(options: Options): Ruleset {
+  #rulesetFor(options: TableOptions): Ruleset {
     this.#extent = this.#tally.extent;
     const ruleset = rulesetOf(this.#tally.shape(options.serviceCidrs.length > 0), options);
     return deepEqual(ruleset, this.#ruleset) ? this.#ruleset : ruleset;
@@ -286,20 +272,6 @@ export class NftBackend {
   }
 }
 
-function compile(port: ServicePortPlan | undefined, options: Options): NftFragment {
+function compile(port: ServicePortPlan | undefined, options: TableOptions): NftFragment {
   return port ? compileServicePort(port, options) : NO_FRAGMENT;
-}
-
-/** What comes from the node and its settings, and not from services. */
-export function fixedElements({ view, nodePortIps, serviceCidrs }: Options) {
-  return [
-    ...(view.nodePorts.ranges === 'all'
-      ? []
-      : nodePortIps.map((address) => ({ set: SETS.nodePortIPs, key: { address } }))),
-    ...withoutCovered(serviceCidrs).map((range) => ({ set: SETS.serviceCidrs, key: { range } })),
-  ];
-}
-
-export function setsOf({ sets }: Ruleset): ReadonlyMap<string, TableSet> {
-  return new Map(sets.map((set) => [set.name, set]));
 }

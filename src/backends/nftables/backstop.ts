@@ -10,15 +10,14 @@ import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { Breath } from '../iptables/backend.ts';
-import { fixedElements, type NftSettings, setsOf } from './backend.ts';
 import { backstopRuleset, heldFrontends, ownHairpins } from './backstopRules.ts';
 import { eachCalmly } from './calmly.ts';
 import { NO_FRAGMENT } from './compile.ts';
 import { Committer } from './committer.ts';
 import { diffElements } from './edit.ts';
 import { EditStream } from './editStream.ts';
-import type { Element, Ruleset, TableSet } from './rule.ts';
-import type { RulesetOptions } from './ruleset.ts';
+import { type Element, type Ruleset, setsByName } from './rule.ts';
+import { fixedElements, type NftSettings, type TableOptions } from './settings.ts';
 import { Tally } from './tally.ts';
 import { slices } from './slices.ts';
 import { addChains, type NftDoor, type Operation, type Transaction } from './transaction.ts';
@@ -34,6 +33,13 @@ export interface BackstopFailure {
   readonly retryMs: number;
 }
 
+export interface BackstopChanges {
+  /** Service ports that may have changed; `undefined`: any, and perhaps it does not stand any more. */
+  readonly changed: Iterable<ServicePortId> | undefined;
+  /** Those that our own table could not take: what it had of them before stays in force. */
+  readonly refused: { has(id: ServicePortId): boolean };
+}
+
 export interface BackstopOptions {
   readonly door: BackstopDoor;
   readonly now: () => number;
@@ -42,8 +48,8 @@ export interface BackstopOptions {
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
-
-interface Options extends NftSettings, RulesetOptions {}
+/** Timers may come a little early. */
+const EARLY_MS = 10;
 
 interface Standing {
   readonly ruleset: Ruleset;
@@ -62,6 +68,8 @@ export class Backstop {
   #standing: Standing | undefined;
   #pauseMs = FIRST_PAUSE_MS;
   #notBefore = Number.NEGATIVE_INFINITY;
+  #isDoubtful = false;
+  #refused: BackstopChanges['refused'] = new Set();
 
   constructor({ door, now, breath }: BackstopOptions) {
     this.#door = door;
@@ -70,25 +78,43 @@ export class Backstop {
     this.#now = now;
   }
 
-  /**
-   * After each sync of our own table. `changed` are the service ports that may have; `undefined`: any, and whether it
-   * still stands. Answers what went wrong.
-   */
+  /** Its socket may have gone, and taken it along: the next sync looks. */
+  doubt(): void {
+    this.#isDoubtful = true;
+  }
+
+  /** After each sync of our own table. Answers what went wrong. */
   async sync(
     plan: Plan,
-    changed: Iterable<ServicePortId> | undefined,
+    { changed, refused }: BackstopChanges,
     settings: NftSettings,
   ): Promise<BackstopFailure | undefined> {
     const options = { ...settings, family: plan.family, view: plan.view };
-    if (!this.#standing && this.#now() < this.#notBefore) return undefined;
+    this.#refused = refused;
+    if (!this.#standing && this.#now() < this.#notBefore - EARLY_MS) return undefined;
+    const mustLook = !changed || !this.#standing || this.#isDoubtful;
     const problem = await this.#try(() =>
-      changed && this.#standing ? this.#follow(plan, changed) : this.#stand(plan, options),
+      mustLook ? this.#stand(plan, options) : this.#follow(plan, changed),
     );
     // What went wrong with a change need not be wrong with a new one.
     const failure = problem && (await this.#try(() => this.#stand(plan, options)));
     if (failure) await this.#giveUp();
     else this.#pauseMs = FIRST_PAUSE_MS;
     return failure;
+  }
+
+  /** After a sync of our own table that failed: what it was to serve no more is not held back any more either. */
+  async release(plan: Plan, changed: Iterable<ServicePortId>): Promise<void> {
+    if (!this.#standing) return;
+    const gone = [...changed].filter((id) => {
+      const before = this.#written.get(id);
+      const after = plan.servicePorts.get(id);
+      return (
+        before && diffElements(heldFrontends(before), after ? heldFrontends(after) : []).removes.length > 0
+      );
+    });
+    // As a whole, for the time being: the next sync brings back what is left.
+    await this.#try(() => this.#follow({ servicePorts: new Map() }, gone));
   }
 
   async #try(work: () => Promise<void>): Promise<BackstopFailure | undefined> {
@@ -101,9 +127,10 @@ export class Backstop {
     }
   }
 
-  async #stand(plan: Plan, options: Options): Promise<void> {
+  async #stand(plan: Plan, options: TableOptions): Promise<void> {
+    this.#isDoubtful = false;
     const ruleset = backstopRuleset(options);
-    const sets = setsOf(ruleset);
+    const sets = setsByName(ruleset);
     const wanted = { ruleset, fixed: fixedElements(options).filter(({ set }) => sets.has(set)) };
     const isThere = await this.#door.isThere();
     if (isThere && deepEqual(wanted, this.#standing))
@@ -128,14 +155,14 @@ export class Backstop {
     await this.#follow(plan, plan.servicePorts.keys());
   }
 
-  async #follow(plan: Plan, ids: Iterable<ServicePortId>): Promise<void> {
+  async #follow(plan: Pick<Plan, 'servicePorts'>, ids: Iterable<ServicePortId>): Promise<void> {
     const removes: Element[] = [];
     const adds: Element[] = [];
     await eachCalmly(
       ids,
       (id) => {
         const [before, after] = [this.#written.get(id), plan.servicePorts.get(id)];
-        if (before === after) return;
+        if (before === after || (after && this.#refused.has(id))) return;
         const change = diffElements(before ? heldFrontends(before) : [], after ? heldFrontends(after) : []);
         removes.push(...change.removes);
         adds.push(...change.adds);
@@ -156,7 +183,8 @@ export class Backstop {
 
   /** All that goes first: a frontend may go from one service port to another. */
   async #write(removes: readonly Element[], adds: readonly Element[]): Promise<void> {
-    const stream = new EditStream(this.#committer, this.#sets);
+    const sets = setsByName(this.#standing?.ruleset ?? { sets: [] });
+    const stream = new EditStream(this.#committer, sets);
     for (const some of slices(removes, this.#committer.chunk))
       await stream.add({ owner: undefined, removes: some, adds: [] });
     for (const some of slices(adds, this.#committer.chunk))
@@ -171,9 +199,5 @@ export class Backstop {
     await this.#try(async () => {
       if (await this.#door.isThere()) await this.#door.commit([{ kind: 'deleteTable' }]);
     });
-  }
-
-  get #sets(): ReadonlyMap<string, TableSet> {
-    return setsOf(this.#standing?.ruleset ?? { sets: [], chains: [] });
   }
 }

@@ -21,8 +21,6 @@ import {
 
 const HELD = { frontends: 'frontends', ports: 'ports' } as const;
 const HOLD_BACK = 'hold-back';
-/** How far behind those that send packets on, and before those that refuse the rest. */
-const LATER = 10;
 
 export function backstopRuleset(options: RulesetOptions): Ruleset {
   return { sets: setsOf(options), chains: chainsOf(options) };
@@ -46,10 +44,10 @@ function chainsOf(options: RulesetOptions): readonly Chain[] {
   ];
   return [
     { name: HOLD_BACK, rules: held },
-    hooked(CHAINS.prerouting, PRIORITIES.destination + LATER, [jump(HOLD_BACK)]),
-    hooked(CHAINS.output, PRIORITIES.destination + LATER, [jump(HOLD_BACK)]),
+    hooked(CHAINS.prerouting, PRIORITIES.backstopDestination, [jump(HOLD_BACK)]),
+    hooked(CHAINS.output, PRIORITIES.backstopDestination, [jump(HOLD_BACK)]),
     // Also for what was sent on just before the rules went.
-    hooked(CHAINS.postrouting, PRIORITIES.source + LATER, masqueradeRules(options)),
+    hooked(CHAINS.postrouting, PRIORITIES.backstopSource, masqueradeRules(options)),
   ];
 }
 

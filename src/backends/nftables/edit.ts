@@ -61,6 +61,7 @@ export function withoutGaps(edits: readonly Edit[]): {
   readonly first: readonly Edit[];
   readonly last: readonly Edit[];
 } {
+  if (edits.every(({ removes }) => removes.length === 0)) return { first: edits, last: [] };
   const adds = edits.flatMap((edit) => edit.adds);
   const replaced = new Set(adds.map(idOf));
   const served = new Set(adds.filter(isOfPool).map(frontendOf));
@@ -77,13 +78,12 @@ export function withoutGaps(edits: readonly Edit[]): {
   };
   const first: Edit[] = [];
   const last: Edit[] = [];
-  for (const edit of edits) {
-    const later = edit.removes.filter(isLater);
-    if (later.length === 0) first.push(edit);
-    else {
-      first.push({ ...edit, removes: edit.removes.filter((element) => !isLater(element)) });
-      last.push({ owner: edit.owner, removes: later, adds: [] });
-    }
+  for (const { owner, adds: own, removes } of edits) {
+    const now: Element[] = [];
+    const later: Element[] = [];
+    for (const element of removes) (isLater(element) ? later : now).push(element);
+    first.push({ owner, removes: now, adds: own });
+    if (later.length > 0) last.push({ owner, removes: later, adds: [] });
   }
   return { first, last };
 }

@@ -109,3 +109,7 @@ export interface Element {
   /** Whose it is, for people: the service port's name. */
   readonly comment?: string;
 }
+
+export function setsByName({ sets }: Pick<Ruleset, 'sets'>): ReadonlyMap<string, TableSet> {
+  return new Map(sets.map((set) => [set.name, set]));
+}

@@ -40,8 +40,14 @@ export interface RulesetOptions {
   readonly counters: boolean;
 }
 
-/** Where our chains stand among those of others. The backstop's stand ten behind. */
-export const PRIORITIES = { destination: -100, unserved: -80, source: 100 } as const;
+/** Where our chains stand among those of others. The backstop's see what ours did nothing with, before it is refused. */
+export const PRIORITIES = {
+  destination: -100,
+  backstopDestination: -90,
+  unserved: -80,
+  source: 100,
+  backstopSource: 110,
+} as const;
 
 export const FRONTEND: Readonly<Record<Scope, Key>> = {
   address: ['destination', 'protocol', 'port'],

@@ -1,4 +1,4 @@
-/** A change of the table, as plain data: the kernel takes all of it or nothing, and shows it to packets at once. */
+/** A change of the table, as plain data: the kernel takes all of it or nothing, at one moment. */
 import type { Ip } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import type { Chain, Element, Hook, Rule, Ruleset, TableSet } from './rule.ts';

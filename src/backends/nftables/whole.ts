@@ -1,6 +1,6 @@
 /** The whole table for a plan, as one who starts from nothing would write it. */
 import type { Plan } from '../../plan/types.ts';
-import { fixedElements, type NftSettings } from './backend.ts';
+import { fixedElements, type NftSettings } from './settings.ts';
 import { compileServicePort } from './compile.ts';
 import { printTable } from './print.ts';
 import type { Element, Ruleset } from './rule.ts';

@@ -55,6 +55,7 @@ export class NetlinkThread {
   readonly #options: ThreadOptions;
   readonly #channels = new Map<number, TransactionChannel>();
   readonly #watches = new Map<number, OpenWatch>();
+  readonly #socketLost = new Map<number, () => void>();
   #worker: Promise<WorkerHandle> | undefined;
   #pause: { readonly timer: NodeJS.Timeout; readonly end: () => void } | undefined;
   #mayStartAt = 0;
@@ -84,10 +85,20 @@ export class NetlinkThread {
     const channel = new ThreadChannel(async (bytes, exchanges, take) => {
       const worker = await this.#connected();
       const job = { kind: 'exchange', protocol, bytes, exchanges } as const;
-      await worker.perform(job, (part) => take(decodeMessages(part)));
+      try {
+        await worker.perform(job, (part) => take(decodeMessages(part)));
+      } catch (error) {
+        this.#socketLost.get(protocol)?.();
+        throw error;
+      }
     });
     this.#channels.set(protocol, channel);
     return channel;
+  }
+
+  /** An exchange that fails ends its socket, and the next one has another; of each protocol one may be told. */
+  onSocketLost(protocol: number, tell: () => void): void {
+    this.#socketLost.set(protocol, tell);
   }
 
   /** It does not keep the process alive. */

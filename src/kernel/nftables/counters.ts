@@ -1,13 +1,16 @@
 /** How many connections each endpoint got, as the elements of our sets and maps have counted them. */
+import { constants } from 'node:os';
 import { connectionsSet, SCOPE_LIST, TABLE } from '../../backends/nftables/names.ts';
 import { printElement } from '../../backends/nftables/print.ts';
 import type { Element, Ruleset, TableSet } from '../../backends/nftables/rule.ts';
+import { JunctionError } from '../../errors.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
 import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
-import { Breath } from '../../sync/breath.ts';
+import { Breath, unhurried } from '../../sync/breath.ts';
 import { systemClock } from '../../sync/systemClock.ts';
 import type { NetlinkChannel } from '../netlink/channel.ts';
-import { decodeElements, getElements, type SetElement } from '../netlink/nftables/elements.ts';
+import type { SetElement } from '../netlink/nftables/elements.ts';
+import { readElements } from '../netlink/nftables/reading.ts';
 import { endpointOf, keyOf } from './sets.ts';
 
 export interface ConnectionCount {
@@ -58,25 +61,33 @@ function ownerOf({ servicePort, protocol }: Count): string {
 
 async function readSet(channel: NetlinkChannel, set: TableSet, family: Family): Promise<readonly Count[]> {
   const place = { family: family === 'IPv4' ? 'ip' : 'ip6', table: TABLE, set: set.name } as const;
-  const [reply] = await channel.dumpAll([getElements(place)]);
-  if (reply?.kind !== 'answered') return []; // it went meanwhile
+  const [reply] = await readElements(channel, [place]);
+  if (reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT) return []; // it went meanwhile
+  if (reply?.kind !== 'answered')
+    throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the elements of ${set.name}`);
+  return unhurried(counting(set, reply.elements, family), new Breath(systemClock));
+}
+
+function* counting(
+  set: TableSet,
+  elements: readonly SetElement[],
+  family: Family,
+): Generator<void, readonly Count[]> {
   const counts: Count[] = [];
-  const breath = new Breath(systemClock);
-  breath.begin();
-  for (const { payload } of reply.messages) {
-    for (const element of decodeElements(payload).elements) {
-      const count = countOf(set, element, family);
-      if (count) counts.push(count);
-    }
-    const pause = breath.take();
-    if (pause) await pause;
+  for (const [index, element] of elements.entries()) {
+    const count = countOf(set, element, family);
+    if (count) counts.push(count);
+    if (index % ELEMENTS_AT_ONCE === 0) yield;
   }
   return counts;
 }
 
+const ELEMENTS_AT_ONCE = 256;
+
 function countOf(set: TableSet, element: SetElement, family: Family): Count | undefined {
   const { counter, comment, data } = element;
   const key = keyOf(set, element, family);
+  if (!key) return undefined;
   const endpoint = data ? endpointOf(data, family) : endpointIn(key);
   const protocol = key.protocol ?? CONNECTIONS.get(set.name);
   if (!counter || comment === undefined || !endpoint || !protocol) return undefined;

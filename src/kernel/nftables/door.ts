@@ -19,7 +19,7 @@ import type { TransactionChannel } from '../netlink/channel.ts';
 import type { Message } from '../netlink/codec.ts';
 import { type DumpReply, messagesOf } from '../netlink/dump.ts';
 import { decodeChain, getChains } from '../netlink/nftables/chain.ts';
-import { decodeElements, getElements, type SetElement } from '../netlink/nftables/elements.ts';
+import { decodeElements, elementList, getElements, type SetElement } from '../netlink/nftables/elements.ts';
 import type { Expression } from '../netlink/nftables/expressions/expression.ts';
 import type { TablePlace } from '../netlink/nftables/message.ts';
 import { readElements } from '../netlink/nftables/reading.ts';
@@ -34,8 +34,8 @@ import { elementsOf, endpointOf, keyOf, listOf, specOf } from './sets.ts';
 const TRANSIENT: ReadonlySet<string> = new Set(['EINTR', 'EAGAIN', 'EBUSY', 'ENOBUFS']);
 const TRIES = 4;
 const PAUSE_MS = 5;
-/** A set that is part of somebody's rule: it goes with the rule, and cannot be deleted. */
-const ANONYMOUS = /^__(?:set|map)\d/;
+/** A set or chain that is part of somebody's rule: it goes with the rule, and cannot be deleted. */
+const ANONYMOUS = /^__(?:set|map|chain)\d/;
 
 export class NetlinkNftDoor implements NftDoor {
   readonly #family: Family;
@@ -100,7 +100,7 @@ export class NetlinkNftDoor implements NftDoor {
     if (isAbsent(reply)) return [];
     return messagesOf(reply, 'the remembered clients').flatMap(({ payload }) =>
       decodeElements(payload).elements.flatMap((element) => {
-        const { address, secondAddress, port } = keyOf(set, element, this.#family);
+        const { address, secondAddress, port } = keyOf(set, element, this.#family) ?? {};
         if (!address || !secondAddress || port === undefined || !element.data) return [];
         const endpoint = endpointOf(element.data, this.#family);
         return [{ client: address, destination: secondAddress, port, endpoint }];
@@ -181,7 +181,7 @@ export class NetlinkNftDoor implements NftDoor {
     const result = new Map<string, 'same' | 'different'>();
     for (const { payload } of chainMessages) {
       const { table, name, base } = decodeChain(payload);
-      if (table !== this.#place.table) continue;
+      if (table !== this.#place.table || ANONYMOUS.test(name)) continue;
       const chain = wanted.get(name);
       const lowered = chain?.rules.map((rule) => lowerRule(rule, this.#family)) ?? [];
       const isSame =
@@ -207,10 +207,17 @@ export class NetlinkNftDoor implements NftDoor {
     for (const set of sets) {
       const raw = await this.#read(set.name);
       if (!raw) continue;
-      const elements = elementsOf(set, raw, this.#family);
+      const { elements, strangers } = elementsOf(set, raw, this.#family);
       result.set(set.name, new Map(elements.map((element) => [printKey(element.key), element])));
+      if (strangers.length > 0) await this.#expel(set, strangers);
     }
     return result;
+  }
+
+  /** What nobody else has words for can only be removed here. If it will not go, it does not matter to us either. */
+  async #expel({ name }: TableSet, strangers: readonly SetElement[]): Promise<void> {
+    const elements = elementList(strangers);
+    await this.#channel.commit(batchOf([{ kind: 'delete elements', ...this.#place, set: name, elements }]));
   }
 
   /** `undefined`: there is no such set. */

@@ -1,6 +1,7 @@
 /** The nftables backend of one family, joined to the real kernel. */
 import type { SyncReport } from '../../backends/iptables/backend.ts';
 import { NftBackend, type NftReport } from '../../backends/nftables/backend.ts';
+import type { NftSettings } from '../../backends/nftables/settings.ts';
 import { Backstop, type BackstopDoor, type BackstopFailure } from '../../backends/nftables/backstop.ts';
 import type { Ruleset } from '../../backends/nftables/rule.ts';
 import type { NftDoor } from '../../backends/nftables/transaction.ts';
@@ -35,6 +36,7 @@ export class NftProxy {
   readonly #backend: NftBackend;
   readonly #backstop: Backstop | undefined;
   #retryMs = FIRST_RETRY_MS;
+  #isUnclean = false;
 
   constructor(options: NftProxyOptions) {
     this.#options = options;
@@ -55,13 +57,37 @@ export class NftProxy {
       serviceCidrs: [...serviceCidrs()].sort(),
     };
     const changed = [...dirty];
-    const report = await this.#backend.sync(plan, changed, settings);
-    const failure = await this.#backstop?.sync(plan, report.kind === 'full' ? undefined : changed, settings);
+    const report = await this.#write(plan, changed, settings);
+    const { refused } = report;
+    const all = report.kind === 'full' ? undefined : changed;
+    const failure = await this.#backstop?.sync(plan, { changed: all, refused }, settings);
     if (failure) onBackstopFailure?.(failure);
     if (failure) again?.(failure.retryMs);
-    if (!report.isClean) again?.(this.#retryMs);
-    this.#retryMs = report.isClean ? FIRST_RETRY_MS : Math.min(LAST_RETRY_MS, this.#retryMs * 2);
+    if (report.isClean) this.#retryMs = FIRST_RETRY_MS;
+    else again?.(this.#retryMs);
+    this.#isUnclean = !report.isClean;
     return toReport(report, this.#backend);
+  }
+
+  async #write(plan: Plan, changed: readonly ServicePortId[], settings: NftSettings): Promise<NftReport> {
+    try {
+      return await this.#backend.sync(plan, changed, settings);
+    } catch (error) {
+      await this.#backstop?.release(plan, changed);
+      throw error;
+    }
+  }
+
+  /** Before the sync that was asked for: what could not be removed is tried once more. */
+  prepareRetry(): void {
+    if (!this.#isUnclean) return;
+    this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2);
+    this.#backend.noteStructure([]);
+  }
+
+  /** The socket was replaced by another, and with it went what it owned. */
+  noteSocketLost(): void {
+    this.#backstop?.doubt();
   }
 
   /** The table as it was last written. */
@@ -76,10 +102,10 @@ export class NftProxy {
     for (const { set: name, elements, isThere } of news) {
       const set = sets.get(name);
       if (!set || toRead.has(name)) continue;
+      const told = elementsOf(set, elements, family);
       // Of an interval, either end is told by itself.
-      if (set.ranges && set.key.length === 1) toRead.add(name);
-      else
-        this.#backend.noteForeign(elementsOf(set, elements, family).map((element) => ({ element, isThere })));
+      if ((set.ranges && set.key.length === 1) || (isThere && told.strangers.length > 0)) toRead.add(name);
+      else this.#backend.noteForeign(told.elements.map((element) => ({ element, isThere })));
     }
     if (isStructural || toRead.size > 0) this.#backend.noteStructure(toRead);
   }

@@ -103,28 +103,44 @@ function writeInterval(list: ElementList, { range }: ElementKey): void {
   if (beyond) list.begin().raw(beyond).intervalEnd().end();
 }
 
-export function elementsOf(
-  set: TableSet,
-  elements: readonly SetElement[],
-  family: Family,
-): readonly Element[] {
-  if (set.ranges && set.key.length === 1) return intervalsOf(set, elements);
-  return elements.map((element) => elementOf(set, element, family));
+export interface ReadElements {
+  readonly elements: readonly Element[];
+  /** Those that we have no words for, so that they are somebody else's: another protocol, a range that is no network. */
+  readonly strangers: readonly SetElement[];
 }
 
-function elementOf(set: TableSet, element: SetElement, family: Family): Element {
+export function elementsOf(set: TableSet, given: readonly SetElement[], family: Family): ReadElements {
+  if (set.ranges && set.key.length === 1) return intervalsOf(set, given);
+  const elements: Element[] = [];
+  const strangers: SetElement[] = [];
+  for (const each of given) {
+    const element = elementOf(set, each, family);
+    if (element) elements.push(element);
+    else strangers.push(each);
+  }
+  return { elements, strangers };
+}
+
+function elementOf(set: TableSet, element: SetElement, family: Family): Element | undefined {
   const { data, verdict, comment } = element;
+  const key = keyOf(set, element, family);
+  if (!key || (data && data.length < addressBytes(family) + PORT_BYTES)) return undefined;
   return {
     set: set.name,
-    key: keyOf(set, element, family),
+    key,
     ...(data && { endpoint: endpointOf(data, family) }),
     ...(verdict && 'chain' in verdict && { chain: verdict.chain }),
     ...(comment !== undefined && { comment }),
   };
 }
 
-export function keyOf(set: TableSet, { key, keyEnd }: SetElement, family: Family): ElementKey {
+const PORT_BYTES = 2;
+
+/** `undefined`: of another protocol than services have, with a range that is no network, or for a set of another kind. */
+export function keyOf(set: TableSet, { key, keyEnd }: SetElement, family: Family): ElementKey | undefined {
   const bytes = addressBytes(family);
+  if (key.length < set.key.reduce((sum, field) => sum + (field === 'address' ? bytes : 4), 0))
+    return undefined;
   const result: {
     address?: Ip;
     protocol?: Protocol;
@@ -141,13 +157,17 @@ export function keyOf(set: TableSet, { key, keyEnd }: SetElement, family: Family
     if (typeof field === 'object') result.index = new DataView(value.slice().buffer).getUint32(0, true);
     else if (field === 'protocol') {
       const protocol = protocolOfNumber(value[0] ?? 0);
-      if (protocol) result.protocol = protocol;
+      if (!protocol) return undefined;
+      result.protocol = protocol;
     } else if (field === 'port') {
       if (result.port === undefined) result.port = portOf(value);
       else result.secondPort = portOf(value);
     } else if (result.address === undefined) result.address = decodeIp(value);
-    else if (set.ranges) result.range = cidrOf(value, keyEnd?.subarray(at, at + size) ?? value);
-    else result.secondAddress = decodeIp(value);
+    else if (set.ranges) {
+      const range = cidrOf(value, keyEnd?.subarray(at, at + size) ?? value);
+      if (range === undefined) return undefined;
+      result.range = range;
+    } else result.secondAddress = decodeIp(value);
     at += size;
   }
   return result;
@@ -166,29 +186,38 @@ function portOf(bytes: Uint8Array): number {
   return ((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0);
 }
 
-/** The network from its first to its last address. What is no network is somebody else's doing, and no range of ours. */
-function cidrOf(first: Uint8Array, last: Uint8Array): Cidr {
+/** The network from its first to its last address; `undefined` where these are no network. */
+function cidrOf(first: Uint8Array, last: Uint8Array): Cidr | undefined {
   let prefix = 0;
   for (; prefix < first.length * 8; prefix++) {
     const bit = 0x80 >> (prefix & 7);
     if ((((first[prefix >> 3] ?? 0) ^ (last[prefix >> 3] ?? 0)) & bit) !== 0) break;
   }
   const cidr = parseCidr(`${decodeIp(first)}/${prefix}`);
-  if (!cidr) throw malformed('a range without addresses');
-  return cidr;
+  if (!cidr) return undefined;
+  const range = rangeOf(cidr);
+  return Buffer.compare(range.first, first) === 0 && Buffer.compare(range.last, last) === 0
+    ? cidr
+    : undefined;
 }
 
 /** Ends are elements of their own, and come in any order. Where one interval ends, the next may begin. */
-function intervalsOf(set: TableSet, elements: readonly SetElement[]): readonly Element[] {
-  const sorted = [...elements].sort(
+function intervalsOf(set: TableSet, given: readonly SetElement[]): ReadElements {
+  const sorted = [...given].sort(
     (a, b) => Buffer.compare(a.key, b.key) || Number(b.isIntervalEnd ?? 0) - Number(a.isIntervalEnd ?? 0),
   );
-  return sorted.flatMap((element, index) => {
-    if (element.isIntervalEnd) return [];
-    const end = sorted[index + 1];
-    const last = end?.isIntervalEnd ? before(end.key) : new Uint8Array(element.key.length).fill(0xff);
-    return [{ set: set.name, key: { range: cidrOf(element.key, last) } }];
-  });
+  const elements: Element[] = [];
+  const strangers: SetElement[] = [];
+  for (const [index, element] of sorted.entries()) {
+    if (element.isIntervalEnd) continue;
+    const next = sorted[index + 1];
+    const end = next?.isIntervalEnd ? next : undefined;
+    const last = end ? before(end.key) : new Uint8Array(element.key.length).fill(0xff);
+    const range = cidrOf(element.key, last);
+    if (range !== undefined) elements.push({ set: set.name, key: { range } });
+    else strangers.push(element, ...(end ? [end] : []));
+  }
+  return { elements, strangers };
 }
 
 function before(key: Uint8Array): Uint8Array {

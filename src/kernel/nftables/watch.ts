@@ -3,6 +3,7 @@
  * thread, and the name of its program.
  */
 import { TABLE } from '../../backends/nftables/names.ts';
+import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Message } from '../netlink/codec.ts';
 import { familyOfNumber } from '../netlink/inet.ts';
@@ -123,8 +124,18 @@ export class TableWatch {
       const { family } = follower;
       const messages = touched.get(family);
       if (!messages) continue;
-      follower.onChange(culprit, culprit && tableNews(messages));
+      follower.onChange(culprit, culprit && newsOf(messages));
     }
+  }
+}
+
+/** `undefined` also where it cannot be understood. */
+function newsOf(messages: readonly Message[]): TableNews | undefined {
+  try {
+    return tableNews(messages);
+  } catch (error) {
+    if (isJunctionError(error)) return undefined;
+    throw error;
   }
 }
 

@@ -138,4 +138,50 @@ describe('when it cannot be written', () => {
     await harness.syncFull();
     expect(elementsOf(backstop)).toEqual(OF_WEB);
   });
+
+  test('and with any sync, where its socket may have gone', async () => {
+    const backstop = new FakeNftKernel();
+    const harness = new Harness({ backstop });
+    await harness.sync(...WEB);
+    backstop.table = undefined;
+    harness.doubt();
+    await harness.sync();
+    expect(elementsOf(backstop)).toEqual(OF_WEB);
+  });
+});
+
+describe('where our own table is not as it should be', () => {
+  test('a service that it could not take is not held back', async () => {
+    const backstop = new FakeNftKernel();
+    const harness = new Harness({ backstop });
+    await harness.sync(...WEB);
+    harness.kernel.fault = (transaction) =>
+      transaction.some(
+        (operation) =>
+          operation.kind === 'addElements' &&
+          operation.elements.some(({ endpoint }) => endpoint?.ip === '10.244.0.9'),
+      )
+        ? 'ENOMEM'
+        : undefined;
+    const report = await harness.sync('a/more 10.96.0.2 81', 'a/more-1 of more 81 | 10.244.0.9');
+    expect([...report.refused.keys()]).toEqual(['a/more/TCP']);
+    expect(elementsOf(backstop)).toEqual(OF_WEB);
+    harness.kernel.fault = () => undefined;
+    await harness.sync();
+    expect(elementsOf(backstop)).toEqual([...OF_WEB, 'frontends { 10.96.0.2 . tcp . 81 }'].sort());
+  });
+
+  test('a service that goes is let go of, also when the sync fails', async () => {
+    const backstop = new FakeNftKernel();
+    const harness = new Harness({ backstop });
+    await harness.sync(...WEB, 'a/more 10.96.0.2 81', 'a/more-1 of more 81 | 10.244.0.9');
+    harness.kernel.before = () => {
+      throw new Error('the kernel does not answer');
+    };
+    await expect(harness.sync('- a/web')).rejects.toThrow('does not answer');
+    expect(elementsOf(backstop)).toEqual(['frontends { 10.96.0.2 . tcp . 81 }']);
+    harness.kernel.before = () => {};
+    await harness.sync(...WEB);
+    expect(elementsOf(backstop)).toEqual([...OF_WEB, 'frontends { 10.96.0.2 . tcp . 81 }'].sort());
+  });
 });

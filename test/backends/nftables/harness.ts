@@ -1,11 +1,12 @@
 /** A cluster in text, a backend, and a kernel in memory behind it. */
-import { NftBackend, type NftReport, type NftSettings } from '../../../src/backends/nftables/backend.ts';
+import { NftBackend, type NftReport } from '../../../src/backends/nftables/backend.ts';
+import type { NftSettings } from '../../../src/backends/nftables/settings.ts';
 import { Backstop, type BackstopFailure } from '../../../src/backends/nftables/backstop.ts';
 import type { ForeignElement } from '../../../src/backends/nftables/mend.ts';
 import type { NftDoor } from '../../../src/backends/nftables/transaction.ts';
 import type { Family } from '../../../src/model/ip.ts';
 import type { ServicePortId } from '../../../src/model/servicePort.ts';
-import type { NodeView } from '../../../src/plan/types.ts';
+import type { NodeView, Plan } from '../../../src/plan/types.ts';
 import { Cluster } from '../../plan/cluster.ts';
 import { ip, VIEW } from '../../plan/given.ts';
 import { FakeNftKernel } from './fakeKernel.ts';
@@ -43,6 +44,7 @@ export class Harness {
   readonly #backstop: Backstop | undefined;
   readonly #unwritten = new Set<ServicePortId>();
   #now = 0;
+  #isUnclean = false;
   /** What went wrong with the backstop at the last sync. */
   failure: BackstopFailure | undefined;
 
@@ -63,11 +65,28 @@ export class Harness {
     for (const id of this.cluster.takeDirty()) this.#unwritten.add(id);
     this.kernel.forget();
     const { planner } = this.cluster;
-    const report = await this.#backend.sync(planner, this.#unwritten, this.settings);
+    // What could not be removed is looked at once more.
+    if (this.#isUnclean) this.noteStructure([]);
+    const report = await this.#write(planner);
     const changed = report.kind === 'full' ? undefined : [...this.#unwritten];
-    this.failure = await this.#backstop?.sync(planner, changed, this.settings);
+    this.failure = await this.#backstop?.sync(planner, { changed, refused: report.refused }, this.settings);
+    this.#isUnclean = !report.isClean;
     this.#unwritten.clear();
     return report;
+  }
+
+  async #write(plan: Plan): Promise<NftReport> {
+    try {
+      return await this.#backend.sync(plan, this.#unwritten, this.settings);
+    } catch (error) {
+      await this.#backstop?.release(plan, this.#unwritten);
+      throw error;
+    }
+  }
+
+  /** The backstop's socket may have gone. */
+  doubt(): void {
+    this.#backstop?.doubt();
   }
 
   /** Time goes by. */
