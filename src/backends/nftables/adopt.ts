@@ -115,7 +115,8 @@ function hooks(state: TableState | undefined, { sets, chains }: Ruleset): Transa
   const isRewritten = sets.some(({ name }) => state?.sets.get(name) === 'different');
   return [
     ...chains
-      .filter(({ name }) => !isRewritten && state?.chains.get(name) === 'different')
+      // Of a chain that is hooked in, it may be the place that differs, which no rewriting puts right.
+      .filter(({ name, hook }) => (!isRewritten || hook) && state?.chains.get(name) === 'different')
       .flatMap((chain) => (chain.hook ? replaceChain(chain) : rewriteChain(chain))),
     ...addChains(chains.filter(({ name, hook }) => hook !== undefined && !state?.chains.has(name))),
   ];

@@ -36,6 +36,7 @@ export class NftProxy {
   readonly #backend: NftBackend;
   readonly #backstop: Backstop | undefined;
   #retryMs = FIRST_RETRY_MS;
+  /** Something is left to be removed; other syncs do not look at it. */
   #isUnclean = false;
 
   constructor(options: NftProxyOptions) {
@@ -63,9 +64,10 @@ export class NftProxy {
     const failure = await this.#backstop?.sync(plan, { changed: all, refused }, settings);
     if (failure) onBackstopFailure?.(failure);
     if (failure) again?.(failure.retryMs);
-    if (report.isClean) this.#retryMs = FIRST_RETRY_MS;
-    else again?.(this.#retryMs);
-    this.#isUnclean = !report.isClean;
+    if (!report.isClean) {
+      this.#isUnclean = true;
+      again?.(this.#retryMs);
+    } else if (!this.#isUnclean) this.#retryMs = FIRST_RETRY_MS;
     return toReport(report, this.#backend);
   }
 
@@ -81,6 +83,7 @@ export class NftProxy {
   /** Before the sync that was asked for: what could not be removed is tried once more. */
   prepareRetry(): void {
     if (!this.#isUnclean) return;
+    this.#isUnclean = false; // until that sync says otherwise
     this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2);
     this.#backend.noteStructure([]);
   }

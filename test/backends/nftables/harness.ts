@@ -67,10 +67,11 @@ export class Harness {
     const { planner } = this.cluster;
     // What could not be removed is looked at once more.
     if (this.#isUnclean) this.noteStructure([]);
+    this.#isUnclean = false;
     const report = await this.#write(planner);
     const changed = report.kind === 'full' ? undefined : [...this.#unwritten];
     this.failure = await this.#backstop?.sync(planner, { changed, refused: report.refused }, this.settings);
-    this.#isUnclean = !report.isClean;
+    if (!report.isClean) this.#isUnclean = true;
     this.#unwritten.clear();
     return report;
   }
