@@ -20,8 +20,8 @@ import { nftPreflight } from './preflight.ts';
 
 export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMode> {
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
-  const { families, counters, backstop } = await nftPreflight(config, enabled, log);
-  const hasBackstop = backstop && config.junction.nftablesBackstop;
+  const { families, counters } = await nftPreflight(config, enabled, log);
+  const hasBackstop = config.junction.nftablesBackstop;
   log.info(`kube-proxy running in ${families.length > 1 ? 'dual' : 'single'}-stack mode`, {
     families: families.join(','),
   });
@@ -34,6 +34,8 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
   let serviceCidrs: readonly Cidr[] = [];
   let removing = Promise.resolve();
   const retries = new Map<Family, Retry>();
+  /** Why there was no backstop, when that was last said: it may be so for ever. */
+  const told = new Map<Family, string>();
   const again = (family: Family, milliseconds: number): void => {
     const at = performance.now() + milliseconds;
     const known = retries.get(family);
@@ -60,8 +62,11 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
       const proxy = new NftProxy({
         door: new NetlinkNftDoor(family, channel),
         ...(hasBackstop && { backstop: new NetlinkNftDoor(family, channel, BACKSTOP_TABLE) }),
-        onBackstopFailure: ({ reason }) =>
-          log.warn('Our table has no backstop for now', { ipFamily: family, reason }),
+        onBackstopFailure: ({ reason }) => {
+          if (reason !== told.get(family))
+            log.warn('Our table has no backstop for now', { ipFamily: family, reason });
+          told.set(family, reason);
+        },
         again: (milliseconds) => again(family, milliseconds),
         masqueradeBit: config.nftables.masqueradeBit,
         counters: counters && config.junction.nftablesCounters,

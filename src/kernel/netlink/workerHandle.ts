@@ -8,6 +8,8 @@ import type { WorkerProgram } from './workerProgram.ts';
 
 const EFD_CLOEXEC = 0o2000000;
 const EFD_NONBLOCK = 0o4000;
+/** One for each protocol, and one for each watch. */
+const MOST_SOCKETS = 64;
 /** How long a worker may take to end before it is ended. It needs a millisecond. */
 const END_GRACE_MS = 2000;
 
@@ -34,6 +36,7 @@ export class WorkerHandle {
   readonly #options: HandleOptions;
   readonly #wake = openEvent();
   readonly #stop = openEvent();
+  readonly #sockets = new Int32Array(new SharedArrayBuffer(MOST_SOCKETS * Int32Array.BYTES_PER_ELEMENT));
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting>();
   /** Node waits for its workers when it exits, and cannot wake one that is inside `poll`. */
@@ -51,7 +54,12 @@ export class WorkerHandle {
 
   private constructor(options: HandleOptions) {
     this.#options = options;
-    const settings: WorkerSettings = { wake: this.#wake, stop: this.#stop, timeoutMs: options.timeoutMs };
+    const settings: WorkerSettings = {
+      wake: this.#wake,
+      stop: this.#stop,
+      timeoutMs: options.timeoutMs,
+      sockets: this.#sockets,
+    };
     const { program } = options;
     // The options that this process was started with may name loaders, which are of no use to a bundle.
     const common = { workerData: settings, execArgv: [], name: 'netlink' };
@@ -142,9 +150,14 @@ export class WorkerHandle {
     const crashed = this.#state === 'runs';
     this.#state = 'ended';
     process.off('exit', this.#endWithProcess);
-    for (const descriptor of [this.#wake, this.#stop]) libc().close(descriptor);
+    for (const descriptor of [this.#wake, this.#stop, ...this.#leftOpen()]) libc().close(descriptor);
     this.#rejectAll();
     if (crashed) this.#options.onCrash(this.#goneError());
+  }
+
+  /** What the kernel keeps for a socket, such as a table that it owns, must not outlive the thread. */
+  #leftOpen(): readonly number[] {
+    return [...this.#sockets].filter((each) => each > 0).map((each) => each - 1);
   }
 
   #rejectAll(): void {

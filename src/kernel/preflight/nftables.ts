@@ -52,7 +52,6 @@ export interface NftAbilities {
   /** Those that can be served. */
   readonly families: readonly Family[];
   readonly counters: boolean;
-  readonly backstop: boolean;
 }
 
 export function abilitiesOf(checks: readonly Check[], families: readonly Family[]): NftAbilities {
@@ -61,7 +60,6 @@ export function abilitiesOf(checks: readonly Check[], families: readonly Family[
   return {
     families: families.filter((family) => isThere(familySubject(family))),
     counters: families.every((family) => isThere(lackSubject(COUNTERS, family))),
-    backstop: families.every((family) => isThere(lackSubject(OWNERSHIP.name, family))),
   };
 }
 

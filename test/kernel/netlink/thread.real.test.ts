@@ -68,6 +68,42 @@ describe('in a namespace', () => {
     expect(answer).toEqual({ all: ['ours', 'theirs'], others: ['theirs'] });
   });
 
+  it('a thread that is ended from outside leaves no socket behind, nor what a socket owns', async () => {
+    const answer = await inside(
+      namespace,
+      'thread',
+      `${IMPORTS}
+       import { readdirSync } from 'node:fs';
+       import { createRequire, syncBuiltinESMExports } from 'node:module';
+       import { NFNLGRP_NFTABLES } from './src/kernel/netlink/nftables/message.ts';
+       import { getTable } from './src/kernel/netlink/nftables/table.ts';
+       import { transaction } from './src/kernel/netlink/nftables/transaction.ts';
+       import { NETLINK_NETFILTER } from './src/kernel/netlink/socket.ts';
+       const threads = createRequire(import.meta.url)('node:worker_threads');
+       const workers = [];
+       threads.Worker = class extends threads.Worker {
+         constructor(...args) { super(...args); workers.push(this); }
+       };
+       syncBuiltinESMExports();
+       const open = () => readdirSync('/proc/self/fd').length;
+       const thread = await NetlinkThread.start();
+       let lost = 0;
+       await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], { messages: () => {}, lost: () => lost++ });
+       const channel = thread.transactionChannel(NETLINK_NETFILTER);
+       const place = { family: 'ip', table: 'own' };
+       const isThere = async () => (await channel.request(getTable(place))).kind === 'answered';
+       await channel.commit(transaction([{ kind: 'new table', ...place, isOwned: true }]));
+       const before = { isThere: await isThere(), open: open() };
+       await workers[0].terminate();
+       await until(() => lost === 1);
+       const after = { isThere: await isThere(), open: open() };
+       await thread.close();
+       print({ before: before.isThere, after: after.isThere, more: after.open - before.open, workers: workers.length });
+      `,
+    );
+    expect(answer).toEqual({ before: true, after: false, more: 0, workers: 2 });
+  });
+
   it('makes thousands of changes in one call, and whoever watches sees them all', async () => {
     const answer = await inside(
       namespace,

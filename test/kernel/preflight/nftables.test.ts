@@ -220,25 +220,16 @@ describe('what the mode can do', () => {
   const abilities = async (lacks: Lacks): Promise<unknown> => abilitiesOf(await check(lacks), FAMILIES);
 
   test('all of it', async () => {
-    expect(await abilities({})).toEqual({ families: FAMILIES, counters: true, backstop: true });
+    expect(await abilities({})).toEqual({ families: FAMILIES, counters: true });
   });
 
   test('nothing is counted where the kernel cannot', async () => {
     expect(await abilities({ nftables: { lacks: ['counters'] } })).toEqual({
       families: FAMILIES,
       counters: false,
-      backstop: true,
     });
     expect(await abilities({ nftablesOf: { IPv6: { lacks: ['counters'] } } })).toMatchObject({
       counters: false,
-    });
-  });
-
-  test('without tables of its own there is no backstop', async () => {
-    expect(await abilities({ nftables: { lacks: ['owners'] } })).toEqual({
-      families: FAMILIES,
-      counters: true,
-      backstop: false,
     });
   });
 });

@@ -9,6 +9,8 @@ export interface WorkerSettings {
   readonly stop: number;
   /** How long to wait for the kernel's next answer. */
   readonly timeoutMs: number;
+  /** The sockets that are open, one more than each number, where the main thread sees them too. */
+  readonly sockets: Int32Array;
 }
 
 /** One datagram, and the sequence number whose acknowledgement or end of dump is the end of the answers to it. */

@@ -7,7 +7,7 @@ import { isJunctionError } from '../../../errors.ts';
 import { libc } from '../../libc.ts';
 import { AnswersLost } from '../failure.ts';
 import { poll } from '../poll.ts';
-import { KernelPort, PortStopped } from '../port.ts';
+import { KernelPort, type PortOptions, PortStopped } from '../port.ts';
 import { endsAnswer, exchange } from './exchange.ts';
 import { isAllFrom, senderOf } from './sender.ts';
 import { Parts } from './parts.ts';
@@ -83,8 +83,24 @@ class Sockets {
   }
 
   close(): void {
-    for (const port of this.#requests.values()) port.close();
-    for (const { port } of this.#watches.values()) port.close();
+    for (const port of this.#requests.values()) this.#close(port);
+    for (const { port } of this.#watches.values()) this.#close(port);
+  }
+
+  /** Noted down, because a thread that is ended from outside closes nothing. */
+  #open(protocol: number, options?: PortOptions): KernelPort {
+    const port = KernelPort.open(protocol, options);
+    const { sockets } = this.#settings;
+    sockets[sockets.indexOf(0)] = port.descriptor + 1;
+    return port;
+  }
+
+  /** Struck out before it is closed: from then on its number may be anybody's. */
+  #close(port: KernelPort): void {
+    const { sockets } = this.#settings;
+    const place = sockets.indexOf(port.descriptor + 1);
+    if (place >= 0) sockets[place] = 0;
+    port.close();
   }
 
   #perform(job: ToWorker): void {
@@ -105,7 +121,7 @@ class Sockets {
         return;
       }
       case 'watch': {
-        const port = KernelPort.open(job.protocol);
+        const port = this.#open(job.protocol);
         const { protocol, othersOnly } = job;
         this.#watches.set(job.watch, { port, protocol, othersOnly });
         try {
@@ -123,13 +139,13 @@ class Sockets {
 
   #exchange(protocol: number, act: (port: KernelPort) => void): void {
     const { timeoutMs, stop } = this.#settings;
-    const port = this.#requests.get(protocol) ?? KernelPort.open(protocol, { timeoutMs, stop });
+    const port = this.#requests.get(protocol) ?? this.#open(protocol, { timeoutMs, stop });
     this.#requests.set(protocol, port);
     try {
       act(port);
     } catch (error) {
       // Its answers may still come, or its dump go on, which lets no other begin: the next job has a new socket.
-      port.close();
+      this.#close(port);
       this.#requests.delete(protocol);
       this.#names.delete(protocol);
       throw error;
@@ -137,7 +153,8 @@ class Sockets {
   }
 
   #unwatch(watch: number): void {
-    this.#watches.get(watch)?.port.close();
+    const listener = this.#watches.get(watch);
+    if (listener) this.#close(listener.port);
     this.#watches.delete(watch);
   }
 
