@@ -17,6 +17,7 @@ import { removeIpvsLeftovers } from './ipvsLeftovers.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
 import { nftPreflight } from './preflight.ts';
+import { Retries } from './retries.ts';
 
 export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMode> {
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
@@ -33,21 +34,10 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
   const waiting = new Set<Family>(families);
   let serviceCidrs: readonly Cidr[] = [];
   let removing = Promise.resolve();
-  const retries = new Map<Family, Retry>();
-  /** Why there was no backstop, when that was last said: it may be so for ever. */
-  const told = new Map<Family, string>();
-  const again = (family: Family, milliseconds: number): void => {
-    const at = performance.now() + milliseconds;
-    const known = retries.get(family);
-    if (known && known.at <= at) return;
-    clearTimeout(known?.timer);
-    const timer = setTimeout(() => {
-      retries.delete(family);
-      proxies.get(family)?.prepareRetry();
-      loops.get(family)?.request();
-    }, milliseconds).unref();
-    retries.set(family, { timer, at });
-  };
+  const retries = new Retries((family) => {
+    proxies.get(family)?.prepareRetry();
+    loops.get(family)?.request();
+  });
   thread.onSocketLost(NETLINK_NETFILTER, () => {
     for (const [family, proxy] of proxies) {
       proxy.noteSocketLost();
@@ -62,12 +52,10 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
       const proxy = new NftProxy({
         door: new NetlinkNftDoor(family, channel),
         ...(hasBackstop && { backstop: new NetlinkNftDoor(family, channel, BACKSTOP_TABLE) }),
-        onBackstopFailure: ({ reason }) => {
-          if (reason !== told.get(family))
-            log.warn('Our table has no backstop for now', { ipFamily: family, reason });
-          told.set(family, reason);
+        onBackstopFailure: ({ reason, isNews }) => {
+          if (isNews) log.warn('Our table has no backstop for now', { ipFamily: family, reason });
         },
-        again: (milliseconds) => again(family, milliseconds),
+        again: (milliseconds) => retries.ask(family, milliseconds),
         masqueradeBit: config.nftables.masqueradeBit,
         counters: counters && config.junction.nftablesCounters,
         nodeIps: () => watch.nodeIps(family),
@@ -117,18 +105,13 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
     },
     localIps: (family) => watch.localIps(family),
     close: async () => {
-      for (const { timer } of retries.values()) clearTimeout(timer);
+      retries.close();
       await removing;
       await tables.close();
       await watch.close();
       await thread.close();
     },
   };
-}
-
-interface Retry {
-  readonly timer: NodeJS.Timeout;
-  readonly at: number;
 }
 
 /** Rules go before the sets that they match. */

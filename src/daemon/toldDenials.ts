@@ -17,11 +17,6 @@ export class ToldDenials {
     else this.#told.delete(id);
     return denied.filter((denial) => before?.has(textOf(denial)) !== true);
   }
-
-  /** How many service ports it remembers. */
-  get size(): number {
-    return this.#told.size;
-  }
 }
 
 function textOf({ key, owner }: Denial): string {

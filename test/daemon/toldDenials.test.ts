@@ -35,6 +35,7 @@ describe('what a service port is denied', () => {
     expect(told.news(WEB, [SECOND])).toEqual([]);
     expect(told.news(WEB, [FIRST, SECOND])).toEqual([FIRST]);
     expect(told.news(WEB, [])).toEqual([]);
-    expect(told.size).toBe(1);
+    expect(told.news(WEB, [SECOND])).toEqual([SECOND]);
+    expect(told.news(MAIL, [FIRST])).toEqual([]);
   });
 });

@@ -9,6 +9,7 @@
  * ```
  * A packet that the node sends to itself keeps its connection, so nat PREROUTING does not see it again.
  */
+import type { WalkOutcome } from '../walkOutcome.ts';
 import type { Ip } from '../../model/ip.ts';
 import type { Tables } from './parse.ts';
 import { printRule } from './print.ts';
@@ -53,17 +54,7 @@ interface Ending {
   readonly remembered: readonly string[];
 }
 
-export type Outcome =
-  | ({
-      readonly kind: 'forward';
-      readonly to: Ip;
-      readonly port: number;
-      readonly masqueraded: boolean;
-    } & Ending)
-  /** Goes on to where it was going. */
-  | ({ readonly kind: 'pass'; readonly masqueraded: boolean } & Ending)
-  | ({ readonly kind: 'reject' } & Ending)
-  | ({ readonly kind: 'drop' } & Ending);
+export type Outcome = WalkOutcome<Ending>;
 
 export interface WalkResult {
   /** Their probabilities add up to 1. */

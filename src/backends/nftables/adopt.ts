@@ -13,7 +13,7 @@ import { EditStream } from './editStream.ts';
 import { ownerComment } from './names.ts';
 import { printKey } from './print.ts';
 import { overlap } from './ranges.ts';
-import type { Chain, Element, Ruleset, TableSet } from './rule.ts';
+import { type Chain, type Element, type Ruleset, setsByName, type TableSet } from './rule.ts';
 import { slices } from './slices.ts';
 import {
   addChains,
@@ -156,7 +156,7 @@ class Elements {
   readonly #trusted: ReadonlySet<string>;
 
   constructor(state: TableState | undefined, { ruleset }: AdoptedTable) {
-    this.sets = new Map(ruleset.sets.map((set) => [set.name, set]));
+    this.sets = setsByName(ruleset);
     const trusted = ruleset.sets.filter(
       ({ name, remembers }) =>
         remembers === undefined && state?.sets.get(name) === 'same' && !state.elements.has(name),

@@ -31,6 +31,8 @@ export interface BackstopFailure {
   readonly reason: string;
   /** It is worth another sync after this time. */
   readonly retryMs: number;
+  /** Not the same as at the last failure since it stood: some are for ever. */
+  readonly isNews: boolean;
 }
 
 export interface BackstopChanges {
@@ -69,6 +71,8 @@ export class Backstop {
   #pauseMs = FIRST_PAUSE_MS;
   #notBefore = Number.NEGATIVE_INFINITY;
   #isDoubtful = false;
+  /** Of the last failure, if it does not stand. */
+  #reason: string | undefined;
   #refused: BackstopChanges['refused'] = new Set();
 
   constructor({ door, now, breath }: BackstopOptions) {
@@ -97,10 +101,16 @@ export class Backstop {
       mustLook ? this.#stand(plan, options) : this.#follow(plan, changed),
     );
     // What went wrong with a change need not be wrong with a new one.
-    const failure = problem && (await this.#try(() => this.#stand(plan, options)));
-    if (failure) await this.#giveUp();
-    else this.#pauseMs = FIRST_PAUSE_MS;
-    return failure;
+    const failure = problem === undefined ? undefined : await this.#try(() => this.#stand(plan, options));
+    if (failure === undefined) {
+      this.#pauseMs = FIRST_PAUSE_MS;
+      this.#reason = undefined;
+      return undefined;
+    }
+    const told = { reason: failure, retryMs: this.#pauseMs, isNews: failure !== this.#reason };
+    this.#reason = failure;
+    await this.#giveUp();
+    return told;
   }
 
   /** After a sync of our own table that failed: what it was to serve no more is not held back any more either. */
@@ -117,13 +127,14 @@ export class Backstop {
     await this.#try(() => this.#follow({ servicePorts: new Map() }, gone));
   }
 
-  async #try(work: () => Promise<void>): Promise<BackstopFailure | undefined> {
+  /** Answers why it failed. */
+  async #try(work: () => Promise<void>): Promise<string | undefined> {
     try {
       await work();
       return undefined;
     } catch (error) {
       this.#standing = undefined;
-      return { reason: error instanceof Error ? error.message : String(error), retryMs: this.#pauseMs };
+      return error instanceof Error ? error.message : String(error);
     }
   }
 

@@ -9,6 +9,7 @@
  * All chains are of the type nat, which see a connection once for its destination and once for its source: what the
  * node sends to itself has been through postrouting, so input does not see it again.
  */
+import type { WalkOutcome } from '../walkOutcome.ts';
 import type { Family, Ip } from '../../model/ip.ts';
 import { familyOf } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
@@ -57,17 +58,7 @@ interface Ending {
   readonly remembers: readonly NewlyRemembered[];
 }
 
-export type Outcome =
-  | ({
-      readonly kind: 'forward';
-      readonly to: Ip;
-      readonly port: number;
-      readonly masqueraded: boolean;
-    } & Ending)
-  /** Goes on to where it was going. */
-  | ({ readonly kind: 'pass'; readonly masqueraded: boolean } & Ending)
-  | ({ readonly kind: 'reject' } & Ending)
-  | ({ readonly kind: 'drop' } & Ending);
+export type Outcome = WalkOutcome<Ending>;
 
 export interface WalkResult {
   /** Their probabilities add up to 1. */

@@ -1,7 +1,14 @@
 /** A table and its elements, made to be asked: which element does a key find? */
 import { type Cidr, cidrContains, type Ip } from '../../model/ip.ts';
 import { printKey } from './print.ts';
-import type { Chain, Element, ElementKey, Ruleset, TableSet } from './rule.ts';
+import {
+  type Chain,
+  type Element,
+  type ElementKey,
+  type Ruleset,
+  setsByName,
+  type TableSet,
+} from './rule.ts';
 
 /** What a packet walks through. */
 export interface WalkTable {
@@ -12,7 +19,7 @@ export interface WalkTable {
 }
 
 export function walkTable({ sets, chains }: Ruleset, elements: Iterable<Element>): WalkTable {
-  const known = new Map(sets.map((set) => [set.name, set]));
+  const known = setsByName({ sets });
   const exact = new Map<string, Element>();
   const ranges = new Map<string, Element[]>();
   for (const element of elements) {

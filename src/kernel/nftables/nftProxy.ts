@@ -3,7 +3,7 @@ import type { SyncReport } from '../../backends/iptables/backend.ts';
 import { NftBackend, type NftReport } from '../../backends/nftables/backend.ts';
 import type { NftSettings } from '../../backends/nftables/settings.ts';
 import { Backstop, type BackstopDoor, type BackstopFailure } from '../../backends/nftables/backstop.ts';
-import type { Ruleset } from '../../backends/nftables/rule.ts';
+import { type Ruleset, setsByName } from '../../backends/nftables/rule.ts';
 import type { NftDoor } from '../../backends/nftables/transaction.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
@@ -62,8 +62,10 @@ export class NftProxy {
     const { refused } = report;
     const all = report.kind === 'full' ? undefined : changed;
     const failure = await this.#backstop?.sync(plan, { changed: all, refused }, settings);
-    if (failure) onBackstopFailure?.(failure);
-    if (failure) again?.(failure.retryMs);
+    if (failure) {
+      onBackstopFailure?.(failure);
+      again?.(failure.retryMs);
+    }
     if (!report.isClean) {
       this.#isUnclean = true;
       again?.(this.#retryMs);
@@ -100,7 +102,7 @@ export class NftProxy {
 
   /** What somebody else did, to be mended by the next sync. */
   noteForeign({ elements: news, isStructural, sets: unknown }: TableNews, family: Family): void {
-    const sets = new Map(this.ruleset.sets.map((set) => [set.name, set]));
+    const sets = setsByName(this.ruleset);
     const toRead = new Set(unknown);
     for (const { set: name, elements, isThere } of news) {
       const set = sets.get(name);

@@ -3,7 +3,14 @@
  * only when it takes the whole, so the table is really there for a moment; its rules stand behind one that asks for an
  * address that nobody has.
  */
-import type { Chain, Element, Hook, Ruleset, Statement, TableSet } from '../../backends/nftables/rule.ts';
+import {
+  type Chain,
+  type Element,
+  type Hook,
+  type Ruleset,
+  setsByName,
+  type Statement,
+} from '../../backends/nftables/rule.ts';
 import {
   addChains,
   elementOperations,
@@ -77,13 +84,12 @@ export async function tryTable(door: NftDoor, table: TrialTable): Promise<TableT
 function writing({ sets, chains, elements, isOwned }: TrialTable): Transaction {
   // Nothing is left of one that was owned.
   if (isOwned) return [{ kind: 'addTable', isOwned }];
-  const byName = new Map<string, TableSet>(sets.map((set) => [set.name, set]));
   return [
     { kind: 'addTable' },
     { kind: 'deleteTable' },
     { kind: 'addTable' },
     ...sets.map((set): Operation => ({ kind: 'addSet', set })),
     ...addChains(chains),
-    ...elementOperations('addElements', elements, byName),
+    ...elementOperations('addElements', elements, setsByName({ sets })),
   ];
 }
