@@ -3,12 +3,15 @@ import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'n
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { JunctionError } from '../errors.ts';
+import { countFault } from '../faults.ts';
+import { endGroup, trackChild } from './children.ts';
+import { PARENT_VARIABLE, parentMark } from './orphans.ts';
 
 export type Argv = readonly [program: string, ...args: string[]];
 
 export interface RunOptions {
   readonly stdin?: string | undefined;
-  /** After this the program is killed, and `PROGRAM_TIMED_OUT` is thrown. */
+  /** After this the program and its process group are killed, and `PROGRAM_TIMED_OUT` is thrown. */
   readonly timeoutMs?: number | undefined;
   /** Given the output while it comes; the result has none of it then. */
   readonly onStdout?: ((text: string) => Promise<void>) | undefined;
@@ -28,31 +31,42 @@ export interface RunResult {
 export type CommandRunner = (argv: Argv, options?: RunOptions) => Promise<RunResult>;
 
 export const run: CommandRunner = async (argv, options = {}) => {
-  const child = start(argv, options);
-  const { onStdout } = options;
+  const child = await start(argv, options);
+  const { onStdout, timeoutMs } = options;
   const stdout = onStdout ? () => '' : collect(child.stdout);
   const stderr = collect(child.stderr);
   let timer: NodeJS.Timeout | undefined;
   const ended = new Promise<Pick<RunResult, 'code' | 'signal'>>((resolve, reject) => {
-    child.once('error', (error) => reject(notStarted(argv, error)));
     child.once('close', (code, signal) => resolve({ code, signal }));
-    if (options.timeoutMs === undefined) return;
-    // Rejecting here, not on close: a grandchild that keeps the pipes open must not keep us waiting.
-    timer = setTimeout(() => {
-      child.kill('SIGKILL');
-      reject(
-        new JunctionError('PROGRAM_TIMED_OUT', `${argv.join(' ')} ran longer than ${options.timeoutMs} ms`),
-      );
-    }, options.timeoutMs);
+    if (timeoutMs === undefined) return;
+    // Rejecting here, not on close: a program that left the group and keeps the pipes open must not keep us waiting.
+    timer = setTimeout(() => void endGroup(child).then(() => reject(timedOut(argv, timeoutMs))), timeoutMs);
   });
   try {
     const passed = onStdout && passOn(child.stdout, onStdout);
     const [outcome] = await Promise.all([ended, feed(child, options.stdin ?? ''), passed]);
     return { ...outcome, stdout: stdout(), stderr: stderr() };
+  } catch (error) {
+    abandon(child);
+    throw error;
   } finally {
     clearTimeout(timer);
   }
 };
+
+/** Nobody waits for it any more: it ends, and its pipes keep neither memory nor descriptors. */
+function abandon(child: ChildProcessWithoutNullStreams): void {
+  void endGroup(child);
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+}
+
+function timedOut(argv: Argv, milliseconds: number): JunctionError {
+  countFault('program_timed_out');
+  return new JunctionError(
+    'PROGRAM_TIMED_OUT',
+    `${argv.join(' ')} did not end within ${milliseconds / 1000} s, and was killed`,
+  );
+}
 
 /** A runner that puts words before every command: `nsenter --net=/proc/PID/ns/net` for a lab. */
 export function prefixed(runner: CommandRunner, prefix: Argv): CommandRunner {
@@ -64,12 +78,30 @@ export function prefixed(runner: CommandRunner, prefix: Argv): CommandRunner {
   };
 }
 
-function start([program, ...args]: Argv, options: RunOptions): ChildProcessWithoutNullStreams {
+/** Resolves when the program runs. */
+async function start(argv: Argv, options: RunOptions): Promise<ChildProcessWithoutNullStreams> {
+  const [program, ...args] = argv;
+  let child: ChildProcess;
   try {
-    return spawn(program, args, { stdio: 'pipe', env: environment(options.env) });
+    // Detached: it leads a process group, which can be killed as a whole.
+    child = spawn(program, args, { stdio: 'pipe', env: environment(options.env), detached: true });
   } catch (error) {
-    throw notStarted([program], error); // a NUL byte in an argument, or too many of them
+    throw notStarted(argv, error); // a NUL byte in an argument, too many of them, or ENOMEM
   }
+  // Without descriptors or processes left (EMFILE, ENFILE, EAGAIN), Node says so later, in an event; a child without
+  // pipes is all that there is of it by then.
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', (error) => reject(notStarted(argv, error)));
+  });
+  child.on('error', () => undefined); // a signal that could not be sent: it has ended
+  trackChild(child, argv.join(' '));
+  if (!hasPipes(child)) throw notStarted(argv, new Error('it has no pipes'));
+  return child;
+}
+
+function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams {
+  return child.stdin !== null && child.stdout !== null && child.stderr !== null;
 }
 
 function environment(extra: RunOptions['env']): NodeJS.ProcessEnv {
@@ -77,7 +109,20 @@ function environment(extra: RunOptions['env']): NodeJS.ProcessEnv {
   // Debian leaves sbin out of an ordinary user's PATH, and iptables lives there.
   const sbin = ['/usr/local/sbin', '/usr/sbin', '/sbin'].filter((directory) => !path.includes(directory));
   // The C locale, because error texts are parsed.
-  return { ...process.env, LC_ALL: 'C', PATH: [...path, ...sbin].join(':'), ...extra };
+  return {
+    ...process.env,
+    LC_ALL: 'C',
+    PATH: [...path, ...sbin].join(':'),
+    [PARENT_VARIABLE]: ownMark(),
+    ...extra,
+  };
+}
+
+let mark: string | undefined;
+
+function ownMark(): string {
+  mark ??= parentMark();
+  return mark;
 }
 
 /** Text while it arrives: a large cluster's rules are 50 MB, too much to decode in one go. */
@@ -121,6 +166,7 @@ function notStarted(argv: Argv, cause: unknown): JunctionError {
   const [program] = argv;
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   if (code === 'ENOENT') return missing(program, cause);
+  countFault('program_not_started');
   return new JunctionError('PROGRAM_NOT_STARTED', `cannot start ${program}: ${String(code ?? cause)}`, {
     cause,
   });

@@ -35,11 +35,12 @@ describe('pure folders', () => {
 
 describe('folders know only those before them', () => {
   const INSIDE = ['model', 'plan', 'backends', 'sync'];
-  const TOOLS = ['errors.ts', 'log.ts', 'version.ts'];
+  const TOOLS = ['errors.ts', 'faults.ts', 'log.ts', 'version.ts'];
   const EDGES = ['kernel', 'sources', 'config', 'metrics', 'events', 'http', 'proxy'];
   const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'errors.ts': [],
     'version.ts': [],
+    'faults.ts': [],
     'log.ts': [],
     model: [],
     sync: [],
@@ -48,7 +49,7 @@ describe('folders know only those before them', () => {
     kernel: [...INSIDE, ...TOOLS],
     sources: ['model', 'sync', ...TOOLS],
     config: [...INSIDE, ...TOOLS],
-    metrics: ['model', 'plan'],
+    metrics: ['model', 'plan', 'faults.ts'],
     events: ['sync', ...TOOLS],
     http: ['model', 'plan', 'sync', 'metrics', ...TOOLS],
     proxy: [...INSIDE, 'sources', 'metrics', 'http', ...TOOLS],

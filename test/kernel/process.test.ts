@@ -1,6 +1,23 @@
-import { describe, expect, it } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { killOrphans } from '../../src/kernel/orphans.ts';
 import { packageOf, prefixed, run } from '../../src/kernel/process.ts';
+import { bundle } from './support/bundle.ts';
 import { fakeRunner } from './support/fakeRunner.ts';
+
+/** Not there, or dead and not yet waited for. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+async function eventuallyGone(pid: number): Promise<void> {
+  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 20_000 });
+}
 
 describe('run', () => {
   it('collects both outputs and the status', async () => {
@@ -72,6 +89,87 @@ describe('run', () => {
     await expect(run(['sh', '-c', 'sleep 5; true'], { timeoutMs: 50 })).rejects.toMatchObject({
       code: 'PROGRAM_TIMED_OUT',
     });
+  });
+
+  it('kills the whole group, also those in it who ignore SIGTERM', async () => {
+    const script = 'trap "" TERM; sleep 300 & echo $!; trap "" TERM; sleep 300; sleep 300';
+    let grandchild = 0;
+    const onStdout = async (text: string): Promise<void> => {
+      grandchild = Number(text);
+    };
+    await expect(run(['sh', '-c', script], { timeoutMs: 500, onStdout })).rejects.toMatchObject({
+      code: 'PROGRAM_TIMED_OUT',
+      message: `sh -c ${script} did not end within 0.5 s, and was killed`,
+    });
+    expect(grandchild).toBeGreaterThan(0);
+    await eventuallyGone(grandchild);
+  });
+
+  it('ends a program whose output nobody takes any more', async () => {
+    let pid = 0;
+    const onStdout = async (text: string): Promise<void> => {
+      pid = Number(text);
+      throw new Error('enough');
+    };
+    await expect(run(['sh', '-c', 'echo $$; exec sleep 300'], { onStdout })).rejects.toThrow('enough');
+    await eventuallyGone(pid);
+  });
+
+  it('fails, and goes on, where no descriptor is left for the pipes', async () => {
+    const script = await bundle(
+      'emfile',
+      `import { closeSync, openSync } from 'node:fs';
+       import { faultCounts } from './src/faults.ts';
+       import { run } from './src/kernel/process.ts';
+       const open = [];
+       const attempt = () => run(['echo', 'fine']).then(({ stdout }) => stdout, ({ code, message }) => ({ code, message }));
+       try { for (;;) open.push(openSync('/dev/null')); } catch {}
+       const without = await attempt();
+       for (const each of open) closeSync(each);
+       console.log(JSON.stringify({ without, withThem: await attempt(), counted: faultCounts().get('program_not_started') }));`,
+    );
+    const { stdout, stderr } = await run(['prlimit', '--nofile=64:64', process.execPath, script]);
+    await rm(script);
+    expect({ stderr, told: JSON.parse(stdout) as unknown }).toEqual({
+      stderr: '',
+      told: {
+        without: { code: 'PROGRAM_NOT_STARTED', message: 'cannot start echo: EMFILE' },
+        withThem: 'fine\n',
+        counted: 1,
+      },
+    });
+  });
+
+  it('leaves no program behind when its own process ends', async () => {
+    const script = await bundle(
+      'leaver',
+      `import { run } from './src/kernel/process.ts';
+       void run(['sh', '-c', 'trap "" TERM; echo $$; sleep 300; sleep 300'], {
+         onStdout: async (pid) => { process.stdout.write(pid, () => process.exit(0)); },
+       });`,
+    );
+    const { stdout } = await run([process.execPath, script]);
+    await rm(script);
+    expect(Number(stdout)).toBeGreaterThan(0);
+    await eventuallyGone(Number(stdout));
+  });
+
+  it('finds and kills what a killed process left behind, and nothing else', async () => {
+    const script = await bundle(
+      'killed',
+      `import { run } from './src/kernel/process.ts';
+       void run(['sh', '-c', 'echo $$; exec sleep 300'], {
+         onStdout: async (pid) => { process.stdout.write(pid, () => process.kill(process.pid, 'SIGKILL')); },
+       });`,
+    );
+    const ours = run(['sh', '-c', 'read word; echo $word'], { stdin: '', timeoutMs: 60_000 });
+    const { stdout } = await run([process.execPath, script]);
+    await rm(script);
+    const left = Number(stdout);
+    expect(isRunning(left)).toBe(true);
+    expect(killOrphans()).toContainEqual({ pid: left, command: 'sleep 300' });
+    await eventuallyGone(left);
+    expect(await ours).toMatchObject({ signal: null });
   });
 
   it('reports a signal', async () => {

@@ -1,0 +1,30 @@
+/**
+ * Faults that the process survives, counted for `junction_faults_total`. One count for the whole process, because they
+ * happen below everything that knows of metrics: at a spawn, on a socket.
+ */
+export const FAULTS = [
+  /** The kernel would not start a program: no descriptors, processes or memory left. */
+  'program_not_started',
+  /** A program hung and was killed. */
+  'program_timed_out',
+  /** A netlink notification that could not be decoded. */
+  'netlink_malformed',
+  /** Notifications were lost, because the receive buffer was full. */
+  'netlink_overrun',
+  /** A netlink message that another process sent, and not the kernel; it was dropped. */
+  'netlink_not_from_kernel',
+  /** The netlink thread ended with an uncaught error, and was replaced. */
+  'netlink_thread_crashed',
+] as const;
+
+export type Fault = (typeof FAULTS)[number];
+
+const counts = new Map<Fault, number>(FAULTS.map((fault) => [fault, 0]));
+
+export function countFault(fault: Fault, times = 1): void {
+  counts.set(fault, (counts.get(fault) ?? 0) + times);
+}
+
+export function faultCounts(): ReadonlyMap<Fault, number> {
+  return counts;
+}
