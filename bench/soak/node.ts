@@ -25,7 +25,7 @@ const TABLES = ['ip junction', 'ip6 junction', 'ip junction-backstop', 'ip6 junc
 const START_MS = 60_000;
 const MOST_STARTS = 40;
 const KEPT_LOG = 200_000;
-const WORDS = /^soak: (.*)$|"(Sync failed|Synced rules|Somebody else changed our table)/gm;
+const WORDS = /^soak: (.*)$|"(Sync failed|Synced rules|Another program changed our rules)/gm;
 
 export class SoakNode {
   readonly host: Host;

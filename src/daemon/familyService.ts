@@ -70,12 +70,13 @@ export class FamilyService {
       observer,
       ...(fingerprint && { fingerprint }),
       isTold: mode.isTold,
+      onForeignChange: (program) => {
+        this.#wereRulesGone = true;
+        options.onForeignChange(program);
+      },
       onSynced: (outcome) => this.#onSynced(outcome),
     });
-    mode.attach(this.loop, (program) => {
-      this.#wereRulesGone = true;
-      options.onForeignChange(program);
-    });
+    mode.attach(this.loop);
     this.#guardIntervalMs = syncPeriodMs;
     this.#guard = this.#makeGuard();
     this.#flows = new FlowCleaner({ family: this.family, localIps: () => mode.localIps(this.family), log });

@@ -22,10 +22,10 @@ export interface ProxyMode {
   readonly families: readonly Family[];
   backend(family: Family): Backend;
   /**
-   * The loop of a family is made: the mode may ask it to look at the kernel. `onForeignChange`: somebody else changed
-   * what is ours, and the kernel tells the name of the program.
+   * The loop of a family is made: the mode may ask it to look at the kernel, and tells `loop.foreignChanges` what other
+   * programs changed.
    */
-  attach(loop: FamilyLoop, onForeignChange: (program: string) => void): void;
+  attach(loop: FamilyLoop): void;
   /** By what to notice that all rules were flushed; a mode that is told of it needs none. */
   canary?(family: Family): IptablesDoor | undefined;
   /** The kernel tells of every change that others make. */

@@ -1,5 +1,5 @@
 /** The nftables mode's part of a start: the netlink thread, and an eye on the node's addresses and on our table. */
-import { BACKSTOP_TABLE } from '../backends/nftables/names.ts';
+import { BACKSTOP_TABLE, TABLE } from '../backends/nftables/names.ts';
 import { AddressWatch } from '../kernel/addressWatch.ts';
 import { readConnections } from '../kernel/nftables/counters.ts';
 import { KUBE_PROXY_TABLE } from '../kernel/nftables/cleanup.ts';
@@ -18,6 +18,8 @@ import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
 import { nftPreflight } from './preflight.ts';
 import { Retries } from './retries.ts';
+
+const OUR_TABLE = `table ${TABLE}`;
 
 export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMode> {
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
@@ -64,24 +66,16 @@ export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMo
       proxies.set(family, proxy);
       return proxy;
     },
-    attach: (loop, onForeignChange) => {
+    attach: (loop) => {
       const { family } = loop.proxy;
       loops.set(family, loop);
       tables.follow({
         family,
-        onChange: (culprit, news) => {
-          if (culprit) {
-            const { processName = 'unknown', processId } = culprit;
-            log.warn('Somebody else changed our table; mending it', {
-              ipFamily: family,
-              processName,
-              processId,
-            });
-            onForeignChange(processName);
-          }
+        onChange: (changedBy, news) => {
           if (news) proxies.get(family)?.noteForeign(news, family);
           else loop.proxy.requestFull();
-          loop.requestUrgently();
+          if (changedBy) loop.foreignChanges.noticed({ objects: news?.objects ?? [OUR_TABLE], changedBy });
+          else loop.requestUrgently();
         },
       });
       watch.follow({ onNodeAddresses: () => loop.request() });

@@ -54,7 +54,7 @@ export class JunctionMetrics {
     this.#foreignChanges = registry.add(
       new Counter({
         name: 'junction_foreign_changes_total',
-        help: 'Changes that other programs made to our nftables table, each mended; by the name of the program',
+        help: 'Changes that other programs made to what we wrote into the kernel, each repaired; by the name of the program',
         labels: ['ip_family', 'program'],
       }),
     );

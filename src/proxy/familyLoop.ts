@@ -4,6 +4,7 @@ import type { Log } from '../log.ts';
 import type { Clock } from '../sync/clock.ts';
 import { Runner } from '../sync/runner.ts';
 import type { FamilyProxy, SyncOutcome } from './familyProxy.ts';
+import { ForeignChanges } from './foreignChanges.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 
 export interface FamilyLoopOptions {
@@ -19,6 +20,8 @@ export interface FamilyLoopOptions {
   /** The kernel itself tells of every change that others make, so nothing has to be verified now and then. */
   readonly isTold?: boolean | undefined;
   readonly observer?: FamilyObserver;
+  /** Another program changed what we wrote; called with its name. */
+  readonly onForeignChange?: ((program: string) => void) | undefined;
   readonly onSynced?: (outcome: SyncOutcome) => void;
 }
 
@@ -29,6 +32,8 @@ const VERIFY_SHARE = 0.01;
 export class FamilyLoop {
   readonly #options: FamilyLoopOptions;
   readonly #runner: Runner;
+  /** Where a mode reports what other programs changed. */
+  readonly foreignChanges: ForeignChanges;
   #verifyNotBefore = 0;
   /** The fingerprint under which everything was found in place. */
   #verified: number | undefined;
@@ -42,6 +47,13 @@ export class FamilyLoop {
       maxIntervalMs: Math.max(HOUR_MS, options.minSyncPeriodMs),
       clock: options.clock,
       onError: (error) => this.#logFailure(error),
+    });
+    this.foreignChanges = new ForeignChanges({
+      family: options.proxy.family,
+      log: options.log,
+      clock: options.clock,
+      repair: () => this.requestUrgently(),
+      onChange: options.onForeignChange,
     });
   }
 
@@ -92,6 +104,7 @@ export class FamilyLoop {
   }
 
   stop(): Promise<void> {
+    this.foreignChanges.close();
     return this.#runner.stop();
   }
 
@@ -106,6 +119,7 @@ export class FamilyLoop {
     log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxy.family });
     const started = clock.now();
     const fingerprint = this.#options.fingerprint?.();
+    this.foreignChanges.syncBegan();
     const outcome = await this.#write(started);
     if (!outcome) return;
     this.#finish(outcome, fingerprint, clock.now() - started);
@@ -128,6 +142,7 @@ export class FamilyLoop {
     if (report.restores > 0) this.#verified = undefined;
     else if (report.kind === 'full') this.#verified = fingerprint;
     this.#logOutcome(outcome, elapsedMs);
+    this.foreignChanges.syncEnded();
     this.#observer.synced(outcome, elapsedMs / 1000);
     onSynced?.(outcome);
   }

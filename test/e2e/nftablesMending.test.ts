@@ -91,7 +91,7 @@ describe('others at our tables', () => {
     await untilWhole(`an end of: ${what}`);
     const said = daemon().log.slice(from);
     expect(said).toMatch(
-      /"Somebody else changed our table; mending it" ipFamily="IPv4" processName="nft" processId=\d+/,
+      /"Another program changed our rules; repaired" ipFamily="IPv4" changedBy="nft \(pid \d+\)" objects="/,
     );
     const [, ...written] = /"Synced rules" ipFamily="IPv4" .*rules=(\d+) restores=(\d+)/.exec(said) ?? [];
     expect(written.map(Number)).toEqual([rules, restores]);

@@ -5,28 +5,24 @@
 import { TABLE } from '../../backends/nftables/names.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
+import type { ChangedBy } from '../../sync/changedBy.ts';
 import type { Message } from '../netlink/codec.ts';
 import { familyOfNumber } from '../netlink/inet.ts';
 import { decodeGenerationNews, getGeneration } from '../netlink/nftables/generation.ts';
 import type { ElementsOfSet } from '../netlink/nftables/elements.ts';
-import { decodeNews } from '../netlink/nftables/news.ts';
+import { type NftNews, decodeNews } from '../netlink/nftables/news.ts';
 import { NFNLGRP_NFTABLES, NFT_MSG_NEWGEN, operationOf } from '../netlink/nftables/message.ts';
 import { NFGENMSG_BYTES } from '../netlink/nfnetlink.ts';
 import { NETLINK_NETFILTER } from '../netlink/socket.ts';
 import type { NetlinkThread, Watch } from '../netlink/thread.ts';
 
-export interface Culprit {
-  readonly processId: number | undefined;
-  readonly processName: string | undefined;
-}
-
 export interface TableFollower {
   readonly family: Family;
   /**
-   * `culprit` is unknown when some news were lost. `news`: all that was changed, where that was not too much; otherwise
+   * `changedBy` is unknown when some notifications were lost. `news`: all that was changed, where that was not too much; otherwise
    * the table has to be read.
    */
-  onChange(culprit: Culprit | undefined, news: TableNews | undefined): void;
+  onChange(changedBy: ChangedBy | undefined, news: TableNews | undefined): void;
 }
 
 /** Elements that came into a set, or went. */
@@ -40,6 +36,8 @@ export interface TableNews {
   readonly isStructural: boolean;
   /** Sets that came or went: what is in them is not known any more. */
   readonly sets: ReadonlySet<string>;
+  /** All of these, by name, for people: `set any-3`, `chain services`. */
+  readonly objects: readonly string[];
 }
 
 /** More than this is better read than told. */
@@ -119,12 +117,12 @@ export class TableWatch {
       .then(() => this.#tell(everybody, undefined));
   }
 
-  #tell(touched: ReadonlyMap<Family, readonly Message[]>, culprit: Culprit | undefined): void {
+  #tell(touched: ReadonlyMap<Family, readonly Message[]>, changedBy: ChangedBy | undefined): void {
     for (const follower of this.#followers) {
       const { family } = follower;
       const messages = touched.get(family);
       if (!messages) continue;
-      follower.onChange(culprit, culprit && newsOf(messages));
+      follower.onChange(changedBy, changedBy && newsOf(messages));
     }
   }
 }
@@ -144,16 +142,37 @@ function tableNews(messages: readonly Message[]): TableNews | undefined {
   if (messages.length > MOST_MESSAGES) return undefined;
   const elements: ElementNews[] = [];
   const sets = new Set<string>();
+  const objects = new Set<string>();
   let isStructural = false;
   for (const message of messages) {
     const told = decodeNews(message);
     if (told.kind === 'deleted table') return undefined;
+    objects.add(objectOf(told));
     if (told.kind === 'new set' || told.kind === 'deleted set') sets.add(told.set.name);
     if (told.kind === 'new elements' || told.kind === 'deleted elements')
       elements.push({ ...told.elements, isThere: told.kind === 'new elements' });
     else isStructural = true;
   }
-  return { elements, isStructural, sets };
+  return { elements, isStructural, sets, objects: [...objects] };
+}
+
+function objectOf(told: NftNews): string {
+  switch (told.kind) {
+    case 'new chain':
+    case 'deleted chain':
+      return `chain ${told.chain.name}`;
+    case 'new rule':
+    case 'deleted rule':
+      return `chain ${told.rule.chain}`;
+    case 'new set':
+    case 'deleted set':
+      return `set ${told.set.name}`;
+    case 'new elements':
+    case 'deleted elements':
+      return `set ${told.elements.set}`;
+    default:
+      return `table ${TABLE}`;
+  }
 }
 
 const NAME = new TextEncoder().encode(`${TABLE}\0`);

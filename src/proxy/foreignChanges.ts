@@ -1,0 +1,186 @@
+/**
+ * Changes that other programs made to what we wrote into the kernel: one log line, one counter and one way to damp a
+ * fight, for every mode.
+ *
+ * A mode notes what is to be repaired, and then says `noticed`. The repair begins at once, unless the same object has
+ * come back changed again and again right after we repaired it: then two managers fight over it, and each repair waits
+ * longer than the one before.
+ */
+import type { Log } from '../log.ts';
+import type { Family } from '../model/ip.ts';
+import type { ChangedBy } from '../sync/changedBy.ts';
+import type { Clock } from '../sync/clock.ts';
+import { Fights } from './fights.ts';
+
+export interface ForeignChange {
+  /** For people, and to recognise a fight: `chain nat KUBE-SERVICES`, `set service-ips`, `virtual server TCP 10.96.0.1:80`. */
+  readonly objects: readonly string[];
+  /** Unknown where the kernel does not tell. */
+  readonly changedBy?: ChangedBy | undefined;
+}
+
+export interface ForeignChangesOptions {
+  readonly family: Family;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Asks for the sync that repairs. */
+  readonly repair: () => void;
+  /** Called for each change, with the name of the program. */
+  readonly onChange?: ((program: string) => void) | undefined;
+}
+
+/** What the next line of the log is about. */
+interface Noticed {
+  readonly objects: Set<string>;
+  readonly programs: Set<string>;
+  readonly since: number;
+  changes: number;
+}
+
+const UNKNOWN = 'unknown';
+/** A flush of ten thousand services has a hundred thousand objects; nobody reads their names. */
+const MOST_OBJECTS = 100;
+const MOST_PRINTED = 3;
+
+export class ForeignChanges {
+  readonly #options: ForeignChangesOptions;
+  readonly #fights: Fights;
+  #noticed: Noticed | undefined;
+  /** Noticed before the sync under way began, so that it is repaired when that one succeeds. */
+  #inSync: Noticed | undefined;
+  #cancelRepair: (() => void) | undefined;
+  #repairAt = Number.POSITIVE_INFINITY;
+  #isClosed = false;
+
+  constructor(options: ForeignChangesOptions) {
+    this.#options = options;
+    this.#fights = new Fights(options.clock);
+  }
+
+  /** What has to be repaired must have been noted before: the sync may begin at once. */
+  noticed(change: ForeignChange): void {
+    const { onChange } = this.#options;
+    this.#note(change);
+    onChange?.(change.changedBy?.processName ?? UNKNOWN);
+    const { delayMs, isNew } = this.#fights.changed(change.objects.slice(0, MOST_OBJECTS));
+    if (isNew) this.#logFight(change, delayMs);
+    this.#schedule(delayMs);
+  }
+
+  /** A verification found a difference and has repaired it; nobody knows since when it was there. */
+  foundAndRepaired(change: ForeignChange): void {
+    const { onChange } = this.#options;
+    this.#note(change);
+    onChange?.(change.changedBy?.processName ?? UNKNOWN);
+    this.#fights.changed(change.objects);
+    this.syncBegan();
+    this.syncEnded();
+  }
+
+  syncBegan(): void {
+    const before = this.#inSync;
+    const noticed = this.#noticed;
+    this.#noticed = undefined;
+    this.#inSync = before && noticed ? join(before, noticed) : (before ?? noticed);
+    this.#cancel();
+  }
+
+  /** It succeeded. One that failed is tried again, and what it had to repair is kept for then. */
+  syncEnded(): void {
+    const repaired = this.#inSync;
+    if (!repaired) return;
+    this.#inSync = undefined;
+    const { family, log, clock } = this.#options;
+    log.warn('Another program changed our rules; repaired', {
+      ipFamily: family,
+      changedBy: printSome(repaired.programs),
+      objects: printSome(repaired.objects),
+      changes: repaired.changes,
+      milliseconds: Math.round(clock.now() - repaired.since),
+    });
+    this.#fights.repaired(repaired.objects);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancel();
+  }
+
+  #note({ objects, changedBy }: ForeignChange): void {
+    this.#noticed ??= {
+      objects: new Set(),
+      programs: new Set(),
+      since: this.#options.clock.now(),
+      changes: 0,
+    };
+    const noticed = this.#noticed;
+    noticed.changes++;
+    addSome(noticed.objects, objects);
+    addSome(noticed.programs, [printProgram(changedBy)]);
+  }
+
+  #schedule(delayMs: number): void {
+    const { clock, repair } = this.#options;
+    if (delayMs === 0) {
+      repair();
+      return;
+    }
+    const at = clock.now() + delayMs;
+    if (this.#isClosed || this.#repairAt <= at) return;
+    this.#cancel();
+    this.#repairAt = at;
+    this.#cancelRepair = clock.schedule(delayMs, () => {
+      this.#repairAt = Number.POSITIVE_INFINITY;
+      repair();
+    });
+  }
+
+  #cancel(): void {
+    this.#cancelRepair?.();
+    this.#cancelRepair = undefined;
+    this.#repairAt = Number.POSITIVE_INFINITY;
+  }
+
+  #logFight({ objects, changedBy }: ForeignChange, delayMs: number): void {
+    const { family, log } = this.#options;
+    const other = printProgram(changedBy);
+    const own = `Junction (pid ${process.pid})`;
+    log.warn(
+      `${own} and another program (${other}) keep undoing each other's changes; repairing less often`,
+      {
+        ipFamily: family,
+        junction: own,
+        changedBy: other,
+        objects: printSome(new Set(objects)),
+        repairAfter: `${delayMs / 1000}s`,
+        whatToDo: 'Stop the other program, or let only one of the two manage these objects.',
+      },
+    );
+  }
+}
+
+function join(a: Noticed, b: Noticed): Noticed {
+  const joined = { ...a, changes: a.changes + b.changes };
+  addSome(joined.objects, b.objects);
+  addSome(joined.programs, b.programs);
+  return joined;
+}
+
+function addSome(known: Set<string>, more: Iterable<string>): void {
+  for (const each of more) {
+    if (known.size >= MOST_OBJECTS) return;
+    known.add(each);
+  }
+}
+
+function printProgram(changedBy: ChangedBy | undefined): string {
+  const { processName = UNKNOWN, processId } = changedBy ?? {};
+  return processId === undefined ? processName : `${processName} (pid ${processId})`;
+}
+
+function printSome(names: ReadonlySet<string>): string {
+  const shown = [...names].slice(0, MOST_PRINTED).join(', ');
+  const more = names.size - MOST_PRINTED;
+  if (more <= 0) return shown;
+  return `${shown} and ${names.size >= MOST_OBJECTS ? 'many' : more} more`;
+}
