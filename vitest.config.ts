@@ -22,9 +22,9 @@ export default defineConfig({
     pool: 'forks',
     // Two, because kernel tests wait for each other's locks more than they compute.
     maxWorkers: 2,
-    // Real kernels and whole clusters take their time on a busy machine.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Real kernels and whole clusters take their time on a busy machine: ten times what a quiet one needs.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     slowTestThreshold: 5000,
     sequence: { sequencer: SlowFirst },
   },

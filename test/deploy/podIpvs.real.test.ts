@@ -47,9 +47,9 @@ describe('the capabilities of the pod and its mounts are enough for the ipvs mod
       await ipvsPodSteps(${JSON.stringify(await writePod(folder))});`;
     steps = (await jsonFromGuest('podIpvs', source, {
       modules: MODULES,
-      timeoutMs: 150_000,
+      timeoutMs: 600_000,
     })) as IpvsPodSteps;
-  }, 160_000);
+  }, 660_000);
   afterAll(async () => {
     if (folder !== undefined) await rm(folder, { recursive: true });
   });

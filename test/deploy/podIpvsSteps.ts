@@ -38,7 +38,7 @@ interface Run {
 
 type Settings = Readonly<Record<string, string>>;
 
-const LIMIT_MS = 40_000;
+const LIMIT_MS = 200_000;
 const GREETING = 'hello from the endpoint';
 
 export async function ipvsPodSteps(pod: IpvsPod): Promise<void> {

@@ -102,7 +102,7 @@ describe.each(['current', 'classic'])('hostile manifests beside a sound one, lay
     ).toEqual([]);
     expect(daemon.log.split('\n').filter((line) => line !== '' && !/^[IWE]\d{4} /.test(line))).toEqual([]);
     expect((await node.exec(['test', '-e', '/tmp/junction-was-here'])).exitCode).toBe(1);
-  }, 60_000);
+  });
 });
 
 /** Every rule that speaks of a service. */

@@ -95,7 +95,7 @@ describe.each([
     await daemon.end('SIGTERM');
     await daemon.cleanup();
     expect((await save()).filter((line) => !isKubeletShared(line))).toEqual(before);
-  }, 60_000);
+  });
 });
 
 /** Where there is a kubelet, KUBE-FIREWALL stays: it is its chain as much as ours. */

@@ -71,7 +71,7 @@ describe('modes, one after the other', () => {
     const troubles: string[] = [];
     const ask = async (from: HostName, address: string, port: number): Promise<void> => {
       while (!end.signal.aborted) {
-        const { outcome } = await lab().host(from).request('tcp', address, port, { timeoutMs: 500 });
+        const { outcome } = await lab().host(from).request('tcp', address, port, { timeoutMs: 5000 });
         if (outcome !== 'answer') troubles.push(`${from} ${address} ${outcome}`);
       }
     };
@@ -145,7 +145,7 @@ describe('modes, one after the other', () => {
 
     expect(await stopAsking()).toEqual([]);
     expect(await node.run(['nft', 'list', 'table', 'inet', 'firewall'])).toBe(foreign);
-  }, 120_000);
+  });
 
   test('what the ipvs mode left in iptables and ipset goes, the rules before the sets', async () => {
     const node = lab().host('node1');
@@ -160,5 +160,5 @@ describe('modes, one after the other', () => {
       expect((await iptables()).join('\n')).not.toContain('KUBE-SERVICES');
       expect(daemon.log).not.toContain('Cannot remove');
     });
-  }, 60_000);
+  });
 });

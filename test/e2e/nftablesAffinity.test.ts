@@ -35,6 +35,13 @@ const CLIENTS: readonly (readonly [HostName, number])[] = [
   ['node2', 0],
 ];
 const LONG = 10_800;
+/** A busy machine may not come back in time for a short time-out: then a longer one is tried. */
+const TRIED_SECONDS = [2, 20, 60];
+const TOO_SLOW = 'no connections were made within the time-out';
+
+function isOver(since: number, seconds: number): boolean {
+  return performance.now() - since > seconds * 1000;
+}
 
 function sticky(pods: string, seconds = LONG): ServiceWords {
   const extra = `  sessionAffinity: ClientIP\n  sessionAffinityConfig: {clientIP: {timeoutSeconds: ${seconds}}}`;
@@ -67,6 +74,18 @@ describe('clients that a service remembers', () => {
       }),
     );
     return new Map(seen);
+  }
+
+  /** Over more than the time-out in all. False: a round was too slow to prove anything. */
+  async function areKept(before: ReadonlyMap<string, string>, seconds: number): Promise<boolean> {
+    for (let round = 0; round < 2; round++) {
+      const last = performance.now();
+      await sleep(seconds * 600);
+      const now = await assignments([ADDRESS]);
+      if (isOver(last, seconds)) return false;
+      expect(now).toEqual(before);
+    }
+    return true;
   }
 
   /** Answers when both families have it, as a marker that came with it makes sure. */
@@ -102,7 +121,7 @@ describe('clients that a service remembers', () => {
     await serve(sticky('abc'));
     const first = await assignments(DOORS);
     expect([...first.values()].every((host) => /^pod-[abc]$/.test(host))).toBe(true);
-    expect(new Set(first.values()).size).toBe(3);
+    expect(new Set(first.values()).size).toBeGreaterThan(1);
 
     await serve(sticky('abcd'));
     expect(await assignments(DOORS)).toEqual(first);
@@ -139,7 +158,7 @@ describe('clients that a service remembers', () => {
   test('are not mixed up with those of another service, or with each other', async () => {
     await serve(sticky('abcd'), OTHER);
     const door = { ...ADDRESS, address: OTHER.ip };
-    const others = await Promise.all(Array.from({ length: 32 }, () => ask('client', door)));
+    const others = await Promise.all(Array.from({ length: 100 }, () => ask('client', door)));
     expect(new Set(others).size).toBe(4);
     const before = await assignments([ADDRESS]);
     expect(new Set(before.values()).size).toBeGreaterThan(1);
@@ -147,30 +166,37 @@ describe('clients that a service remembers', () => {
   });
 
   test('are forgotten after the time-out of the service, counted from their last connection', async () => {
-    await serve(sticky('abcd', 2));
-    const before = await assignments([ADDRESS]);
-    // Longer than the time-out in all.
-    for (let round = 0; round < 2; round++) {
-      await sleep(1200);
-      expect(await assignments([ADDRESS])).toEqual(before);
+    for (const seconds of TRIED_SECONDS) {
+      await serve(sticky('abcd', seconds));
+      const before = await assignments([ADDRESS]);
+      if (!(await areKept(before, seconds))) continue;
+      await sleep(seconds * 1000 + 300);
+      // All six the same again by chance: one in four thousand. Then once more.
+      let after = await assignments([ADDRESS]);
+      if (isSame(after, before)) {
+        await sleep(seconds * 1000 + 300);
+        after = await assignments([ADDRESS]);
+      }
+      expect(after).not.toEqual(before);
+      return;
     }
-    await sleep(2300);
-    // All six the same again by chance: one in four thousand. Then once more.
-    let after = await assignments([ADDRESS]);
-    if (isSame(after, before)) {
-      await sleep(2300);
-      after = await assignments([ADDRESS]);
-    }
-    expect(after).not.toEqual(before);
+    expect.fail(TOO_SLOW);
   });
 
   test('keep their endpoint when the time-out changes, and are then forgotten after the new one', async () => {
-    await serve(sticky('abcd', LONG));
-    const before = await assignments(DOORS);
-    await serve(sticky('abcd', 2));
-    expect(await assignments(DOORS)).toEqual(before);
-    await sleep(2300);
-    expect(await assignments(DOORS)).not.toEqual(before);
+    for (const seconds of TRIED_SECONDS) {
+      await serve(sticky('abcd', LONG));
+      const before = await assignments(DOORS);
+      const changed = performance.now();
+      await serve(sticky('abcd', seconds));
+      const after = await assignments(DOORS);
+      if (isOver(changed, seconds)) continue;
+      expect(after).toEqual(before);
+      await sleep(seconds * 1000 + 300);
+      expect(await assignments(DOORS)).not.toEqual(before);
+      return;
+    }
+    expect.fail(TOO_SLOW);
   });
 
   test('go elsewhere when they may not be sent to other nodes any more', async () => {
@@ -194,7 +220,7 @@ describe('clients that a service remembers', () => {
     await assignments(DOORS);
     await serve({ ...WEB, pods: 'abcd' });
     for (const door of DOORS) {
-      const hosts = await Promise.all(Array.from({ length: 32 }, () => ask('client', door)));
+      const hosts = await Promise.all(Array.from({ length: 100 }, () => ask('client', door)));
       expect([door.address, [...new Set(hosts)].sort()]).toEqual([
         door.address,
         ['pod-a', 'pod-b', 'pod-c', 'pod-d'],
@@ -208,7 +234,8 @@ describe('clients that a service remembers', () => {
     const node = lab().host('node1');
     await whilePaused(node, daemon().log, async () => {
       await node.run(['nft', 'flush', 'chain', 'ip', 'junction', 'prerouting']);
-      expect(await ask('client', ADDRESS)).toBe('timeout');
+      const { outcome } = await lab().host('client').request('tcp', WEB.ip, 80, { timeoutMs: 500 });
+      expect(outcome).toBe('timeout');
     });
     await eventually('the rules', () => daemon().log.slice(before).includes('"Synced rules"'));
     expect(await ask('client', ADDRESS)).toMatch(/^pod-/);
@@ -219,7 +246,7 @@ describe('clients that a service remembers', () => {
     const doors = DOORS.map((door): Door => ({ ...door, transport: 'udp' }));
     await serve(sticky('abc'));
     const first = await assignments(doors);
-    expect(new Set(first.values()).size).toBe(3);
+    expect(new Set(first.values()).size).toBeGreaterThan(1);
     await serve(sticky('abd'));
     expectMoved(first, await assignments(doors), 'abd');
     transport = 'tcp';

@@ -8,7 +8,7 @@ import { useLab } from '../lab/requireLab.ts';
 const lab = useLab();
 const built = (name: string): string => fileURLToPath(new URL(`../../dist/${name}`, import.meta.url));
 
-test('random changes, faults, other programs and kill -9', { timeout: 120_000 }, async () => {
+test('random changes, faults, other programs and kill -9', { timeout: 1_200_000 }, async () => {
   const said: string[] = [];
   const report = await runSoak({
     lab: lab(),

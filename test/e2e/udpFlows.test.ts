@@ -21,7 +21,7 @@ const udp = (services: readonly ServiceWords[]): string =>
   manifests(services).replaceAll('protocol: TCP', 'protocol: UDP');
 
 async function ask(from: Host, address: string, port = 80, sourcePort = SOURCE): Promise<string> {
-  const answer = await from.request('udp', address, port, { sourcePort, timeoutMs: 400 });
+  const answer = await from.request('udp', address, port, { sourcePort, timeoutMs: 1500 });
   return answer.outcome === 'answer' ? answer.reply.host : answer.outcome;
 }
 
@@ -37,7 +37,7 @@ describe.each(['iptables', 'nftables'])(
     });
     const client = (): Host => lab().host('client');
     const becomes = (what: string, wanted: string, address = DNS, port = 80): Promise<void> =>
-      eventually(what, async () => (await ask(client(), address, port)) === wanted, 8000);
+      eventually(what, async () => (await ask(client(), address, port)) === wanted);
     /** The kernel's numbers of the flows that were sent on from an address. */
     const flowsTo = async (address: string): Promise<readonly string[]> => {
       const list = await lab().host('node1').run(['conntrack', '-L', '-p', 'udp', '-d', address, '-o', 'id']);

@@ -23,7 +23,7 @@ const PROGRAMS = [
 ];
 /** What nothing in the guest asks for by itself. */
 const MODULES = ['veth', 'bridge', 'br_netfilter', 'dummy', 'ip_vs', 'ip_vs_rr', 'sctp'];
-const LIMIT_MS = 600_000;
+const LIMIT_MS = 2_400_000;
 
 let run: GuestRun | undefined;
 beforeEach((context) => {

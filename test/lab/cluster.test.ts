@@ -118,6 +118,8 @@ test('a server that stops refuses newcomers and keeps its open connections', asy
       { protocol: 'udp', port: 7000 },
     ]);
   const session = await lab().host('pod-c').openSession('10.244.1.11', 7000);
+  // An answer shows that the server has accepted: closing it resets what still waits in its queue.
+  expect(await session.send()).toMatchObject({ outcome: 'answer' });
   await serving.close();
   expect(await lab().host('pod-c').request('tcp', '10.244.1.11', 7000)).toEqual({ outcome: 'refused' });
   expect(await lab().host('pod-c').request('udp', '10.244.1.11', 7000)).toEqual({ outcome: 'refused' });

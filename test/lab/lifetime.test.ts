@@ -68,7 +68,9 @@ async function watchNetwork(pid: number): Promise<{ exists(): Promise<boolean> }
   const observer = await AgentProcess.start('observer');
   onTestFinished(() => observer.close());
   const ip = (...args: readonly string[]) =>
-    observer.call('exec', { argv: ['ip', ...args], timeoutMs: 5000 }).then(({ exitCode }) => exitCode === 0);
+    observer
+      .call('exec', { argv: ['ip', ...args], timeoutMs: 50_000 })
+      .then(({ exitCode }) => exitCode === 0);
   expect(await ip('link', 'add', 'watch0', 'type', 'veth', 'peer', 'name', 'watch1', 'netns', `${pid}`)).toBe(
     true,
   );
@@ -116,7 +118,7 @@ async function eventually(check: () => Promise<void>): Promise<void> {
           () => 'true',
           (error: unknown) => String(error),
         ),
-      { timeout: 8000, interval: 25 },
+      { timeout: 80_000, interval: 25 },
     )
     .toBe('true');
 }

@@ -25,7 +25,7 @@ export function scenariosInLab(options: Omit<LabNodeOptions, 'lockPath'>): void 
 
   afterAll(() => rmSync(directory, { recursive: true }));
 
-  test.for(SCENARIOS)('$name', { timeout: 30_000 }, async (scenario, { annotate }) => {
+  test.for(SCENARIOS)('$name', async (scenario, { annotate }) => {
     node ??= await LabNode.start(lab().host('node1'), { ...options, lockPath: join(directory, 'lock') });
     sender ??= new PacketSender(lab());
     await node.apply(scenario);

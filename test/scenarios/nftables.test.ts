@@ -21,7 +21,7 @@ afterAll(async () => {
   await programs?.remove();
 });
 
-test.each(SCENARIOS)('$name', { timeout: 30_000 }, async (scenario) => {
+test.each(SCENARIOS)('$name', async (scenario) => {
   if (!programs) throw new Error('the program for node1 was not built');
   node ??= await GuestNode.start(lab(), 'nftables', join(dirname(programs.main), 'node.js'));
   sender ??= new PacketSender(lab());

@@ -47,7 +47,7 @@ test('without faults, after every sync', async () => {
     }),
     { numRuns: 120 },
   );
-}, 60_000);
+}, 600_000);
 
 test('with restores that fail one time in ten', async () => {
   await fc.assert(
@@ -88,7 +88,7 @@ test('with restores that fail one time in ten', async () => {
     ),
     { numRuns: 150 },
   );
-}, 60_000);
+}, 600_000);
 
 async function syncFull(harness: Harness, lines: readonly string[]): ReturnType<Harness['sync']> {
   harness.cluster.tell(...lines);

@@ -47,7 +47,7 @@ const DEEDS: readonly (readonly [string, string])[] = [
   ['no table', 'delete table ip junction'],
 ];
 
-test.for(DEEDS)('%s', { timeout: 30_000 }, async ([, deed], context) => {
+test.for(DEEDS)('%s', async ([, deed], context) => {
   requireNamespaces(context);
   requireNft(context);
   const namespace = await openNamespace();

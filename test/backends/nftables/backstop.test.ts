@@ -47,7 +47,7 @@ describe('what it holds', () => {
     expect(elementsOf(backstop)).toEqual(OF_WEB);
   });
 
-  test('exactly what our rules send on', { timeout: 60_000 + 400 * numRuns }, async () => {
+  test('exactly what our rules send on', { timeout: 300_000 + 4000 * numRuns }, async () => {
     await fc.assert(
       fc.asyncProperty(anySteps, async (steps) => {
         const backstop = new FakeNftKernel();

@@ -57,7 +57,7 @@ function between(before: WalkTable, after: WalkTable, lookups: number): WalkTabl
 
 const MOST_LOOKUPS = 30;
 
-test('nobody falls between two lookups', { timeout: 60_000 + 400 * numRuns }, async () => {
+test('nobody falls between two lookups', { timeout: 300_000 + 4000 * numRuns }, async () => {
   await fc.assert(
     fc.asyncProperty(ordinarySteps, async (steps) => {
       let harness = new Harness();
@@ -89,7 +89,7 @@ test('nobody falls between two lookups', { timeout: 60_000 + 400 * numRuns }, as
   );
 });
 
-test('nobody is refused meanwhile', { timeout: 60_000 + 400 * numRuns }, async () => {
+test('nobody is refused meanwhile', { timeout: 300_000 + 4000 * numRuns }, async () => {
   await fc.assert(
     fc.asyncProperty(ordinarySteps, async (steps) => {
       let harness = new Harness();

@@ -21,7 +21,9 @@ const FOREIGN = `
   add rule ip foreign base ip daddr 10.96.0.1 counter accept;
   add table ip6 junction; add set ip6 junction theirs { type ipv6_addr; };`;
 
-test("whatever happens, and nobody else's table is touched", { timeout: 60_000 + 1000 * runs }, async () => {
+test("whatever happens, and nobody else's table is touched", {
+  timeout: 300_000 + 10_000 * runs,
+}, async () => {
   await output(namespace, 'nft', FOREIGN);
   const others = async (): Promise<readonly string[]> => [
     await output(namespace, 'nft', 'list', 'table', 'ip', 'foreign'),

@@ -31,7 +31,7 @@ describe.each(PRINT_CASES.map((given, index) => ({ given, index, name: given.nam
   '$name ($family)',
   ({ given, index, family }) => {
     test('is listed as it is printed, and what is listed can be loaded', {
-      timeout: 30_000,
+      timeout: 300_000,
     }, async (context) => {
       requireNamespaces(context);
       requireNft(context);

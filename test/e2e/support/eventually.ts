@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** More than ten times what the slowest condition takes on a quiet machine: a limit only ends what will never be. */
+const LIMIT_MS = 150_000;
+
 /** Asks until the answer is yes; bounded. */
 export async function eventually(
   what: string | (() => string),
   ask: () => boolean | Promise<boolean>,
-  timeoutMs = 15_000,
+  timeoutMs = LIMIT_MS,
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!(await ask())) {

@@ -9,7 +9,7 @@ export interface Answer {
 
 const SCRIPT = `
 const [url, method] = process.argv.slice(1);
-require('node:http').request(url, { method, timeout: 5000 }, (answer) => {
+require('node:http').request(url, { method, timeout: 50_000 }, (answer) => {
   let body = '';
   answer.setEncoding('utf8').on('data', (text) => { body += text; });
   answer.on('end', () => console.log(JSON.stringify({ status: answer.statusCode, headers: answer.headers, body })));

@@ -8,7 +8,7 @@ import { eventually } from './eventually.ts';
 
 export const PROGRAM = fileURLToPath(new URL('../../../bin/junction', import.meta.url));
 
-const COMMAND_LIMIT_MS = 20_000;
+const COMMAND_LIMIT_MS = 150_000;
 
 /** Runs it until it ends by itself. */
 export function runProgram(host: Host, ...args: readonly string[]): Promise<CommandResult> {

@@ -5,7 +5,7 @@ import { eventually } from './eventually.ts';
 /** Asked often enough that everybody gets a turn. */
 export async function answerers(from: Host, address: string, port = 80): Promise<string> {
   const outcomes = await Promise.all(
-    Array.from({ length: 24 }, () => from.request('tcp', address, port, { timeoutMs: 500 })),
+    Array.from({ length: 24 }, () => from.request('tcp', address, port, { timeoutMs: 2000 })),
   );
   const seen = outcomes.map((each) => (each.outcome === 'answer' ? each.reply.host : each.outcome));
   return [...new Set(seen)].sort().join(' ');

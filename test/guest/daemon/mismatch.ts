@@ -2,19 +2,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { eventually } from '../../e2e/support/eventually.ts';
 
-/** An emulated machine on a busy one is slow. */
-const PATIENCE_MS = 25_000;
-
 export class Mismatch extends Error {
   override readonly name = 'Mismatch';
 }
 
 /** What is read may change for a while. */
-export async function becomes<T>(
-  read: () => Promise<T>,
-  expected: T,
-  patienceMs = PATIENCE_MS,
-): Promise<void> {
+export async function becomes<T>(read: () => Promise<T>, expected: T, patienceMs?: number): Promise<void> {
   let seen: T | undefined;
   const isSeen = async (): Promise<boolean> => {
     seen = await read();

@@ -4,6 +4,8 @@ import type { Outcome, Transport } from '../../../src/lab/protocol.ts';
 
 /** IPVS gives everybody a turn, so that few questions are enough. */
 const QUESTIONS = 8;
+/** Most tests expect answers, a few silence: short enough for these, and long for those. */
+const ANSWER_MS = 4000;
 
 /** `pod-a pod-c`, `refused`, `timeout` */
 export async function answerers(
@@ -13,7 +15,7 @@ export async function answerers(
   protocol: Transport = 'tcp',
 ): Promise<string> {
   const outcomes = await Promise.all(
-    Array.from({ length: QUESTIONS }, () => from.request(protocol, address, port)),
+    Array.from({ length: QUESTIONS }, () => from.request(protocol, address, port, { timeoutMs: ANSWER_MS })),
   );
   return [...new Set(outcomes.map(whoAnswered))].sort().join(' ');
 }
@@ -24,7 +26,7 @@ export function whoAnswered(outcome: Outcome): string {
 
 /** Once: who keeps asking would not see that an answer was lost. */
 export async function asked(session: Session): Promise<string> {
-  return whoAnswered(await session.send(5000));
+  return whoAnswered(await session.send(15_000));
 }
 
 /** A connection that ends at this pod. */

@@ -36,7 +36,7 @@ describe('our own xtables locks', () => {
 
   it('are waited for', async () => {
     const first = await takeXtablesLocks({ path, socketName, ...quick });
-    const second = takeXtablesLocks({ path, socketName, timeoutMs: 2000, retryMs: 10 });
+    const second = takeXtablesLocks({ path, socketName, timeoutMs: 60_000, retryMs: 10 });
     await sleep(30);
     first.release();
     const locks = await second;
@@ -52,8 +52,7 @@ describe('our own xtables locks', () => {
       message: `the xtables lock ${path} is held by pid ${holder.pid} (flock)`,
     });
     process.kill(-Number(holder.pid));
-    await sleep(20);
-    (await takeXtablesLocks({ path, socketName, ...quick })).release();
+    (await takeXtablesLocks({ path, socketName, timeoutMs: 60_000, retryMs: 10 })).release();
   });
 
   it('name the holder of the socket', async () => {
@@ -79,7 +78,7 @@ describe('the holder of a lock', () => {
     const path = join(directory, 'lock');
     // The shell takes the lock on descriptor 9 through flock(1), which ends; the shell goes on holding it.
     const holder = spawn('bash', ['-c', `exec 9>${path}; flock 9; exec sleep 20`], { stdio: 'ignore' });
-    for (let tries = 0; lockHolder(path) === undefined && tries < 200; tries++) await sleep(10);
+    for (let tries = 0; lockHolder(path) === undefined && tries < 6000; tries++) await sleep(10);
     expect(printHolder(lockHolder(path))).toMatch(new RegExp(`^pid ${holder.pid} \\((bash|sleep)\\)$`));
     holder.kill();
     rmSync(directory, { recursive: true });

@@ -266,7 +266,7 @@ describe('in a namespace', () => {
          ${source}`,
       );
       // One that hangs is killed and fails the test.
-      const result = await namespace.runner([process.execPath, script], { timeoutMs: 30_000 });
+      const result = await namespace.runner([process.execPath, script], { timeoutMs: 200_000 });
       await rm(script);
       expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: printed });
     });

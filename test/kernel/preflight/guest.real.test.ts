@@ -40,8 +40,8 @@ describe('in a kernel that has IPVS', () => {
     script = await buildProgram('checkInGuest');
     const source = `process.env.JUNCTION_SCRIPT = ${JSON.stringify(script)};
       await import('./test/kernel/preflight/guestSteps.ts');`;
-    steps = (await jsonFromGuest('preflight', source, { timeoutMs: 100_000 })) as Steps;
-  }, 110_000);
+    steps = (await jsonFromGuest('preflight', source, { timeoutMs: 600_000 })) as Steps;
+  }, 660_000);
   afterAll(async () => {
     if (script !== undefined) await rm(script);
   });

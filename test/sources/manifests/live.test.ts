@@ -44,7 +44,7 @@ function told(): readonly string[] {
 /** What is told until `count` lines have come, and a moment longer in case there are more. */
 async function next(count: number): Promise<readonly string[]> {
   const lines: string[] = [];
-  for (let waited = 0; lines.length < count && waited < 5000; waited += 10) {
+  for (let waited = 0; lines.length < count && waited < 100_000; waited += 10) {
     await sleep(10);
     lines.push(...told());
   }

@@ -100,7 +100,7 @@ export async function runSourceInGuest(
 
 /** Runs a script with Node in a machine that is booted for it alone. Fails, with its console, when that does. */
 export async function runInGuest(script: string, options: GuestOptions = {}): Promise<GuestResult> {
-  const { timeoutMs = 60_000, modules = [], onLine = () => {} } = options;
+  const { timeoutMs = 600_000, modules = [], onLine = () => {} } = options;
   const folder = await mkdtemp(join(tmpdir(), 'junction-uml-'));
   try {
     const outputFolder = join(folder, 'output');
