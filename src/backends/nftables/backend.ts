@@ -15,7 +15,16 @@ import { type Forgetting, forgetStale, losers } from './affinity.ts';
 import { eachCalmly } from './calmly.ts';
 import { Committer } from './committer.ts';
 import { compileServicePort, compileShared, NO_FRAGMENT, type NftFragment } from './compile.ts';
-import { diffElements, type Edit, editOperations, isEmpty, restructure, withoutGaps } from './edit.ts';
+import {
+  diffElements,
+  type Edit,
+  editOperations,
+  isEmpty,
+  removal,
+  restructure,
+  sizeOf,
+  withoutGaps,
+} from './edit.ts';
 import { adopt, type AdoptedTable, type AdoptReport } from './adopt.ts';
 import { type Element, type Ruleset, setsByName } from './rule.ts';
 import { concernedBy, type ForeignElement, mending } from './mend.ts';
@@ -23,7 +32,8 @@ import { printKey } from './print.ts';
 import { rulesetOf } from './ruleset.ts';
 import { fixedElements, type NftSettings, type TableOptions } from './settings.ts';
 import { Tally } from './tally.ts';
-import type { NftDoor, Transaction } from './transaction.ts';
+import { slices } from './slices.ts';
+import { chainsIn, type NftDoor, noting, type Transaction } from './transaction.ts';
 
 export interface NftReport {
   readonly kind: 'full' | 'incremental' | 'nothing';
@@ -32,7 +42,15 @@ export interface NftReport {
   readonly refused: ReadonlyMap<ServicePortId, Error>;
   /** Whether all went that had to go: otherwise it is worth to look again, at chains and sets alone. */
   readonly isClean: boolean;
+  /** Chains that were written or removed. */
+  readonly chains: number;
+  /** Something is in no use any more: a sync after so many milliseconds removes it. */
+  readonly retireInMs: number | undefined;
 }
+
+/** What one part of a sync did. */
+type Part = Pick<NftReport, 'transactions' | 'elements' | 'isClean'>;
+const NOTHING: Part = { transactions: 0, elements: 0, isClean: true };
 
 export interface NftBackendOptions {
   readonly door: NftDoor;
@@ -41,6 +59,13 @@ export interface NftBackendOptions {
 }
 
 const TRIES = 5;
+/**
+ * A pool size or a time-out that nobody uses stays for so long. A rollout comes back to most sizes within a moment; and no
+ * packet is on its way any more that was led there.
+ */
+const IDLE_MS = 5000;
+/** What one transaction removes, so that it does not hold the kernel's lock for long. */
+const REMOVALS = 1000;
 
 export class NftBackend {
   readonly #door: NftDoor;
@@ -51,7 +76,7 @@ export class NftBackend {
   #options: TableOptions | undefined;
   #ruleset: Ruleset = { sets: [], chains: [] };
   /** Of the tally, when the ruleset was made. */
-  #extent = 0;
+  #version = 0;
   #needsFull = true;
   /** Apart from `#needsFull`, so that a request during a sync is not forgotten at its end. */
   #fullRequested = false;
@@ -62,9 +87,16 @@ export class NftBackend {
   /** Protocols of which some client may be remembered who should not be; at the start nobody knows. */
   readonly #toForget = new Set<Protocol>(PROTOCOLS);
 
+  readonly #now: () => number;
+  /** Names of the chains that the sync under way has written. */
+  readonly #written = new Set<string>();
+
   constructor({ door, now, breath }: NftBackendOptions) {
-    this.#door = door;
-    this.#committer = new Committer(door, now);
+    this.#door = noting(door, (transaction) => {
+      for (const name of chainsIn(transaction)) this.#written.add(name);
+    });
+    this.#committer = new Committer(this.#door, now);
+    this.#now = now;
     this.#breath = breath;
   }
 
@@ -90,25 +122,46 @@ export class NftBackend {
 
   async sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: NftSettings): Promise<NftReport> {
     const options: TableOptions = { ...settings, family: plan.family, view: plan.view };
-    const ids = [...dirty];
-    const mustLook = this.#needsFull || this.#fullRequested || !deepEqual(options, this.#options);
-    if (mustLook || this.#refused.size > 0) return this.#syncFull(plan, options);
-    const repaired = await this.#repair(options);
-    if (this.#needsFull) return this.#syncFull(plan, options);
-    const mended = await this.#mend(options);
-    const report = mended && (await this.#syncChanges(plan, ids, options));
-    if (!report) return this.#syncFull(plan, options);
-    const parts = [repaired, mended, report];
+    this.#written.clear();
+    const parts = await this.#syncKnown(plan, [...dirty], options);
+    if (!parts) return this.#syncFull(plan, options);
     const transactions = parts.reduce((sum, part) => sum + part.transactions, 0);
-    const elements = parts.reduce((sum, part) => sum + part.elements, 0);
-    const isClean = report.isClean && repaired.isClean;
-    return { ...report, kind: transactions > 0 ? 'incremental' : 'nothing', transactions, elements, isClean };
+    return {
+      kind: transactions > 0 ? 'incremental' : 'nothing',
+      transactions,
+      elements: parts.reduce((sum, part) => sum + part.elements, 0),
+      refused: this.#refused,
+      isClean: parts.every(({ isClean }) => isClean),
+      ...this.#ending(),
+    };
+  }
+
+  #ending(): Pick<NftReport, 'chains' | 'retireInMs'> {
+    const { idleSince } = this.#tally;
+    const retireInMs = idleSince === undefined ? undefined : Math.max(0, idleSince + IDLE_MS - this.#now());
+    return { chains: this.#written.size, retireInMs };
+  }
+
+  /** From what is known of the kernel. `undefined`: it has to be read. */
+  async #syncKnown(
+    plan: Plan,
+    ids: readonly ServicePortId[],
+    options: TableOptions,
+  ): Promise<readonly Part[] | undefined> {
+    const mustLook = this.#needsFull || this.#fullRequested || !deepEqual(options, this.#options);
+    if (mustLook || this.#refused.size > 0) return undefined;
+    const repaired = await this.#repair(options);
+    if (this.#needsFull) return undefined;
+    const mended = await this.#mend(options);
+    const changed = mended && (await this.#syncChanges(plan, ids, options));
+    const retired = changed && (await this.#retire(options));
+    return retired && [repaired, mended, changed, retired];
   }
 
   /** Chains, rules and sets, without reading what is known. Against what was written last, like the mending of elements. */
-  async #repair(options: TableOptions): Promise<Pick<NftReport, 'transactions' | 'elements' | 'isClean'>> {
+  async #repair(options: TableOptions): Promise<Part> {
     const only = this.#foreignSets;
-    if (!only) return { transactions: 0, elements: 0, isClean: true };
+    if (!only) return NOTHING;
     this.#foreignSets = undefined;
     this.#foreign = this.#foreign.filter(({ element }) => !only.has(element.set));
     this.#needsFull = true;
@@ -118,10 +171,10 @@ export class NftBackend {
   }
 
   /** Against what was written last: what has changed since comes after. `undefined`: it has to be looked at. */
-  async #mend(options: TableOptions): Promise<Pick<NftReport, 'transactions' | 'elements'> | undefined> {
+  async #mend(options: TableOptions): Promise<Part | undefined> {
     const foreign = this.#foreign;
     this.#foreign = [];
-    if (foreign.length === 0) return { transactions: 0, elements: 0 };
+    if (foreign.length === 0) return NOTHING;
     const wanted = new Map<string, Element>();
     const shared = [...this.#tally.elements(), ...fixedElements(options)];
     for (const element of shared) wanted.set(`${element.set} ${printKey(element.key)}`, element);
@@ -134,12 +187,12 @@ export class NftBackend {
     const transaction = mending(foreign, setsByName(this.#ruleset), (set, { key }) =>
       wanted.get(`${set} ${printKey(key)}`),
     );
-    if (transaction.length === 0) return { transactions: 0, elements: 0 };
+    if (transaction.length === 0) return NOTHING;
     this.#needsFull = true; // nobody will tell of these elements again
     const outcome = await this.#door.commit(transaction);
     if (outcome.state === 'refused') return undefined;
     this.#needsFull = false;
-    return { transactions: 1, elements: foreign.length };
+    return { transactions: 1, elements: foreign.length, isClean: true };
   }
 
   /** `undefined` where the kernel will not have it: then it has to be looked at. */
@@ -147,7 +200,7 @@ export class NftBackend {
     plan: Plan,
     ids: readonly ServicePortId[],
     options: TableOptions,
-  ): Promise<NftReport | undefined> {
+  ): Promise<Part | undefined> {
     this.#needsFull = true; // until all of it is in the kernel
     const edits: Edit[] = [];
     const left: ServicePortPlan[] = [];
@@ -155,8 +208,8 @@ export class NftBackend {
       const before = this.#applied.get(id);
       const after = plan.servicePorts.get(id);
       const [old, now] = [compile(before, options), compile(after, options)];
-      this.#tally.remove(old);
-      if (after) this.#tally.add(now, after);
+      this.#tally.add(now); // first: what both use is not idle in between
+      this.#tally.remove(old, this.#now());
       edits.push({ owner: id, ...diffElements(old.elements, now.elements) });
       if (before?.affinitySeconds !== undefined) left.push(before);
     });
@@ -164,7 +217,7 @@ export class NftBackend {
     edits.push({ owner: undefined, removes: removed, adds: added });
     const before = this.#ruleset;
     // The settings are those of the last full sync, so that the shape alone can have changed.
-    const ruleset = this.#tally.extent === this.#extent ? before : this.#rulesetFor(options);
+    const ruleset = this.#tally.version === this.#version ? before : this.#rulesetFor(options);
     const { first, last } = restructure(before, ruleset);
     const changes = edits.filter((edit) => !isEmpty(edit));
     const sets = setsByName(ruleset);
@@ -184,15 +237,28 @@ export class NftBackend {
       if (outcome.state === 'refused') return undefined;
     }
     const { isDone: isClean, transactions: forgets } = await this.#forget(plan, options);
-    const count = transactions.length + forgets;
     this.#needsFull = false;
     return {
-      kind: count > 0 ? 'incremental' : 'nothing',
-      transactions: count,
-      elements: changes.reduce((sum, { adds, removes }) => sum + adds.length + removes.length, 0),
-      refused: this.#refused,
+      transactions: transactions.length + forgets,
+      elements: changes.reduce((sum, edit) => sum + sizeOf(edit), 0),
       isClean,
     };
+  }
+
+  /** Sizes and time-outs that nobody has used for a while go, with their maps, chains and rules. */
+  async #retire(options: TableOptions): Promise<Part | undefined> {
+    this.#tally.retire(this.#now() - IDLE_MS);
+    if (this.#tally.version === this.#version) return NOTHING;
+    const before = this.#ruleset;
+    this.#ruleset = this.#rulesetFor(options);
+    this.#needsFull = true;
+    const transactions = [...slices(removal(before, this.#ruleset), REMOVALS)];
+    for (const transaction of transactions) {
+      const outcome = await this.#door.commit(transaction);
+      if (outcome.state === 'refused') return undefined;
+    }
+    this.#needsFull = false;
+    return { ...NOTHING, transactions: transactions.length };
   }
 
   async #syncFull(plan: Plan, options: TableOptions): Promise<NftReport> {
@@ -203,12 +269,12 @@ export class NftBackend {
     this.#foreignSets = undefined;
     this.#options = options;
     // What a service port had that is refused now must still be looked up.
-    this.#tally = new Tally(isUnsettled ? this.#tally : undefined);
+    this.#tally = new Tally(isUnsettled ? { tally: this.#tally, now: this.#now() } : undefined);
     for (const protocol of losers(this.#applied.values(), plan)) this.#toForget.add(protocol);
     this.#applied.clear();
     await this.#eachCalmly(plan.servicePorts, ([id, port]) => {
       this.#applied.set(id, port);
-      this.#tally.add(compileShared(port, options), port);
+      this.#tally.add(compileShared(port, options));
     });
     this.#tally.takeChanges();
     this.#ruleset = this.#rulesetFor(options);
@@ -221,6 +287,7 @@ export class NftBackend {
       ...report,
       transactions: report.transactions + forgets.transactions,
       isClean: report.isClean && forgets.isDone,
+      ...this.#ending(),
     };
   }
 
@@ -256,8 +323,8 @@ export class NftBackend {
   }
 
   #rulesetFor(options: TableOptions): Ruleset {
-    this.#extent = this.#tally.extent;
-    const ruleset = rulesetOf(this.#tally.shape(options.serviceCidrs.length > 0), options);
+    this.#version = this.#tally.version;
+    const ruleset = rulesetOf(this.#tally.shape(options.serviceCidrs.length > 0), options, this.#ruleset);
     return deepEqual(ruleset, this.#ruleset) ? this.#ruleset : ruleset;
   }
 

@@ -10,9 +10,9 @@ import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { Breath } from '../iptables/backend.ts';
-import { backstopRuleset, heldFrontends, ownHairpins } from './backstopRules.ts';
+import { backstopRuleset, heldFrontends } from './backstopRules.ts';
 import { eachCalmly } from './calmly.ts';
-import { NO_FRAGMENT } from './compile.ts';
+import { hairpinsOf, NO_FRAGMENT } from './compile.ts';
 import { Committer } from './committer.ts';
 import { diffElements } from './edit.ts';
 import { EditStream } from './editStream.ts';
@@ -188,8 +188,8 @@ export class Backstop {
   }
 
   #count(before: ServicePortPlan | undefined, after: ServicePortPlan | undefined): void {
-    if (before) this.#hairpins.remove({ ...NO_FRAGMENT, counted: ownHairpins(before) });
-    if (after) this.#hairpins.add({ ...NO_FRAGMENT, counted: ownHairpins(after) }, after);
+    if (before) this.#hairpins.remove({ ...NO_FRAGMENT, counted: hairpinsOf(before) }, this.#now());
+    if (after) this.#hairpins.add({ ...NO_FRAGMENT, counted: hairpinsOf(after) });
   }
 
   /** All that goes first: a frontend may go from one service port to another. */

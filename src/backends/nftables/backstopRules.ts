@@ -5,16 +5,23 @@
  */
 import type { ServicePortPlan } from '../../plan/types.ts';
 import { CHAINS, ownerComment, SETS } from './names.ts';
-import type { Chain, Element, Rule, Ruleset, TableSet } from './rule.ts';
+import {
+  type Chain,
+  type Element,
+  inSet,
+  jump,
+  rule,
+  type Rule,
+  type Ruleset,
+  type TableSet,
+} from './rule.ts';
 import {
   FIELDS,
   FRONTEND,
+  HAIRPIN_SET,
   hooked,
-  inSet,
-  jump,
   masqueradeRules,
   PRIORITIES,
-  rule,
   type RulesetOptions,
   toNodePorts,
 } from './ruleset.ts';
@@ -30,7 +37,7 @@ function setsOf({ view }: RulesetOptions): readonly TableSet[] {
   return [
     { name: HELD.frontends, key: FIELDS.address, comment: 'addresses of services that have endpoints' },
     { name: HELD.ports, key: FIELDS.nodePort, comment: 'node ports of services that have endpoints' },
-    { name: SETS.hairpin, key: ['address', 'address'], comment: 'endpoints of this node, twice' },
+    HAIRPIN_SET,
     ...(view.nodePorts.ranges === 'all'
       ? []
       : [{ name: SETS.nodePortIPs, key: ['address'], comment: 'where node ports answer' } as const]),
@@ -61,12 +68,4 @@ export function heldFrontends({ frontends, protocol, name }: ServicePortPlan): r
         ? { set: HELD.ports, key: { protocol, port }, comment }
         : { set: HELD.frontends, key: { address, protocol, port }, comment },
     );
-}
-
-/** Of one service port; another may have the same. */
-export function ownHairpins({ onThisNode = [] }: ServicePortPlan): readonly Element[] {
-  return [...new Set(onThisNode.map(({ ip }) => ip))].map((address) => ({
-    set: SETS.hairpin,
-    key: { address, secondAddress: address },
-  }));
 }

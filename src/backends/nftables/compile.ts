@@ -2,6 +2,7 @@
 import type { Endpoint } from '../../model/endpoint.ts';
 import { type Cidr, hostCidr, type Ip } from '../../model/ip.ts';
 import type { Frontend, Pool, Route, Routes, ServicePortPlan } from '../../plan/types.ts';
+import type { AffinityTimeout } from './affinityRules.ts';
 import {
   connectionsSet,
   largeChain,
@@ -12,7 +13,8 @@ import {
   SCOPES,
   type Scope,
   SETS,
-  stickySet,
+  stickyChain,
+  stickyMap,
   type View,
 } from './names.ts';
 import { withoutCovered } from './ranges.ts';
@@ -30,10 +32,18 @@ export interface NftFragment {
   readonly elements: readonly Element[];
   readonly counted: readonly Element[];
   /** Pools, one for each place where one is used. */
-  readonly pools: readonly { readonly scope: Scope; readonly view: View; readonly size: number }[];
+  readonly pools: readonly PoolSize[];
+  readonly affinity: AffinityTimeout | undefined;
 }
 
-export const NO_FRAGMENT: NftFragment = { elements: [], counted: [], pools: [] };
+/** A place where a pool of some size is looked up. */
+export interface PoolSize {
+  readonly scope: Scope;
+  readonly view: View;
+  readonly size: number;
+}
+
+export const NO_FRAGMENT: NftFragment = { elements: [], counted: [], pools: [], affinity: undefined };
 
 export function compileServicePort(port: ServicePortPlan, options: CompileOptions): NftFragment {
   return build(new Builder(port, options, true), port);
@@ -46,15 +56,23 @@ export function compileShared(port: ServicePortPlan, options: CompileOptions): N
 
 function build(builder: Builder, port: ServicePortPlan): NftFragment {
   for (const frontend of port.frontends) builder.frontend(frontend);
-  for (const ip of new Set(port.onThisNode?.map((endpoint) => endpoint.ip)))
-    builder.counted.push({ set: SETS.hairpin, key: { address: ip, secondAddress: ip } });
+  builder.counted.push(...hairpinsOf(port));
   return builder;
+}
+
+/** Endpoints of this node that may dial themselves. Other service ports may have the same. */
+export function hairpinsOf({ onThisNode = [], protocol }: ServicePortPlan): readonly Element[] {
+  return onThisNode.map(({ ip, port }) => ({
+    set: SETS.hairpin,
+    key: { address: ip, protocol, secondAddress: ip, port },
+  }));
 }
 
 class Builder implements NftFragment {
   readonly elements: Element[] = [];
   readonly counted: Element[] = [];
-  readonly pools: { readonly scope: Scope; readonly view: View; readonly size: number }[] = [];
+  readonly pools: PoolSize[] = [];
+  readonly affinity: AffinityTimeout | undefined;
   readonly #port: ServicePortPlan;
   readonly #options: CompileOptions;
   readonly #isWhole: boolean;
@@ -65,6 +83,8 @@ class Builder implements NftFragment {
     this.#options = options;
     this.#isWhole = isWhole;
     this.#comment = ownerComment(port.name);
+    const { affinitySeconds: seconds, protocol } = port;
+    this.affinity = seconds === undefined ? undefined : { protocol, seconds };
   }
 
   frontend(frontend: Frontend): void {
@@ -140,9 +160,10 @@ class Builder implements NftFragment {
   #sticky(addresses: readonly Ip[], port: number): void {
     const { affinitySeconds, protocol } = this.#port;
     if (affinitySeconds === undefined) return;
-    const set = stickySet(protocol, affinitySeconds);
+    const set = stickyMap(protocol);
+    const chain = stickyChain(protocol, affinitySeconds);
     for (const address of addresses)
-      this.counted.push({ set, key: { address, port }, comment: this.#comment });
+      this.counted.push({ set, key: { address, port }, chain, comment: this.#comment });
   }
 
   /** A client that is remembered passes its pool by. */

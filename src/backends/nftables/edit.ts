@@ -124,38 +124,63 @@ export interface Restructuring {
   readonly last: Transaction;
 }
 
-/** From one table to another of the same kind; sets and chains that are not needed any more stay, for now. */
+/** From one table to another that has more of the same kind. */
 export function restructure(before: Ruleset, after: Ruleset): Restructuring {
   if (before === after) return { first: [], last: [] };
-  const oldSets = new Set(before.sets.map(({ name }) => name));
-  const oldChains = new Map(before.chains.map((chain) => [chain.name, chain]));
-  const newChains = after.chains.filter(({ name }) => !oldChains.has(name));
-  const changed = after.chains.filter((chain) => {
-    const old = oldChains.get(chain.name);
-    return old !== undefined && !deepEqual(old, chain);
-  });
+  const newSets = without(after.sets, before.sets);
   return {
     first: [
-      ...after.sets
-        .filter(({ name }) => !oldSets.has(name))
-        .map((set): Operation => ({ kind: 'addSet', set })),
-      ...addChains(newChains),
+      ...newSets.map((set): Operation => ({ kind: 'addSet', set })),
+      ...addChains(without(after.chains, before.chains)),
     ],
-    last: changed.flatMap((chain) => amendChain(oldChains.get(chain.name), chain)),
+    last: amendChains(before, after),
   };
+}
+
+/**
+ * From one table to another that has less of the same kind: what is looked up or led to by nothing but rules that go.
+ * It can be cut anywhere and sent in parts.
+ */
+export function removal(before: Ruleset, after: Ruleset): Transaction {
+  return [
+    ...amendChains(before, after),
+    ...without(before.chains, after.chains).flatMap(({ name }): Operation[] => [
+      { kind: 'flushChain', name },
+      { kind: 'deleteChain', name },
+    ]),
+    ...without(before.sets, after.sets).map(({ name }): Operation => ({ kind: 'deleteSet', name })),
+  ];
+}
+
+function without<T extends { readonly name: string }>(all: readonly T[], others: readonly T[]): readonly T[] {
+  const names = new Set(others.map(({ name }) => name));
+  return all.filter(({ name }) => !names.has(name));
+}
+
+function amendChains(before: Ruleset, after: Ruleset): Transaction {
+  const old = new Map(before.chains.map((chain) => [chain.name, chain]));
+  return after.chains.flatMap((chain) => {
+    const known = old.get(chain.name);
+    return !known || deepEqual(known, chain) ? [] : amendChain(known, chain);
+  });
 }
 
 /**
  * When a rule comes that looks up a map, the kernel looks at every element of the map, so that rules which stay had
  * better not go and come: with 300,000 elements that held its lock for 60 ms.
  */
-function amendChain(before: Chain | undefined, after: Chain): Transaction {
-  const isKept = (rule: Rule, { rules }: Chain): boolean => rules.some((other) => deepEqual(rule, other));
-  if (!before || !after.isUnordered || !before.rules.every((rule) => isKept(rule, after)))
-    return rewriteChain(after);
-  return after.rules
-    .filter((rule) => !isKept(rule, before))
-    .map((rule): Operation => ({ kind: 'addRule', chain: after.name, rule }));
+function amendChain(before: Chain, after: Chain): Transaction {
+  if (!after.isUnordered) return rewriteChain(after);
+  const chain = after.name;
+  const isIn = (rule: Rule, { rules }: Chain): boolean => rules.some((other) => deepEqual(rule, other));
+  return [
+    ...before.rules
+      .filter((rule) => !isIn(rule, after))
+      .map((rule): Operation => ({ kind: 'deleteRule', chain, rule })),
+    ...after.rules
+      .filter((rule) => !isIn(rule, before))
+      .map((rule): Operation => ({ kind: 'addRule', chain, rule })),
+  ];
 }
 
 /** For messages: `any-2 10.96.0.1 . tcp . 80 . 1 : 10.0.0.1 . 8080`. */

@@ -100,9 +100,14 @@ export function affinityMap(protocol: Protocol): string {
   return `affinity-${protocol.toLowerCase()}`;
 }
 
-/** The frontends that remember their clients for so long. */
-export function stickySet(protocol: Protocol, seconds: number): string {
-  return `sticky-${protocol.toLowerCase()}-${seconds}`;
+/** The frontends with affinity; each leads to the chain of its time-out. */
+export function stickyMap(protocol: Protocol): string {
+  return `sticky-${protocol.toLowerCase()}`;
+}
+
+/** Notes down for so long where a client was sent. */
+export function stickyChain(protocol: Protocol, seconds: number): string {
+  return `${stickyMap(protocol)}-${seconds}`;
 }
 
 /** What was dialled and where that was sent, counted for frontends that remember their clients. */

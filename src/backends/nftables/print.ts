@@ -133,7 +133,10 @@ export function printRule({ statements, comment }: Rule, words: Words): string {
   const protocol = statements.find((each) => each.kind === 'protocol')?.protocol;
   // Where a port of the protocol is named later, nft takes it as said.
   const isImplied = statements.some(
-    (each) => each.kind === 'remember' || (each.kind === 'inSet' && each.key.includes('port')),
+    (each) =>
+      each.kind === 'remember' ||
+      each.kind === 'hasPort' ||
+      (each.kind === 'inSet' && each.key.includes('port')),
   );
   const texts = statements
     .filter(({ kind }) => !isImplied || kind !== 'protocol')

@@ -110,6 +110,18 @@ export interface Element {
   readonly comment?: string;
 }
 
+export function rule(...statements: readonly Statement[]): Rule {
+  return { statements };
+}
+
+export function jump(chain: string): Rule {
+  return rule({ kind: 'jump', chain });
+}
+
+export function inSet(key: Key, set: string, not = false): Statement {
+  return { kind: 'inSet', key, set, not };
+}
+
 export function setsByName({ sets }: Pick<Ruleset, 'sets'>): ReadonlyMap<string, TableSet> {
   return new Map(sets.map((set) => [set.name, set]));
 }

@@ -4,12 +4,10 @@
  */
 import type { Family } from '../../model/ip.ts';
 import { parseCidr } from '../../model/ip.ts';
-import type { Protocol } from '../../model/objects.ts';
 import type { NodeView } from '../../plan/types.ts';
+import { affinityChains, affinitySets, type AffinityTimeout } from './affinityRules.ts';
 import {
-  affinityMap,
   CHAINS,
-  connectionsSet,
   largeChain,
   LARGEST_DIRECT_POOL,
   largeMap,
@@ -19,17 +17,28 @@ import {
   SCOPES,
   type Scope,
   SETS,
-  stickySet,
   type View,
 } from './names.ts';
-import type { Chain, FieldType, Hook, Key, Rule, Ruleset, Statement, TableSet } from './rule.ts';
+import {
+  type Chain,
+  type FieldType,
+  type Hook,
+  inSet,
+  jump,
+  type Key,
+  rule,
+  type Rule,
+  type Ruleset,
+  type Statement,
+  type TableSet,
+} from './rule.ts';
 
 /** What of the cluster shapes the table. */
 export interface Shape {
   /** Sizes of pools that exist, in order, by the chain that tries them. */
   readonly sizes: Readonly<Record<Scope, Readonly<Record<View, readonly number[]>>>>;
   /** In order. */
-  readonly affinity: readonly { readonly protocol: Protocol; readonly seconds: number }[];
+  readonly affinity: readonly AffinityTimeout[];
   readonly hasServiceCidrs: boolean;
 }
 
@@ -57,21 +66,21 @@ export const FIELDS: Readonly<Record<Scope, readonly FieldType[]>> = {
   address: ['address', 'protocol', 'port'],
   nodePort: ['protocol', 'port'],
 };
-const CLIENT: Key = ['source', 'destination', 'port'];
-const ORIGINAL_CLIENT: Key = ['originalSource', 'originalDestination', 'originalPort'];
-const ORIGINAL: Key = ['originalDestination', 'originalPort'];
-/** The endpoint first: with its port named before it, nft can read `ct original proto-dst` again. */
-const CONNECTION: Key = ['destination', 'port', 'originalDestination', 'originalPort'];
-/** Clients that are remembered at one time. */
-const MOST_CLIENTS = 1_000_000;
+/** An endpoint that dialled itself, as kube-proxy has it: at the port at which it was dialled. */
+const HAIRPIN: Key = ['source', 'protocol', 'destination', 'port'];
+export const HAIRPIN_SET: TableSet = {
+  name: SETS.hairpin,
+  key: ['address', 'protocol', 'address', 'port'],
+  comment: 'endpoints of this node, as source and destination',
+};
 const VIEWS: readonly View[] = ['any', 'outside'];
 
-export function rulesetOf(shape: Shape, options: RulesetOptions): Ruleset {
-  return { sets: setsOf(shape, options), chains: chainsOf(shape, options) };
+/** What it has in common with the one before is taken from there, so that telling them apart takes little time. */
+export function rulesetOf(shape: Shape, options: RulesetOptions, before?: Ruleset): Ruleset {
+  return { sets: setsOf(shape, options), chains: chainsOf(shape, options, before) };
 }
 
 function setsOf(shape: Shape, { view, counters }: RulesetOptions): readonly TableSet[] {
-  const protocols = protocolsOf(shape);
   return [
     { name: SETS.serviceIPs, key: ['address'], comment: 'addresses of services' },
     { name: SETS.clusterIPs, key: ['address'], comment: 'cluster IPs' },
@@ -88,7 +97,7 @@ function setsOf(shape: Shape, { view, counters }: RulesetOptions): readonly Tabl
           } as const,
         ]
       : []),
-    { name: SETS.hairpin, key: ['address', 'address'], comment: 'endpoints of this node, twice' },
+    HAIRPIN_SET,
     {
       name: SETS.allowed,
       key: [...FIELDS.address, 'address'],
@@ -96,31 +105,7 @@ function setsOf(shape: Shape, { view, counters }: RulesetOptions): readonly Tabl
       comment: 'frontend and source range',
     },
     ...SCOPE_LIST.flatMap((scope) => scopeSets(scope, shape, counters)),
-    ...protocols.map(
-      (protocol): TableSet => ({
-        name: affinityMap(protocol),
-        key: ['address', 'address', 'port'],
-        data: 'endpoint',
-        remembers: MOST_CLIENTS,
-        comment: 'client and frontend',
-      }),
-    ),
-    ...shape.affinity.map(
-      ({ protocol, seconds }): TableSet => ({
-        name: stickySet(protocol, seconds),
-        key: ['address', 'port'],
-      }),
-    ),
-    ...(counters ? protocols : []).flatMap((protocol) =>
-      SCOPE_LIST.map(
-        (scope): TableSet => ({
-          name: connectionsSet(scope, protocol),
-          key: ['address', 'port', 'address', 'port'],
-          counts: true,
-          comment: 'endpoint and frontend',
-        }),
-      ),
-    ),
+    ...affinitySets(shape.affinity, counters),
   ];
 }
 
@@ -163,15 +148,10 @@ function hasLarge(sizes: readonly number[]): boolean {
   return sizes.some((size) => size > LARGEST_DIRECT_POOL);
 }
 
-function protocolsOf({ affinity }: Shape): readonly Protocol[] {
-  return [...new Set(affinity.map(({ protocol }) => protocol))];
-}
-
-function chainsOf(shape: Shape, options: RulesetOptions): readonly Chain[] {
+function chainsOf(shape: Shape, options: RulesetOptions, before?: Ruleset): readonly Chain[] {
   return [
     ...SCOPE_LIST.flatMap((scope) => VIEWS.flatMap((view) => poolChains(scope, view, shape))),
-    { name: CHAINS.remembered, rules: protocolsOf(shape).map(rememberedRule) },
-    { name: CHAINS.remember, rules: rememberRules(shape, options) },
+    ...affinityChains(shape.affinity, options, before),
     { name: CHAINS.serviceAddresses, rules: addressRules(shape, options) },
     { name: CHAINS.nodePorts, rules: scopeRules('nodePort', shape, options) },
     { name: CHAINS.services, rules: servicesRules(options) },
@@ -198,18 +178,6 @@ function unservedAt(point: 'prerouting' | 'output'): Chain {
   return { name: `${CHAINS.unserved}-${point}`, hook, rules: [jump(CHAINS.unserved)] };
 }
 
-export function rule(...statements: readonly Statement[]): Rule {
-  return { statements };
-}
-
-export function jump(chain: string): Rule {
-  return rule({ kind: 'jump', chain });
-}
-
-export function inSet(key: Key, set: string, not = false): Statement {
-  return { kind: 'inSet', key, set, not };
-}
-
 /** Every size in turn, and one lookup for all that are larger. */
 function poolChains(scope: Scope, view: View, { sizes }: Shape): readonly Chain[] {
   const all = sizes[scope][view];
@@ -232,40 +200,6 @@ function poolChains(scope: Scope, view: View, { sizes }: Shape): readonly Chain[
       ],
     },
   ];
-}
-
-function rememberedRule(protocol: Protocol): Rule {
-  return rule({ kind: 'protocol', protocol }, { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) });
-}
-
-function rememberRules(shape: Shape, options: RulesetOptions): readonly Rule[] {
-  const { counters } = options;
-  return [
-    ...(counters ? protocolsOf(shape).flatMap(countRules) : []),
-    ...shape.affinity.map((each) => rememberRule(each, options)),
-  ];
-}
-
-/** To be found is to be counted. Node ports have a set of their own: an address of the node may be a service's too. */
-function countRules(protocol: Protocol): readonly Rule[] {
-  return SCOPE_LIST.map((scope) =>
-    rule({ kind: 'protocol', protocol }, inSet(CONNECTION, connectionsSet(scope, protocol))),
-  );
-}
-
-/**
- * After the rewriting, when it is known where to; what was dialled is still known too.
- *
- * nft reads `ct original proto-dst` only where a port was named before it. Of IPv6 it could not read the line anyway: it
- * has no registers for two addresses, a port and an endpoint, and would end with a failed assertion.
- */
-function rememberRule({ protocol, seconds }: Shape['affinity'][number], { family }: RulesetOptions): Rule {
-  return rule(
-    { kind: 'protocol', protocol },
-    ...(family === 'IPv4' ? [{ kind: 'hasPort' } as const] : []),
-    inSet(ORIGINAL, stickySet(protocol, seconds)),
-    { kind: 'remember', key: ORIGINAL_CLIENT, map: affinityMap(protocol), seconds },
-  );
 }
 
 function servicesRules(options: RulesetOptions): readonly Rule[] {
@@ -361,7 +295,7 @@ const REMEMBERING: Rule = rule({ kind: 'isRewritten' }, { kind: 'jump', chain: C
 
 export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): readonly Rule[] {
   return [
-    rule({ kind: 'isRewritten' }, inSet(['source', 'destination'], SETS.hairpin), { kind: 'masquerade' }),
+    rule({ kind: 'isRewritten' }, inSet(HAIRPIN, SETS.hairpin), { kind: 'masquerade' }),
     rule({ kind: 'hasMark', mark, not: true }, { kind: 'return' }),
     // Cleared, so that a packet that passes again inside a tunnel is not masqueraded twice.
     rule({ kind: 'changeMark', operation: 'flip', mark }),

@@ -2,13 +2,14 @@
  * What several service ports share: elements that go with the last who wants them, the sizes of pools, the time-outs of
  * affinity. From it follows the shape of the table.
  */
-import type { ServicePortPlan } from '../../plan/types.ts';
-import type { Protocol } from '../../model/objects.ts';
-import type { NftFragment } from './compile.ts';
+import type { AffinityTimeout } from './affinityRules.ts';
+import type { NftFragment, PoolSize } from './compile.ts';
+import { sameValue } from './edit.ts';
 import type { Scope, View } from './names.ts';
 import { printKey } from './print.ts';
 import type { Element } from './rule.ts';
 import type { Shape } from './ruleset.ts';
+import { UseCounts } from './useCounts.ts';
 
 interface Counted {
   readonly element: Element;
@@ -21,37 +22,46 @@ export interface CountedChanges {
 }
 
 export class Tally {
-  /** By set and key. */
-  readonly #elements = new Map<string, Map<string, Counted>>();
+  /** By set and key. Mostly one; two where a node port and a service's address are the same with other time-outs. */
+  readonly #elements = new Map<string, Map<string, readonly Counted[]>>();
   readonly #touched = new Map<string, Map<string, Element | undefined>>();
-  /** Sizes and time-outs that were ever needed; one that is not any more costs a lookup, and going and coming costs more. */
-  readonly #pools = new Map<string, { readonly scope: Scope; readonly view: View; readonly size: number }>();
-  readonly #affinity = new Map<string, { readonly protocol: Protocol; readonly seconds: number }>();
+  readonly #pools = new UseCounts<PoolSize>();
+  readonly #affinity = new UseCounts<AffinityTimeout>();
 
-  /** With the sizes and time-outs of one before it. */
-  constructor(before?: Tally) {
+  /** With the sizes and time-outs of one before it, as long as they are not retired. */
+  constructor(before?: { readonly tally: Tally; readonly now: number }) {
     if (!before) return;
-    for (const [key, pool] of before.#pools) this.#pools.set(key, pool);
-    for (const [key, each] of before.#affinity) this.#affinity.set(key, each);
+    this.#pools.takeOver(before.tally.#pools, before.now);
+    this.#affinity.takeOver(before.tally.#affinity, before.now);
   }
 
-  /** How many sizes and time-outs there are. While it is the same, so is the shape. */
-  get extent(): number {
-    return this.#pools.size + this.#affinity.size;
+  /** While it is the same, so is the shape. */
+  get version(): number {
+    return this.#pools.version + this.#affinity.version;
   }
 
-  add({ counted, pools }: NftFragment, port: ServicePortPlan): void {
+  add({ counted, pools, affinity }: NftFragment): void {
     for (const element of counted) this.#count(element, 1);
-    for (const pool of pools) {
-      const key = `${pool.scope} ${pool.view} ${pool.size}`;
-      if (!this.#pools.has(key)) this.#pools.set(key, pool);
-    }
-    const { affinitySeconds: seconds, protocol } = port;
-    if (seconds !== undefined) this.#affinity.set(`${protocol} ${seconds}`, { protocol, seconds });
+    for (const pool of pools) this.#pools.add(poolKey(pool), pool);
+    if (affinity) this.#affinity.add(affinityKey(affinity), affinity);
   }
 
-  remove({ counted }: NftFragment): void {
+  remove({ counted, pools, affinity }: NftFragment, now: number): void {
     for (const element of counted) this.#count(element, -1);
+    for (const pool of pools) this.#pools.remove(poolKey(pool), now);
+    if (affinity) this.#affinity.remove(affinityKey(affinity), now);
+  }
+
+  /** Since when some size or time-out is in no use; undefined if all are used. */
+  get idleSince(): number | undefined {
+    const [pools, affinity] = [this.#pools.idleSince, this.#affinity.idleSince];
+    return pools === undefined || affinity === undefined ? (pools ?? affinity) : Math.min(pools, affinity);
+  }
+
+  /** Sizes and time-outs that were not used since then leave the shape. */
+  retire(since: number): void {
+    this.#pools.retire(since);
+    this.#affinity.retire(since);
   }
 
   /** What came and went since this was last asked. */
@@ -60,9 +70,10 @@ export class Tally {
     const removed: Element[] = [];
     for (const [set, touched] of this.#touched) {
       for (const [key, before] of touched) {
-        const now = this.#elements.get(set)?.get(key)?.element;
-        if (now && !before) added.push(now);
-        if (before && !now) removed.push(before);
+        const now = first(this.#elements.get(set)?.get(key));
+        if (before && now && sameValue(before, now)) continue;
+        if (now) added.push(now);
+        if (before) removed.push(before);
       }
     }
     this.#touched.clear();
@@ -70,7 +81,11 @@ export class Tally {
   }
 
   *elements(): Generator<Element> {
-    for (const ofSet of this.#elements.values()) for (const { element } of ofSet.values()) yield element;
+    for (const ofSet of this.#elements.values())
+      for (const all of ofSet.values()) {
+        const element = first(all);
+        if (element) yield element;
+      }
   }
 
   shape(hasServiceCidrs: boolean): Shape {
@@ -95,15 +110,38 @@ export class Tally {
     const elements = inner(this.#elements, element.set);
     const touched = inner(this.#touched, element.set);
     const key = printKey(element.key);
-    const known = elements.get(key);
-    if (!touched.has(key)) touched.set(key, known?.element);
-    if (!known) {
-      if (by > 0) elements.set(key, { element, count: by });
-      return;
-    }
-    known.count += by;
-    if (known.count === 0) elements.delete(key);
+    const known = elements.get(key) ?? [];
+    if (!touched.has(key)) touched.set(key, first(known));
+    const same = known.find((each) => sameValue(each.element, element));
+    if (same) same.count += by;
+    else if (by > 0) elements.set(key, inOrder([...known, { element, count: by }]));
+    if (same?.count !== 0) return;
+    if (known.length === 1) elements.delete(key);
+    else
+      elements.set(
+        key,
+        known.filter((each) => each !== same),
+      );
   }
+}
+
+/** The same one, whichever came first. */
+function inOrder(counted: readonly Counted[]): readonly Counted[] {
+  return counted.length === 1
+    ? counted
+    : counted.toSorted((a, b) => ((a.element.chain ?? '') < (b.element.chain ?? '') ? -1 : 1));
+}
+
+function first(counted: readonly Counted[] | undefined): Element | undefined {
+  return counted?.[0]?.element;
+}
+
+function poolKey({ scope, view, size }: PoolSize): string {
+  return `${scope} ${view} ${size}`;
+}
+
+function affinityKey({ protocol, seconds }: AffinityTimeout): string {
+  return `${protocol} ${seconds}`;
 }
 
 function inner<V>(maps: Map<string, Map<string, V>>, key: string): Map<string, V> {

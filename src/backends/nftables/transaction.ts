@@ -11,7 +11,8 @@ export type Operation =
   | { readonly kind: 'deleteSet'; readonly name: string }
   | { readonly kind: 'addChain'; readonly name: string; readonly hook?: Hook }
   | { readonly kind: 'flushChain' | 'deleteChain'; readonly name: string }
-  | { readonly kind: 'addRule'; readonly chain: string; readonly rule: Rule }
+  /** To delete one, it is found by what it says. */
+  | { readonly kind: 'addRule' | 'deleteRule'; readonly chain: string; readonly rule: Rule }
   | {
       readonly kind: 'addElements' | 'deleteElements';
       readonly set: TableSet;
@@ -50,6 +51,38 @@ export interface NftDoor {
   commit(transaction: Transaction): Promise<CommitOutcome>;
   /** Everybody who is remembered for this protocol. */
   remembered(protocol: Protocol): Promise<readonly Remembered[]>;
+}
+
+/** Tells of every transaction that was taken. */
+export function noting(door: NftDoor, onDone: (transaction: Transaction) => void): NftDoor {
+  return {
+    inspect: (wanted, only) => door.inspect(wanted, only),
+    remembered: (protocol) => door.remembered(protocol),
+    commit: async (transaction) => {
+      const outcome = await door.commit(transaction);
+      if (outcome.state === 'done') onDone(transaction);
+      return outcome;
+    },
+  };
+}
+
+/** Names of the chains that come, go, or get other rules. */
+export function* chainsIn(transaction: Transaction): Generator<string> {
+  for (const operation of transaction) {
+    switch (operation.kind) {
+      case 'addRule':
+      case 'deleteRule':
+        yield operation.chain;
+        break;
+      case 'addChain':
+      case 'flushChain':
+      case 'deleteChain':
+        yield operation.name;
+        break;
+      default:
+        break;
+    }
+  }
 }
 
 export function addChains(chains: readonly Chain[]): Transaction {

@@ -20,7 +20,7 @@ export function wholeTable(plan: Plan, settings: NftSettings): WholeTable {
   const own: Element[] = [];
   for (const port of plan.servicePorts.values()) {
     const fragment = compileServicePort(port, options);
-    tally.add(fragment, port);
+    tally.add(fragment);
     own.push(...fragment.elements);
   }
   const elements = new Map<string, Element[]>();

@@ -74,8 +74,10 @@ export class NetlinkNftDoor implements NftDoor {
   }
 
   async commit(transaction: Transaction): Promise<CommitOutcome> {
-    const operations = transaction.map((operation) => this.#lower(operation));
-    const batch = batchOf(operations);
+    const handles = await this.#handlesFor(transaction);
+    const missing = transaction.find((each) => each.kind === 'deleteRule' && !handles.has(each));
+    if (missing) return { state: 'refused', name: 'ENOENT', operation: missing };
+    const batch = batchOf(transaction.map((operation) => this.#lower(operation, handles)));
     for (let tries = 1; ; tries++) {
       const outcome = await this.#channel.commit(batch);
       if (outcome.state === 'done') return outcome;
@@ -108,7 +110,32 @@ export class NetlinkNftDoor implements NftDoor {
     );
   }
 
-  #lower(operation: Operation): NftOperation {
+  /** The kernel deletes a rule by its handle, which nothing but a listing tells. */
+  async #handlesFor(transaction: Transaction): Promise<ReadonlyMap<Operation, bigint>> {
+    const handles = new Map<Operation, bigint>();
+    const deletions = transaction.flatMap((operation) =>
+      operation.kind === 'deleteRule' ? [operation] : [],
+    );
+    if (deletions.length === 0) return handles;
+    const chains = [...new Set(deletions.map(({ chain }) => chain))];
+    const replies = await this.#channel.dumpAll(chains.map((chain) => getRules(this.#place, chain)));
+    for (const [index, chain] of chains.entries()) {
+      const reply = replies[index];
+      const rules = isAbsent(reply)
+        ? []
+        : messagesOf(reply, `the rules of ${chain}`).map(({ payload }) => decodeRule(payload));
+      for (const operation of deletions) {
+        if (operation.chain !== chain) continue;
+        const wanted = canonical(lowerRule(operation.rule, this.#family));
+        const found = rules.findIndex(({ expressions }) => canonical(expressions) === wanted);
+        const [rule] = found < 0 ? [] : rules.splice(found, 1);
+        if (rule) handles.set(operation, rule.handle);
+      }
+    }
+    return handles;
+  }
+
+  #lower(operation: Operation, handles: ReadonlyMap<Operation, bigint>): NftOperation {
     const place = this.#place;
     switch (operation.kind) {
       case 'addTable': {
@@ -137,6 +164,13 @@ export class NetlinkNftDoor implements NftDoor {
         const { comment } = rule;
         return { kind: 'new rule', ...place, chain, expressions, ...(comment !== undefined && { comment }) };
       }
+      case 'deleteRule':
+        return {
+          kind: 'delete rule',
+          ...place,
+          chain: operation.chain,
+          handle: handles.get(operation) ?? 0n,
+        };
       case 'addElements':
       case 'deleteElements': {
         const isDelete = operation.kind === 'deleteElements';

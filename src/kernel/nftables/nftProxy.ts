@@ -66,6 +66,7 @@ export class NftProxy {
       onBackstopFailure?.(failure);
       again?.(failure.retryMs);
     }
+    if (report.retireInMs !== undefined) again?.(report.retireInMs);
     if (!report.isClean) {
       this.#isUnclean = true;
       again?.(this.#retryMs);
@@ -127,7 +128,7 @@ function toReport(report: NftReport, { ruleset }: NftBackend): SyncReport {
     kind: report.kind,
     restores: report.transactions,
     bytes: 0,
-    chains: ruleset.chains.length,
+    chains: report.chains,
     rules: report.elements,
     written: { filter: 0, nat: report.elements, mangle: 0 },
     refusals: 0,

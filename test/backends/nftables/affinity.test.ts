@@ -109,13 +109,17 @@ test('a change that takes nothing away asks about nobody', async () => {
   expect(clients(harness)).toHaveLength(2);
 });
 
-test('another time-out moves the frontends to another set, and everybody stays remembered', async () => {
+test('another time-out leads the frontends to another chain, and everybody stays remembered', async () => {
   const harness = await withTwoClients();
   await harness.sync('a/x 10.96.0.1 80@30080 affinity=90');
-  expect(harness.kernel.attempts).toBe(1);
-  expect(harness.sent[0]).toEqual(
-    expect.arrayContaining(['- sticky-tcp-60 { 10.96.0.1 . 80 }', '+ sticky-tcp-90 { 10.96.0.1 . 80 }']),
+  expect(harness.sent[0]).toEqual(['addChain sticky-tcp-90', 'rule sticky-tcp-90']);
+  expect(harness.sent[1]).toEqual(
+    expect.arrayContaining([
+      '- sticky-tcp { 10.96.0.1 . 80 : jump sticky-tcp-60 }',
+      '+ sticky-tcp { 10.96.0.1 . 80 : jump sticky-tcp-90 }',
+    ]),
   );
+  expect(harness.kernel.attempts).toBe(2);
   expect(clients(harness)).toHaveLength(2);
   expect(harness.world).toEqual(await harness.fromScratch());
 });

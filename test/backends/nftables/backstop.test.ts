@@ -20,7 +20,7 @@ function elementsOf({ elements }: FakeNftKernel): readonly string[] {
 const OF_WEB = [
   'frontends { 1.1.1.1 . tcp . 80 }',
   'frontends { 10.96.0.1 . tcp . 80 }',
-  'hairpin { 10.244.0.1 . 10.244.0.1 }',
+  'hairpin { 10.244.0.1 . tcp . 10.244.0.1 . 80 }',
   'ports { tcp . 30080 }',
 ];
 
@@ -40,7 +40,7 @@ describe('what it holds', () => {
     backstop.forget();
     await harness.sync('a/web-1 of web 80 | 10.244.0.1 node-a | 10.244.0.3');
     expect(backstop.taken).toEqual([]);
-    await harness.sync('a/more 10.96.0.2 81', 'a/more-1 of more 81 | 10.244.0.1 node-a');
+    await harness.sync('a/more 10.96.0.2 81', 'a/more-1 of more 81 | 10.244.0.1 node-b');
     expect(backstop.taken.flat().map(({ kind }) => kind)).toEqual(['addElements']);
     expect(elementsOf(backstop)).toEqual([...OF_WEB, 'frontends { 10.96.0.2 . tcp . 81 }'].sort());
     await harness.sync('- a/more');
@@ -116,7 +116,7 @@ describe('when it cannot be written', () => {
     await harness.sync(...WEB);
     let faults = 1;
     backstop.fault = () => (faults-- > 0 ? 'ENOMEM' : undefined);
-    await harness.sync('a/more 10.96.0.2 81', 'a/more-1 of more 81 | 10.244.0.1 node-a');
+    await harness.sync('a/more 10.96.0.2 81', 'a/more-1 of more 81 | 10.244.0.1 node-b');
     expect(harness.failure).toBeUndefined();
     expect(elementsOf(backstop)).toEqual([...OF_WEB, 'frontends { 10.96.0.2 . tcp . 81 }'].sort());
   });

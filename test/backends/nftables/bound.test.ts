@@ -30,10 +30,11 @@ describe('the bound', () => {
     expect(boundOf(shapeOf([...upTo(16), 17]))).toBe(88);
     expect(boundOf(shapeOf([...upTo(16), 17, 100, 1000]))).toBe(88);
   });
-  test('with affinity: whether, where to, and two for each time-out', () => {
+  test('with affinity: whether, where to, for how long and noting it down, for any number of time-outs', () => {
     const hour = { protocol: 'TCP', seconds: 3600 } as const;
     expect(boundOf(shapeOf([1], [hour]))).toBe(20 + 2 * 2 + 2);
-    expect(boundOf(shapeOf([1], [hour, { protocol: 'TCP', seconds: 60 }]))).toBe(20 + 2 * 2 + 4);
+    const many = upTo(5000).map((seconds) => ({ protocol: 'TCP', seconds }) as const);
+    expect(boundOf(shapeOf([1], many))).toBe(20 + 2 * 2 + 2);
   });
   test('counting costs two for each protocol with affinity', () => {
     const minute = { protocol: 'TCP', seconds: 60 } as const;

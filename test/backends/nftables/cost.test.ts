@@ -78,7 +78,7 @@ describe.each([3, 200, 2000])('among %i services', (count) => {
         '+ any-2 { 10.97.0.1 . tcp . 80 . 0 : 10.1.9.9 . 80 }',
         '+ any-2 { 10.97.0.1 . tcp . 80 . 1 : 10.2.9.9 . 80 }',
         '+ cluster-ips { 10.97.0.1 }',
-        '+ hairpin { 10.1.9.9 . 10.1.9.9 }',
+        '+ hairpin { 10.1.9.9 . tcp . 10.1.9.9 . 80 }',
         '+ masquerade-others { 10.97.0.1 . tcp . 80 }',
         '+ service-ips { 10.97.0.1 }',
       ],

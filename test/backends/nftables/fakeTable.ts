@@ -86,6 +86,8 @@ export class Draft {
         return this.#deleteChain(operation.name);
       case 'addRule':
         return this.#addRule(operation.chain, operation.rule);
+      case 'deleteRule':
+        return this.#deleteRule(operation.chain, operation.rule);
       case 'addElements':
         for (const element of operation.elements) this.#addElement(operation.set, element);
         return;
@@ -138,6 +140,13 @@ export class Draft {
     const chain = this.#chain(name);
     for (const statement of rule.statements) this.#check(statement);
     this.#chains.set(name, { ...chain, rules: [...chain.rules, rule] });
+  }
+
+  #deleteRule(name: string, rule: Rule): void {
+    const chain = this.#chain(name);
+    const index = chain.rules.findIndex((each) => deepEqual(each, rule));
+    if (index < 0) throw new Refused('ENOENT');
+    this.#chains.set(name, { ...chain, rules: chain.rules.toSpliced(index, 1) });
   }
 
   #check(statement: Statement): void {

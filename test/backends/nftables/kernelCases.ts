@@ -43,6 +43,11 @@ const addRule = (chain: string, ...statements: Rule['statements']): Operation =>
   chain,
   rule: { statements },
 });
+const deleteRule = (chain: string, ...statements: Rule['statements']): Operation => ({
+  kind: 'deleteRule',
+  chain,
+  rule: { statements },
+});
 const elements = (
   kind: 'addElements' | 'deleteElements',
   set: TableSet,
@@ -121,6 +126,19 @@ export const KERNEL_CASES: readonly KernelCase[] = [
     [addSet(PLAIN), addChain('a'), addRule('a', inPlain, { kind: 'drop' })],
     [deleteSet(PLAIN)],
   ),
+  twice(
+    'one rule of two goes, with the set that it asked',
+    'done',
+    [addSet(PLAIN), addChain('a'), addRule('a', { kind: 'return' }), addRule('a', inPlain, { kind: 'drop' })],
+    [deleteRule('a', inPlain, { kind: 'drop' }), deleteSet(PLAIN)],
+  ),
+  twice(
+    'a rule goes twice',
+    'ENOENT',
+    [addChain('a'), addRule('a', { kind: 'return' })],
+    [deleteRule('a', { kind: 'return' }), deleteRule('a', { kind: 'return' })],
+  ),
+  once('a rule of no chain goes', 'ENOENT', deleteRule('a', { kind: 'return' })),
   twice(
     'a set goes with the rules that asked it',
     'done',

@@ -17,6 +17,6 @@ export function inOneOrder(listing: string): readonly string[] {
 export function loadable(text: string): string {
   return text
     .split('\n')
-    .filter((line) => !(line.includes(' update @affinity-') && line.includes('ip6 ')))
+    .filter((line) => !(line.includes('update @affinity-') && line.includes('ip6 ')))
     .join('\n');
 }

@@ -64,6 +64,7 @@ test('nobody falls between two lookups', { timeout: 300_000 + 4000 * numRuns }, 
       await harness.sync();
       for (const step of steps) {
         harness = survivorOf(harness, step);
+        harness.wait(60_000); // so that what the last steps left unused goes now
         const { kernel } = harness;
         const tables = [kernel.walkable];
         kernel.after = () => tables.push(kernel.walkable);
@@ -96,6 +97,7 @@ test('nobody is refused meanwhile', { timeout: 300_000 + 4000 * numRuns }, async
       await harness.sync();
       for (const step of steps) {
         harness = survivorOf(harness, step);
+        harness.wait(60_000); // so that what the last steps left unused goes now
         const { kernel } = harness;
         const before = fates(kernel);
         const meanwhile: ReturnType<typeof fates>[] = [];

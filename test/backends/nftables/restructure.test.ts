@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { restructure } from '../../../src/backends/nftables/edit.ts';
+import { removal, restructure } from '../../../src/backends/nftables/edit.ts';
 import { poolChain } from '../../../src/backends/nftables/names.ts';
 import type { Ruleset } from '../../../src/backends/nftables/rule.ts';
 import { rulesetOf, type RulesetOptions, type Shape } from '../../../src/backends/nftables/ruleset.ts';
@@ -51,8 +51,17 @@ describe('a pool of a size that no pool had', () => {
 });
 
 describe('rules that are not wanted any more', () => {
-  it('go by writing the chain anew', () => {
-    const { last } = restructure(withSizes(1, 2), withSizes(2, 3));
-    expect(last.map(({ kind }) => kind)).toEqual(['flushChain', 'addRule', 'addRule']);
+  it('go by themselves, and the others stay', () => {
+    const gone = removal(withSizes(1, 2, 3), withSizes(2));
+    expect(gone.map(({ kind }) => kind)).toEqual(['deleteRule', 'deleteRule', 'deleteSet', 'deleteSet']);
+  });
+
+  it('take the chains of large pools along', () => {
+    const gone = removal(withSizes(1, 20, 30), withSizes(1, 20));
+    expect(gone).toEqual([
+      { kind: 'flushChain', name: 'any-large-30' },
+      { kind: 'deleteChain', name: 'any-large-30' },
+      { kind: 'deleteSet', name: 'any-30' },
+    ]);
   });
 });

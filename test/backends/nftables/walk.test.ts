@@ -133,7 +133,8 @@ describe('the way through a table', () => {
       'any | dnat ip to ip daddr . meta l4proto . th dport map @any-1 | any-1 { 10.96.0.1 . tcp . 80 comment "a/x" : 10.1.0.1 . 80 }',
       'postrouting | ct status dnat jump remember',
       'remember | ip daddr . tcp dport . ct original ip daddr . ct original proto-dst @connections-tcp | connections-tcp { 10.1.0.1 . 80 . 10.96.0.1 . 80 comment "a/x" }',
-      'remember | tcp dport != 0 ct original ip daddr . ct original proto-dst @sticky-tcp-60 update @affinity-tcp { ct original ip saddr . ct original ip daddr . ct original proto-dst timeout 1m : ip daddr . tcp dport } | sticky-tcp-60 { 10.96.0.1 . 80 comment "a/x" }',
+      'remember | tcp dport != 0 ct original ip daddr . ct original proto-dst vmap @sticky-tcp | sticky-tcp { 10.96.0.1 . 80 comment "a/x" : jump sticky-tcp-60 }',
+      'sticky-tcp-60 | tcp dport != 0 update @affinity-tcp { ct original ip saddr . ct original ip daddr . ct original proto-dst timeout 1m : ip daddr . tcp dport }',
       'postrouting | meta mark set meta mark ^ 0x00004000',
       'postrouting | masquerade fully-random',
     ]);

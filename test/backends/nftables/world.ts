@@ -1,6 +1,6 @@
 /**
  * What is in the kernel, as lines that are the same for two tables that mean the same: a set that was needed once and is
- * empty now changes nothing, nor do the rules that ask it.
+ * empty now changes nothing, nor do the rules that ask it, nor a chain that no element leads to any more.
  */
 import { printElement, printRule, WORDS } from '../../../src/backends/nftables/print.ts';
 import { SCOPES, SETS } from '../../../src/backends/nftables/names.ts';
@@ -17,14 +17,18 @@ const FIXED: ReadonlySet<string> = new Set([
 /** Asked only since some service port had affinity. */
 const LATER: ReadonlySet<string> = new Set([SCOPES.address.remembering, SCOPES.nodePort.remembering]);
 
+const STICKY_CHAIN = /^sticky-\w+-\d+$/;
+
 export function meaningOf({ ruleset, elements, family, table }: FakeNftKernel): readonly string[] {
   const inUse = new Set<string>(elements.map(({ set }) => set));
+  const ledTo = new Set(elements.map(({ chain }) => chain));
   const isMeant = (set: string): boolean => (FIXED.has(set) && !LATER.has(set)) || inUse.has(set);
   return [
     ...(table?.isDormant ? ['dormant'] : []),
     ...ruleset.sets.filter(({ name }) => isMeant(name) && !isAffinity(name)).map(({ name }) => `set ${name}`),
     ...elements.filter(({ set }) => !isAffinity(set)).map(printPlain),
     ...ruleset.chains.flatMap(({ name, hook, rules }) => {
+      if (STICKY_CHAIN.test(name) && !ledTo.has(name)) return [];
       const meant = rules.filter((rule) => !isIdle(rule, isMeant));
       if (meant.length === 0) return [];
       return [

@@ -23,7 +23,7 @@ export async function ourTables(node: Host): Promise<string> {
 
 /**
  * Without counts, remembered clients and expirations, in an order of its own. Sizes of pools and time-outs that nobody
- * has any more may stay behind, empty, until the next start: they are left out, with the rules that ask them.
+ * has any more stay for some seconds, empty: they are left out, with the rules that ask them.
  */
 function normalised(text: string): string {
   const blocks = parse(text);
@@ -40,15 +40,17 @@ function normalised(text: string): string {
 
 /** Of their rules, one applies to a packet at most: each came when it was first needed. */
 const UNORDERED = /^chain (?:(?:ports-)?(?:any|outside)|remember|remembered)$/;
-const EMPTIED = /^(?:map (?:ports-)?(?:any|outside)-(?:\d+|large)|set sticky-\w+-\d+)$/;
+const EMPTIED = /^(?:map (?:ports-)?(?:any|outside)-(?:\d+|large)|map sticky-\w+)$/;
 
-/** The memory of a protocol that no service remembers by; the chain `any-large-20`, whose map is `any-20`. */
+/**
+ * The entries of a protocol that no service has affinity for; the chain `sticky-tcp-60`, to which no frontend leads; the
+ * chain `any-large-20`, whose map is `any-20`.
+ */
 function isOfNobody(name: string, blocks: readonly Block[], unused: ReadonlySet<string>): boolean {
   const [, protocol] = /^affinity-(\w+)$/.exec(name) ?? [];
-  if (protocol !== undefined) {
-    const sticky = blocks.map(nameOf).filter((other) => other.startsWith(`sticky-${protocol}-`));
-    return sticky.every((other) => unused.has(other));
-  }
+  if (protocol !== undefined) return unused.has(`sticky-${protocol}`);
+  if (/^sticky-\w+-\d+$/.test(name))
+    return !blocks.some(({ elements }) => elements.some((each) => each.endsWith(`jump ${name}`)));
   const [, prefix, size] = /^(.*)-large-(\d+)$/.exec(name) ?? [];
   return prefix !== undefined && unused.has(`${prefix}-${size}`);
 }

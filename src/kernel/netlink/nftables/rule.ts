@@ -67,9 +67,12 @@ export function flushChain(place: FlushChain): NftMessage {
   return ruleMessage(NFT_MSG_DELRULE, 0, place, () => undefined);
 }
 
-/** Of all chains of the table, in their order. To be asked with `dump`. A table that is not there has none. */
-export function getRules({ family, table }: TablePlace): NetlinkRequest {
-  return nftMessage(NFT_MSG_GETRULE, 0, family, (writer) => writer.string(NFTA_RULE_TABLE, table));
+/** Of all chains of the table or of one, in their order. To be asked with `dump`. A table that is not there has none. */
+export function getRules({ family, table }: TablePlace, chain?: string): NetlinkRequest {
+  return nftMessage(NFT_MSG_GETRULE, 0, family, (writer) => {
+    writer.string(NFTA_RULE_TABLE, table);
+    if (chain !== undefined) writer.string(NFTA_RULE_CHAIN, chain);
+  });
 }
 
 export function decodeRule(payload: Uint8Array): Rule {
