@@ -1,8 +1,8 @@
 /**
  * IP addresses and CIDRs as canonical text.
  *
- * Reading is lenient in one way only, as Kubernetes is: leading zeros in IPv4 octets are decimal. What comes out
- * is always canonical (RFC 5952 for IPv6, masked CIDRs), so equal addresses are equal strings and the text can go
+ * Reading is lenient as Kubernetes is towards objects that were stored long ago: leading zeros, which mean nothing (an
+ * octet stays decimal), IPv4-mapped IPv6, and CIDRs with host bits. What comes out is always canonical (RFC 5952 for IPv6, masked CIDRs), so equal addresses are equal strings and the text can go
  * into a rule as it is.
  */
 declare const ipBrand: unique symbol;
@@ -25,7 +25,7 @@ export function parseCidr(text: string): Cidr | undefined {
   const slash = text.indexOf('/');
   if (slash < 0) return undefined;
   const prefixText = text.slice(slash + 1);
-  if (!/^[0-9]{1,3}$/.test(prefixText)) return undefined;
+  if (!/^0*[0-9]{1,3}$/.test(prefixText)) return undefined;
   const addressText = text.slice(0, slash);
   const bytes = parseBytes(addressText);
   if (!bytes) return undefined;
@@ -115,7 +115,7 @@ function parseGroups(text: string, mayEndInIpv4: boolean): number[] | undefined 
       if (!quad) return undefined;
       groups.push(((quad[0] ?? 0) << 8) | (quad[1] ?? 0), ((quad[2] ?? 0) << 8) | (quad[3] ?? 0));
     } else {
-      if (!/^[0-9a-fA-F]{1,4}$/.test(part)) return undefined;
+      if (!/^0*[0-9a-fA-F]{1,4}$/.test(part)) return undefined;
       groups.push(Number.parseInt(part, 16));
     }
   }

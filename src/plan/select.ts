@@ -51,16 +51,16 @@ export type TopologyMode = 'same-node' | 'same-zone' | 'none';
 /** Hints count only if every ready endpoint has them: a partial picture would overload the few that do. */
 export function topologyMode(ready: readonly Endpoint[], locality: Locality): TopologyMode {
   if (isHinted(ready, (endpoint) => endpoint.nodeHints, locality.nodeName)) return 'same-node';
-  if (isHinted(ready, (endpoint) => endpoint.zoneHints, locality.zone)) return 'same-zone';
+  // A node without a zone is in the zone "", for which the API server accepts hints too.
+  if (isHinted(ready, (endpoint) => endpoint.zoneHints, locality.zone ?? '')) return 'same-zone';
   return 'none';
 }
 
 function isHinted(
   ready: readonly Endpoint[],
   hintsOf: (endpoint: Endpoint) => readonly string[],
-  here: string | undefined,
+  here: string,
 ): boolean {
-  if (here === undefined || here === '') return false;
   return (
     ready.every((endpoint) => hintsOf(endpoint).length > 0) &&
     ready.some((endpoint) => hintsOf(endpoint).includes(here))

@@ -2,7 +2,11 @@
  * A place inside a raw object, and the notes taken while walking it.
  *
  * Readers that refuse a value note a problem and return a stand-in, so that one pass finds everything that is wrong.
- * `project` throws the whole value away when there is any problem, so no stand-in is ever seen.
+ * `attempt` throws away the part, and `project` the whole value, when there is any problem, so no stand-in is ever seen.
+ *
+ * The API server lets through more than a reader expects, and a refused object keeps its last good version: what it says
+ * now would never be served. So a problem inside a part (an endpoint, a port, an address) may only cost that part, as
+ * with kube-proxy. Refused is what cannot be decoded at all, or has no name.
  */
 import type { Problem, Projection } from '../problem.ts';
 import { quote } from './quote.ts';
@@ -15,6 +19,10 @@ const MOST_NOTES = 50;
 class Notes {
   readonly taken: Problem[] = [];
   #more = 0;
+
+  get isEmpty(): boolean {
+    return this.taken.length === 0;
+  }
 
   add(problem: Problem): void {
     if (this.taken.length < MOST_NOTES) this.taken.push(problem);
@@ -73,12 +81,27 @@ export class Cursor {
     return Array.from(child.value, (item: unknown, index) => new Cursor(item, this.#notebook, child, index));
   }
 
-  /** `list` of maps; other items are refused. */
+  /** `list` of maps; other items are left out. */
   maps(key: string): readonly Cursor[] {
     return this.list(key).filter((item) => {
-      if (!isMap(item.value)) item.refuse(`is ${quote(item.value)}`, 'a map');
+      if (!isMap(item.value)) item.warn(`is ${quote(item.value)}; it is left out`, 'a map');
       return isMap(item.value);
     });
+  }
+
+  /**
+   * Reads a part that the rest of the object can do without. If the part has problems they become warnings, with
+   * `consequence` saying what happens instead, and nothing is returned.
+   */
+  attempt<T>(consequence: string, read: (part: Cursor) => T): T | undefined {
+    const problems = new Notes();
+    const { warnings } = this.#notebook;
+    const value = read(new Cursor(this.value, { problems, warnings }, this.#parent, this.#key));
+    if (problems.isEmpty) return value;
+    for (const problem of problems.all()) {
+      warnings.add({ ...problem, message: `${problem.message}; ${consequence}` });
+    }
+    return undefined;
   }
 
   /** What messages call this place. */

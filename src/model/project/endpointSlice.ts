@@ -5,13 +5,15 @@ import type { Projection } from '../problem.ts';
 import { readOrdinaryIp } from './addresses.ts';
 import { type Cursor, Ignored, project } from './cursor.ts';
 import { HEADLESS, hasLabel, label, readMetadata, readTriggerTime } from './metadata.ts';
-import { LABEL, LABEL_VALUE, type NameRule, readName, readOptionalName, SUBDOMAIN } from './names.ts';
-import { readChoice, readFlag, readOptionalPort } from './read.ts';
+import { fits, LABEL, readOptionalName, SUBDOMAIN } from './names.ts';
+import { readChoice, readFlag, readOptionalPort, readText } from './read.ts';
 
 const SERVICE_NAME = 'kubernetes.io/service-name';
 const ADDRESS_TYPES: readonly (Family | 'FQDN')[] = ['IPv4', 'IPv6', 'FQDN'];
 export const NO_HINTS: readonly string[] = [];
 const NO_ENDPOINTS: readonly SliceEndpoint[] = [];
+export const PORT_LEFT_OUT = 'this port is left out';
+export const ENDPOINT_LEFT_OUT = 'this endpoint is left out';
 
 export function projectEndpointSlice(raw: unknown): Projection<EndpointSlice> {
   return project(raw, readEndpointSlice);
@@ -24,8 +26,10 @@ function readEndpointSlice(root: Cursor): EndpointSlice | Ignored {
 
   if (hasLabel(metadata, HEADLESS)) return new Ignored('its service is headless');
   if (addressType === 'FQDN') return new Ignored('its addresses are host names');
-  const service = readOptionalName(label(metadata, SERVICE_NAME), LABEL);
+  const service = readText(label(metadata, SERVICE_NAME));
   if (service === '') return new Ignored(`it has no label ${SERVICE_NAME}`);
+  // A label may be `Web_2.x`. Such a slice is nobody's, and no longer its former service's.
+  if (!fits(LABEL, service)) return new Ignored(`no service can have the name in its label ${SERVICE_NAME}`);
 
   return {
     namespace,
@@ -46,10 +50,11 @@ function readAddressType(at: Cursor): Family | 'FQDN' {
 function readPorts(root: Cursor): readonly SlicePort[] {
   const ports: SlicePort[] = [];
   for (const at of root.maps('ports')) {
+    // The API server checks neither the range of the number nor that there is one.
+    const port = at.attempt(PORT_LEFT_OUT, readPort);
+    if (port === undefined) continue;
     const name = at.field('name');
     const number = at.field('port');
-    const protocol = readChoice(at.field('protocol'), PROTOCOLS, 'TCP');
-    const port = { name: readOptionalName(name, LABEL), protocol, port: readOptionalPort(number) };
     // No number is Kubernetes' word for "all ports"; a service port cannot mean that.
     if (port.port === 0)
       number.warn(`is ${number.missing ? 'missing' : '0'}`, 'a whole number from 1 to 65535');
@@ -59,32 +64,43 @@ function readPorts(root: Cursor): readonly SlicePort[] {
   return ports;
 }
 
+function readPort(at: Cursor): SlicePort {
+  return {
+    name: readOptionalName(at.field('name'), LABEL),
+    protocol: readChoice(at.field('protocol'), PROTOCOLS, 'TCP'),
+    port: readOptionalPort(at.field('port')),
+  };
+}
+
 function readEndpoints(root: Cursor, family: Family): readonly SliceEndpoint[] {
   const items = root.maps('endpoints');
   if (items.length === 0) return NO_ENDPOINTS;
   const endpoints: SliceEndpoint[] = [];
-  for (const at of items) {
-    const conditions = at.map('conditions');
-    const hints = at.map('hints');
-    const ip = readAddress(at, family);
-    const nodeName = readOptionalName(at.field('nodeName'), SUBDOMAIN);
-    const ready = readFlag(conditions.field('ready'), true);
-    const serving = readFlag(conditions.field('serving'), true);
-    const terminating = readFlag(conditions.field('terminating'), false);
-    const zoneHints = readHints(hints, 'forZones', LABEL_VALUE);
-    const nodeHints = readHints(hints, 'forNodes', SUBDOMAIN);
-    if (ip === undefined) continue;
-    endpoints.push({
-      ip,
-      nodeName: nodeName || undefined,
-      ready,
-      serving,
-      terminating,
-      zoneHints,
-      nodeHints,
-    });
+  for (const item of items) {
+    const endpoint = item.attempt(ENDPOINT_LEFT_OUT, (at) => readEndpoint(at, family));
+    if (endpoint !== undefined) endpoints.push(endpoint);
   }
   return endpoints;
+}
+
+function readEndpoint(at: Cursor, family: Family): SliceEndpoint | undefined {
+  const conditions = at.map('conditions');
+  const hints = at.map('hints');
+  const ip = readAddress(at, family);
+  const endpoint = {
+    nodeName: readNodeName(at.field('nodeName')),
+    ready: readFlag(conditions.field('ready'), true),
+    serving: readFlag(conditions.field('serving'), true),
+    terminating: readFlag(conditions.field('terminating'), false),
+    zoneHints: readHints(hints, 'forZones'),
+    nodeHints: readHints(hints, 'forNodes'),
+  };
+  return ip === undefined ? undefined : { ip, ...endpoint };
+}
+
+/** A name that no node can have is that of another node. */
+export function readNodeName(at: Cursor): string | undefined {
+  return at.attempt('it counts as none', (part) => readOptionalName(part, SUBDOMAIN)) || undefined;
 }
 
 /** The first address counts; nobody has ever said what others would mean. */
@@ -108,8 +124,12 @@ export function readEndpointIp(at: Cursor, family: Family | undefined): Ip | und
   return undefined;
 }
 
-function readHints(hints: Cursor, key: string, rule: NameRule): readonly string[] {
+/**
+ * Hints are only compared, so they need not be names; an empty one is valid. One that cannot be this node's or zone's
+ * still counts as a hint.
+ */
+function readHints(hints: Cursor, key: string): readonly string[] {
   if (hints.missing) return NO_HINTS;
-  const names = hints.maps(key).map((at) => readName(at.field('name'), rule));
+  const names = hints.maps(key).map((at) => readText(at.field('name')));
   return names.length === 0 ? NO_HINTS : names;
 }

@@ -7,7 +7,7 @@ import { FAMILIES, familyOf } from '../ip.ts';
 import { type EndpointSlice, PROTOCOLS, type SliceEndpoint, type SlicePort } from '../objects.ts';
 import type { Projection } from '../problem.ts';
 import { type Cursor, Ignored, project } from './cursor.ts';
-import { NO_HINTS, readEndpointIp } from './endpointSlice.ts';
+import { ENDPOINT_LEFT_OUT, NO_HINTS, PORT_LEFT_OUT, readEndpointIp, readNodeName } from './endpointSlice.ts';
 import { HEADLESS, hasLabel, label, type Metadata, readMetadata, readTriggerTime } from './metadata.ts';
 import { fits, LABEL, readOptionalName, SUBDOMAIN } from './names.ts';
 import { readChoice, readPort } from './read.ts';
@@ -37,7 +37,7 @@ function readSubset(
   { namespace, name }: Metadata,
   triggerTime: number | undefined,
 ): readonly EndpointSlice[] {
-  const ports = subset.maps('ports').map(readSubsetPort);
+  const ports = subset.maps('ports').flatMap((at) => at.attempt(PORT_LEFT_OUT, readSubsetPort) ?? []);
   const all = [
     ...readAddresses(subset, 'addresses', true),
     ...readAddresses(subset, 'notReadyAddresses', false),
@@ -60,8 +60,8 @@ function readSubsetPort(at: Cursor): SlicePort {
 
 function readAddresses(subset: Cursor, key: string, ready: boolean): readonly SliceEndpoint[] {
   return subset.maps(key).flatMap((at) => {
-    const nodeName = readOptionalName(at.field('nodeName'), SUBDOMAIN) || undefined;
-    const ip = readEndpointIp(at.field('ip'), undefined);
+    const nodeName = readNodeName(at.field('nodeName'));
+    const ip = at.field('ip').attempt(ENDPOINT_LEFT_OUT, (part) => readEndpointIp(part, undefined));
     if (ip === undefined) return [];
     return [
       { ip, nodeName, ready, serving: ready, terminating: false, zoneHints: NO_HINTS, nodeHints: NO_HINTS },

@@ -1,11 +1,11 @@
 /** Raw Node → `Node`. */
-import { type Cidr, type Ip, parseCidr } from '../ip.ts';
+import type { Cidr, Ip } from '../ip.ts';
 import type { Node } from '../objects.ts';
 import type { Projection } from '../problem.ts';
-import { NO_CIDRS, NO_IPS, readEach, readIpLeniently } from './addresses.ts';
+import { NO_CIDRS, NO_IPS, readCidrLeniently, readEach, readIpLeniently } from './addresses.ts';
 import { type Cursor, project } from './cursor.ts';
 import { label } from './metadata.ts';
-import { LABEL_VALUE, readName, readOptionalName, SUBDOMAIN } from './names.ts';
+import { fits, LABEL_VALUE, readName, SUBDOMAIN } from './names.ts';
 import { quote } from './quote.ts';
 import { readText } from './read.ts';
 
@@ -18,10 +18,17 @@ export function projectNode(raw: unknown): Projection<Node> {
       name: readName(metadata.field('name'), SUBDOMAIN),
       ips: readNodeIps(root.map('status').maps('addresses')),
       podCIDRs: readPodCidrs(root.map('spec')),
-      zone: readOptionalName(label(metadata, ZONE), LABEL_VALUE) || undefined,
+      zone: readZone(label(metadata, ZONE)),
       eligible: isEligible(metadata, root.map('spec')),
     };
   });
+}
+
+function readZone(at: Cursor): string | undefined {
+  const text = readText(at);
+  if (text === '' || fits(LABEL_VALUE, text)) return text || undefined;
+  at.warn(`${quote(text)} is not a valid name; it counts as none`, LABEL_VALUE.expected);
+  return undefined;
 }
 
 /** The cluster autoscaler marks nodes that it is about to delete. */
@@ -42,10 +49,5 @@ function readPodCidrs(spec: Cursor): readonly Cidr[] {
   const list = spec.list('podCIDRs');
   const single = spec.field('podCIDR');
   const items = list.length > 0 || single.missing || single.value === '' ? list : [single];
-  return readEach(items, NO_CIDRS, (at) => {
-    const text = readText(at);
-    const cidr = parseCidr(text);
-    if (cidr === undefined) at.refuse(`${quote(text)} is not a CIDR`, 'a CIDR such as 10.244.1.0/24');
-    return cidr;
-  });
+  return readEach(items, NO_CIDRS, readCidrLeniently);
 }

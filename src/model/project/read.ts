@@ -50,6 +50,11 @@ export function readChoice<T extends string>(at: Cursor, choices: readonly T[], 
   return found ?? fallback;
 }
 
+/** `readChoice`, for a field that the object can do without: what is not known counts as `fallback`, as with kube-proxy. */
+export function readChoiceOr<T extends string>(at: Cursor, choices: readonly T[], fallback: NoInfer<T>): T {
+  return at.attempt(`it counts as ${fallback}`, (part) => readChoice(part, choices, fallback)) ?? fallback;
+}
+
 export function oneOf(choices: readonly string[]): string {
   return choices.length < 2
     ? choices.join('')

@@ -1,13 +1,13 @@
 /** Raw Service → `Service`. */
 import type { Service, ServiceType, TrafficPolicy } from '../objects.ts';
 import type { Projection } from '../problem.ts';
-import { NO_IPS, readEach, readIpLeniently, readOrdinaryIp } from './addresses.ts';
+import { NO_CIDRS, NO_IPS, readEach, readOrdinaryIp } from './addresses.ts';
 import { readClusterIPs } from './clusterIps.ts';
 import { type Cursor, Ignored, project } from './cursor.ts';
 import { hasLabel, readMetadata } from './metadata.ts';
 import { LABEL } from './names.ts';
 import { quote } from './quote.ts';
-import { readChoice, readInteger, readOptionalPort, readText, readTime } from './read.ts';
+import { readChoiceOr, readInteger, readOptionalPort, readText, readTime } from './read.ts';
 import { readServicePorts } from './servicePorts.ts';
 import { readSourceRanges } from './sourceRanges.ts';
 
@@ -30,7 +30,7 @@ function readService(root: Cursor): Service | Ignored {
   const metadata = root.map('metadata');
   const spec = root.map('spec');
   const { namespace, name } = readMetadata(metadata, LABEL);
-  const type = readChoice(spec.field('type'), TYPES, 'ClusterIP');
+  const type = readChoiceOr(spec.field('type'), TYPES, 'ClusterIP');
 
   if (hasLabel(metadata, OTHER_PROXY)) return new Ignored('it is for another proxy');
   if (type === 'ExternalName') return new Ignored('it is an ExternalName');
@@ -39,6 +39,7 @@ function readService(root: Cursor): Service | Ignored {
   if (clusterIP === '') return new Ignored('it has no cluster IP');
 
   const clusterIPs = readClusterIPs(spec);
+  const sourceRanges = readSourceRanges(spec);
   const service: Service = {
     namespace,
     name,
@@ -47,12 +48,13 @@ function readService(root: Cursor): Service | Ignored {
     clusterIPs,
     ports: readServicePorts(spec),
     externalIPs: readEach(spec.list('externalIPs'), NO_IPS, readOrdinaryIp),
-    loadBalancerIPs: readLoadBalancerIPs(root),
-    loadBalancerSourceRanges: readSourceRanges(spec),
+    loadBalancerIPs: sourceRanges === undefined ? NO_IPS : readLoadBalancerIPs(root),
+    loadBalancerSourceRanges: sourceRanges ?? NO_CIDRS,
     affinitySeconds: readAffinity(spec),
-    externalTrafficPolicy: readChoice(spec.field('externalTrafficPolicy'), POLICIES, 'Cluster'),
-    internalTrafficPolicy: readChoice(spec.field('internalTrafficPolicy'), POLICIES, 'Cluster'),
-    healthCheckNodePort: readOptionalPort(spec.field('healthCheckNodePort')),
+    externalTrafficPolicy: readChoiceOr(spec.field('externalTrafficPolicy'), POLICIES, 'Cluster'),
+    internalTrafficPolicy: readChoiceOr(spec.field('internalTrafficPolicy'), POLICIES, 'Cluster'),
+    healthCheckNodePort:
+      spec.field('healthCheckNodePort').attempt('there is no health check', readOptionalPort) ?? 0,
   };
   return Object.keys(clusterIPs).length > 0 ? service : new Ignored('it has no cluster IP');
 }
@@ -65,13 +67,17 @@ function readLoadBalancerIPs(root: Cursor): Service['loadBalancerIPs'] {
       mode.warn(`${quote(mode.value)} is not known`, 'VIP or Proxy');
       return undefined;
     }
-    return readIpLeniently(ingress.field('ip'));
+    return readOrdinaryIp(ingress.field('ip'));
   });
 }
 
 function readAffinity(spec: Cursor): number | undefined {
-  const affinity = readChoice(spec.field('sessionAffinity'), ['None', 'ClientIP'], 'None');
+  const affinity = readChoiceOr(spec.field('sessionAffinity'), ['None', 'ClientIP'], 'None');
   if (affinity === 'None') return undefined;
-  const timeout = spec.map('sessionAffinityConfig').map('clientIP').field('timeoutSeconds');
-  return readInteger(timeout, 1, 86_400, DEFAULT_AFFINITY_SECONDS);
+  const seconds = spec
+    .field('sessionAffinityConfig')
+    .attempt(`it counts as ${DEFAULT_AFFINITY_SECONDS} seconds`, (config) =>
+      readInteger(config.map('clientIP').field('timeoutSeconds'), 1, 86_400, DEFAULT_AFFINITY_SECONDS),
+    );
+  return seconds ?? DEFAULT_AFFINITY_SECONDS;
 }

@@ -1,39 +1,56 @@
 /** `spec.ports` of a Service. */
 import { PROTOCOLS, type ServicePortSpec } from '../objects.ts';
 import type { Cursor } from './cursor.ts';
+import { PORT_LEFT_OUT } from './endpointSlice.ts';
 import { LABEL, readOptionalName } from './names.ts';
 import { quote } from './quote.ts';
 import { readChoice, readOptionalPort, readPort } from './read.ts';
 
+/** A service of which no port can be read is refused: what it served before stays. */
 export function readServicePorts(spec: Cursor): readonly ServicePortSpec[] {
   const list = spec.field('ports');
   if (list.missing || (Array.isArray(list.value) && list.value.length === 0)) {
     list.refuse('is empty', 'at least one port');
   }
   const seen = new Map<string, string>();
-  return spec.maps('ports').map((at) => {
-    const port: ServicePortSpec = {
-      name: readOptionalName(at.field('name'), LABEL),
-      protocol: readChoice(at.field('protocol'), PROTOCOLS, 'TCP'),
-      port: readPort(at.field('port')),
-      nodePort: readOptionalPort(at.field('nodePort')),
-    };
-    refuseRepetitions(at, port, seen);
-    return port;
+  const items = spec.maps('ports');
+  const ports = items.flatMap((item) => {
+    const port = item.attempt(PORT_LEFT_OUT, (at) => readServicePort(at, seen));
+    if (port === undefined) return [];
+    for (const { claim } of claimsOf(port)) seen.set(claim, item.label);
+    return [port];
   });
+  if (ports.length === 0) for (const item of items) readServicePort(item, seen);
+  return ports;
+}
+
+function readServicePort(at: Cursor, seen: ReadonlyMap<string, string>): ServicePortSpec {
+  const port: ServicePortSpec = {
+    name: readOptionalName(at.field('name'), LABEL),
+    protocol: readChoice(at.field('protocol'), PROTOCOLS, 'TCP'),
+    port: readPort(at.field('port')),
+    nodePort: readOptionalPort(at.field('nodePort')),
+  };
+  refuseRepetitions(at, port, seen);
+  return port;
 }
 
 /** Two ports with one name are one key; two with one number would fight for the same packets. */
-function refuseRepetitions(at: Cursor, port: ServicePortSpec, seen: Map<string, string>): void {
-  for (const key of ['name', 'port', 'nodePort'] as const) {
+function refuseRepetitions(at: Cursor, port: ServicePortSpec, seen: ReadonlyMap<string, string>): void {
+  for (const { key, claim } of claimsOf(port)) {
     const field = at.field(key);
-    const value = port[key];
-    const isStandIn = (field.value ?? '') !== value;
-    if (isStandIn || value === 0) continue;
-    const claim = `${key} ${value} ${port.protocol}`;
-    const holder = seen.get(claim);
-    if (holder === undefined) seen.set(claim, at.label);
-    else
-      field.refuse(`${quote(value)} is taken by ${holder}`, `one of its own for each ${port.protocol} port`);
+    const isStandIn = (field.value ?? '') !== port[key];
+    const holder = isStandIn ? undefined : seen.get(claim);
+    if (holder === undefined) continue;
+    field.refuse(
+      `${quote(port[key])} is taken by ${holder}`,
+      `one of its own for each ${port.protocol} port`,
+    );
   }
+}
+
+function claimsOf(port: ServicePortSpec): readonly { key: 'name' | 'port' | 'nodePort'; claim: string }[] {
+  return (['name', 'port', 'nodePort'] as const)
+    .filter((key) => port[key] !== 0)
+    .map((key) => ({ key, claim: `${key} ${port[key]} ${port.protocol}` }));
 }

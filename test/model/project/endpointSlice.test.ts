@@ -155,6 +155,11 @@ describe('a slice that is not for us', () => {
     ['its addresses are host names', { addressType: 'FQDN' }, {}],
     ['it has no label kubernetes.io/service-name', {}, { labels: {} }],
     [
+      'no service can have the name in its label kubernetes.io/service-name',
+      {},
+      { labels: { 'kubernetes.io/service-name': 'Web_2.x' } },
+    ],
+    [
       'its service is headless',
       {},
       { labels: { 'kubernetes.io/service-name': 'web', 'service.kubernetes.io/headless': '' } },
@@ -167,30 +172,52 @@ describe('a slice that is not for us', () => {
 describe('a slice that cannot be used', () => {
   it.each([
     ['metadata.name', {}, { name: 'a..b' }],
-    ['metadata.labels.kubernetes.io/service-name', {}, { labels: { 'kubernetes.io/service-name': 'a.b' } }],
+    ['metadata.labels.kubernetes.io/service-name', {}, { labels: { 'kubernetes.io/service-name': 7 } }],
     ['addressType', { addressType: 'ipv4' }, {}],
     ['addressType', { addressType: undefined }, {}],
-    ['ports[0].port', { ports: [{ name: 'a', port: 65536 }] }, {}],
-    ['ports[0].protocol', { ports: [{ name: 'a', port: 1, protocol: 'ICMP' }] }, {}],
-    ['ports[0].name', { ports: [{ name: 'a_b', port: 1 }] }, {}],
     ['endpoints', { endpoints: 'none' }, {}],
-    ['endpoints[0].addresses', { endpoints: [{ addresses: '10.0.0.1' }] }, {}],
-    ['endpoints[0].nodeName', { endpoints: [{ addresses: ['10.0.0.1'], nodeName: 'Node 1' }] }, {}],
-    [
-      'endpoints[0].conditions.ready',
-      { endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: 'yes' } }] },
-      {},
-    ],
-    [
-      'endpoints[0].hints.forZones[0].name',
-      { endpoints: [{ addresses: ['10.0.0.1'], hints: { forZones: [{ name: 'a b' }] } }] },
-      {},
-    ],
   ])('because of %s', (path, parts, metadata) => {
     const projection = projectEndpointSlice(raw(parts, metadata));
     expect(projection.kind === 'invalid' && projection.problems.map(printProblem)).toEqual([
       expect.stringContaining(`${path} `),
     ]);
+  });
+});
+
+describe('a part that cannot be read costs that part only', () => {
+  const good = { addresses: ['10.0.0.9'] };
+  const http = { name: 'http', port: 8080 };
+
+  it.each([
+    ['ports[1].port', { ports: [http, { name: 'a', port: 65536 }] }],
+    ['ports[1].port', { ports: [http, { name: 'a', port: -1 }] }],
+    ['ports[1].port', { ports: [http, { name: 'a', port: '80' }] }],
+    ['ports[1].protocol', { ports: [http, { name: 'a', port: 1, protocol: 'ICMP' }] }],
+    ['ports[1].name', { ports: [http, { name: 'a_b', port: 1 }] }],
+    ['ports[1]', { ports: [http, null] }],
+    ['endpoints[0]', { endpoints: [null, good] }],
+    ['endpoints[0].addresses', { endpoints: [{ addresses: '10.0.0.1' }, good] }],
+    ['endpoints[0].addresses[0]', { endpoints: [{ addresses: [7] }, good] }],
+    ['endpoints[0].conditions', { endpoints: [{ addresses: ['10.0.0.1'], conditions: 7 }, good] }],
+    [
+      'endpoints[0].conditions.ready',
+      { endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: 'yes' } }, good] },
+    ],
+    [
+      'endpoints[0].hints.forZones[0].name',
+      { endpoints: [{ addresses: ['10.0.0.1'], hints: { forZones: [{ name: 7 }] } }, good] },
+    ],
+  ])('%s', (path, parts) => {
+    const { slice, warnings } = read(parts);
+    expect(slice.ports.map(({ name }) => name)).toEqual(['http']);
+    expect(slice.endpoints).toHaveLength(1);
+    expect(warnings[0]).toContain(`${path} `);
+  });
+
+  it('an endpoint whose node cannot exist is not on this one', () => {
+    const { slice, warnings } = read({ endpoints: [{ addresses: ['10.0.0.1'], nodeName: 'Node 1' }] });
+    expect(slice.endpoints).toEqual([{ ip: '10.0.0.1', ...PLAIN }]);
+    expect(warnings).toHaveLength(1);
   });
 });
 

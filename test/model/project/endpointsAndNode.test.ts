@@ -80,8 +80,8 @@ describe('legacy Endpoints', () => {
 
   it('need a port number', () => {
     const projection = projectEndpoints({ metadata, subsets: [{ addresses: [], ports: [{}] }] });
-    expect(projection.kind === 'invalid' && projection.problems.map(printProblem)).toEqual([
-      'subsets[0].ports[0].port is missing (expected a whole number from 1 to 65535)',
+    expect(projection.kind === 'object' && projection.warnings.map(printProblem)).toEqual([
+      'subsets[0].ports[0].port is missing; this port is left out (expected a whole number from 1 to 65535)',
     ]);
   });
 });
@@ -128,8 +128,14 @@ describe('a node', () => {
     expect(projectNode({ metadata, spec })).toMatchObject({ value: { eligible: false } });
   });
 
-  it('is refused with a bad pod CIDR', () => {
-    expect(projectNode({ metadata: { name: 'n' }, spec: { podCIDRs: ['10.1.0.0'] } }).kind).toBe('invalid');
+  it('is read without the parts that cannot be', () => {
+    const projection = projectNode({
+      metadata: { name: 'n', labels: { 'topology.kubernetes.io/zone': 'a b' } },
+      spec: { podCIDRs: ['10.1.0.0', '10.2.0.0/16'], taints: [null] },
+      status: { addresses: [{ type: 'InternalIP', address: 'node1' }, 7] },
+    });
+    expect(projection).toMatchObject({ value: { podCIDRs: ['10.2.0.0/16'], ips: [], zone: undefined } });
+    expect(projection.kind === 'object' && projection.warnings).toHaveLength(5);
   });
 });
 

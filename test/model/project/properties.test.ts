@@ -99,6 +99,11 @@ function strings(value: unknown): readonly string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(strings) : [];
 }
 
+function expectSafe(projection: Projection<unknown>): void {
+  const reached = projection.kind === 'object' ? strings(projection.value) : [];
+  expect(reached.filter((each) => !safe.test(each) || each.length > 253)).toEqual([]);
+}
+
 function servicesWith(text: string): readonly unknown[] {
   const metadata = { name: 'web', namespace: 'shop' };
   const spec = { clusterIP: '10.0.0.1', ports: [{ name: 'a', port: 80, protocol: 'TCP' }] };
@@ -115,11 +120,11 @@ function servicesWith(text: string): readonly unknown[] {
 }
 
 describe('hostile text', () => {
-  it.each(INJECTIONS)('%j is refused in every field of a service', (text) => {
-    for (const raw of servicesWith(text)) expect(projectService(raw).kind).toBe('invalid');
+  it.each(INJECTIONS)('%j reaches no field of a service', (text) => {
+    for (const raw of servicesWith(text)) expectSafe(projectService(raw));
   });
 
-  it.each(INJECTIONS)('%j is refused in every name of a slice', (text) => {
+  it.each(INJECTIONS)('%j reaches no name of a slice', (text) => {
     const slice = {
       metadata: { name: 's', labels: { 'kubernetes.io/service-name': 'web' } },
       addressType: 'IPv4',
@@ -130,10 +135,8 @@ describe('hostile text', () => {
       { ...slice, metadata: { ...slice.metadata, labels: { 'kubernetes.io/service-name': text } } },
       { ...slice, ports: [{ name: text, port: 1 }] },
       { ...slice, endpoints: [{ ...endpoint, nodeName: text }] },
-      { ...slice, endpoints: [{ ...endpoint, hints: { forZones: [{ name: text }] } }] },
-      { ...slice, endpoints: [{ ...endpoint, hints: { forNodes: [{ name: text }] } }] },
     ];
-    for (const raw of all) expect(projectEndpointSlice(raw).kind).toBe('invalid');
+    for (const raw of all) expectSafe(projectEndpointSlice(raw));
     expect(projectNode({ metadata: { name: text } }).kind).toBe('invalid');
   });
 
@@ -164,9 +167,7 @@ describe('hostile text', () => {
     });
     fc.assert(
       fc.property(raw, (object) => {
-        const projection = projectService(object);
-        const reached = projection.kind === 'object' ? strings(projection.value) : [];
-        expect(reached.filter((each) => !safe.test(each))).toEqual([]);
+        expectSafe(projectService(object));
       }),
     );
   });

@@ -143,13 +143,13 @@ describe('a sound service', () => {
     expect(service.loadBalancerSourceRanges).toEqual(['10.0.0.0/8']);
     expect(service.loadBalancerIPs).toEqual([]);
     expect(warnings).toEqual([
+      'spec.loadBalancerSourceRanges[0] "10.0.0.0/33" is not a CIDR (expected a CIDR such as 192.0.2.0/24)',
+      'spec.loadBalancerSourceRanges[1] "10.0.0.1" is not a CIDR (expected a CIDR such as 192.0.2.0/24)',
       'metadata.creationTimestamp "yesterday" is not a time (expected a time such as 2026-05-01T12:00:00Z)',
       'spec.externalIPs[1] "nonsense" is not an IP address (expected an IP address)',
       'spec.externalIPs[2] 127.0.0.1 is a loopback address (expected an address that other machines can reach)',
       'status.loadBalancer.ingress[0].ip "x" is not an IP address (expected an IP address)',
       'status.loadBalancer.ingress[1].ipMode "Magic" is not known (expected VIP or Proxy)',
-      'spec.loadBalancerSourceRanges[0] "10.0.0.0/33" is not a CIDR (expected a CIDR such as 192.0.2.0/24)',
-      'spec.loadBalancerSourceRanges[1] "10.0.0.1" is not a CIDR (expected a CIDR such as 192.0.2.0/24)',
     ]);
   });
 });
@@ -182,10 +182,6 @@ describe('a service that cannot be used', () => {
       { metadata: { namespace: 'n'.repeat(64) } },
     ],
     [
-      'spec.type "Loadbalancer" is not known (expected ClusterIP, NodePort, LoadBalancer or ExternalName)',
-      { spec: { type: 'Loadbalancer' } },
-    ],
-    [
       'spec.clusterIP "10.96.0" is not an IP address (expected an IP address or None)',
       { spec: { clusterIP: '10.96.0' } },
     ],
@@ -193,10 +189,15 @@ describe('a service that cannot be used', () => {
       'spec.clusterIPs[0] 10.96.0.1 is not IPv6 (expected an IPv6 address, as ipFamilies says)',
       { spec: { clusterIPs: ['10.96.0.1'], ipFamilies: ['IPv6'] } },
     ],
-    ['spec.ipFamilies[0] "IPv5" is not known (expected IPv4 or IPv6)', { spec: { ipFamilies: ['IPv5'] } }],
+    [
+      'spec.clusterIP 10.96.0.1 has no family in ipFamilies (expected IPv4 or IPv6)',
+      { spec: { ipFamilies: ['IPv5'] } },
+    ],
+    [
+      'spec.clusterIP 127.0.0.1 is a loopback address (expected an address that no machine has by itself)',
+      { spec: { clusterIP: '127.0.0.1' } },
+    ],
     ['spec.ports is empty (expected at least one port)', { spec: { ports: [] } }],
-    ['spec.ports is a map (expected a list)', { spec: { ports: { port: 80 } } }],
-    ['spec.ports[0] is "80" (expected a map)', { spec: { ports: ['80', { port: 1, name: 'one' }] } }],
     ['spec.ports[0].port is missing (expected a whole number from 1 to 65535)', { spec: { ports: [{}] } }],
     [
       'spec.ports[0].port 70000 is out of range (expected a whole number from 1 to 65535)',
@@ -222,8 +223,63 @@ describe('a service that cannot be used', () => {
       'spec.ports[0].protocol "tcp" is not known (expected TCP, UDP or SCTP)',
       { spec: { ports: [{ port: 80, protocol: 'tcp' }] } },
     ],
+    ['spec.ports is a map (expected a list)', { spec: { ports: { port: 80 } } }],
+  ])('%s', (expected, parts) => {
+    expect(problems(parts)).toEqual([expected]);
+  });
+
+  it('has all its problems told at once', () => {
+    expect(
+      problems({
+        metadata: { name: '', namespace: 'A' },
+        spec: { ports: 'x', externalIPs: 7 },
+      }),
+    ).toHaveLength(4);
+  });
+});
+
+describe('a part that cannot be read costs that part only', () => {
+  const GOOD = { name: 'good', port: 7 };
+
+  it.each<[string, RawService]>([
     [
-      'spec.ports[1].name "a" is taken by ports[0] (expected one of its own for each TCP port)',
+      'spec.type "Loadbalancer" is not known; it counts as ClusterIP (expected ClusterIP, NodePort, LoadBalancer or ExternalName)',
+      { spec: { type: 'Loadbalancer' } },
+    ],
+    [
+      'spec.ports[0] is "80"; it is left out (expected a map)',
+      { spec: { ports: ['80', { port: 1, name: 'one' }] } },
+    ],
+    [
+      'spec.ports[0].port is missing; this port is left out (expected a whole number from 1 to 65535)',
+      { spec: { ports: [{}, GOOD] } },
+    ],
+    [
+      'spec.ports[0].port 70000 is out of range; this port is left out (expected a whole number from 1 to 65535)',
+      { spec: { ports: [{ port: 70000 }, GOOD] } },
+    ],
+    [
+      'spec.ports[0].port 0 is out of range; this port is left out (expected a whole number from 1 to 65535)',
+      { spec: { ports: [{ port: 0 }, GOOD] } },
+    ],
+    [
+      'spec.ports[0].port "80" is not a whole number; this port is left out (expected a whole number from 1 to 65535)',
+      { spec: { ports: [{ port: '80' }, GOOD] } },
+    ],
+    [
+      'spec.ports[0].port 80.5 is not a whole number; this port is left out (expected a whole number from 1 to 65535)',
+      { spec: { ports: [{ port: 80.5 }, GOOD] } },
+    ],
+    [
+      'spec.ports[0].nodePort -1 is out of range; this port is left out (expected a whole number from 1 to 65535)',
+      { spec: { ports: [{ port: 80, nodePort: -1 }, GOOD] } },
+    ],
+    [
+      'spec.ports[0].protocol "tcp" is not known; this port is left out (expected TCP, UDP or SCTP)',
+      { spec: { ports: [{ port: 80, protocol: 'tcp' }, GOOD] } },
+    ],
+    [
+      'spec.ports[1].name "a" is taken by ports[0]; this port is left out (expected one of its own for each TCP port)',
       {
         spec: {
           ports: [
@@ -234,11 +290,11 @@ describe('a service that cannot be used', () => {
       },
     ],
     [
-      'spec.ports[1].name "" is taken by ports[0] (expected one of its own for each TCP port)',
+      'spec.ports[1].name "" is taken by ports[0]; this port is left out (expected one of its own for each TCP port)',
       { spec: { ports: [{ port: 80 }, { port: 81 }] } },
     ],
     [
-      'spec.ports[1].port 80 is taken by ports[0] (expected one of its own for each TCP port)',
+      'spec.ports[1].port 80 is taken by ports[0]; this port is left out (expected one of its own for each TCP port)',
       {
         spec: {
           ports: [
@@ -249,47 +305,58 @@ describe('a service that cannot be used', () => {
       },
     ],
     [
-      'spec.sessionAffinity "Cookie" is not known (expected None or ClientIP)',
+      'spec.sessionAffinity "Cookie" is not known; it counts as None (expected None or ClientIP)',
       { spec: { sessionAffinity: 'Cookie' } },
     ],
     [
-      'spec.sessionAffinityConfig.clientIP.timeoutSeconds 86401 is out of range (expected a whole number from 1 to 86400)',
+      'spec.sessionAffinityConfig.clientIP.timeoutSeconds 86401 is out of range; it counts as 10800 seconds (expected a whole number from 1 to 86400)',
       {
         spec: { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 86401 } } },
       },
     ],
     [
-      'spec.externalTrafficPolicy "local" is not known (expected Cluster or Local)',
+      'spec.externalTrafficPolicy "local" is not known; it counts as Cluster (expected Cluster or Local)',
       { spec: { externalTrafficPolicy: 'local' } },
     ],
     [
-      'spec.internalTrafficPolicy true is not known (expected Cluster or Local)',
+      'spec.internalTrafficPolicy true is not known; it counts as Cluster (expected Cluster or Local)',
       { spec: { internalTrafficPolicy: true } },
     ],
     [
-      'spec.healthCheckNodePort 99999 is out of range (expected a whole number from 1 to 65535)',
+      'spec.healthCheckNodePort 99999 is out of range; there is no health check (expected a whole number from 1 to 65535)',
       { spec: { healthCheckNodePort: 99999 } },
     ],
-    [
-      'spec.loadBalancerSourceRanges has no valid range (expected at least one CIDR such as 192.0.2.0/24)',
-      { spec: { loadBalancerSourceRanges: ['192.0.2.0/33'] } },
-    ],
   ])('%s', (expected, parts) => {
-    expect(problems(parts)).toEqual([expected]);
+    expect(read(parts).warnings).toEqual([expected]);
   });
 
-  it('has all its problems told at once', () => {
-    expect(
-      problems({
-        metadata: { name: '' },
-        spec: { ports: [{ port: 0, name: 'A' }], healthCheckNodePort: 'x' },
-      }),
-    ).toHaveLength(4);
+  it('and has no more problems told than anybody reads', () => {
+    const ports = [...Array.from({ length: 1000 }, () => ({ port: 0 })), { port: 80 }];
+    const { service, warnings } = read({ spec: { ports } });
+    expect(service.ports).toHaveLength(1);
+    expect(warnings.at(-1)).toMatch(/^the object has \d+ more problems like these/);
+    expect(warnings).toHaveLength(51);
   });
 
-  it('has no more problems told than anybody reads', () => {
-    const ports = Array.from({ length: 1000 }, () => ({ port: 0 }));
-    expect(problems({ spec: { ports } }).at(-1)).toMatch(/^the object has \d+ more problems like these/);
-    expect(problems({ spec: { ports } })).toHaveLength(51);
+  it('the ports beside a bad one are served', () => {
+    const ports = [
+      { name: 'a', port: 70_000 },
+      { name: 'a', port: 80, nodePort: 30_080 },
+      { name: 'b', port: 81, nodePort: 30_080 },
+      { name: 'b', port: 82 },
+    ];
+    const { service } = read({ spec: { ports } });
+    expect(service.ports.map(({ name, port }) => `${name}:${port}`)).toEqual(['a:80', 'b:82']);
+  });
+
+  it('source ranges of which none can be read open nothing', () => {
+    const { service, warnings } = read({
+      spec: { type: 'LoadBalancer', loadBalancerSourceRanges: ['192.0.2.0/33'] },
+      status: { loadBalancer: { ingress: [{ ip: '198.51.100.1' }] } },
+    });
+    expect(service).toMatchObject({ clusterIPs: { IPv4: '10.96.0.1' }, loadBalancerIPs: [] });
+    expect(warnings).toContain(
+      'spec.loadBalancerSourceRanges has no valid range; the load-balancer addresses are not served (expected at least one CIDR such as 192.0.2.0/24)',
+    );
   });
 });

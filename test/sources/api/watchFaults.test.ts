@@ -283,17 +283,17 @@ describe('bad objects', () => {
   it('are reported once; the last good version stays', async () => {
     const harness = await started();
     const { server } = harness;
-    const bad = service('web', { clusterIP: '10.96.0.10', ports: [{ name: 'http', port: 70_000 }] });
+    const bad = service('web', { clusterIP: '10.96.0.10', ports: 'http' });
     server.put(bad);
     server.put({ ...bad, status: { loadBalancer: {}, more: 1 } });
-    server.put(service('worse', { clusterIP: '10.96.0.30', ports: [] }));
+    server.put(service('worse', { clusterIP: 'ten' }));
     const lines: string[] = [];
     await harness.until('both are reported', () => lines.push(...harness.told()) >= 2);
     server.put(service('db', { clusterIP: '10.96.0.99' }));
     await harness.until('the last change is told', () => lines.push(...harness.told()) >= 3);
     expect(lines).toEqual([
-      'API server: error: Service shop/web: spec.ports[0].port 70000 is out of range (expected a whole number from 1 to 65535)',
-      'API server: error: Service shop/worse: spec.ports is empty (expected at least one port)',
+      'API server: error: Service shop/web: spec.ports is "http" (expected a list)',
+      'API server: error: Service shop/worse: spec.clusterIP "ten" is not an IP address (expected an IP address or None)',
       '~ Service shop/db',
     ]);
     expect(harness.world.has('Service shop/web')).toBe(true);

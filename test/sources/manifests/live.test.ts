@@ -130,10 +130,10 @@ describe('broken manifests', () => {
     write('a.yaml', `${node('n', 'one')}---\n${node('m', 'one')}`);
     await start('.');
 
-    write('a.yaml', `${node('n', 'a b')}---\n${node('m', 'two')}`);
+    write('a.yaml', `${node('n', '[a, b]')}---\n${node('m', 'two')}`);
     expect(await next(2)).toEqual([
       expect.stringContaining(
-        'a.yaml:4:41: error: Node n: metadata.labels.topology.kubernetes.io/zone "a b" is not',
+        'a.yaml:4:12: error: Node n: metadata.labels.topology.kubernetes.io/zone a list is not',
       ),
       '+ Node m in two',
     ]);
@@ -182,10 +182,10 @@ describe('broken manifests', () => {
   it('keep an object that moved to another file and was broken there', async () => {
     write('a.yaml', node('n', 'one'));
     await start('.');
-    write('.b', node('n', 'a b'));
+    write('.b', node('n', '[a, b]'));
     renameSync(join(directory, '.b'), join(directory, 'b.yaml'));
     rmSync(join(directory, 'a.yaml'));
-    expect(await next(1)).toEqual([expect.stringContaining('b.yaml:4:41: error: Node n: ')]);
+    expect(await next(1)).toEqual([expect.stringContaining('b.yaml:4:12: error: Node n: ')]);
   });
 });
 
@@ -211,8 +211,8 @@ describe('an object that is defined twice', () => {
     write('a.yaml', node('n', 'one'));
     write('b.yaml', node('n', 'two'));
     await start('.');
-    write('a.yaml', node('n', 'a b'));
-    expect(await next(1)).toEqual([expect.stringContaining('a.yaml:4:41: error: Node n: ')]);
+    write('a.yaml', node('n', '[a, b]'));
+    expect(await next(1)).toEqual([expect.stringContaining('a.yaml:4:12: error: Node n: ')]);
   });
 });
 

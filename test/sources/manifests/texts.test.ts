@@ -103,7 +103,7 @@ describe('where a problem is', () => {
       'JSON',
       '{\n  "kind": "Service",\n  "metadata": {"name": "web"},\n  "spec": {\n    "clusterIP": "10.0.0.1",\n    "ports": [{"x": "}]", "port": 80}, {"name": "b", "port": -5}]\n  }\n}\n',
       [
-        `shop.yaml:6:62: error: Service default/web: spec.ports[1].port -5 is out of range (expected ${PORT})`,
+        `shop.yaml:6:62: warning: Service default/web: spec.ports[1].port -5 is out of range; this port is left out (expected ${PORT})`,
       ],
     ],
     [

@@ -1,0 +1,295 @@
+/**
+ * What the API server accepts today, or accepted when an object was stored, is served or left out as kube-proxy does, field
+ * by field. An object that is refused keeps its last good version, so none of these may be refused.
+ */
+import { describe, expect, it } from 'vitest';
+import type { Projection } from '../../../src/model/problem.ts';
+import { projectEndpointSlice, projectNode, projectService } from '../../../src/model/project/index.ts';
+
+/** [field, odd value that the API server lets through, what is kept, how many warnings] */
+type Row = readonly [field: string, parts: object, expected: object, warnings?: number];
+
+function named(rows: readonly Row[]): readonly { name: string; row: Row }[] {
+  return rows.map((row) => ({ name: row[0], row }));
+}
+
+function expectKept(projection: Projection<unknown>, expected: object, warnings: number): void {
+  if (projection.kind !== 'object') throw new Error(JSON.stringify(projection));
+  expect(projection.value).toMatchObject(expected);
+  expect(projection.warnings).toHaveLength(warnings);
+}
+
+describe('a Service', () => {
+  const spec = { clusterIP: '10.96.0.1', ports: [{ port: 80 }] };
+  const service = (parts: object): unknown => ({
+    metadata: { name: 'web', namespace: 'shop' },
+    spec,
+    ...parts,
+  });
+  const withSpec = (more: object): object => ({ spec: { ...spec, ...more } });
+  const withIngress = (...ingress: readonly object[]): object => ({ status: { loadBalancer: { ingress } } });
+
+  const rows: readonly Row[] = [
+    ['name that begins with a digit', { metadata: { name: '3-tier', namespace: '1' } }, { name: '3-tier' }],
+    [
+      'clusterIP with leading zeros',
+      withSpec({ clusterIP: '010.096.000.001' }),
+      { clusterIPs: { IPv4: '10.96.0.1' } },
+    ],
+    [
+      'clusterIP, IPv4-mapped',
+      withSpec({ clusterIP: '::ffff:10.96.0.1' }),
+      { clusterIPs: { IPv4: '10.96.0.1' } },
+    ],
+    [
+      'clusterIP in long form',
+      withSpec({ clusterIP: 'FD00:0:0:0:0:0:0:00001' }),
+      { clusterIPs: { IPv6: 'fd00::1' } },
+    ],
+    [
+      'clusterIP, link-local',
+      withSpec({ clusterIP: '169.254.20.10' }),
+      { clusterIPs: { IPv4: '169.254.20.10' } },
+    ],
+    [
+      'clusterIPs: one bad beside a good one',
+      withSpec({ clusterIPs: ['10.96.0.1', 'None'], ipFamilies: ['IPv4', 'IPv6'] }),
+      { clusterIPs: { IPv4: '10.96.0.1' } },
+      1,
+    ],
+    [
+      'ipFamilies: one family twice',
+      withSpec({ clusterIPs: ['10.96.0.1', '10.96.0.2'], ipFamilies: ['IPv4', 'IPv4'] }),
+      { clusterIPs: { IPv4: '10.96.0.1' } },
+    ],
+    [
+      'ports: one unnamed',
+      withSpec({ ports: [{ port: 80, name: '' }] }),
+      { ports: [{ name: '', port: 80 }] },
+    ],
+    [
+      'ports: one number for two protocols',
+      withSpec({
+        ports: [
+          { name: 'a', port: 53 },
+          { name: 'b', port: 53, protocol: 'UDP' },
+        ],
+      }),
+      { ports: [{ name: 'a' }, { name: 'b' }] },
+    ],
+    [
+      'ports: nodePort of a privileged number',
+      withSpec({ ports: [{ port: 1, nodePort: 80 }] }),
+      { ports: [{ nodePort: 80 }] },
+    ],
+    ['externalIPs: blank', withSpec({ externalIPs: ['', ' '] }), { externalIPs: [] }],
+    [
+      'externalIPs: leading zeros',
+      withSpec({ externalIPs: ['198.051.100.007'] }),
+      { externalIPs: ['198.51.100.7'] },
+    ],
+    [
+      'externalIPs: stored before they were checked',
+      withSpec({ externalIPs: ['gateway', '127.0.0.1'] }),
+      { externalIPs: [] },
+      2,
+    ],
+    [
+      'externalIPs: another family',
+      withSpec({ externalIPs: ['2001:db8::1'] }),
+      { externalIPs: ['2001:db8::1'] },
+    ],
+    ['ingress: a host name', withIngress({ hostname: 'lb.example' }), { loadBalancerIPs: [] }],
+    ['ingress: blank', withIngress({ ip: '' }), { loadBalancerIPs: [] }],
+    ['ingress: a proxy', withIngress({ ip: '198.51.100.1', ipMode: 'Proxy' }), { loadBalancerIPs: [] }],
+    [
+      'ingress: a mode of later versions',
+      withIngress({ ip: '198.51.100.1', ipMode: 'Later' }),
+      { loadBalancerIPs: [] },
+      1,
+    ],
+    ['ingress: leading zeros', withIngress({ ip: '198.51.100.001' }), { loadBalancerIPs: ['198.51.100.1'] }],
+    [
+      'ingress: ports',
+      withIngress({ ip: '198.51.100.1', ports: [{ port: 80, error: 'x' }] }),
+      { loadBalancerIPs: ['198.51.100.1'] },
+    ],
+    ...[
+      '127.0.0.1',
+      '127.9.9.9',
+      '0.0.0.0',
+      '169.254.169.254',
+      '224.0.0.1',
+      '239.1.1.1',
+      '255.255.255.255',
+      '::1',
+      '::',
+      'fe80::1',
+      'ff02::1',
+      '::ffff:127.0.0.1',
+    ].map(
+      (ip): Row => [
+        `ingress ${ip}`,
+        withIngress({ ip }, { ip: '198.51.100.1' }),
+        { loadBalancerIPs: ['198.51.100.1'] },
+        1,
+      ],
+    ),
+    [
+      'source ranges: blanks around, host bits, zeros',
+      withSpec({ loadBalancerSourceRanges: [' 10.1.2.3/8 ', '192.000.002.0/0024', '::ffff:10.9.0.0/112'] }),
+      { loadBalancerSourceRanges: ['10.0.0.0/8', '192.0.2.0/24', '10.9.0.0/16'] },
+    ],
+    ['source ranges: blank', withSpec({ loadBalancerSourceRanges: [''] }), { loadBalancerSourceRanges: [] }],
+    [
+      'source ranges: one bad',
+      withSpec({ loadBalancerSourceRanges: ['10.0.0.0/8', '10.0.0.1'] }),
+      { loadBalancerSourceRanges: ['10.0.0.0/8'] },
+      1,
+    ],
+    [
+      'affinity for a second',
+      withSpec({ sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 1 } } }),
+      { affinitySeconds: 1 },
+    ],
+    [
+      'affinity without a time',
+      withSpec({ sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: null } }),
+      { affinitySeconds: 10_800 },
+    ],
+    [
+      'policies left empty',
+      withSpec({ externalTrafficPolicy: '', internalTrafficPolicy: null }),
+      { externalTrafficPolicy: 'Cluster', internalTrafficPolicy: 'Cluster' },
+    ],
+    [
+      'a policy of later versions',
+      withSpec({ internalTrafficPolicy: 'PreferLocal' }),
+      { internalTrafficPolicy: 'Cluster' },
+      1,
+    ],
+    ['a type of later versions', withSpec({ type: 'Mesh' }), { type: 'ClusterIP' }, 1],
+    ['fields that we do not know', withSpec({ trafficDistribution: 7, new: {} }), { name: 'web' }],
+  ];
+  it.each(named(rows))('$name', ({ row: [, parts, expected, warnings = 0] }) => {
+    expectKept(projectService(service(parts)), expected, warnings);
+  });
+});
+
+describe('an EndpointSlice', () => {
+  const slice = (parts: object): unknown => ({
+    metadata: { name: 'web-1', namespace: 'shop', labels: { 'kubernetes.io/service-name': 'web' } },
+    addressType: 'IPv4',
+    ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
+    endpoints: [{ addresses: ['10.0.0.1'] }],
+    ...parts,
+  });
+  const withEndpoint = (more: object): object => ({ endpoints: [{ addresses: ['10.0.0.1'], ...more }] });
+  const HTTP = { name: 'http', protocol: 'TCP', port: 8080 };
+
+  const rows: readonly Row[] = [
+    [
+      'an empty zone hint',
+      withEndpoint({ hints: { forZones: [{ name: '' }] } }),
+      { endpoints: [{ zoneHints: [''] }] },
+    ],
+    [
+      'no hints in a list of hints',
+      withEndpoint({ hints: { forZones: [], forNodes: null } }),
+      { endpoints: [{ zoneHints: [], nodeHints: [] }] },
+    ],
+    [
+      'a zone hint in capitals',
+      withEndpoint({ hints: { forZones: [{ name: 'Zone_A.1' }] } }),
+      { endpoints: [{ zoneHints: ['Zone_A.1'] }] },
+    ],
+    [
+      'a node hint with dots',
+      withEndpoint({ hints: { forNodes: [{ name: 'n1.example' }] } }),
+      { endpoints: [{ nodeHints: ['n1.example'] }] },
+    ],
+    [
+      'conditions that nobody knows',
+      withEndpoint({ conditions: { ready: null } }),
+      { endpoints: [{ ready: true, serving: true, terminating: false }] },
+    ],
+    [
+      'a hundred addresses',
+      { endpoints: [{ addresses: Array.from({ length: 100 }, (_, i) => `10.0.0.${i + 1}`) }] },
+      { endpoints: [{ ip: '10.0.0.1' }] },
+    ],
+    [
+      'an address with leading zeros',
+      { endpoints: [{ addresses: ['010.000.0.01'] }] },
+      { endpoints: [{ ip: '10.0.0.1' }] },
+    ],
+    [
+      'an IPv4-mapped address',
+      { endpoints: [{ addresses: ['::ffff:10.0.0.1'] }] },
+      { endpoints: [{ ip: '10.0.0.1' }] },
+    ],
+    [
+      'a multicast address',
+      { endpoints: [{ addresses: ['239.1.1.1'] }, { addresses: ['10.0.0.1'] }] },
+      { endpoints: [{ ip: '10.0.0.1' }] },
+      1,
+    ],
+    ['no endpoints', { endpoints: null }, { endpoints: [] }],
+    ['no ports', { ports: [] }, { ports: [] }],
+    ['a port for all ports', { ports: [{ name: '', protocol: 'TCP' }, HTTP] }, { ports: [HTTP] }, 1],
+    ['port 0', { ports: [{ name: 'a', port: 0 }, HTTP] }, { ports: [HTTP] }, 1],
+    ['a negative port', { ports: [{ name: 'a', port: -1 }, HTTP] }, { ports: [HTTP] }, 1],
+    ['a port above all ports', { ports: [{ name: 'a', port: 2_147_483_647 }, HTTP] }, { ports: [HTTP] }, 1],
+    [
+      'a trigger time in odd form',
+      {
+        metadata: {
+          name: 'web-1',
+          labels: { 'kubernetes.io/service-name': 'web' },
+          annotations: { 'endpoints.kubernetes.io/last-change-trigger-time': 'soon' },
+        },
+      },
+      { triggerTime: undefined },
+      1,
+    ],
+  ];
+  it.each(named(rows))('$name', ({ row: [, parts, expected, warnings = 0] }) => {
+    expectKept(projectEndpointSlice(slice(parts)), expected, warnings);
+  });
+
+  it.each(['Web_2.x', 'web.example', 'WEB', 'web'])('of the service label %j', (name) => {
+    const labels = { 'kubernetes.io/service-name': name };
+    const kind = projectEndpointSlice(slice({ metadata: { name: 'web-1', namespace: 'shop', labels } })).kind;
+    expect(kind).toBe(/^[a-z]+$/.test(name) ? 'object' : 'ignored');
+  });
+});
+
+describe('a Node', () => {
+  const node = (parts: object): unknown => ({ metadata: { name: 'n1' }, ...parts });
+  const rows: readonly Row[] = [
+    [
+      'addresses of any text',
+      {
+        status: {
+          addresses: [
+            { type: 'InternalIP', address: 'n1.local' },
+            { type: 'ExternalIP', address: '203.0.113.7' },
+          ],
+        },
+      },
+      { ips: ['203.0.113.7'] },
+      1,
+    ],
+    ['addresses of other types', { status: { addresses: [{ type: 'Carrier', address: '!' }] } }, { ips: [] }],
+    ['podCIDRs with host bits', { spec: { podCIDRs: ['10.244.1.7/024'] } }, { podCIDRs: ['10.244.1.0/24'] }],
+    [
+      'an empty zone',
+      { metadata: { name: 'n1', labels: { 'topology.kubernetes.io/zone': '' } } },
+      { zone: undefined },
+    ],
+    ['taints without a value', { spec: { taints: [{ key: 'a', effect: 'NoExecute' }] } }, { eligible: true }],
+  ];
+  it.each(named(rows))('$name', ({ row: [, parts, expected, warnings = 0] }) => {
+    expectKept(projectNode(node(parts)), expected, warnings);
+  });
+});
