@@ -138,10 +138,14 @@ class Review implements FlowReview {
   }
 }
 
-/** Everybody whom a flow of this service port may stay with. */
+/**
+ * Everybody whom a flow of this service port may stay with: who serves. An endpoint may be ready without serving
+ * (publishNotReadyAddresses); it keeps its flows only where nobody serves, as with kube-proxy.
+ */
 function serversOf({ pools, lingering }: ServicePortPlan): Keys {
   const all = [pools.cluster, pools.local, lingering].flatMap((pool) => pool ?? []);
-  return new Set(all.map(({ key }) => key));
+  const serving = all.filter((endpoint) => endpoint.serving);
+  return new Set((serving.length > 0 ? serving : all).map(({ key }) => key));
 }
 
 /** Frontends whose flows a change can have made wrong. Most changes only add an endpoint, and concern none. */

@@ -94,6 +94,20 @@ describe.each(['iptables', 'nftables'])(
       expect(await ask(client(), DNS_6)).toBe('refused');
     });
 
+    test('loses its flow to an endpoint that is ready but no longer serves', async () => {
+      await daemon().write(udp([{ name: 'dns', ip: DNS, pods: 'a' }]));
+      await becomes('the service', 'pod-a');
+      const before = await flowsTo(DNS);
+      const published = udp([{ name: 'dns', ip: DNS, pods: 'ac' }]).replace(
+        '{ready: true}',
+        '{ready: true, serving: false}',
+      );
+      await daemon().write(published);
+      await eventually('the end of the flow', async () =>
+        (await flowsTo(DNS)).every((flow) => !before.includes(flow)),
+      );
+    });
+
     test('is no longer answered by a pod of a service that is deleted', async () => {
       await daemon().write(udp([{ name: 'dns', ip: DNS, nodePort: NODE_PORT, pods: 'a' }]));
       await becomes('the service', 'pod-a');

@@ -99,6 +99,28 @@ const CASES: readonly Case[] = [
     stale: ['udp 10.96.0.10:53 > 10.244.0.3:5353'],
   },
   {
+    title: 'an endpoint is ready but no longer serves (publishNotReadyAddresses)',
+    after: `${SLICE} | 10.244.0.3 published | 10.244.1.3`,
+    asked: ALL,
+    stale: ['udp 10.96.0.10:53 > 10.244.0.3:5353', 'udp 192.0.2.10:30053 > 10.244.0.3:5353'],
+    kept: ['udp 10.96.0.10:53 > 10.244.1.3:5353'],
+  },
+  {
+    title: 'an endpoint is ready but never served, and another is gone',
+    before: `${WORLD}\n${SLICE} | 10.244.0.3 published | 10.244.1.3 | 10.244.1.4`,
+    after: `${SLICE} | 10.244.0.3 published | 10.244.1.3`,
+    asked: ALL,
+    stale: ['udp 10.96.0.10:53 > 10.244.0.3:5353', 'udp 10.96.0.10:53 > 10.244.1.4:5353'],
+    kept: ['udp 10.96.0.10:53 > 10.244.1.3:5353'],
+  },
+  {
+    title: 'the only endpoint is ready but does not serve',
+    before: `${WORLD}\n${SLICE} | 10.244.0.3`,
+    after: `${SLICE} | 10.244.0.3 published`,
+    asked: [],
+    kept: ['udp 10.96.0.10:53 > 10.244.0.3:5353'],
+  },
+  {
     title: 'an endpoint is no longer meant for this zone',
     after: `${SLICE} | 10.244.0.3 zone=b | 10.244.1.3 zone=a`,
     asked: [],
