@@ -1,5 +1,6 @@
 /** The feature gates that concern a service proxy, as of Kubernetes 1.36. */
 import type { FeatureGates } from './kind.ts';
+import type { Note } from './note.ts';
 import { didYouMean } from './suggest.ts';
 
 export interface Gate {
@@ -47,14 +48,29 @@ export function isGateEnabled(gates: FeatureGates, name: GateName): boolean {
   return gates[name] ?? group ?? gate.default;
 }
 
-/** What is wrong with these settings; in the words of Kubernetes, with a hint. */
+/** What is wrong with these settings; in the words of Kubernetes. */
 export function gateProblems(gates: FeatureGates): readonly string[] {
   return Object.entries(gates).flatMap(([name, wanted]) => {
     const gate: Gate | undefined = isGateName(name) ? GATES[name] : undefined;
-    if (!gate) return [`unrecognized feature gate: ${name}${didYouMean(name, Object.keys(GATES))}`];
-    if (gate.locked !== true || wanted === gate.default) return [];
+    if (gate?.locked !== true || wanted === gate.default) return [];
     return [`cannot set feature gate ${name} to ${wanted}, feature is locked to ${gate.default}`];
   });
+}
+
+/**
+ * Gates that mean nothing here. kube-proxy takes every gate of Kubernetes, about 150 that change with each version, and
+ * clusters set one list for all their components: kind sets KubeletInUserNamespace. So these are told, not refused.
+ */
+export function unknownGates(gates: FeatureGates): readonly Note[] {
+  const unknown = Object.keys(gates).filter((name) => !isGateName(name));
+  if (unknown.length === 0) return [];
+  return [
+    {
+      severity: 'warning',
+      message: 'Feature gates have no effect, because Junction does not know them',
+      fields: { featureGates: unknown.map((name) => `${name}${didYouMean(name, Object.keys(GATES))}`) },
+    },
+  ];
 }
 
 function isGateName(name: string): name is GateName {

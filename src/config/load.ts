@@ -4,6 +4,7 @@ import { flagValue, type ParsedFlags } from './commandLine.ts';
 import { decodeFile } from './decodeFile.ts';
 import { type EffectiveConfig, toEffective } from './effective.ts';
 import type { Field, Flag } from './entry.ts';
+import { unknownGates } from './featureGates.ts';
 import { type Fields, type FieldValues, nest } from './fields.ts';
 import { appendPort } from './hostPort.ts';
 import type { Value } from './kind.ts';
@@ -44,7 +45,7 @@ export function loadConfig(parsed: ParsedFlags, { readFile }: Reader): Result<Lo
     value: {
       config: completed.config,
       invocation,
-      notes: [...parsed.notes, ...notes, ...completed.notes],
+      notes: [...parsed.notes, ...notes, ...completed.notes, ...unknownGates(completed.config.featureGates)],
     },
   };
 }

@@ -111,7 +111,7 @@ function gates(): string {
   ]);
   return `## The feature gates
 
-A locked gate cannot be changed, and a gate that is not in this table is an error.
+A locked gate cannot be changed. A gate that is not in this table is accepted, has no effect, and is named in a warning.
 
 ${table(['Gate', 'Stage', 'Default', 'Effect'], rows)}`;
 }

@@ -239,3 +239,33 @@ test("the node's name is the override or the host's, trimmed and in lower case",
 test('a bad file is no configuration', () => {
   expect(tryLoad([], 'kind: Pod').ok).toBe(false);
 });
+
+describe('feature gates', () => {
+  const told = (name: string): unknown => ({
+    severity: 'warning',
+    message: 'Feature gates have no effect, because Junction does not know them',
+    fields: { featureGates: [name] },
+  });
+
+  test('of other components of Kubernetes are told, in a flag and in a file', () => {
+    const flag = load(['--proxy-mode=iptables', '--feature-gates=KubeletInUserNamespace=true,AllBeta=true']);
+    expect(flag.notes).toEqual([told('KubeletInUserNamespace')]);
+    const file = stringify({ ...HEADER, mode: 'nftables', featureGates: { NFTablesProxyMode: true } });
+    const { config, notes } = load([], file);
+    expect(notes).toEqual([told('NFTablesProxyMode')]);
+    expect(config.featureGates).toEqual({ NFTablesProxyMode: true });
+  });
+
+  test('that are misspelt get a suggestion', () => {
+    const { notes } = load(['--proxy-mode=iptables', '--feature-gates=AllowServiceExternalIP=false']);
+    expect(notes).toEqual([told('AllowServiceExternalIP (did you mean AllowServiceExternalIPs?)')]);
+  });
+});
+
+test('flags that kube-proxy has from a library are accepted', () => {
+  const { notes } = load(['--proxy-mode=iptables', '--boot-id-file=/b', '--machine_id_file', '/m']);
+  expect(notes.map(({ message }) => message)).toEqual([
+    expect.stringContaining('Flag --boot-id-file has no effect'),
+    expect.stringContaining('Flag --machine-id-file has no effect'),
+  ]);
+});

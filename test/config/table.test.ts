@@ -176,7 +176,7 @@ const JUNCTION_FLAGS = [
 ];
 
 const KUBE_PROXY_FLAGS =
-  `config write-config-to cleanup init-only feature-gates kubeconfig master kube-api-content-type
+  `config write-config-to cleanup init-only boot-id-file machine-id-file feature-gates kubeconfig master kube-api-content-type
 kube-api-burst kube-api-qps hostname-override bind-address healthz-bind-address metrics-bind-address bind-address-hard-fail
 profiling show-hidden-metrics-for-version proxy-mode iptables-masquerade-bit masquerade-all iptables-localhost-nodeports
 iptables-sync-period iptables-min-sync-period ipvs-sync-period ipvs-min-sync-period ipvs-scheduler ipvs-exclude-cidrs

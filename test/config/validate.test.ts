@@ -141,10 +141,7 @@ describe('by file', () => {
       `DetectLocalConfiguration.ClusterCIDRs: Invalid value: []string{"10.0.0.0/8", "fd00::/8", "11.0.0.0/8"}: ${CIDR_PAIR}`,
     ],
     [{ featureGates: { AllowServiceExternalIPs: false, MultiCIDRServiceAllocator: true } }],
-    [
-      { featureGates: { AllowServiceExternalIP: false } },
-      'featureGates: Invalid value: map[string]bool{"AllowServiceExternalIP":false}: unrecognized feature gate: AllowServiceExternalIP (did you mean AllowServiceExternalIPs?)',
-    ],
+    [{ featureGates: { KubeletInUserNamespace: true, AllAlpha: false } }],
     [
       { featureGates: { PreferSameTrafficDistribution: false } },
       'featureGates: Invalid value: map[string]bool{"PreferSameTrafficDistribution":false}: cannot set feature gate PreferSameTrafficDistribution to false, feature is locked to true',

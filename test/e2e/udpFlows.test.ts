@@ -98,6 +98,7 @@ describe.each(['iptables', 'nftables'])(
       await daemon().write(udp([{ name: 'dns', ip: DNS, pods: 'a' }]));
       await becomes('the service', 'pod-a');
       const before = await flowsTo(DNS);
+      expect(before).toHaveLength(1);
       const published = udp([{ name: 'dns', ip: DNS, pods: 'ac' }]).replace(
         '{ready: true}',
         '{ready: true, serving: false}',

@@ -1,6 +1,9 @@
 import { type Flag, flag } from '../entry.ts';
 import { BOOL, INT, STRING, VERSION_REQUEST } from '../scalarKinds.ts';
 
+/** kube-proxy has these two from a library that it links, and reads them nowhere. */
+const NO_CADVISOR = 'it is for cAdvisor, which kube-proxy does not run either';
+
 export const PROGRAM = {
   title: 'What to do',
   intro: 'These are flags only: they say what this run of the program is for, not how it proxies.',
@@ -32,6 +35,16 @@ export const PROGRAM = {
       default: 'false',
       help: 'print the version and exit; raw: with everything known about the build',
       worksWithFile: true,
+    }),
+    flag('boot-id-file', STRING, {
+      default: '/proc/sys/kernel/random/boot_id',
+      help: 'files that may hold the boot id',
+      ignored: NO_CADVISOR,
+    }),
+    flag('machine-id-file', STRING, {
+      default: '/etc/machine-id,/var/lib/dbus/machine-id',
+      help: 'files that may hold the machine id',
+      ignored: NO_CADVISOR,
     }),
     flag('help', BOOL, { default: false, short: 'h', help: 'print the flags and exit', worksWithFile: true }),
   ],
