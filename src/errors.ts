@@ -20,6 +20,10 @@ export const ERRORS = {
     meaning: 'A program ran longer than it may, and was killed.',
     remedy: 'Look for a process that holds the xtables lock, or for an overloaded machine.',
   },
+  PROGRAM_KILLED: {
+    meaning: 'A program was ended by a signal before it answered.',
+    remedy: 'Junction tries again. Look in the kernel log for the OOM killer.',
+  },
   IPTABLES_VERSION_UNKNOWN: {
     meaning: 'iptables did not say which version it is.',
     remedy: 'Run `iptables --version`; reinstall the package iptables if that fails too.',
@@ -39,6 +43,14 @@ export const ERRORS = {
   XTABLES_LOCK_UNUSABLE: {
     meaning: 'The xtables lock could not be opened at all.',
     remedy: 'Mount /run/xtables.lock into the container, as a file (hostPath type FileOrCreate).',
+  },
+  ALREADY_RUNNING: {
+    meaning: "Another Junction serves this network namespace. Two would undo each other's work.",
+    remedy: 'Stop the one that the message names, or this one.',
+  },
+  UNIX_SOCKET_FAILED: {
+    meaning: 'A unix socket, by which Junctions find each other, could not be used.',
+    remedy: 'Check the limits on open files, and what seccomp or SELinux deny.',
   },
   PREFLIGHT_FAILED: {
     meaning: 'The machine lacks something that the proxy mode cannot do without. Nothing was written.',

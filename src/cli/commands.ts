@@ -34,6 +34,11 @@ export const DRY_RUN_FLAG = flag('dry-run', BOOL, {
   help: 'Say what would be removed, and remove nothing.',
 });
 
+export const FORCE_FLAG = flag('force', BOOL, {
+  default: false,
+  help: 'Remove although a Junction runs here, which then writes its rules again.',
+});
+
 export const COMMANDS: readonly CommandInfo[] = [
   {
     name: 'run',
@@ -74,7 +79,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'cleanup',
     summary:
       "Remove everything that is Junction's (or kube-proxy's) from iptables, IPVS, ipset and nftables, and say what it was.",
-    ownFlags: [FAMILY_FLAG, CLEANUP_OUTPUT_FLAG, DRY_RUN_FLAG],
+    ownFlags: [FAMILY_FLAG, CLEANUP_OUTPUT_FLAG, DRY_RUN_FLAG, FORCE_FLAG],
     examples: ['junction cleanup --dry-run', 'junction cleanup --output json'],
   },
 ];

@@ -14,7 +14,7 @@ import {
   type ValidConfig,
   writeConfig,
 } from '../config/index.ts';
-import { runDaemon } from '../daemon/daemon.ts';
+import { runDaemon } from '../daemon/start.ts';
 import { isJunctionError } from '../errors.ts';
 import { createLog, type Log } from '../log.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
@@ -29,11 +29,13 @@ import {
   COMMANDS,
   DRY_RUN_FLAG,
   FAMILY_FLAG,
+  FORCE_FLAG,
   flagsOf,
   overview,
   PLAN_OUTPUT_FLAG,
 } from './commands.ts';
 import { STDIO } from './output.ts';
+import { refuseBesideJunction } from './runningJunction.ts';
 import { planCommand } from './planCommand.ts';
 import { toSettings } from '../config/index.ts';
 
@@ -95,6 +97,7 @@ async function runCommand(command: CommandInfo, args: readonly string[]): Promis
         output: flagValue(parsed, CHECK_OUTPUT_FLAG),
       });
     case 'cleanup':
+      if (!flagValue(parsed, DRY_RUN_FLAG)) await refuseBesideJunction(STDIO, flagValue(parsed, FORCE_FLAG));
       return cleanupCommand(STDIO, {
         families: familiesOf(parsed),
         variant: config.junction.iptablesVariant,
@@ -124,6 +127,7 @@ async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags): Prom
   }
   if (invocation.writeConfigTo !== undefined) return writeConfigTo(invocation.writeConfigTo, config, log);
   if (invocation.cleanup) {
+    await refuseBesideJunction(STDIO, false);
     return cleanupCommand(STDIO, { families: FAMILIES, variant: 'auto', output: 'text', dryRun: false });
   }
   return untilSignalled((signal) =>

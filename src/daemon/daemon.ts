@@ -1,4 +1,4 @@
-/** The running proxy: puts the parts together, starts them in order, and ends them in reverse. */
+/** The running proxy: starts its parts in order, and ends them in reverse. */
 import { type Settings, toSettings, type ValidConfig } from '../config/index.ts';
 import { EventRecorder } from '../events/recorder.ts';
 import {
@@ -15,12 +15,12 @@ import type { HealthCheckFailure } from '../http/serviceHealth.ts';
 import { FirewalldListener } from '../kernel/firewalld.ts';
 import { readNfacct } from '../kernel/netlink/nfacct.ts';
 import type { Log } from '../log.ts';
-import { addBuildInfo, RestClientMetrics } from '../metrics/componentMetrics.ts';
+import { addBuildInfo } from '../metrics/componentMetrics.ts';
 import { Connections } from '../metrics/connections.ts';
 import { JunctionMetrics } from '../metrics/junctionMetrics.ts';
 import { processMetrics } from '../metrics/processMetrics.ts';
 import { ProxyMetrics } from '../metrics/proxyMetrics.ts';
-import { Registry } from '../metrics/registry.ts';
+import type { Registry } from '../metrics/registry.ts';
 import { RuntimeMetrics } from '../metrics/runtimeMetrics.ts';
 import type { Family } from '../model/ip.ts';
 import type { Node } from '../model/objects.ts';
@@ -29,12 +29,11 @@ import { systemClock } from '../sync/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { ConfigWatch } from './configWatch.ts';
 import { FamilyService } from './familyService.ts';
-import { keepGarbageYoung } from './heap.ts';
-import { openMode, type ProxyMode } from './mode.ts';
+import type { ProxyMode } from './mode.ts';
 import { NodeGate } from './nodeGate.ts';
-import { applyConntrack, prepareSystem, tellOfLocalhost, warnOfInconsistencies } from './preparation.ts';
+import { applyConntrack, tellOfLocalhost } from './preparation.ts';
 import { makeServers } from './servers.ts';
-import { openSource } from './source.ts';
+import type { OpenedSource } from './source.ts';
 import { FamilyTelemetry } from './telemetry.ts';
 
 export interface DaemonOptions {
@@ -50,41 +49,21 @@ export interface DaemonOptions {
   readonly signal: AbortSignal;
 }
 
-/** The exit code. */
-export async function runDaemon(options: DaemonOptions): Promise<number> {
-  const { config, nodeName, log } = options;
-  keepGarbageYoung();
-  log.info('Version info', { version: `v${VERSION}`, node: process.version });
-  log.info('Starting Junction', {
-    version: VERSION,
-    node: nodeName,
-    mode: config.mode,
-    layout: config.junction.iptablesLayout,
-  });
-  log.info(`Using ${config.mode} Proxier`);
-  const mode = await openMode(options);
-  try {
-    const conntrackIsMissing = prepareSystem(options);
-    warnOfInconsistencies(options, mode.families);
-    const daemon = new Daemon(options, mode, conntrackIsMissing);
-    try {
-      return await daemon.run();
-    } finally {
-      await daemon.stop();
-    }
-  } finally {
-    await mode.close();
-  }
+export interface DaemonParts {
+  readonly opened: OpenedSource;
+  readonly registry: Registry;
+  readonly mode: ProxyMode;
+  /** The first rules bring conntrack's settings. */
+  readonly conntrackIsMissing: boolean;
 }
 
-class Daemon {
+export class Daemon {
   readonly #options: DaemonOptions;
   readonly #log: Log;
   #config: ValidConfig;
-  readonly #registry = new Registry();
+  readonly #registry: Registry;
   readonly #runtime = new RuntimeMetrics();
-  readonly #rest: RestClientMetrics;
-  readonly #own = new JunctionMetrics(this.#registry);
+  readonly #own: JunctionMetrics;
   readonly #health: HealthState;
   readonly #recorder: EventRecorder;
   readonly #families: readonly FamilyService[];
@@ -97,17 +76,20 @@ class Daemon {
     this.#end = resolve;
   });
 
+  readonly #opened: OpenedSource;
   readonly #mode: ProxyMode;
   #conntrackIsMissing: boolean;
 
-  constructor(options: DaemonOptions, mode: ProxyMode, conntrackIsMissing: boolean) {
+  constructor(options: DaemonOptions, { opened, registry, mode, conntrackIsMissing }: DaemonParts) {
+    this.#opened = opened;
+    this.#registry = registry;
+    this.#own = new JunctionMetrics(registry);
     this.#mode = mode;
     this.#conntrackIsMissing = conntrackIsMissing;
     const { config, nodeName, log } = options;
     this.#options = options;
     this.#config = config;
     this.#log = log;
-    this.#rest = new RestClientMetrics(this.#registry);
     this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemMoments });
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     const metrics = this.#makeMetrics();
@@ -117,29 +99,20 @@ class Daemon {
   }
 
   async run(): Promise<number> {
-    const { config, nodeName, initOnly, signal } = this.#options;
-    const opened = await openSource({
-      config,
-      nodeName,
-      log: this.#log,
-      clock: systemClock,
-      rest: this.#rest,
-    });
-    this.#running.push(() => opened.close());
-    if (initOnly) {
-      this.#log.info('System initialized and --init-only specified');
-      return 0;
-    }
+    const { nodeName, signal } = this.#options;
+    const { source, tellsOfNode, sendEvent } = this.#opened;
     this.#startServers();
     signal.addEventListener('abort', () => this.#end(0), { once: true });
     if (signal.aborted) this.#end(0);
-    const gate = this.#makeGate(opened.tellsOfNode);
-    await opened.source.start(gate);
+    const gate = this.#makeGate(tellsOfNode);
     this.#running.push(
       () => gate.close(),
-      () => opened.source.stop(),
+      () => source.stop(),
     );
-    if (opened.sendEvent) this.#recorder.start(opened.sendEvent);
+    // A signal does not wait for a thousand manifests to be read.
+    await Promise.race([source.start(gate), this.#ended]);
+    if (signal.aborted) return this.#ended;
+    if (sendEvent) this.#recorder.start(sendEvent);
     this.#running.push(() => this.#recorder.stop());
     this.#recorder.record(starting(nodeName));
     for (const family of this.#families) {

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { JunctionError } from '../errors.ts';
 import { IptablesDoor } from '../kernel/iptables/door.ts';
+import type { CommandRunner } from '../kernel/process.ts';
 import { readSysctl } from '../kernel/sysctl.ts';
 import type { Log } from '../log.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
@@ -9,6 +10,7 @@ import { FAMILIES, type Family } from '../model/ip.ts';
 export async function openDoors(
   variant: 'auto' | 'nft' | 'legacy',
   log: Log,
+  runner: CommandRunner,
 ): Promise<readonly IptablesDoor[]> {
   const doors: IptablesDoor[] = [];
   for (const family of FAMILIES) {
@@ -16,7 +18,7 @@ export async function openDoors(
       log.info('No IPv6 on this machine: serving IPv4 only');
       continue;
     }
-    const door = await IptablesDoor.open({ family, variant });
+    const door = await IptablesDoor.open({ family, variant, runner });
     if (await door.works()) {
       doors.push(door);
       const { version, reason } = door;

@@ -11,9 +11,9 @@ import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
 import { preflight } from './preflight.ts';
 
-export async function openIptablesMode({ config, nodeName, log }: ModeOptions): Promise<ProxyMode> {
-  const doors = await openDoors(config.junction.iptablesVariant, log);
-  await preflight('iptables', config, doors, log);
+export async function openIptablesMode({ config, nodeName, log, runner }: ModeOptions): Promise<ProxyMode> {
+  const doors = await openDoors(config.junction.iptablesVariant, log, runner);
+  await preflight('iptables', config, doors, { log, runner });
   const { layout, masqueradeBit } = toSettings(config, nodeName);
   const families = doors.map(({ family }) => family);
   const waiting = new Set<Family>(families);

@@ -16,10 +16,10 @@ import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
 import { preflight } from './preflight.ts';
 
-export async function openIpvsMode({ config, nodeName, log }: ModeOptions): Promise<ProxyMode> {
+export async function openIpvsMode({ config, nodeName, log, runner }: ModeOptions): Promise<ProxyMode> {
   const { ipvs } = config;
-  const doors = await openDoors(config.junction.iptablesVariant, log);
-  await preflight('ipvs', config, doors, log);
+  const doors = await openDoors(config.junction.iptablesVariant, log, runner);
+  await preflight('ipvs', config, doors, { log, runner });
   const thread = await NetlinkThread.start();
   const channels = {
     route: thread.channel(NETLINK_ROUTE),
@@ -27,8 +27,6 @@ export async function openIpvsMode({ config, nodeName, log }: ModeOptions): Prom
     generic: thread.channel(NETLINK_GENERIC),
   };
   const numbers = await findNumbers(channels, 'IPv4');
-  applyIpvsSysctls({ strictARP: ipvs.strictARP }, log, { root: config.junction.sysctlRoot });
-  await applyTimeouts(channels.generic, numbers.ipvs, timeoutsOf(config), log);
   const watch = await AddressWatch.start(thread);
   const proxies = new Map<Family, IpvsProxy>();
   const waiting = new Set<Family>(doors.map(({ family }) => family));
@@ -36,6 +34,10 @@ export async function openIpvsMode({ config, nodeName, log }: ModeOptions): Prom
   return {
     name: 'ipvs',
     families: doors.map(({ family }) => family),
+    applySettings: async () => {
+      applyIpvsSysctls({ strictARP: ipvs.strictARP }, log, { root: config.junction.sysctlRoot });
+      await applyTimeouts(channels.generic, numbers.ipvs, timeoutsOf(config), log);
+    },
     backend: (family) => {
       const proxy = new IpvsProxy({
         iptables: doorOf(doors, family),

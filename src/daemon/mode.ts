@@ -1,6 +1,7 @@
 /** A proxy mode, ready to serve: what it writes with, and what it needs besides. */
 import type { ValidConfig } from '../config/index.ts';
 import type { IptablesDoor } from '../kernel/iptables/door.ts';
+import type { CommandRunner } from '../kernel/process.ts';
 import type { Log } from '../log.ts';
 import type { ConnectionReading } from '../metrics/connections.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';
@@ -14,12 +15,16 @@ export interface ModeOptions {
   readonly config: ValidConfig;
   readonly nodeName: string;
   readonly log: Log;
+  /** Runs programs. */
+  readonly runner: CommandRunner;
 }
 
 export interface ProxyMode {
   readonly name: ValidConfig['mode'];
   /** Those that this machine can serve. */
   readonly families: readonly Family[];
+  /** Kernel settings of the mode's own: the first that it changes. */
+  applySettings?(): Promise<void>;
   backend(family: Family): Backend;
   /**
    * The loop of a family is made: the mode may ask it to look at the kernel, and tells `loop.foreignChanges` what other

@@ -21,9 +21,9 @@ import { Retries } from './retries.ts';
 
 const OUR_TABLE = `table ${TABLE}`;
 
-export async function openNftMode({ config, log }: ModeOptions): Promise<ProxyMode> {
+export async function openNftMode({ config, log, runner }: ModeOptions): Promise<ProxyMode> {
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
-  const { families, counters } = await nftPreflight(config, enabled, log);
+  const { families, counters } = await nftPreflight(config, enabled, { log, runner });
   const hasBackstop = config.junction.nftablesBackstop;
   log.info(`kube-proxy running in ${families.length > 1 ? 'dual' : 'single'}-stack mode`, {
     families: families.join(','),

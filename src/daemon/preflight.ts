@@ -6,35 +6,38 @@ import { abilitiesOf, type NftAbilities } from '../kernel/preflight/nftables.ts'
 import { checkMode, checkModeWith, report } from '../kernel/preflight/preflight.ts';
 import type { PreflightSettings } from '../kernel/preflight/settings.ts';
 import { systemMachine } from '../kernel/preflight/systemMachine.ts';
-import type { Log } from '../log.ts';
+import type { CommandRunner } from '../kernel/process.ts';
 import type { Family } from '../model/ip.ts';
 import { nodeView } from '../plan/view.ts';
 import { isIpv6Enabled } from './families.ts';
+import type { ModeOptions } from './mode.ts';
+
+type PreflightOptions = Pick<ModeOptions, 'log' | 'runner'>;
 
 /** Throws when something that is needed is missing. */
 export async function preflight(
   mode: 'iptables' | 'ipvs',
   config: ValidConfig,
   doors: readonly IptablesDoor[],
-  log: Log,
+  { log, runner }: PreflightOptions,
 ): Promise<void> {
-  report(mode, await checkModeWith(mode, preflightSettings(config), doors, machineOf(config)), log);
+  report(mode, await checkModeWith(mode, preflightSettings(config), doors, machineOf(config, runner)), log);
 }
 
 /** Answers what the mode can do here. Throws when something that is needed is missing. */
 export async function nftPreflight(
   config: ValidConfig,
   families: readonly Family[],
-  log: Log,
+  { log, runner }: PreflightOptions,
 ): Promise<NftAbilities> {
-  const checks = await checkMode('nftables', preflightSettings(config), families, machineOf(config));
+  const checks = await checkMode('nftables', preflightSettings(config), families, machineOf(config, runner));
   report('nftables', checks, log);
   return abilitiesOf(checks, families);
 }
 
-function machineOf({ junction }: ValidConfig): Machine {
+function machineOf({ junction }: ValidConfig, runner: CommandRunner): Machine {
   const { iptablesVariant: variant, sysctlRoot } = junction;
-  return systemMachine({ variant, sysctlRoot, hasIpv6: isIpv6Enabled });
+  return systemMachine({ variant, sysctlRoot, runner, hasIpv6: isIpv6Enabled });
 }
 
 export function preflightSettings(config: ValidConfig): PreflightSettings {

@@ -2,7 +2,9 @@
 import { consistencyWarnings, localhostRanges, toSettings, type ValidConfig } from '../config/index.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import { applyConntrackSettings } from '../kernel/conntrackSysctls.ts';
+import { ipvsSysctls } from '../kernel/ipvs/settings.ts';
 import { applyOomScore } from '../kernel/oomScore.ts';
+import { ensureSysctl } from '../kernel/sysctl.ts';
 import { applySystemSettings } from '../kernel/systemSettings.ts';
 import type { Log } from '../log.ts';
 import type { Family } from '../model/ip.ts';
@@ -56,6 +58,21 @@ export function prepareSystem(options: Preparation): boolean {
   for (const { message, remedy } of warnings) log.warn(message, { whatToDo: remedy });
   applyOomScore(config.oomScoreAdj, { log });
   return conntrackIsMissing;
+}
+
+/** The mode's own, as far as they are there already: those of IPVS come with its module. */
+export function applyModeSysctls({ config, log }: Preparation): void {
+  if (config.mode !== 'ipvs') return;
+  const { strictARP } = config.ipvs;
+  for (const [name, value] of ipvsSysctls({ strictARP })) {
+    try {
+      const { changed, previous } = ensureSysctl(name, value, { root: config.junction.sysctlRoot });
+      if (changed) log.info('Set sysctl', { name, value, previous });
+    } catch (error) {
+      if (!isJunctionError(error)) throw error;
+      log.info('Left to the container that serves', { name, value, why: error });
+    }
+  }
 }
 
 export function warnOfInconsistencies({ config, log }: Preparation, families: readonly Family[]): void {

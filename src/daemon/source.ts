@@ -4,7 +4,7 @@ import type { SendEvent } from '../events/sender.ts';
 import type { Log } from '../log.ts';
 import type { RestClientMetrics } from '../metrics/componentMetrics.ts';
 import { ApiClient, type ApiDiagnostic, ApiSource, loadAccess } from '../sources/api/index.ts';
-import { ManifestSource } from '../sources/manifests/index.ts';
+import { checkRoots, ManifestSource } from '../sources/manifests/index.ts';
 import type { Source } from '../sources/source.ts';
 import type { Clock } from '../sync/clock.ts';
 import { VERSION } from '../version.ts';
@@ -29,6 +29,7 @@ export interface SourceOptions {
 export async function openSource(options: SourceOptions): Promise<OpenedSource> {
   const manifests = options.config.junction.manifests ?? [];
   if (manifests.length === 0) return openApi(options);
+  await checkRoots(manifests);
   return {
     source: new ManifestSource(manifests),
     tellsOfNode: false,

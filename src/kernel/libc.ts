@@ -10,6 +10,15 @@ export interface Libc {
   readonly flock: (fd: number, operation: number) => number;
   readonly socket: (domain: number, type: number, protocol: number) => number;
   readonly bind: (fd: number, address: Uint8Array, length: number) => number;
+  readonly connect: (fd: number, address: Uint8Array, length: number) => number;
+  readonly getsockopt: (
+    fd: number,
+    level: number,
+    name: number,
+    value: Uint8Array,
+    /** A uint32 in the machine's order. */
+    length: Uint8Array,
+  ) => number;
   readonly setsockopt: (fd: number, level: number, name: number, value: Uint8Array, length: number) => number;
   readonly sendto: (
     fd: number,
@@ -47,6 +56,8 @@ function load(): Libc {
       flock: bound('int flock(int fd, int operation)'),
       socket: bound('int socket(int domain, int type, int protocol)'),
       bind: bound('int bind(int fd, const void *address, uint32_t length)'),
+      connect: bound('int connect(int fd, const void *address, uint32_t length)'),
+      getsockopt: bound('int getsockopt(int fd, int level, int name, void *value, void *length)'),
       setsockopt: bound('int setsockopt(int fd, int level, int name, const void *value, uint32_t length)'),
       sendto: bound(
         'intptr_t sendto(int fd, const void *bytes, size_t length, int flags, const void *to, uint32_t toLength)',

@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly onStdout?: ((text: string) => Promise<void>) | undefined;
   /** Added to Junction's own environment. */
   readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Kills the program and its process group; `run` rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface RunResult {
@@ -32,12 +34,16 @@ export type CommandRunner = (argv: Argv, options?: RunOptions) => Promise<RunRes
 
 export const run: CommandRunner = async (argv, options = {}) => {
   const child = await start(argv, options);
-  const { onStdout, timeoutMs } = options;
+  const { onStdout, timeoutMs, signal } = options;
   const stdout = onStdout ? () => '' : collect(child.stdout);
   const stderr = collect(child.stderr);
   let timer: NodeJS.Timeout | undefined;
+  let abort = (): void => undefined;
   const ended = new Promise<Pick<RunResult, 'code' | 'signal'>>((resolve, reject) => {
-    child.once('close', (code, signal) => resolve({ code, signal }));
+    child.once('close', (code, endedBy) => resolve({ code, signal: endedBy }));
+    abort = () => reject(signal?.reason);
+    if (signal?.aborted) abort();
+    signal?.addEventListener('abort', abort);
     if (timeoutMs === undefined) return;
     // Rejecting here, not on close: a program that left the group and keeps the pipes open must not keep us waiting.
     timer = setTimeout(() => void endGroup(child).then(() => reject(timedOut(argv, timeoutMs))), timeoutMs);
@@ -51,6 +57,7 @@ export const run: CommandRunner = async (argv, options = {}) => {
     throw error;
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener('abort', abort);
   }
 };
 

@@ -1,5 +1,5 @@
 /** Runs of the program that end by themselves: what they do, what they say, how they exit. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -18,6 +18,7 @@ describe('a run that ends by itself', () => {
   let directory = '';
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'junction-e2e-'));
+    await chmod(directory, 0o755); // one test is another user
     await writeFile(join(directory, 'cluster.yaml'), WORLD);
   });
   afterAll(() => rm(directory, { recursive: true }));

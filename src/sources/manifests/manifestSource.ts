@@ -1,7 +1,7 @@
 /** Manifests in files and directories as a source: told at the start, and again whenever they change. */
-import { JunctionError } from '../../errors.ts';
 import type { Source, SourceEvents, SourceProblem } from '../source.ts';
 import { tellDifference, type World } from '../world.ts';
+import { unreadable } from './roots.ts';
 import { ManifestStore } from './store.ts';
 import { DirectoryWatcher } from './watch.ts';
 
@@ -79,10 +79,7 @@ export class ManifestSource implements Source {
     let again = true;
     while (again && this.#events) {
       const { world, problems, scan, badRoots } = await this.#store.refresh();
-      if (first && badRoots.length > 0) {
-        const what = badRoots.map(({ path, message }) => `manifests: ${path} ${message}`).join('; ');
-        throw new JunctionError('MANIFESTS_UNREADABLE', what);
-      }
+      if (first && badRoots.length > 0) throw unreadable(badRoots);
       this.#troubles.clear();
       again = await this.#watcher.update(scan.directories);
       this.#tell(world, [...problems, ...this.#troubles.values()]);

@@ -24,6 +24,13 @@ export interface LoadAccessOptions
   readonly master?: string | undefined;
 }
 
+const NOBODY: Identity = {
+  authorization: undefined,
+  ca: undefined,
+  certificate: undefined,
+  key: undefined,
+};
+
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** Everything that can be checked without the server is. Rejects with a `JunctionError` that says what to mend. */
@@ -71,9 +78,20 @@ async function fromKubeconfig(path: string, master: string, surroundings: Surrou
     ],
     surroundings,
   });
-  // A plugin runs when it is needed: its own server may come up after us.
+  // A plugin runs when it is needed: its own server may come up after us. What the cluster's part names is checked.
   if (!user.has('exec')) await access.identity();
+  else await checkParts(clusterParts(context, surroundings), context.origin, surroundings);
   return access;
+}
+
+async function checkParts(
+  parts: readonly IdentityPart[],
+  origin: string,
+  { wallTime }: Surroundings,
+): Promise<void> {
+  let identity = NOBODY;
+  for (const part of parts) identity = { ...identity, ...(await part.current()) };
+  checkIdentity(identity, origin, wallTime());
 }
 
 function readKubeconfigServer({ cluster, user }: CurrentContext, master: string, speaksOfTls: boolean): URL {
@@ -147,17 +165,11 @@ interface AccessParts extends Omit<ApiAccess, 'identity' | 'renew'> {
 }
 
 function createAccess({ parts, surroundings, ...access }: AccessParts): ApiAccess {
-  const nobody: Identity = {
-    authorization: undefined,
-    ca: undefined,
-    certificate: undefined,
-    key: undefined,
-  };
   let checked: Identity | undefined;
   return {
     ...access,
     identity: async () => {
-      let identity = nobody;
+      let identity = NOBODY;
       for (const part of parts) identity = { ...identity, ...(await part.current()) };
       const isKnown = checked?.certificate === identity.certificate && checked?.key === identity.key;
       if (!isKnown || checked?.ca !== identity.ca)

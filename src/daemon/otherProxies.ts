@@ -1,0 +1,55 @@
+/** Whether a kube-proxy runs beside us: by its process, where it can be seen, and by its ports. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { attempt } from '../kernel/holder.ts';
+import type { Log } from '../log.ts';
+
+export async function warnOfKubeProxy(log: Pick<Log, 'warn'>): Promise<void> {
+  const signs = [...findKubeProxyProcesses(), ...(await findKubeProxyPorts())];
+  if (signs.length === 0) return;
+  log.warn(
+    "kube-proxy runs on this node too; both write rules for the same services, and undo each other's work",
+    {
+      signs: signs.join('; '),
+      whatToDo:
+        'Stop kube-proxy here: kubectl label node NODE service-proxy=junction, see docs/deployment.md.',
+    },
+  );
+}
+
+const NAME = 'kube-proxy';
+/** kube-proxy's defaults, whatever ours are. */
+const HEALTH_URL = 'http://127.0.0.1:10256/healthz';
+const MODE_URL = 'http://127.0.0.1:10249/proxyMode';
+const ANSWER_LIMIT_MS = 1000;
+
+/** `pid 123 (/usr/local/bin/kube-proxy --config=…)`; those of other network namespaces do not count. */
+export function findKubeProxyProcesses(proc = '/proc'): readonly string[] {
+  const link = (pid: string): string | undefined => attempt(() => readlinkSync(`${proc}/${pid}/ns/net`));
+  const text = (pid: string, file: string): string =>
+    attempt(() => readFileSync(`${proc}/${pid}/${file}`, 'utf8')) ?? '';
+  const own = link('self');
+  return readdirSync(proc)
+    .filter((entry) => /^\d+$/.test(entry))
+    .filter((pid) => text(pid, 'comm').trim() === NAME && link(pid) === own)
+    .map((pid) => `pid ${pid} (${text(pid, 'cmdline').replaceAll('\0', ' ').trim().slice(0, 300)})`);
+}
+
+/** To be asked before our own ports are open. */
+export async function findKubeProxyPorts(): Promise<readonly string[]> {
+  const [mode, health] = await Promise.all([get(MODE_URL), get(HEALTH_URL)]);
+  return [
+    ...(mode !== undefined && /^(iptables|ipvs|nftables)\s*$/.test(mode)
+      ? [`${MODE_URL} answers ${mode.trim()}`]
+      : []),
+    ...(health?.includes('lastUpdated') ? [`${HEALTH_URL} answers`] : []),
+  ];
+}
+
+async function get(url: string): Promise<string | undefined> {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
+    return (await answer.text()).slice(0, 1000);
+  } catch {
+    return undefined;
+  }
+}

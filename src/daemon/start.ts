@@ -1,0 +1,129 @@
+/**
+ * A start, in an order that changes nothing in the kernel before it is known to be of use: configuration and credentials
+ * first, then the lock that keeps a second Junction away, then the mode, then kernel settings, then rules.
+ */
+import { readFileSync } from 'node:fs';
+import { hasCapability } from '../kernel/preflight/capabilities.ts';
+import { type InstanceLock, takeInstanceLock } from '../kernel/instanceLock.ts';
+import { RestClientMetrics } from '../metrics/componentMetrics.ts';
+import { Registry } from '../metrics/registry.ts';
+import { systemClock } from '../sync/systemClock.ts';
+import { VERSION } from '../version.ts';
+import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
+import { keepGarbageYoung } from './heap.ts';
+import { openMode, type ProxyMode } from './mode.ts';
+import { warnOfKubeProxy } from './otherProxies.ts';
+import { applyModeSysctls, prepareSystem, warnOfInconsistencies } from './preparation.ts';
+import { openSource } from './source.ts';
+import { StartRunner } from './startRunner.ts';
+
+/** The exit code. */
+export async function runDaemon(options: DaemonOptions): Promise<number> {
+  const { config, nodeName, initOnly, log, signal } = options;
+  keepGarbageYoung();
+  log.info('Version info', { version: `v${VERSION}`, node: process.version });
+  log.info('Starting Junction', {
+    version: VERSION,
+    node: nodeName,
+    mode: config.mode,
+    layout: config.junction.iptablesLayout,
+  });
+  const registry = new Registry();
+  const rest = new RestClientMetrics(registry);
+  const opened = await openSource({ config, nodeName, log, clock: systemClock, rest });
+  try {
+    if (initOnly) return await initialize(options);
+    const lock = await lockNode(options);
+    try {
+      return await serve(options, { opened, registry });
+    } finally {
+      await lock.release();
+    }
+  } catch (error) {
+    if (!isEnd(error, signal)) throw error;
+    log.info('Stopped during the start; no rules were written');
+    return 0;
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Whatever was under way when the signal came: a wait, or a program that was killed. */
+function isEnd(error: unknown, signal: AbortSignal): boolean {
+  return (
+    signal.aborted && (error === signal.reason || (error instanceof Error && error.name === 'AbortError'))
+  );
+}
+
+/** A pod that is being replaced has its grace period, and the next one may be there before it has ended. */
+const LOCK_WAIT_MS = 15_000;
+
+function lockNode({ config, nodeName, log, signal }: DaemonOptions): Promise<InstanceLock> {
+  return takeInstanceLock({
+    about: { mode: config.mode, node: nodeName },
+    signal,
+    waitMs: LOCK_WAIT_MS,
+    onWait: (holder) =>
+      log.warn('Another Junction serves this network namespace; waiting for its end', {
+        holder,
+        seconds: LOCK_WAIT_MS / 1000,
+      }),
+    onImpostor: (holder) =>
+      log.warn("Another user's process has taken the name of Junction's lock; going on without the lock", {
+        holder,
+      }),
+  });
+}
+
+async function serve(
+  options: DaemonOptions,
+  parts: Pick<DaemonParts, 'opened' | 'registry'>,
+): Promise<number> {
+  const { config, log, signal } = options;
+  await warnOfKubeProxy(log);
+  log.info(`Using ${config.mode} Proxier`);
+  const runner = new StartRunner(signal);
+  const mode = await openMode({ ...options, runner: runner.run });
+  try {
+    const conntrackIsMissing = await setUp(options, mode);
+    runner.started();
+    const daemon = new Daemon(options, { ...parts, mode, conntrackIsMissing });
+    try {
+      return await daemon.run();
+    } finally {
+      await daemon.stop();
+    }
+  } finally {
+    await mode.close();
+  }
+}
+
+async function setUp(options: DaemonOptions, mode: ProxyMode): Promise<boolean> {
+  warnOfInconsistencies(options, mode.families);
+  options.signal.throwIfAborted();
+  const conntrackIsMissing = prepareSystem(options);
+  await mode.applySettings?.();
+  return conntrackIsMissing;
+}
+
+/**
+ * `--init-only`: kernel settings, and no rules. A container without capabilities may write settings (they belong to
+ * root), and leaves the look at the mode to the one that serves.
+ */
+async function initialize(options: DaemonOptions): Promise<number> {
+  const { log, signal } = options;
+  if (hasCapability(readFileSync('/proc/self/status', 'utf8'), 'NET_ADMIN')) {
+    const mode = await openMode({ ...options, runner: new StartRunner(signal).run });
+    try {
+      await setUp(options, mode);
+    } finally {
+      await mode.close();
+    }
+  } else {
+    log.info('Without the capability NET_ADMIN: kernel settings only, no look at what the mode needs');
+    prepareSystem(options);
+    applyModeSysctls(options);
+  }
+  log.info('System initialized and --init-only specified');
+  return 0;
+}

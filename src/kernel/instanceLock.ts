@@ -1,0 +1,157 @@
+/**
+ * One Junction for each network namespace. The lock is an abstract unix socket: such names belong to a network namespace,
+ * whatever files containers share, and the kernel frees them however a process ends. Whoever connects is told who holds
+ * it; the process id comes from the kernel, which translates it into our own pid namespace.
+ */
+import { createServer, type Server, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { JunctionError } from '../errors.ts';
+import { connectUnix, type Peer } from './unixPeer.ts';
+
+/** All of sun_path: Node 20 pads an abstract name with NULs up to there, later versions do not. */
+const PATH_BYTES = 108;
+const NAME = '\0junction-service-proxy';
+
+export interface InstanceLock {
+  release(): Promise<void>;
+}
+
+export interface LockOptions {
+  /** What the others are told, besides process and command line: `mode`, `node`. */
+  readonly about: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  /** How long to wait for one that is ending. */
+  readonly waitMs: number;
+  readonly onWait: (holder: string) => void;
+  /** Another user's process has the name: it cannot be a Junction that works, and must not keep us from it. */
+  readonly onImpostor: (holder: string) => void;
+  /** Another name, for tests that must not meet a Junction on the same machine. */
+  readonly name?: string | undefined;
+}
+
+const RETRY_MS = 200;
+
+/** Throws `ALREADY_RUNNING`, naming the holder, when it did not end in time. */
+export async function takeInstanceLock(options: LockOptions): Promise<InstanceLock> {
+  const { signal, waitMs, onWait, onImpostor } = options;
+  const path = pathOf(options.name);
+  const until = performance.now() + waitMs;
+  for (let isFirst = true; ; isFirst = false) {
+    signal.throwIfAborted();
+    const server = await listen(path, printSelf(options.about));
+    if (server) return { release: () => close(server) };
+    const holder = await findHolder(options.name);
+    if (holder?.isImpostor) {
+      onImpostor(holder.text);
+      return { release: () => Promise.resolve() };
+    }
+    if (holder && performance.now() >= until) throw alreadyRunning(holder.text);
+    if (holder && isFirst) onWait(holder.text);
+    await sleep(RETRY_MS, undefined, { signal });
+  }
+}
+
+export interface LockHolder {
+  /** `pid 123 (…), since …` */
+  readonly text: string;
+  readonly isImpostor: boolean;
+}
+
+/** `undefined`: no Junction runs in this network namespace. */
+export async function findHolder(name?: string): Promise<LockHolder | undefined> {
+  const peer = connectUnix(pathOf(name));
+  if (!peer) return undefined;
+  const told = await readAll(peer);
+  return { text: printHolder(peer, told), isImpostor: peer.uid !== 0 && process.getuid?.() === 0 };
+}
+
+export function alreadyRunning(holder: string, hint?: string): JunctionError {
+  return new JunctionError('ALREADY_RUNNING', `a Junction serves this network namespace already: ${holder}`, {
+    hint,
+  });
+}
+
+function pathOf(name = NAME): string {
+  return name.padEnd(PATH_BYTES, '.');
+}
+
+async function listen(path: string, text: string): Promise<Server | undefined> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.end(text);
+  });
+  const isHeld = await new Promise<boolean>((resolve, reject) => {
+    server.once('error', (error) => {
+      if ('code' in error && error.code === 'EADDRINUSE') resolve(true);
+      else reject(error);
+    });
+    server.listen({ path }, () => resolve(false));
+  });
+  return isHeld ? undefined : server.unref();
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+const STARTED = new Date(Date.now() - process.uptime() * 1000);
+
+function printSelf(about: LockOptions['about']): string {
+  return JSON.stringify({
+    pid: process.pid,
+    command: [process.argv0, ...process.argv.slice(1)].join(' '),
+    since: STARTED.toISOString(),
+    ...about,
+  });
+}
+
+const ANSWER_LIMIT_MS = 2000;
+const MOST_BYTES = 16_384;
+
+/** Empty when the holder does not answer: it may be stopped, or busy for long. */
+async function readAll({ fd }: Peer): Promise<string> {
+  const socket = new Socket({ fd });
+  socket.setTimeout(ANSWER_LIMIT_MS, () => socket.destroy());
+  socket.setEncoding('utf8');
+  let text = '';
+  await new Promise<void>((resolve) => {
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+      if (text.length > MOST_BYTES) socket.destroy();
+    });
+    socket.on('error', () => undefined);
+    socket.once('close', () => resolve());
+  });
+  return text;
+}
+
+/** What the holder told is text of another process: only known fields, quoted and cut. */
+function printHolder({ pid, uid }: Peer, told: string): string {
+  const fields = parse(told);
+  const field = (name: string): string | undefined => {
+    const value = fields[name];
+    return typeof value === 'string' || typeof value === 'number' ? String(value).slice(0, 300) : undefined;
+  };
+  const ownPid = field('pid');
+  const process =
+    pid > 0 ? `pid ${pid}` : `pid ${ownPid ?? 'unknown'} of another pid namespace (another container)`;
+  const parts = [
+    process,
+    ...(uid === 0 ? [] : [`user ${uid}`]),
+    ...['mode', 'node', 'since'].flatMap((name) => {
+      const value = field(name);
+      return value === undefined ? [] : [`${name} ${value}`];
+    }),
+    ...(field('command') === undefined ? [] : [`command ${JSON.stringify(field('command'))}`]),
+  ];
+  return told === '' ? `${parts.join(', ')}; it does not answer` : parts.join(', ');
+}
+
+function parse(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}
