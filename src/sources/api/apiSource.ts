@@ -6,8 +6,9 @@ import type { ApiClient } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
 import { Interner } from './interner.ts';
 import { Mirror } from './mirror.ts';
-import { Reflector, type ServerTraits } from './reflector.ts';
+import { Reflector } from './reflector.ts';
 import { endpointSlices, oneNode, type Resource, serviceCidrs, services } from './resource.ts';
+import { ServerMonitor } from './serverMonitor.ts';
 
 export interface ApiSourceEvents extends SourceEvents {
   /** Every range that cluster IPs come from, sorted; after the first list and after each change. */
@@ -28,7 +29,7 @@ export interface ApiSourceOptions {
 
 export class ApiSource implements Source {
   readonly #options: ApiSourceOptions;
-  readonly #server: ServerTraits = { streamsLists: true };
+  readonly #server: ServerMonitor;
   #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
   /** Kinds whose first list has not come yet. */
@@ -36,6 +37,14 @@ export class ApiSource implements Source {
 
   constructor(options: ApiSourceOptions) {
     this.#options = options;
+    const { client, clock, random } = options;
+    this.#server = new ServerMonitor({
+      clock,
+      random: random ?? Math.random,
+      probe: (signal) => client.probe(signal),
+    });
+    // Before the reflectors, so that they ask again on new connections.
+    this.#server.add({ onReturn: () => client.renewConnections() });
   }
 
   /** Resolves at once: a server that is not there yet is waited for. */
@@ -56,6 +65,7 @@ export class ApiSource implements Source {
 
   async stop(): Promise<void> {
     this.#stop.abort();
+    this.#server.stop();
     await this.#running;
   }
 

@@ -21,10 +21,27 @@ export class Backoff {
   /** Milliseconds, counted from now: half of the step is certain, half is chance. */
   next(): number {
     const now = this.#clock.now();
-    if (now - this.#idleSince > RESET_AFTER_MS) this.#step = FIRST_MS;
+    if (this.#isRested(now)) this.#step = FIRST_MS;
     const delay = this.#step * (0.5 + this.#random() / 2);
     this.#step = Math.min(this.#step * FACTOR, MOST_MS);
     this.#idleSince = now + delay;
     return delay;
+  }
+
+  /** Whether one attempt may be made without a wait: once, until two good minutes have passed or `reset`. */
+  takeFree(): boolean {
+    const now = this.#clock.now();
+    if (!this.#isRested(now)) return false;
+    this.#step = FIRST_MS;
+    this.#idleSince = now;
+    return true;
+  }
+
+  reset(): void {
+    this.#idleSince = Number.NEGATIVE_INFINITY;
+  }
+
+  #isRested(now: number): boolean {
+    return now - this.#idleSince > RESET_AFTER_MS;
   }
 }

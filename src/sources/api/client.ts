@@ -1,12 +1,13 @@
 /** Requests to the API server, with the identity and the rate limit that belong to each. */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../sync/clock.ts';
-import type { ApiAccess } from './credentials/access.ts';
+import type { ApiAccess, Identity } from './credentials/access.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
 import { type ApiFailure, failureOfError, failureOfStatus, malformed } from './failure.ts';
 import { parseJson } from './jsonItems.ts';
 import { Limiter, type RateLimit } from './limiter.ts';
 import { readRetryAfter } from './retryAfter.ts';
+import { PROBE_TIMEOUT_MS, type ProbeResult } from './serverMonitor.ts';
 import { readStatus } from './status.ts';
 import { Transport } from './transport.ts';
 
@@ -50,6 +51,7 @@ interface Outgoing extends RequestOptions {
   readonly limited: boolean;
 }
 
+const NOT_READY: ReadonlySet<number> = new Set([401, 403, 408, 429]);
 const MOST_ANSWER_BYTES = 1024 * 1024;
 const ANSWER_TIMEOUT_MS = 30_000;
 
@@ -58,6 +60,8 @@ export class ApiClient {
   readonly #transport: Transport;
   readonly #limiter: Limiter;
   readonly #basePath: string;
+  /** Of the last request: probes must not start a credential plugin. */
+  #lastIdentity: Identity | undefined;
 
   constructor(options: ApiClientOptions) {
     this.#options = options;
@@ -101,6 +105,36 @@ export class ApiClient {
       body: JSON.stringify(body),
       limited: true,
     });
+  }
+
+  /**
+   * Asks whether the server is ready, in one small request that every user may make and that no rate limit holds back.
+   * Any status but these proves a server that serves: 401 and 403 are said while users and roles are being loaded.
+   */
+  async probe(stop: AbortSignal): Promise<ProbeResult> {
+    const controller = new AbortController();
+    const end = (): void => controller.abort();
+    const cancel = this.#options.clock.schedule(PROBE_TIMEOUT_MS, end);
+    stop.addEventListener('abort', end);
+    try {
+      const identity = this.#lastIdentity ?? (await this.#options.access.identity());
+      const dispatcher = this.#transport.probeDispatcherFor(identity);
+      const outgoing = { method: 'GET', path: '/readyz', signal: controller.signal } as const;
+      const { statusCode, body } = await this.#dispatch(dispatcher, identity, outgoing);
+      await body.dump();
+      const isRefusal = statusCode >= 500 || NOT_READY.has(statusCode);
+      return isRefusal ? 'notReady' : 'ready';
+    } catch {
+      return 'noAnswer';
+    } finally {
+      cancel();
+      stop.removeEventListener('abort', end);
+    }
+  }
+
+  /** From now on requests go out on new connections; streams that are open go on. */
+  renewConnections(): void {
+    this.#transport.renew();
   }
 
   /** Ends every request that is under way. */
@@ -159,10 +193,19 @@ export class ApiClient {
     }
   }
 
-  async #request({ method, path, signal, headers, body }: Outgoing): Promise<Dispatcher.ResponseData> {
+  async #request(outgoing: Outgoing): Promise<Dispatcher.ResponseData> {
+    const identity = await this.#options.access.identity();
+    this.#lastIdentity = identity;
+    return this.#dispatch(this.#transport.dispatcherFor(identity), identity, outgoing);
+  }
+
+  #dispatch(
+    dispatcher: Dispatcher,
+    identity: Identity,
+    { method, path, signal, headers, body }: Omit<Outgoing, 'limited'>,
+  ): Promise<Dispatcher.ResponseData> {
     const { access, userAgent } = this.#options;
-    const identity = await access.identity();
-    return this.#transport.dispatcherFor(identity).request({
+    return dispatcher.request({
       origin: access.server.origin,
       path: this.#basePath + path,
       method,

@@ -4,7 +4,7 @@ import type { Clock } from '../../sync/clock.ts';
 import { type ApiFailure, failureOfError, ListenerError, silent } from './failure.ts';
 import { Watchdog } from './watchdog.ts';
 
-/** The API server answers within a minute, or says that it cannot. */
+/** The API server ends a request after a minute, or says that it cannot. */
 export const ANSWER_SILENCE_MS = 75_000;
 
 /** Short, because several resources are read at the same time. */
@@ -12,12 +12,14 @@ const SLICE_MS = 10;
 
 export interface Guard {
   readonly signal: AbortSignal;
-  /** Something came. */
+  /** Something came. The first time, it is the head of the answer. */
   sign(): void;
   /** What came has been worked on. Something to wait for, before more is read, where others are due. */
   rest(): Promise<void> | undefined;
   /** From now on another silence is allowed. */
   allow(limitMs: number): void;
+  /** If the answer has not begun yet, it must begin within this time. */
+  hurry(limitMs: number): void;
 }
 
 export interface GuardOptions {
@@ -25,6 +27,9 @@ export interface GuardOptions {
   readonly stop: AbortSignal;
   /** For messages: `watching services`. */
   readonly what: string;
+  /** How long the answer may take to begin. */
+  readonly answerMs: number;
+  /** How long it may be silent afterwards. */
   readonly silenceMs: number;
 }
 
@@ -33,7 +38,8 @@ export async function guarded<T>(options: GuardOptions, run: (guard: Guard) => P
   const { clock, stop, what } = options;
   const controller = new AbortController();
   const breath = new Breath(clock, SLICE_MS);
-  let limitMs = options.silenceMs;
+  let limitMs = options.answerMs;
+  let isAnswered = false;
   let silence: ApiFailure | undefined;
   const watchdog = new Watchdog(clock, limitMs, () => {
     silence = silent(`${what}: nothing came for ${Math.round(limitMs / 1000)} s`);
@@ -41,16 +47,22 @@ export async function guarded<T>(options: GuardOptions, run: (guard: Guard) => P
   });
   const onStop = (): void => controller.abort(stop.reason);
   stop.addEventListener('abort', onStop);
+  const allow = (milliseconds: number): void => {
+    limitMs = milliseconds;
+    watchdog.allow(milliseconds);
+  };
   const guard: Guard = {
     signal: controller.signal,
     sign: () => {
-      watchdog.sign();
+      if (isAnswered) watchdog.sign();
+      else allow(options.silenceMs);
+      isAnswered = true;
       breath.begin();
     },
     rest: () => breath.take(),
-    allow: (milliseconds) => {
-      limitMs = milliseconds;
-      watchdog.allow(milliseconds);
+    allow,
+    hurry: (milliseconds) => {
+      if (!isAnswered) allow(milliseconds);
     },
   };
   try {

@@ -29,14 +29,20 @@ export async function listPages<T>(
 ): Promise<PagedList> {
   const take = (item: unknown): void => mirror.set(item);
   mirror.beginList();
-  let page: Query = { ...firstPage(from), limit: PAGE_SIZE };
+  // With a version and a limit, servers before 1.33 read from etcd: every node at once, after a crash. Without the
+  // limit the list comes from their cache, as it does for version 0.
+  let page: Query = {
+    ...firstPage(from),
+    ...(from === 'latest' || from === 'any' ? { limit: PAGE_SIZE } : {}),
+  };
   for (let requests = 1; ; requests++) {
     let envelope: ListEnvelope;
     try {
       envelope = await readPage(client, resource, take, page, guard);
     } catch (error) {
-      // The pages left the server's memory while we read them. Everything at once cannot.
-      if (!isExpired(error) || page['continue'] === undefined) throw error;
+      // The pages left the server's memory while we read them, or another server of the same name does not know
+      // their token. Everything at once needs neither.
+      if (!isUnknownPage(error) || page['continue'] === undefined) throw error;
       mirror.beginList();
       page = firstPage(from);
       continue;
@@ -61,12 +67,11 @@ export async function currentVersion<T>(
 function firstPage(from: NotOlderThan): Query {
   if (from === 'any') return { resourceVersion: '0' };
   if (from === 'latest') return {};
-  // Without the match, a version beside a limit would mean exactly that version, which may be gone.
   return { resourceVersion: from.resourceVersion, resourceVersionMatch: 'NotOlderThan' };
 }
 
-function isExpired(error: unknown): boolean {
-  return error instanceof ApiFailure && error.kind === 'expired';
+function isUnknownPage(error: unknown): boolean {
+  return error instanceof ApiFailure && (error.kind === 'expired' || error.kind === 'unsupported');
 }
 
 async function readPage<T>(

@@ -8,34 +8,32 @@ import { Backoff } from './backoff.ts';
 import type { ListMethod } from './diagnostics.ts';
 import { ApiFailure, endedAtOnce, type FailureKind, malformed, wentBack } from './failure.ts';
 import { ANSWER_SILENCE_MS, type Guard, guarded } from './guard.ts';
+import { Patience } from './patience.ts';
 import { currentVersion, listPages, type NotOlderThan, type PagedList } from './listPages.ts';
 import type { Mirror } from './mirror.ts';
 import { isOlder } from './resourceVersion.ts';
+import { LIST_SPREAD_MS, type ServerMonitor, type Waiter } from './serverMonitor.ts';
 import { wait } from './wait.ts';
-import { runWatch, type WatchRunOptions } from './watchRun.ts';
+import { BOOKMARK_DUE_MS, runWatch, type WatchRunOptions } from './watchRun.ts';
 import type { WatchFrame } from './watchStream.ts';
 
 export interface ReflectorOptions<T> extends WatchRunOptions<T> {
   readonly mirror: Mirror<T>;
-  readonly server: ServerTraits;
+  /** Shared by all reflectors. */
+  readonly server: ServerMonitor;
   /** After each complete list. */
   readonly onListed: () => void;
-}
-
-/** What this process has learned about the server; shared by all reflectors. */
-export interface ServerTraits {
-  streamsLists: boolean;
 }
 
 /** A watch that ends sooner than this would make a hot loop. */
 const SHORT_WATCH_MS = 1000;
 /** A watch that fails at the same place this often will fail there for ever. */
 const MOST_FRUITLESS = 3;
-/** The API server sends a bookmark about every minute. */
-const BOOKMARK_DUE_MS = 3 * 60_000;
 const ABSENT_RETRY_MS = 10 * 60_000;
+/** A request that was sent before the server returned may lie on a connection that nobody reads any more. */
+const ANSWER_AFTER_RETURN_MS = 1000;
 
-export class Reflector<T> {
+export class Reflector<T> implements Waiter {
   readonly #options: ReflectorOptions<T>;
   readonly #backoff: Backoff;
   #next: 'list' | 'watch' = 'list';
@@ -48,10 +46,27 @@ export class Reflector<T> {
   /** The watch that just failed had been opened. */
   #wasOpen = false;
   #fruitless = 0;
+  /** The next list is read in pages: the server was too busy for a streaming one. */
+  #skipsStream = false;
+  #hasListed = false;
+  readonly #patience: Patience;
+  /** Of the request that is under way. */
+  #guard: Guard | undefined;
+  /** Ends the wait before the next attempt. */
+  #wake: AbortController | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     this.#backoff = new Backoff(options.clock, options.random);
+    this.#patience = new Patience(options.clock);
+    options.server.add(this);
+  }
+
+  /** The server was away and is back: nothing that was learned before is a reason to wait. */
+  onReturn(): void {
+    this.#backoff.reset();
+    this.#wake?.abort();
+    this.#guard?.hurry(ANSWER_AFTER_RETURN_MS);
   }
 
   /** Resolves when the signal has aborted and nothing is told any more. */
@@ -68,26 +83,38 @@ export class Reflector<T> {
     }
   }
 
+  /**
+   * A streaming list that fails, for whatever reason, is followed by an ordinary one. Over etcd before 3.4.31 (3.5
+   * before 3.5.13) each of them fails, with an internal error in the stream.
+   */
   async #list(stop: AbortSignal): Promise<void> {
     const { server, resource, onDiagnostic } = this.#options;
-    const refusal = server.streamsLists ? await this.#listByWatch(stop) : 'known';
-    if (refusal === undefined) return;
+    const failure = server.streamsLists && !this.#skipsStream ? await this.#listByWatch(stop) : 'notAsked';
+    if (failure === undefined) return;
     await this.#listInPages(stop);
-    if (refusal === 'known') return;
-    server.streamsLists = false;
-    onDiagnostic({ kind: 'streamingRefused', resource: resource.name, failure: refusal });
+    if (failure === 'notAsked') return;
+    if (isRefusal(failure.kind) || failure.kind === 'serverError') server.streamsLists = false;
+    onDiagnostic({ kind: 'streamingRefused', resource: resource.name, failure });
   }
 
   async #listInPages(stop: AbortSignal): Promise<void> {
     const { client, resource, mirror } = this.#options;
     const begun = this.#listStarted('pages');
-    const list = await this.#guarded(stop, (guard) =>
-      listPages(client, resource, mirror, this.#notOlderThan('any'), guard),
-    );
+    const read = (guard: Guard): Promise<PagedList> =>
+      listPages(client, resource, mirror, this.#notOlderThan('any'), guard);
+    let list: PagedList;
+    try {
+      list = await this.#guarded(stop, read);
+    } catch (error) {
+      if (!(error instanceof ApiFailure) || !isLost(error.kind) || this.#versionIsUseless) throw error;
+      // Not of that version then, but of the latest: whoever answered knows it.
+      this.#versionIsUseless = true;
+      list = await this.#guarded(stop, read);
+    }
     this.#listEnded('pages', begun, list);
   }
 
-  /** Resolves when the watch that the list turned into has ended, or when the server does not stream lists. */
+  /** Resolves when the watch that the list turned into has ended, or with the reason why there was no list. */
   async #listByWatch(stop: AbortSignal): Promise<ApiFailure | undefined> {
     const { resource, mirror } = this.#options;
     const begun = this.#listStarted('stream');
@@ -101,7 +128,9 @@ export class Reflector<T> {
         {
           query: { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', ...floor },
           resourceVersion: '',
-          onOpen: () => undefined,
+          answerMs: this.#patience.forAnswer(),
+          onGuard: (guard) => this.#sent(guard),
+          onOpen: () => this.#patience.answered(),
           onFrame: (frame, limits) => {
             if (isLive) {
               this.#onLiveFrame(frame);
@@ -124,7 +153,15 @@ export class Reflector<T> {
       );
       if (isLive && lastedMs < SHORT_WATCH_MS) throw endedAtOnce(resource.name);
     } catch (error) {
-      if (isLive || !(error instanceof ApiFailure) || !isRefusal(error.kind)) throw error;
+      if (isLive || !(error instanceof ApiFailure) || error.kind === 'credentials') throw error;
+      if (isLost(error.kind)) this.#versionIsUseless = true;
+      // It has asked for time. After that, pages: it may be too busy for streams only.
+      if (error.kind === 'busy') {
+        this.#skipsStream = true;
+        throw error;
+      }
+      if (error.status === undefined) this.#options.server.suspect(this);
+      if (error.kind === 'silent') this.#options.client.renewConnections();
       return error;
     }
     return isLive ? undefined : malformed(`listing ${resource.name}: the stream ended before its bookmark`);
@@ -139,9 +176,13 @@ export class Reflector<T> {
       {
         query: { resourceVersion },
         resourceVersion,
+        answerMs: this.#patience.forAnswer(),
+        onGuard: (guard) => this.#sent(guard),
         onOpen: (limits) => {
           this.#wasOpen = true;
+          this.#patience.answered();
           limits.expectSilence();
+          this.#options.server.served(this);
         },
         onFrame: (frame) => this.#onLiveFrame(frame),
       },
@@ -187,16 +228,43 @@ export class Reflector<T> {
 
   /** Decides what to do next, and waits until then. */
   async #recover(failure: ApiFailure, stop: AbortSignal): Promise<void> {
-    const { resource, onDiagnostic, clock, random } = this.#options;
+    const { resource, onDiagnostic, clock, random, server, client } = this.#options;
+    this.#guard = undefined;
     if (failure.kind === 'absent' && resource.optional && this.#next === 'list') {
+      server.served(this);
       this.#takeAsEmpty(failure);
       await wait(clock, ABSENT_RETRY_MS * (1 + random()), stop);
       return;
     }
     this.#decide(failure);
-    const delayMs = Math.max(failure.retryAfterMs ?? 0, this.#backoff.next());
+    if (failure.kind === 'silent') {
+      client.renewConnections();
+      if (!server.isAway) this.#patience.grow();
+    }
+    const isAnswer = isLost(failure.kind);
+    if (!isAnswer && failure.kind !== 'credentials') server.suspect(this);
+    const spreadMs = LIST_SPREAD_MS * random();
+    // Expired is a good server's answer: a list is due at once, unless the last one helped nothing.
+    const isFree = isAnswer && this.#backoff.takeFree();
+    const delayMs = isFree ? spreadMs : Math.max(failure.retryAfterMs ?? 0, this.#backoff.next());
     onDiagnostic({ kind: 'backingOff', resource: resource.name, delayMs, next: this.#next, failure });
-    await wait(clock, delayMs, stop);
+    if (resource.optional && failure.status !== undefined) this.#goWithout();
+    const isWoken = await this.#waitForReturn(delayMs, stop);
+    if (isWoken && this.#next === 'list') await wait(clock, spreadMs, stop);
+  }
+
+  /** True: the server has returned before the time was over. */
+  async #waitForReturn(delayMs: number, stop: AbortSignal): Promise<boolean> {
+    const wake = new AbortController();
+    this.#wake = wake;
+    await wait(this.#options.clock, delayMs, AbortSignal.any([stop, wake.signal]));
+    this.#wake = undefined;
+    return wake.signal.aborted;
+  }
+
+  #sent(guard: Guard): void {
+    this.#guard = guard;
+    this.#patience.sent();
   }
 
   #decide({ kind, status }: ApiFailure): void {
@@ -204,8 +272,8 @@ export class Reflector<T> {
     if (kind === 'ahead' || (kind === 'expired' && wasList)) this.#versionIsUseless = true;
     if (wasList) return;
     if (this.#wasOpen && (kind === 'malformed' || status !== undefined)) this.#fruitless++;
-    const isLost = kind === 'expired' || kind === 'ahead' || kind === 'unsupported' || kind === 'absent';
-    if (!isLost && this.#fruitless < MOST_FRUITLESS) return;
+    const isHopeless = isLost(kind) || kind === 'unsupported' || kind === 'absent';
+    if (!isHopeless && this.#fruitless < MOST_FRUITLESS) return;
     this.#next = 'list';
     this.#fruitless = 0;
   }
@@ -215,7 +283,15 @@ export class Reflector<T> {
     onDiagnostic({ kind: 'resourceAbsent', resource: resource.name, failure });
     mirror.beginList();
     mirror.endList();
+    this.#hasListed = true;
     onListed();
+  }
+
+  /** A server that refuses an optional resource must not keep the others from being served. */
+  #goWithout(): void {
+    if (this.#hasListed) return;
+    this.#hasListed = true;
+    this.#options.onListed();
   }
 
   #notOlderThan(atFirst: 'any' | 'latest'): NotOlderThan {
@@ -230,9 +306,12 @@ export class Reflector<T> {
   }
 
   #listEnded(how: ListMethod, begun: number, list: PagedList): void {
-    const { onDiagnostic, resource, clock, onListed } = this.#options;
+    const { onDiagnostic, resource, clock, onListed, server } = this.#options;
+    server.served(this);
     this.#version = list.resourceVersion;
     this.#versionIsUseless = false;
+    this.#skipsStream = false;
+    this.#hasListed = true;
     this.#confirmedAt = clock.now();
     this.#next = 'watch';
     this.#fruitless = 0;
@@ -243,11 +322,21 @@ export class Reflector<T> {
 
   #guarded<R>(stop: AbortSignal, run: (guard: Guard) => Promise<R>): Promise<R> {
     const { clock, resource } = this.#options;
-    return guarded({ clock, stop, what: `listing ${resource.name}`, silenceMs: ANSWER_SILENCE_MS }, run);
+    const what = `listing ${resource.name}`;
+    const answerMs = this.#patience.forList();
+    return guarded({ clock, stop, what, answerMs, silenceMs: ANSWER_SILENCE_MS }, (guard) => {
+      this.#sent(guard);
+      return run(guard);
+    });
   }
 }
 
 /** 403 too: some clusters' policies allow `list` and not every `watch`. */
 function isRefusal(kind: FailureKind): boolean {
   return kind === 'unsupported' || kind === 'forbidden';
+}
+
+/** The server does not have the version that was asked for. */
+function isLost(kind: FailureKind): boolean {
+  return kind === 'expired' || kind === 'ahead';
 }

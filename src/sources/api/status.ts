@@ -1,5 +1,6 @@
 /** The API server's way to say that something went wrong: an object of kind Status. */
 import { isMap, ownField } from '../../model/project/cursor.ts';
+import { boundRetryAfter } from './retryAfter.ts';
 
 export interface Status {
   readonly code: number;
@@ -20,7 +21,7 @@ export function readStatus(raw: unknown, httpCode: number): Status {
     reason: text(ownField(raw, 'reason')),
     message: text(ownField(raw, 'message')),
     causes: Array.isArray(causes) ? causes.filter(isMap).map(causeName) : [],
-    retryAfterMs: typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined,
+    retryAfterMs: typeof seconds === 'number' && seconds > 0 ? boundRetryAfter(seconds * 1000) : undefined,
   };
 }
 

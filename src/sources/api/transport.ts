@@ -1,18 +1,27 @@
-/** The connections to the API server: made anew when certificates change. */
+/** The connections to the API server: made again when certificates change. */
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
 import type { ApiAccess, Identity } from './credentials/access.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A dead peer is found 10 s after this, by 10 probes of the kernel (libuv sets one a second). */
-const TCP_KEEP_ALIVE_MS = 30_000;
+/**
+ * A dead peer is found 10 s after this, by 10 probes of the kernel (libuv sets one a second). A machine that lost its
+ * power and is back answers the first of them with a reset, so this is also how late its return may be noticed.
+ */
+const TCP_KEEP_ALIVE_MS = 5000;
 /** The API server answers within 60 s, or says that it cannot. */
 const HEADERS_TIMEOUT_MS = 70_000;
 /** Idle connections: shorter than the minutes after which load balancers forget them. */
 const IDLE_TIMEOUT_MS = 30_000;
 
+interface Connections {
+  readonly identity: Identity;
+  readonly requests: Dispatcher;
+  readonly probes: Dispatcher;
+}
+
 export class Transport {
   readonly #access: ApiAccess;
-  #current: { readonly identity: Identity; readonly dispatcher: Dispatcher } | undefined;
+  #current: Connections | undefined;
   /** Those whose last streams have not ended yet. */
   readonly #retired = new Set<Dispatcher>();
 
@@ -21,23 +30,41 @@ export class Transport {
   }
 
   dispatcherFor(identity: Identity): Dispatcher {
-    if (this.#current && sameCertificates(this.#current.identity, identity)) return this.#current.dispatcher;
-    if (this.#current) this.#retire(this.#current.dispatcher);
-    const dispatcher = createDispatcher(this.#access, identity);
-    this.#current = { identity, dispatcher };
-    return dispatcher;
+    return this.#connectionsFor(identity).requests;
+  }
+
+  /** Probes have connections of their own: those of others may be the ones that hang. */
+  probeDispatcherFor(identity: Identity): Dispatcher {
+    return this.#connectionsFor(identity).probes;
+  }
+
+  /** A load balancer may hold a connection whose backend is gone; the next request shall not be sent there. */
+  renew(): void {
+    if (this.#current) this.#retire(this.#current);
+    this.#current = undefined;
   }
 
   async close(): Promise<void> {
-    const all = [...this.#retired, ...(this.#current ? [this.#current.dispatcher] : [])];
+    const current = this.#current ? [this.#current.requests, this.#current.probes] : [];
     this.#current = undefined;
-    await Promise.all(all.map((dispatcher) => dispatcher.destroy()));
+    await Promise.all([...this.#retired, ...current].map((dispatcher) => dispatcher.destroy()));
   }
 
-  #retire(dispatcher: Dispatcher): void {
-    this.#retired.add(dispatcher);
-    const forget = (): boolean => this.#retired.delete(dispatcher);
-    dispatcher.close().then(forget, forget);
+  #connectionsFor(identity: Identity): Connections {
+    if (this.#current && sameCertificates(this.#current.identity, identity)) return this.#current;
+    this.renew();
+    const create = (): Dispatcher => createDispatcher(this.#access, identity);
+    const connections = { identity, requests: create(), probes: create() };
+    this.#current = connections;
+    return connections;
+  }
+
+  #retire({ requests, probes }: Connections): void {
+    for (const dispatcher of [requests, probes]) {
+      this.#retired.add(dispatcher);
+      const forget = (): boolean => this.#retired.delete(dispatcher);
+      dispatcher.close().then(forget, forget);
+    }
   }
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../sync/clock.ts';
 import type { ApiClient, Query } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
 import { ApiFailure } from './failure.ts';
-import { ANSWER_SILENCE_MS, type Guard, guarded } from './guard.ts';
+import { type Guard, guarded } from './guard.ts';
 import type { Resource } from './resource.ts';
 import { readWatch, type WatchFrame } from './watchStream.ts';
 
@@ -20,19 +20,33 @@ export interface WatchRun {
   readonly query: Query;
   /** For those who are told. */
   readonly resourceVersion: string;
+  /** How long the answer may take to begin. */
+  readonly answerMs: number;
+  /** The request goes out. */
+  readonly onGuard: (guard: Guard) => void;
   /** The server has begun to answer. */
   readonly onOpen: (limits: WatchLimits) => void;
   readonly onFrame: (frame: WatchFrame, limits: WatchLimits) => void;
 }
 
-/** A watch that is open may be silent as long as it lasts; until it has given its first objects, it may not. */
+/** A watch that is open may be silent from one bookmark to the next; until it has given its first objects, less. */
 export interface WatchLimits {
   expectSilence(): void;
 }
 
+/**
+ * Between two objects of a streaming list. etcd is asked for its progress every 100 ms, and the bookmark at the end
+ * waits for that; where it does not come, an ordinary list serves sooner.
+ */
+const STREAM_SILENCE_MS = 20_000;
+/**
+ * The API server sends a bookmark about every minute. None means that the connection is dead, or that the server has
+ * not reached our version: such a watch is silent for ever (etcd was restored from a backup).
+ */
+export const BOOKMARK_DUE_MS = 150_000;
+
 /** Watches end after 5 to 10 minutes, so that clients spread over servers again after one was restarted. */
 const LEAST_WATCH_SECONDS = 300;
-const SLACK_MS = 30_000;
 
 /** Resolves when the server ended the watch as agreed, with the time that it lasted. */
 export async function runWatch<T>(
@@ -51,11 +65,11 @@ export async function runWatch<T>(
     return durationMs;
   };
   const read = (guard: Guard): Promise<void> => {
-    const limits: WatchLimits = { expectSilence: () => guard.allow(seconds * 1000 + SLACK_MS) };
+    const limits: WatchLimits = { expectSilence: () => guard.allow(BOOKMARK_DUE_MS) };
+    run.onGuard(guard);
     const onOpen = (): void => {
       isOpen = true;
       onDiagnostic({ kind: 'watchStarted', resource: resource.name, resourceVersion: run.resourceVersion });
-      guard.sign();
       run.onOpen(limits);
     };
     const onFrame = (frame: WatchFrame): void => {
@@ -65,7 +79,8 @@ export async function runWatch<T>(
     return readWatch(client, resource, { seconds, query: run.query, onOpen, onFrame }, guard);
   };
   try {
-    await guarded({ clock, stop, what: `watching ${resource.name}`, silenceMs: ANSWER_SILENCE_MS }, read);
+    const what = `watching ${resource.name}`;
+    await guarded({ clock, stop, what, answerMs: run.answerMs, silenceMs: STREAM_SILENCE_MS }, read);
   } catch (error) {
     if (error instanceof ApiFailure) ended(error);
     throw error;

@@ -45,6 +45,7 @@ export async function readWatch<T>(
     },
     { signal: guard.signal },
   );
+  guard.sign();
   if (response.status !== 200) throw await client.failureOf(response, what);
   onOpen();
   const splitter = new LineSplitter();

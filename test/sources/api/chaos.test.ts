@@ -1,8 +1,16 @@
 /** Everything that can go wrong, in any order, while the cluster changes. At the end the worlds are the same. */
 import { expect, it } from 'vitest';
-import { type Fault, StatusError, type TestApiServer } from '../../support/apiServer/index.ts';
+import {
+  type Fault,
+  StatusError,
+  type StreamingLists,
+  type TestApiServer,
+} from '../../support/apiServer/index.ts';
+import { resourceOfKind } from '../../support/apiServer/resources.ts';
 import { startHarness } from './harness.ts';
 import { node, SHOP, service, slice } from './objects.ts';
+
+const STREAMS: readonly StreamingLists[] = [true, false, 'noWatchProgress'];
 
 type Pick = (count: number) => number;
 
@@ -18,7 +26,7 @@ function pickFrom(seed: number): Pick {
 function changeOne(server: TestApiServer, pick: Pick): void {
   const index = pick(12);
   const address = `10.${pick(200)}.${pick(200)}.${1 + pick(200)}`;
-  const known = server.store.list({ name: 'services', kind: 'Service', apiVersion: 'v1', path: '' });
+  const known = server.store.list(resourceOfKind('Service'));
   switch (pick(5)) {
     case 0:
       server.put(service(`s${index}`, { clusterIP: pick(4) === 0 ? 'None' : address }));
@@ -92,7 +100,11 @@ function breakOne(server: TestApiServer, pick: Pick): void {
 
 it.each(Array.from({ length: 12 }, (_, seed) => [seed]))('seed %i', async (seed) => {
   const pick = pickFrom(seed + 1);
-  const harness = await startHarness({ objects: SHOP, streamsLists: seed % 2 === 0, history: 20 });
+  const harness = await startHarness({
+    objects: SHOP,
+    streamsLists: STREAMS[seed % STREAMS.length] ?? true,
+    history: 20,
+  });
   const { server } = harness;
   for (let round = 0; round < 40; round++) {
     for (let changes = pick(4); changes > 0; changes--) changeOne(server, pick);

@@ -32,6 +32,8 @@ export interface HarnessOptions extends Omit<ApiServerOptions, 'clock'> {
   readonly objects?: readonly RawObject[];
   readonly withServiceCIDRs?: boolean;
   readonly access?: (server: TestApiServer) => Promise<ApiAccess>;
+  /** The server refuses connections until the test lets it listen. */
+  readonly away?: boolean;
 }
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
@@ -61,6 +63,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     await client.close();
     await server.close();
   });
+  if (options.away) await server.close();
   await source.start(events);
 
   const until: Harness['until'] = async (what, check, stepMs = 500) => {

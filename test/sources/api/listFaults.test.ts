@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { StatusError } from '../../support/apiServer/index.ts';
 import type { Fault } from '../../support/apiServer/index.ts';
+import { statusObject } from '../../support/apiServer/status.ts';
 import { startHarness } from './harness.ts';
 import { SHOP, service, slice } from './objects.ts';
 
@@ -45,6 +46,12 @@ const FAULTS: readonly (readonly [string, Fault])[] = [
   ['a list without items', listAnswer({ kind: 'ServiceList' })],
   ['a list without a version', listAnswer({ kind: 'ServiceList', metadata: {}, items: [] })],
 ];
+
+function inStream(error: StatusError): Fault {
+  const object = statusObject(error.code, error.options);
+  const body = `${JSON.stringify({ type: 'ERROR', object })}\n`;
+  return { kind: 'answer', code: 200, contentType: 'application/json', body };
+}
 
 function listAnswer(list: Readonly<Record<string, unknown>>): Fault {
   const body = JSON.stringify({ metadata: { resourceVersion: '7' }, ...list });
@@ -98,6 +105,20 @@ describe('a server that is busy', () => {
   });
 });
 
+describe('a server that asks for a month', () => {
+  it.each([
+    ['in the header', new StatusError(429, { retryAfter: '3000000' })],
+    ['in the Status', new StatusError(429, { details: { retryAfterSeconds: 3_000_000 } })],
+    ['in the Status, beyond numbers', new StatusError(503, { details: { retryAfterSeconds: 1e300 } })],
+  ])('is given a minute (%s)', async (_, error) => {
+    const harness = await startHarness({ objects: SHOP, streamsLists: false });
+    harness.server.faults.add({ on: 'list', fault: { kind: 'status', error }, times: 3 });
+    await harness.settled();
+    const waits = harness.diagnostics.flatMap((each) => (each.kind === 'backingOff' ? each.delayMs : []));
+    expect(waits).toEqual([60_000, 60_000, 60_000]);
+  });
+});
+
 describe('pages', () => {
   const MANY = Array.from({ length: 1200 }, (_, index) =>
     service(`s${index}`, { clusterIP: `10.96.${index >> 8}.${index & 255}` }),
@@ -138,6 +159,19 @@ describe('pages', () => {
     );
     // what is the version now?; the first page; a page that is gone; everything
     expect(asked).toEqual(['1', '500', '500 continued', 'all']);
+  });
+
+  it('whose token the server does not know are replaced by everything at once', async () => {
+    const harness = await startHarness({ objects: [...SHOP, ...MANY], streamsLists: false, revision: 5000 });
+    const { server } = harness;
+    await harness.settled();
+    harness.told();
+    const error = new StatusError(400, { reason: 'BadRequest', message: 'invalid continue token' });
+    const after = 2; // the question for the version, and the first page
+    server.faults.add({ on: 'list', resource: 'services', after, fault: { kind: 'status', error } });
+    server.replace([...SHOP, ...MANY.slice(10)], 50);
+    await harness.settled();
+    expect(harness.told()).toHaveLength(10);
   });
 
   it.each([{ clean: true }, { clean: false }])(
@@ -185,6 +219,42 @@ describe('a streamed list', () => {
     await harness.settled();
     expect(server.count('stream')).toBe(3);
     expect(diagnostics.filter(({ kind }) => kind === 'streamingRefused')).toHaveLength(3);
+  });
+
+  it.each<[string, Fault]>([
+    ['an error in the stream', inStream(new StatusError(500, { reason: 'InternalError' }))],
+    ['a version that is gone', inStream(new StatusError(410, { reason: 'Expired' }))],
+    ['a 500', { kind: 'status', error: new StatusError(500, { reason: 'InternalError' }) }],
+    ['a 401', { kind: 'status', error: new StatusError(401, { reason: 'Unauthorized' }) }],
+    ['a 404', { kind: 'status', error: new StatusError(404, { reason: 'NotFound' }) }],
+    ['a 504', { kind: 'status', error: new StatusError(504, { reason: 'Timeout' }) }],
+    ['a broken connection', { kind: 'reset' }],
+    ['no answer', { kind: 'hang' }],
+    ['HTML', { kind: 'answer', code: 200, contentType: 'text/html', body: '<h1>Log in\n' }],
+    ['an early end', { kind: 'endAtOnce' }],
+  ])('that meets %s, always, is followed at once by an ordinary list', async (_, fault) => {
+    const harness = await startHarness({ objects: SHOP });
+    const { server, diagnostics } = harness;
+    server.faults.add({ on: 'stream', fault, times: Number.POSITIVE_INFINITY });
+    await harness.settled();
+    expect([...harness.told()].sort()).toEqual(TOLD);
+    expect(diagnostics.filter(({ kind }) => kind === 'backingOff')).toEqual([]);
+    // And again, when the watch is lost.
+    server.dropConnections();
+    server.put(service('new', { clusterIP: '10.96.0.20' }));
+    server.compact();
+    await harness.settled();
+    expect(harness.told()).toEqual(['+ Service shop/new']);
+  });
+
+  it('that meets a server which is too busy is followed by an ordinary one when the time is over', async () => {
+    const harness = await startHarness({ objects: SHOP });
+    const { server } = harness;
+    const fault = { kind: 'status', error: BUSY } as const;
+    server.faults.add({ on: 'stream', fault, times: Number.POSITIVE_INFINITY });
+    await harness.settled();
+    expect([...harness.told()].sort()).toEqual(TOLD);
+    expect(server.count('stream')).toBe(3);
   });
 
   it('that ends without its bookmark is not trusted', async () => {

@@ -1,11 +1,17 @@
-/** The test API server refuses what the real one refuses. */
+/** The test API server takes and refuses what kube-apiserver 1.36.4 takes and refuses. */
 import { request } from 'undici';
 import { expect, it, onTestFinished } from 'vitest';
-import { TestApiServer } from '../../support/apiServer/index.ts';
+import { type StreamingLists, TestApiServer } from '../../support/apiServer/index.ts';
+import { FakeClock } from '../../sync/fakeClock.ts';
 import { SHOP } from './objects.ts';
 
-it.each([
+/** The status, and the code of the error event where a watch is answered with one. */
+type Outcome = number | readonly [200, number];
+
+const EXPECTED: readonly (readonly [query: string, Outcome])[] = [
   ['limit=2', 200],
+  ['limit=-1', 200],
+  ['limit=x', 400],
   ['resourceVersion=0', 200],
   ['resourceVersion=x', 400],
   ['resourceVersion=105&limit=2', 410],
@@ -15,30 +21,82 @@ it.each([
   ['resourceVersion=0&resourceVersionMatch=Exact', 422],
   ['sendInitialEvents=true', 422],
   ['continue=abc', 400],
-  ['labelSelector=a%3Db', 400],
-  ['fieldSelector=spec.type%3DClusterIP', 400],
+  ['labelSelector=a%3Db', 200],
+  ['labelSelector=app%20in%20(a,b),!x', 200],
+  ['labelSelector=%3D%3Db', 400],
+  ['fieldSelector=spec.type%3DClusterIP', 200],
+  ['fieldSelector=spec.foo%3Dx', 400],
   ['fieldSelector=metadata.name%3Dweb', 200],
-  ['lmit=2', 400],
-  ['watch=true', 400],
-  ['watch=true&resourceVersion=0', 400],
-  ['watch=true&resourceVersion=105&limit=2', 400],
+  // What it does not know it ignores.
+  ['lmit=2', 200],
+  // client-go sends it with every request.
+  ['timeout=5s&timeoutSeconds=5&limit=2', 200],
+  ['timeout=abc', 400],
+  ['timeoutSeconds=abc', 400],
+  // From no version in particular: it begins with what there is.
+  ['watch=true', 200],
+  ['watch=1&resourceVersion=0', 200],
+  ['watch=true&resourceVersion=105&limit=2', 200],
+  ['watch=true&resourceVersion=105&timeout=7m&timeoutSeconds=0', 200],
+  ['watch=true&resourceVersion=1', [200, 410]],
+  ['watch=true&resourceVersion=9999', 200],
+  ['watch=true&resourceVersion=x', 500],
   ['watch=true&resourceVersion=105&resourceVersionMatch=NotOlderThan', 422],
   ['watch=true&sendInitialEvents=true', 422],
-  ['watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=9999', 504],
-  ['watch=true&resourceVersion=105&timeoutSeconds=0', 200],
-])('services?%s: %i', async (query, expected) => {
-  const server = await TestApiServer.start();
+  ['watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan', 200],
+  ['watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=9999', [200, 504]],
+];
+
+it.each(EXPECTED)('services?%s: %j', async (query, expected) => {
+  expect(await outcomeOf(query)).toEqual(expected);
+});
+
+it.each<[StreamingLists, Outcome]>([
+  [true, 200],
+  [false, 422],
+  ['noWatchProgress', [200, 500]],
+])('a streaming list (%s): %j', async (streamsLists, expected) => {
+  const query = 'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
+  expect(await outcomeOf(query, streamsLists)).toEqual(expected);
+});
+
+async function outcomeOf(query: string, streamsLists: StreamingLists = true): Promise<Outcome> {
+  const clock = new FakeClock();
+  const server = await TestApiServer.start({ clock, streamsLists });
   onTestFinished(() => server.close());
   server.put(...SHOP);
-  const headers = { accept: 'application/json' };
-  const { statusCode, body } = await request(`${server.url}/api/v1/services?${query}`, { headers });
-  await body.dump();
-  expect(statusCode).toBe(expected);
-});
+  const answer = request(`${server.url}/api/v1/services?${query}`, {
+    headers: { accept: 'application/json' },
+  });
+  const seen: { statusCode?: number } = {};
+  let text = '';
+  const read = answer.then(async (response) => {
+    seen.statusCode = response.statusCode;
+    response.body.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+    });
+    await new Promise((resolve) => response.body.once('close', resolve).once('error', resolve));
+  });
+  // A watch that goes on is cut when it has said what it says at its beginning.
+  for (let turn = 0; turn < 300 && (seen.statusCode === undefined || turn < 30); turn++) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    await clock.advance(100);
+  }
+  server.dropConnections();
+  await read;
+  const [event] = text.split('\n');
+  const code = event?.startsWith('{"type":"ERROR"')
+    ? (JSON.parse(event) as { readonly object: { readonly code: number } }).object.code
+    : undefined;
+  return seen.statusCode === 200 && code !== undefined ? [200, code] : (seen.statusCode ?? 0);
+}
 
 it.each([
   ['application/json', 200],
   ['application/vnd.kubernetes.protobuf, */*', 200],
+  // As kube-proxy asks.
+  ['application/vnd.kubernetes.protobuf,application/json', 200],
+  // Here the real one speaks protobuf, and this one cannot.
   ['application/vnd.kubernetes.protobuf', 406],
 ])('accept: %s: %i', async (accept, expected) => {
   const server = await TestApiServer.start();

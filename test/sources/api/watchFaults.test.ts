@@ -5,6 +5,7 @@ import { Interner } from '../../../src/sources/api/interner.ts';
 import { Mirror } from '../../../src/sources/api/mirror.ts';
 import { Reflector } from '../../../src/sources/api/reflector.ts';
 import { services } from '../../../src/sources/api/resource.ts';
+import { ServerMonitor } from '../../../src/sources/api/serverMonitor.ts';
 import { StatusError, TestApiServer } from '../../support/apiServer/index.ts';
 import { FakeClock } from '../../sync/fakeClock.ts';
 import { type Harness, openAccess, startHarness } from './harness.ts';
@@ -349,7 +350,7 @@ describe('a listener that throws', () => {
       mirror,
       clock,
       random: () => 0,
-      server: { streamsLists: true },
+      server: new ServerMonitor({ clock, random: () => 0, probe: () => Promise.resolve('ready') }),
       onDiagnostic: () => undefined,
       onListed: () => undefined,
     });

@@ -4,6 +4,8 @@ import type { Fault } from './faults.ts';
 import { type StatusError, statusObject } from './status.ts';
 
 const CHUNK_BYTES = 64 * 1024;
+/** With every answer about objects. */
+export const HEAD = { 'cache-control': 'no-cache, private', 'content-type': 'application/json' } as const;
 
 export function sendStatus(response: ServerResponse, error: StatusError): void {
   if (response.headersSent) {
@@ -11,11 +13,13 @@ export function sendStatus(response: ServerResponse, error: StatusError): void {
     return;
   }
   const { retryAfter } = error.options;
+  const body = `${JSON.stringify(statusObject(error.code, error.options))}\n`;
   response.writeHead(error.code, {
-    'content-type': 'application/json',
+    ...HEAD,
+    'content-length': Buffer.byteLength(body),
     ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
   });
-  response.end(JSON.stringify(statusObject(error.code, error.options)));
+  response.end(body);
 }
 
 /** True: the fault was the answer. */
@@ -34,7 +38,7 @@ export function answerWithFault(fault: Fault, response: ServerResponse): boolean
     case 'hang':
       return true;
     case 'endAtOnce':
-      response.writeHead(200, { 'content-type': 'application/json' });
+      response.writeHead(200, HEAD);
       response.end();
       return true;
     default:
@@ -50,7 +54,7 @@ export async function sendPieces(
   let sent = 0;
   for (const chunk of rechunked(pieces, fault?.kind === 'slow' ? fault.bytes : CHUNK_BYTES)) {
     // Not before the first chunk: making it is what finds fault with the request.
-    if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/json' });
+    if (!response.headersSent) response.writeHead(200, HEAD);
     if (fault?.kind === 'cut' && sent + chunk.length > fault.afterBytes) {
       response.write(chunk.subarray(0, fault.afterBytes - sent));
       if (fault.clean) response.end();

@@ -1,5 +1,6 @@
 /**
- * An API server for tests, as strict as the real one about what it is asked.
+ * An API server for tests: neither stricter nor kinder than the real one (kube-apiserver 1.36.4), but for the encoding:
+ * it has no protobuf. `realServer.test.ts` holds what the real one answered.
  *
  * Lists with pages, watches with history and bookmarks, streamed lists, tokens and client certificates; and a hook
  * for each thing that goes wrong in real clusters. `log` holds every request.
@@ -11,15 +12,19 @@ import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../src/sync/clock.ts';
 import { systemClock } from '../../../src/sync/systemClock.ts';
 import { type CertificateName, certificate, privateKey } from './certs.ts';
-import { answerWithFault, sendPieces, sendStatus } from './answers.ts';
+import { answerWithFault, HEAD, sendPieces, sendStatus } from './answers.ts';
 import { type Fault, Faults, type RequestKind } from './faults.ts';
 import { Lister } from './listing.ts';
-import { type ListOptions, readListOptions } from './options.ts';
+import { flag, type ListOptions, readListOptions } from './options.ts';
 import { RESOURCES, type ServedResource } from './resources.ts';
 import { readSelectors } from './selectors.ts';
-import { badRequest, StatusError, tooLarge } from './status.ts';
+import { notFound, noWatchProgress, StatusError, tooLarge } from './status.ts';
 import { ObjectStore, type RawObject } from './store.ts';
 import { Watch } from './watching.ts';
+
+/** Everybody may ask there. */
+const HEALTH_PATHS: ReadonlySet<string> = new Set(['/readyz', '/livez', '/healthz']);
+const FRESHNESS_MS = 3000;
 
 export interface ApiServerOptions {
   readonly clock?: Clock;
@@ -28,14 +33,19 @@ export interface ApiServerOptions {
   /** Anybody may come when neither tokens nor client certificates are asked for. */
   readonly tokens?: readonly string[];
   readonly clientCertificates?: boolean;
-  /** False: a server before streamed lists. */
-  readonly streamsLists?: boolean;
+  readonly streamsLists?: StreamingLists;
   /** Not served at all. */
   readonly without?: readonly string[];
   readonly revision?: number;
   /** How many changes of a resource are remembered. */
   readonly history?: number;
 }
+
+/**
+ * False: the feature is off, as it was before 1.34. `noWatchProgress`: the server has it, but its etcd is too old, which
+ * it says in the stream.
+ */
+export type StreamingLists = boolean | 'noWatchProgress';
 
 export interface LoggedRequest {
   readonly method: string;
@@ -56,7 +66,7 @@ export class TestApiServer {
   readonly events: { readonly path: string; readonly body: unknown }[] = [];
   readonly watches = new Set<Watch>();
   readonly tokens: Set<string>;
-  streamsLists: boolean;
+  streamsLists: StreamingLists;
   readonly #options: ApiServerOptions;
   readonly #clock: Clock;
   readonly #lister: Lister;
@@ -173,9 +183,9 @@ export class TestApiServer {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://server');
     const query = new Map(url.searchParams);
-    const isWatch = query.get('watch') === 'true';
+    const isWatch = flag(query, 'watch');
     const resource = RESOURCES.find(({ path }) => path === url.pathname);
-    const listKind = isWatch ? (query.get('sendInitialEvents') === 'true' ? 'stream' : 'watch') : 'list';
+    const listKind = isWatch ? (flag(query, 'sendInitialEvents') ? 'stream' : 'watch') : 'list';
     const entry: LoggedRequest = {
       method: request.method ?? '',
       path: url.pathname,
@@ -195,17 +205,23 @@ export class TestApiServer {
       fault = undefined;
     }
     if (fault !== undefined && answerWithFault(fault, response)) return;
+    if (HEALTH_PATHS.has(url.pathname)) {
+      response.writeHead(200, {
+        'cache-control': 'no-cache, private',
+        'content-type': 'text/plain; charset=utf-8',
+      });
+      response.end('ok');
+      return;
+    }
     this.#authorise(request);
     if (request.method === 'POST') return this.#storeEvent(request, response);
     const isServed = resource !== undefined && !this.#options.without?.includes(resource.name);
     if (!isServed || request.method !== 'GET') {
-      throw new StatusError(404, {
-        reason: 'NotFound',
-        message: 'the server could not find the requested resource',
-      });
+      throw notFound();
     }
-    if (!acceptsJson(request.headers.accept)) throw new StatusError(406, { reason: 'NotAcceptable' });
-    const options = readListOptions(query, this.streamsLists);
+    if (!acceptsJson(request.headers.accept))
+      throw new StatusError(406, { reason: 'NotAcceptable', details: {} });
+    const options = readListOptions(query, this.streamsLists !== false);
     if (options.watch) await this.#watch(resource, query, options, response);
     else await this.#list(resource, query, options, response, fault);
   }
@@ -223,10 +239,10 @@ export class TestApiServer {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const path = new URL(request.url ?? '/', 'http://server').pathname;
-    if (!/^\/apis\/events\.k8s\.io\/v1\/namespaces\/[a-z0-9-]+\/events$/.test(path)) {
-      throw new StatusError(404, { reason: 'NotFound' });
+    if (!/^\/apis\/events\.k8s\.io\/v1\/namespaces\/[a-z0-9-]+\/events$/.test(path)) throw notFound();
+    if (!request.headers['content-type']?.startsWith('application/json')) {
+      throw new StatusError(415, { reason: 'UnsupportedMediaType', details: {} });
     }
-    if (!request.headers['content-type']?.startsWith('application/json')) throw badRequest('not JSON');
     const body: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
     this.events.push({ path, body });
     response.writeHead(201, { 'content-type': 'application/json' });
@@ -240,6 +256,8 @@ export class TestApiServer {
     response: ServerResponse,
     fault: Fault | undefined,
   ): Promise<void> {
+    const wanted = Number(options.resourceVersion || '0');
+    if (options.match !== 'Exact') await this.#reached(wanted);
     const pieces = this.#lister.list(resource, readSelectors(resource.name, query), options);
     await sendPieces(response, pieces, fault);
   }
@@ -251,14 +269,32 @@ export class TestApiServer {
     response: ServerResponse,
   ): Promise<void> {
     const selector = readSelectors(resource.name, query);
-    if (options.resourceVersion !== '' && options.sendInitialEvents) {
-      const wanted = Number(options.resourceVersion);
-      if (wanted > this.store.revision) throw tooLarge(wanted, this.store.revision);
-    }
+    const refusal = options.sendInitialEvents ? await this.#streamRefusal(options) : undefined;
     const watch = new Watch({ store: this.store, clock: this.#clock, resource, selector, options, response });
+    if (refusal !== undefined) {
+      response.writeHead(200, HEAD);
+      watch.fail(refusal);
+      return;
+    }
     this.watches.add(watch);
     response.on('close', () => this.watches.delete(watch));
     await watch.open();
+  }
+
+  /** The real one finds these out when its answer has begun. */
+  async #streamRefusal({ resourceVersion }: ListOptions): Promise<StatusError | undefined> {
+    if (this.streamsLists === 'noWatchProgress') return noWatchProgress();
+    const wanted = Number(resourceVersion || '0');
+    await this.#reached(wanted);
+    return wanted > this.store.revision ? tooLarge(wanted, this.store.revision) : undefined;
+  }
+
+  /** A version that is not there yet is waited for, three seconds. */
+  async #reached(wanted: number): Promise<void> {
+    if (wanted <= this.store.revision) return;
+    await new Promise<void>((resolve) => {
+      this.#clock.schedule(FRESHNESS_MS, resolve);
+    });
   }
 }
 

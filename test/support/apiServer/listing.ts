@@ -26,7 +26,11 @@ export class Lister {
   }
 
   /** The pieces of the body. */
-  *list(resource: ServedResource, selector: Selector, options: ListOptions): Generator<Uint8Array> {
+  *list(
+    resource: ServedResource,
+    selector: Selector | undefined,
+    options: ListOptions,
+  ): Generator<Uint8Array> {
     const { id, from, limit } = this.#page(resource, selector, options);
     const snapshot = this.#snapshots.get(id);
     if (snapshot === undefined) throw new Error('no snapshot');
@@ -37,7 +41,8 @@ export class Lister {
       continue: Buffer.from(JSON.stringify({ snapshot: id, from: end } satisfies Token)).toString(
         'base64url',
       ),
-      remainingItemCount: remaining,
+      // etcd counts keys, so nobody knows it where a selector leaves some of them out.
+      ...(selector === undefined ? { remainingItemCount: remaining } : {}),
     };
     if (remaining === 0) this.#snapshots.delete(id);
     const head = {
@@ -55,7 +60,7 @@ export class Lister {
 
   #page(
     resource: ServedResource,
-    selector: Selector,
+    selector: Selector | undefined,
     { continueToken, resourceVersion, limit, match }: ListOptions,
   ): { readonly id: number; readonly from: number; readonly limit: number } {
     if (continueToken !== '') return { ...this.#continue(continueToken), limit };
@@ -68,7 +73,7 @@ export class Lister {
     const id = this.#nextSnapshot++;
     this.#snapshots.set(id, {
       revision: store.revision,
-      entries: store.list(resource).filter(selector),
+      entries: selector === undefined ? store.list(resource) : store.list(resource).filter(selector),
     });
     // A list from the watch cache has no pages.
     return { id, from: 0, limit: resourceVersion === '0' ? 0 : limit };
@@ -78,8 +83,8 @@ export class Lister {
     let token: Token;
     try {
       token = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as Token;
-    } catch {
-      throw badRequest('continue key is not valid');
+    } catch (error) {
+      throw badRequest(`invalid continue token: continue key is not valid: ${String(error)}`);
     }
     if (!this.#snapshots.has(token.snapshot)) {
       throw expired(

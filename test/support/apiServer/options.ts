@@ -1,5 +1,5 @@
-/** The query of a list or watch, checked as kube-apiserver 1.36 checks it; what it does not know is refused here. */
-import { badRequest, invalid } from './status.ts';
+/** The query of a list or watch, checked as kube-apiserver 1.36 checks it; what it does not know it ignores. */
+import { badRequest, invalid, StatusError } from './status.ts';
 
 export interface ListOptions {
   readonly watch: boolean;
@@ -13,41 +13,32 @@ export interface ListOptions {
   readonly timeoutSeconds: number;
 }
 
-const KNOWN = new Set([
-  'watch',
-  'limit',
-  'continue',
-  'resourceVersion',
-  'resourceVersionMatch',
-  'sendInitialEvents',
-  'allowWatchBookmarks',
-  'timeoutSeconds',
-  'labelSelector',
-  'fieldSelector',
-]);
-
 /** What the server picks when the client does not say. */
 const DEFAULT_TIMEOUT_SECONDS = 1800;
 
-export function readListOptions(query: ReadonlyMap<string, string>, streamsLists: boolean): ListOptions {
-  for (const name of query.keys()) if (!KNOWN.has(name)) throw badRequest(`unknown parameter ${name}`);
+/** `hasStreams`: the feature WatchList is on. */
+export function readListOptions(query: ReadonlyMap<string, string>, hasStreams: boolean): ListOptions {
+  checkTimeout(query.get('timeout') ?? '');
   const options: ListOptions = {
     watch: flag(query, 'watch'),
-    limit: number(query, 'limit') ?? 0,
+    limit: number(query, 'limit'),
     continueToken: query.get('continue') ?? '',
     resourceVersion: query.get('resourceVersion') ?? '',
     match: query.get('resourceVersionMatch') ?? '',
     sendInitialEvents: flag(query, 'sendInitialEvents'),
     bookmarks: flag(query, 'allowWatchBookmarks'),
-    timeoutSeconds: number(query, 'timeoutSeconds') ?? DEFAULT_TIMEOUT_SECONDS,
+    timeoutSeconds: number(query, 'timeoutSeconds') || DEFAULT_TIMEOUT_SECONDS,
   };
-  if (!/^\d*$/.test(options.resourceVersion)) {
-    throw badRequest(`Invalid value: "${options.resourceVersion}": strconv.ParseUint: parsing failed`);
+  const { resourceVersion } = options;
+  if (!/^\d*$/.test(resourceVersion)) {
+    const message = `Invalid value: "${resourceVersion}": strconv.ParseUint: parsing "${resourceVersion}": invalid syntax`;
+    if (options.watch) throw new StatusError(500, { message: `resourceVersion: ${message}` });
+    throw badRequest(`invalid resource version: resourceVersion: ${message}`);
   }
   if (options.match !== '' && options.match !== 'Exact' && options.match !== 'NotOlderThan') {
     throw invalid('resourceVersionMatch', `Unsupported value: "${options.match}"`);
   }
-  if (options.watch) checkWatch(options, streamsLists);
+  if (options.watch) checkWatch(options, hasStreams);
   else checkList(options);
   return options;
 }
@@ -74,21 +65,16 @@ function checkList({ match, resourceVersion, continueToken, sendInitialEvents }:
   }
 }
 
-function checkWatch(options: ListOptions, streamsLists: boolean): void {
-  const { match, sendInitialEvents, limit, continueToken, resourceVersion } = options;
-  if (limit !== 0 || continueToken !== '') throw badRequest('a watch has no pages');
+/** A limit or a continue token on a watch is ignored. */
+function checkWatch({ match, sendInitialEvents }: ListOptions, hasStreams: boolean): void {
   if (!sendInitialEvents) {
-    if (match !== '') {
-      throw invalid(
-        'resourceVersionMatch',
-        'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
-      );
-    }
-    // The real server takes these for "from somewhere about now"; a reflector that asks so loses events.
-    if (resourceVersion === '' || resourceVersion === '0') throw badRequest('a watch from no version');
-    return;
+    if (match === '') return;
+    throw invalid(
+      'resourceVersionMatch',
+      'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+    );
   }
-  if (!streamsLists) {
+  if (!hasStreams) {
     throw invalid(
       'sendInitialEvents',
       'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled',
@@ -102,14 +88,21 @@ function checkWatch(options: ListOptions, streamsLists: boolean): void {
   }
 }
 
-function flag(query: ReadonlyMap<string, string>, name: string): boolean {
-  const value = query.get(name);
-  if (value !== undefined && value !== 'true' && value !== 'false') throw badRequest(`bad ${name}: ${value}`);
-  return value === 'true';
+/** client-go sends it with every request. */
+function checkTimeout(text: string): void {
+  if (text === '' || /^(?:\d+(?:\.\d+)?(?:ns|us|ms|s|m|h))+$/.test(text)) return;
+  throw badRequest(`invalid timeout specified in the request URL - time: invalid duration "${text}"`);
 }
 
-function number(query: ReadonlyMap<string, string>, name: string): number | undefined {
+/** As Go's conversion of queries: everything but `0` and `false` is true, even nothing after the `=`. */
+export function flag(query: ReadonlyMap<string, string>, name: string): boolean {
   const value = query.get(name);
-  if (value !== undefined && !/^\d+$/.test(value)) throw badRequest(`bad ${name}: ${value}`);
-  return value === undefined ? undefined : Number(value);
+  return value !== undefined && value !== '0' && value.toLowerCase() !== 'false';
+}
+
+/** Below 0 means none, as in the real one. */
+function number(query: ReadonlyMap<string, string>, name: string): number {
+  const value = query.get(name) ?? '0';
+  if (!/^[+-]?\d+$/.test(value)) throw badRequest(`strconv.ParseInt: parsing "${value}": invalid syntax`);
+  return Math.max(Number(value), 0);
 }

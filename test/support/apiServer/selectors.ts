@@ -1,33 +1,44 @@
-/** The few selectors that a service proxy uses. Anything else is refused, so that a mistake shows. */
+/** Label and field selectors. */
 import { badRequest } from './status.ts';
 import type { Entry } from './store.ts';
 
 export type Selector = (entry: Entry) => boolean;
 
-const ABSENT_LABEL = /^!([A-Za-z0-9./-]+)$/;
+/** Splits at commas that are not in the parentheses of `in (a,b)`. */
+const COMMA = /,(?![^(]*\))/;
+const KEY = '[A-Za-z0-9][A-Za-z0-9./_-]*';
+const PRESENCE = new RegExp(`^(!?)\\s*(${KEY})$`);
+const EQUALITY = new RegExp(`^(${KEY})\\s*(=|==|!=)\\s*([A-Za-z0-9._-]*)$`);
+const MEMBERSHIP = new RegExp(`^(${KEY})\\s+(in|notin)\\s*\\(([^)]*)\\)$`);
 const FIELD = /^([A-Za-z.]+)(=|==|!=)(.*)$/;
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
-  services: ['metadata.name', 'spec.clusterIP'],
+  services: ['metadata.name', 'metadata.namespace', 'spec.clusterIP', 'spec.type'],
   nodes: ['metadata.name'],
-  endpointslices: ['metadata.name'],
+  endpointslices: ['metadata.name', 'metadata.namespace'],
   servicecidrs: ['metadata.name'],
 };
 
-export function readSelectors(resource: string, query: ReadonlyMap<string, string>): Selector {
+/** Nothing when all objects are asked for. */
+export function readSelectors(resource: string, query: ReadonlyMap<string, string>): Selector | undefined {
   const labels = parts(query.get('labelSelector')).map(labelSelector);
   const fields = parts(query.get('fieldSelector')).map((part) => fieldSelector(resource, part));
   const all = [...labels, ...fields];
-  return (entry) => all.every((selector) => selector(entry));
+  return all.length === 0 ? undefined : (entry) => all.every((selector) => selector(entry));
 }
 
 function parts(text: string | undefined): readonly string[] {
-  return text === undefined || text === '' ? [] : text.split(',');
+  return text === undefined || text === '' ? [] : text.split(COMMA).map((part) => part.trim());
 }
 
 function labelSelector(part: string): Selector {
-  const name = ABSENT_LABEL.exec(part)?.[1];
-  if (name === undefined) throw badRequest(`unable to parse requirement: ${part}`);
-  return (entry) => !entry.labels.includes(name);
+  const [, not, present] = PRESENCE.exec(part) ?? [];
+  if (present !== undefined) return ({ labels }) => Object.hasOwn(labels, present) === (not === '');
+  const [, key, operator, value] = EQUALITY.exec(part) ?? [];
+  if (key !== undefined) return ({ labels }) => (labels[key] === value) === (operator !== '!=');
+  const [, member, how, list = ''] = MEMBERSHIP.exec(part) ?? [];
+  if (member === undefined) throw badRequest(`unable to parse requirement: ${part}`);
+  const values = new Set(list.split(',').map((each) => each.trim()));
+  return ({ labels }) => values.has(labels[member] ?? '\0') === (how === 'in');
 }
 
 function fieldSelector(resource: string, part: string): Selector {

@@ -25,7 +25,7 @@ export function statusObject(code: number, options: StatusOptions = {}): Readonl
     metadata: {},
     status: 'Failure',
     message: message ?? '',
-    reason: reason ?? '',
+    ...(reason === undefined ? {} : { reason }),
     ...(details === undefined ? {} : { details }),
     code,
   };
@@ -39,8 +39,24 @@ export function invalid(field: string, message: string): StatusError {
   return new StatusError(422, {
     reason: 'Invalid',
     message: `ListOptions.meta.k8s.io "" is invalid: ${field}: Forbidden: ${message}`,
-    details: { causes: [{ reason: 'FieldValueForbidden', message, field }] },
+    details: {
+      group: 'meta.k8s.io',
+      kind: 'ListOptions',
+      causes: [{ reason: 'FieldValueForbidden', message: `Forbidden: ${message}`, field }],
+    },
   });
+}
+
+export function notFound(): StatusError {
+  const message = 'the server could not find the requested resource';
+  return new StatusError(404, { reason: 'NotFound', message, details: {} });
+}
+
+/** What a server says whose etcd cannot be asked for its progress: before 3.4.31, and 3.5 before 3.5.13. */
+export function noWatchProgress(): StatusError {
+  const message =
+    'a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled';
+  return new StatusError(500, { reason: 'InternalError', message });
 }
 
 export function expired(message: string): StatusError {

@@ -17,8 +17,7 @@ export interface Entry {
   readonly revision: number;
   /** Without kind and apiVersion, as items of a list are. */
   readonly json: Buffer;
-  /** Names only: no selector that is served asks for a value. */
-  readonly labels: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
   readonly fields: Readonly<Record<string, string>>;
 }
 
@@ -122,13 +121,18 @@ function toEntry(raw: RawObject, revision: number): Entry {
   const json = Buffer.from(
     JSON.stringify({ metadata: { ...metadata, resourceVersion: String(revision) }, ...rest }),
   );
-  const clusterIP = (raw['spec'] as { readonly clusterIP?: string } | undefined)?.clusterIP ?? '';
+  const spec = raw['spec'] as { readonly clusterIP?: string; readonly type?: string } | undefined;
   return {
     key: namespace === undefined ? name : `${namespace}/${name}`,
     revision,
     json,
-    labels: Object.keys(labels ?? {}),
-    fields: { 'metadata.name': name, 'spec.clusterIP': clusterIP },
+    labels: labels ?? {},
+    fields: {
+      'metadata.name': name,
+      'metadata.namespace': namespace ?? '',
+      'spec.clusterIP': spec?.clusterIP ?? '',
+      'spec.type': spec?.type ?? '',
+    },
   };
 }
 

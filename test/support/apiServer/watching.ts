@@ -1,7 +1,7 @@
 /** Open watches, and what can be done to them. */
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../../src/sync/clock.ts';
-import { drained } from './answers.ts';
+import { drained, HEAD } from './answers.ts';
 import type { ListOptions } from './options.ts';
 import type { ServedResource } from './resources.ts';
 import type { Selector } from './selectors.ts';
@@ -9,12 +9,14 @@ import { expired, type StatusError, statusObject } from './status.ts';
 import { atRevision, type Change, type Entry, type ObjectStore } from './store.ts';
 
 const BOOKMARK_MS = 60_000;
+/** The last one is sent so long before the agreed end. */
+const LAST_BOOKMARK_MS = 2000;
 
 export interface WatchOptions {
   readonly store: ObjectStore;
   readonly clock: Clock;
   readonly resource: ServedResource;
-  readonly selector: Selector;
+  readonly selector: Selector | undefined;
   readonly options: ListOptions;
   readonly response: ServerResponse;
 }
@@ -33,19 +35,26 @@ export class Watch {
   /** Resolves when everything that is due at the beginning has been handed to the connection. */
   async open(): Promise<void> {
     const { store, clock, response, options, resource } = this.#watch;
-    response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-cache, private' });
+    response.writeHead(200, HEAD);
     response.flushHeaders();
     response.on('close', () => this.#release());
-    if (!options.sendInitialEvents && Number(options.resourceVersion) < store.compacted) {
+    const wanted = Number(options.resourceVersion || '0');
+    // From no version in particular: what there is comes first, as if it had just been made.
+    const sendsAll = options.sendInitialEvents || wanted === 0;
+    if (!sendsAll && wanted < store.compacted) {
       // As kube-apiserver does: the answer has begun, so the error is a frame.
       this.fail(expired(`too old resource version: ${options.resourceVersion} (${store.compacted})`));
       return;
     }
-    const from = options.sendInitialEvents ? store.revision : Number(options.resourceVersion);
+    const from = sendsAll ? store.revision : wanted;
     this.#endings.push(store.subscribe(resource, (change) => this.#onChange(change, from)));
-    this.#endings.push(clock.schedule(options.timeoutSeconds * 1000, () => this.end()));
+    const lengthMs = options.timeoutSeconds * 1000;
+    this.#endings.push(clock.schedule(lengthMs, () => this.end()));
+    if (lengthMs > LAST_BOOKMARK_MS) {
+      this.#endings.push(clock.schedule(lengthMs - LAST_BOOKMARK_MS, () => this.bookmark()));
+    }
     this.#scheduleBookmark();
-    if (options.sendInitialEvents) {
+    if (sendsAll) {
       await this.#sendAll(from);
     } else {
       for (const change of store.since(resource, from)) this.#onChange(change, from);
@@ -93,20 +102,23 @@ export class Watch {
   #onChange({ revision, before, after }: Change, from: number): void {
     const { selector } = this.#watch;
     if (revision <= from) return;
-    const matched = before !== undefined && selector(before);
-    const matches = after !== undefined && selector(after);
+    const matched = before !== undefined && (selector === undefined || selector(before));
+    const matches = after !== undefined && (selector === undefined || selector(after));
     if (matches) this.#send(matched ? 'MODIFIED' : 'ADDED', this.#typed(after.json));
     else if (matched) this.#send('DELETED', this.#typed(atRevision(before, revision)));
   }
 
   async #sendAll(revision: number): Promise<void> {
     const { store, resource, selector, response, options } = this.#watch;
-    for (const entry of store.list(resource).filter(selector)) {
+    for (const entry of store.list(resource)) {
+      if (selector !== undefined && !selector(entry)) continue;
       this.#send('ADDED', this.#typed(entry.json));
       if (response.writableNeedDrain) await drained(response);
     }
     const annotations = { 'k8s.io/initial-events-end': 'true' };
-    if (options.bookmarks) this.#send('BOOKMARK', this.#empty(revision, { annotations }));
+    if (options.bookmarks && options.sendInitialEvents) {
+      this.#send('BOOKMARK', this.#empty(revision, { annotations }));
+    }
   }
 
   #scheduleBookmark(): void {
@@ -127,9 +139,13 @@ export class Watch {
   }
 
   #empty(revision: number, more: Readonly<Record<string, unknown>>): string {
-    const { kind, apiVersion } = this.resource;
-    const metadata = { resourceVersion: String(revision), creationTimestamp: null, ...more };
-    return JSON.stringify({ kind, apiVersion, metadata });
+    const { kind, apiVersion, zero } = this.resource;
+    return JSON.stringify({
+      kind,
+      apiVersion,
+      metadata: { resourceVersion: String(revision), ...more },
+      ...zero,
+    });
   }
 
   #release(): void {
