@@ -17,7 +17,7 @@ import { readNfacct } from '../kernel/netlink/nfacct.ts';
 import type { Log } from '../log.ts';
 import { addBuildInfo } from '../metrics/componentMetrics.ts';
 import { Connections } from '../metrics/connections.ts';
-import { JunctionMetrics } from '../metrics/junctionMetrics.ts';
+import type { JunctionMetrics } from '../metrics/junctionMetrics.ts';
 import { processMetrics } from '../metrics/processMetrics.ts';
 import { ProxyMetrics } from '../metrics/proxyMetrics.ts';
 import type { Registry } from '../metrics/registry.ts';
@@ -52,6 +52,7 @@ export interface DaemonOptions {
 export interface DaemonParts {
   readonly opened: OpenedSource;
   readonly registry: Registry;
+  readonly own: JunctionMetrics;
   readonly mode: ProxyMode;
   /** The first rules bring conntrack's settings. */
   readonly conntrackIsMissing: boolean;
@@ -80,10 +81,10 @@ export class Daemon {
   readonly #mode: ProxyMode;
   #conntrackIsMissing: boolean;
 
-  constructor(options: DaemonOptions, { opened, registry, mode, conntrackIsMissing }: DaemonParts) {
+  constructor(options: DaemonOptions, { opened, registry, own, mode, conntrackIsMissing }: DaemonParts) {
     this.#opened = opened;
     this.#registry = registry;
-    this.#own = new JunctionMetrics(registry);
+    this.#own = own;
     this.#mode = mode;
     this.#conntrackIsMissing = conntrackIsMissing;
     const { config, nodeName, log } = options;
@@ -91,6 +92,7 @@ export class Daemon {
     this.#config = config;
     this.#log = log;
     this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemMoments });
+    this.#health.setResources(() => opened.resources());
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     const metrics = this.#makeMetrics();
     this.#families = mode.families.map((family) => this.#makeFamily(family, metrics));

@@ -1,6 +1,9 @@
 /** Where the objects come from, by configuration: manifests, or an API server. */
 import type { ValidConfig } from '../config/index.ts';
 import type { SendEvent } from '../events/sender.ts';
+import type { ResourceHealth } from '../http/healthState.ts';
+import { systemMoments } from '../http/moment.ts';
+import { runPlugin } from '../kernel/pluginProcess.ts';
 import type { Log } from '../log.ts';
 import type { RestClientMetrics } from '../metrics/componentMetrics.ts';
 import { ApiClient, type ApiDiagnostic, ApiSource, loadAccess } from '../sources/api/index.ts';
@@ -8,6 +11,7 @@ import { checkRoots, ManifestSource } from '../sources/manifests/index.ts';
 import type { Source } from '../sources/source.ts';
 import type { Clock } from '../sync/clock.ts';
 import { VERSION } from '../version.ts';
+import { SourceHealth, type SourceMetrics } from './sourceHealth.ts';
 
 export interface OpenedSource {
   readonly source: Source;
@@ -15,6 +19,8 @@ export interface OpenedSource {
   readonly tellsOfNode: boolean;
   /** How events reach the API server, where there is one. */
   readonly sendEvent: SendEvent | undefined;
+  /** What has been listed and what cannot be; nothing for manifests. */
+  readonly resources: () => readonly ResourceHealth[];
   close(): Promise<void>;
 }
 
@@ -24,6 +30,7 @@ export interface SourceOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly rest: RestClientMetrics;
+  readonly metrics: SourceMetrics;
 }
 
 export async function openSource(options: SourceOptions): Promise<OpenedSource> {
@@ -34,16 +41,23 @@ export async function openSource(options: SourceOptions): Promise<OpenedSource> 
     source: new ManifestSource(manifests),
     tellsOfNode: false,
     sendEvent: undefined,
+    resources: () => [],
     close: () => Promise.resolve(),
   };
 }
 
-async function openApi({ config, nodeName, log, clock, rest }: SourceOptions): Promise<OpenedSource> {
+async function openApi(options: SourceOptions): Promise<OpenedSource> {
+  const { config, nodeName, log, clock, rest, metrics } = options;
   const { kubeconfig, qps, burst } = config.clientConnection;
-  const access = await loadAccess({ kubeconfig, master: config.master, env: process.env, clock });
+  const access = await loadAccess({ kubeconfig, master: config.master, env: process.env, clock, runPlugin });
+  const health = new SourceHealth({ clock, now: systemMoments, log, metrics });
   const onDiagnostic = (diagnostic: ApiDiagnostic): void => {
-    if (diagnostic.kind === 'request') rest.requested(diagnostic);
-    else logDiagnostic(log, diagnostic);
+    if (diagnostic.kind === 'request') {
+      rest.requested(diagnostic);
+      return;
+    }
+    health.note(diagnostic);
+    logDiagnostic(log, diagnostic);
   };
   const client = new ApiClient({
     access,
@@ -68,7 +82,11 @@ async function openApi({ config, nodeName, log, clock, rest }: SourceOptions): P
       const request = { signal, headers: { 'content-type': contentType } };
       return method === 'POST' ? client.post(path, body, request) : client.patch(path, body, request);
     },
-    close: () => client.close(),
+    resources: () => health.resources(),
+    close: () => {
+      health.close();
+      return client.close();
+    },
   };
 }
 
@@ -82,17 +100,18 @@ function logDiagnostic(log: Log, diagnostic: Exclude<ApiDiagnostic, { kind: 'req
     }
     case 'backingOff': {
       const { delayMs, next, failure } = diagnostic;
-      log.warn(`The API server did not answer as hoped; asking again`, {
-        resource,
-        next,
-        inMilliseconds: Math.round(delayMs),
-        err: failure,
-      });
+      const inMilliseconds = Math.round(delayMs);
+      log.verbose(2, 'Watch or list failed; backing off', { resource, next, inMilliseconds, err: failure });
       return;
     }
     case 'streamingRefused':
+      log.info('A streaming list failed; listed in pages', { resource, err: diagnostic.failure });
+      return;
     case 'resourceAbsent':
-      log.info('The API server does not offer this', { resource, what: kind, err: diagnostic.failure });
+      log.info('The API server does not serve an optional resource; going without', {
+        resource,
+        err: diagnostic.failure,
+      });
       return;
     case 'listStarted':
       log.verbose(2, 'Listing', { resource, how: diagnostic.how });

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { hasCapability } from '../kernel/preflight/capabilities.ts';
 import { type InstanceLock, takeInstanceLock } from '../kernel/instanceLock.ts';
 import { RestClientMetrics } from '../metrics/componentMetrics.ts';
+import { JunctionMetrics } from '../metrics/junctionMetrics.ts';
 import { Registry } from '../metrics/registry.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { VERSION } from '../version.ts';
@@ -30,12 +31,13 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   });
   const registry = new Registry();
   const rest = new RestClientMetrics(registry);
-  const opened = await openSource({ config, nodeName, log, clock: systemClock, rest });
+  const own = new JunctionMetrics(registry);
+  const opened = await openSource({ config, nodeName, log, clock: systemClock, rest, metrics: own });
   try {
     if (initOnly) return await initialize(options);
     const lock = await lockNode(options);
     try {
-      return await serve(options, { opened, registry });
+      return await serve(options, { opened, registry, own });
     } finally {
       await lock.release();
     }
@@ -77,7 +79,7 @@ function lockNode({ config, nodeName, log, signal }: DaemonOptions): Promise<Ins
 
 async function serve(
   options: DaemonOptions,
-  parts: Pick<DaemonParts, 'opened' | 'registry'>,
+  parts: Pick<DaemonParts, 'opened' | 'registry' | 'own'>,
 ): Promise<number> {
   const { config, log, signal } = options;
   await warnOfKubeProxy(log);

@@ -1,7 +1,10 @@
-/** `/healthz` for load balancers, which should also leave a node that is going away; `/livez` for restarts. */
-import { type Answer, json, NOT_FOUND, type Page } from './answer.ts';
+/**
+ * `/healthz` for load balancers, which should also leave a node that is going away; `/livez` for restarts; `/readyz` for
+ * people: each part with what is wrong with it.
+ */
+import { type Answer, json, NOT_FOUND, type Page, plain } from './answer.ts';
 import { type BindOptions, BoundServer } from './boundServer.ts';
-import type { Health, HealthState } from './healthState.ts';
+import type { Health, HealthState, ResourceHealth } from './healthState.ts';
 import { NEVER, type MomentSource, printTime } from './moment.ts';
 
 export type HealthCode = '200' | '503';
@@ -28,16 +31,42 @@ export class HealthServer extends BoundServer {
 }
 
 export function healthPage({ state, now, counter }: HealthPageOptions): Page {
-  return ({ path }) => {
+  return ({ path, query }) => {
+    if (path === '/readyz') return readyAnswer(state, query.has('verbose'));
     if (path !== '/healthz' && path !== '/livez') return NOT_FOUND;
-    const { nodeEligible } = state;
+    const { nodeEligible, resources } = state;
     const health = state.check();
     const isHealthz = path === '/healthz';
-    const code = health.healthy && (nodeEligible || !isHealthz) ? '200' : '503';
+    const mayServe = nodeEligible && resources.every(({ hasListed }) => hasListed);
+    const code = health.healthy && (mayServe || !isHealthz) ? '200' : '503';
     if (isHealthz) counter?.healthzAnswered(code);
     else counter?.livezAnswered(code);
-    return healthAnswer(code, health, now, isHealthz ? nodeEligible : undefined);
+    return healthAnswer(code, health, now, isHealthz ? nodeEligible : undefined, resources);
   };
+}
+
+/** In the form of the API server's page of the same name. */
+function readyAnswer(state: HealthState, isVerbose: boolean): Answer {
+  const { families } = state.check();
+  const checks = [
+    ...state.resources.map(({ resource, hasListed, since, reason = '' }) => {
+      const why = since === undefined ? '' : ` since ${since}: ${reason}`;
+      const text = hasListed ? `${resource} ok` : `${resource} failed: never listed${why}`;
+      return {
+        isGood: hasListed,
+        text: hasListed && why !== '' ? `${text} (cannot be watched${why})` : text,
+      };
+    }),
+    ...families.map(({ family, healthy }) => ({
+      isGood: healthy,
+      text: healthy ? `${family} ok` : `${family} failed: a change waits`,
+    })),
+  ];
+  const isGood = families.length > 0 && checks.every((check) => check.isGood);
+  if (isGood && !isVerbose) return plain(200, 'ok');
+  const lines = checks.map((check) => `[${check.isGood ? '+' : '-'}]${check.text}`);
+  lines.push(`readyz check ${isGood ? 'passed' : 'failed'}`);
+  return plain(isGood ? 200 : 503, `${lines.join('\n')}\n`);
 }
 
 function healthAnswer(
@@ -45,12 +74,17 @@ function healthAnswer(
   health: Health,
   now: MomentSource,
   nodeEligible: boolean | undefined,
+  resources: readonly ResourceHealth[],
 ): Answer {
   const lastUpdated = health.lastUpdated ? printTime(health.lastUpdated) : NEVER;
   const status = health.families.map(({ family, lastUpdated: at, healthy }) => [
     family,
     { lastUpdated: printTime(at), healthy },
   ]);
+  // kube-proxy's page has no such part; it appears when there is something to tell.
+  const failing = resources
+    .filter(({ hasListed, since }) => !hasListed || since !== undefined)
+    .map(({ resource, ...detail }) => [resource, detail]);
   return json(
     Number(code),
     JSON.stringify({
@@ -60,6 +94,7 @@ function healthAnswer(
       ...(nodeEligible !== undefined && { nodeEligible }),
       healthy: health.healthy,
       ...(status.length > 0 && { status: Object.fromEntries(status) }),
+      ...(failing.length > 0 && { resources: Object.fromEntries(failing) }),
     }),
   );
 }

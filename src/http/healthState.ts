@@ -12,6 +12,16 @@ export interface FamilyHealth {
   readonly healthy: boolean;
 }
 
+/** A resource of the API server. */
+export interface ResourceHealth {
+  readonly resource: string;
+  /** At least once. Until then there is nothing to serve. */
+  readonly hasListed: boolean;
+  /** Since when it cannot be listed or watched, and why; nothing when it can. */
+  readonly since?: string;
+  readonly reason?: string;
+}
+
 export interface Health {
   readonly healthy: boolean;
   readonly checkedAt: Moment;
@@ -32,6 +42,7 @@ export class HealthState {
   readonly #lastUpdated = new Map<Family, Moment>();
   readonly #oldestPending = new Map<Family, Moment>();
   #nodeEligible = false;
+  #resources: () => readonly ResourceHealth[] = () => [];
 
   constructor({ syncPeriodMs, now }: HealthStateOptions) {
     this.#timeoutNs = BigInt(Math.round(2 * syncPeriodMs * 1e6));
@@ -51,6 +62,15 @@ export class HealthState {
 
   setNodeEligible(eligible: boolean): void {
     this.#nodeEligible = eligible;
+  }
+
+  setResources(resources: () => readonly ResourceHealth[]): void {
+    this.#resources = resources;
+  }
+
+  /** What the API server is asked for. A failure is no reason to leave the node once all has been listed. */
+  get resources(): readonly ResourceHealth[] {
+    return this.#resources();
   }
 
   get nodeEligible(): boolean {

@@ -20,6 +20,8 @@ export class JunctionMetrics {
   readonly #syncs: Counter<'ip_family' | 'kind'>;
   readonly #foreignChanges: Counter<'ip_family' | 'program'>;
   readonly #programs = new Set<string>();
+  readonly #resourceUp: Gauge<'resource'>;
+  readonly #resourceFailures: Counter<'resource' | 'reason'>;
 
   constructor(registry: Registry) {
     const labels = ['ip_family'] as const;
@@ -51,6 +53,20 @@ export class JunctionMetrics {
         labels: ['ip_family', 'kind'],
       }),
     );
+    this.#resourceUp = registry.add(
+      new Gauge({
+        name: 'junction_api_resource_up',
+        help: 'Whether a resource of the API server has been listed and is being watched; 0 while neither succeeds',
+        labels: ['resource'],
+      }),
+    );
+    this.#resourceFailures = registry.add(
+      new Counter({
+        name: 'junction_api_failures_total',
+        help: 'Lists and watches that failed, by resource and reason',
+        labels: ['resource', 'reason'],
+      }),
+    );
     this.#foreignChanges = registry.add(
       new Counter({
         name: 'junction_foreign_changes_total',
@@ -58,6 +74,14 @@ export class JunctionMetrics {
         labels: ['ip_family', 'program'],
       }),
     );
+  }
+
+  resourceUp(resource: string, isUp: boolean): void {
+    this.#resourceUp.set({ resource }, isUp ? 1 : 0);
+  }
+
+  resourceFailed(resource: string, reason: string): void {
+    this.#resourceFailures.add({ resource, reason });
   }
 
   /** Programs have any name they like; only the first few get a series. */

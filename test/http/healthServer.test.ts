@@ -95,6 +95,34 @@ describe('/healthz and /livez', () => {
     expect(stage.counted).toEqual(['livez 503', 'healthz 503', 'healthz 200']);
   });
 
+  test('a resource that was never listed: 503 for load balancers, with the reason; no reason to restart', async () => {
+    const failing = { resource: 'services', hasListed: false, since: '2026-11-15T03:00:00Z', reason: 'no' };
+    stage.state.setResources(() => [failing, { resource: 'nodes', hasListed: true }]);
+    const healthz = await ask(stage.server.port, '/healthz');
+    expect(healthz.status).toBe(503);
+    const detail = '"services":{"hasListed":false,"since":"2026-11-15T03:00:00Z","reason":"no"}';
+    expect(healthz.body.endsWith(`,"resources":{${detail}}}`)).toBe(true);
+    const livez = await ask(stage.server.port, '/livez');
+    expect(livez.status).toBe(200);
+    expect(livez.body).toContain(detail);
+    const readyz = await ask(stage.server.port, '/readyz');
+    expect([readyz.status, readyz.body]).toEqual([
+      503,
+      '[-]services failed: never listed since 2026-11-15T03:00:00Z: no\n[+]nodes ok\n[+]IPv4 ok\n[+]IPv6 ok\nreadyz check failed\n',
+    ]);
+  });
+
+  test('a resource that was listed and cannot be watched: the node serves on, and says so', async () => {
+    const since = '2026-11-15T03:00:00Z';
+    stage.state.setResources(() => [{ resource: 'services', hasListed: true, since, reason: 'refused' }]);
+    const healthz = await ask(stage.server.port, '/healthz');
+    expect(healthz.status).toBe(200);
+    expect(healthz.body).toContain('"resources":{"services":{"hasListed":true,"since":');
+    expect(await ask(stage.server.port, '/readyz')).toMatchObject({ status: 200, body: 'ok' });
+    const verbose = await ask(stage.server.port, '/readyz?verbose');
+    expect(verbose.body).toContain(`[+]services ok (cannot be watched since ${since}: refused)`);
+  });
+
   test('any method is answered; HEAD without the body', async () => {
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
       expect((await ask(stage.server.port, '/healthz?x=1', { method })).status).toBe(200);

@@ -132,6 +132,19 @@ export class ApiClient {
     }
   }
 
+  /**
+   * Has the credentials at hand, so that a slow plugin takes nothing of the time that the server has for its answer.
+   * Returns early when it is to stop.
+   */
+  async prepare(stop: AbortSignal): Promise<void> {
+    const { access } = this.#options;
+    try {
+      await unlessAborted(access.identity(), stop);
+    } catch (error) {
+      throw failureOfError(error, access.server.origin);
+    }
+  }
+
   /** From now on requests go out on new connections; streams that are open go on. */
   renewConnections(): void {
     this.#transport.renew();
@@ -194,7 +207,7 @@ export class ApiClient {
   }
 
   async #request(outgoing: Outgoing): Promise<Dispatcher.ResponseData> {
-    const identity = await this.#options.access.identity();
+    const identity = await unlessAborted(this.#options.access.identity(), outgoing.signal);
     this.#lastIdentity = identity;
     return this.#dispatch(this.#transport.dispatcherFor(identity), identity, outgoing);
   }
@@ -218,6 +231,22 @@ export class ApiClient {
         ...headers,
       },
     });
+  }
+}
+
+/** A plugin may take a minute; nobody who is told to stop waits for it. */
+async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return result;
+  let stop = (): void => undefined;
+  const stopped = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop);
+  });
+  try {
+    return await Promise.race([result, stopped]);
+  } finally {
+    signal.removeEventListener('abort', stop);
   }
 }
 

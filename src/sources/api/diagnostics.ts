@@ -23,7 +23,7 @@ export type ApiDiagnostic =
       readonly durationMs: number;
       readonly resourceVersion: string;
     }
-  /** The server does not stream lists; none will be asked for again. */
+  /** A streaming list failed, and an ordinary one did not. */
   | { readonly kind: 'streamingRefused'; readonly resource: string; readonly failure: ApiFailure }
   | { readonly kind: 'watchStarted'; readonly resource: string; readonly resourceVersion: string }
   | {
@@ -41,7 +41,7 @@ export type ApiDiagnostic =
       readonly next: 'list' | 'watch';
       readonly failure: ApiFailure;
     }
-  /** The server does not serve an optional resource. */
+  /** The server does not serve an optional resource, or refuses it: it is taken as empty. */
   | { readonly kind: 'resourceAbsent'; readonly resource: string; readonly failure: ApiFailure };
 
 /** stream: a watch that begins with every object. pages: lists of 500. */

@@ -74,6 +74,7 @@ export class Reflector<T> implements Waiter {
     while (!stop.aborted) {
       this.#wasOpen = false;
       try {
+        await this.#options.client.prepare(stop);
         await (this.#next === 'list' ? this.#list(stop) : this.#watch(stop));
       } catch (error) {
         if (stop.aborted) return;
@@ -248,7 +249,7 @@ export class Reflector<T> implements Waiter {
     const isFree = isAnswer && this.#backoff.takeFree();
     const delayMs = isFree ? spreadMs : Math.max(failure.retryAfterMs ?? 0, this.#backoff.next());
     onDiagnostic({ kind: 'backingOff', resource: resource.name, delayMs, next: this.#next, failure });
-    if (resource.optional && failure.status !== undefined) this.#goWithout();
+    if (resource.optional && failure.status !== undefined) this.#goWithout(failure);
     const isWoken = await this.#waitForReturn(delayMs, stop);
     if (isWoken && this.#next === 'list') await wait(clock, spreadMs, stop);
   }
@@ -288,10 +289,12 @@ export class Reflector<T> implements Waiter {
   }
 
   /** A server that refuses an optional resource must not keep the others from being served. */
-  #goWithout(): void {
+  #goWithout(failure: ApiFailure): void {
     if (this.#hasListed) return;
+    const { resource, onDiagnostic, onListed } = this.#options;
     this.#hasListed = true;
-    this.#options.onListed();
+    onDiagnostic({ kind: 'resourceAbsent', resource: resource.name, failure });
+    onListed();
   }
 
   #notOlderThan(atFirst: 'any' | 'latest'): NotOlderThan {

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { runPlugin } from '../../../src/kernel/pluginProcess.ts';
 import { loadAccess } from '../../../src/sources/api/credentials/load.ts';
 import { certificate, certificatePath, keyPath, type TestApiServer } from '../../support/apiServer/index.ts';
 import { FakeClock } from '../../sync/fakeClock.ts';
@@ -20,7 +21,7 @@ async function directory(): Promise<string> {
 async function load(server: TestApiServer, path: string, user: object): ReturnType<typeof loadAccess> {
   const cluster = { server: server.url, 'certificate-authority': certificatePath('ca') };
   await writeFile(join(path, 'config'), kubeconfigText(cluster, user));
-  return loadAccess({ kubeconfig: join(path, 'config'), env: {}, clock: new FakeClock() });
+  return loadAccess({ kubeconfig: join(path, 'config'), env: {}, clock: new FakeClock(), runPlugin });
 }
 
 it('a client certificate', async () => {
@@ -85,7 +86,7 @@ it('a server whose certificate is not trusted is waited for', async () => {
       const cluster = { server: server.url, 'certificate-authority': trusted };
       await writeFile(join(path, 'config'), kubeconfigText(cluster, {}));
       const clock = new FakeClock();
-      const access = await loadAccess({ kubeconfig: join(path, 'config'), env: {}, clock });
+      const access = await loadAccess({ kubeconfig: join(path, 'config'), env: {}, clock, runPlugin });
       return { ...access, identity: () => clock.advance(60_000).then(() => access.identity()) };
     },
   });

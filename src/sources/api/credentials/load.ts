@@ -8,7 +8,6 @@ import { type CurrentContext, readKubeconfig } from './kubeconfig.ts';
 import type { IdentityPart } from './parts.ts';
 import { certificatePart, tokenPart } from './parts.ts';
 import { proxyFromEnvironment, readProxy } from './proxy.ts';
-import { runPlugin } from './runPlugin.ts';
 import type { Section } from './section.ts';
 import { hostAndPort, readServer } from './server.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -16,8 +15,8 @@ import { systemRootsPart } from './systemRoots.ts';
 import { clusterParts, userParts } from './userParts.ts';
 
 export interface LoadAccessOptions
-  extends Pick<Surroundings, 'env' | 'clock'>,
-    Partial<Pick<Surroundings, 'readFile' | 'wallTime' | 'runPlugin'>> {
+  extends Pick<Surroundings, 'env' | 'clock' | 'runPlugin'>,
+    Partial<Pick<Surroundings, 'readFile' | 'wallTime'>> {
   /** Path of a kubeconfig. */
   readonly kubeconfig?: string | undefined;
   /** URL of the API server; counts before the one in the kubeconfig. */
@@ -41,7 +40,7 @@ export async function loadAccess(options: LoadAccessOptions): Promise<ApiAccess>
     clock: options.clock,
     readFile: options.readFile ?? ((path) => readFileFromDisk(path, 'utf8')),
     wallTime: options.wallTime ?? Date.now,
-    runPlugin: options.runPlugin ?? runPlugin,
+    runPlugin: options.runPlugin,
   };
   if (kubeconfig !== '') return fromKubeconfig(kubeconfig, master, surroundings);
   if (master !== '') return fromAddress(master, surroundings);

@@ -1,6 +1,19 @@
 /** What credentials ask of the machine. */
 import type { Clock } from '../../../sync/clock.ts';
-import type { PluginRunner } from './runPlugin.ts';
+
+export interface PluginCall {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export type PluginResult =
+  | { readonly kind: 'ran'; readonly code: number; readonly stdout: string; readonly stderr: string }
+  /** It could not be started, or was killed. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly isMissing: boolean };
+
+/** Starts a credential plugin. It must come to an end, whatever the plugin does. */
+export type PluginRunner = (call: PluginCall) => Promise<PluginResult>;
 
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;

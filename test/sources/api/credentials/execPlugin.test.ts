@@ -1,8 +1,9 @@
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { isJunctionError } from '../../../../src/errors.ts';
+import { runPlugin } from '../../../../src/kernel/pluginProcess.ts';
 import { loadAccess } from '../../../../src/sources/api/credentials/load.ts';
 import { certificate, privateKey } from '../../../support/apiServer/index.ts';
 import { kubeconfigText, Machine } from './machine.ts';
@@ -133,8 +134,14 @@ describe('a credential plugin', () => {
   });
 });
 
+/** A zombie has ended. */
+async function isAlive(pid: number): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return status !== '' && !/^State:\s+Z/m.test(status);
+}
+
 describe('a real program', () => {
-  async function access(script: string): ReturnType<typeof loadAccess> {
+  async function access(script: string, timeoutMs?: number): ReturnType<typeof loadAccess> {
     const directory = await mkdtemp(join(tmpdir(), 'junction-exec-'));
     onTestFinished(() => rm(directory, { recursive: true }));
     await writeFile(join(directory, 'login'), `#!/bin/sh\n${script}\n`);
@@ -145,12 +152,39 @@ describe('a real program', () => {
       kubeconfig: join(directory, 'config'),
       env: process.env,
       clock: new Machine().clock,
+      runPlugin: (call) => runPlugin(call, timeoutMs),
     });
   }
 
   it('is started with its environment, and an input that has ended', async () => {
     const print = `printf '{"apiVersion":"${V1}","kind":"ExecCredential","status":{"token":"%s"}}' "$WHO$(cat)"`;
     expect((await (await access(print)).identity()).authorization).toBe('Bearer jo');
+  });
+
+  it('that ignores SIGTERM is killed, and so is what it started', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'junction-exec-'));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const script = [
+      `trap '' TERM`,
+      `(trap '' TERM; while :; do sleep 0.1; done) & echo $! >${directory}/child`,
+      `echo $$ >${directory}/leader`,
+      'while :; do sleep 0.1; done',
+    ].join('\n');
+    await expect((await access(script, 500)).identity()).rejects.toThrow('did not end within 0.5 s');
+    for (const name of ['leader', 'child']) {
+      const pid = Number(await readFile(join(directory, name), 'utf8'));
+      await expect.poll(() => isAlive(pid), { timeout: 20_000 }).toBe(false);
+    }
+  });
+
+  it('that leaves a program behind which holds its output is not waited for', async () => {
+    const print = `printf '{"apiVersion":"${V1}","kind":"ExecCredential","status":{"token":"t"}}'`;
+    const identity = await (await access(`sleep 3 &\necho $! >&2\n${print}`)).identity();
+    expect(identity.authorization).toBe('Bearer t');
+  });
+
+  it('that prints without end is refused', async () => {
+    await expect((await access('yes', 2000)).identity()).rejects.toThrow(/did not end|printed more than/);
   });
 
   it('may fail', async () => {

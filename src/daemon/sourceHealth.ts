@@ -1,0 +1,159 @@
+/**
+ * Which resources cannot be listed or watched, since when and why: for the health pages, the metrics and the log.
+ *
+ * Without it a proxy whose API server refuses one resource looks like one that has nothing to do.
+ */
+import type { ResourceHealth } from '../http/healthState.ts';
+import { type MomentSource, printTime } from '../http/moment.ts';
+import type { Log } from '../log.ts';
+import type { ApiDiagnostic, ApiFailure } from '../sources/api/index.ts';
+import type { Clock } from '../sync/clock.ts';
+
+export interface SourceHealthOptions {
+  readonly clock: Clock;
+  readonly now: MomentSource;
+  readonly log: Log;
+  readonly metrics: SourceMetrics;
+}
+
+export interface SourceMetrics {
+  resourceUp(resource: string, isUp: boolean): void;
+  resourceFailed(resource: string, kind: string): void;
+}
+
+type SourceDiagnostic = Exclude<ApiDiagnostic, { kind: 'request' }>;
+
+interface ResourceState {
+  hasListed: boolean;
+  /** The watch cannot go on without a list. */
+  needsList: boolean;
+  failing: { readonly since: string; readonly sinceMs: number; failure: ApiFailure } | undefined;
+  /** When a watch began that may yet fail with its first event. */
+  resumedAt: number | undefined;
+}
+
+const REPEAT_MS = 60_000;
+/** A watch that fails sooner has not been one: an expired version is said after the answer has begun. */
+const PROVEN_MS = 5000;
+
+export class SourceHealth {
+  readonly #options: SourceHealthOptions;
+  readonly #resources = new Map<string, ResourceState>();
+  #cancelRepeat: (() => void) | undefined;
+
+  constructor(options: SourceHealthOptions) {
+    this.#options = options;
+  }
+
+  note(diagnostic: SourceDiagnostic): void {
+    const state = this.#stateOf(diagnostic.resource);
+    switch (diagnostic.kind) {
+      case 'backingOff':
+        this.#failed(diagnostic.resource, state, diagnostic.failure, diagnostic.next);
+        return;
+      case 'resourceAbsent':
+        state.hasListed = true;
+        if (diagnostic.failure.kind === 'absent') this.#succeeded(diagnostic.resource, state);
+        return;
+      case 'listEnded':
+        state.hasListed = true;
+        state.needsList = false;
+        this.#succeeded(diagnostic.resource, state);
+        return;
+      case 'watchStarted':
+        if (state.hasListed && !state.needsList) this.#resumed(diagnostic.resource, state);
+        return;
+      default:
+    }
+  }
+
+  resources(): readonly ResourceHealth[] {
+    return [...this.#resources].map(([resource, { hasListed, failing, resumedAt }]) => ({
+      resource,
+      hasListed,
+      ...(failing && resumedAt === undefined && { since: failing.since, reason: failing.failure.message }),
+    }));
+  }
+
+  close(): void {
+    this.#cancelRepeat?.();
+    this.#cancelRepeat = undefined;
+  }
+
+  #stateOf(resource: string): ResourceState {
+    const known = this.#resources.get(resource);
+    if (known) return known;
+    const state = { hasListed: false, needsList: true, failing: undefined, resumedAt: undefined };
+    this.#resources.set(resource, state);
+    this.#options.metrics.resourceUp(resource, false);
+    return state;
+  }
+
+  #failed(resource: string, state: ResourceState, failure: ApiFailure, next: 'list' | 'watch'): void {
+    const { clock, now, log, metrics } = this.#options;
+    metrics.resourceFailed(resource, failure.kind);
+    if (next === 'list') state.needsList = true;
+    const wasProven = state.resumedAt !== undefined && clock.now() - state.resumedAt > PROVEN_MS;
+    if (wasProven) state.failing = undefined;
+    state.resumedAt = undefined;
+    metrics.resourceUp(resource, false);
+    if (state.failing) {
+      state.failing.failure = failure;
+      return;
+    }
+    state.failing = { since: printTime(now()), sinceMs: clock.now(), failure };
+    // An expired version is ordinary, and followed by a list. It is told of only if that fails too.
+    if (failure.kind !== 'expired')
+      log.warn('Watch or list failed; retrying', { resource, next, err: failure });
+    this.#cancelRepeat ??= clock.schedule(REPEAT_MS, () => this.#repeat());
+  }
+
+  #resumed(resource: string, state: ResourceState): void {
+    state.resumedAt = this.#options.clock.now();
+    this.#options.metrics.resourceUp(resource, true);
+  }
+
+  #succeeded(resource: string, state: ResourceState): void {
+    const { clock, log, metrics } = this.#options;
+    const { failing } = state;
+    state.failing = undefined;
+    state.resumedAt = undefined;
+    metrics.resourceUp(resource, true);
+    if (!failing) return;
+    const seconds = Math.round((clock.now() - failing.sinceMs) / 1000);
+    log.info('Listed again', { resource, failedSince: failing.since, seconds });
+  }
+
+  /** One line a minute for each reason, however many resources share it. */
+  #repeat(): void {
+    this.#cancelRepeat = undefined;
+    const byReason = new Map<string, (readonly [string, ResourceState])[]>();
+    let areAllProven = true;
+    for (const [resource, state] of this.#resources) {
+      if (!state.failing) continue;
+      areAllProven = false;
+      if (state.resumedAt !== undefined) {
+        state.failing = undefined;
+        continue;
+      }
+      const { kind, status } = state.failing.failure;
+      const reason = `${kind} ${status?.code ?? ''}`;
+      byReason.set(reason, [...(byReason.get(reason) ?? []), [resource, state]]);
+    }
+    for (const group of byReason.values()) this.#tell(group);
+    if (!areAllProven) this.#cancelRepeat = this.#options.clock.schedule(REPEAT_MS, () => this.#repeat());
+  }
+
+  #tell(group: readonly (readonly [string, ResourceState])[]): void {
+    const oldest = group
+      .flatMap(([, { failing }]) => failing ?? [])
+      .reduce((one, other) => (other.sinceMs < one.sinceMs ? other : one));
+    const neverListed = group.filter(([, { hasListed }]) => !hasListed).map(([resource]) => resource);
+    this.#options.log.error('The API server cannot be followed; the rules stay as they are', {
+      resources: group.map(([resource]) => resource),
+      ...(neverListed.length > 0 && { neverListed }),
+      since: oldest.since,
+      err: oldest.failure,
+    });
+  }
+}
