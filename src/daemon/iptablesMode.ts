@@ -6,7 +6,7 @@ import { IptablesProxy } from '../kernel/iptables/iptablesProxy.ts';
 import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
 import type { Family } from '../model/ip.ts';
 import { doorOf, openDoors } from './families.ts';
-import { removeIpvsLeftovers } from './ipvsLeftovers.ts';
+import { StaleIpvs } from './ipvsLeftovers.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
 import { preflight } from './preflight.ts';
@@ -17,6 +17,7 @@ export async function openIptablesMode({ config, nodeName, log, runner }: ModeOp
   const { layout, masqueradeBit } = toSettings(config, nodeName);
   const families = doors.map(({ family }) => family);
   const waiting = new Set<Family>(families);
+  const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
   let removing = Promise.resolve();
   return {
     name: 'iptables',
@@ -25,12 +26,15 @@ export async function openIptablesMode({ config, nodeName, log, runner }: ModeOp
       new IptablesProxy({ door: doorOf(doors, family), layout: LAYOUTS[layout], masqueradeBit }),
     ready: (family) => {
       waiting.delete(family);
-      if (waiting.size === 0) removing = removeIpvsLeftovers(log).then(() => removeNftLeftovers(log));
+      if (waiting.size === 0) removing = staleIpvs.remove().then(() => removeNftLeftovers(log));
     },
     attach: () => {},
     canary: (family) => doorOf(doors, family),
     fingerprint: (family) => (doorOf(doors, family).variant === 'nft' ? readNftGeneration : undefined),
     localIps: (family) => localIps(family),
-    close: () => removing,
+    close: async () => {
+      await removing;
+      await staleIpvs.close();
+    },
   };
 }

@@ -13,7 +13,7 @@ import { type Cidr, FAMILIES, type Family, familyOf } from '../model/ip.ts';
 import type { FamilyLoop } from '../proxy/familyLoop.ts';
 import { isIpv6Enabled } from './families.ts';
 import { removeIptablesLeftovers } from './iptablesLeftovers.ts';
-import { removeIpvsLeftovers } from './ipvsLeftovers.ts';
+import { StaleIpvs } from './ipvsLeftovers.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
 import { nftPreflight } from './preflight.ts';
@@ -35,6 +35,7 @@ export async function openNftMode({ config, log, runner }: ModeOptions): Promise
   const loops = new Map<Family, FamilyLoop>();
   const waiting = new Set<Family>(families);
   let serviceCidrs: readonly Cidr[] = [];
+  const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
   let removing = Promise.resolve();
   const retries = new Retries((family) => {
     proxies.get(family)?.prepareRetry();
@@ -82,7 +83,7 @@ export async function openNftMode({ config, log, runner }: ModeOptions): Promise
     },
     ready: (family) => {
       waiting.delete(family);
-      if (waiting.size === 0) removing = removeLeftovers(log, hasBackstop);
+      if (waiting.size === 0) removing = removeLeftovers(log, hasBackstop, staleIpvs);
     },
     isTold: true,
     connections: async () => {
@@ -101,6 +102,7 @@ export async function openNftMode({ config, log, runner }: ModeOptions): Promise
     close: async () => {
       retries.close();
       await removing;
+      await staleIpvs.close();
       await tables.close();
       await watch.close();
       await thread.close();
@@ -109,8 +111,8 @@ export async function openNftMode({ config, log, runner }: ModeOptions): Promise
 }
 
 /** Rules go before the sets that they match. */
-async function removeLeftovers(log: Log, hasBackstop: boolean): Promise<void> {
+async function removeLeftovers(log: Log, hasBackstop: boolean, staleIpvs: StaleIpvs): Promise<void> {
   await removeNftLeftovers(log, hasBackstop ? [KUBE_PROXY_TABLE] : [KUBE_PROXY_TABLE, BACKSTOP_TABLE]);
   await removeIptablesLeftovers(log);
-  await removeIpvsLeftovers(log);
+  await staleIpvs.remove();
 }

@@ -9,6 +9,7 @@ import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { type CompileOptions, EMPTY_FRAGMENT, type Fragment, type Layout } from './fragment.ts';
 import { fullSteps } from './full.ts';
+import { hasServiceChains } from './garbage.ts';
 import { Difference, type FragmentChange, TABLES } from './incremental.ts';
 import type { ParsedChain, Tables } from './parse.ts';
 import type { Table } from './rule.ts';
@@ -77,8 +78,16 @@ export class IptablesBackend {
     this.#fullRequested = true;
   }
 
-  /** Brings the kernel to the plan. `dirty`: service ports that may differ from what was last written. */
-  async sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: StaticOptions): Promise<SyncReport> {
+  /**
+   * Brings the kernel to the plan. `dirty`: service ports that may differ from what was last written. `beforeSwitch`:
+   * awaited before the rules of another mode are replaced, while they still forward.
+   */
+  async sync(
+    plan: Plan,
+    dirty: Iterable<ServicePortId>,
+    settings: StaticOptions,
+    beforeSwitch?: () => Promise<void>,
+  ): Promise<SyncReport> {
     const options: CompileOptions = {
       ...settings,
       family: plan.family,
@@ -87,13 +96,14 @@ export class IptablesBackend {
     };
     const ids = [...dirty];
     const mustLook = this.#needsFull || this.#fullRequested || this.#mustRewriteAll(options);
-    if (mustLook || ids.some((id) => this.#refused.has(id))) return this.#syncFull(plan, options);
+    if (mustLook || ids.some((id) => this.#refused.has(id)))
+      return this.#syncFull(plan, options, beforeSwitch);
     try {
       return await this.#syncIncremental(plan, ids, options);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Somebody else has been at our chains, or the kernel will not have a rule: look, mend, find out whose.
-      const report = await this.#syncFull(plan, options);
+      const report = await this.#syncFull(plan, options, beforeSwitch);
       return { ...report, refusals: report.refusals + 1 };
     }
   }
@@ -149,7 +159,11 @@ export class IptablesBackend {
     return port ? this.#layout.servicePort(port, options) : EMPTY_FRAGMENT;
   }
 
-  async #syncFull(plan: Plan, options: CompileOptions): Promise<SyncReport> {
+  async #syncFull(
+    plan: Plan,
+    options: CompileOptions,
+    beforeSwitch?: () => Promise<void>,
+  ): Promise<SyncReport> {
     this.#needsFull = true;
     this.#fullRequested = false;
     const sender = new Sender(this.#door);
@@ -158,7 +172,9 @@ export class IptablesBackend {
     addBase(owned, base);
     const fragments = counted(compileAll(this.#layout, plan, options), owned);
     const desired = { layout: this.#layout, options, base, fragments };
-    const steps = fullSteps(await this.#read(plan, options), desired, this.#door.chainsPerRestore);
+    const state = await this.#read(plan, options);
+    if (beforeSwitch && hasServiceChains(state)) await beforeSwitch();
+    const steps = fullSteps(state, desired, this.#door.chainsPerRestore);
     this.#door.breath?.begin();
     for (const step of steps) {
       if (step === undefined) {

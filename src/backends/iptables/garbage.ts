@@ -6,13 +6,21 @@ import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES } from './names.ts';
 import type { Tables } from './parse.ts';
 import type { Table } from './rule.ts';
 
-/** Callers before what they call: emptying a caller frees what it called. */
+/** What every other chain of ours may call. */
+const CALLED_BY_ALL: readonly string[] = [CHAINS.markMasquerade, CHAINS.markDrop];
+
+/**
+ * Callers before what they call: emptying a caller frees what it called. The fixed chains come first, because
+ * KUBE-NODEPORTS of a mode before may still call every service's KUBE-EXT-: deleted the other way round, the kernel
+ * refuses each of these, and each is then tried by itself (measured in User-mode Linux: 134 s for 28 chains).
+ */
 const ORDER: readonly (readonly string[])[] = [
+  [...Object.values(CHAINS), ...Object.values(IPVS_CHAINS)].filter((chain) => !CALLED_BY_ALL.includes(chain)),
   [PREFIXES.firewall],
   [PREFIXES.external, PREFIXES.externalLocal],
   [PREFIXES.service, PREFIXES.local],
   [PREFIXES.endpoint],
-  [...Object.values(CHAINS), ...Object.values(IPVS_CHAINS)], // chains of services jump to KUBE-MARK-DROP
+  CALLED_BY_ALL,
 ];
 
 /** Every chain of ours in this table. */
@@ -42,4 +50,10 @@ function fixedChains(state: Tables, table: Table): ReadonlySet<string> {
     .map((ref) => ref.chain);
   const marks = table === 'nat' && !isKubeletHere(state) ? [CHAINS.markDrop] : [];
   return new Set([...shared, ...marks, ...Object.values(IPVS_CHAINS)]);
+}
+
+/** An iptables mode was here, ours or kube-proxy's. */
+export function hasServiceChains(state: Tables): boolean {
+  for (const chain of state.get('nat')?.keys() ?? []) if (isServiceChain(chain)) return true;
+  return false;
 }

@@ -22,7 +22,13 @@ import { Work } from './work.ts';
 
 /** The iptables part, whose rules match the sets. */
 export interface Rules {
-  sync(plan: Plan, dirty: Iterable<ServicePortId>, filledSets: readonly SetId[]): Promise<SyncReport>;
+  /** `beforeSwitch`: awaited before rules of the iptables mode are replaced. */
+  sync(
+    plan: Plan,
+    dirty: Iterable<ServicePortId>,
+    filledSets: readonly SetId[],
+    beforeSwitch: () => Promise<void>,
+  ): Promise<SyncReport>;
   requestFull(): void;
 }
 
@@ -178,7 +184,13 @@ export class IpvsBackend {
     const late = refusals.add(prepare, await door.apply(prepare));
     if (late.length > 0) refusals.add(late, await door.apply(late));
     for (const { server, destination } of work.revived) this.#draining.remove(server, destination);
-    const report = await rules.sync(plan, ids, this.#filledSets()).catch((error: unknown) => {
+    // Rules of the iptables mode translate before IPVS sees a packet, and go on doing so until ours replace them. Then
+    // everything must be here: without its address a service would be silent until the last old chain is gone.
+    const bindEarly = async (): Promise<void> => {
+      const binds = work.takeBinds();
+      refusals.add(binds, await door.apply(binds));
+    };
+    const report = await rules.sync(plan, ids, this.#filledSets(), bindEarly).catch((error: unknown) => {
       refusals.throwIfOurs(); // rules cannot be written where a set is missing
       throw error;
     });

@@ -21,6 +21,7 @@ export class Work {
   readonly #draining: Pick<DrainingList, 'has'>;
   readonly prepare: Edit[] = [];
   readonly finish: Edit[] = [];
+  #binds: Edit[] = [];
   readonly #unbinds: Edit[] = [];
   readonly #serverDeletes: Edit[] = [];
   /** For when everything else is done. */
@@ -41,7 +42,7 @@ export class Work {
 
   /** Everything that comes after the rules, but for entries of sets. */
   get last(): readonly Edit[] {
-    return [...this.finish, ...this.#unbinds, ...this.#serverDeletes];
+    return [...this.#binds, ...this.finish, ...this.#unbinds, ...this.#serverDeletes];
   }
 
   /** An ordinary sync. */
@@ -70,7 +71,14 @@ export class Work {
   }
 
   bind(ip: Ip): void {
-    this.finish.push({ kind: 'bind', ip });
+    this.#binds.push({ kind: 'bind', ip });
+  }
+
+  /** For when addresses must come before the rules. */
+  takeBinds(): readonly Edit[] {
+    const binds = this.#binds;
+    this.#binds = [];
+    return binds;
   }
 
   unbind(ip: Ip): void {

@@ -99,7 +99,7 @@ function countAddresses(device: KernelDevice): number {
   return device.state === 'present' ? device.addresses.length : 0;
 }
 
-async function findIpvs(generic: NetlinkChannel): Promise<number | undefined> {
+export async function findIpvs(generic: NetlinkChannel): Promise<number | undefined> {
   const reply = await generic.request(getFamily('IPVS'));
   const [message] = reply.kind === 'answered' ? reply.messages : [];
   return message && decodeFamilyId(message.payload);
@@ -115,7 +115,8 @@ async function ifThere<T>(work: () => Promise<T>, otherwise: T): Promise<T> {
   }
 }
 
-async function nodeAddresses(route: NetlinkChannel, family: Family): Promise<ReadonlySet<string>> {
+/** Addresses of this node, but for those of the device. */
+export async function nodeAddresses(route: NetlinkChannel, family: Family): Promise<ReadonlySet<string>> {
   const device = await findDevice(route);
   const [reply] = await route.dumpAll([getAddresses(family)]);
   const addresses = reply?.kind === 'answered' ? reply.messages : [];

@@ -59,7 +59,8 @@ export class IpvsProxy {
     this.#backend = new IpvsBackend({
       door,
       rules: {
-        sync: (plan, dirty, filledSets) => rules.sync(plan, dirty, { ...fixed, filledSets }),
+        sync: (plan, dirty, filledSets, beforeSwitch) =>
+          rules.sync(plan, dirty, { ...fixed, filledSets }, beforeSwitch),
         requestFull: () => rules.requestFull(),
       },
       excludeCIDRs,

@@ -157,7 +157,8 @@ function inOneOrder(lines: readonly string[]): readonly string[] {
 function rulesOf(kernel: FakeIpvsKernel): Rules {
   const backend = new IptablesBackend(ipvsLayout, kernel.iptables);
   return {
-    sync: (plan, dirty, filledSets) => backend.sync(plan, dirty, { ...RULE_OPTIONS, filledSets }),
+    sync: (plan, dirty, filledSets, beforeSwitch) =>
+      backend.sync(plan, dirty, { ...RULE_OPTIONS, filledSets }, beforeSwitch),
     requestFull: () => backend.requestFull(),
   };
 }
