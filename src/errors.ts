@@ -56,6 +56,11 @@ export const ERRORS = {
     meaning: 'The machine lacks something that the proxy mode cannot do without. Nothing was written.',
     remedy: 'The detail names each missing thing and what brings it; `junction check` shows all of them.',
   },
+  STILL_RUNNING: {
+    meaning:
+      'A clean-up of one mode was asked for while a service proxy runs in that mode. Nothing was removed.',
+    remedy: 'Stop that proxy first.',
+  },
   CONFIG_INCONSISTENT: {
     meaning: 'The configuration contradicts the machine: addresses of a family that it does not serve.',
     remedy: 'Give CIDRs of the families that the node has.',

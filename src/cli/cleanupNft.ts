@@ -16,10 +16,14 @@ export interface NftCleanup {
   readonly junctionIsRunning: boolean;
 }
 
-export async function cleanupNft(families: readonly Family[], dryRun: boolean): Promise<NftCleanup> {
+export async function cleanupNft(
+  families: readonly Family[],
+  dryRun: boolean,
+  names: readonly string[] = EVERY_TABLE,
+): Promise<NftCleanup> {
   const socket = NetlinkSocket.open(NETLINK_NETFILTER);
   try {
-    return await cleanTables(directChannel(socket), families, dryRun);
+    return await cleanTables(directChannel(socket), families, dryRun, names);
   } finally {
     socket.close();
   }
@@ -29,8 +33,9 @@ export async function cleanTables(
   channel: TransactionChannel,
   families: readonly Family[],
   dryRun: boolean,
+  names: readonly string[] = EVERY_TABLE,
 ): Promise<NftCleanup> {
-  const tables = await findTables(channel, families, EVERY_TABLE);
+  const tables = await findTables(channel, families, names);
   const junctionIsRunning = await isBackstopOwned(channel, families);
   const failures: string[] = [];
   for (const each of dryRun ? [] : tables) {

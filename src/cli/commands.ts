@@ -33,6 +33,10 @@ export const DRY_RUN_FLAG = flag('dry-run', BOOL, {
   default: false,
   help: 'Say what would be removed, and remove nothing.',
 });
+export const CLEANUP_MODE_FLAG = flag('mode', oneOf(['all', 'iptables', 'ipvs', 'nftables']), {
+  default: 'all',
+  help: "Remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode. all: everything that is Junction's or kube-proxy's.",
+});
 
 export const FORCE_FLAG = flag('force', BOOL, {
   default: false,
@@ -79,8 +83,12 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'cleanup',
     summary:
       "Remove everything that is Junction's (or kube-proxy's) from iptables, IPVS, ipset and nftables, and say what it was.",
-    ownFlags: [FAMILY_FLAG, CLEANUP_OUTPUT_FLAG, DRY_RUN_FLAG, FORCE_FLAG],
-    examples: ['junction cleanup --dry-run', 'junction cleanup --output json'],
+    ownFlags: [FAMILY_FLAG, CLEANUP_MODE_FLAG, CLEANUP_OUTPUT_FLAG, DRY_RUN_FLAG, FORCE_FLAG],
+    examples: [
+      'junction cleanup --dry-run',
+      'junction cleanup --output json',
+      'junction cleanup --mode nftables',
+    ],
   },
 ];
 

@@ -23,6 +23,7 @@ import { checkCommand } from './checkCommand.ts';
 import { cleanupCommand } from './cleanupCommand.ts';
 import {
   CHECK_OUTPUT_FLAG,
+  CLEANUP_MODE_FLAG,
   CLEANUP_OUTPUT_FLAG,
   type CommandInfo,
   commandHelp,
@@ -37,6 +38,7 @@ import {
 import { STDIO } from './output.ts';
 import { refuseBesideJunction } from './runningJunction.ts';
 import { planCommand } from './planCommand.ts';
+import { runningMode } from './runningMode.ts';
 import { toSettings } from '../config/index.ts';
 
 class UsageError extends Error {
@@ -98,12 +100,17 @@ async function runCommand(command: CommandInfo, args: readonly string[]): Promis
       });
     case 'cleanup':
       if (!flagValue(parsed, DRY_RUN_FLAG)) await refuseBesideJunction(STDIO, flagValue(parsed, FORCE_FLAG));
-      return cleanupCommand(STDIO, {
-        families: familiesOf(parsed),
-        variant: config.junction.iptablesVariant,
-        output: flagValue(parsed, CLEANUP_OUTPUT_FLAG),
-        dryRun: flagValue(parsed, DRY_RUN_FLAG),
-      });
+      return cleanupCommand(
+        STDIO,
+        {
+          families: familiesOf(parsed),
+          variant: config.junction.iptablesVariant,
+          output: flagValue(parsed, CLEANUP_OUTPUT_FLAG),
+          dryRun: flagValue(parsed, DRY_RUN_FLAG),
+          mode: flagValue(parsed, CLEANUP_MODE_FLAG),
+        },
+        { runningMode: () => runningMode(config.metricsBindAddress) },
+      );
   }
 }
 
@@ -128,7 +135,13 @@ async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags): Prom
   if (invocation.writeConfigTo !== undefined) return writeConfigTo(invocation.writeConfigTo, config, log);
   if (invocation.cleanup) {
     await refuseBesideJunction(STDIO, false);
-    return cleanupCommand(STDIO, { families: FAMILIES, variant: 'auto', output: 'text', dryRun: false });
+    return cleanupCommand(STDIO, {
+      families: FAMILIES,
+      variant: 'auto',
+      output: 'text',
+      dryRun: false,
+      mode: 'all',
+    });
   }
   return untilSignalled((signal) =>
     runDaemon({

@@ -31,7 +31,7 @@ import { ConfigWatch } from './configWatch.ts';
 import { FamilyService } from './familyService.ts';
 import type { ProxyMode } from './mode.ts';
 import { NodeGate } from './nodeGate.ts';
-import { applyConntrack, tellOfLocalhost } from './preparation.ts';
+import { applyPostponed, type Postponed, tellOfLocalhost } from './preparation.ts';
 import { makeServers } from './servers.ts';
 import type { OpenedSource } from './source.ts';
 import { FamilyTelemetry } from './telemetry.ts';
@@ -54,8 +54,8 @@ export interface DaemonParts {
   readonly registry: Registry;
   readonly own: JunctionMetrics;
   readonly mode: ProxyMode;
-  /** The first rules bring conntrack's settings. */
-  readonly conntrackIsMissing: boolean;
+  /** Kernel settings that wait for the first rules. */
+  readonly postponed: Postponed;
 }
 
 export class Daemon {
@@ -79,14 +79,14 @@ export class Daemon {
 
   readonly #opened: OpenedSource;
   readonly #mode: ProxyMode;
-  #conntrackIsMissing: boolean;
+  #postponed: Postponed | undefined;
 
-  constructor(options: DaemonOptions, { opened, registry, own, mode, conntrackIsMissing }: DaemonParts) {
+  constructor(options: DaemonOptions, { opened, registry, own, mode, postponed }: DaemonParts) {
     this.#opened = opened;
     this.#registry = registry;
     this.#own = own;
     this.#mode = mode;
-    this.#conntrackIsMissing = conntrackIsMissing;
+    this.#postponed = postponed;
     const { config, nodeName, log } = options;
     this.#options = options;
     this.#config = config;
@@ -178,14 +178,16 @@ export class Daemon {
       onPortTaken: (message) => this.#recorder.record(failedToHoldPort(nodeName, message)),
       onForeignChange: (program) => this.#own.foreignChange(family, program),
       onConntrack: (report) => metrics.conntrackReconciled(family, report),
-      onReady: () => this.#retryConntrack(),
+      onReady: () => this.#applyPostponed(family),
       log,
     });
   }
-  #retryConntrack(): void {
-    if (!this.#conntrackIsMissing) return;
-    this.#conntrackIsMissing = false;
-    applyConntrack(this.#options);
+
+  /** After the first rules of the first family, which is IPv4 wherever that is served. */
+  #applyPostponed(family: Family): void {
+    if (!this.#postponed || family !== this.#mode.families[0]) return;
+    applyPostponed(this.#options, this.#postponed);
+    this.#postponed = undefined;
   }
 
   #recordHealthCheckFailure({ service, port, error }: HealthCheckFailure): void {

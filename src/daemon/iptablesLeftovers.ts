@@ -9,6 +9,9 @@ import { deleteNfacct } from '../kernel/netlink/nfacct.ts';
 import type { Log } from '../log.ts';
 import { FAMILIES } from '../model/ip.ts';
 
+const ROUTE_LOCALNET_OFF =
+  'nothing; to be rid of both: sysctl -w net.ipv4.conf.all.route_localnet=0, then restart';
+
 /** Nothing that fails here may stop the proxy. */
 export async function removeIptablesLeftovers(log: Log): Promise<void> {
   for (const family of FAMILIES) {
@@ -22,8 +25,16 @@ export async function removeIptablesLeftovers(log: Log): Promise<void> {
             chains: chains.length,
             rulesElsewhere: rules.length,
           });
-        for (const { table, chain } of kept)
-          log.warn('Kept a chain that rules of others jump to', { ipFamily: family, table, chain });
+        for (const { table, chain, reason } of kept)
+          if (reason === 'called')
+            log.warn('Kept a chain that rules of others jump to', { ipFamily: family, table, chain });
+          else
+            log.info('Kept the guard of 127.0.0.0/8: route_localnet is on', {
+              ipFamily: family,
+              table,
+              chain,
+              whatToDo: ROUTE_LOCALNET_OFF,
+            });
       }
     } catch (error) {
       // Nobody has written rules with a program that is not there.

@@ -2,6 +2,7 @@
 import { LAYOUTS } from '../backends/iptables/layouts/index.ts';
 import { toSettings } from '../config/index.ts';
 import { localIps } from '../kernel/interfaces.ts';
+import { writeLocalnetGuard } from '../kernel/iptables/localnetGuard.ts';
 import { IptablesProxy } from '../kernel/iptables/iptablesProxy.ts';
 import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
 import type { Family } from '../model/ip.ts';
@@ -27,6 +28,10 @@ export async function openIptablesMode({ config, nodeName, log, runner }: ModeOp
     ready: (family) => {
       waiting.delete(family);
       if (waiting.size === 0) removing = staleIpvs.remove().then(() => removeNftLeftovers(log));
+    },
+    guardLocalnet: async () => {
+      const door = doors.find(({ family }) => family === 'IPv4');
+      if (door) await writeLocalnetGuard(door, LAYOUTS[layout]);
     },
     attach: () => {},
     canary: (family) => doorOf(doors, family),

@@ -39,6 +39,8 @@ export interface ProxyMode {
   fingerprint?(family: Family): (() => number | undefined) | undefined;
   /** How many connections each endpoint got, where the mode counts them. */
   readonly connections?: () => Promise<readonly ConnectionReading[]>;
+  /** Writes what keeps neighbours from 127.0.0.0/8; route_localnet may be set once it is done. */
+  readonly guardLocalnet?: () => Promise<void>;
   /** The first rules of a family are in the kernel. */
   ready?(family: Family): void;
   /** Where cluster IPs come from was told. */

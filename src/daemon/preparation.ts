@@ -40,14 +40,56 @@ function isMissing(error: unknown): boolean {
   return isJunctionError(error, 'SYSCTL_MISSING');
 }
 
+/** Kernel settings that have to wait for the first rules. */
+export interface Postponed {
+  /** The first rules bring conntrack's module. */
+  readonly conntrack: boolean;
+  /** The first rules bring the guard of 127.0.0.0/8. */
+  readonly routeLocalnet: boolean;
+}
+
 /** Kernel settings. What cannot be set is told, with what follows from it; the proxy works without. */
-export function prepareSystem(options: Preparation): boolean {
+export async function prepareSystem(
+  options: Preparation,
+  guardLocalnet: () => Promise<void> = async () => {},
+): Promise<Postponed> {
   const { config, nodeName, log } = options;
-  const conntrackIsMissing = applyConntrack(options);
+  const conntrack = applyConntrack(options);
   const { nodePorts } = nodeView(toSettings(config, nodeName), undefined, 'IPv4');
+  const isGuarded = !nodePorts.loopback || (await tryGuard(guardLocalnet, log));
+  applySystem(options, ['IPv4', 'IPv6'], nodePorts.loopback && isGuarded);
+  applyOomScore(config.oomScoreAdj, { log });
+  return { conntrack, routeLocalnet: !isGuarded };
+}
+
+/** Without the guard, route_localnet would let neighbours reach what listens on 127.0.0.1 until the first rules. */
+async function tryGuard(guardLocalnet: () => Promise<void>, log: Log): Promise<boolean> {
+  try {
+    await guardLocalnet();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && error.name === 'AbortError') throw error; // told to end during the start
+    log.warn('Cannot write the guard of 127.0.0.0/8; setting route_localnet after the first rules', {
+      err: error,
+    });
+    return false;
+  }
+}
+
+/** The first rules are in the kernel, and with them the guard. */
+export function applyPostponed(options: Preparation, { conntrack, routeLocalnet }: Postponed): void {
+  if (conntrack) applyConntrack(options);
+  if (routeLocalnet) applySystem(options, ['IPv4'], true);
+}
+
+function applySystem(
+  { config, log }: Preparation,
+  families: readonly Family[],
+  localhostNodePorts: boolean,
+): void {
   const { changes, warnings } = applySystemSettings({
-    families: ['IPv4', 'IPv6'],
-    localhostNodePorts: nodePorts.loopback,
+    families,
+    localhostNodePorts,
     root: config.junction.sysctlRoot,
   });
   if (changes.some(({ name }) => name.endsWith('route_localnet'))) {
@@ -56,8 +98,6 @@ export function prepareSystem(options: Preparation): boolean {
     );
   }
   for (const { message, remedy } of warnings) log.warn(message, { whatToDo: remedy });
-  applyOomScore(config.oomScoreAdj, { log });
-  return conntrackIsMissing;
 }
 
 /** The mode's own, as far as they are there already: those of IPVS come with its module. */

@@ -14,7 +14,7 @@ import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
 import { keepGarbageYoung } from './heap.ts';
 import { openMode, type ProxyMode } from './mode.ts';
 import { warnOfKubeProxy } from './otherProxies.ts';
-import { applyModeSysctls, prepareSystem, warnOfInconsistencies } from './preparation.ts';
+import { applyModeSysctls, type Postponed, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 import { openSource } from './source.ts';
 import { StartRunner } from './startRunner.ts';
 
@@ -87,9 +87,9 @@ async function serve(
   const runner = new StartRunner(signal);
   const mode = await openMode({ ...options, runner: runner.run });
   try {
-    const conntrackIsMissing = await setUp(options, mode);
+    const postponed = await setUp(options, mode);
     runner.started();
-    const daemon = new Daemon(options, { ...parts, mode, conntrackIsMissing });
+    const daemon = new Daemon(options, { ...parts, mode, postponed });
     try {
       return await daemon.run();
     } finally {
@@ -100,16 +100,16 @@ async function serve(
   }
 }
 
-async function setUp(options: DaemonOptions, mode: ProxyMode): Promise<boolean> {
+async function setUp(options: DaemonOptions, mode: ProxyMode): Promise<Postponed> {
   warnOfInconsistencies(options, mode.families);
   options.signal.throwIfAborted();
-  const conntrackIsMissing = prepareSystem(options);
+  const postponed = await prepareSystem(options, mode.guardLocalnet);
   await mode.applySettings?.();
-  return conntrackIsMissing;
+  return postponed;
 }
 
 /**
- * `--init-only`: kernel settings, and no rules. A container without capabilities may write settings (they belong to
+ * `--init-only`: kernel settings, and no rules but the guard that route_localnet needs. A container without capabilities may write settings (they belong to
  * root), and leaves the look at the mode to the one that serves.
  */
 async function initialize(options: DaemonOptions): Promise<number> {
@@ -123,7 +123,7 @@ async function initialize(options: DaemonOptions): Promise<number> {
     }
   } else {
     log.info('Without the capability NET_ADMIN: kernel settings only, no look at what the mode needs');
-    prepareSystem(options);
+    await prepareSystem(options);
     applyModeSysctls(options);
   }
   log.info('System initialized and --init-only specified');

@@ -55,6 +55,28 @@ describe('tables of nftables', () => {
     expect(await junction(word)).toMatchObject({ code: 0, stdout: 'Nothing of ours was there.\n' });
   });
 
+  test('--mode nftables leaves what kube-proxy runs with: its table, and chains of iptables', async () => {
+    await namespace.runner(['iptables', '-t', 'nat', '-N', 'KUBE-SERVICES']);
+    const { code, stdout } = await junction('cleanup', '--mode', 'nftables');
+    expect(code).toBe(0);
+    expect(stdout).toContain('junction');
+    expect(stdout).not.toContain('kube-proxy');
+    const left = await ruleset();
+    expect(left).not.toMatch(/table ip6? junction/);
+    expect(left).toContain('table ip6 kube-proxy');
+    expect(left).toContain('KUBE-SERVICES');
+  });
+
+  test('--mode iptables leaves all tables but its own chains', async () => {
+    await namespace.runner(['iptables', '-t', 'nat', '-N', 'KUBE-SERVICES']);
+    const { code } = await junction('cleanup', '--mode', 'iptables');
+    expect(code).toBe(0);
+    const left = await ruleset();
+    expect(left).not.toContain('KUBE-SERVICES');
+    expect(left).toContain('table ip junction');
+    expect(left).toContain('table ip6 kube-proxy');
+  });
+
   test('a dry run says what would go', async () => {
     const before = await ruleset();
     const { code, stdout } = await junction('cleanup', '--dry-run');

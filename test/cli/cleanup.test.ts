@@ -12,6 +12,7 @@ async function cleanup(
   kernel: FakeKernel,
   values: Partial<CleanupOptions>,
   nftables: Partial<NftCleanup> = {},
+  routesLocalnet = false,
 ): Promise<{ out: string; commands: readonly string[] }> {
   const { runner, commands } = fakeRunner((command) => {
     if (command.startsWith('cat ')) return { code: 1 };
@@ -22,9 +23,20 @@ async function cleanup(
     return { stdout: tableOf(kernel, table) };
   });
   let out = '';
-  const options = { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', ...values } as const;
+  const options = {
+    dryRun: true,
+    families: ['IPv4'],
+    variant: 'auto',
+    output: 'text',
+    mode: 'all',
+    ...values,
+  } as const;
   const stdio = { out: (text: string) => (out += text), err: () => {} };
-  const code = await cleanupCommand(stdio, options, runner, async () => ({ ...NO_TABLES, ...nftables }));
+  const code = await cleanupCommand(stdio, options, {
+    runner,
+    routesLocalnet: () => routesLocalnet,
+    cleanTables: async () => ({ ...NO_TABLES, ...nftables }),
+  });
   expect(code).toBe(0);
   return { out, commands };
 }
@@ -90,15 +102,26 @@ describe('a dry run', () => {
   });
 });
 
+test('the guard that stays is named, with how to be rid of it', async () => {
+  const { out } = await cleanup(await used(), {}, {}, true);
+  expect(out).toContain('Kept KUBE-FIREWALL in filter (IPv4): route_localnet is on');
+  expect(out).toContain('sysctl -w net.ipv4.conf.all.route_localnet=0');
+});
+
 describe('where there is no iptables', () => {
   test('the rest is cleaned, and it is said', async () => {
     const { runner } = fakeRunner((command) => (command.startsWith('cat ') ? { code: 1 } : 'missing'));
     let [out, err] = ['', ''];
     const code = await cleanupCommand(
       { out: (text) => (out += text), err: (text) => (err += text) },
-      { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text' },
-      runner,
-      async () => ({ ...NO_TABLES, tables: [{ family: 'ip', table: 'junction', objects: 1 }] }),
+      { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', mode: 'all' },
+      {
+        runner,
+        cleanTables: async () => ({
+          ...NO_TABLES,
+          tables: [{ family: 'ip', table: 'junction', objects: 1 }],
+        }),
+      },
     );
     expect(code).toBe(0);
     expect(out).toMatch(/^Would remove of nftables:\n/);
@@ -112,10 +135,58 @@ describe('what the kernel will not let go of', () => {
     let out = '';
     const code = await cleanupCommand(
       { out: (text) => (out += text), err: () => {} },
-      { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text' },
-      runner,
-      async () => ({ ...NO_TABLES, failures: ['table ip junction: EBUSY'] }),
+      { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', mode: 'all' },
+      { runner, cleanTables: async () => ({ ...NO_TABLES, failures: ['table ip junction: EBUSY'] }) },
     );
     expect({ code, out }).toEqual({ code: 1, out: 'Could not remove table ip junction: EBUSY\n' });
+  });
+});
+
+describe('of one mode', () => {
+  /** What each of the others would have been asked for. */
+  async function asked(mode: CleanupOptions['mode'], running?: string): Promise<readonly string[]> {
+    const seen: string[] = [];
+    const { runner, commands } = fakeRunner((command) =>
+      command.startsWith('cat ') ? { code: 1 } : 'missing',
+    );
+    await cleanupCommand(
+      { out: () => {}, err: () => {} },
+      { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', mode },
+      {
+        runner,
+        runningMode: async () => running,
+        cleanTables: async (_, __, names) => {
+          seen.push(...(names ?? []));
+          return NO_TABLES;
+        },
+      },
+    );
+    return [...seen, ...(commands.length > 0 ? ['iptables'] : [])];
+  }
+
+  test('nftables: our tables alone, never kube-proxy’s', async () => {
+    expect(await asked('nftables')).toEqual(['junction', 'junction-backstop', 'junction-trial']);
+  });
+
+  test('all: kube-proxy’s table as well', async () => {
+    expect(await asked('all')).toEqual([
+      'junction',
+      'junction-backstop',
+      'junction-trial',
+      'kube-proxy',
+      'iptables',
+    ]);
+  });
+
+  test.each(['iptables', 'ipvs'] as const)('%s: rules, and no table', async (mode) => {
+    expect(await asked(mode, 'nftables')).toEqual(['iptables']);
+  });
+
+  test.each(['iptables', 'ipvs'] as const)('%s, while a proxy runs in it: nothing', async (mode) => {
+    await expect(asked(mode, mode)).rejects.toThrow(`a service proxy runs here in the ${mode} mode`);
+  });
+
+  test('nftables, while kube-proxy runs in the same mode, with tables of its own', async () => {
+    expect(await asked('nftables', 'nftables')).toContain('junction');
   });
 });

@@ -62,7 +62,7 @@ describe('a run that ends by itself', () => {
     expect(await savedRules()).toContain('shop/api:http');
   }
 
-  test('--init-only sets up the system and writes no rules', async () => {
+  test('--init-only sets up the system, and writes no rules but the guard that route_localnet needs', async () => {
     const node = lab().host('node1');
     const localnet = '/proc/sys/net/ipv4/conf/all/route_localnet';
     const timeout = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close_wait';
@@ -71,7 +71,9 @@ describe('a run that ends by itself', () => {
     expect(exitCode, `it said: ${stderr}`).toBe(0);
     expect(stderr).toContain('"System initialized and --init-only specified"');
     expect(await node.run(['cat', localnet, timeout])).toBe('1\n3600\n');
-    expect(await savedRules()).toBe('');
+    const rules = (await savedRules()).split('\n');
+    expect(rules.filter((line) => !line.includes('KUBE-FIREWALL'))).toEqual([]);
+    expect(rules.join('\n')).toContain('block incoming localnet connections');
   });
 
   test('--write-config-to writes what loads again', async () => {
@@ -82,10 +84,11 @@ describe('a run that ends by itself', () => {
       '--v=3',
       '--nodeport-addresses=primary',
     ];
+    const before = await savedRules();
     const written = await junction(...flags, `--write-config-to=${first}`);
     expect(written.exitCode, `it said: ${written.stderr}`).toBe(0);
     expect(written.stderr).toContain('"Wrote configuration"');
-    expect(await savedRules()).toBe('');
+    expect(await savedRules()).toBe(before);
     const again = await junction(`--config=${first}`, `--write-config-to=${second}`);
     expect(again.exitCode, `it said: ${again.stderr}`).toBe(0);
     const text = await readFile(first, 'utf8');
@@ -100,6 +103,7 @@ describe('a run that ends by itself', () => {
 
   test.each([['--cleanup'], ['cleanup']])('%s removes everything', async (word) => {
     await leaveRules();
+    await lab().host('node1').sysctl({ 'net/ipv4/conf/all/route_localnet': '0' });
     const { exitCode, stdout, stderr } = await junction(word);
     expect(exitCode, `it said: ${stderr}`).toBe(0);
     expect(stdout).toMatch(/^Removed:/);

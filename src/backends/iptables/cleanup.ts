@@ -4,7 +4,9 @@
  */
 import { CHAINS_PER_RESTORE, piece, type RuleText, type Step } from './edit.ts';
 import { isKubeletHere } from './entrances.ts';
+import { hasServiceChains } from './garbage.ts';
 import { EVERY_LAYOUT } from './layouts/index.ts';
+import { isLocalnetGuard } from './localnetGuard.ts';
 import { CHAINS, IPVS_CHAINS, isServiceChain } from './names.ts';
 import { ruleKey } from './normalise.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
@@ -16,16 +18,33 @@ export interface CleanupPlan {
   readonly steps: readonly Step[];
   readonly chains: readonly { readonly table: Table; readonly chain: string }[];
   readonly rules: readonly { readonly table: Table; readonly rule: string }[];
-  /** Emptied but not deleted, because somebody else's rules jump to them. */
-  readonly kept: readonly { readonly table: Table; readonly chain: string }[];
+  readonly kept: readonly KeptChain[];
+}
+
+export interface KeptChain {
+  readonly table: Table;
+  readonly chain: string;
+  /**
+   * called: emptied but not deleted, because rules of other programs jump to it. routeLocalnet: guards 127.0.0.0/8 while
+   * route_localnet is on.
+   */
+  readonly reason: 'called' | 'routeLocalnet';
+}
+
+export interface CleanupOptions {
+  /** route_localnet is on: the guard of 127.0.0.0/8 stays. */
+  readonly routesLocalnet: boolean;
+  readonly chainsPerRestore?: number | undefined;
+  /** Only what this mode wrote; chains that both modes use stay while the other mode's are here. */
+  readonly mode?: 'iptables' | 'ipvs' | undefined;
 }
 
 const NOTHING: CleanupPlan = { steps: [], chains: [], rules: [], kept: [] };
 
 const TABLES: readonly Table[] = ['filter', 'nat', 'mangle'];
 
-export function planCleanup(state: Tables, chainsPerRestore: number = CHAINS_PER_RESTORE): CleanupPlan {
-  const parts = TABLES.map((table) => cleanTable(state, table, chainsPerRestore));
+export function planCleanup(state: Tables, options: CleanupOptions): CleanupPlan {
+  const parts = TABLES.map((table) => cleanTable(state, table, options));
   return {
     steps: parts.flatMap((part) => part.steps),
     chains: parts.flatMap((part) => part.chains),
@@ -34,14 +53,18 @@ export function planCleanup(state: Tables, chainsPerRestore: number = CHAINS_PER
   };
 }
 
-function cleanTable(state: Tables, table: Table, size: number): CleanupPlan {
+function cleanTable(state: Tables, table: Table, options: CleanupOptions): CleanupPlan {
+  const { routesLocalnet, chainsPerRestore: size = CHAINS_PER_RESTORE } = options;
   const chains = state.get(table);
   if (!chains) return NOTHING;
-  const firewall = cleanFirewall(state, table);
+  const firewall = options.mode === 'ipvs' ? NO_FIREWALL : cleanFirewall(state, table, routesLocalnet);
+  const isInScope = scopeOf(state, options.mode);
   const ours = new Set(
-    [...chains.keys()].filter((chain) => isOurs(state, table, chain)).concat(firewall.chains),
+    [...chains.keys()]
+      .filter((chain) => isOurs(state, table, chain) && isInScope(table, chain))
+      .concat(firewall.chains),
   );
-  const jumps = ourJumps(chains, ours, table);
+  const jumps = ourJumps(chains, ours, table, options.mode);
   const removes = [...jumps, ...firewall.rules];
   const called = calledByOthers(chains, ours, table);
   const first = removes.length > 0 ? [{ table, pieces: [piece(undefined, { removes })] }] : [];
@@ -50,7 +73,10 @@ function cleanTable(state: Tables, table: Table, size: number): CleanupPlan {
     steps: [...first, ...emptyAll(table, [...called], size), ...emptyThenDelete(table, goes, size)],
     chains: goes.map((chain) => ({ table, chain })),
     rules: removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${rule}` })),
-    kept: [...called].map((chain) => ({ table, chain })),
+    kept: [
+      ...[...called].map((chain): KeptChain => ({ table, chain, reason: 'called' })),
+      ...firewall.kept.map((chain): KeptChain => ({ table, chain, reason: 'routeLocalnet' })),
+    ],
   };
 }
 
@@ -75,6 +101,32 @@ function inChunks(chains: readonly string[], size: number): readonly (readonly s
   return chunks;
 }
 
+/**
+ * The two modes share the names of some chains. Whose such a chain is now, the others tell: it goes with its own mode, and
+ * with either where nothing of the other is here.
+ */
+function scopeOf(state: Tables, mode: CleanupOptions['mode']): (table: Table, chain: string) => boolean {
+  if (mode === undefined) return () => true;
+  const isIpvsHere = [...state.values()].some((chains) =>
+    [...chains.keys()].some((each) => IPVS_ONLY.has(each)),
+  );
+  const isOtherHere = mode === 'iptables' ? isIpvsHere : hasServiceChains(state);
+  return (table, chain) => {
+    if (IPVS_ONLY.has(chain)) return mode === 'ipvs';
+    if (SHARED_WITH_IPVS.has(`${table} ${chain}`)) return !isOtherHere;
+    return mode === 'iptables';
+  };
+}
+
+const IPVS_ONLY: ReadonlySet<string> = new Set(Object.values(IPVS_CHAINS));
+const SHARED_WITH_IPVS: ReadonlySet<string> = new Set([
+  `nat ${CHAINS.services}`,
+  `nat ${CHAINS.postrouting}`,
+  `nat ${CHAINS.markMasquerade}`,
+  `filter ${CHAINS.forward}`,
+  `filter ${CHAINS.proxyFirewall}`,
+]);
+
 function isOurs(state: Tables, table: Table, chain: string): boolean {
   if (chain === CHAINS.canary) return true;
   if (table === 'mangle') return false;
@@ -92,13 +144,16 @@ function ourJumps(
   chains: ReadonlyMap<string, ParsedChain>,
   ours: ReadonlySet<string>,
   table: Table,
+  mode: CleanupOptions['mode'],
 ): readonly RuleText[] {
   const keys = jumpKeys(table);
+  // Where kubelet has no jump to KUBE-FIREWALL, ours goes even if the chain stays.
+  const firewall = new Set<string>(mode === 'ipvs' ? [] : [CHAINS.firewall]);
   return [...chains]
     .filter(([name]) => !ours.has(name))
     .flatMap(([chain, { rules }]) =>
       rules
-        .filter((rule) => jumpsInto(rule, ours) || chain === 'FORWARD') // where kubelet has no jump to KUBE-FIREWALL
+        .filter((rule) => jumpsInto(rule, ours) || (chain === 'FORWARD' && jumpsInto(rule, firewall)))
         .filter((rule) => keys.has(`${chain} ${ruleKey(rule)}`))
         .map((rule) => ({ chain, rule: printRule(rule) })),
     );
@@ -134,17 +189,31 @@ function jumpsInto({ target }: ParsedRule, ours: ReadonlySet<string>): boolean {
   return target?.kind === 'jump' && ours.has(target.chain);
 }
 
-/** KUBE-FIREWALL is kubelet's where there is one; otherwise our rules go, and the chain if nothing else is in it. */
-function cleanFirewall(
-  state: Tables,
-  table: Table,
-): { readonly rules: readonly RuleText[]; readonly chains: readonly string[] } {
+interface FirewallCleanup {
+  readonly rules: readonly RuleText[];
+  readonly chains: readonly string[];
+  readonly kept: readonly string[];
+}
+
+const NO_FIREWALL: FirewallCleanup = { rules: [], chains: [], kept: [] };
+
+/**
+ * KUBE-FIREWALL is kubelet's where there is one. Otherwise our rules go, and the chain if nothing else is in it; but the
+ * guard of 127.0.0.0/8 stays, with the way to it, while route_localnet is on.
+ */
+function cleanFirewall(state: Tables, table: Table, routesLocalnet: boolean): FirewallCleanup {
   const chain = state.get(table)?.get(CHAINS.firewall);
-  if (table !== 'filter' || !chain || isKubeletHere(state)) return { rules: [], chains: [] };
-  const foreign = chain.rules.filter((rule) => !isOurFirewallRule(rule));
-  if (foreign.length === 0) return { rules: [], chains: [CHAINS.firewall] };
-  const rules = chain.rules.filter(isOurFirewallRule);
-  return { rules: rules.map((rule) => ({ chain: CHAINS.firewall, rule: printRule(rule) })), chains: [] };
+  if (table !== 'filter' || !chain || isKubeletHere(state)) return NO_FIREWALL;
+  const stays = (rule: ParsedRule): boolean =>
+    !isOurFirewallRule(rule) || (routesLocalnet && isLocalnetGuard(rule));
+  if (!chain.rules.some(stays)) return { rules: [], chains: [CHAINS.firewall], kept: [] };
+  return {
+    rules: chain.rules
+      .filter((rule) => !stays(rule))
+      .map((rule) => ({ chain: CHAINS.firewall, rule: printRule(rule) })),
+    chains: [],
+    kept: routesLocalnet && chain.rules.some(isLocalnetGuard) ? [CHAINS.firewall] : [],
+  };
 }
 
 const FIREWALL_COMMENTS = new Set([

@@ -59,9 +59,12 @@ export function adoptedRules(
   });
 }
 
-/** Every rule that some layout may put into a chain that is not its own. */
+/**
+ * Every rule that some layout may put into a chain that is not its own, but for the guard of 127.0.0.0/8: route_localnet
+ * stays on when nobody needs it any more, and with it the guard (localnetGuard.ts).
+ */
 function everAdopted(options: CompileOptions): readonly SharedRule[] {
-  const view = { ...options.view, nodePorts: { ...options.view.nodePorts, loopback: true } };
+  const view = { ...options.view, nodePorts: { ...options.view.nodePorts, loopback: false } };
   // The mark for dropping is one of two bits: whichever masquerading did not take, then.
   return EVERY_LAYOUT.flatMap((layout) =>
     [0x4000, 0x8000].flatMap((mark) => layout.base({ ...options, view, masqueradeMark: mark }).adopted),

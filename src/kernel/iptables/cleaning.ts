@@ -1,11 +1,12 @@
 /** Takes our chains and rules out of iptables, whichever variants of it hold some. */
-import { type CleanupPlan, planCleanup } from '../../backends/iptables/cleanup.ts';
+import { type CleanupOptions, type CleanupPlan, planCleanup } from '../../backends/iptables/cleanup.ts';
 import { printStep } from '../../backends/iptables/edit.ts';
 import { parseSave, type Tables } from '../../backends/iptables/parse.ts';
 import type { Table } from '../../backends/iptables/rule.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { type CommandRunner, run } from '../process.ts';
+import { isLocalnetRouted } from '../routeLocalnet.ts';
 import { IptablesDoor } from './door.ts';
 import { tableDoor } from './iptablesProxy.ts';
 import { variantsInUse } from './inUse.ts';
@@ -24,26 +25,30 @@ export interface CleaningOptions {
   readonly variant: VariantChoice;
   readonly dryRun: boolean;
   readonly runner?: CommandRunner | undefined;
+  readonly routesLocalnet?: (() => boolean) | undefined;
+  /** Only what this mode wrote. */
+  readonly mode?: CleanupOptions['mode'];
 }
 
 export async function cleanIptables(
   family: Family,
-  { variant, dryRun, runner = run }: CleaningOptions,
+  options: CleaningOptions,
 ): Promise<readonly CleanedIptables[]> {
+  const { variant, runner = run } = options;
   const cleaned: CleanedIptables[] = [];
   const variants = variant === 'auto' ? await variantsInUse(family, runner) : [variant];
-  for (const each of variants) cleaned.push(await cleanVariant(family, each, dryRun, runner));
+  for (const each of variants) cleaned.push(await cleanVariant(family, { ...options, variant: each }));
   return cleaned;
 }
 
-async function cleanVariant(
-  family: Family,
-  variant: VariantChoice,
-  dryRun: boolean,
-  runner: CommandRunner,
-): Promise<CleanedIptables> {
+async function cleanVariant(family: Family, options: CleaningOptions): Promise<CleanedIptables> {
+  const { variant, dryRun, mode, runner = run, routesLocalnet = isLocalnetRouted } = options;
   const door = await IptablesDoor.open({ family, variant, runner });
-  const plan = planCleanup(await readState(door), tableDoor(door).chainsPerRestore);
+  const plan = planCleanup(await readState(door), {
+    chainsPerRestore: tableDoor(door).chainsPerRestore,
+    routesLocalnet: family === 'IPv4' && routesLocalnet(),
+    mode,
+  });
   if (!dryRun) {
     for (const step of plan.steps) {
       await door.restore(step.table, printStep(step), { flush: false, counters: true });

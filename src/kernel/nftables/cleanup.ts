@@ -12,7 +12,8 @@ export const KUBE_PROXY_TABLE = 'kube-proxy';
 export const TRIAL_TABLE = 'junction-trial';
 /** That one goes by itself. */
 export const OWNED_TRIAL_TABLE = 'junction-trial-owned';
-export const EVERY_TABLE: readonly string[] = [TABLE, BACKSTOP_TABLE, TRIAL_TABLE, KUBE_PROXY_TABLE];
+export const OWN_TABLES: readonly string[] = [TABLE, BACKSTOP_TABLE, TRIAL_TABLE];
+export const EVERY_TABLE: readonly string[] = [...OWN_TABLES, KUBE_PROXY_TABLE];
 
 export interface NftRemains {
   readonly family: 'ip' | 'ip6';
