@@ -2,6 +2,7 @@
 import { apiCommand } from './api/command.ts';
 import { BAD_ARGUMENT, BadArgument } from './arguments.ts';
 import { conntrackCommand } from './conntrack/command.ts';
+import { hostileCommand } from './hostile/command.ts';
 import { iptablesCommand } from './iptablesCommand.ts';
 import { ipvsCommand } from './ipvs/command.ts';
 import { nftablesCommand } from './nftables/command.ts';
@@ -33,6 +34,14 @@ conntrack: cleaning one service's flows out of a large table, in a real kernel
   --stale 200              of the service
   --repetitions 5          of everything
 
+hostile: one object of the API server's size limit beside small services, in every mode (ipvs inside User-mode Linux)
+  --modes nftables,iptables-nft,iptables-legacy,ipvs
+  --objects external-ips,…  which large objects (default all of them)
+  --services 300           small services beside it
+  --changes 3              endpoint changes of the large service
+  --profile FOLDER         CPU profiles of the daemon go there
+  --json                   every run as a line of JSON
+
 api: from an API server to the rules' text, in a process of its own; nothing is written into the kernel
   --services 10000         how many
   --endpoints 10           of each service
@@ -52,6 +61,7 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   else if (name === 'nftables') await nftablesCommand(args);
   else if (name === 'ipvs') await ipvsCommand(args);
   else if (name === 'conntrack') await conntrackCommand(args);
+  else if (name === 'hostile') await hostileCommand(args);
   else if (name === 'api') await apiCommand(args);
   else throw new BadArgument(`there is no benchmark ${name}; --help lists them`);
 }

@@ -29,11 +29,15 @@ try {
       'bench-nftables-node': 'bench/nftables/node.ts',
       'bench-nftables-proxy': 'bench/nftables/proxyRun.ts',
       'bench-nftables-watcher': 'bench/nftables/watcher.ts',
+      'bench-hostile-run': 'bench/hostile/run.ts',
+      'bench-hostile-livez': 'bench/hostile/livez.ts',
       // An image is built without the tests.
       ...(existsSync(join(ROOT, 'test/support')) && {
         'bench-api-server': 'bench/api/server.ts',
         'bench-ipvs-machine': 'bench/ipvs/machine.ts',
         'bench-nftables-api': 'bench/nftables/apiServer.ts',
+        'bench-hostile-api': 'bench/hostile/api.ts',
+        'bench-hostile-objects': 'bench/hostile/objects.ts',
         soak: 'bench/soak/main.ts',
         'soak-daemon': 'bench/soak/faultyDaemon.ts',
       }),

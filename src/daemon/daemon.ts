@@ -6,6 +6,7 @@ import {
   failedToStartMetricServer,
   failedToStartProxierHealthcheck,
   failedToStartServiceHealthcheck,
+  serviceTooLarge,
   starting,
 } from '../events/reports.ts';
 import { NFACCT } from '../backends/iptables/names.ts';
@@ -176,6 +177,11 @@ export class Daemon {
       isHealthy: () => this.#health.isHealthy(),
       onHealthCheckFailure: (failure) => this.#recordHealthCheckFailure(failure),
       onPortTaken: (message) => this.#recorder.record(failedToHoldPort(nodeName, message)),
+      onCut: (service, messages) => {
+        const [namespace = '', name = ''] = service.split('/');
+        if (messages.length > 0)
+          this.#recorder.record(serviceTooLarge(nodeName, { namespace, name }, messages));
+      },
       onForeignChange: (program) => this.#own.foreignChange(family, program),
       onConntrack: (report) => metrics.conntrackReconciled(family, report),
       onReady: () => this.#applyPostponed(family),

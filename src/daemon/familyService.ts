@@ -6,6 +6,8 @@ import { type CleaningReport, FlowCleaner } from '../kernel/conntrack/cleaner.ts
 import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../kernel/heldPorts.ts';
 import type { Log } from '../log.ts';
 import type { Family } from '../model/ip.ts';
+import type { ObjectKey } from '../model/objects.ts';
+import { CAPACITIES, printCut } from '../plan/capacity.ts';
 import { FamilyLoop } from '../proxy/familyLoop.ts';
 import { FamilyProxy, type SyncOutcome } from '../proxy/familyProxy.ts';
 import type { FamilyObserver } from '../proxy/observer.ts';
@@ -25,6 +27,8 @@ export interface FamilyServiceOptions {
   readonly isHealthy: () => boolean;
   readonly onHealthCheckFailure: (failure: HealthCheckFailure) => void;
   readonly onPortTaken: (message: string) => void;
+  /** Something of a Service is beyond what one Service may have; empty where that is over. */
+  readonly onCut: (service: ObjectKey, messages: readonly string[]) => void;
   readonly onForeignChange: (program: string) => void;
   readonly onConntrack: (report: CleaningReport) => void;
   /** The first rules are in the kernel. */
@@ -56,6 +60,7 @@ export class FamilyService {
       family,
       settings,
       backend: mode.backend(family),
+      capacity: CAPACITIES[mode.name],
       observer,
       startedAt: Date.now(),
     });
@@ -110,6 +115,7 @@ export class FamilyService {
 
   #onSynced(outcome: SyncOutcome): void {
     this.#tellDenials(outcome);
+    this.#tellCuts();
     const { localEndpoints, plan } = this.loop.proxy;
     const { report } = outcome;
     const areFlowsUnknown =
@@ -178,15 +184,34 @@ export class FamilyService {
     });
   }
 
+  /** One line for each service port, however many addresses it names. */
   #tellDenials({ changes }: SyncOutcome): void {
     for (const { id } of changes) {
-      for (const { key, owner } of this.#toldDenials.news(id, this.loop.proxy.denied(id))) {
-        this.#options.log.warn('Another service answers at this address already', {
-          servicePort: id,
-          address: key,
-          servedBy: owner,
+      const [first, ...others] = this.#toldDenials.news(id, this.loop.proxy.denied(id));
+      if (!first) continue;
+      this.#options.log.warn('Another service answers at this address already', {
+        servicePort: id,
+        address: first.key,
+        servedBy: first.owner,
+        ...(others.length > 0 && { moreAddresses: others.length }),
+      });
+    }
+  }
+
+  #tellCuts(): void {
+    const { log, onCut } = this.#options;
+    const { proxy } = this.loop;
+    for (const service of proxy.takeNewCuts()) {
+      const messages = proxy.cutsOf(service).map(printCut);
+      for (const reason of messages)
+        log.warn('A Service is too large; not all of it is served', {
+          ipFamily: this.family,
+          service,
+          reason,
         });
-      }
+      if (messages.length === 0)
+        log.info('All of a Service is served again', { ipFamily: this.family, service });
+      onCut(service, messages);
     }
   }
 }

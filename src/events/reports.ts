@@ -48,6 +48,21 @@ export function failedToStartServiceHealthcheck(failure: ServiceHealthcheckFailu
   };
 }
 
+/** Something of a Service is beyond what one Service may have on a node. */
+export function serviceTooLarge(
+  nodeName: string,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  messages: readonly string[],
+): EventReport {
+  return {
+    reason: 'ServiceTooLarge',
+    action: 'Serve',
+    type: 'Warning',
+    regarding: { apiVersion: 'v1', kind: 'Service', namespace, name },
+    note: `node ${nodeName} serves a part of it: ${messages.join('; ')}`,
+  };
+}
+
 function atStart(nodeName: string): Pick<EventReport, 'action' | 'regarding'> {
   return { action: 'StartKubeProxy', regarding: nodeReference(nodeName) };
 }

@@ -2,17 +2,12 @@
  * The EndpointSlice cache of one address family, and what changed in it between two syncs.
  *
  * Slices are kept per service twice: as applied at the last sync, and as pending. The merged endpoints of a service
- * are computed when they are asked for, so that nothing is stored twice.
+ * are computed when they are asked for, so that nothing is stored twice, and only as many as are asked for.
  */
 import { deepEqual } from './equal.ts';
-import { type EndpointsByPort, mergeSlices } from './endpoint.ts';
+import { countEndpoints, type EndpointsByPort, type MergeLimits, mergeSlices } from './endpoint.ts';
 import type { Family } from './ip.ts';
 import { type EndpointSlice, type ObjectKey, objectKey } from './objects.ts';
-
-export interface EndpointChange {
-  readonly previous: EndpointsByPort;
-  readonly current: EndpointsByPort;
-}
 
 type SlicesByName = ReadonlyMap<string, EndpointSlice>;
 const NO_SLICES: SlicesByName = new Map();
@@ -22,13 +17,11 @@ export class EndpointTracker {
   readonly #nodeName: string;
   readonly #applied = new Map<ObjectKey, SlicesByName>();
   readonly #pending = new Map<ObjectKey, Map<string, EndpointSlice | undefined>>();
-  /** What the last `apply` handed out: whoever asks next asks for these, and merging is the costly part. */
-  #latest: ReadonlyMap<ObjectKey, EndpointChange> = new Map();
   /** Which service a slice was last seen with: its label may change. */
   readonly #serviceOfSlice = new Map<ObjectKey, ObjectKey>();
 
   /** When the changes of each pending service were asked for, as their slices say. */
-  #triggers = new Map<ObjectKey, number[]>();
+  readonly #triggers = new Map<ObjectKey, number[]>();
   readonly #startedAt: number;
 
   /** `startedAt`: triggers from before then tell of changes that somebody else has applied. */
@@ -59,16 +52,31 @@ export class EndpointTracker {
     return this.#pending.size;
   }
 
-  /** Trigger times of everything that was pending; each is handed out once. */
-  takeTriggers(): readonly number[] {
-    const triggers = [...this.#triggers.values()].flat();
-    this.#triggers = new Map();
+  /** Trigger times of what is pending for these services; each is handed out once. */
+  takeTriggers(services: Iterable<ObjectKey> = [...this.#triggers.keys()]): readonly number[] {
+    const triggers: number[] = [];
+    for (const service of services) {
+      for (const trigger of this.#triggers.get(service) ?? []) triggers.push(trigger);
+      this.#triggers.delete(service);
+    }
     return triggers;
   }
 
   /** The endpoints of a service as of the last `apply`. */
-  endpointsOf(service: ObjectKey): EndpointsByPort {
-    return this.#latest.get(service)?.current ?? this.#merge(this.#applied.get(service));
+  endpointsOf(service: ObjectKey, limits?: MergeLimits): EndpointsByPort {
+    return mergeSlices((this.#applied.get(service) ?? NO_SLICES).values(), this.#nodeName, limits);
+  }
+
+  /** How many endpoints its slices have together. */
+  endpointCountOf(service: ObjectKey): number {
+    return countEndpoints((this.#applied.get(service) ?? NO_SLICES).values());
+  }
+
+  /** How many endpoints its slices have that are not applied yet. */
+  pendingCountOf(service: ObjectKey): number {
+    const pending = this.#pending.get(service);
+    if (!pending) return 0;
+    return countEndpoints([...pending.values()].flatMap((slice) => slice ?? []));
   }
 
   /** Services with slices that are not applied yet. */
@@ -76,26 +84,25 @@ export class EndpointTracker {
     return [...this.#pending.keys()];
   }
 
-  /** Makes the pending slices of these services current; hands out those whose endpoints are not what they were. */
-  apply(services: Iterable<ObjectKey> = this.pendingServices()): ReadonlyMap<ObjectKey, EndpointChange> {
-    const changes = new Map<ObjectKey, EndpointChange>();
+  /**
+   * Makes the pending slices of these services current; hands out those of which a slice is not what it was. Whether an
+   * endpoint is not, the plan finds out, which knows how many of them count.
+   */
+  apply(services: Iterable<ObjectKey> = this.pendingServices()): ReadonlySet<ObjectKey> {
+    const changes = new Set<ObjectKey>();
     for (const service of services) {
       const pending = this.#pending.get(service);
       if (!pending) continue;
       this.#pending.delete(service);
-      const before = this.#applied.get(service);
-      const after = withPending(before ?? NO_SLICES, pending);
+      const before = this.#applied.get(service) ?? NO_SLICES;
+      let isChanged = false;
+      for (const [name, slice] of pending) isChanged ||= !sameEndpoints(before.get(name), slice);
+      if (isChanged) changes.add(service);
+      const after = withPending(before, pending);
       if (after.size > 0) this.#applied.set(service, after);
       else this.#applied.delete(service);
-      const change = { previous: this.#merge(before), current: this.#merge(after) };
-      if (!sameEndpoints(change.previous, change.current)) changes.set(service, change);
     }
-    this.#latest = changes;
     return changes;
-  }
-
-  #merge(slices: SlicesByName | undefined): EndpointsByPort {
-    return mergeSlices((slices ?? NO_SLICES).values(), this.#nodeName);
   }
 
   #note(service: ObjectKey, name: string, slice: EndpointSlice | undefined): boolean {
@@ -121,6 +128,11 @@ export class EndpointTracker {
   }
 }
 
+/** Apart from when it changed. */
+function sameEndpoints(a: EndpointSlice | undefined, b: EndpointSlice | undefined): boolean {
+  return deepEqual(a?.ports, b?.ports) && deepEqual(a?.endpoints, b?.endpoints);
+}
+
 function withPending(
   applied: SlicesByName,
   pending: ReadonlyMap<string, EndpointSlice | undefined>,
@@ -131,8 +143,4 @@ function withPending(
     else slices.delete(name);
   }
   return slices;
-}
-
-function sameEndpoints(a: EndpointsByPort, b: EndpointsByPort): boolean {
-  return a.size === b.size && [...a].every(([key, endpoints]) => deepEqual(endpoints, b.get(key)));
 }

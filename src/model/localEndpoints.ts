@@ -3,7 +3,7 @@
  *
  * Only ready endpoints count. One that is draining still gets traffic, but no load balancer should send it more.
  */
-import type { EndpointsByPort } from './endpoint.ts';
+import { type EndpointsByPort, type MergeLimits, portKey } from './endpoint.ts';
 import type { Ip } from './ip.ts';
 import type { ObjectKey } from './objects.ts';
 import type { ServicePort } from './servicePort.ts';
@@ -40,9 +40,12 @@ export function healthCheckPorts(
   return result;
 }
 
+/** Endpoints × ports that are looked at; those that are ready and here come first. */
+const MOST_COUNTED = 100_000;
+
 export interface LocalEndpointInputs {
   portsOf(service: ObjectKey): readonly ServicePort[];
-  endpointsOf(service: ObjectKey): EndpointsByPort;
+  endpointsOf(service: ObjectKey, limits?: MergeLimits): EndpointsByPort;
 }
 
 /** Keeps both maps for the services that have a health-check node port, by looking at those that changed. */
@@ -68,11 +71,18 @@ export class LocalEndpoints {
     let changed = false;
     for (const service of services) {
       const port = healthCheckPorts(this.#inputs.portsOf(service)).get(service) ?? 0;
-      const count = port === 0 ? 0 : localReadyCount(this.#inputs.endpointsOf(service));
+      const count = port === 0 ? 0 : this.#count(service);
       changed = set(this.#ports, service, port) || changed;
       changed = set(this.#counts, service, count) || changed;
     }
     return changed;
+  }
+
+  #count(service: ObjectKey): number {
+    const ports = this.#inputs.portsOf(service);
+    const keys = new Set(ports.map(({ portName, protocol }) => portKey(portName, protocol)));
+    const perPort = Math.ceil(MOST_COUNTED / ports.length);
+    return localReadyCount(this.#inputs.endpointsOf(service, { ports: keys, perPort }));
   }
 }
 

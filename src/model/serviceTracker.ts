@@ -19,7 +19,7 @@ const NONE: readonly ServicePort[] = [];
 export class ServiceTracker {
   readonly #family: Family;
   readonly #applied = new Map<ObjectKey, readonly ServicePort[]>();
-  #pending = new Map<ObjectKey, readonly ServicePort[]>();
+  readonly #pending = new Map<ObjectKey, readonly ServicePort[]>();
 
   constructor(family: Family) {
     this.#family = family;
@@ -46,15 +46,27 @@ export class ServiceTracker {
     return this.#applied.keys();
   }
 
-  /** Makes the pending changes current and hands them out. */
-  apply(): ReadonlyMap<ObjectKey, ServiceChange> {
+  /** Services with changes that are not applied yet. */
+  pendingServices(): readonly ObjectKey[] {
+    return [...this.#pending.keys()];
+  }
+
+  /** The ports that a service will have, if that is pending. */
+  pendingPortsOf(key: ObjectKey): readonly ServicePort[] | undefined {
+    return this.#pending.get(key);
+  }
+
+  /** Makes the pending changes of these services current and hands them out. */
+  apply(services: Iterable<ObjectKey> = this.pendingServices()): ReadonlyMap<ObjectKey, ServiceChange> {
     const changes = new Map<ObjectKey, ServiceChange>();
-    for (const [key, current] of this.#pending) {
+    for (const key of services) {
+      const current = this.#pending.get(key);
+      if (!current) continue;
+      this.#pending.delete(key);
       changes.set(key, { previous: this.portsOf(key), current });
       if (current.length > 0) this.#applied.set(key, current);
       else this.#applied.delete(key);
     }
-    this.#pending = new Map();
     return changes;
   }
 }

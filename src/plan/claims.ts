@@ -22,42 +22,95 @@ export interface Claimant {
   readonly isClusterIP: boolean;
 }
 
+/** Somebody may name an address that thousands name already, so only the owner's place is known. */
+interface Claimed {
+  owner: Claimant;
+  readonly others: Map<ServicePortId, Claimant>;
+}
+
 export class Claims {
-  /** The owner first. Most keys have one claimant. */
-  readonly #claimants = new Map<FrontendKey, readonly Claimant[]>();
+  /** Most keys have one claimant, who stands for itself. */
+  readonly #claimants = new Map<FrontendKey, Claimant | Claimed>();
 
   ownerOf(key: FrontendKey): ServicePortId | undefined {
-    return this.#claimants.get(key)?.[0]?.id;
+    const claimed = this.#claimants.get(key);
+    return claimed && ownerOf(claimed).id;
   }
 
   /** Everybody who claims the key, the owner first. */
   claimantsOf(key: FrontendKey): readonly Claimant[] {
-    return this.#claimants.get(key) ?? [];
+    const claimed = this.#claimants.get(key);
+    if (!claimed) return [];
+    return 'owner' in claimed
+      ? [claimed.owner, ...[...claimed.others.values()].sort(bySeniority)]
+      : [claimed];
   }
 
   /** Answers whose share of frontends this changed, apart from the claimant's own. */
   claim(key: FrontendKey, claimant: Claimant): ServicePortId | undefined {
-    const known = this.#claimants.get(key);
-    if (!known) {
-      this.#claimants.set(key, [claimant]);
+    const claimed = this.#claimants.get(key);
+    const owner = claimed && ownerOf(claimed);
+    if (!claimed || (owner?.id === claimant.id && !('owner' in claimed))) {
+      this.#claimants.set(key, claimant);
       return undefined;
     }
-    const before = known[0]?.id;
-    const others = known.filter((other) => other.id !== claimant.id);
-    this.#claimants.set(key, [...others, claimant].sort(bySeniority));
-    const after = this.ownerOf(key);
-    if (before === after) return undefined;
-    return before === claimant.id ? after : before; // an owner that is born again loses to who waited
+    const shared: Claimed = 'owner' in claimed ? claimed : { owner: claimed, others: new Map() };
+    this.#claimants.set(key, shared);
+    const before = shared.owner;
+    if (before.id !== claimant.id) {
+      shared.others.set(claimant.id, claimant);
+      if (bySeniority(claimant, before) > 0) return undefined;
+      give(shared, claimant);
+      return before.id;
+    }
+    shared.owner = claimant;
+    const eldest = eldestOf(shared.others);
+    if (!eldest || bySeniority(claimant, eldest) < 0) return undefined;
+    give(shared, eldest); // an owner that is born again loses to who waited
+    return eldest.id;
   }
 
   /** Answers who owns the key now, if somebody else waited for it. */
   release(key: FrontendKey, id: ServicePortId): ServicePortId | undefined {
-    const wasOwner = this.ownerOf(key) === id;
-    const others = this.claimantsOf(key).filter((other) => other.id !== id);
-    if (others.length > 0) this.#claimants.set(key, others);
-    else this.#claimants.delete(key);
-    return wasOwner ? others[0]?.id : undefined;
+    const claimed = this.#claimants.get(key);
+    if (!claimed) return undefined;
+    if (!('owner' in claimed)) {
+      if (claimed.id === id) this.#claimants.delete(key);
+      return undefined;
+    }
+    const { owner, others } = claimed;
+    if (owner.id !== id) {
+      others.delete(id);
+      if (others.size === 0) this.#claimants.set(key, owner);
+      return undefined;
+    }
+    const eldest = eldestOf(others);
+    if (!eldest) {
+      this.#claimants.delete(key);
+      return undefined;
+    }
+    others.delete(eldest.id);
+    claimed.owner = eldest;
+    if (others.size === 0) this.#claimants.set(key, eldest);
+    return eldest.id;
   }
+}
+
+function ownerOf(claimed: Claimant | Claimed): Claimant {
+  return 'owner' in claimed ? claimed.owner : claimed;
+}
+
+function give(claimed: Claimed, heir: Claimant): void {
+  claimed.others.delete(heir.id);
+  claimed.others.set(claimed.owner.id, claimed.owner);
+  claimed.owner = heir;
+}
+
+function eldestOf(claimants: ReadonlyMap<ServicePortId, Claimant>): Claimant | undefined {
+  let eldest: Claimant | undefined;
+  for (const claimant of claimants.values())
+    if (!eldest || bySeniority(claimant, eldest) < 0) eldest = claimant;
+  return eldest;
 }
 
 function bySeniority(a: Claimant, b: Claimant): number {

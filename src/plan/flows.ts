@@ -9,6 +9,7 @@ import { hostPort, type Ip } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import { type FrontendKey, frontendKey } from './claims.ts';
 import { answersNodePorts, isLocal } from './decide.ts';
+import { frontendAt } from './frontends.ts';
 import type { Frontend, Plan, PlanChange, ServicePortPlan } from './types.ts';
 
 export type DatagramProtocol = Exclude<Protocol, 'TCP'>;
@@ -86,7 +87,7 @@ class Review implements FlowReview {
       const { address, port } = frontend;
       const key = frontendKey(address, protocol, port);
       this.#questions.set(key, { protocol, address, port });
-      if (!previous?.frontends.some((other) => isSame(other, frontend))) continue;
+      if (!previous || !frontendAt(previous, address, port)) continue;
       const known = this.#before.get(key);
       if (known) for (const server of before) known.add(server);
       else this.#before.set(key, new Set(before));
@@ -158,14 +159,10 @@ function concerned(
   const old = previous?.frontends ?? [];
   const now = current?.frontends ?? [];
   const somebodyLeft = [...before].some((server) => !after.has(server));
-  const came = now.filter((frontend) => !old.some((other) => isSame(other, frontend)));
+  const came = now.filter(({ address, port }) => !previous || !frontendAt(previous, address, port));
   if (somebodyLeft || (before.size === 0 && after.size > 0)) return [...old, ...came];
-  const left = old.filter((frontend) => !now.some((other) => isSame(other, frontend)));
+  const left = old.filter(({ address, port }) => !current || !frontendAt(current, address, port));
   return [...left, ...came];
-}
-
-function isSame(a: Frontend, b: Frontend): boolean {
-  return a.address === b.address && a.port === b.port;
 }
 
 function isRewritten(flow: Flow): boolean {

@@ -1,18 +1,24 @@
 /** Keeps the plan of one family up to date, by recomputing only the services that changed. */
-import { type EndpointsByPort, portKey } from '../model/endpoint.ts';
+import { type EndpointsByPort, type MergeLimits, type PortKey, portKey } from '../model/endpoint.ts';
 import { deepEqual } from '../model/equal.ts';
 import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey, Protocol } from '../model/objects.ts';
 import type { ServicePort, ServicePortId } from '../model/servicePort.ts';
+import { type Capacity, type Cut, endpointCut, UNBOUNDED, withinCapacity } from './capacity.ts';
 import { Claims, type FrontendKey, frontendKey } from './claims.ts';
+import { frontendAt } from './frontends.ts';
 import { planServicePort } from './servicePortPlan.ts';
 import type { FoundFrontend, NodeView, Plan, PlanChange, ServicePortPlan } from './types.ts';
 
 /** Where the planner reads services and endpoints: the trackers. */
 export interface PlanInputs {
   portsOf(service: ObjectKey): readonly ServicePort[];
-  endpointsOf(service: ObjectKey): EndpointsByPort;
+  endpointsOf(service: ObjectKey, limits?: MergeLimits): EndpointsByPort;
+  /** How many its slices have, whether they count or not. */
+  endpointCountOf?(service: ObjectKey): number;
 }
+
+const NO_CUTS: readonly Cut[] = [];
 
 export class Planner implements Plan {
   readonly family: Family;
@@ -20,13 +26,20 @@ export class Planner implements Plan {
   #view: NodeView;
   #endpointCount = 0;
   readonly #claims = new Claims();
+  readonly #capacity: Capacity;
   readonly #portsOfService = new Map<ObjectKey, readonly ServicePortId[]>();
+  /** Of services that are too large. */
+  readonly #cuts = new Map<ObjectKey, readonly Cut[]>();
+  readonly #newCuts = new Set<ObjectKey>();
   /** As each service port would be if nobody else claimed its frontends. */
   readonly #wanted = new Map<ServicePortId, ServicePortPlan>();
   readonly #granted = new Map<ServicePortId, ServicePortPlan>();
+  /** As its frontends were last claimed. */
+  readonly #createdAt = new Map<ServicePortId, number>();
 
-  constructor(family: Family, view: NodeView, inputs: PlanInputs) {
+  constructor(family: Family, view: NodeView, inputs: PlanInputs, capacity: Capacity = UNBOUNDED) {
     this.family = family;
+    this.#capacity = capacity;
     this.#view = view;
     this.#inputs = inputs;
   }
@@ -46,7 +59,7 @@ export class Planner implements Plan {
   find(address: Ip | undefined, protocol: Protocol, port: number): FoundFrontend | undefined {
     const owner = this.#claims.ownerOf(frontendKey(address, protocol, port));
     const servicePort = owner === undefined ? undefined : this.#granted.get(owner);
-    const frontend = servicePort?.frontends.find((other) => other.address === address && other.port === port);
+    const frontend = servicePort && frontendAt(servicePort, address, port);
     return servicePort && frontend && { servicePort, frontend };
   }
 
@@ -70,18 +83,38 @@ export class Planner implements Plan {
   }
 
   #replan(service: ObjectKey, touched: Set<ServicePortId>): void {
-    const ports = this.#inputs.portsOf(service);
-    const endpoints = ports.length > 0 ? this.#inputs.endpointsOf(service) : undefined;
-    const ids = ports.map((port) => port.id);
+    const bounded = withinCapacity(this.#inputs.portsOf(service), this.#capacity);
+    const { ports, endpointsPerPort: perPort } = bounded;
+    const keys = new Set(ports.map((port): PortKey => portKey(port.portName, port.protocol)));
+    const endpoints =
+      ports.length > 0 ? this.#inputs.endpointsOf(service, { ports: keys, perPort }) : undefined;
+    const ids = new Set(ports.map((port) => port.id));
     for (const id of this.#portsOfService.get(service) ?? []) {
-      if (!ids.includes(id)) this.#setWanted(id, undefined, undefined, touched);
+      if (!ids.has(id)) this.#setWanted(id, undefined, undefined, touched);
     }
     for (const port of ports) {
       const portEndpoints = endpoints?.get(portKey(port.portName, port.protocol)) ?? [];
       this.#setWanted(port.id, planServicePort(port, portEndpoints, this.#view), port.createdAt, touched);
     }
-    if (ids.length > 0) this.#portsOfService.set(service, ids);
+    if (ids.size > 0) this.#portsOfService.set(service, [...ids]);
     else this.#portsOfService.delete(service);
+    const count = ports.length > 0 ? (this.#inputs.endpointCountOf?.(service) ?? 0) : 0;
+    const cuts = [...bounded.cuts, ...endpointCut(count, bounded, this.#capacity)];
+    if (!deepEqual(cuts, this.cutsOf(service))) this.#newCuts.add(service);
+    if (cuts.length > 0) this.#cuts.set(service, cuts);
+    else this.#cuts.delete(service);
+  }
+
+  /** What of a service is beyond its capacity. */
+  cutsOf(service: ObjectKey): readonly Cut[] {
+    return this.#cuts.get(service) ?? NO_CUTS;
+  }
+
+  /** Services of which something else is beyond their capacity than when this was last asked. */
+  takeNewCuts(): readonly ObjectKey[] {
+    const services = [...this.#newCuts];
+    this.#newCuts.clear();
+    return services;
   }
 
   #setWanted(
@@ -91,13 +124,18 @@ export class Planner implements Plan {
     touched: Set<ServicePortId>,
   ): void {
     const before = this.#wanted.get(id);
-    const keys = keysOf(wanted);
-    for (const key of keysOf(before)) {
-      if (!keys.includes(key)) touch(touched, this.#claims.release(key, id));
-    }
-    for (const [index, key] of keys.entries()) {
-      const isClusterIP = wanted?.frontends[index]?.kind === 'clusterIP';
-      touch(touched, this.#claims.claim(key, { id, createdAt, isClusterIP }));
+    if (!sameFrontends(before, wanted) || this.#createdAt.get(id) !== createdAt) {
+      const keys = keysOf(wanted);
+      const kept = new Set(keys);
+      for (const key of keysOf(before)) {
+        if (!kept.has(key)) touch(touched, this.#claims.release(key, id));
+      }
+      for (const [index, key] of keys.entries()) {
+        const isClusterIP = wanted?.frontends[index]?.kind === 'clusterIP';
+        touch(touched, this.#claims.claim(key, { id, createdAt, isClusterIP }));
+      }
+      if (createdAt === undefined) this.#createdAt.delete(id);
+      else this.#createdAt.set(id, createdAt);
     }
     this.#endpointCount += (wanted?.endpointCount ?? 0) - (before?.endpointCount ?? 0);
     if (wanted) this.#wanted.set(id, wanted);
@@ -136,6 +174,15 @@ export class Planner implements Plan {
 
 function keysOf(plan: ServicePortPlan | undefined): readonly FrontendKey[] {
   return plan ? plan.frontends.map(({ address, port }) => frontendKey(address, plan.protocol, port)) : [];
+}
+
+/** The same claims: an endpoint that comes or goes changes none of them. */
+function sameFrontends(a: ServicePortPlan | undefined, b: ServicePortPlan | undefined): boolean {
+  if (!a || !b || a.protocol !== b.protocol || a.frontends.length !== b.frontends.length) return false;
+  return a.frontends.every(({ address, port, kind }, index) => {
+    const other = b.frontends[index];
+    return address === other?.address && port === other?.port && kind === other?.kind;
+  });
 }
 
 function touch(touched: Set<ServicePortId>, id: ServicePortId | undefined): void {

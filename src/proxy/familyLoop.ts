@@ -35,6 +35,7 @@ export class FamilyLoop {
   /** Where a mode reports what other programs changed. */
   readonly foreignChanges: ForeignChanges;
   #verifyNotBefore = 0;
+  #isStopping = false;
   /** The fingerprint under which everything was found in place. */
   #verified: number | undefined;
 
@@ -104,6 +105,7 @@ export class FamilyLoop {
   }
 
   stop(): Promise<void> {
+    this.#isStopping = true;
     this.foreignChanges.close();
     return this.#runner.stop();
   }
@@ -117,18 +119,22 @@ export class FamilyLoop {
       return;
     }
     log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxy.family });
-    const started = clock.now();
-    const fingerprint = this.#options.fingerprint?.();
-    this.foreignChanges.syncBegan();
-    const outcome = await this.#write(started);
-    if (!outcome) return;
-    this.#finish(outcome, fingerprint, clock.now() - started);
-    this.#throwIfRefused(outcome);
+    let isPartial = false;
+    do {
+      const started = clock.now();
+      const fingerprint = this.#options.fingerprint?.();
+      this.foreignChanges.syncBegan();
+      const outcome = await this.#write(started, isPartial ? 'next' : 'first');
+      if (!outcome) return;
+      this.#finish(outcome, fingerprint, clock.now() - started);
+      this.#throwIfRefused(outcome);
+      isPartial = outcome.isPartial ?? false;
+    } while (isPartial && !this.#isStopping);
   }
 
-  async #write(started: number): Promise<SyncOutcome | undefined> {
+  async #write(started: number, turn: 'first' | 'next'): Promise<SyncOutcome | undefined> {
     try {
-      return await this.proxy.sync();
+      return await this.proxy.sync(turn);
     } catch (error) {
       this.#observer.failed(error, (this.#options.clock.now() - started) / 1000);
       throw error;

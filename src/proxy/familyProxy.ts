@@ -5,17 +5,20 @@
  * service that is not in it yet.
  */
 import type { SyncReport } from '../backends/iptables/backend.ts';
+import type { MergeLimits } from '../model/endpoint.ts';
 import { EndpointTracker } from '../model/endpointTracker.ts';
 import type { Family } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
 import type { ServicePortId } from '../model/servicePort.ts';
 import { LocalEndpoints } from '../model/localEndpoints.ts';
 import { ServiceTracker } from '../model/serviceTracker.ts';
+import { type Capacity, costOf, type Cut, UNBOUNDED } from '../plan/capacity.ts';
 import { Planner } from '../plan/planner.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { nodeView, type ViewSettings } from '../plan/view.ts';
 import { atOnce, Breath, unhurried } from '../sync/breath.ts';
 import { systemClock } from '../sync/systemClock.ts';
+import { Turns } from './turns.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 
 /** Writes a plan into the kernel. */
@@ -33,15 +36,20 @@ export interface FamilyProxyOptions {
   /** Wall time in milliseconds; how long changes took is counted for those from after it. */
   readonly startedAt?: number;
   readonly breath?: Breath;
+  /** What one Service may cost; without it, whatever it wants. */
+  readonly capacity?: Capacity;
 }
 
-type Replanned = Pick<SyncOutcome, 'changes'>;
+type Turn = 'first' | 'next';
+type Replanned = Pick<SyncOutcome, 'changes' | 'triggers'>;
 
 export interface SyncOutcome {
   readonly report: SyncReport;
   readonly changes: readonly PlanChange[];
   /** When what is in the kernel now was asked for, in milliseconds of wall time. */
   readonly triggers: readonly number[];
+  /** Others wait for their turn, which is now. */
+  readonly isPartial?: boolean;
 }
 
 export class FamilyProxy {
@@ -54,6 +62,12 @@ export class FamilyProxy {
   readonly #localEndpoints: LocalEndpoints;
   readonly #observer: FamilyObserver;
   readonly #breath: Breath;
+  readonly #capacity: Capacity;
+  readonly #turns = new Turns((service) => this.#costOf(service));
+  /** Services that the node sees in another way than before. */
+  readonly #seenAnew = new Set<ObjectKey>();
+  /** The kernel has all services of a first picture. */
+  #hasWritten = false;
   #node: Node | undefined;
   #synced = false;
   /** Planned, but not known to be in the kernel. */
@@ -72,9 +86,11 @@ export class FamilyProxy {
     this.#endpoints = new EndpointTracker(family, settings.nodeName, startedAt);
     const inputs = {
       portsOf: (key: ObjectKey) => this.#services.portsOf(key),
-      endpointsOf: (key: ObjectKey) => this.#endpoints.endpointsOf(key),
+      endpointsOf: (key: ObjectKey, limits?: MergeLimits) => this.#endpoints.endpointsOf(key, limits),
+      endpointCountOf: (key: ObjectKey) => this.#endpoints.endpointCountOf(key),
     };
-    this.#planner = new Planner(family, nodeView(settings, undefined, family), inputs);
+    this.#capacity = options.capacity ?? UNBOUNDED;
+    this.#planner = new Planner(family, nodeView(settings, undefined, family), inputs, this.#capacity);
     this.#localEndpoints = new LocalEndpoints(inputs);
   }
 
@@ -85,6 +101,16 @@ export class FamilyProxy {
   /** Addresses that a service port asked for and somebody else has. */
   denied(id: ServicePortId): ReturnType<Planner['denied']> {
     return this.#planner.denied(id);
+  }
+
+  /** What of a service is beyond its capacity, and not served. */
+  cutsOf(service: ObjectKey): readonly Cut[] {
+    return this.#planner.cutsOf(service);
+  }
+
+  /** Services of which it is not what it was when this was last asked. */
+  takeNewCuts(): readonly ObjectKey[] {
+    return this.#planner.takeNewCuts();
   }
 
   /** Each of these answers whether a sync is needed. */
@@ -133,17 +159,37 @@ export class FamilyProxy {
     return atOnce(this.#replanning());
   }
 
+  #costOf(service: ObjectKey): number {
+    const now = this.#services.portsOf(service);
+    const soon = this.#services.pendingPortsOf(service) ?? now;
+    const endpoints = this.#endpoints.endpointCountOf(service) + this.#endpoints.pendingCountOf(service);
+    return Math.max(costOf(now, endpoints, this.#capacity), costOf(soon, endpoints, this.#capacity));
+  }
+
+  #pending(): ReadonlySet<ObjectKey> {
+    return new Set([
+      ...this.#seenAnew,
+      ...this.#services.pendingServices(),
+      ...this.#endpoints.pendingServices(),
+    ]);
+  }
+
   /**
    * Service by service. What is told between two of them is for the next sync, or for this one where its service's
    * turn has not come.
    */
-  *#replanning(): Generator<void, Replanned> {
-    const services = this.#services.apply();
-    const seenAnew = new Set(this.#planner.adoptView(nodeView(this.#settings, this.#node, this.family)));
+  *#replanning(turn?: Turn): Generator<void, Replanned> {
+    const view = nodeView(this.#settings, this.#node, this.family);
+    for (const key of this.#planner.adoptView(view)) this.#seenAnew.add(key);
+    const pending = this.#pending();
+    const taken = turn ? this.#turns.next(pending, turn === 'first') : [...pending];
+    const triggers = this.#endpoints.takeTriggers(turn && taken);
+    const services = this.#services.apply(taken);
     const changes: PlanChange[] = [];
-    for (const key of new Set([...seenAnew, ...services.keys(), ...this.#endpoints.pendingServices()])) {
+    for (const key of taken) {
       const endpoints = this.#endpoints.apply([key]);
-      if (endpoints.size > 0 || services.has(key) || seenAnew.has(key)) {
+      const isSeenAnew = this.#seenAnew.delete(key);
+      if (endpoints.has(key) || services.has(key) || isSeenAnew) {
         for (const change of this.#planner.update([key])) {
           changes.push(change);
           this.#unwritten.add(change.id);
@@ -153,14 +199,15 @@ export class FamilyProxy {
       yield;
     }
     this.#observer.planned(this.#planner, changes);
-    return { changes };
+    return { changes, triggers };
   }
 
-  /** Brings the kernel up to date; `undefined` while the first picture is incomplete. */
-  async sync(): Promise<SyncOutcome | undefined> {
+  /** Brings the kernel up to date; `undefined` while the first picture is incomplete. `next`: after a partial one. */
+  async sync(turn: Turn = 'first'): Promise<SyncOutcome | undefined> {
     if (!this.#synced) return undefined;
-    const triggers = this.#endpoints.takeTriggers();
-    const { changes } = await unhurried(this.#replanning(), this.#breath);
+    // The first time the kernel needs all of them at once.
+    const replanning = this.#replanning(this.#hasWritten ? turn : undefined);
+    const { changes, triggers } = await unhurried(replanning, this.#breath);
     const writing = [...this.#unwritten];
     for (const change of changes) {
       const previous = (this.#unreported.get(change.id) ?? change).previous;
@@ -170,6 +217,8 @@ export class FamilyProxy {
     for (const id of writing) this.#unwritten.delete(id);
     const reported = [...this.#unreported.values()];
     this.#unreported.clear();
-    return { report, changes: reported, triggers };
+    this.#hasWritten = true;
+    const isPartial = this.#turns.isUnfinished(this.#pending());
+    return { report, changes: reported, triggers, ...(isPartial && { isPartial }) };
   }
 }

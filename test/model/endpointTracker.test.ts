@@ -13,12 +13,14 @@ function tell(tracker: EndpointTracker, line: string): boolean {
   return tracker.update(namespace, name, undefined);
 }
 
+/** The endpoints of each service that has others than before. */
 function play(tracker: EndpointTracker, ...lines: readonly string[]): readonly string[] {
   for (const line of lines) tell(tracker, line);
-  return [...tracker.apply()].map(
-    ([service, { previous, current }]) =>
-      `${service}: ${printEndpoints(previous).join('; ')} => ${printEndpoints(current).join('; ')}`,
-  );
+  const print = (service: string): string => printEndpoints(tracker.endpointsOf(service)).join('; ');
+  const before = new Map(tracker.pendingServices().map((service) => [service, print(service)]));
+  return [...tracker.apply()]
+    .filter((service) => print(service) !== before.get(service))
+    .map((service) => `${service}: ${before.get(service)} => ${print(service)}`);
 }
 
 function tracker(...lines: readonly string[]): EndpointTracker {

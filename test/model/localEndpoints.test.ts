@@ -52,9 +52,9 @@ class Stage {
   readonly asked: string[] = [];
   readonly local = new LocalEndpoints({
     portsOf: (key) => this.#services.portsOf(key),
-    endpointsOf: (key) => {
+    endpointsOf: (key, limits) => {
       this.asked.push(key);
-      return this.#endpoints.endpointsOf(key);
+      return this.#endpoints.endpointsOf(key, limits);
     },
   });
 

@@ -22,9 +22,9 @@ export class Cluster {
     this.#slices = new EndpointTracker(family, view.nodeName);
     this.planner = new Planner(family, view, {
       portsOf: (key) => this.#services.portsOf(key),
-      endpointsOf: (key): EndpointsByPort => {
+      endpointsOf: (key, limits): EndpointsByPort => {
         this.asked.push(key);
-        return this.#slices.endpointsOf(key);
+        return this.#slices.endpointsOf(key, limits);
       },
     });
   }

@@ -92,9 +92,20 @@ function hasTail(layout: Layout, table: Table, chain: string): boolean {
 
 /** The rules of chains in which this service port's rules are not, to the letter, what they are on the other side. */
 function inChangedChains(rules: readonly RuleText[], others: readonly RuleText[]): readonly RuleText[] {
-  const of = (chain: string, list: readonly RuleText[]): readonly string[] =>
-    list.filter((each) => each.chain === chain).map(({ rule }) => rule);
-  return rules.filter(({ chain }) => !sameLines(of(chain, others), of(chain, rules)));
+  const [own, other] = [byChain(rules), byChain(others)];
+  const changed = new Set<string>();
+  for (const [chain, lines] of own) if (!sameLines(other.get(chain), lines)) changed.add(chain);
+  return changed.size === 0 ? [] : rules.filter(({ chain }) => changed.has(chain));
+}
+
+function byChain(rules: readonly RuleText[]): ReadonlyMap<string, readonly string[]> {
+  const chains = new Map<string, string[]>();
+  for (const { chain, rule } of rules) {
+    const lines = chains.get(chain);
+    if (lines) lines.push(rule);
+    else chains.set(chain, [rule]);
+  }
+  return chains;
 }
 
 function sameLines(a: readonly string[] | undefined, b: readonly string[]): boolean {

@@ -6,7 +6,7 @@
  * what pods get instead is a matter of taste; `docs/ipvs.md` says what follows from it.
  */
 import { type Cidr, type Family, type Ip, parseCidr, prefixOf } from '../../model/ip.ts';
-import type { Frontend, Routes, ServicePortPlan } from '../../plan/types.ts';
+import type { AllowedSources, Frontend, Routes, ServicePortPlan } from '../../plan/types.ts';
 import type { Destination, IpvsFragment, Member, VirtualServer } from './fragment.ts';
 import type { SetEntry, SetId } from './sets.ts';
 
@@ -54,6 +54,8 @@ class Builder implements IpvsFragment {
   readonly servers: VirtualServer[] = [];
   readonly #port: ServicePortPlan;
   readonly #options: CompileOptions;
+  /** Every frontend of a service port has the same allowed sources. */
+  readonly #hosts = new Set<Ip>();
 
   constructor(port: ServicePortPlan, options: CompileOptions) {
     this.#port = port;
@@ -88,8 +90,13 @@ class Builder implements IpvsFragment {
     this.#ipPort('loadBalancerFirewall', ip, port);
     for (const net of allowedSources.ranges.flatMap(withoutEmptyPrefix))
       this.member('loadBalancerSourceCidr', { type: 'hash:ip,port,net', ip, protocol, port, net });
-    if (allowedSources.hosts.includes(ip))
+    if (this.#isHost(allowedSources, ip))
       this.member('loadBalancerSourceIP', { type: 'hash:ip,port,ip', ip, protocol, port, secondIp: ip });
+  }
+
+  #isHost({ hosts }: AllowedSources, ip: Ip): boolean {
+    if (hosts.length > 0 && this.#hosts.size === 0) for (const host of hosts) this.#hosts.add(host);
+    return hosts.length > 0 && this.#hosts.has(ip);
   }
 
   #ipPort(set: SetId, ip: Ip, port: number): void {

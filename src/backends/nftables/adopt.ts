@@ -12,7 +12,6 @@ import { type Edit, sameValue } from './edit.ts';
 import { EditStream } from './editStream.ts';
 import { ownerComment } from './names.ts';
 import { printKey } from './print.ts';
-import { overlap } from './ranges.ts';
 import { type Chain, type Element, type Ruleset, setsByName, type TableSet } from './rule.ts';
 import { slices } from './slices.ts';
 import {
@@ -152,6 +151,8 @@ class Elements {
   readonly #existing: TableState['elements'];
   /** What of the kernel's elements nobody has asked for yet, by set and key. */
   readonly #unwanted = new Map<string, Map<string, Element>>();
+  /** Of sets of ranges, by set and frontend; some may be wanted meanwhile. */
+  readonly #rangesByPlace = new Map<string, ReadonlyMap<string, readonly Element[]>>();
   /** Sets that were not looked at. */
   readonly #trusted: ReadonlySet<string>;
 
@@ -178,6 +179,8 @@ class Elements {
     if (this.#existing.size + this.#trusted.size === 0) return { owner, removes: [], adds: wanted };
     const removes: Element[] = [];
     const adds: Element[] = [];
+    /** Frontends that get another range. */
+    const places = new Map<string, Element>();
     for (const element of wanted) {
       if (this.#trusted.has(element.set)) continue;
       const key = printKey(element.key);
@@ -185,9 +188,11 @@ class Elements {
       this.#unwanted.get(element.set)?.delete(key);
       // By its comment, connections are counted for whose it is.
       if (existing && sameValue(existing, element) && existing.comment === element.comment) continue;
-      removes.push(...(existing ? [existing] : this.#takeOverlapping(element)));
+      if (existing) removes.push(existing);
+      else if (element.key.range !== undefined) places.set(placeOf(element), element);
       adds.push(element);
     }
+    for (const element of places.values()) removes.push(...this.#takeOtherRanges(element));
     return { owner, removes, adds };
   }
 
@@ -201,16 +206,30 @@ class Elements {
     return kept.size === 0 ? all : all.filter(({ comment }) => comment !== undefined && !kept.has(comment));
   }
 
-  /** A range that is in the way of another of the same frontend: nobody else can want it. */
-  #takeOverlapping({ set, key: { range, ...frontend } }: Element): readonly Element[] {
-    const unwanted = this.#unwanted.get(set);
-    if (range === undefined || !unwanted) return [];
-    const place = printKey(frontend);
-    const found = [...unwanted.values()].filter(
-      ({ key: { range: other, ...rest } }) =>
-        other !== undefined && overlap(other, range) && printKey(rest) === place,
-    );
-    for (const { key } of found) unwanted.delete(printKey(key));
+  /** Ranges that may be in the way of another one of the same frontend. All of them go: nobody else can want them. */
+  #takeOtherRanges(element: Element): readonly Element[] {
+    const unwanted = this.#unwanted.get(element.set);
+    if (!unwanted) return [];
+    let places = this.#rangesByPlace.get(element.set);
+    if (!places) this.#rangesByPlace.set(element.set, (places = byPlace(unwanted.values())));
+    const found = (places.get(placeOf(element)) ?? []).filter(({ key }) => unwanted.delete(printKey(key)));
     return found;
   }
+}
+
+function byPlace(elements: Iterable<Element>): ReadonlyMap<string, readonly Element[]> {
+  const places = new Map<string, Element[]>();
+  for (const element of elements) {
+    const place = placeOf(element);
+    const others = places.get(place);
+    if (others) others.push(element);
+    else places.set(place, [element]);
+  }
+  return places;
+}
+
+/** Its frontend, whatever the range. */
+function placeOf({ key }: Element): string {
+  const { range: _, ...frontend } = key;
+  return printKey(frontend);
 }

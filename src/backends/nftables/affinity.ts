@@ -6,7 +6,8 @@
 import { type Ip, hostPort } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import { classifySource } from '../../plan/decide.ts';
-import type { Frontend, Plan, Route, ServicePortPlan, SourceClass } from '../../plan/types.ts';
+import { frontendAt } from '../../plan/frontends.ts';
+import type { Plan, Pool, Route, ServicePortPlan, SourceClass } from '../../plan/types.ts';
 import { affinityMap } from './names.ts';
 import type { TableSet } from './rule.ts';
 import { elementOperations, type NftDoor, type Remembered } from './transaction.ts';
@@ -81,23 +82,31 @@ async function forget(
 /** Whether a client that was sent somewhere may not be sent there again. */
 function lost(before: ServicePortPlan, now: ServicePortPlan | undefined): boolean {
   if (now?.affinitySeconds === undefined) return true;
+  // Frontends are many and share a few routes.
+  const known = new Map<Route, Map<Route, boolean>>();
   return before.frontends.some((frontend) => {
-    const same = now.frontends.find(
-      ({ address, port }) => address === frontend.address && port === frontend.port,
+    const same = frontendAt(now, frontend.address, frontend.port);
+    return (
+      !same || CLASSES.some((from) => lostFrom(before, frontend.routes[from], now, same.routes[from], known))
     );
-    return !same || CLASSES.some((from) => lostFrom(from, before, frontend, now, same));
   });
 }
 
 function lostFrom(
-  from: SourceClass,
   before: ServicePortPlan,
-  frontend: Frontend,
+  oldRoute: Route,
   now: ServicePortPlan,
-  same: Frontend,
+  newRoute: Route,
+  known: Map<Route, Map<Route, boolean>>,
 ): boolean {
-  const [old, left] = [endpointsOf(before, frontend.routes[from]), endpointsOf(now, same.routes[from])];
-  return [...old].some((key) => !left.has(key));
+  let answers = known.get(oldRoute);
+  if (!answers) known.set(oldRoute, (answers = new Map<Route, boolean>()));
+  let isLost = answers.get(newRoute);
+  if (isLost === undefined) {
+    const [old, left] = [endpointsOf(before, oldRoute), endpointsOf(now, newRoute)];
+    answers.set(newRoute, (isLost = [...old].some((key) => !left.has(key))));
+  }
+  return isLost;
 }
 
 function mayGoOn(
@@ -121,7 +130,14 @@ function possibleClasses({ view }: Plan, from: SourceClass): readonly SourceClas
   return isByInterface && from === 'outside' ? ['pod', 'outside'] : [from];
 }
 
+/** Made once for each pool: every remembered client asks for one. */
+const keysOfPool = new WeakMap<Pool, ReadonlySet<string>>();
+const NOBODY: ReadonlySet<string> = new Set();
+
 function endpointsOf({ pools }: ServicePortPlan, route: Route): ReadonlySet<string> {
-  const pool = route.verdict === 'forward' ? (pools[route.pool] ?? []) : [];
-  return new Set(pool.map(({ key }) => key));
+  const pool = route.verdict === 'forward' ? pools[route.pool] : undefined;
+  if (!pool) return NOBODY;
+  let keys = keysOfPool.get(pool);
+  if (!keys) keysOfPool.set(pool, (keys = new Set(pool.map(({ key }) => key))));
+  return keys;
 }

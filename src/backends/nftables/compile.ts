@@ -1,7 +1,7 @@
 /** From a service port's part of the plan to elements of the table's sets and maps. */
 import type { Endpoint } from '../../model/endpoint.ts';
 import { type Cidr, hostCidr, type Ip } from '../../model/ip.ts';
-import type { Frontend, Pool, Route, Routes, ServicePortPlan } from '../../plan/types.ts';
+import type { AllowedSources, Frontend, Pool, Route, Routes, ServicePortPlan } from '../../plan/types.ts';
 import type { AffinityTimeout } from './affinityRules.ts';
 import {
   connectionsSet,
@@ -77,6 +77,7 @@ class Builder implements NftFragment {
   readonly #options: CompileOptions;
   readonly #isWhole: boolean;
   readonly #comment: string;
+  readonly #sourceRanges = new Map<AllowedSources, readonly Cidr[]>();
 
   constructor(port: ServicePortPlan, options: CompileOptions, isWhole: boolean) {
     this.#port = port;
@@ -154,7 +155,10 @@ class Builder implements NftFragment {
     const { protocol } = this.#port;
     const key: ElementKey = { address, protocol, port };
     this.#add(SCOPES.address.restricted, key);
-    for (const range of sourcesOf(allowedSources)) this.#add(SETS.allowed, { ...key, range });
+    if (!this.#isWhole) return;
+    let ranges = this.#sourceRanges.get(allowedSources);
+    if (!ranges) this.#sourceRanges.set(allowedSources, (ranges = sourcesOf(allowedSources)));
+    for (const range of ranges) this.#add(SETS.allowed, { ...key, range });
   }
 
   #sticky(addresses: readonly Ip[], port: number): void {
@@ -194,6 +198,6 @@ function isMasqueraded(route: Route): boolean {
   return route.verdict === 'forward' && route.masquerade;
 }
 
-function sourcesOf({ ranges, hosts }: NonNullable<Frontend['allowedSources']>): readonly Cidr[] {
+function sourcesOf({ ranges, hosts }: AllowedSources): readonly Cidr[] {
   return withoutCovered([...ranges, ...hosts.map(hostCidr)]);
 }

@@ -1,20 +1,36 @@
 /** Ranges of addresses: sets of them take none that lies within another. */
-import { type Cidr, cidrContains, type Ip, prefixOf } from '../../model/ip.ts';
+import { type Cidr, cidrContains, type Ip, parseBytes, prefixOf } from '../../model/ip.ts';
 
-/** Those that say it all. */
+/**
+ * Those that say it all, by where they begin. Two networks are apart, or one lies within the other; so in this order only
+ * the last one that was kept can hold the next.
+ */
 export function withoutCovered(ranges: Iterable<Cidr>): readonly Cidr[] {
-  const wideFirst = [...new Set(ranges)].sort((a, b) => prefixOf(a) - prefixOf(b));
+  const sorted = [...new Set(ranges)]
+    .map((range) => ({ range, start: startOf(range), prefix: prefixOf(range) }))
+    .sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : a.prefix - b.prefix));
   const kept: Cidr[] = [];
-  for (const range of wideFirst) if (!kept.some((wider) => covers(wider, range))) kept.push(range);
+  let last: Cidr | undefined;
+  for (const { range } of sorted) {
+    if (last !== undefined && covers(last, range)) continue;
+    kept.push(range);
+    last = range;
+  }
   return kept;
 }
 
-/** Of two networks that have an address in common, one lies within the other. */
-export function overlap(a: Cidr, b: Cidr): boolean {
-  return prefixOf(a) < prefixOf(b) ? covers(a, b) : covers(b, a);
+/** Texts of one family that sort like the addresses. */
+function startOf(range: Cidr): string {
+  let text = range.includes(':') ? '6' : '4';
+  for (const byte of parseBytes(addressOf(range)) ?? []) text += byte.toString(16).padStart(2, '0');
+  return text;
 }
 
 /** A canonical range begins with an address. */
 function covers(wider: Cidr, range: Cidr): boolean {
-  return cidrContains(wider, range.slice(0, range.indexOf('/')) as Ip);
+  return cidrContains(wider, addressOf(range));
+}
+
+function addressOf(range: Cidr): Ip {
+  return range.slice(0, range.indexOf('/')) as Ip;
 }
