@@ -119,7 +119,9 @@ export class FamilyService {
     const { localEndpoints, plan } = this.loop.proxy;
     const { report } = outcome;
     const areFlowsUnknown =
-      this.#isFirst || this.#wereRulesGone || (report.kind === 'full' && report.rules > 0);
+      this.#isFirst ||
+      this.#wereRulesGone ||
+      (report.kind === 'full' && report.rules + (report.objects ?? 0) > 0);
     this.#wereRulesGone = false;
     void this.#flows.clean(outcome.changes, plan, areFlowsUnknown).then((cleaned) => {
       if (cleaned) this.#options.onConntrack(cleaned);
@@ -145,6 +147,7 @@ export class FamilyService {
       canary: mode.canary?.(this.family),
       loop: this.loop,
       intervalMs: this.#guardIntervalMs,
+      verifiesAlways: mode.verifiesEachPeriod ?? false,
       // Ports that others had.
       hasLeftovers: () => (this.#held?.refused ?? 0) > 0 || (this.#health?.hasFailures ?? false),
       log,

@@ -9,6 +9,8 @@ export interface GuardOptions {
   readonly canary: IptablesDoor | undefined;
   readonly loop: FamilyLoop;
   readonly intervalMs: number;
+  /** Reads everything back each time, and not only when something may have changed. */
+  readonly verifiesAlways: boolean;
   /** Whether a sync has something to try again, though nothing has changed. */
   readonly hasLeftovers: () => boolean;
   readonly log: Log;
@@ -43,8 +45,9 @@ export class Guard {
   }
 
   #look(): void {
-    const { loop, hasLeftovers } = this.#options;
-    loop.verify();
+    const { loop, hasLeftovers, verifiesAlways } = this.#options;
+    if (verifiesAlways) loop.requestFull();
+    else loop.verify();
     if (hasLeftovers()) loop.request();
   }
 }

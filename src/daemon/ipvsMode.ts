@@ -58,7 +58,10 @@ export async function openIpvsMode({ config, nodeName, log, runner }: ModeOption
       watch.follow({
         family,
         isBound: (ip) => proxies.get(family)?.isBound(ip) ?? false,
-        onDevice: () => loop.requestFull(),
+        onDevice: (object) => {
+          loop.requestFull();
+          if (object !== undefined) loop.foreignChanges.noticed({ objects: [object] });
+        },
         onNodeAddresses: () => loop.request(),
       });
     },
@@ -67,6 +70,8 @@ export async function openIpvsMode({ config, nodeName, log, runner }: ModeOption
       waiting.delete(family);
       if (waiting.size === 0) removing = removeNftLeftovers(log);
     },
+    // Neither IPVS nor ipset notifies of changes.
+    verifiesEachPeriod: true,
     localIps: (family) => watch.localIps(family),
     close: async () => {
       await removing;

@@ -35,6 +35,8 @@ export interface ProxyMode {
   canary?(family: Family): IptablesDoor | undefined;
   /** The kernel tells of every change that others make. */
   readonly isTold?: boolean;
+  /** Everything is read back in each sync period, whatever that takes: no cheaper look would notice each change. */
+  readonly verifiesEachPeriod?: boolean;
   /** Cheap to read, and different whenever somebody may have changed the kernel's rules. */
   fingerprint?(family: Family): (() => number | undefined) | undefined;
   /** How many connections each endpoint got, where the mode counts them. */

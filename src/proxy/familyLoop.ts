@@ -148,9 +148,14 @@ export class FamilyLoop {
     if (report.restores > 0) this.#verified = undefined;
     else if (report.kind === 'full') this.#verified = fingerprint;
     this.#logOutcome(outcome, elapsedMs);
-    this.foreignChanges.syncEnded();
+    this.#tellOfRepairs(report);
     this.#observer.synced(outcome, elapsedMs / 1000);
     onSynced?.(outcome);
+  }
+
+  #tellOfRepairs({ repaired = [] }: SyncOutcome['report']): void {
+    if (this.foreignChanges.syncEnded() || repaired.length === 0) return;
+    this.foreignChanges.foundAndRepaired({ objects: repaired });
   }
 
   /** The others are served; this one is tried again. */
@@ -169,7 +174,8 @@ export class FamilyLoop {
       elapsed: `${Math.round(elapsedMs * 10) / 10}ms`,
       fullSync: report.kind === 'full',
     });
-    if (report.kind === 'nothing' || (report.kind === 'full' && report.restores === 0)) return;
+    const { objects = 0 } = report;
+    if (report.kind === 'nothing' || (report.kind === 'full' && report.restores + objects === 0)) return;
     log.verbose(1, 'Synced rules', {
       ipFamily: this.proxy.family,
       kind: report.kind,
@@ -177,6 +183,7 @@ export class FamilyLoop {
       chains: report.chains,
       rules: report.rules,
       restores: report.restores,
+      ...(objects > 0 && { objects }),
       milliseconds: Math.round(elapsedMs * 10) / 10,
     });
   }

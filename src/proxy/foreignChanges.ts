@@ -85,10 +85,13 @@ export class ForeignChanges {
     this.#cancel();
   }
 
-  /** It succeeded. One that failed is tried again, and what it had to repair is kept for then. */
-  syncEnded(): void {
+  /**
+   * It succeeded. One that failed is tried again, and what it had to repair is kept for then. Returns whether it had to
+   * repair something.
+   */
+  syncEnded(): boolean {
     const repaired = this.#inSync;
-    if (!repaired) return;
+    if (!repaired) return false;
     this.#inSync = undefined;
     const { family, log, clock } = this.#options;
     log.warn('Another program changed our rules; repaired', {
@@ -99,6 +102,7 @@ export class ForeignChanges {
       milliseconds: Math.round(clock.now() - repaired.since),
     });
     this.#fights.repaired(repaired.objects);
+    return true;
   }
 
   close(): void {

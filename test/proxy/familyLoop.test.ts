@@ -11,6 +11,8 @@ class Stage {
   readonly backend = new FakeBackend();
   readonly log = new FakeLog();
   readonly outcomes: SyncOutcome[] = [];
+  /** That changed something of ours. */
+  readonly programs: string[] = [];
   readonly proxy: FamilyProxy;
   readonly loop: FamilyLoop;
   fingerprint: number | undefined;
@@ -24,6 +26,7 @@ class Stage {
       minSyncPeriodMs: 1000,
       syncPeriodMs: 30_000,
       fingerprint: () => this.fingerprint,
+      onForeignChange: (program) => this.programs.push(program),
       onSynced: (outcome) => this.outcomes.push(outcome),
     });
     this.loop.start();
@@ -218,4 +221,28 @@ test('stop waits for the sync under way', async () => {
   await stage.clock.advance(100);
   await stopped;
   expect(ended).toBe(true);
+});
+
+describe('what a look found and repaired', () => {
+  test('is logged and counted, once', async () => {
+    const stage = new Stage();
+    stage.reports({ ...FULL, objects: 2, repaired: ['virtual server TCP 10.96.0.1:80'] }, FULL);
+    stage.loop.requestFull();
+    await settle();
+    const lines = stage.log.lines.filter((line) =>
+      line.includes('Another program changed our rules; repaired'),
+    );
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain('"objects":"virtual server TCP 10.96.0.1:80"');
+    expect(stage.programs).toEqual(['unknown']);
+    expect(stage.log.lines.join('')).toContain('"msg":"Synced rules","ipFamily":"IPv4","kind":"full"');
+  });
+
+  test('is not counted again where a notification told of it', async () => {
+    const stage = new Stage();
+    stage.reports({ ...FULL, repaired: ['link kube-ipvs0'] });
+    stage.loop.foreignChanges.noticed({ objects: ['link kube-ipvs0'] });
+    await settle();
+    expect(stage.programs).toEqual(['unknown']);
+  });
 });

@@ -43,6 +43,10 @@ export interface SyncReport extends Sent {
   readonly owned: RuleCounts;
   /** Service ports whose rules the kernel would not take; what they had before stays in force. */
   readonly refused: ReadonlyMap<ServicePortId, Error>;
+  /** What was not as we had left it, though nothing of ours changed it; for people, and not all of it. */
+  readonly repaired?: readonly string[];
+  /** Written besides rules: virtual servers, endpoints, entries of sets, addresses. */
+  readonly objects?: number;
   /** Something that nobody needs any more could not be removed yet. */
   readonly isUnclean?: boolean;
 }

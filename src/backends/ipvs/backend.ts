@@ -14,7 +14,8 @@ import { type CompileOptions, compileServicePort } from './compile.ts';
 import { DrainingList } from './draining.ts';
 import { type IpvsFragment, NO_FRAGMENT, type ServerKey, serverKey } from './fragment.ts';
 import type { IpvsDoor } from './kernelDoor.ts';
-import { Ledger } from './ledger.ts';
+import { Ledger, type LedgerChanges } from './ledger.ts';
+import { changedByOthers } from './objects.ts';
 import { Refusals } from './refusals.ts';
 import { SetRoom } from './setRoom.ts';
 import { SET_IDS, type SetId } from './sets.ts';
@@ -84,10 +85,12 @@ export class IpvsBackend {
   async sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: Settings): Promise<SyncReport> {
     const ids = [...dirty];
     const options: CompileOptions = { ...settings, family: plan.family };
-    const mustLook = this.#needsFull || this.#fullRequested || !deepEqual(options, this.#compileOptions);
-    if (mustLook || this.#refused.size > 0) return this.#syncFull(plan, ids, options);
-    const report = await this.#syncChanges(plan, ids, options);
-    return report ?? this.#syncFull(plan, ids, options);
+    const isKnown = !this.#needsFull && this.#refused.size === 0 && deepEqual(options, this.#compileOptions);
+    this.#needsFull = true; // until all of it is in the kernel
+    const changes = isKnown ? await this.#change(plan, ids, options) : await this.#compileAll(plan, options);
+    if (!changes || this.#fullRequested) return this.#reconcile(plan, ids, options, changes);
+    const { report, drifted } = await this.#writeChanges(plan, ids, options, changes);
+    return report ?? this.#reconcile(plan, ids, options, changes, drifted);
   }
 
   /** Deletes drained endpoints whose connections have ended. */
@@ -111,29 +114,18 @@ export class IpvsBackend {
     refusals.throwIfOurs();
   }
 
-  /** `undefined` where the kernel is not as it was left. */
-  async #syncChanges(
-    plan: Plan,
-    ids: readonly ServicePortId[],
-    options: CompileOptions,
-  ): Promise<SyncReport | undefined> {
-    this.#needsFull = true; // until all of it is in the kernel
+  /** Of what should be in the kernel, the part that changed. */
+  async #change(plan: Plan, ids: readonly ServicePortId[], options: CompileOptions): Promise<LedgerChanges> {
     await this.#eachCalmly(ids, (id) => this.#ledger.remove(compile(this.#applied.get(id), options)));
     await this.#eachCalmly(ids, (id) => this.#ledger.add(compile(plan.servicePorts.get(id), options)));
     for (const id of ids) this.#remember(plan, id);
-    const work = new Work(plan.family, this.#draining);
-    work.addChanges(this.#ledger.takeChanges());
-    for (const server of work.deletedServers) this.#leftBehind.add(serverKey(server));
-    const refusals = new Refusals();
-    const report = await this.#write(plan, ids, work, refusals);
-    if (refusals.isDrift) return undefined;
-    await this.#settle(refusals, plan, options);
-    return { ...report, kind: work.isEmpty ? report.kind : kindOf(report), refused: this.#refusedBy(report) };
+    const changes = this.#ledger.takeChanges();
+    for (const { previous, current } of changes.servers)
+      if (previous && !current) this.#leftBehind.add(serverKey(previous));
+    return changes;
   }
 
-  async #syncFull(plan: Plan, ids: readonly ServicePortId[], options: CompileOptions): Promise<SyncReport> {
-    this.#needsFull = true;
-    this.#fullRequested = false;
+  async #compileAll(plan: Plan, options: CompileOptions): Promise<undefined> {
     for (const [key] of this.#ledger.servers()) this.#leftBehind.add(key);
     this.#ledger = new Ledger();
     this.#applied.clear();
@@ -143,12 +135,50 @@ export class IpvsBackend {
       this.#ledger.add(compileServicePort(port, options));
     });
     this.#ledger.forgetChanges();
+  }
+
+  /** Without a report where the kernel was not as it was left. */
+  async #writeChanges(
+    plan: Plan,
+    ids: readonly ServicePortId[],
+    options: CompileOptions,
+    changes: LedgerChanges,
+  ): Promise<{ readonly report?: SyncReport; readonly drifted: readonly string[] }> {
+    const work = new Work(plan.family, this.#draining);
+    work.addChanges(changes);
+    const refusals = new Refusals();
+    const report = await this.#write(plan, ids, work, refusals);
+    const { drifted } = refusals;
+    if (drifted.length > 0) return { drifted };
+    await this.#settle(refusals, plan, options);
+    const kind = work.isEmpty ? report.kind : kindOf(report);
+    const objects = work.edits.length;
+    return { report: { ...report, kind, objects, refused: this.#refusedBy(report) }, drifted };
+  }
+
+  /** Reads the kernel. `changes`: our own since the last sync, if that one left the kernel as it should be. */
+  async #reconcile(
+    plan: Plan,
+    ids: readonly ServicePortId[],
+    options: CompileOptions,
+    changes: LedgerChanges | undefined,
+    drifted: readonly string[] = [],
+  ): Promise<SyncReport> {
+    this.#fullRequested = false;
     const work = await this.#adopt(options);
+    const { edits } = work;
+    const foreign = changes ? changedByOthers(edits, changes, plan.family) : [];
     const refusals = new Refusals();
     const report = await this.#write(plan, ids, work, refusals);
     refusals.throwIfDrift();
     await this.#settle(refusals, plan, options);
-    return { ...report, kind: 'full', refused: this.#refusedBy(report) };
+    return {
+      ...report,
+      kind: 'full',
+      objects: edits.length,
+      repaired: [...new Set([...(report.repaired ?? []), ...drifted, ...some(foreign)])],
+      refused: this.#refusedBy(report),
+    };
   }
 
   async #adopt(options: CompileOptions): Promise<Work> {
@@ -267,6 +297,17 @@ function* each<T>(items: Iterable<T>, work: (item: T) => void): Generator<void, 
 
 function compile(port: ServicePortPlan | undefined, options: CompileOptions): IpvsFragment {
   return port ? compileServicePort(port, options) : NO_FRAGMENT;
+}
+
+/** `ipvsadm --clear` takes ten thousand; nobody reads their names. */
+const MOST_NAMED = 100;
+
+function* some(names: Iterable<string>): Generator<string> {
+  let count = 0;
+  for (const name of names) {
+    if (count++ === MOST_NAMED) return;
+    yield name;
+  }
 }
 
 function kindOf({ kind }: SyncReport): SyncReport['kind'] {

@@ -1,9 +1,13 @@
 /** What became of edits: done, not to be done because the kernel is not as it was left, or refused and for what. */
 import { JunctionError } from '../../errors.ts';
-import { type Family, hostPort } from '../../model/ip.ts';
+import type { Family } from '../../model/ip.ts';
 import { type IpvsFragment, type ServerKey, serverKey } from './fragment.ts';
 import type { Edit, EditOutcome } from './kernelDoor.ts';
+import { objectOf, printServer } from './objects.ts';
 import { entryKey, setName } from './sets.ts';
+
+/** Nobody reads the names of more. */
+const MOST_DRIFTED = 100;
 
 export class Refusals {
   /** By what was refused; the errors of what belongs to no service are apart. */
@@ -14,13 +18,15 @@ export class Refusals {
   /** Sets, virtual servers and the device that are not there because they were refused. */
   readonly #unmade = new Set<string>();
   #drift: string | undefined;
+  readonly #drifted = new Set<string>();
 
   get isEmpty(): boolean {
     return this.#ofServices.size === 0 && this.#others.length === 0;
   }
 
-  get isDrift(): boolean {
-    return this.#drift !== undefined;
+  /** Objects that were not as they were left. */
+  get drifted(): readonly string[] {
+    return [...this.#drifted];
   }
 
   /** Something was refused that is no single service's. */
@@ -38,7 +44,7 @@ export class Refusals {
       else if (outcome.state === 'exists' && edit.kind === 'newDestination')
         late.push({ ...edit, kind: 'setDestination' });
       else if (isDrift(edit, outcome.state) && !this.#unmade.has(holderOf(edit)))
-        this.#drift ??= `${describe(edit)}: ${outcome.state}`;
+        this.#drifts(edit, `${describe(edit)}: ${outcome.state}`);
     }
     return late;
   }
@@ -74,10 +80,16 @@ export class Refusals {
     for (const [key, error] of this.#ofServices) if (!this.#claimed.has(key)) throw error;
   }
 
+  #drifts(edit: Edit, how: string): void {
+    this.#drift ??= how;
+    if (this.#drifted.size < MOST_DRIFTED) this.#drifted.add(objectOf(edit));
+  }
+
   #refused(edit: Edit, name: string): void {
     if ((edit.kind === 'bind' || edit.kind === 'unbind') && name === 'ENODEV') {
       // Where it could not be made, that is what has to be said.
-      if (!this.#unmade.has(holderOf(edit))) this.#drift ??= 'the device kube-ipvs0 is gone';
+      if (!this.#unmade.has(holderOf(edit)))
+        this.#drifts({ kind: 'makeDevice' }, 'the device kube-ipvs0 is gone');
       return;
     }
     if (edit.kind === 'createSet' || edit.kind === 'newServer' || edit.kind === 'makeDevice')
@@ -162,14 +174,14 @@ function describe(edit: Edit): string {
       return `delete ${entryKey(edit.entry)} from the set ${edit.set}`;
     case 'newServer':
     case 'setServer':
-      return `write the virtual server ${nameOf(edit.server)} with scheduler ${edit.server.scheduler}`;
+      return `write the virtual server ${printServer(edit.server)} with scheduler ${edit.server.scheduler}`;
     case 'deleteServer':
-      return `delete the virtual server ${nameOf(edit.server)}`;
+      return `delete the virtual server ${printServer(edit.server)}`;
     case 'newDestination':
     case 'setDestination':
-      return `write the endpoint ${edit.destination.key} of the virtual server ${nameOf(edit.server)}`;
+      return `write the endpoint ${edit.destination.key} of the virtual server ${printServer(edit.server)}`;
     case 'deleteDestination':
-      return `delete the endpoint ${edit.destination.key} of the virtual server ${nameOf(edit.server)}`;
+      return `delete the endpoint ${edit.destination.key} of the virtual server ${printServer(edit.server)}`;
     case 'makeDevice':
       return 'create the device kube-ipvs0';
     case 'dropDevice':
@@ -179,10 +191,6 @@ function describe(edit: Edit): string {
     case 'unbind':
       return `remove ${edit.ip} from the device kube-ipvs0`;
   }
-}
-
-function nameOf({ protocol, ip, port }: ServerKey): string {
-  return `${protocol} ${hostPort(ip, port)}`;
 }
 
 function hintFor(edit: Edit, name: string): { readonly hint?: string } {

@@ -40,6 +40,10 @@ export class Work {
     return this.prepare.length === 0 && this.last.length === 0 && this.entryDeletes.length === 0;
   }
 
+  get edits(): readonly Edit[] {
+    return [...this.prepare, ...this.last, ...this.entryDeletes];
+  }
+
   /** Everything that comes after the rules, but for entries of sets. */
   get last(): readonly Edit[] {
     return [...this.#binds, ...this.finish, ...this.#unbinds, ...this.#serverDeletes];

@@ -8,8 +8,8 @@ export interface DeviceFollower {
   readonly family: Family;
   /** Whether an address of the device is there because we want it. */
   isBound(ip: Ip): boolean;
-  /** Somebody else changed the device. */
-  onDevice(): void;
+  /** Another program changed the device. `object`: what of it, or undefined where notifications were lost. */
+  onDevice(object: string | undefined): void;
 }
 
 export class DeviceNews {
@@ -38,18 +38,18 @@ export class DeviceNews {
     const wasUp = this.#isUp;
     this.#index = type === RTM_DELLINK ? undefined : index;
     this.#isUp = isUp(flags);
-    if (type === RTM_DELLINK || (isKnown && this.#isUp !== wasUp)) this.tellEverybody();
+    if (type === RTM_DELLINK || (isKnown && this.#isUp !== wasUp)) this.tellEverybody(`link ${DEVICE}`);
   }
 
   heardOfAddress(type: number, { family, ip, scope }: LinkAddress): void {
     for (const follower of this.#followers) {
       if (follower.family !== family || scope !== 'global') continue;
-      if (follower.isBound(ip) !== (type === RTM_NEWADDR)) follower.onDevice();
+      if (follower.isBound(ip) !== (type === RTM_NEWADDR)) follower.onDevice(`address ${ip} on ${DEVICE}`);
     }
   }
 
-  tellEverybody(): void {
-    for (const each of this.#followers) each.onDevice();
+  tellEverybody(object?: string): void {
+    for (const each of this.#followers) each.onDevice(object);
   }
 }
 

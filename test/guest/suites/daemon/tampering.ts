@@ -1,4 +1,4 @@
-/** Somebody takes away what we wrote: what the kernel tells of is mended at once, the rest when it is looked for. */
+/** Another program takes away what we wrote: what the kernel notifies of is repaired at once, the rest within a sync period. */
 import { ONE_OF_EACH_KIND } from '../../daemon/oneOfEachKind.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';
@@ -10,9 +10,12 @@ const EVERYBODY = 'pod-a pod-b pod-c';
 export const TAMPERING = onStage('tampering', {
   'the device deleted': async (stage) => {
     const whole = await started(stage);
+    await becomes(async () => (stage.daemon.log.match(/fullSync=true/g)?.length ?? 0) > 4, true);
+    same(repairsOf(stage, ''), false); // everything was read back, and it is as we left it
     await stage.node.run(['ip', 'link', 'delete', 'kube-ipvs0']);
     await becomes(() => stage.addresses(), whole.addresses);
     same(await answerers(stage.client, API), EVERYBODY);
+    await becomes(async () => repairsOf(stage, 'link kube-ipvs0'), true);
   },
 
   'an address taken from the device, and others put on it': async (stage) => {
@@ -34,6 +37,28 @@ export const TAMPERING = onStage('tampering', {
     await becomes(() => stage.addresses(), whole.addresses);
     await becomes(() => answerers(stage.lab.host('pod-b'), 'fd00:96::20'), 'pod-a pod-c');
   },
+
+  'all virtual servers cleared right after a start: repaired within a sync period, logged and counted':
+    async (stage) => {
+      const whole = await started(stage);
+      await stage.node.run(['ipvsadm', '-C']);
+      await becomes(async () => (await stage.words()).servers, whole.servers);
+      same(await answerers(stage.client, API), EVERYBODY);
+      await becomes(async () => repairsOf(stage, 'virtual server'), true);
+      await stage.node.run([
+        'ipvsadm',
+        '-e',
+        '-t',
+        '10.96.20.4:8080',
+        '-r',
+        '10.244.1.12:8080',
+        '-m',
+        '-w',
+        '0',
+      ]);
+      await becomes(async () => (await stage.words()).servers, whole.servers);
+      await becomes(async () => repairsOf(stage, 'virtual server TCP 10.96.20.4:8080'), true);
+    },
 
   'virtual servers, endpoints, weights, entries of sets, rules: mended when everything is looked at': async (
     stage,
@@ -78,6 +103,13 @@ export const TAMPERING = onStage('tampering', {
     same(await answerers(stage.client, API), 'pod-a pod-c pod-d');
   },
 });
+
+/** Whether a line of the log, at the default verbosity, tells of a repair of this object. */
+function repairsOf({ daemon }: Stage, object: string): boolean {
+  return daemon.log
+    .split('\n')
+    .some((line) => line.includes('Another program changed our rules; repaired') && line.includes(object));
+}
 
 async function started(stage: Stage): ReturnType<Stage['words']> {
   await stage.serve(ONE_OF_EACH_KIND);
