@@ -56,6 +56,9 @@ function makeTree(): Tree {
   return root;
 }
 
+/** Each costs a search for its place and for what was meant; nobody reads more. */
+const MOST_ODDITIES = 50;
+
 interface Oddity {
   /** In the words of Kubernetes. */
   readonly brief: string;
@@ -66,6 +69,7 @@ class Decoder {
   readonly values = new Map<string, Value>();
   readonly problems: string[] = [];
   readonly #oddities: Oddity[] = [];
+  #moreOddities = 0;
   readonly #parsed: ParsedText;
   readonly #at: (position: Position) => string;
 
@@ -84,10 +88,10 @@ class Decoder {
     this.#decodeMap(raw, TREE, []);
     for (const { path, position } of duplicates) {
       const name = path.join('.');
-      this.#oddities.push({
+      this.#note(() => ({
         brief: `field "${name}" already set`,
         full: `${this.#at(position)}: ${name} is here a second time; the last one counts`,
-      });
+      }));
     }
   }
 
@@ -102,6 +106,10 @@ class Decoder {
       });
     }
     for (const { full } of this.#oddities) notes.push({ severity: 'warning', message: full });
+    if (this.#moreOddities > 0) {
+      const message = `${this.#at({ line: 1, column: 1 })}: ${this.#moreOddities} more fields are unknown or repeated`;
+      notes.push({ severity: 'warning', message });
+    }
     if (this.#parsed.hasMoreDocuments) {
       const message = `${this.#at({ line: 1, column: 1 })}: the file holds several documents; only the first is read`;
       notes.push({ severity: 'warning', message });
@@ -144,12 +152,19 @@ class Decoder {
   }
 
   #unknown(path: readonly string[], siblings: Tree): void {
-    const name = path.join('.');
-    const meant = suggestField(path, siblings);
-    this.#oddities.push({
-      brief: `unknown field "${name}"`,
-      full: `${this.#where(path)}: unknown field ${name} is ignored${meant === undefined ? '' : ` (did you mean ${meant}?)`}`,
+    this.#note(() => {
+      const name = path.join('.');
+      const meant = suggestField(path, siblings);
+      return {
+        brief: `unknown field "${name}"`,
+        full: `${this.#where(path)}: unknown field ${name} is ignored${meant === undefined ? '' : ` (did you mean ${meant}?)`}`,
+      };
     });
+  }
+
+  #note(describeIt: () => Oddity): void {
+    if (this.#oddities.length < MOST_ODDITIES) this.#oddities.push(describeIt());
+    else this.#moreOddities += 1;
   }
 
   #complain(path: readonly string[], message: string): void {

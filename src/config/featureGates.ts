@@ -57,6 +57,8 @@ export function gateProblems(gates: FeatureGates): readonly string[] {
   });
 }
 
+const MOST_NAMED = 200;
+
 /**
  * Gates that mean nothing here. kube-proxy takes every gate of Kubernetes, about 150 that change with each version, and
  * clusters set one list for all their components: kind sets KubeletInUserNamespace. So these are told, not refused.
@@ -68,7 +70,12 @@ export function unknownGates(gates: FeatureGates): readonly Note[] {
     {
       severity: 'warning',
       message: 'Feature gates have no effect, because Junction does not know them',
-      fields: { featureGates: unknown.map((name) => `${name}${didYouMean(name, Object.keys(GATES))}`) },
+      fields: {
+        featureGates: unknown
+          .slice(0, MOST_NAMED)
+          .map((name) => `${name}${didYouMean(name, Object.keys(GATES))}`),
+        ...(unknown.length > MOST_NAMED && { more: unknown.length - MOST_NAMED }),
+      },
     },
   ];
 }

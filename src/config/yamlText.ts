@@ -1,5 +1,6 @@
 /** A YAML or JSON text as plain values, with a way to say where each part of it stands. */
 import {
+  type Alias,
   type Document,
   isAlias,
   isMap,
@@ -7,10 +8,10 @@ import {
   isScalar,
   isSeq,
   LineCounter,
+  type Node,
   type Pair,
-  parseAllDocuments,
-  visit,
 } from 'yaml';
+import { MOST_USES, parseYaml, survey } from '../yaml.ts';
 
 export interface Position {
   readonly line: number;
@@ -45,14 +46,9 @@ export function parseText(text: string): ParsedText | { readonly faults: readonl
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
-  const documents: readonly Document[] = parseAllDocuments(text.replace(/^\uFEFF/, ''), {
-    lineCounter: lines,
-    prettyErrors: false,
-    uniqueKeys: false,
-    merge: true,
-    schema: 'core',
-    logLevel: 'silent',
-  });
+  const yaml = parseYaml(text.replace(/^\uFEFF/, ''), lines.addNewLine);
+  if ('message' in yaml) return fault(position(yaml.offset), `the file cannot be read: ${yaml.message}`);
+  const { documents } = yaml;
   const [document] = documents;
   if (!document) return fault(position(0), 'the file is empty');
   if (document.errors.length > 0) {
@@ -62,35 +58,27 @@ export function parseText(text: string): ParsedText | { readonly faults: readonl
         .map(({ pos, message }) => ({ position: position(pos[0]), message: firstLine(message) })),
     };
   }
+  const surveyed = survey(document);
+  if ('message' in surveyed) {
+    return fault(position(surveyed.offset), `the file cannot be read: ${surveyed.message}`);
+  }
+  const { targets } = surveyed;
   try {
     return {
-      raw: document.toJS(),
-      positionOf: (path) => position(offsetOf(document, path)),
-      duplicates: [...duplicateKeys(document, document.contents, [])].map(({ path, offset }) => ({
+      raw: document.toJS({ maxAliasCount: MOST_USES }),
+      positionOf: (path) => position(offsetOf(document, targets, path)),
+      duplicates: [...duplicateKeys(targets, document.contents, [])].map(({ path, offset }) => ({
         path,
         position: position(offset),
       })),
       hasMoreDocuments: documents.length > 1,
     };
   } catch (error) {
-    return fault(
-      position(offsetOfUnknownAlias(document)),
-      error instanceof Error ? firstLine(error.message) : String(error),
-    );
+    return fault(position(0), error instanceof Error ? firstLine(error.message) : String(error));
   }
 }
 
-function offsetOfUnknownAlias(document: Document): number {
-  let offset = 0;
-  visit(document, {
-    Alias: (_, alias) => {
-      if (alias.resolve(document) !== undefined) return undefined;
-      offset = startOf(alias) ?? 0;
-      return visit.BREAK;
-    },
-  });
-  return offset;
-}
+type Targets = ReadonlyMap<Alias, Node>;
 
 function fault(position: Position, message: string): { readonly faults: readonly Fault[] } {
   return { faults: [{ position, message }] };
@@ -100,11 +88,11 @@ function firstLine(message: string): string {
   return message.split('\n')[0] ?? message;
 }
 
-function offsetOf(document: Document, path: readonly string[]): number {
+function offsetOf(document: Document, targets: Targets, path: readonly string[]): number {
   let node: unknown = document.contents;
   let offset = startOf(node) ?? 0;
   for (const key of path) {
-    const pair = pairsOf(document, node).findLast((other) => keyOf(other) === key);
+    const pair = pairsOf(targets, node).findLast((other) => keyOf(other) === key);
     if (!pair) break;
     offset = startOf(pair.key) ?? offset;
     node = pair.value;
@@ -117,24 +105,24 @@ interface Found {
   readonly offset: number;
 }
 
-function* duplicateKeys(document: Document, node: unknown, path: readonly string[]): Generator<Found> {
+function* duplicateKeys(targets: Targets, node: unknown, path: readonly string[]): Generator<Found> {
   const seen = new Set<string>();
-  for (const pair of pairsOf(document, node)) {
+  for (const pair of pairsOf(targets, node)) {
     const key = keyOf(pair);
     if (seen.has(key) && key !== '<<') yield { path: [...path, key], offset: startOf(pair.key) ?? 0 };
     seen.add(key);
     // What an alias stands for has been looked at where it is written.
-    if (!isAlias(pair.value)) yield* duplicateKeys(document, pair.value, [...path, key]);
+    if (!isAlias(pair.value)) yield* duplicateKeys(targets, pair.value, [...path, key]);
   }
   if (isSeq(node)) {
     for (const [index, item] of node.items.entries()) {
-      yield* duplicateKeys(document, item, [...path, String(index)]);
+      yield* duplicateKeys(targets, item, [...path, String(index)]);
     }
   }
 }
 
-function pairsOf(document: Document, node: unknown): readonly Pair[] {
-  const target = isAlias(node) ? node.resolve(document) : node;
+function pairsOf(targets: Targets, node: unknown): readonly Pair[] {
+  const target = isAlias(node) ? targets.get(node) : node;
   return isMap(target) ? target.items : [];
 }
 

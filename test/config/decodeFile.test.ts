@@ -1,3 +1,4 @@
+import { SLOW_TEXTS } from '../support/slowYaml.ts';
 import { describe, expect, test } from 'vitest';
 import { load, tryLoad } from './given.ts';
 
@@ -38,7 +39,7 @@ describe('what is no configuration file', () => {
     [`${HEAD}iptables: {masqueradeBit: 1\n`, /^failed to decode: FILE:4:1: Flow map .* end with a }/],
     [`${HEAD}mode: "ipvs\n`, /^failed to decode: FILE:4:1: Missing closing "quote/],
     [`${HEAD}mode: ipvs: x\n`, /^failed to decode: FILE:3:7: Nested mappings are not allowed/],
-    [`${HEAD}mode: *nothing\n`, /^failed to decode: FILE:3:7: Unresolved alias/],
+    [`${HEAD}mode: *nothing\n`, /^failed to decode: FILE:3:7: the file cannot be read: Unresolved alias/],
     [`${HEAD}\tmode: ipvs\n`, /^failed to decode: FILE:\d+:\d+: /],
   ])('bad YAML has a place: %j', (text, message) => {
     expect(problems(text)[0]).toMatch(message);
@@ -152,5 +153,18 @@ describe('ways to write a file', () => {
   test('a hostile key does no harm', () => {
     expect(warnings(`${HEAD}__proto__: {mode: ipvs}\n`)).toHaveLength(1);
     expect(({} as Record<string, unknown>)['mode']).toBeUndefined();
+  });
+});
+
+describe('a file that would take for ever', () => {
+  test.each(SLOW_TEXTS.filter(({ name }) => !name.includes('twice')))('$name', ({ text, line }) => {
+    expect(problems(text)[0]).toMatch(new RegExp(`^failed to decode: FILE:${line}:\\d+: `));
+  });
+
+  test('thousands of unknown and repeated fields are not all told', () => {
+    const text = Array.from({ length: 20_000 }, (_, index) => `key${index}: x`).join('\n');
+    const { notes } = load([], `${HEAD}mode: ipvs\n${text}\n${text}\n`);
+    expect(notes).toHaveLength(52);
+    expect(notes.at(-1)?.message).toContain('39950 more fields are unknown or repeated');
   });
 });

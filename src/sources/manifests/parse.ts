@@ -1,8 +1,9 @@
 /** Text → plain values, with a way to find where each part stands. Never throws. */
-import { type Document, parseAllDocuments, type YAMLError } from 'yaml';
+import type { Document, YAMLError } from 'yaml';
 import { escape } from '../../model/project/index.ts';
+import { MOST_USES, parseYaml, type Survey, survey, type YamlFault } from '../../yaml.ts';
 import { findRepeatedKey, JsonPositions } from './json.ts';
-import { offsetInYaml, offsetOfUnknownAlias } from './yamlPosition.ts';
+import { offsetInYaml } from './yamlPosition.ts';
 
 export interface ParsedDocument {
   readonly raw: unknown;
@@ -22,13 +23,9 @@ export interface Parsed {
 
 /** One missing bracket can be followed by an error on every line below it. */
 const MOST_FAULTS = 5;
-const TOO_DEEP = 'it is nested too deeply';
-const MOST_ALIASES = 100;
-/** The YAML parser takes a hundred bytes of memory, and more, for each of these. */
-const MOST_YAML_CHARACTERS = 16 * 1024 * 1024;
 
 export function parseText(text: string): Parsed {
-  return parseJson(text) ?? parseYaml(text);
+  return parseJson(text) ?? parseYamlText(text);
 }
 
 function parseJson(text: string): Parsed | undefined {
@@ -45,59 +42,57 @@ function parseJson(text: string): Parsed | undefined {
   return { documents: [{ raw, offsetOf: (path) => positions.offsetOf(path) }], faults: [] };
 }
 
-function parseYaml(text: string): Parsed {
-  if (text.length > MOST_YAML_CHARACTERS) {
-    return {
-      documents: [],
-      faults: [fault(0, 'this YAML document is too long: write it as JSON, or as several')],
-    };
-  }
-  let parsed: readonly Document[];
-  try {
-    // The core schema whatever a %YAML line says: version 1.1 would turn times into Date objects.
-    parsed = parseAllDocuments(text, {
-      prettyErrors: false,
-      merge: true,
-      schema: 'core',
-      logLevel: 'silent',
-    });
-  } catch (error) {
-    return { documents: [], faults: [fault(0, `this document cannot be parsed: ${reasonOf(error)}`)] };
-  }
+function parseYamlText(text: string): Parsed {
+  const yaml = parseYaml(text);
+  if ('message' in yaml) return { documents: [], faults: [unreadable(yaml)] };
   const documents: ParsedDocument[] = [];
   const faults: Fault[] = [];
-  for (const document of parsed) {
+  for (const document of yaml.documents) {
     const { errors, warnings } = document;
     faults.push(...syntaxFaults(errors));
     for (const { pos, message } of warnings.slice(0, MOST_FAULTS)) {
       faults.push({ severity: 'warning', offset: pos[0], message: tidy(message) });
     }
     if (errors.length > 0) continue;
-    const offsetOf: ParsedDocument['offsetOf'] = (path) => offsetInYaml(document, path);
-    try {
-      documents.push({ raw: document.toJS({ maxAliasCount: MOST_ALIASES }), offsetOf });
-    } catch (error) {
-      const offset = offsetOfUnknownAlias(document) ?? offsetOf([]);
-      faults.push(fault(offset, `this document cannot be read: ${reasonOf(error)}`));
-    }
+    const surveyed = survey(document);
+    if ('message' in surveyed) faults.push(unreadable(surveyed));
+    else if (surveyed.repeatedKeys.length > 0) faults.push(...repeatedKeys(surveyed));
+    else readDocument(document, surveyed, documents, faults);
   }
   return { documents, faults };
 }
 
+function readDocument(
+  document: Document,
+  { targets }: Survey,
+  documents: ParsedDocument[],
+  faults: Fault[],
+): void {
+  const offsetOf: ParsedDocument['offsetOf'] = (path) => offsetInYaml(document, targets, path);
+  try {
+    documents.push({ raw: document.toJS({ maxAliasCount: MOST_USES }), offsetOf });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : 'unknown reason';
+    faults.push(unreadable({ offset: offsetOf([]), message }));
+  }
+}
+
+function repeatedKeys(surveyed: Survey): readonly Fault[] {
+  return surveyed.repeatedKeys
+    .slice(0, MOST_FAULTS)
+    .map((offset) => fault(offset, 'Map keys must be unique'));
+}
+
+function unreadable({ offset, message }: YamlFault): Fault {
+  return fault(offset, `this document cannot be read: ${tidy(message)}`);
+}
+
 function syntaxFaults(errors: readonly YAMLError[]): readonly Fault[] {
-  // The parser runs out of stack, notes that, and goes on to complain about all that it could not see.
-  const overflow = errors.find(({ message }) => message.includes('call stack'));
-  if (overflow) return [fault(overflow.pos[0], `this document cannot be parsed: ${TOO_DEEP}`)];
   return errors.slice(0, MOST_FAULTS).map(({ pos, message }) => fault(pos[0], tidy(message)));
 }
 
 function fault(offset: number, message: string): Fault {
   return { severity: 'error', offset, message };
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof RangeError) return TOO_DEEP;
-  return error instanceof Error ? tidy(error.message) : 'unknown reason';
 }
 
 /** The parser's messages quote the text. */

@@ -1,4 +1,15 @@
-import { type Document, isAlias, isCollection, isMap, isNode, isScalar, isSeq, type Pair, visit } from 'yaml';
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  type Node,
+  type Pair,
+} from 'yaml';
 
 type Path = readonly (string | number)[];
 
@@ -8,11 +19,11 @@ interface Child {
 }
 
 /** Offset of the value at this path, or of the nearest parent that exists. Maps and lists are shown by their key. */
-export function offsetInYaml(document: Document, path: Path): number {
+export function offsetInYaml(document: Document, targets: ReadonlyMap<Alias, Node>, path: Path): number {
   let node: unknown = document.contents;
   let shown = startOf(node) ?? 0;
   for (const part of path) {
-    const child = findChild(isAlias(node) ? node.resolve(document) : node, part);
+    const child = findChild(isAlias(node) ? targets.get(node) : node, part);
     if (child === undefined) break;
     shown = (isShownByKey(child) ? startOf(child.key) : startOf(child.value)) ?? shown;
     node = child.value;
@@ -37,16 +48,4 @@ function isShownByKey({ key, value }: Child): boolean {
 
 function startOf(node: unknown): number | undefined {
   return isNode(node) ? node.range?.[0] : undefined;
-}
-
-export function offsetOfUnknownAlias(document: Document): number | undefined {
-  let offset: number | undefined;
-  visit(document, {
-    Alias(_, alias) {
-      if (alias.resolve(document) !== undefined) return undefined;
-      offset = startOf(alias);
-      return visit.BREAK;
-    },
-  });
-  return offset;
 }

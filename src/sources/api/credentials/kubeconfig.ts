@@ -1,9 +1,9 @@
 /** Which cluster and user a kubeconfig's current context means. */
 import { dirname, isAbsolute, join } from 'node:path';
-import { parseDocument } from 'yaml';
 import { JunctionError } from '../../../errors.ts';
 import { isMap, ownField } from '../../../model/project/cursor.ts';
 import { quote } from '../../../model/project/quote.ts';
+import { MOST_USES, parseYaml, survey } from '../../../yaml.ts';
 import { explainFileError } from './explain.ts';
 import { Section } from './section.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -33,7 +33,7 @@ export async function readKubeconfig(
       hint: 'Give the path of a kubeconfig that exists (--kubeconfig, or clientConnection.kubeconfig).',
     });
   }
-  const root = new Section(where, parseYaml(text, where));
+  const root = new Section(where, readYaml(text, where));
   const name = root.text('current-context');
   const resolve = (file: string): string => (isAbsolute(file) ? file : join(dirname(path), file));
   if (name === '') {
@@ -55,15 +55,23 @@ export async function readKubeconfig(
   };
 }
 
-function parseYaml(text: string, where: string): unknown {
-  const document = parseDocument(text);
+function readYaml(text: string, where: string): unknown {
+  const bad = (offset: number, message: string): JunctionError => {
+    const line = text.slice(0, offset).split('\n').length;
+    return new JunctionError('KUBECONFIG_INVALID', `${where}:${line}: ${message}`);
+  };
+  const yaml = parseYaml(text);
+  if ('message' in yaml) throw bad(yaml.offset, yaml.message);
+  const [document] = yaml.documents;
+  if (document === undefined) return null;
   const [error] = document.errors;
   // The parser's own message would show the line, and with it perhaps a token.
-  if (error !== undefined) {
-    const line = text.slice(0, error.pos[0]).split('\n').length;
-    throw new JunctionError('KUBECONFIG_INVALID', `${where}:${line}: it is not YAML (${error.code})`);
-  }
-  return document.toJS() as unknown;
+  if (error !== undefined) throw bad(error.pos[0], `it is not YAML (${error.code})`);
+  const surveyed = survey(document);
+  if ('message' in surveyed) throw bad(surveyed.offset, surveyed.message);
+  const [repeated] = surveyed.repeatedKeys;
+  if (repeated !== undefined) throw bad(repeated, 'it is not YAML (DUPLICATE_KEY)');
+  return document.toJS({ maxAliasCount: MOST_USES }) as unknown;
 }
 
 function empty(where: string): Section {

@@ -1,3 +1,4 @@
+import { SLOW_TEXTS } from '../../../support/slowYaml.ts';
 import { describe, expect, it } from 'vitest';
 import { isJunctionError } from '../../../../src/errors.ts';
 import { certificate, privateKey } from '../../../support/apiServer/index.ts';
@@ -235,11 +236,12 @@ describe('a kubeconfig', () => {
     ['', 'current-context is not set'],
     ['[]', 'is a list, not a map'],
     [`token: ${SECRET}\n\tx: [`, 'kubeconfig /k:2: it is not YAML'],
+    ...SLOW_TEXTS.map(({ text, line }): [string, string] => [text, `kubeconfig /k:${line}: `]),
     ['current-context: x', 'contexts has no context "x", which current-context names'],
     [kubeconfigText({}, {}).replace('cluster: main', 'cluster: other'), 'clusters has no cluster "other"'],
     [kubeconfigText({}, {}).replace('user: proxy', 'user: other'), 'users has no user "other"'],
     ['clusters: 7\ncurrent-context: x', 'contexts has no context'],
-  ])('is refused: %j', async (text, message) => {
+  ])('is refused: %#', async (text, message) => {
     const machine = new Machine();
     machine.files.set('/k', text);
     const error: unknown = await machine.load({ kubeconfig: '/k' }).catch((reason: unknown) => reason);
