@@ -1,4 +1,5 @@
 /** `npm run bench`: prints what docs/benchmarks.md quotes. */
+import { existsSync } from 'node:fs';
 import { apiCommand } from './api/command.ts';
 import { BAD_ARGUMENT, BadArgument } from './arguments.ts';
 import { conntrackCommand } from './conntrack/command.ts';
@@ -42,6 +43,11 @@ hostile: one object of the API server's size limit beside small services, in eve
   --profile FOLDER         CPU profiles of the daemon go there
   --json                   every run as a line of JSON
 
+loss: connections lost by a restart, kill -9, a flush and a mode switch, in every mode; real packets, the whole daemon
+  --held 60                connections that are open over each event
+  --where both|lab|guest   on this machine's kernel, or in User-mode Linux, whose kernel has IPVS
+  --only TEXT              in the lab, only scenarios whose name has it, like "iptables-nft to nftables"
+
 api: from an API server to the rules' text, in a process of its own; nothing is written into the kernel
   --services 10000         how many
   --endpoints 10           of each service
@@ -62,8 +68,18 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   else if (name === 'ipvs') await ipvsCommand(args);
   else if (name === 'conntrack') await conntrackCommand(args);
   else if (name === 'hostile') await hostileCommand(args);
+  else if (name === 'loss') await loss(args);
   else if (name === 'api') await apiCommand(args);
   else throw new BadArgument(`there is no benchmark ${name}; --help lists them`);
+}
+
+/** Apart, because its clients and its daemon are with the tests, which an image lacks. */
+async function loss(args: readonly string[]): Promise<void> {
+  const command = new URL('bench-loss.js', import.meta.url);
+  if (!existsSync(command))
+    throw new Error('this benchmark needs a whole checkout: a part of it is with the tests');
+  const { lossCommand } = (await import(command.href)) as typeof import('./loss/command.ts');
+  await lossCommand(args);
 }
 
 try {

@@ -34,6 +34,8 @@ try {
       // An image is built without the tests.
       ...(existsSync(join(ROOT, 'test/support')) && {
         'bench-api-server': 'bench/api/server.ts',
+        'bench-loss': 'bench/loss/command.ts',
+        'bench-loss-guest': 'bench/loss/guest.ts',
         'bench-ipvs-machine': 'bench/ipvs/machine.ts',
         'bench-nftables-api': 'bench/nftables/apiServer.ts',
         'bench-hostile-api': 'bench/hostile/api.ts',

@@ -1,0 +1,70 @@
+/** `npm run bench -- loss`: what a restart, a crash, a flush and a mode switch cost, in connections. */
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
+import { LAB_MODES, type LossResult, type LossScenario, scenariosOf } from './messages.ts';
+import { printLossReport } from './report.ts';
+import { runInLab } from './run.ts';
+
+const MACHINE = new URL('bench-ipvs-machine.js', import.meta.url);
+const GUEST_PROGRAM = fileURLToPath(new URL('bench-loss-guest.js', import.meta.url));
+const JUNCTION = [process.execPath, fileURLToPath(new URL('junction.js', import.meta.url))];
+const GUEST_TOOLS = ['unshare', 'nsenter', 'setpriv', 'ip', 'iptables-legacy', 'ip6tables-legacy', 'ipvsadm'];
+const GUEST_MODULES = ['veth', 'bridge', 'br_netfilter', 'dummy', 'ip_vs', 'ip_vs_rr'];
+const GUEST_MINUTES = 30;
+/** That are told while it runs. */
+const MOST_FAILURES = 5;
+
+export async function lossCommand(args: readonly string[]): Promise<void> {
+  refuseUnknown(args, ['--held', '--where', '--only']);
+  const only = option(args, '--only', '');
+  const held = numberOption(args, '--held', 60);
+  const where = option(args, '--where', 'both');
+  if (!['both', 'lab', 'guest'].includes(where))
+    throw new BadArgument(`--where ${where}: expected both, lab or guest`);
+  if (where !== 'guest')
+    process.stdout.write(`${printLossReport("On this machine's kernel:", await inLab(held, only))}\n`);
+  if (where !== 'lab')
+    process.stdout.write(printLossReport('In User-mode Linux, whose kernel has IPVS:', await inGuest(held)));
+}
+
+async function inLab(held: number, only: string): Promise<readonly LossResult[]> {
+  const results: LossResult[] = [];
+  for (const scenario of scenariosOf(LAB_MODES).filter((each) => print(each).includes(only))) {
+    progress(print(scenario));
+    const options = { held, dialers: 4, restMs: 10, patienceMs: 3000, beforeMs: 1000, afterMs: 5000 };
+    const result = await runInLab({ program: JUNCTION, ...options }, scenario);
+    for (const failure of result.failures.slice(0, MOST_FAILURES)) progress(`  ${failure}`);
+    results.push(result);
+  }
+  progress('');
+  return results;
+}
+
+async function inGuest(held: number): Promise<readonly LossResult[]> {
+  if (!existsSync(MACHINE))
+    throw new Error('this benchmark needs a whole checkout: its machine is with the tests');
+  const { runInGuest, whyNoGuest } = (await import(MACHINE.href)) as typeof import('../ipvs/machine.ts');
+  const reason = whyNoGuest(GUEST_TOOLS);
+  if (reason !== undefined) throw new Error(reason);
+  progress('a kernel that has IPVS is booting');
+  const results: LossResult[] = [];
+  const { code, stderr } = await runInGuest(GUEST_PROGRAM, {
+    timeoutMs: GUEST_MINUTES * 60_000,
+    modules: GUEST_MODULES,
+    arguments: [String(held)],
+    onLine: (line) => {
+      const result = JSON.parse(line) as LossResult;
+      results.push(result);
+      progress(print(result.scenario));
+      for (const failure of result.failures.slice(0, MOST_FAILURES)) progress(`  ${failure}`);
+    },
+  });
+  progress('');
+  if (code !== 0) throw new Error(`the guest's program ended with ${code}\n${stderr}`);
+  return results;
+}
+
+function print({ event, mode, to }: LossScenario): string {
+  return to === undefined ? `${mode}: ${event}` : `${mode} to ${to}`;
+}

@@ -1,0 +1,48 @@
+/** What is measured, and what came out. */
+export const LAB_MODES = ['iptables-nft', 'iptables-legacy', 'nftables'] as const;
+export const GUEST_MODES = ['iptables-legacy', 'ipvs'] as const;
+export type LossMode = (typeof LAB_MODES)[number] | (typeof GUEST_MODES)[number];
+
+/**
+ * restart: SIGTERM, then a start. kill: SIGKILL, then a start. flush: another program deletes every rule, in the way that
+ * is usual for the mode. switch: SIGTERM, then a start in another mode.
+ */
+export type LossEvent = 'restart' | 'kill' | 'flush' | 'switch';
+
+export interface LossScenario {
+  readonly event: LossEvent;
+  readonly mode: LossMode;
+  /** After a switch. */
+  readonly to?: LossMode;
+}
+
+export interface LossResult {
+  readonly scenario: LossScenario;
+  /** Connections that were open before, and those of them that got no answer afterwards. */
+  readonly held: number;
+  readonly broken: number;
+  /** New connections, those that got no answer in time, and those whose first packet had to be sent again. */
+  readonly dialled: number;
+  readonly failed: number;
+  readonly delayed: number;
+  readonly seconds: number;
+  /** Of the failed ones, who dialled what, when, and how it ended. */
+  readonly failures: readonly string[];
+}
+
+export function scenariosOf(modes: readonly LossMode[]): readonly LossScenario[] {
+  const alone = modes.flatMap((mode) =>
+    (['restart', 'kill', 'flush'] as const).map((event): LossScenario => ({ event, mode })),
+  );
+  const switches = modes.flatMap((mode) =>
+    modes
+      // Between the two variants of iptables nobody switches by choosing a mode.
+      .filter((to) => to !== mode && kindOf(to) !== kindOf(mode))
+      .map((to): LossScenario => ({ event: 'switch', mode, to })),
+  );
+  return [...alone, ...switches];
+}
+
+export function kindOf(mode: LossMode): 'iptables' | 'ipvs' | 'nftables' {
+  return mode === 'ipvs' || mode === 'nftables' ? mode : 'iptables';
+}
