@@ -1,5 +1,6 @@
 /** What the process tells its operator: one line each, in the shape that kube-proxy's logs have, or as JSON. */
 import { basename } from 'node:path';
+import { printable } from './printable.ts';
 
 export interface Log {
   info(message: string, fields?: LogFields): void;
@@ -26,7 +27,7 @@ export function createLog(options: LogOptions): Log {
   let { verbosity } = options;
   const print = options.format === 'json' ? jsonLine : textLine;
   const emit = (severity: Severity, message: string, fields: LogFields = {}): void => {
-    write(print(severity, message, fields));
+    write(printable(print(severity, message, fields)));
   };
   return {
     info: (message, fields) => emit('I', message, fields),

@@ -7,6 +7,7 @@ import type { Machine } from '../kernel/preflight/machine.ts';
 import { checkMode } from '../kernel/preflight/preflight.ts';
 import { systemMachine } from '../kernel/preflight/systemMachine.ts';
 import type { Family } from '../model/ip.ts';
+import { printable, printableLine } from '../printable.ts';
 import type { Output } from './output.ts';
 import { type Colour, painter, printTable } from './table.ts';
 
@@ -28,7 +29,8 @@ export async function checkCommand(
 ): Promise<number> {
   const { mode } = config;
   const checks = await checkMode(mode, preflightSettings(config), options.families, machine);
-  output.out(options.output === 'json' ? printJson(mode, checks) : printText(mode, checks));
+  if (options.output === 'json') output.out(printJson(mode, checks));
+  else output.painted(printText(mode, checks));
   return verdictOf(checks) === 'yes' ? 0 : 1;
 }
 
@@ -50,7 +52,7 @@ const REMEDY_WIDTH = 60;
 function printText(mode: string, checks: readonly Check[]): string {
   const isFine = checks.every(({ remedy }) => remedy === '');
   const header = ['WHAT', 'STATE', 'FOUND', ...(isFine ? [] : ['WHAT TO DO'])];
-  return `${printTable(header, checks.flatMap(checkRows))}\n${summary(mode, checks)}\n`;
+  return `${printTable(header, checks.flatMap(checkRows))}\n${printable(summary(mode, checks))}\n`;
 }
 
 /** One row, and more below it where a text is too long for its column. */
@@ -58,9 +60,9 @@ function checkRows({ subject, state, needed, found, remedy }: Check): readonly (
   const paint = painter(process.stdout);
   const why = state === 'present' || needed === 'always' ? '' : ` (needed ${needed})`;
   const [subjects, founds, remedies] = [
-    wrap(subject, FOUND_WIDTH),
-    wrap(found + why, FOUND_WIDTH),
-    wrap(remedy, REMEDY_WIDTH),
+    wrap(printableLine(subject), FOUND_WIDTH),
+    wrap(printableLine(found + why), FOUND_WIDTH),
+    wrap(printableLine(remedy), REMEDY_WIDTH),
   ];
   const height = Math.max(subjects.length, founds.length, remedies.length);
   return Array.from({ length: height }, (_, line) => [

@@ -18,6 +18,7 @@ import { runDaemon } from '../daemon/start.ts';
 import { isJunctionError } from '../errors.ts';
 import { createLog, type Log } from '../log.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
+import { printableLine } from '../printable.ts';
 import { VERSION } from '../version.ts';
 import { checkCommand } from './checkCommand.ts';
 import { cleanupCommand } from './cleanupCommand.ts';
@@ -210,13 +211,13 @@ function orThrow<T>(result: { ok: true; value: T } | { ok: false; problems: read
 /** Says what went wrong and what to do about it; answers the exit code. */
 function explain(error: unknown): number {
   if (error instanceof UsageError) {
-    for (const problem of error.problems) STDIO.err(`junction: ${problem}\n`);
+    for (const problem of error.problems) STDIO.err(`junction: ${printableLine(problem)}\n`);
     return 2;
   }
   if (isJunctionError(error)) {
-    STDIO.err(`junction: ${error.message}\n`);
+    STDIO.err(`junction: ${printableLine(error.message)}\n`);
     if (error.detail !== undefined) STDIO.err(`${error.detail.trimEnd()}\n`);
-    STDIO.err(`  what to do: ${error.hint}\n`);
+    STDIO.err(`  what to do: ${printableLine(error.hint)}\n`);
     return 1;
   }
   STDIO.err(`junction: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);

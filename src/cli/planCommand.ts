@@ -8,6 +8,7 @@ import { objectKey } from '../model/objects.ts';
 import { answersNodePorts } from '../plan/decide.ts';
 import type { Frontend, Plan, Route, ServicePortPlan } from '../plan/types.ts';
 import { CAPACITIES } from '../plan/capacity.ts';
+import { printableLine } from '../printable.ts';
 import { FamilyProxy } from '../proxy/familyProxy.ts';
 import { loadManifests, type Manifests } from '../sources/manifests/load.ts';
 import { printSourceProblem } from '../sources/source.ts';
@@ -27,7 +28,7 @@ export async function planCommand(settings: Settings, output: Output, options: P
   const manifests = await loadManifests(settings.manifests);
   for (const problem of manifests.problems) output.err(`${printSourceProblem(problem)}\n`);
   for (const { where, object, reason } of manifests.ignored) {
-    output.err(`${where}: note: ${object} is left alone: ${reason}\n`);
+    output.err(`${printableLine(`${where}: note: ${object} is left alone: ${reason}`)}\n`);
   }
   const plans = options.families.map((family) => makePlan(family, settings, manifests));
   if (options.output === 'json') output.out(printJson(plans, settings, manifests));

@@ -1,4 +1,5 @@
 /** Where Services, EndpointSlices and Nodes come from. Every source looks like this. */
+import { printableLine } from '../printable.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
 
 /** What a source tells. Only differences: an object that did not change is not told again. */
@@ -34,5 +35,6 @@ export interface SourceProblem {
 /** `shop.yaml:7:11: error: Service shop/web: spec.ports[0].port 70000 is out of range (expected …)` */
 export function printSourceProblem({ severity, where, object, message, expected }: SourceProblem): string {
   const subject = object === undefined ? '' : `${object}: `;
-  return `${where}: ${severity}: ${subject}${message}${expected === undefined ? '' : ` (expected ${expected})`}`;
+  const wanted = expected === undefined ? '' : ` (expected ${expected})`;
+  return printableLine(`${where}: ${severity}: ${subject}${message}${wanted}`);
 }

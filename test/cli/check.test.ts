@@ -21,7 +21,8 @@ async function check(
   ...args: readonly string[]
 ): Promise<{ code: number; out: string }> {
   let out = '';
-  const stdio = { out: (text: string) => (out += text), err: () => {} };
+  const write = (text: string): void => void (out += text);
+  const stdio = { out: write, err: () => {}, painted: write };
   const options = { families: FAMILIES, output };
   const code = await checkCommand(configOf(...args), stdio, options, fakeMachine(lacks));
   return { code, out };

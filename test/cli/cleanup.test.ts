@@ -31,7 +31,7 @@ async function cleanup(
     mode: 'all',
     ...values,
   } as const;
-  const stdio = { out: (text: string) => (out += text), err: () => {} };
+  const stdio = { out: (text: string) => (out += text), err: () => {}, painted: () => {} };
   const code = await cleanupCommand(stdio, options, {
     runner,
     routesLocalnet: () => routesLocalnet,
@@ -113,7 +113,7 @@ describe('where there is no iptables', () => {
     const { runner } = fakeRunner((command) => (command.startsWith('cat ') ? { code: 1 } : 'missing'));
     let [out, err] = ['', ''];
     const code = await cleanupCommand(
-      { out: (text) => (out += text), err: (text) => (err += text) },
+      { out: (text) => (out += text), err: (text) => (err += text), painted: () => {} },
       { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', mode: 'all' },
       {
         runner,
@@ -134,7 +134,7 @@ describe('what the kernel will not let go of', () => {
     const { runner } = fakeRunner((command) => (command.startsWith('cat ') ? { code: 1 } : 'missing'));
     let out = '';
     const code = await cleanupCommand(
-      { out: (text) => (out += text), err: () => {} },
+      { out: (text) => (out += text), err: () => {}, painted: () => {} },
       { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', mode: 'all' },
       { runner, cleanTables: async () => ({ ...NO_TABLES, failures: ['table ip junction: EBUSY'] }) },
     );
@@ -150,7 +150,7 @@ describe('of one mode', () => {
       command.startsWith('cat ') ? { code: 1 } : 'missing',
     );
     await cleanupCommand(
-      { out: () => {}, err: () => {} },
+      { out: () => {}, err: () => {}, painted: () => {} },
       { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', mode },
       {
         runner,

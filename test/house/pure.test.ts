@@ -35,13 +35,14 @@ describe('pure folders', () => {
 
 describe('folders know only those before them', () => {
   const INSIDE = ['model', 'plan', 'backends', 'sync'];
-  const TOOLS = ['errors.ts', 'faults.ts', 'log.ts', 'version.ts', 'yaml.ts'];
+  const TOOLS = ['errors.ts', 'faults.ts', 'log.ts', 'printable.ts', 'version.ts', 'yaml.ts'];
   const EDGES = ['kernel', 'sources', 'config', 'metrics', 'events', 'http', 'proxy'];
   const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'errors.ts': [],
     'version.ts': [],
     'faults.ts': [],
-    'log.ts': [],
+    'log.ts': ['printable.ts'],
+    'printable.ts': [],
     'yaml.ts': [],
     model: [],
     sync: [],

@@ -1,0 +1,30 @@
+/**
+ * Text as it may be written to a terminal. Names of files and objects come from others, and a terminal obeys control
+ * characters; characters that turn the direction of writing can show one name as another.
+ *
+ * The escapes are those of JSON, so JSON stays what it was. Used where text is written: by the log, and by the commands.
+ */
+
+// Cf holds the bidirectional overrides and zero-width characters; Cs is half a character; Zl and Zp end lines.
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/** Line ends and tabs stay: for text of several lines, each of which is printable. */
+export function printable(text: string): string {
+  return text.replaceAll(UNPRINTABLE, (character) =>
+    character === '\n' || character === '\t' ? character : escaped(character),
+  );
+}
+
+/** On one line, whatever is in it. */
+export function printableLine(text: string): string {
+  return text.replaceAll(UNPRINTABLE, escaped);
+}
+
+const NAMED: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+function escaped(character: string): string {
+  const known = NAMED[character];
+  if (known !== undefined) return known;
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+}
