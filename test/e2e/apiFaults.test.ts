@@ -106,7 +106,7 @@ describe('an API server in trouble', () => {
     await expectToSurvive(async (program) => {
       const from = program.log.length;
       await node().server.call('close');
-      await program.says('did not answer as hoped', from);
+      await program.says('Watch or list failed; retrying', from);
       expect(await answerers(lab().host('client'), API)).toBe('pod-a pod-c');
       await node().server.call('listen');
     });

@@ -218,7 +218,7 @@ export class ApiClient {
     { method, path, signal, headers, body }: Omit<Outgoing, 'limited'>,
   ): Promise<Dispatcher.ResponseData> {
     const { access, userAgent } = this.#options;
-    return dispatcher.request({
+    const response = dispatcher.request({
       origin: access.server.origin,
       path: this.#basePath + path,
       method,
@@ -231,10 +231,12 @@ export class ApiClient {
         ...headers,
       },
     });
+    // undici does not look at the signal before it is connected, and a TLS handshake may hang.
+    return unlessAborted(response, signal);
   }
 }
 
-/** A plugin may take a minute; nobody who is told to stop waits for it. */
+/** A plugin may take a minute, a handshake ten seconds; nobody who is told to stop waits for them. */
 async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return result;
   let stop = (): void => undefined;

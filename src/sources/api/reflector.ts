@@ -52,6 +52,8 @@ export class Reflector<T> implements Waiter {
   readonly #patience: Patience;
   /** Of the request that is under way. */
   #guard: Guard | undefined;
+  /** What fails now was sent before the server returned. */
+  #isFree = false;
   /** Ends the wait before the next attempt. */
   #wake: AbortController | undefined;
 
@@ -67,6 +69,7 @@ export class Reflector<T> implements Waiter {
     this.#backoff.reset();
     this.#wake?.abort();
     this.#guard?.hurry(ANSWER_AFTER_RETURN_MS);
+    this.#isFree = true;
   }
 
   /** Resolves when the signal has aborted and nothing is told any more. */
@@ -246,8 +249,10 @@ export class Reflector<T> implements Waiter {
     if (!isAnswer && failure.kind !== 'credentials') server.suspect(this);
     const spreadMs = LIST_SPREAD_MS * random();
     // Expired is a good server's answer: a list is due at once, unless the last one helped nothing.
-    const isFree = isAnswer && this.#backoff.takeFree();
-    const delayMs = isFree ? spreadMs : Math.max(failure.retryAfterMs ?? 0, this.#backoff.next());
+    const isFree = (isAnswer || (this.#isFree && failure.kind === 'silent')) && this.#backoff.takeFree();
+    const freeMs = this.#next === 'list' ? spreadMs : 0;
+    const delayMs = isFree ? freeMs : Math.max(failure.retryAfterMs ?? 0, this.#backoff.next());
+    this.#isFree = false;
     onDiagnostic({ kind: 'backingOff', resource: resource.name, delayMs, next: this.#next, failure });
     if (resource.optional && failure.status !== undefined) this.#goWithout(failure);
     const isWoken = await this.#waitForReturn(delayMs, stop);

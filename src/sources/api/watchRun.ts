@@ -43,7 +43,7 @@ const STREAM_SILENCE_MS = 20_000;
  * The API server sends a bookmark about every minute. None means that the connection is dead, or that the server has
  * not reached our version: such a watch is silent for ever (etcd was restored from a backup).
  */
-export const BOOKMARK_DUE_MS = 150_000;
+export const BOOKMARK_DUE_MS = 100_000;
 
 /** Watches end after 5 to 10 minutes, so that clients spread over servers again after one was restarted. */
 const LEAST_WATCH_SECONDS = 300;
