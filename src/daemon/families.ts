@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { JunctionError } from '../errors.ts';
 import { IptablesDoor } from '../kernel/iptables/door.ts';
-import type { CommandRunner } from '../kernel/process.ts';
+import type { CommandRunner, ProcessObserver } from '../kernel/process.ts';
 import { readSysctl } from '../kernel/sysctl.ts';
 import type { Log } from '../log.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
@@ -11,6 +11,7 @@ export async function openDoors(
   variant: 'auto' | 'nft' | 'legacy',
   log: Log,
   runner: CommandRunner,
+  programs?: ProcessObserver,
 ): Promise<readonly IptablesDoor[]> {
   const doors: IptablesDoor[] = [];
   for (const family of FAMILIES) {
@@ -18,7 +19,7 @@ export async function openDoors(
       log.info('No IPv6 on this machine: serving IPv4 only');
       continue;
     }
-    const door = await IptablesDoor.open({ family, variant, runner });
+    const door = await IptablesDoor.open({ family, variant, runner, programs });
     if (await door.works()) {
       doors.push(door);
       const { version, reason } = door;

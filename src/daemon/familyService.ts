@@ -5,7 +5,7 @@ import { type HealthCheckFailure, ServiceHealthServers } from '../http/serviceHe
 import { type CleaningReport, FlowCleaner } from '../kernel/conntrack/cleaner.ts';
 import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../kernel/heldPorts.ts';
 import type { Log } from '../log.ts';
-import type { Family } from '../model/ip.ts';
+import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import { CAPACITIES, printCut } from '../plan/capacity.ts';
 import { FamilyLoop } from '../proxy/familyLoop.ts';
@@ -64,7 +64,6 @@ export class FamilyService {
       observer,
       startedAt: Date.now(),
     });
-    const fingerprint = mode.fingerprint?.(family);
     this.loop = new FamilyLoop({
       proxy,
       mode: mode.name,
@@ -73,7 +72,8 @@ export class FamilyService {
       minSyncPeriodMs,
       syncPeriodMs,
       observer,
-      ...(fingerprint && { fingerprint }),
+      generation: mode.generation?.(family),
+      requestJumps: mode.requestJumps?.(family),
       isTold: mode.isTold,
       onForeignChange: (program) => {
         this.#wereRulesGone = true;
@@ -127,6 +127,7 @@ export class FamilyService {
       if (cleaned) this.#options.onConntrack(cleaned);
     });
     this.#health ??= this.#makeHealthServers();
+    this.#health.setAddresses(this.#healthCheckAddresses());
     void this.#health.sync(localEndpoints.ports, localEndpoints.counts);
     const isStale = this.#heldIsStale || outcome.changes.some(concernsHeldPorts);
     if (this.#held && (isStale || this.#held.refused > 0)) {
@@ -156,15 +157,22 @@ export class FamilyService {
 
   /** Late, because the node's own address may decide where they listen. */
   #makeHealthServers(): ServiceHealthServers {
-    const { settings, mode, isHealthy, log, onHealthCheckFailure } = this.#options;
+    const { settings, isHealthy, log, onHealthCheckFailure } = this.#options;
     return new ServiceHealthServers({
       family: this.family,
       nodeName: settings.nodeName,
-      addresses: healthCheckAddresses(this.loop.proxy.plan.view.nodePorts, mode.localIps(this.family)),
+      addresses: this.#healthCheckAddresses(),
       isHealthy,
       log,
       onFailure: onHealthCheckFailure,
     });
+  }
+
+  #healthCheckAddresses(): 'all' | readonly Ip[] {
+    return healthCheckAddresses(
+      this.loop.proxy.plan.view.nodePorts,
+      this.#options.mode.localIps(this.family),
+    );
   }
 
   #logReady({ report }: SyncOutcome): void {

@@ -28,7 +28,7 @@ export class Guard {
     this.#canary = new CanaryMonitor({
       door,
       intervalMs,
-      onFlushed: () => loop.requestFull(),
+      onFlushed: () => loop.flushed(),
       onEvent: (event) =>
         log.info(event.message, { ipFamily: door.family, ...('error' in event && { err: event.error }) }),
     });

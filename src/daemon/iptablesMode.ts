@@ -1,11 +1,18 @@
-/** The iptables mode's part of a start. */
+/** The iptables mode's part of a start: its programs, and a watch over the node's addresses and our rules. */
 import { LAYOUTS } from '../backends/iptables/layouts/index.ts';
+import { TABLES } from '../backends/iptables/incremental.ts';
 import { toSettings } from '../config/index.ts';
+import { AddressWatch } from '../kernel/addressWatch.ts';
 import { localIps } from '../kernel/interfaces.ts';
 import { writeLocalnetGuard } from '../kernel/iptables/localnetGuard.ts';
 import { IptablesProxy } from '../kernel/iptables/iptablesProxy.ts';
+import { OwnPrograms } from '../kernel/iptables/ownPrograms.ts';
+import { RulesetWatch } from '../kernel/iptables/rulesetWatch.ts';
+import { readTableInfo } from '../kernel/iptables/tableInfo.ts';
 import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
+import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Family } from '../model/ip.ts';
+import type { Generation } from '../proxy/familyLoop.ts';
 import { doorOf, openDoors } from './families.ts';
 import { StaleIpvs } from './ipvsLeftovers.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
@@ -13,18 +20,28 @@ import { removeNftLeftovers } from './nftLeftovers.ts';
 import { preflight } from './preflight.ts';
 
 export async function openIptablesMode({ config, nodeName, log, runner }: ModeOptions): Promise<ProxyMode> {
-  const doors = await openDoors(config.junction.iptablesVariant, log, runner);
+  const programs = new OwnPrograms();
+  const doors = await openDoors(config.junction.iptablesVariant, log, runner, programs);
   await preflight('iptables', config, doors, { log, runner });
   const { layout, masqueradeBit } = toSettings(config, nodeName);
   const families = doors.map(({ family }) => family);
+  const isNft = doors.every(({ variant }) => variant === 'nft');
+  const thread = await NetlinkThread.start();
+  const addresses = await AddressWatch.start(thread);
+  const rulesets = isNft ? await RulesetWatch.start(thread, programs) : undefined;
+  const proxies = new Map<Family, IptablesProxy>();
   const waiting = new Set<Family>(families);
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
   let removing = Promise.resolve();
   return {
     name: 'iptables',
     families,
-    backend: (family) =>
-      new IptablesProxy({ door: doorOf(doors, family), layout: LAYOUTS[layout], masqueradeBit }),
+    backend: (family) => {
+      const door = doorOf(doors, family);
+      const proxy = new IptablesProxy({ door, layout: LAYOUTS[layout], masqueradeBit });
+      proxies.set(family, proxy);
+      return proxy;
+    },
     ready: (family) => {
       waiting.delete(family);
       if (waiting.size === 0) removing = staleIpvs.remove().then(() => removeNftLeftovers(log));
@@ -33,13 +50,35 @@ export async function openIptablesMode({ config, nodeName, log, runner }: ModeOp
       const door = doors.find(({ family }) => family === 'IPv4');
       if (door) await writeLocalnetGuard(door, LAYOUTS[layout]);
     },
-    attach: () => {},
+    attach: (loop) => {
+      const { family } = loop.proxy;
+      addresses.follow({ onNodeAddresses: () => loop.request() });
+      rulesets?.follow({
+        family,
+        onChange: (touched, changedBy) => {
+          const objects = proxies.get(family)?.noteForeign(touched) ?? [];
+          if (objects.length > 0) loop.foreignChanges.noticed({ objects, changedBy });
+        },
+        onLost: (changedBy) => loop.suspect(changedBy),
+      });
+    },
     canary: (family) => doorOf(doors, family),
-    fingerprint: (family) => (doorOf(doors, family).variant === 'nft' ? readNftGeneration : undefined),
+    isTold: rulesets !== undefined,
+    generation: (family) =>
+      doorOf(doors, family).variant === 'nft' ? nftGeneration : () => readTableInfo(family, TABLES),
+    requestJumps: (family) => () => proxies.get(family)?.requestJumps(),
     localIps: (family) => localIps(family),
     close: async () => {
       await removing;
       await staleIpvs.close();
+      await rulesets?.close();
+      await addresses.close();
+      await thread.close();
     },
   };
+}
+
+function nftGeneration(): Generation | undefined {
+  const id = readNftGeneration();
+  return id === undefined ? undefined : { id };
 }

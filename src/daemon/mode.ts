@@ -5,7 +5,7 @@ import type { CommandRunner } from '../kernel/process.ts';
 import type { Log } from '../log.ts';
 import type { ConnectionReading } from '../metrics/connections.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';
-import type { FamilyLoop } from '../proxy/familyLoop.ts';
+import type { FamilyLoop, Generation } from '../proxy/familyLoop.ts';
 import type { Backend } from '../proxy/familyProxy.ts';
 import { openIptablesMode } from './iptablesMode.ts';
 import { openIpvsMode } from './ipvsMode.ts';
@@ -37,8 +37,9 @@ export interface ProxyMode {
   readonly isTold?: boolean;
   /** Everything is read back in each sync period, whatever that takes: no cheaper look would notice each change. */
   readonly verifiesEachPeriod?: boolean;
-  /** Cheap to read, and different whenever somebody may have changed the kernel's rules. */
-  fingerprint?(family: Family): (() => number | undefined) | undefined;
+  generation?(family: Family): (() => Generation | undefined) | undefined;
+  /** Asks for a look at the base-chain jumps; in modes that have it as a look of its own. */
+  requestJumps?(family: Family): (() => void) | undefined;
   /** How many connections each endpoint got, where the mode counts them. */
   readonly connections?: () => Promise<readonly ConnectionReading[]>;
   /** Writes what keeps neighbours from 127.0.0.0/8; route_localnet may be set once it is done. */

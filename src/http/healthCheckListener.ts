@@ -4,14 +4,13 @@ import type { Log } from '../log.ts';
 import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import { type Answer, json } from './answer.ts';
-import { close, listen, type ListenOptions } from './listen.ts';
+import { close, listen } from './listen.ts';
 import { pageServer } from './serve.ts';
 
 export interface HealthCheckListenerOptions {
   readonly service: ObjectKey;
   readonly port: number;
   readonly family: Family;
-  readonly addresses: 'all' | readonly Ip[];
   readonly isHealthy: () => boolean;
   readonly log: Log;
 }
@@ -20,7 +19,8 @@ export class HealthCheckListener {
   /** Endpoints on this node. */
   count = 0;
   readonly #options: HealthCheckListenerOptions;
-  readonly #servers: Server[] = [];
+  /** By address; all addresses are one. */
+  readonly #servers = new Map<string, Server>();
   #closed = false;
 
   constructor(options: HealthCheckListenerOptions) {
@@ -31,32 +31,46 @@ export class HealthCheckListener {
     return this.#options.port;
   }
 
-  /** On all its addresses, or on none. */
-  async open(): Promise<void> {
-    const { log } = this.#options;
-    try {
-      for (const address of this.#listenOptions()) {
-        const server = pageServer(() => this.#answer(), log);
-        await listen(server, address);
-        server.on('error', (error) => log.error('Healthcheck closed', { ...this.#name(), err: error }));
-        this.#servers.push(server);
-      }
-    } catch (error) {
-      await this.close();
-      throw error;
+  /** On these addresses and on no others. Throws when one of them cannot be had; the others are served then. */
+  async listenOn(addresses: 'all' | readonly Ip[]): Promise<void> {
+    const wanted = this.#hosts(addresses);
+    // Closed first: the socket for all addresses and one for a single address exclude each other.
+    for (const [host, server] of this.#servers) {
+      if (wanted.includes(host)) continue;
+      this.#servers.delete(host);
+      await close(server);
     }
+    let failure: unknown;
+    for (const host of wanted) {
+      if (this.#servers.has(host)) continue;
+      try {
+        await this.#listen(host);
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    if (failure !== undefined) throw failure;
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all(this.#servers.splice(0).map(close));
+    const servers = [...this.#servers.values()];
+    this.#servers.clear();
+    await Promise.all(servers.map(close));
+  }
+
+  async #listen(host: string): Promise<void> {
+    const { log, family, port } = this.#options;
+    const server = pageServer(() => this.#answer(), log);
+    await listen(server, { host, port, ...(family === 'IPv6' && { ipv6Only: true }) });
+    server.on('error', (error) => log.error('Healthcheck closed', { ...this.#name(), err: error }));
+    this.#servers.set(host, server);
   }
 
   /** Sockets of one family only: the other family has a server of its own at the same port. */
-  #listenOptions(): readonly ListenOptions[] {
-    const { family, addresses, port } = this.#options;
-    const hosts = addresses === 'all' ? [family === 'IPv4' ? '0.0.0.0' : '::'] : addresses;
-    return hosts.map((host) => ({ host, port, ...(family === 'IPv6' && { ipv6Only: true }) }));
+  #hosts(addresses: 'all' | readonly Ip[]): readonly string[] {
+    if (addresses !== 'all') return addresses;
+    return [this.#options.family === 'IPv4' ? '0.0.0.0' : '::'];
   }
 
   #name(): { readonly service: ObjectKey } {

@@ -28,11 +28,18 @@ export interface ServiceHealthOptions {
 export class ServiceHealthServers {
   readonly #options: ServiceHealthOptions;
   readonly #listeners = new Map<ObjectKey, HealthCheckListener>();
+  #addresses: 'all' | readonly Ip[];
   #failed = false;
   #queue: Promise<void> = Promise.resolve();
 
   constructor(options: ServiceHealthOptions) {
     this.#options = options;
+    this.#addresses = options.addresses;
+  }
+
+  /** The node has other addresses now, or another configuration; the next sync opens and closes sockets accordingly. */
+  setAddresses(addresses: 'all' | readonly Ip[]): void {
+    this.#addresses = addresses;
   }
 
   /** Some port could not be opened: `syncServices` again at the next sync, even if nothing has changed. */
@@ -79,23 +86,23 @@ export class ServiceHealthServers {
       await listener.close();
     }
     this.#failed = false;
-    for (const [service, port] of wanted) {
-      if (!this.#listeners.has(service)) await this.#open(service, port);
-    }
+    for (const [service, port] of wanted) await this.#open(service, port);
   }
 
   async #open(service: ObjectKey, port: number): Promise<void> {
     const { log, nodeName, onFailure } = this.#options;
-    log.verbose(2, 'Opening healthcheck', { service, port });
-    const listener = new HealthCheckListener({ ...this.#options, service, port });
+    const known = this.#listeners.get(service);
+    if (!known) log.verbose(2, 'Opening healthcheck', { service, port });
+    const listener = known ?? new HealthCheckListener({ ...this.#options, service, port });
     try {
-      await listener.open();
+      await listener.listenOn(this.#addresses);
+      this.#listeners.set(service, listener);
     } catch (error) {
       this.#failed = true;
+      // A new one has all its addresses or none, as in kube-proxy; one that serves goes on at those that it has.
+      if (!known) await listener.close();
       log.error('Failed to start healthcheck', { node: nodeName, service, port, err: error });
       onFailure?.({ service, port, error });
-      return;
     }
-    this.#listeners.set(service, listener);
   }
 }

@@ -20,6 +20,8 @@ export interface Libc {
     length: Uint8Array,
   ) => number;
   readonly setsockopt: (fd: number, level: number, name: number, value: Uint8Array, length: number) => number;
+  /** SO_ATTACH_FILTER, with `struct sock_filter`s one behind the other. */
+  readonly attachFilter: (fd: number, program: Uint8Array, count: number) => number;
   readonly sendto: (
     fd: number,
     bytes: Uint8Array,
@@ -39,6 +41,11 @@ export interface Libc {
   readonly errno: () => number;
 }
 
+const SOL_SOCKET = 1;
+const SO_ATTACH_FILTER = 26;
+/** sizeof(struct sock_fprog) where pointers have 64 bits, as on every machine that koffi is built for here. */
+const FPROG_BYTES = 16;
+
 let loaded: Libc | undefined;
 
 export function libc(): Libc {
@@ -51,14 +58,20 @@ function load(): Libc {
     const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi');
     const library = koffi.load('libc.so.6');
     // koffi's functions take and give `any`; the interface above says what they are.
+    const filterType = koffi.pointer(koffi.struct({ len: 'uint16_t', filter: 'const void *' }));
+    const attach = library.func('setsockopt', 'int', ['int', 'int', 'int', filterType, 'uint32_t']) as (
+      ...args: readonly [number, number, number, object, number]
+    ) => number;
     const bound = (prototype: string): never => library.func(prototype) as never;
     return {
       flock: bound('int flock(int fd, int operation)'),
       socket: bound('int socket(int domain, int type, int protocol)'),
       bind: bound('int bind(int fd, const void *address, uint32_t length)'),
       connect: bound('int connect(int fd, const void *address, uint32_t length)'),
-      getsockopt: bound('int getsockopt(int fd, int level, int name, void *value, void *length)'),
       setsockopt: bound('int setsockopt(int fd, int level, int name, const void *value, uint32_t length)'),
+      getsockopt: bound('int getsockopt(int fd, int level, int name, void *value, void *length)'),
+      attachFilter: (fd, filter, len) =>
+        attach(fd, SOL_SOCKET, SO_ATTACH_FILTER, { len, filter }, FPROG_BYTES),
       sendto: bound(
         'intptr_t sendto(int fd, const void *bytes, size_t length, int flags, const void *to, uint32_t toLength)',
       ),

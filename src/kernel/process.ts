@@ -15,10 +15,17 @@ export interface RunOptions {
   readonly timeoutMs?: number | undefined;
   /** Given the output while it comes; the result has none of it then. */
   readonly onStdout?: ((text: string) => Promise<void>) | undefined;
+  /** Told when it starts, and waited for before it is given its input; and when it has ended. */
+  readonly observer?: ProcessObserver | undefined;
   /** Added to Junction's own environment. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Kills the program and its process group; `run` rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface ProcessObserver {
+  started(processId: number): Promise<void>;
+  ended(processId: number): void;
 }
 
 export interface RunResult {
@@ -50,7 +57,8 @@ export const run: CommandRunner = async (argv, options = {}) => {
   });
   try {
     const passed = onStdout && passOn(child.stdout, onStdout);
-    const [outcome] = await Promise.all([ended, feed(child, options.stdin ?? ''), passed]);
+    const fed = announce(child, options).then(() => feed(child, options.stdin ?? ''));
+    const [outcome] = await Promise.all([ended, fed, passed]);
     return { ...outcome, stdout: stdout(), stderr: stderr() };
   } catch (error) {
     abandon(child);
@@ -58,8 +66,13 @@ export const run: CommandRunner = async (argv, options = {}) => {
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', abort);
+    if (child.pid !== undefined) options.observer?.ended(child.pid);
   }
 };
+
+async function announce({ pid }: ChildProcess, { observer }: RunOptions): Promise<void> {
+  if (pid !== undefined) await observer?.started(pid);
+}
 
 /** Nobody waits for it any more: it ends, and its pipes keep neither memory nor descriptors. */
 function abandon(child: ChildProcessWithoutNullStreams): void {

@@ -1,11 +1,20 @@
 /** Syncs one family: when something changed, when a sync failed, and now and then to verify that all is still there. */
 import { isJunctionError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import type { ChangedBy } from '../sync/changedBy.ts';
 import type { Clock } from '../sync/clock.ts';
+import { LookBudget } from '../sync/lookBudget.ts';
 import { Runner } from '../sync/runner.ts';
 import type { FamilyProxy, SyncOutcome } from './familyProxy.ts';
 import { ForeignChanges } from './foreignChanges.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
+
+/** Cheap to read, and different whenever another program may have changed the kernel's rules. */
+export interface Generation {
+  readonly id: number | string;
+  /** Fewer than before: some were deleted. */
+  readonly rules?: number;
+}
 
 export interface FamilyLoopOptions {
   readonly proxy: FamilyProxy;
@@ -15,8 +24,9 @@ export interface FamilyLoopOptions {
   readonly clock: Clock;
   readonly minSyncPeriodMs: number;
   readonly syncPeriodMs: number;
-  /** Cheap to read, and different whenever somebody may have changed the kernel's rules. */
-  readonly fingerprint?: () => number | undefined;
+  readonly generation?: (() => Generation | undefined) | undefined;
+  /** The next sync looks at the base-chain jumps, whatever a look at everything would cost. */
+  readonly requestJumps?: (() => void) | undefined;
   /** The kernel itself tells of every change that others make, so nothing has to be verified now and then. */
   readonly isTold?: boolean | undefined;
   readonly observer?: FamilyObserver;
@@ -28,19 +38,32 @@ export interface FamilyLoopOptions {
 const HOUR_MS = 3_600_000;
 /** Reading the kernel back may take this part of one core's time, whatever the size of the cluster. */
 const VERIFY_SHARE = 0.01;
+/** The same when something speaks for it that rules are gone. */
+const SUSPECT_SHARE = 0.1;
+/** But no look waits longer than so many sync periods. */
+const MOST_PERIODS = 10;
 
 export class FamilyLoop {
   readonly #options: FamilyLoopOptions;
   readonly #runner: Runner;
   /** Where a mode reports what other programs changed. */
   readonly foreignChanges: ForeignChanges;
-  #verifyNotBefore = 0;
   #isStopping = false;
-  /** The fingerprint under which everything was found in place. */
-  #verified: number | undefined;
+  readonly #looks = new LookBudget();
+  /** Under which everything was found in place. */
+  #verified: Generation | undefined;
+  /** At the end of our last sync. */
+  #lastSeen: Generation | undefined;
+  /** There were fewer than we had left, and nobody has looked since. */
+  #areRulesMissing = false;
+  /** Who may have changed what the next look finds. */
+  #suspect: ChangedBy | undefined;
+  #cancelLook: (() => void) | undefined;
+  #syncPeriodMs: number;
 
   constructor(options: FamilyLoopOptions) {
     this.#options = options;
+    this.#syncPeriodMs = options.syncPeriodMs;
     this.#runner = new Runner({
       run: () => this.#sync(),
       minIntervalMs: options.minSyncPeriodMs,
@@ -67,6 +90,7 @@ export class FamilyLoop {
   }
 
   setPeriods(periods: Pick<FamilyLoopOptions, 'minSyncPeriodMs' | 'syncPeriodMs'>): void {
+    this.#syncPeriodMs = periods.syncPeriodMs;
     this.#runner.setIntervals({
       minIntervalMs: periods.minSyncPeriodMs,
       retryIntervalMs: periods.syncPeriodMs,
@@ -97,16 +121,48 @@ export class FamilyLoop {
     this.request();
   }
 
-  /** The same, unless nothing can have changed or the last one was too costly to repeat so soon. */
+  /** The canary is gone. Where the kernel notifies of changes, what went with it is being repaired already. */
+  flushed(): void {
+    if (!this.#options.isTold) this.requestFull();
+  }
+
+  /** The same, unless nothing can have changed or looks are too costly to repeat so soon. */
   verify(): void {
-    if (this.#options.isTold || this.#options.clock.now() < this.#verifyNotBefore) return;
-    const fingerprint = this.#options.fingerprint?.();
-    if (fingerprint === undefined || fingerprint !== this.#verified) this.requestFull();
+    const { isTold, generation, requestJumps } = this.#options;
+    if (isTold) return;
+    const now = generation?.();
+    if (now !== undefined && now.id === this.#verified?.id) return;
+    const before = this.#lastSeen;
+    const isChanged = now !== undefined && before !== undefined && now.id !== before.id;
+    if (isChanged && (now.rules ?? 0) < (before.rules ?? 0)) this.#areRulesMissing = true;
+    if (this.#waitForLook(this.#areRulesMissing ? SUSPECT_SHARE : VERIFY_SHARE) <= 0) this.requestFull();
+    else if (isChanged && requestJumps) {
+      requestJumps();
+      this.request();
+    }
+  }
+
+  /** Something may have been changed, and nobody can say what. Soon, and at once unless looks are costly. */
+  suspect(changedBy: ChangedBy | undefined): void {
+    this.#suspect = changedBy;
+    this.#cancelLook?.();
+    const waitMs = this.#waitForLook(SUSPECT_SHARE);
+    const look = (): void => {
+      this.proxy.requestFull();
+      this.requestUrgently();
+    };
+    if (waitMs <= 0) look();
+    else this.#cancelLook = this.#options.clock.schedule(waitMs, look);
+  }
+
+  #waitForLook(share: number): number {
+    return this.#looks.waitMs(this.#options.clock.now(), share, MOST_PERIODS * this.#syncPeriodMs);
   }
 
   stop(): Promise<void> {
     this.#isStopping = true;
     this.foreignChanges.close();
+    this.#cancelLook?.();
     return this.#runner.stop();
   }
 
@@ -122,11 +178,11 @@ export class FamilyLoop {
     let isPartial = false;
     do {
       const started = clock.now();
-      const fingerprint = this.#options.fingerprint?.();
+      const generation = this.#options.generation?.();
       this.foreignChanges.syncBegan();
       const outcome = await this.#write(started, isPartial ? 'next' : 'first');
       if (!outcome) return;
-      this.#finish(outcome, fingerprint, clock.now() - started);
+      this.#finish(outcome, generation, clock.now() - started);
       this.#throwIfRefused(outcome);
       isPartial = outcome.isPartial ?? false;
     } while (isPartial && !this.#isStopping);
@@ -141,21 +197,26 @@ export class FamilyLoop {
     }
   }
 
-  #finish(outcome: SyncOutcome, fingerprint: number | undefined, elapsedMs: number): void {
+  #finish(outcome: SyncOutcome, generation: Generation | undefined, elapsedMs: number): void {
     const { clock, onSynced } = this.#options;
     const { report } = outcome;
-    if (report.kind === 'full') this.#verifyNotBefore = clock.now() + elapsedMs / VERIFY_SHARE;
-    if (report.restores > 0) this.#verified = undefined;
-    else if (report.kind === 'full') this.#verified = fingerprint;
+    const isLook = report.kind === 'full' && report.restores === 0;
+    if (report.kind === 'full') this.#looks.ended(clock.now(), isLook ? elapsedMs : undefined);
+    if (report.kind === 'full') this.#areRulesMissing = false;
+    if (isLook) this.#verified = generation;
+    else if (report.restores > 0) this.#verified = undefined;
+    this.#lastSeen = this.#options.generation?.();
     this.#logOutcome(outcome, elapsedMs);
     this.#tellOfRepairs(report);
     this.#observer.synced(outcome, elapsedMs / 1000);
     onSynced?.(outcome);
   }
 
-  #tellOfRepairs({ repaired = [] }: SyncOutcome['report']): void {
+  #tellOfRepairs({ kind, repaired = [] }: SyncOutcome['report']): void {
+    const changedBy = this.#suspect;
+    if (kind === 'full') this.#suspect = undefined;
     if (this.foreignChanges.syncEnded() || repaired.length === 0) return;
-    this.foreignChanges.foundAndRepaired({ objects: repaired });
+    this.foreignChanges.foundAndRepaired({ objects: repaired, changedBy });
   }
 
   /** The others are served; this one is tried again. */

@@ -9,6 +9,7 @@ import { answerers } from './support/traffic.ts';
 import { manifests } from './world.ts';
 
 const API = '10.96.1.1';
+const LEGACY = ['--iptables-variant=legacy', '--iptables-sync-period=60s'];
 
 describe('firewalld', () => {
   const lab = useLab();
@@ -21,9 +22,12 @@ describe('firewalld', () => {
     return bus;
   }
 
-  /** Looks at its rules once a minute: what comes back sooner has another reason. */
+  /**
+   * Looks at its rules once a minute, and in the legacy variant no notification comes from the kernel: what comes back
+   * sooner has another reason.
+   */
   async function startDaemon(bus: MessageBus, ...flags: readonly string[]): Promise<Daemon> {
-    const daemon = await Daemon.create(lab().host('node1'), '--iptables-sync-period=60s', ...flags);
+    const daemon = await Daemon.create(lab().host('node1'), ...LEGACY, ...flags);
     onTestFinished(() => daemon.close());
     await daemon.write(manifests([{ name: 'api', ip: API, ip6: 'fd00:96::1', pods: 'ac' }]));
     await daemon.start({ env: { DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${bus.path}` } });
@@ -32,11 +36,12 @@ describe('firewalld', () => {
 
   async function rules(): Promise<string> {
     const node = lab().host('node1');
-    return `${await ourRules(node)}\n${await ourRules(node, 'ip6tables-save')}`;
+    const save = async (program: string): Promise<string> => await ourRules(node, `${program}-legacy-save`);
+    return `${await save('iptables')}\n${await save('ip6tables')}`;
   }
 
   async function flush(): Promise<void> {
-    await flushAll(lab().host('node1'));
+    await flushAll(lab().host('node1'), '-legacy');
     expect((await rules()).trim()).toBe('');
   }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Host } from '../../src/lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
+import { fetchFrom } from './support/fetch.ts';
 import { ourRules } from './support/rules.ts';
 import { useInLab } from './support/use.ts';
 import { manifests } from './world.ts';
@@ -20,21 +21,78 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.5}]}}`,
   { name: 'idle', ip: '10.96.1.2', pods: '' },
 ]);
 
-/** Rules are read back in a hundredth of the time at most, so a machine that is slow at it is slow to notice. */
 const PATIENCE_MS = 150_000;
+/** The kernel notifies of changes in the nft variant, so nothing may depend on the sync period there. */
+const SYNC_PERIODS = { nft: '10m', legacy: '500ms' };
 
-describe.each(['nft', 'legacy'])('chains deleted by hand, iptables-%s', (variant) => {
+describe.each(['nft', 'legacy'] as const)('rules changed by other programs, iptables-%s', (variant) => {
   const lab = useLab();
   let whole = '';
-  useInLab(async () => {
-    const daemon = await Daemon.create(node(), `--iptables-variant=${variant}`);
-    await daemon.write(WORLD);
-    await daemon.start();
+  const daemon = useInLab(async () => {
+    const flags = [
+      `--iptables-variant=${variant}`,
+      `--iptables-sync-period=${SYNC_PERIODS[variant]}`,
+      '--v=2',
+    ];
+    const made = await Daemon.create(node(), ...flags);
+    await made.write(WORLD);
+    await made.start();
     whole = await rules();
-    return daemon;
+    return made;
   });
   const node = (): Host => lab().host('node1');
   const rules = (): Promise<string> => ourRules(node(), `iptables-${variant}-save`);
+
+  const said = (from: number): string => daemon().log.slice(from);
+  async function expectWhole(what: string): Promise<void> {
+    await eventually(what, async () => (await rules()) === whole, PATIENCE_MS);
+    expect(await rules()).toBe(whole);
+  }
+  const iptables = (...args: readonly string[]): Promise<string> =>
+    node().run([`iptables-${variant}`, '-w', '5', ...args]);
+  /** The line that every repair has, with the program where the kernel tells it. */
+  const repairedLine = (program: string, objects: string): RegExp => {
+    const changedBy = variant === 'nft' ? `${program} \\(pid \\d+\\)` : 'unknown';
+    return new RegExp(
+      `"Another program changed our rules; repaired" ipFamily="IPv4" changedBy="${changedBy}" objects="${objects}`,
+    );
+  };
+
+  test('one jump deleted: it comes back, and nothing else is written', async () => {
+    const from = daemon().log.length;
+    const jump = /^-A (PREROUTING .* -j KUBE-SERVICES)$/m.exec(whole)?.[1];
+    if (jump === undefined) throw new Error('no jump');
+    await node().run([`iptables-${variant}-restore`, '--noflush'], { stdin: `*nat\n-D ${jump}\nCOMMIT\n` });
+    await expectWhole('the jump again');
+    const line = repairedLine('iptables-nft-re', 'chain nat PREROUTING');
+    await eventually('the log', () => line.test(said(from)), PATIENCE_MS);
+    expect(said(from)).toMatch(/"Synced rules" ipFamily="IPv4" .* chains=0 rules=1 restores=1/);
+    if (variant === 'nft') expect(said(from)).not.toContain('fullSync=true');
+  });
+
+  test('rules of others in the same tables: nothing is looked at', async () => {
+    if (variant === 'legacy') return; // no notification: each period compares how many rules there are
+    const from = daemon().log.length;
+    await iptables('-t', 'nat', '-N', 'CNI-HOSTPORT');
+    await iptables('-t', 'nat', '-I', 'PREROUTING', '-j', 'CNI-HOSTPORT');
+    await iptables('-t', 'nat', '-D', 'PREROUTING', '-j', 'CNI-HOSTPORT');
+    await iptables('-t', 'nat', '-X', 'CNI-HOSTPORT');
+    await iptables('-t', 'nat', '-F', 'KUBE-MARK-MASQ');
+    await expectWhole('our own chain again');
+    await eventually('the log', () => said(from).includes('; repaired'), PATIENCE_MS);
+    expect(said(from).match(/Syncing iptables rules/g)).toHaveLength(1);
+  });
+
+  test('a foreign rule in one of our chains goes', async () => {
+    const from = daemon().log.length;
+    await iptables('-t', 'nat', '-I', 'KUBE-SERVICES', '-s', '192.0.2.77', '-j', 'RETURN');
+    await expectWhole('our chain without it');
+    await eventually(
+      'the log',
+      () => repairedLine('iptables-nft', 'chain nat KUBE-SERVICES').test(said(from)),
+      PATIENCE_MS,
+    );
+  });
 
   /** Takes out a chain and every rule that jumps to it, as one person with a shell would. */
   async function deleteChain(table: string, chain: string): Promise<void> {
@@ -72,19 +130,44 @@ describe.each(['nft', 'legacy'])('chains deleted by hand, iptables-%s', (variant
 
   test('one by one: each comes back', async () => {
     for (const [table, chain] of chains()) {
+      const from = daemon().log.length;
       await deleteChain(table, chain);
-      expect(await rules(), `${table} ${chain} is gone`).not.toBe(whole);
-      await eventually(`${table} ${chain} again`, async () => (await rules()) === whole, PATIENCE_MS);
+      await eventually(`${table} ${chain} missed`, () => said(from).includes('; repaired'), PATIENCE_MS);
+      await expectWhole(`${table} ${chain} again`);
     }
   }, 600_000);
 
   test('all at once: everything comes back', async () => {
     for (const table of ['nat', 'filter', 'mangle']) {
-      await node().run([`iptables-${variant}`, '-t', table, '-F']);
-      await node().run([`iptables-${variant}`, '-t', table, '-X']);
+      await iptables('-t', table, '-F');
+      await iptables('-t', table, '-X');
     }
-    await eventually('everything again', async () => (await rules()) === whole, PATIENCE_MS);
+    await expectWhole('everything again');
     const outcome = await lab().host('client').request('tcp', '203.0.113.5', 80);
     expect(outcome).toMatchObject({ outcome: 'answer', reply: { host: 'pod-a' } });
   }, 600_000);
+
+  test('the metric names the program where the kernel tells it', async () => {
+    const { body } = await fetchFrom(node(), 'http://127.0.0.1:10249/metrics');
+    const program = variant === 'nft' ? 'iptables-nft' : 'unknown';
+    expect(body).toMatch(
+      new RegExp(
+        `^junction_foreign_changes_total\\{.*ip_family="IPv4".*program="${program}".*\\} [1-9]`,
+        'm',
+      ),
+    );
+  });
+
+  test('nft flush ruleset: in the nft variant everything comes back, in both families', async () => {
+    const from = daemon().log.length;
+    await node().run(['nft', 'flush', 'ruleset']);
+    await expectWhole('everything again');
+    if (variant === 'legacy') return; // it has nothing in nf_tables to be flushed
+    for (const family of ['IPv4', 'IPv6']) {
+      const line = new RegExp(
+        `; repaired" ipFamily="${family}" changedBy="nft \\(pid \\d+\\)" objects="table`,
+      );
+      await eventually(`the log, ${family}`, () => line.test(said(from)), PATIENCE_MS);
+    }
+  });
 });

@@ -249,3 +249,40 @@ describe('where they listen', () => {
     expect(healthCheckAddresses({ ranges, loopback: false }, own)).toEqual(expected);
   });
 });
+
+describe('other addresses', () => {
+  test('the sockets follow: one that stays is left alone, with its connections', async () => {
+    const { servers } = stage({ addresses: [ip('127.0.0.1'), ip('127.0.0.2')] });
+    const port = await freePort();
+    const ports = new Map([['a/b', port]]);
+    const counts = new Map([['a/b', 1]]);
+    await servers.sync(ports, counts);
+    servers.setAddresses([ip('127.0.0.2'), ip('127.0.0.3')]);
+    await servers.sync(ports, counts);
+    await refused(port);
+    expect((await ask(port, '/', { host: '127.0.0.2' })).status).toBe(200);
+    expect((await ask(port, '/', { host: '127.0.0.3' })).status).toBe(200);
+    servers.setAddresses('all');
+    await servers.sync(ports, counts);
+    expect((await ask(port, '/', { host: '127.0.0.4' })).status).toBe(200);
+    servers.setAddresses([ip('127.0.0.1')]);
+    await servers.sync(ports, counts);
+    await refused(port, '127.0.0.4');
+    expect((await ask(port, '/')).status).toBe(200);
+  });
+
+  test('one that cannot be had is tried again, and the others are served meanwhile', async () => {
+    const { servers, failures } = stage();
+    const port = await freePort();
+    const ports = new Map([['a/b', port]]);
+    await servers.sync(ports, new Map([['a/b', 1]]));
+    servers.setAddresses([ip('127.0.0.1'), ip('192.0.2.1')]);
+    await servers.sync(ports, new Map([['a/b', 1]]));
+    expect(servers.hasFailures).toBe(true);
+    expect(failures.map(({ error }) => String(error))).toEqual([expect.stringContaining('EADDRNOTAVAIL')]);
+    expect((await ask(port, '/')).status).toBe(200);
+    servers.setAddresses([ip('127.0.0.1')]);
+    await servers.sync(ports, new Map([['a/b', 1]]));
+    expect(servers.hasFailures).toBe(false);
+  });
+});

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SyncReport } from '../../src/backends/iptables/backend.ts';
-import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
+import { FamilyLoop, type Generation } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy, type SyncOutcome } from '../../src/proxy/familyProxy.ts';
 import { SETTINGS, service } from '../plan/given.ts';
 import { FakeClock, settle } from '../sync/fakeClock.ts';
@@ -15,7 +15,8 @@ class Stage {
   readonly programs: string[] = [];
   readonly proxy: FamilyProxy;
   readonly loop: FamilyLoop;
-  fingerprint: number | undefined;
+  generation: Generation | undefined;
+  jumpLooks = 0;
 
   constructor({ synced = true }: { readonly synced?: boolean } = {}) {
     this.proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend: this.backend });
@@ -25,7 +26,8 @@ class Stage {
       clock: this.clock,
       minSyncPeriodMs: 1000,
       syncPeriodMs: 30_000,
-      fingerprint: () => this.fingerprint,
+      generation: () => this.generation,
+      requestJumps: () => this.jumpLooks++,
       onForeignChange: (program) => this.programs.push(program),
       onSynced: (outcome) => this.outcomes.push(outcome),
     });
@@ -150,7 +152,7 @@ describe('verify', () => {
 
   test('not when nothing can have changed', async () => {
     const stage = new Stage();
-    stage.fingerprint = 7;
+    stage.generation = { id: 7 };
     stage.reports(FULL);
     stage.loop.verify();
     await settle();
@@ -158,14 +160,14 @@ describe('verify', () => {
     await stage.clock.advance(60_000);
     stage.loop.verify();
     expect(stage.backend.fulls).toBe(1);
-    stage.fingerprint = 8;
+    stage.generation = { id: 8 };
     stage.loop.verify();
     expect(stage.backend.fulls).toBe(2);
   });
 
   test('again after we have written something ourselves', async () => {
     const stage = new Stage();
-    stage.fingerprint = 7;
+    stage.generation = { id: 7 };
     stage.reports(FULL, REPORT, FULL);
     stage.loop.verify();
     await stage.clock.advance(5000);

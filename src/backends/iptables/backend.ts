@@ -7,21 +7,25 @@
 import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
+import { nameChains } from './edit.ts';
 import { type CompileOptions, EMPTY_FRAGMENT, type Fragment, type Layout } from './fragment.ts';
 import { fullSteps } from './full.ts';
 import { hasServiceChains } from './garbage.ts';
 import { Difference, type FragmentChange, TABLES } from './incremental.ts';
-import type { ParsedChain, Tables } from './parse.ts';
+import { type ParsedChain, parseSave, type Tables } from './parse.ts';
 import type { Table } from './rule.ts';
 import { addBase, addFragment, noRules, type RuleCounts } from './ruleCounts.ts';
 import { digestChain, mentionsServices, SaveReader, type WantedChains } from './saveReader.ts';
 import { isRefusal, Sender, type Sent } from './sender.ts';
+import { type Touched, TouchedChains, type TouchedTable } from './touched.ts';
 
 /** What the backend needs of the outside world. */
 export interface TableDoor {
   save(table: Table, options: { readonly counters: boolean }): Promise<string>;
   /** The same as `save`, in pieces that are forgotten once they are taken; for what is too much to hold. */
   readSave?(table: Table, options: { readonly counters: boolean }, take: TakeText): Promise<void>;
+  /** One chain as a save prints it; `undefined` where there is none. Without it, every look is at everything. */
+  list?(table: Table, chain: string): Promise<string | undefined>;
   restore(table: Table, text: string): Promise<void>;
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
@@ -56,6 +60,15 @@ const LARGE_CLUSTER = 1000;
 
 export type StaticOptions = Omit<CompileOptions, 'endpointComments' | 'view' | 'family'>;
 
+const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
+const EMPTY_CHAIN: ParsedChain = { rules: [] };
+
+interface Look {
+  /** Service ports whose rules may differ; all other differences are another program's. Unset: everything may. */
+  readonly expected: ReadonlySet<ServicePortId> | undefined;
+  readonly beforeSwitch: (() => Promise<void>) | undefined;
+}
+
 interface Applied {
   readonly plan: ServicePortPlan;
   readonly endpointComments: boolean;
@@ -69,6 +82,8 @@ export class IptablesBackend {
   #needsFull = true;
   /** Apart from `#needsFull`, so that a request during a sync is not forgotten at its end. */
   #fullRequested = false;
+  /** What another program changed since the last look, as far as it concerns us. */
+  #touched: TouchedChains | undefined;
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
   #owned = noRules();
 
@@ -80,6 +95,28 @@ export class IptablesBackend {
   /** The next sync reads the kernel and mends what differs. */
   requestFull(): void {
     this.#fullRequested = true;
+  }
+
+  /** What another program changed; the next sync repairs it. Returns what of it concerns us, for people. */
+  noteForeign(touched: Touched): readonly string[] {
+    const options = this.#appliedOptions;
+    // Nothing is written yet, or a look at everything is due: it will find this too.
+    if (!options || !this.#door.list) {
+      this.#fullRequested = true;
+      return [...touched].flatMap(([table]) => `table ${table}`);
+    }
+    this.#touched ??= this.#nothingTouched(options);
+    return this.#touched.add(touched);
+  }
+
+  /** The next sync looks at the jumps that lead from the kernel's own chains to ours, and at nothing else. */
+  requestJumps(): void {
+    const jumps = this.#layout.jumps.map(({ table, from }) => ({ table, from }));
+    const tables = TABLES.map((table): [Table, TouchedTable] => {
+      const chains = jumps.filter((jump) => jump.table === table);
+      return [table, { isGone: false, chains: new Map(chains.map(({ from }) => [from, 'deleted'])) }];
+    });
+    this.noteForeign(new Map(tables));
   }
 
   /**
@@ -99,23 +136,31 @@ export class IptablesBackend {
       endpointComments: plan.endpointCount <= LARGE_CLUSTER,
     };
     const ids = [...dirty];
+    // Otherwise what differs may be what we did not come to write.
+    const isComplete = !this.#needsFull && !this.#mustRewriteAll(options) && this.#refused.size === 0;
+    const look = { expected: isComplete ? new Set(ids) : undefined, beforeSwitch };
     const mustLook = this.#needsFull || this.#fullRequested || this.#mustRewriteAll(options);
-    if (mustLook || ids.some((id) => this.#refused.has(id)))
-      return this.#syncFull(plan, options, beforeSwitch);
+    if (mustLook || ids.some((id) => this.#refused.has(id))) return this.#syncFull(plan, options, look);
     try {
       return await this.#syncIncremental(plan, ids, options);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Somebody else has been at our chains, or the kernel will not have a rule: look, mend, find out whose.
-      const report = await this.#syncFull(plan, options, beforeSwitch);
+      const report = await this.#syncFull(plan, options, look);
       return { ...report, refusals: report.refusals + 1 };
     }
   }
 
   #mustRewriteAll(options: CompileOptions): boolean {
-    const { endpointComments: _, ...now } = options;
-    const { endpointComments: __, ...before } = this.#appliedOptions ?? options;
+    if (this.#door.list === undefined && this.#nodePortIpsDiffer(options)) return true;
+    const { endpointComments: _, nodePortIps: _ips, ...now } = options;
+    const { endpointComments: __, nodePortIps: __ips, ...before } = this.#appliedOptions ?? options;
     return !deepEqual(now, before);
+  }
+
+  /** Nothing but the rules at the end of one chain depends on these. */
+  #nodePortIpsDiffer({ nodePortIps }: CompileOptions): boolean {
+    return this.#appliedOptions !== undefined && !deepEqual(nodePortIps, this.#appliedOptions.nodePortIps);
   }
 
   async #syncIncremental(
@@ -123,6 +168,8 @@ export class IptablesBackend {
     ids: readonly ServicePortId[],
     options: CompileOptions,
   ): Promise<SyncReport> {
+    const sender = new Sender(this.#door);
+    const repaired = await this.#repair(options, sender);
     const difference = new Difference(this.#layout);
     const owned = { ...this.#owned };
     this.#door.breath?.begin();
@@ -135,17 +182,75 @@ export class IptablesBackend {
       if (pause) await pause;
     }
     const steps = difference.steps(this.#door.chainsPerRestore);
-    const sender = new Sender(this.#door);
     this.#needsFull = true; // until all of it is in the kernel
     for (const step of steps) await sender.sendWhole(step);
     this.#needsFull = false;
     this.#owned = owned;
     for (const id of ids) this.#remember(plan, id, options);
-    return this.#report(steps.length > 0 ? 'incremental' : 'nothing', sender);
+    return this.#report(sender.sent.restores > 0 ? 'incremental' : 'nothing', sender, repaired);
   }
 
-  #report(kind: SyncReport['kind'], sender: Sender): SyncReport {
-    return { kind, ...sender.sent, owned: { ...this.#owned }, refused: this.#refused };
+  #report(kind: SyncReport['kind'], sender: Sender, repaired: ReadonlySet<string>): SyncReport {
+    return {
+      kind,
+      ...sender.sent,
+      owned: { ...this.#owned },
+      refused: this.#refused,
+      ...(repaired.size > 0 && { repaired: [...repaired] }),
+    };
+  }
+
+  /** Makes what another program touched what it was when we last wrote. Returns what was not. */
+  async #repair(options: CompileOptions, sender: Sender): Promise<ReadonlySet<string>> {
+    let scope = this.#touched;
+    this.#touched = undefined;
+    const repaired = new Set<string>();
+    const { tailChain } = this.#layout;
+    const isTailOld = this.#nodePortIpsDiffer(options);
+    if (isTailOld) {
+      scope ??= this.#nothingTouched(options);
+      scope.addChain(tailChain);
+    }
+    if (!scope || scope.isEmpty) return repaired;
+    this.#needsFull = true; // until all of it is in the kernel
+    const base = this.#layout.base(options);
+    const fragments = appliedFragments(this.#layout, this.#applied, options);
+    const desired = { layout: this.#layout, options, base, fragments, scope };
+    const state = await this.#readTouched(scope);
+    this.#door.breath?.begin();
+    for (const step of fullSteps(state, desired, this.#door.chainsPerRestore)) {
+      if (step === undefined) {
+        const pause = this.#door.breath?.take();
+        if (pause) await pause;
+        continue;
+      }
+      nameChains(repaired, step);
+      await sender.sendWhole(step);
+    }
+    this.#needsFull = false;
+    this.#appliedOptions = options;
+    if (isTailOld) repaired.delete(`chain ${tailChain.table} ${tailChain.chain}`);
+    return repaired;
+  }
+
+  #nothingTouched(options: CompileOptions): TouchedChains {
+    return new TouchedChains(this.#layout, this.#layout.base(options));
+  }
+
+  async #readTouched(scope: TouchedChains): Promise<Tables> {
+    // With kubelet's chain in it, so that rules which may be kubelet's stay: who wrote them was settled at the start.
+    const tables = new Map<string, Map<string, ParsedChain>>([
+      ['mangle', new Map([[KUBELET_CANARY, EMPTY_CHAIN]])],
+    ]);
+    for (const { table, chain } of scope.toRead()) {
+      const text = await this.#door.list?.(table, chain);
+      const read = text === undefined ? undefined : parseSave(text).get(table)?.get(chain);
+      if (!read) continue;
+      const chains = tables.get(table);
+      if (chains) chains.set(chain, read);
+      else tables.set(table, new Map([[chain, read]]));
+    }
+    return tables;
   }
 
   #change(plan: Plan, id: ServicePortId, options: CompileOptions): FragmentChange {
@@ -166,10 +271,12 @@ export class IptablesBackend {
   async #syncFull(
     plan: Plan,
     options: CompileOptions,
-    beforeSwitch?: () => Promise<void>,
+    { expected, beforeSwitch }: Look,
   ): Promise<SyncReport> {
+    const repaired = new Set<string>();
     this.#needsFull = true;
     this.#fullRequested = false;
+    this.#touched = undefined;
     const sender = new Sender(this.#door);
     const owned = noRules();
     const base = this.#layout.base(options);
@@ -184,7 +291,10 @@ export class IptablesBackend {
       if (step === undefined) {
         const pause = this.#door.breath?.take();
         if (pause) await pause;
-      } else if (step.phase !== 'garbage') await sender.send(step);
+        continue;
+      }
+      if (expected) nameChains(repaired, step, expected);
+      if (step.phase !== 'garbage') await sender.send(step);
       // A refused service keeps what it had, so chains that look unused may still be its own.
       else if (sender.refused.size === 0) await sender.trySend(step);
     }
@@ -195,7 +305,7 @@ export class IptablesBackend {
     this.#appliedOptions = options;
     this.#applied.clear();
     for (const id of plan.servicePorts.keys()) this.#remember(plan, id, options);
-    return this.#report('full', sender);
+    return this.#report('full', sender, repaired);
   }
 
   #remember(plan: Plan, id: ServicePortId, options: CompileOptions): void {
@@ -244,6 +354,16 @@ export class IptablesBackend {
       if (pause) await pause;
     }
   }
+}
+
+/** As they were last written. */
+function* appliedFragments(
+  layout: Layout,
+  applied: ReadonlyMap<ServicePortId, Applied>,
+  options: CompileOptions,
+): Generator<readonly [ServicePortId, Fragment]> {
+  for (const [id, { plan, endpointComments }] of applied)
+    yield [id, layout.servicePort(plan, { ...options, endpointComments })];
 }
 
 export function* compileAll(

@@ -142,3 +142,20 @@ export function sizeOf(steps: readonly Step[]): StepSize {
   }
   return { chains, rules };
 }
+
+const MOST_NAMES = 100;
+
+/** Adds the names of the chains that a step changes, without those that these service ports changed; not all of many. */
+export function nameChains(
+  names: Set<string>,
+  { table, pieces }: Step,
+  without: ReadonlySet<ServicePortId> = new Set(),
+): void {
+  for (const { owner, writes, removes, adds, deletes } of pieces) {
+    if (names.size >= MOST_NAMES) return;
+    if (owner !== undefined && without.has(owner)) continue;
+    for (const { name } of writes) names.add(`chain ${table} ${name}`);
+    for (const { chain } of [...removes, ...adds]) names.add(`chain ${table} ${chain}`);
+    for (const name of deletes) names.add(`chain ${table} ${name}`);
+  }
+}

@@ -1,6 +1,6 @@
 /** The ways from the kernel's own chains, and from chains that others use too, into ours. */
 import { type Piece, piece, type RuleText } from './edit.ts';
-import type { CompileOptions, JumpRule, Layout, SharedRule } from './fragment.ts';
+import type { CompileOptions, JumpRule, SharedRule } from './fragment.ts';
 import { EVERY_LAYOUT } from './layouts/index.ts';
 import { CHAINS } from './names.ts';
 import { ruleKey } from './normalise.ts';
@@ -12,13 +12,13 @@ import type { Rule, Table } from './rule.ts';
  * Jumps that are missing, and those of the other layout. Where one of a chain's jumps is missing all of ours in that
  * chain are written anew, because their order counts: a packet that is to be dropped must not be accepted first.
  */
-export function jumpRules(state: Tables, layout: Layout, table: Table): Piece {
-  const wanted = layout.jumps.filter((jump) => jump.table === table);
+export function jumpRules(state: Tables, jumps: readonly JumpRule[], table: Table): Piece {
+  const wanted = jumps.filter((jump) => jump.table === table);
   const isThere = ({ from, rule }: JumpRule): boolean => hasRule(state, table, from, rule);
   const incomplete = new Set(wanted.filter((jump) => !isThere(jump)).map(({ from }) => from));
   const isOld = (jump: JumpRule): boolean =>
     isForgettable(jump) && (incomplete.has(jump.from) || !wanted.some((other) => sameJump(jump, other)));
-  const old = EVERY_LAYOUT.flatMap(({ jumps }) => jumps).filter(
+  const old = EVERY_LAYOUT.flatMap((layout) => layout.jumps).filter(
     (jump) => jump.table === table && isOld(jump) && isThere(jump),
   );
   const text = ({ from, rule }: JumpRule): RuleText => ({ chain: from, rule: printRule(rule) });

@@ -25,6 +25,7 @@ import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
 import { printRule } from './print.ts';
 import type { Rule, Table } from './rule.ts';
 import { IN_PLACE } from './saveReader.ts';
+import type { TouchedChains } from './touched.ts';
 import { editSharedChain, type OwnedRules, ownedRules } from './sharedChain.ts';
 
 export interface Desired {
@@ -33,6 +34,8 @@ export interface Desired {
   readonly base: BaseFragment;
   /** Read once, one by one. */
   readonly fragments: Iterable<readonly [ServicePortId, Fragment]>;
+  /** Only these are looked at; unset: everything. The state then has those of them that had to be read. */
+  readonly scope?: TouchedChains | undefined;
 }
 
 /**
@@ -89,8 +92,13 @@ class Services {
   /** By `table chain`. */
   readonly shared = new Map<string, OwnedRules[]>();
 
-  constructor(state: Tables, { layout, base }: Desired) {
-    this.#unneeded = new Map(TABLES.map((table) => [table, ownChains(state, table)]));
+  readonly #scope: TouchedChains | undefined;
+
+  constructor(state: Tables, { layout, base, scope }: Desired) {
+    this.#scope = scope;
+    this.#unneeded = new Map(
+      TABLES.map((table) => [table, scope ? scope.serviceChains(table) : ownChains(state, table)]),
+    );
     for (const { table, name } of base.chains) this.#need(table, name);
     for (const { table, chain } of [...layout.sharedChains, ...layout.adoptedChains])
       this.#need(table, chain);
@@ -107,13 +115,18 @@ class Services {
   /** The chains to write; every chain that only one service uses is in nat. */
   *read(state: Tables, owner: ServicePortId, fragment: Fragment): Generator<Piece> {
     this.ids.add(owner);
-    for (const owned of ownedRules(owner, fragment.shared, state)) {
+    const scope = this.#scope;
+    const shared = scope
+      ? fragment.shared.filter((each) => scope.has(each.table, each.chain))
+      : fragment.shared;
+    for (const owned of ownedRules(owner, shared, state)) {
       const key = `${owned.table} ${owned.chain}`;
       const others = this.shared.get(key);
       if (others) others.push(owned);
       else this.shared.set(key, [owned]);
     }
     for (const chain of fragment.chains) {
+      if (scope && !scope.has(chain.table, chain.name)) continue;
       this.#need(chain.table, chain.name);
       const writes = rewrite(state.get(chain.table)?.get(chain.name), chain);
       if (writes.length > 0) yield piece(owner, { writes });
@@ -121,12 +134,13 @@ class Services {
   }
 }
 
-function foundation(state: Tables, { layout, base }: Desired, table: Table): readonly Piece[] {
+function foundation(state: Tables, { layout, base, scope }: Desired, table: Table): readonly Piece[] {
+  const isInScope = (chain: string): boolean => scope?.has(table, chain) ?? true;
   const empties = [...layout.sharedChains, ...layout.adoptedChains]
-    .filter((ref) => ref.table === table && !state.get(table)?.has(ref.chain))
+    .filter((ref) => ref.table === table && isInScope(ref.chain) && !state.get(table)?.has(ref.chain))
     .map((ref): ChainText => ({ name: ref.chain, rules: [] }));
   const writes = base.chains
-    .filter((chain) => chain.table === table)
+    .filter((chain) => chain.table === table && isInScope(chain.name))
     .flatMap((chain) => rewrite(state.get(table)?.get(chain.name), chain));
   return nonEmpty([piece(undefined, { writes: [...empties, ...writes] })]);
 }
@@ -157,9 +171,10 @@ function withCounters(rule: Rule, existing: ParsedRule | undefined): string {
 }
 
 function entries(state: Tables, desired: Desired, seen: Services, table: Table): readonly Piece[] {
-  const { layout, base, options } = desired;
+  const { layout, base, options, scope } = desired;
+  const isInScope = (chain: string): boolean => scope?.has(table, chain) ?? true;
   const shared = layout.sharedChains
-    .filter((ref) => ref.table === table)
+    .filter((ref) => ref.table === table && isInScope(ref.chain))
     .flatMap(({ chain }) =>
       editSharedChain(state.get(table)?.get(chain)?.rules ?? [], {
         chain,
@@ -170,8 +185,10 @@ function entries(state: Tables, desired: Desired, seen: Services, table: Table):
         isKnown: (id) => seen.ids.has(id),
       }),
     );
-  const adopted = adoptedRules(state, base.adopted, options, table);
-  return nonEmpty([...shared, adopted, jumpRules(state, layout, table)]);
+  const rules = base.adopted.filter(({ chain }) => isInScope(chain));
+  const jumps = layout.jumps.filter(({ from }) => isInScope(from));
+  const adopted = adoptedRules(state, rules, options, table);
+  return nonEmpty([...shared, adopted, jumpRules(state, jumps, table)]);
 }
 
 function nonEmpty(pieces: readonly Piece[]): readonly Piece[] {

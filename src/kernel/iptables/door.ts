@@ -7,7 +7,14 @@
 import { JunctionError, isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { printHolder } from '../holder.ts';
-import { type Argv, type CommandRunner, type RunOptions, type RunResult, run } from '../process.ts';
+import {
+  type Argv,
+  type CommandRunner,
+  type ProcessObserver,
+  type RunOptions,
+  type RunResult,
+  run,
+} from '../process.ts';
 import { lockHolder } from './lockHolder.ts';
 import { type LockOptions, XTABLES_LOCK_PATH, held, takeXtablesLocks } from './locks.ts';
 import { type Outcome, outcomeOf, outputOf, printEnd } from './outcome.ts';
@@ -35,6 +42,8 @@ export interface DoorOptions {
   readonly lockPath?: string | undefined;
   /** For the locks that we take ourselves, around an old iptables-restore. */
   readonly ownLocks?: Omit<LockOptions, 'path'> | undefined;
+  /** Told of every program that we start, before it changes anything, so far as its input is ours to hold back. */
+  readonly programs?: ProcessObserver | undefined;
   /** Told of every command that ended, for slow-command logs and metrics. */
   readonly onCommand?: ((command: CommandReport) => void) | undefined;
 }
@@ -204,6 +213,17 @@ export class IptablesDoor {
     });
   }
 
+  /** One chain in the form of a save; `undefined` where there is none. */
+  list(table: TableName, chain: string): Promise<string | undefined> {
+    return this.#queue.run(async () => {
+      const command = await this.#rule('-S', table, chain);
+      if (command.outcome === 'no' || command.outcome === 'notFound') return undefined;
+      if (command.outcome !== 'done') throw this.#failure(command);
+      const rules = command.result.stdout.split('\n').filter((line) => line.startsWith('-A '));
+      return [`*${table}`, `:${chain} - [0:0]`, ...rules, 'COMMIT', ''].join('\n');
+    });
+  }
+
   /** Without a table, all tables of the input. Either a table's part of the input is done as a whole, or not at all. */
   restore(table: TableName | undefined, input: string, options: RestoreOptions = {}): Promise<void> {
     return this.#queue.run(async () => {
@@ -271,10 +291,11 @@ export class IptablesDoor {
   }
 
   async #run(argv: Argv, options: Omit<RunOptions, 'env'>): Promise<Command> {
-    const { lockPath, onCommand } = this.#options;
+    const { lockPath, onCommand, programs } = this.#options;
     const started = performance.now();
     const result = await this.#runner(argv, {
       ...options,
+      observer: programs,
       env: lockPath ? { XTABLES_LOCKFILE: lockPath } : undefined,
     });
     onCommand?.({ argv, code: result.code, milliseconds: performance.now() - started });

@@ -6,6 +6,7 @@ import {
   type TableDoor,
 } from '../../backends/iptables/backend.ts';
 import { CHAINS_PER_RESTORE } from '../../backends/iptables/edit.ts';
+import type { Touched } from '../../backends/iptables/touched.ts';
 import type { Layout } from '../../backends/iptables/fragment.ts';
 import { NFACCT } from '../../backends/iptables/names.ts';
 import type { Ip } from '../../model/ip.ts';
@@ -55,6 +56,14 @@ export class IptablesProxy {
     this.#backend.requestFull();
   }
 
+  noteForeign(touched: Touched): readonly string[] {
+    return this.#backend.noteForeign(touched);
+  }
+
+  requestJumps(): void {
+    this.#backend.requestJumps();
+  }
+
   #nodePortIps({ nodePorts }: NodeView): 'all' | readonly Ip[] {
     if (nodePorts.ranges === 'all') return 'all';
     return this.#addresses()
@@ -68,6 +77,7 @@ export function tableDoor(door: IptablesDoor): TableDoor {
   return {
     save: (table, options) => door.save(table, options),
     readSave: (table, options, take) => door.readSave(table, options, take),
+    list: (table, chain) => door.list(table, chain),
     restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
     chainsPerRestore: door.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE,
     breath: new Breath(systemClock),

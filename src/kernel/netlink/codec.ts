@@ -38,6 +38,8 @@ export interface MessageHeader {
 }
 
 export interface Message extends MessageHeader {
+  /** The name (port id) of the socket whose request it comes of: usually the number of its process. */
+  readonly sender?: number;
   readonly payload: Uint8Array;
 }
 
@@ -188,6 +190,7 @@ export function decodeMessages(bytes: Uint8Array): readonly Message[] {
       type: view.getUint16(offset + 4, LITTLE_ENDIAN),
       flags: view.getUint16(offset + 6, LITTLE_ENDIAN),
       sequence: view.getUint32(offset + 8, LITTLE_ENDIAN),
+      sender: view.getUint32(offset + 12, LITTLE_ENDIAN),
       payload: bytes.subarray(offset + HEADER_BYTES, offset + length),
     });
     offset += align(length);

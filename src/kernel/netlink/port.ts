@@ -4,6 +4,7 @@ import { JunctionError } from '../../errors.ts';
 import { libc } from '../libc.ts';
 import { AnswersLost, netlinkFailed } from './failure.ts';
 import { poll } from './poll.ts';
+import { FILTER_INSTRUCTION_BYTES } from './socketFilter.ts';
 
 export interface DatagramPort {
   /** Of one or many whole messages. The kernel has worked through them all when this returns. */
@@ -79,6 +80,13 @@ export class KernelPort implements DatagramPort {
   join(group: number): void {
     if (this.#set(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group)) return;
     throw netlinkFailed(`cannot join the group ${group}`, libc().errno());
+  }
+
+  /** From now on; an earlier filter is replaced. */
+  setFilter(program: Uint8Array): void {
+    const count = program.length / FILTER_INSTRUCTION_BYTES;
+    if (libc().attachFilter(this.descriptor, program, count) === 0) return;
+    throw netlinkFailed('cannot set a filter', libc().errno());
   }
 
   send(bytes: Uint8Array): void {

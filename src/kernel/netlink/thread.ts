@@ -21,6 +21,8 @@ export interface WatchHandler {
 }
 
 export interface Watch {
+  /** Replaces the filter. What was told before has been passed on when this is done. */
+  setFilter(filter: Uint8Array): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -30,6 +32,8 @@ export interface WatchOptions {
    * says whose a change of nf_tables was; of links it does not.
    */
   readonly othersOnly?: boolean;
+  /** A program of `socketFilter.ts`. */
+  readonly filter?: Uint8Array | undefined;
 }
 
 export interface ThreadOptions {
@@ -45,6 +49,7 @@ interface OpenWatch {
   readonly protocol: number;
   readonly groups: readonly number[];
   readonly othersOnly: boolean;
+  filter: Uint8Array | undefined;
   readonly handler: WatchHandler;
 }
 
@@ -106,18 +111,21 @@ export class NetlinkThread {
     protocol: number,
     groups: readonly number[],
     handler: WatchHandler,
-    { othersOnly = false }: WatchOptions = {},
+    { othersOnly = false, filter }: WatchOptions = {},
   ): Promise<Watch> {
     const watch = ++this.#lastWatch;
     const worker = await this.#connected();
-    this.#watches.set(watch, { protocol, groups, othersOnly, handler });
+    this.#watches.set(watch, { protocol, groups, othersOnly, filter, handler });
     try {
-      await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly });
+      await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly, filter });
     } catch (error) {
       this.#watches.delete(watch);
       throw error;
     }
-    return { close: () => this.#unwatch(watch) };
+    return {
+      setFilter: (program) => this.#setFilter(watch, program),
+      close: () => this.#unwatch(watch),
+    };
   }
 
   /** What is under way fails. */
@@ -127,6 +135,14 @@ export class NetlinkThread {
     this.#pause?.end();
     const worker = await this.#worker?.catch(() => undefined);
     await worker?.end();
+  }
+
+  async #setFilter(watch: number, filter: Uint8Array): Promise<void> {
+    const open = this.#watches.get(watch);
+    if (!open) return;
+    open.filter = filter; // a worker that takes over begins with it
+    const worker = await this.#connected();
+    await worker.perform({ kind: 'filter', watch, filter });
   }
 
   async #unwatch(watch: number): Promise<void> {
@@ -185,8 +201,8 @@ export class NetlinkThread {
 
   async #watchAgain(worker: WorkerHandle): Promise<void> {
     try {
-      for (const [watch, { protocol, groups, othersOnly, handler }] of this.#watches) {
-        await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly });
+      for (const [watch, { protocol, groups, othersOnly, filter, handler }] of this.#watches) {
+        await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly, filter });
         handler.lost();
       }
     } catch (error) {

@@ -12,8 +12,8 @@ export async function ourRules(node: Host, command = 'iptables-save'): Promise<s
 }
 
 /** As a firewall does that starts: every rule and every chain, in both families. */
-export async function flushAll(node: Host): Promise<void> {
-  for (const program of ['iptables', 'ip6tables']) {
+export async function flushAll(node: Host, variant: '' | '-legacy' = ''): Promise<void> {
+  for (const program of [`iptables${variant}`, `ip6tables${variant}`]) {
     for (const table of ['nat', 'filter', 'mangle']) {
       await node.run([program, '-t', table, '-F']);
       await node.run([program, '-t', table, '-X']);

@@ -45,6 +45,7 @@ export class FakeThread {
   async watch(_protocol: number, _groups: readonly number[], handler: WatchHandler): Promise<Watch> {
     this.#handler = handler;
     return {
+      setFilter: async () => {},
       close: async () => {
         this.isClosed = true;
       },

@@ -39,7 +39,10 @@ export type ToWorker =
       readonly groups: readonly number[];
       /** What comes of this thread's own requests is left out. */
       readonly othersOnly: boolean;
+      readonly filter?: Uint8Array | undefined;
     }
+  /** Of what the kernel tells from now on. What it told before has been passed on when this is done. */
+  | { readonly kind: 'filter'; readonly id: number; readonly watch: number; readonly filter: Uint8Array }
   | { readonly kind: 'unwatch'; readonly id: number; readonly watch: number };
 
 export type FromWorker =

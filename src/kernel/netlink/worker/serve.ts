@@ -125,11 +125,19 @@ class Sockets {
         const { protocol, othersOnly } = job;
         this.#watches.set(job.watch, { port, protocol, othersOnly });
         try {
+          if (job.filter) port.setFilter(job.filter);
           for (const group of job.groups) port.join(group);
         } catch (error) {
           this.#unwatch(job.watch);
           throw error;
         }
+        return;
+      }
+      case 'filter': {
+        const listener = this.#watches.get(job.watch);
+        if (!listener) return;
+        listener.port.setFilter(job.filter);
+        this.#hear(job.watch, listener);
         return;
       }
       case 'unwatch':

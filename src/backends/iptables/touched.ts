@@ -1,0 +1,91 @@
+/** What another program changed in the tables of iptables, and so what has to be looked at and repaired: a part, not all. */
+import type { BaseFragment, ChainRef, Layout } from './fragment.ts';
+import { isServiceChain } from './names.ts';
+import type { Table } from './rule.ts';
+
+/** `added`: chains or rules were added, and none deleted. */
+export type Touch = 'added' | 'deleted';
+
+export interface TouchedTable {
+  /** The table was deleted, with every chain in it. */
+  readonly isGone: boolean;
+  /** Chains, since then. */
+  readonly chains: ReadonlyMap<string, Touch>;
+}
+
+export type Touched = ReadonlyMap<Table, TouchedTable>;
+
+export class TouchedChains {
+  readonly #layout: Pick<Layout, 'jumps' | 'sharedChains' | 'adoptedChains'>;
+  readonly #fixed: ReadonlySet<string>;
+  readonly #gone = new Set<Table>();
+  readonly #chains = new Map<Table, Set<string>>();
+
+  constructor(layout: TouchedChains['layout'], base: Pick<BaseFragment, 'chains'>) {
+    this.#layout = layout;
+    const own = base.chains.map(({ table, name }) => ({ table, chain: name }));
+    this.#fixed = new Set([...own, ...layout.sharedChains].map(keyOf));
+  }
+
+  get layout(): Pick<Layout, 'jumps' | 'sharedChains' | 'adoptedChains'> {
+    return this.#layout;
+  }
+
+  get isEmpty(): boolean {
+    return this.#gone.size === 0 && this.#chains.size === 0;
+  }
+
+  /** Returns the names of those that concern us, for people. */
+  add(touched: Touched): readonly string[] {
+    const objects: string[] = [];
+    for (const [table, { isGone, chains }] of touched) {
+      if (isGone) {
+        this.#gone.add(table);
+        objects.push(`table ${table}`);
+      }
+      for (const [chain, touch] of chains) {
+        if (!this.#concernsUs({ table, chain }, touch)) continue;
+        this.addChain({ table, chain });
+        objects.push(`chain ${table} ${chain}`);
+      }
+    }
+    return objects;
+  }
+
+  addChain({ table, chain }: ChainRef): void {
+    const known = this.#chains.get(table);
+    if (known) known.add(chain);
+    else this.#chains.set(table, new Set([chain]));
+  }
+
+  has(table: Table, chain: string): boolean {
+    return this.#gone.has(table) || (this.#chains.get(table)?.has(chain) ?? false);
+  }
+
+  /** Chains of which a part may be right, or another program's. All others are written whole, whatever they hold. */
+  toRead(): readonly ChainRef[] {
+    const { jumps, sharedChains, adoptedChains } = this.#layout;
+    const entered = jumps.map(({ table, from }) => ({ table, chain: from }));
+    const all = [...sharedChains, ...adoptedChains, ...entered].filter(({ table, chain }) =>
+      this.has(table, chain),
+    );
+    return [...new Map(all.map((ref) => [keyOf(ref), ref])).values()];
+  }
+
+  serviceChains(table: Table): Set<string> {
+    return new Set([...(this.#chains.get(table) ?? [])].filter(isServiceChain));
+  }
+
+  #concernsUs(ref: ChainRef, touch: Touch): boolean {
+    const { jumps, adoptedChains } = this.#layout;
+    if (this.#fixed.has(keyOf(ref)) || (ref.table === 'nat' && isServiceChain(ref.chain))) return true;
+    // In chains that others use too, their rules are none of our business.
+    if (touch === 'added') return false;
+    const isEntered = jumps.some(({ table, from }) => table === ref.table && from === ref.chain);
+    return isEntered || adoptedChains.some((each) => keyOf(each) === keyOf(ref));
+  }
+}
+
+function keyOf({ table, chain }: ChainRef): string {
+  return `${table} ${chain}`;
+}
