@@ -146,7 +146,7 @@ export function printDiagnostic(diagnostic: ApiDiagnostic): string {
   return `${diagnostic.kind}${resource}${failure}`;
 }
 
-function record(): {
+export function record(): {
   readonly events: ApiSourceEvents;
   readonly world: ReadonlyMap<string, unknown>;
   readonly told: () => readonly string[];
