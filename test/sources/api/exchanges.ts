@@ -37,13 +37,14 @@ const ZERO: Readonly<Record<string, object>> = {
 
 export interface Item {
   readonly metadata: { readonly name: string; readonly resourceVersion: string };
+  readonly [field: string]: unknown;
 }
 
 export function service(name: string, clusterIP: string, version: number): Item {
   const metadata = { name, namespace: 'lab', uid: name, resourceVersion: String(version) };
   const ports = [{ name: 'http', protocol: 'TCP', port: 80, targetPort: 8080 }];
   const spec = { ports, clusterIP, clusterIPs: [clusterIP], type: 'ClusterIP', sessionAffinity: 'None' };
-  return { metadata, ...{ spec, status: { loadBalancer: {} } } };
+  return { metadata, spec, status: { loadBalancer: {} } };
 }
 
 export function list(
