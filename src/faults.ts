@@ -15,16 +15,29 @@ export const FAULTS = [
   'netlink_not_from_kernel',
   /** The netlink thread ended with an uncaught error, and was replaced. */
   'netlink_thread_crashed',
+  /** A line of the log that could not be written: its reader stopped reading, or the disk is full. */
+  'log_line_lost',
 ] as const;
 
 export type Fault = (typeof FAULTS)[number];
 
-const counts = new Map<Fault, number>(FAULTS.map((fault) => [fault, 0]));
+type Listener = (fault: Fault, detail: string, times: number) => void;
 
-export function countFault(fault: Fault, times = 1): void {
+const counts = new Map<Fault, number>(FAULTS.map((fault) => [fault, 0]));
+const listeners = new Set<Listener>();
+
+/** `detail` is for the log: which message, which sender. */
+export function countFault(fault: Fault, detail = '', times = 1): void {
   counts.set(fault, (counts.get(fault) ?? 0) + times);
+  for (const listener of listeners) listener(fault, detail, times);
 }
 
 export function faultCounts(): ReadonlyMap<Fault, number> {
   return counts;
+}
+
+/** Returns what ends it. */
+export function onFault(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
 }

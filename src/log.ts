@@ -27,7 +27,7 @@ export function createLog(options: LogOptions): Log {
   let { verbosity } = options;
   const print = options.format === 'json' ? jsonLine : textLine;
   const emit = (severity: Severity, message: string, fields: LogFields = {}): void => {
-    write(printable(print(severity, message, fields)));
+    write(printable(lineOf(print, severity, message, fields)));
   };
   return {
     info: (message, fields) => emit('I', message, fields),
@@ -40,6 +40,16 @@ export function createLog(options: LogOptions): Log {
       verbosity = level;
     },
   };
+}
+
+/** A field that cannot be printed (a bigint, a circle) must not end whoever logs it. */
+function lineOf(print: typeof textLine, severity: Severity, message: string, fields: LogFields): string {
+  try {
+    return print(severity, message, fields);
+  } catch {
+    const texts = Object.entries(fields).map(([key, value]) => [key, String(value)]);
+    return print(severity, message, Object.fromEntries(texts));
+  }
 }
 
 const PROGRAM = basename(process.argv[1] ?? 'junction');

@@ -40,14 +40,14 @@ export function tcpConnect(address: Uint8Array): number {
 
 /** Microseconds until the first datagram from a new port is answered. */
 export function udpEcho(address: Uint8Array): number {
-  const { socket, setsockopt, sendto, recv, close } = libc();
+  const { socket, setsockopt, sendto, read, close } = libc();
   const fd = socket(AF_INET, SOCK_DGRAM, 0);
   const timeout = new Uint8Array(new BigInt64Array([SECONDS_TO_WAIT, 0n]).buffer);
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length);
   const buffer = new Uint8Array(16);
   const started = process.hrtime.bigint();
   sendto(fd, ONE_BYTE, ONE_BYTE.length, 0, address, address.length);
-  const received = recv(fd, buffer, buffer.length, 0);
+  const received = read(fd, buffer, buffer.length);
   const elapsed = Number(process.hrtime.bigint() - started) / 1000;
   close(fd);
   if (received !== 1) throw new Error('no answer');

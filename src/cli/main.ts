@@ -36,10 +36,11 @@ import {
   overview,
   PLAN_OUTPUT_FLAG,
 } from './commands.ts';
-import { STDIO } from './output.ts';
+import { type Output, STDIO } from './output.ts';
 import { refuseBesideJunction } from './runningJunction.ts';
 import { planCommand } from './planCommand.ts';
 import { runningMode } from './runningMode.ts';
+import { supervised } from './supervised.ts';
 import { toSettings } from '../config/index.ts';
 
 class UsageError extends Error {
@@ -50,18 +51,18 @@ class UsageError extends Error {
   }
 }
 
-export async function main(argv: readonly string[]): Promise<number> {
+export async function main(argv: readonly string[], io: Output = STDIO): Promise<number> {
   try {
-    return await dispatch(argv);
+    return await dispatch(argv, io);
   } catch (error) {
-    return explain(error);
+    return explain(error, io);
   }
 }
 
-async function dispatch(argv: readonly string[]): Promise<number> {
+async function dispatch(argv: readonly string[], io: Output): Promise<number> {
   const [first, ...rest] = argv;
   if (first === undefined || first === '--help' || first === '-h' || first === 'help') {
-    STDIO.out(overview());
+    io.out(overview());
     return 0;
   }
   const name = first.startsWith('-') ? 'run' : first;
@@ -70,39 +71,39 @@ async function dispatch(argv: readonly string[]): Promise<number> {
     const names = COMMANDS.map((each) => each.name).join(', ');
     throw new UsageError([`unknown command ${JSON.stringify(name)} (expected one of ${names})`]);
   }
-  return runCommand(command, first.startsWith('-') ? argv : rest);
+  return runCommand(command, first.startsWith('-') ? argv : rest, io);
 }
 
-async function runCommand(command: CommandInfo, args: readonly string[]): Promise<number> {
+async function runCommand(command: CommandInfo, args: readonly string[], io: Output): Promise<number> {
   const parsed = orThrow(parseCommandLine(args, flagsOf(command)));
   if (parsed.help) {
-    STDIO.out(commandHelp(command, process.stdout.columns ?? 100));
+    io.out(commandHelp(command, process.stdout.columns ?? 100));
     return 0;
   }
   if (parsed.version !== 'no') {
-    STDIO.out(`Junction v${VERSION}\n`);
+    io.out(`Junction v${VERSION}\n`);
     return 0;
   }
   const loaded = load(parsed);
   const { config } = loaded;
   switch (command.name) {
     case 'run':
-      return runOrWhatFlagsSay(loaded, parsed);
+      return runOrWhatFlagsSay(loaded, parsed, io);
     case 'plan':
       needManifests(config);
-      return planCommand(toSettings(config, nodeName(config)), STDIO, {
+      return planCommand(toSettings(config, nodeName(config)), io, {
         families: familiesOf(parsed),
         output: flagValue(parsed, PLAN_OUTPUT_FLAG),
       });
     case 'check':
-      return checkCommand(config, STDIO, {
+      return checkCommand(config, io, {
         families: familiesOf(parsed),
         output: flagValue(parsed, CHECK_OUTPUT_FLAG),
       });
     case 'cleanup':
-      if (!flagValue(parsed, DRY_RUN_FLAG)) await refuseBesideJunction(STDIO, flagValue(parsed, FORCE_FLAG));
+      if (!flagValue(parsed, DRY_RUN_FLAG)) await refuseBesideJunction(io, flagValue(parsed, FORCE_FLAG));
       return cleanupCommand(
-        STDIO,
+        io,
         {
           families: familiesOf(parsed),
           variant: config.junction.iptablesVariant,
@@ -125,9 +126,10 @@ function load(parsed: ParsedFlags): ValidLoaded {
   return { ...loaded, config };
 }
 
-async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags): Promise<number> {
+async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags, io: Output): Promise<number> {
   const { config, invocation, notes } = loaded;
-  const log = createLog({ verbosity: config.logging.verbosity, format: config.logging.format });
+  const { verbosity, format } = config.logging;
+  const log = createLog({ verbosity, format, write: (line) => io.err(line) });
   for (const line of printFlags(parsed)) log.verbose(1, line);
   for (const { severity, message, fields } of notes) {
     if (severity === 'warning') log.warn(message, fields);
@@ -135,8 +137,8 @@ async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags): Prom
   }
   if (invocation.writeConfigTo !== undefined) return writeConfigTo(invocation.writeConfigTo, config, log);
   if (invocation.cleanup) {
-    await refuseBesideJunction(STDIO, false);
-    return cleanupCommand(STDIO, {
+    await refuseBesideJunction(io, false);
+    return cleanupCommand(io, {
       families: FAMILIES,
       variant: 'auto',
       output: 'text',
@@ -144,7 +146,7 @@ async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags): Prom
       mode: 'all',
     });
   }
-  return untilSignalled((signal) =>
+  return supervised(config, log, io, (supervision) =>
     runDaemon({
       config,
       nodeName: nodeName(config),
@@ -153,7 +155,8 @@ async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags): Prom
       flags: () => printFlags(parsed),
       initOnly: invocation.initOnly,
       log,
-      signal,
+      signal: supervision.signal,
+      supervision,
     }),
   );
 }
@@ -190,36 +193,23 @@ function needManifests(config: ValidConfig): void {
   ]);
 }
 
-async function untilSignalled(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
-  const controller = new AbortController();
-  const abort = (): void => controller.abort();
-  process.once('SIGINT', abort);
-  process.once('SIGTERM', abort);
-  try {
-    return await work(controller.signal);
-  } finally {
-    process.off('SIGINT', abort);
-    process.off('SIGTERM', abort);
-  }
-}
-
 function orThrow<T>(result: { ok: true; value: T } | { ok: false; problems: readonly string[] }): T {
   if (!result.ok) throw new UsageError(result.problems);
   return result.value;
 }
 
 /** Says what went wrong and what to do about it; answers the exit code. */
-function explain(error: unknown): number {
+function explain(error: unknown, io: Output): number {
   if (error instanceof UsageError) {
-    for (const problem of error.problems) STDIO.err(`junction: ${printableLine(problem)}\n`);
+    for (const problem of error.problems) io.err(`junction: ${printableLine(problem)}\n`);
     return 2;
   }
   if (isJunctionError(error)) {
-    STDIO.err(`junction: ${printableLine(error.message)}\n`);
-    if (error.detail !== undefined) STDIO.err(`${error.detail.trimEnd()}\n`);
-    STDIO.err(`  what to do: ${printableLine(error.hint)}\n`);
+    io.err(`junction: ${printableLine(error.message)}\n`);
+    if (error.detail !== undefined) io.err(`${error.detail.trimEnd()}\n`);
+    io.err(`  what to do: ${printableLine(error.hint)}\n`);
     return 1;
   }
-  STDIO.err(`junction: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  io.err(`junction: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   return 1;
 }

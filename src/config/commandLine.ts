@@ -40,7 +40,13 @@ export function flagValue<T extends Value>(parsed: ParsedFlags, flag: Flag<T>): 
 export function printFlags(parsed: ParsedFlags, flags: readonly Flag[] = FLAGS): readonly string[] {
   return flags
     .map((flag) => `FLAG: --${flag.name}=${JSON.stringify(flag.kind.print(flagValue(parsed, flag)))}`)
+    .map(withoutPasswords)
     .sort();
+}
+
+/** `--master=https://user:password@host` is refused, but not before flags are logged. */
+function withoutPasswords(text: string): string {
+  return text.replace(/\/\/[^/@\s]*@/g, '//…@');
 }
 
 function versionRequest(value: Value | undefined): ParsedFlags['version'] {

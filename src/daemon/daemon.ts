@@ -18,6 +18,7 @@ import { readNfacct } from '../kernel/netlink/nfacct.ts';
 import type { Log } from '../log.ts';
 import { addBuildInfo } from '../metrics/componentMetrics.ts';
 import { Connections } from '../metrics/connections.ts';
+import { faultMetrics } from '../metrics/faultMetrics.ts';
 import type { JunctionMetrics } from '../metrics/junctionMetrics.ts';
 import { processMetrics } from '../metrics/processMetrics.ts';
 import { ProxyMetrics } from '../metrics/proxyMetrics.ts';
@@ -35,6 +36,7 @@ import { NodeGate } from './nodeGate.ts';
 import { applyPostponed, type Postponed, tellOfLocalhost } from './preparation.ts';
 import { makeServers } from './servers.ts';
 import type { OpenedSource } from './source.ts';
+import type { Supervision } from './supervision.ts';
 import { FamilyTelemetry } from './telemetry.ts';
 
 export interface DaemonOptions {
@@ -48,6 +50,14 @@ export interface DaemonOptions {
   readonly log: Log;
   /** Ends it. */
   readonly signal: AbortSignal;
+  /** Told what the daemon does, so that what hangs has a name. */
+  readonly supervision: Pick<Supervision, 'doing' | 'stopping' | 'previous'>;
+}
+
+/** Something that was started. */
+interface Part {
+  readonly name: string;
+  readonly stop: () => void | Promise<void>;
 }
 
 export interface DaemonParts {
@@ -72,7 +82,7 @@ export class Daemon {
   readonly #proxy: Proxy;
   readonly #metrics: ProxyMetrics;
   /** What has been started, to be stopped in reverse. */
-  readonly #running: (() => void | Promise<void>)[] = [];
+  readonly #running: Part[] = [];
   #end: (exitCode: number) => void = () => {};
   readonly #ended = new Promise<number>((resolve) => {
     this.#end = resolve;
@@ -102,35 +112,42 @@ export class Daemon {
   }
 
   async run(): Promise<number> {
-    const { nodeName, signal } = this.#options;
+    const { nodeName, signal, supervision } = this.#options;
     const { source, tellsOfNode, sendEvent } = this.#opened;
     this.#startServers();
     signal.addEventListener('abort', () => this.#end(0), { once: true });
     if (signal.aborted) this.#end(0);
     const gate = this.#makeGate(tellsOfNode);
-    this.#running.push(
-      () => gate.close(),
-      () => source.stop(),
-    );
+    this.#started('the gate before the proxy', () => gate.close());
+    this.#started('the source of objects', () => source.stop());
+    supervision.doing('reading objects for the first time');
     // A signal does not wait for a thousand manifests to be read.
     await Promise.race([source.start(gate), this.#ended]);
     if (signal.aborted) return this.#ended;
     if (sendEvent) this.#recorder.start(sendEvent);
-    this.#running.push(() => this.#recorder.stop());
+    this.#started('the recorder of events', () => this.#recorder.stop());
     this.#recorder.record(starting(nodeName));
     for (const family of this.#families) {
       family.start();
-      this.#running.push(() => family.stop());
+      this.#started(`the proxy for ${family.family}`, () => family.stop());
     }
     this.#watchFirewalld();
     this.#watchConfig();
+    supervision.doing('serving');
     return this.#ended;
   }
 
   async stop(): Promise<void> {
     this.#log.info('Stopping; the rules stay in place');
-    for (const stop of this.#running.reverse()) await stop();
+    for (const { name, stop } of this.#running.reverse()) {
+      this.#options.supervision.doing(`stopping ${name}`);
+      await stop();
+    }
     this.#runtime.close();
+  }
+
+  #started(name: string, stop: Part['stop']): void {
+    this.#running.push({ name, stop });
   }
 
   #fail(error: Error): void {
@@ -141,6 +158,8 @@ export class Daemon {
   #makeMetrics(): ProxyMetrics {
     this.#registry.add(processMetrics);
     this.#registry.add(this.#runtime);
+    this.#registry.add(faultMetrics);
+    this.#own.previousCrashes(this.#options.supervision.previous.crashes);
     addBuildInfo(this.#registry, { version: VERSION });
     const { connections } = this.#mode;
     if (connections) this.#registry.add(new Connections({ read: connections, now: () => systemClock.now() }));
@@ -220,7 +239,7 @@ export class Daemon {
     });
     for (const server of servers) {
       void server.start();
-      this.#running.push(() => server.stop());
+      this.#started('the health and metrics servers', () => server.stop());
     }
   }
 
@@ -251,7 +270,7 @@ export class Daemon {
       },
     });
     void listener.start();
-    this.#running.push(() => listener.stop());
+    this.#started('the listener for firewalld', () => listener.stop());
   }
 
   #watchConfig(): void {
@@ -269,7 +288,7 @@ export class Daemon {
       log,
     });
     watch.start();
-    this.#running.push(() => watch.stop());
+    this.#started('the watch of the configuration file', () => watch.stop());
   }
 
   #apply(config: ValidConfig): void {

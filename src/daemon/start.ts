@@ -11,6 +11,7 @@ import { Registry } from '../metrics/registry.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
+import { logFaults } from './faultLog.ts';
 import { keepGarbageYoung } from './heap.ts';
 import { openMode, type ProxyMode } from './mode.ts';
 import { warnOfKubeProxy } from './otherProxies.ts';
@@ -20,8 +21,9 @@ import { StartRunner } from './startRunner.ts';
 
 /** The exit code. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
-  const { config, nodeName, initOnly, log, signal } = options;
+  const { config, nodeName, initOnly, log, signal, supervision } = options;
   keepGarbageYoung();
+  const endFaultLog = logFaults(log, systemClock);
   log.info('Version info', { version: `v${VERSION}`, node: process.version });
   log.info('Starting Junction', {
     version: VERSION,
@@ -32,9 +34,11 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   const registry = new Registry();
   const rest = new RestClientMetrics(registry);
   const own = new JunctionMetrics(registry);
+  supervision.doing('reading the credentials for the API server, or the manifests');
   const opened = await openSource({ config, nodeName, log, clock: systemClock, rest, metrics: own });
   try {
     if (initOnly) return await initialize(options);
+    supervision.doing('waiting for the lock of this network namespace');
     const lock = await lockNode(options);
     try {
       return await serve(options, { opened, registry, own });
@@ -46,7 +50,10 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     log.info('Stopped during the start; no rules were written');
     return 0;
   } finally {
+    supervision.stopping();
+    supervision.doing('closing the connections to the API server');
     await opened.close();
+    endFaultLog();
   }
 }
 
@@ -81,7 +88,8 @@ async function serve(
   options: DaemonOptions,
   parts: Pick<DaemonParts, 'opened' | 'registry' | 'own'>,
 ): Promise<number> {
-  const { config, log, signal } = options;
+  const { config, log, signal, supervision } = options;
+  supervision.doing(`preparing the ${config.mode} mode`);
   await warnOfKubeProxy(log);
   log.info(`Using ${config.mode} Proxier`);
   const runner = new StartRunner(signal);
@@ -93,9 +101,11 @@ async function serve(
     try {
       return await daemon.run();
     } finally {
+      supervision.stopping();
       await daemon.stop();
     }
   } finally {
+    supervision.doing(`closing the ${config.mode} mode`);
     await mode.close();
   }
 }

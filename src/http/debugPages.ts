@@ -1,6 +1,6 @@
 /** Pages for looking into the process. They cost time, so they are there only when asked for. */
 import { type Answer, download, html, plain, type Request, readOnly, type Page } from './answer.ts';
-import { heapSnapshot, type SampledProfile, takeProfile } from './profiler.ts';
+import { type SampledProfile, takeProfile } from './profiler.ts';
 
 export interface DebugOptions {
   readonly setVerbosity: (level: number) => void;
@@ -18,7 +18,7 @@ export function debugPages({ setVerbosity }: DebugOptions): ReadonlyMap<string, 
     ['/debug/pprof/', index],
     ['/debug/pprof/profile', readOnly((request) => sampled(request, 'cpu', 'junction.cpuprofile'))],
     ['/debug/pprof/allocs', readOnly((request) => sampled(request, 'allocations', 'junction.heapprofile'))],
-    ['/debug/pprof/heap', readOnly(() => download('junction.heapsnapshot', heapSnapshot()))],
+    ['/debug/pprof/heap', readOnly((request) => sampled(request, 'heap', 'junction.heapprofile'))],
     ['/debug/pprof/cmdline', readOnly(() => plain(200, process.argv.join('\0')))],
     ['/debug/flags', flags],
     ['/debug/flags/', flags],
@@ -56,9 +56,9 @@ const PPROF_INDEX = `<html>
 <code>go tool pprof</code> does not read them.</p>
 <ul>
 <li><a href="/debug/pprof/profile?seconds=30">profile?seconds=30</a>: where the CPU's time goes (.cpuprofile)</li>
-<li><a href="/debug/pprof/allocs?seconds=30">allocs?seconds=30</a>: who allocates memory that stays (.heapprofile)</li>
-<li><a href="/debug/pprof/heap">heap</a>: everything in memory (.heapsnapshot). The proxy stands still while this is
-taken: about a second for each 100 MB</li>
+<li><a href="/debug/pprof/allocs?seconds=30">allocs?seconds=30</a>: who allocates memory (.heapprofile)</li>
+<li><a href="/debug/pprof/heap?seconds=30">heap?seconds=30</a>: who allocates memory that stays (.heapprofile). It has
+names of functions and sizes, and nothing of what is in memory: the token for the API server is there too</li>
 <li><a href="/debug/pprof/cmdline">cmdline</a>: how the process was started</li>
 </ul>
 </body>

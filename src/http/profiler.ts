@@ -1,15 +1,17 @@
-/** Profiles of the running process, in the formats that Chrome's developer tools and speedscope.app open. */
+/**
+ * Profiles of the running process, in the formats that Chrome's developer tools and speedscope.app open.
+ *
+ * There is no heap snapshot: it holds every string in memory, the token for the API server among them, and would hand
+ * it to whoever reaches the port. A sampled profile has names of functions, places in the program and numbers.
+ */
 import { Session } from 'node:inspector/promises';
-import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getHeapSnapshot } from 'node:v8';
 
-export type SampledProfile = 'cpu' | 'allocations';
+export type SampledProfile = 'cpu' | 'allocations' | 'heap';
 
 /** The JSON of a profile, or why there is none. */
 export type ProfileResult =
   | { readonly kind: 'done'; readonly text: string }
-  /** V8 has one profiler of each kind. */
   | { readonly kind: 'busy' }
   /** Nobody waits for it any more. */
   | { readonly kind: 'abandoned' };
@@ -27,24 +29,39 @@ const RECORDERS: Readonly<Record<SampledProfile, Recorder>> = {
     },
     stop: async (session) => (await session.post('Profiler.stop')).profile,
   },
-  allocations: {
-    start: async (session) => {
-      await session.post('HeapProfiler.enable');
-      await session.post('HeapProfiler.startSampling');
-    },
-    stop: async (session) => (await session.post('HeapProfiler.stopSampling')).profile,
-  },
+  allocations: heapSampling({
+    includeObjectsCollectedByMajorGC: true,
+    includeObjectsCollectedByMinorGC: true,
+  }),
+  heap: heapSampling({}),
 };
 
-const running = new Set<SampledProfile>();
+interface SamplingOptions {
+  readonly includeObjectsCollectedByMajorGC?: boolean;
+  readonly includeObjectsCollectedByMinorGC?: boolean;
+}
+
+function heapSampling(options: SamplingOptions): Recorder {
+  return {
+    start: async (session) => {
+      await session.post('HeapProfiler.enable');
+      await session.post('HeapProfiler.startSampling', options);
+    },
+    stop: async (session) => (await session.post('HeapProfiler.stopSampling')).profile,
+  };
+}
+
+/** V8 has one profiler of the CPU and one of the heap. */
+const running = new Set<'cpu' | 'heap'>();
 
 export async function takeProfile(
   what: SampledProfile,
   seconds: number,
   signal: AbortSignal,
 ): Promise<ProfileResult> {
-  if (running.has(what)) return { kind: 'busy' };
-  running.add(what);
+  const profiler = what === 'cpu' ? 'cpu' : 'heap';
+  if (running.has(profiler)) return { kind: 'busy' };
+  running.add(profiler);
   const session = new Session();
   session.connect();
   try {
@@ -54,11 +71,6 @@ export async function takeProfile(
     return elapsed ? { kind: 'done', text: JSON.stringify(profile) } : { kind: 'abandoned' };
   } finally {
     session.disconnect();
-    running.delete(what);
+    running.delete(profiler);
   }
-}
-
-/** The whole heap. Everything stands still while it is taken. */
-export function heapSnapshot(): Readable {
-  return getHeapSnapshot();
 }

@@ -43,6 +43,10 @@ export class AddressWatch {
   #nodeIps = new Map<string, Ip>();
   #watch: Watch | undefined;
   #reading: Promise<void> = Promise.resolve();
+  #isReadingDue = false;
+  #retry: NodeJS.Timeout | undefined;
+  #failures = 0;
+  #isClosed = false;
   /** Counts what was told, so that news during a reading is not taken for older than the reading. */
   #heardCount = 0;
 
@@ -77,6 +81,8 @@ export class AddressWatch {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
     await this.#watch?.close();
     await this.#reading;
   }
@@ -132,14 +138,30 @@ export class AddressWatch {
   }
 
   #lookAgain(): void {
-    const tell = (): void => {
-      this.#tellEverybody();
-      this.#device.tellEverybody(); // a full sync looks for itself, and fails aloud
-    };
-    this.#reading = this.#reading.then(() => this.#read()).then(tell, tell);
+    if (this.#isReadingDue) return;
+    this.#isReadingDue = true;
+    clearTimeout(this.#retry);
+    this.#reading = this.#reading.then(() => this.#readAgain());
+  }
+
+  async #readAgain(): Promise<void> {
+    this.#isReadingDue = false;
+    try {
+      await this.#read();
+      this.#failures = 0;
+    } catch {
+      // What is known is old, and nothing else would ask again: until then, a new address is served nowhere.
+      const milliseconds = Math.min(RETRY_MS * 2 ** this.#failures++, MOST_RETRY_MS);
+      if (!this.#isClosed) this.#retry = setTimeout(() => this.#lookAgain(), milliseconds).unref();
+    }
+    this.#tellEverybody();
+    this.#device.tellEverybody(); // a full sync looks for itself, and fails aloud
   }
 }
 
+/** After a reading that failed; twice as long after each that fails again. */
+const RETRY_MS = 1000;
+const MOST_RETRY_MS = 30_000;
 /** Addresses that change faster than they can be read are somebody's runaway program. */
 const MOST_READINGS = 10;
 

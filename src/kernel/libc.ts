@@ -30,13 +30,24 @@ export interface Libc {
     to: Uint8Array,
     toLength: number,
   ) => number;
-  readonly recv: (fd: number, buffer: Uint8Array, length: number, flags: number) => number;
+  /** Writes the sender's address and its length, 32 bits, to the last two. */
+  readonly recvfrom: (
+    fd: number,
+    buffer: Uint8Array,
+    length: number,
+    flags: number,
+    from: Uint8Array,
+    fromLength: Uint8Array,
+  ) => number;
+  readonly send: (fd: number, bytes: Uint8Array, length: number, flags: number) => number;
   readonly close: (fd: number) => number;
   /** An array of `struct pollfd`, so many of them. */
   readonly poll: (descriptors: Uint8Array, count: number, timeoutMs: number) => number;
   readonly eventfd: (initial: number, flags: number) => number;
   readonly read: (fd: number, buffer: Uint8Array, length: number) => number;
   readonly write: (fd: number, bytes: Uint8Array, length: number) => number;
+  /** Ends the process, all its threads included, and waits for none of them. */
+  readonly exitNow: (code: number) => void;
   /** Of the last call, to be read before any other. */
   readonly errno: () => number;
 }
@@ -75,12 +86,16 @@ function load(): Libc {
       sendto: bound(
         'intptr_t sendto(int fd, const void *bytes, size_t length, int flags, const void *to, uint32_t toLength)',
       ),
-      recv: bound('intptr_t recv(int fd, void *buffer, size_t length, int flags)'),
+      recvfrom: bound(
+        'intptr_t recvfrom(int fd, void *buffer, size_t length, int flags, void *from, void *fromLength)',
+      ),
+      send: bound('intptr_t send(int fd, const void *bytes, size_t length, int flags)'),
       close: bound('int close(int fd)'),
       poll: bound('int poll(void *descriptors, unsigned long count, int timeout)'),
       eventfd: bound('int eventfd(unsigned int initial, int flags)'),
       read: bound('intptr_t read(int fd, void *buffer, size_t length)'),
       write: bound('intptr_t write(int fd, const void *bytes, size_t length)'),
+      exitNow: bound('void _exit(int code)'),
       errno: () => koffi.errno(),
     };
   } catch (cause) {

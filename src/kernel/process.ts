@@ -47,13 +47,18 @@ export const run: CommandRunner = async (argv, options = {}) => {
   let timer: NodeJS.Timeout | undefined;
   let abort = (): void => undefined;
   const ended = new Promise<Pick<RunResult, 'code' | 'signal'>>((resolve, reject) => {
-    child.once('close', (code, endedBy) => resolve({ code, signal: endedBy }));
+    let late: JunctionError | undefined;
+    child.once('close', (code, endedBy) => (late ? reject(late) : resolve({ code, signal: endedBy })));
     abort = () => reject(signal?.reason);
     if (signal?.aborted) abort();
     signal?.addEventListener('abort', abort);
     if (timeoutMs === undefined) return;
-    // Rejecting here, not on close: a program that left the group and keeps the pipes open must not keep us waiting.
-    timer = setTimeout(() => void endGroup(child).then(() => reject(timedOut(argv, timeoutMs))), timeoutMs);
+    timer = setTimeout(() => {
+      const error = timedOut(argv, timeoutMs);
+      late = error;
+      // Also without a close: a program that left the group and keeps the pipes open must not keep us waiting.
+      void endGroup(child).then(() => reject(error));
+    }, timeoutMs);
   });
   try {
     const passed = onStdout && passOn(child.stdout, onStdout);
@@ -96,6 +101,11 @@ export function prefixed(runner: CommandRunner, prefix: Argv): CommandRunner {
     if (absent) throw missing(program);
     return result;
   };
+}
+
+/** A runner that kills what takes longer, where nobody says how long it may take. */
+export function timeLimited(runner: CommandRunner, timeoutMs: number): CommandRunner {
+  return (argv, options) => runner(argv, { timeoutMs, ...options });
 }
 
 /** Resolves when the program runs. */

@@ -19,6 +19,7 @@ export class JunctionMetrics {
   readonly #refused: Gauge<'ip_family'>;
   readonly #syncs: Counter<'ip_family' | 'kind'>;
   readonly #foreignChanges: Counter<'ip_family' | 'program'>;
+  readonly #previousCrashes: Counter<'cause'>;
   readonly #programs = new Set<string>();
   readonly #resourceUp: Gauge<'resource'>;
   readonly #resourceFailures: Counter<'resource' | 'reason'>;
@@ -74,6 +75,18 @@ export class JunctionMetrics {
         labels: ['ip_family', 'program'],
       }),
     );
+    this.#previousCrashes = registry.add(
+      new Counter({
+        name: 'junction_previous_crashes_total',
+        help: 'Runs before this one that crashed: by an uncaught error, or killed without a word; since --state-dir was empty',
+        labels: ['cause'],
+      }),
+    );
+  }
+
+  /** By cause. */
+  previousCrashes(crashes: Readonly<Record<string, number>>): void {
+    for (const [cause, count] of Object.entries(crashes)) this.#previousCrashes.add({ cause }, count);
   }
 
   resourceUp(resource: string, isUp: boolean): void {

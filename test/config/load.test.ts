@@ -137,6 +137,7 @@ describe('a file and flags', () => {
       nftablesCounters: false,
       nftablesBackstop: true,
       sysctlRoot: '/proc/sys',
+      stateDir: '/run/junction',
     };
     expect(fromFile({ junction }).junction).toEqual({ ...junction, ...defaults });
     expect(fromFile({ junction }, '--manifests=b', '--firewalld', '--hold-ports=false').junction).toEqual({

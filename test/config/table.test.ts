@@ -172,6 +172,7 @@ const JUNCTION_FLAGS = [
   'nftables-backstop',
   'hold-ports',
   'sysctl-root',
+  'state-dir',
   'firewalld',
 ];
 

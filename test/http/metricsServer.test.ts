@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type MetricsPageOptions, MetricsServer } from '../../src/http/metricsServer.ts';
@@ -174,11 +175,25 @@ describe('with profiling', () => {
     );
   });
 
-  test('allocations, and the whole heap', async () => {
-    expect(JSON.parse((await debug('/pprof/allocs?seconds=0.05')).body)).toHaveProperty('head');
-    const heap = await debug('/pprof/heap');
-    expect(heap.headers['content-disposition']).toContain('.heapsnapshot');
-    expect(heap.body.slice(0, 12)).toBe('{"snapshot":');
+  test('the heap and allocations: who made them, and nothing of what is in them', async () => {
+    // As a token is: a text that stays in memory, and one that is made meanwhile.
+    const secret = ['bearer', randomUUID()].join('-');
+    const made: string[] = [];
+    for (const page of ['heap', 'allocs']) {
+      const asked = debug(`/pprof/${page}?seconds=0.3`);
+      for (let count = 0; count < 20_000; count++) made.push(`${secret}-${count}`);
+      const { status, headers, body } = await asked;
+      expect(status).toBe(200);
+      expect(headers['content-disposition']).toContain('.heapprofile');
+      expect(JSON.parse(body)).toHaveProperty('head');
+      expect(body).not.toContain(secret);
+    }
+    expect(made.length).toBe(40_000);
+  });
+
+  test('of the heap, one profile at a time', async () => {
+    const asked = ['heap', 'allocs'].map((page) => debug(`/pprof/${page}?seconds=0.2`));
+    expect((await Promise.all(asked)).map(({ status }) => status).sort()).toEqual([200, 409]);
   });
 
   test.each(['0', '-1', 'x', '1e9', '601', ''])('seconds=%s is refused', async (seconds) => {

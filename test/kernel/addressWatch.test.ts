@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { AddressWatch } from '../../src/kernel/addressWatch.ts';
 import type { Family, Ip } from '../../src/model/ip.ts';
 import { ip } from '../plan/given.ts';
@@ -217,6 +217,25 @@ describe('a reading that the kernel refuses', () => {
     expect(watch.nodeIps('IPv4')).toEqual(['192.0.2.10']);
     expect([...told].sort()).toEqual([...BOTH_DEVICE, ...BOTH_NODE].sort());
   });
+});
+
+test('a reading that failed is repeated, so that no address is missed for good', async () => {
+  const { thread, watch } = await started();
+  thread.isRefusing = true;
+  thread.addresses = [{ link: 2, ip: '192.0.2.77' }];
+  thread.lose();
+  await settle();
+  thread.isRefusing = false;
+  await vi.waitFor(() => expect(watch.nodeIps('IPv4')).toEqual(['192.0.2.77']), { timeout: 20_000 });
+  await watch.close();
+});
+
+test('losses while a reading waits for its turn are one reading', async () => {
+  const { thread } = await started();
+  thread.readings = 0;
+  for (let round = 0; round < 50; round++) thread.lose();
+  await settle();
+  expect(thread.readings).toBe(1);
 });
 
 test('who follows the node’s addresses alone hears nothing of the device', async () => {

@@ -1,19 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { killOrphans } from '../../src/kernel/orphans.ts';
 import { packageOf, prefixed, run } from '../../src/kernel/process.ts';
 import { bundle } from './support/bundle.ts';
 import { fakeRunner } from './support/fakeRunner.ts';
-
-/** Not there, or dead and not yet waited for. */
-function isRunning(pid: number): boolean {
-  try {
-    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
+import { isRunning } from './support/processes.ts';
 
 async function eventuallyGone(pid: number): Promise<void> {
   await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 20_000 });

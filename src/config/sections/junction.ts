@@ -66,6 +66,14 @@ export const JUNCTION = {
       flagWins: true,
       help: 'where kernel settings are read and written, for a container whose /proc/sys is read-only: DIR/net is a mount of /proc/sys/net',
     }),
+    field('junction.stateDir', STRING, {
+      default: '/run/junction',
+      flag: { name: 'state-dir', placeholder: 'DIR' },
+      keepsZero: true,
+      omit: 'default',
+      flagWins: true,
+      help: 'where a crash is noted down, for the log and the metrics of the next run; empty: nowhere',
+    }),
     field('junction.firewalld', BOOL, {
       default: true,
       flag: { name: 'firewalld' },

@@ -44,6 +44,8 @@ export interface DoorOptions {
   readonly ownLocks?: Omit<LockOptions, 'path'> | undefined;
   /** Told of every program that we start, before it changes anything, so far as its input is ours to hold back. */
   readonly programs?: ProcessObserver | undefined;
+  /** How long a command with little input may take; twice as long after each that took longer. */
+  readonly timeoutMs?: number | undefined;
   /** Told of every command that ended, for slow-command logs and metrics. */
   readonly onCommand?: ((command: CommandReport) => void) | undefined;
 }
@@ -79,7 +81,14 @@ interface DoorState {
   readonly programs: Programs;
 }
 
-const RULE_COMMAND_TIMEOUT_MS = 5 * 60_000;
+/**
+ * How long a command may take, and how much more for each megabyte of its input. kube-proxy waits for iptables-restore
+ * without a limit, so that one that hangs ends all syncs. A machine that is merely slow gets twice the time after each
+ * failure, up to the last limit.
+ */
+const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS_PER_MEGABYTE = 15_000;
+const LAST_TIMEOUT_MS = 5 * 60_000;
 
 export class IptablesDoor {
   readonly family: Family;
@@ -93,6 +102,8 @@ export class IptablesDoor {
   readonly #options: DoorOptions;
   readonly #runner: CommandRunner;
   readonly #queue = new SerialQueue();
+  /** In a row. */
+  #timeouts = 0;
 
   private constructor(state: DoorState, options: DoorOptions) {
     this.family = state.family;
@@ -108,7 +119,7 @@ export class IptablesDoor {
   static async open(options: DoorOptions): Promise<IptablesDoor> {
     const { family, variant = 'auto', runner = run, lockSeconds = 5 } = options;
     const { programs, reason } = await chooseVariant(family, variant, runner);
-    const printed = await runner([programs.iptables, '--version']);
+    const printed = await runner([programs.iptables, '--version'], { timeoutMs: TIMEOUT_MS });
     const version = parseVersion(printed.stdout + printed.stderr);
     if (!version) {
       const detail = outputOf(printed);
@@ -287,19 +298,37 @@ export class IptablesDoor {
       table,
       ...args,
     ];
-    return this.#run(argv, { timeoutMs: RULE_COMMAND_TIMEOUT_MS });
+    return this.#run(argv, {});
   }
 
-  async #run(argv: Argv, options: Omit<RunOptions, 'env'>): Promise<Command> {
+  async #run(argv: Argv, options: Pick<RunOptions, 'stdin' | 'onStdout'>): Promise<Command> {
     const { lockPath, onCommand, programs } = this.#options;
     const started = performance.now();
-    const result = await this.#runner(argv, {
+    const result = await this.#inTime(argv, {
       ...options,
       observer: programs,
+      timeoutMs: this.#limitFor(options.stdin?.length ?? 0),
       env: lockPath ? { XTABLES_LOCKFILE: lockPath } : undefined,
     });
     onCommand?.({ argv, code: result.code, milliseconds: performance.now() - started });
     return { argv, result, outcome: outcomeOf(result, this.variant) };
+  }
+
+  #limitFor(inputLength: number): number {
+    const { timeoutMs = TIMEOUT_MS } = this.#options;
+    const once = timeoutMs + (inputLength / (1 << 20)) * TIMEOUT_MS_PER_MEGABYTE;
+    return Math.round(Math.min(once * 2 ** this.#timeouts, Math.max(once, LAST_TIMEOUT_MS)));
+  }
+
+  async #inTime(argv: Argv, options: RunOptions): Promise<RunResult> {
+    try {
+      const result = await this.#runner(argv, options);
+      this.#timeouts = 0;
+      return result;
+    } catch (error) {
+      if (isJunctionError(error, 'PROGRAM_TIMED_OUT')) this.#timeouts++;
+      throw error;
+    }
   }
 
   #failure({ argv, result, outcome }: Command): JunctionError {
@@ -336,6 +365,6 @@ export class IptablesDoor {
 
 async function printsVersion(runner: CommandRunner, restore: string): Promise<boolean> {
   // With empty input: a restore that does not know the option goes on to read rules.
-  const result = await runner([restore, '--version'], { stdin: '' });
+  const result = await runner([restore, '--version'], { stdin: '', timeoutMs: TIMEOUT_MS });
   return parseVersion(result.stdout + result.stderr) !== undefined;
 }

@@ -20,9 +20,11 @@ export async function variantsInUse(
   return variants.length > 0 ? variants : ['system'];
 }
 
+const TIMEOUT_MS = 30_000;
+
 async function exists(program: string, runner: CommandRunner): Promise<boolean> {
   try {
-    await runner([program, '--version']);
+    await runner([program, '--version'], { timeoutMs: TIMEOUT_MS });
     return true;
   } catch (error) {
     if (isJunctionError(error, 'PROGRAM_MISSING')) return false;

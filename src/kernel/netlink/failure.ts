@@ -8,7 +8,11 @@ export function netlinkFailed(what: string, errno: number): JunctionError {
 
 /** The kernel had more to say than the socket's buffer holds. What was done is done; nobody knows what. */
 export class AnswersLost extends JunctionError {
-  constructor() {
-    super('NETLINK_FAILED', 'netlink: answers were lost, because the buffer of the socket was full: ENOBUFS');
+  constructor(why = 'the buffer of the socket was full: ENOBUFS') {
+    super('NETLINK_FAILED', `netlink: answers were lost, because ${why}`);
   }
+}
+
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

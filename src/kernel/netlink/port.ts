@@ -1,6 +1,7 @@
 /** Whole datagrams to the kernel and back. What stands in for the kernel in tests is one of these too. */
 import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
+import { countFault } from '../../faults.ts';
 import { libc } from '../libc.ts';
 import { AnswersLost, netlinkFailed } from './failure.ts';
 import { poll } from './poll.ts';
@@ -42,6 +43,12 @@ const KERNEL_BUFFER_BYTES = 4 << 20;
 /** The kernel's own dump buffers are 32 KiB at most. */
 const RECEIVE_BYTES = 1 << 17;
 const DEFAULT_TIMEOUT_MS = 5000;
+/** struct sockaddr_nl: family and padding, port id, groups. */
+const ADDRESS_BYTES = 12;
+const PORT_WORD = 1;
+const KERNEL_PORT = 0;
+/** So many messages of other processes are dropped in one go; then others have their turn. */
+const MOST_DROPPED = 256;
 
 export class KernelPort implements DatagramPort {
   readonly descriptor: number;
@@ -49,6 +56,8 @@ export class KernelPort implements DatagramPort {
   readonly #stop: number | undefined;
   readonly #buffer = new Uint8Array(RECEIVE_BYTES);
   readonly #kernel = kernelAddress();
+  readonly #sender = new Uint8Array(ADDRESS_BYTES);
+  readonly #senderLength = new Uint32Array(1);
   #sendBytes = KERNEL_BUFFER_BYTES;
   #open = true;
 
@@ -101,29 +110,58 @@ export class KernelPort implements DatagramPort {
   }
 
   receive(): Uint8Array {
+    // One limit for the whole wait: what others send us must not prolong it.
+    const until = performance.now() + this.#timeoutMs;
     for (;;) {
       const datagram = this.take();
       if (datagram) return datagram;
       const waited = this.#stop === undefined ? [this.descriptor] : [this.descriptor, this.#stop];
-      const ready = poll(waited, this.#timeoutMs);
+      const ready = poll(waited, Math.max(0, Math.ceil(until - performance.now())));
       if (this.#stop !== undefined && ready.has(this.#stop)) throw new PortStopped();
       if (ready.size === 0) throw new JunctionError('NETLINK_TIMED_OUT', 'netlink: no answer in time');
     }
   }
 
-  /** What has come already, if anything has. */
+  /** What the kernel has sent already, if anything. */
   take(): Uint8Array | undefined {
-    const { recv, errno } = libc();
-    for (;;) {
-      const length = recv(this.descriptor, this.#buffer, this.#buffer.length, MSG_TRUNC | MSG_DONTWAIT);
-      if (length > this.#buffer.length)
-        throw netlinkFailed(`an answer of ${length} bytes`, constants.errno.EMSGSIZE);
-      if (length >= 0) return this.#buffer.slice(0, length);
-      const code = errno();
-      if (code === constants.errno.EAGAIN) return undefined;
-      if (code === constants.errno.ENOBUFS) throw new AnswersLost();
-      if (code !== constants.errno.EINTR) throw netlinkFailed('cannot receive', code);
+    const { recvfrom, errno } = libc();
+    for (let dropped = 0; dropped < MOST_DROPPED; ) {
+      this.#senderLength[0] = this.#sender.length;
+      const length = recvfrom(
+        this.descriptor,
+        this.#buffer,
+        this.#buffer.length,
+        MSG_TRUNC | MSG_DONTWAIT,
+        this.#sender,
+        new Uint8Array(this.#senderLength.buffer),
+      );
+      if (length < 0) {
+        const code = errno();
+        if (code === constants.errno.EAGAIN) return undefined;
+        if (code === constants.errno.ENOBUFS) throw new AnswersLost();
+        if (code !== constants.errno.EINTR) throw netlinkFailed('cannot receive', code);
+        continue;
+      }
+      const sender = this.#senderPort();
+      if (sender !== KERNEL_PORT) {
+        countFault('netlink_not_from_kernel', `port id ${sender ?? 'unknown'}`);
+        dropped++;
+        continue;
+      }
+      if (length > this.#buffer.length) throw new AnswersLost(`one of them has ${length} bytes`);
+      return this.#buffer.slice(0, length);
     }
+    return undefined;
+  }
+
+  /**
+   * Any process with CAP_NET_ADMIN in this network namespace may send to our socket, and what it sends looks like an
+   * answer or a notification. Only the sender's address tells the difference, and the kernel fills that in.
+   */
+  #senderPort(): number | undefined {
+    const hasAddress = (this.#senderLength[0] ?? 0) >= ADDRESS_BYTES;
+    const words = new Uint32Array(this.#sender.buffer);
+    return hasAddress ? words[PORT_WORD] : undefined;
   }
 
   close(): void {
@@ -147,7 +185,7 @@ export class KernelPort implements DatagramPort {
 
 /** struct sockaddr_nl with port 0. */
 function kernelAddress(): Uint8Array {
-  const address = new Uint8Array(12);
+  const address = new Uint8Array(ADDRESS_BYTES);
   address.set(new Uint8Array(new Uint16Array([AF_NETLINK]).buffer));
   return address;
 }

@@ -2,9 +2,12 @@
  * Netlink off the main thread: one worker owns the sockets, so that neither a long batch nor the wait for news ever
  * holds up anything else. A worker that ends by itself is replaced; what it had to do has failed, and says so.
  */
-import { JunctionError } from '../../errors.ts';
+import { isJunctionError, JunctionError } from '../../errors.ts';
+import { countFault } from '../../faults.ts';
 import type { NetlinkChannel, TransactionChannel } from './channel.ts';
-import { type Message, decodeMessages } from './codec.ts';
+import { type Message, NLMSG_OVERRUN, decodeMessages } from './codec.ts';
+import { stackOf } from './failure.ts';
+import { Losses } from './losses.ts';
 import { ThreadChannel } from './threadChannel.ts';
 import { type News, WorkerHandle } from './workerHandle.ts';
 import { type WorkerProgram, workerProgram } from './workerProgram.ts';
@@ -51,6 +54,7 @@ interface OpenWatch {
   readonly othersOnly: boolean;
   filter: Uint8Array | undefined;
   readonly handler: WatchHandler;
+  readonly losses: Losses;
 }
 
 const DEFAULT_TIMEOUT_MS = 5000;
@@ -115,7 +119,8 @@ export class NetlinkThread {
   ): Promise<Watch> {
     const watch = ++this.#lastWatch;
     const worker = await this.#connected();
-    this.#watches.set(watch, { protocol, groups, othersOnly, filter, handler });
+    const losses = new Losses(() => handler.lost());
+    this.#watches.set(watch, { protocol, groups, othersOnly, filter, handler, losses });
     try {
       await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly, filter });
     } catch (error) {
@@ -131,6 +136,7 @@ export class NetlinkThread {
   /** What is under way fails. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    for (const { losses } of this.#watches.values()) losses.close();
     this.#watches.clear();
     this.#pause?.end();
     const worker = await this.#worker?.catch(() => undefined);
@@ -146,6 +152,7 @@ export class NetlinkThread {
   }
 
   async #unwatch(watch: number): Promise<void> {
+    this.#watches.get(watch)?.losses.close();
     if (!this.#watches.delete(watch) || this.#pause) return;
     const worker = await this.#worker?.catch(() => undefined);
     // If it fails, the worker has ended, and its sockets with it.
@@ -201,9 +208,9 @@ export class NetlinkThread {
 
   async #watchAgain(worker: WorkerHandle): Promise<void> {
     try {
-      for (const [watch, { protocol, groups, othersOnly, filter, handler }] of this.#watches) {
+      for (const [watch, { protocol, groups, othersOnly, filter, losses }] of this.#watches) {
         await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly, filter });
-        handler.lost();
+        losses.note();
       }
     } catch (error) {
       await worker.end();
@@ -228,9 +235,24 @@ export class NetlinkThread {
   }
 
   #passOn(news: News): void {
-    const handler = this.#watches.get(news.watch)?.handler;
-    if (news.kind === 'lost') handler?.lost();
-    else handler?.messages(decodeMessages(news.bytes));
+    const watch = this.#watches.get(news.watch);
+    if (!watch) return;
+    const { handler, losses } = watch;
+    if (news.kind === 'lost') {
+      losses.note();
+      return;
+    }
+    try {
+      const messages = decodeMessages(news.bytes);
+      handler.messages(messages);
+      if (!messages.some(({ type }) => type === NLMSG_OVERRUN)) return;
+      countFault('netlink_overrun', 'the kernel says so');
+    } catch (error) {
+      // Nothing that the kernel says may end the process, or stop what it says next from being heard.
+      const isMalformed = isJunctionError(error, 'NETLINK_MALFORMED');
+      countFault('netlink_malformed', isMalformed ? error.message : stackOf(error));
+    }
+    losses.note();
   }
 }
 

@@ -1,8 +1,9 @@
 /** The main thread's end of one worker: jobs that wait for their answers, and a worker that can always be ended. */
 import { Worker } from 'node:worker_threads';
 import { JunctionError } from '../../errors.ts';
+import { countFault } from '../../faults.ts';
 import { libc } from '../libc.ts';
-import { netlinkFailed } from './failure.ts';
+import { netlinkFailed, stackOf } from './failure.ts';
 import type { FromWorker, ToWorker, WorkerSettings } from './worker/protocol.ts';
 import type { WorkerProgram } from './workerProgram.ts';
 
@@ -23,7 +24,7 @@ export interface HandleOptions {
   readonly timeoutMs: number;
   readonly onNews: (news: News) => void;
   /** It was at work, and ended of its own accord: everything that it had to do has failed. */
-  readonly onCrash: (cause: JunctionError) => void;
+  readonly onCrash: () => void;
 }
 
 interface Waiting {
@@ -128,6 +129,9 @@ export class WorkerHandle {
         return;
       case 'failed':
         this.#finish(message.id)?.reject(new JunctionError(message.code, message.message));
+        return;
+      case 'fault':
+        countFault(message.fault, message.detail, message.times);
     }
   }
 
@@ -152,7 +156,10 @@ export class WorkerHandle {
     process.off('exit', this.#endWithProcess);
     for (const descriptor of [this.#wake, this.#stop, ...this.#leftOpen()]) libc().close(descriptor);
     this.#rejectAll();
-    if (crashed) this.#options.onCrash(this.#goneError());
+    if (!crashed) return;
+    const error = this.#uncaught;
+    countFault('netlink_thread_crashed', error === undefined ? 'without an error' : stackOf(error));
+    this.#options.onCrash();
   }
 
   /** What the kernel keeps for a socket, such as a table that it owns, must not outlive the thread. */

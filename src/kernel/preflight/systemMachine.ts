@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import { isJunctionError } from '../../errors.ts';
 import { IptablesDoor } from '../iptables/door.ts';
 import type { VariantChoice } from '../iptables/variant.ts';
-import { type CommandRunner, run } from '../process.ts';
+import { type CommandRunner, run, timeLimited } from '../process.ts';
 import { readSysctl } from '../sysctl.ts';
 import { DONE, type Machine, type SysctlLook, type Trial } from './machine.ts';
 import { netlinkTrials } from './netlinkTrials.ts';
 
 const MODPROBE_TIMEOUT_MS = 30_000;
+const PROGRAM_TIMEOUT_MS = 30_000;
 
 export interface SystemMachineOptions {
   readonly variant: VariantChoice;
@@ -30,7 +31,7 @@ export function systemMachine({
   return {
     ...netlinkTrials,
     kernelRelease: release(),
-    run: runner,
+    run: timeLimited(runner, PROGRAM_TIMEOUT_MS),
     processStatus: () => readFileSync('/proc/self/status', 'utf8'),
     hasIpv6,
     hasModuleFolder: () => existsSync(join('/lib/modules', release())),

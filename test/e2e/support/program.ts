@@ -90,6 +90,14 @@ export class Program {
     return this.#child.exitCode;
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
     if (!this.#isClosed) this.#child.kill(signal);
     return this.ended();

@@ -2,7 +2,8 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { addAddress } from '../../../src/kernel/netlink/address.ts';
-import type { Message } from '../../../src/kernel/netlink/codec.ts';
+import { type Fault, faultCounts } from '../../../src/faults.ts';
+import { malformed, type Message } from '../../../src/kernel/netlink/codec.ts';
 import { decodeLink, getLink, newLink } from '../../../src/kernel/netlink/link.ts';
 import { NETLINK_ROUTE } from '../../../src/kernel/netlink/socket.ts';
 import { NetlinkThread, type ThreadOptions, type WatchHandler } from '../../../src/kernel/netlink/thread.ts';
@@ -13,6 +14,8 @@ import {
   CRASH,
   DEAF,
   FAIL,
+  HEAR_NOISE,
+  HEAR_OVERRUN,
   KEEP_SILENT,
   NEVER_STARTS,
   OBEDIENT,
@@ -28,6 +31,12 @@ const CLOSED = expect.objectContaining({
   code: 'NETLINK_FAILED',
   message: 'netlink: its thread was closed',
 }) as Error;
+
+const count = (fault: Fault): number => faultCounts().get(fault) ?? 0;
+
+function raise(error: Error): never {
+  throw error;
+}
 
 let thread: NetlinkThread | undefined;
 afterEach(() => thread?.close());
@@ -108,12 +117,14 @@ describe('a job', () => {
 describe('a worker that ends by itself', () => {
   it('fails what is under way, and is replaced at the next use', async () => {
     const netlink = await start({ program: OBEDIENT });
+    const crashes = count('netlink_thread_crashed');
     const [silent, crashing] = await Promise.allSettled([
       netlink.channel(KEEP_SILENT).request(REQUEST),
       netlink.channel(CRASH).request(REQUEST),
     ]);
     expect(silent).toEqual({ status: 'rejected', reason: ENDED });
     expect(crashing).toMatchObject({ reason: { cause: { message: 'an accident' } } });
+    expect(count('netlink_thread_crashed') - crashes).toBe(1);
     expect(await netlink.channel(ANSWER).request(REQUEST)).toEqual(ANSWERED);
   });
 
@@ -158,6 +169,37 @@ describe('a watch', () => {
     await vi.waitFor(() => expect(handler.seen).toEqual(['heard 1']));
     await open.close();
     await open.close();
+  });
+
+  it('that hears noise reads everything again, once for all of it, and hears what follows', async () => {
+    const before = count('netlink_malformed');
+    const netlink = await start({ program: OBEDIENT });
+    const handler = recorder();
+    await netlink.watch(HEAR_NOISE, [1], handler);
+    await vi.waitFor(() => expect(handler.seen).toEqual(['lost', 'heard 1', 'lost']), { timeout: 20_000 });
+    expect(count('netlink_malformed') - before).toBe(3);
+  });
+
+  it.each([
+    ['cannot be decoded', (): never => raise(malformed('an attribute claims 7 of 3 bytes'))],
+    ['meets a fault of ours', (): never => raise(new TypeError('undefined is not a function'))],
+  ])('whose message %s reads everything again, and goes on', async (_, fail) => {
+    const before = count('netlink_malformed');
+    const netlink = await start({ program: OBEDIENT });
+    const handler = { ...recorder(), messages: fail };
+    await netlink.watch(ANSWER, [1], handler);
+    await vi.waitFor(() => expect(handler.seen).toEqual(['lost']));
+    expect(count('netlink_malformed') - before).toBe(1);
+    expect(await netlink.channel(ANSWER).request(REQUEST)).toEqual(ANSWERED);
+  });
+
+  it('that is told of an overrun reads everything again', async () => {
+    const before = count('netlink_overrun');
+    const netlink = await start({ program: OBEDIENT });
+    const handler = recorder();
+    await netlink.watch(HEAR_OVERRUN, [1], handler);
+    await vi.waitFor(() => expect(handler.seen).toEqual(['heard 1', 'lost', 'heard 1']));
+    expect(count('netlink_overrun') - before).toBe(1);
   });
 
   it('that is refused says so', async () => {

@@ -1,5 +1,6 @@
 /** What the two threads say to each other. Bytes are handed over, never copied. */
 import type { ErrorCode } from '../../../errors.ts';
+import type { Fault } from '../../../faults.ts';
 
 /** The worker's data when it starts. The descriptors belong to the main thread. */
 export interface WorkerSettings {
@@ -53,4 +54,6 @@ export type FromWorker =
   | { readonly kind: 'failed'; readonly id: number; readonly code: ErrorCode; readonly message: string }
   /** Whole messages of the groups that are watched. */
   | { readonly kind: 'heard'; readonly watch: number; readonly bytes: Uint8Array }
-  | { readonly kind: 'lost'; readonly watch: number };
+  | { readonly kind: 'lost'; readonly watch: number }
+  /** To be counted: this thread has counts of its own, which nobody reads. */
+  | { readonly kind: 'fault'; readonly fault: Fault; readonly detail: string; readonly times: number };

@@ -4,6 +4,7 @@
  */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { isJunctionError } from '../../../errors.ts';
+import { countFault, type Fault, onFault } from '../../../faults.ts';
 import { libc } from '../../libc.ts';
 import { AnswersLost } from '../failure.ts';
 import { poll } from '../poll.ts';
@@ -27,9 +28,11 @@ const NOBODY = 0;
 /** Returns when it is told to end. */
 export function serve(main: MessagePort, settings: WorkerSettings): void {
   const sockets = new Sockets(main, settings);
+  const faults = new Faults();
   try {
     say(main, { kind: 'ready' });
     for (;;) {
+      faults.passOn(main);
       const job = receiveMessageOnPort(main)?.message as ToWorker | undefined;
       // A job that is posted from here on is followed by a write to `wake`, so waiting ends.
       if (job) sockets.work(job);
@@ -39,6 +42,23 @@ export function serve(main: MessagePort, settings: WorkerSettings): void {
     if (!(error instanceof PortStopped)) throw error;
   } finally {
     sockets.close();
+  }
+}
+
+/** Counted here and told in one message for each kind and turn: whoever floods a socket must not flood the thread. */
+class Faults {
+  readonly #seen = new Map<Fault, { times: number; detail: string }>();
+
+  constructor() {
+    onFault((fault, detail, times) => {
+      const before = this.#seen.get(fault)?.times ?? 0;
+      this.#seen.set(fault, { times: before + times, detail });
+    });
+  }
+
+  passOn(main: MessagePort): void {
+    for (const [fault, { times, detail }] of this.#seen) say(main, { kind: 'fault', fault, detail, times });
+    this.#seen.clear();
   }
 }
 
@@ -179,7 +199,9 @@ class Sockets {
       parts.flush();
     } catch (error) {
       // What cannot be read is as good as lost.
-      if (!(error instanceof AnswersLost) && !isJunctionError(error, 'NETLINK_MALFORMED')) throw error;
+      const isMalformed = isJunctionError(error, 'NETLINK_MALFORMED');
+      if (!(error instanceof AnswersLost) && !isMalformed) throw error;
+      countFault(isMalformed ? 'netlink_malformed' : 'netlink_overrun', error.message);
       parts.flush();
       say(this.#main, { kind: 'lost', watch });
     }

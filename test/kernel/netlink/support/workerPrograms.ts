@@ -7,15 +7,19 @@ export const CRASH = 1;
 export const FAIL = 2;
 export const KEEP_SILENT = 3;
 export const ANSWER_NOISE = 4;
+/** Who watches this hears noise three times, and then a message. */
+export const HEAR_NOISE = 5;
+/** Who watches this is told by the kernel that messages were lost. */
+export const HEAR_OVERRUN = 6;
 
 const PROGRAM = `
   const { readSync } = require('node:fs');
   const { parentPort, workerData } = require('node:worker_threads');
-  const acknowledgement = (sequence) => {
+  const acknowledgement = (sequence, type = 2) => {
     const bytes = new Uint8Array(36);
     const view = new DataView(bytes.buffer);
     view.setUint32(0, 36, true);
-    view.setUint16(4, 2, true);
+    view.setUint16(4, type, true);
     view.setUint32(8, sequence, true);
     return bytes;
   };
@@ -30,6 +34,10 @@ const PROGRAM = `
     if (protocol === ${ANSWER_NOISE}) parentPort.postMessage({ kind: 'part', id, bytes: Uint8Array.of(1, 2, 3) });
     else for (const { last } of exchanges ?? [])
       parentPort.postMessage({ kind: 'part', id, bytes: acknowledgement(last) });
+    if (protocol === ${HEAR_NOISE}) for (let round = 0; round < 3; round++)
+      parentPort.postMessage({ kind: 'heard', watch: job.watch, bytes: Uint8Array.of(1, 2, 3) });
+    if (protocol === ${HEAR_OVERRUN})
+      parentPort.postMessage({ kind: 'heard', watch: job.watch, bytes: acknowledgement(0, 4) });
     if (kind === 'watch') parentPort.postMessage({ kind: 'heard', watch: job.watch, bytes: acknowledgement(0) });
     parentPort.postMessage({ kind: 'done', id });
   });

@@ -1,0 +1,165 @@
+/**
+ * What the runs before this one ended with. A small file says that a run is under way, and why one crashed; the next
+ * run reads it. A run that is killed, by the kernel for want of memory or by SIGKILL, leaves the first mark behind.
+ * Without a place to write, nothing is remembered, and nothing else changes.
+ */
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { libc } from '../kernel/libc.ts';
+
+export type CrashCause = 'uncaught_error' | 'killed';
+
+export interface Crash {
+  readonly cause: CrashCause;
+  /** When it was noticed; of a run that was killed, when it began. */
+  readonly at: string;
+  readonly what: string;
+}
+
+export interface PreviousRuns {
+  /** Since the file was made: /run is empty after a boot. */
+  readonly crashes: Readonly<Record<CrashCause, number>>;
+  /** That of the run before this one, if it crashed. */
+  readonly last: Crash | undefined;
+}
+
+interface State {
+  readonly crashes: Readonly<Record<CrashCause, number>>;
+  /** Not yet told. */
+  readonly last?: Crash;
+  /** When the run began that has not ended. */
+  readonly runningSince?: string;
+}
+
+const NONE: State = { crashes: { uncaught_error: 0, killed: 0 } };
+const MOST_TEXT = 4000;
+/** Where Kubernetes looks for why a container ended; shown by `kubectl describe pod`. */
+const TERMINATION_LOG = '/dev/termination-log';
+const LOCK_EX = 2;
+const LOCK_NB = 4;
+
+export class RunRecord {
+  readonly previous: PreviousRuns;
+  /** Why nothing is remembered. */
+  readonly problem: string | undefined;
+  readonly #file: string | undefined;
+  readonly #terminationLog: string;
+  #state: State;
+
+  private constructor(
+    file: string | undefined,
+    state: State,
+    previous: PreviousRuns,
+    terminationLog: string,
+    problem?: string,
+  ) {
+    this.#file = file;
+    this.#state = state;
+    this.previous = previous;
+    this.#terminationLog = terminationLog;
+    this.problem = problem;
+  }
+
+  /** An empty directory: nothing is remembered. */
+  static open(directory: string, terminationLog = TERMINATION_LOG): RunRecord {
+    const none = { crashes: NONE.crashes, last: undefined };
+    if (directory === '') return new RunRecord(undefined, NONE, none, terminationLog);
+    const file = join(directory, 'runs.json');
+    try {
+      makeDirectory(directory);
+      if (!lock(join(directory, 'running.lock'))) throw new Error(`another run has locked ${directory}`);
+      const before = noteKilled(read(file));
+      const { last, ...rest } = before;
+      const record = new RunRecord(file, rest, { crashes: before.crashes, last }, terminationLog);
+      record.#write({ ...rest, runningSince: new Date().toISOString() });
+      return record;
+    } catch (error) {
+      return new RunRecord(undefined, NONE, none, terminationLog, messageOf(error));
+    }
+  }
+
+  crashed(text: string): void {
+    const what = text.slice(0, MOST_TEXT);
+    const last: Crash = { cause: 'uncaught_error', at: new Date().toISOString(), what };
+    const { crashes } = this.#state;
+    this.#tryToWrite({ crashes: { ...crashes, uncaught_error: crashes.uncaught_error + 1 }, last });
+    try {
+      writeFileSync(this.#terminationLog, `${what}\n`, { flag: 'r+' });
+    } catch {
+      // Not in a container of Kubernetes.
+    }
+  }
+
+  ended(): void {
+    this.#tryToWrite({ crashes: this.#state.crashes });
+  }
+
+  #tryToWrite(state: State): void {
+    try {
+      this.#write(state);
+    } catch {
+      // The disk is full, or read-only by now.
+    }
+  }
+
+  /** By renaming: whoever reads it finds the old or the new one, whole. */
+  #write(state: State): void {
+    this.#state = state;
+    if (this.#file === undefined) return;
+    writeFileSync(`${this.#file}.new`, `${JSON.stringify(state)}\n`, { mode: 0o600 });
+    renameSync(`${this.#file}.new`, this.#file);
+  }
+}
+
+/** The run before this one is over, because nobody holds the lock, and it did not say so. */
+function noteKilled(state: State): State {
+  const { runningSince, ...rest } = state;
+  if (runningSince === undefined) return rest;
+  const { crashes } = state;
+  const what = 'it ended without a word: killed (SIGKILL, or out of memory), or a fault in native code';
+  return {
+    crashes: { ...crashes, killed: crashes.killed + 1 },
+    last: { cause: 'killed', at: runningSince, what },
+  };
+}
+
+/** Whatever the file holds: an unreadable one is as none. */
+function read(file: string): State {
+  try {
+    const value = JSON.parse(readFileSync(file, 'utf8')) as Partial<State> | null;
+    const count = (cause: CrashCause): number => {
+      const number = value?.crashes?.[cause];
+      return Number.isSafeInteger(number) && (number ?? 0) > 0 ? Number(number) : 0;
+    };
+    const last = value?.last;
+    return {
+      crashes: { uncaught_error: count('uncaught_error'), killed: count('killed') },
+      ...(typeof last?.what === 'string' &&
+        typeof last.at === 'string' && { last: { cause: 'uncaught_error', at: last.at, what: last.what } }),
+      ...(typeof value?.runningSince === 'string' && { runningSince: value.runningSince }),
+    };
+  } catch {
+    return NONE;
+  }
+}
+
+/** Not its parents: Node tries for ever where the kernel says ENOENT to every attempt, as below /proc. */
+function makeDirectory(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o755 });
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  }
+}
+
+/** Held until the process ends, however it ends. False: another run holds it. */
+function lock(path: string): boolean {
+  const descriptor = openSync(path, 'a', 0o600);
+  if (libc().flock(descriptor, LOCK_EX | LOCK_NB) === 0) return true;
+  closeSync(descriptor);
+  return false;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
