@@ -16,6 +16,7 @@ export function toViewSettings(config: ValidConfig, nodeName: string): ViewSetti
       : addresses.flatMap((cidr) => parseCidr(cidr) ?? []),
     // The other modes cannot serve node ports on 127.0.0.1, whatever this says.
     localhostNodePorts: mode === 'iptables' && iptables.localhostNodePorts,
+    bindsAddresses: mode === 'ipvs',
   };
 }
 

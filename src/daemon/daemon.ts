@@ -2,6 +2,7 @@
 import { type Settings, toSettings, type ValidConfig } from '../config/index.ts';
 import { EventRecorder } from '../events/recorder.ts';
 import {
+  addressNotServed,
   failedToHoldPort,
   failedToStartMetricServer,
   failedToStartProxierHealthcheck,
@@ -25,8 +26,9 @@ import { ProxyMetrics } from '../metrics/proxyMetrics.ts';
 import type { Registry } from '../metrics/registry.ts';
 import { RuntimeMetrics } from '../metrics/runtimeMetrics.ts';
 import type { Family } from '../model/ip.ts';
-import type { Node } from '../model/objects.ts';
+import type { Node, ObjectKey } from '../model/objects.ts';
 import { Proxy } from '../proxy/proxy.ts';
+import type { SourceProblem } from '../sources/source.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { ConfigWatch } from './configWatch.ts';
@@ -107,7 +109,12 @@ export class Daemon {
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     const metrics = this.#makeMetrics();
     this.#families = mode.families.map((family) => this.#makeFamily(family, metrics));
-    this.#proxy = new Proxy({ nodeName, loops: this.#families.map(({ loop }) => loop), log });
+    this.#proxy = new Proxy({
+      nodeName,
+      loops: this.#families.map(({ loop }) => loop),
+      log,
+      onProblem: (problem) => this.#recordProblem(problem),
+    });
     this.#metrics = metrics;
   }
 
@@ -180,7 +187,7 @@ export class Daemon {
     return new FamilyService({
       family,
       mode: this.#mode,
-      settings: toSettings(config, nodeName),
+      settings: this.#settings(config),
       syncPeriodMs: config.syncPeriodMs,
       minSyncPeriodMs: config.minSyncPeriodMs,
       holdPorts: config.junction.holdPorts,
@@ -201,11 +208,28 @@ export class Daemon {
         if (messages.length > 0)
           this.#recorder.record(serviceTooLarge(nodeName, { namespace, name }, messages));
       },
+      onRefused: (service, reason) => this.#recordRefusal(service, reason),
       onForeignChange: (program) => this.#own.foreignChange(family, program),
       onConntrack: (report) => metrics.conntrackReconciled(family, report),
       onReady: () => this.#applyPostponed(family),
       log,
     });
+  }
+
+  #settings(config: ValidConfig): Settings {
+    return { ...toSettings(config, this.#options.nodeName), apiServers: this.#opened.apiServers };
+  }
+
+  #recordRefusal(service: ObjectKey, reason: string): void {
+    const [namespace = '', name = ''] = service.split('/');
+    this.#recorder.record(addressNotServed(this.#options.nodeName, { namespace, name }, reason));
+  }
+
+  /** The API server does not check a load balancer's addresses, so their owner learns of it here. */
+  #recordProblem({ object, field = '', message }: SourceProblem): void {
+    const [kind, key = ''] = object?.split(' ') ?? [];
+    if (kind !== 'Service' || !/^(?:status\.loadBalancer\.ingress|spec\.externalIPs)\b/.test(field)) return;
+    this.#recordRefusal(key, message);
   }
 
   /** After the first rules of the first family, which is IPv4 wherever that is served. */
@@ -295,7 +319,7 @@ export class Daemon {
     this.#config = config;
     this.#log.setVerbosity(config.logging.verbosity);
     tellOfLocalhost(config, this.#log);
-    const settings: Settings = toSettings(config, this.#options.nodeName);
+    const settings = this.#settings(config);
     for (const family of this.#families) family.apply(settings, config);
   }
 }

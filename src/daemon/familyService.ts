@@ -29,6 +29,8 @@ export interface FamilyServiceOptions {
   readonly onPortTaken: (message: string) => void;
   /** Something of a Service is beyond what one Service may have; empty where that is over. */
   readonly onCut: (service: ObjectKey, messages: readonly string[]) => void;
+  /** An address of a Service must not be served here. */
+  readonly onRefused: (service: ObjectKey, reason: string) => void;
   readonly onForeignChange: (program: string) => void;
   readonly onConntrack: (report: CleaningReport) => void;
   /** The first rules are in the kernel. */
@@ -116,6 +118,7 @@ export class FamilyService {
   #onSynced(outcome: SyncOutcome): void {
     this.#tellDenials(outcome);
     this.#tellCuts();
+    this.#tellRefusals(outcome);
     const { localEndpoints, plan } = this.loop.proxy;
     const { report } = outcome;
     const areFlowsUnknown =
@@ -206,6 +209,21 @@ export class FamilyService {
         servedBy: first.owner,
         ...(others.length > 0 && { moreAddresses: others.length }),
       });
+    }
+  }
+
+  /** Once for each service, when it begins. */
+  #tellRefusals({ changes }: SyncOutcome): void {
+    const told = new Set<string>();
+    for (const { previous, current } of changes) {
+      for (const ip of current?.refusedIPs ?? []) {
+        const service = current?.service ?? '';
+        if (previous?.refusedIPs?.includes(ip) || told.has(`${service} ${ip}`)) continue;
+        told.add(`${service} ${ip}`);
+        const reason = `${ip} is the address of the API server, and in the IPVS mode this node would answer there itself`;
+        this.#options.log.warn('An address of a Service is not served', { service, address: ip, reason });
+        this.#options.onRefused(service, reason);
+      }
     }
   }
 

@@ -8,7 +8,9 @@ import type { Log } from '../log.ts';
 import type { RestClientMetrics } from '../metrics/componentMetrics.ts';
 import { ApiClient, type ApiDiagnostic, ApiSource, loadAccess } from '../sources/api/index.ts';
 import { checkRoots, ManifestSource } from '../sources/manifests/index.ts';
+import type { SocketAddress } from '../plan/reserved.ts';
 import type { Source } from '../sources/source.ts';
+import { dialledAddresses } from './dialledAddresses.ts';
 import type { Clock } from '../sync/clock.ts';
 import { VERSION } from '../version.ts';
 import { SourceHealth, type SourceMetrics } from './sourceHealth.ts';
@@ -17,6 +19,8 @@ export interface OpenedSource {
   readonly source: Source;
   /** Whether a Node object is to be expected. */
   readonly tellsOfNode: boolean;
+  /** Where the API server is dialled, as far as that matters in this mode. */
+  readonly apiServers: readonly SocketAddress[];
   /** How events reach the API server, where there is one. */
   readonly sendEvent: SendEvent | undefined;
   /** What has been listed and what cannot be; nothing for manifests. */
@@ -40,6 +44,7 @@ export async function openSource(options: SourceOptions): Promise<OpenedSource> 
   return {
     source: new ManifestSource(manifests),
     tellsOfNode: false,
+    apiServers: [],
     sendEvent: undefined,
     resources: () => [],
     close: () => Promise.resolve(),
@@ -78,6 +83,7 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
       withServiceCIDRs: config.mode === 'nftables',
     }),
     tellsOfNode: true,
+    apiServers: config.mode === 'ipvs' ? await dialledAddresses(access) : [],
     sendEvent: ({ method, path, contentType, body }, signal) => {
       const request = { signal, headers: { 'content-type': contentType } };
       return method === 'POST' ? client.post(path, body, request) : client.patch(path, body, request);

@@ -48,6 +48,21 @@ export function failedToStartServiceHealthcheck(failure: ServiceHealthcheckFailu
   };
 }
 
+/** An external or load-balancer IP of a Service that this node must not answer at. */
+export function addressNotServed(
+  nodeName: string,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  reason: string,
+): EventReport {
+  return {
+    reason: 'AddressNotServed',
+    action: 'Serve',
+    type: 'Warning',
+    regarding: { apiVersion: 'v1', kind: 'Service', namespace, name },
+    note: `node ${nodeName} does not serve an address of it: ${reason}`,
+  };
+}
+
 /** Something of a Service is beyond what one Service may have on a node. */
 export function serviceTooLarge(
   nodeName: string,

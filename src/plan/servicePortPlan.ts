@@ -2,6 +2,7 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import { cidrContains, type Ip } from '../model/ip.ts';
 import type { ServicePort } from '../model/servicePort.ts';
+import { isReserved } from './reserved.ts';
 import { type Selection, selectEndpoints } from './select.ts';
 import type {
   AllowedSources,
@@ -41,12 +42,13 @@ export function planServicePort(
   const external = externalRoutes(port, selection);
   const lingering = port.protocol === 'TCP' ? [] : lingeringOf(endpoints, selection);
   const here = endpoints.filter(({ isLocal }) => isLocal);
+  const refusedIPs = refusedIPsOf(port, view);
   return {
     id: port.id,
     service: port.service,
     name: port.name,
     protocol: port.protocol,
-    frontends: frontendsOf(port, internal, external, view),
+    frontends: frontendsOf(served(port, refusedIPs), internal, external, view),
     internal,
     external,
     pools: {
@@ -54,11 +56,34 @@ export function planServicePort(
       ...(selection.local.length > 0 && { local: selection.local }),
     },
     ...(lingering.length > 0 && { lingering }),
+    ...(refusedIPs.length > 0 && { refusedIPs }),
     ...(here.length > 0 && { onThisNode: here.map(({ ip, port: number }) => ({ ip, port: number })) }),
     keepsClientAddress: port.externalPolicyLocal,
     affinitySeconds: port.affinitySeconds,
     healthCheckNodePort: port.healthCheckNodePort,
     endpointCount: endpoints.length,
+  };
+}
+
+const NO_IPS: readonly Ip[] = [];
+
+function refusedIPsOf(port: ServicePort, { reserved, allowExternalIPs }: NodeView): readonly Ip[] {
+  if (reserved === undefined || reserved.length === 0) return NO_IPS;
+  const claimed = [...(allowExternalIPs ? port.externalIPs : []), ...port.loadBalancerIPs];
+  // The cluster's own allocation is nobody's claim.
+  const refused = claimed.filter(
+    (ip) => ip !== port.clusterIP && isReserved(reserved, ip, port.protocol, port.port),
+  );
+  return refused.length === 0 ? NO_IPS : [...new Set(refused)];
+}
+
+function served(port: ServicePort, refusedIPs: readonly Ip[]): ServicePort {
+  if (refusedIPs.length === 0) return port;
+  const isServed = (ip: Ip): boolean => !refusedIPs.includes(ip);
+  return {
+    ...port,
+    externalIPs: port.externalIPs.filter(isServed),
+    loadBalancerIPs: port.loadBalancerIPs.filter(isServed),
   };
 }
 

@@ -6,6 +6,7 @@ import type { Endpoint } from '../model/endpoint.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';
 import type { ObjectKey, Protocol } from '../model/objects.ts';
 import type { ServicePortId } from '../model/servicePort.ts';
+import type { ReservedAddress } from './reserved.ts';
 
 /** What the plan has to know of this node. */
 export interface NodeView {
@@ -17,6 +18,8 @@ export interface NodeView {
   readonly masqueradeAll: boolean;
   readonly nodePorts: NodePortAddresses;
   readonly allowExternalIPs: boolean;
+  /** Not to be served as an external or load-balancer IP. */
+  readonly reserved?: readonly ReservedAddress[];
 }
 
 /** How to tell that a packet comes from a pod. */
@@ -93,6 +96,8 @@ export interface ServicePortPlan {
    * Only for UDP and SCTP, and absent where there is none.
    */
   readonly lingering?: Pool;
+  /** External and load-balancer IPs that are not served because they are reserved. Absent where there is none. */
+  readonly refusedIPs?: readonly Ip[];
   /** Every endpoint on this node, usable or not: who dials itself through the service. Absent where there is none. */
   readonly onThisNode?: readonly EndpointAddress[];
   /** Clients outside are seen by endpoints as they are. */

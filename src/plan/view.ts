@@ -11,6 +11,7 @@ import {
   prefixOf,
 } from '../model/ip.ts';
 import type { Node } from '../model/objects.ts';
+import { reservedAddresses, type SocketAddress } from './reserved.ts';
 import type { NodePortAddresses, NodeView, PodDetector } from './types.ts';
 
 export interface ViewSettings {
@@ -23,6 +24,10 @@ export interface ViewSettings {
   readonly localhostNodePorts: boolean;
   /** `false`: external IPs of services are not served. */
   readonly allowExternalIPs?: boolean;
+  /** The mode makes a service's addresses the node's own, at every port. */
+  readonly bindsAddresses?: boolean;
+  /** Where the API server is dialled. */
+  readonly apiServers?: readonly SocketAddress[];
 }
 
 export type DetectLocal =
@@ -31,8 +36,16 @@ export type DetectLocal =
   | { readonly mode: 'BridgeInterface'; readonly name: string }
   | { readonly mode: 'InterfaceNamePrefix'; readonly prefix: string };
 
-export function nodeView(settings: ViewSettings, node: Node | undefined, family: Family): NodeView {
+/** `apiServers`: besides those of the settings. */
+export function nodeView(
+  settings: ViewSettings,
+  node: Node | undefined,
+  family: Family,
+  apiServers: readonly SocketAddress[] = [],
+): NodeView {
   const nodeIp = nodeIpOf(settings, node, family);
+  const nodeIps = [...(nodeIp === undefined ? [] : [nodeIp]), ...(node?.ips ?? [])];
+  const servers = [...(settings.apiServers ?? []), ...apiServers];
   return {
     nodeName: settings.nodeName,
     zone: node?.zone,
@@ -41,6 +54,7 @@ export function nodeView(settings: ViewSettings, node: Node | undefined, family:
     masqueradeAll: settings.masqueradeAll,
     allowExternalIPs: settings.allowExternalIPs ?? true,
     nodePorts: nodePortAddresses(settings, nodeIp, family),
+    ...(settings.bindsAddresses === true && { reserved: reservedAddresses(servers, nodeIps, family) }),
   };
 }
 

@@ -14,6 +14,7 @@ import { LocalEndpoints } from '../model/localEndpoints.ts';
 import { ServiceTracker } from '../model/serviceTracker.ts';
 import { type Capacity, costOf, type Cut, UNBOUNDED } from '../plan/capacity.ts';
 import { Planner } from '../plan/planner.ts';
+import { ApiServerEndpoints } from '../plan/reserved.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { nodeView, type ViewSettings } from '../plan/view.ts';
 import { atOnce, Breath, unhurried } from '../sync/breath.ts';
@@ -68,6 +69,7 @@ export class FamilyProxy {
   readonly #seenAnew = new Set<ObjectKey>();
   /** The kernel has all services of a first picture. */
   #hasWritten = false;
+  readonly #apiServers = new ApiServerEndpoints();
   #node: Node | undefined;
   #synced = false;
   /** Planned, but not known to be in the kernel. */
@@ -121,6 +123,7 @@ export class FamilyProxy {
   }
 
   onEndpointSlice(namespace: string, name: string, slice: EndpointSlice | undefined): boolean {
+    this.#apiServers.update(namespace, name, slice);
     const changed = this.#endpoints.update(namespace, name, slice);
     if (changed) this.#observer.endpointEvent();
     return changed;
@@ -179,7 +182,7 @@ export class FamilyProxy {
    * turn has not come.
    */
   *#replanning(turn?: Turn): Generator<void, Replanned> {
-    const view = nodeView(this.#settings, this.#node, this.family);
+    const view = nodeView(this.#settings, this.#node, this.family, this.#apiServers.all);
     for (const key of this.#planner.adoptView(view)) this.#seenAnew.add(key);
     const pending = this.#pending();
     const taken = turn ? this.#turns.next(pending, turn === 'first') : [...pending];

@@ -10,14 +10,18 @@ export interface ProxyOptions {
   readonly nodeName: string;
   readonly loops: readonly FamilyLoop[];
   readonly log: Log;
+  /** Told after it is logged. */
+  readonly onProblem?: (problem: SourceProblem) => void;
 }
 
 export class Proxy implements SourceEvents {
   readonly #nodeName: string;
   readonly #loops: readonly FamilyLoop[];
   readonly #log: Log;
+  readonly #onProblem: (problem: SourceProblem) => void;
 
-  constructor({ nodeName, loops, log }: ProxyOptions) {
+  constructor({ nodeName, loops, log, onProblem }: ProxyOptions) {
+    this.#onProblem = onProblem ?? ((): void => {});
     this.#nodeName = nodeName;
     this.#loops = loops;
     this.#log = log;
@@ -58,6 +62,7 @@ export class Proxy implements SourceEvents {
     const line = printSourceProblem(problem);
     if (problem.severity === 'error') this.#log.error(line);
     else this.#log.warn(line);
+    this.#onProblem(problem);
   }
 
   #each(tell: (proxy: FamilyProxy) => boolean): void {

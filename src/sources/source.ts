@@ -28,6 +28,8 @@ export interface SourceProblem {
   readonly where: string;
   /** `Service shop/web` */
   readonly object?: string;
+  /** `status.loadBalancer.ingress[0].ip`, where the source knows it. */
+  readonly field?: string;
   readonly message: string;
   readonly expected?: string;
 }

@@ -60,6 +60,25 @@ describe('events', () => {
     await program.end('SIGTERM');
   });
 
+  test("a load balancer's address that is every machine's own is told", async () => {
+    const program = await node().start('token', '--iptables-min-sync-period=0s');
+    await program.serves();
+    const status = { loadBalancer: { ingress: [{ ip: '127.0.0.1', ipMode: 'VIP' }] } };
+    await node().put(
+      ...objects([{ name: 'own', ip: '10.96.1.3', pods: 'a' }]).map((object) =>
+        object.kind === 'Service' ? { ...object, status } : object,
+      ),
+    );
+    await eventually('the event', async () => (await eventsOf('AddressNotServed')).length > 0);
+    const [event] = await eventsOf('AddressNotServed');
+    expect(event).toMatchObject({
+      regarding: { kind: 'Service', namespace: 'shop', name: 'own' },
+      note: 'node node1 does not serve an address of it: status.loadBalancer.ingress[0].ip 127.0.0.1 is a loopback address',
+    });
+    expect(await node().host.run(['iptables-save', '-t', 'nat'])).not.toContain('-d 127.0.0.1/32');
+    await program.end('SIGTERM');
+  });
+
   test.each([
     ['healthz', '--healthz-bind-address=127.0.0.1:31000', 'FailedToStartProxierHealthcheck'],
     ['metrics', '--metrics-bind-address=127.0.0.1:31000', 'FailedToStartMetricServer'],

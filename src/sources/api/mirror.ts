@@ -1,6 +1,6 @@
 /** What the API server holds of one resource, as slim values by key, and the differences told to whoever asked. */
 import { deepEqual } from '../../model/equal.ts';
-import type { Problem, Projection } from '../../model/problem.ts';
+import { type Problem, printPath, type Projection } from '../../model/problem.ts';
 import { isMap, ownField } from '../../model/project/cursor.ts';
 import { printMessage } from '../../model/project/index.ts';
 import type { SourceProblem } from '../source.ts';
@@ -114,7 +114,14 @@ export class Mirror<T> {
       now.add(message);
       if (before?.has(message)) continue;
       const object = key === '' ? {} : { object: `${this.#options.kind} ${key}` };
-      this.#options.report({ severity, where: 'API server', ...object, message, expected: problem.expected });
+      this.#options.report({
+        severity,
+        where: 'API server',
+        ...object,
+        field: printPath(problem.path),
+        message,
+        expected: problem.expected,
+      });
     }
     this.#reported.set(key, now);
   }

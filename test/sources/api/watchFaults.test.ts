@@ -280,6 +280,25 @@ describe('an hour of quiet', () => {
   });
 });
 
+describe('odd objects that the API server accepts', () => {
+  it('are followed: a slice whose label names no possible service leaves its service', async () => {
+    const harness = await started();
+    const { server } = harness;
+    const given = slice('web-9', ['10.0.9.1']);
+    server.put(given);
+    await harness.settled();
+    expect(harness.told()).toEqual(['+ EndpointSlice shop/web-9']);
+    const labels = { 'kubernetes.io/service-name': 'Web_2.x' };
+    server.put({ ...given, metadata: { ...given.metadata, labels } });
+    await harness.settled();
+    expect(harness.told()).toEqual(['- EndpointSlice shop/web-9']);
+    const hints = { forZones: [{ name: '' }] };
+    server.put({ ...given, endpoints: [{ addresses: ['10.0.9.2'], hints }] });
+    await harness.settled();
+    expect(harness.told()).toEqual(['+ EndpointSlice shop/web-9']);
+  });
+});
+
 describe('bad objects', () => {
   it('are reported once; the last good version stays', async () => {
     const harness = await started();

@@ -70,6 +70,22 @@ export const BAD_INPUT = onStage('bad input', {
       await becomes(() => stage.addresses(), [`${API}/32`]);
       await becomes(() => answerers(stage.client, API), 'pod-a pod-c');
     },
+
+  'a load balancer at 127.0.0.1: loopback stays what it is, and the rest of the service is served': async (
+    stage,
+  ) => {
+    const extra = 'status: {loadBalancer: {ingress: [{ip: 127.0.0.1}, {ip: 203.0.113.9}]}}';
+    await stage.serve(manifests([{ name: 'api', ip: API, pods: 'ac', extra }]));
+    await becomes(() => answerers(stage.client, '203.0.113.9'), 'pod-a pod-c');
+    same(await stage.addresses(), [`${API}/32`, '203.0.113.9/32']);
+    const serving = await stage.node.serve([{ protocol: 'tcp', port: 6443 }]);
+    try {
+      same(await answerers(stage.node, '127.0.0.1', 6443), 'node1');
+      same(await answerers(stage.node, '127.0.0.1'), 'refused');
+    } finally {
+      await serving.close();
+    }
+  },
 });
 
 async function endsUntouched(stage: Stage, flags: readonly string[], message: RegExp): Promise<void> {
