@@ -43,10 +43,11 @@ hostile: one object of the API server's size limit beside small services, in eve
   --profile FOLDER         CPU profiles of the daemon go there
   --json                   every run as a line of JSON
 
-loss: connections lost by a restart, kill -9, a flush and a mode switch, in every mode; real packets, the whole daemon
+loss: connections lost by a restart, kill -9, a flush and a mode switch, in every mode; real packets, the whole
+daemon. KUBE_PROXY=/path/to/kube-proxy puts one beside Junction's
   --held 60                connections that are open over each event
   --where both|lab|guest   on this machine's kernel, or in User-mode Linux, whose kernel has IPVS
-  --only TEXT              in the lab, only scenarios whose name has it, like "iptables-nft to nftables"
+  --only TEXT              only scenarios whose name has it, like "iptables-nft to nftables"
 
 api: from an API server to the rules' text, in a process of its own; nothing is written into the kernel
   --services 10000         how many

@@ -35,6 +35,7 @@ try {
       ...(existsSync(join(ROOT, 'test/support')) && {
         'bench-api-server': 'bench/api/server.ts',
         'bench-loss': 'bench/loss/command.ts',
+        'bench-loss-api': 'bench/loss/apiServer.ts',
         'bench-loss-guest': 'bench/loss/guest.ts',
         'bench-ipvs-machine': 'bench/ipvs/machine.ts',
         'bench-nftables-api': 'bench/nftables/apiServer.ts',

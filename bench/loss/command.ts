@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
-import { LAB_MODES, type LossResult, type LossScenario, scenariosOf } from './messages.ts';
+import { LAB_MODES, type LossResult, nameOf, scenariosOf } from './messages.ts';
 import { printLossReport } from './report.ts';
 import { runInLab } from './run.ts';
 
@@ -11,7 +11,12 @@ const GUEST_PROGRAM = fileURLToPath(new URL('bench-loss-guest.js', import.meta.u
 const JUNCTION = [process.execPath, fileURLToPath(new URL('junction.js', import.meta.url))];
 const GUEST_TOOLS = ['unshare', 'nsenter', 'setpriv', 'ip', 'iptables-legacy', 'ip6tables-legacy', 'ipvsadm'];
 const GUEST_MODULES = ['veth', 'bridge', 'br_netfilter', 'dummy', 'ip_vs', 'ip_vs_rr'];
-const GUEST_MINUTES = 30;
+const GUEST_MINUTES = 60;
+/** Junction itself, and a kube-proxy beside it where there is one. */
+const KUBE_PROXIES = [
+  undefined,
+  ...(process.env['KUBE_PROXY'] === undefined ? [] : [process.env['KUBE_PROXY']]),
+];
 /** That are told while it runs. */
 const MOST_FAILURES = 5;
 
@@ -25,23 +30,27 @@ export async function lossCommand(args: readonly string[]): Promise<void> {
   if (where !== 'guest')
     process.stdout.write(`${printLossReport("On this machine's kernel:", await inLab(held, only))}\n`);
   if (where !== 'lab')
-    process.stdout.write(printLossReport('In User-mode Linux, whose kernel has IPVS:', await inGuest(held)));
+    process.stdout.write(
+      printLossReport('In User-mode Linux, whose kernel has IPVS:', await inGuest(held, only)),
+    );
 }
 
 async function inLab(held: number, only: string): Promise<readonly LossResult[]> {
   const results: LossResult[] = [];
-  for (const scenario of scenariosOf(LAB_MODES).filter((each) => print(each).includes(only))) {
-    progress(print(scenario));
-    const options = { held, dialers: 4, restMs: 10, patienceMs: 3000, beforeMs: 1000, afterMs: 5000 };
-    const result = await runInLab({ program: JUNCTION, ...options }, scenario);
-    for (const failure of result.failures.slice(0, MOST_FAILURES)) progress(`  ${failure}`);
-    results.push(result);
+  const options = { held, dialers: 4, restMs: 10, patienceMs: 3000, beforeMs: 1000, afterMs: 5000 };
+  for (const scenario of scenariosOf(LAB_MODES).filter((each) => nameOf(each).includes(only))) {
+    for (const kubeProxy of KUBE_PROXIES) {
+      progress(`${nameOf(scenario)}${kubeProxy === undefined ? '' : ', kube-proxy'}`);
+      const result = await runInLab({ program: JUNCTION, kubeProxy, ...options }, scenario);
+      for (const failure of result.failures.slice(0, MOST_FAILURES)) progress(`  ${failure}`);
+      results.push(result);
+    }
   }
   progress('');
   return results;
 }
 
-async function inGuest(held: number): Promise<readonly LossResult[]> {
+async function inGuest(held: number, only: string): Promise<readonly LossResult[]> {
   if (!existsSync(MACHINE))
     throw new Error('this benchmark needs a whole checkout: its machine is with the tests');
   const { runInGuest, whyNoGuest } = (await import(MACHINE.href)) as typeof import('../ipvs/machine.ts');
@@ -52,19 +61,15 @@ async function inGuest(held: number): Promise<readonly LossResult[]> {
   const { code, stderr } = await runInGuest(GUEST_PROGRAM, {
     timeoutMs: GUEST_MINUTES * 60_000,
     modules: GUEST_MODULES,
-    arguments: [String(held)],
+    arguments: [String(held), only, ...KUBE_PROXIES.flatMap((path) => path ?? [])],
     onLine: (line) => {
       const result = JSON.parse(line) as LossResult;
       results.push(result);
-      progress(print(result.scenario));
+      progress(nameOf(result.scenario));
       for (const failure of result.failures.slice(0, MOST_FAILURES)) progress(`  ${failure}`);
     },
   });
   progress('');
   if (code !== 0) throw new Error(`the guest's program ended with ${code}\n${stderr}`);
   return results;
-}
-
-function print({ event, mode, to }: LossScenario): string {
-  return to === undefined ? `${mode}: ${event}` : `${mode} to ${to}`;
 }

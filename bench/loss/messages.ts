@@ -18,6 +18,7 @@ export interface LossScenario {
 
 export interface LossResult {
   readonly scenario: LossScenario;
+  readonly proxy: 'Junction' | 'kube-proxy';
   /** Connections that were open before, and those of them that got no answer afterwards. */
   readonly held: number;
   readonly broken: number;
@@ -45,4 +46,8 @@ export function scenariosOf(modes: readonly LossMode[]): readonly LossScenario[]
 
 export function kindOf(mode: LossMode): 'iptables' | 'ipvs' | 'nftables' {
   return mode === 'ipvs' || mode === 'nftables' ? mode : 'iptables';
+}
+
+export function nameOf({ event, mode, to }: LossScenario): string {
+  return to === undefined ? `${mode}: ${event}` : `${mode} to ${to}`;
 }

@@ -1,11 +1,13 @@
-/** Junction on node1, started as an operator would: with the settings that it has by itself. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+/** A service proxy on node1, Junction or kube-proxy, with the settings that it has by itself. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Host } from '../../src/lab/host.ts';
 import { Program } from '../../test/e2e/support/program.ts';
 import { kindOf, type LossMode } from './messages.ts';
-import { WORLD } from './traffic.ts';
+import { manifests } from '../../test/e2e/world.ts';
+import { SERVICES } from './traffic.ts';
+import { KubeProxy } from './kubeProxy.ts';
 
 const FLAGS = [
   '--hostname-override=node1',
@@ -14,31 +16,37 @@ const FLAGS = [
   '--conntrack-max-per-core=0',
   '--conntrack-min=0',
 ];
-const CLEANUP_LIMIT_MS = 120_000;
 
 export class LossNode {
   readonly host: Host;
   readonly #program: readonly string[];
   readonly #folder: string;
+  readonly #kubeProxy: KubeProxy | undefined;
   #running: Program | undefined;
 
-  static async create(host: Host, program: readonly string[]): Promise<LossNode> {
+  static async create(host: Host, program: readonly string[], kubeProxy?: string): Promise<LossNode> {
     const folder = await mkdtemp(join(tmpdir(), 'junction-loss-'));
-    await writeFile(join(folder, 'cluster.yaml'), WORLD);
-    return new LossNode(host, program, folder);
+    await mkdir(join(folder, 'manifests'));
+    await writeFile(join(folder, 'manifests/cluster.yaml'), manifests(SERVICES));
+    return new LossNode(host, program, folder, kubeProxy);
   }
 
-  private constructor(host: Host, program: readonly string[], folder: string) {
+  private constructor(host: Host, program: readonly string[], folder: string, kubeProxy?: string) {
     this.host = host;
     this.#program = program;
     this.#folder = folder;
+    this.#kubeProxy = kubeProxy === undefined ? undefined : new KubeProxy(host, kubeProxy, folder);
   }
 
   /** Until both families are served. */
   async start(mode: LossMode): Promise<void> {
+    if (this.#kubeProxy) {
+      this.#running = await this.#kubeProxy.start(mode);
+      return;
+    }
     const variant = mode === 'iptables-nft' ? 'nft' : mode === 'nftables' ? 'auto' : 'legacy';
     const flags = [`--proxy-mode=${kindOf(mode)}`, `--iptables-variant=${variant}`];
-    const args = ['run', '--manifests', this.#folder, ...FLAGS, ...flags];
+    const args = ['run', '--manifests', join(this.#folder, 'manifests'), ...FLAGS, ...flags];
     this.#running = Program.start(this.host, args, { program: this.#program });
     await this.#running.serves();
   }
@@ -50,7 +58,6 @@ export class LossNode {
 
   async clear(): Promise<void> {
     await this.end('SIGKILL');
-    await this.host.exec([...this.#program, 'cleanup'], { timeoutMs: CLEANUP_LIMIT_MS });
     await rm(this.#folder, { recursive: true, force: true });
   }
 }

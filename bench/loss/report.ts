@@ -15,16 +15,25 @@ const MODES: Readonly<Record<LossMode, string>> = {
 
 export function printLossReport(where: string, results: readonly LossResult[]): string {
   const rows = results.map(
-    ({ scenario: { event, mode, to }, held, broken, dialled, failed, delayed, seconds }) => [
+    ({ scenario: { event, mode, to }, proxy, held, broken, dialled, failed, delayed, seconds }) => [
       event === 'switch' ? `${MODES[mode]} → ${MODES[to ?? mode]}` : MODES[mode],
       event === 'switch' ? 'mode switch' : EVENTS[event],
+      proxy,
       `${broken} of ${held}`,
       `${failed} of ${dialled}`,
       String(delayed),
       `${seconds.toFixed(0)} s`,
     ],
   );
-  const header = ['mode', 'event', 'held connections broken', 'new connections failed', 'delayed', 'over'];
+  const header = [
+    'mode',
+    'event',
+    'proxy',
+    'held connections broken',
+    'new connections failed',
+    'delayed',
+    'over',
+  ];
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |\n`;
   return `${where}\n\n${line(header)}${line(header.map(() => '---'))}${rows.map(line).join('')}`;
 }

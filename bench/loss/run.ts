@@ -9,6 +9,8 @@ export interface LossRunOptions extends TrafficOptions {
   readonly lab: Lab;
   /** Junction's. */
   readonly program: readonly string[];
+  /** The path of a kube-proxy that is measured in its place. */
+  readonly kubeProxy?: string | undefined;
   /** Traffic goes on for so long before the event, and after everything answers again. */
   readonly beforeMs: number;
   readonly afterMs: number;
@@ -34,8 +36,8 @@ export async function runInLab(
 }
 
 async function runScenario(options: LossRunOptions, scenario: LossScenario): Promise<LossResult> {
-  const { lab, program } = options;
-  const node = await LossNode.create(lab.host('node1'), program);
+  const { lab, program, kubeProxy } = options;
+  const node = await LossNode.create(lab.host('node1'), program, kubeProxy);
   try {
     await node.start(scenario.mode);
     const traffic = new LossTraffic(lab, options);
@@ -45,7 +47,11 @@ async function runScenario(options: LossRunOptions, scenario: LossScenario): Pro
     await perform(node, scenario);
     await untilAnswered(traffic);
     await sleep(options.afterMs);
-    return { scenario, ...(await traffic.stop()) };
+    return {
+      scenario,
+      proxy: kubeProxy === undefined ? 'Junction' : 'kube-proxy',
+      ...(await traffic.stop()),
+    };
   } finally {
     await node.clear();
   }

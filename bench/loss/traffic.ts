@@ -3,14 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Session } from '../../src/lab/host.ts';
 import type { Lab } from '../../src/lab/lab.ts';
 import type { HostName } from '../../src/lab/topology.ts';
-import { manifests } from '../../test/e2e/world.ts';
+import type { ServiceWords } from '../../test/e2e/world.ts';
 
 const CLUSTER_IP = '10.96.0.1';
 const EXTERNAL_IP = '198.51.100.200';
 const NODE_PORT = 30_080;
 
 /** Three more services, so that there is more than one of everything to write and to remove. */
-export const WORLD = manifests([
+export const SERVICES: readonly ServiceWords[] = [
   {
     name: 'measured',
     ip: CLUSTER_IP,
@@ -22,7 +22,7 @@ export const WORLD = manifests([
   { name: 'other1', ip: '10.96.0.2', nodePort: 30_081, pods: 'ab' },
   { name: 'other2', ip: '10.96.0.3', nodePort: 30_082, pods: 'cd' },
   { name: 'other3', ip: '10.96.0.4', nodePort: 30_083, pods: 'abc' },
-]);
+];
 
 interface Dial {
   readonly from: HostName;
