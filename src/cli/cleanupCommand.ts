@@ -49,7 +49,8 @@ export async function cleanupCommand(
 ): Promise<number> {
   const { families, dryRun, mode } = settings;
   const { cleanTables = cleanupNft, runningMode = async () => undefined } = machine;
-  if ((mode === 'iptables' || mode === 'ipvs') && (await runningMode()) === mode) throw stillRunning(mode);
+  const isShared = mode === 'iptables' || mode === 'ipvs';
+  if (isShared && !dryRun && (await runningMode()) === mode) throw stillRunning(mode);
   const isOf = (...modes: readonly Mode[]): boolean => mode === 'all' || modes.includes(mode);
   const iptables: CleanedIptables[] = [];
   const removeRules = async (): Promise<void> => {
@@ -75,7 +76,7 @@ function stillRunning(mode: Mode): JunctionError {
   return new JunctionError(
     'STILL_RUNNING',
     `a service proxy runs here in the ${mode} mode, and what this would remove is its own`,
-    { hint: 'Stop it first, Junction or kube-proxy; `junction cleanup` without --mode asks nobody.' },
+    { hint: 'Stop it first; --dry-run says what would go.' },
   );
 }
 

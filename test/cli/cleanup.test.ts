@@ -144,14 +144,18 @@ describe('what the kernel will not let go of', () => {
 
 describe('of one mode', () => {
   /** What each of the others would have been asked for. */
-  async function asked(mode: CleanupOptions['mode'], running?: string): Promise<readonly string[]> {
+  async function asked(
+    mode: CleanupOptions['mode'],
+    running?: string,
+    dryRun = true,
+  ): Promise<readonly string[]> {
     const seen: string[] = [];
     const { runner, commands } = fakeRunner((command) =>
       command.startsWith('cat ') ? { code: 1 } : 'missing',
     );
     await cleanupCommand(
       { out: () => {}, err: () => {}, painted: () => {} },
-      { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', mode },
+      { dryRun, families: ['IPv4'], variant: 'auto', output: 'text', mode },
       {
         runner,
         runningMode: async () => running,
@@ -183,7 +187,7 @@ describe('of one mode', () => {
   });
 
   test.each(['iptables', 'ipvs'] as const)('%s, while a proxy runs in it: nothing', async (mode) => {
-    await expect(asked(mode, mode)).rejects.toThrow(`a service proxy runs here in the ${mode} mode`);
+    await expect(asked(mode, mode, false)).rejects.toThrow(`a service proxy runs here in the ${mode} mode`);
   });
 
   test('nftables, while kube-proxy runs in the same mode, with tables of its own', async () => {

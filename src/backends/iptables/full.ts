@@ -39,7 +39,7 @@ export interface Desired {
 }
 
 /**
- * foundation: chains without which the others cannot be written. chains: those of services. entries: rules in shared
+ * foundation: chains that are missing or empty, without which the others cannot be written. chains: those of services. entries: rules in shared
  * chains, and the jumps into them; here a service begins to work. garbage: chains that nothing needs any more.
  */
 export type Phase = 'foundation' | 'chains' | 'entries' | 'garbage';
@@ -140,9 +140,17 @@ function foundation(state: Tables, { layout, base, scope }: Desired, table: Tabl
     .filter((ref) => ref.table === table && isInScope(ref.chain) && !state.get(table)?.has(ref.chain))
     .map((ref): ChainText => ({ name: ref.chain, rules: [] }));
   const writes = base.chains
-    .filter((chain) => chain.table === table && isInScope(chain.name))
+    .filter((chain) => chain.table === table && isInScope(chain.name) && !isInUse(state, chain))
     .flatMap((chain) => rewrite(state.get(table)?.get(chain.name), chain));
   return nonEmpty([piece(undefined, { writes: [...empties, ...writes] })]);
+}
+
+/**
+ * A fixed chain with rules, perhaps of another mode or with another mark, is replaced together with the rules that lead
+ * packets to services: in between, what one half marks the other would not masquerade.
+ */
+function isInUse(state: Tables, { table, name }: OwnChain): boolean {
+  return (state.get(table)?.get(name)?.rules.length ?? 0) > 0;
 }
 
 /** The chain as it has to be written, or nothing if the kernel has it so. Counters of rules that stay are kept. */
@@ -188,7 +196,10 @@ function entries(state: Tables, desired: Desired, seen: Services, table: Table):
   const rules = base.adopted.filter(({ chain }) => isInScope(chain));
   const jumps = layout.jumps.filter(({ from }) => isInScope(from));
   const adopted = adoptedRules(state, rules, options, table);
-  return nonEmpty([...shared, adopted, jumpRules(state, jumps, table)]);
+  const writes = base.chains
+    .filter((chain) => chain.table === table && isInScope(chain.name) && isInUse(state, chain))
+    .flatMap((chain) => rewrite(state.get(table)?.get(chain.name), chain));
+  return nonEmpty([piece(undefined, { writes }), ...shared, adopted, jumpRules(state, jumps, table)]);
 }
 
 function nonEmpty(pieces: readonly Piece[]): readonly Piece[] {

@@ -65,6 +65,21 @@ describe('from iptables to ipvs', () => {
   });
 });
 
+test('from ipvs to iptables: an endpoint that dials itself is masqueraded after every write, by one mode or the other', async () => {
+  const harness = new Harness();
+  await harness.sync(...SERVICES);
+  const { iptables } = harness.kernel;
+  const halves: string[] = [];
+  iptables.watch = () => {
+    const isOld = iptables.rulesOf('nat', 'KUBE-POSTROUTING').some((rule) => rule.includes('KUBE-LOOP-BACK'));
+    const isNew = ADDRESSES.every((address) => isTranslated(harness.kernel, address));
+    if (isOld === isNew) halves.push(iptables.text);
+  };
+  await new IptablesHarness({ kernel: iptables }).sync(...SERVICES);
+  expect(iptables.restores.length).toBeGreaterThan(2);
+  expect(halves).toEqual([]);
+});
+
 describe('from ipvs to another mode', () => {
   const HELD = 'TCP 10.96.0.3:80';
   const retire = (kernel: FakeIpvsKernel, isOverdue = false): Promise<Retired> =>
