@@ -34,6 +34,8 @@ import { VERSION } from '../version.ts';
 import { ConfigWatch } from './configWatch.ts';
 import { FamilyService } from './familyService.ts';
 import type { ProxyMode } from './mode.ts';
+import { LeftOutFamilies } from './leftOutFamilies.ts';
+import { primaryFamily } from './primaryFamily.ts';
 import { NodeGate } from './nodeGate.ts';
 import { applyPostponed, type Postponed, tellOfLocalhost } from './preparation.ts';
 import { makeServers } from './servers.ts';
@@ -81,10 +83,12 @@ export class Daemon {
   readonly #health: HealthState;
   readonly #recorder: EventRecorder;
   readonly #families: readonly FamilyService[];
+  readonly #leftOut: LeftOutFamilies;
   readonly #proxy: Proxy;
   readonly #metrics: ProxyMetrics;
   /** What has been started, to be stopped in reverse. */
   readonly #running: Part[] = [];
+  #isOver = false;
   #end: (exitCode: number) => void = () => {};
   readonly #ended = new Promise<number>((resolve) => {
     this.#end = resolve;
@@ -108,7 +112,8 @@ export class Daemon {
     this.#health.setResources(() => opened.resources());
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     const metrics = this.#makeMetrics();
-    this.#families = mode.families.map((family) => this.#makeFamily(family, metrics));
+    this.#leftOut = this.#makeLeftOut();
+    this.#families = mode.startable.map((family) => this.#makeFamily(family, metrics));
     this.#proxy = new Proxy({
       nodeName,
       loops: this.#families.map(({ loop }) => loop),
@@ -130,14 +135,16 @@ export class Daemon {
     supervision.doing('reading objects for the first time');
     // A signal does not wait for a thousand manifests to be read.
     await Promise.race([source.start(gate), this.#ended]);
-    if (signal.aborted) return this.#ended;
+    if (this.#isOver || signal.aborted) return this.#ended;
     if (sendEvent) this.#recorder.start(sendEvent);
     this.#started('the recorder of events', () => this.#recorder.stop());
     this.#recorder.record(starting(nodeName));
     for (const family of this.#families) {
-      family.start();
+      if (!this.#leftOut.get(family.family)) family.start();
       this.#started(`the proxy for ${family.family}`, () => family.stop());
     }
+    this.#leftOut.start();
+    this.#started('the questions for families that are left out', () => this.#leftOut.stop());
     this.#watchFirewalld();
     this.#watchConfig();
     supervision.doing('serving');
@@ -159,6 +166,7 @@ export class Daemon {
 
   #fail(error: Error): void {
     this.#log.error(error.message);
+    this.#isOver = true;
     this.#end(1);
   }
 
@@ -180,6 +188,30 @@ export class Daemon {
         localhostNodePorts: packets(NFACCT.localhostNodePorts),
       },
     });
+  }
+
+  #makeLeftOut(): LeftOutFamilies {
+    return new LeftOutFamilies({
+      families: this.#mode.leftOut,
+      ask: (family) => this.#mode.ask(family),
+      onServed: (served) => this.#families.find(({ family }) => family === served)?.start(),
+      onAnswer: (family, { state, reason }) =>
+        this.#health.leftOut(family, { reason, isAnswered: state === 'absent' }),
+      log: this.#log,
+    });
+  }
+
+  /** kube-proxy ends too where the node's primary family cannot be served. */
+  #servesPrimary(node: Node | undefined): boolean {
+    const primary = primaryFamily(this.#config.bindAddress, node);
+    if (this.#mode.families.includes(primary) || this.#isStarted(primary)) return true;
+    const reason = this.#leftOut.get(primary)?.reason ?? 'it is turned off on this machine';
+    this.#fail(new Error(`no support for primary IP family "${primary}": ${reason}`));
+    return false;
+  }
+
+  #isStarted(family: Family): boolean {
+    return this.#families.some((each) => each.family === family && each.loop.isStarted);
   }
 
   #makeFamily(family: Family, metrics: ProxyMetrics): FamilyService {
@@ -280,6 +312,7 @@ export class Daemon {
       needsPodCIDRs: config.detectLocalMode === 'NodeCIDR',
       onNode: (node: Node | undefined) => this.#health.setNodeEligible(node?.eligible ?? !tellsOfNode),
       onServiceCidrs: (cidrs) => this.#mode.setServiceCidrs?.(cidrs),
+      mayOpen: (node) => this.#servesPrimary(node),
       onFatal: (error) => this.#fail(error),
     });
   }

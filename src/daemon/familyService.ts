@@ -105,7 +105,7 @@ export class FamilyService {
     this.#guardIntervalMs = periods.syncPeriodMs;
     void this.#guard.stop();
     this.#guard = this.#makeGuard();
-    this.#guard.start();
+    if (this.loop.isStarted) this.#guard.start();
   }
 
   async stop(): Promise<void> {

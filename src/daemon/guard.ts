@@ -1,4 +1,5 @@
 /** Notices that somebody has been at our rules: all of them at once by the canary, a few by reading them back. */
+import { isJunctionError } from '../errors.ts';
 import { CanaryMonitor } from '../kernel/iptables/canary.ts';
 import type { IptablesDoor } from '../kernel/iptables/door.ts';
 import type { Log } from '../log.ts';
@@ -29,8 +30,16 @@ export class Guard {
       door,
       intervalMs,
       onFlushed: () => loop.flushed(),
-      onEvent: (event) =>
-        log.info(event.message, { ipFamily: door.family, ...('error' in event && { err: event.error }) }),
+      onEvent: (event) => {
+        const ipFamily = door.family;
+        if (!('error' in event)) log.info(event.message, { ipFamily });
+        else
+          log.warn(event.message, {
+            ipFamily,
+            err: event.error,
+            ...(isJunctionError(event.error) && { whatToDo: event.error.hint }),
+          });
+      },
     });
   }
 

@@ -13,18 +13,18 @@ import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
 import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Family } from '../model/ip.ts';
 import type { Generation } from '../proxy/familyLoop.ts';
-import { doorOf, openDoors } from './families.ts';
+import { doorOf, openFamilies } from './families.ts';
 import { StaleIpvs } from './ipvsLeftovers.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
-import { preflight } from './preflight.ts';
+import { askAgain, preflight } from './preflight.ts';
 
-export async function openIptablesMode({ config, nodeName, log, runner }: ModeOptions): Promise<ProxyMode> {
+export async function openIptablesMode(options: ModeOptions): Promise<ProxyMode> {
+  const { config, nodeName, log } = options;
   const programs = new OwnPrograms();
-  const doors = await openDoors(config.junction.iptablesVariant, log, runner, programs);
-  await preflight('iptables', config, doors, { log, runner });
+  const { doors, served: families, leftOut } = await openFamilies({ ...options, programs });
+  await preflight('iptables', doors, families, options);
   const { layout, masqueradeBit } = toSettings(config, nodeName);
-  const families = doors.map(({ family }) => family);
   const isNft = doors.every(({ variant }) => variant === 'nft');
   const thread = await NetlinkThread.start();
   const addresses = await AddressWatch.start(thread);
@@ -36,6 +36,9 @@ export async function openIptablesMode({ config, nodeName, log, runner }: ModeOp
   return {
     name: 'iptables',
     families,
+    leftOut,
+    startable: doors.map(({ family }) => family),
+    ask: (family) => askAgain('iptables', doors, family, options),
     backend: (family) => {
       const door = doorOf(doors, family);
       const proxy = new IptablesProxy({ door, layout: LAYOUTS[layout], masqueradeBit });

@@ -11,15 +11,16 @@ import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../kernel/net
 import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Log } from '../log.ts';
 import { type Family, parseCidr } from '../model/ip.ts';
-import { doorOf, openDoors } from './families.ts';
+import { doorOf, openFamilies } from './families.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
-import { preflight } from './preflight.ts';
+import { askAgain, preflight } from './preflight.ts';
 
-export async function openIpvsMode({ config, nodeName, log, runner }: ModeOptions): Promise<ProxyMode> {
+export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
+  const { config, nodeName, log } = options;
   const { ipvs } = config;
-  const doors = await openDoors(config.junction.iptablesVariant, log, runner);
-  await preflight('ipvs', config, doors, { log, runner });
+  const { doors, served: families, leftOut } = await openFamilies(options);
+  await preflight('ipvs', doors, families, options);
   const thread = await NetlinkThread.start();
   const channels = {
     route: thread.channel(NETLINK_ROUTE),
@@ -29,11 +30,14 @@ export async function openIpvsMode({ config, nodeName, log, runner }: ModeOption
   const numbers = await findNumbers(channels, 'IPv4');
   const watch = await AddressWatch.start(thread);
   const proxies = new Map<Family, IpvsProxy>();
-  const waiting = new Set<Family>(doors.map(({ family }) => family));
+  const waiting = new Set<Family>(families);
   let removing = Promise.resolve();
   return {
     name: 'ipvs',
-    families: doors.map(({ family }) => family),
+    families,
+    leftOut,
+    startable: doors.map(({ family }) => family),
+    ask: (family) => askAgain('ipvs', doors, family, options),
     applySettings: async () => {
       applyIpvsSysctls({ strictARP: ipvs.strictARP }, log, { root: config.junction.sysctlRoot });
       await applyTimeouts(channels.generic, numbers.ipvs, timeoutsOf(config), log);

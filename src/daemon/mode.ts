@@ -7,6 +7,7 @@ import type { ConnectionReading } from '../metrics/connections.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';
 import type { FamilyLoop, Generation } from '../proxy/familyLoop.ts';
 import type { Backend } from '../proxy/familyProxy.ts';
+import type { FamilyAnswer, LeftOutFamily } from './familyState.ts';
 import { openIptablesMode } from './iptablesMode.ts';
 import { openIpvsMode } from './ipvsMode.ts';
 import { openNftMode } from './nftMode.ts';
@@ -17,12 +18,20 @@ export interface ModeOptions {
   readonly log: Log;
   /** Runs programs. */
   readonly runner: CommandRunner;
+  /** Ends the start. */
+  readonly signal: AbortSignal;
 }
 
 export interface ProxyMode {
   readonly name: ValidConfig['mode'];
   /** Those that this machine can serve. */
   readonly families: readonly Family[];
+  /** Those that it could not serve at the start. */
+  readonly leftOut: readonly LeftOutFamily[];
+  /** Those that are served, and those that may be later. */
+  readonly startable: readonly Family[];
+  /** Whether one that was left out can be served now. */
+  ask(family: Family): Promise<FamilyAnswer>;
   /** Kernel settings of the mode's own: the first that it changes. */
   applySettings?(): Promise<void>;
   backend(family: Family): Backend;

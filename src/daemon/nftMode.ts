@@ -16,14 +16,15 @@ import { removeIptablesLeftovers } from './iptablesLeftovers.ts';
 import { StaleIpvs } from './ipvsLeftovers.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
-import { nftPreflight } from './preflight.ts';
+import { askForTables, nftPreflight } from './preflight.ts';
 import { Retries } from './retries.ts';
 
 const OUR_TABLE = `table ${TABLE}`;
 
-export async function openNftMode({ config, log, runner }: ModeOptions): Promise<ProxyMode> {
+export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
+  const { config, log } = options;
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
-  const { families, counters } = await nftPreflight(config, enabled, { log, runner });
+  const { families, leftOut, counters } = await nftPreflight(enabled, options);
   const hasBackstop = config.junction.nftablesBackstop;
   log.info(`kube-proxy running in ${families.length > 1 ? 'dual' : 'single'}-stack mode`, {
     families: families.join(','),
@@ -50,6 +51,9 @@ export async function openNftMode({ config, log, runner }: ModeOptions): Promise
   return {
     name: 'nftables',
     families,
+    leftOut,
+    startable: enabled,
+    ask: (family) => askForTables(family, options),
     backend: (family) => {
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
       const proxy = new NftProxy({
@@ -89,9 +93,11 @@ export async function openNftMode({ config, log, runner }: ModeOptions): Promise
     connections: async () => {
       const channel = thread.channel(NETLINK_NETFILTER);
       const readings = [];
-      for (const [family, { ruleset }] of proxies)
+      for (const [family, { ruleset }] of proxies) {
+        if (!loops.get(family)?.isStarted) continue;
         for (const each of await readConnections(channel, ruleset, family))
           readings.push({ ...each, family });
+      }
       return readings;
     },
     setServiceCidrs: (cidrs) => {

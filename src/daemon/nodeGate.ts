@@ -20,6 +20,8 @@ export interface NodeGateOptions {
   readonly onNode: (node: Node | undefined) => void;
   /** Where cluster IPs come from. */
   readonly onServiceCidrs?: (cidrs: readonly Cidr[]) => void;
+  /** What is known of the node is all that will be waited for. False: nothing may be written. */
+  readonly mayOpen?: (node: Node | undefined) => boolean;
   readonly onFatal: (error: Error) => void;
 }
 
@@ -89,6 +91,7 @@ export class NodeGate implements SourceEvents {
     if (waits && needsPodCIDRs && !hasPodCIDRs) return;
     this.#state = 'open';
     this.close();
+    if (this.#options.mayOpen?.(this.#node) === false) return;
     if (hasAddress) log.info('Successfully retrieved NodeIPs', { node: nodeName, nodeIPs: this.#node?.ips });
     inner.synced();
   }

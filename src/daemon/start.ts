@@ -119,8 +119,8 @@ async function setUp(options: DaemonOptions, mode: ProxyMode): Promise<Postponed
 }
 
 /**
- * `--init-only`: kernel settings, and no rules but the guard that route_localnet needs. A container without capabilities may write settings (they belong to
- * root), and leaves the look at the mode to the one that serves.
+ * `--init-only`: kernel settings, and no rules but the guard that route_localnet needs. A container without capabilities
+ * may write settings (they belong to root); what needs more is left to the one that serves.
  */
 async function initialize(options: DaemonOptions): Promise<number> {
   const { log, signal } = options;
@@ -133,7 +133,7 @@ async function initialize(options: DaemonOptions): Promise<number> {
     }
   } else {
     log.info('Without the capability NET_ADMIN: kernel settings only, no look at what the mode needs');
-    await prepareSystem(options);
+    await prepareSystem(options, () => Promise.reject(new Error('without the capability NET_ADMIN')));
     applyModeSysctls(options);
   }
   log.info('System initialized and --init-only specified');

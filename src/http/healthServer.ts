@@ -85,6 +85,10 @@ function healthAnswer(
   const failing = resources
     .filter(({ hasListed, since }) => !hasListed || since !== undefined)
     .map(({ resource, ...detail }) => [resource, detail]);
+  const leftOut = health.leftOut.map(({ family, since, reason }) => [
+    family,
+    { since: printTime(since), reason },
+  ]);
   return json(
     Number(code),
     JSON.stringify({
@@ -95,6 +99,7 @@ function healthAnswer(
       healthy: health.healthy,
       ...(status.length > 0 && { status: Object.fromEntries(status) }),
       ...(failing.length > 0 && { resources: Object.fromEntries(failing) }),
+      ...(leftOut.length > 0 && { leftOut: Object.fromEntries(leftOut) }),
     }),
   );
 }

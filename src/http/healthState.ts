@@ -22,8 +22,18 @@ export interface ResourceHealth {
   readonly reason?: string;
 }
 
+/** Not served at all. */
+export interface LeftOutHealth {
+  readonly family: Family;
+  readonly since: Moment;
+  readonly reason: string;
+  /** The machine does not have this family, which is no fault of the proxy; else nobody knows. */
+  readonly isAnswered: boolean;
+}
+
 export interface Health {
   readonly healthy: boolean;
+  readonly leftOut: readonly LeftOutHealth[];
   readonly checkedAt: Moment;
   /** The newest of all families; `undefined`: none has reported. */
   readonly lastUpdated: Moment | undefined;
@@ -41,6 +51,7 @@ export class HealthState {
   readonly #now: MomentSource;
   readonly #lastUpdated = new Map<Family, Moment>();
   readonly #oldestPending = new Map<Family, Moment>();
+  readonly #leftOut = new Map<Family, LeftOutHealth>();
   #nodeEligible = false;
   #resources: () => readonly ResourceHealth[] = () => [];
 
@@ -56,8 +67,15 @@ export class HealthState {
 
   /** The kernel has everything; or the family begins its work. */
   updated(family: Family): void {
+    this.#leftOut.delete(family);
     this.#oldestPending.delete(family);
     this.#lastUpdated.set(family, this.#now());
+  }
+
+  /** The family cannot be served, until `updated`. */
+  leftOut(family: Family, why: Pick<LeftOutHealth, 'reason' | 'isAnswered'>): void {
+    const since = this.#leftOut.get(family)?.since ?? this.#now();
+    this.#leftOut.set(family, { family, since, ...why });
   }
 
   setNodeEligible(eligible: boolean): void {
@@ -88,8 +106,10 @@ export class HealthState {
       const lastUpdated = this.#lastUpdated.get(family);
       return lastUpdated ? [{ family, lastUpdated, healthy: !this.#isLate(family, checkedAt) }] : [];
     });
+    const leftOut = [...this.#leftOut.values()];
     return {
-      healthy: families.every(({ healthy }) => healthy),
+      healthy: families.every(({ healthy }) => healthy) && leftOut.every(({ isAnswered }) => isAnswered),
+      leftOut,
       checkedAt,
       lastUpdated: families.map((each) => each.lastUpdated).reduce(newer, undefined),
       families,

@@ -48,6 +48,7 @@ export class FamilyLoop {
   readonly #runner: Runner;
   /** Where a mode reports what other programs changed. */
   readonly foreignChanges: ForeignChanges;
+  #isStarted = false;
   #isStopping = false;
   readonly #looks = new LookBudget();
   /** Under which everything was found in place. */
@@ -97,20 +98,27 @@ export class FamilyLoop {
     });
   }
 
+  /** A family that cannot be served yet is told of every object all the same, and waits for its start. */
   start(): void {
+    this.#isStarted = true;
     this.#observer.started();
     this.#runner.start();
+    this.request();
+  }
+
+  get isStarted(): boolean {
+    return this.#isStarted;
   }
 
   request(): void {
-    if (!this.proxy.isSynced) return;
+    if (!this.#isStarted || !this.proxy.isSynced) return;
     this.#observer.queued();
     this.#runner.request();
   }
 
   /** Something is broken that worked: it does not wait for its turn. */
   requestUrgently(): void {
-    if (!this.proxy.isSynced) return;
+    if (!this.#isStarted || !this.proxy.isSynced) return;
     this.#observer.queued();
     this.#runner.requestUrgently();
   }

@@ -71,3 +71,32 @@ test('the newest update of all families is remembered', () => {
     '2026-11-15T03:35:31Z',
   ]);
 });
+
+describe('a family that is left out', () => {
+  const make = () => {
+    const moments = new FakeMoments();
+    const state = new HealthState({ syncPeriodMs: 30_000, now: moments.now });
+    state.updated('IPv4');
+    return { state, moments };
+  };
+
+  test('because the machine does not have it: that is told, and is no fault', () => {
+    const { state, moments } = make();
+    state.leftOut('IPv6', { reason: 'no nat table', isAnswered: true });
+    const since = moments.now();
+    moments.advance(60);
+    state.leftOut('IPv6', { reason: 'still none', isAnswered: true });
+    expect(state.check()).toMatchObject({
+      healthy: true,
+      leftOut: [{ family: 'IPv6', reason: 'still none', since }],
+    });
+  });
+
+  test('because nobody could ask: unhealthy, until it is served', () => {
+    const { state } = make();
+    state.leftOut('IPv6', { reason: 'the lock is held', isAnswered: false });
+    expect(state.isHealthy()).toBe(false);
+    state.updated('IPv6');
+    expect(state.check()).toMatchObject({ healthy: true, leftOut: [] });
+  });
+});

@@ -5,7 +5,7 @@
  * say, tells nothing and changes nothing.
  */
 import { setTimeout as sleepFor } from 'node:timers/promises';
-import type { ChainState, IptablesDoor, TableName } from './door.ts';
+import type { ChainLook, IptablesDoor, TableName } from './door.ts';
 
 export const CANARY_CHAIN = 'KUBE-PROXY-CANARY';
 const WATCHED: TableName = 'mangle';
@@ -25,7 +25,7 @@ export type CanaryEvent =
 export type Sleep = (milliseconds: number, signal: AbortSignal) => Promise<void>;
 
 export interface CanaryOptions {
-  readonly door: Pick<IptablesDoor, 'ensureChain' | 'chainExists'>;
+  readonly door: Pick<IptablesDoor, 'ensureChain' | 'lookForChain'>;
   readonly intervalMs: number;
   /** Writes everything again. */
   readonly onFlushed: () => void | Promise<void>;
@@ -89,18 +89,20 @@ export class CanaryMonitor {
     }
   }
 
-  async #look(table: TableName): Promise<ChainState> {
-    let state: ChainState = 'unknown';
-    let failure: unknown;
+  async #look(table: TableName): Promise<ChainLook['state']> {
     try {
-      state = await this.#options.door.chainExists(table, CANARY_CHAIN);
+      const look = await this.#options.door.lookForChain(table, CANARY_CHAIN);
+      if (look.state === 'unknown') this.#tellOpen(table, look.error);
+      return look.state;
     } catch (error) {
-      failure = error;
+      this.#tellOpen(table, error);
+      return 'unknown';
     }
-    if (state === 'unknown') {
-      this.#tell({ kind: 'checkFailed', message: 'Could not check for iptables canary', error: failure });
-    }
-    return state;
+  }
+
+  #tellOpen(table: TableName, error: unknown): void {
+    const message = `Could not check for iptables canary (table ${table}, chain ${CANARY_CHAIN})`;
+    this.#tell({ kind: 'checkFailed', message, error });
   }
 
   /** A flush goes table by table; writing rules while it lasts would lose some of them. */

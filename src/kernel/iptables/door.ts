@@ -4,7 +4,7 @@
  * Commands through one door never overlap, because iptables-nft reads the ruleset before it changes it, and two of
  * them at once make one of them start over.
  */
-import { JunctionError, isJunctionError } from '../../errors.ts';
+import { isJunctionError, JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { printHolder } from '../holder.ts';
 import {
@@ -15,9 +15,10 @@ import {
   type RunResult,
   run,
 } from '../process.ts';
+import { isUnanswered } from '../unanswered.ts';
 import { lockHolder } from './lockHolder.ts';
 import { type LockOptions, XTABLES_LOCK_PATH, held, takeXtablesLocks } from './locks.ts';
-import { type Outcome, outcomeOf, outputOf, printEnd } from './outcome.ts';
+import { killed, type Outcome, outcomeOf, outputOf, printEnd } from './outcome.ts';
 import { SerialQueue } from './queue.ts';
 import { around, failingLine, isCommit } from './restoreFailure.ts';
 import { savedRuleExists } from './savedRule.ts';
@@ -63,7 +64,11 @@ export interface RestoreOptions {
   readonly counters?: boolean | undefined;
 }
 
-export type ChainState = 'present' | 'absent' | 'unknown';
+export type ChainLook =
+  | { readonly state: 'present' }
+  | { readonly state: 'absent'; readonly reason: string }
+  /** The question is open: the lock, rights, a program that was killed. */
+  | { readonly state: 'unknown'; readonly error: JunctionError };
 
 /** A command that has ended. */
 interface Command {
@@ -122,6 +127,7 @@ export class IptablesDoor {
     const printed = await runner([programs.iptables, '--version'], { timeoutMs: TIMEOUT_MS });
     const version = parseVersion(printed.stdout + printed.stderr);
     if (!version) {
+      if (printed.code === null) throw killed([programs.iptables, '--version'], printed);
       const detail = outputOf(printed);
       throw new JunctionError('IPTABLES_VERSION_UNKNOWN', `${programs.iptables} --version names no version`, {
         detail,
@@ -132,11 +138,6 @@ export class IptablesDoor {
     const features = featuresOf(version.text, restoreHasVersion, lockSeconds);
     const state = { family, version: version.text, variant: version.variant, reason, features, programs };
     return new IptablesDoor(state, options);
-  }
-
-  /** Whether the kernel has this family's nat table at all. */
-  async works(): Promise<boolean> {
-    return (await this.chainExists('nat', 'POSTROUTING')) === 'present';
   }
 
   /** Answers whether the chain was there before. */
@@ -159,15 +160,16 @@ export class IptablesDoor {
     return this.#queue.run(() => this.#changeIfThere('-X', table, chain));
   }
 
-  /** Lock trouble, and whatever else leaves the question open, is `unknown`. */
-  chainExists(table: TableName, chain: string): Promise<ChainState> {
+  lookForChain(table: TableName, chain: string): Promise<ChainLook> {
     return this.#queue.run(async () => {
       try {
-        const { outcome } = await this.#rule('-S', table, chain);
-        if (outcome === 'done') return 'present';
-        return outcome === 'no' || outcome === 'notFound' ? 'absent' : 'unknown';
+        const command = await this.#rule('-S', table, chain);
+        const { outcome, result } = command;
+        if (outcome === 'done') return { state: 'present' };
+        if (outcome === 'no' || outcome === 'notFound') return { state: 'absent', reason: printEnd(result) };
+        return { state: 'unknown', error: this.#failure(command) };
       } catch (error) {
-        if (isJunctionError(error, 'PROGRAM_TIMED_OUT')) return 'unknown';
+        if (isJunctionError(error) && isUnanswered(error)) return { state: 'unknown', error };
         throw error;
       }
     });
@@ -336,6 +338,7 @@ export class IptablesDoor {
     const detail = outputOf(result);
     if (outcome === 'lockHeld') return this.#heldError();
     if (outcome === 'lockUnusable') return new JunctionError('XTABLES_LOCK_UNUSABLE', message, { detail });
+    if (result.code === null) return killed(argv, result);
     return new JunctionError('IPTABLES_FAILED', message, { detail });
   }
 

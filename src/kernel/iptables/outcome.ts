@@ -1,5 +1,6 @@
 /** What the end of an iptables command means: its exit status, and where that is not enough, its text. Pure. */
-import type { RunResult } from '../process.ts';
+import { JunctionError } from '../../errors.ts';
+import type { Argv, RunResult } from '../process.ts';
 import type { Variant } from './version.ts';
 
 export type Outcome =
@@ -41,4 +42,9 @@ export function printEnd(result: RunResult): string {
   const lines = outputOf(result).split('\n');
   const reason = lines.find((line) => !/\(nf_tables\):\s*$/.test(line)) ?? '';
   return reason === '' ? end : `${end}: ${reason}`;
+}
+
+/** By a signal: it says nothing about what it was asked. */
+export function killed(argv: Argv, result: RunResult): JunctionError {
+  return new JunctionError('PROGRAM_KILLED', `${argv.join(' ')} ${printEnd(result)}`);
 }

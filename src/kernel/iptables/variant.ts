@@ -5,6 +5,7 @@
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Argv, CommandRunner } from '../process.ts';
+import { killed } from './outcome.ts';
 import { type Variant, parseVersion } from './version.ts';
 
 /** `system`: what `iptables` is, without looking further. */
@@ -108,8 +109,10 @@ async function saved(
 
 async function output(runner: CommandRunner, argv: Argv): Promise<string | undefined> {
   try {
-    const { code, stdout } = await runner(argv, { timeoutMs: 60_000 });
-    return code === 0 ? stdout : undefined;
+    const result = await runner(argv, { timeoutMs: 60_000 });
+    // One that was killed has not said that there are no rules.
+    if (result.code === null) throw killed(argv, result);
+    return result.code === 0 ? result.stdout : undefined;
   } catch (error) {
     if (isJunctionError(error, 'PROGRAM_MISSING')) return undefined;
     throw error;

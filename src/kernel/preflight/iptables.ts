@@ -2,6 +2,7 @@
 import type { Rule, Table } from '../../backends/iptables/rule.ts';
 import type { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
+import { isUnanswered } from '../unanswered.ts';
 import { absent, type Check, present, unknown } from './check.ts';
 import { type Extension, SET } from './extensions.ts';
 import type { Machine, TrialDoor } from './machine.ts';
@@ -126,8 +127,8 @@ function acceptedNames(rules: readonly TrialRule[], refused: ReadonlyMap<Rule, s
 /** A missing program, the lock, or rights. */
 function failureCheck(subject: string, error: JunctionError): Check {
   // Another program's turn with the lock passes; it says nothing about the kernel.
-  const passes = error.code === 'XTABLES_LOCK_HELD' || error.code === 'PROGRAM_TIMED_OUT';
-  return (passes ? unknown : absent)(subject, 'always', error.message, error.hint);
+  const isOpen = isUnanswered(error) || error.code === 'XTABLES_LOCK_UNUSABLE';
+  return (isOpen ? unknown : absent)(subject, 'always', error.message, error.hint);
 }
 
 /** A family whose nat table does not work is left out while there is another that does. */

@@ -1,7 +1,7 @@
 /** nftables: whether the kernel takes a table like ours; where it does not, which part of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Family } from '../../model/ip.ts';
-import { absent, type Check, type Need, present } from './check.ts';
+import { absent, type Check, type CheckState, type Need, present, unknown } from './check.ts';
 import type { Machine } from './machine.ts';
 import { moduleRemedy } from './modules.ts';
 import { COUNTERS, type NftFeature, nftFeatures } from './nftFeatures.ts';
@@ -55,11 +55,12 @@ export interface NftAbilities {
 }
 
 export function abilitiesOf(checks: readonly Check[], families: readonly Family[]): NftAbilities {
-  const isThere = (wanted: string): boolean =>
-    checks.every(({ subject, state }) => subject !== wanted || state === 'present');
+  const has = (wanted: string, ...states: readonly CheckState[]): boolean =>
+    checks.every(({ subject, state }) => subject !== wanted || states.includes(state));
   return {
-    families: families.filter((family) => isThere(familySubject(family))),
-    counters: families.every((family) => isThere(lackSubject(COUNTERS, family))),
+    // One that could not be tried is served all the same: a sync that fails is repeated.
+    families: families.filter((family) => has(familySubject(family), 'present', 'unknown')),
+    counters: families.every((family) => has(lackSubject(COUNTERS, family), 'present')),
   };
 }
 
@@ -112,7 +113,7 @@ async function refusal(
 }
 
 /** What the kernel says, or a message ends with, when it is busy with somebody else's change. */
-const TRANSIENT = /\b(?:EINTR|EAGAIN|EBUSY|ENOBUFS|ERESTART)$/;
+const TRANSIENT = /\b(?:EINTR|EAGAIN|EBUSY|ENOBUFS|ERESTART|EMFILE)\b/;
 const TRIES = 4;
 const PAUSE_MS = 10;
 
@@ -140,7 +141,7 @@ function familyCheck(
   const otherWorks = tried.some((other) => other.family !== family && other.lackOfBase === undefined);
   const needed: Need = otherWorks && lackOfBase ? `for ${family} services` : 'always';
   if (lackOfBase)
-    return absent(
+    return lacking(lackOfBase.reason)(
       subject,
       needed,
       `no ${lackOfBase.feature.name} of this family: ${lackOfBase.reason}`,
@@ -151,8 +152,18 @@ function familyCheck(
 
 function lackChecks(machine: Machine, { family, lacks }: TriedFamily): readonly Check[] {
   return lacks.map(({ feature, reason }) =>
-    absent(lackSubject(feature.name, family), feature.needed ?? 'always', reason, remedy(machine, feature)),
+    lacking(reason)(
+      lackSubject(feature.name, family),
+      feature.needed ?? 'always',
+      reason,
+      remedy(machine, feature),
+    ),
   );
+}
+
+/** A kernel that was busy, or short of descriptors, to the last has said nothing about the kernel. */
+function lacking(reason: string): typeof absent {
+  return TRANSIENT.test(reason) ? unknown : absent;
 }
 
 function remedy(machine: Machine, { modules, since }: Base): string {

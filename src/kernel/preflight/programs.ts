@@ -2,7 +2,8 @@
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Argv } from '../process.ts';
-import { absent, type Check, present } from './check.ts';
+import { isUnanswered } from '../unanswered.ts';
+import { absent, type Check, present, unknown } from './check.ts';
 import type { Machine, TrialDoor } from './machine.ts';
 
 export interface Opened {
@@ -40,7 +41,7 @@ async function open(machine: Machine, family: Family): Promise<OpenedOne> {
     return { door, check: present(subject, 'always', found) };
   } catch (error) {
     if (!isJunctionError(error)) throw error;
-    return { check: absent(subject, 'always', error.message, error.hint) };
+    return { check: (isUnanswered(error) ? unknown : absent)(subject, 'always', error.message, error.hint) };
   }
 }
 

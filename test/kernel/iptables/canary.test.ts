@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { JunctionError } from '../../../src/errors.ts';
 import { CanaryMonitor, type Sleep } from '../../../src/kernel/iptables/canary.ts';
-import type { ChainState } from '../../../src/kernel/iptables/door.ts';
+import type { ChainLook } from '../../../src/kernel/iptables/door.ts';
 
 /** A world in which time passes only when the script says so, one sleep at a time. */
 class World {
   readonly log: string[] = [];
-  readonly chains = new Map<string, ChainState>();
+  readonly chains = new Map<string, 'present' | 'absent'>();
   locked = false;
   reload: () => void = () => undefined;
   #wake: (() => void) | undefined;
@@ -21,13 +21,20 @@ class World {
         this.chains.set(table, 'present');
         return existed;
       },
-      chainExists: async (table) => (this.locked ? 'unknown' : (this.chains.get(table) ?? 'absent')),
+      lookForChain: async (table): Promise<ChainLook> => {
+        if (this.locked)
+          return { state: 'unknown', error: new JunctionError('XTABLES_LOCK_HELD', 'pid 7 holds it') };
+        return this.chains.get(table) === 'present'
+          ? { state: 'present' }
+          : { state: 'absent', reason: 'no chain by that name' };
+      },
     },
     onFlushed: () => {
       this.log.push(`flushed, with canaries in ${[...this.chains.keys()].join(' ')}`);
       this.reload();
     },
-    onEvent: ({ kind }) => this.log.push(kind),
+    onEvent: (event) =>
+      this.log.push(event.kind === 'checkFailed' ? `${event.message}: ${String(event.error)}` : event.kind),
     sleep: this.#sleeper(),
   });
 
@@ -113,7 +120,10 @@ describe('the canary', () => {
     const world = new World();
     await world.start();
     world.locked = true;
-    expect(await world.tick()).toEqual(['checkFailed', 'sleep 30000']);
+    expect(await world.tick()).toEqual([
+      'Could not check for iptables canary (table mangle, chain KUBE-PROXY-CANARY): JunctionError: pid 7 holds it',
+      'sleep 30000',
+    ]);
     world.locked = false;
     expect(await world.tick()).toEqual(['sleep 30000']);
     await world.monitor.stop();

@@ -62,7 +62,7 @@ const act = (door: IptablesDoor): readonly (() => Promise<unknown>)[] => [
   () => door.ensureChain('nat', 'X'),
   () => door.flushChain('nat', 'X'),
   () => door.deleteChain('nat', 'X'),
-  () => door.chainExists('mangle', 'X'),
+  () => door.lookForChain('mangle', 'X'),
   () => door.checkRule('nat', 'Y', RULE),
   () => door.deleteRule('nat', 'Y', RULE),
   () => door.save('nat'),
@@ -151,7 +151,7 @@ describe('what an exit status means', () => {
     ensureChain: (door: IptablesDoor) => door.ensureChain('nat', 'X'),
     flushChain: (door: IptablesDoor) => door.flushChain('nat', 'X'),
     deleteChain: (door: IptablesDoor) => door.deleteChain('nat', 'X'),
-    chainExists: (door: IptablesDoor) => door.chainExists('nat', 'X'),
+    lookForChain: async (door: IptablesDoor) => (await door.lookForChain('nat', 'X')).state,
     checkRule: (door: IptablesDoor) => door.checkRule('nat', 'X', RULE),
     deleteRule: (door: IptablesDoor) => door.deleteRule('nat', 'X', RULE),
     save: (door: IptablesDoor) => door.save('nat'),
@@ -174,13 +174,13 @@ describe('what an exit status means', () => {
     ['deleteChain', LEGACY, 1, 'iptables: Too many links.', 'IPTABLES_FAILED'],
     ['deleteChain', NFT, 4, busy, 'IPTABLES_FAILED'],
     ['deleteChain', LEGACY, 4, unusable, 'XTABLES_LOCK_UNUSABLE'],
-    ['chainExists', LEGACY, 0, '', 'present'],
-    ['chainExists', LEGACY, 1, noChain, 'absent'],
-    ['chainExists', NFT, 1, "chain `X' in table `nat' is incompatible, use 'nft' tool.", 'absent'],
-    ['chainExists', LEGACY, 3, "can't initialize iptables table `nat': Table does not exist", 'absent'],
-    ['chainExists', LEGACY, 4, LOCKED.stderr, 'unknown'],
-    ['chainExists', LEGACY, 4, unusable, 'unknown'],
-    ['chainExists', NFT, 4, 'Could not fetch rule set generation id: Permission denied', 'unknown'],
+    ['lookForChain', LEGACY, 0, '', 'present'],
+    ['lookForChain', LEGACY, 1, noChain, 'absent'],
+    ['lookForChain', NFT, 1, "chain `X' in table `nat' is incompatible, use 'nft' tool.", 'absent'],
+    ['lookForChain', LEGACY, 3, "can't initialize iptables table `nat': Table does not exist", 'absent'],
+    ['lookForChain', LEGACY, 4, LOCKED.stderr, 'unknown'],
+    ['lookForChain', LEGACY, 4, unusable, 'unknown'],
+    ['lookForChain', NFT, 4, 'Could not fetch rule set generation id: Permission denied', 'unknown'],
     ['checkRule', LEGACY, 0, '', true],
     ['checkRule', LEGACY, 1, 'iptables: Bad rule (does a matching rule exist in that chain?).', false],
     ['checkRule', LEGACY, 2, "Couldn't load target `X':No such file or directory", 'IPTABLES_FAILED'],
@@ -209,7 +209,10 @@ describe('what an exit status means', () => {
 
   it('a command that is killed for taking too long leaves the question open', async () => {
     const { door } = await openFake(LEGACY, always({ code: null, signal: 'SIGKILL' }));
-    expect(await door.chainExists('nat', 'X')).toBe('unknown');
+    expect(await door.lookForChain('nat', 'X')).toMatchObject({
+      state: 'unknown',
+      error: { code: 'PROGRAM_KILLED', message: 'iptables -w 5 -S X -t nat was killed by SIGKILL' },
+    });
   });
 });
 

@@ -71,5 +71,8 @@ test.each([
 test('whether a chain exists is not known then', async () => {
   const door = await openDoor();
   writeFileSync(join(directory, 'hang'), '');
-  expect(await door.chainExists('nat', 'KUBE-SERVICES')).toBe('unknown');
+  expect(await door.lookForChain('nat', 'KUBE-SERVICES')).toMatchObject({
+    state: 'unknown',
+    error: { code: 'PROGRAM_TIMED_OUT' },
+  });
 });

@@ -133,7 +133,7 @@ const CASES: readonly (readonly [Mode, string, Lacks, Partial<PreflightSettings>
     'a lock file',
     { iptables: { error: new JunctionError('XTABLES_LOCK_UNUSABLE', 'no /run/xtables.lock') } },
     {},
-    ['missing iptables nat table, IPv4', 'missing iptables nat table, IPv6'],
+    ['unknown iptables nat table, IPv4', 'unknown iptables nat table, IPv6'],
   ],
 
   ['ipvs', 'nothing', {}, {}, []],

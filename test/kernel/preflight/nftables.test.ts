@@ -203,8 +203,9 @@ describe('a kernel that is busy with somebody else', () => {
   test('for ever: it is said, in the kernel’s word', async () => {
     const interruptions = Array.from({ length: 100 }, () => 'EBUSY');
     const checks = await check({ nftables: { interruptions } }, ipv4);
-    expect(troubles(checks)).toEqual(['missing nftables, IPv4']);
-    expect(checks.find(({ state }) => state === 'missing')?.found).toBe(
+    expect(troubles(checks)).toEqual(['unknown nftables, IPv4']);
+    expect(abilitiesOf(checks, ipv4).families).toEqual(ipv4);
+    expect(checks.find(({ state }) => state === 'unknown')?.found).toBe(
       'no tables of this family: the kernel refuses it (EBUSY)',
     );
   });

@@ -1,0 +1,87 @@
+/** Families that could not be served at the start: asked for again now and then, until they can. */
+import type { Log } from '../log.ts';
+import type { Family } from '../model/ip.ts';
+import type { FamilyAnswer, LeftOutFamily, NotServed } from './familyState.ts';
+
+export interface LeftOutOptions {
+  readonly families: readonly LeftOutFamily[];
+  readonly ask: (family: Family) => Promise<FamilyAnswer>;
+  /** It can be served now. */
+  readonly onServed: (family: Family) => void;
+  /** It still cannot; why may have changed. */
+  readonly onAnswer: (family: Family, answer: NotServed) => void;
+  readonly intervalMs?: number;
+  readonly log: Log;
+}
+
+/** A question costs one program that runs for a few milliseconds. */
+const INTERVAL_MS = 30_000;
+
+export class LeftOutFamilies {
+  readonly #options: LeftOutOptions;
+  readonly #answers: Map<Family, NotServed>;
+  #timer: NodeJS.Timeout | undefined;
+  #asking: Promise<void> = Promise.resolve();
+
+  constructor(options: LeftOutOptions) {
+    this.#options = options;
+    this.#answers = new Map(options.families.map(({ family, answer }) => [family, answer]));
+    for (const [family, answer] of this.#answers) options.onAnswer(family, answer);
+  }
+
+  /** Why it is not served; `undefined`: it is. */
+  get(family: Family): NotServed | undefined {
+    return this.#answers.get(family);
+  }
+
+  start(): void {
+    this.#schedule();
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#answers.clear();
+    await this.#asking;
+  }
+
+  #schedule(): void {
+    if (this.#answers.size === 0) return;
+    this.#timer = setTimeout(() => {
+      this.#asking = this.#askAll().then(() => this.#schedule());
+    }, this.#options.intervalMs ?? INTERVAL_MS);
+  }
+
+  async #askAll(): Promise<void> {
+    for (const family of this.#answers.keys()) {
+      const answer = await this.#ask(family);
+      if (answer && this.#answers.has(family)) this.#note(family, answer);
+    }
+  }
+
+  async #ask(family: Family): Promise<FamilyAnswer | undefined> {
+    try {
+      return await this.#options.ask(family);
+    } catch (error) {
+      this.#options.log.error('Could not ask whether a family can be served; asking again', {
+        ipFamily: family,
+        err: error,
+      });
+      return undefined;
+    }
+  }
+
+  #note(family: Family, answer: FamilyAnswer): void {
+    const { log, onServed, onAnswer } = this.#options;
+    if (answer.state === 'works') {
+      this.#answers.delete(family);
+      log.info('This family can be served now', { ipFamily: family });
+      onServed(family);
+      return;
+    }
+    const { reason, remedy } = answer;
+    if (this.#answers.get(family)?.reason !== reason)
+      log.warn('This family is still left out', { ipFamily: family, reason, whatToDo: remedy });
+    this.#answers.set(family, answer);
+    onAnswer(family, answer);
+  }
+}
