@@ -46,6 +46,7 @@ class Stage {
   readonly phases: Phase[] = [];
   #otherTimes = 0;
   #largeTimes = 0;
+  #restartedAt = 0;
 
   constructor(task: HostileTask) {
     this.#task = task;
@@ -98,7 +99,8 @@ class Stage {
     await sleep(REST_MS);
     isOver = true;
     const otherMs = await others;
-    const slowest = this.#livez.filter(({ at }) => at >= started).map(({ ms }) => ms);
+    const since = name === 'restart' ? this.#restartedAt : started;
+    const slowest = this.#livez.filter(({ at }) => at >= since).map(({ ms }) => ms);
     this.phases.push({ name, largeMs, otherMs, livezMs: Math.max(0, ...slowest) });
   }
 
@@ -111,6 +113,13 @@ class Stage {
       all.push(await this.forwards('other', at, times));
     } while (!isOver());
     return all;
+  }
+
+  /** The daemon has begun to follow. */
+  async nextOther(since: number): Promise<void> {
+    this.#restartedAt = since;
+    await this.ask({ kind: 'put', what: 'other', times: ++this.#otherTimes });
+    await this.otherForwards(since);
   }
 
   async change(): Promise<number | undefined> {
@@ -193,11 +202,9 @@ async function main(task: HostileTask): Promise<HostileRun> {
     await sleep(REST_MS);
     await first.end();
     stage.forgetReached();
-    await stage.phase('restart', async () => {
-      start(config);
-      await sleep(REST_MS * 2);
-      return [await stage.change()];
-    });
+    const second = start(config);
+    await stage.nextOther(second.startedAt);
+    await stage.phase('restart', async () => [await stage.change()]);
     const warnings = daemons.flatMap((daemon) => daemon.warnings);
     return { ...task, phases: stage.phases, resident, warnings };
   } finally {

@@ -16,7 +16,11 @@ export type Cidr = string & { readonly [cidrBrand]: true };
 export type Family = 'IPv4' | 'IPv6';
 export const FAMILIES: readonly Family[] = ['IPv4', 'IPv6'];
 
+/** Most addresses are written like this already, and large objects have tens of thousands of them. */
+const CANONICAL_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
 export function parseIp(text: string): Ip | undefined {
+  if (CANONICAL_IPV4.test(text)) return text as Ip;
   const bytes = parseBytes(text);
   return bytes && (printBytes(bytes) as Ip);
 }

@@ -37,6 +37,15 @@ export interface Service {
   readonly internalTrafficPolicy: TrafficPolicy;
   /** 0: none */
   readonly healthCheckNodePort: number;
+  /** How many entries of its lists were not even read. */
+  readonly unread?: UnreadCounts;
+}
+
+export interface UnreadCounts {
+  readonly ports: number;
+  readonly externalIPs: number;
+  readonly loadBalancerIPs: number;
+  readonly sourceRanges: number;
 }
 
 export type TrafficPolicy = 'Cluster' | 'Local';

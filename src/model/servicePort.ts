@@ -1,6 +1,6 @@
 /** One port of one Service, as one address family sees it. */
 import { type Cidr, type Family, familyOf, type Ip, prefixOf } from './ip.ts';
-import { type ObjectKey, objectKey, type Protocol, type Service } from './objects.ts';
+import { type ObjectKey, objectKey, type Protocol, type Service, type UnreadCounts } from './objects.ts';
 
 /** `namespace/name:port/TCP`, or `namespace/name/TCP` for a port without a name. */
 export type ServicePortId = string & { readonly __servicePortId?: true };
@@ -26,6 +26,7 @@ export interface ServicePort {
   /** 0: none */
   readonly healthCheckNodePort: number;
   readonly createdAt: number | undefined;
+  readonly unread?: UnreadCounts | undefined;
 }
 
 /** The service ports that a Service has in a family; none where it has no cluster IP there. */
@@ -59,6 +60,7 @@ export function servicePorts(service: Service, family: Family): readonly Service
       internalPolicyLocal: service.internalTrafficPolicy === 'Local',
       healthCheckNodePort: checksHealth ? service.healthCheckNodePort : 0,
       createdAt: service.createdAt,
+      ...(service.unread && { unread: service.unread }),
     };
   });
 }

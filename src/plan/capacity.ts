@@ -3,6 +3,7 @@
  * limit: 30,000 ports × 30,000 external IPs fit, and so does a slice of 1,000 endpoints × 20,000 ports. What is beyond
  * the bounds is not served, so that nobody else waits for it; what is within them is first in the object's order.
  */
+import type { UnreadCounts } from '../model/objects.ts';
 import type { ServicePort } from '../model/servicePort.ts';
 
 /** Of one Service in one address family. What a mode can bear is measured: `npm run bench -- hostile`. */
@@ -61,6 +62,15 @@ export type CutField =
   | 'spec.loadBalancerSourceRanges'
   | 'endpoints';
 
+const FIELDS: Readonly<Record<keyof UnreadCounts, CutField>> = {
+  ports: 'spec.ports',
+  externalIPs: 'spec.externalIPs',
+  loadBalancerIPs: 'status.loadBalancer.ingress',
+  sourceRanges: 'spec.loadBalancerSourceRanges',
+};
+
+const ALL_READ: UnreadCounts = { ports: 0, externalIPs: 0, loadBalancerIPs: 0, sourceRanges: 0 };
+
 export interface BoundedService {
   readonly ports: readonly ServicePort[];
   /** How many endpoints each port may have. */
@@ -71,35 +81,32 @@ export interface BoundedService {
 /** A service's ports with no more addresses and ranges than there is room for. Addresses are served at every port or at none. */
 export function withinCapacity(all: readonly ServicePort[], capacity: Capacity): BoundedService {
   const cuts: Cut[] = [];
+  const unread = all[0]?.unread ?? ALL_READ;
   const first = <T>(
     items: readonly T[],
     room: number,
-    field: CutField,
+    list: keyof UnreadCounts,
     bound: keyof Capacity,
   ): readonly T[] => {
-    const served = Math.max(0, Math.floor(room));
-    if (items.length <= served) return items;
-    cuts.push({ field, count: items.length, served, bound, capacity: capacity[bound] });
+    const served = Math.min(items.length, Math.max(0, Math.floor(room)));
+    const count = items.length + unread[list];
+    if (count <= served) return items;
+    cuts.push({ field: FIELDS[list], count, served, bound, capacity: capacity[bound] });
     return items.slice(0, served);
   };
-  const ports = first(all, capacity.ports, 'spec.ports', 'ports');
+  const ports = first(all, capacity.ports, 'ports', 'ports');
   const [port] = ports;
   if (!port) return { ports, endpointsPerPort: capacity.endpoints, cuts };
 
   const count = ports.length;
   const always = count + ports.filter(({ nodePort }) => nodePort !== 0).length;
   const roomForIPs = (capacity.frontends - always) / count;
-  const loadBalancerIPs = first(port.loadBalancerIPs, roomForIPs, 'status.loadBalancer.ingress', 'frontends');
+  const loadBalancerIPs = first(port.loadBalancerIPs, roomForIPs, 'loadBalancerIPs', 'frontends');
   const roomForExternal = roomForIPs - loadBalancerIPs.length;
-  const externalIPs = first(port.externalIPs, roomForExternal, 'spec.externalIPs', 'frontends');
+  const externalIPs = first(port.externalIPs, roomForExternal, 'externalIPs', 'frontends');
   const restricted = Math.max(1, loadBalancerIPs.length) * count;
   const roomForRanges = Math.max(1, capacity.sourceRanges / restricted); // none would let everybody in
-  const sourceRanges = first(
-    port.sourceRanges,
-    roomForRanges,
-    'spec.loadBalancerSourceRanges',
-    'sourceRanges',
-  );
+  const sourceRanges = first(port.sourceRanges, roomForRanges, 'sourceRanges', 'sourceRanges');
   const frontends = always + (loadBalancerIPs.length + externalIPs.length) * count;
   return {
     ports:

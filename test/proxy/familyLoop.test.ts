@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { SyncReport } from '../../src/backends/iptables/backend.ts';
 import { FamilyLoop, type Generation } from '../../src/proxy/familyLoop.ts';
+import { Breath } from '../../src/sync/breath.ts';
+import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy, type SyncOutcome } from '../../src/proxy/familyProxy.ts';
 import { SETTINGS, service } from '../plan/given.ts';
 import { FakeClock, settle } from '../sync/fakeClock.ts';
@@ -19,7 +21,13 @@ class Stage {
   jumpLooks = 0;
 
   constructor({ synced = true }: { readonly synced?: boolean } = {}) {
-    this.proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend: this.backend });
+    this.proxy = new FamilyProxy({
+      family: 'IPv4',
+      settings: SETTINGS,
+      backend: this.backend,
+      // On a busy machine real time would be over in the middle of it.
+      breath: new Breath(this.clock),
+    });
     this.loop = new FamilyLoop({
       proxy: this.proxy,
       log: this.log.log,

@@ -16,6 +16,9 @@ type Key = string | number;
 /** One bad template can make a hundred thousand bad entries; nobody reads more than this of them. */
 const MOST_NOTES = 50;
 
+/** More than a Service may have of anything (see plan/capacity.ts), and ten times what a slice may. */
+export const MOST_ITEMS = 10_000;
+
 class Notes {
   readonly taken: Problem[] = [];
   #more = 0;
@@ -70,20 +73,24 @@ export class Cursor {
     return child;
   }
 
-  /** The items of a field that holds a list, if it is there at all. */
-  list(key: string): readonly Cursor[] {
+  /**
+   * The items of a field that holds a list, if it is there at all. No more than the first ones are read: a Service's ports
+   * take 10 microseconds each, 40,000 of them fit into one, and meanwhile nothing else is done.
+   */
+  list(key: string, most: number = MOST_ITEMS): readonly Cursor[] {
     const child = this.field(key);
     if (child.missing) return [];
     if (!Array.isArray(child.value)) {
       child.refuse(`is ${quote(child.value)}`, 'a list');
       return [];
     }
-    return Array.from(child.value, (item: unknown, index) => new Cursor(item, this.#notebook, child, index));
+    const items: readonly unknown[] = child.value.length > most ? child.value.slice(0, most) : child.value;
+    return Array.from(items, (item, index) => new Cursor(item, this.#notebook, child, index));
   }
 
   /** `list` of maps; other items are left out. */
-  maps(key: string): readonly Cursor[] {
-    return this.list(key).filter((item) => {
+  maps(key: string, most: number = MOST_ITEMS): readonly Cursor[] {
+    return this.list(key, most).filter((item) => {
       if (!isMap(item.value)) item.warn(`is ${quote(item.value)}; it is left out`, 'a map');
       return isMap(item.value);
     });
@@ -102,6 +109,11 @@ export class Cursor {
       warnings.add({ ...problem, message: `${problem.message}; ${consequence}` });
     }
     return undefined;
+  }
+
+  /** How many items of a list are more than these. */
+  countBeyond(most: number = MOST_ITEMS): number {
+    return Array.isArray(this.value) ? Math.max(0, this.value.length - most) : 0;
   }
 
   /** What messages call this place. */

@@ -42,6 +42,9 @@ function readEndpointSlice(root: Cursor): EndpointSlice | Ignored {
   };
 }
 
+/** The API server takes 20,000; a Service that is served has 1,000 (see plan/capacity.ts). */
+const MOST_SLICE_PORTS = 2000;
+
 function readAddressType(at: Cursor): Family | 'FQDN' {
   if (at.missing || at.value === '') at.refuse('is missing', 'IPv4 or IPv6');
   return readChoice(at, ADDRESS_TYPES, 'IPv4');
@@ -49,7 +52,13 @@ function readAddressType(at: Cursor): Family | 'FQDN' {
 
 function readPorts(root: Cursor): readonly SlicePort[] {
   const ports: SlicePort[] = [];
-  for (const at of root.maps('ports')) {
+  const list = root.field('ports');
+  if (list.countBeyond(MOST_SLICE_PORTS) > 0)
+    list.warn(
+      `has more than ${MOST_SLICE_PORTS} entries; the first of them are used`,
+      'the ports of a Service',
+    );
+  for (const at of root.maps('ports', MOST_SLICE_PORTS)) {
     // The API server checks neither the range of the number nor that there is one.
     const port = at.attempt(PORT_LEFT_OUT, readPort);
     if (port === undefined) continue;

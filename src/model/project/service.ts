@@ -8,7 +8,7 @@ import { hasLabel, readMetadata } from './metadata.ts';
 import { LABEL } from './names.ts';
 import { quote } from './quote.ts';
 import { readChoiceOr, readInteger, readOptionalPort, readText, readTime } from './read.ts';
-import { readServicePorts } from './servicePorts.ts';
+import { MOST_PORTS, readServicePorts } from './servicePorts.ts';
 import { readSourceRanges } from './sourceRanges.ts';
 
 const OTHER_PROXY = 'service.kubernetes.io/service-proxy-name';
@@ -56,7 +56,22 @@ function readService(root: Cursor): Service | Ignored {
     healthCheckNodePort:
       spec.field('healthCheckNodePort').attempt('there is no health check', readOptionalPort) ?? 0,
   };
-  return Object.keys(clusterIPs).length > 0 ? service : new Ignored('it has no cluster IP');
+  const unread = readUnread(root, spec);
+  if (Object.values(unread).some((count) => count > 0)) return servedOf({ ...service, unread });
+  return servedOf(service);
+}
+
+function servedOf(service: Service): Service | Ignored {
+  return Object.keys(service.clusterIPs).length > 0 ? service : new Ignored('it has no cluster IP');
+}
+
+function readUnread(root: Cursor, spec: Cursor): Required<Service>['unread'] {
+  return {
+    ports: spec.field('ports').countBeyond(MOST_PORTS),
+    externalIPs: spec.field('externalIPs').countBeyond(),
+    loadBalancerIPs: root.field('status').field('loadBalancer').field('ingress').countBeyond(),
+    sourceRanges: spec.field('loadBalancerSourceRanges').countBeyond(),
+  };
 }
 
 function readLoadBalancerIPs(root: Cursor): Service['loadBalancerIPs'] {
