@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { mergeSlices } from '../../src/model/endpoint.ts';
-import { printEndpoints, slice } from '../plan/given.ts';
+import { mergeSlices, portKey } from '../../src/model/endpoint.ts';
+import { ip, printEndpoints, slice } from '../plan/given.ts';
 
 function merged(...slices: readonly string[]): readonly string[] {
   return printEndpoints(mergeSlices(slices.map(slice), 'node-a'));
@@ -66,5 +66,51 @@ describe('slices of one service are merged', () => {
     const [only] = given.endpoints;
     const moved = { ...given, endpoints: only ? [{ ...only, nodeName: there }] : [] };
     expect(mergeSlices([moved], here).get('/TCP')?.[0]?.isLocal).toBe(expected);
+  });
+});
+
+describe('limits', () => {
+  const limited = (perPort: number, ...slices: readonly string[]): readonly string[] =>
+    printEndpoints(mergeSlices(slices.map(slice), 'node-a', { perPort }));
+
+  test('ready ones on this node come first, then other ready ones, by the names of their slices', () => {
+    const slices = [
+      'x/s1 of s 80 | 10.0.0.1 unready node-a | 10.0.0.2 | 10.0.0.3',
+      'x/s2 of s 80 | 10.0.0.4 | 10.0.0.5 node-a',
+    ];
+    expect(limited(1, ...slices)).toEqual(['/TCP: 10.0.0.5:80 local']);
+    expect(limited(2, ...slices)).toEqual(['/TCP: 10.0.0.2:80, 10.0.0.5:80 local']);
+    expect(limited(4, ...slices)).toEqual(['/TCP: 10.0.0.2:80, 10.0.0.3:80, 10.0.0.4:80, 10.0.0.5:80 local']);
+    expect(limited(5, ...slices)).toEqual(merged(...slices));
+  });
+
+  test('only the ports that are asked for', () => {
+    const ports = new Set([portKey('b', 'TCP')]);
+    const made = mergeSlices([slice('x/s1 of s a:80 b:81 | 10.0.0.1')], '', { ports });
+    expect(printEndpoints(made)).toEqual(['b/TCP: 10.0.0.1:81']);
+  });
+
+  test('endpoints are read once for each that counts, not for each port', () => {
+    let reads = 0;
+    const endpoint = {
+      get ip() {
+        reads++;
+        return ip('10.0.0.1');
+      },
+      nodeName: undefined,
+      ready: true,
+      serving: true,
+      terminating: false,
+      zoneHints: [],
+      nodeHints: [],
+    };
+    const ports = Array.from({ length: 1000 }, (_, index) => ({
+      name: `p${index}`,
+      protocol: 'TCP' as const,
+      port: 80,
+    }));
+    const endpoints = Array.from({ length: 1000 }, () => endpoint);
+    mergeSlices([{ ...slice('x/s1 of s 80'), ports, endpoints }], '', { perPort: 5 });
+    expect(reads).toBeLessThanOrEqual(1000 * 5 * 2);
   });
 });

@@ -105,3 +105,31 @@ test('a cluster IP is not claimed away by an older service that names it', () =>
   expect(made.claim(KEY, { id: 'b', createdAt: 2, isClusterIP: true })).toBe('a');
   expect(made.ownerOf(KEY)).toBe('b');
 });
+
+test('a claim costs the same however many wait, and taking over costs one look at each of them', () => {
+  let looks = 0;
+  const made = new Claims();
+  const claim = (number: number): void => {
+    made.claim(KEY, {
+      id: `s${number}`,
+      isClusterIP: false,
+      get createdAt() {
+        looks++;
+        return number;
+      },
+    });
+  };
+  for (let number = 0; number < 1000; number++) claim(number);
+  expect(looks).toBeLessThanOrEqual(2 * 1000);
+  looks = 0;
+  expect(made.release(KEY, 's0')).toBe('s1');
+  expect(looks).toBeLessThanOrEqual(2 * 1000);
+});
+
+test('everybody, the owner first and then by age', () => {
+  const made = claims(['c', 3], ['a', 1], ['b', 2]);
+  expect(made.claimantsOf(KEY).map(({ id }) => id)).toEqual(['a', 'b', 'c']);
+  expect(made.release(KEY, 'b')).toBeUndefined();
+  expect(made.release(KEY, 'c')).toBeUndefined();
+  expect(made.claimantsOf(KEY).map(({ id }) => id)).toEqual(['a']);
+});

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SyncReport } from '../../src/backends/iptables/backend.ts';
 import type { Family } from '../../src/model/ip.ts';
+import { UNBOUNDED } from '../../src/plan/capacity.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { keyOf, node, service, SETTINGS, slice } from '../plan/given.ts';
 import { Breath } from '../../src/sync/breath.ts';
@@ -196,4 +197,79 @@ test('a request for a full sync goes to the backend', () => {
   const { backend, proxy } = make();
   proxy.requestFull();
   expect(backend.fulls).toBe(1);
+});
+
+describe('a large service', () => {
+  const addresses = Array.from({ length: 3000 }, (_, index) => `172.20.${index >> 8}.${index & 255}`);
+  const LARGE = `shop/large 10.96.0.9 80 ext=${addresses.join(',')}`;
+
+  async function running(): Promise<ReturnType<typeof make>> {
+    const made = make();
+    made.proxy.onSynced();
+    tell(made.proxy, WEB);
+    await made.proxy.sync();
+    made.backend.syncs.length = 0;
+    return made;
+  }
+
+  test('is written after the small ones, by itself', async () => {
+    const { backend, proxy } = await running();
+    tell(proxy, LARGE, WEB_1);
+    expect(await proxy.sync()).toMatchObject({ isPartial: true });
+    expect(await proxy.sync('next')).not.toHaveProperty('isPartial');
+    expect(backend.syncs).toEqual([['shop/web/TCP'], ['shop/large/TCP']]);
+  });
+
+  test('goes by itself too', async () => {
+    const { backend, proxy } = await running();
+    tell(proxy, LARGE);
+    await proxy.sync();
+    tell(proxy, '- shop/large', WEB_1);
+    await proxy.sync();
+    await proxy.sync('next');
+    expect(backend.syncs.slice(1)).toEqual([['shop/web/TCP'], ['shop/large/TCP']]);
+  });
+
+  test('what changes while it is written is written next, without a rest', async () => {
+    const { backend, proxy } = await running();
+    tell(proxy, LARGE);
+    backend.report = () => {
+      tell(proxy, WEB_1);
+      return REPORT;
+    };
+    expect(await proxy.sync()).toMatchObject({ isPartial: true });
+    expect(await proxy.sync('next')).not.toHaveProperty('isPartial');
+    expect(backend.syncs).toEqual([['shop/large/TCP'], ['shop/web/TCP']]);
+  });
+
+  test('is in the first sync with everybody', async () => {
+    const { backend, proxy } = make();
+    tell(proxy, LARGE, WEB);
+    proxy.onSynced();
+    expect(await proxy.sync()).not.toHaveProperty('isPartial');
+    expect(backend.syncs).toEqual([['shop/large/TCP', 'shop/web/TCP']]);
+  });
+
+  test('what is beyond its capacity is told once, also where the plan stays the same', async () => {
+    const backend = new FakeBackend();
+    const capacity = { ...UNBOUNDED, frontends: 2 };
+    const proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend, capacity });
+    proxy.onSynced();
+    tell(proxy, 'shop/web 10.96.0.1 80 ext=1.1.1.1');
+    await proxy.sync();
+    expect(proxy.takeNewCuts()).toEqual([]);
+    tell(proxy, 'shop/web 10.96.0.1 80 ext=1.1.1.1,1.1.1.2');
+    expect(await proxy.sync()).toMatchObject({ changes: [] });
+    expect(proxy.takeNewCuts()).toEqual(['shop/web']);
+    expect(proxy.cutsOf('shop/web')).toEqual([
+      { field: 'spec.externalIPs', count: 2, served: 1, bound: 'frontends', capacity: 2 },
+    ]);
+    tell(proxy, WEB_1);
+    await proxy.sync();
+    expect(proxy.takeNewCuts()).toEqual([]);
+    tell(proxy, 'shop/web 10.96.0.1 80 ext=1.1.1.1');
+    await proxy.sync();
+    expect(proxy.takeNewCuts()).toEqual(['shop/web']);
+    expect(proxy.cutsOf('shop/web')).toEqual([]);
+  });
 });

@@ -1,0 +1,84 @@
+/** Whatever one tenant puts into objects of the API server's size limit, what is written of it has bounds. */
+import { describe, expect, test } from 'vitest';
+import { HOSTILE } from '../../bench/hostile/objects.ts';
+import { currentLayout } from '../../src/backends/iptables/layouts/current.ts';
+import { compileServicePort as compileIpvs } from '../../src/backends/ipvs/compile.ts';
+import { compileServicePort as compileNft } from '../../src/backends/nftables/compile.ts';
+import { projectEndpointSlice, projectService } from '../../src/model/project/index.ts';
+import { CAPACITIES } from '../../src/plan/capacity.ts';
+import type { Plan, ServicePortPlan } from '../../src/plan/types.ts';
+import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { SETTINGS } from '../plan/given.ts';
+import { FakeBackend } from '../proxy/fakes.ts';
+
+type ModeName = keyof typeof CAPACITIES;
+
+const SIZES: Readonly<Record<ModeName, (port: ServicePortPlan, plan: Plan) => number>> = {
+  nftables: (port) => {
+    const { elements, counted } = compileNft(port, { nodePortIps: [], counters: false });
+    return elements.length + counted.length;
+  },
+  ipvs: (port) => {
+    const options = { family: 'IPv4', scheduler: 'rr', nodePortIps: [], nodeIps: [] } as const;
+    const { members, servers } = compileIpvs(port, options);
+    return members.length + servers.reduce((sum, { destinations }) => sum + 1 + destinations.length, 0);
+  },
+  iptables: (port, { view }) => {
+    const { chains, shared } = currentLayout.servicePort(port, {
+      family: 'IPv4',
+      view,
+      nodePortIps: 'all',
+      masqueradeMark: 0x4000,
+      randomFully: true,
+      dropInvalid: true,
+      nfacct: { invalidDropped: false, localhostNodePorts: false },
+      endpointComments: false,
+    });
+    return shared.length + chains.reduce((sum, { rules }) => sum + 1 + rules.length, 0);
+  },
+};
+
+type Told = (proxy: FamilyProxy) => void;
+
+/** Objects as they are told; read once, for all modes. */
+const told = new Map<string, readonly Told[]>();
+
+function read(name: string): readonly Told[] {
+  const raws = HOSTILE.find((each) => each.name === name)?.objects() ?? [];
+  return raws.map((raw): Told => {
+    if (raw.kind === 'Service') {
+      const projection = projectService(raw);
+      if (projection.kind !== 'object') throw new Error('not a Service');
+      return (proxy) => proxy.onService(`default/${raw.metadata.name}`, projection.value);
+    }
+    const projection = projectEndpointSlice(raw);
+    if (projection.kind !== 'object') throw new Error('not an EndpointSlice');
+    return (proxy) => proxy.onEndpointSlice('default', raw.metadata.name, projection.value);
+  });
+}
+
+function planOf(name: string, mode: ModeName): FamilyProxy {
+  const backend = new FakeBackend();
+  const capacity = CAPACITIES[mode];
+  const proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend, capacity });
+  let objects = told.get(name);
+  if (!objects) told.set(name, (objects = read(name)));
+  for (const tell of objects) tell(proxy);
+  proxy.replan();
+  return proxy;
+}
+
+/** Rules, chains, elements, virtual servers and their destinations. */
+const MOST = 80_000;
+const WITHIN_BOUNDS = new Set(['slices', 'rivals']);
+
+describe.each(Object.keys(CAPACITIES) as ModeName[])('%s', (mode) => {
+  test.each(HOSTILE.map(({ name }) => name))('%s', (name) => {
+    const proxy = planOf(name, mode);
+    const ports = [...proxy.plan.servicePorts.values()].filter(({ service }) => service === 'default/large');
+    expect(ports.map((port) => port.name)).toContain('default/large:probe');
+    const size = ports.reduce((sum, port) => sum + SIZES[mode](port, proxy.plan), 0);
+    expect(size).toBeLessThanOrEqual(MOST);
+    if (!WITHIN_BOUNDS.has(name)) expect(proxy.cutsOf('default/large')).not.toEqual([]);
+  });
+});
