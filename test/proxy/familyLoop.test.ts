@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import type { SyncReport } from '../../src/backends/iptables/backend.ts';
 import { FamilyLoop, type Generation } from '../../src/proxy/familyLoop.ts';
 import { Breath } from '../../src/sync/breath.ts';
-import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy, type SyncOutcome } from '../../src/proxy/familyProxy.ts';
 import { SETTINGS, service } from '../plan/given.ts';
 import { FakeClock, settle } from '../sync/fakeClock.ts';

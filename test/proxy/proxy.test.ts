@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { FAMILIES } from '../../src/model/ip.ts';
+import { Breath } from '../../src/sync/breath.ts';
 import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { Proxy } from '../../src/proxy/proxy.ts';
@@ -18,7 +19,8 @@ class Stage {
   constructor() {
     const loops = FAMILIES.map((family) => {
       const backend = family === 'IPv4' ? this.four : this.six;
-      const proxy = new FamilyProxy({ family, settings: SETTINGS, backend });
+      const breath = new Breath(this.clock);
+      const proxy = new FamilyProxy({ family, settings: SETTINGS, backend, breath });
       return new FamilyLoop({
         proxy,
         log: this.log.log,
