@@ -251,6 +251,17 @@ describe('clients that a service remembers', () => {
     expectMoved(first, await assignments(doors), 'abd');
     transport = 'tcp';
   });
+
+  test('time-outs and pool sizes that no service has any more leave the table', async () => {
+    const list = (): Promise<string> =>
+      lab().host('node1').run(['nft', 'list', 'table', 'ip', 'junction']);
+    await serve(sticky('abcd', 77));
+    expect(await list()).toMatch(/map any-4 [^]*chain sticky-tcp-77 /);
+    await serve(sticky('ab', 99));
+    await eventually('their end', async () => !/any-4 |sticky-tcp-77|affinity-udp/.test(await list()));
+    expect(await list()).toMatch(/map any-2 [^]*chain sticky-tcp-99 /);
+    expect(await ask('client', ADDRESS)).toMatch(/^pod-[ab]$/);
+  });
 });
 
 function isSame(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
