@@ -41,8 +41,10 @@ export class Reflector<T> implements Waiter {
   #version: string | undefined;
   /** The server has no memory of `#version`, or has not come so far: lists must not refer to it. */
   #versionIsUseless = false;
-  /** When the server last said something that agrees with `#version`. */
-  #confirmedAt = 0;
+  /** Since when an open watch has been silent; nothing when none is open. */
+  #silentSince: number | undefined;
+  /** How long watches were open without a word about `#version`. */
+  #silentMs = 0;
   /** The watch that just failed had been opened. */
   #wasOpen = false;
   #fruitless = 0;
@@ -74,6 +76,16 @@ export class Reflector<T> implements Waiter {
 
   /** Resolves when the signal has aborted and nothing is told any more. */
   async run(stop: AbortSignal): Promise<void> {
+    const onStop = (): void => this.#wake?.abort();
+    stop.addEventListener('abort', onStop);
+    try {
+      await this.#runUntil(stop);
+    } finally {
+      stop.removeEventListener('abort', onStop);
+    }
+  }
+
+  async #runUntil(stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       this.#wasOpen = false;
       try {
@@ -82,9 +94,16 @@ export class Reflector<T> implements Waiter {
       } catch (error) {
         if (stop.aborted) return;
         if (!(error instanceof ApiFailure)) throw error;
+        this.#noteSilence();
         await this.#recover(error, stop);
       }
+      this.#noteSilence();
     }
+  }
+
+  #noteSilence(): void {
+    if (this.#silentSince !== undefined) this.#silentMs += this.#options.clock.now() - this.#silentSince;
+    this.#silentSince = undefined;
   }
 
   /**
@@ -173,7 +192,7 @@ export class Reflector<T> implements Waiter {
 
   async #watch(stop: AbortSignal): Promise<void> {
     const { clock, resource } = this.#options;
-    if (clock.now() - this.#confirmedAt > BOOKMARK_DUE_MS) await this.#confirmVersion(stop);
+    if (this.#silentMs >= BOOKMARK_DUE_MS) await this.#confirmVersion(stop);
     const resourceVersion = this.#version ?? '';
     const lastedMs = await runWatch(
       this.#options,
@@ -184,6 +203,7 @@ export class Reflector<T> implements Waiter {
         onGuard: (guard) => this.#sent(guard),
         onOpen: (limits) => {
           this.#wasOpen = true;
+          this.#silentSince = clock.now();
           this.#patience.answered();
           limits.expectSilence();
           this.#options.server.served(this);
@@ -200,7 +220,7 @@ export class Reflector<T> implements Waiter {
    * a cluster looks whose etcd was restored from a backup. One object of a list says what the version is now.
    */
   async #confirmVersion(stop: AbortSignal): Promise<void> {
-    const { client, resource, clock } = this.#options;
+    const { client, resource } = this.#options;
     const known = this.#version ?? '';
     try {
       const current = await this.#guarded(stop, (guard) => currentVersion(client, resource, guard));
@@ -209,7 +229,7 @@ export class Reflector<T> implements Waiter {
       // Whoever may watch and not list goes without this.
       if (!(error instanceof ApiFailure) || !isRefusal(error.kind)) throw error;
     }
-    this.#confirmedAt = clock.now();
+    this.#silentMs = 0;
   }
 
   #onLiveFrame(frame: WatchFrame): void {
@@ -220,7 +240,8 @@ export class Reflector<T> implements Waiter {
     if (isOld && frame.type !== 'DELETED') throw wentBack(resource.name, before, frame.resourceVersion);
     this.#apply(frame);
     if (!isOld) this.#version = frame.resourceVersion;
-    this.#confirmedAt = clock.now();
+    this.#silentSince = clock.now();
+    this.#silentMs = 0;
     this.#fruitless = 0;
   }
 
@@ -263,9 +284,9 @@ export class Reflector<T> implements Waiter {
   async #waitForReturn(delayMs: number, stop: AbortSignal): Promise<boolean> {
     const wake = new AbortController();
     this.#wake = wake;
-    await wait(this.#options.clock, delayMs, AbortSignal.any([stop, wake.signal]));
+    if (!stop.aborted) await wait(this.#options.clock, delayMs, wake.signal);
     this.#wake = undefined;
-    return wake.signal.aborted;
+    return wake.signal.aborted && !stop.aborted;
   }
 
   #sent(guard: Guard): void {
@@ -320,7 +341,8 @@ export class Reflector<T> implements Waiter {
     this.#versionIsUseless = false;
     this.#skipsStream = false;
     this.#hasListed = true;
-    this.#confirmedAt = clock.now();
+    this.#silentSince = how === 'stream' ? clock.now() : undefined;
+    this.#silentMs = 0;
     this.#next = 'watch';
     this.#fruitless = 0;
     const durationMs = clock.now() - begun;
