@@ -48,6 +48,16 @@ export function isGateEnabled(gates: FeatureGates, name: GateName): boolean {
   return gates[name] ?? group ?? gate.default;
 }
 
+/** As kube-proxy shows them in `kubernetes_feature_enabled`: a gate that is generally available has no stage. */
+export function gateStates(
+  gates: FeatureGates,
+): readonly { readonly name: string; readonly stage: 'ALPHA' | 'BETA' | ''; readonly enabled: boolean }[] {
+  const stages = { alpha: 'ALPHA', beta: 'BETA', GA: '' } as const;
+  return Object.entries(GATES).flatMap(([name, { stage }]) =>
+    isGateName(name) ? [{ name, stage: stages[stage], enabled: isGateEnabled(gates, name) }] : [],
+  );
+}
+
 /** What is wrong with these settings; in the words of Kubernetes. */
 export function gateProblems(gates: FeatureGates): readonly string[] {
   return Object.entries(gates).flatMap(([name, wanted]) => {

@@ -1,5 +1,5 @@
 /** The running proxy: starts its parts in order, and ends them in reverse. */
-import { type Settings, toSettings, type ValidConfig } from '../config/index.ts';
+import { gateStates, type Settings, toSettings, type ValidConfig } from '../config/index.ts';
 import { EventRecorder } from '../events/recorder.ts';
 import {
   addressNotServed,
@@ -17,7 +17,7 @@ import type { HealthCheckFailure } from '../http/serviceHealth.ts';
 import { FirewalldListener } from '../kernel/firewalld.ts';
 import { readNfacct } from '../kernel/netlink/nfacct.ts';
 import type { Log } from '../log.ts';
-import { addBuildInfo } from '../metrics/componentMetrics.ts';
+import { addBuildInfo, addFeatures } from '../metrics/componentMetrics.ts';
 import { Connections } from '../metrics/connections.ts';
 import { faultMetrics } from '../metrics/faultMetrics.ts';
 import type { JunctionMetrics } from '../metrics/junctionMetrics.ts';
@@ -176,6 +176,7 @@ export class Daemon {
     this.#registry.add(faultMetrics);
     this.#own.previousCrashes(this.#options.supervision.previous.crashes);
     addBuildInfo(this.#registry, { version: VERSION });
+    addFeatures(this.#registry, gateStates(this.#config.featureGates));
     const { connections } = this.#mode;
     if (connections) this.#registry.add(new Connections({ read: connections, now: () => systemClock.now() }));
     const packets = (name: string) => (): bigint | undefined => readNfacct(name)?.packets;

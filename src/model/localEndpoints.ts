@@ -17,18 +17,6 @@ export function localReadyCount(endpoints: EndpointsByPort): number {
   return ips.size;
 }
 
-/** Services without any are absent. */
-export function localReadyEndpointCounts(
-  services: Iterable<readonly [ObjectKey, EndpointsByPort]>,
-): ReadonlyMap<ObjectKey, number> {
-  const counts = new Map<ObjectKey, number>();
-  for (const [service, endpoints] of services) {
-    const count = localReadyCount(endpoints);
-    if (count > 0) counts.set(service, count);
-  }
-  return counts;
-}
-
 /** One for each service that has such a port, however many ports it serves. */
 export function healthCheckPorts(
   ports: Iterable<Pick<ServicePort, 'service' | 'healthCheckNodePort'>>,

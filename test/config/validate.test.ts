@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type EffectiveConfig, isGateEnabled, isValid, validate } from '../../src/config/index.ts';
+import {
+  type EffectiveConfig,
+  gateStates,
+  isGateEnabled,
+  isValid,
+  validate,
+} from '../../src/config/index.ts';
 import { fromFile, fromFlags } from './given.ts';
 
 const NOT_NEGATIVE = 'must be greater than or equal to 0';
@@ -224,4 +230,12 @@ test('gates follow their stage when they are not named', () => {
   expect(isGateEnabled({ AllBeta: false, ComponentFlagz: true }, 'ComponentFlagz')).toBe(true);
   expect(isGateEnabled({ AllAlpha: true }, 'LoggingAlphaOptions')).toBe(true);
   expect(isGateEnabled({ AllBeta: false }, 'AllowServiceExternalIPs')).toBe(true);
+});
+
+test('the states of all gates, for the metric', () => {
+  const states = gateStates({ AllBeta: false, AllowServiceExternalIPs: false });
+  expect(states).toContainEqual({ name: 'AllowServiceExternalIPs', stage: '', enabled: false });
+  expect(states).toContainEqual({ name: 'ComponentFlagz', stage: 'BETA', enabled: false });
+  expect(states).toContainEqual({ name: 'AllAlpha', stage: 'ALPHA', enabled: false });
+  expect(states).toContainEqual({ name: 'MultiCIDRServiceAllocator', stage: '', enabled: true });
 });

@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { EndpointTracker } from '../../src/model/endpointTracker.ts';
-import {
-  healthCheckPorts,
-  LocalEndpoints,
-  localReadyCount,
-  localReadyEndpointCounts,
-} from '../../src/model/localEndpoints.ts';
+import { healthCheckPorts, LocalEndpoints, localReadyCount } from '../../src/model/localEndpoints.ts';
 import { servicePorts } from '../../src/model/servicePort.ts';
 import { ServiceTracker } from '../../src/model/serviceTracker.ts';
 import { mergeSlices } from '../../src/model/endpoint.ts';
@@ -22,15 +17,6 @@ describe('how many are ready here', () => {
     [[], 0],
   ])('%j: %d', (slices, expected) => {
     expect(localReadyCount(mergeSlices(slices.map(slice), 'node-a'))).toBe(expected);
-  });
-
-  test('services without any are absent', () => {
-    const here = mergeSlices([slice('x/1 of s 80 | 10.0.0.1 node-a')], 'node-a');
-    const counts = localReadyEndpointCounts([
-      ['x/s', here],
-      ['x/none', new Map()],
-    ]);
-    expect([...counts]).toEqual([['x/s', 1]]);
   });
 });
 

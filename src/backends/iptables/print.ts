@@ -20,20 +20,6 @@ export function printRule(rule: Rule): string {
   return print(rule).slice(1);
 }
 
-/** The rule's arguments one by one, for a command line: nothing is quoted. */
-export function ruleArguments(rule: Rule): string[] {
-  const words: string[] = [];
-  for (const match of rule.matches) {
-    if (match.kind === 'comment') words.push('-m', 'comment', '--comment', checkedComment(match.text));
-    else if (match.kind === 'other') words.push(...match.args);
-    else words.push(...printMatch(match).slice(1).split(' '));
-  }
-  const { target } = rule;
-  if (target?.kind === 'other') words.push(...target.args);
-  else if (target) words.push(...printTarget(target).slice(1).split(' '));
-  return words;
-}
-
 /** A packet mark as kube-proxy writes it: `0x00004000`. */
 export function printMark(mark: number): string {
   return `0x${(mark >>> 0).toString(16).padStart(8, '0')}`;

@@ -1,7 +1,7 @@
 /** What has to come and go for one service port, and for all that share. */
 import type { ServicePortId } from '../../model/servicePort.ts';
 import { SCOPES, SETS } from './names.ts';
-import { printElement, printKey } from './print.ts';
+import { printKey } from './print.ts';
 import type { Chain, Element, Rule, Ruleset, TableSet } from './rule.ts';
 import { deepEqual } from '../../model/equal.ts';
 import {
@@ -181,9 +181,4 @@ function amendChain(before: Chain, after: Chain): Transaction {
       .filter((rule) => !isIn(rule, before))
       .map((rule): Operation => ({ kind: 'addRule', chain, rule })),
   ];
-}
-
-/** For messages: `any-2 10.96.0.1 . tcp . 80 . 1 : 10.0.0.1 . 8080`. */
-export function describeElement(element: Element): string {
-  return `${element.set} { ${printElement(element)} }`;
 }

@@ -32,11 +32,8 @@ const IPVS_SVC_ATTR_TIMEOUT = 8;
 const IPVS_SVC_ATTR_NETMASK = 9;
 const ALL_FLAGS = 0xffff_ffff;
 
-export const IP_VS_SVC_F_PERSISTENT = 0x1;
 /** The kernel's own note that the service is in its table; always there, and not ours to set. */
 export const IP_VS_SVC_F_HASHED = 0x2;
-/** For the scheduler mh: the client's port counts too. */
-export const IP_VS_SVC_F_SCHED_MH_PORT = 0x10;
 
 /** What tells one service from another. */
 export interface IpvsServiceKey {

@@ -29,7 +29,6 @@ const INDEX_OFFSET = 4;
 const FLAGS_OFFSET = 8;
 
 export const IFF_UP = 1;
-export const IFF_LOOPBACK = 8;
 
 export interface Link {
   readonly index: number;

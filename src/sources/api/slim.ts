@@ -1,5 +1,5 @@
 /** Projected objects, sharing what they have in common with others. */
-import type { EndpointSlice, Node, Service, SliceEndpoint, SlicePort } from '../../model/objects.ts';
+import type { EndpointSlice, Service, SliceEndpoint, SlicePort } from '../../model/objects.ts';
 import type { Interner } from './interner.ts';
 
 export function slimService(value: Service, interner: Interner): Service {
@@ -28,10 +28,6 @@ export function slimEndpointSlice(value: EndpointSlice, interner: Interner): End
     endpoints: value.endpoints.map((endpoint) => slimEndpoint(endpoint, interner)),
     triggerTime: value.triggerTime,
   };
-}
-
-export function slimNode(value: Node): Node {
-  return value;
 }
 
 function slimPorts(ports: readonly SlicePort[], interner: Interner): readonly SlicePort[] {

@@ -6,10 +6,6 @@ import { type ExpressionCodec, readNumber } from './codec.ts';
 const NFTA_REJECT_TYPE = 1;
 const NFTA_REJECT_ICMP_CODE = 2;
 
-/** linux/icmp.h and linux/icmpv6.h. What `reject` means in a table of that family when nothing else is said. */
-export const ICMP_PORT_UNREACHABLE = 3;
-export const ICMPV6_PORT_UNREACHABLE = 4;
-
 export interface RejectExpression {
   readonly kind: 'reject';
   /** `icmp` is ICMPv6 in a table of IPv6. */
