@@ -5,8 +5,6 @@ import { programOutput } from './output.ts';
 /** For the last words, if standard error does not take them. */
 const FLUSH_MS = 300;
 
-// `junction plan | head` reads no further than it likes.
-process.stdout.on('error', () => process.exit(1));
 // A program that we run leads a group of its own, so Ctrl-C at a terminal does not reach it.
 for (const [signal, code] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const])
   process.once(signal, () => {

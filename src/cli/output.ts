@@ -23,10 +23,23 @@ export const STDIO: Output = {
 /** Those of the program: nothing waits for whoever reads standard error. */
 export function programOutput(): Output {
   const sink = new LogSink(nonBlockingWriter(2, descriptorCalls));
+  let isFirst = true;
+  // Not before it is used: Node makes the pipe non-blocking, for all who share it.
+  const beforeOut = (): void => {
+    // `junction plan | head` reads no further than it likes.
+    if (isFirst) process.stdout.on('error', () => process.exit(1));
+    isFirst = false;
+  };
   return {
-    out: (text) => STDIO.out(text),
+    out: (text) => {
+      beforeOut();
+      STDIO.out(text);
+    },
     err: (text) => sink.write(printable(text)),
-    painted: (text) => STDIO.painted(text),
+    painted: (text) => {
+      beforeOut();
+      STDIO.painted(text);
+    },
     flush: (milliseconds) => sink.flush(milliseconds),
     onLost: (tell) => {
       sink.onLost = tell;
