@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
 import { LAB_MODES, type LossResult, nameOf, scenariosOf } from './messages.ts';
-import { printLossReport } from './report.ts';
+import { printLossReport, printRow } from './report.ts';
 import { runInLab } from './run.ts';
 
 const MACHINE = new URL('bench-ipvs-machine.js', import.meta.url);
@@ -42,7 +42,7 @@ async function inLab(held: number, only: string): Promise<readonly LossResult[]>
     for (const kubeProxy of KUBE_PROXIES) {
       progress(`${nameOf(scenario)}${kubeProxy === undefined ? '' : ', kube-proxy'}`);
       const result = await runInLab({ program: JUNCTION, kubeProxy, ...options }, scenario);
-      for (const failure of result.failures.slice(0, MOST_FAILURES)) progress(`  ${failure}`);
+      tell(result);
       results.push(result);
     }
   }
@@ -65,11 +65,16 @@ async function inGuest(held: number, only: string): Promise<readonly LossResult[
     onLine: (line) => {
       const result = JSON.parse(line) as LossResult;
       results.push(result);
-      progress(nameOf(result.scenario));
-      for (const failure of result.failures.slice(0, MOST_FAILURES)) progress(`  ${failure}`);
+      tell(result);
     },
   });
   progress('');
   if (code !== 0) throw new Error(`the guest's program ended with ${code}\n${stderr}`);
   return results;
+}
+
+/** While it runs: a long run that is ended has told what it had. */
+function tell(result: LossResult): void {
+  progress(printRow(result).trim());
+  for (const failure of result.failures.slice(0, MOST_FAILURES)) progress(`  ${failure}`);
 }

@@ -27,6 +27,8 @@ export interface LossResult {
   readonly failed: number;
   readonly delayed: number;
   readonly seconds: number;
+  /** Every way in answered again. */
+  readonly recovered: boolean;
   /** Of the failed ones, who dialled what, when, and how it ended. */
   readonly failures: readonly string[];
 }

@@ -13,27 +13,34 @@ const MODES: Readonly<Record<LossMode, string>> = {
   ipvs: 'ipvs',
 };
 
+const HEADER = [
+  'mode',
+  'event',
+  'proxy',
+  'held connections broken',
+  'new connections failed',
+  'delayed',
+  'over',
+];
+
 export function printLossReport(where: string, results: readonly LossResult[]): string {
-  const rows = results.map(
-    ({ scenario: { event, mode, to }, proxy, held, broken, dialled, failed, delayed, seconds }) => [
-      event === 'switch' ? `${MODES[mode]} → ${MODES[to ?? mode]}` : MODES[mode],
-      event === 'switch' ? 'mode switch' : EVENTS[event],
-      proxy,
-      `${broken} of ${held}`,
-      `${failed} of ${dialled}`,
-      String(delayed),
-      `${seconds.toFixed(0)} s`,
-    ],
-  );
-  const header = [
-    'mode',
-    'event',
-    'proxy',
-    'held connections broken',
-    'new connections failed',
-    'delayed',
-    'over',
-  ];
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |\n`;
-  return `${where}\n\n${line(header)}${line(header.map(() => '---'))}${rows.map(line).join('')}`;
+  return `${where}\n\n${line(HEADER)}${line(HEADER.map(() => '---'))}${results.map(printRow).join('')}`;
+}
+
+export function printRow(result: LossResult): string {
+  const { event, mode, to } = result.scenario;
+  const { proxy, held, broken, dialled, failed, delayed, seconds, recovered } = result;
+  return line([
+    event === 'switch' ? `${MODES[mode]} → ${MODES[to ?? mode]}` : MODES[mode],
+    event === 'switch' ? 'mode switch' : EVENTS[event],
+    proxy,
+    `${broken} of ${held}`,
+    `${failed} of ${dialled}`,
+    String(delayed),
+    `${seconds.toFixed(0)} s${recovered ? '' : ', and not over'}`,
+  ]);
+}
+
+function line(cells: readonly string[]): string {
+  return `| ${cells.join(' | ')} |\n`;
 }

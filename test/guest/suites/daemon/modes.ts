@@ -1,6 +1,7 @@
 /** A node that is switched from one mode to another and back: services go on, and no mode leaves anything to another. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Host, Session } from '../../../../src/lab/host.ts';
+import { Neighbour } from '../../../e2e/support/neighbour.ts';
 import { manifests } from '../../../e2e/world.ts';
 import { foreignOnly } from '../../daemon/foreign.ts';
 import { kernelWords } from '../../daemon/kernelWords.ts';
@@ -77,15 +78,21 @@ export const MODES = onStage('modes', {
       await stage.serve(WORLD, IPTABLES_FLAGS);
       await answers(stage);
       const held = await hold(stage);
-      const failed = await failedDuring(stage, () => stage.serve(WORLD));
+      const neighbour = await Neighbour.start(stage.lab);
+      let failed: readonly string[] = [];
+      const packets = await neighbour.sendDuring(async () => {
+        failed = await failedDuring(stage, () => stage.serve(WORLD));
+      }, 1);
       same(failed, []);
+      same({ isSending: packets.sent > 10, reached: packets.reached }, { isSending: true, reached: 0 });
       await answers(stage);
       same(await held.answers(), held.expected);
       await held.close();
       await becomes(() => chains(stage), { IPv4: IPVS_CHAINS, IPv6: IPVS_CHAINS });
       same(foreignOnly(await kernelWords(stage.node)), foreignOnly(stage.before));
-      const { rules } = await stage.words();
-      same(rules.filter((rule) => rule.includes('block incoming localnet')).length, 1);
+      // The neighbour is heard where nothing guards, so its silence meant something.
+      await stage.node.run(['iptables-legacy', '-D', 'INPUT', '-j', 'KUBE-FIREWALL']);
+      await neighbour.getsThrough();
     },
 });
 

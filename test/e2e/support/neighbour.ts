@@ -1,0 +1,72 @@
+/** A neighbour of node1 that sends packets to 127.0.0.1, and what listens on the node's loopback address alone. */
+import type { Lab } from '../../../src/lab/lab.ts';
+import { eventually } from './eventually.ts';
+
+const PORT = 7777;
+/** It says so for every packet that reaches it. */
+const LISTENER = `const socket = require('node:dgram').createSocket('udp4');
+socket.on('message', () => console.log('reached')).bind(${PORT}, '127.0.0.1', () => console.log('listening'));`;
+
+export class Neighbour {
+  readonly #lab: Lab;
+  #heard = '';
+
+  static async start(lab: Lab): Promise<Neighbour> {
+    const neighbour = new Neighbour(lab);
+    const stdio = ['ignore', 'pipe', 'inherit'] as const;
+    const listener = lab.host('node1').spawn([process.execPath, '-e', LISTENER], { stdio: [...stdio] });
+    listener.stdout?.on('data', (text: Buffer) => (neighbour.#heard += text.toString()));
+    await eventually('a listener', () => neighbour.#heard.includes('listening'));
+    const client = lab.host('client');
+    // What a hostile neighbour does: 127.0.0.1 is behind the node.
+    for (const range of ['127.0.0.0/8', '127.0.0.1/32'])
+      await client.run(['ip', 'route', 'del', 'local', range, 'table', 'local']);
+    await client.run(['ip', 'route', 'add', '127.0.0.1/32', 'via', '192.0.2.1', 'src', '192.0.2.10']);
+    return neighbour;
+  }
+
+  private constructor(lab: Lab) {
+    this.#lab = lab;
+  }
+
+  /** Answers would be lost on the way back, as they may be for an attacker: what counts is what the listener hears. */
+  async send(): Promise<void> {
+    const options = { timeoutMs: 20, source: '192.0.2.10' };
+    await this.#lab.host('client').request('udp', '127.0.0.1', PORT, options);
+  }
+
+  get reached(): number {
+    return this.#heard.split('reached').length - 1;
+  }
+
+  /** Until one gets through. */
+  async getsThrough(): Promise<void> {
+    const before = this.reached;
+    await eventually('a packet, where nobody guards', async () => {
+      await this.send();
+      return this.reached > before;
+    });
+  }
+
+  /** Returns how many packets were sent while the work was done, and how many got through. */
+  async sendDuring(
+    work: () => Promise<void>,
+    senders = 4,
+  ): Promise<{ readonly sent: number; readonly reached: number }> {
+    const end = new AbortController();
+    const before = this.reached;
+    let sent = 0;
+    const sending = Promise.all(
+      Array.from({ length: senders }, async () => {
+        for (; !end.signal.aborted; sent++) await this.send();
+      }),
+    );
+    try {
+      await work();
+    } finally {
+      end.abort();
+      await sending;
+    }
+    return { sent, reached: this.reached - before };
+  }
+}
