@@ -63,8 +63,9 @@ export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
         family,
         isBound: (ip) => proxies.get(family)?.isBound(ip) ?? false,
         onDevice: (object) => {
-          loop.requestFull();
-          if (object !== undefined) loop.foreignChanges.noticed({ objects: [object] });
+          loop.proxy.requestFull();
+          if (object === undefined) loop.request();
+          else loop.foreignChanges.noticed({ objects: [object] });
         },
         onNodeAddresses: () => loop.request(),
       });
