@@ -4,6 +4,7 @@ import { apiCommand } from './api/command.ts';
 import { BAD_ARGUMENT, BadArgument } from './arguments.ts';
 import { conntrackCommand } from './conntrack/command.ts';
 import { hostileCommand } from './hostile/command.ts';
+import { driftCommand } from './drift/command.ts';
 import { iptablesCommand } from './iptablesCommand.ts';
 import { ipvsCommand } from './ipvs/command.ts';
 import { nftablesCommand } from './nftables/command.ts';
@@ -29,6 +30,11 @@ ipvs: IPVS mode beside ipset, ipvsadm and ip, inside User-mode Linux
   --sizes 1000,10000       services
   --endpoints 3            of each service
   --repetitions 5          of everything
+
+drift: how soon Junction in iptables mode notices and repairs what another program changed, as a process in a namespace
+  --sizes 1,1000,10000     services; each has three endpoints
+  --variant nft|legacy     which iptables (default nft)
+  --sync-period 30         seconds
 
 conntrack: cleaning one service's flows out of a large table, in a real kernel
   --flows 100000           of others
@@ -67,6 +73,7 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   else if (name === 'iptables') await iptablesCommand(args);
   else if (name === 'nftables') await nftablesCommand(args);
   else if (name === 'ipvs') await ipvsCommand(args);
+  else if (name === 'drift') await driftCommand(args);
   else if (name === 'conntrack') await conntrackCommand(args);
   else if (name === 'hostile') await hostileCommand(args);
   else if (name === 'loss') await loss(args);

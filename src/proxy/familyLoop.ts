@@ -156,6 +156,7 @@ export class FamilyLoop {
     this.#cancelLook?.();
     const waitMs = this.#waitForLook(SUSPECT_SHARE);
     const look = (): void => {
+      this.#looks.ended(this.#options.clock.now(), undefined); // what comes during the look waits for the next one
       this.proxy.requestFull();
       this.requestUrgently();
     };

@@ -194,6 +194,133 @@ describe('verify', () => {
   });
 });
 
+describe('what a look costs', () => {
+  /** Each sync takes as long as its entry says, in milliseconds. */
+  function lasting(stage: Stage, ...times: readonly (readonly [number, SyncReport])[]): void {
+    let next = 0;
+    stage.backend.report = async () => {
+      const [milliseconds, report] = times[Math.min(next++, times.length - 1)] ?? [0, FULL];
+      await new Promise<void>((resolve) => {
+        stage.clock.schedule(milliseconds, resolve);
+      });
+      return report;
+    };
+  }
+
+  test('the first full write is no look: the next period looks', async () => {
+    const stage = new Stage();
+    lasting(stage, [10_000, { ...REPORT, kind: 'full' }], [50, FULL]);
+    stage.loop.request();
+    await stage.clock.advance(10_000);
+    await stage.clock.advance(30_000);
+    stage.loop.verify();
+    await stage.clock.advance(1000);
+    expect(stage.backend.fulls).toBe(1);
+    expect(stage.syncs).toBe(2);
+  });
+
+  test('one slow look, behind a lock or without a core, does not blind the check', async () => {
+    const stage = new Stage();
+    lasting(stage, [100, FULL], [20_000, FULL], [100, FULL]);
+    stage.loop.requestFull();
+    await stage.clock.advance(30_000);
+    stage.loop.verify();
+    await stage.clock.advance(30_000);
+    expect(stage.syncs).toBe(2);
+    stage.loop.verify();
+    await stage.clock.advance(1000);
+    expect(stage.syncs).toBe(3);
+  });
+
+  test('looks that are always slow wait for ten periods at most', async () => {
+    const stage = new Stage();
+    lasting(stage, [20_000, FULL]);
+    stage.loop.requestFull();
+    await stage.clock.advance(20_000 + 299_000);
+    stage.loop.verify();
+    expect(stage.backend.fulls).toBe(1);
+    await stage.clock.advance(1000);
+    stage.loop.verify();
+    expect(stage.backend.fulls).toBe(2);
+  });
+
+  test('fewer rules than we left are looked at ten times sooner', async () => {
+    const stage = new Stage();
+    stage.generation = { id: 'a', rules: 100 };
+    const nothing: SyncReport = { ...REPORT, kind: 'nothing', restores: 0 };
+    lasting(stage, [2000, FULL], [10, nothing], [2000, FULL]);
+    stage.loop.requestFull();
+    await stage.clock.advance(2000);
+    stage.generation = { id: 'b', rules: 90 };
+    await stage.clock.advance(19_000);
+    stage.loop.verify();
+    expect(stage.backend.fulls).toBe(1);
+    await stage.clock.advance(11_000);
+    stage.loop.verify();
+    await stage.clock.advance(2000);
+    expect(stage.backend.fulls).toBe(2);
+  });
+
+  test('until then the base-chain jumps are looked at, whatever a look at everything costs', async () => {
+    const stage = new Stage();
+    stage.generation = { id: 'a', rules: 100 };
+    lasting(stage, [20_000, FULL], [10, { ...REPORT, kind: 'nothing', restores: 0 }]);
+    stage.loop.requestFull();
+    await stage.clock.advance(20_000);
+    stage.generation = { id: 'b', rules: 101 };
+    await stage.clock.advance(30_000);
+    stage.loop.verify();
+    await stage.clock.advance(1000);
+    expect(stage.backend.fulls).toBe(1);
+    expect(stage.jumpLooks).toBe(1);
+    expect(stage.syncs).toBe(2);
+    await stage.clock.advance(30_000);
+    stage.loop.verify();
+    expect(stage.jumpLooks).toBe(1);
+  });
+});
+
+describe('a suspicion', () => {
+  const foundFlush: SyncReport = { ...REPORT, kind: 'full', repaired: ['chain nat KUBE-SERVICES'] };
+  const nft = { processName: 'nft', processId: 7 };
+
+  test('is looked into at once, and whoever did it is named if something was wrong', async () => {
+    const stage = new Stage();
+    stage.reports(foundFlush);
+    stage.loop.suspect(nft);
+    await settle();
+    expect(stage.backend.fulls).toBe(1);
+    expect(stage.programs).toEqual(['nft']);
+    expect(stage.log.lines.join('')).toContain(
+      '"msg":"Another program changed our rules; repaired","ipFamily":"IPv4","changedBy":"nft (pid 7)"',
+    );
+  });
+
+  test('nothing is said when nothing was wrong', async () => {
+    const stage = new Stage();
+    stage.reports(FULL);
+    stage.loop.suspect(nft);
+    await settle();
+    expect(stage.programs).toEqual([]);
+  });
+
+  test('again and again: a tenth of the time at most', async () => {
+    const stage = new Stage();
+    stage.backend.report = async () => {
+      await new Promise<void>((resolve) => {
+        stage.clock.schedule(1000, resolve);
+      });
+      return FULL;
+    };
+    for (let second = 0; second < 60; second++) {
+      stage.loop.suspect(nft);
+      await stage.clock.advance(1000);
+    }
+    expect(stage.syncs).toBeGreaterThan(3);
+    expect(stage.syncs).toBeLessThan(8);
+  });
+});
+
 describe('what is logged', () => {
   test('a sync that wrote something', async () => {
     const stage = new Stage();

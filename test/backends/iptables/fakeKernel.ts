@@ -52,6 +52,8 @@ export class FakeKernel implements TableDoor {
   /** All of them. */
   readonly attempts: Restore[] = [];
   saves = 0;
+  /** Chains that were read by themselves. */
+  readonly lists: string[] = [];
   chainsPerRestore = CHAINS_PER_RESTORE;
   fault: Fault = () => undefined;
   /** Called after every restore that took effect. */
@@ -64,6 +66,14 @@ export class FakeKernel implements TableDoor {
   async save(table: Table, { counters }: { readonly counters: boolean }): Promise<string> {
     this.saves++;
     return printTable(table, this.tables.get(table) ?? new Map(), { counters, saved: true });
+  }
+
+  async list(table: Table, chain: string): Promise<string | undefined> {
+    this.lists.push(`${table} ${chain}`);
+    const read = this.tables.get(table)?.get(chain);
+    return (
+      read && printTable(table, new Map([[chain, { rules: read.rules }]]), { counters: false, saved: true })
+    );
   }
 
   async restore(table: Table, text: string): Promise<void> {
@@ -86,6 +96,7 @@ export class FakeKernel implements TableDoor {
     this.restores.length = 0;
     this.attempts.length = 0;
     this.saves = 0;
+    this.lists.length = 0;
   }
 
   /** Somebody else changes something. */

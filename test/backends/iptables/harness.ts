@@ -7,6 +7,7 @@ import {
 import type { CompileOptions, LayoutName } from '../../../src/backends/iptables/fragment.ts';
 import { LAYOUTS } from '../../../src/backends/iptables/layouts/index.ts';
 import { hash16 } from '../../../src/backends/iptables/names.ts';
+import type { Touched } from '../../../src/backends/iptables/touched.ts';
 import type { Family } from '../../../src/model/ip.ts';
 import type { ServicePortId } from '../../../src/model/servicePort.ts';
 import type { NodeView, Plan } from '../../../src/plan/types.ts';
@@ -40,7 +41,7 @@ export class Harness {
   readonly cluster: Cluster;
   readonly layout: LayoutName;
   readonly #backend: IptablesBackend;
-  readonly #options: StaticOptions;
+  #options: StaticOptions;
   readonly #unwritten = new Set<ServicePortId>();
 
   constructor(options: HarnessOptions = {}) {
@@ -63,6 +64,19 @@ export class Harness {
 
   requestFull(): void {
     this.#backend.requestFull();
+  }
+
+  noteForeign(touched: Touched): readonly string[] {
+    return this.#backend.noteForeign(touched);
+  }
+
+  requestJumps(): void {
+    this.#backend.requestJumps();
+  }
+
+  /** The node has other addresses now. */
+  setNodePortIps(nodePortIps: StaticOptions['nodePortIps']): void {
+    this.#options = { ...this.#options, nodePortIps };
   }
 
   async syncFull(): Promise<SyncReport> {
