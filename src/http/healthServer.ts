@@ -37,7 +37,11 @@ export function healthPage({ state, now, counter }: HealthPageOptions): Page {
     const { nodeEligible, resources } = state;
     const health = state.check();
     const isHealthz = path === '/healthz';
-    const mayServe = nodeEligible && resources.every(({ hasListed }) => hasListed);
+    // A restart would not help where a family cannot be asked for, so /livez is content.
+    const mayServe =
+      nodeEligible &&
+      resources.every(({ hasListed }) => hasListed) &&
+      health.leftOut.every(({ isAnswered }) => isAnswered);
     const code = health.healthy && (mayServe || !isHealthz) ? '200' : '503';
     if (isHealthz) counter?.healthzAnswered(code);
     else counter?.livezAnswered(code);
@@ -47,7 +51,7 @@ export function healthPage({ state, now, counter }: HealthPageOptions): Page {
 
 /** In the form of the API server's page of the same name. */
 function readyAnswer(state: HealthState, isVerbose: boolean): Answer {
-  const { families } = state.check();
+  const { families, leftOut } = state.check();
   const checks = [
     ...state.resources.map(({ resource, hasListed, since, reason = '' }) => {
       const why = since === undefined ? '' : ` since ${since}: ${reason}`;
@@ -60,6 +64,10 @@ function readyAnswer(state: HealthState, isVerbose: boolean): Answer {
     ...families.map(({ family, healthy }) => ({
       isGood: healthy,
       text: healthy ? `${family} ok` : `${family} failed: a change waits`,
+    })),
+    ...leftOut.map(({ family, reason, isAnswered }) => ({
+      isGood: isAnswered,
+      text: `${family} ${isAnswered ? 'not served' : 'failed'}: ${reason}`,
     })),
   ];
   const isGood = families.length > 0 && checks.every((check) => check.isGood);

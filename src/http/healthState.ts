@@ -108,7 +108,7 @@ export class HealthState {
     });
     const leftOut = [...this.#leftOut.values()];
     return {
-      healthy: families.every(({ healthy }) => healthy) && leftOut.every(({ isAnswered }) => isAnswered),
+      healthy: families.every(({ healthy }) => healthy),
       leftOut,
       checkedAt,
       lastUpdated: families.map((each) => each.lastUpdated).reduce(newer, undefined),

@@ -10,7 +10,7 @@ import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { ensureSysctl } from './sysctl.ts';
+import { ensureSysctl, readSysctl } from './sysctl.ts';
 
 export interface ConntrackSettings {
   /** 0: leave the limit as it is, and `min` with it. */
@@ -28,6 +28,7 @@ export interface ConntrackSettings {
 /** What the table of connections costs is memory; more than this is asked for by `min` alone. */
 const SCALED_LIMIT = 1_048_576;
 const HASHSIZE = 'nf_conntrack/parameters/hashsize';
+const BUCKETS = 'net/netfilter/nf_conntrack_buckets';
 
 export interface WantedSetting {
   /** Under /proc/sys, or under /sys/module for the hash size. */
@@ -156,16 +157,31 @@ function ensureSetting({ name, wanted }: WantedSetting, { log, root }: Conntrack
 }
 
 /** Only ever larger, and not written when large enough: outside the first network namespace a write fails. */
-function growHashTable({ name, wanted }: WantedSetting, { log, sysRoot }: ConntrackOptions): boolean {
+function growHashTable({ name, wanted }: WantedSetting, options: ConntrackOptions): boolean {
+  const { log, sysRoot } = options;
   const path = join(sysRoot ?? '/sys', 'module', name);
   try {
     if (Number(readFileSync(path, 'utf8')) >= wanted) return false;
     writeFileSync(path, String(wanted));
   } catch (cause) {
-    throw hashsizeError(path, wanted, cause);
+    // A container sees /sys read-only; the same number is a sysctl since Linux 4.8.
+    const isLarger = growBuckets(wanted, options);
+    if (isLarger === undefined) throw hashsizeError(path, wanted, cause);
+    if (!isLarger) return false;
   }
   log.info('Setting conntrack hashsize', { conntrackHashsize: wanted });
   return true;
+}
+
+/** `undefined`: it cannot be. */
+function growBuckets(wanted: number, { root }: ConntrackOptions): boolean | undefined {
+  try {
+    if (Number(readSysctl(BUCKETS, { root })) >= wanted) return false;
+    return ensureSysctl(BUCKETS, wanted, { root }).changed;
+  } catch (error) {
+    if (isJunctionError(error)) return undefined;
+    throw error;
+  }
 }
 
 function hashsizeError(path: string, wanted: number, cause: unknown): JunctionError {

@@ -5,7 +5,7 @@ import { type Data, defaultValues, isData, ROOT, readText, readYaml } from './ch
 
 const page = readText('docs/deployment.md');
 /** Described as a whole: what is inside belongs to somebody else, or is up to the operator. */
-const WHOLE = new Set(['config', 'junction', 'resources', 'updateStrategy', 'sysctls.set']);
+const WHOLE = new Set(['config', 'junction', 'resources', 'updateStrategy']);
 
 function paths(values: Data, prefix = ''): readonly string[] {
   return Object.entries(values).flatMap(([key, value]) => {

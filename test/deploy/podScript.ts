@@ -1,5 +1,5 @@
 /** What a container runtime makes of the pod, as a shell script, and what it is told. */
-import { at, type Data, listAt, podOf, REQUIRED, readText, renderObjects } from './chart.ts';
+import { type Data, listAt, podOf, REQUIRED, renderObjects } from './chart.ts';
 
 /** In the place of /host: where nothing can be written but in /run, nothing can be mounted elsewhere. */
 export const HOST = '/run/host';
@@ -17,16 +17,16 @@ export interface PodScript {
 export function podScript(values: Data = REQUIRED): PodScript {
   const pod = podOf(renderObjects(values));
   const names = listAt(pod, 'containers', 0, 'securityContext', 'capabilities', 'add').map(String);
-  const env = listAt(pod, 'initContainers', 0, 'env');
-  const init = `SYSCTL_ROOT=${HOST} ${onlyThese([])} sh -euc "$INIT_SCRIPT"`;
+  const initArgs = listAt(pod, 'initContainers', 0, 'args').map(String);
+  const initNames = listAt(pod, 'initContainers', 0, 'securityContext', 'capabilities', 'add').map(String);
+  // With the words of the program that serves, and those that only the init container has.
+  const own = [...initArgs.filter((arg) => arg === '--init-only'), `--sysctl-root=${HOST}`];
+  const init = `${onlyThese(initNames)} "$@" ${own.join(' ')}`;
   const main = `exec ${onlyThese(names)} "$@"`;
   return {
     script: [MOUNTS, init, main].join('\n'),
     restartScript: [MOUNTS, main].join('\n'),
-    environment: {
-      INIT_SCRIPT: readText('deploy/chart/junction/files/set-sysctls.sh'),
-      ...Object.fromEntries(env.map((each) => [String(at(each, 'name')), String(at(each, 'value'))])),
-    },
+    environment: {},
     capabilityMask: maskOf(names),
   };
 }

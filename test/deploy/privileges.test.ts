@@ -105,27 +105,21 @@ describe('the nftables mode needs less', () => {
     expect(JSON.stringify(pod({}))).not.toContain('xtables');
   });
 
-  test('no kernel setting but those of conntrack', () => {
-    const env = listAt(pod({}), 'initContainers', 0, 'env');
-    const settings = String(
-      at(
-        env.find((each) => at(each, 'name') === 'SYSCTLS'),
-        'value',
-      ),
-    );
-    expect(settings.trim().split(/\s+/)).toEqual([
-      'net/netfilter/nf_conntrack_tcp_timeout_close_wait=3600',
-      'net/netfilter/nf_conntrack_tcp_timeout_established=86400',
-    ]);
-  });
-
   test('as long as it is known: a ConfigMap of somebody else may ask for another mode', () => {
     expect(addedTo({ existingConfigMap: 'kube-proxy' })).toEqual(['NET_ADMIN', 'NET_RAW']);
     expect(JSON.stringify(pod({ existingConfigMap: 'kube-proxy' }))).toContain('/run/xtables.lock');
   });
 });
 
-test('the container that sets sysctls has no capability whatever', () => {
-  const container = at(podOf(renderObjects()), 'initContainers', 0);
-  expect(at(container, 'securityContext', 'capabilities')).toEqual({ drop: ['ALL'] });
+test('the container that sets sysctls may do what Junction may, and is Junction', () => {
+  const pod = podOf(renderObjects());
+  const [init, main] = [at(pod, 'initContainers', 0), at(pod, 'containers', 0)];
+  expect(at(init, 'securityContext')).toEqual(at(main, 'securityContext'));
+  expect(at(init, 'image')).toEqual(at(main, 'image'));
+  expect(listAt(init, 'args')).toEqual([
+    'run',
+    '--init-only',
+    ...listAt(main, 'args').slice(1),
+    '--sysctl-root=/host',
+  ]);
 });

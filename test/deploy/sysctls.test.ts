@@ -1,85 +1,96 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { at, type Data, listAt, merge, podOf, REQUIRED, renderObjects } from './chart.ts';
+import { countCpus } from '../../src/kernel/conntrackSysctls.ts';
+import { requireLab } from '../lab/requireLab.ts';
+import { at, type Data, listAt, merge, podOf, REQUIRED, ROOT, renderObjects } from './chart.ts';
 
-/** The init container's script, on files that stand for the node's /proc/sys. */
-describe('the container that sets sysctls', () => {
+const LOCALNET = 'net/ipv4/conf/all/route_localnet';
+const FORWARD = 'net/ipv4/ip_forward';
+const ESTABLISHED = 'net/netfilter/nf_conntrack_tcp_timeout_established';
+const CLOSE_WAIT = 'net/netfilter/nf_conntrack_tcp_timeout_close_wait';
+const MAX = 'net/netfilter/nf_conntrack_max';
+
+const BEFORE = {
+  [LOCALNET]: '0',
+  [FORWARD]: '0',
+  [ESTABLISHED]: '432000',
+  [CLOSE_WAIT]: '60',
+  [MAX]: '1000',
+} as const;
+
+/** The init container's program, in a namespace of its own, on files that stand for the node's /proc/sys. */
+describe('the init container sets what the configuration asks for', () => {
+  beforeEach((context) => requireLab(context));
   let folder = '';
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'junction-sysctls-'));
+    for (const [name, value] of Object.entries(BEFORE)) {
+      mkdirSync(dirname(join(folder, 'host', name)), { recursive: true });
+      writeFileSync(join(folder, 'host', name), `${value}\n`);
+    }
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  function have(settings: Readonly<Record<string, string>>): void {
-    for (const [name, value] of Object.entries(settings)) {
-      mkdirSync(dirname(join(folder, name)), { recursive: true });
-      writeFileSync(join(folder, name), `${value}\n`);
-    }
-  }
-
-  function read(name: string): string {
-    return readFileSync(join(folder, name), 'utf8').trim();
-  }
-
-  /** Started as kubelet starts it: command, arguments and environment from the pod. */
-  function run(values: Data = {}): string {
-    const container = at(podOf(renderObjects(merge(REQUIRED, values))), 'initContainers', 0);
-    const [program = '', ...args] = [...listAt(container, 'command'), ...listAt(container, 'args')].map(
-      String,
+  /** Started as kubelet starts it, but for where its files are; answers what is different afterwards. */
+  function changes(values: Data, config?: string): Readonly<Record<string, string>> {
+    const objects = renderObjects(merge(REQUIRED, merge({ config: CLIENT }, values)));
+    const map = objects.find((object) => at(object, 'kind') === 'ConfigMap');
+    const text = config ?? String(at(map, 'data', 'config.conf'));
+    writeFileSync(join(folder, 'config.conf'), text.replaceAll('/var/lib/kube-proxy', folder));
+    writeFileSync(join(folder, 'kubeconfig.conf'), KUBECONFIG);
+    const args = listAt(at(podOf(objects), 'initContainers', 0), 'args').map((arg) =>
+      String(arg)
+        .replace('/var/lib/kube-proxy', folder)
+        .replace('$(NODE_NAME)', 'node1')
+        .replace('=/host', `=${join(folder, 'host')}`),
     );
-    const env = listAt(container, 'env').map((each) => [String(at(each, 'name')), String(at(each, 'value'))]);
-    return execFileSync(program, args, {
-      encoding: 'utf8',
-      env: { PATH: process.env['PATH'], SYSCTL_ROOT: folder, ...Object.fromEntries(env) },
-    });
+    const program = [process.execPath, join(ROOT, 'bin/junction'), ...args];
+    execFileSync('unshare', ['--net', '--', ...program], { stdio: 'pipe' });
+    const after = Object.keys(BEFORE).map((name) => [
+      name,
+      readFileSync(join(folder, 'host', name), 'utf8').trim(),
+    ]);
+    return Object.fromEntries(after.filter(([name, value]) => Object(BEFORE)[name ?? ''] !== value));
   }
 
-  const LOCALNET = 'net/ipv4/conf/all/route_localnet';
-  const ESTABLISHED = 'net/netfilter/nf_conntrack_tcp_timeout_established';
-  const CLOSE_WAIT = 'net/netfilter/nf_conntrack_tcp_timeout_close_wait';
-  const MAX = 'net/netfilter/nf_conntrack_max';
-  const BUCKETS = 'net/netfilter/nf_conntrack_buckets';
+  const CLIENT = { clientConnection: { kubeconfig: '/var/lib/kube-proxy/kubeconfig.conf' } };
+  const KUBECONFIG = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://192.0.2.1:6443"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`;
+  const existing = (rest: string): string => `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+clientConnection: {kubeconfig: /var/lib/kube-proxy/kubeconfig.conf}
+${rest}
+`;
+  const max = Math.min(Math.max(32_768 * countCpus(), 131_072), 1_048_576);
+  const CONNTRACK = {
+    [ESTABLISHED]: '86400',
+    [CLOSE_WAIT]: '3600',
+    [MAX]: String(max),
+  };
 
-  test('sets what kube-proxy sets, and says what it was', () => {
-    have({ [LOCALNET]: '0', [ESTABLISHED]: '432000', [CLOSE_WAIT]: '3600', [MAX]: '1000', [BUCKETS]: '250' });
-    const said = run();
-    expect(read(LOCALNET)).toBe('1');
-    expect(read(ESTABLISHED)).toBe('86400');
-    const cores = Math.max(cpus().length, availableParallelism());
-    const max = Math.min(Math.max(32768 * cores, 131072), 1048576);
-    expect(read(MAX)).toBe(String(max));
-    expect(read(BUCKETS)).toBe(String(max / 4));
-    expect(said).toContain(`${LOCALNET} = 1 (was 0)`);
-    expect(said).toContain(`${CLOSE_WAIT} = 3600 already`);
+  test('as kube-proxy has it, by default', () => {
+    expect(changes({})).toEqual({ ...CONNTRACK, [LOCALNET]: '1' });
   });
 
-  test('leaves more room than it would make', () => {
-    have({ [MAX]: '1000', [BUCKETS]: '1048576' });
-    run();
-    expect(read(BUCKETS)).toBe('1048576');
+  test('without route_localnet in the nftables mode', () => {
+    expect(changes({ config: { mode: 'nftables' } })).toEqual(CONNTRACK);
   });
 
-  test('goes by the values', () => {
-    have({ [LOCALNET]: '0', [MAX]: '1000', [BUCKETS]: '250', 'net/core/somaxconn': '128' });
-    run({ sysctls: { conntrackMaxPerCore: 0, set: { [LOCALNET]: 0, 'net/core/somaxconn': 1048577 } } });
-    expect([read(LOCALNET), read(MAX), read('net/core/somaxconn')]).toEqual(['0', '1000', '1048577']);
-    run({ sysctls: { conntrackMaxPerCore: 1, conntrackMin: 2000000 } });
-    expect(read(MAX)).toBe('2000000');
-  });
-
-  test('passes over what the kernel does not have', () => {
-    have({ [LOCALNET]: '0' });
-    const said = run();
-    expect(read(LOCALNET)).toBe('1');
-    expect(said).toContain(`${MAX}: this kernel does not have it (yet); left out`);
-  });
-
-  test('has a script that kubelet changes nothing in: it replaces $(NAME) and $$', () => {
-    const container = at(podOf(renderObjects()), 'initContainers', 0);
-    const script = String(listAt(container, 'args')[0]);
-    expect(script).not.toMatch(/\$\$|\$\([A-Za-z_][A-Za-z0-9_]*\)/);
+  test("by another's ConfigMap, whatever the chart's own values are", () => {
+    const quiet = `mode: iptables
+iptables: {localhostNodePorts: false}
+conntrack: {maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}`;
+    expect(changes({ existingConfigMap: 'kube-proxy' }, existing(quiet))).toEqual({});
+    const some =
+      'mode: nftables\nconntrack: {maxPerCore: 0, tcpEstablishedTimeout: 2h0m0s, tcpCloseWaitTimeout: 0s}';
+    expect(changes({ existingConfigMap: 'kube-proxy' }, existing(some))).toEqual({ [ESTABLISHED]: '7200' });
   });
 });

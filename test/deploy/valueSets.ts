@@ -49,8 +49,8 @@ export const VALUE_SETS: Readonly<Record<string, Data>> = {
   'everything else': merge(REQUIRED, {
     nameOverride: 'proxy',
     healthz: { bindAddress: '127.0.0.1' },
-    sysctls: { conntrackMin: 2097152, set: { 'net/ipv4/tcp_max_tw_buckets': 2000000 } },
     config: {
+      conntrack: { min: 2097152 },
       clusterCIDR: '10.244.0.0/16,fd00:244::/32',
       nodePortAddresses: ['primary'],
       logging: { format: 'json', verbosity: 2 },

@@ -253,8 +253,7 @@ describe('clients that a service remembers', () => {
   });
 
   test('time-outs and pool sizes that no service has any more leave the table', async () => {
-    const list = (): Promise<string> =>
-      lab().host('node1').run(['nft', 'list', 'table', 'ip', 'junction']);
+    const list = (): Promise<string> => lab().host('node1').run(['nft', 'list', 'table', 'ip', 'junction']);
     await serve(sticky('abcd', 77));
     expect(await list()).toMatch(/map any-4 [^]*chain sticky-tcp-77 /);
     await serve(sticky('ab', 99));

@@ -95,6 +95,17 @@ describe('/healthz and /livez', () => {
     expect(stage.counted).toEqual(['livez 503', 'healthz 503', 'healthz 200']);
   });
 
+  test('a family that is left out is named; it is a 503 for load balancers where nobody could ask', async () => {
+    stage.state.leftOut('IPv6', { reason: 'no nat table', isAnswered: true });
+    const known = await ask(stage.server.port, '/healthz');
+    expect(known.status).toBe(200);
+    expect(known.body).toMatch(/"leftOut":\{"IPv6":\{"since":"[^"]+","reason":"no nat table"\}\}\}$/);
+    stage.state.leftOut('IPv6', { reason: 'the lock is held', isAnswered: false });
+    expect((await ask(stage.server.port, '/healthz')).status).toBe(503);
+    expect((await ask(stage.server.port, '/livez')).status).toBe(200);
+    expect((await ask(stage.server.port, '/readyz')).body).toContain('[-]IPv6 failed: the lock is held');
+  });
+
   test('a resource that was never listed: 503 for load balancers, with the reason; no reason to restart', async () => {
     const failing = { resource: 'services', hasListed: false, since: '2026-11-15T03:00:00Z', reason: 'no' };
     stage.state.setResources(() => [failing, { resource: 'nodes', hasListed: true }]);

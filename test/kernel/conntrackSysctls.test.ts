@@ -138,6 +138,17 @@ describe('applying', () => {
     ]);
   });
 
+  it('grows the hash table by its sysctl where a container cannot write /sys', () => {
+    const buckets = 'proc/net/netfilter/nf_conntrack_buckets';
+    write(buckets, '16384\n');
+    rmSync(join(directory, 'sys'), { recursive: true });
+    expect(apply(DEFAULTS)).toContain('hashsize set');
+    expect(read(buckets)).toBe('65536');
+    write(buckets, '1000000\n');
+    expect(apply(DEFAULTS)).toContain('hashsize already');
+    expect(read(buckets)).toBe('1000000\n');
+  });
+
   it('never makes the hash table smaller', () => {
     write(paths.hashsize, '1000000\n');
     expect(apply(DEFAULTS)).toContain('hashsize already');

@@ -45,6 +45,51 @@ httpGet:
   {{- end }}
 {{- end }}
 
+{{- /* What every container of Junction has. */ -}}
+{{- define "junction.env" -}}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- if .Values.apiServer.host }}
+# In place of the cluster IP, which works only once a proxy runs.
+- name: KUBERNETES_SERVICE_HOST
+  value: {{ .Values.apiServer.host | quote }}
+- name: KUBERNETES_SERVICE_PORT
+  value: {{ int64 .Values.apiServer.port | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "junction.securityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+  add:
+    {{- range .Values.capabilities }}
+    {{- if not (and (eq . "NET_RAW") (include "junction.isNftables" $)) }}
+    - {{ . }}
+    {{- end }}
+    {{- end }}
+{{- end }}
+
+{{- define "junction.volumeMounts" -}}
+- name: config
+  mountPath: /var/lib/kube-proxy
+  readOnly: true
+{{- if not (include "junction.isNftables" .) }}
+- name: xtables-lock
+  mountPath: /run/xtables.lock
+{{- end }}
+- name: modules
+  mountPath: /lib/modules
+  readOnly: true
+- name: tmp
+  mountPath: /tmp
+- name: state
+  mountPath: /run/junction
+{{- end }}
+
 {{- /* Not empty where the main container sets sysctls too. What mode another's ConfigMap asks for is not known here. */ -}}
 {{- define "junction.setsSysctls" -}}
 {{- if and .Values.sysctls.enabled (or .Values.existingConfigMap (eq "ipvs" (default "" .Values.config.mode))) -}}
