@@ -70,9 +70,14 @@ export class Mirror<T> {
         this.#drop(key);
         break;
       case 'invalid':
-        this.#reportOnce(key, projection.problems, 'error');
+        this.#reportOnce(key, this.#withConsequence(key, projection.problems), 'error');
         break;
     }
+  }
+
+  #withConsequence(key: string, problems: readonly Problem[]): readonly Problem[] {
+    const then = this.#values.has(key) ? 'its last good version stays in force' : 'it is not served';
+    return problems.map((problem) => ({ ...problem, message: `${problem.message}; ${then}` }));
   }
 
   delete(raw: unknown): void {

@@ -312,8 +312,8 @@ describe('bad objects', () => {
     server.put(service('db', { clusterIP: '10.96.0.99' }));
     await harness.until('the last change is told', () => lines.push(...harness.told()) >= 3);
     expect(lines).toEqual([
-      'API server: error: Service shop/web: spec.ports is "http" (expected a list)',
-      'API server: error: Service shop/worse: spec.clusterIP "ten" is not an IP address (expected an IP address or None)',
+      'API server: error: Service shop/web: spec.ports is "http"; its last good version stays in force (expected a list)',
+      'API server: error: Service shop/worse: spec.clusterIP "ten" is not an IP address; it is not served (expected an IP address or None)',
       '~ Service shop/db',
     ]);
     expect(harness.world.has('Service shop/web')).toBe(true);
