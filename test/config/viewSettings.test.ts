@@ -15,6 +15,7 @@ test('the defaults', () => {
     masqueradeAll: false,
     nodePortAddresses: [],
     localhostNodePorts: true,
+    bindsAddresses: false,
   });
   expect(nodeView(settings(), undefined, 'IPv4').nodeIp).toBe('127.0.0.1');
 });
