@@ -3,17 +3,51 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { attempt } from '../kernel/holder.ts';
 import type { Log } from '../log.ts';
 
-export async function warnOfKubeProxy(log: Pick<Log, 'warn'>): Promise<void> {
-  const signs = [...findKubeProxyProcesses(), ...(await findKubeProxyPorts())];
-  if (signs.length === 0) return;
-  log.warn(
-    "kube-proxy runs on this node too; both write rules for the same services, and undo each other's work",
-    {
-      signs: signs.join('; '),
-      whatToDo:
-        'Stop kube-proxy here: kubectl label node NODE service-proxy=junction, see docs/deployment.md.',
-    },
-  );
+/** A look at all processes costs some ten microseconds for each. */
+const INTERVAL_MS = 5 * 60_000;
+
+/** Warns at the start, and when one starts later. */
+export class KubeProxyWatch {
+  readonly #log: Pick<Log, 'warn'>;
+  readonly #find: typeof findKubeProxyProcesses;
+  #known = '';
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(log: Pick<Log, 'warn'>, find = findKubeProxyProcesses) {
+    this.#log = log;
+    this.#find = find;
+  }
+
+  /** Before our own ports are open. */
+  async start(intervalMs = INTERVAL_MS): Promise<void> {
+    const processes = this.#find();
+    this.#known = processes.join();
+    this.#warn([...processes, ...(await findKubeProxyPorts())]);
+    this.#timer = setInterval(() => this.#look(), intervalMs).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    const processes = this.#find();
+    if (processes.join() === this.#known) return;
+    this.#known = processes.join();
+    this.#warn(processes);
+  }
+
+  #warn(signs: readonly string[]): void {
+    if (signs.length === 0) return;
+    this.#log.warn(
+      "kube-proxy runs on this node too; both write rules for the same services, and undo each other's work",
+      {
+        signs: signs.join('; '),
+        whatToDo:
+          'Stop kube-proxy here: kubectl label node NODE service-proxy=junction, see docs/deployment.md.',
+      },
+    );
+  }
 }
 
 const NAME = 'kube-proxy';

@@ -14,7 +14,7 @@ import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
 import { logFaults } from './faultLog.ts';
 import { keepGarbageYoung } from './heap.ts';
 import { openMode, type ProxyMode } from './mode.ts';
-import { warnOfKubeProxy } from './otherProxies.ts';
+import { KubeProxyWatch } from './otherProxies.ts';
 import { applyModeSysctls, type Postponed, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 import { openSource } from './source.ts';
 import { StartRunner } from './startRunner.ts';
@@ -90,7 +90,8 @@ async function serve(
 ): Promise<number> {
   const { config, log, signal, supervision } = options;
   supervision.doing(`preparing the ${config.mode} mode`);
-  await warnOfKubeProxy(log);
+  const kubeProxies = new KubeProxyWatch(log);
+  await kubeProxies.start();
   log.info(`Using ${config.mode} Proxier`);
   const runner = new StartRunner(signal);
   const mode = await openMode({ ...options, runner: runner.run });
@@ -106,6 +107,7 @@ async function serve(
     }
   } finally {
     supervision.doing(`closing the ${config.mode} mode`);
+    kubeProxies.stop();
     await mode.close();
   }
 }
