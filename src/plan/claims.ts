@@ -22,10 +22,42 @@ export interface Claimant {
   readonly isClusterIP: boolean;
 }
 
-/** Somebody may name an address that thousands name already, so only the owner's place is known. */
+/** Who waits for a frontend. Thousands may name one address, so they are put in order when the first one is asked for. */
+class Waiting {
+  readonly #byId = new Map<ServicePortId, Claimant>();
+  /** The eldest last; some may have left. `undefined`: not in order. */
+  #sorted: Claimant[] | undefined;
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  add(claimant: Claimant): void {
+    this.#byId.set(claimant.id, claimant);
+    this.#sorted = undefined;
+  }
+
+  remove(id: ServicePortId): void {
+    this.#byId.delete(id);
+  }
+
+  eldest(): Claimant | undefined {
+    this.#sorted ??= [...this.#byId.values()].sort((a, b) => bySeniority(b, a));
+    for (;;) {
+      const last = this.#sorted.at(-1);
+      if (!last || this.#byId.get(last.id) === last) return last;
+      this.#sorted.pop();
+    }
+  }
+
+  inOrder(): readonly Claimant[] {
+    return [...this.#byId.values()].sort(bySeniority);
+  }
+}
+
 interface Claimed {
   owner: Claimant;
-  readonly others: Map<ServicePortId, Claimant>;
+  readonly others: Waiting;
 }
 
 export class Claims {
@@ -41,9 +73,7 @@ export class Claims {
   claimantsOf(key: FrontendKey): readonly Claimant[] {
     const claimed = this.#claimants.get(key);
     if (!claimed) return [];
-    return 'owner' in claimed
-      ? [claimed.owner, ...[...claimed.others.values()].sort(bySeniority)]
-      : [claimed];
+    return 'owner' in claimed ? [claimed.owner, ...claimed.others.inOrder()] : [claimed];
   }
 
   /** Answers whose share of frontends this changed, apart from the claimant's own. */
@@ -54,19 +84,22 @@ export class Claims {
       this.#claimants.set(key, claimant);
       return undefined;
     }
-    const shared: Claimed = 'owner' in claimed ? claimed : { owner: claimed, others: new Map() };
+    const shared: Claimed = 'owner' in claimed ? claimed : { owner: claimed, others: new Waiting() };
     this.#claimants.set(key, shared);
     const before = shared.owner;
     if (before.id !== claimant.id) {
-      shared.others.set(claimant.id, claimant);
-      if (bySeniority(claimant, before) > 0) return undefined;
-      give(shared, claimant);
-      return before.id;
+      shared.others.remove(claimant.id);
+      const isElder = bySeniority(claimant, before) < 0;
+      shared.others.add(isElder ? before : claimant);
+      if (isElder) shared.owner = claimant;
+      return isElder ? before.id : undefined;
     }
     shared.owner = claimant;
-    const eldest = eldestOf(shared.others);
+    const eldest = shared.others.eldest();
     if (!eldest || bySeniority(claimant, eldest) < 0) return undefined;
-    give(shared, eldest); // an owner that is born again loses to who waited
+    shared.others.remove(eldest.id); // an owner that is born again loses to who waited
+    shared.others.add(claimant);
+    shared.owner = eldest;
     return eldest.id;
   }
 
@@ -80,16 +113,16 @@ export class Claims {
     }
     const { owner, others } = claimed;
     if (owner.id !== id) {
-      others.delete(id);
+      others.remove(id);
       if (others.size === 0) this.#claimants.set(key, owner);
       return undefined;
     }
-    const eldest = eldestOf(others);
+    const eldest = others.eldest();
     if (!eldest) {
       this.#claimants.delete(key);
       return undefined;
     }
-    others.delete(eldest.id);
+    others.remove(eldest.id);
     claimed.owner = eldest;
     if (others.size === 0) this.#claimants.set(key, eldest);
     return eldest.id;
@@ -98,19 +131,6 @@ export class Claims {
 
 function ownerOf(claimed: Claimant | Claimed): Claimant {
   return 'owner' in claimed ? claimed.owner : claimed;
-}
-
-function give(claimed: Claimed, heir: Claimant): void {
-  claimed.others.delete(heir.id);
-  claimed.others.set(claimed.owner.id, claimed.owner);
-  claimed.owner = heir;
-}
-
-function eldestOf(claimants: ReadonlyMap<ServicePortId, Claimant>): Claimant | undefined {
-  let eldest: Claimant | undefined;
-  for (const claimant of claimants.values())
-    if (!eldest || bySeniority(claimant, eldest) < 0) eldest = claimant;
-  return eldest;
 }
 
 function bySeniority(a: Claimant, b: Claimant): number {

@@ -79,6 +79,31 @@ describe('events', () => {
     await program.end('SIGTERM');
   });
 
+  test('a Service that is too large is told on the Service and in the log', async () => {
+    const program = await node().start('token', '--iptables-min-sync-period=0s');
+    await program.serves();
+    const ranges = Array.from({ length: 10_001 }, (_, index) => `32.${index >> 8}.${index & 255}.0/24`);
+    const large = objects([{ name: 'large', ip: '10.96.1.9', pods: 'a' }]).map((object) =>
+      object.kind === 'Service'
+        ? { ...object, spec: { ...(object['spec'] as object), loadBalancerSourceRanges: ranges } }
+        : object,
+    );
+    await node().put(...large);
+    await eventually('the event', async () => (await eventsOf('ServiceTooLarge')).length > 0);
+    const [event] = await eventsOf('ServiceTooLarge');
+    const reason =
+      'spec.loadBalancerSourceRanges has 10001 entries, of which the first 10000 are used: ' +
+      'a Service may have 10000 source-range entries (ranges × load-balancer addresses × ports)';
+    expect(event).toMatchObject({
+      type: 'Warning',
+      regarding: { apiVersion: 'v1', kind: 'Service', namespace: 'shop', name: 'large' },
+      note: `node node1 serves a part of it: ${reason}`,
+    });
+    expect(program.log).toContain('A Service is too large; not all of it is served');
+    expect(program.log).toContain(reason);
+    await program.end('SIGTERM');
+  });
+
   test.each([
     ['healthz', '--healthz-bind-address=127.0.0.1:31000', 'FailedToStartProxierHealthcheck'],
     ['metrics', '--metrics-bind-address=127.0.0.1:31000', 'FailedToStartMetricServer'],
