@@ -4,6 +4,7 @@ import { useLab } from '../lab/requireLab.ts';
 import { certificatePath } from '../support/apiServer/index.ts';
 import { ApiNode, TOKEN } from './support/api/apiNode.ts';
 import { eventually } from './support/eventually.ts';
+import { fetchFrom } from './support/fetch.ts';
 import { ourRules } from './support/rules.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
@@ -129,6 +130,9 @@ describe('a daemon whose API server is away', () => {
     await node.server.call('close');
     const program = await node.start('token');
     await program.says('Watch or list failed; retrying');
+    const readyz = await fetchFrom(node.host, 'http://127.0.0.1:10256/readyz');
+    expect(readyz.status).toBe(503);
+    expect(readyz.body).toMatch(/^\[-\]services failed: never listed since .*ECONNREFUSED/m);
     expect(await ourRules(node.host)).toBe('');
     expect(await program.end('SIGTERM')).toBe(0);
   });

@@ -14,7 +14,10 @@ const EXPECTED: readonly (readonly [query: string, Outcome])[] = [
   ['limit=x', 400],
   ['resourceVersion=0', 200],
   ['resourceVersion=x', 400],
-  ['resourceVersion=105&limit=2', 410],
+  // With a limit and no word on the match, exactly that version.
+  ['resourceVersion=105&limit=2', 200],
+  ['resourceVersion=5&limit=2', 410],
+  ['resourceVersion=5', 200],
   ['resourceVersion=105&limit=2&resourceVersionMatch=NotOlderThan', 200],
   ['resourceVersion=9999', 504],
   ['resourceVersionMatch=NotOlderThan', 422],

@@ -68,12 +68,13 @@ export class Lister {
     const wanted = Number(resourceVersion || '0');
     if (wanted > store.revision) throw tooLarge(wanted, store.revision);
     const isExact = match === 'Exact' || (match === '' && limit > 0 && wanted > 0);
-    if (isExact && wanted !== store.revision)
-      throw expired(`The provided resource version is too old: ${wanted}`);
+    if (isExact && wanted < store.compacted) throw expired('The provided resource version is too old.');
+    const revision = isExact ? wanted : store.revision;
+    const entries = isExact ? store.listAt(resource, wanted) : store.list(resource);
     const id = this.#nextSnapshot++;
     this.#snapshots.set(id, {
-      revision: store.revision,
-      entries: selector === undefined ? store.list(resource) : store.list(resource).filter(selector),
+      revision,
+      entries: selector === undefined ? entries : entries.filter(selector),
     });
     // A list from the watch cache has no pages.
     return { id, from: 0, limit: resourceVersion === '0' ? 0 : limit };

@@ -68,7 +68,17 @@ export class ObjectStore {
 
   /** In the order of etcd. */
   list(resource: ServedResource): readonly Entry[] {
-    return [...this.#table(resource).entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+    return sorted(this.#table(resource).entries.values());
+  }
+
+  /** As it was, for as long as the changes since then are remembered. */
+  listAt(resource: ServedResource, revision: number): readonly Entry[] {
+    const entries = new Map(this.#table(resource).entries);
+    for (const { before, after } of [...this.since(resource, revision)].reverse()) {
+      if (after !== undefined) entries.delete(after.key);
+      if (before !== undefined) entries.set(before.key, before);
+    }
+    return sorted(entries.values());
   }
 
   since(resource: ServedResource, revision: number): readonly Change[] {
@@ -113,6 +123,10 @@ export class ObjectStore {
     if (forgotten !== undefined) this.compacted = Math.max(this.compacted, forgotten.revision);
     for (const listener of this.#listeners.get(resource.name) ?? []) listener(change);
   }
+}
+
+function sorted(entries: Iterable<Entry>): readonly Entry[] {
+  return [...entries].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
 function toEntry(raw: RawObject, revision: number): Entry {
