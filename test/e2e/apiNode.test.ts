@@ -6,7 +6,7 @@ import { ApiNode } from './support/api/apiNode.ts';
 import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';
 import type { Program } from './support/program.ts';
-import { flushAll, ourRules } from './support/rules.ts';
+import { flushAll, ourRules, ourServiceRules } from './support/rules.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
 import { nodeObject, objects } from './world.ts';
@@ -115,7 +115,7 @@ describe("this node's Node object", () => {
     await late.says('"Caches are synced" resource="services"');
     await late.says('"Caches are synced" resource="endpointslices"');
     expect(await health()).toBe('503 200');
-    expect(await ourRules(node().host)).toBe('');
+    expect(await ourServiceRules(node().host)).toBe('');
 
     const { status: _, ...withoutAddress } = nodeObject();
     await node().put(withoutAddress);

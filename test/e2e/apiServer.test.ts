@@ -5,7 +5,7 @@ import { certificatePath } from '../support/apiServer/index.ts';
 import { ApiNode, TOKEN } from './support/api/apiNode.ts';
 import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';
-import { ourRules } from './support/rules.ts';
+import { ourRules, ourServiceRules } from './support/rules.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
 import { nodeObject, objects } from './world.ts';
@@ -34,8 +34,8 @@ describe('a daemon of an API server', () => {
     await eventually('slices are asked for', async () =>
       (await server.call('requests')).some(({ resource }) => resource === 'endpointslices'),
     );
-    expect(await ourRules(host)).toBe('');
-    expect(await ourRules(host, 'ip6tables-save')).toBe('');
+    expect(await ourServiceRules(host)).toBe('');
+    expect(await ourServiceRules(host, 'ip6tables-save')).toBe('');
 
     await server.call('clearFaults');
     await server.call('dropConnections');
@@ -133,7 +133,7 @@ describe('a daemon whose API server is away', () => {
     const readyz = await fetchFrom(node.host, 'http://127.0.0.1:10256/readyz');
     expect(readyz.status).toBe(503);
     expect(readyz.body).toMatch(/^\[-\]services failed: never listed since .*ECONNREFUSED/m);
-    expect(await ourRules(node.host)).toBe('');
+    expect(await ourServiceRules(node.host)).toBe('');
     expect(await program.end('SIGTERM')).toBe(0);
   });
 

@@ -11,6 +11,12 @@ export async function ourRules(node: Host, command = 'iptables-save'): Promise<s
     .join('\n');
 }
 
+/** Those of services. The guard of 127.0.0.0/8 is written before `route_localnet`, so before anything is known. */
+export async function ourServiceRules(node: Host, command = 'iptables-save'): Promise<string> {
+  const lines = (await ourRules(node, command)).split('\n');
+  return lines.filter((line) => !line.includes('KUBE-FIREWALL')).join('\n');
+}
+
 /** As a firewall does that starts: every rule and every chain, in both families. */
 export async function flushAll(node: Host, variant: '' | '-legacy' = ''): Promise<void> {
   for (const program of [`iptables${variant}`, `ip6tables${variant}`]) {
