@@ -74,7 +74,7 @@ function service(index: number): object {
     spec: {
       type: 'ClusterIP',
       clusterIP: `10.${96 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`,
-      ports: [{ port: 80, targetPort: 8080 }],
+      ports: [{ name: 'http', port: 80, targetPort: 8080 }],
     },
   };
 }
@@ -94,6 +94,6 @@ function slice(index: number): object {
     },
     addressType: 'IPv4',
     endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
-    ports: [{ port: 8080 }],
+    ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
   };
 }

@@ -58,7 +58,7 @@ export class FamilyLoop {
   /** There were fewer than we had left, and nobody has looked since. */
   #areRulesMissing = false;
   /** Who may have changed what the next look finds. */
-  #suspect: ChangedBy | undefined;
+  #suspect: { readonly changedBy: ChangedBy | undefined; readonly since: number } | undefined;
   #cancelLook: (() => void) | undefined;
   #syncPeriodMs: number;
 
@@ -150,18 +150,30 @@ export class FamilyLoop {
     }
   }
 
-  /** Something may have been changed, and nobody can say what. Soon, and at once unless looks are costly. */
+  /**
+   * Something may have been changed, and nobody can say what. Everything is looked at, at once unless looks are costly;
+   * then the base-chain jumps are, and everything if one of them is missing.
+   */
   suspect(changedBy: ChangedBy | undefined): void {
-    this.#suspect = changedBy;
+    const { clock, requestJumps } = this.#options;
+    this.#suspect = { changedBy, since: this.#suspect?.since ?? clock.now() };
     this.#cancelLook?.();
     const waitMs = this.#waitForLook(SUSPECT_SHARE);
-    const look = (): void => {
-      this.#looks.ended(this.#options.clock.now(), undefined); // what comes during the look waits for the next one
-      this.proxy.requestFull();
-      this.requestUrgently();
-    };
-    if (waitMs <= 0) look();
-    else this.#cancelLook = this.#options.clock.schedule(waitMs, look);
+    if (waitMs <= 0) {
+      this.#lookNow();
+      return;
+    }
+    this.#cancelLook = clock.schedule(waitMs, () => this.#lookNow());
+    if (!requestJumps) return;
+    requestJumps();
+    this.requestUrgently();
+  }
+
+  #lookNow(): void {
+    this.#cancelLook?.();
+    this.#looks.ended(this.#options.clock.now(), undefined); // what comes during the look waits for the next one
+    this.proxy.requestFull();
+    this.requestUrgently();
   }
 
   #waitForLook(share: number): number {
@@ -222,10 +234,11 @@ export class FamilyLoop {
   }
 
   #tellOfRepairs({ kind, repaired = [] }: SyncOutcome['report']): void {
-    const changedBy = this.#suspect;
+    const suspect = this.#suspect;
     if (kind === 'full') this.#suspect = undefined;
+    else if (suspect && repaired.length > 0) this.#lookNow();
     if (this.foreignChanges.syncEnded() || repaired.length === 0) return;
-    this.foreignChanges.foundAndRepaired({ objects: repaired, changedBy });
+    this.foreignChanges.foundAndRepaired({ objects: repaired, ...suspect });
   }
 
   /** The others are served; this one is tried again. */

@@ -17,6 +17,8 @@ export interface ForeignChange {
   readonly objects: readonly string[];
   /** Unknown where the kernel does not tell. */
   readonly changedBy?: ChangedBy | undefined;
+  /** When it was noticed, by the clock; unset: now. */
+  readonly since?: number | undefined;
 }
 
 export interface ForeignChangesOptions {
@@ -110,11 +112,11 @@ export class ForeignChanges {
     this.#cancel();
   }
 
-  #note({ objects, changedBy }: ForeignChange): void {
+  #note({ objects, changedBy, since }: ForeignChange): void {
     this.#noticed ??= {
       objects: new Set(),
       programs: new Set(),
-      since: this.#options.clock.now(),
+      since: since ?? this.#options.clock.now(),
       changes: 0,
     };
     const noticed = this.#noticed;

@@ -46,8 +46,8 @@ interface Noted {
 }
 
 const TABLES: ReadonlySet<string> = new Set<Table>(['filter', 'nat', 'mangle']);
-/** From so many chains on, reading everything costs less than writing each of them. */
-const MOST_CHAINS = 500;
+/** From so many chains on, their names are not worth the memory: everything is read. */
+const MOST_CHAINS = 5000;
 const NEW_GENERATION = nfnlType(NFNL_SUBSYS_NFTABLES, NFT_MSG_NEWGEN);
 /** The same two numbers name the table in messages of tables, chains and rules, and the chain in those of rules. */
 const NFTA_TABLE = 1;
@@ -64,8 +64,6 @@ export class RulesetWatch {
   readonly #followers: RulesetFollower[] = [];
   /** Of the transaction that is being told of. */
   readonly #noted = new Map<Family, Map<Table, Noted>>();
-  /** Whose messages are the rest of a transaction of which the end was lost. */
-  #cutOff: { sender: number | undefined } | undefined;
   #watches: readonly Watch[] = [];
   #lastChangedBy: ChangedBy | undefined;
 
@@ -107,7 +105,7 @@ export class RulesetWatch {
 
   #heard(messages: readonly Message[]): void {
     for (const message of messages) {
-      if (this.#programs.has(message.sender) || this.#isCutOff(message)) continue;
+      if (this.#programs.has(message.sender)) continue;
       try {
         if (message.type === NEW_GENERATION) this.#ended(message);
         else this.#note(message);
@@ -121,14 +119,6 @@ export class RulesetWatch {
   #heardGenerations(messages: readonly Message[]): void {
     for (const { payload, sender } of messages)
       if (!this.#programs.has(sender)) this.#lastChangedBy = decodeGenerationNews(payload);
-  }
-
-  #isCutOff({ sender, type }: Message): boolean {
-    if (!this.#cutOff) return false;
-    const isSame = this.#cutOff.sender === undefined || this.#cutOff.sender === sender;
-    if (isSame && type !== NEW_GENERATION) this.#cutOff.sender = sender;
-    else this.#cutOff = undefined;
-    return isSame;
   }
 
   #note(message: Message): void {
@@ -178,12 +168,14 @@ export class RulesetWatch {
     }
   }
 
-  /** An exchange with the kernel, after which the other socket has been read, too. */
+  /**
+   * An exchange with the kernel, after which both sockets have been read. What was noted until then is the beginning of a
+   * transaction without its end, and everything is looked at afterwards.
+   */
   async #lost(): Promise<void> {
-    this.#noted.clear();
-    this.#cutOff = { sender: undefined };
     const asked = this.#thread.channel(NETLINK_NETFILTER).request(getGeneration());
     await asked.catch(() => undefined);
+    this.#noted.clear();
     for (const follower of this.#followers) follower.onLost(this.#lastChangedBy);
   }
 }

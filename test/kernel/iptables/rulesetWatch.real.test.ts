@@ -82,9 +82,8 @@ describe('in a namespace', () => {
       await program(['iptables-nft', '-t', 'nat', '-F', 'KUBE-MANY']);
       for (let tries = 0; heard.length === 0 && tries < 4000; tries++) await sleep(5);
     `);
-    expect(answer).toEqual([
-      ['IPv4', 'lost', 'iptables-nft'],
-      ['IPv6', 'lost', 'iptables-nft'],
-    ]);
+    // The socket may overflow more than once.
+    const families = new Set((answer as readonly string[][]).map((each) => each.join(' ')));
+    expect(families).toEqual(new Set(['IPv4 lost iptables-nft', 'IPv6 lost iptables-nft']));
   });
 });

@@ -203,7 +203,24 @@ class Sockets {
       if (!(error instanceof AnswersLost) && !isMalformed) throw error;
       countFault(isMalformed ? 'netlink_malformed' : 'netlink_overrun', error.message);
       parts.flush();
+      drain(port);
       say(this.#main, { kind: 'lost', watch });
+    }
+  }
+}
+
+const MOST_DRAINED = 100_000;
+
+/**
+ * A socket that overflowed gets nothing more until it is empty, and no second error says so. Whoever is told of the loss
+ * reads everything afterwards, so what is still in it need not be passed on.
+ */
+function drain(port: KernelPort): void {
+  for (let count = 0; count < MOST_DRAINED; count++) {
+    try {
+      if (!port.take()) return;
+    } catch (error) {
+      if (!(error instanceof AnswersLost)) throw error;
     }
   }
 }
