@@ -67,6 +67,7 @@ interface Look {
   /** Service ports whose rules may differ; all other differences are another program's. Unset: everything may. */
   readonly expected: ReadonlySet<ServicePortId> | undefined;
   readonly beforeSwitch: (() => Promise<void>) | undefined;
+  readonly sender: Sender;
 }
 
 interface Applied {
@@ -138,17 +139,24 @@ export class IptablesBackend {
     const ids = [...dirty];
     // Otherwise what differs may be what we did not come to write.
     const isComplete = !this.#needsFull && !this.#mustRewriteAll(options) && this.#refused.size === 0;
-    const look = { expected: isComplete ? new Set(ids) : undefined, beforeSwitch };
+    const sender = new Sender(this.#door);
+    const look = { expected: isComplete ? new Set(ids) : undefined, beforeSwitch, sender };
     const mustLook = this.#needsFull || this.#fullRequested || this.#mustRewriteAll(options);
-    if (mustLook || ids.some((id) => this.#refused.has(id))) return this.#syncFull(plan, options, look);
+    if (!isComplete && (mustLook || ids.some((id) => this.#refused.has(id))))
+      return this.#syncFull(plan, options, look);
+    let report: SyncReport;
     try {
-      return await this.#syncIncremental(plan, ids, options);
+      report = await this.#syncIncremental(plan, ids, options, sender);
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      // Somebody else has been at our chains, or the kernel will not have a rule: look, mend, find out whose.
-      const report = await this.#syncFull(plan, options, look);
-      return { ...report, refusals: report.refusals + 1 };
+      // Another program has changed our chains, or the kernel refuses a rule: look, repair, find out whose.
+      return this.#syncFull(plan, options, look);
     }
+    if (!mustLook) return report;
+    // Our own changes are written, so whatever differs now is another program's.
+    const full = await this.#syncFull(plan, options, { ...look, expected: new Set() });
+    const repaired = new Set([...(report.repaired ?? []), ...(full.repaired ?? [])]);
+    return { ...full, ...(repaired.size > 0 && { repaired: [...repaired] }) };
   }
 
   #mustRewriteAll(options: CompileOptions): boolean {
@@ -167,8 +175,8 @@ export class IptablesBackend {
     plan: Plan,
     ids: readonly ServicePortId[],
     options: CompileOptions,
+    sender: Sender,
   ): Promise<SyncReport> {
-    const sender = new Sender(this.#door);
     const repaired = await this.#repair(options, sender);
     const difference = new Difference(this.#layout);
     const owned = { ...this.#owned };
@@ -271,13 +279,12 @@ export class IptablesBackend {
   async #syncFull(
     plan: Plan,
     options: CompileOptions,
-    { expected, beforeSwitch }: Look,
+    { expected, beforeSwitch, sender }: Look,
   ): Promise<SyncReport> {
     const repaired = new Set<string>();
     this.#needsFull = true;
     this.#fullRequested = false;
     this.#touched = undefined;
-    const sender = new Sender(this.#door);
     const owned = noRules();
     const base = this.#layout.base(options);
     addBase(owned, base);

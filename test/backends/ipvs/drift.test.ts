@@ -96,6 +96,14 @@ test('at a start nothing was left by us that could have been changed', async () 
   expect((await harness.restarted().sync()).repaired).toEqual([]);
 });
 
+test('our own change during a look is not named, also where the old rule has no owner in its comment', async () => {
+  const harness = new Harness();
+  await harness.sync('b/z 10.96.0.1 80 lb=1.1.1.1 ranges=9.9.9.0/24');
+  const report = await harness.syncFull('b/z 10.96.0.1 80 lb=2.2.2.2 ranges=9.9.9.0/24');
+  expect(report.repaired).toEqual([]);
+  expect(harness.everything).toEqual(await harness.fromScratch());
+});
+
 test('a look that finds nothing costs no compiling, and nothing of ours is ever named', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(syncStep(), { minLength: 1, maxLength: 10 }), async (steps) => {
