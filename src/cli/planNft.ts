@@ -17,7 +17,7 @@ export function nftPlanText(plan: Plan, settings: Settings): string {
   return plan.family === 'IPv4' ? table : table.replaceAll(REMEMBERING, UNWRITABLE);
 }
 
-const REMEMBERING = /^(\s*)(.* update @affinity-\w+ .*)$/gm;
+const REMEMBERING = /^([ \t]*)((?:.* )?update @affinity-\w+ .*)$/gm;
 /**
  * nft 1.0.6 has no registers left for two IPv6 addresses, a port and an endpoint, and ends with a failed assertion.
  * Junction has room for them.

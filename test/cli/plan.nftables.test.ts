@@ -101,12 +101,14 @@ describe('junction plan in the nftables mode', () => {
 
   test('what nft itself cannot write is a comment', async () => {
     const table = (await plan('--family=ipv6')).out;
-    const [rule, ...others] = partOf(table, 'chain remember');
+    const [rule, ...others] = partOf(table, 'chain sticky-tcp-10800');
     expect(rule).toMatch(
-      /^# Junction writes this, nft cannot: ct original ip6 daddr .* update @affinity-tcp /,
+      /^# Junction writes this, nft cannot: update @affinity-tcp \{ ct original ip6 saddr /,
     );
     expect(others).toEqual([]);
-    expect(partOf(await tableOf(), 'chain remember')[0]).toMatch(/^tcp dport != 0 ct original ip daddr /);
+    expect(partOf(await tableOf(), 'chain sticky-tcp-10800')[0]).toMatch(
+      /^tcp dport != 0 update @affinity-tcp \{ ct original ip saddr /,
+    );
   });
 
   test('as JSON, beside the plan', async () => {
