@@ -12,12 +12,15 @@ export interface Orphan {
   readonly command: string;
 }
 
-/** This process as its children name it: number, time of start, and the namespace in which the number means it. */
+/**
+ * This process as its children name it: number, time of start, the namespace in which the number means it, and the
+ * network namespace that it serves. Only one Junction serves a network namespace: the children of others are theirs.
+ */
 export function parentMark(): string {
-  return `${process.pid}:${startTime(process.pid) ?? ''}:${pidNamespace()}`;
+  return [process.pid, startTime(process.pid) ?? '', namespace('pid'), namespace('net')].join(':');
 }
 
-/** Kills, with SIGKILL, what earlier runs in our PID namespace left behind. Returns what that was. */
+/** Kills, with SIGKILL, what earlier runs in our PID and network namespace left behind. Returns what that was. */
 export function killOrphans(): readonly Orphan[] {
   const orphans: Orphan[] = [];
   for (const pid of processes()) {
@@ -49,8 +52,9 @@ function markOf(pid: number): string | undefined {
 }
 
 function isOrphaned(mark: string): boolean {
-  const [pid = '', startedAt = '', namespace = ''] = mark.split(':');
-  if (startedAt === '' || namespace === '' || namespace !== pidNamespace()) return false;
+  const [pid = '', startedAt = '', pidNamespace = '', netNamespace = ''] = mark.split(':');
+  if (startedAt === '' || pidNamespace === '' || netNamespace === '') return false;
+  if (pidNamespace !== namespace('pid') || netNamespace !== namespace('net')) return false;
   return startTime(Number(pid)) !== startedAt;
 }
 
@@ -64,9 +68,9 @@ function startTime(pid: number): string | undefined {
     .at(19);
 }
 
-function pidNamespace(): string {
+function namespace(kind: 'net' | 'pid'): string {
   try {
-    return readlinkSync('/proc/self/ns/pid').replace(/\D/g, '');
+    return readlinkSync(`/proc/self/ns/${kind}`).replace(/\D/g, '');
   } catch {
     return '';
   }

@@ -41,7 +41,9 @@ export async function runPlugin(
   try {
     return await new Promise<PluginResult>((resolve) => {
       child.once('error', (error) => resolve(failed(error)));
+      let isLate = false;
       const end = (code: number | null, signal: NodeJS.Signals | null): void => {
+        if (isLate) return; // ended by us, as is said below
         const text = stdout();
         if (text === undefined) resolve(refused(`it printed more than ${MOST_OUTPUT_BYTES} bytes`));
         else if (code === null) resolve(refused(`it was ended by ${String(signal)}`));
@@ -54,6 +56,7 @@ export async function runPlugin(
         timer = setTimeout(() => end(code, signal), PIPES_GRACE_MS);
       });
       timer = setTimeout(() => {
+        isLate = true;
         const reason = `it did not end within ${timeoutMs / 1000} s, and was killed`;
         void endGroup(child).then(() => resolve(refused(reason)));
       }, timeoutMs);

@@ -1,13 +1,15 @@
 import { rm } from 'node:fs/promises';
-import { describe, expect, it, vi } from 'vitest';
-import { killOrphans } from '../../src/kernel/orphans.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { packageOf, prefixed, run } from '../../src/kernel/process.ts';
 import { bundle } from './support/bundle.ts';
 import { fakeRunner } from './support/fakeRunner.ts';
+import { inside } from './support/inside.ts';
+import { openNamespace, requireNamespaces } from './support/namespace.ts';
 import { isRunning } from './support/processes.ts';
+import { withEnoughTime } from '../support/enoughTime.ts';
 
 async function eventuallyGone(pid: number): Promise<void> {
-  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 20_000 });
+  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 150_000 });
 }
 
 describe('run', () => {
@@ -88,11 +90,13 @@ describe('run', () => {
     const onStdout = async (text: string): Promise<void> => {
       grandchild = Number(text);
     };
-    await expect(run(['sh', '-c', script], { timeoutMs: 500, onStdout })).rejects.toMatchObject({
-      code: 'PROGRAM_TIMED_OUT',
-      message: `sh -c ${script} did not end within 0.5 s, and was killed`,
+    await withEnoughTime(async (timeoutMs) => {
+      await expect(run(['sh', '-c', script], { timeoutMs, onStdout })).rejects.toMatchObject({
+        code: 'PROGRAM_TIMED_OUT',
+        message: `sh -c ${script} did not end within ${timeoutMs / 1000} s, and was killed`,
+      });
+      return grandchild > 0;
     });
-    expect(grandchild).toBeGreaterThan(0);
     await eventuallyGone(grandchild);
   });
 
@@ -145,22 +149,48 @@ describe('run', () => {
     await eventuallyGone(Number(stdout));
   });
 
-  it('finds and kills what a killed process left behind, and nothing else', async () => {
-    const script = await bundle(
+  it('finds and kills what a killed process left behind, and nothing else', async (context) => {
+    requireNamespaces(context);
+    const namespace = await openNamespace();
+    onTestFinished(() => namespace.close());
+    const leaver = await bundle(
       'killed',
       `import { run } from './src/kernel/process.ts';
        void run(['sh', '-c', 'echo $$; exec sleep 300'], {
          onStdout: async (pid) => { process.stdout.write(pid, () => process.kill(process.pid, 'SIGKILL')); },
        });`,
     );
-    const ours = run(['sh', '-c', 'read word; echo $word'], { stdin: '', timeoutMs: 60_000 });
-    const { stdout } = await run([process.execPath, script]);
-    await rm(script);
-    const left = Number(stdout);
-    expect(isRunning(left)).toBe(true);
-    expect(killOrphans()).toContainEqual({ pid: left, command: 'sleep 300' });
+    onTestFinished(() => rm(leaver));
+    // In another network namespace: of whoever else tests there, nothing is ours.
+    const elsewhere = Number((await run([process.execPath, leaver])).stdout);
+    onTestFinished(() => void process.kill(elsewhere, 'SIGKILL'));
+    const found = await inside(
+      namespace,
+      'finder',
+      `import { readFileSync } from 'node:fs';
+       import { setTimeout as sleep } from 'node:timers/promises';
+       import { killOrphans } from './src/kernel/orphans.ts';
+       import { run } from './src/kernel/process.ts';
+       import { isRunning } from './test/kernel/support/processes.ts';
+       const end = new AbortController();
+       const ours = run(['sh', '-c', 'echo $$; exec sleep 300'], {
+         signal: end.signal,
+         onStdout: async (pid) => {
+           const left = Number((await run([process.execPath, ${JSON.stringify(leaver)}])).stdout);
+           // Not in the middle of its exec, when it has no environment.
+           while (!readFileSync(\`/proc/\${left}/cmdline\`, 'utf8').startsWith('sleep')) await sleep(5);
+           const killed = killOrphans();
+           const isOursRunning = isRunning(Number(pid));
+           end.abort();
+           console.log(JSON.stringify({ left, killed, isOursRunning }));
+         },
+       });
+       await ours.catch(() => undefined);`,
+    );
+    const { left } = found as { readonly left: number };
+    expect(found).toEqual({ left, killed: [{ pid: left, command: 'sleep 300' }], isOursRunning: true });
     await eventuallyGone(left);
-    expect(await ours).toMatchObject({ signal: null });
+    expect(isRunning(elsewhere)).toBe(true);
   });
 
   it('reports a signal', async () => {

@@ -29,7 +29,7 @@ export interface Namespace {
 }
 
 export async function openNamespace(): Promise<Namespace> {
-  const holder = spawn('unshare', [...UNSHARE, 'sleep', '600'], { stdio: 'ignore' });
+  const holder = spawn('unshare', [...UNSHARE, 'sleep', '3600'], { stdio: 'ignore' });
   const pid = String(holder.pid);
   const ours = readlinkSync('/proc/self/ns/net');
   while (readlinkSync(`/proc/${pid}/ns/net`) === ours) await sleep(5);
