@@ -114,7 +114,7 @@ describe("this node's Node object", () => {
     await late.says('"Caches are synced" resource="nodes"');
     await late.says('"Caches are synced" resource="services"');
     await late.says('"Caches are synced" resource="endpointslices"');
-    expect(await health()).toBe('503 200');
+    await untilHealth('503 200');
     expect(await ourServiceRules(node().host)).toBe('');
 
     const { status: _, ...withoutAddress } = nodeObject();
@@ -132,7 +132,7 @@ describe("this node's Node object", () => {
     await node().put({ ...nodeObject(), spec });
     const waiting = await start('--detect-local-mode=NodeCIDR');
     await waiting.says('"Caches are synced" resource="endpointslices"');
-    expect(await health()).toBe('200 200');
+    await untilHealth('200 200');
     expect(waiting.log).not.toContain('"Serving"');
     await node().put(nodeObject());
     await waiting.serves();

@@ -1,9 +1,10 @@
 /** The real program, running in a node of the lab on manifests that a test may edit. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Host } from '../../src/lab/host.ts';
 import { PROGRAM, Program, type StartOptions } from './support/program.ts';
+import { replaceFile } from './support/replaceFile.ts';
 
 export { eventually } from './support/eventually.ts';
 
@@ -38,7 +39,7 @@ export class Daemon {
   }
 
   async write(manifests: string): Promise<void> {
-    await writeFile(join(this.manifests, 'cluster.yaml'), manifests);
+    await replaceFile(join(this.manifests, 'cluster.yaml'), manifests);
   }
 
   /** Starts, and waits until both families are served. */

@@ -1,9 +1,10 @@
 /** What hangs, what runs out and what nobody caught: none of it ends or deafens the program, or outlives it. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { TOOL_PATH } from '../../src/lab/tools.ts';
 import { groupOf } from '../kernel/support/processes.ts';
@@ -51,7 +52,9 @@ describe('the program', () => {
   });
 
   function write(...services: readonly (typeof API)[]): void {
-    writeFileSync(join(directory, 'cluster.yaml'), manifests(services));
+    const next = join(directory, 'cluster.yaml.new');
+    writeFileSync(next, manifests(services));
+    renameSync(next, join(directory, 'cluster.yaml'));
   }
 
   const hang = (): void => writeFileSync(join(directory, 'hang'), '');
@@ -163,10 +166,10 @@ describe('the program', () => {
   });
 
   test('without descriptors, syncs fail and are repeated, and nothing else', async () => {
-    const running = start();
+    const running = start({}, '--iptables-sync-period=5s');
     await running.serves();
-    const open = readdirSync(`/proc/${running.pid}/fd`).length;
-    limitFiles(running.pid, open);
+    // Enough to read a file, too few for the pipes of a program.
+    limitFiles(running.pid, await numberWithFree(running.pid, 4));
     write(API, LATER);
     await running.says(/"Sync failed".*cannot start ip6?tables\S*: EMFILE/);
     limitFiles(running.pid, 1024);
@@ -239,6 +242,22 @@ threads.Worker = class extends Real {
 };
 syncBuiltinESMExports();
 `;
+
+/** The number of a descriptor below which so many more can be opened, once no program runs. */
+async function numberWithFree(pid: number, free: number): Promise<number> {
+  const folder = `/proc/${pid}/fd`;
+  const printed = (): string => readdirSync(folder).join(' ');
+  let open = '';
+  await eventually('the same descriptors for half a second', async () => {
+    open = printed();
+    await sleep(500);
+    return printed() === open;
+  });
+  const used = new Set(open.split(' ').map(Number));
+  let number = 0;
+  for (let left = free; left > 0; number++) if (!used.has(number)) left--;
+  return number;
+}
 
 function limitFiles(pid: number, count: number): void {
   execFileSync('prlimit', ['--pid', String(pid), `--nofile=${count}:4096`]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { ourRules } from './support/rules.ts';
-import { answerers } from './support/traffic.ts';
+import { answerers, SOON_MS } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
 import { manifests } from './world.ts';
 
@@ -47,7 +47,7 @@ describe('a running daemon', () => {
     expect(await answerers(client, '192.168.100.2', 30081)).toBe('pod-b pod-d');
 
     await running().write(manifests([api]));
-    await eventually('its end', async () => !(await answerers(client, WEB)).includes('pod'));
+    await eventually('its end', async () => !(await answerers(client, WEB, 80, SOON_MS)).includes('pod'));
     expect(await answerers(client, '192.168.100.2', 30081)).toBe('refused');
     expect(await answerers(client, API)).toBe('pod-a pod-c');
     const rules = await lab().host('node1').run(['iptables-save']);

@@ -77,5 +77,5 @@ describe.each(['nft', 'legacy'])('a neighbour and 127.0.0.1, iptables-%s', (vari
     });
     expect(last.reached).toBe(0);
     expect(await node.run([`iptables-${variant}-save`])).not.toContain('KUBE-');
-  }, 120_000);
+  });
 });

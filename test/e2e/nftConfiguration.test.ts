@@ -8,7 +8,7 @@ import { parseExposition } from '../metrics/parse.ts';
 import { Configured, type Fields } from './support/configured.ts';
 import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';
-import { answerers, expectAnswers } from './support/traffic.ts';
+import { answerers, expectAnswers, SOON_MS } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
 import { nodeObject } from './world.ts';
 
@@ -87,7 +87,7 @@ describe('the nftables mode', () => {
 
     test('node ports where they are asked for', async () => {
       await expectAnswers(lab().host('client'), '192.0.2.1', 'pod-a pod-c', 30_080);
-      expect(await answerers(lab().host('client'), '192.168.100.2', 30_080)).not.toContain('pod');
+      expect(await answerers(lab().host('client'), '192.168.100.2', 30_080, SOON_MS)).not.toContain('pod');
     });
 
     test('the periods are live', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import { FLAGS } from './daemon.ts';
+import { eventually } from './support/eventually.ts';
 import { PROGRAM, Program } from './support/program.ts';
 import { manifests } from './world.ts';
 
@@ -41,7 +42,10 @@ iptables-legacy-save | grep -v '^[#:]'; ip6tables-legacy-save | grep -v '^[#:]';
     const env = { XTABLES_LOCKFILE: lock };
     await node.run(['sh', '-c', 'iptables-legacy-save -t nat; ip6tables-legacy-save -t nat']);
     const before = await kernel();
-    const holder = node.spawn(['flock', '--no-fork', lock, 'sleep', '120'], { stdio: 'ignore' });
+    const holder = node.spawn(['flock', '--no-fork', lock, 'sleep', '3600'], { stdio: 'ignore' });
+    const isHeld = async (): Promise<boolean> =>
+      (await node.exec(['flock', '--nonblock', lock, 'true'])).exitCode !== 0;
+    await eventually('the lock is held', isHeld);
     const first = Program.start(node, flags(), { env });
     await first.says('"Could not ask for the nat table; asking again" ipFamily="IPv4"');
     await first.says(/is held by pid \d+ \(sleep\)/);

@@ -6,6 +6,7 @@ import { stringify } from 'yaml';
 import type { Host } from '../../../src/lab/host.ts';
 import { manifests, type ServiceWords } from '../world.ts';
 import { Program } from './program.ts';
+import { replaceFile } from './replaceFile.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -56,11 +57,11 @@ export class Configured {
   }
 
   async serveText(text: string): Promise<void> {
-    await writeFile(join(this.manifests, 'cluster.yaml'), text);
+    await replaceFile(join(this.manifests, 'cluster.yaml'), text);
   }
 
   async write(more: Fields = {}): Promise<void> {
-    await writeFile(this.file, configText(more));
+    await replaceFile(this.file, configText(more));
   }
 
   /** As kubelet puts a ConfigMap into a volume: the file is a link through a link, and the inner one is swapped. */

@@ -17,12 +17,12 @@ export async function ourServiceRules(node: Host, command = 'iptables-save'): Pr
   return lines.filter((line) => !line.includes('KUBE-FIREWALL')).join('\n');
 }
 
-/** As a firewall does that starts: every rule and every chain, in both families. */
-export async function flushAll(node: Host, variant: '' | '-legacy' = ''): Promise<void> {
-  for (const program of [`iptables${variant}`, `ip6tables${variant}`]) {
-    for (const table of ['nat', 'filter', 'mangle']) {
-      await node.run([program, '-t', table, '-F']);
-      await node.run([program, '-t', table, '-X']);
-    }
-  }
+/**
+ * As a firewall does that starts: every rule and every chain, in both families. Each table in one go: who repairs rules
+ * would use a chain again between `-F` and `-X`, which then fails.
+ */
+export async function flushAll(node: Host, variant: '' | '-legacy' | '-nft' = ''): Promise<void> {
+  for (const program of [`iptables${variant}-restore`, `ip6tables${variant}-restore`])
+    for (const table of ['nat', 'filter', 'mangle'])
+      await node.run([program, '-w', '60', '-T', table], { stdin: `*${table}\nCOMMIT\n` });
 }
