@@ -151,8 +151,9 @@ describe('run', () => {
 
   it('finds and kills what a killed process left behind, and nothing else', async (context) => {
     requireNamespaces(context);
-    const namespace = await openNamespace();
+    const [namespace, other] = [await openNamespace(), await openNamespace()];
     onTestFinished(() => namespace.close());
+    onTestFinished(() => other.close());
     const leaver = await bundle(
       'killed',
       `import { run } from './src/kernel/process.ts';
@@ -161,8 +162,8 @@ describe('run', () => {
        });`,
     );
     onTestFinished(() => rm(leaver));
-    // In another network namespace: of whoever else tests there, nothing is ours.
-    const elsewhere = Number((await run([process.execPath, leaver])).stdout);
+    const elsewhere = Number((await other.runner([process.execPath, leaver])).stdout);
+    expect(isRunning(elsewhere)).toBe(true);
     onTestFinished(() => void process.kill(elsewhere, 'SIGKILL'));
     const found = await inside(
       namespace,
