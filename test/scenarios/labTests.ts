@@ -9,7 +9,7 @@ import { useLab } from '../lab/requireLab.ts';
 import { SCENARIOS } from './cases/index.ts';
 import { expectedIn } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
-import { describeState } from './kernelState.ts';
+import { describeState, describeStateAfterOthers } from './kernelState.ts';
 import { NO_COUNTERS } from './iptablesBackend.ts';
 import { LabNode, type LabNodeOptions } from './labNode.ts';
 import { PacketSender } from './labPackets.ts';
@@ -49,7 +49,6 @@ async function expectFreshState(node: LabNode, scenario: Scenario, family: Famil
   const proxy = proxyOf(family, scenario, await rulesBackend(family, node.layout, fresh, NO_COUNTERS));
   await proxy.sync();
   const layout = LAYOUTS[node.layout];
-  expect(describeState(await node.tables(family), layout, 'anyOrder')).toEqual(
-    describeState(fresh.tables, layout, 'anyOrder'),
-  );
+  const expected = describeState(fresh.tables, layout, 'anyOrder');
+  expect(describeStateAfterOthers(await node.tables(family), layout, expected)).toEqual(expected);
 }

@@ -1,6 +1,7 @@
 /** Where the nftables mode does something else than `decide` says. `docs/nftables.md` tells users the same. */
 import { isLoopback } from '../../src/model/ip.ts';
 import { classifySource, decide, isAllowed, isLocal } from '../../src/plan/decide.ts';
+import type { Protocol } from '../../src/model/objects.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { Difference } from './differences.ts';
 
@@ -39,7 +40,9 @@ export const NFTABLES_DIFFERENCES: readonly Difference[] = [
       if (route.verdict !== 'forward' || route.masquerade) return undefined;
       const here = endpointsHere(plan);
       const targets = decision.targets.map((target) =>
-        here.has(target.endpoint.ip) ? target : { ...target, masquerade: false },
+        here.has(endpointKey(servicePort.protocol, target.endpoint))
+          ? target
+          : { ...target, masquerade: false },
       );
       return { targets, sticky: servicePort.affinitySeconds !== undefined };
     },
@@ -56,6 +59,15 @@ function isClusterIP(plan: Plan, address: string): boolean {
 /** Of any service. */
 function endpointsHere(plan: Plan): ReadonlySet<string> {
   return new Set(
-    [...plan.servicePorts.values()].flatMap(({ onThisNode = [] }) => onThisNode.map(({ ip }) => ip)),
+    [...plan.servicePorts.values()].flatMap(({ protocol, onThisNode = [] }) =>
+      onThisNode.map((endpoint) => endpointKey(protocol, endpoint)),
+    ),
   );
+}
+
+function endpointKey(
+  protocol: Protocol,
+  { ip, port }: { readonly ip: string; readonly port: number },
+): string {
+  return `${protocol} ${ip} ${port}`;
 }
