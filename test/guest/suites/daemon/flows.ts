@@ -106,9 +106,9 @@ async function endpointGone(stage: Stage, protocol: Datagrams): Promise<void> {
   await serve(stage, protocol, [dns('c'), other]);
   await becomes(() => ask(client, protocol, DNS), 'pod-c');
   await becomes(() => ask(client, protocol, NODE, NODE_PORT), 'pod-c');
-  // Deleted at once: there is no end of theirs that could be waited for.
+  // Deleted and not drained: there is no end of theirs that could be waited for.
   const name = `${protocol.toUpperCase()} ${DNS}:80`;
-  same(await stage.server(name), `${name} rr -> 10.244.2.11:8080`);
+  await becomes(() => stage.server(name), `${name} rr -> 10.244.2.11:8080`);
   same(await flowsFrom(stage, protocol, sources), numbers);
   if (protocol === 'udp') same(await askOthers(), others);
 }

@@ -1,5 +1,6 @@
 /** Another program takes away what we wrote: what the kernel notifies of is repaired at once, the rest within a sync period. */
 import { ONE_OF_EACH_KIND } from '../../daemon/oneOfEachKind.ts';
+import { addForeignServers } from '../../daemon/foreign.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';
 import { answerers } from '../../daemon/traffic.ts';
@@ -42,6 +43,7 @@ export const TAMPERING = onStage('tampering', {
     async (stage) => {
       const whole = await started(stage);
       await stage.node.run(['ipvsadm', '-C']);
+      await addForeignServers(stage.node);
       await becomes(async () => (await stage.words()).servers, whole.servers);
       same(await answerers(stage.client, API), EVERYBODY);
       await becomes(async () => repairsOf(stage, 'virtual server'), true);
