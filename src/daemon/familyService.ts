@@ -12,9 +12,9 @@ import { FamilyLoop } from '../proxy/familyLoop.ts';
 import { FamilyProxy, type SyncOutcome } from '../proxy/familyProxy.ts';
 import type { FamilyObserver } from '../proxy/observer.ts';
 import { systemClock } from '../sync/systemClock.ts';
+import { DenialLog } from './denialLog.ts';
 import { Guard } from './guard.ts';
 import type { ProxyMode } from './mode.ts';
-import { ToldDenials } from './toldDenials.ts';
 
 export interface FamilyServiceOptions {
   readonly family: Family;
@@ -49,7 +49,7 @@ export class FamilyService {
   #health: ServiceHealthServers | undefined;
   /** Where node ports answer may have changed. */
   #heldIsStale = true;
-  readonly #toldDenials = new ToldDenials();
+  readonly #denials: DenialLog;
   #isFirst = true;
   /** Somebody else may have taken rules away, so that flows began past them. */
   #wereRulesGone = false;
@@ -84,6 +84,7 @@ export class FamilyService {
       onSynced: (outcome) => this.#onSynced(outcome),
     });
     mode.attach(this.loop);
+    this.#denials = new DenialLog({ denied: (id) => proxy.denied(id), log, clock: systemClock });
     this.#guardIntervalMs = syncPeriodMs;
     this.#guard = this.#makeGuard();
     this.#flows = new FlowCleaner({ family: this.family, localIps: () => mode.localIps(this.family), log });
@@ -116,7 +117,7 @@ export class FamilyService {
   }
 
   #onSynced(outcome: SyncOutcome): void {
-    this.#tellDenials(outcome);
+    void this.#denials.tell(outcome.changes.map(({ id }) => id));
     this.#tellCuts();
     this.#tellRefusals(outcome);
     const { localEndpoints, plan } = this.loop.proxy;
@@ -196,20 +197,6 @@ export class FamilyService {
           ? `no Node ${settings.nodeName} with spec.podCIDRs of this family is known`
           : '--cluster-cidr has no CIDR of this family',
     });
-  }
-
-  /** One line for each service port, however many addresses it names. */
-  #tellDenials({ changes }: SyncOutcome): void {
-    for (const { id } of changes) {
-      const [first, ...others] = this.#toldDenials.news(id, this.loop.proxy.denied(id));
-      if (!first) continue;
-      this.#options.log.warn('Another service answers at this address already', {
-        servicePort: id,
-        address: first.key,
-        servedBy: first.owner,
-        ...(others.length > 0 && { moreAddresses: others.length }),
-      });
-    }
   }
 
   /** Once for each service, when it begins. */

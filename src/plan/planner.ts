@@ -65,9 +65,18 @@ export class Planner implements Plan {
 
   /** Recomputes these services; answers what became different. */
   update(services: Iterable<ObjectKey>): readonly PlanChange[] {
+    const steps = this.updating(services);
+    for (;;) {
+      const step = steps.next();
+      if (step.done) return step.value;
+    }
+  }
+
+  /** The same in small steps: one Service may have a thousand ports. All of them have to be taken. */
+  *updating(services: Iterable<ObjectKey>): Generator<void, readonly PlanChange[]> {
     const touched = new Set<ServicePortId>();
-    for (const service of services) this.#replan(service, touched);
-    return this.#grant(touched);
+    for (const service of services) yield* this.#replan(service, touched);
+    return yield* this.#grant(touched);
   }
 
   /** The node itself changed, e.g. its zone: every service may look different now. */
@@ -82,7 +91,7 @@ export class Planner implements Plan {
     return [...this.#portsOfService.keys()];
   }
 
-  #replan(service: ObjectKey, touched: Set<ServicePortId>): void {
+  *#replan(service: ObjectKey, touched: Set<ServicePortId>): Generator<void, void> {
     const bounded = withinCapacity(this.#inputs.portsOf(service), this.#capacity);
     const { ports, endpointsPerPort: perPort } = bounded;
     const keys = new Set(ports.map((port): PortKey => portKey(port.portName, port.protocol)));
@@ -91,10 +100,12 @@ export class Planner implements Plan {
     const ids = new Set(ports.map((port) => port.id));
     for (const id of this.#portsOfService.get(service) ?? []) {
       if (!ids.has(id)) this.#setWanted(id, undefined, undefined, touched);
+      yield;
     }
     for (const port of ports) {
       const portEndpoints = endpoints?.get(portKey(port.portName, port.protocol)) ?? [];
       this.#setWanted(port.id, planServicePort(port, portEndpoints, this.#view), port.createdAt, touched);
+      yield;
     }
     if (ids.size > 0) this.#portsOfService.set(service, [...ids]);
     else this.#portsOfService.delete(service);
@@ -143,7 +154,7 @@ export class Planner implements Plan {
     touched.add(id);
   }
 
-  #grant(touched: ReadonlySet<ServicePortId>): readonly PlanChange[] {
+  *#grant(touched: ReadonlySet<ServicePortId>): Generator<void, readonly PlanChange[]> {
     const changes: PlanChange[] = [];
     for (const id of touched) {
       const previous = this.#granted.get(id);
@@ -151,6 +162,7 @@ export class Planner implements Plan {
       if (current) this.#granted.set(id, current);
       else this.#granted.delete(id);
       if (!deepEqual(previous, current)) changes.push({ id, previous, current });
+      yield;
     }
     return changes;
   }

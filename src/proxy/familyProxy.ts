@@ -193,7 +193,7 @@ export class FamilyProxy {
       const endpoints = this.#endpoints.apply([key]);
       const isSeenAnew = this.#seenAnew.delete(key);
       if (endpoints.has(key) || services.has(key) || isSeenAnew) {
-        for (const change of this.#planner.update([key])) {
+        for (const change of yield* this.#planner.updating([key])) {
           changes.push(change);
           this.#unwritten.add(change.id);
         }

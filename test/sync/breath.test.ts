@@ -61,6 +61,26 @@ describe('a breath', () => {
   });
 });
 
+test('a pause is longer where others have much to do, but not much longer', async () => {
+  let turns = 0;
+  class BusyClock extends WorkingClock {
+    override schedule(delayMs: number, callback: () => void): () => void {
+      return super.schedule(delayMs, () => {
+        turns++;
+        this.work(5); // somebody else's
+        callback();
+      });
+    }
+  }
+  const clock = new BusyClock();
+  const breath = new Breath(clock, 20);
+  clock.work(20);
+  const pause = breath.take();
+  await clock.advance(0);
+  await pause;
+  expect(turns).toBe(2);
+});
+
 describe('work in steps', () => {
   test('is the same at once and unhurried', async () => {
     const log: string[] = [];

@@ -12,22 +12,25 @@ import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { Breath } from '../iptables/backend.ts';
 import { type Forgetting, forgetStale, losers } from './affinity.ts';
-import { eachCalmly } from './calmly.ts';
+import { calmly, eachCalmly } from './calmly.ts';
 import { Committer } from './committer.ts';
 import { compileServicePort, compileShared, NO_FRAGMENT, type NftFragment } from './compile.ts';
 import {
   diffElements,
   type Edit,
   editOperations,
+  type InOrder,
   isEmpty,
   removal,
   restructure,
+  type Restructuring,
   sizeOf,
   withoutGaps,
 } from './edit.ts';
 import { adopt, type AdoptedTable, type AdoptReport } from './adopt.ts';
-import { type Element, type Ruleset, setsByName } from './rule.ts';
+import { type Element, type Ruleset, setsByName, type TableSet } from './rule.ts';
 import { concernedBy, type ForeignElement, mending } from './mend.ts';
+import { divide, inTransactions, isDivisible } from './portions.ts';
 import { printKey } from './print.ts';
 import { rulesetOf } from './ruleset.ts';
 import { fixedElements, type NftSettings, type TableOptions } from './settings.ts';
@@ -56,6 +59,8 @@ export interface NftBackendOptions {
   readonly door: NftDoor;
   readonly now: () => number;
   readonly breath?: Breath;
+  /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
+  readonly firstChunk?: number;
 }
 
 const TRIES = 5;
@@ -91,11 +96,11 @@ export class NftBackend {
   /** Names of the chains that the sync under way has written. */
   readonly #written = new Set<string>();
 
-  constructor({ door, now, breath }: NftBackendOptions) {
+  constructor({ door, now, breath, firstChunk }: NftBackendOptions) {
     this.#door = noting(door, (transaction) => {
       for (const name of chainsIn(transaction)) this.#written.add(name);
     });
-    this.#committer = new Committer(this.#door, now);
+    this.#committer = new Committer(this.#door, now, firstChunk);
     this.#now = now;
     this.#breath = breath;
   }
@@ -204,15 +209,16 @@ export class NftBackend {
     this.#needsFull = true; // until all of it is in the kernel
     const edits: Edit[] = [];
     const left: ServicePortPlan[] = [];
-    await this.#eachCalmly(ids, (id) => {
+    this.#breath?.begin();
+    for (const id of ids) {
       const before = this.#applied.get(id);
       const after = plan.servicePorts.get(id);
       const [old, now] = [compile(before, options), compile(after, options)];
       this.#tally.add(now); // first: what both use is not idle in between
       this.#tally.remove(old, this.#now());
-      edits.push({ owner: id, ...diffElements(old.elements, now.elements) });
+      edits.push({ owner: id, ...(await this.#calmly(diffElements(old.elements, now.elements))) });
       if (before?.affinitySeconds !== undefined) left.push(before);
-    });
+    }
     const { added, removed } = this.#tally.takeChanges();
     edits.push({ owner: undefined, removes: removed, adds: added });
     const before = this.#ruleset;
@@ -221,28 +227,46 @@ export class NftBackend {
     const { first, last } = restructure(before, ruleset);
     const changes = edits.filter((edit) => !isEmpty(edit));
     const sets = setsByName(ruleset);
-    const order = withoutGaps(changes);
-    // A packet that is on its way sees no rule of a chain that comes with what leads there.
-    const isEarlier = first.some(({ kind }) => kind === 'addChain');
-    const transactions: readonly Transaction[] = [
-      isEarlier ? first : [],
-      [...(isEarlier ? [] : first), ...editOperations(order.first, sets), ...last],
-      editOperations(order.last, sets),
-    ].filter((transaction) => transaction.length > 0);
+    const order = await this.#calmly(withoutGaps(changes));
     for (const protocol of losers(left, plan)) this.#toForget.add(protocol);
     for (const id of ids) this.#remember(plan, id);
     this.#ruleset = ruleset; // before the kernel tells of anything in it
-    for (const transaction of transactions) {
-      const outcome = await this.#door.commit(transaction);
+    let transactions = 0;
+    for await (const transaction of this.#transactions(order, { first, last }, sets)) {
+      if (transaction.length === 0) continue;
+      const outcome = await this.#committer.attempt(transaction);
       if (outcome.state === 'refused') return undefined;
+      transactions++;
     }
     const { isDone: isClean, transactions: forgets } = await this.#forget(plan, options);
     this.#needsFull = false;
     return {
-      transactions: transactions.length + forgets,
+      transactions: transactions + forgets,
       elements: changes.reduce((sum, edit) => sum + sizeOf(edit), 0),
       isClean,
     };
+  }
+
+  async *#transactions(
+    order: InOrder,
+    { first, last }: Restructuring,
+    sets: ReadonlyMap<string, TableSet>,
+  ): AsyncGenerator<Transaction> {
+    const { chunk } = this.#committer;
+    if (!isDivisible(order, chunk)) {
+      // A packet that is on its way sees no rule of a chain that comes with what leads there.
+      const isEarlier = first.some(({ kind }) => kind === 'addChain');
+      if (isEarlier) yield first;
+      yield [...(isEarlier ? [] : first), ...editOperations(order.first, sets), ...last];
+      yield editOperations(order.last, sets);
+      return;
+    }
+    const { early, main, late } = await this.#calmly(divide(order, sets, chunk));
+    yield first;
+    yield* inTransactions(early, sets, chunk);
+    yield last;
+    for (const edits of main) yield editOperations(edits, sets);
+    yield* inTransactions(late, sets, chunk);
   }
 
   /** Sizes and time-outs that nobody has used for a while go, with their maps, chains and rules. */
@@ -332,6 +356,10 @@ export class NftBackend {
     const port = plan.servicePorts.get(id);
     if (port) this.#applied.set(id, port);
     else this.#applied.delete(id);
+  }
+
+  #calmly<T>(steps: Generator<unknown, T>): Promise<T> {
+    return calmly(steps, this.#breath);
   }
 
   #eachCalmly<T>(items: Iterable<T>, work: (item: T) => void | Promise<void>): Promise<void> {

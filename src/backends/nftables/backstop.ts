@@ -14,7 +14,7 @@ import { backstopRuleset, heldFrontends } from './backstopRules.ts';
 import { eachCalmly } from './calmly.ts';
 import { hairpinsOf, NO_FRAGMENT } from './compile.ts';
 import { Committer } from './committer.ts';
-import { diffElements } from './edit.ts';
+import { diffAtOnce } from './edit.ts';
 import { EditStream } from './editStream.ts';
 import { type Element, type Ruleset, setsByName } from './rule.ts';
 import { fixedElements, type NftSettings, type TableOptions } from './settings.ts';
@@ -120,7 +120,7 @@ export class Backstop {
       const before = this.#written.get(id);
       const after = plan.servicePorts.get(id);
       return (
-        before && diffElements(heldFrontends(before), after ? heldFrontends(after) : []).removes.length > 0
+        before && diffAtOnce(heldFrontends(before), after ? heldFrontends(after) : []).removes.length > 0
       );
     });
     // As a whole, for the time being: the next sync brings back what is left.
@@ -174,7 +174,7 @@ export class Backstop {
       (id) => {
         const [before, after] = [this.#written.get(id), plan.servicePorts.get(id)];
         if (before === after || (after && this.#refused.has(id))) return;
-        const change = diffElements(before ? heldFrontends(before) : [], after ? heldFrontends(after) : []);
+        const change = diffAtOnce(before ? heldFrontends(before) : [], after ? heldFrontends(after) : []);
         removes.push(...change.removes);
         adds.push(...change.adds);
         this.#count(before, after);

@@ -17,3 +17,13 @@ export async function eachCalmly<T>(
     if (pause) await pause;
   }
 }
+
+/** The steps of one piece of work, in the same way; it goes on with the slice that has begun. */
+export async function calmly<T>(steps: Generator<unknown, T>, breath: Breath | undefined): Promise<T> {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    const pause = breath?.take();
+    if (pause) await pause;
+  }
+}

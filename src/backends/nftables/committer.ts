@@ -19,11 +19,12 @@ const FEWEST_ELEMENTS = 200;
 export class Committer {
   readonly #door: Pick<NftDoor, 'commit'>;
   readonly #now: () => number;
-  #elements = FIRST_ELEMENTS;
+  #elements: number;
   transactions = 0;
 
-  constructor(door: Pick<NftDoor, 'commit'>, now: () => number) {
+  constructor(door: Pick<NftDoor, 'commit'>, now: () => number, elements = FIRST_ELEMENTS) {
     this.#door = door;
+    this.#elements = elements;
     this.#now = now;
   }
 

@@ -27,28 +27,61 @@ export function sizeOf({ removes, adds }: Edit): number {
   return removes.length + adds.length;
 }
 
+/** After so many elements others may have their turn. */
+export const ELEMENTS_PER_STEP = 500;
+
 /** An element whose value changed goes and comes; a comment alone is not worth it. */
-export function diffElements(
+export function* diffElements(
+  before: readonly Element[],
+  after: readonly Element[],
+): Generator<void, Pick<Edit, 'removes' | 'adds'>> {
+  yield;
+  if (before.length === 0 || after.length === 0) return { removes: before, adds: after };
+  // A pool of another size is in another map, so that most elements need not be looked for.
+  const [setsBefore, setsAfter] = [setsOf(before), setsOf(after)];
+  const removes: Element[] = [];
+  const old = new Map<string, Element>();
+  let steps = 0;
+  for (const element of before) {
+    if (++steps % ELEMENTS_PER_STEP === 0) yield;
+    if (setsAfter.has(element.set)) old.set(idOf(element), element);
+    else removes.push(element);
+  }
+  const adds: Element[] = [];
+  for (const element of after) {
+    if (++steps % ELEMENTS_PER_STEP === 0) yield;
+    const id = setsBefore.has(element.set) ? idOf(element) : undefined;
+    const same = id === undefined ? undefined : old.get(id);
+    if (id !== undefined && same && sameValue(same, element)) old.delete(id);
+    else adds.push(element);
+  }
+  for (const element of old.values()) removes.push(element);
+  return { removes, adds };
+}
+
+/** For a few. */
+export function diffAtOnce(
   before: readonly Element[],
   after: readonly Element[],
 ): Pick<Edit, 'removes' | 'adds'> {
-  if (before.length === 0 || after.length === 0) return { removes: before, adds: after };
-  const old = new Map(before.map((element) => [idOf(element), element]));
-  const adds: Element[] = [];
-  for (const element of after) {
-    const id = idOf(element);
-    const same = old.get(id);
-    if (same && sameValue(same, element)) old.delete(id);
-    else adds.push(element);
+  const steps = diffElements(before, after);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
   }
-  return { removes: [...old.values()], adds };
+}
+
+function setsOf(elements: readonly Element[]): ReadonlySet<string> {
+  const sets = new Set<string>();
+  for (const { set } of elements) sets.add(set);
+  return sets;
 }
 
 export function sameValue(a: Element, b: Element): boolean {
   return a.chain === b.chain && a.endpoint?.ip === b.endpoint?.ip && a.endpoint?.port === b.endpoint?.port;
 }
 
-function idOf({ set, key }: Element): string {
+export function idOf({ set, key }: Element): string {
   return `${set} ${printKey(key)}`;
 }
 
@@ -57,22 +90,39 @@ function idOf({ set, key }: Element): string {
  * some elements go in a second transaction, when no packet is on its way that has to find them: those of a pool that gets
  * another size, and so another map; and the sources of a frontend that lets everybody in from now on.
  */
-export function withoutGaps(edits: readonly Edit[]): {
-  readonly first: readonly Edit[];
-  readonly last: readonly Edit[];
-} {
-  if (edits.every(({ removes }) => removes.length === 0)) return { first: edits, last: [] };
+export function* withoutGaps(edits: readonly Edit[]): Generator<void, InOrder> {
+  if (edits.every(({ removes }) => removes.length === 0))
+    return { first: edits, last: [], replaced: new Set() };
   const adds = edits.flatMap((edit) => edit.adds);
-  const replaced = new Set(adds.map(idOf));
-  const served = new Set(adds.filter(isOfPool).map(frontendOf));
+  const setsOfRemoved = new Set<string>();
   const restricted = new Set(adds.filter(isRestriction).map(frontendOf));
-  const opened = new Set(
-    edits
-      .flatMap(({ removes }) => removes.filter(isRestriction).map(frontendOf))
-      .filter((frontend) => !restricted.has(frontend)),
-  );
+  const opened = new Set<string>();
+  for (const { removes } of edits) {
+    for (const element of removes) {
+      setsOfRemoved.add(element.set);
+      if (!isRestriction(element)) continue;
+      const frontend = frontendOf(element);
+      if (!restricted.has(frontend)) opened.add(frontend);
+    }
+    yield;
+  }
+  const come = new Set<string>();
+  const served = new Set<string>();
+  let steps = 0;
+  for (const element of adds) {
+    if (++steps % ELEMENTS_PER_STEP === 0) yield;
+    if (setsOfRemoved.has(element.set)) come.add(idOf(element));
+    if (isOfPool(element)) served.add(frontendOf(element));
+  }
+  const replaced = new Set<string>();
+  const isReplaced = (element: Element): boolean => {
+    const id = come.size === 0 ? '' : idOf(element);
+    if (!come.has(id)) return false;
+    replaced.add(id);
+    return true;
+  };
   const isLater = (element: Element): boolean => {
-    if (replaced.has(idOf(element))) return false;
+    if (isReplaced(element)) return false;
     if (isOfPool(element)) return served.has(frontendOf(element));
     return element.set === SETS.allowed && opened.has(frontendOf(element));
   };
@@ -81,11 +131,21 @@ export function withoutGaps(edits: readonly Edit[]): {
   for (const { owner, adds: own, removes } of edits) {
     const now: Element[] = [];
     const later: Element[] = [];
-    for (const element of removes) (isLater(element) ? later : now).push(element);
+    for (const element of removes) {
+      if (++steps % ELEMENTS_PER_STEP === 0) yield;
+      (isLater(element) ? later : now).push(element);
+    }
     first.push({ owner, removes: now, adds: own });
     if (later.length > 0) last.push({ owner, removes: later, adds: [] });
   }
-  return { first, last };
+  return { first, last, replaced };
+}
+
+export interface InOrder {
+  readonly first: readonly Edit[];
+  readonly last: readonly Edit[];
+  /** Which elements go and come, by `idOf`. */
+  readonly replaced: ReadonlySet<string>;
 }
 
 function isRestriction({ set }: Element): boolean {
@@ -97,7 +157,7 @@ function isOfPool({ endpoint, chain }: Element): boolean {
 }
 
 /** Whatever pool and source the element is of. */
-function frontendOf({ key: { address, protocol, port } }: Element): string {
+export function frontendOf({ key: { address, protocol, port } }: Element): string {
   return `${address} ${protocol} ${port}`;
 }
 

@@ -29,6 +29,8 @@ export interface HarnessOptions {
   readonly view?: NodeView;
   readonly family?: Family;
   readonly settings?: Partial<NftSettings>;
+  /** Elements in a transaction, as long as nothing is known of the kernel's speed. */
+  readonly firstChunk?: number;
   /** A second table, in a kernel of its own. */
   readonly backstop?: FakeNftKernel;
 }
@@ -55,7 +57,11 @@ export class Harness {
     this.cluster = given.cluster ?? new Cluster(given.view ?? VIEW, family);
     this.settings = { ...SETTINGS, ...given.settings };
     const now = (): number => (this.#now += this.tick);
-    this.#backend = new NftBackend({ door: given.door ?? this.kernel, now });
+    this.#backend = new NftBackend({
+      door: given.door ?? this.kernel,
+      now,
+      ...(given.firstChunk !== undefined && { firstChunk: given.firstChunk }),
+    });
     this.#backstop = given.backstop && new Backstop({ door: given.backstop, now });
   }
 

@@ -6,7 +6,7 @@ import type { WalkTable } from '../../../src/backends/nftables/walkElements.ts';
 import { survivorOf } from '../anySteps.ts';
 import { anySteps, perform, type Step } from './anySteps.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';
-import { Harness } from './harness.ts';
+import { Harness, type HarnessOptions } from './harness.ts';
 import { outcomesIn, outcomesOf, PACKETS, printPacket } from './packets.ts';
 
 /** For a longer search: JUNCTION_RUNS=3000. */
@@ -57,65 +57,78 @@ function between(before: WalkTable, after: WalkTable, lookups: number): WalkTabl
 
 const MOST_LOOKUPS = 30;
 
-test('nobody falls between two lookups', { timeout: 300_000 + 4000 * numRuns }, async () => {
-  await fc.assert(
-    fc.asyncProperty(ordinarySteps, async (steps) => {
-      let harness = new Harness();
-      await harness.sync();
-      for (const step of steps) {
-        harness = survivorOf(harness, step);
-        harness.wait(60_000); // so that what the last steps left unused goes now
-        const { kernel } = harness;
-        const tables = [kernel.walkable];
-        kernel.after = () => tables.push(kernel.walkable);
-        await perform(harness, step);
-        for (const [index, after] of tables.entries()) {
-          const before = tables[index - 1];
-          if (!before) continue;
-          const isServed = (table: WalkTable, packet: Packet): boolean =>
-            outcomesIn(table, packet).every(({ kind }) => kind === 'forward');
-          for (const packet of PACKETS) {
-            if (!isServed(before, packet) || !isServed(after, packet)) continue;
-            for (let lookups = 0; lookups < MOST_LOOKUPS; lookups++)
-              expect(
-                isServed(between(before, after, lookups), packet)
-                  ? 'served'
-                  : `${printPacket(packet)} is lost at ${lookups}`,
-              ).toBe('served');
+/** As it is, and as if every service were too large for one transaction. */
+const CHUNKS: readonly HarnessOptions[] = [{}, { firstChunk: 4 }];
+const runsWith = ({ firstChunk }: HarnessOptions): number =>
+  Math.ceil(firstChunk === undefined ? numRuns : numRuns / 5);
+
+test.each(CHUNKS)(
+  'nobody falls between two lookups, with %o',
+  { timeout: 300_000 + 4000 * numRuns },
+  async (options) => {
+    await fc.assert(
+      fc.asyncProperty(ordinarySteps, async (steps) => {
+        let harness = new Harness(options);
+        await harness.sync();
+        for (const step of steps) {
+          harness = survivorOf(harness, step);
+          harness.wait(60_000); // so that what the last steps left unused goes now
+          const { kernel } = harness;
+          const tables = [kernel.walkable];
+          kernel.after = () => tables.push(kernel.walkable);
+          await perform(harness, step);
+          for (const [index, after] of tables.entries()) {
+            const before = tables[index - 1];
+            if (!before) continue;
+            const isServed = (table: WalkTable, packet: Packet): boolean =>
+              outcomesIn(table, packet).every(({ kind }) => kind === 'forward');
+            for (const packet of PACKETS) {
+              if (!isServed(before, packet) || !isServed(after, packet)) continue;
+              for (let lookups = 0; lookups < MOST_LOOKUPS; lookups++)
+                expect(
+                  isServed(between(before, after, lookups), packet)
+                    ? 'served'
+                    : `${printPacket(packet)} is lost at ${lookups}`,
+                ).toBe('served');
+            }
           }
         }
-      }
-    }),
-    { numRuns: Math.ceil(numRuns / 4) },
-  );
-});
+      }),
+      { numRuns: Math.ceil(runsWith(options) / 4) },
+    );
+  },
+);
 
-test('nobody is refused meanwhile', { timeout: 300_000 + 4000 * numRuns }, async () => {
-  await fc.assert(
-    fc.asyncProperty(ordinarySteps, async (steps) => {
-      let harness = new Harness();
-      await harness.sync();
-      for (const step of steps) {
-        harness = survivorOf(harness, step);
-        harness.wait(60_000); // so that what the last steps left unused goes now
-        const { kernel } = harness;
-        const before = fates(kernel);
-        const meanwhile: ReturnType<typeof fates>[] = [];
-        kernel.after = () => meanwhile.push(fates(kernel));
-        await perform(harness, step);
-        const now = fates(kernel);
-        for (const seen of meanwhile)
-          for (const [packet, outcomes] of seen) {
-            const expected = new Set([...(before.get(packet) ?? []), ...(now.get(packet) ?? [])]);
-            // Somebody who is let in from now on may still meet an endpoint that others met until now.
-            const others = [...expected].some(isIp) ? metAt(packet, before) : [];
-            const all = new Set([...expected, ...others]);
-            expect(
-              [...outcomes].filter((each) => !all.has(each)).map((each) => `${packet} -> ${each}`),
-            ).toEqual([]);
-          }
-      }
-    }),
-    { numRuns },
-  );
-});
+test.each(CHUNKS)(
+  'nobody is refused meanwhile, with %o',
+  { timeout: 300_000 + 4000 * numRuns },
+  async (options) => {
+    await fc.assert(
+      fc.asyncProperty(ordinarySteps, async (steps) => {
+        let harness = new Harness(options);
+        await harness.sync();
+        for (const step of steps) {
+          harness = survivorOf(harness, step);
+          harness.wait(60_000); // so that what the last steps left unused goes now
+          const { kernel } = harness;
+          const before = fates(kernel);
+          const meanwhile: ReturnType<typeof fates>[] = [];
+          kernel.after = () => meanwhile.push(fates(kernel));
+          await perform(harness, step);
+          const now = fates(kernel);
+          for (const seen of meanwhile)
+            for (const [packet, outcomes] of seen) {
+              const expected = new Set([...(before.get(packet) ?? []), ...(now.get(packet) ?? [])]);
+              // Somebody who is let in from now on may still meet an endpoint that others met until now.
+              const others = [...expected].some(isIp) ? metAt(packet, before) : [];
+              const all = new Set([...expected, ...others]);
+              expect(
+                [...outcomes].filter((each) => !all.has(each)).map((each) => `${packet} -> ${each}`),
+              ).toEqual([]);
+            }
+        }
+      }),
+      { numRuns: runsWith(options) },
+    );
+  },
+);

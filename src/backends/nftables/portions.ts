@@ -1,0 +1,134 @@
+/**
+ * A large change in several transactions, none of which is long: one Service may have tens of thousands of elements, and
+ * while the kernel takes them nobody else's change gets in.
+ *
+ * What packets can see of one frontend changes in one transaction. What they cannot see comes before it and goes after it:
+ * the endpoints of a large pool are found by nothing but its frontend's verdict.
+ */
+import {
+  type Edit,
+  editOperations,
+  ELEMENTS_PER_STEP,
+  frontendOf,
+  idOf,
+  type InOrder,
+  sizeOf,
+} from './edit.ts';
+import { LARGEST_DIRECT_POOL, SETS } from './names.ts';
+import type { Element, TableSet } from './rule.ts';
+import type { Transaction } from './transaction.ts';
+
+export interface Portions {
+  /** Seen by no packet yet. */
+  readonly early: readonly Edit[];
+  readonly main: readonly (readonly Edit[])[];
+  /** Seen by no packet any more. */
+  readonly late: readonly Edit[];
+}
+
+/** Whether it is worth it. The kernel copies a whole set of ranges for every transaction that changes it. */
+export function isDivisible({ first, last }: InOrder, chunk: number): boolean {
+  const size = [...first, ...last].reduce((sum, edit) => sum + sizeOf(edit), 0);
+  const hasRanges = (elements: readonly Element[]): boolean =>
+    elements.some(({ set }) => set === SETS.allowed);
+  return size > chunk && ![...first, ...last].some((edit) => hasRanges(edit.adds) || hasRanges(edit.removes));
+}
+
+export function* divide(
+  { first, last, replaced }: InOrder,
+  sets: ReadonlyMap<string, TableSet>,
+  chunk: number,
+): Generator<void, Portions> {
+  const early: Edit[] = [];
+  const late: Edit[] = [...last];
+  const groups = new Map<string, EditParts>();
+  const groupOf = (element: Element, isReplaced: boolean): EditParts => {
+    // Of a large pool, each place is by itself.
+    const key = isReplaced && isOfLargePool(element, sets) ? idOf(element) : frontendOf(element);
+    let group = groups.get(key);
+    if (!group) groups.set(key, (group = noParts()));
+    return group;
+  };
+  let steps = 0;
+  for (const { owner, removes, adds } of first) {
+    const [before, after]: [EditParts, EditParts] = [noParts(), noParts()];
+    for (const element of removes) {
+      if (++steps % ELEMENTS_PER_STEP === 0) yield;
+      const isReplaced = replaced.has(idOf(element));
+      const isLate = !isReplaced && (owner === undefined || isOfLargePool(element, sets));
+      if (isLate) (isClusterIP(element) ? before : after).removes.push(element);
+      else groupOf(element, isReplaced).removes.push(element);
+    }
+    for (const element of adds) {
+      if (++steps % ELEMENTS_PER_STEP === 0) yield;
+      const isReplaced = replaced.has(idOf(element));
+      const isEarly = !isReplaced && (owner === undefined || isOfLargePool(element, sets));
+      if (isEarly) (isClusterIP(element) ? after : before).adds.push(element);
+      else groupOf(element, isReplaced).adds.push(element);
+    }
+    early.push({ owner, ...before });
+    late.push({ owner, ...after });
+  }
+  const main: Edit[][] = [];
+  let size = chunk;
+  for (const group of groups.values()) {
+    if (size >= chunk) {
+      main.push([]);
+      size = 0;
+    }
+    main.at(-1)?.push({ owner: undefined, ...group });
+    size += group.removes.length + group.adds.length;
+  }
+  return { early: early.filter(isSome), main, late: late.filter(isSome) };
+}
+
+interface EditParts {
+  readonly removes: Element[];
+  readonly adds: Element[];
+}
+
+function noParts(): EditParts {
+  return { removes: [], adds: [] };
+}
+
+/** What is not served at a cluster IP is refused: so it is one after all of it is served, and until any of it is not. */
+function isClusterIP({ set }: Element): boolean {
+  return set === SETS.clusterIPs;
+}
+
+function isSome(edit: Edit): boolean {
+  return sizeOf(edit) > 0;
+}
+
+/** The maps of small pools are asked one after the other; these only where a frontend's verdict says so. */
+function isOfLargePool({ set, endpoint }: Element, sets: ReadonlyMap<string, TableSet>): boolean {
+  if (!endpoint) return false;
+  const drawn = sets.get(set)?.key.find((field) => typeof field === 'object');
+  return drawn !== undefined && drawn.drawnOf > LARGEST_DIRECT_POOL;
+}
+
+/** These elements in transactions of so many. */
+export function* inTransactions(
+  edits: readonly Edit[],
+  sets: ReadonlyMap<string, TableSet>,
+  chunk: number,
+): Generator<Transaction> {
+  let group: Edit[] = [];
+  let size = 0;
+  for (const { owner, removes, adds } of edits) {
+    for (let at = 0; at < removes.length + adds.length; ) {
+      const room = chunk - size;
+      const gone = removes.slice(at, at + room);
+      const from = Math.max(0, at + gone.length - removes.length);
+      const come = adds.slice(from, from + room - gone.length);
+      group.push({ owner, removes: gone, adds: come });
+      at += gone.length + come.length;
+      size += gone.length + come.length;
+      if (size < chunk) continue;
+      yield editOperations(group, sets);
+      group = [];
+      size = 0;
+    }
+  }
+  if (size > 0) yield editOperations(group, sets);
+}

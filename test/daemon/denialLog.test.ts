@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { DenialLog } from '../../src/daemon/denialLog.ts';
+import type { Denial } from '../../src/daemon/toldDenials.ts';
+import { createLog } from '../../src/log.ts';
+import { FakeClock } from '../sync/fakeClock.ts';
+
+const DENIAL: Denial = { key: '203.0.113.1/TCP/80', owner: 'shop/old:http' };
+
+function made(denied: (id: string) => readonly Denial[], clock = new FakeClock()) {
+  const lines: string[] = [];
+  const write = (line: string): void => void lines.push(line);
+  return {
+    lines,
+    clock,
+    log: new DenialLog({ denied, clock, log: createLog({ verbosity: 0, format: 'json', write }) }),
+  };
+}
+
+test('each service port has one line, once', async () => {
+  const { log, lines } = made((id) => (id === 'a' ? [DENIAL, { ...DENIAL, key: '203.0.113.2/TCP/80' }] : []));
+  await log.tell(['a', 'b']);
+  await log.tell(['a']);
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+    expect.objectContaining({
+      servicePort: 'a',
+      address: DENIAL.key,
+      servedBy: DENIAL.owner,
+      moreAddresses: 1,
+    }),
+  ]);
+});
+
+test('of many that come at once, the first are named and the others counted', async () => {
+  const { log, lines } = made(() => [DENIAL]);
+  await log.tell(Array.from({ length: 2000 }, (_, index) => `s${index}`));
+  expect(lines).toHaveLength(21);
+  expect(JSON.parse(lines[20] ?? '')).toMatchObject({ servicePorts: 1980 });
+});
+
+test('thousands are looked at in slices of time, each of them once', async () => {
+  const clock = new (class extends FakeClock {
+    worked = 0;
+    override now(): number {
+      return super.now() + this.worked;
+    }
+  })();
+  let asked = 0;
+  const { log } = made(() => {
+    asked++;
+    clock.worked += 1;
+    return [];
+  }, clock);
+  const told = log.tell(Array.from({ length: 100 }, (_, index) => `s${index}`));
+  expect(asked).toBeLessThan(25);
+  void log.tell(['s99', 'later']);
+  for (let turn = 0; turn < 20; turn++) await clock.advance(0);
+  await told;
+  expect(asked).toBe(101);
+});
