@@ -64,7 +64,10 @@ export class FamilyProxy {
   readonly #observer: FamilyObserver;
   readonly #breath: Breath;
   readonly #capacity: Capacity;
-  readonly #turns = new Turns((service) => this.#costOf(service));
+  readonly #turns = new Turns({
+    costOf: (service) => this.#costOf(service),
+    isServed: (service) => this.#services.portsOf(service).length > 0,
+  });
   /** Services that the node sees in another way than before. */
   readonly #seenAnew = new Set<ObjectKey>();
   /** The kernel has all services of a first picture. */

@@ -3,7 +3,10 @@ import { Turns } from '../../src/proxy/turns.ts';
 
 /** Services are large whose name says so. */
 function turns(): Turns {
-  return new Turns((service) => (service.includes('LARGE') ? 1_000_000 : 1));
+  return new Turns({
+    costOf: (service) => (service.includes('LARGE') ? 1_000_000 : service.startsWith('new-') ? 1000 : 1),
+    isServed: (service) => !service.startsWith('new-'),
+  });
 }
 
 /** One run: what is taken by each of its syncs. `arrivals`: what comes while a sync is under way. */
@@ -56,4 +59,21 @@ test('one that is gone, or small by now, is not waited for', () => {
   expect(made.next(['a', '1-LARGE', '2-LARGE'], true)).toEqual(['a']);
   expect(made.isUnfinished([])).toBe(false);
   expect(made.next([], false)).toEqual([]);
+});
+
+test('of thousands that are new a sync takes some; one that is served does not wait for all of them', () => {
+  const many = Array.from({ length: 50 }, (_, index) => `new-${index}`);
+  const syncs = run(turns(), new Set(many), ['a'], ['b', 'new-50', 'LARGE']);
+  expect(syncs.map((taken) => taken.split(' ').length)).toEqual([20, 21, 12]);
+  expect(syncs[1]).toMatch(/ a$/);
+  expect(syncs[2]).toBe([...many.slice(40), 'b', 'new-50'].join(' '));
+});
+
+test('large ones come between, and new ones all the time do not keep a run from its end', () => {
+  const many = Array.from({ length: 30 }, (_, index) => `new-${index}`);
+  const more = Array.from({ length: 30 }, (_, index) => `new-more-${index}`);
+  const waiting = new Set([...many, '1-LARGE', '2-LARGE']);
+  const syncs = run(turns(), waiting, more);
+  expect(syncs.map((taken) => taken.split(' ').length)).toEqual([20, 1, 20, 1, 20]);
+  expect(waiting.size).toBe(0);
 });
