@@ -25,6 +25,7 @@ export default defineConfig({
     // Real kernels and whole clusters take their time on a busy machine: ten times what a quiet one needs.
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 150_000, interval: 20 } },
     slowTestThreshold: 5000,
     sequence: { sequencer: SlowFirst },
   },

@@ -71,7 +71,7 @@ describe('modes, one after the other', () => {
     const troubles: string[] = [];
     const ask = async (from: HostName, address: string, port: number): Promise<void> => {
       while (!end.signal.aborted) {
-        const { outcome } = await lab().host(from).request('tcp', address, port, { timeoutMs: 5000 });
+        const { outcome } = await lab().host(from).request('tcp', address, port);
         if (outcome !== 'answer') troubles.push(`${from} ${address} ${outcome}`);
       }
     };

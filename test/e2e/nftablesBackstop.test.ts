@@ -1,6 +1,6 @@
 /** Somebody takes our rules away: open connections go on, new ones wait until the rules are back. */
 import { describe, expect, test } from 'vitest';
-import type { Host } from '../../src/lab/host.ts';
+import { type Host, REQUEST_TIMEOUT_MS } from '../../src/lab/host.ts';
 import type { HostName } from '../../src/lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
@@ -32,15 +32,22 @@ const WAYS = CLIENTS.flatMap((from) => [
   { from, address: '192.168.100.2', port: 30_080 },
   { from, address: 'fd00:100::2', port: 30_080 },
 ]);
-/** A first packet that was lost is sent again after one second, three and seven. */
-const PATIENT = { timeoutMs: 12_000 };
+/** A first packet that was lost is sent again after one second, three, seven, fifteen and thirty-one. */
+const PATIENT = { timeoutMs: 60_000 };
 
 const lab = useLab();
 const node = (): Host => lab().host('node1');
 const nft = (script: string): Promise<string> => node().run(['nft', '-f', '-'], { stdin: script });
 const tables = (): Promise<string> => node().run(['nft', 'list', 'tables']);
-const ask = async (address: string, port: number, sourcePort: number): Promise<string> => {
-  const options = { sourcePort, timeoutMs: 300 };
+/** Where silence is expected, or asked again: not for long. */
+const SHORT_MS = 300;
+const ask = async (
+  address: string,
+  port: number,
+  sourcePort: number,
+  timeoutMs = SHORT_MS,
+): Promise<string> => {
+  const options = { sourcePort, timeoutMs };
   return (await lab().host('client').request('udp', address, port, options)).outcome;
 };
 
@@ -116,7 +123,7 @@ describe('with a backstop', () => {
   });
 
   test('a flow of datagrams goes on, and a new one begins when the rules are back', async () => {
-    const flow = { sourcePort: 40_101, timeoutMs: 1000 };
+    const flow = { sourcePort: 40_101 };
     const old = () => lab().host('client').request('udp', '10.96.1.4', 80, flow);
     const first = await old();
     expect(first.outcome).toBe('answer');
@@ -178,7 +185,7 @@ describe('without one', () => {
     await eventually('the service', async () => (await ask('10.96.1.4', 80, 40_001)) === 'answer');
     await whilePaused(node(), daemon().log, async () => {
       await nft('flush ruleset');
-      expect(await ask('192.168.100.2', 30_053, 40_002)).toBe('refused');
+      expect(await ask('192.168.100.2', 30_053, 40_002, REQUEST_TIMEOUT_MS)).toBe('refused');
       expect(await ask('10.96.1.4', 80, 40_003)).toBe('timeout');
     });
     await eventually('the node port', async () => (await ask('192.168.100.2', 30_053, 40_002)) === 'answer');

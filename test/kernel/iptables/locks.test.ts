@@ -45,7 +45,7 @@ describe('our own xtables locks', () => {
   });
 
   it('name the holder of the file, which is not kept open after a failure', async () => {
-    const holder = spawn('flock', [path, 'sleep', '20'], { stdio: 'ignore', detached: true });
+    const holder = spawn('flock', [path, 'sleep', '300'], { stdio: 'ignore', detached: true });
     while (!(await lockedForOthers())) await sleep(5);
     await expect(takeXtablesLocks({ path, socketName, ...quick })).rejects.toMatchObject({
       code: 'XTABLES_LOCK_HELD',
@@ -77,9 +77,10 @@ describe('the holder of a lock', () => {
     const directory = mkdtempSync(join(tmpdir(), 'junction-'));
     const path = join(directory, 'lock');
     // The shell takes the lock on descriptor 9 through flock(1), which ends; the shell goes on holding it.
-    const holder = spawn('bash', ['-c', `exec 9>${path}; flock 9; exec sleep 20`], { stdio: 'ignore' });
-    for (let tries = 0; lockHolder(path) === undefined && tries < 6000; tries++) await sleep(10);
-    expect(printHolder(lockHolder(path))).toMatch(new RegExp(`^pid ${holder.pid} \\((bash|sleep)\\)$`));
+    const holder = spawn('bash', ['-c', `exec 9>${path}; flock 9; exec sleep 300`], { stdio: 'ignore' });
+    await expect
+      .poll(() => printHolder(lockHolder(path)))
+      .toMatch(new RegExp(`^pid ${holder.pid} \\((bash|sleep)\\)$`));
     holder.kill();
     rmSync(directory, { recursive: true });
   });

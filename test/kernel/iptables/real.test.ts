@@ -155,7 +155,7 @@ describe.each(['IPv4', 'IPv6'] as const)('legacy, %s', (family) => {
   it('waits for the lock, then names its holder', async () => {
     const { lockPath } = namespace;
     await door.ensureChain('nat', 'X');
-    const holder = spawn('flock', [lockPath, 'sleep', '30'], { stdio: 'ignore', detached: true });
+    const holder = spawn('flock', [lockPath, 'sleep', '300'], { stdio: 'ignore', detached: true });
     while ((await run(['flock', '-n', lockPath, 'true'])).code === 0) await sleep(5);
     const expected = {
       code: 'XTABLES_LOCK_HELD',
@@ -166,7 +166,8 @@ describe.each(['IPv4', 'IPv6'] as const)('legacy, %s', (family) => {
     expect(performance.now() - started).toBeGreaterThan(900);
     await expect(door.restore('nat', '*nat\n:Y - [0:0]\nCOMMIT\n')).rejects.toMatchObject(expected);
     expect(await state(door, 'nat', 'X')).toBe('unknown');
-    const waiting = door.ensureChain('nat', 'Y');
+    const patient = await openDoor(namespace, 'legacy', family, 150);
+    const waiting = patient.ensureChain('nat', 'Y');
     await sleep(100);
     process.kill(-Number(holder.pid));
     expect(await waiting).toBe(false);
@@ -177,8 +178,9 @@ function openDoor(
   { runner, lockPath }: Namespace,
   variant: 'nft' | 'legacy',
   family: 'IPv4' | 'IPv6',
+  lockSeconds = 1,
 ): Promise<IptablesDoor> {
-  return IptablesDoor.open({ family, variant, runner, lockPath, lockSeconds: 1 });
+  return IptablesDoor.open({ family, variant, runner, lockPath, lockSeconds });
 }
 
 async function state(door: IptablesDoor, table: TableName, chain: string): Promise<ChainLook['state']> {

@@ -21,6 +21,7 @@ import {
   OBEDIENT,
 } from './support/workerPrograms.ts';
 
+const WITHIN = { timeout: 150_000 };
 const REQUEST = getLink('lo');
 const ANSWERED = { kind: 'answered', messages: [], interrupted: false };
 const ENDED = expect.objectContaining({
@@ -133,7 +134,7 @@ describe('a worker that ends by itself', () => {
     const handler = recorder();
     const open = await netlink.watch(ANSWER, [1], handler);
     await expect(netlink.channel(CRASH).request(REQUEST)).rejects.toEqual(ENDED);
-    await vi.waitFor(() => expect(handler.seen).toEqual(['heard 1', 'heard 1', 'lost']));
+    await vi.waitFor(() => expect(handler.seen).toEqual(['heard 1', 'heard 1', 'lost']), WITHIN);
     await open.close();
   });
 
@@ -166,7 +167,7 @@ describe('a watch', () => {
     const netlink = await start({ program: OBEDIENT });
     const handler = recorder();
     const open = await netlink.watch(ANSWER, [1], handler);
-    await vi.waitFor(() => expect(handler.seen).toEqual(['heard 1']));
+    await vi.waitFor(() => expect(handler.seen).toEqual(['heard 1']), WITHIN);
     await open.close();
     await open.close();
   });
@@ -176,7 +177,7 @@ describe('a watch', () => {
     const netlink = await start({ program: OBEDIENT });
     const handler = recorder();
     await netlink.watch(HEAR_NOISE, [1], handler);
-    await vi.waitFor(() => expect(handler.seen).toEqual(['lost', 'heard 1', 'lost']), { timeout: 20_000 });
+    await vi.waitFor(() => expect(handler.seen).toEqual(['lost', 'heard 1', 'lost']), WITHIN);
     expect(count('netlink_malformed') - before).toBe(3);
   });
 
@@ -188,7 +189,7 @@ describe('a watch', () => {
     const netlink = await start({ program: OBEDIENT });
     const handler = { ...recorder(), messages: fail };
     await netlink.watch(ANSWER, [1], handler);
-    await vi.waitFor(() => expect(handler.seen).toEqual(['lost']));
+    await vi.waitFor(() => expect(handler.seen).toEqual(['lost']), WITHIN);
     expect(count('netlink_malformed') - before).toBe(1);
     expect(await netlink.channel(ANSWER).request(REQUEST)).toEqual(ANSWERED);
   });
@@ -198,7 +199,7 @@ describe('a watch', () => {
     const netlink = await start({ program: OBEDIENT });
     const handler = recorder();
     await netlink.watch(HEAR_OVERRUN, [1], handler);
-    await vi.waitFor(() => expect(handler.seen).toEqual(['heard 1', 'lost', 'heard 1']));
+    await vi.waitFor(() => expect(handler.seen).toEqual(['heard 1', 'lost', 'heard 1']), WITHIN);
     expect(count('netlink_overrun') - before).toBe(1);
   });
 
