@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -83,7 +83,7 @@ describe('staying', () => {
 
   test('Ctrl-C while the cluster is still starting', async () => {
     const demo = start([]);
-    await expect.poll(() => demo.processes().length, { timeout: 80_000, interval: 5 }).toBeGreaterThan(3);
+    await expect.poll(() => demo.processes().length, { timeout: 150_000, interval: 5 }).toBeGreaterThan(3);
     demo.child.kill('SIGINT');
     await expectExit(demo, 0);
     expect(demo.processes()).toEqual([]);
@@ -157,6 +157,7 @@ function edit(folder: string, file: string, change: (text: string) => string): v
   const before = readFileSync(path, 'utf8');
   const after = change(before);
   expect(after).not.toBe(before);
-  writeFileSync(path, after);
+  writeFileSync(`${path}.new`, after);
+  renameSync(`${path}.new`, path); // in one go: the demo would see an empty file otherwise
   onTestFinished(() => writeFileSync(path, before));
 }

@@ -28,7 +28,7 @@ const AFTER_THE_FIRST_SYNC = [
 describe('/metrics', () => {
   const lab = useLab();
   const daemon = useInLab(async () => {
-    const made = await Daemon.create(lab().host('node1'), '--iptables-sync-period=60s');
+    const made = await Daemon.create(lab().host('node1'), '--iptables-sync-period=1h');
     await made.write(manifests([{ ...API, pods: 'ac' }]));
     await made.start();
     return made;
@@ -120,19 +120,24 @@ describe('/metrics', () => {
       { name: 'web', ip: '10.96.1.3', pods: 'ab' },
     );
     await expectAnswers(lab().host('client'), '10.96.1.3', 'pod-a pod-b');
+    expect(await samplesOf('sync_proxy_rules_iptables_total')).toHaveLength(4);
     for (const [family, save] of [
       ['IPv4', 'iptables-save'],
       ['IPv6', 'ip6tables-save'],
     ]) {
       for (const table of ['filter', 'nat']) {
-        const saved = (
-          await lab()
+        let saved = '';
+        const ours = async (): Promise<string> => {
+          saved = await lab()
             .host('node1')
-            .run([`${save}`, '-t', table])
-        ).split('\n');
-        const ours = saved.filter((line) => line.startsWith('-A KUBE-')).length;
-        const told = await samplesOf('sync_proxy_rules_iptables_total');
-        expect(told, `of ${saved.join('\n')}`).toContain(`ip_family="${family}" table="${table}" ${ours}`);
+            .run([`${save}`, '-t', table]);
+          const count = saved.split('\n').filter((line) => line.startsWith('-A KUBE-')).length;
+          return `ip_family="${family}" table="${table}" ${count}`;
+        };
+        await eventually(
+          () => `the number of ${saved}`,
+          async () => (await samplesOf('sync_proxy_rules_iptables_total')).includes(await ours()),
+        );
       }
     }
   });

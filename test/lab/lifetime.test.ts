@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { AgentProcess } from '../../src/lab/agentProcess.ts';
 import { Lab } from '../../src/lab/lab.ts';
 import { TOOL_PATH } from '../../src/lab/tools.ts';
@@ -8,7 +8,6 @@ import { HOST_NAMES } from '../../src/lab/topology.ts';
 import { buildOwner, firstLine, startProgram } from './program.ts';
 import { requireLab } from './requireLab.ts';
 
-vi.setConfig({ testTimeout: 30_000 });
 beforeEach((context) => requireLab(context));
 
 test('nothing remains after close, and nothing was made in the machine’s own network', async () => {
@@ -118,7 +117,7 @@ async function eventually(check: () => Promise<void>): Promise<void> {
           () => 'true',
           (error: unknown) => String(error),
         ),
-      { timeout: 80_000, interval: 25 },
+      { timeout: 150_000, interval: 25 },
     )
     .toBe('true');
 }
