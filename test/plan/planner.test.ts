@@ -160,3 +160,23 @@ describe('find', () => {
     expect(made.planner.find(ip('10.96.0.1'), 'UDP', 80)).toBeUndefined();
   });
 });
+
+describe('a service with many ports', () => {
+  const ports = (count: number): string =>
+    Array.from({ length: count }, (_, index) => `p${index}:${1000 + index}`).join(' ');
+  const stepsOf = (count: number): number => {
+    const made = cluster(`shop/web 10.96.0.1 ${ports(count)}`);
+    made.tell(`shop/web-1 of web ${ports(count)} | 10.244.0.1`).replan();
+    made.planner.adoptView({ ...VIEW, masqueradeAll: true });
+    made.asked.length = 0;
+    const steps = [...made.planner.updating(['shop/web'])].length;
+    expect(made.asked).toEqual(['shop/web']);
+    expect(made.planner.servicePorts.size).toBe(count);
+    return steps;
+  };
+
+  test('is planned in steps of a port each, and ten times as many are ten times as many steps', () => {
+    expect(stepsOf(30)).toBeGreaterThan(30);
+    expect(stepsOf(300)).toBe(10 * stepsOf(30));
+  });
+});

@@ -11,7 +11,7 @@ import { nameChains } from './edit.ts';
 import { type CompileOptions, EMPTY_FRAGMENT, type Fragment, type Layout } from './fragment.ts';
 import { fullSteps } from './full.ts';
 import { hasServiceChains } from './garbage.ts';
-import { Difference, type FragmentChange, TABLES } from './incremental.ts';
+import { Difference, TABLES } from './incremental.ts';
 import { type ParsedChain, parseSave, type Tables } from './parse.ts';
 import type { Table } from './rule.ts';
 import { addBase, addFragment, noRules, type RuleCounts } from './ruleCounts.ts';
@@ -182,12 +182,15 @@ export class IptablesBackend {
     const owned = { ...this.#owned };
     this.#door.breath?.begin();
     for (const id of ids) {
-      const change = this.#change(plan, id, options);
-      difference.add(change);
-      addFragment(owned, change.before, -1);
-      addFragment(owned, change.after, 1);
-      const pause = this.#door.breath?.take();
-      if (pause) await pause;
+      // One service port may have 5,000 endpoints: each of these takes some tens of milliseconds then.
+      const before = this.#compileApplied(id, options);
+      await this.#pauseIfDue();
+      const after = this.#compile(plan.servicePorts.get(id), options);
+      await this.#pauseIfDue();
+      difference.add({ owner: id, before, after });
+      addFragment(owned, before, -1);
+      addFragment(owned, after, 1);
+      await this.#pauseIfDue();
     }
     const steps = difference.steps(this.#door.chainsPerRestore);
     this.#needsFull = true; // until all of it is in the kernel
@@ -261,15 +264,17 @@ export class IptablesBackend {
     return tables;
   }
 
-  #change(plan: Plan, id: ServicePortId, options: CompileOptions): FragmentChange {
+  #compileApplied(id: ServicePortId, options: CompileOptions): Fragment {
     const applied = this.#applied.get(id);
-    return {
-      owner: id,
-      before: applied
-        ? this.#compile(applied.plan, { ...options, endpointComments: applied.endpointComments })
-        : EMPTY_FRAGMENT,
-      after: this.#compile(plan.servicePorts.get(id), options),
-    };
+    return this.#compile(applied?.plan, {
+      ...options,
+      endpointComments: applied?.endpointComments ?? options.endpointComments,
+    });
+  }
+
+  async #pauseIfDue(): Promise<void> {
+    const pause = this.#door.breath?.take();
+    if (pause) await pause;
   }
 
   #compile(port: ServicePortPlan | undefined, options: CompileOptions): Fragment {

@@ -49,19 +49,20 @@ export function* divide(
     if (!group) groups.set(key, (group = noParts()));
     return group;
   };
+  const hasReplaced = replaced.size > 0;
   let steps = 0;
   for (const { owner, removes, adds } of first) {
     const [before, after]: [EditParts, EditParts] = [noParts(), noParts()];
     for (const element of removes) {
       if (++steps % ELEMENTS_PER_STEP === 0) yield;
-      const isReplaced = replaced.has(idOf(element));
+      const isReplaced = hasReplaced && replaced.has(idOf(element));
       const isLate = !isReplaced && (owner === undefined || isOfLargePool(element, sets));
       if (isLate) (isClusterIP(element) ? before : after).removes.push(element);
       else groupOf(element, isReplaced).removes.push(element);
     }
     for (const element of adds) {
       if (++steps % ELEMENTS_PER_STEP === 0) yield;
-      const isReplaced = replaced.has(idOf(element));
+      const isReplaced = hasReplaced && replaced.has(idOf(element));
       const isEarly = !isReplaced && (owner === undefined || isOfLargePool(element, sets));
       if (isEarly) (isClusterIP(element) ? after : before).adds.push(element);
       else groupOf(element, isReplaced).adds.push(element);
