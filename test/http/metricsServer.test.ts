@@ -163,8 +163,8 @@ describe('with profiling', () => {
 
   test('a CPU profile, and no second one at the same time', async () => {
     const [first, second] = await Promise.all([
-      debug('/pprof/profile?seconds=0.2'),
-      debug('/pprof/profile?seconds=0.2'),
+      debug('/pprof/profile?seconds=1.5'),
+      debug('/pprof/profile?seconds=1.5'),
     ]);
     expect([first.status, second.status].sort()).toEqual([200, 409]);
     const profile: unknown = JSON.parse(first.status === 200 ? first.body : second.body);
@@ -192,7 +192,7 @@ describe('with profiling', () => {
   });
 
   test('of the heap, one profile at a time', async () => {
-    const asked = ['heap', 'allocs'].map((page) => debug(`/pprof/${page}?seconds=0.2`));
+    const asked = ['heap', 'allocs'].map((page) => debug(`/pprof/${page}?seconds=1.5`));
     expect((await Promise.all(asked)).map(({ status }) => status).sort()).toEqual([200, 409]);
   });
 

@@ -121,7 +121,7 @@ test('two time-outs at one address: a node port, and a service whose address the
 });
 
 test('whatever happened: in the end the table is that of a fresh start, part by part', {
-  timeout: 60_000 + 400 * numRuns,
+  timeout: 300_000 + 4000 * numRuns,
 }, async () => {
   await fc.assert(
     fc.asyncProperty(anySteps, fc.infiniteStream(fc.nat(9)), async (steps, dice) => {

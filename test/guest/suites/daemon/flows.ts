@@ -148,7 +148,9 @@ async function ask(
   // An SCTP socket without an address of its own tells its peer all that the host has.
   const source = from.addresses[address.includes(':') ? 'IPv6' : 'IPv4'][0];
   const named = protocol === 'sctp' && source !== undefined ? { source } : {};
-  return whoAnswered(await from.request(protocol, address, port, { sourcePort, timeoutMs: 5000, ...named }));
+  return whoAnswered(
+    await from.request(protocol, address, port, { sourcePort, timeoutMs: 10_000, ...named }),
+  );
 }
 
 /** The kernel's numbers of the flows that the client has begun from these ports. */

@@ -34,7 +34,7 @@ const IPVS_CHAINS = [
 
 const SERVER = `TCP ${API}:80`;
 /** More than a switch took when services were silent for its whole length. */
-const ASK_MS = 4000;
+const ASK_MS = 15_000;
 /** The emulated machine has one processor, which Junction's start needs as well. */
 const BETWEEN_MS = 150;
 
