@@ -2,7 +2,15 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Those that take longest, and wait most of the time: the others run beside them, instead of after them. */
-const SLOW = ['guest/guest', 'e2e/mending', 'e2e/nftablesMetrics', 'e2e/apiFaults'];
+const SLOW = [
+  'guest/guest',
+  'e2e/apiFaults',
+  'e2e/hangs',
+  'e2e/nftablesMetrics',
+  'e2e/udpFlows',
+  'e2e/localnet',
+  'e2e/mending',
+];
 
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
