@@ -27,23 +27,29 @@ describe('a running daemon', () => {
     const kept = first.reply.host === 'pod-a' ? 'a' : 'c';
 
     await running().write(manifests([{ name: 'api', ip: API, pods: `${kept}d` }]));
-    await eventually('the new endpoint', async () => (await answerers(pod, API)) === `pod-${kept} pod-d`);
+    await eventually(
+      'the new endpoint',
+      async () => (await answerers(pod, API, 80, SOON_MS)) === `pod-${kept} pod-d`,
+    );
     expect(await session.send()).toEqual(first);
 
     await running().write(manifests([{ name: 'api', ip: API, pods: '' }]));
-    await eventually('nobody', async () => (await answerers(pod, API)) === 'refused');
+    await eventually('nobody', async () => (await answerers(pod, API, 80, SOON_MS)) === 'refused');
     expect(await session.send()).toEqual(first);
     await session.close();
 
     await running().write(manifests([{ name: 'api', ip: API, pods: 'b' }]));
-    await eventually('somebody again', async () => (await answerers(pod, API)) === 'pod-b');
+    await eventually('somebody again', async () => (await answerers(pod, API, 80, SOON_MS)) === 'pod-b');
   });
 
   test('serves services that are added, and forgets those that are deleted', async () => {
     const client = lab().host('client');
     const api = { name: 'api', ip: API, pods: 'ac' };
     await running().write(manifests([api, { name: 'web', ip: WEB, nodePort: 30081, pods: 'bd' }]));
-    await eventually('the new service', async () => (await answerers(client, WEB)) === 'pod-b pod-d');
+    await eventually(
+      'the new service',
+      async () => (await answerers(client, WEB, 80, SOON_MS)) === 'pod-b pod-d',
+    );
     expect(await answerers(client, '192.168.100.2', 30081)).toBe('pod-b pod-d');
 
     await running().write(manifests([api]));

@@ -5,7 +5,7 @@ import type { Outcome, Transport } from '../../../src/lab/protocol.ts';
 /** IPVS gives everybody a turn, so that few questions are enough. */
 const QUESTIONS = 8;
 /** Most tests expect answers, a few silence: short enough for these, and long for those. */
-const ANSWER_MS = 10_000;
+const ANSWER_MS = 6000;
 
 /** `pod-a pod-c`, `refused`, `timeout` */
 export async function answerers(

@@ -15,6 +15,7 @@ const OTHER = '10.96.1.2';
 const NODE = '192.168.100.2';
 const NODE_PORT = 30_053;
 const SOURCE = 40_001;
+const SOON_MS = 2000;
 
 type Datagrams = Exclude<Transport, 'tcp'>;
 
@@ -36,24 +37,24 @@ export const FLOWS = onStage('flows', {
   ) => {
     const { client } = stage;
     await serve(stage, 'udp', [dns('a')]);
-    await becomes(() => ask(client, 'udp', DNS), 'pod-a');
-    await becomes(() => ask(client, 'udp', NODE, NODE_PORT), 'pod-a');
+    await becomes(() => askSoon(client, 'udp', DNS), 'pod-a');
+    await becomes(() => askSoon(client, 'udp', NODE, NODE_PORT), 'pod-a');
     await serve(stage, 'udp', []);
-    await becomes(() => ask(client, 'udp', NODE, NODE_PORT), 'refused');
-    same((await ask(client, 'udp', DNS)).startsWith('pod'), false);
+    await becomes(() => askSoon(client, 'udp', NODE, NODE_PORT), 'refused');
+    same((await askSoon(client, 'udp', DNS)).startsWith('pod'), false);
     await serve(stage, 'udp', [{ ...dns('d'), name: 'successor' }]);
-    await becomes(() => ask(client, 'udp', DNS), 'pod-d');
-    await becomes(() => ask(client, 'udp', NODE, NODE_PORT), 'pod-d');
+    await becomes(() => askSoon(client, 'udp', DNS), 'pod-d');
+    await becomes(() => askSoon(client, 'udp', NODE, NODE_PORT), 'pod-d');
   },
 
   'UDP: a client that is sending already is served when its service starts': async (stage) => {
     const { client } = stage;
     await serve(stage, 'udp', []);
-    await becomes(() => ask(client, 'udp', NODE, NODE_PORT), 'refused');
-    same((await ask(client, 'udp', DNS)).startsWith('pod'), false);
+    await becomes(() => askSoon(client, 'udp', NODE, NODE_PORT), 'refused');
+    same((await askSoon(client, 'udp', DNS)).startsWith('pod'), false);
     await serve(stage, 'udp', [dns('b')]);
-    await becomes(() => ask(client, 'udp', NODE, NODE_PORT), 'pod-b');
-    await becomes(() => ask(client, 'udp', DNS), 'pod-b');
+    await becomes(() => askSoon(client, 'udp', NODE, NODE_PORT), 'pod-b');
+    await becomes(() => askSoon(client, 'udp', DNS), 'pod-b');
   },
 
   'TCP: connections are left alone when datagrams of the same service are not': async (stage) => {
@@ -61,10 +62,10 @@ export const FLOWS = onStage('flows', {
       `${udp([dns(pods)])}---\n${manifests([{ name: 'web', ip: DNS, pods }])}`;
     await stage.serve(both('a'));
     await becomes(() => answerers(stage.client, DNS), 'pod-a');
-    await becomes(() => ask(stage.client, 'udp', DNS), 'pod-a');
+    await becomes(() => askSoon(stage.client, 'udp', DNS), 'pod-a');
     const session = await sessionTo('pod-a', stage.client, DNS);
     await stage.serve(both('c'));
-    await becomes(() => ask(stage.client, 'udp', DNS), 'pod-c');
+    await becomes(() => askSoon(stage.client, 'udp', DNS), 'pod-c');
     same(await asked(session), 'pod-a');
     await session.close();
   },
@@ -94,8 +95,8 @@ async function endpointGone(stage: Stage, protocol: Datagrams): Promise<void> {
   const { client } = stage;
   const other = { name: 'other', ip: OTHER, pods: 'bd' };
   await serve(stage, protocol, [dns('a'), other]);
-  await becomes(() => ask(client, protocol, DNS), 'pod-a');
-  await becomes(() => ask(client, protocol, NODE, NODE_PORT), 'pod-a');
+  await becomes(() => askSoon(client, protocol, DNS), 'pod-a');
+  await becomes(() => askSoon(client, protocol, NODE, NODE_PORT), 'pod-a');
   const sources = Array.from({ length: 6 }, (_, index) => 41_000 + index);
   const askOthers = (): Promise<readonly string[]> =>
     Promise.all(sources.map((source) => ask(client, protocol, OTHER, 80, source)));
@@ -104,8 +105,8 @@ async function endpointGone(stage: Stage, protocol: Datagrams): Promise<void> {
   const numbers = await flowsFrom(stage, protocol, sources);
   same(numbers.length, sources.length);
   await serve(stage, protocol, [dns('c'), other]);
-  await becomes(() => ask(client, protocol, DNS), 'pod-c');
-  await becomes(() => ask(client, protocol, NODE, NODE_PORT), 'pod-c');
+  await becomes(() => askSoon(client, protocol, DNS), 'pod-c');
+  await becomes(() => askSoon(client, protocol, NODE, NODE_PORT), 'pod-c');
   // Deleted and not drained: there is no end of theirs that could be waited for.
   const name = `${protocol.toUpperCase()} ${DNS}:80`;
   await becomes(() => stage.server(name), `${name} rr -> 10.244.2.11:8080`);
@@ -116,14 +117,14 @@ async function endpointGone(stage: Stage, protocol: Datagrams): Promise<void> {
 async function scaledToZero(stage: Stage, protocol: Datagrams, address: string): Promise<void> {
   const { client } = stage;
   await serve(stage, protocol, [dns('a')]);
-  await becomes(() => ask(client, protocol, address), 'pod-a');
-  await becomes(() => ask(client, protocol, NODE, NODE_PORT), 'pod-a');
+  await becomes(() => askSoon(client, protocol, address), 'pod-a');
+  await becomes(() => askSoon(client, protocol, NODE, NODE_PORT), 'pod-a');
   await serve(stage, protocol, [dns('')]);
-  await becomes(() => ask(client, protocol, address), 'refused');
-  await becomes(() => ask(client, protocol, NODE, NODE_PORT), 'refused');
+  await becomes(() => askSoon(client, protocol, address), 'refused');
+  await becomes(() => askSoon(client, protocol, NODE, NODE_PORT), 'refused');
   await serve(stage, protocol, [dns('d')]);
-  await becomes(() => ask(client, protocol, address), 'pod-d');
-  await becomes(() => ask(client, protocol, NODE, NODE_PORT), 'pod-d');
+  await becomes(() => askSoon(client, protocol, address), 'pod-d');
+  await becomes(() => askSoon(client, protocol, NODE, NODE_PORT), 'pod-d');
 }
 
 function dns(pods: string): ServiceWords {
@@ -144,13 +145,17 @@ async function ask(
   address: string,
   port = 80,
   sourcePort = SOURCE,
+  timeoutMs = 10_000,
 ): Promise<string> {
   // An SCTP socket without an address of its own tells its peer all that the host has.
   const source = from.addresses[address.includes(':') ? 'IPv6' : 'IPv4'][0];
   const named = protocol === 'sctp' && source !== undefined ? { source } : {};
-  return whoAnswered(
-    await from.request(protocol, address, port, { sourcePort, timeoutMs: 10_000, ...named }),
-  );
+  return whoAnswered(await from.request(protocol, address, port, { sourcePort, timeoutMs, ...named }));
+}
+
+/** For who asks again, or expects silence: while rules are not there yet, nobody answers. */
+function askSoon(from: Host, protocol: Datagrams, address: string, port = 80): Promise<string> {
+  return ask(from, protocol, address, port, SOURCE, SOON_MS);
 }
 
 /** The kernel's numbers of the flows that the client has begun from these ports. */
