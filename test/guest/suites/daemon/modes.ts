@@ -96,8 +96,8 @@ export const MODES = onStage('modes', {
     },
 });
 
-/** The kernel counts a connection for ten seconds after its reset. */
-const PATIENCE_MS = 40_000;
+/** The kernel counts a connection for ten seconds after its reset, and for two minutes after the last FIN that it missed. */
+const PATIENCE_MS = 300_000;
 
 interface Switched {
   readonly failed: readonly string[];
