@@ -159,9 +159,11 @@ export class Planner implements Plan {
     for (const id of touched) {
       const previous = this.#granted.get(id);
       const current = this.#withoutForeignFrontends(this.#wanted.get(id));
-      if (current) this.#granted.set(id, current);
-      else this.#granted.delete(id);
-      if (!deepEqual(previous, current)) changes.push({ id, previous, current });
+      if (!deepEqual(previous, current)) {
+        if (current) this.#granted.set(id, current);
+        else this.#granted.delete(id);
+        changes.push({ id, previous, current });
+      }
       yield;
     }
     return changes;

@@ -21,12 +21,15 @@ import { atOnce, Breath, unhurried } from '../sync/breath.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { Turns } from './turns.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
+import { Unwritten } from './unwritten.ts';
 
 /** Writes a plan into the kernel. */
 export interface Backend {
   sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport>;
   /** The next sync reads the kernel and mends what differs. */
   requestFull(): void;
+  /** How many endpoints and frontends a sync is to write before others have their turn; unset: all that changed. */
+  readonly writesPerSync?: number | undefined;
 }
 
 export interface FamilyProxyOptions {
@@ -75,10 +78,9 @@ export class FamilyProxy {
   readonly #apiServers = new ApiServerEndpoints();
   #node: Node | undefined;
   #synced = false;
-  /** Planned, but not known to be in the kernel. */
-  readonly #unwritten = new Set<ServicePortId>();
-  /** What those were when the kernel was last written, and what they are. */
-  readonly #unreported = new Map<ServicePortId, PlanChange>();
+  readonly #unwritten = new Unwritten();
+  /** When what is partly written was asked for. */
+  #heldTriggers: number[] = [];
 
   constructor(options: FamilyProxyOptions) {
     const { family, settings, backend, observer, startedAt } = options;
@@ -196,10 +198,7 @@ export class FamilyProxy {
       const endpoints = this.#endpoints.apply([key]);
       const isSeenAnew = this.#seenAnew.delete(key);
       if (endpoints.has(key) || services.has(key) || isSeenAnew) {
-        for (const change of yield* this.#planner.updating([key])) {
-          changes.push(change);
-          this.#unwritten.add(change.id);
-        }
+        for (const change of yield* this.#planner.updating([key])) changes.push(change);
         this.#localEndpoints.update([key]);
       }
       yield;
@@ -214,17 +213,25 @@ export class FamilyProxy {
     // The first time the kernel needs all of them at once.
     const replanning = this.#replanning(this.#hasWritten ? turn : undefined);
     const { changes, triggers } = await unhurried(replanning, this.#breath);
-    const writing = [...this.#unwritten];
-    for (const change of changes) {
-      const previous = (this.#unreported.get(change.id) ?? change).previous;
-      this.#unreported.set(change.id, { ...change, previous });
-    }
+    const writing = this.#unwritten.add(changes, this.#hasWritten ? this.#backend.writesPerSync : undefined);
+    this.#heldTriggers.push(...triggers);
     const report = await this.#backend.sync(this.#planner, writing);
-    for (const id of writing) this.#unwritten.delete(id);
-    const reported = [...this.#unreported.values()];
-    this.#unreported.clear();
     this.#hasWritten = true;
-    const isPartial = this.#turns.isUnfinished(this.#pending());
-    return { report, changes: reported, triggers, ...(isPartial && { isPartial }) };
+    const written = this.#unwritten.written(writing);
+    const isPartial = this.#unwritten.size > 0 || this.#turns.isUnfinished(this.#pending());
+    return {
+      report,
+      changes: written,
+      triggers: this.#takeTriggers(),
+      ...(isPartial && { isPartial }),
+    };
+  }
+
+  /** Of everything that the kernel has; while something is partly written, of nothing. */
+  #takeTriggers(): readonly number[] {
+    if (this.#unwritten.size > 0) return [];
+    const triggers = this.#heldTriggers;
+    this.#heldTriggers = [];
+    return triggers;
   }
 }

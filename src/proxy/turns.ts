@@ -12,8 +12,8 @@ import type { ObjectKey } from '../model/objects.ts';
 
 /** From this cost on a service is written by itself. */
 const LARGE = 2000;
-/** Small ones of this cost together are enough for a sync: some two thousand Services as they mostly are. */
-const BATCH = 20_000;
+/** Small ones of this cost together are enough for a sync: some thousand Services as they mostly are. */
+const BATCH = 10_000;
 
 export interface TurnInputs {
   readonly costOf: (service: ObjectKey) => number;

@@ -6,9 +6,9 @@
  */
 import type { Clock } from './clock.ts';
 
-const SLICE_MS = 20;
+const SLICE_MS = 10;
 /** A turn of the event loop that took this long was somebody's who may have more to do: a large answer is being read. */
-const BUSY_TURN_MS = 4;
+const BUSY_TURN_MS = 3;
 
 export class Breath {
   readonly #clock: Clock;
@@ -40,7 +40,7 @@ export class Breath {
 
   /**
    * One turn for everybody; where that was long, more of them, up to half a slice. Who reads from a socket gets 64 KiB in
-   * a turn: with 20 ms of work between two of them, 20 MB of EndpointSlices took seven seconds.
+   * a turn: with 20 ms of work between two of them, and no more, 20 MB of EndpointSlices took seven seconds.
    */
   async #pause(until: number): Promise<void> {
     let last = this.#clock.now();

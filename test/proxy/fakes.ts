@@ -21,6 +21,7 @@ export class FakeBackend implements Backend {
   /** The service ports that each sync was told of, sorted. */
   readonly syncs: (readonly ServicePortId[])[] = [];
   fulls = 0;
+  writesPerSync: number | undefined;
   report: () => SyncReport | Promise<SyncReport> = () => REPORT;
   plan: Plan | undefined;
 

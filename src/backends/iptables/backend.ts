@@ -7,6 +7,7 @@
 import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
+import { type Applied, appliedFragments, compileAll, counted } from './compiled.ts';
 import { nameChains } from './edit.ts';
 import { type CompileOptions, EMPTY_FRAGMENT, type Fragment, type Layout } from './fragment.ts';
 import { fullSteps } from './full.ts';
@@ -64,15 +65,10 @@ const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
 const EMPTY_CHAIN: ParsedChain = { rules: [] };
 
 interface Look {
-  /** Service ports whose rules may differ; all other differences are another program's. Unset: everything may. */
-  readonly expected: ReadonlySet<ServicePortId> | undefined;
+  /** What was last written is what we came to write: other differences are another program's. */
+  readonly isComplete: boolean;
   readonly beforeSwitch: (() => Promise<void>) | undefined;
   readonly sender: Sender;
-}
-
-interface Applied {
-  readonly plan: ServicePortPlan;
-  readonly endpointComments: boolean;
 }
 
 export class IptablesBackend {
@@ -140,7 +136,7 @@ export class IptablesBackend {
     // Otherwise what differs may be what we did not come to write.
     const isComplete = !this.#needsFull && !this.#mustRewriteAll(options) && this.#refused.size === 0;
     const sender = new Sender(this.#door);
-    const look = { expected: isComplete ? new Set(ids) : undefined, beforeSwitch, sender };
+    const look = { isComplete, beforeSwitch, sender };
     const mustLook = this.#needsFull || this.#fullRequested || this.#mustRewriteAll(options);
     if (!isComplete && (mustLook || ids.some((id) => this.#refused.has(id))))
       return this.#syncFull(plan, options, look);
@@ -153,10 +149,18 @@ export class IptablesBackend {
       return this.#syncFull(plan, options, look);
     }
     if (!mustLook) return report;
-    // Our own changes are written, so whatever differs now is another program's.
-    const full = await this.#syncFull(plan, options, { ...look, expected: new Set() });
+    // Our own changes are written, so whatever differs now is another program's, but for what waits for its turn.
+    const full = await this.#syncFull(plan, options, look);
     const repaired = new Set([...(report.repaired ?? []), ...(full.repaired ?? [])]);
     return { ...full, ...(repaired.size > 0 && { repaired: [...repaired] }) };
+  }
+
+  /** Service ports that were last written as something else than they are in the plan. */
+  #unlike({ servicePorts }: Plan): ReadonlySet<ServicePortId> {
+    const ids = new Set<ServicePortId>();
+    for (const [id, port] of servicePorts) if (this.#applied.get(id)?.plan !== port) ids.add(id);
+    for (const id of this.#applied.keys()) if (!servicePorts.has(id)) ids.add(id);
+    return ids;
   }
 
   #mustRewriteAll(options: CompileOptions): boolean {
@@ -284,9 +288,10 @@ export class IptablesBackend {
   async #syncFull(
     plan: Plan,
     options: CompileOptions,
-    { expected, beforeSwitch, sender }: Look,
+    { isComplete, beforeSwitch, sender }: Look,
   ): Promise<SyncReport> {
     const repaired = new Set<string>();
+    const expected = isComplete ? this.#unlike(plan) : undefined;
     this.#needsFull = true;
     this.#fullRequested = false;
     this.#touched = undefined;
@@ -365,34 +370,5 @@ export class IptablesBackend {
       const pause = breath?.take();
       if (pause) await pause;
     }
-  }
-}
-
-/** As they were last written. */
-function* appliedFragments(
-  layout: Layout,
-  applied: ReadonlyMap<ServicePortId, Applied>,
-  options: CompileOptions,
-): Generator<readonly [ServicePortId, Fragment]> {
-  for (const [id, { plan, endpointComments }] of applied)
-    yield [id, layout.servicePort(plan, { ...options, endpointComments })];
-}
-
-export function* compileAll(
-  layout: Layout,
-  plan: Plan,
-  options: CompileOptions,
-): Generator<readonly [ServicePortId, Fragment]> {
-  for (const [id, port] of plan.servicePorts) yield [id, layout.servicePort(port, options)];
-}
-
-/** Counts what passes. */
-function* counted(
-  fragments: Iterable<readonly [ServicePortId, Fragment]>,
-  owned: Record<Table, number>,
-): Generator<readonly [ServicePortId, Fragment]> {
-  for (const each of fragments) {
-    addFragment(owned, each[1], 1);
-    yield each;
   }
 }

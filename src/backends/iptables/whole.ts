@@ -1,6 +1,6 @@
 /** Everything that a plan needs, as one restore per table: for people to read, and for a kernel that has nothing yet. */
 import type { Plan } from '../../plan/types.ts';
-import { compileAll } from './backend.ts';
+import { compileAll } from './compiled.ts';
 import { printStep, type Step } from './edit.ts';
 import type { CompileOptions, Layout } from './fragment.ts';
 import { fullSteps } from './full.ts';

@@ -31,7 +31,11 @@ export interface IptablesProxyOptions {
   readonly dropInvalid?: boolean;
 }
 
+/** Some 300 ms of iptables-nft-restore. In legacy a restore writes the whole table, whatever it is about. */
+const WRITES_PER_SYNC = 2000;
+
 export class IptablesProxy {
+  readonly writesPerSync: number | undefined;
   readonly #backend: IptablesBackend;
   readonly #addresses: () => readonly Ip[];
   readonly #fixed: Omit<StaticOptions, 'nodePortIps'>;
@@ -39,6 +43,7 @@ export class IptablesProxy {
   constructor(options: IptablesProxyOptions) {
     const { door, layout } = options;
     this.#backend = new IptablesBackend(layout, tableDoor(door));
+    this.writesPerSync = door.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.#addresses = options.addresses ?? (() => localIps(door.family));
     this.#fixed = {
       masqueradeMark: (1 << options.masqueradeBit) >>> 0,

@@ -62,6 +62,18 @@ export class Harness {
     return report;
   }
 
+  /** Planned, and left to a later sync. */
+  plan(...lines: readonly string[]): void {
+    this.cluster.tell(...lines);
+    for (const id of this.cluster.takeDirty()) this.#unwritten.add(id);
+  }
+
+  /** Writes these alone. */
+  syncOnly(ids: readonly ServicePortId[]): Promise<SyncReport> {
+    this.kernel.forget();
+    return this.#backend.sync(this.cluster.planner, ids, this.#options);
+  }
+
   requestFull(): void {
     this.#backend.requestFull();
   }

@@ -167,3 +167,13 @@ test('a look at everything names what another program changed, and not what a se
   expect(report.repaired).toEqual([`chain nat ${chain}`]);
   expect((await harness.syncFull()).repaired).toBeUndefined();
 });
+
+test('nor what a service waits for that is written in the next sync', async () => {
+  const harness = await started('current');
+  const chain = serviceChain(harness, 'KUBE-SVC-');
+  harness.kernel.tamper('nat', `-F ${chain}`);
+  harness.requestFull();
+  harness.plan('shop/new 10.96.99.1 80', 'shop/new-1 of new 8080 | 10.244.0.99 node-a');
+  expect((await harness.syncOnly([])).repaired).toEqual([`chain nat ${chain}`]);
+  expect(harness.meaning).toEqual(await harness.fromScratch());
+});
