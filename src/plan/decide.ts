@@ -103,7 +103,18 @@ export function isAllowed(allowed: AllowedSources | undefined, source: Ip): bool
 }
 
 export function isLocal(address: Ip, host: Host): boolean {
-  return isLoopback(address) || host.addresses.includes(address);
+  return isLoopback(address) || hasAddress(host.addresses, address);
+}
+
+/** A node may have thousands of addresses, and each of a million affinity entries asks for one. */
+const FEW = 8;
+const addressSets = new WeakMap<readonly Ip[], ReadonlySet<Ip>>();
+
+function hasAddress(addresses: readonly Ip[], address: Ip): boolean {
+  if (addresses.length <= FEW) return addresses.includes(address);
+  let known = addressSets.get(addresses);
+  if (!known) addressSets.set(addresses, (known = new Set(addresses)));
+  return known.has(address);
 }
 
 /** Whether node ports answer on this address, which is one of the node's. */

@@ -65,8 +65,11 @@ class Review implements FlowReview {
   readonly #plan: Plan;
   readonly #addresses: readonly Ip[];
   readonly #questions = new Map<FrontendKey, FlowQuestion>();
-  /** Who served at a frontend before. */
-  readonly #before = new Map<FrontendKey, Set<string>>();
+  /**
+   * Who served at a frontend before, in each of the changes. The sets are shared by all frontends of a service port: a
+   * copy for each took time and memory by the product of addresses and endpoints.
+   */
+  readonly #before = new Map<FrontendKey, readonly Keys[]>();
   readonly #servers = new WeakMap<ServicePortPlan, Keys>();
   readonly #isNodeAddress = new Map<Ip, boolean>();
 
@@ -88,9 +91,7 @@ class Review implements FlowReview {
       const key = frontendKey(address, protocol, port);
       this.#questions.set(key, { protocol, address, port });
       if (!previous || !frontendAt(previous, address, port)) continue;
-      const known = this.#before.get(key);
-      if (known) for (const server of before) known.add(server);
-      else this.#before.set(key, new Set(before));
+      this.#before.set(key, [...(this.#before.get(key) ?? []), before]);
     }
   }
 
@@ -110,7 +111,7 @@ class Review implements FlowReview {
     if (!this.#questions.has(key)) return false;
     const servicePort = this.#plan.find(undefined, protocol, destinationPort)?.servicePort;
     if (servicePort && this.#mayAnswer(servicePort, flow)) return false;
-    const wentToOurs = this.#before.get(key)?.has(answererOf(flow)) ?? false;
+    const wentToOurs = this.#before.get(key)?.some((servers) => servers.has(answererOf(flow))) ?? false;
     if (wentToOurs) return true;
     // Somebody else's address with the same port number is none of our business.
     return this.#answersAt(destination) && (servicePort !== undefined || isRewritten(flow));

@@ -8,6 +8,8 @@ import type { Protocol } from '../../model/objects.ts';
 import { classifySource } from '../../plan/decide.ts';
 import { frontendAt } from '../../plan/frontends.ts';
 import type { Plan, Pool, Route, ServicePortPlan, SourceClass } from '../../plan/types.ts';
+import type { Breath } from '../iptables/backend.ts';
+import { eachCalmly } from './calmly.ts';
 import { affinityMap } from './names.ts';
 import type { TableSet } from './rule.ts';
 import { elementOperations, type NftDoor, type Remembered } from './transaction.ts';
@@ -24,6 +26,7 @@ export interface ForgetOptions {
   readonly sets: ReadonlyMap<string, TableSet>;
   /** How many elements one transaction should have. */
   readonly chunk: number;
+  readonly breath?: Breath | undefined;
 }
 
 /** By protocol: whether a client may have been sent where it may not be sent now. */
@@ -51,15 +54,26 @@ export async function forgetStale(
     if (!options.sets.has(affinityMap(protocol))) continue;
     let outcome: 'done' | 'refused' = 'refused';
     for (let tries = 0; tries < TRIES && outcome === 'refused'; tries++) {
-      const stale = (await options.door.remembered(protocol)).filter(
-        (each) => !mayGoOn(protocol, each, options),
-      );
+      const stale = await staleEntries(protocol, options);
       transactions += Math.ceil(stale.length / options.chunk);
       outcome = await forget(protocol, stale, options);
     }
     isDone &&= outcome === 'done';
   }
   return { isDone, transactions };
+}
+
+/** There may be a million entries: they are judged in time slices. */
+async function staleEntries(protocol: Protocol, options: ForgetOptions): Promise<readonly Remembered[]> {
+  const stale: Remembered[] = [];
+  await eachCalmly(
+    await options.door.remembered(protocol),
+    (each) => {
+      if (!mayGoOn(protocol, each, options)) stale.push(each);
+    },
+    options.breath,
+  );
+  return stale;
 }
 
 async function forget(

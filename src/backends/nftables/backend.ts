@@ -332,7 +332,8 @@ export class NftBackend {
     if (this.#toForget.size === 0) return { isDone: true, transactions: 0 };
     const sets = setsByName(this.#ruleset);
     const { chunk } = this.#committer;
-    const forgetting = await forgetStale(this.#toForget, { door: this.#door, plan, nodeIps, sets, chunk });
+    const [door, breath] = [this.#door, this.#breath];
+    const forgetting = await forgetStale(this.#toForget, { door, plan, nodeIps, sets, chunk, breath });
     if (forgetting.isDone) this.#toForget.clear();
     return forgetting;
   }
