@@ -47,6 +47,7 @@ hostile: one object of the API server's size limit beside small services, in eve
   --services 300           small services beside it
   --changes 3              endpoint changes of the large service
   --profile FOLDER         CPU profiles of the daemon go there
+  --guest                  inside User-mode Linux (nftables is not there): how much slower that machine is
   --json                   every run as a line of JSON
 
 loss: connections lost by a restart, kill -9, a flush and a mode switch, in every mode; real packets, the whole

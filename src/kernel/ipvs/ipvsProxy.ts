@@ -34,7 +34,11 @@ const DRAIN_INTERVAL_MS = 30_000;
 /** A limit on draining is kept to that much. */
 const SHORTEST_DRAIN_INTERVAL_MS = 1000;
 
+/** Each frontend is a virtual server, an address and entries of sets. */
+const WRITES_PER_SYNC = 2000;
+
 export class IpvsProxy {
+  readonly writesPerSync = WRITES_PER_SYNC;
   readonly #options: IpvsProxyOptions;
   readonly #backend: IpvsBackend;
   readonly #clock: Clock;
