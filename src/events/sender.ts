@@ -29,6 +29,8 @@ export interface SenderOptions {
 }
 
 const TIMEOUT_MS = 10_000;
+/** For an answer at the end: an API server that is gone must not keep the process. */
+const LAST_TIMEOUT_MS = 500;
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 60_000;
 const ATTEMPTS = 12;
@@ -44,6 +46,8 @@ export class EventSender {
   readonly #toldStatuses = new Set<number>();
   #send: SendEvent | undefined;
   #working: Promise<void> | undefined;
+  /** No attempt is repeated any more. */
+  #isStopping = false;
   #ended = false;
   #interrupt: (() => void) | undefined;
   #sent = 0;
@@ -75,8 +79,12 @@ export class EventSender {
     this.#wake();
   }
 
-  /** Goes on until nothing waits or the time is over; answers how many were left. */
+  /**
+   * Goes on until nothing waits, the time is over, or the API server does not answer; returns how many were left.
+   * Without this, each end without an API server took the whole time.
+   */
   async stop(deadlineMs: number): Promise<number> {
+    this.#isStopping = true;
     const cancel = this.#options.clock.schedule(deadlineMs, () => this.#end());
     this.#interrupt?.(); // a pause between attempts is over now
     if (!this.#send) this.#end();
@@ -120,6 +128,7 @@ export class EventSender {
       }
       if (verdict === 'gone' && delivery.whenGone) return this.#deliver(send, delivery.whenGone());
       if (verdict !== 'again') break;
+      if (this.#isStopping) this.#ended = true;
       if (this.#ended) return false;
       if (attempt < ATTEMPTS) await this.#pause(attempt);
       if (this.#ended) return false;
@@ -134,9 +143,13 @@ export class EventSender {
     const abandoned = new Promise<never>((_, reject) => {
       stopper.signal.addEventListener('abort', () => reject(new Error('no answer in time')), { once: true });
     });
-    const cancel = clock.schedule(TIMEOUT_MS, () => stopper.abort());
+    const startedAt = clock.now();
+    const abort = (): void => stopper.abort();
+    let cancel = clock.schedule(this.#isStopping ? LAST_TIMEOUT_MS : TIMEOUT_MS, abort);
     this.#interrupt = () => {
-      if (this.#ended) stopper.abort();
+      if (this.#ended) return abort();
+      cancel();
+      cancel = clock.schedule(Math.max(0, startedAt + LAST_TIMEOUT_MS - clock.now()), abort);
     };
     const request = delivery.request();
     try {

@@ -280,27 +280,68 @@ describe('the end', () => {
     expect(recorder.counts).toEqual({ sent: 1, failed: 0, dropped: 0 });
   });
 
-  it.each(['hang', 503] as const)(
-    'comes at the deadline, whatever the API server does: %s',
-    async (answer) => {
-      const recorder = startRecorder();
-      api.answers.push(...Array.from({ length: 20 }, () => answer));
-      recorder.record(starting('node-a'));
-      recorder.record(failing());
-      await settle();
-      let ended = false;
-      const stopping = recorder.stop(2000).then(() => {
-        ended = true;
-      });
-      await clock.advance(1999);
+  it.each(['refuse', 503] as const)('comes with the next failure, without a pause: %s', async (answer) => {
+    const recorder = startRecorder();
+    api.answers.push(...Array.from({ length: 20 }, () => answer));
+    recorder.record(starting('node-a'));
+    recorder.record(failing());
+    await settle();
+    expect(api.requests).toHaveLength(1);
+    await recorder.stop();
+    expect(api.requests).toHaveLength(2);
+    expect(recorder.counts).toEqual({ sent: 0, failed: 0, dropped: 2 });
+    expect(clock.pending).toBe(0);
+  });
+
+  it.each([
+    ['half a second after the request', 0, 499],
+    ['at once where the request is old', 5000, 0],
+    ['half a second after the next request, where the last one was given up', 10_001, 499],
+  ])('comes %s, where the API server does not answer', async (_, after, still) => {
+    const recorder = startRecorder();
+    api.answers.push(...Array.from({ length: 20 }, () => 'hang' as const));
+    recorder.record(starting('node-a'));
+    recorder.record(failing());
+    await settle();
+    await clock.advance(after);
+    let ended = false;
+    const stopping = recorder.stop().then(() => {
+      ended = true;
+    });
+    if (still > 0) {
+      await clock.advance(still);
       expect(ended).toBe(false);
-      await clock.advance(1);
-      expect(ended).toBe(true);
-      await stopping;
-      expect(recorder.counts).toEqual({ sent: 0, failed: 0, dropped: 2 });
-      expect(clock.pending).toBe(0);
-    },
-  );
+    }
+    await clock.advance(1);
+    expect(ended).toBe(true);
+    await stopping;
+    expect(recorder.counts).toEqual({ sent: 0, failed: 0, dropped: 2 });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('comes at the deadline, however many wait for an API server that answers slowly', async () => {
+    const recorder = makeRecorder();
+    let asked = 0;
+    recorder.start(
+      () =>
+        new Promise((resolve) => {
+          asked++;
+          clock.schedule(400, () => resolve({ status: 201 }));
+        }),
+    );
+    for (let number = 0; number < 20; number++) recorder.record(failing(`web-${number}`));
+    await settle();
+    let ended = false;
+    const stopping = recorder.stop(2000).then(() => {
+      ended = true;
+    });
+    await clock.advance(1999);
+    expect(ended).toBe(false);
+    await clock.advance(1);
+    expect(ended).toBe(true);
+    await stopping;
+    expect(asked).toBeGreaterThanOrEqual(5);
+  });
 
   it('is at once when there never was an API server', async () => {
     const recorder = makeRecorder();
