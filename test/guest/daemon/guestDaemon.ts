@@ -24,9 +24,12 @@ const FLAGS = [
 export const IPVS_FLAGS = [
   '--proxy-mode=ipvs',
   '--ipvs-min-sync-period=100ms',
-  '--ipvs-sync-period=2s',
+  '--ipvs-sync-period=30s',
   '--ipvs-tcpfin-timeout=1s',
 ];
+
+/** For tests that wait for it. Everything is read back each time, which keeps the emulated machine busy. */
+export const SHORT_SYNC_PERIOD = [...IPVS_FLAGS, '--ipvs-sync-period=2s'];
 
 export class GuestDaemon {
   readonly #host: Host;

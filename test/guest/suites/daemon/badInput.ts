@@ -1,6 +1,6 @@
 /** What cannot work: an error that says what to do, and nothing half done. */
 import { manifests } from '../../../e2e/world.ts';
-import { IPVS_FLAGS } from '../../daemon/guestDaemon.ts';
+import { IPVS_FLAGS, SHORT_SYNC_PERIOD } from '../../daemon/guestDaemon.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';
 import { answerers } from '../../daemon/traffic.ts';
@@ -33,7 +33,7 @@ export const BAD_INPUT = onStage('bad input', {
     try {
       await stage.daemon.write(WORLD);
       await stage.daemon
-        .launch()
+        .launch(SHORT_SYNC_PERIOD)
         .says(/the set KUBE-CLUSTER-IP is there already and is of type hash:mac, not hash:ip,port/);
       const { servers, sets, addresses, rules } = await stage.words();
       same(servers, []);

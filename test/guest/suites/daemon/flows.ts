@@ -15,7 +15,7 @@ const OTHER = '10.96.1.2';
 const NODE = '192.168.100.2';
 const NODE_PORT = 30_053;
 const SOURCE = 40_001;
-const SOON_MS = 2000;
+const SOON_MS = 1000;
 
 type Datagrams = Exclude<Transport, 'tcp'>;
 

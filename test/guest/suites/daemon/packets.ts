@@ -2,7 +2,7 @@
 import { manifests } from '../../../e2e/world.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage } from '../../daemon/stage.ts';
-import { answerers } from '../../daemon/traffic.ts';
+import { answerers, answerersSoon } from '../../daemon/traffic.ts';
 
 const API = '10.96.1.1';
 const OUTSIDE = '203.0.113.5';
@@ -24,8 +24,8 @@ export const PACKETS = onStage('packets', {
     );
     await becomes(() => answerers(pod, OUTSIDE), 'pod-c pod-d');
     const seen = await Promise.all([
-      answerers(stage.client, OUTSIDE),
-      answerers(stage.client, NODE, 30080),
+      answerersSoon(stage.client, OUTSIDE),
+      answerersSoon(stage.client, NODE, 30080),
       answerers(stage.client, API),
       answerers(pod, API),
     ]);
@@ -38,7 +38,7 @@ export const PACKETS = onStage('packets', {
     await stage.serve(manifests([{ name: 'web', ip: API, extra, pods: 'a' }]));
     await becomes(() => answerers(pod, API), 'pod-a');
     await stage.serve(manifests([{ name: 'web', ip: API, extra, pods: 'cd' }]));
-    await becomes(() => answerers(pod, API), 'timeout');
+    await becomes(() => answerersSoon(pod, API), 'timeout');
   },
 
   "an external IP that is the node's own: the service answers there, and so does the node": async (stage) => {

@@ -1,6 +1,7 @@
 /** Another program takes away what we wrote: what the kernel notifies of is repaired at once, the rest within a sync period. */
 import { ONE_OF_EACH_KIND } from '../../daemon/oneOfEachKind.ts';
 import { addForeignServers } from '../../daemon/foreign.ts';
+import { SHORT_SYNC_PERIOD } from '../../daemon/guestDaemon.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';
 import { answerers } from '../../daemon/traffic.ts';
@@ -114,7 +115,7 @@ function repairsOf({ daemon }: Stage, object: string): boolean {
 }
 
 async function started(stage: Stage): ReturnType<Stage['words']> {
-  await stage.serve(ONE_OF_EACH_KIND);
+  await stage.serve(ONE_OF_EACH_KIND, SHORT_SYNC_PERIOD);
   await becomes(() => answerers(stage.client, API), EVERYBODY);
   return stage.words();
 }
