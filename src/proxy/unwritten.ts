@@ -20,13 +20,15 @@ export class Unwritten {
    * longer, each up to a limit of endpoints and frontends.
    */
   add(changes: readonly PlanChange[], limit = Number.POSITIVE_INFINITY): readonly ServicePortId[] {
-    const since = changes.map((change) => ({
-      ...change,
-      previous: (this.#changes.get(change.id) ?? change).previous,
-    }));
-    for (const { id } of changes) this.#changes.delete(id);
+    const since = new Map<ServicePortId, PlanChange>();
+    for (const change of changes) {
+      // One that is planned twice, for its own sake and for an address that another one left, is written once.
+      const { previous } = since.get(change.id) ?? this.#changes.get(change.id) ?? change;
+      since.set(change.id, { ...change, previous });
+    }
+    for (const id of since.keys()) this.#changes.delete(id);
     const waiting = [...this.#changes.values()];
-    const added = inOrder(since);
+    const added = inOrder([...since.values()]);
     for (const change of added) this.#changes.set(change.id, change);
     return [...first(added, limit), ...first(waiting, limit)];
   }

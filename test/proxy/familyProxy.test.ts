@@ -51,6 +51,18 @@ describe('before the first full picture', () => {
 });
 
 describe('a sync', () => {
+  test('writes a service port once that is planned twice: it gets an address of another one, and an endpoint', async () => {
+    const { backend, proxy } = make();
+    proxy.onSynced();
+    tell(proxy, 'shop/a 10.96.0.1 80 ext=203.0.113.1', 'shop/b 10.96.0.2 80 ext=203.0.113.1');
+    await proxy.sync();
+    tell(proxy, '- shop/a', 'shop/b-1 of b 80 | 10.244.0.1');
+    const outcome = await proxy.sync();
+    expect(backend.syncs[1]).toEqual(['shop/a/TCP', 'shop/b/TCP']);
+    const change = outcome?.changes.find(({ id }) => id === 'shop/b/TCP');
+    expect([change?.previous?.frontends.length, change?.current?.frontends.length]).toEqual([1, 2]);
+  });
+
   test('writes what changed, and answers what it was', async () => {
     const { backend, proxy } = make();
     proxy.onSynced();
