@@ -28,8 +28,8 @@ export default defineConfig({
     environment: 'node',
     // Each file in a process of its own: tests start children, enter namespaces and load native code.
     pool: 'forks',
-    // Two, because kernel tests wait for each other's locks more than they compute.
-    maxWorkers: 2,
+    // One more than a small machine has processors: apart from the guest, tests wait longer than they compute.
+    maxWorkers: 3,
     // Real kernels and whole clusters take their time on a busy machine: ten times what a quiet one needs.
     testTimeout: 300_000,
     hookTimeout: 300_000,

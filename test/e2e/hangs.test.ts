@@ -145,7 +145,7 @@ describe('the program', () => {
     await next.serves();
     expect(next.log).toContain('"The run before this one crashed" cause="killed"');
     expect(next.log).toMatch(
-      /"Killed a program that an earlier run left behind" pid=\d+ command=".*iptables/,
+      /"Killed a program that an earlier run left behind" pid=\d+ command=".*ip6?tables/,
     );
     await eventually('nothing is left behind', () => hung().every((pid) => groupOf(pid).length === 0));
     expect(await metric('junction_previous_crashes_total{cause="killed"}')).toMatch(/ 1$/);
