@@ -25,6 +25,7 @@ export class Junction {
       this.#folder,
       '--hostname-override=node1',
       '--conntrack-max-per-core=0',
+      '--state-dir=',
     ];
     const inside = ['nsenter', `--net=/proc/${namespace.pid}/ns/net`, PROGRAM, ...args, ...flags];
     this.#child = spawn('/usr/bin/env', inside, { stdio: ['ignore', 'ignore', 'pipe'] });

@@ -91,8 +91,12 @@ export function writeConfig(folder: string, url: string, mode: HostileMode): str
       ipvs: { minSyncPeriod: '10ms' },
       // Settings of the machine, which a network namespace may not have.
       conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
-      ...(variant !== undefined && { junction: { iptablesVariant: variant } }),
-      ...(name === 'ipvs' && { junction: { iptablesVariant: 'legacy' } }),
+      junction: {
+        // Not the machine's: there it would find runs that were killed.
+        stateDir: folder,
+        ...(variant !== undefined && { iptablesVariant: variant }),
+        ...(name === 'ipvs' && { iptablesVariant: 'legacy' }),
+      },
     }),
   );
   return path;

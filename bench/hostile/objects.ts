@@ -27,9 +27,17 @@ interface Shape {
   readonly allPorts?: boolean;
   /** Services beside it that name the same external IPs. */
   readonly rivals?: number;
+  /** Dual-stack: the external IPs, load-balancer IPs, source ranges and endpoints are IPv6. */
+  readonly ipv6?: boolean;
+  /** The ports have node ports. */
+  readonly nodePorts?: boolean;
+  /** Services beside it, each with a health-check node port of its own. */
+  readonly healthChecks?: number;
 }
 
 const CREATED = '2026-01-01T00:00:00Z';
+/** The API server gives out node ports from 30000 to 32767. */
+const FIRST_NODE_PORT = 30_000;
 
 export const HOSTILE: readonly Hostile[] = [
   hostile('external-ips', '60,000 external IPs', { externalIPs: 60_000 }),
@@ -62,6 +70,26 @@ export const HOSTILE: readonly Hostile[] = [
     allPorts: true,
   }),
   hostile('rivals', '2,000 services that name the same 50 external IPs', { externalIPs: 50, rivals: 2000 }),
+  hostile('ipv6-external-ips', 'dual-stack, 60,000 IPv6 external IPs', { externalIPs: 60_000, ipv6: true }),
+  hostile('ipv6-source-ranges', 'dual-stack, 40,000 IPv6 source ranges × 10 load-balancer IPs', {
+    balancers: 10,
+    sourceRanges: 40_000,
+    ipv6: true,
+  }),
+  hostile('ipv6-endpoints', 'dual-stack, 100 slices of 1,000 IPv6 endpoints, 10 external IPs', {
+    slices: 100,
+    endpointsPerSlice: 1000,
+    externalIPs: 10,
+    ipv6: true,
+  }),
+  hostile('node-ports', '2,700 node ports, a slice of 1,000 endpoints with all of them', {
+    ports: 2700,
+    nodePorts: true,
+    slices: 1,
+    endpointsPerSlice: 1000,
+    allPorts: true,
+  }),
+  hostile('health-checks', '2,700 services with a health-check node port each', { healthChecks: 2700 }),
 ];
 
 function hostile(name: string, title: string, shape: Shape): Hostile {
@@ -71,6 +99,7 @@ function hostile(name: string, title: string, shape: Shape): Hostile {
     objects: () => [
       service('large', LARGE.address, shape),
       ...rivals(shape),
+      ...healthChecked(shape),
       probeSlice(0),
       ...manySlices(shape, 0),
     ],
@@ -79,39 +108,45 @@ function hostile(name: string, title: string, shape: Shape): Hostile {
 }
 
 function service(name: string, clusterIP: string, shape: Shape): RawObject {
-  const { ports = 1, protocol = 'TCP', externalIPs = 0, balancers = 0, sourceRanges = 0 } = shape;
+  const {
+    ports = 1,
+    protocol = 'TCP',
+    externalIPs = 0,
+    balancers = 0,
+    sourceRanges = 0,
+    ipv6 = false,
+  } = shape;
+  const family = ipv6 ? IPV6 : IPV4;
   return {
     kind: 'Service',
     metadata: { name, namespace: 'default', uid: name, creationTimestamp: CREATED },
     spec: {
-      type: balancers > 0 ? 'LoadBalancer' : 'ClusterIP',
+      type: balancers > 0 ? 'LoadBalancer' : shape.nodePorts ? 'NodePort' : 'ClusterIP',
       clusterIP,
-      clusterIPs: [clusterIP],
-      ipFamilies: ['IPv4'],
-      ipFamilyPolicy: 'SingleStack',
+      clusterIPs: ipv6 ? [clusterIP, 'fd00:96::1'] : [clusterIP],
+      ipFamilies: ipv6 ? ['IPv4', 'IPv6'] : ['IPv4'],
+      ipFamilyPolicy: ipv6 ? 'RequireDualStack' : 'SingleStack',
       internalTrafficPolicy: 'Cluster',
       sessionAffinity: shape.affinity ? 'ClientIP' : 'None',
       ...(shape.affinity && { sessionAffinityConfig: { clientIP: { timeoutSeconds: 10_800 } } }),
       ports: [
         { name: 'probe', protocol: 'TCP', port: LARGE.port, targetPort: ENDPOINT_PORT },
-        ...Array.from({ length: ports }, (_, index) => portOf(index, protocol)),
+        ...Array.from({ length: ports }, (_, index) => portOf(index, protocol, shape.nodePorts)),
       ],
-      externalIPs: Array.from({ length: externalIPs }, (_, index) => address('172.20.0.0', index)),
-      loadBalancerSourceRanges: Array.from(
-        { length: sourceRanges },
-        (_, index) => `${address('32.0.0.0', index * 4)}/${30 + (index % 3)}`,
-      ),
+      externalIPs: family.addresses(family.external, externalIPs),
+      loadBalancerSourceRanges: Array.from({ length: sourceRanges }, (_, index) => family.range(index)),
     },
     status: {
       loadBalancer: {
-        ingress: Array.from({ length: balancers }, (_, index) => ({ ip: address('192.0.2.1', index) })),
+        ingress: family.addresses(family.balancer, balancers).map((ip) => ({ ip })),
       },
     },
   };
 }
 
-function portOf(index: number, protocol: string): Record<string, unknown> {
-  return { name: `p${index}`, protocol, port: 1000 + index, targetPort: ENDPOINT_PORT };
+function portOf(index: number, protocol: string, hasNodePort = false): Record<string, unknown> {
+  const nodePort = hasNodePort ? { nodePort: FIRST_NODE_PORT + index } : {};
+  return { name: `p${index}`, protocol, port: 1000 + index, targetPort: ENDPOINT_PORT, ...nodePort };
 }
 
 /** Others of the same tenant. */
@@ -121,8 +156,27 @@ function rivals({ rivals: count = 0, externalIPs = 0 }: Shape): readonly RawObje
   );
 }
 
+/** Load balancers with an endpoint each. None has a node port: the range has room for the health checks only. */
+function healthChecked({ healthChecks: count = 0 }: Shape): readonly RawObject[] {
+  return Array.from({ length: count }, (_, index) => {
+    const name = `checked-${index}`;
+    const raw = service(name, address('10.113.0.1', index), {});
+    const spec = {
+      ...(raw.spec as Record<string, unknown>),
+      type: 'LoadBalancer',
+      allocateLoadBalancerNodePorts: false,
+      externalTrafficPolicy: 'Local',
+      healthCheckNodePort: FIRST_NODE_PORT + index,
+    };
+    const status = { loadBalancer: { ingress: [{ ip: address('172.20.0.0', index) }] } };
+    const ports = [{ name: 'p0', protocol: 'TCP', port: ENDPOINT_PORT }];
+    return [{ ...raw, spec, status }, slice(name, `${name}-1`, ports, [address('10.160.0.1', index)])];
+  }).flat();
+}
+
 function probeSlice(times: number): RawObject {
   return slice(
+    'large',
     'large-probe',
     [{ name: 'probe', protocol: 'TCP', port: ENDPOINT_PORT }],
     [probeEndpoint('large', times)],
@@ -132,6 +186,7 @@ function probeSlice(times: number): RawObject {
 /** After so many changes: the first slice has another endpoint. */
 function manySlices(shape: Shape, times: number): readonly RawObject[] {
   const { slices = 1, endpointsPerSlice = 2, protocol = 'TCP', allPorts = false, ports = 1 } = shape;
+  const family = shape.ipv6 ? IPV6 : IPV4;
   const slicePorts = Array.from({ length: allPorts ? ports : Math.min(ports, 1) }, (_, index) => ({
     name: `p${index}`,
     protocol,
@@ -139,15 +194,18 @@ function manySlices(shape: Shape, times: number): readonly RawObject[] {
   }));
   return Array.from({ length: slices }, (_, number) => {
     const first = number * endpointsPerSlice;
-    const addresses = Array.from({ length: endpointsPerSlice }, (_each, index) =>
-      address('10.160.0.1', first + index),
-    );
-    if (number === 0) addresses[0] = address('10.200.0.1', times);
-    return slice(`large-${number}`, slicePorts, addresses);
+    const addresses = [...family.addresses(family.endpoint, endpointsPerSlice, first)];
+    if (number === 0) addresses.splice(0, 1, ...family.addresses(family.changed, 1, times));
+    return slice('large', `large-${number}`, slicePorts, addresses);
   });
 }
 
-function slice(name: string, ports: readonly unknown[], addresses: readonly string[]): RawObject {
+function slice(
+  ofService: string,
+  name: string,
+  ports: readonly unknown[],
+  addresses: readonly string[],
+): RawObject {
   return {
     kind: 'EndpointSlice',
     metadata: {
@@ -155,15 +213,52 @@ function slice(name: string, ports: readonly unknown[], addresses: readonly stri
       namespace: 'default',
       uid: name,
       creationTimestamp: CREATED,
-      labels: { 'kubernetes.io/service-name': 'large' },
+      labels: { 'kubernetes.io/service-name': ofService },
     },
-    addressType: 'IPv4',
+    addressType: addresses.some((each) => each.includes(':')) ? 'IPv6' : 'IPv4',
     ports: [...ports],
     endpoints: addresses.map((each) => ({
       addresses: [each],
       conditions: { ready: true, serving: true, terminating: false },
     })),
   };
+}
+
+/** Where the large object's addresses begin, and how they go on. */
+interface Addresses {
+  readonly external: string;
+  readonly balancer: string;
+  readonly endpoint: string;
+  /** The endpoint that changes. */
+  readonly changed: string;
+  addresses(first: string, count: number, from?: number): readonly string[];
+  /** Source ranges of several lengths, none in another. */
+  range(index: number): string;
+}
+
+const IPV4: Addresses = {
+  external: '172.20.0.0',
+  balancer: '192.0.2.1',
+  endpoint: '10.160.0.1',
+  changed: '10.200.0.1',
+  addresses: (first, count, from = 0) =>
+    Array.from({ length: count }, (_, index) => address(first, from + index)),
+  range: (index) => `${address('32.0.0.0', index * 4)}/${30 + (index % 3)}`,
+};
+
+const IPV6: Addresses = {
+  external: 'fd00:20::',
+  balancer: 'fd00:30::',
+  endpoint: 'fd00:40::',
+  changed: 'fd00:50::',
+  addresses: (first, count, from = 0) =>
+    Array.from({ length: count }, (_, index) => first + groups(from + index + 1)),
+  range: (index) => `fd00:32::${groups(index * 4)}/${126 + (index % 3)}`,
+};
+
+/** A number as the last two groups of an IPv6 address. */
+function groups(number: number): string {
+  return `${Math.floor(number / 65_536).toString(16)}:${(number % 65_536).toString(16)}`;
 }
 
 /** So many addresses after the first. */

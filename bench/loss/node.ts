@@ -15,6 +15,7 @@ const FLAGS = [
   // Settings of the whole machine.
   '--conntrack-max-per-core=0',
   '--conntrack-min=0',
+  '--state-dir=',
 ];
 
 export class LossNode {

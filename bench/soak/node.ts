@@ -19,6 +19,7 @@ const FLAGS = [
   // Clients on the node use ports from 10,001 on.
   '--healthz-bind-address=127.0.0.1:9256',
   '--metrics-bind-address=127.0.0.1:9249',
+  '--state-dir=',
   '--v=1',
 ];
 const TABLES = ['ip junction', 'ip6 junction', 'ip junction-backstop', 'ip6 junction-backstop'];

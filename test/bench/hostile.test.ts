@@ -7,6 +7,7 @@ import { compileServicePort as compileNft } from '../../src/backends/nftables/co
 import { projectEndpointSlice, projectService } from '../../src/model/project/index.ts';
 import { CAPACITIES } from '../../src/plan/capacity.ts';
 import type { Plan, ServicePortPlan } from '../../src/plan/types.ts';
+import type { Family } from '../../src/model/ip.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { SETTINGS } from '../plan/given.ts';
 import { FakeBackend } from '../proxy/fakes.ts';
@@ -57,10 +58,16 @@ function read(name: string): readonly Told[] {
   });
 }
 
+/** In which it is large. */
+function familyOf(name: string): Family {
+  return name.startsWith('ipv6-') ? 'IPv6' : 'IPv4';
+}
+
 function planOf(name: string, mode: ModeName): FamilyProxy {
   const backend = new FakeBackend();
   const capacity = CAPACITIES[mode];
-  const proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend, capacity });
+  const family = familyOf(name);
+  const proxy = new FamilyProxy({ family, settings: SETTINGS, backend, capacity });
   let objects = told.get(name);
   if (!objects) told.set(name, (objects = read(name)));
   for (const tell of objects) tell(proxy);
@@ -70,7 +77,7 @@ function planOf(name: string, mode: ModeName): FamilyProxy {
 
 /** Rules, chains, elements, virtual servers and their destinations. */
 const MOST = 80_000;
-const WITHIN_BOUNDS = new Set(['slices', 'rivals']);
+const WITHIN_BOUNDS = new Set(['slices', 'rivals', 'health-checks']);
 
 describe.each(Object.keys(CAPACITIES) as ModeName[])('%s', (mode) => {
   test.each(HOSTILE.map(({ name }) => name))('%s', (name) => {
