@@ -13,7 +13,11 @@ const MACHINE = new URL('bench-ipvs-machine.js', import.meta.url);
 const GUEST_MINUTES = 15;
 
 export async function hostileCommand(args: readonly string[]): Promise<void> {
-  refuseUnknown(args, ['--modes', '--objects', '--services', '--changes', '--profile'], ['--json', '--guest']);
+  refuseUnknown(
+    args,
+    ['--modes', '--objects', '--services', '--changes', '--profile'],
+    ['--json', '--guest'],
+  );
   if (!existsSync(OBJECTS))
     throw new Error('this benchmark needs a whole checkout: its API server is with the tests');
   const { HOSTILE } = (await import(OBJECTS.href)) as typeof import('./objects.ts');

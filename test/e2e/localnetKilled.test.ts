@@ -125,6 +125,7 @@ describe('Junction killed between two writes, a neighbour and 127.0.0.1', () => 
     await node.sysctl({ [LOCALNET]: '1' });
     await setOf().neighbour.getsThrough();
     await node.sysctl({ [LOCALNET]: '0' });
+    expect(await localnet()).toBe('0');
   });
 
   test('at a start: the guard is written, route_localnet is not', async () => {
