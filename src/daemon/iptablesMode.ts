@@ -4,12 +4,14 @@ import { TABLES } from '../backends/iptables/incremental.ts';
 import { toSettings } from '../config/index.ts';
 import { AddressWatch } from '../kernel/addressWatch.ts';
 import { localIps } from '../kernel/interfaces.ts';
+import { wakeTables } from '../kernel/iptables/dormantTables.ts';
 import { writeLocalnetGuard } from '../kernel/iptables/localnetGuard.ts';
 import { IptablesProxy } from '../kernel/iptables/iptablesProxy.ts';
 import { OwnPrograms } from '../kernel/iptables/ownPrograms.ts';
 import { RulesetWatch } from '../kernel/iptables/rulesetWatch.ts';
 import { readTableInfo } from '../kernel/iptables/tableInfo.ts';
 import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
+import { NETLINK_NETFILTER } from '../kernel/netlink/socket.ts';
 import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Family } from '../model/ip.ts';
 import type { Generation } from '../proxy/familyLoop.ts';
@@ -41,7 +43,9 @@ export async function openIptablesMode(options: ModeOptions): Promise<ProxyMode>
     ask: (family) => askAgain('iptables', doors, family, options),
     backend: (family) => {
       const door = doorOf(doors, family);
-      const proxy = new IptablesProxy({ door, layout: LAYOUTS[layout], masqueradeBit });
+      const channel = thread.transactionChannel(NETLINK_NETFILTER);
+      const wake = door.variant === 'nft' ? () => wakeTables(channel, family) : undefined;
+      const proxy = new IptablesProxy({ door, layout: LAYOUTS[layout], masqueradeBit, wake });
       proxies.set(family, proxy);
       return proxy;
     },

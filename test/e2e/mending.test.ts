@@ -69,6 +69,20 @@ describe.each(['nft', 'legacy'] as const)('rules changed by other programs, ipta
     if (variant === 'nft') expect(said(from)).not.toContain('fullSync=true');
   });
 
+  test('a table made dormant: packets come to it again', async () => {
+    if (variant === 'legacy') return; // it has no tables of nftables
+    const from = daemon().log.length;
+    await node().run(['nft', 'add table ip nat { flags dormant; }']);
+    const line = repairedLine('nft', 'table nat \\(made dormant\\)');
+    await eventually(
+      () => `the log; it said:\n${said(from)}`,
+      () => line.test(said(from)),
+    );
+    expect(await node().run(['nft', 'list', 'table', 'ip', 'nat'])).not.toContain('dormant');
+    await expectWhole('the same rules');
+    expect(said(from).match(/"Another program changed our rules; repaired"/g)).toHaveLength(1);
+  });
+
   test('rules of others in the same tables: nothing is looked at', async () => {
     if (variant === 'legacy') return; // no notification: each period compares how many rules there are
     const from = daemon().log.length;

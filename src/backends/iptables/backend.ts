@@ -18,7 +18,7 @@ import type { Table } from './rule.ts';
 import { addBase, addFragment, noRules, type RuleCounts } from './ruleCounts.ts';
 import { digestChain, mentionsServices, SaveReader, type WantedChains } from './saveReader.ts';
 import { isRefusal, Sender, type Sent } from './sender.ts';
-import { type Touched, TouchedChains, type TouchedTable } from './touched.ts';
+import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './touched.ts';
 
 /** What the backend needs of the outside world. */
 export interface TableDoor {
@@ -28,6 +28,8 @@ export interface TableDoor {
   /** One chain as a save prints it; `undefined` where there is none. Without it, every look is at everything. */
   list?(table: Table, chain: string): Promise<string | undefined>;
   restore(table: Table, text: string): Promise<void>;
+  /** Lets packets come again to tables that another program made dormant; returns which. */
+  wake?(): Promise<readonly Table[]>;
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
   /** Without it, long work is done at once. */
@@ -242,10 +244,15 @@ export class IptablesBackend {
       nameChains(repaired, step);
       await sender.sendWhole(step);
     }
+    if (scope.isDormant) await this.#wake(repaired);
     this.#needsFull = false;
     this.#appliedOptions = options;
     if (isTailOld) repaired.delete(`chain ${tailChain.table} ${tailChain.chain}`);
     return repaired;
+  }
+
+  async #wake(repaired: Set<string>): Promise<void> {
+    for (const table of (await this.#door.wake?.()) ?? []) repaired.add(dormantTable(table));
   }
 
   #nothingTouched(options: CompileOptions): TouchedChains {
@@ -315,6 +322,7 @@ export class IptablesBackend {
       // A refused service keeps what it had, so chains that look unused may still be its own.
       else if (sender.refused.size === 0) await sender.trySend(step);
     }
+    await this.#wake(repaired);
 
     this.#needsFull = false;
     this.#refused = sender.refused;

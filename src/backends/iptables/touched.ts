@@ -9,6 +9,8 @@ export type Touch = 'added' | 'deleted';
 export interface TouchedTable {
   /** The table was deleted, with every chain in it. */
   readonly isGone: boolean;
+  /** Packets do not come to its chains any more. */
+  readonly isDormant?: boolean;
   /** Chains, since then. */
   readonly chains: ReadonlyMap<string, Touch>;
 }
@@ -19,6 +21,8 @@ export class TouchedChains {
   readonly #layout: Pick<Layout, 'jumps' | 'sharedChains' | 'adoptedChains'>;
   readonly #fixed: ReadonlySet<string>;
   readonly #gone = new Set<Table>();
+  /** Some table was made dormant. */
+  isDormant = false;
   readonly #chains = new Map<Table, Set<string>>();
 
   constructor(layout: TouchedChains['layout'], base: Pick<BaseFragment, 'chains'>) {
@@ -32,13 +36,17 @@ export class TouchedChains {
   }
 
   get isEmpty(): boolean {
-    return this.#gone.size === 0 && this.#chains.size === 0;
+    return !this.isDormant && this.#gone.size === 0 && this.#chains.size === 0;
   }
 
   /** Returns the names of those that concern us, for people. */
   add(touched: Touched): readonly string[] {
     const objects: string[] = [];
-    for (const [table, { isGone, chains }] of touched) {
+    for (const [table, { isGone, isDormant, chains }] of touched) {
+      if (isDormant) {
+        this.isDormant = true;
+        objects.push(dormantTable(table));
+      }
       if (isGone) {
         this.#gone.add(table);
         objects.push(`table ${table}`);
@@ -84,6 +92,11 @@ export class TouchedChains {
     const isEntered = jumps.some(({ table, from }) => table === ref.table && from === ref.chain);
     return isEntered || adoptedChains.some((each) => keyOf(each) === keyOf(ref));
   }
+}
+
+/** For people. */
+export function dormantTable(table: Table): string {
+  return `table ${table} (made dormant)`;
 }
 
 function keyOf({ table, chain }: ChainRef): string {

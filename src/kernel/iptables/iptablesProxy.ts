@@ -8,6 +8,7 @@ import {
 import { CHAINS_PER_RESTORE } from '../../backends/iptables/edit.ts';
 import type { Touched } from '../../backends/iptables/touched.ts';
 import type { Layout } from '../../backends/iptables/fragment.ts';
+import type { Table } from '../../backends/iptables/rule.ts';
 import { NFACCT } from '../../backends/iptables/names.ts';
 import type { Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
@@ -29,6 +30,8 @@ export interface IptablesProxyOptions {
   readonly addresses?: () => readonly Ip[];
   readonly nfacct?: StaticOptions['nfacct'];
   readonly dropInvalid?: boolean;
+  /** See `TableDoor.wake`; for the nft variant. */
+  readonly wake?: (() => Promise<readonly Table[]>) | undefined;
 }
 
 /** Some 300 ms of iptables-nft-restore. In legacy a restore writes the whole table, whatever it is about. */
@@ -42,7 +45,8 @@ export class IptablesProxy {
 
   constructor(options: IptablesProxyOptions) {
     const { door, layout } = options;
-    this.#backend = new IptablesBackend(layout, tableDoor(door));
+    const { wake } = options;
+    this.#backend = new IptablesBackend(layout, { ...tableDoor(door), ...(wake && { wake }) });
     this.writesPerSync = door.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.#addresses = options.addresses ?? (() => localIps(door.family));
     this.#fixed = {

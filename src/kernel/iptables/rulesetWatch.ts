@@ -21,9 +21,11 @@ import {
   NFT_MSG_NEWCHAIN,
   NFT_MSG_NEWGEN,
   NFT_MSG_NEWRULE,
+  NFT_MSG_NEWTABLE,
   operationOf,
   received,
 } from '../netlink/nftables/message.ts';
+import { decodeTable } from '../netlink/nftables/table.ts';
 import { NFNL_SUBSYS_NFTABLES, nfnlType } from '../netlink/nfnetlink.ts';
 import { NETLINK_NETFILTER } from '../netlink/socket.ts';
 import { filterProgram } from '../netlink/socketFilter.ts';
@@ -40,6 +42,7 @@ export interface RulesetFollower {
 
 interface Noted {
   isGone: boolean;
+  isDormant: boolean;
   /** Too many chains to name them. */
   isTooMuch: boolean;
   readonly chains: Map<string, Touch>;
@@ -132,8 +135,14 @@ export class RulesetWatch {
     if (operation === NFT_MSG_DELTABLE) {
       const noted = this.#tableOf(family, name);
       noted.isGone = true;
+      noted.isDormant = false;
       noted.isTooMuch = false;
       noted.chains.clear();
+      return;
+    }
+    if (operation === NFT_MSG_NEWTABLE) {
+      // Any other is made, or is given what it has already.
+      if (decodeTable(message.payload).isDormant) this.#tableOf(family, name).isDormant = true;
       return;
     }
     const chain = touchedChain(operation, attributes, message.payload);
@@ -148,7 +157,12 @@ export class RulesetWatch {
   #tableOf(family: Family, table: Table): Noted {
     const tables = this.#noted.get(family) ?? new Map<Table, Noted>();
     this.#noted.set(family, tables);
-    const noted = tables.get(table) ?? { isGone: false, isTooMuch: false, chains: new Map<string, Touch>() };
+    const noted = tables.get(table) ?? {
+      isGone: false,
+      isDormant: false,
+      isTooMuch: false,
+      chains: new Map<string, Touch>(),
+    };
     tables.set(table, noted);
     return noted;
   }

@@ -54,6 +54,8 @@ export class FakeKernel implements TableDoor {
   saves = 0;
   /** Chains that were read by themselves. */
   readonly lists: string[] = [];
+  /** Tables to which packets do not come. */
+  readonly dormant = new Set<Table>();
   chainsPerRestore = CHAINS_PER_RESTORE;
   fault: Fault = () => undefined;
   /** Called after every restore that took effect. */
@@ -66,6 +68,12 @@ export class FakeKernel implements TableDoor {
   async save(table: Table, { counters }: { readonly counters: boolean }): Promise<string> {
     this.saves++;
     return printTable(table, this.tables.get(table) ?? new Map(), { counters, saved: true });
+  }
+
+  async wake(): Promise<readonly Table[]> {
+    const woken = [...this.dormant];
+    this.dormant.clear();
+    return woken;
   }
 
   async list(table: Table, chain: string): Promise<string | undefined> {

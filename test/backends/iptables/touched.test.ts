@@ -26,6 +26,21 @@ function serviceChain({ kernel }: Harness, prefix: string): string {
 }
 
 describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
+  test('a table made dormant is woken by the next sync, and found by a look at everything', async () => {
+    const harness = await started(layout);
+    harness.kernel.dormant.add('nat');
+    const noted = harness.noteForeign(
+      new Map([['nat', { isGone: false, isDormant: true, chains: new Map() }]]),
+    );
+    expect(noted).toEqual(['table nat (made dormant)']);
+    expect(await harness.sync()).toMatchObject({ restores: 0, repaired: noted });
+    expect(harness.kernel.dormant.size).toBe(0);
+    harness.kernel.dormant.add('filter');
+    harness.requestFull();
+    expect(await harness.sync()).toMatchObject({ repaired: ['table filter (made dormant)'] });
+    expect(harness.kernel.dormant.size).toBe(0);
+  });
+
   test('a flushed chain of a service is written again, and nothing is read', async () => {
     const harness = await started(layout);
     const whole = harness.kernel.text;

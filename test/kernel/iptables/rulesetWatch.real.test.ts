@@ -13,8 +13,8 @@ const IMPORTS = `
   const thread = await NetlinkThread.start();
   const watch = await RulesetWatch.start(thread, observer);
   const heard = [];
-  const plain = (touched) => [...touched].map(([table, { isGone, chains }]) =>
-    [table, isGone ? 'gone' : 'there', ...[...chains].map(([chain, touch]) => chain + ' ' + touch)].join(', '));
+  const plain = (touched) => [...touched].map(([table, { isGone, isDormant, chains }]) =>
+    [table, isGone ? 'gone' : isDormant ? 'dormant' : 'there', ...[...chains].map(([chain, touch]) => chain + ' ' + touch)].join(', '));
   for (const family of ['IPv4', 'IPv6']) watch.follow({
     family,
     onChange: (touched, { processName, processId }) => heard.push([family, processName, processId > 0, ...plain(touched)]),
@@ -62,6 +62,19 @@ describe('in a namespace', () => {
       ['IPv4', 'iptables-nft', true, 'nat, there, PREROUTING deleted'],
       ['IPv4', 'iptables-nft', true, 'nat, there, KUBE-SERVICES deleted'],
       ['IPv4', 'nft', true, 'nat, gone'],
+    ]);
+  });
+
+  it('tells of a table that is made dormant, and not of one that wakes', async () => {
+    const answer = await heard(`
+      await restore(':KUBE-SERVICES - [0:0]');
+      await program(['nft', 'add table ip nat { flags dormant; }']);
+      await program(['nft', 'add table ip nat']);
+      await program(['nft', 'add table ip own { flags dormant; }']);
+    `);
+    expect(answer).toEqual([
+      ['IPv4', 'iptables-nft-re', true, 'nat, there, KUBE-SERVICES added'],
+      ['IPv4', 'nft', true, 'nat, dormant'],
     ]);
   });
 
