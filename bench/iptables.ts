@@ -1,5 +1,6 @@
 /** iptables mode at several sizes: our own time, and the time of the restores that it leads to. */
-import { IptablesBackend, type SyncReport, type TableDoor } from '../src/backends/iptables/backend.ts';
+import { IptablesBackend, type SyncReport } from '../src/backends/iptables/backend.ts';
+import type { TableDoor } from '../src/backends/iptables/tableDoor.ts';
 import type { LayoutName } from '../src/backends/iptables/fragment.ts';
 import { LAYOUTS } from '../src/backends/iptables/layouts/index.ts';
 import { wholeRestore } from '../src/backends/iptables/whole.ts';

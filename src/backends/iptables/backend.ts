@@ -7,9 +7,15 @@
 import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import { type Applied, appliedFragments, compileAll, counted } from './compiled.ts';
-import { nameChains } from './edit.ts';
-import { type CompileOptions, EMPTY_FRAGMENT, type Fragment, type Layout } from './fragment.ts';
+import { type Applied, appliedFragments, compileAll, counted, remember } from './compiled.ts';
+import { nameChains, type SharedChainText } from './edit.ts';
+import {
+  type ChainRef,
+  type CompileOptions,
+  EMPTY_FRAGMENT,
+  type Fragment,
+  type Layout,
+} from './fragment.ts';
 import { fullSteps } from './full.ts';
 import { hasServiceChains } from './garbage.ts';
 import { Difference, TABLES } from './incremental.ts';
@@ -18,31 +24,9 @@ import type { Table } from './rule.ts';
 import { addBase, addFragment, noRules, type RuleCounts } from './ruleCounts.ts';
 import { digestChain, mentionsServices, SaveReader, type WantedChains } from './saveReader.ts';
 import { isRefusal, Sender, type Sent } from './sender.ts';
+import { SharedChains } from './sharedChains.ts';
+import type { TableDoor, TakeText } from './tableDoor.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './touched.ts';
-
-/** What the backend needs of the outside world. */
-export interface TableDoor {
-  save(table: Table, options: { readonly counters: boolean }): Promise<string>;
-  /** The same as `save`, in pieces that are forgotten once they are taken; for what is too much to hold. */
-  readSave?(table: Table, options: { readonly counters: boolean }, take: TakeText): Promise<void>;
-  /** One chain as a save prints it; `undefined` where there is none. Without it, every look is at everything. */
-  list?(table: Table, chain: string): Promise<string | undefined>;
-  restore(table: Table, text: string): Promise<void>;
-  /** Lets packets come again to tables that another program made dormant; returns which. */
-  wake?(): Promise<readonly Table[]>;
-  /** How many chains one restore should have at most. */
-  readonly chainsPerRestore?: number;
-  /** Without it, long work is done at once. */
-  readonly breath?: Breath;
-}
-
-export type TakeText = (text: string) => Promise<void>;
-
-/** Asked often during long work: something to wait for when others are due. */
-export interface Breath {
-  begin(): void;
-  take(): Promise<void> | undefined;
-}
 
 export interface SyncReport extends Sent {
   readonly kind: 'full' | 'incremental' | 'nothing';
@@ -198,13 +182,30 @@ export class IptablesBackend {
       addFragment(owned, after, 1);
       await this.#pauseIfDue();
     }
-    const steps = difference.steps(this.#door.chainsPerRestore);
+    const whole = await this.#whole(difference.thinned(), plan, ids, options);
+    const steps = difference.steps(this.#door.chainsPerRestore, whole);
     this.#needsFull = true; // until all of it is in the kernel
     for (const step of steps) await sender.sendWhole(step);
     this.#needsFull = false;
     this.#owned = owned;
-    for (const id of ids) this.#remember(plan, id, options);
+    for (const id of ids) remember(this.#applied, plan, id, options);
     return this.#report(sender.sent.restores > 0 ? 'incremental' : 'nothing', sender, repaired);
+  }
+
+  /** These shared chains with the rules of everybody, as they are to be once these service ports are written. */
+  async #whole(
+    chains: readonly ChainRef[],
+    plan: Plan,
+    ids: readonly ServicePortId[],
+    options: CompileOptions,
+  ): Promise<readonly SharedChainText[]> {
+    if (chains.length === 0) return [];
+    const applied = new Map(this.#applied);
+    for (const id of ids) remember(applied, plan, id, options);
+    const fragments = appliedFragments(this.#layout, applied, options);
+    const shared = new SharedChains(chains);
+    await this.#unhurried(shared.read(fragments));
+    return shared.texts(this.#layout.base(options).tail);
   }
 
   #report(kind: SyncReport['kind'], sender: Sender, repaired: ReadonlySet<string>): SyncReport {
@@ -329,14 +330,8 @@ export class IptablesBackend {
     this.#owned = owned;
     this.#appliedOptions = options;
     this.#applied.clear();
-    for (const id of plan.servicePorts.keys()) this.#remember(plan, id, options);
+    for (const id of plan.servicePorts.keys()) remember(this.#applied, plan, id, options);
     return this.#report('full', sender, repaired);
-  }
-
-  #remember(plan: Plan, id: ServicePortId, options: CompileOptions): void {
-    const port = plan.servicePorts.get(id);
-    if (port) this.#applied.set(id, { plan: port, endpointComments: options.endpointComments });
-    else this.#applied.delete(id);
   }
 
   async #read(plan: Plan, options: CompileOptions): Promise<Tables> {

@@ -11,6 +11,18 @@ export interface Applied {
   readonly endpointComments: boolean;
 }
 
+/** A service port as the plan has it is what was written. */
+export function remember(
+  applied: Map<ServicePortId, Applied>,
+  plan: Plan,
+  id: ServicePortId,
+  { endpointComments }: CompileOptions,
+): void {
+  const port = plan.servicePorts.get(id);
+  if (port) applied.set(id, { plan: port, endpointComments });
+  else applied.delete(id);
+}
+
 /** As they were last written. */
 export function* appliedFragments(
   layout: Layout,

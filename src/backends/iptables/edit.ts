@@ -32,6 +32,11 @@ export interface ChainText {
   readonly rules: readonly string[];
 }
 
+/** A chain that many services share, with everybody's rules. */
+export interface SharedChainText extends ChainText {
+  readonly table: Table;
+}
+
 export interface RuleText {
   readonly chain: string;
   readonly rule: string;
@@ -60,10 +65,16 @@ export function isEmpty({ writes, removes, adds, deletes }: Piece): boolean {
 export const CHAINS_PER_RESTORE = 500;
 
 /** Everything in one restore if it is small enough; otherwise chains first, then the rules that lead to them. */
-export function inSteps(table: Table, pieces: readonly Piece[], chainsPerRestore: number): readonly Step[] {
+export function inSteps(
+  table: Table,
+  pieces: readonly Piece[],
+  chainsPerRestore: number,
+  shared: readonly ChainText[] = [],
+): readonly Step[] {
   if (pieces.length === 0) return [];
+  const whole = shared.length > 0 ? [piece(undefined, { writes: shared })] : [];
   const chains = pieces.reduce((sum, { writes, deletes }) => sum + writes.length + deletes.length, 0);
-  if (chains <= chainsPerRestore) return [{ table, pieces }];
+  if (chains <= chainsPerRestore) return [{ table, pieces: [...pieces, ...whole] }];
   const writes = pieces.flatMap(({ owner, writes: each }) =>
     each.map((chain) => piece(owner, { writes: [chain] })),
   );
@@ -73,7 +84,7 @@ export function inSteps(table: Table, pieces: readonly Piece[], chainsPerRestore
   );
   return [
     ...inChunks(table, writes, chainsPerRestore),
-    { table, pieces: edits.filter((each) => !isEmpty(each)) },
+    { table, pieces: [...edits.filter((each) => !isEmpty(each)), ...whole] },
     ...inChunks(table, deletes, chainsPerRestore),
   ].filter((step) => step.pieces.length > 0);
 }

@@ -1,7 +1,7 @@
 /** Sends steps to the kernel and keeps count of what went. */
 import { isJunctionError } from '../../errors.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
-import type { TableDoor } from './backend.ts';
+import type { TableDoor } from './tableDoor.ts';
 import { printStep, type Step, sizeOf } from './edit.ts';
 import { noRules, type RuleCounts } from './ruleCounts.ts';
 

@@ -5,7 +5,7 @@
  */
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { ServicePortPlan } from '../../plan/types.ts';
-import type { Breath } from '../iptables/backend.ts';
+import type { Breath } from '../iptables/tableDoor.ts';
 import { eachCalmly } from './calmly.ts';
 import type { Committer } from './committer.ts';
 import { type Edit, sameValue } from './edit.ts';

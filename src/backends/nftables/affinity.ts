@@ -8,7 +8,7 @@ import type { Protocol } from '../../model/objects.ts';
 import { classifySource } from '../../plan/decide.ts';
 import { frontendAt } from '../../plan/frontends.ts';
 import type { Plan, Pool, Route, ServicePortPlan, SourceClass } from '../../plan/types.ts';
-import type { Breath } from '../iptables/backend.ts';
+import type { Breath } from '../iptables/tableDoor.ts';
 import { eachCalmly } from './calmly.ts';
 import { affinityMap } from './names.ts';
 import type { TableSet } from './rule.ts';

@@ -10,7 +10,7 @@ import { deepEqual } from '../../model/equal.ts';
 import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import type { Breath } from '../iptables/backend.ts';
+import type { Breath } from '../iptables/tableDoor.ts';
 import { type Forgetting, forgetStale, losers } from './affinity.ts';
 import { calmly, eachCalmly } from './calmly.ts';
 import { Committer } from './committer.ts';

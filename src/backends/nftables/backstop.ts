@@ -9,7 +9,7 @@
 import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import type { Breath } from '../iptables/backend.ts';
+import type { Breath } from '../iptables/tableDoor.ts';
 import { backstopRuleset, heldFrontends } from './backstopRules.ts';
 import { eachCalmly } from './calmly.ts';
 import { hairpinsOf, NO_FRAGMENT } from './compile.ts';

@@ -1,5 +1,5 @@
 /** Long work in small pieces, so that others get their turn. */
-import type { Breath } from '../iptables/backend.ts';
+import type { Breath } from '../iptables/tableDoor.ts';
 
 export async function eachCalmly<T>(
   items: Iterable<T>,

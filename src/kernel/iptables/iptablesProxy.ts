@@ -1,11 +1,7 @@
 /** The iptables backend of one family, joined to the real kernel. */
-import {
-  IptablesBackend,
-  type StaticOptions,
-  type SyncReport,
-  type TableDoor,
-} from '../../backends/iptables/backend.ts';
+import { IptablesBackend, type StaticOptions, type SyncReport } from '../../backends/iptables/backend.ts';
 import { CHAINS_PER_RESTORE } from '../../backends/iptables/edit.ts';
+import type { TableDoor } from '../../backends/iptables/tableDoor.ts';
 import type { Touched } from '../../backends/iptables/touched.ts';
 import type { Layout } from '../../backends/iptables/fragment.ts';
 import type { Table } from '../../backends/iptables/rule.ts';

@@ -1,5 +1,5 @@
 /** A kernel in memory, as strict as the real one, that remembers what it was sent and fails when told to. */
-import type { TableDoor } from '../../../src/backends/iptables/backend.ts';
+import type { TableDoor } from '../../../src/backends/iptables/tableDoor.ts';
 import { CHAINS_PER_RESTORE } from '../../../src/backends/iptables/edit.ts';
 import { probabilityBits } from '../../../src/backends/iptables/normalise.ts';
 import {

@@ -211,3 +211,46 @@ function largest({ kernel }: Harness): number {
     ...kernel.attempts.map(({ text }) => text.split('\n').filter((line) => line.startsWith(':')).length),
   );
 }
+
+describe.each(LAYOUT_NAMES)('many services go at once, layout %s', (layout) => {
+  const names = Array.from({ length: 150 }, (_, index) => `shop/s${index}`);
+
+  async function crowded(idle: boolean): Promise<Harness> {
+    const harness = await started(layout);
+    for (const [index, name] of names.entries()) {
+      harness.plan(`${name} 10.96.1.${index} 80@${31_000 + index} ext=192.0.2.${index}`);
+      if (!idle) harness.plan(`${name}-1 of s${index} 8080 | 10.244.1.${index} node-a`);
+    }
+    await harness.sync();
+    return harness;
+  }
+
+  test.each([false, true])(
+    'shared chains are written once, without them (no endpoints: %s)',
+    async (idle) => {
+      const harness = await crowded(idle);
+      const report = await harness.sync(
+        ...names.slice(0, 130).map((name) => `- ${name}`),
+        'shop/web-1 of web http:8080 | 10.244.0.7',
+        'shop/new 10.96.2.1 80',
+      );
+      expect(report.kind).toBe('incremental');
+      expect(harness.kernel.sent.filter((line) => line.includes(' -D '))).toEqual([]);
+      expect(harness.kernel.saves).toBe(0);
+      expect(harness.meaning).toEqual(await harness.fromScratch());
+      // Nothing differs from what it should be, and what is added later has its place.
+      expect((await harness.syncFull()).restores).toBe(0);
+      await harness.sync('shop/last 10.96.2.2 80@31999', 'shop/last-1 of last 8080 | 10.244.2.2');
+      expect(harness.meaning).toEqual(await harness.fromScratch());
+    },
+  );
+
+  test('what waits for another sync keeps its rules', async () => {
+    const harness = await crowded(false);
+    harness.plan(...names.slice(0, 130).map((name) => `- ${name}`), '- shop/web', 'shop/new 10.96.2.1 80');
+    await harness.syncOnly(names.slice(0, 130).map((name) => `${name}/TCP`));
+    expect(harness.meaning.join('\n')).toContain('shop/web:http cluster IP');
+    await harness.sync();
+    expect(harness.meaning).toEqual(await harness.fromScratch());
+  });
+});
