@@ -213,7 +213,8 @@ export class FamilyProxy {
     // The first time the kernel needs all of them at once.
     const replanning = this.#replanning(this.#hasWritten ? turn : undefined);
     const { changes, triggers } = await unhurried(replanning, this.#breath);
-    const writing = this.#unwritten.add(changes, this.#hasWritten ? this.#backend.writesPerSync : undefined);
+    this.#unwritten.add(changes);
+    const writing = this.#unwritten.next(this.#hasWritten ? this.#backend.writesPerSync : undefined);
     this.#heldTriggers.push(...triggers);
     const report = await this.#backend.sync(this.#planner, writing);
     this.#hasWritten = true;

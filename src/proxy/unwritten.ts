@@ -15,22 +15,27 @@ export class Unwritten {
     return this.#changes.size;
   }
 
-  /**
-   * Takes note of what was planned. Returns what to write now, in this order: of these, and of those that have waited for
-   * longer, each up to a limit of endpoints and frontends.
-   */
-  add(changes: readonly PlanChange[], limit = Number.POSITIVE_INFINITY): readonly ServicePortId[] {
+  /** Takes note of what was planned. Of what is planned twice, for its own sake and for an address that another left, once. */
+  add(changes: readonly PlanChange[]): void {
     const since = new Map<ServicePortId, PlanChange>();
     for (const change of changes) {
-      // One that is planned twice, for its own sake and for an address that another one left, is written once.
       const { previous } = since.get(change.id) ?? this.#changes.get(change.id) ?? change;
       since.set(change.id, { ...change, previous });
     }
     for (const id of since.keys()) this.#changes.delete(id);
-    const waiting = [...this.#changes.values()];
-    const added = inOrder([...since.values()]);
-    for (const change of added) this.#changes.set(change.id, change);
-    return [...first(added, limit), ...first(waiting, limit)];
+    const { served, added, lost } = byUrgency(since.values());
+    for (const change of [...served, ...added, ...lost]) this.#changes.set(change.id, change);
+  }
+
+  /**
+   * What to write now: so much of it, in endpoints and frontends. Endpoints of services that are in the kernel go before
+   * services that nobody can have dialled yet; of those a sync takes some all the same. Who loses an address comes after
+   * who gets it: in between, either of them answers.
+   */
+  next(limit = Number.POSITIVE_INFINITY): readonly ServicePortId[] {
+    const { served, added, lost } = byUrgency(this.#changes.values());
+    const first = upTo(limit, served);
+    return [...first, ...upTo(first.length > 0 ? limit / 4 : limit, [...added, ...lost])];
   }
 
   /** The kernel has these now. Returns what changed with them. */
@@ -43,31 +48,36 @@ export class Unwritten {
   }
 }
 
-/**
- * Endpoints of a service that is in the kernel go before services that nobody can have dialled yet. Who loses an
- * address comes after who gets it: in between, either of them answers.
- */
-function inOrder(changes: readonly PlanChange[]): readonly PlanChange[] {
-  const order: Record<'served' | 'new' | 'loses', PlanChange[]> = { served: [], new: [], loses: [] };
-  for (const change of changes) {
-    const { previous, current } = change;
-    if (!previous) order.new.push(change);
-    else if ((current?.frontends.length ?? 0) < previous.frontends.length) order.loses.push(change);
-    else order.served.push(change);
-  }
-  return [...order.served, ...order.new, ...order.loses];
+interface ByUrgency {
+  readonly served: PlanChange[];
+  readonly added: PlanChange[];
+  readonly lost: PlanChange[];
 }
 
-function first(changes: readonly PlanChange[], limit: number): readonly ServicePortId[] {
+function byUrgency(changes: Iterable<PlanChange>): ByUrgency {
+  const order: ByUrgency = { served: [], added: [], lost: [] };
+  for (const change of changes) {
+    const { previous, current } = change;
+    if (!previous) order.added.push(change);
+    else if ((current?.frontends.length ?? 0) < previous.frontends.length) order.lost.push(change);
+    else order.served.push(change);
+  }
+  return order;
+}
+
+function upTo(limit: number, changes: readonly PlanChange[]): readonly ServicePortId[] {
   let size = 0;
   const ids: ServicePortId[] = [];
   for (const { id, previous, current } of changes) {
     if (size >= limit) break;
-    size += Math.max(sizeOf(previous), sizeOf(current));
+    size += current ? Math.max(sizeOf(previous), sizeOf(current)) : sizeOf(previous) * OF_DELETION;
     ids.push(id);
   }
   return ids;
 }
+
+/** A chain that is deleted takes about a quarter of what it took to write. */
+const OF_DELETION = 0.25;
 
 function sizeOf(plan: ServicePortPlan | undefined): number {
   if (!plan) return 0;

@@ -30,7 +30,7 @@ export interface IptablesProxyOptions {
   readonly wake?: (() => Promise<readonly Table[]>) | undefined;
 }
 
-/** Some 300 ms of iptables-nft-restore. In legacy a restore writes the whole table, whatever it is about. */
+/** Some 400 ms of iptables-nft-restore. In legacy a restore writes the whole table, whatever it is about. */
 const WRITES_PER_SYNC = 2000;
 
 export class IptablesProxy {
