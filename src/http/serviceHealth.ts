@@ -7,6 +7,8 @@
 import type { Log } from '../log.ts';
 import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
+import { Breath } from '../sync/breath.ts';
+import { systemClock } from '../sync/systemClock.ts';
 import { HealthCheckListener } from './healthCheckListener.ts';
 
 export interface HealthCheckFailure {
@@ -77,6 +79,7 @@ export class ServiceHealthServers {
 
   async #sync(wanted: ReadonlyMap<ObjectKey, number>): Promise<void> {
     const { log } = this.#options;
+    const breath = new Breath(systemClock); // there may be thousands of them
     // All closed before any is opened: a port may pass from one service to another.
     for (const [service, listener] of this.#listeners) {
       const { port } = listener;
@@ -84,9 +87,13 @@ export class ServiceHealthServers {
       log.verbose(2, 'Closing healthcheck', { service, port });
       this.#listeners.delete(service);
       await listener.close();
+      await breath.take();
     }
     this.#failed = false;
-    for (const [service, port] of wanted) await this.#open(service, port);
+    for (const [service, port] of wanted) {
+      await this.#open(service, port);
+      await breath.take();
+    }
   }
 
   async #open(service: ObjectKey, port: number): Promise<void> {

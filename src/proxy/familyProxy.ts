@@ -69,7 +69,8 @@ export class FamilyProxy {
   readonly #capacity: Capacity;
   readonly #turns = new Turns({
     costOf: (service) => this.#costOf(service),
-    isServed: (service) => this.#services.portsOf(service).length > 0,
+    isServed: (service) =>
+      this.#services.portsOf(service).length > 0 && this.#services.pendingPortsOf(service)?.length !== 0,
   });
   /** Services that the node sees in another way than before. */
   readonly #seenAnew = new Set<ObjectKey>();

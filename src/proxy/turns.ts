@@ -2,8 +2,8 @@
  * Which services a sync takes: small ones, or one large one. So nobody waits for more than one large service, and a
  * large one waits for the small ones of one moment, however many come after them.
  *
- * Of thousands of small ones that come at once a sync takes some, and first those that are served already: who creates
- * 2,000 Services waits for them himself, and nobody else's endpoints do.
+ * Of thousands of small ones that come at once a sync takes some, and apart from them those that are served already: who
+ * creates or deletes 2,000 Services waits for them himself, and nobody else's endpoints do.
  *
  * A run takes what waits when it begins, large ones each as a sync of its own with the small ones of the meantime
  * before and after it. One that changes all the time waits for the next run like everybody.
@@ -12,12 +12,12 @@ import type { ObjectKey } from '../model/objects.ts';
 
 /** From this cost on a service is written by itself. */
 const LARGE = 2000;
-/** Small ones of this cost together are enough for a sync: some thousand Services as they mostly are. */
-const BATCH = 10_000;
+/** Small ones of this cost together are enough for a sync: some two thousand Services as they mostly are. */
+const BATCH = 20_000;
 
 export interface TurnInputs {
   readonly costOf: (service: ObjectKey) => number;
-  /** Whether something of it is in the kernel. */
+  /** Whether something of it is in the kernel, and stays there. */
   readonly isServed: (service: ObjectKey) => boolean;
 }
 

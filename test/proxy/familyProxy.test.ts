@@ -191,6 +191,19 @@ describe('whether a sync is needed', () => {
   });
 });
 
+test('thousands of addresses that go at once do not hold up the endpoints of others', async () => {
+  const { backend, proxy } = make();
+  proxy.onSynced();
+  const external = Array.from({ length: 60 }, (_, index) => `192.0.2.${index}`).join(',');
+  const names = Array.from({ length: 400 }, (_, index) => `shop/s${index}`);
+  tell(proxy, ...names.map((name, index) => `${name} 10.97.${index >> 8}.${index & 255} 80 ext=${external}`));
+  tell(proxy, WEB, WEB_1);
+  await proxy.sync();
+  tell(proxy, ...names.map((name) => `- ${name}`), 'shop/web-1 of web 80 | 10.244.0.9');
+  expect((await proxy.sync())?.isPartial).toBe(true);
+  expect(backend.syncs[1]).toContain('shop/web/TCP');
+});
+
 describe('a backend that wants some at a time', () => {
   const LARGE = [
     'shop/large 10.96.0.9 a:1 b:2 c:3 d:4',

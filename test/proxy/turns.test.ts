@@ -4,7 +4,7 @@ import { Turns } from '../../src/proxy/turns.ts';
 /** Services are large whose name says so. */
 function turns(): Turns {
   return new Turns({
-    costOf: (service) => (service.includes('LARGE') ? 1_000_000 : service.startsWith('new-') ? 500 : 1),
+    costOf: (service) => (service.includes('LARGE') ? 1_000_000 : service.startsWith('new-') ? 1000 : 1),
     isServed: (service) => !service.startsWith('new-'),
   });
 }
