@@ -37,8 +37,11 @@ export function servicePorts(service: Service, family: Family): readonly Service
   const ofFamily = <T extends Ip | Cidr>(addresses: readonly T[]): readonly T[] =>
     addresses.length === 0 ? addresses : addresses.filter((address) => familyOf(address) === family);
   const externalIPs = ofFamily(service.externalIPs);
-  const loadBalancerIPs = ofFamily(service.loadBalancerIPs);
-  const sourceRanges = restrictingRanges(ofFamily(service.loadBalancerSourceRanges));
+  const ranges = ofFamily(service.loadBalancerSourceRanges);
+  const sourceRanges = restrictingRanges(ranges);
+  // Those of this family may all be among the ranges that were too many to read: no range lets everybody in.
+  const isClosed = ranges.length === 0 && (service.unread?.sourceRanges ?? 0) > 0;
+  const loadBalancerIPs = isClosed ? [] : ofFamily(service.loadBalancerIPs);
   const externalPolicyLocal = isExternalPolicyLocal(service);
   const checksHealth = service.type === 'LoadBalancer' && externalPolicyLocal;
   return service.ports.map((port) => {

@@ -91,7 +91,9 @@ export function withinCapacity(all: readonly ServicePort[], capacity: Capacity):
   ): readonly T[] => {
     const served = Math.min(items.length, Math.max(0, Math.floor(room)));
     const count = items.length + unread[list];
-    if (count <= served) return items;
+    // Addresses that were too many to read are the other family's where none of this one was among the first.
+    const isOthers = items.length === 0 && (list === 'externalIPs' || list === 'loadBalancerIPs');
+    if (count <= served || isOthers) return items;
     cuts.push({ field: FIELDS[list], count, served, bound, capacity: capacity[bound] });
     return items.slice(0, served);
   };

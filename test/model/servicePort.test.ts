@@ -23,6 +23,17 @@ describe('the ports of a service', () => {
     expect(servicePorts(six, 'IPv6')).toHaveLength(1);
   });
 
+  test('a family whose ranges are all among those that were too many to read is closed, not open', () => {
+    const six = service('a/b 10.96.0.1 fd00::1 80 lb=2.2.2.2,2001:db8::2 ranges=2001:db8:3::/48');
+    const most = { ...six, unread: { ports: 0, externalIPs: 0, loadBalancerIPs: 0, sourceRanges: 7 } };
+    expect(servicePorts(six, 'IPv4')[0]).toMatchObject({ loadBalancerIPs: ['2.2.2.2'], sourceRanges: [] });
+    expect(servicePorts(most, 'IPv4')[0]).toMatchObject({ loadBalancerIPs: [], sourceRanges: [] });
+    expect(servicePorts(most, 'IPv6')[0]).toMatchObject({
+      loadBalancerIPs: ['2001:db8::2'],
+      sourceRanges: ['2001:db8:3::/48'],
+    });
+  });
+
   test('each family keeps its own addresses and ranges', () => {
     const both = service(
       'a/b 10.96.0.1 fd00::1 80 ext=1.1.1.1,2001:db8::1 lb=2.2.2.2,2001:db8::2 ranges=3.3.3.0/24,2001:db8:3::/48',

@@ -36,6 +36,13 @@ describe('what one Service may have', () => {
     expect(bounded(text, SMALL)).toBe('2 ports | 2.2.2.1 | 1.1.1.1 1.1.1.2 | 10.0.0.0/8 | 7 endpoints');
   });
 
+  test('addresses that were too many to read are told of in the family that has some', () => {
+    const given = service('x/s 10.96.0.1 fd00::1 80 ext=2001:db8::1,2001:db8::2');
+    const most = { ...given, unread: { ports: 0, externalIPs: 5, loadBalancerIPs: 0, sourceRanges: 0 } };
+    expect(withinCapacity(servicePorts(most, 'IPv4'), SMALL).cuts).toEqual([]);
+    expect(withinCapacity(servicePorts(most, 'IPv6'), SMALL).cuts).toMatchObject([{ count: 7, served: 2 }]);
+  });
+
   test('the first ports', () => {
     expect(bounded('x/s 10.96.0.1 a:80 b:81 c:82 d:83', SMALL)).toBe(
       '3 ports |  |  |  | 10 endpoints | spec.ports 3 of 4',
