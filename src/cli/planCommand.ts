@@ -7,7 +7,7 @@ import { type Family, hostPort } from '../model/ip.ts';
 import { objectKey } from '../model/objects.ts';
 import { answersNodePorts } from '../plan/decide.ts';
 import type { Frontend, Plan, Route, ServicePortPlan } from '../plan/types.ts';
-import { CAPACITIES } from '../plan/capacity.ts';
+import { capacityOf } from '../plan/capacity.ts';
 import { printableLine } from '../printable.ts';
 import { FamilyProxy } from '../proxy/familyProxy.ts';
 import { loadManifests, type Manifests } from '../sources/manifests/load.ts';
@@ -38,7 +38,7 @@ export async function planCommand(settings: Settings, output: Output, options: P
 }
 
 export function makePlan(family: Family, settings: Settings, manifests: Manifests): Plan {
-  const capacity = CAPACITIES[settings.mode];
+  const capacity = capacityOf(settings.mode, family);
   const proxy = new FamilyProxy({ family, settings, backend: NO_BACKEND, capacity });
   for (const service of manifests.services)
     proxy.onService(objectKey(service.namespace, service.name), service);

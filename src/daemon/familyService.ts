@@ -7,7 +7,7 @@ import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../kernel/heldPorts.t
 import type { Log } from '../log.ts';
 import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
-import { CAPACITIES, printCut } from '../plan/capacity.ts';
+import { capacityOf, printCut } from '../plan/capacity.ts';
 import { FamilyLoop } from '../proxy/familyLoop.ts';
 import { FamilyProxy, type SyncOutcome } from '../proxy/familyProxy.ts';
 import type { FamilyObserver } from '../proxy/observer.ts';
@@ -62,7 +62,7 @@ export class FamilyService {
       family,
       settings,
       backend: mode.backend(family),
-      capacity: CAPACITIES[mode.name],
+      capacity: capacityOf(mode.name, family),
       observer,
       startedAt: Date.now(),
     });

@@ -19,10 +19,25 @@ export const FAMILIES: readonly Family[] = ['IPv4', 'IPv6'];
 /** Most addresses are written like this already, and large objects have tens of thousands of them. */
 const CANONICAL_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
+/** All eight groups; two zeros side by side would have to be `::`. */
+const FULL_IPV6 = /^(?!.*(?:^|:)0:0(?::|$))(?:(?:[1-9a-f][0-9a-f]{0,3}|0)(?::(?!$)|$)){8}$/;
+/** At most six groups around `::`, none of them zero; what begins with `::ffff:` may be an IPv4 address. */
+const SHORT_IPV6 =
+  /^(?!::ffff:)(?!(?:[^:]*:){8})(?:[1-9a-f][0-9a-f]{0,3}(?::[1-9a-f][0-9a-f]{0,3}){0,5})?::(?:[1-9a-f][0-9a-f]{0,3}(?::[1-9a-f][0-9a-f]{0,3}){0,5})?$/;
+
 export function parseIp(text: string): Ip | undefined {
-  if (CANONICAL_IPV4.test(text)) return text as Ip;
+  if (CANONICAL_IPV4.test(text) || isCanonicalIpv6(text)) return text as Ip;
   const bytes = parseBytes(text);
   return bytes && (printBytes(bytes) as Ip);
+}
+
+function isCanonicalIpv6(text: string): boolean {
+  if (!text.includes(':')) return false;
+  if (!text.includes('::')) return FULL_IPV6.test(text);
+  if (!SHORT_IPV6.test(text)) return false;
+  let groups = text.startsWith('::') ? 0 : 1;
+  for (let at = text.indexOf(':'); at >= 0; at = text.indexOf(':', at + 1)) groups++;
+  return groups - (text.endsWith('::') ? 2 : 1) <= 6;
 }
 
 export function parseCidr(text: string): Cidr | undefined {

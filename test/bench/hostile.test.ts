@@ -5,14 +5,15 @@ import { currentLayout } from '../../src/backends/iptables/layouts/current.ts';
 import { compileServicePort as compileIpvs } from '../../src/backends/ipvs/compile.ts';
 import { compileServicePort as compileNft } from '../../src/backends/nftables/compile.ts';
 import { projectEndpointSlice, projectService } from '../../src/model/project/index.ts';
-import { CAPACITIES } from '../../src/plan/capacity.ts';
+import { capacityOf } from '../../src/plan/capacity.ts';
 import type { Plan, ServicePortPlan } from '../../src/plan/types.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { SETTINGS } from '../plan/given.ts';
 import { FakeBackend } from '../proxy/fakes.ts';
 
-type ModeName = keyof typeof CAPACITIES;
+const MODES = ['iptables', 'ipvs', 'nftables'] as const;
+type ModeName = (typeof MODES)[number];
 
 const SIZES: Readonly<Record<ModeName, (port: ServicePortPlan, plan: Plan) => number>> = {
   nftables: (port) => {
@@ -65,8 +66,8 @@ function familyOf(name: string): Family {
 
 function planOf(name: string, mode: ModeName): FamilyProxy {
   const backend = new FakeBackend();
-  const capacity = CAPACITIES[mode];
   const family = familyOf(name);
+  const capacity = capacityOf(mode, family);
   const proxy = new FamilyProxy({ family, settings: SETTINGS, backend, capacity });
   let objects = told.get(name);
   if (!objects) told.set(name, (objects = read(name)));
@@ -79,7 +80,7 @@ function planOf(name: string, mode: ModeName): FamilyProxy {
 const MOST = 80_000;
 const WITHIN_BOUNDS = new Set(['slices', 'rivals', 'health-checks']);
 
-describe.each(Object.keys(CAPACITIES) as ModeName[])('%s', (mode) => {
+describe.each(MODES)('%s', (mode) => {
   test.each(HOSTILE.map(({ name }) => name))('%s', (name) => {
     const proxy = planOf(name, mode);
     const ports = [...proxy.plan.servicePorts.values()].filter(({ service }) => service === 'default/large');

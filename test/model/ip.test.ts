@@ -6,6 +6,7 @@ import {
   familyOf,
   hostCidr,
   hostPort,
+  ipOfBytes,
   isLoopback,
   parseBytes,
   parseCidr,
@@ -223,6 +224,29 @@ describe('for every range', () => {
           expect(cidrContains(range, each)).toBe(list.check(each, family));
         }
       }),
+    );
+  });
+});
+
+describe('an address that is canonical already is taken as it is', () => {
+  const word = fc.constantFrom('0', '00', '1', 'ff', 'FF', 'ffff', '0abc', 'abcd', '12345', '1.2.3.4', '');
+  const words = fc.array(word, { maxLength: 9 }).map((list) => list.join(':'));
+  const text = fc.oneof(
+    words,
+    fc.tuple(words, words).map(([head, tail]) => `${head}::${tail}`),
+    fc.ipV6(),
+  );
+
+  test('and no other text is: by way of its bytes it would be the same', () => {
+    const byBytes = (from: string): string | undefined => {
+      const bytes = parseBytes(from);
+      return bytes && ipOfBytes(bytes);
+    };
+    fc.assert(
+      fc.property(text, (given) => {
+        expect(parseIp(given)).toBe(byBytes(given));
+      }),
+      { numRuns: 5000 },
     );
   });
 });

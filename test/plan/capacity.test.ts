@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { servicePorts } from '../../src/model/servicePort.ts';
 import {
-  CAPACITIES,
   type Capacity,
+  capacityOf,
   costOf,
   endpointCut,
   printCut,
@@ -96,7 +96,8 @@ describe('what fits into 1.5 MB is bounded in every mode', () => {
   const ports = Array.from({ length: 2000 }, (_, index) => `p${index}:${1000 + index}`).join(' ');
   const wide = servicePorts(service(`x/s 10.96.0.1 ${ports} ext=${many('172.20', 2000)}`), 'IPv4');
 
-  test.each(Object.entries(CAPACITIES))('%s', (_, capacity) => {
+  test.each(['iptables', 'ipvs', 'nftables'] as const)('%s', (mode) => {
+    const capacity = capacityOf(mode, 'IPv4');
     const within = withinCapacity(wide, capacity);
     const frontends = within.ports.reduce((sum, port) => sum + 1 + port.externalIPs.length, 0);
     expect(frontends).toBeLessThanOrEqual(capacity.frontends);
@@ -106,4 +107,9 @@ describe('what fits into 1.5 MB is bounded in every mode', () => {
     if (Number.isFinite(capacity.destinations))
       expect(costOf(wide, 100_000, capacity)).toBeLessThanOrEqual(most + capacity.destinations);
   });
+});
+
+test('half as many ranges of IPv6 addresses where the kernel compares all of their bits', () => {
+  expect(capacityOf('nftables', 'IPv6').sourceRanges).toBe(capacityOf('nftables', 'IPv4').sourceRanges / 2);
+  expect(capacityOf('iptables', 'IPv6')).toEqual(capacityOf('iptables', 'IPv4'));
 });
