@@ -4,12 +4,16 @@
  * Where a backend takes time for every rule, a sync writes some of them and leaves the rest to the next one, so that
  * somebody else's change comes in between: 1,000 ports of one Service are a second's work for iptables-nft-restore.
  */
+import type { ObjectKey } from '../model/objects.ts';
 import type { ServicePortId } from '../model/servicePort.ts';
 import type { PlanChange, ServicePortPlan } from '../plan/types.ts';
 
 export class Unwritten {
   /** From what the kernel has to what it should have; in the order in which they are to be written. */
   readonly #changes = new Map<ServicePortId, PlanChange>();
+
+  /** The last sync left out all but the first. */
+  #isRestDue = false;
 
   get size(): number {
     return this.#changes.size;
@@ -23,19 +27,27 @@ export class Unwritten {
       since.set(change.id, { ...change, previous });
     }
     for (const id of since.keys()) this.#changes.delete(id);
-    const { served, added, lost } = byUrgency(since.values());
+    const { served, added, lost } = byKind(since.values());
     for (const change of [...served, ...added, ...lost]) this.#changes.set(change.id, change);
   }
 
   /**
-   * What to write now: so much of it, in endpoints and frontends. Endpoints of services that are in the kernel go before
-   * services that nobody can have dialled yet; of those a sync takes some all the same. Who loses an address comes after
-   * who gets it: in between, either of them answers.
+   * What to write now: so much of it, in endpoints and frontends; without a limit, everything. Endpoints of services that
+   * are in the kernel go first and by themselves, and every other time with some of the rest: services that nobody can
+   * have dialled yet, those that go, and one that has very many endpoints. Who loses an address comes after who gets it:
+   * in between, either of them answers.
    */
-  next(limit = Number.POSITIVE_INFINITY): readonly ServicePortId[] {
-    const { served, added, lost } = byUrgency(this.#changes.values());
-    const first = upTo(limit, served);
-    return [...first, ...upTo(first.length > 0 ? limit / 4 : limit, [...added, ...lost])];
+  next(limit?: number): readonly ServicePortId[] {
+    if (limit === undefined) return [...this.#changes.keys()];
+    const { served, added, lost } = byKind(this.#changes.values());
+    const sizes = new Map<ObjectKey, number>();
+    for (const change of served)
+      sizes.set(serviceOf(change), (sizes.get(serviceOf(change)) ?? 0) + sizeOf(change));
+    const isSmall = (change: PlanChange): boolean => (sizes.get(serviceOf(change)) ?? 0) <= limit / 4;
+    const first = upTo(limit, served.filter(isSmall));
+    const rest = [...served.filter((change) => !isSmall(change)), ...added, ...lost];
+    this.#isRestDue = rest.length > 0 && first.length > 0 && !this.#isRestDue;
+    return this.#isRestDue ? first : [...first, ...upTo(limit, rest)];
   }
 
   /** The kernel has these now. Returns what changed with them. */
@@ -48,38 +60,46 @@ export class Unwritten {
   }
 }
 
-interface ByUrgency {
+interface ByKind {
   readonly served: PlanChange[];
   readonly added: PlanChange[];
   readonly lost: PlanChange[];
 }
 
-function byUrgency(changes: Iterable<PlanChange>): ByUrgency {
-  const order: ByUrgency = { served: [], added: [], lost: [] };
+function byKind(changes: Iterable<PlanChange>): ByKind {
+  const kinds: ByKind = { served: [], added: [], lost: [] };
   for (const change of changes) {
     const { previous, current } = change;
-    if (!previous) order.added.push(change);
-    else if ((current?.frontends.length ?? 0) < previous.frontends.length) order.lost.push(change);
-    else order.served.push(change);
+    if (!previous) kinds.added.push(change);
+    else if ((current?.frontends.length ?? 0) < previous.frontends.length) kinds.lost.push(change);
+    else kinds.served.push(change);
   }
-  return order;
+  return kinds;
 }
 
 function upTo(limit: number, changes: readonly PlanChange[]): readonly ServicePortId[] {
   let size = 0;
   const ids: ServicePortId[] = [];
-  for (const { id, previous, current } of changes) {
+  for (const change of changes) {
     if (size >= limit) break;
-    size += current ? Math.max(sizeOf(previous), sizeOf(current)) : sizeOf(previous) * OF_DELETION;
-    ids.push(id);
+    size += sizeOf(change);
+    ids.push(change.id);
   }
   return ids;
+}
+
+function serviceOf({ previous, current }: PlanChange): ObjectKey {
+  return (current ?? previous)?.service ?? '';
 }
 
 /** A chain that is deleted takes about a quarter of what it took to write. */
 const OF_DELETION = 0.25;
 
-function sizeOf(plan: ServicePortPlan | undefined): number {
+function sizeOf({ previous, current }: PlanChange): number {
+  return current ? Math.max(sizeOfPlan(previous), sizeOfPlan(current)) : sizeOfPlan(previous) * OF_DELETION;
+}
+
+function sizeOfPlan(plan: ServicePortPlan | undefined): number {
   if (!plan) return 0;
   const { cluster = [], local = [] } = plan.pools;
   return plan.frontends.length + Math.max(cluster.length, local.length);

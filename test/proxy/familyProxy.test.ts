@@ -263,6 +263,27 @@ describe('a backend that wants some at a time', () => {
     expect(order).toHaveLength(6);
   });
 
+  test('gets the endpoints of a small service before the rest of those of a large one', async () => {
+    const { backend, proxy } = await served();
+    backend.writesPerSync = undefined;
+    tell(proxy, LARGE[0] ?? '');
+    await proxy.sync();
+    backend.writesPerSync = 8;
+    const many = Array.from({ length: 6 }, (_, index) => `10.244.1.${index}`).join(' | ');
+    tell(proxy, `shop/large-1 of large a:1 b:2 c:3 d:4 | ${many}`);
+    await proxy.sync();
+    tell(proxy, 'shop/web-1 of web 80 | 10.244.0.7');
+    await proxy.sync('next');
+    // Not every time, so that the rest has its turn.
+    tell(proxy, 'shop/web-1 of web 80 | 10.244.0.8');
+    await proxy.sync('next');
+    expect(backend.syncs.slice(2)).toEqual([
+      ['shop/large:a/TCP', 'shop/large:b/TCP'],
+      ['shop/web/TCP'],
+      ['shop/large:c/TCP', 'shop/large:d/TCP', 'shop/web/TCP'],
+    ]);
+  });
+
   test('says when changes were asked for once all of them are written', async () => {
     const { proxy } = await served();
     const [large = '', endpoints = ''] = LARGE;
