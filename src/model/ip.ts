@@ -46,12 +46,19 @@ export function parseCidr(text: string): Cidr | undefined {
   const prefixText = text.slice(slash + 1);
   if (!/^0*[0-9]{1,3}$/.test(prefixText)) return undefined;
   const addressText = text.slice(0, slash);
+  let prefix = Number(prefixText);
+  if (isMasked(addressText, prefix) && String(prefix) === prefixText) return text as Cidr;
   const bytes = parseBytes(addressText);
   if (!bytes) return undefined;
-  let prefix = Number(prefixText);
   if (bytes.length === 4 && addressText.includes(':')) prefix -= 96; // an IPv4-mapped literal counts its bits in IPv6
   if (prefix < 0 || prefix > bytes.length * 8) return undefined;
   return `${printBytes(maskBytes(bytes, prefix))}/${prefix}` as Cidr;
+}
+
+/** `fd00:1::` with a prefix of 32 or more; of some others, too, this would be true. */
+function isMasked(text: string, prefix: number): boolean {
+  if (!text.endsWith('::') || prefix > 128 || !isCanonicalIpv6(text)) return false;
+  return (text.split(':').length - 2) * 16 <= prefix;
 }
 
 /** From the 4 or 16 bytes that packets and the kernel have. */

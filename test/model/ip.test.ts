@@ -249,4 +249,18 @@ describe('an address that is canonical already is taken as it is', () => {
       { numRuns: 5000 },
     );
   });
+
+  test('and so is a CIDR', () => {
+    const zeros = fc.integer({ min: 0, max: 8 });
+    fc.assert(
+      fc.property(groups, zeros, fc.nat(130), (all, kept, prefix) => {
+        const some = all.map((each, index) => (index < kept ? each : 0));
+        const long = some.map((each) => each.toString(16).padStart(4, '0')).join(':');
+        const short = parseIp(long) ?? '';
+        expect(parseCidr(`${short}/${prefix}`)).toBe(parseCidr(`${long}/${prefix}`));
+        expect(parseCidr(`${short}/0${prefix}`)).toBe(parseCidr(`${long}/${prefix}`));
+      }),
+      { numRuns: 3000 },
+    );
+  });
 });

@@ -44,8 +44,8 @@ export interface IpvsBackendOptions {
   readonly breath?: Breath;
 }
 
-/** A step takes microseconds; on some machines so does a look at the clock. */
-const STEPS_PER_LOOK = 16;
+/** Most steps take microseconds; on some machines so does a look at the clock. */
+const STEPS_PER_LOOK = 4;
 
 type Settings = Omit<CompileOptions, 'family'>;
 

@@ -8,6 +8,8 @@ import type {
 } from '../../backends/ipvs/kernelDoor.ts';
 import type { ServerKey } from '../../backends/ipvs/fragment.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
+import { Breath } from '../../sync/breath.ts';
+import { systemClock } from '../../sync/systemClock.ts';
 import type { NetlinkChannel } from '../netlink/channel.ts';
 import { type DumpReply, messagesOf } from '../netlink/dump.ts';
 import { decodeDestination, getDestinations } from '../netlink/ipvsDestination.ts';
@@ -46,10 +48,16 @@ export class NetlinkIpvsDoor implements IpvsDoor {
   async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {
     const { ipvs } = await this.#known();
     const states: (readonly DestinationState[])[] = [];
+    const breath = new Breath(systemClock);
     while (states.length < servers.length) {
       const some = servers.slice(states.length, states.length + SERVERS_PER_READING);
       const replies = await this.#channels.generic.dumpAll(some.map((key) => getDestinations(ipvs, key)));
-      for (const reply of replies) states.push(destinationsIn(reply));
+      breath.begin();
+      for (const reply of replies) {
+        states.push(destinationsIn(reply));
+        const pause = breath.take();
+        if (pause) await pause;
+      }
     }
     return states;
   }
@@ -87,7 +95,7 @@ export class NetlinkIpvsDoor implements IpvsDoor {
 }
 
 /** Reading the answers for more would hold up everything else. */
-const SERVERS_PER_READING = 512;
+const SERVERS_PER_READING = 64;
 
 function destinationsIn(reply: DumpReply): readonly DestinationState[] {
   return messagesOf(reply, 'the endpoints of a virtual server').map(({ payload }) => {
@@ -103,7 +111,7 @@ interface Run {
 }
 
 /** As messages they take much memory for a short time, and making them holds up everything else. */
-const EDITS_PER_RUN = 8192;
+const EDITS_PER_RUN = 1024;
 
 /** Neighbours that go the same way are sent together. */
 function runAt(edits: readonly Edit[], start: number): Run {

@@ -1,13 +1,18 @@
 /** Sets and virtual servers as the kernel has them. */
 import { constants } from 'node:os';
 import type { KernelSet, ServerAttributes } from '../../backends/ipvs/kernelDoor.ts';
-import { entryKey, SET_IDS, setName } from '../../backends/ipvs/sets.ts';
+import { entryKey, SET_IDS, type SetEntry, setName } from '../../backends/ipvs/sets.ts';
 import { type Family, familyOf } from '../../model/ip.ts';
+import { Breath, unhurried } from '../../sync/breath.ts';
+import { systemClock } from '../../sync/systemClock.ts';
 import type { NetlinkChannel } from '../netlink/channel.ts';
 import { type DumpReply, messagesOf } from '../netlink/dump.ts';
-import { decodeSet, decodeSetHeader, listRequest } from '../netlink/ipsetList.ts';
+import { decodeSetHeader, decodingSet, listRequest } from '../netlink/ipsetList.ts';
 import { isIpsetType } from '../netlink/ipsetEntry.ts';
 import { decodeService, getServices, IP_VS_SVC_F_HASHED } from '../netlink/ipvsService.ts';
+
+/** So many take some tens of microseconds. */
+const STEP = 32;
 
 /** Those of our names, by name. */
 export async function readSets(
@@ -16,12 +21,13 @@ export async function readSets(
 ): Promise<ReadonlyMap<string, KernelSet>> {
   const names = SET_IDS.map((id) => setName(id, family));
   const replies = await netfilter.dumpAll(names.map((name) => listRequest(name, 0)));
-  return new Map(
-    replies.flatMap((reply, index) => {
-      const set = decodeKernelSet(reply);
-      return set ? [[names[index] ?? '', set] as const] : [];
-    }),
-  );
+  const breath = new Breath(systemClock);
+  const sets = new Map<string, KernelSet>();
+  for (const [index, reply] of replies.entries()) {
+    const set = await unhurried(decodingKernelSet(reply), breath);
+    if (set) sets.set(names[index] ?? '', set);
+  }
+  return sets;
 }
 
 /** Everybody's. */
@@ -31,22 +37,35 @@ export async function readServers(
   family: Family,
 ): Promise<readonly ServerAttributes[]> {
   const [reply] = await generic.dumpAll([getServices(ipvs)]);
-  return (
-    messagesOf(reply, 'the virtual servers')
-      .flatMap(({ payload }) => decodeService(payload) ?? [])
-      .filter(({ ip }) => familyOf(ip) === family)
-      // The kernel's own note that the server is in its table.
-      .map((server) => ({ ...server, flags: server.flags & ~IP_VS_SVC_F_HASHED }))
-  );
+  return unhurried(decodingServers(reply, family), new Breath(systemClock));
 }
 
-function decodeKernelSet(reply: DumpReply): KernelSet | undefined {
+function* decodingServers(
+  reply: DumpReply | undefined,
+  family: Family,
+): Generator<void, readonly ServerAttributes[]> {
+  const servers: ServerAttributes[] = [];
+  for (const { payload } of messagesOf(reply, 'the virtual servers')) {
+    const server = decodeService(payload);
+    // Without the kernel's own note that the server is in its table.
+    if (server && familyOf(server.ip) === family)
+      servers.push({ ...server, flags: server.flags & ~IP_VS_SVC_F_HASHED });
+    if (servers.length % STEP === 0) yield;
+  }
+  return servers;
+}
+
+function* decodingKernelSet(reply: DumpReply): Generator<void, KernelSet | undefined> {
   if (reply.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
   const messages = messagesOf(reply, 'the sets');
   const header = decodeSetHeader(messages);
   if (!header) return undefined;
   const capacity = header.maxElements ?? Number.POSITIVE_INFINITY;
   if (!isIpsetType(header.type)) return { type: header.type, capacity, entries: new Map() };
-  const entries = decodeSet(messages)?.entries ?? [];
-  return { type: header.type, capacity, entries: new Map(entries.map((entry) => [entryKey(entry), entry])) };
+  const entries = new Map<string, SetEntry>();
+  for (const entry of (yield* decodingSet(messages))?.entries ?? []) {
+    entries.set(entryKey(entry), entry);
+    if (entries.size % STEP === 0) yield;
+  }
+  return { type: header.type, capacity, entries };
 }

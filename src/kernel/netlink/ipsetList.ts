@@ -1,4 +1,5 @@
 /** Sets as the kernel has them. */
+import { atOnce } from '../../sync/breath.ts';
 import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
@@ -79,6 +80,13 @@ export function listRequest(name: string | undefined, flags: number): NetlinkReq
 
 /** The messages of one set: the first has the header, and each some of the entries. */
 export function decodeSet(messages: readonly Pick<Message, 'payload'>[]): Ipset | undefined {
+  return atOnce(decodingSet(messages));
+}
+
+/** The same, message by message. */
+export function* decodingSet(
+  messages: readonly Pick<Message, 'payload'>[],
+): Generator<void, Ipset | undefined> {
   let header: IpsetHeader | undefined;
   const entries: IpsetEntry[] = [];
   for (const { payload } of messages) {
@@ -88,6 +96,7 @@ export function decodeSet(messages: readonly Pick<Message, 'payload'>[]): Ipset 
     const type = typeOf(header);
     const members = attributes.get(IPSET_ATTR_ADT);
     if (members) for (const { value } of decodeAttributes(members)) entries.push(decodeEntry(type, value));
+    yield;
   }
   return header && { ...header, type: typeOf(header), entries };
 }
