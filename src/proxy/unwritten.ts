@@ -32,13 +32,17 @@ export class Unwritten {
   }
 
   /**
-   * What to write now: so much of it, in endpoints and frontends; without a limit, everything. Endpoints of services that
-   * are in the kernel go first and by themselves, and every other time with some of the rest: services that nobody can
-   * have dialled yet, those that go, and one that has very many endpoints. Who loses an address comes after who gets it:
-   * in between, either of them answers.
+   * What to write now: everything, unless that is more than the limit, in endpoints and frontends. Then endpoints of
+   * services that are in the kernel go first and by themselves, and every other time with some of the rest: services that
+   * nobody can have dialled yet, those that go, and one that has very many endpoints. Who loses an address comes after who
+   * gets it: in between, either of them answers.
    */
-  next(limit?: number): readonly ServicePortId[] {
-    if (limit === undefined) return [...this.#changes.keys()];
+  next(limit = Number.POSITIVE_INFINITY): readonly ServicePortId[] {
+    const all = upTo(limit, [...this.#changes.values()]);
+    if (all.length === this.#changes.size) {
+      this.#isRestDue = false;
+      return all;
+    }
     const { served, added, lost } = byKind(this.#changes.values());
     const sizes = new Map<ObjectKey, number>();
     for (const change of served)

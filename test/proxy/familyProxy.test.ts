@@ -263,6 +263,15 @@ describe('a backend that wants some at a time', () => {
     expect(order).toHaveLength(6);
   });
 
+  test('gets everything at once where that is not more than it wants', async () => {
+    const { backend, proxy } = await served();
+    backend.writesPerSync = 100;
+    tell(proxy, 'shop/web-1 of web 80 | 10.244.0.7', 'shop/new 10.96.0.3 80', '- shop/db');
+    const outcome = await proxy.sync();
+    expect(outcome?.isPartial).toBeUndefined();
+    expect(backend.syncs.slice(1)).toEqual([['shop/db/TCP', 'shop/new/TCP', 'shop/web/TCP']]);
+  });
+
   test('gets the endpoints of a small service before the rest of those of a large one', async () => {
     const { backend, proxy } = await served();
     backend.writesPerSync = undefined;
