@@ -31,9 +31,12 @@ export function whoAnswered(outcome: Outcome): string {
   return outcome.outcome === 'answer' ? outcome.reply.host : outcome.outcome;
 }
 
+/** While an emulated machine is switched to another mode, TCP may have come to wait for half a minute between two tries. */
+const HELD_MS = 60_000;
+
 /** Once: who keeps asking would not see that an answer was lost. */
 export async function asked(session: Session): Promise<string> {
-  return whoAnswered(await session.send(15_000));
+  return whoAnswered(await session.send(HELD_MS));
 }
 
 /** A connection that ends at this pod. */

@@ -138,7 +138,14 @@ async function hold({ lab, client, node }: Stage): Promise<Held> {
   ] as const;
   const sessions: Session[] = [];
   for (const [from, address, port] of dials) sessions.push(await from.openSession(address, port));
-  const ask = (): Promise<readonly string[]> => Promise.all(sessions.map(asked));
+  // With who asks whom, for whoever reads that one of them got no answer.
+  const ask = (): Promise<readonly string[]> =>
+    Promise.all(
+      dials.map(async ([from, address, port], index) => {
+        const session = sessions[index];
+        return `${from.name} ${address} ${port}: ${session ? await asked(session) : 'never opened'}`;
+      }),
+    );
   const expected = await ask();
   return {
     expected,
