@@ -216,7 +216,7 @@ export class FamilyProxy {
     const { changes, triggers } = await unhurried(replanning, this.#breath);
     this.#unwritten.add(changes);
     const writing = this.#unwritten.next(this.#hasWritten ? this.#backend.writesPerSync : undefined);
-    this.#heldTriggers.push(...triggers);
+    for (const trigger of triggers) this.#heldTriggers.push(trigger);
     const report = await this.#backend.sync(this.#planner, writing);
     this.#hasWritten = true;
     const written = this.#unwritten.written(writing);
