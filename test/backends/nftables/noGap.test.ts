@@ -62,21 +62,31 @@ const CHUNKS: readonly HarnessOptions[] = [{}, { firstChunk: 4 }];
 const runsWith = ({ firstChunk }: HarnessOptions): number =>
   Math.ceil(firstChunk === undefined ? numRuns : numRuns / 5);
 
+/** Before each of the steps: the kernel, and how to take the step. */
+async function* harnessAt(
+  options: HarnessOptions,
+  steps: readonly Step[],
+): AsyncGenerator<{ readonly kernel: Harness['kernel']; take(): Promise<void> }> {
+  let harness = new Harness(options);
+  await harness.sync();
+  for (const step of steps) {
+    harness = survivorOf(harness, step);
+    harness.wait(60_000); // so that what the last steps left unused goes now
+    const at = harness;
+    yield { kernel: at.kernel, take: () => perform(at, step) };
+  }
+}
+
 test.each(CHUNKS)(
   'nobody falls between two lookups, with %o',
   { timeout: 300_000 + 4000 * numRuns },
   async (options) => {
     await fc.assert(
       fc.asyncProperty(ordinarySteps, async (steps) => {
-        let harness = new Harness(options);
-        await harness.sync();
-        for (const step of steps) {
-          harness = survivorOf(harness, step);
-          harness.wait(60_000); // so that what the last steps left unused goes now
-          const { kernel } = harness;
+        for await (const { kernel, take } of harnessAt(options, steps)) {
           const tables = [kernel.walkable];
           kernel.after = () => tables.push(kernel.walkable);
-          await perform(harness, step);
+          await take();
           for (const [index, after] of tables.entries()) {
             const before = tables[index - 1];
             if (!before) continue;
@@ -105,16 +115,11 @@ test.each(CHUNKS)(
   async (options) => {
     await fc.assert(
       fc.asyncProperty(ordinarySteps, async (steps) => {
-        let harness = new Harness(options);
-        await harness.sync();
-        for (const step of steps) {
-          harness = survivorOf(harness, step);
-          harness.wait(60_000); // so that what the last steps left unused goes now
-          const { kernel } = harness;
+        for await (const { kernel, take } of harnessAt(options, steps)) {
           const before = fates(kernel);
           const meanwhile: ReturnType<typeof fates>[] = [];
           kernel.after = () => meanwhile.push(fates(kernel));
-          await perform(harness, step);
+          await take();
           const now = fates(kernel);
           for (const seen of meanwhile)
             for (const [packet, outcomes] of seen) {
