@@ -66,7 +66,7 @@ const runsWith = ({ firstChunk }: HarnessOptions): number =>
 async function* harnessAt(
   options: HarnessOptions,
   steps: readonly Step[],
-): AsyncGenerator<{ readonly kernel: Harness['kernel']; take(): Promise<void> }> {
+): AsyncGenerator<{ readonly kernel: Harness['kernel']; readonly take: () => Promise<void> }> {
   let harness = new Harness(options);
   await harness.sync();
   for (const step of steps) {
