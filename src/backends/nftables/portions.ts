@@ -42,6 +42,11 @@ export function* divide(
   const early: Edit[] = [];
   const late: Edit[] = [...last];
   const groups = new Map<string, EditParts>();
+  /**
+   * What is not served at a cluster IP is refused. So an address becomes one when all that comes there has come, and
+   * ceases to be one while all that goes is still there.
+   */
+  const clusterIPs: Edit[] = [];
   const groupOf = (element: Element, isReplaced: boolean): EditParts => {
     // Of a large pool, each place is by itself.
     const key = isReplaced && isOfLargePool(element, sets) ? idOf(element) : frontendOf(element);
@@ -56,31 +61,29 @@ export function* divide(
     for (const element of removes) {
       if (++steps % ELEMENTS_PER_STEP === 0) yield;
       const isReplaced = hasReplaced && replaced.has(idOf(element));
-      const isLate = !isReplaced && (owner === undefined || isOfLargePool(element, sets));
-      if (isLate) (isClusterIP(element) ? before : after).removes.push(element);
+      if (isClusterIP(element)) clusterIPs.push({ owner, removes: [element], adds: [] });
+      else if (!isReplaced && (owner === undefined || isOfLargePool(element, sets)))
+        after.removes.push(element);
       else groupOf(element, isReplaced).removes.push(element);
     }
     for (const element of adds) {
       if (++steps % ELEMENTS_PER_STEP === 0) yield;
       const isReplaced = hasReplaced && replaced.has(idOf(element));
-      const isEarly = !isReplaced && (owner === undefined || isOfLargePool(element, sets));
-      if (isEarly) (isClusterIP(element) ? after : before).adds.push(element);
+      if (isClusterIP(element)) clusterIPs.push({ owner, removes: [], adds: [element] });
+      else if (!isReplaced && (owner === undefined || isOfLargePool(element, sets)))
+        before.adds.push(element);
       else groupOf(element, isReplaced).adds.push(element);
     }
     early.push({ owner, ...before });
     late.push({ owner, ...after });
   }
-  const main: Edit[][] = [];
-  let size = chunk;
+  const [comes, stays, goes]: [Edit[], Edit[], Edit[]] = [[], [], []];
   for (const group of groups.values()) {
-    if (size >= chunk) {
-      main.push([]);
-      size = 0;
-    }
-    main.at(-1)?.push({ owner: undefined, ...group });
-    size += group.removes.length + group.adds.length;
+    const change = group.removes.length === 0 ? comes : group.adds.length === 0 ? goes : stays;
+    change.push({ owner: undefined, ...group });
   }
-  return { early: early.filter(isSome), main, late: late.filter(isSome) };
+  const main = chunksOf([...comes, ...clusterIPs, ...stays, ...goes], chunk);
+  return { early: early.filter(isSome), main: [...main], late: late.filter(isSome) };
 }
 
 interface EditParts {
@@ -92,7 +95,21 @@ function noParts(): EditParts {
   return { removes: [], adds: [] };
 }
 
-/** What is not served at a cluster IP is refused: so it is one after all of it is served, and until any of it is not. */
+/** Edits that stay whole, in groups of about so many elements. */
+function* chunksOf(edits: readonly Edit[], chunk: number): Generator<readonly Edit[]> {
+  let group: Edit[] = [];
+  let size = 0;
+  for (const edit of edits) {
+    group.push(edit);
+    size += sizeOf(edit);
+    if (size < chunk) continue;
+    yield group;
+    group = [];
+    size = 0;
+  }
+  if (group.length > 0) yield group;
+}
+
 function isClusterIP({ set }: Element): boolean {
   return set === SETS.clusterIPs;
 }

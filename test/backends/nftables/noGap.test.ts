@@ -62,6 +62,13 @@ const CHUNKS: readonly HarnessOptions[] = [{}, { firstChunk: 4 }];
 const runsWith = ({ firstChunk }: HarnessOptions): number =>
   Math.ceil(firstChunk === undefined ? numRuns : numRuns / 5);
 
+/** Random steps seldom have it: an external IP becomes a cluster IP, and the reverse. */
+const EXAMPLES = [
+  'a/x 10.96.0.3 p:80 q:81 ext=10.96.0.1',
+  'a/x 10.96.0.1 80 affinity=60',
+  'a/x 10.96.0.3 p:80 q:81 ext=10.96.0.1',
+].map((line): Step => ({ kind: 'sync', lines: [line] }));
+
 /** Before each of the steps: the kernel, and how to take the step. */
 async function* harnessAt(
   options: HarnessOptions,
@@ -133,7 +140,7 @@ test.each(CHUNKS)(
             }
         }
       }),
-      { numRuns: runsWith(options) },
+      { numRuns: runsWith(options), examples: [[EXAMPLES]] },
     );
   },
 );
