@@ -1,6 +1,6 @@
 /** The running proxy: starts its parts in order, and ends them in reverse. */
 import { gateStates, type Settings, toSettings, type ValidConfig } from '../config/index.ts';
-import { EventRecorder } from '../events/recorder.ts';
+import { END_LIMITS, END_LIMITS_OF_FAILURE, EventRecorder } from '../events/recorder.ts';
 import {
   addressNotServed,
   failedToHoldPort,
@@ -135,9 +135,12 @@ export class Daemon {
     supervision.doing('reading objects for the first time');
     // A signal does not wait for a thousand manifests to be read.
     await Promise.race([source.start(gate), this.#ended]);
-    if (this.#isOver || signal.aborted) return this.#ended;
+    // Also at an end that comes so early: the event says why.
     if (sendEvent) this.#recorder.start(sendEvent);
-    this.#started('the recorder of events', () => this.#recorder.stop());
+    this.#started('the recorder of events', () =>
+      this.#recorder.stop(this.#isOver ? END_LIMITS_OF_FAILURE : END_LIMITS),
+    );
+    if (this.#isOver || signal.aborted) return this.#ended;
     this.#recorder.record(starting(nodeName));
     for (const family of this.#families) {
       if (!this.#leftOut.get(family.family)) family.start();

@@ -16,7 +16,7 @@ import {
   microTime,
   seriesKey,
 } from './event.ts';
-import { type Delivery, EventSender, type SendEvent } from './sender.ts';
+import { type Delivery, type EndLimits, EventSender, type SendEvent } from './sender.ts';
 
 export interface RecorderOptions {
   readonly nodeName: string;
@@ -37,6 +37,11 @@ export interface RecorderCounts {
   /** The API server would not have them, or could not be reached for too long. */
   readonly failed: number;
 }
+
+/** An API server that is gone must not keep the process. */
+export const END_LIMITS: EndLimits = { deadlineMs: 2000, answerMs: 500 };
+/** An event says why the process ends, and nobody waits for it. */
+export const END_LIMITS_OF_FAILURE: EndLimits = { deadlineMs: 5000, answerMs: 5000 };
 
 const CAPACITY = 1000;
 const SERIES_MS = 6 * 60_000;
@@ -95,7 +100,7 @@ export class EventRecorder {
   }
 
   /** Sends what waits, for no longer than this; what is left is dropped. */
-  async stop(deadlineMs = 2000): Promise<void> {
+  async stop(limits = END_LIMITS): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
     for (const series of this.#series.values()) {
@@ -103,7 +108,7 @@ export class EventRecorder {
       if (series.count > series.toldCount) this.#tellCount(series);
     }
     this.#series.clear();
-    this.#dropped += await this.#sender.stop(deadlineMs);
+    this.#dropped += await this.#sender.stop(limits);
   }
 
   #begin(key: string, report: EventReport): void {

@@ -22,6 +22,14 @@ export interface Delivery {
   readonly whenGone?: () => Delivery;
 }
 
+/** How long an end may take. */
+export interface EndLimits {
+  /** For everything that waits to be sent. */
+  readonly deadlineMs: number;
+  /** For each answer. */
+  readonly answerMs: number;
+}
+
 export interface SenderOptions {
   readonly clock: Clock;
   readonly log?: Pick<Log, 'warn' | 'verbose'> | undefined;
@@ -29,8 +37,6 @@ export interface SenderOptions {
 }
 
 const TIMEOUT_MS = 10_000;
-/** For an answer at the end: an API server that is gone must not keep the process. */
-const LAST_TIMEOUT_MS = 500;
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 60_000;
 const ATTEMPTS = 12;
@@ -46,8 +52,8 @@ export class EventSender {
   readonly #toldStatuses = new Set<number>();
   #send: SendEvent | undefined;
   #working: Promise<void> | undefined;
-  /** No attempt is repeated any more. */
-  #isStopping = false;
+  /** Set once it ends: no attempt is repeated any more. */
+  #endLimits: EndLimits | undefined;
   #ended = false;
   #interrupt: (() => void) | undefined;
   #sent = 0;
@@ -83,9 +89,9 @@ export class EventSender {
    * Goes on until nothing waits, the time is over, or the API server does not answer; returns how many were left.
    * Without this, each end without an API server took the whole time.
    */
-  async stop(deadlineMs: number): Promise<number> {
-    this.#isStopping = true;
-    const cancel = this.#options.clock.schedule(deadlineMs, () => this.#end());
+  async stop(limits: EndLimits): Promise<number> {
+    this.#endLimits = limits;
+    const cancel = this.#options.clock.schedule(limits.deadlineMs, () => this.#end());
     this.#interrupt?.(); // a pause between attempts is over now
     if (!this.#send) this.#end();
     await this.#working;
@@ -128,7 +134,7 @@ export class EventSender {
       }
       if (verdict === 'gone' && delivery.whenGone) return this.#deliver(send, delivery.whenGone());
       if (verdict !== 'again') break;
-      if (this.#isStopping) this.#ended = true;
+      if (this.#endLimits) this.#ended = true;
       if (this.#ended) return false;
       if (attempt < ATTEMPTS) await this.#pause(attempt);
       if (this.#ended) return false;
@@ -145,11 +151,12 @@ export class EventSender {
     });
     const startedAt = clock.now();
     const abort = (): void => stopper.abort();
-    let cancel = clock.schedule(this.#isStopping ? LAST_TIMEOUT_MS : TIMEOUT_MS, abort);
+    let cancel = clock.schedule(this.#endLimits?.answerMs ?? TIMEOUT_MS, abort);
     this.#interrupt = () => {
       if (this.#ended) return abort();
+      const { answerMs = TIMEOUT_MS } = this.#endLimits ?? {};
       cancel();
-      cancel = clock.schedule(Math.max(0, startedAt + LAST_TIMEOUT_MS - clock.now()), abort);
+      cancel = clock.schedule(Math.max(0, startedAt + answerMs - clock.now()), abort);
     };
     const request = delivery.request();
     try {

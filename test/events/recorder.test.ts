@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { EventReport } from '../../src/events/event.ts';
-import { EventRecorder, type RecorderOptions } from '../../src/events/recorder.ts';
+import { END_LIMITS_OF_FAILURE, EventRecorder, type RecorderOptions } from '../../src/events/recorder.ts';
 import { failedToStartServiceHealthcheck, starting } from '../../src/events/reports.ts';
 import { FakeClock, settle } from '../sync/fakeClock.ts';
 import { FakeApi } from './fakeApi.ts';
@@ -319,6 +319,22 @@ describe('the end', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('waits longer for the event that says why the process ends', async () => {
+    const recorder = makeRecorder();
+    recorder.start(
+      () =>
+        new Promise((resolve) => {
+          clock.schedule(4900, () => resolve({ status: 201 }));
+        }),
+    );
+    recorder.record(failing());
+    await settle();
+    const stopping = recorder.stop(END_LIMITS_OF_FAILURE);
+    await clock.advance(4900);
+    await stopping;
+    expect(recorder.counts).toEqual({ sent: 1, failed: 0, dropped: 0 });
+  });
+
   it('comes at the deadline, however many wait for an API server that answers slowly', async () => {
     const recorder = makeRecorder();
     let asked = 0;
@@ -332,7 +348,7 @@ describe('the end', () => {
     for (let number = 0; number < 20; number++) recorder.record(failing(`web-${number}`));
     await settle();
     let ended = false;
-    const stopping = recorder.stop(2000).then(() => {
+    const stopping = recorder.stop().then(() => {
       ended = true;
     });
     await clock.advance(1999);
