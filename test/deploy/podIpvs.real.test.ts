@@ -64,7 +64,8 @@ describe('the capabilities of the pod and its mounts are enough for the ipvs mod
     expect(steps.first.capabilities).toBe(podScript(VALUES).capabilityMask);
     expect(steps.first.device).toContain(`${SERVICE.ip}/32`);
     expect(steps.first.answer).toBe('hello from the endpoint');
-    expect(steps.first.log).not.toMatch(/^E/m);
+    // On a busy machine a stop takes long, and says so.
+    expect(steps.first.log.split('Received SIGTERM')[0]).not.toMatch(/^E/m);
   });
 
   test('to start again without its init container, and put a setting right that somebody undid', () => {
