@@ -1,6 +1,6 @@
 import { killChildren } from '../kernel/children.ts';
-import { main } from './main.ts';
-import { programOutput } from './output.ts';
+import { isDaemon, main } from './main.ts';
+import { commandOutput, daemonOutput } from './output.ts';
 
 /** For the last words, if standard error does not take them. */
 const FLUSH_MS = 300;
@@ -11,7 +11,15 @@ for (const [signal, code] of [['SIGINT', 130] as const, ['SIGTERM', 143] as cons
     killChildren('SIGKILL');
     process.exit(code);
   });
-const output = programOutput();
+const argv = process.argv.slice(2);
+const output = isDaemon(argv) ? daemonOutput() : commandOutput();
 process.on('exit', () => output.flush?.(FLUSH_MS));
+const code = await main(argv, output);
+const failures = (await output.finished?.()) ?? [];
+for (const { stream, error } of failures) {
+  // Who reads only the beginning, like head, knows what he does.
+  if (error.code !== 'EPIPE') output.err(`junction: cannot write to ${stream}: ${error.message}\n`);
+}
+await output.finished?.();
 // Nothing is left to wait for; a forgotten timer or socket must not keep the process alive.
-process.exit(await main(process.argv.slice(2), output));
+process.exit(failures.length > 0 ? Math.max(code, 1) : code);

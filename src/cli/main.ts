@@ -59,6 +59,11 @@ export async function main(argv: readonly string[], io: Output = STDIO): Promise
   }
 }
 
+/** Whether this runs until it is stopped. Flags alone mean run, as with kube-proxy. */
+export function isDaemon([first = '']: readonly string[]): boolean {
+  return first === 'run' || (first.startsWith('-') && first !== '--help' && first !== '-h');
+}
+
 async function dispatch(argv: readonly string[], io: Output): Promise<number> {
   const [first, ...rest] = argv;
   if (first === undefined || first === '--help' || first === '-h' || first === 'help') {

@@ -10,8 +10,15 @@ export interface Output {
   painted(text: string): void;
   /** Writes what waits to be written, for so long at most. */
   flush?(milliseconds: number): void;
+  /** Resolves when all is written, however long the reader takes, with what could not be. */
+  finished?(): Promise<readonly WriteFailure[]>;
   /** Lines for standard error were lost, and now there are none again that wait. */
   onLost?(tell: (lost: LostLines) => void): void;
+}
+
+export interface WriteFailure {
+  readonly stream: 'standard output' | 'standard error';
+  readonly error: NodeJS.ErrnoException;
 }
 
 export const STDIO: Output = {
@@ -20,29 +27,71 @@ export const STDIO: Output = {
   painted: (text) => process.stdout.write(text),
 };
 
-/** Those of the program: nothing waits for whoever reads standard error. */
-export function programOutput(): Output {
+/** Of the proxy: nothing waits for whoever reads standard error. */
+export function daemonOutput(): Output {
   const sink = new LogSink(nonBlockingWriter(2, descriptorCalls));
-  let isFirst = true;
   // Not before it is used: Node makes the pipe non-blocking, for all who share it.
-  const beforeOut = (): void => {
-    // `junction plan | head` reads no further than it likes.
-    if (isFirst) process.stdout.on('error', () => process.exit(1));
-    isFirst = false;
+  let stdout: CountedStream | undefined;
+  const out = (text: string): void => {
+    stdout ??= new CountedStream('standard output', process.stdout);
+    stdout.write(text);
   };
   return {
-    out: (text) => {
-      beforeOut();
-      STDIO.out(text);
-    },
+    out: (text) => out(printable(text)),
     err: (text) => sink.write(printable(text)),
-    painted: (text) => {
-      beforeOut();
-      STDIO.painted(text);
-    },
+    painted: out,
     flush: (milliseconds) => sink.flush(milliseconds),
+    finished: async () => (await stdout?.finished()) ?? [],
     onLost: (tell) => {
       sink.onLost = tell;
     },
   };
+}
+
+/** Of a command that ends when it has printed: everything it says is written before. */
+export function commandOutput(): Output {
+  const stdout = new CountedStream('standard output', process.stdout);
+  const stderr = new CountedStream('standard error', process.stderr);
+  return {
+    out: (text) => stdout.write(printable(text)),
+    err: (text) => stderr.write(printable(text)),
+    painted: (text) => stdout.write(text),
+    finished: async () => [...(await stdout.finished()), ...(await stderr.finished())],
+  };
+}
+
+/** A pipe takes 64 KiB at a time; what was written later is lost when the process ends before its reader has come so far. */
+class CountedStream {
+  readonly #stream: WriteFailure['stream'];
+  readonly #writable: NodeJS.WriteStream;
+  readonly #pending = new Set<Promise<void>>();
+  #failure: NodeJS.ErrnoException | undefined;
+
+  constructor(stream: WriteFailure['stream'], writable: NodeJS.WriteStream) {
+    this.#stream = stream;
+    this.#writable = writable;
+    // Without anybody who listens, an error would end the process with a stack.
+    writable.on('error', (error: NodeJS.ErrnoException) => this.#fail(error));
+  }
+
+  write(text: string): void {
+    const written = new Promise<void>((resolve) => {
+      this.#writable.write(text, (error) => {
+        if (error) this.#fail(error);
+        resolve();
+      });
+    });
+    this.#pending.add(written);
+    void written.then(() => this.#pending.delete(written));
+  }
+
+  async finished(): Promise<readonly WriteFailure[]> {
+    while (this.#pending.size > 0) await Promise.all(this.#pending);
+    return this.#failure ? [{ stream: this.#stream, error: this.#failure }] : [];
+  }
+
+  /** The first one is the reason; later ones say that the stream is gone. */
+  #fail(error: NodeJS.ErrnoException): void {
+    this.#failure ??= error;
+  }
 }

@@ -23,18 +23,30 @@ export interface PlanOptions {
   readonly output: string;
 }
 
-/** Answers the exit code: 1 if something in the manifests could not be used. */
+/**
+ * Answers the exit code: 1 if something in the manifests could not be used. Rules of a part would take down the rest
+ * where somebody pipes them into iptables-restore, so then there are none; nor is there anything of files that could not
+ * be read.
+ */
 export async function planCommand(settings: Settings, output: Output, options: PlanOptions): Promise<number> {
   const manifests = await loadManifests(settings.manifests);
   for (const problem of manifests.problems) output.err(`${printSourceProblem(problem)}\n`);
   for (const { where, object, reason } of manifests.ignored) {
     output.err(`${printableLine(`${where}: note: ${object} is left alone: ${reason}`)}\n`);
   }
+  const errors = manifests.problems.filter(({ severity }) => severity === 'error');
+  const isUnread = errors.some(({ object }) => object === undefined);
+  if (isUnread || (errors.length > 0 && options.output === 'text')) {
+    output.err(
+      `junction: ${errors.length === 1 ? 'an error' : `${errors.length} errors`} above, so nothing is planned\n`,
+    );
+    return 1;
+  }
   const plans = options.families.map((family) => makePlan(family, settings, manifests));
   if (options.output === 'json') output.out(printJson(plans, settings, manifests));
   else if (options.output === 'table') output.out(plans.map(printPlanTable).join('\n'));
   else output.out(plans.map((plan) => printText(plan, settings)).join('\n'));
-  return manifests.problems.some(({ severity }) => severity === 'error') ? 1 : 0;
+  return errors.length > 0 ? 1 : 0;
 }
 
 export function makePlan(family: Family, settings: Settings, manifests: Manifests): Plan {
