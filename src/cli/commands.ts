@@ -57,11 +57,14 @@ export const COMMANDS: readonly CommandInfo[] = [
   },
   {
     name: 'plan',
-    summary: 'Print what would be written for given manifests. Needs no root, touches nothing.',
+    summary:
+      'Print what would be written for given manifests, or for what a cluster has now. Needs no root, touches nothing.',
     ownFlags: [FAMILY_FLAG, PLAN_OUTPUT_FLAG],
     examples: [
       'junction plan --manifests examples --family ipv4',
       'junction plan --manifests examples --hostname-override node1 --output table',
+      'junction plan --kubeconfig ~/.kube/config --hostname-override node1 --output table',
+      'kubectl get services,endpointslices,nodes -A -o yaml | junction plan --manifests - --hostname-override node1',
       'junction plan --manifests services.yaml --family ipv6 | ip6tables-restore --noflush',
       'junction plan --manifests examples --family ipv4 --proxy-mode ipvs',
       'junction plan --manifests examples --proxy-mode nftables | nft --check --file -',

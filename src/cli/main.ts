@@ -95,8 +95,8 @@ async function runCommand(command: CommandInfo, args: readonly string[], io: Out
     case 'run':
       return runOrWhatFlagsSay(loaded, parsed, io);
     case 'plan':
-      needManifests(config);
-      return planCommand(toSettings(config, nodeName(config)), io, {
+      needInput(config);
+      return planCommand(config, toSettings(config, nodeName(config)), io, {
         families: familiesOf(parsed),
         output: flagValue(parsed, PLAN_OUTPUT_FLAG),
       });
@@ -191,10 +191,11 @@ function nodeName(config: ValidConfig): string {
   return name;
 }
 
-function needManifests(config: ValidConfig): void {
-  if ((config.junction.manifests ?? []).length > 0) return;
+/** In a pod the API server could be found without either; but a plan is for people, who say what they mean. */
+function needInput({ junction, clientConnection, master }: ValidConfig): void {
+  if ((junction.manifests ?? []).length > 0 || clientConnection.kubeconfig !== '' || master !== '') return;
   throw new UsageError([
-    '--manifests is missing: name a file or a directory with Services and EndpointSlices',
+    '--manifests and --kubeconfig are missing: name files with Services and EndpointSlices (- is standard input), or the kubeconfig of a cluster',
   ]);
 }
 

@@ -1,22 +1,22 @@
-/** `junction plan`: what would be written for given manifests. Needs no root and touches nothing. */
+/** `junction plan`: what would be written for given manifests, or for what an API server has. Needs no root and touches nothing. */
 import type { CompileOptions } from '../backends/iptables/fragment.ts';
 import { LAYOUTS } from '../backends/iptables/layouts/index.ts';
 import { wholeRestore } from '../backends/iptables/whole.ts';
 import { localIps } from '../kernel/interfaces.ts';
-import { type Family, hostPort } from '../model/ip.ts';
+import type { Family } from '../model/ip.ts';
 import { objectKey } from '../model/objects.ts';
 import { answersNodePorts } from '../plan/decide.ts';
-import type { Frontend, Plan, Route, ServicePortPlan } from '../plan/types.ts';
+import type { Plan } from '../plan/types.ts';
 import { capacityOf } from '../plan/capacity.ts';
 import { printableLine } from '../printable.ts';
 import { FamilyProxy } from '../proxy/familyProxy.ts';
-import { loadManifests, type Manifests } from '../sources/manifests/load.ts';
 import { printSourceProblem } from '../sources/source.ts';
 import type { Output } from './output.ts';
-import type { Settings } from '../config/index.ts';
+import type { Settings, ValidConfig } from '../config/index.ts';
 import { ipvsPlanText, printIpvsPlan } from './planIpvs.ts';
 import { nftPlanText, printNftPlan } from './planNft.ts';
-import { printTable } from './table.ts';
+import { type PlanInput, readPlanInput } from './planInput.ts';
+import { lostAddresses, type PlannedFamily, planNotes, printPlanTable } from './planTable.ts';
 
 export interface PlanOptions {
   readonly families: readonly Family[];
@@ -24,40 +24,68 @@ export interface PlanOptions {
 }
 
 /**
- * Answers the exit code: 1 if something in the manifests could not be used. Rules of a part would take down the rest
- * where somebody pipes them into iptables-restore, so then there are none; nor is there anything of files that could not
- * be read.
+ * Answers the exit code: 1 if something of the input could not be used. Rules of a part would take down the rest where
+ * somebody pipes them into iptables-restore, so then there are none; nor is there anything of files that could not be
+ * read.
  */
-export async function planCommand(settings: Settings, output: Output, options: PlanOptions): Promise<number> {
-  const manifests = await loadManifests(settings.manifests);
-  for (const problem of manifests.problems) output.err(`${printSourceProblem(problem)}\n`);
-  for (const { where, object, reason } of manifests.ignored) {
+export async function planCommand(
+  config: ValidConfig,
+  settings: Settings,
+  output: Output,
+  options: PlanOptions,
+): Promise<number> {
+  const input = await readPlanInput(config, settings.nodeName, output);
+  for (const problem of input.problems) output.err(`${printSourceProblem(problem)}\n`);
+  for (const { where, object, reason } of input.ignored) {
     output.err(`${printableLine(`${where}: note: ${object} is left alone: ${reason}`)}\n`);
   }
-  const errors = manifests.problems.filter(({ severity }) => severity === 'error');
+  const errors = input.problems.filter(({ severity }) => severity === 'error');
   const isUnread = errors.some(({ object }) => object === undefined);
   if (isUnread || (errors.length > 0 && options.output === 'text')) {
-    output.err(
-      `junction: ${errors.length === 1 ? 'an error' : `${errors.length} errors`} above, so nothing is planned\n`,
-    );
+    const count = errors.length === 1 ? 'an error' : `${errors.length} errors`;
+    output.err(`junction: ${count} above, so nothing is planned\n`);
     return 1;
   }
-  const plans = options.families.map((family) => makePlan(family, settings, manifests));
-  if (options.output === 'json') output.out(printJson(plans, settings, manifests));
-  else if (options.output === 'table') output.out(plans.map(printPlanTable).join('\n'));
-  else output.out(plans.map((plan) => printText(plan, settings)).join('\n'));
+  const note = nodeNote(input, settings);
+  if (note !== undefined) output.err(`${printableLine(note)}\n`);
+  const planned = options.families.map((family) => planFamily(family, settings, input));
+  for (const each of planned)
+    for (const line of planNotes(each)) output.err(`${printableLine(`warning: ${line}`)}\n`);
+  output.out(print(planned, settings, input, options.output));
   return errors.length > 0 ? 1 : 0;
 }
 
-export function makePlan(family: Family, settings: Settings, manifests: Manifests): Plan {
+/** A name with a typo looks like a node without endpoints. */
+function nodeNote({ nodes }: PlanInput, { nodeName }: Settings): string | undefined {
+  if (nodes.length === 0 || nodes.some(({ name }) => name === nodeName)) return undefined;
+  const names = nodes.map(({ name }) => name).sort();
+  const some = names.length > MOST_NAMES ? [...names.slice(0, MOST_NAMES), '…'] : names;
+  return `warning: no Node is named ${nodeName}; there are ${some.join(', ')}. --hostname-override says which one to plan for`;
+}
+
+const MOST_NAMES = 10;
+
+function print(
+  planned: readonly PlannedFamily[],
+  settings: Settings,
+  input: PlanInput,
+  output: string,
+): string {
+  if (output === 'json') return printJson(planned, settings, input);
+  const now = new Date();
+  if (output === 'table') return planned.map((each) => printPlanTable(each, settings, now)).join('\n');
+  return planned.map(({ proxy }) => printText(proxy.plan, settings, input)).join('\n');
+}
+
+export function planFamily(family: Family, settings: Settings, input: PlanInput): PlannedFamily {
   const capacity = capacityOf(settings.mode, family);
   const proxy = new FamilyProxy({ family, settings, backend: NO_BACKEND, capacity });
-  for (const service of manifests.services)
-    proxy.onService(objectKey(service.namespace, service.name), service);
-  for (const slice of manifests.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
-  proxy.onNode(manifests.nodes.find((node) => node.name === settings.nodeName));
+  for (const service of input.services) proxy.onService(objectKey(service.namespace, service.name), service);
+  for (const slice of input.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+  const node = input.nodes.find(({ name }) => name === settings.nodeName);
+  proxy.onNode(node);
   proxy.replan();
-  return proxy.plan;
+  return { family, proxy, hasNode: node !== undefined };
 }
 
 const NO_BACKEND = {
@@ -80,14 +108,14 @@ function compileOptions(plan: Plan, settings: Settings): CompileOptions {
   };
 }
 
-function printText(plan: Plan, settings: Settings): string {
+function printText(plan: Plan, settings: Settings, input: PlanInput): string {
   switch (settings.mode) {
     case 'iptables':
       return printRestore(plan, settings);
     case 'ipvs':
       return printIpvsPlan(plan, settings);
     case 'nftables':
-      return printNftPlan(plan, settings);
+      return printNftPlan(plan, settings, input.serviceCidrs);
   }
 }
 
@@ -98,61 +126,28 @@ function printRestore(plan: Plan, settings: Settings): string {
   return head + wholeRestore(layout, plan, compileOptions(plan, settings));
 }
 
-function printPlanTable(plan: Plan): string {
-  const rows = [...plan.servicePorts.values()]
-    .sort((a, b) => (a.id < b.id ? -1 : 1))
-    .flatMap((port) => port.frontends.map((frontend) => frontendRow(port, frontend)));
-  if (rows.length === 0) return `No services in ${plan.family}.\n`;
-  return printTable(['SERVICE PORT', 'FRONTEND', 'ADDRESS', 'FROM POD', 'FROM NODE', 'FROM OUTSIDE'], rows);
-}
-
-const KINDS: Readonly<Record<Frontend['kind'], string>> = {
-  clusterIP: 'cluster IP',
-  externalIP: 'external IP',
-  loadBalancerIP: 'load balancer',
-  nodePort: 'node port',
-};
-
-function frontendRow(
-  port: ServicePortPlan,
-  { kind, address, port: number, routes }: Frontend,
-): readonly string[] {
-  const dialled = address === undefined ? `*:${number}` : hostPort(address, number);
-  return [
-    port.id,
-    KINDS[kind],
-    dialled,
-    ...[routes.pod, routes.node, routes.outside].map((route) => printRoute(port, route)),
-  ];
-}
-
-function printRoute(port: ServicePortPlan, route: Route): string {
-  if (route.verdict !== 'forward') return route.verdict;
-  const count = port.pools[route.pool]?.length ?? 0;
-  const where = route.pool === 'local' ? ' local' : '';
-  return `${count}${where} endpoint${count === 1 ? '' : 's'}${route.masquerade ? ', masqueraded' : ''}`;
-}
-
 /** What would be written, by the program that takes it. */
-function kernelText(plan: Plan, settings: Settings): object {
+function kernelText(plan: Plan, settings: Settings, input: PlanInput): object {
   switch (settings.mode) {
     case 'iptables':
       return { restore: wholeRestore(LAYOUTS[settings.layout], plan, compileOptions(plan, settings)) };
     case 'ipvs':
       return ipvsPlanText(plan, settings);
     case 'nftables':
-      return { nft: nftPlanText(plan, settings) };
+      return { nft: nftPlanText(plan, settings, input.serviceCidrs) };
   }
 }
 
-function printJson(plans: readonly Plan[], settings: Settings, manifests: Manifests): string {
-  const families = plans.map((plan) => ({
-    family: plan.family,
+function printJson(planned: readonly PlannedFamily[], settings: Settings, input: PlanInput): string {
+  const families = planned.map(({ family, proxy }) => ({
+    family,
     mode: settings.mode,
     ...(settings.mode === 'iptables' && { layout: settings.layout }),
-    node: plan.view,
-    servicePorts: [...plan.servicePorts.values()],
-    ...kernelText(plan, settings),
+    node: proxy.plan.view,
+    servicePorts: [...proxy.plan.servicePorts.values()],
+    lostAddresses: lostAddresses(proxy),
+    ...kernelText(proxy.plan, settings, input),
   }));
-  return `${JSON.stringify({ families, problems: manifests.problems, ignored: manifests.ignored }, null, 2)}\n`;
+  const { problems, ignored } = input;
+  return `${JSON.stringify({ families, problems, ignored }, null, 2)}\n`;
 }

@@ -1,18 +1,18 @@
 /** What `junction plan` prints of the nftables mode: the whole table. */
 import { printWholeTable } from '../backends/nftables/whole.ts';
 import type { Settings } from '../config/index.ts';
-import { type Ip, isLoopback } from '../model/ip.ts';
+import { type Cidr, type Ip, isLoopback } from '../model/ip.ts';
 import { answersNodePorts } from '../plan/decide.ts';
 import type { Plan } from '../plan/types.ts';
 import { nodeIpsOf } from './nodeIps.ts';
 
 /** For `nft -f`. */
-export function nftPlanText(plan: Plan, settings: Settings): string {
+export function nftPlanText(plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]): string {
   const table = printWholeTable(plan, {
     masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
     counters: settings.counters,
     nodePortIps: nodePortIps(plan),
-    serviceCidrs: [],
+    serviceCidrs,
   });
   return plan.family === 'IPv4' ? table : table.replaceAll(REMEMBERING, UNWRITABLE);
 }
@@ -24,9 +24,9 @@ const REMEMBERING = /^([ \t]*)((?:.* )?update @affinity-\w+ .*)$/gm;
  */
 const UNWRITABLE = '$1# Junction writes this, nft cannot: $2';
 
-export function printNftPlan(plan: Plan, settings: Settings): string {
+export function printNftPlan(plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]): string {
   // nft 1.0.6 cannot write over a table whose keys have a random part: "conflicting protocols specified".
-  return `# ${plan.family}, for: nft -f -, where there is no such table yet\n${nftPlanText(plan, settings)}`;
+  return `# ${plan.family}, for: nft -f -, where there is no such table yet\n${nftPlanText(plan, settings, serviceCidrs)}`;
 }
 
 /** The node's own address counts, if its Node tells it: who plans is seldom the node, and this mode's default names it. */

@@ -158,7 +158,8 @@ describe('junction plan in the ipvs mode', () => {
 
   test('as a table, it says who answers where, in any mode alike', async () => {
     const table = ['--output=table', '--family=ipv4'];
-    const { out } = await plan(...table);
-    expect(out).toBe((await plan(...table, '--proxy-mode=iptables')).out);
+    const withoutHead = ({ out }: { readonly out: string }): string => out.slice(out.indexOf('\n'));
+    const inIptables = withoutHead(await plan(...table, '--proxy-mode=iptables'));
+    expect(withoutHead(await plan(...table))).toBe(inIptables);
   });
 });

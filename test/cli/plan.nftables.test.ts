@@ -132,8 +132,9 @@ describe('junction plan in the nftables mode', () => {
 
   test('as a table, like in every mode', async () => {
     const table = ['--output=table', '--family=ipv4'];
-    const { out } = await plan(...table);
-    expect(out).toBe((await plan(...table, '--proxy-mode=iptables')).out);
+    const withoutHead = ({ out }: { readonly out: string }): string => out.slice(out.indexOf('\n'));
+    const inIptables = withoutHead(await plan(...table, '--proxy-mode=iptables'));
+    expect(withoutHead(await plan(...table))).toBe(inIptables);
   });
 });
 

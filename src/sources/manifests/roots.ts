@@ -15,6 +15,8 @@ export async function checkRoots(paths: readonly string[]): Promise<void> {
 }
 
 async function problemOf(path: string): Promise<string | undefined> {
+  if (path === '-')
+    return 'is standard input, which cannot be followed (junction plan reads it): name a file or a directory';
   try {
     const stats = await stat(path);
     if (!stats.isDirectory() && !stats.isFile()) return 'is neither a file nor a directory';
