@@ -1,6 +1,7 @@
 // Checks nothing, bundles everything: dist/junction.js (the command line), dist/demo.js (npm start),
 // dist/lab-agent.js (the program inside each host of the lab), dist/netlink-worker.js (the thread that owns sockets),
 // dist/bench.js, and dist/privileges.js (for the scripts).
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,6 +13,24 @@ const work = join(ROOT, 'node_modules/.cache', `junction-build-${process.pid}`);
 const fresh = join(work, 'new');
 const dist = join(ROOT, 'dist');
 const fingerprint = sourceFingerprint();
+
+/** An image is built without the repository, and says which commit it is of. */
+function commitOf() {
+  if (process.env.JUNCTION_COMMIT) return process.env.JUNCTION_COMMIT;
+  try {
+    const git = (...args) =>
+      execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+    return git('rev-parse', 'HEAD') + (git('status', '--porcelain', '--', 'src') === '' ? '' : '-dirty');
+  } catch {
+    return 'unknown';
+  }
+}
+
+/** https://reproducible-builds.org/specs/source-date-epoch/ */
+function dateOf() {
+  const epoch = process.env.SOURCE_DATE_EPOCH;
+  return new Date(epoch ? Number(epoch) * 1000 : Date.now()).toISOString();
+}
 
 try {
   await build({
@@ -53,6 +72,7 @@ try {
     packages: 'external',
     sourcemap: true,
     logLevel: 'warning',
+    define: { JUNCTION_BUILD: JSON.stringify({ commit: commitOf(), date: dateOf() }) },
   });
   await writeFile(join(fresh, '.stamp'), `${fingerprint}\n`);
   // Whoever starts a program during a build finds the old one or the new one, for all but a moment.

@@ -1,12 +1,16 @@
 /** The commands: their flags besides the common ones, and how they are explained. */
 import { BOOL, FLAG_GROUPS, FLAGS, type Flag, flag, flagHelp, oneOf } from '../config/index.ts';
 
-export type CommandName = 'run' | 'plan' | 'check' | 'cleanup';
+export type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'version' | 'completion';
 
 export interface CommandInfo {
   readonly name: CommandName;
   readonly summary: string;
   readonly ownFlags: readonly Flag[];
+  /** Of the flags of `run`, those that have an effect here; unset: all of them. */
+  readonly uses?: readonly string[];
+  /** What stands before the flags. */
+  readonly arguments?: string;
   readonly examples: readonly string[];
 }
 
@@ -29,6 +33,11 @@ export const CHECK_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), {
   short: 'o',
   help: 'A table for people, or json for machines.',
 });
+export const VERSION_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), {
+  default: 'text',
+  short: 'o',
+  help: 'For people, or for machines.',
+});
 export const DRY_RUN_FLAG = flag('dry-run', BOOL, {
   default: false,
   help: 'Say what would be removed, and remove nothing.',
@@ -42,6 +51,9 @@ export const FORCE_FLAG = flag('force', BOOL, {
   default: false,
   help: 'Remove although a Junction runs here, which then writes its rules again.',
 });
+
+/** What a file says that is for the proxy does no harm, so a command takes the proxy's file as it is. */
+const ANYWHERE = ['config', 'help', 'version'];
 
 export const COMMANDS: readonly CommandInfo[] = [
   {
@@ -60,6 +72,14 @@ export const COMMANDS: readonly CommandInfo[] = [
     summary:
       'Print what would be written for given manifests, or for what a cluster has now. Needs no root, touches nothing.',
     ownFlags: [FAMILY_FLAG, PLAN_OUTPUT_FLAG],
+    uses: [
+      ...ANYWHERE,
+      ...['manifests', 'kubeconfig', 'master', 'kube-api-qps', 'kube-api-burst'],
+      ...['hostname-override', 'bind-address', 'feature-gates', 'proxy-mode'],
+      ...['cluster-cidr', 'detect-local-mode', 'pod-bridge-interface', 'pod-interface-name-prefix'],
+      ...['nodeport-addresses', 'masquerade-all', 'iptables-masquerade-bit', 'iptables-localhost-nodeports'],
+      ...['iptables-layout', 'ipvs-scheduler', 'nftables-counters'],
+    ],
     examples: [
       'junction plan --manifests examples --family ipv4',
       'junction plan --manifests examples --hostname-override node1 --output table',
@@ -75,6 +95,11 @@ export const COMMANDS: readonly CommandInfo[] = [
     summary:
       'Say whether this machine has what a proxy mode needs, and what brings what is missing. Leaves nothing behind.',
     ownFlags: [FAMILY_FLAG, CHECK_OUTPUT_FLAG],
+    uses: [
+      ...ANYWHERE,
+      ...['proxy-mode', 'iptables-variant', 'iptables-layout', 'sysctl-root'],
+      ...['nodeport-addresses', 'iptables-localhost-nodeports', 'ipvs-scheduler', 'ipvs-strict-arp'],
+    ],
     examples: [
       'junction check --proxy-mode iptables',
       'junction check --proxy-mode ipvs --ipvs-scheduler wrr',
@@ -87,29 +112,56 @@ export const COMMANDS: readonly CommandInfo[] = [
     summary:
       "Remove everything that is Junction's (or kube-proxy's) from iptables, IPVS, ipset and nftables, and say what it was.",
     ownFlags: [FAMILY_FLAG, CLEANUP_MODE_FLAG, CLEANUP_OUTPUT_FLAG, DRY_RUN_FLAG, FORCE_FLAG],
+    uses: [...ANYWHERE, 'iptables-variant', 'metrics-bind-address', 'metrics-port'],
     examples: [
       'junction cleanup --dry-run',
       'junction cleanup --output json',
       'junction cleanup --mode nftables',
     ],
   },
+  {
+    name: 'version',
+    summary: 'Say which version this is, of which commit, and when it was built.',
+    ownFlags: [VERSION_OUTPUT_FLAG],
+    uses: ['help'],
+    examples: ['junction version', 'junction version --output json'],
+  },
+  {
+    name: 'completion',
+    summary: 'Print a script by which a shell completes commands and flags: bash, zsh or fish.',
+    ownFlags: [],
+    uses: ['help'],
+    arguments: 'bash|zsh|fish',
+    examples: [
+      'source <(junction completion bash)',
+      'source <(junction completion zsh)',
+      'junction completion fish | source',
+    ],
+  },
 ];
 
-export function flagsOf({ ownFlags }: CommandInfo): readonly Flag[] {
-  return [...ownFlags, ...FLAGS];
+export function flagsOf({ ownFlags, uses }: CommandInfo): readonly Flag[] {
+  return [...ownFlags, ...FLAGS.filter(({ name }) => uses?.includes(name) ?? true)];
+}
+
+/** Flags of `run` that do nothing for a command. */
+export function flagsElsewhere({ uses }: CommandInfo): readonly string[] {
+  return FLAGS.flatMap(({ name }) => (uses?.includes(name) === false ? name : []));
 }
 
 export function commandHelp(command: CommandInfo, width: number): string {
-  const groups =
-    command.ownFlags.length === 0
-      ? FLAG_GROUPS
-      : [{ title: 'This command', flags: command.ownFlags }, ...FLAG_GROUPS];
+  const shared = FLAG_GROUPS.map(({ title, flags }) => ({
+    title,
+    flags: flags.filter(({ name }) => command.uses?.includes(name) ?? true),
+  })).filter(({ flags }) => flags.length > 0);
+  const own = command.ownFlags.length === 0 ? [] : [{ title: 'This command', flags: command.ownFlags }];
   const examples = command.examples.map((example) => `  ${example}\n`).join('');
-  return `Usage: junction ${command.name} [flags]\n\n${command.summary}\n\nExamples:\n${examples}\n${flagHelp(width, groups)}`;
+  const usage = [command.name, ...(command.arguments === undefined ? [] : [command.arguments]), '[flags]'];
+  return `Usage: junction ${usage.join(' ')}\n\n${command.summary}\n\nExamples:\n${examples}\n${flagHelp(width, [...own, ...shared])}`;
 }
 
 export function overview(): string {
-  const commands = COMMANDS.map(({ name, summary }) => `  ${name.padEnd(9)}${summary}\n`).join('');
+  const commands = COMMANDS.map(({ name, summary }) => `  ${name.padEnd(12)}${summary}\n`).join('');
   return `Usage: junction COMMAND [flags]
 
 A Kubernetes service proxy that syncs in milliseconds and says why a packet goes where it goes.

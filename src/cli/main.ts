@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import {
+  didYouMean,
   flagValue,
   isValid,
   type LoadedConfig,
@@ -19,7 +20,7 @@ import { isJunctionError } from '../errors.ts';
 import { createLog, type Log } from '../log.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { printableLine } from '../printable.ts';
-import { VERSION } from '../version.ts';
+import { BUILD, VERSION } from '../version.ts';
 import { checkCommand } from './checkCommand.ts';
 import { cleanupCommand } from './cleanupCommand.ts';
 import {
@@ -32,10 +33,13 @@ import {
   DRY_RUN_FLAG,
   FAMILY_FLAG,
   FORCE_FLAG,
+  flagsElsewhere,
   flagsOf,
   overview,
   PLAN_OUTPUT_FLAG,
+  VERSION_OUTPUT_FLAG,
 } from './commands.ts';
+import { completionScript, type Shell, SHELLS } from './completion.ts';
 import { type Output, STDIO } from './output.ts';
 import { refuseBesideJunction } from './runningJunction.ts';
 import { planCommand } from './planCommand.ts';
@@ -73,20 +77,33 @@ async function dispatch(argv: readonly string[], io: Output): Promise<number> {
   const name = first.startsWith('-') ? 'run' : first;
   const command = COMMANDS.find((each) => each.name === name);
   if (!command) {
-    const names = COMMANDS.map((each) => each.name).join(', ');
-    throw new UsageError([`unknown command ${JSON.stringify(name)} (expected one of ${names})`]);
+    const names = COMMANDS.map((each) => each.name);
+    const longer = name.length > 2 ? names.find((each) => each.startsWith(name)) : undefined;
+    const hint = didYouMean(longer ?? name, names) || ` (expected one of ${names.join(', ')})`;
+    throw new UsageError([`unknown command ${JSON.stringify(name)}${hint}`]);
   }
   return runCommand(command, first.startsWith('-') ? argv : rest, io);
 }
 
 async function runCommand(command: CommandInfo, args: readonly string[], io: Output): Promise<number> {
-  const parsed = orThrow(parseCommandLine(args, flagsOf(command)));
+  const [first, ...rest] = args;
+  if (command.name === 'completion' && first?.startsWith('-') !== true) {
+    const script = completionScript(shellOf(first));
+    orThrow(parseCommandLine(rest, flagsOf(command), flagsElsewhere(command)));
+    io.out(script);
+    return 0;
+  }
+  const parsed = orThrow(parseCommandLine(args, flagsOf(command), flagsElsewhere(command)));
   if (parsed.help) {
     io.out(commandHelp(command, process.stdout.columns ?? 100));
     return 0;
   }
   if (parsed.version !== 'no') {
-    io.out(`Junction v${VERSION}\n`);
+    io.out(parsed.version === 'raw' ? printVersion('text') : `Junction v${VERSION}\n`);
+    return 0;
+  }
+  if (command.name === 'version') {
+    io.out(printVersion(flagValue(parsed, VERSION_OUTPUT_FLAG)));
     return 0;
   }
   const loaded = load(parsed);
@@ -118,7 +135,24 @@ async function runCommand(command: CommandInfo, args: readonly string[], io: Out
         },
         { runningMode: () => runningMode(config.metricsBindAddress) },
       );
+    case 'completion':
+      throw new UsageError([`which shell? junction completion ${SHELLS.join('|')}`]);
   }
+}
+
+function shellOf(word: string | undefined): Shell {
+  const shell = SHELLS.find((each) => each === word);
+  if (shell !== undefined) return shell;
+  const problem = word === undefined ? 'which shell?' : `no completion for ${JSON.stringify(word)}:`;
+  throw new UsageError([`${problem} junction completion ${SHELLS.join('|')}`]);
+}
+
+function printVersion(output: string): string {
+  const { commit, date } = BUILD;
+  const node = process.version;
+  if (output === 'json')
+    return `${JSON.stringify({ version: `v${VERSION}`, commit, buildDate: date, node }, null, 2)}\n`;
+  return `Junction v${VERSION}\n  commit  ${commit}\n  built   ${date}\n  Node    ${node}\n`;
 }
 
 type ValidLoaded = LoadedConfig & { readonly config: ValidConfig };
@@ -211,7 +245,7 @@ function explain(error: unknown, io: Output): number {
     return 2;
   }
   if (isJunctionError(error)) {
-    io.err(`junction: ${printableLine(error.message)}\n`);
+    io.err(`junction: ${printableLine(error.message)} (${error.code})\n`);
     if (error.detail !== undefined) io.err(`${error.detail.trimEnd()}\n`);
     io.err(`  what to do: ${printableLine(error.hint)}\n`);
     return 1;

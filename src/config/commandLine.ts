@@ -18,12 +18,16 @@ export interface ParsedFlags {
   readonly notes: readonly Note[];
 }
 
-/** `flags` are all that the command knows: the table's, and perhaps some of its own. */
+/**
+ * `flags` are all that the command knows: the table's, and perhaps some of its own. `elsewhere`: names of those that do
+ * nothing for it.
+ */
 export function parseCommandLine(
   argv: readonly string[],
   flags: readonly Flag[] = FLAGS,
+  elsewhere: readonly string[] = [],
 ): Result<ParsedFlags> {
-  const parser = new Parser(flags);
+  const parser = new Parser(flags, elsewhere);
   parser.parse(argv);
   const { values, problems, notes } = parser;
   const help = values.get('help') === true;
@@ -68,7 +72,10 @@ class Parser {
   readonly #byName: ReadonlyMap<string, Flag>;
   readonly #byLetter: ReadonlyMap<string, Flag>;
 
-  constructor(flags: readonly Flag[]) {
+  readonly #elsewhere: ReadonlySet<string>;
+
+  constructor(flags: readonly Flag[], elsewhere: readonly string[]) {
+    this.#elsewhere = new Set(elsewhere);
     this.#byName = new Map(flags.map((flag) => [flag.name, flag]));
     this.#byLetter = new Map(flags.flatMap((flag) => (flag.short === undefined ? [] : [[flag.short, flag]])));
   }
@@ -99,6 +106,8 @@ class Parser {
     const flag = this.#byName.get(name);
     if (flag) return { flag, shown: `--${name}`, text };
     if (name === '' || name.startsWith('-')) this.problems.push(`bad flag syntax: ${word}`);
+    else if (this.#elsewhere.has(name))
+      this.problems.push(`flag --${name} has no effect on this command: it is one of junction run`);
     else this.problems.push(`unknown flag: --${written}${this.#suggestion(name)}`);
     return undefined;
   }

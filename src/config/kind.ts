@@ -20,6 +20,8 @@ export type Reading<T> =
 export interface Kind<T> {
   readonly name: string;
   readonly placeholder: string;
+  /** All that it takes, where there are only so many. */
+  readonly choices?: readonly string[];
   /** What a file's absent field decodes to. */
   readonly zero: T;
   /** What the flag means when it stands alone; a flag without this needs a value. */

@@ -198,6 +198,7 @@ export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): Ki
   return {
     name: 'string',
     placeholder: choices.join('|'),
+    choices,
     zero: choices[0],
     fromFlag: read,
     fromFile: read,

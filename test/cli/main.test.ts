@@ -135,3 +135,64 @@ describe('junction plan', () => {
     expect(parsed.families[0]?.servicePorts).toHaveLength(1);
   });
 });
+
+describe('flags of another command', () => {
+  const table: readonly (readonly [readonly string[], RegExp])[] = [
+    [['cleanup', '--cluster-cidr=10.0.0.0/8'], /flag --cluster-cidr has no effect on this command/],
+    [['check', '--kubeconfig=/k'], /flag --kubeconfig has no effect on this command/],
+    [
+      ['plan', '--manifests', SHOP, '--oom-score-adj=1'],
+      /flag --oom-score-adj has no effect on this command/,
+    ],
+    [['run', '--dry-run'], /unknown flag: --dry-run/],
+  ];
+  test.each(table)('%j', async (args, err) => {
+    const run = await junction(...args);
+    expect({ code: run.code, out: run.out }).toEqual({ code: 2, out: '' });
+    expect(run.err).toMatch(err);
+  });
+
+  test('help has only those of its command', async () => {
+    const { out } = await junction('cleanup', '--help');
+    expect(out).toContain('--iptables-variant');
+    expect(out).not.toContain('--cluster-cidr');
+  });
+
+  test('a file is for the proxy, so all of it is taken', async () => {
+    const config = manifest(
+      'config.yaml',
+      'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nclusterCIDR: 10.244.0.0/16\noomScoreAdj: 5\n',
+    );
+    const { code } = await junction('plan', '--config', config, '--manifests', SHOP);
+    expect(code).toBe(0);
+  });
+});
+
+test.each([
+  ['plam', 'plan'],
+  ['clean', 'cleanup'],
+  ['chekc', 'check'],
+])('%s: did you mean %s', async (word, meant) => {
+  expect((await junction(word)).err).toBe(`junction: unknown command "${word}" (did you mean ${meant}?)\n`);
+});
+
+test('an error has its code, as docs/errors.md has it', async () => {
+  const { err } = await junction('plan', '--kubeconfig', '/nowhere');
+  expect(err).toMatch(/^junction: kubeconfig \/nowhere: .* \(KUBECONFIG_[A-Z]+\)\n/);
+});
+
+describe('version', () => {
+  test('with commit and build date, for people and for machines', async () => {
+    const text = await junction('version');
+    expect(text).toMatchObject({ code: 0, err: '' });
+    expect(text.out).toMatch(/^Junction v[\d.]+\n {2}commit {2}\S+\n {2}built {3}\S+\n {2}Node {4}v\d+/);
+    expect((await junction('--version=raw')).out).toBe(text.out);
+    const { out } = await junction('version', '--output=json');
+    expect(JSON.parse(out)).toEqual({
+      version: `v${VERSION}`,
+      commit: expect.any(String),
+      buildDate: expect.any(String),
+      node: process.version,
+    });
+  });
+});
