@@ -13,11 +13,37 @@ export const STRING_LIST: Kind<StringList> = {
   name: 'list of strings',
   placeholder: 'TEXT,…',
   zero: null,
-  fromFlag: (text, before) => ({ value: [...(before ?? []), ...(text === '' ? [] : text.split(','))] }),
+  fromFlag: (text, before) => {
+    const words = splitWords(text);
+    return 'value' in words ? { value: [...(before ?? []), ...words.value] } : words;
+  },
   fromFile: (raw) => readList(raw, STRING),
   print: (value) => (value ?? []).join(','),
   toJson: (value) => value,
 };
+
+/**
+ * As a line of CSV, like kube-proxy: in arguments of containers, which no shell has seen, quotes are part of the text. Of
+ * several lines only the first counts.
+ */
+function splitWords(text: string): Reading<readonly string[]> {
+  const [line = ''] = text.split('\n', 1);
+  if (line === '') return { value: [] };
+  const words: string[] = [];
+  for (let at = 0; at <= line.length; ) {
+    const quotedWord = /^"((?:[^"]|"")*)"(?=,|$)/.exec(line.slice(at));
+    const [word = ''] = quotedWord ?? /^[^,]*/.exec(line.slice(at)) ?? [];
+    if (!quotedWord && word.includes('"'))
+      return {
+        problem: word.startsWith('"')
+          ? `must end with a quote where it begins with one: ${word}`
+          : `must have quotes around all of a word or none: ${word}`,
+      };
+    words.push(quotedWord ? (quotedWord[1] ?? '').replaceAll('""', '"') : word);
+    at += word.length + 1;
+  }
+  return { value: words };
+}
 
 export const FEATURE_GATES: Kind<FeatureGates> = {
   name: 'map of booleans',

@@ -53,9 +53,10 @@ function integer(name: string, least: number, most: number): Kind<number> {
   };
 }
 
-/** As Go reads them: decimal, `0x`, `0b`, `0o` or just `0` for octal. */
+/** As Go reads them: decimal, `0x`, `0b`, `0o` or just `0` for octal, and `_` between digits or behind such a prefix. */
 function parseInteger(text: string): number | undefined {
-  const match = /^([+-]?)(0x[\da-f]+|0b[01]+|0o?[0-7]+|[1-9]\d*|0)$/i.exec(text);
+  const plain = text.replaceAll(/(?<=[\da-f]|0[xbo])_(?=[\da-f])/gi, '');
+  const match = /^([+-]?)(0x[\da-f]+|0b[01]+|0o?[0-7]+|[1-9]\d*|0)$/i.exec(plain);
   if (!match) return undefined;
   const digits = (match[2] ?? '').toLowerCase().replace(/^0(?=[0-7])/, '0o');
   return match[1] === '-' ? -Number(digits) : Number(digits);

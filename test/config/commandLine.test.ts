@@ -21,6 +21,12 @@ describe('what a command line gives', () => {
     [['--oom-score-adj=-5'], 'oom-score-adj', -5],
     [['--oom-score-adj', '-5'], 'oom-score-adj', -5],
     [['--conntrack-min=0x10'], 'conntrack-min', 16],
+    [['--conntrack-min=1_000'], 'conntrack-min', 1000],
+    [['--conntrack-min=0x_f_f'], 'conntrack-min', 255],
+    // As arguments of a container have them, where no shell takes quotes away.
+    [['--nodeport-addresses="10.0.0.0/8",1.2.3.4/32'], 'nodeport-addresses', ['10.0.0.0/8', '1.2.3.4/32']],
+    [['--nodeport-addresses="a,b",c,"d""e",'], 'nodeport-addresses', ['a,b', 'c', 'd"e', '']],
+    [['--nodeport-addresses='], 'nodeport-addresses', []],
     [['--conntrack-min=010'], 'conntrack-min', 8],
     [['--kube-api-qps=1e2'], 'kube-api-qps', 100],
     [['--iptables-min-sync-period=100ms'], 'iptables-min-sync-period', 100],
