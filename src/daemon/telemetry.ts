@@ -1,4 +1,5 @@
 /** Turns what a family's proxy tells into metrics and health. */
+import type { SyncAttempt } from '../backends/iptables/backend.ts';
 import { isRefusal } from '../backends/iptables/sender.ts';
 import type { HealthState } from '../http/healthState.ts';
 import { ChangeTimer } from '../metrics/changeTimer.ts';
@@ -76,8 +77,8 @@ export class FamilyTelemetry implements FamilyObserver {
     for (const table of ['filter', 'nat'] as const) {
       metrics.rules(family, table, { owned: report.owned[table], written: report.written[table] });
     }
-    for (let refusal = 0; refusal < report.refusals; refusal++)
-      metrics.restoreFailed(family, { partial: false });
+    for (let refusal = 0; refusal < report.refusals; refusal++) metrics.restoreFailed(family);
+    if (report.hasPartialFailed) metrics.partialSyncFailed(family);
     metrics.noLocalEndpoints(family, mode === 'ipvs' ? this.#noLocal.services : this.#noLocal.servicePorts);
     for (const trigger of triggers) metrics.networkProgrammed(family, (wallTime() - trigger) / 1000);
     const times = this.#timer.written(clock.now());
@@ -95,11 +96,12 @@ export class FamilyTelemetry implements FamilyObserver {
     health.updated(family);
   }
 
-  failed(error: unknown, seconds: number): void {
+  failed(error: unknown, seconds: number, attempt: SyncAttempt): void {
     const { family, mode, metrics, own } = this.#options;
-    metrics.syncEnded({ family, kind: 'full', seconds, succeeded: false });
+    metrics.syncEnded({ family, kind: attempt, seconds, succeeded: false });
+    if (attempt === 'partial') metrics.partialSyncFailed(family);
     if (mode === 'nftables') metrics.nftablesSyncFailed(family);
-    if (isRefusal(error)) metrics.restoreFailed(family, { partial: false });
+    if (isRefusal(error)) metrics.restoreFailed(family);
     own.synced(family, 'failed');
   }
 }

@@ -100,9 +100,13 @@ export class ProxyMetrics {
     this.#shared.livez.add({ code });
   }
 
-  restoreFailed(family: Family, { partial }: { readonly partial: boolean }): void {
+  restoreFailed(family: Family): void {
     this.#ofMode.restoreFailures?.add(of(family));
-    if (partial) this.#ofMode.partialRestoreFailures?.add(of(family));
+  }
+
+  /** A sync of what had changed, whatever it failed of, as in kube-proxy. */
+  partialSyncFailed(family: Family): void {
+    this.#ofMode.partialRestoreFailures?.add(of(family));
   }
 
   rules(

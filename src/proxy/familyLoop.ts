@@ -213,7 +213,7 @@ export class FamilyLoop {
     try {
       return await this.proxy.sync(turn);
     } catch (error) {
-      this.#observer.failed(error, (this.#options.clock.now() - started) / 1000);
+      this.#observer.failed(error, (this.#options.clock.now() - started) / 1000, this.proxy.attempt);
       throw error;
     }
   }

@@ -4,7 +4,7 @@
  * Nothing is written before the first full picture of every kind has arrived: half a picture would cut off every
  * service that is not in it yet.
  */
-import type { SyncReport } from '../backends/iptables/backend.ts';
+import type { SyncAttempt, SyncReport } from '../backends/iptables/backend.ts';
 import type { MergeLimits } from '../model/endpoint.ts';
 import { EndpointTracker } from '../model/endpointTracker.ts';
 import type { Family } from '../model/ip.ts';
@@ -28,6 +28,8 @@ export interface Backend {
   sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport>;
   /** The next sync reads the kernel and mends what differs. */
   requestFull(): void;
+  /** What the last sync set out to do, also if it failed; unset: there is only one way. */
+  readonly attempt?: SyncAttempt | undefined;
   /** How many endpoints and frontends a sync is to write before others have their turn; unset: all that changed. */
   readonly writesPerSync?: number | undefined;
 }
@@ -161,6 +163,11 @@ export class FamilyProxy {
 
   requestFull(): void {
     this.#backend.requestFull();
+  }
+
+  /** What the last sync set out to do, also if it failed. */
+  get attempt(): SyncAttempt {
+    return this.#backend.attempt ?? 'full';
   }
 
   /** Applies what has changed to the plan alone. */

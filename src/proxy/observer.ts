@@ -1,4 +1,5 @@
 /** What somebody who watches a family's proxy is told: metrics and health live on this. */
+import type { SyncAttempt } from '../backends/iptables/backend.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import type { SyncOutcome } from './familyProxy.ts';
 
@@ -13,7 +14,7 @@ export interface FamilyObserver {
   /** What had changed is in the plan now. */
   planned(plan: Plan, changes: readonly PlanChange[]): void;
   synced(outcome: SyncOutcome, seconds: number): void;
-  failed(error: unknown, seconds: number): void;
+  failed(error: unknown, seconds: number, attempt: SyncAttempt): void;
 }
 
 const nothing = (): void => {};

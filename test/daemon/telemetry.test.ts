@@ -48,13 +48,18 @@ function stage(mode: ProxyMode) {
     parseExposition(await registry.print())
       .filter(({ name }) => /(nftables|iptables)_.*failures_total$/.test(name))
       .flatMap(({ name, samples }) => samples.map(({ value }) => `${name} ${value}`));
-  return { telemetry, failures };
+  const counts = async (histogram: string): Promise<readonly number[]> =>
+    parseExposition(await registry.print())
+      .flatMap(({ samples }) => samples)
+      .filter(({ name }) => name === `${histogram}_count`)
+      .map(({ value }) => value);
+  return { telemetry, failures, counts };
 }
 
 describe('failed syncs', () => {
   test('of the nftables mode are counted as such', async () => {
     const { telemetry, failures } = stage('nftables');
-    telemetry.failed(new Error('EINVAL'), 0.1);
+    telemetry.failed(new Error('EINVAL'), 0.1, 'partial');
     expect(await failures()).toEqual(['kubeproxy_sync_proxy_rules_nftables_sync_failures_total 1']);
   });
 
@@ -66,6 +71,29 @@ describe('failed syncs', () => {
     expect(await failures()).toEqual(['kubeproxy_sync_proxy_rules_nftables_sync_failures_total 1']);
   });
 
+  const PARTIAL = 'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total';
+
+  test('a sync of what changed that the kernel refused, and one that never got there', async () => {
+    const { telemetry, failures } = stage('iptables');
+    const { report, ...rest } = outcome([]);
+    telemetry.synced({ ...rest, report: { ...report, refusals: 1, hasPartialFailed: true } }, 0.1);
+    expect(await failures()).toEqual([
+      `${PARTIAL} 1`,
+      'kubeproxy_sync_proxy_rules_iptables_restore_failures_total 1',
+    ]);
+    telemetry.failed(new Error('the lock is held'), 0.1, 'partial');
+    expect(await failures()).toContain(`${PARTIAL} 2`);
+    telemetry.failed(new Error('the lock is held'), 0.1, 'full');
+    expect(await failures()).toContain(`${PARTIAL} 2`);
+  });
+
+  test('how long a failed sync took is counted as what it set out to be', async () => {
+    const { telemetry, counts } = stage('nftables');
+    telemetry.failed(new Error('ENOBUFS'), 0.1, 'partial');
+    expect(await counts('kubeproxy_sync_partial_proxy_rules_duration_seconds')).toEqual([1]);
+    expect(await counts('kubeproxy_sync_full_proxy_rules_duration_seconds')).toEqual([]);
+  });
+
   test('what could not be removed is counted apart', async () => {
     const { telemetry, failures } = stage('nftables');
     telemetry.synced(outcome([], true), 0.1);
@@ -74,7 +102,7 @@ describe('failed syncs', () => {
 
   test.each(['iptables', 'ipvs'] as const)('the mode %s does not speak of nftables', async (mode) => {
     const { telemetry, failures } = stage(mode);
-    telemetry.failed(new Error('something else'), 0.1);
+    telemetry.failed(new Error('something else'), 0.1, 'full');
     telemetry.synced(outcome(['shop/web:http']), 0.1);
     expect(await failures()).toEqual([]);
   });

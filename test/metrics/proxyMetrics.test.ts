@@ -47,7 +47,8 @@ test('the first syncs of both families, in iptables mode', async () => {
     metrics.syncEnded({ family, kind: 'full', seconds: 0.0009, succeeded: true });
   }
   metrics.syncEnded({ family: 'IPv4', kind: 'partial', seconds: 0.003, succeeded: false });
-  metrics.restoreFailed('IPv4', { partial: true });
+  metrics.restoreFailed('IPv4');
+  metrics.partialSyncFailed('IPv4');
   metrics.conntrackReconciled('IPv4', { seconds: 0.25, deleted: 3 });
   metrics.healthzAnswered('200');
   metrics.healthzAnswered('503');
@@ -68,7 +69,8 @@ describe('what each mode has', () => {
     metrics.noLocalEndpoints('IPv4', { internal: 1, external: 1 });
     metrics.healthzAnswered('200');
     metrics.livezAnswered('200');
-    metrics.restoreFailed('IPv4', { partial: true });
+    metrics.restoreFailed('IPv4');
+    metrics.partialSyncFailed('IPv4');
     metrics.rules('IPv4', 'nat', { owned: 1, written: 1 });
     metrics.nftablesSyncFailed('IPv4');
     metrics.nftablesCleanupFailed('IPv4');
@@ -126,7 +128,7 @@ describe('a sync', () => {
 
   test('a full restore that failed is no partial one', async () => {
     const made = stage();
-    made.metrics.restoreFailed('IPv6', { partial: false });
+    made.metrics.restoreFailed('IPv6');
     expect(await names(made)).not.toContain('sync_proxy_rules_iptables_partial_restore_failures_total');
   });
 });

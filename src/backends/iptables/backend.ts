@@ -40,7 +40,12 @@ export interface SyncReport extends Sent {
   readonly objects?: number;
   /** Something that nobody needs any more could not be removed yet. */
   readonly isUnclean?: boolean;
+  /** The kernel refused what had changed, and a full sync followed. */
+  readonly hasPartialFailed?: boolean;
 }
+
+/** What a sync set out to do: read the kernel and write what differs, or write only what changed. */
+export type SyncAttempt = 'full' | 'partial';
 
 /** Above this many endpoints, comments on each of them cost more than they tell. */
 const LARGE_CLUSTER = 1000;
@@ -69,10 +74,16 @@ export class IptablesBackend {
   #touched: TouchedChains | undefined;
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
   #owned = noRules();
+  #attempt: SyncAttempt = 'full';
 
   constructor(layout: Layout, door: TableDoor) {
     this.#layout = layout;
     this.#door = door;
+  }
+
+  /** Of the last sync, also if it failed. */
+  get attempt(): SyncAttempt {
+    return this.#attempt;
   }
 
   /** The next sync reads the kernel and mends what differs. */
@@ -124,17 +135,19 @@ export class IptablesBackend {
     const sender = new Sender(this.#door);
     const look = { isComplete, beforeSwitch, sender };
     const mustLook = this.#needsFull || this.#fullRequested || this.#mustRewriteAll(options);
-    if (!isComplete && (mustLook || ids.some((id) => this.#refused.has(id))))
-      return this.#syncFull(plan, options, look);
+    const isFull = !isComplete && (mustLook || ids.some((id) => this.#refused.has(id)));
+    this.#attempt = isFull ? 'full' : 'partial';
+    if (isFull) return this.#syncFull(plan, options, look);
     let report: SyncReport;
     try {
       report = await this.#syncIncremental(plan, ids, options, sender);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Another program has changed our chains, or the kernel refuses a rule: look, repair, find out whose.
-      return this.#syncFull(plan, options, look);
+      return { ...(await this.#syncFull(plan, options, look)), hasPartialFailed: true };
     }
     if (!mustLook) return report;
+    this.#attempt = 'full';
     // Our own changes are written, so whatever differs now is another program's, but for what waits for its turn.
     const full = await this.#syncFull(plan, options, look);
     const repaired = new Set([...(report.repaired ?? []), ...(full.repaired ?? [])]);

@@ -10,6 +10,7 @@ import { deepEqual } from '../../model/equal.ts';
 import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
+import type { SyncAttempt } from '../iptables/backend.ts';
 import type { Breath } from '../iptables/tableDoor.ts';
 import { type Forgetting, forgetStale, losers } from './affinity.ts';
 import { calmly, eachCalmly } from './calmly.ts';
@@ -85,6 +86,7 @@ export class NftBackend {
   #needsFull = true;
   /** Apart from `#needsFull`, so that a request during a sync is not forgotten at its end. */
   #fullRequested = false;
+  #attempt: SyncAttempt = 'full';
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
   #foreign: ForeignElement[] = [];
   /** Sets that somebody else made anew; `undefined` where nobody was at anything but elements. */
@@ -103,6 +105,11 @@ export class NftBackend {
     this.#committer = new Committer(this.#door, now, firstChunk);
     this.#now = now;
     this.#breath = breath;
+  }
+
+  /** Of the last sync, also if it failed. */
+  get attempt(): SyncAttempt {
+    return this.#attempt;
   }
 
   /** The next sync reads the kernel and mends what differs. */
@@ -129,7 +136,10 @@ export class NftBackend {
     const options: TableOptions = { ...settings, family: plan.family, view: plan.view };
     this.#written.clear();
     const parts = await this.#syncKnown(plan, [...dirty], options);
-    if (!parts) return this.#syncFull(plan, options);
+    if (!parts) {
+      this.#attempt = 'full';
+      return this.#syncFull(plan, options);
+    }
     const transactions = parts.reduce((sum, part) => sum + part.transactions, 0);
     return {
       kind: transactions > 0 ? 'incremental' : 'nothing',
@@ -154,7 +164,8 @@ export class NftBackend {
     options: TableOptions,
   ): Promise<readonly Part[] | undefined> {
     const mustLook = this.#needsFull || this.#fullRequested || !deepEqual(options, this.#options);
-    if (mustLook || this.#refused.size > 0) return undefined;
+    this.#attempt = mustLook || this.#refused.size > 0 ? 'full' : 'partial';
+    if (this.#attempt === 'full') return undefined;
     const repaired = await this.#repair(options);
     if (this.#needsFull) return undefined;
     const mended = await this.#mend(options);

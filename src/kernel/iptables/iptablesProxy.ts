@@ -1,5 +1,10 @@
 /** The iptables backend of one family, joined to the real kernel. */
-import { IptablesBackend, type StaticOptions, type SyncReport } from '../../backends/iptables/backend.ts';
+import {
+  IptablesBackend,
+  type StaticOptions,
+  type SyncAttempt,
+  type SyncReport,
+} from '../../backends/iptables/backend.ts';
 import { CHAINS_PER_RESTORE } from '../../backends/iptables/edit.ts';
 import type { TableDoor } from '../../backends/iptables/tableDoor.ts';
 import type { Touched } from '../../backends/iptables/touched.ts';
@@ -55,6 +60,10 @@ export class IptablesProxy {
 
   sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
     return this.#backend.sync(plan, dirty, { ...this.#fixed, nodePortIps: this.#nodePortIps(plan.view) });
+  }
+
+  get attempt(): SyncAttempt {
+    return this.#backend.attempt;
   }
 
   requestFull(): void {

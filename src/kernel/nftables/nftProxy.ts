@@ -1,5 +1,5 @@
 /** The nftables backend of one family, joined to the real kernel. */
-import type { SyncReport } from '../../backends/iptables/backend.ts';
+import type { SyncAttempt, SyncReport } from '../../backends/iptables/backend.ts';
 import { NftBackend, type NftReport } from '../../backends/nftables/backend.ts';
 import type { NftSettings } from '../../backends/nftables/settings.ts';
 import { Backstop, type BackstopDoor, type BackstopFailure } from '../../backends/nftables/backstop.ts';
@@ -114,6 +114,10 @@ export class NftProxy {
       else this.#backend.noteForeign(told.elements.map((element) => ({ element, isThere })));
     }
     if (isStructural || toRead.size > 0) this.#backend.noteStructure(toRead);
+  }
+
+  get attempt(): SyncAttempt {
+    return this.#backend.attempt;
   }
 
   requestFull(): void {

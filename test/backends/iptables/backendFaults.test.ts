@@ -48,6 +48,27 @@ describe('one restore fails', () => {
     expect(harness.meaning).toEqual(await harness.fromScratch());
   });
 
+  test('what a sync set out to do is known after it failed', async () => {
+    const harness = new Harness();
+    harness.kernel.fault = () => lockHeld();
+    await expect(harness.sync(...services(3))).rejects.toThrow('lock');
+    expect(harness.attempt).toBe('full');
+    harness.kernel.fault = () => undefined;
+    expect((await harness.sync()).hasPartialFailed).toBeUndefined();
+    harness.kernel.fault = () => lockHeld();
+    await expect(harness.sync(...services(4))).rejects.toThrow('lock');
+    expect(harness.attempt).toBe('partial');
+  });
+
+  test('what changed is refused: a full sync follows, and the report says so', async () => {
+    const harness = new Harness();
+    await harness.sync(...services(3));
+    harness.kernel.fault = failOnce(refusal('a chain is gone'));
+    const report = await harness.sync(...services(4));
+    expect(report).toMatchObject({ kind: 'full', hasPartialFailed: true, refusals: 1 });
+    expect((await harness.sync(...services(5))).hasPartialFailed).toBeUndefined();
+  });
+
   test('the lock again in the middle of a full sync', async () => {
     const harness = new Harness();
     let left = 2;

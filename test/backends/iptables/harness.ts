@@ -2,6 +2,7 @@
 import {
   IptablesBackend,
   type StaticOptions,
+  type SyncAttempt,
   type SyncReport,
 } from '../../../src/backends/iptables/backend.ts';
 import type { CompileOptions, LayoutName } from '../../../src/backends/iptables/fragment.ts';
@@ -50,6 +51,11 @@ export class Harness {
     this.layout = options.layout ?? 'current';
     this.#backend = new IptablesBackend(LAYOUTS[this.layout], this.kernel);
     this.#options = { ...OPTIONS, ...options.options };
+  }
+
+  /** What the last sync set out to do. */
+  get attempt(): SyncAttempt {
+    return this.#backend.attempt;
   }
 
   /** Tells the cluster these lines, and syncs. What a failed sync left undone is tried again by the next. */
