@@ -1,14 +1,23 @@
-/** `junction check`: whether this machine has what a proxy mode needs. */
+/** `junction check`: whether this machine has what a proxy mode needs, and whether manifests can be used. */
 import type { ValidConfig } from '../config/index.ts';
 import { isIpv6Enabled } from '../daemon/families.ts';
 import { preflightSettings } from '../daemon/preflight.ts';
-import { type Check, type CheckState, summary, verdictOf } from '../kernel/preflight/check.ts';
+import {
+  absent,
+  type Check,
+  type CheckState,
+  present,
+  summary,
+  verdictOf,
+} from '../kernel/preflight/check.ts';
 import type { Machine } from '../kernel/preflight/machine.ts';
 import { checkMode } from '../kernel/preflight/preflight.ts';
 import { systemMachine } from '../kernel/preflight/systemMachine.ts';
 import type { Family } from '../model/ip.ts';
 import { printable, printableLine } from '../printable.ts';
+import { printSourceProblem } from '../sources/source.ts';
 import type { Output } from './output.ts';
+import { readManifests } from './planInput.ts';
 import { type Colour, painter, printTable } from './table.ts';
 
 export interface CheckOptions {
@@ -28,10 +37,36 @@ export async function checkCommand(
   }),
 ): Promise<number> {
   const { mode } = config;
-  const checks = await checkMode(mode, preflightSettings(config), options.families, machine);
+  const checks = [
+    ...(await checkManifests(config, output)),
+    ...(await checkMode(mode, preflightSettings(config), options.families, machine)),
+  ];
   if (options.output === 'json') output.out(printJson(mode, checks));
   else output.painted(printText(mode, checks));
   return verdictOf(checks) === 'yes' ? 0 : 1;
+}
+
+/** One row; each problem besides, with its place, where `plan` writes it. */
+async function checkManifests(config: ValidConfig, output: Output): Promise<readonly Check[]> {
+  const paths = config.junction.manifests ?? [];
+  if (paths.length === 0) return [];
+  const { services, slices, nodes, problems } = await readManifests(config);
+  for (const problem of problems) output.err(`${printSourceProblem(problem)}\n`);
+  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  const counts = [
+    countOf(services.length, 'Service'),
+    countOf(slices.length, 'EndpointSlice'),
+    countOf(nodes.length, 'Node'),
+    ...(errors > 0 ? [countOf(errors, 'error')] : []),
+    ...(problems.length > errors ? [countOf(problems.length - errors, 'warning')] : []),
+  ].join(', ');
+  const subject = `manifests ${paths.join(', ')}`;
+  if (errors === 0) return [present(subject, 'always', counts)];
+  return [absent(subject, 'always', counts, 'Correct what the messages on standard error name.')];
+}
+
+function countOf(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** The names of these fields stay as they are: scripts read them. */

@@ -55,6 +55,10 @@ export const FORCE_FLAG = flag('force', BOOL, {
 /** What a file says that is for the proxy does no harm, so a command takes the proxy's file as it is. */
 const ANYWHERE = ['config', 'help', 'version'];
 
+function words(text: string): readonly string[] {
+  return text.split(' ');
+}
+
 export const COMMANDS: readonly CommandInfo[] = [
   {
     name: 'run',
@@ -74,17 +78,18 @@ export const COMMANDS: readonly CommandInfo[] = [
     ownFlags: [FAMILY_FLAG, PLAN_OUTPUT_FLAG],
     uses: [
       ...ANYWHERE,
-      ...['manifests', 'kubeconfig', 'master', 'kube-api-qps', 'kube-api-burst'],
-      ...['hostname-override', 'bind-address', 'feature-gates', 'proxy-mode'],
-      ...['cluster-cidr', 'detect-local-mode', 'pod-bridge-interface', 'pod-interface-name-prefix'],
-      ...['nodeport-addresses', 'masquerade-all', 'iptables-masquerade-bit', 'iptables-localhost-nodeports'],
-      ...['iptables-layout', 'ipvs-scheduler', 'nftables-counters'],
+      ...words('manifests strict kubeconfig master kube-api-qps kube-api-burst'),
+      ...words('hostname-override bind-address feature-gates proxy-mode'),
+      ...words('cluster-cidr detect-local-mode pod-bridge-interface pod-interface-name-prefix'),
+      ...words('nodeport-addresses masquerade-all iptables-masquerade-bit iptables-localhost-nodeports'),
+      ...words('iptables-layout ipvs-scheduler nftables-counters'),
     ],
     examples: [
       'junction plan --manifests examples --family ipv4',
       'junction plan --manifests examples --hostname-override node1 --output table',
       'junction plan --kubeconfig ~/.kube/config --hostname-override node1 --output table',
       'kubectl get services,endpointslices,nodes -A -o yaml | junction plan --manifests - --hostname-override node1',
+      'junction plan --manifests services.yaml --strict --output table',
       'junction plan --manifests services.yaml --family ipv6 | ip6tables-restore --noflush',
       'junction plan --manifests examples --family ipv4 --proxy-mode ipvs',
       'junction plan --manifests examples --proxy-mode nftables | nft --check --file -',
@@ -93,18 +98,19 @@ export const COMMANDS: readonly CommandInfo[] = [
   {
     name: 'check',
     summary:
-      'Say whether this machine has what a proxy mode needs, and what brings what is missing. Leaves nothing behind.',
+      'Say whether this machine has what a proxy mode needs, and what brings what is missing; with --manifests, whether they can be used. Leaves nothing behind.',
     ownFlags: [FAMILY_FLAG, CHECK_OUTPUT_FLAG],
     uses: [
       ...ANYWHERE,
-      ...['proxy-mode', 'iptables-variant', 'iptables-layout', 'sysctl-root'],
-      ...['nodeport-addresses', 'iptables-localhost-nodeports', 'ipvs-scheduler', 'ipvs-strict-arp'],
+      ...words('manifests strict proxy-mode iptables-variant iptables-layout sysctl-root'),
+      ...words('nodeport-addresses iptables-localhost-nodeports ipvs-scheduler ipvs-strict-arp'),
     ],
     examples: [
       'junction check --proxy-mode iptables',
       'junction check --proxy-mode ipvs --ipvs-scheduler wrr',
       'junction check --proxy-mode nftables',
       'junction check --config /var/lib/kube-proxy/config.conf --output json',
+      'junction check --manifests examples --strict',
     ],
   },
   {

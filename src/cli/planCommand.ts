@@ -26,7 +26,7 @@ export interface PlanOptions {
 /**
  * Answers the exit code: 1 if something of the input could not be used. Rules of a part would take down the rest where
  * somebody pipes them into iptables-restore, so then there are none; nor is there anything of files that could not be
- * read.
+ * read, nor with --strict.
  */
 export async function planCommand(
   config: ValidConfig,
@@ -41,7 +41,8 @@ export async function planCommand(
   }
   const errors = input.problems.filter(({ severity }) => severity === 'error');
   const isUnread = errors.some(({ object }) => object === undefined);
-  if (isUnread || (errors.length > 0 && options.output === 'text')) {
+  const needsAll = options.output === 'text' || config.junction.strictManifests;
+  if (isUnread || (errors.length > 0 && needsAll)) {
     const count = errors.length === 1 ? 'an error' : `${errors.length} errors`;
     output.err(`junction: ${count} above, so nothing is planned\n`);
     return 1;

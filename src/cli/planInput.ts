@@ -7,7 +7,7 @@ import type { Cidr } from '../model/ip.ts';
 import { type EndpointSlice, type Node, type ObjectKey, objectKey, type Service } from '../model/objects.ts';
 import { ApiClient, type ApiFailure, ApiSource, loadAccess } from '../sources/api/index.ts';
 import type { IgnoredObject } from '../sources/manifests/fileReading.ts';
-import { loadManifests, parseManifests } from '../sources/manifests/load.ts';
+import { loadManifests, type Manifests, parseManifests } from '../sources/manifests/load.ts';
 import type { SourceProblem } from '../sources/source.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { VERSION } from '../version.ts';
@@ -34,14 +34,20 @@ export async function readPlanInput(
   nodeName: string,
   output: Output,
 ): Promise<PlanInput> {
-  const paths = config.junction.manifests ?? [];
-  if (paths.length === 0) return readCluster(config, nodeName, output);
-  if (!paths.includes(STDIN)) return { ...(await loadManifests(paths)), serviceCidrs: [] };
+  if ((config.junction.manifests ?? []).length === 0) return readCluster(config, nodeName, output);
+  return { ...(await readManifests(config)), serviceCidrs: [] };
+}
+
+/** Files and directories, or standard input. */
+export async function readManifests({ junction }: ValidConfig): Promise<Manifests> {
+  const { manifests, strictManifests: strict } = junction;
+  const paths = manifests ?? [];
+  if (!paths.includes(STDIN)) return loadManifests(paths, { strict });
   if (paths.length > 1)
     throw new JunctionError('MANIFESTS_UNREADABLE', 'manifests: - is standard input, and stands alone', {
       hint: 'Name files and directories, or pipe all documents, with --- between them.',
     });
-  return { ...parseManifests(await text(process.stdin), 'standard input'), serviceCidrs: [] };
+  return parseManifests(await text(process.stdin), 'stdin', { strict });
 }
 
 /** Everything once. What the proxy would wait for and try again is an error here. */

@@ -38,11 +38,12 @@ export interface SourceOptions {
 }
 
 export async function openSource(options: SourceOptions): Promise<OpenedSource> {
-  const manifests = options.config.junction.manifests ?? [];
+  const { manifests: given, strictManifests: strict } = options.config.junction;
+  const manifests = given ?? [];
   if (manifests.length === 0) return openApi(options);
   await checkRoots(manifests);
   return {
-    source: new ManifestSource(manifests),
+    source: new ManifestSource(manifests, { strict }),
     tellsOfNode: false,
     apiServers: [],
     sendEvent: undefined,

@@ -132,6 +132,7 @@ describe('a file and flags', () => {
   test("Junction's own flags win when they are given", () => {
     const junction = { manifests: ['a'], iptablesLayout: 'classic', firewalld: false, holdPorts: true };
     const defaults = {
+      strictManifests: false,
       iptablesVariant: 'auto',
       ipvsDrainLimit: 0,
       nftablesCounters: false,

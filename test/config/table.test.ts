@@ -165,6 +165,7 @@ describe('the table', () => {
 
 const JUNCTION_FLAGS = [
   'manifests',
+  'strict',
   'iptables-layout',
   'iptables-variant',
   'ipvs-drain-limit',

@@ -35,7 +35,16 @@ describe('pure folders', () => {
 
 describe('folders know only those before them', () => {
   const INSIDE = ['model', 'plan', 'backends', 'sync'];
-  const TOOLS = ['errors.ts', 'faults.ts', 'log.ts', 'logSink.ts', 'printable.ts', 'version.ts', 'yaml.ts'];
+  const TOOLS = [
+    'errors.ts',
+    'faults.ts',
+    'log.ts',
+    'logSink.ts',
+    'printable.ts',
+    'suggest.ts',
+    'version.ts',
+    'yaml.ts',
+  ];
   const EDGES = ['kernel', 'sources', 'config', 'metrics', 'events', 'http', 'proxy'];
   const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'errors.ts': [],
@@ -44,6 +53,7 @@ describe('folders know only those before them', () => {
     'log.ts': ['printable.ts'],
     'printable.ts': [],
     'logSink.ts': ['faults.ts'],
+    'suggest.ts': [],
     'yaml.ts': [],
     model: [],
     sync: [],

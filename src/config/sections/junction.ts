@@ -14,6 +14,13 @@ export const JUNCTION = {
       flagWins: true,
       help: 'read Services, EndpointSlices, Endpoints and Nodes from these YAML or JSON files instead of an API server; may be repeated',
     }),
+    field('junction.strictManifests', BOOL, {
+      default: false,
+      flag: { name: 'strict' },
+      omit: 'default',
+      flagWins: true,
+      help: 'refuse what Kubernetes does not know in manifests, unknown fields and misspelt kinds, instead of warning of it',
+    }),
     field('junction.iptablesLayout', STRING, {
       default: 'current',
       flag: { name: 'iptables-layout' },

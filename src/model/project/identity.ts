@@ -23,6 +23,11 @@ export function kindOf(raw: unknown): Kind | undefined {
   return version === API_VERSIONS[kind] ? kind : undefined;
 }
 
+/** The one version in which it is served. */
+export function apiVersionOf(kind: Kind): string {
+  return API_VERSIONS[kind];
+}
+
 /** `shop/web`, or a node's name. Nothing when the object does not say, or says it in a way that cannot be. */
 export function nameOf(kind: Kind, raw: unknown): string | undefined {
   const metadata = ownField(raw, 'metadata');

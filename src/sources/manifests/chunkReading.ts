@@ -6,6 +6,9 @@ import type { WorldObject } from '../world.ts';
 import { listedKind, projectKind, withDefaultKind } from './kinds.ts';
 import { LineIndex, type Position } from './lines.ts';
 import { type ParsedDocument, parseText } from './parse.ts';
+import { type Shape, shapeOf } from './schema.ts';
+import { unknownFields } from './unknownFields.ts';
+import { kindProblem, versionOf } from './unknownKinds.ts';
 
 /** One object that the text defines. */
 export interface Definition {
@@ -22,6 +25,13 @@ export interface Definition {
 
 export interface Finding extends Omit<SourceProblem, 'where'> {
   readonly position: Position;
+  /** It is about a field or a kind that Kubernetes does not know. */
+  readonly unknown?: boolean;
+}
+
+export interface ReadingOptions {
+  /** Fields and kinds that Kubernetes does not know are errors, as with `kubectl --validate=strict`. */
+  readonly strict?: boolean;
 }
 
 export interface ChunkReading {
@@ -35,8 +45,8 @@ export interface ChunkReading {
 
 type Path = readonly (string | number)[];
 
-export function readChunk(text: string): ChunkReading {
-  const reader = new ChunkReader(text);
+export function readChunk(text: string, options: ReadingOptions = {}): ChunkReading {
+  const reader = new ChunkReader(text, options);
   const { documents, faults } = parseText(text);
   for (const { severity, offset, message } of faults) reader.find({ severity, message }, offset);
   for (const document of documents) if (document.raw !== null) reader.readDocument(document);
@@ -49,9 +59,11 @@ class ChunkReader implements ChunkReading {
   obscure = false;
   otherKinds = 0;
   readonly #lines: LineIndex;
+  readonly #strict: boolean;
 
-  constructor(text: string) {
+  constructor(text: string, { strict = false }: ReadingOptions) {
     this.#lines = new LineIndex(text);
+    this.#strict = strict;
   }
 
   find(finding: Omit<Finding, 'position'>, offset: number): void {
@@ -66,7 +78,10 @@ class ChunkReader implements ChunkReading {
       this.#readObject(document, raw, []);
       return;
     }
-    const items = (raw as { readonly items?: unknown }).items ?? [];
+    this.#checkFields(document, raw, [], shapeOf('List'), undefined);
+    const { kind, apiVersion, items = [] } = raw as { readonly [name: string]: unknown };
+    if (kind === 'List' && (apiVersion ?? 'v1') !== 'v1') this.#checkKind(document, kind, apiVersion, []);
+    if (items === null) return;
     if (!Array.isArray(items)) {
       const message = `items is ${quote(items)}`;
       this.find({ severity: 'error', message, expected: 'a list' }, document.offsetOf(['items']));
@@ -95,7 +110,38 @@ class ChunkReader implements ChunkReading {
     }
     const kind = kindOf(raw);
     if (kind !== undefined) this.#readKnown(document, raw, path, kind);
-    else if (!this.#refuseOldSlice(document, raw, path)) this.otherKinds += 1;
+    else if (!this.#refuseOldSlice(document, raw, path)) {
+      const { apiVersion } = raw as { readonly apiVersion?: unknown };
+      if (!this.#checkKind(document, kindName, apiVersion, path)) this.otherKinds += 1;
+    }
+  }
+
+  /** Answers whether there is something wrong with it. */
+  #checkKind(document: ParsedDocument, kind: string, apiVersion: unknown, path: Path): boolean {
+    const problem = kindProblem(kind, apiVersion);
+    if (problem === undefined) return false;
+    this.#findUnknown(problem.message, document.offsetOf([...path, problem.field]), undefined);
+    return true;
+  }
+
+  /** Answers whether there is any. */
+  #checkFields(
+    document: ParsedDocument,
+    raw: unknown,
+    path: Path,
+    shape: Shape,
+    object: string | undefined,
+  ): boolean {
+    const { found, more } = unknownFields(raw, shape);
+    for (const { path: inner, message } of found)
+      this.#findUnknown(message, document.offsetOf([...path, ...inner], 'key'), object);
+    if (more > 0) this.#findUnknown(`${more} more unknown fields`, document.offsetOf(path), object);
+    return found.length > 0;
+  }
+
+  #findUnknown(message: string, offset: number, object: string | undefined): void {
+    const severity = this.#strict ? 'error' : 'warning';
+    this.find({ severity, message, unknown: true, ...(object !== undefined && { object }) }, offset);
   }
 
   #readKnown(document: ParsedDocument, raw: unknown, path: Path, kind: Kind): void {
@@ -110,7 +156,27 @@ class ChunkReader implements ChunkReading {
     };
     if (projection.kind === 'invalid') for (const problem of projection.problems) note('error', problem);
     if (projection.kind === 'object') for (const problem of projection.warnings) note('warning', problem);
-    if (object !== undefined) this.#define(object, this.#lines.position(document.offsetOf(path)), projection);
+    const isStrange = this.#checkShape(document, raw, path, kind, object);
+    if (object === undefined) return;
+    const position = this.#lines.position(document.offsetOf(path));
+    if (isStrange && this.#strict) this.definitions.push({ id: object, position, state: 'bad', objects: [] });
+    else this.#define(object, position, projection);
+  }
+
+  #checkShape(
+    document: ParsedDocument,
+    raw: unknown,
+    path: Path,
+    kind: Kind,
+    object: string | undefined,
+  ): boolean {
+    const hasUnknown = this.#checkFields(document, raw, path, shapeOf(kind), object);
+    // Hand-written manifests often leave it out, and the kind says enough; kubectl refuses them.
+    if (!this.#strict || (raw as { readonly apiVersion?: unknown }).apiVersion !== undefined)
+      return hasUnknown;
+    const message = `apiVersion is not set; did you mean "${versionOf(kind)}"?`;
+    this.#findUnknown(message, document.offsetOf(path), object);
+    return true;
   }
 
   #define(id: string, position: Position, projection: Projection<readonly WorldObject[]>): void {

@@ -1,7 +1,13 @@
 /** What one manifest file says, and what it still says while it is broken. */
 import { createHash } from 'node:crypto';
 import type { SourceProblem } from '../source.ts';
-import { type ChunkReading, type Definition, type Finding, readChunk } from './chunkReading.ts';
+import {
+  type ChunkReading,
+  type Definition,
+  type Finding,
+  type ReadingOptions,
+  readChunk,
+} from './chunkReading.ts';
 import { type Chunk, splitChunks } from './chunks.ts';
 
 /** A definition with its place, after the last good version has stepped in for a bad one. */
@@ -28,24 +34,40 @@ export interface IgnoredObject {
   readonly reason: string;
 }
 
-export function readManifest(path: string, text: string, before?: FileReading): FileReading {
+/** A field that is newer than this table stands in every object of a dump. */
+const MOST_UNKNOWN = 100;
+
+export function readManifest(
+  path: string,
+  text: string,
+  before?: FileReading,
+  options: ReadingOptions = {},
+): FileReading {
   const chunks = new Map<string, ChunkReading>();
   const definitions: PlacedDefinition[] = [];
   const problems: SourceProblem[] = [];
   const lastGood = goodDefinitions(before);
   let obscure = false;
   let otherKinds = 0;
+  let unknown = 0;
 
   for (const chunk of splitChunks(text)) {
     const hash = createHash('sha1').update(chunk.text).digest('base64');
-    const reading = chunks.get(hash) ?? before?.chunks.get(hash) ?? readChunk(detach(chunk.text));
+    const reading = chunks.get(hash) ?? before?.chunks.get(hash) ?? readChunk(detach(chunk.text), options);
     chunks.set(hash, reading);
     for (const definition of reading.definitions) definitions.push(place(path, chunk, definition, lastGood));
-    for (const finding of reading.findings) problems.push(placeFinding(path, chunk, finding));
+    for (const finding of reading.findings) {
+      if (finding.unknown) unknown += 1;
+      if (!finding.unknown || unknown <= MOST_UNKNOWN) problems.push(placeFinding(path, chunk, finding));
+    }
     obscure ||= reading.obscure;
     otherKinds += reading.otherKinds;
   }
 
+  if (unknown > MOST_UNKNOWN) {
+    const message = `has ${unknown - MOST_UNKNOWN} more unknown fields and kinds`;
+    problems.push({ severity: options.strict ? 'error' : 'warning', where: path, message });
+  }
   if (!obscure) return { definitions, problems, otherKinds, chunks };
   const known = new Set(definitions.map(({ id }) => id));
   const carried = [...lastGood.values()].filter(({ id }) => !known.has(id));
@@ -90,7 +112,11 @@ function carry(definition: PlacedDefinition): PlacedDefinition {
   return { ...definition, carried: true };
 }
 
-function placeFinding(path: string, { linesAbove }: Chunk, { position, ...finding }: Finding): SourceProblem {
+function placeFinding(
+  path: string,
+  { linesAbove }: Chunk,
+  { position, unknown: _unknown, ...finding }: Finding,
+): SourceProblem {
   return { ...finding, where: `${path}:${position.line + linesAbove}:${position.column}` };
 }
 

@@ -21,15 +21,19 @@ export class JsonPositions {
     this.#text = text;
   }
 
-  /** Offset of the value at this path, or of the nearest parent that exists. Maps and lists are shown by their key. */
-  offsetOf(path: Path): number {
+  /**
+   * Offset of the value at this path, or of its key, or of the nearest parent that exists. Maps and lists are shown by
+   * their key anyway.
+   */
+  offsetOf(path: Path, part: 'key' | 'value' = 'value'): number {
     let value = skipSpace(this.#text, 0);
     let shown = value;
-    for (const part of path) {
-      const child = typeof part === 'number' ? this.#items(value)[part] : this.#field(value, part);
+    for (const step of path) {
+      const child = typeof step === 'number' ? this.#items(value)[step] : this.#field(value, step);
       if (child === undefined) break;
       value = child.value;
-      shown = child.key !== undefined && isCollection(this.#text, value) ? child.key : value;
+      const atKey = part === 'key' || isCollection(this.#text, value);
+      shown = child.key !== undefined && atKey ? child.key : value;
     }
     return shown;
   }

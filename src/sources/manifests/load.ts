@@ -2,6 +2,7 @@
 import type { EndpointSlice, Node, Service } from '../../model/objects.ts';
 import type { SourceProblem } from '../source.ts';
 import type { World } from '../world.ts';
+import type { ReadingOptions } from './chunkReading.ts';
 import { type IgnoredObject, ignoredObjects, readManifest } from './fileReading.ts';
 import { resolve, worldOf } from './resolve.ts';
 import { ManifestStore } from './store.ts';
@@ -18,14 +19,17 @@ export interface Manifests {
 }
 
 /** Never rejects: a path that does not exist is one of the problems. */
-export async function loadManifests(paths: readonly string[]): Promise<Manifests> {
-  const { world, problems, ignored, otherKinds } = await new ManifestStore(paths).refresh();
+export async function loadManifests(
+  paths: readonly string[],
+  options: ReadingOptions = {},
+): Promise<Manifests> {
+  const { world, problems, ignored, otherKinds } = await new ManifestStore(paths, options).refresh();
   return { ...byKind(world), problems, ignored, ignoredCount: ignored.length + otherKinds };
 }
 
 /** The same for one text; `name` stands for the file in problems. */
-export function parseManifests(text: string, name = 'text'): Manifests {
-  const reading = readManifest(name, text);
+export function parseManifests(text: string, name = 'text', options: ReadingOptions = {}): Manifests {
+  const reading = readManifest(name, text, undefined, options);
   const { inForce, duplicates } = resolve([reading], new Map());
   const ignored = ignoredObjects(reading);
   const ignoredCount = ignored.length + reading.otherKinds;

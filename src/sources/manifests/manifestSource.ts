@@ -1,11 +1,12 @@
 /** Manifests in files and directories as a source: told at the start, and again whenever they change. */
+import type { ReadingOptions } from './chunkReading.ts';
 import type { Source, SourceEvents, SourceProblem } from '../source.ts';
 import { tellDifference, type World } from '../world.ts';
 import { unreadable } from './roots.ts';
 import { ManifestStore } from './store.ts';
 import { DirectoryWatcher } from './watch.ts';
 
-export interface ManifestSourceOptions {
+export interface ManifestSourceOptions extends ReadingOptions {
   /** How long to wait after a change for more of them. */
   readonly debounceMilliseconds?: number;
   /** For file systems that tell nobody of changes. */
@@ -31,7 +32,7 @@ export class ManifestSource implements Source {
 
   constructor(paths: readonly string[], options: ManifestSourceOptions = {}) {
     this.#paths = paths;
-    this.#store = new ManifestStore(paths);
+    this.#store = new ManifestStore(paths, options);
     this.#debounce = options.debounceMilliseconds ?? 50;
     this.#poll = options.pollMilliseconds ?? 30_000;
     this.#watcher = new DirectoryWatcher({

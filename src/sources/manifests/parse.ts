@@ -7,7 +7,7 @@ import { offsetInYaml } from './yamlPosition.ts';
 
 export interface ParsedDocument {
   readonly raw: unknown;
-  offsetOf(path: readonly (string | number)[]): number;
+  offsetOf(path: readonly (string | number)[], part?: 'key' | 'value'): number;
 }
 
 export interface Fault {
@@ -39,7 +39,7 @@ function parseJson(text: string): Parsed | undefined {
   const repeated = findRepeatedKey(text);
   if (repeated !== undefined) return { documents: [], faults: [fault(repeated, 'this key is here twice')] };
   const positions = new JsonPositions(text);
-  return { documents: [{ raw, offsetOf: (path) => positions.offsetOf(path) }], faults: [] };
+  return { documents: [{ raw, offsetOf: (path, part) => positions.offsetOf(path, part) }], faults: [] };
 }
 
 function parseYamlText(text: string): Parsed {
@@ -68,7 +68,7 @@ function readDocument(
   documents: ParsedDocument[],
   faults: Fault[],
 ): void {
-  const offsetOf: ParsedDocument['offsetOf'] = (path) => offsetInYaml(document, targets, path);
+  const offsetOf: ParsedDocument['offsetOf'] = (path, part) => offsetInYaml(document, targets, path, part);
   try {
     documents.push({ raw: document.toJS({ maxAliasCount: MOST_USES }), offsetOf });
   } catch (error) {

@@ -2,6 +2,7 @@
 import { relative } from 'node:path';
 import type { SourceProblem } from '../source.ts';
 import type { World } from '../world.ts';
+import type { ReadingOptions } from './chunkReading.ts';
 import { readContent } from './content.ts';
 import {
   type FileReading,
@@ -36,11 +37,13 @@ const SETTLING_MILLISECONDS = 2000;
 
 export class ManifestStore {
   readonly #roots: readonly string[];
+  readonly #options: ReadingOptions;
   #files: ReadonlyMap<string, KnownFile> = new Map();
   #inForce: InForce = new Map();
 
-  constructor(roots: readonly string[]) {
+  constructor(roots: readonly string[], options: ReadingOptions = {}) {
     this.#roots = roots;
+    this.#options = options;
   }
 
   async refresh(): Promise<Picture> {
@@ -79,7 +82,7 @@ export class ManifestStore {
     if (content.kind === 'gone') return undefined;
     const reading =
       content.kind === 'text'
-        ? readManifest(file.path, content.text, before?.reading)
+        ? readManifest(file.path, content.text, before?.reading, this.#options)
         : keepReading(unusable(file.path, content), before?.reading);
     return { stamp: file.stamp, settled, reading };
   }

@@ -18,25 +18,35 @@ interface Child {
   readonly value: unknown;
 }
 
-/** Offset of the value at this path, or of the nearest parent that exists. Maps and lists are shown by their key. */
-export function offsetInYaml(document: Document, targets: ReadonlyMap<Alias, Node>, path: Path): number {
+/**
+ * Offset of the value at this path, or of its key, or of the nearest parent that exists. Maps and lists are shown by
+ * their key anyway.
+ */
+export function offsetInYaml(
+  document: Document,
+  targets: ReadonlyMap<Alias, Node>,
+  path: Path,
+  part: 'key' | 'value' = 'value',
+): number {
   let node: unknown = document.contents;
   let shown = startOf(node) ?? 0;
-  for (const part of path) {
-    const child = findChild(isAlias(node) ? targets.get(node) : node, part);
+  for (const step of path) {
+    const child = findChild(isAlias(node) ? targets.get(node) : node, step);
     if (child === undefined) break;
-    shown = (isShownByKey(child) ? startOf(child.key) : startOf(child.value)) ?? shown;
+    const atKey = isShownByKey(child) || (part === 'key' && child.key !== undefined);
+    shown = (atKey ? startOf(child.key) : startOf(child.value)) ?? shown;
     node = child.value;
   }
   return shown;
 }
 
-function findChild(parent: unknown, part: string | number): Child | undefined {
-  if (isSeq(parent) && typeof part === 'number') {
-    return part < parent.items.length ? { key: undefined, value: parent.items[part] } : undefined;
+function findChild(parent: unknown, step: string | number): Child | undefined {
+  if (isSeq(parent) && typeof step === 'number') {
+    return step < parent.items.length ? { key: undefined, value: parent.items[step] } : undefined;
   }
   if (!isMap(parent)) return undefined;
-  const pair = parent.items.find(({ key }: Pair) => (isScalar(key) ? key.value : key) === part);
+  // A key may be a number, and is text in the value that was made of it.
+  const pair = parent.items.find(({ key }: Pair) => isScalar(key) && String(key.value) === step);
   return pair && { key: pair.key, value: pair.value };
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ManifestSource } from '../../../src/sources/manifests/index.ts';
+import { ManifestSource, type ManifestSourceOptions } from '../../../src/sources/manifests/index.ts';
 import { type Recorder, recorder } from '../recorder.ts';
 
 let directory = '';
@@ -29,9 +29,16 @@ function node(name: string, zone: string): string {
 }
 
 async function start(...paths: readonly string[]): Promise<readonly string[]> {
+  return startWith({}, ...paths);
+}
+
+async function startWith(
+  options: ManifestSourceOptions,
+  ...paths: readonly string[]
+): Promise<readonly string[]> {
   source = new ManifestSource(
     paths.map((path) => join(directory, path)),
-    { debounceMilliseconds: 20 },
+    { debounceMilliseconds: 20, ...options },
   );
   await source.start(recorded.events);
   return told();
@@ -230,5 +237,50 @@ describe('start', () => {
     write('a.yaml', node('n', 'two'));
     await source.stop();
     expect(await next(0)).toEqual([]);
+  });
+});
+
+describe('what Kubernetes does not know', () => {
+  const typo = (zone: string): string => `apiVersion: v1\n${node('n', zone)}  lables: {}\n`;
+  const UNKNOWN = 'Node n: unknown field "metadata.lables"; did you mean "labels"?';
+
+  it('is told once, however often the directory is looked at, and again when it is elsewhere', async () => {
+    write('a.yaml', typo('one'));
+    expect(await startWith({ pollMilliseconds: 10 }, '.')).toEqual([
+      `a.yaml:6:3: warning: ${UNKNOWN}`,
+      '+ Node n in one',
+      'synced',
+    ]);
+    write('b.yaml', node('m', 'one'));
+    expect(await next(1)).toEqual(['+ Node m in one']);
+    write('a.yaml', `\n${typo('two')}`);
+    expect(await next(2)).toEqual([`a.yaml:7:3: warning: ${UNKNOWN}`, '+ Node n in two']);
+  });
+
+  it('with strict, a field leaves the last good version in force', async () => {
+    write('a.yaml', `apiVersion: v1\n${node('n', 'one')}`);
+    await startWith({ strict: true }, '.');
+    write('a.yaml', typo('two'));
+    expect(await next(1)).toEqual([`a.yaml:6:3: error: ${UNKNOWN}`]);
+    write('a.yaml', `apiVersion: v1\n${node('n', 'three')}`);
+    expect(await next(1)).toEqual(['+ Node n in three']);
+  });
+
+  it('with strict, a kind leaves what the file had in force; without, it is another kind', async () => {
+    const good = `apiVersion: v1\n${node('n', 'one')}`;
+    const said = 'a.yaml:2:7: SEVERITY: no matches for kind "Nod" in version "v1"; did you mean "Node"?';
+    write('a.yaml', good);
+    await startWith({ strict: true }, '.');
+    write('a.yaml', good.replace('Node', 'Nod'));
+    expect(await next(2)).toEqual([
+      said.replace('SEVERITY', 'error'),
+      'a.yaml: warning: until this is mended, what it said before stays: Node n',
+    ]);
+    await source.stop();
+
+    write('a.yaml', good);
+    await start('.');
+    write('a.yaml', good.replace('Node', 'Nod'));
+    expect(await next(2)).toEqual([said.replace('SEVERITY', 'warning'), '- Node n']);
   });
 });

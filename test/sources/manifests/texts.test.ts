@@ -98,13 +98,17 @@ describe('where a problem is', () => {
     [
       'what an alias stands for',
       'kind: Service\nmetadata: {name: web}\nx: &ports [{port: 0}]\nspec: {clusterIP: 10.0.0.1, ports: *ports}\n',
-      [`shop.yaml:3:19: error: Service default/web: spec.ports[0].port 0 is out of range (expected ${PORT})`],
+      [
+        `shop.yaml:3:19: error: Service default/web: spec.ports[0].port 0 is out of range (expected ${PORT})`,
+        'shop.yaml:3:1: warning: Service default/web: unknown field "x"',
+      ],
     ],
     [
       'JSON',
       '{\n  "kind": "Service",\n  "metadata": {"name": "web"},\n  "spec": {\n    "clusterIP": "10.0.0.1",\n    "ports": [{"x": "}]", "port": 80}, {"name": "b", "port": -5}]\n  }\n}\n',
       [
         `shop.yaml:6:62: warning: Service default/web: spec.ports[1].port -5 is out of range; this port is left out (expected ${PORT})`,
+        'shop.yaml:6:16: warning: Service default/web: unknown field "spec.ports[0].x"',
       ],
     ],
     [

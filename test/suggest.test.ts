@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearest } from '../../src/config/suggest.ts';
+import { nearest } from '../src/suggest.ts';
 
 const KNOWN = ['mode', 'masqueradeAll', 'masqueradeBit', 'clusterCIDR', 'minSyncPeriod', 'syncPeriod'];
 
