@@ -160,8 +160,7 @@ type ValidLoaded = LoadedConfig & { readonly config: ValidConfig };
 function load(parsed: ParsedFlags): ValidLoaded {
   const loaded = orThrow(loadConfig(parsed, { readFile: (path) => readFileSync(path, 'utf8') }));
   const { config } = loaded;
-  if (!isValid(config))
-    throw new UsageError(validate(config).map((problem) => `failed validate: ${problem}`));
+  if (!isValid(config)) throw new UsageError(validate(config));
   return { ...loaded, config };
 }
 

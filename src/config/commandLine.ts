@@ -60,9 +60,15 @@ function versionRequest(value: Value | undefined): ParsedFlags['version'] {
 
 interface Argument {
   readonly flag: Flag;
-  /** As it was written, for messages: `--v` or `-v, --v`. */
+  /** For messages: `--config`, or `-v, --v` however it was written. */
   readonly shown: string;
   readonly text: string | undefined;
+  /** For a value that is missing. */
+  readonly needs: string;
+}
+
+function shownAs({ name, short }: Flag): string {
+  return short === undefined ? `--${name}` : `-${short}, --${name}`;
 }
 
 class Parser {
@@ -73,6 +79,8 @@ class Parser {
   readonly #byLetter: ReadonlyMap<string, Flag>;
 
   readonly #elsewhere: ReadonlySet<string>;
+  /** What was given last, of flags that are read at the end. */
+  readonly #last = new Map<Flag, { readonly shown: string; readonly value: string }>();
 
   constructor(flags: readonly Flag[], elsewhere: readonly string[]) {
     this.#elsewhere = new Set(elsewhere);
@@ -81,6 +89,11 @@ class Parser {
   }
 
   parse(argv: readonly string[]): void {
+    this.#parse(argv);
+    for (const [flag, { shown, value }] of this.#last) this.#read(flag, shown, value);
+  }
+
+  #parse(argv: readonly string[]): void {
     const rest = [...argv];
     let before: Flag | undefined;
     for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
@@ -104,7 +117,7 @@ class Parser {
     const [, written = '', text] = /^--([^=]*)(?:=(.*))?$/s.exec(word) ?? [];
     const name = written.replaceAll('_', '-');
     const flag = this.#byName.get(name);
-    if (flag) return { flag, shown: `--${name}`, text };
+    if (flag) return { flag, shown: shownAs(flag), text, needs: `--${name}` };
     if (name === '' || name.startsWith('-')) this.problems.push(`bad flag syntax: ${word}`);
     else if (this.#elsewhere.has(name))
       this.problems.push(`flag --${name} has no effect on this command: it is one of junction run`);
@@ -120,22 +133,25 @@ class Parser {
     const longName = word.slice(1).split('=')[0] ?? '';
     if (!flag || (longName.length > 1 && this.#byName.has(longName.replaceAll('_', '-')))) {
       const hint = longName.length > 1 ? this.#suggestion(longName) : '';
-      this.problems.push(`unknown shorthand flag: ${quote(letter)} in ${word}${hint}`);
+      this.problems.push(`unknown shorthand flag: '${letter}' in ${word}${hint}`);
       return undefined;
     }
     const text = word.length > 2 ? word.slice(2).replace(/^=/, '') : undefined;
-    return { flag, shown: `-${letter}, --${flag.name}`, text };
+    return { flag, shown: shownAs(flag), text, needs: `'${letter}' in ${word}` };
   }
 
-  #take({ flag, shown, text }: Argument, rest: string[]): void {
+  #take({ flag, shown, text, needs }: Argument, rest: string[]): void {
     const value = text ?? flag.kind.alone ?? rest.shift();
-    if (value === undefined) {
-      this.problems.push(`flag needs an argument: ${shown}`);
-      return;
-    }
+    if (value === undefined) this.problems.push(`flag needs an argument: ${needs}`);
+    else if (flag.kind.readsLast === true) this.#last.set(flag, { shown, value });
+    else this.#read(flag, shown, value);
+  }
+
+  #read(flag: Flag, shown: string, value: string): void {
     const reading = flag.kind.fromFlag(value, this.values.get(flag.name));
     if ('problem' in reading) {
-      this.problems.push(`invalid argument ${quote(value)} for "${shown}" flag: ${reading.problem}`);
+      const { stage = `invalid argument ${quote(value)} for "${shown}" flag`, problem } = reading;
+      this.problems.push(`${stage}: ${problem}`);
       return;
     }
     if (!this.values.has(flag.name)) this.#note(flag);

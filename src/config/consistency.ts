@@ -102,7 +102,8 @@ function cidrsOf(list: readonly string[]): readonly Cidr[] {
 }
 
 function hostOf(address: string): string {
-  return splitHostPort(address)?.host ?? '';
+  const parts = splitHostPort(address);
+  return 'fault' in parts ? '' : parts.host;
 }
 
 function warning(message: string, fatal = false): readonly Inconsistency[] {

@@ -6,15 +6,29 @@ export interface HostAndPort {
   readonly port: string;
 }
 
-/** Splits at the last colon; an IPv6 host must stand in brackets, and only then may hold colons. */
-export function splitHostPort(text: string): HostAndPort | undefined {
+/** Splits at the last colon; an IPv6 host must stand in brackets, and only then may hold colons. Faults are in Go's words. */
+export function splitHostPort(text: string): HostAndPort | { readonly fault: string } {
   const match = /^(?:\[([^[\]]*)\]|([^:[\]]*)):([^:[\]]*)$/.exec(text);
-  return match ? { host: match[1] ?? match[2] ?? '', port: match[3] ?? '' } : undefined;
+  if (match) return { host: match[1] ?? match[2] ?? '', port: match[3] ?? '' };
+  return { fault: `address ${text}: ${faultOf(text)} in address` };
+}
+
+function faultOf(text: string): string {
+  const colon = text.lastIndexOf(':');
+  if (colon < 0) return 'missing port';
+  if (!text.startsWith('[')) {
+    if (text.indexOf(':') < colon) return 'too many colons';
+  } else {
+    const end = text.indexOf(']');
+    if (end < 0) return "missing ']'";
+    if (end + 1 !== colon) return text.charAt(end + 1) === ':' ? 'too many colons' : 'missing port';
+  }
+  return text.includes('[', 1) || !text.includes(']') ? "unexpected '['" : "unexpected ']'";
 }
 
 /** A bare IP gets the port; anything else stays as it is, for validation to judge. */
 export function appendPort(address: string, port: number): string {
-  if (splitHostPort(address)) return address;
+  if (!('fault' in splitHostPort(address))) return address;
   const ip = parseIp(address);
   if (ip === undefined) return address;
   return familyOf(ip) === 'IPv4' ? `${address}:${port}` : `[${address}]:${port}`;

@@ -13,7 +13,11 @@ export type Value = boolean | number | string | StringList | FeatureGates | read
 
 export type Reading<T> =
   | { readonly value: T }
-  | { readonly problem: string }
+  | {
+      readonly problem: string;
+      /** kube-proxy finds it later than when it reads flags, and says so. */
+      readonly stage?: 'failed complete';
+    }
   /** The text counts as if the flag had not been given. */
   | { readonly unset: true };
 
@@ -26,6 +30,8 @@ export interface Kind<T> {
   readonly zero: T;
   /** What the flag means when it stands alone; a flag without this needs a value. */
   readonly alone?: string;
+  /** Of several occurrences of a flag only the last is read, where kube-proxy has plain text and looks at it later. */
+  readonly readsLast?: true;
   /** `before` is what an earlier occurrence of the same flag gave. */
   fromFlag(text: string, before: T | undefined): Reading<T>;
   fromFile(raw: unknown): Reading<T>;

@@ -3,6 +3,7 @@ import {
   describe,
   type FeatureGates,
   type Kind,
+  quote,
   type Reading,
   type StringList,
   type VerbosityRule,
@@ -106,12 +107,12 @@ export const VERBOSITY_RULES: Kind<readonly VerbosityRule[]> = {
 function readRules(text: string, before: readonly VerbosityRule[]): Reading<readonly VerbosityRule[]> {
   const rules = [...before];
   for (const pair of text.split(',').filter((part) => part !== '')) {
-    const [filePattern = '', level, ...rest] = pair.split('=');
-    const verbosity = UNSIGNED.fromFlag(level ?? '', undefined);
-    if (filePattern === '' || rest.length > 0 || !('value' in verbosity)) {
-      return { problem: `${JSON.stringify(pair)} must be written as pattern=level` };
-    }
-    rules.push({ filePattern, verbosity: verbosity.value });
+    const [filePattern = '', level = '', ...rest] = pair.split('=');
+    if (filePattern === '' || level === '' || rest.length > 0)
+      return { problem: `${quote(pair)} does not have the pattern=N format` };
+    const verbosity = UNSIGNED.fromFlag(level, undefined);
+    if ('problem' in verbosity) return { problem: `the level in ${quote(pair)} ${verbosity.problem}` };
+    if ('value' in verbosity) rules.push({ filePattern, verbosity: verbosity.value });
   }
   return { value: rules };
 }

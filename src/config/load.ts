@@ -4,10 +4,10 @@ import { flagValue, type ParsedFlags } from './commandLine.ts';
 import { decodeFile } from './decodeFile.ts';
 import { type EffectiveConfig, toEffective } from './effective.ts';
 import type { Field, Flag } from './entry.ts';
-import { unknownGates } from './featureGates.ts';
+import { isGateEnabled, unknownGates } from './featureGates.ts';
 import { type Fields, type FieldValues, nest } from './fields.ts';
 import { appendPort } from './hostPort.ts';
-import type { Value } from './kind.ts';
+import type { FeatureGates, Value } from './kind.ts';
 import type { Note, Result } from './note.ts';
 import { PORT_FLAGS } from './sections/program.ts';
 import { FIELDS, flagOfField, FLAGS, isZero } from './table.ts';
@@ -39,7 +39,11 @@ export function loadConfig(parsed: ParsedFlags, { readFile }: Reader): Result<Lo
     configFile === undefined ? fromFlags(parsed, invocation) : fromFile(parsed, configFile, readFile);
   if (!loaded.ok) return loaded;
   const { fields, notes } = loaded.value;
-  const completed = withPlatformDefaults(toEffective(fields, textFlag(parsed, 'master')));
+  const effective = toEffective(fields, textFlag(parsed, 'master'));
+  const hasEmptyRange = configFile === undefined && parsed.values.get('cluster-cidr') === '';
+  // kube-proxy splits the flag's text at commas whenever the flag is given: a shell variable that is not set becomes one
+  // range that is empty, and is refused where ranges of pods matter.
+  const completed = withPlatformDefaults(hasEmptyRange ? { ...effective, clusterCIDRs: [''] } : effective);
   return {
     ok: true,
     value: {
@@ -109,8 +113,24 @@ function fromFile(parsed: ParsedFlags, file: string, readFile: Reader['readFile'
   if (!decoded.ok) return decoded;
   const { values, notes } = decoded.value;
   const isIpv6 = isIpv6Address(values.get('bindAddress'));
-  const fields = nest((field) => withWinningFlag(parsed, field, withDefault(field, values, isIpv6)));
-  return { ok: true, value: { fields, notes: [...notes, ...ignoredFlags(parsed)] } };
+  const forgotten = forgottenByKubeProxy(values);
+  const kept = new Map([...values].filter(([path]) => !forgotten.includes(path)));
+  const fields = nest((field) => withWinningFlag(parsed, field, withDefault(field, kept, isIpv6)));
+  const gateIsMissing = forgotten.map((path) => ({
+    severity: 'warning' as const,
+    message: `${path} has no effect without the feature gate LoggingAlphaOptions`,
+  }));
+  return { ok: true, value: { fields, notes: [...notes, ...gateIsMissing, ...ignoredFlags(parsed)] } };
+}
+
+/**
+ * These need a feature gate. kube-proxy refuses the flags without it, but drops what a file says before it looks: a file
+ * that it starts with must not be refused.
+ */
+function forgottenByKubeProxy(values: FieldValues): readonly string[] {
+  const gates = (values.get('featureGates') ?? {}) as FeatureGates;
+  const paths = ['logging.options.text.splitStream', 'logging.options.json.splitStream'];
+  return isGateEnabled(gates, 'LoggingAlphaOptions') ? [] : paths.filter((path) => values.get(path) === true);
 }
 
 function reasonOf(error: unknown): string {

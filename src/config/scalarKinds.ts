@@ -29,28 +29,37 @@ export const BOOL: Kind<boolean> = {
   toJson: (value) => value,
 };
 
-export const INT = integer('integer', -(2 ** 31), 2 ** 31 - 1);
-export const UNSIGNED = integer('unsigned integer', 0, 2 ** 32 - 1);
+const MOST_INT = 2 ** 31 - 1;
 
-function integer(name: string, least: number, most: number): Kind<number> {
-  const check = (value: number | undefined): Reading<number> => {
-    if (value === undefined || !Number.isInteger(value)) return { problem: 'must be a whole number' };
-    return value < least || value > most
-      ? { problem: `must be between ${least} and ${most}` }
-      : { value: value + 0 };
-  };
-  return {
-    name,
-    placeholder: 'N',
-    zero: 0,
-    fromFlag: (text) => check(parseInteger(text)),
-    fromFile: (raw) =>
-      typeof raw === 'number'
-        ? check(raw)
-        : { problem: `must be a whole number, without quotes, and is ${describe(raw)}` },
-    print: String,
-    toJson: (value) => value,
-  };
+export const INT: Kind<number> = {
+  name: 'integer',
+  placeholder: 'N',
+  zero: 0,
+  fromFlag: (text) => within(parseInteger(text), -(2 ** 31), MOST_INT),
+  fromFile: (raw) => wholeNumber(raw, -(2 ** 31), MOST_INT),
+  print: String,
+  toJson: (value) => value,
+};
+
+/** Verbosity. A flag is read as decimal digits alone; a file may hold more, which validation refuses. */
+export const UNSIGNED: Kind<number> = {
+  ...INT,
+  name: 'unsigned integer',
+  fromFlag: (text) => within(/^-?\d+$/.test(text) ? Number(text) : undefined, 0, MOST_INT),
+  fromFile: (raw) => wholeNumber(raw, 0, 2 ** 32 - 1),
+};
+
+function wholeNumber(raw: unknown, least: number, most: number): Reading<number> {
+  return typeof raw === 'number'
+    ? within(raw, least, most)
+    : { problem: `must be a whole number, without quotes, and is ${describe(raw)}` };
+}
+
+function within(value: number | undefined, least: number, most: number): Reading<number> {
+  if (value === undefined || !Number.isInteger(value)) return { problem: 'must be a whole number' };
+  return value < least || value > most
+    ? { problem: `must be between ${least} and ${most}` }
+    : { value: value + 0 };
 }
 
 /** As Go reads them: decimal, `0x`, `0b`, `0o` or just `0` for octal, and `_` between digits or behind such a prefix. */
@@ -66,10 +75,14 @@ export const FLOAT: Kind<number> = {
   name: 'number',
   placeholder: 'NUMBER',
   zero: 0,
-  fromFlag: (text) =>
-    /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)
-      ? { value: Number(text) }
-      : { problem: 'must be a number' },
+  fromFlag: (text) => {
+    const plain = text.replaceAll(/(?<=\d)_(?=\d)/g, '');
+    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) return { problem: 'must be a number' };
+    // kube-proxy has 32 bits for it.
+    return Number.isFinite(Math.fround(Number(plain)))
+      ? { value: Number(plain) }
+      : { problem: 'must be between -3.4e38 and 3.4e38' };
+  },
   fromFile: (raw) =>
     typeof raw === 'number' && Number.isFinite(raw)
       ? { value: raw }
@@ -114,11 +127,34 @@ function readDuration(text: string): Reading<number> {
   return { problem: `must be a duration${hint}` };
 }
 
-/** A duration, or nanoseconds as a number, as older files have it. */
-export const FLUSH_DURATION: Kind<number> = {
-  ...DURATION,
-  fromFile: (raw) => (Number.isInteger(raw) ? { value: Number(raw) / 1e6 } : DURATION.fromFile(raw)),
+/**
+ * A duration, or nanoseconds as a number, as older files have it. Kept as it was written, because kube-proxy prints it so:
+ * `5s`, or `5000000000`.
+ */
+export const FLUSH_DURATION: Kind<string> = {
+  name: 'duration',
+  placeholder: 'DURATION',
+  zero: '0s',
+  fromFlag: (text) => printed(readDuration(text)),
+  fromFile: (raw) => {
+    if (Number.isSafeInteger(raw)) return { value: raw === 0 ? '0s' : String(raw) };
+    return printed(DURATION.fromFile(raw));
+  },
+  print: (value) => value,
+  toJson: (value) => (isNanoseconds(value) ? Number(value) : value),
 };
+
+export function flushMilliseconds(value: string): number {
+  return isNanoseconds(value) ? Number(value) / 1e6 : (parseDuration(value) ?? 0);
+}
+
+function isNanoseconds(value: string): boolean {
+  return /^-?\d+$/.test(value);
+}
+
+function printed(reading: Reading<number>): Reading<string> {
+  return 'value' in reading ? { value: printDuration(reading.value) } : reading;
+}
 
 /** Flags are checked at once; a file's text is left to validation, as kube-proxy does. */
 export const IP: Kind<string> = {
@@ -139,7 +175,8 @@ export const IP_PORT: Kind<string> = {
     if (text === '') return { unset: true };
     if (parseIp(text)) return { value: text };
     const parts = splitHostPort(text);
-    if (!parts) return { problem: `${quote(text)} is not in a valid format (ip or ip:port)` };
+    if ('fault' in parts)
+      return { problem: `${quote(text)} is not in a valid format (ip or ip:port): ${parts.fault}` };
     if (!parseIp(parts.host)) return { problem: `${quote(parts.host)} is not a valid IP address` };
     return parts.port === '0' || isPort(parts.port)
       ? { value: text }
@@ -151,14 +188,19 @@ export const IP_PORT: Kind<string> = {
 export const NODE_NAME: Kind<string> = {
   ...STRING,
   placeholder: 'NAME',
+  readsLast: true,
   fromFlag: (text) => {
     if (text === '') return { unset: true };
     const name = text.trim().toLowerCase();
-    return name === '' ? { problem: 'empty hostname-override is invalid' } : { value: name };
+    return name === ''
+      ? { problem: 'empty hostname-override is invalid', stage: 'failed complete' }
+      : { value: name };
   },
 };
 
-const QUANTITY_TEXT = /^[+-]?(\d+\.?\d*|\.\d+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d+)?$/;
+const QUANTITY_TEXT = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d+))?$/;
+const PREFIXES = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
+const BINARY_PREFIXES = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
 /** A Kubernetes quantity, kept as text. */
 export const QUANTITY: Kind<string> = {
@@ -172,6 +214,16 @@ export const QUANTITY: Kind<string> = {
       ? readQuantity(String(raw))
       : { problem: `must be a quantity such as 512 or 2Ki, and is ${describe(raw)}` },
 };
+
+/** A quantity as a whole number, rounded away from zero as Kubernetes rounds it: `100m` is 1. */
+export function quantityValue(text: string): number {
+  const [, number = '0', suffix = '', exponent = '0'] = QUANTITY_TEXT.exec(text) ?? [];
+  const scale = suffix.endsWith('i')
+    ? 1024 ** BINARY_PREFIXES.indexOf(suffix)
+    : 1000 ** (PREFIXES.indexOf(suffix) - PREFIXES.indexOf(''));
+  const value = Number(`${number}e${exponent}`) * scale;
+  return value < 0 ? Math.floor(value) : Math.ceil(value);
+}
 
 function readQuantity(text: string): Reading<string> {
   return QUANTITY_TEXT.test(text) ? { value: text } : { problem: 'must be a quantity such as 512 or 2Ki' };
@@ -201,6 +253,7 @@ export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): Ki
     placeholder: choices.join('|'),
     choices,
     zero: choices[0],
+    readsLast: true,
     fromFlag: read,
     fromFile: read,
     print: (value) => value,

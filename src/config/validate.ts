@@ -1,4 +1,7 @@
-/** Everything that is wrong with a configuration, in the order and the words of kube-proxy. */
+/**
+ * Everything that is wrong with a configuration, in the order and the words of kube-proxy. It looks at gates first, then
+ * at logging, then at the rest, and ends with the first of these that has a problem; here all are reported.
+ */
 import { parseCidr, parseIp } from '../model/ip.ts';
 import type { EffectiveConfig, ValidConfig } from './effective.ts';
 import { gateProblems } from './featureGates.ts';
@@ -7,6 +10,7 @@ import { isPort, splitHostPort } from './hostPort.ts';
 import { validateJunction } from './validateJunction.ts';
 import { LOCAL_TRAFFIC_CHECKS } from './validateLocalTraffic.ts';
 import { validateLogging } from './validateLogging.ts';
+import { KIND } from './table.ts';
 
 type Check = (config: EffectiveConfig) => readonly string[];
 
@@ -19,15 +23,16 @@ const MODES: ReadonlySet<string> = new Set(['', 'iptables', 'ipvs', 'nftables'])
 const PREVIOUS_VERSION = '1.35';
 
 export function validate(config: EffectiveConfig): readonly string[] {
-  return CHECKS.flatMap((check) => check(config));
+  return [
+    ...gateProblems(config.featureGates).map((problem) => `failed complete: ${problem}`),
+    ...validateLogging(config).map((problem) => `initialize logging: ${problem}`),
+    ...CHECKS.flatMap((check) => check(config)).map((problem) => `failed validate: ${KIND}.${problem}`),
+  ];
 }
 
 export function isValid(config: EffectiveConfig): config is ValidConfig {
   return validate(config).length === 0;
 }
-
-const gates: Check = ({ featureGates }) =>
-  gateProblems(featureGates).map((problem) => invalid('featureGates', featureGates, problem));
 
 const masqueradeBits: Check = ({ mode, iptables, nftables }) => [
   ...masqueradeBit('KubeProxyIPTablesConfiguration', iptables.masqueradeBit),
@@ -105,7 +110,7 @@ const periods: Check = ({ configSyncPeriod, syncPeriodMs, minSyncPeriodMs }) => 
         invalidDuration(
           'SyncPeriod',
           minSyncPeriodMs,
-          'must be greater than or equal to KubeProxyConfiguration.MinSyncPeriod',
+          `must be greater than or equal to ${KIND}.MinSyncPeriod`,
         ),
       ]
     : []),
@@ -121,7 +126,7 @@ const addresses: Check = ({ bindAddress, healthzBindAddress, metricsBindAddress 
 
 function hostPort(path: string, address: string): readonly string[] {
   const parts = splitHostPort(address);
-  if (!parts) return [invalid(path, address, 'must be IP:port')];
+  if ('fault' in parts) return [invalid(path, address, 'must be IP:port')];
   return [
     ...(parseIp(parts.host) ? [] : [invalid(path, parts.host, 'must be a valid IP')]),
     ...(isPort(parts.port) ? [] : [invalid(path, parts.port, 'must be a valid port')]),
@@ -143,6 +148,8 @@ const nodePorts: Check = ({ nodePortAddresses }) => {
   ];
 };
 
+const HIDDEN = 'showHiddenMetricsForVersion';
+
 const hiddenMetrics: Check = ({ showHiddenMetricsForVersion: version }) =>
   version === '' || version === PREVIOUS_VERSION
     ? []
@@ -150,12 +157,11 @@ const hiddenMetrics: Check = ({ showHiddenMetricsForVersion: version }) =>
         invalid(
           'ShowHiddenMetricsForVersion',
           version,
-          `must be omitted or have the value '${PREVIOUS_VERSION}'; only the previous minor version is allowed`,
+          `invalid ${HIDDEN}: ${invalid(HIDDEN, version, `must be omitted or have the value '${PREVIOUS_VERSION}'; only the previous minor version is allowed`)}`,
         ),
       ];
 
 const CHECKS: readonly Check[] = [
-  gates,
   masqueradeBits,
   ipvs,
   kernelAndProcess,
@@ -166,6 +172,5 @@ const CHECKS: readonly Check[] = [
   nodePorts,
   hiddenMetrics,
   ...LOCAL_TRAFFIC_CHECKS,
-  validateLogging,
   validateJunction,
 ];

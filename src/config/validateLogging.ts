@@ -1,6 +1,7 @@
 import type { EffectiveConfig } from './effective.ts';
 import { isGateEnabled } from './featureGates.ts';
 import { forbidden, invalid, required } from './fieldError.ts';
+import { FLUSH_DURATION, flushMilliseconds, quantityValue } from './scalarKinds.ts';
 
 /** What the logging library of Kubernetes can count to. */
 const MOST_VERBOSE = 2 ** 31 - 1;
@@ -8,12 +9,22 @@ const MOST_VERBOSE = 2 ** 31 - 1;
 export function validateLogging({ logging, featureGates }: EffectiveConfig): readonly string[] {
   const hasAlpha = isGateEnabled(featureGates, 'LoggingAlphaOptions');
   return [
+    ...flushFrequency(logging.flushFrequency),
     ...format(logging.format, isGateEnabled(featureGates, 'LoggingBetaOptions')),
     ...verbosity('verbosity', logging.verbosity),
     ...vmodule(logging),
     ...(['text', 'json'] as const).flatMap((name) =>
       hasAlpha ? [] : alphaOptions(name, logging.options[name]),
     ),
+  ];
+}
+
+/** A bare number is nanoseconds, and shown as it was written. */
+function flushFrequency(text: string): readonly string[] {
+  if (flushMilliseconds(text) > 0) return [];
+  const shown = FLUSH_DURATION.toJson(text);
+  return [
+    invalid('logging.flushFrequency', typeof shown === 'number' ? shown : text, 'Must be greater than zero'),
   ];
 }
 
@@ -64,6 +75,6 @@ function alphaOptions(name: string, { splitStream, infoBufferSize }: Options): r
     forbidden(`logging.options.${name}.${option}`, 'Feature LoggingAlphaOptions is disabled');
   return [
     ...(splitStream ? [disabled('splitStream')] : []),
-    ...(Number.parseFloat(infoBufferSize) === 0 ? [] : [disabled('infoBufferSize')]),
+    ...(quantityValue(infoBufferSize) === 0 ? [] : [disabled('infoBufferSize')]),
   ];
 }

@@ -88,6 +88,26 @@ describe('what a command line gives', () => {
     });
   });
 
+  test('of a repeated flag the last counts, before it is looked at', () => {
+    const output = flag('output', oneOf(['text', 'json']), { default: 'text', help: 'what is printed' });
+    const parsed = parseCommandLine(['--output=yaml', '--output=json'], [output]);
+    expect(parsed.ok && flagValue(parsed.value, output)).toBe('json');
+    expect(parse('--hostname-override= ', '--hostname-override=A').values.get('hostname-override')).toBe('a');
+    expect(parse('--hostname-override=a', '--hostname-override=').values.has('hostname-override')).toBe(
+      false,
+    );
+    expect(problemsOf('--v=x', '--v=1')).toHaveLength(1);
+    expect(
+      parse('--nodeport-addresses=a', '--nodeport-addresses=b,c').values.get('nodeport-addresses'),
+    ).toEqual(['a', 'b', 'c']);
+    expect(
+      parse('--feature-gates=A=true,B=true', '--feature-gates=B=false').values.get('feature-gates'),
+    ).toEqual({
+      A: true,
+      B: false,
+    });
+  });
+
   test('flags of Windows and deprecated ones are said to be so, once', () => {
     expect(parse('--enable-dsr', '--enable-dsr', '--healthz-port=1').notes).toEqual([
       { severity: 'warning', message: 'Flag --enable-dsr has no effect: it is for Windows' },
@@ -115,11 +135,11 @@ describe('what is wrong with a command line', () => {
     [['--zzzzzz'], 'unknown flag: --zzzzzz'],
     [['--=x'], 'bad flag syntax: --=x'],
     [['---x'], 'bad flag syntax: ---x'],
-    [['-config=x'], 'unknown shorthand flag: "c" in -config=x (did you mean --config?)'],
-    [['-vmodule=x=1'], 'unknown shorthand flag: "v" in -vmodule=x=1 (did you mean --vmodule?)'],
-    [['-x'], 'unknown shorthand flag: "x" in -x'],
+    [['-config=x'], "unknown shorthand flag: 'c' in -config=x (did you mean --config?)"],
+    [['-vmodule=x=1'], "unknown shorthand flag: 'v' in -vmodule=x=1 (did you mean --vmodule?)"],
+    [['-x'], "unknown shorthand flag: 'x' in -x"],
     [['--config'], 'flag needs an argument: --config'],
-    [['-v'], 'flag needs an argument: -v, --v'],
+    [['-v'], "flag needs an argument: 'v' in -v"],
     [['run'], 'unexpected argument "run": there are flags only'],
     [['--', '--cleanup'], 'unexpected argument "--cleanup": there are flags only'],
     [['--cleanup', 'false'], 'unexpected argument "false": there are flags only (write --cleanup=false)'],
@@ -129,7 +149,7 @@ describe('what is wrong with a command line', () => {
       ['--oom-score-adj=2147483648'],
       'invalid argument "2147483648" for "--oom-score-adj" flag: must be between -2147483648 and 2147483647',
     ],
-    [['-v=-1'], 'invalid argument "-1" for "-v, --v" flag: must be between 0 and 4294967295'],
+    [['-v=-1'], 'invalid argument "-1" for "-v, --v" flag: must be between 0 and 2147483647'],
     [['--kube-api-qps=x'], 'invalid argument "x" for "--kube-api-qps" flag: must be a number'],
     [
       ['--iptables-sync-period=30'],
@@ -145,7 +165,7 @@ describe('what is wrong with a command line', () => {
     ],
     [
       ['--healthz-bind-address=host'],
-      'invalid argument "host" for "--healthz-bind-address" flag: "host" is not in a valid format (ip or ip:port)',
+      'invalid argument "host" for "--healthz-bind-address" flag: "host" is not in a valid format (ip or ip:port): address host: missing port in address',
     ],
     [
       ['--healthz-bind-address=host:1'],
@@ -155,16 +175,13 @@ describe('what is wrong with a command line', () => {
       ['--metrics-bind-address=1.2.3.4:x'],
       'invalid argument "1.2.3.4:x" for "--metrics-bind-address" flag: "x" is not a valid number',
     ],
-    [
-      ['--hostname-override=  '],
-      'invalid argument "  " for "--hostname-override" flag: empty hostname-override is invalid',
-    ],
+    [['--hostname-override=  '], 'failed complete: empty hostname-override is invalid'],
     [
       ['--feature-gates=A'],
       'invalid argument "A" for "--feature-gates" flag: A must be written as A=true or A=false',
     ],
     [['--feature-gates=A=2'], 'invalid argument "A=2" for "--feature-gates" flag: A must be true or false'],
-    [['--vmodule=a'], 'invalid argument "a" for "--vmodule" flag: "a" must be written as pattern=level'],
+    [['--vmodule=a'], 'invalid argument "a" for "--vmodule" flag: "a" does not have the pattern=N format'],
     [
       ['--log-json-info-buffer-size=lots'],
       'invalid argument "lots" for "--log-json-info-buffer-size" flag: must be a quantity such as 512 or 2Ki',

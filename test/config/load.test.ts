@@ -107,12 +107,22 @@ describe('a file and flags', () => {
     expect(fromFile({ logging }).logging).toMatchObject({
       format: 'json',
       verbosity: 4,
-      flushFrequency: 7000,
+      flushFrequency: '7s',
     });
     expect(fromFile({ logging }, '-v=0', '--logging-format=text').logging).toMatchObject({
       format: 'text',
       verbosity: 0,
-      flushFrequency: 7000,
+      flushFrequency: '7s',
+    });
+  });
+
+  test('a file may ask for split streams without their gate, as kube-proxy lets it, in vain', () => {
+    const options = { text: { splitStream: true } };
+    const { config, notes } = load([], stringify({ ...HEADER, logging: { options } }));
+    expect(config.logging.options.text.splitStream).toBe(false);
+    expect(notes).toContainEqual({
+      severity: 'warning',
+      message: 'logging.options.text.splitStream has no effect without the feature gate LoggingAlphaOptions',
     });
   });
 

@@ -93,7 +93,8 @@ describe('every field', () => {
   test.each(FIELDS.map((field) => [field.path, field] as const))('%s is read from a file', (path, field) => {
     const reading = field.kind.fromFlag(sampleFor(field), undefined);
     if (!('value' in reading)) throw new Error('the sample is bad');
-    const file: Record<string, unknown> = { ...HEADER, mode: modeFor(path) };
+    const featureGates = { LoggingAlphaOptions: true };
+    const file: Record<string, unknown> = { ...HEADER, mode: modeFor(path), featureGates };
     setAt(file, path, field.kind.toJson(reading.value));
     const { config, notes } = load([], stringify(file));
     expect(valueAt(toFields(config), field)).toEqual(reading.value);

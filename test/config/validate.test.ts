@@ -16,8 +16,15 @@ const INTERFACE = 'must be the name of an interface: 1 to 15 letters, digits, or
 const PREFIX = 'must be the name of an interface: 1 to 14 letters, digits, or any of _ . : -';
 const ALPHA = 'Forbidden: Feature LoggingAlphaOptions is disabled';
 
+function withStage(problem: string): string {
+  if (problem.startsWith('cannot set feature gate')) return `failed complete: ${problem}`;
+  return problem.startsWith('logging.')
+    ? `initialize logging: ${problem}`
+    : `failed validate: KubeProxyConfiguration.${problem}`;
+}
+
 function check(config: EffectiveConfig, problems: readonly string[]): void {
-  expect(validate(config)).toEqual(problems.map((problem) => `KubeProxyConfiguration.${problem}`));
+  expect(validate(config)).toEqual(problems.map(withStage));
   expect(isValid(config)).toBe(problems.length === 0);
 }
 
@@ -39,9 +46,9 @@ describe('by file', () => {
     ],
     [
       { mode: 'ipvs', ipvs: { tcpTimeout: '-1s', tcpFinTimeout: '-2s', udpTimeout: '-3s' } },
-      `KubeProxyIPVSConfiguration.TCPTimeout: Invalid value: -1s: ${NOT_NEGATIVE}`,
-      `KubeProxyIPVSConfiguration.TCPFinTimeout: Invalid value: -2s: ${NOT_NEGATIVE}`,
-      `KubeProxyIPVSConfiguration.UDPTimeout: Invalid value: -3s: ${NOT_NEGATIVE}`,
+      `KubeProxyIPVSConfiguration.TCPTimeout: Invalid value: "-1s": ${NOT_NEGATIVE}`,
+      `KubeProxyIPVSConfiguration.TCPFinTimeout: Invalid value: "-2s": ${NOT_NEGATIVE}`,
+      `KubeProxyIPVSConfiguration.UDPTimeout: Invalid value: "-3s": ${NOT_NEGATIVE}`,
     ],
     [{ mode: 'iptables', ipvs: { tcpTimeout: '-1s', excludeCIDRs: ['x'] } }],
     [
@@ -52,8 +59,8 @@ describe('by file', () => {
       { conntrack: { maxPerCore: -1, min: -2, tcpEstablishedTimeout: '-1s', udpStreamTimeout: '-1m' } },
       `KubeProxyLinuxConfiguration.KubeProxyConntrackConfiguration.MaxPerCore: Invalid value: -1: ${NOT_NEGATIVE}`,
       `KubeProxyLinuxConfiguration.KubeProxyConntrackConfiguration.Min: Invalid value: -2: ${NOT_NEGATIVE}`,
-      `KubeProxyLinuxConfiguration.KubeProxyConntrackConfiguration.TCPEstablishedTimeout: Invalid value: -1s: ${NOT_NEGATIVE}`,
-      `KubeProxyLinuxConfiguration.KubeProxyConntrackConfiguration.UDPStreamTimeout: Invalid value: -1m0s: ${NOT_NEGATIVE}`,
+      `KubeProxyLinuxConfiguration.KubeProxyConntrackConfiguration.TCPEstablishedTimeout: Invalid value: "-1s": ${NOT_NEGATIVE}`,
+      `KubeProxyLinuxConfiguration.KubeProxyConntrackConfiguration.UDPStreamTimeout: Invalid value: "-1m0s": ${NOT_NEGATIVE}`,
     ],
     [
       { oomScoreAdj: -1001 },
@@ -64,16 +71,16 @@ describe('by file', () => {
       'Mode.ProxyMode: Invalid value: "userspace": must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently iptables])',
     ],
     [{ clientConnection: { burst: -5 } }, `ClientConnection.Burst: Invalid value: -5: ${NOT_NEGATIVE}`],
-    [{ configSyncPeriod: '-1s' }, 'ConfigSyncPeriod: Invalid value: -1s: must be greater than 0'],
+    [{ configSyncPeriod: '-1s' }, 'ConfigSyncPeriod: Invalid value: "-1s": must be greater than 0'],
     [
       { iptables: { syncPeriod: '-1s' } },
-      'SyncPeriod: Invalid value: -1s: must be greater than 0',
-      'SyncPeriod: Invalid value: 1s: must be greater than or equal to KubeProxyConfiguration.MinSyncPeriod',
+      'SyncPeriod: Invalid value: "-1s": must be greater than 0',
+      'SyncPeriod: Invalid value: "1s": must be greater than or equal to KubeProxyConfiguration.MinSyncPeriod',
     ],
-    [{ iptables: { minSyncPeriod: '-1s' } }, `MinSyncPeriod: Invalid value: -1s: ${NOT_NEGATIVE}`],
+    [{ iptables: { minSyncPeriod: '-1s' } }, `MinSyncPeriod: Invalid value: "-1s": ${NOT_NEGATIVE}`],
     [
       { iptables: { syncPeriod: '5s', minSyncPeriod: '10s' } },
-      'SyncPeriod: Invalid value: 10s: must be greater than or equal to KubeProxyConfiguration.MinSyncPeriod',
+      'SyncPeriod: Invalid value: "10s": must be greater than or equal to KubeProxyConfiguration.MinSyncPeriod',
     ],
     [
       { bindAddress: '10.0.0.1:80', healthzBindAddress: '1.1.1.1:1', metricsBindAddress: '1.1.1.1:1' },
@@ -100,7 +107,7 @@ describe('by file', () => {
     [{ showHiddenMetricsForVersion: '1.35' }],
     [
       { showHiddenMetricsForVersion: '1.20' },
-      `ShowHiddenMetricsForVersion: Invalid value: "1.20": must be omitted or have the value '1.35'; only the previous minor version is allowed`,
+      `ShowHiddenMetricsForVersion: Invalid value: "1.20": invalid showHiddenMetricsForVersion: showHiddenMetricsForVersion: Invalid value: "1.20": must be omitted or have the value '1.35'; only the previous minor version is allowed`,
     ],
     [
       { detectLocalMode: 'Guess' },
@@ -140,17 +147,17 @@ describe('by file', () => {
     ],
     [
       { clusterCIDR: '10.0.0.0/8,11.0.0.0/8' },
-      `DetectLocalConfiguration.ClusterCIDRs: Invalid value: []string{"10.0.0.0/8", "11.0.0.0/8"}: ${CIDR_PAIR}`,
+      `DetectLocalConfiguration.ClusterCIDRs: Invalid value: ["10.0.0.0/8","11.0.0.0/8"]: ${CIDR_PAIR}`,
     ],
     [
       { clusterCIDR: '10.0.0.0/8,fd00::/8,11.0.0.0/8' },
-      `DetectLocalConfiguration.ClusterCIDRs: Invalid value: []string{"10.0.0.0/8", "fd00::/8", "11.0.0.0/8"}: ${CIDR_PAIR}`,
+      `DetectLocalConfiguration.ClusterCIDRs: Invalid value: ["10.0.0.0/8","fd00::/8","11.0.0.0/8"]: ${CIDR_PAIR}`,
     ],
     [{ featureGates: { AllowServiceExternalIPs: false, MultiCIDRServiceAllocator: true } }],
     [{ featureGates: { KubeletInUserNamespace: true, AllAlpha: false } }],
     [
       { featureGates: { PreferSameTrafficDistribution: false } },
-      'featureGates: Invalid value: map[string]bool{"PreferSameTrafficDistribution":false}: cannot set feature gate PreferSameTrafficDistribution to false, feature is locked to true',
+      'cannot set feature gate PreferSameTrafficDistribution to false, feature is locked to true',
     ],
     [{ logging: { format: 'json' } }],
     [{ logging: { format: 'xml' } }, 'logging.format: Invalid value: "xml": Unsupported log format'],
@@ -169,8 +176,7 @@ describe('by file', () => {
       'logging.verbosity: Invalid value: 4294967295: Must be <= 2147483647',
     ],
     [
-      { logging: { options: { text: { splitStream: true }, json: { infoBufferSize: '1Ki' } } } },
-      `logging.options.text.splitStream: ${ALPHA}`,
+      { logging: { options: { json: { infoBufferSize: '1Ki' } } } },
       `logging.options.json.infoBufferSize: ${ALPHA}`,
     ],
     [
@@ -187,7 +193,7 @@ describe('by file', () => {
     [{ junction: { manifests: ['a'] } }],
     [
       { junction: { manifests: ['a', ''] } },
-      'junction.manifests: Invalid value: []string{"a", ""}: must not hold an empty name',
+      'junction.manifests: Invalid value: ["a",""]: must not hold an empty name',
     ],
     [
       { junction: { manifests: ['a'] }, clientConnection: { kubeconfig: '/k' } },
@@ -203,11 +209,12 @@ describe('by flags', () => {
     [[]],
     [['--iptables-min-sync-period=0']],
     [['--healthz-port=0']],
+    [['--log-text-split-stream'], `logging.options.text.splitStream: ${ALPHA}`],
     [['--metrics-port=0'], 'MetricsBindAddress: Invalid value: "": must be IP:port'],
     [
       ['--iptables-sync-period=0'],
-      'SyncPeriod: Invalid value: 0s: must be greater than 0',
-      'SyncPeriod: Invalid value: 1s: must be greater than or equal to KubeProxyConfiguration.MinSyncPeriod',
+      'SyncPeriod: Invalid value: "0s": must be greater than 0',
+      'SyncPeriod: Invalid value: "1s": must be greater than or equal to KubeProxyConfiguration.MinSyncPeriod',
     ],
     [
       ['--manifests=a', '--master=https://x'],

@@ -16,7 +16,7 @@ export const LOGGING = {
       help: 'how log lines look',
     }),
     field('logging.flushFrequency', FLUSH_DURATION, {
-      default: 5000,
+      default: '5s',
       flag: { name: 'log-flush-frequency' },
       flagWins: true,
       help: 'longest time between two flushes of the log; Junction writes every line at once',
