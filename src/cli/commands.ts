@@ -18,10 +18,10 @@ export const FAMILY_FLAG = flag('family', oneOf(['both', 'ipv4', 'ipv6']), {
   default: 'both',
   help: 'Address families.',
 });
-export const PLAN_OUTPUT_FLAG = flag('output', oneOf(['text', 'table', 'json']), {
+export const PLAN_OUTPUT_FLAG = flag('output', oneOf(['text', 'script', 'table', 'json']), {
   default: 'text',
   short: 'o',
-  help: 'text: input for iptables-restore; in the ipvs mode for ipset, ipvsadm and ip too; in the nftables mode for nft; table: who answers where; json: everything.',
+  help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything.",
 });
 export const CLEANUP_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), {
   default: 'text',
@@ -90,9 +90,11 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction plan --kubeconfig ~/.kube/config --hostname-override node1 --output table',
       'kubectl get services,endpointslices,nodes -A -o yaml | junction plan --manifests - --hostname-override node1',
       'junction plan --manifests services.yaml --strict --output table',
-      'junction plan --manifests services.yaml --family ipv6 | ip6tables-restore --noflush',
+      'junction plan --manifests examples --family ipv4 | iptables-restore --noflush --test',
+      'junction plan --manifests examples --output script | sh',
       'junction plan --manifests examples --family ipv4 --proxy-mode ipvs',
       'junction plan --manifests examples --proxy-mode nftables | nft --check --file -',
+      'junction plan --manifests examples --proxy-mode nftables | nft --file -',
     ],
   },
   {

@@ -1,11 +1,6 @@
 /** `junction plan`: what would be written for given manifests, or for what an API server has. Needs no root and touches nothing. */
-import type { CompileOptions } from '../backends/iptables/fragment.ts';
-import { LAYOUTS } from '../backends/iptables/layouts/index.ts';
-import { wholeRestore } from '../backends/iptables/whole.ts';
-import { localIps } from '../kernel/interfaces.ts';
 import type { Family } from '../model/ip.ts';
 import { objectKey } from '../model/objects.ts';
-import { answersNodePorts } from '../plan/decide.ts';
 import type { Plan } from '../plan/types.ts';
 import { capacityOf } from '../plan/capacity.ts';
 import { printableLine } from '../printable.ts';
@@ -16,6 +11,8 @@ import type { Settings, ValidConfig } from '../config/index.ts';
 import { ipvsPlanText, printIpvsPlan } from './planIpvs.ts';
 import { nftPlanText, printNftPlan } from './planNft.ts';
 import { type PlanInput, readPlanInput } from './planInput.ts';
+import { BOTH_IN_ONE, printRestore, rulesOf } from './planRestore.ts';
+import { iptablesCommands, ipvsCommands, nftCommands, printScript } from './planScript.ts';
 import { lostAddresses, type PlannedFamily, planNotes, printPlanTable } from './planTable.ts';
 
 export interface PlanOptions {
@@ -25,8 +22,8 @@ export interface PlanOptions {
 
 /**
  * Answers the exit code: 1 if something of the input could not be used. Rules of a part would take down the rest where
- * somebody pipes them into iptables-restore, so then there are none; nor is there anything of files that could not be
- * read, nor with --strict.
+ * somebody pipes them into iptables-restore or sh, so then there are none; nor is there anything of files that could not
+ * be read, nor with --strict.
  */
 export async function planCommand(
   config: ValidConfig,
@@ -40,8 +37,9 @@ export async function planCommand(
     output.err(`${printableLine(`${where}: note: ${object} is left alone: ${reason}`)}\n`);
   }
   const errors = input.problems.filter(({ severity }) => severity === 'error');
+  const isApplied = options.output === 'text' || options.output === 'script';
   const isUnread = errors.some(({ object }) => object === undefined);
-  const needsAll = options.output === 'text' || config.junction.strictManifests;
+  const needsAll = isApplied || config.junction.strictManifests;
   if (isUnread || (errors.length > 0 && needsAll)) {
     const count = errors.length === 1 ? 'an error' : `${errors.length} errors`;
     output.err(`junction: ${count} above, so nothing is planned\n`);
@@ -75,7 +73,17 @@ function print(
   if (output === 'json') return printJson(planned, settings, input);
   const now = new Date();
   if (output === 'table') return planned.map((each) => printPlanTable(each, settings, now)).join('\n');
-  return planned.map(({ proxy }) => printText(proxy.plan, settings, input)).join('\n');
+  if (output === 'script') {
+    const commands = planned.map(({ proxy }) => commandsFor(proxy.plan, settings, input));
+    return printScript(
+      settings,
+      planned.map(({ family }) => family),
+      commands,
+    );
+  }
+  const isForTwo = planned.length > 1 && settings.mode === 'iptables';
+  const texts = planned.map(({ proxy }) => printText(proxy.plan, settings, input));
+  return (isForTwo ? BOTH_IN_ONE : '') + texts.join('\n');
 }
 
 export function planFamily(family: Family, settings: Settings, input: PlanInput): PlannedFamily {
@@ -94,21 +102,6 @@ const NO_BACKEND = {
   requestFull: (): void => {},
 };
 
-function compileOptions(plan: Plan, settings: Settings): CompileOptions {
-  const { nodePorts } = plan.view;
-  const local = localIps(plan.family);
-  return {
-    family: plan.family,
-    view: plan.view,
-    nodePortIps: nodePorts.ranges === 'all' ? 'all' : local.filter((ip) => answersNodePorts(nodePorts, ip)),
-    masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
-    randomFully: true,
-    dropInvalid: true,
-    nfacct: { invalidDropped: false, localhostNodePorts: false },
-    endpointComments: plan.endpointCount <= 1000,
-  };
-}
-
 function printText(plan: Plan, settings: Settings, input: PlanInput): string {
   switch (settings.mode) {
     case 'iptables':
@@ -120,18 +113,24 @@ function printText(plan: Plan, settings: Settings, input: PlanInput): string {
   }
 }
 
-function printRestore(plan: Plan, settings: Settings): string {
-  const program = plan.family === 'IPv4' ? 'iptables-restore' : 'ip6tables-restore';
-  const layout = LAYOUTS[settings.layout];
-  const head = `# ${plan.family}, layout ${layout.name}, for: ${program} --noflush --counters\n`;
-  return head + wholeRestore(layout, plan, compileOptions(plan, settings));
+function commandsFor(plan: Plan, settings: Settings, input: PlanInput): string {
+  switch (settings.mode) {
+    case 'iptables':
+      return iptablesCommands(plan.family, rulesOf(plan, settings));
+    case 'ipvs': {
+      const text = ipvsPlanText(plan, settings);
+      return ipvsCommands(plan.family, text, text);
+    }
+    case 'nftables':
+      return nftCommands(nftPlanText(plan, settings, input.serviceCidrs));
+  }
 }
 
 /** What would be written, by the program that takes it. */
 function kernelText(plan: Plan, settings: Settings, input: PlanInput): object {
   switch (settings.mode) {
     case 'iptables':
-      return { restore: wholeRestore(LAYOUTS[settings.layout], plan, compileOptions(plan, settings)) };
+      return rulesOf(plan, settings);
     case 'ipvs':
       return ipvsPlanText(plan, settings);
     case 'nftables':

@@ -1,12 +1,13 @@
 /** What `junction plan` prints of the nftables mode: the whole table. */
+import { TABLE } from '../backends/nftables/names.ts';
 import { printWholeTable } from '../backends/nftables/whole.ts';
 import type { Settings } from '../config/index.ts';
-import { type Cidr, type Ip, isLoopback } from '../model/ip.ts';
+import { type Cidr, type Family, type Ip, isLoopback } from '../model/ip.ts';
 import { answersNodePorts } from '../plan/decide.ts';
 import type { Plan } from '../plan/types.ts';
 import { nodeIpsOf } from './nodeIps.ts';
 
-/** For `nft -f`. */
+/** For `nft -f`, over whatever such a table has. */
 export function nftPlanText(plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]): string {
   const table = printWholeTable(plan, {
     masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
@@ -14,8 +15,19 @@ export function nftPlanText(plan: Plan, settings: Settings, serviceCidrs: readon
     nodePortIps: nodePortIps(plan),
     serviceCidrs,
   });
-  return plan.family === 'IPv4' ? table : table.replaceAll(REMEMBERING, UNWRITABLE);
+  return (
+    REPLACING[plan.family] + (plan.family === 'IPv4' ? table : table.replaceAll(REMEMBERING, UNWRITABLE))
+  );
 }
+
+/**
+ * With the table in one transaction: packets meet the one before or this one. nft adds to a table that is there, and nft
+ * 1.0.6 cannot even do that where keys have a random part ("conflicting protocols specified").
+ */
+const REPLACING: Readonly<Record<Family, string>> = {
+  IPv4: `add table ip ${TABLE}\ndelete table ip ${TABLE}\n`,
+  IPv6: `add table ip6 ${TABLE}\ndelete table ip6 ${TABLE}\n`,
+};
 
 const REMEMBERING = /^([ \t]*)((?:.* )?update @affinity-\w+ .*)$/gm;
 /**
@@ -25,8 +37,7 @@ const REMEMBERING = /^([ \t]*)((?:.* )?update @affinity-\w+ .*)$/gm;
 const UNWRITABLE = '$1# Junction writes this, nft cannot: $2';
 
 export function printNftPlan(plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]): string {
-  // nft 1.0.6 cannot write over a table whose keys have a random part: "conflicting protocols specified".
-  return `# ${plan.family}, for: nft -f -, where there is no such table yet\n${nftPlanText(plan, settings, serviceCidrs)}`;
+  return `# ${plan.family}, for: nft -f -\n${nftPlanText(plan, settings, serviceCidrs)}`;
 }
 
 /** The node's own address counts, if its Node tells it: who plans is seldom the node, and this mode's default names it. */

@@ -59,15 +59,15 @@ async function planned(family: string, ...flags: readonly string[]): Promise<Pla
 describe('junction plan in the ipvs mode', () => {
   test('prints four parts for each family, in the order in which they may be written', async () => {
     const { out } = await plan();
-    expect(out.match(/^# .*$/gm)).toEqual([
+    expect(out.match(/^# IP.*$/gm)).toEqual([
       '# IPv4, sets, for: ipset restore -exist',
       '# IPv4, virtual servers, for: ipvsadm --restore',
-      '# IPv4, rules, for: iptables-restore --noflush --counters',
-      '# IPv4, addresses, for: ip -batch -',
+      '# IPv4, rules, for: iptables-restore --noflush',
+      '# IPv4, addresses, for: ip -force -batch -',
       '# IPv6, sets, for: ipset restore -exist',
       '# IPv6, virtual servers, for: ipvsadm --restore',
-      '# IPv6, rules, for: ip6tables-restore --noflush --counters',
-      '# IPv6, addresses, for: ip -batch -',
+      '# IPv6, rules, for: ip6tables-restore --noflush',
+      '# IPv6, addresses, for: ip -force -batch -',
     ]);
   });
 
@@ -75,7 +75,10 @@ describe('junction plan in the ipvs mode', () => {
     const { out } = await plan('--family=ipv4');
     const { mode, layout, ipset, ipvsadm, restore, ip } = await planned('ipv4');
     expect({ mode, layout }).toEqual({ mode: 'ipvs', layout: undefined });
-    const bodies = out.split(/^# .*\n/m).slice(1);
+    const bodies = out
+      .split(/^# IP.*\n/m)
+      .slice(1)
+      .map((body) => body.replaceAll(/^#.*\n/gm, ''));
     expect(bodies.map((body) => body.trimEnd())).toEqual(
       [ipset, ipvsadm, restore, ip].map((text) => text.trimEnd()),
     );
@@ -120,6 +123,9 @@ describe('junction plan in the ipvs mode', () => {
     expect(ipset).toContain('create KUBE-CLUSTER-IP hash:ip,port family inet hashsize 1024 maxelem 65536\n');
     expect(ipset).toContain('create KUBE-NODE-PORT-TCP bitmap:port range 0-65535\n');
     expect(ipset).not.toContain('KUBE-NO-LOCAL');
+    const sets = (verb: string): readonly string[] =>
+      [...ipset.matchAll(new RegExp(`^${verb} (\\S+)`, 'gm'))].map(([, name = '']) => name);
+    expect(sets('flush')).toEqual(sets('create'));
     expect(ipset.match(/^add .*$/gm)?.sort()).toEqual([
       'add KUBE-CLUSTER-IP 10.96.0.1,tcp:80',
       'add KUBE-CLUSTER-IP 10.96.0.2,sctp:9',
@@ -141,10 +147,12 @@ describe('junction plan in the ipvs mode', () => {
   test('every address once, on a device that is made first', async () => {
     expect((await planned('ipv4')).ip.split('\n')).toEqual([
       'link add name kube-ipvs0 type dummy',
-      ...['10.96.0.2', '198.51.100.7', '10.96.0.1'].map((ip) => `address add ${ip}/32 dev kube-ipvs0`).sort(),
+      ...['10.96.0.2', '198.51.100.7', '10.96.0.1']
+        .map((ip) => `address replace ${ip}/32 dev kube-ipvs0`)
+        .sort(),
       '',
     ]);
-    expect((await planned('ipv6')).ip).toContain('address add fd00:96::1/128 dev kube-ipvs0\n');
+    expect((await planned('ipv6')).ip).toContain('address replace fd00:96::1/128 dev kube-ipvs0\n');
   });
 
   test('rules that match the sets which have entries', async () => {

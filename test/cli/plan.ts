@@ -22,7 +22,7 @@ endpoints: [{ addresses: ["fd00:244::1"], nodeName: node-b }]
 
 export type Planner = (...flags: readonly string[]) => Promise<Run>;
 
-export function plannerFor(mode: 'ipvs' | 'nftables', manifests: string): Planner {
+export function plannerFor(mode: 'iptables' | 'ipvs' | 'nftables', manifests: string): Planner {
   return (...flags) =>
     junction(
       'plan',

@@ -13,13 +13,16 @@ import { capacityFor } from './setRoom.ts';
 import { entryKey, SET_IDS, SETS, type SetId, setName } from './sets.ts';
 
 export interface IpvsText {
-  /** For `ipset restore -exist`. */
+  /** For `ipset restore -exist`. Sets are emptied first, so that a second time leaves the same. */
   readonly ipset: string;
-  /** For `ipvsadm --restore`, which takes no comments. */
+  /** For `ipvsadm --restore`, which takes no comments, and goes on after what is there already. */
   readonly ipvsadm: string;
-  /** For `ip -batch -`. */
+  /** For `ip -force -batch -`: the device may be there, and there is no word for that. */
   readonly ip: string;
 }
+
+/** It has every address of a service. */
+export const DEVICE = 'kube-ipvs0';
 
 export function wholeLedger(plan: Plan, options: CompileOptions): Ledger {
   const ledger = new Ledger();
@@ -43,7 +46,9 @@ export function printLedger(ledger: Ledger, family: Family): IpvsText {
 function* setLines(ledger: Ledger, family: Family): Generator<string> {
   for (const id of SET_IDS) {
     const size = ledger.sizeOf(id);
-    if (size > 0 || !('onDemand' in SETS[id])) yield createLine(id, family, size);
+    if (size === 0 && 'onDemand' in SETS[id]) continue;
+    yield createLine(id, family, size);
+    yield `flush ${setName(id, family)}`;
   }
   for (const id of SET_IDS)
     for (const [, entry] of ledger.entriesOf(id)) yield `add ${setName(id, family)} ${entryKey(entry)}`;
@@ -79,8 +84,8 @@ function schedulerFlags({ flags }: VirtualServer): string {
 }
 
 function* addressLines({ addresses }: Ledger): Generator<string> {
-  yield 'link add name kube-ipvs0 type dummy';
-  for (const ip of addresses.keys()) yield `address add ${hostCidr(ip)} dev kube-ipvs0`;
+  yield `link add name ${DEVICE} type dummy`;
+  for (const ip of addresses.keys()) yield `address replace ${hostCidr(ip)} dev ${DEVICE}`;
 }
 
 function join(lines: Iterable<string>): string {

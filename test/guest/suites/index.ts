@@ -7,12 +7,14 @@ import type { GuestSuite } from '../suite.ts';
 import { IPVS_DAEMON } from './daemon/index.ts';
 import { IPVS_NEIGHBOURS } from './ipvsNeighbours.ts';
 import { IPVS_NETLINK } from './ipvsNetlink.ts';
+import { IPVS_PLAN } from './ipvsPlan.ts';
 import { scenarioSuite } from './scenarios.ts';
 
 /** In this order; those that take long come last. */
 export const SUITES: readonly GuestSuite[] = [
   IPVS_NETLINK,
   IPVS_NEIGHBOURS,
+  IPVS_PLAN,
   // The machine's own kernel sends the packets of all scenarios but those of SCTP: see test/scenarios.
   scenarioSuite('iptables-legacy', [
     ...SCTP,
