@@ -195,6 +195,7 @@ const KINDS: ReadonlyMap<string, Shape> = new Map([
           'port!': text,
           path: text,
           interval: text,
+          honorLabels: flag,
           scrapeTimeout: text,
           relabelings: list(
             object({

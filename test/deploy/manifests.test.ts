@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ROOT, readObjects, readText } from './chart.ts';
+import { at, isData, objectOf, ROOT, readObjects, readText } from './chart.ts';
 import { complaints } from './kubernetes.ts';
-import { PLAIN_MANIFESTS, plainManifest } from './plainManifest.ts';
+import { PLAIN_MANIFESTS, PLAIN_POD_MONITOR, plainManifest, plainPodMonitor } from './plainManifest.ts';
 
 if (process.env['JUNCTION_WRITE_MANIFESTS'] === '1') {
   for (const each of PLAIN_MANIFESTS) writeFileSync(join(ROOT, each.path), plainManifest(each));
+  writeFileSync(join(ROOT, PLAIN_POD_MONITOR), plainPodMonitor());
 }
 
 describe.each(PLAIN_MANIFESTS)('$path', (manifest) => {
@@ -25,5 +26,24 @@ describe.each(PLAIN_MANIFESTS)('$path', (manifest) => {
     ]);
     expect(objects.flatMap(complaints)).toEqual([]);
     expect(JSON.stringify(objects)).not.toMatch(/helm|managed-by|checksum/i);
+  });
+});
+
+describe('the PodMonitor for those without Helm', () => {
+  const [monitor, ...others] = readObjects(readText(PLAIN_POD_MONITOR));
+
+  test('is what the chart makes', () => {
+    expect(readText(PLAIN_POD_MONITOR)).toBe(plainPodMonitor());
+    expect(others).toEqual([]);
+    expect(JSON.stringify(monitor)).not.toMatch(/helm|managed-by/i);
+  });
+
+  test.each(PLAIN_MANIFESTS)('selects the pods of $path', ({ path }) => {
+    const pod = at(objectOf(readObjects(readText(path)), 'DaemonSet'), 'spec', 'template');
+    const wanted = at(monitor, 'spec', 'selector', 'matchLabels');
+    expect(at(pod, 'metadata', 'labels')).toMatchObject(isData(wanted) ? wanted : { none: '' });
+    expect(JSON.stringify(at(pod, 'spec', 'containers'))).toContain(
+      `"name":"${String(at(monitor, 'spec', 'podMetricsEndpoints', 0, 'port'))}"`,
+    );
   });
 });

@@ -1,7 +1,7 @@
 /** deploy/manifests/: what the chart renders for some values, without what belongs to Helm. */
 import { type Data, merge, REQUIRED, renderTexts } from './chart.ts';
 
-interface PlainManifest {
+export interface PlainManifest {
   readonly path: string;
   /** Of the chart, in words. */
   readonly title: string;
@@ -21,6 +21,27 @@ export const PLAIN_MANIFESTS: readonly PlainManifest[] = [
     values: merge(REQUIRED, { config: { mode: 'nftables' } }),
   },
 ];
+
+/** Apart from the others: it needs the Prometheus operator, and goes with any of them. */
+export const PLAIN_POD_MONITOR = 'deploy/manifests/junction-podmonitor.yaml';
+
+const POD_MONITOR_HEADER = `# Metrics for the Prometheus operator, beside any of the other manifests here: the PodMonitor of the chart in
+# deploy/chart/junction. It sets job="kube-proxy", so that kubernetes-mixin's alerts and dashboards for kube-proxy work.
+#
+# Before you apply this:
+#   - metricsBindAddress in Junction's ConfigMap: "0.0.0.0:10249" in place of "127.0.0.1:10249", which only the node can
+#     read. Anyone who reaches the node can read the metrics then
+#   - labels: those that your Prometheus selects PodMonitors by, such as release: ..., if it does
+#
+# Made by: JUNCTION_WRITE_MANIFESTS=1 npx vitest run test/deploy/manifests.test.ts
+`;
+
+export function plainPodMonitor(): string {
+  const metrics = { bindAddress: '0.0.0.0', podMonitor: { enabled: true } };
+  return [POD_MONITOR_HEADER, plainDocument(renderTexts(merge(REQUIRED, { metrics })), 'podmonitor')].join(
+    '---\n',
+  );
+}
 
 function header(title: string): string {
   return `# Junction for those who do not use Helm: the chart in deploy/chart/junction ${title}.
@@ -43,14 +64,15 @@ const CHECKSUM = /^\s+annotations:\n\s+#.*\n\s+checksum\/config: .*\n/m;
 
 export function plainManifest({ title, values }: PlainManifest): string {
   const texts = renderTexts(values);
-  const documents = ORDER.map((name) => {
-    const text = texts.get(`${name}.yaml`);
-    if (text === undefined) throw new Error(`no template ${name}.yaml`);
-    const plain = text
-      .replaceAll(HELM_LABEL, '')
-      .replace(CHECKSUM, '')
-      .replaceAll(/[ \t]+$/gm, '');
-    return `${plain.trim()}\n`;
-  });
-  return [header(title), ...documents].join('---\n');
+  return [header(title), ...ORDER.map((name) => plainDocument(texts, name))].join('---\n');
+}
+
+function plainDocument(texts: ReadonlyMap<string, string>, name: string): string {
+  const text = texts.get(`${name}.yaml`);
+  if (text === undefined) throw new Error(`no template ${name}.yaml`);
+  const plain = text
+    .replaceAll(HELM_LABEL, '')
+    .replace(CHECKSUM, '')
+    .replaceAll(/[ \t]+$/gm, '');
+  return `${plain.trim()}\n`;
 }
