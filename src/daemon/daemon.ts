@@ -30,7 +30,7 @@ import type { Node, ObjectKey } from '../model/objects.ts';
 import { Proxy } from '../proxy/proxy.ts';
 import type { SourceProblem } from '../sources/source.ts';
 import { systemClock } from '../sync/systemClock.ts';
-import { VERSION } from '../version.ts';
+import { BUILD, KUBERNETES_VERSION, VERSION } from '../version.ts';
 import { ConfigWatch } from './configWatch.ts';
 import { FamilyService } from './familyService.ts';
 import type { ProxyMode } from './mode.ts';
@@ -178,7 +178,7 @@ export class Daemon {
     this.#registry.add(this.#runtime);
     this.#registry.add(faultMetrics);
     this.#own.previousCrashes(this.#options.supervision.previous.crashes);
-    addBuildInfo(this.#registry, { version: VERSION });
+    addBuildInfo(this.#registry, { version: VERSION, kubernetesVersion: KUBERNETES_VERSION, ...BUILD });
     addFeatures(this.#registry, gateStates(this.#config.featureGates));
     const { connections } = this.#mode;
     if (connections) this.#registry.add(new Connections({ read: connections, now: () => systemClock.now() }));

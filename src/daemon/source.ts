@@ -5,8 +5,16 @@ import type { ResourceHealth } from '../http/healthState.ts';
 import { systemMoments } from '../http/moment.ts';
 import { runPlugin } from '../kernel/pluginProcess.ts';
 import type { Log } from '../log.ts';
-import type { RestClientMetrics } from '../metrics/componentMetrics.ts';
-import { ApiClient, type ApiDiagnostic, ApiSource, loadAccess } from '../sources/api/index.ts';
+import type { Registry } from '../metrics/registry.ts';
+import { RestClientMetrics } from '../metrics/restClientMetrics.ts';
+import {
+  ApiClient,
+  type ApiDiagnostic,
+  ApiSource,
+  loadAccess,
+  type PluginRunner,
+  type ResourceDiagnostic,
+} from '../sources/api/index.ts';
 import { checkRoots, ManifestSource } from '../sources/manifests/index.ts';
 import type { SocketAddress } from '../plan/reserved.ts';
 import type { Source } from '../sources/source.ts';
@@ -33,7 +41,8 @@ export interface SourceOptions {
   readonly nodeName: string;
   readonly log: Log;
   readonly clock: Clock;
-  readonly rest: RestClientMetrics;
+  /** For what is told of requests to the API server, where there is one. */
+  readonly registry: Registry;
   readonly metrics: SourceMetrics;
 }
 
@@ -53,15 +62,28 @@ export async function openSource(options: SourceOptions): Promise<OpenedSource> 
 }
 
 async function openApi(options: SourceOptions): Promise<OpenedSource> {
-  const { config, nodeName, log, clock, rest, metrics } = options;
+  const { config, nodeName, log, clock, registry, metrics } = options;
+  const rest = new RestClientMetrics(registry);
   const { kubeconfig, qps, burst } = config.clientConnection;
-  const access = await loadAccess({ kubeconfig, master: config.master, env: process.env, clock, runPlugin });
+  const access = await loadAccess({
+    kubeconfig,
+    master: config.master,
+    env: process.env,
+    clock,
+    runPlugin: countCalls(rest),
+    onPluginCertificate: (pem) => rest.pluginCertificate(pem),
+  });
   const health = new SourceHealth({ clock, now: systemMoments, log, metrics });
   const onDiagnostic = (diagnostic: ApiDiagnostic): void => {
-    if (diagnostic.kind === 'request') {
-      rest.requested(diagnostic);
-      return;
-    }
+    if (diagnostic.kind === 'request') return rest.requested(diagnostic);
+    if (diagnostic.kind === 'answer') return rest.answered(diagnostic);
+    if (diagnostic.kind === 'transport') return rest.transportCreated();
+    if (diagnostic.kind === 'listEnded' && diagnostic.how === 'stream')
+      rest.answered({
+        method: 'GET',
+        host: access.host ?? access.server.host,
+        durationMs: diagnostic.durationMs,
+      });
     health.note(diagnostic);
     logDiagnostic(log, diagnostic);
   };
@@ -97,7 +119,15 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
   };
 }
 
-function logDiagnostic(log: Log, diagnostic: Exclude<ApiDiagnostic, { kind: 'request' }>): void {
+function countCalls(rest: RestClientMetrics): PluginRunner {
+  return async (call) => {
+    const result = await runPlugin(call);
+    rest.pluginCalled(result);
+    return result;
+  };
+}
+
+function logDiagnostic(log: Log, diagnostic: ResourceDiagnostic): void {
   const { kind, resource } = diagnostic;
   switch (kind) {
     case 'listEnded': {

@@ -6,7 +6,7 @@
 import type { ResourceHealth } from '../http/healthState.ts';
 import { type MomentSource, printTime } from '../http/moment.ts';
 import type { Log } from '../log.ts';
-import type { ApiDiagnostic, ApiFailure } from '../sources/api/index.ts';
+import type { ApiFailure, ResourceDiagnostic } from '../sources/api/index.ts';
 import type { Clock } from '../sync/clock.ts';
 
 export interface SourceHealthOptions {
@@ -20,8 +20,6 @@ export interface SourceMetrics {
   resourceUp(resource: string, isUp: boolean): void;
   resourceFailed(resource: string, kind: string): void;
 }
-
-type SourceDiagnostic = Exclude<ApiDiagnostic, { kind: 'request' }>;
 
 interface ResourceState {
   hasListed: boolean;
@@ -45,7 +43,7 @@ export class SourceHealth {
     this.#options = options;
   }
 
-  note(diagnostic: SourceDiagnostic): void {
+  note(diagnostic: ResourceDiagnostic): void {
     const state = this.#stateOf(diagnostic.resource);
     switch (diagnostic.kind) {
       case 'backingOff':

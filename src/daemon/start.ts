@@ -5,7 +5,6 @@
 import { readFileSync } from 'node:fs';
 import { hasCapability } from '../kernel/preflight/capabilities.ts';
 import { type InstanceLock, takeInstanceLock } from '../kernel/instanceLock.ts';
-import { RestClientMetrics } from '../metrics/componentMetrics.ts';
 import { JunctionMetrics } from '../metrics/junctionMetrics.ts';
 import { Registry } from '../metrics/registry.ts';
 import { systemClock } from '../sync/systemClock.ts';
@@ -32,10 +31,9 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     layout: config.junction.iptablesLayout,
   });
   const registry = new Registry();
-  const rest = new RestClientMetrics(registry);
   const own = new JunctionMetrics(registry);
   supervision.doing('reading the credentials for the API server, or the manifests');
-  const opened = await openSource({ config, nodeName, log, clock: systemClock, rest, metrics: own });
+  const opened = await openSource({ config, nodeName, log, clock: systemClock, registry, metrics: own });
   try {
     if (initOnly) return await initialize(options);
     supervision.doing('waiting for the lock of this network namespace');

@@ -1,6 +1,6 @@
-/** What every component of Kubernetes tells of itself: its build, its features, its requests to the API server. */
+/** What every component of Kubernetes tells of itself: its build and its features. */
 import { arch, platform } from 'node:os';
-import { Counter, Gauge } from './instruments.ts';
+import { Gauge } from './instruments.ts';
 import type { Registry } from './registry.ts';
 
 export interface Feature {
@@ -13,8 +13,10 @@ export interface Feature {
 export interface BuildInfo {
   /** `0.1.0` */
   readonly version: string;
-  readonly gitCommit?: string;
-  readonly buildDate?: string;
+  readonly commit: string;
+  readonly date: string;
+  /** `1.36.4`: the release of Kubernetes whose kube-proxy this takes the place of. */
+  readonly kubernetesVersion: string;
 }
 
 const BUILD_LABELS = [
@@ -29,23 +31,28 @@ const BUILD_LABELS = [
   'platform',
 ] as const;
 
+/**
+ * kubernetes-mixin's KubeVersionMismatch compares `git_version` of every job up to the minor version, so it is that of
+ * Kubernetes, with ours behind it as distributions do: v1.36.4+junction-0.1.0. See decision 0031.
+ */
 export function addBuildInfo(registry: Registry, build: BuildInfo): void {
-  const [major = '', minor = ''] = build.version.split('.');
+  const { version, commit, date, kubernetesVersion } = build;
+  const [major = '', minor = ''] = kubernetesVersion.split('.');
   registry
     .add(
       new Gauge({
         name: 'kubernetes_build_info',
-        help: "[ALPHA] A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build date, Go version, and compiler from which Kubernetes was built, and platform on which it is running.",
+        help: "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build date, Go version, and compiler from which Kubernetes was built, and platform on which it is running.",
         labels: BUILD_LABELS,
       }),
     )
     .set(
       {
-        build_date: build.buildDate ?? '',
+        build_date: known(date),
         compiler: `node ${process.version}`,
-        git_commit: build.gitCommit ?? '',
-        git_tree_state: '',
-        git_version: `v${build.version}`,
+        git_commit: known(commit).replace(/-dirty$/, ''),
+        git_tree_state: known(commit) && (commit.endsWith('-dirty') ? 'dirty' : 'clean'),
+        git_version: `v${kubernetesVersion}+junction-${version}`,
         // Dashboards group by it, so the label is there; no Go was involved.
         go_version: '',
         major,
@@ -54,6 +61,20 @@ export function addBuildInfo(registry: Registry, build: BuildInfo): void {
       },
       1,
     );
+  registry
+    .add(
+      new Gauge({
+        name: 'junction_build_info',
+        help: 'Always 1; which Junction this is, of which commit and when it was built, and the Node.js that runs it',
+        labels: ['build_date', 'commit', 'node_version', 'version'],
+      }),
+    )
+    .set({ build_date: known(date), commit: known(commit), node_version: process.version, version }, 1);
+}
+
+/** A label that is empty is the same as none. */
+function known(text: string): string {
+  return text === 'unknown' ? '' : text;
 }
 
 function goArchitecture(): string {
@@ -69,24 +90,4 @@ export function addFeatures(registry: Registry, features: Iterable<Feature>): vo
     }),
   );
   for (const { name, stage, enabled } of features) gauge.set({ name, stage }, enabled ? 1 : 0);
-}
-
-/** Requests to the API server. */
-export class RestClientMetrics {
-  readonly #requests: Counter<'code' | 'host' | 'method'>;
-
-  constructor(registry: Registry) {
-    this.#requests = registry.add(
-      new Counter({
-        name: 'rest_client_requests_total',
-        help: '[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.',
-        labels: ['code', 'host', 'method'],
-      }),
-    );
-  }
-
-  /** `code` is `<error>` where there was no answer. */
-  requested(request: { readonly code: string; readonly host: string; readonly method: string }): void {
-    this.#requests.add(request);
-  }
 }

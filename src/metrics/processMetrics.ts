@@ -6,8 +6,10 @@ import type { Collector } from './instruments.ts';
 export const processMetrics: Collector = {
   collect: () => {
     const { user, system } = process.cpuUsage();
+    const limits = readIfThere('/proc/self/limits');
     const virtualKib = /^VmSize:\s+(\d+) kB/m.exec(readIfThere('/proc/self/status'))?.[1];
-    const maxFds = /^Max open files\s+(\d+)/m.exec(readIfThere('/proc/self/limits'))?.[1];
+    const network = ipOctets(readIfThere('/proc/self/net/netstat'));
+    const maxFds = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
     return [
       ...single(
         'process_cpu_seconds_total',
@@ -27,6 +29,24 @@ export const processMetrics: Collector = {
         'Virtual memory size in bytes.',
         virtualKib === undefined ? undefined : Number(virtualKib) * 1024,
       ),
+      ...single(
+        'process_virtual_memory_max_bytes',
+        'gauge',
+        'Maximum amount of virtual memory available in bytes.',
+        addressSpace(limits),
+      ),
+      ...single(
+        'process_network_receive_bytes_total',
+        'counter',
+        'Number of bytes received by the process over the network.',
+        network?.received,
+      ),
+      ...single(
+        'process_network_transmit_bytes_total',
+        'counter',
+        'Number of bytes sent by the process over the network.',
+        network?.sent,
+      ),
       ...single('process_open_fds', 'gauge', 'Number of open file descriptors.', countFds()),
       ...single(
         'process_max_fds',
@@ -45,6 +65,22 @@ export const processMetrics: Collector = {
 };
 
 const STARTED_AT_SECONDS = Math.round(performance.timeOrigin / 10) / 100;
+
+/** Without a limit it is the largest number of 64 bits, as Prometheus' library for Go says it. */
+function addressSpace(limits: string): number | undefined {
+  const limit = /^Max address space\s+(\S+)/m.exec(limits)?.[1];
+  return limit === 'unlimited' ? 2 ** 64 : limit === undefined ? undefined : Number(limit);
+}
+
+/** Of the network namespace: the kernel counts by nothing smaller, and kube-proxy shows the same. */
+function ipOctets(netstat: string): { readonly received: number; readonly sent: number } | undefined {
+  const [names = [], values = []] = netstat
+    .split('\n')
+    .filter((line) => line.startsWith('IpExt: '))
+    .map((line) => line.split(' '));
+  const value = (name: string): number => Number(values[names.indexOf(name)]);
+  return names.length === 0 ? undefined : { received: value('InOctets'), sent: value('OutOctets') };
+}
 
 function single(
   name: string,

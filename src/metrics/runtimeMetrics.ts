@@ -53,6 +53,13 @@ export class RuntimeMetrics implements Collector {
         'Time that the event loop waited for events.',
         loop.idle / 1000,
       ),
+      // By Go's name, because dashboards for kube-proxy have a panel for it: what waits for something.
+      one(
+        'go_goroutines',
+        'gauge',
+        'What waits for something in Node.js, in the place of goroutines: timers, sockets, programs, requests.',
+        process.getActiveResourcesInfo().length,
+      ),
       one('nodejs_heap_size_total_bytes', 'gauge', 'Size of the heap.', heapTotal),
       one('nodejs_heap_size_used_bytes', 'gauge', 'Used part of the heap.', heapUsed),
       one('nodejs_external_memory_bytes', 'gauge', 'Memory of objects outside of the heap.', external),

@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { SourceHealth } from '../../src/daemon/sourceHealth.ts';
 import { ApiFailure } from '../../src/sources/api/index.ts';
-import type { ApiDiagnostic, FailureKind } from '../../src/sources/api/index.ts';
+import type { FailureKind, ResourceDiagnostic } from '../../src/sources/api/index.ts';
 import { FakeMoments, keptLog } from '../http/support.ts';
 import { FakeClock } from '../sync/fakeClock.ts';
-
-type Note = Exclude<ApiDiagnostic, { kind: 'request' }>;
 
 function setup() {
   const clock = new FakeClock();
@@ -29,18 +27,22 @@ function setup() {
   return { health, lines, up, failures, pass, clock };
 }
 
-function failed(resource: string, kind: FailureKind, next: 'list' | 'watch'): Note {
+function failed(resource: string, kind: FailureKind, next: 'list' | 'watch'): ResourceDiagnostic {
   const failure = new ApiFailure('API_UNREACHABLE', kind, `${resource}: ${kind}`);
   return { kind: 'backingOff', resource, delayMs: 1, next, failure };
 }
 
-function listed(resource: string): Note {
+function listed(resource: string): ResourceDiagnostic {
   const numbers = { objects: 1, requests: 1, durationMs: 1, resourceVersion: '1' };
   return { kind: 'listEnded', resource, how: 'pages', ...numbers };
 }
 
-const watching = (resource: string): Note => ({ kind: 'watchStarted', resource, resourceVersion: '1' });
-const listing = (resource: string): Note => ({ kind: 'listStarted', resource, how: 'stream' });
+const watching = (resource: string): ResourceDiagnostic => ({
+  kind: 'watchStarted',
+  resource,
+  resourceVersion: '1',
+});
+const listing = (resource: string): ResourceDiagnostic => ({ kind: 'listStarted', resource, how: 'stream' });
 
 describe('a resource that cannot be listed', () => {
   test('is told of at once, then once a minute, with since when and why', async () => {

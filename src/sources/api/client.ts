@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../sync/clock.ts';
 import type { ApiAccess, Identity } from './credentials/access.ts';
-import type { OnDiagnostic } from './diagnostics.ts';
+import type { OnDiagnostic, RequestMethod } from './diagnostics.ts';
 import { type ApiFailure, failureOfError, failureOfStatus, malformed } from './failure.ts';
 import { parseJson } from './jsonItems.ts';
 import { Limiter, type RateLimit } from './limiter.ts';
@@ -41,31 +41,33 @@ export interface JsonResponse {
   readonly body: unknown;
 }
 
-type Method = 'GET' | 'POST' | 'PATCH';
-
 interface Outgoing extends RequestOptions {
-  readonly method: Method;
+  readonly method: RequestMethod;
   /** With the query. */
   readonly path: string;
   readonly body?: string;
-  readonly limited: boolean;
+  /** A watch is neither held back nor measured: it has no end. */
+  readonly isWatch: boolean;
 }
 
 const NOT_READY: ReadonlySet<number> = new Set([401, 403, 408, 429]);
 const MOST_ANSWER_BYTES = 1024 * 1024;
 const ANSWER_TIMEOUT_MS = 30_000;
+const MOST_WAITING = 100;
 
 export class ApiClient {
   readonly #options: ApiClientOptions;
   readonly #transport: Transport;
   readonly #limiter: Limiter;
   readonly #basePath: string;
+  /** What was answered with a time to wait: the next such request is a retry. */
+  readonly #askedToWait = new Set<string>();
   /** Of the last request: probes must not start a credential plugin. */
   #lastIdentity: Identity | undefined;
 
   constructor(options: ApiClientOptions) {
     this.#options = options;
-    this.#transport = new Transport(options.access);
+    this.#transport = new Transport(options.access, () => options.onDiagnostic?.({ kind: 'transport' }));
     this.#limiter = new Limiter(options.clock, options.rateLimit);
     this.#basePath = options.access.server.pathname.replace(/\/+$/, '');
   }
@@ -73,12 +75,11 @@ export class ApiClient {
   /** Any status is an answer; only a request without one throws. Watches are not held back by the rate limit. */
   get(path: string, query: Query = {}, options: RequestOptions = {}): Promise<ApiResponse> {
     const search = new URLSearchParams(query).toString();
-    const limited = query['watch'] !== 'true';
     return this.#send({
       ...options,
       method: 'GET',
       path: search === '' ? path : `${path}?${search}`,
-      limited,
+      isWatch: query['watch'] === 'true',
     });
   }
 
@@ -90,7 +91,7 @@ export class ApiClient {
       method: 'POST',
       path,
       body: JSON.stringify(body),
-      limited: true,
+      isWatch: false,
     });
   }
 
@@ -103,7 +104,7 @@ export class ApiClient {
       method: 'PATCH',
       path,
       body: JSON.stringify(body),
-      limited: true,
+      isWatch: false,
     });
   }
 
@@ -171,39 +172,67 @@ export class ApiClient {
   }
 
   async #send(outgoing: Outgoing): Promise<ApiResponse> {
-    const response = await this.#attempt(outgoing);
-    if (response.status !== 401 || !(await this.#options.access.renew())) return response;
-    await readText(response.body).catch(() => '');
-    return this.#attempt(outgoing);
+    if (outgoing.isWatch) return this.#sendAgainIfRenewed(outgoing);
+    const { clock, access, onDiagnostic } = this.#options;
+    const begun = clock.now();
+    const answered = (receivedBytes: number | undefined): void => {
+      const { method, signal } = outgoing;
+      if (receivedBytes === undefined && signal?.aborted) return;
+      const durationMs = clock.now() - begun;
+      onDiagnostic?.({ kind: 'answer', method, host: hostOf(access), durationMs, receivedBytes });
+    };
+    try {
+      const response = await this.#sendAgainIfRenewed(outgoing);
+      return { ...response, body: measured(response.body, answered) };
+    } catch (error) {
+      answered(undefined);
+      throw error;
+    }
   }
 
-  async #attempt(outgoing: Outgoing): Promise<ApiResponse> {
+  async #sendAgainIfRenewed(outgoing: Outgoing): Promise<ApiResponse> {
+    const isRetry = this.#askedToWait.delete(askedFor(outgoing));
+    const response = await this.#attempt(outgoing, isRetry);
+    if (response.status !== 401 || !(await this.#options.access.renew())) return response;
+    await readText(response.body).catch(() => '');
+    return this.#attempt(outgoing, true);
+  }
+
+  async #attempt(outgoing: Outgoing, isRetry: boolean): Promise<ApiResponse> {
     const { clock, access, onDiagnostic } = this.#options;
-    const { method, signal } = outgoing;
+    const { method, signal, isWatch, body = '' } = outgoing;
     const asked = clock.now();
-    if (outgoing.limited) await this.#limiter.acquire(signal);
+    if (!isWatch) await this.#limiter.acquire(signal);
     signal?.throwIfAborted();
-    const sent = clock.now();
-    const tell = (code: string): void => {
-      const durationMs = clock.now() - sent;
+    const limitedMs = isWatch ? undefined : clock.now() - asked;
+    const sentBytes = isWatch ? undefined : Buffer.byteLength(body);
+    const tell = (code: string): void =>
       onDiagnostic?.({
         kind: 'request',
         method,
-        host: access.server.host,
+        host: hostOf(access),
         code,
-        durationMs,
-        limitedMs: sent - asked,
+        isRetry,
+        limitedMs,
+        sentBytes,
       });
-    };
     try {
-      const response = await this.#request(outgoing);
-      tell(String(response.statusCode));
-      return { status: response.statusCode, headers: plainHeaders(response.headers), body: response.body };
+      const { statusCode: status, headers, body } = await this.#request(outgoing);
+      tell(String(status));
+      const plain = plainHeaders(headers);
+      if (asksToWait(status, plain)) this.#noteWait(outgoing);
+      return { status, headers: plain, body };
     } catch (error) {
       if (signal?.aborted) throw error;
       tell('<error>');
       throw failureOfError(error, `${access.server.origin}${outgoing.path.replace(/\?.*/s, '')}`);
     }
+  }
+
+  #noteWait(outgoing: Outgoing): void {
+    // Events have paths of their own, and may never be sent again.
+    if (this.#askedToWait.size >= MOST_WAITING) this.#askedToWait.clear();
+    this.#askedToWait.add(askedFor(outgoing));
   }
 
   async #request(outgoing: Outgoing): Promise<Dispatcher.ResponseData> {
@@ -215,7 +244,7 @@ export class ApiClient {
   #dispatch(
     dispatcher: Dispatcher,
     identity: Identity,
-    { method, path, signal, headers, body }: Omit<Outgoing, 'limited'>,
+    { method, path, signal, headers, body }: Omit<Outgoing, 'isWatch'>,
   ): Promise<Dispatcher.ResponseData> {
     const { access, userAgent } = this.#options;
     const response = dispatcher.request({
@@ -233,6 +262,37 @@ export class ApiClient {
     });
     // undici does not look at the signal before it is connected, and a TLS handshake may hang.
     return unlessAborted(response, signal);
+  }
+}
+
+/** The server is busy, and says when it wants to be asked again; client-go's clients do so by themselves. */
+function asksToWait(status: number, headers: Readonly<Record<string, string>>): boolean {
+  return (status === 429 || status >= 500) && headers['retry-after'] !== undefined;
+}
+
+function hostOf({ host, server }: ApiAccess): string {
+  return host ?? server.host;
+}
+
+function askedFor({ method, path }: Outgoing): string {
+  return `${method} ${path.replace(/\?.*/s, '')}`;
+}
+
+/** `ended` is told how many bytes there were, or nothing where the answer was not read to its end. */
+async function* measured(
+  body: AsyncIterable<Uint8Array>,
+  ended: (bytes: number | undefined) => void,
+): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  let isWhole = false;
+  try {
+    for await (const chunk of body) {
+      bytes += chunk.length;
+      yield chunk;
+    }
+    isWhole = true;
+  } finally {
+    ended(isWhole ? bytes : undefined);
   }
 }
 

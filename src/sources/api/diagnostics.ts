@@ -1,18 +1,41 @@
 /** What happens between Junction and the API server. Whoever starts the source decides on logs and metrics. */
 import type { ApiFailure } from './failure.ts';
 
-export type ApiDiagnostic =
-  /** One HTTP request, when its headers have come or it has failed; for `rest_client_*` metrics. */
+/** What becomes `rest_client_*` metrics. */
+export type ClientDiagnostic =
+  /** One HTTP request, when its headers have come or it has failed. */
   | {
       readonly kind: 'request';
-      readonly method: 'GET' | 'POST' | 'PATCH';
+      readonly method: RequestMethod;
       readonly host: string;
       /** `200`, or `<error>` when there was no answer. */
       readonly code: string;
-      readonly durationMs: number;
-      /** How long our own rate limit held it back. */
-      readonly limitedMs: number;
+      /** The same was asked before: the server wanted to be asked later, or other credentials. */
+      readonly isRetry: boolean;
+      /** How long our own rate limit held it back; a watch is not limited. */
+      readonly limitedMs: number | undefined;
+      /** Of its body; nothing for a watch. */
+      readonly sentBytes: number | undefined;
     }
+  /** A request that is no watch, with all its attempts, when its answer has been read or there is none. */
+  | {
+      readonly kind: 'answer';
+      readonly method: RequestMethod;
+      readonly host: string;
+      readonly durationMs: number;
+      /** Nothing where there was no answer, or it was cut off. */
+      readonly receivedBytes: number | undefined;
+    }
+  /** New connections, with these certificates. */
+  | { readonly kind: 'transport' };
+
+export type RequestMethod = 'GET' | 'POST' | 'PATCH';
+
+/** What happens to a resource. */
+export type ResourceDiagnostic = Exclude<ApiDiagnostic, ClientDiagnostic>;
+
+export type ApiDiagnostic =
+  | ClientDiagnostic
   | { readonly kind: 'listStarted'; readonly resource: string; readonly how: ListMethod }
   | {
       readonly kind: 'listEnded';

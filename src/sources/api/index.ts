@@ -10,6 +10,6 @@ export {
 export type { ApiAccess, Identity } from './credentials/access.ts';
 export { loadAccess, type LoadAccessOptions } from './credentials/load.ts';
 export type { PluginRunner } from './credentials/surroundings.ts';
-export type { ApiDiagnostic, ListMethod, OnDiagnostic } from './diagnostics.ts';
+export type { ApiDiagnostic, ListMethod, OnDiagnostic, ResourceDiagnostic } from './diagnostics.ts';
 export { ApiFailure, type FailureKind } from './failure.ts';
 export type { RateLimit } from './limiter.ts';

@@ -21,12 +21,14 @@ interface Connections {
 
 export class Transport {
   readonly #access: ApiAccess;
+  readonly #onCreated: () => void;
   #current: Connections | undefined;
   /** Those whose last streams have not ended yet. */
   readonly #retired = new Set<Dispatcher>();
 
-  constructor(access: ApiAccess) {
+  constructor(access: ApiAccess, onCreated: () => void = () => undefined) {
     this.#access = access;
+    this.#onCreated = onCreated;
   }
 
   dispatcherFor(identity: Identity): Dispatcher {
@@ -56,6 +58,7 @@ export class Transport {
     const create = (): Dispatcher => createDispatcher(this.#access, identity);
     const connections = { identity, requests: create(), probes: create() };
     this.#current = connections;
+    this.#onCreated();
     return connections;
   }
 

@@ -195,6 +195,46 @@ describe('requests', () => {
     expect(seen).toEqual([`GET ${server.host} 200`, `GET ${server.host} 503`, `GET ${server.host} <error>`]);
   });
 
+  it('are measured until their answer has been read, watches are not', async () => {
+    const server = await serve({});
+    const seen: ApiDiagnostic[] = [];
+    const clock = new FakeClock();
+    const client = connect(openAccess(server.url), { clock, onDiagnostic: (each) => seen.push(each) });
+    await client.get('/api/v1/nodes', { watch: 'true', resourceVersion: '200', timeoutSeconds: '9' });
+    const { host } = server;
+    const counted = { kind: 'request', method: 'GET', host, code: '200', isRetry: false };
+    expect(seen).toEqual([{ kind: 'transport' }, { ...counted, limitedMs: undefined, sentBytes: undefined }]);
+
+    const { body } = await client.get('/api/v1/nodes', { resourceVersion: '0' });
+    expect(seen.slice(2)).toEqual([{ ...counted, limitedMs: 0, sentBytes: 0 }]);
+    await clock.advance(40);
+    const text = await drain(body);
+    expect(seen.slice(3)).toEqual([
+      { kind: 'answer', method: 'GET', host, durationMs: 40, receivedBytes: Buffer.byteLength(text) },
+    ]);
+
+    server.faults.add({ on: 'any', fault: { kind: 'reset' } });
+    await expect(statusOf(client)).rejects.toThrow('/api/v1/nodes');
+    expect(seen.at(-1)).toMatchObject({ kind: 'answer', receivedBytes: undefined });
+  });
+
+  it('that the server wants later are retries when they come', async () => {
+    const server = await serve({});
+    const seen: string[] = [];
+    const client = connect(openAccess(server.url), {
+      onDiagnostic: (each) => {
+        if (each.kind === 'request') seen.push(`${each.code} ${each.isRetry ? 'again' : 'first'}`);
+      },
+    });
+    server.faults.add({
+      on: 'any',
+      fault: { kind: 'status', error: new StatusError(429, { retryAfter: '1' }) },
+      times: 1,
+    });
+    for (let each = 0; each < 3; each++) await statusOf(client);
+    expect(seen).toEqual(['429 first', '200 again', '200 first']);
+  });
+
   it('are held back by the rate limit, watches are not', async () => {
     const server = await serve({});
     const clock = new FakeClock();

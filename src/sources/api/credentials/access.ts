@@ -3,6 +3,8 @@ export interface ApiAccess {
   /** Where this was read, for messages: `kubeconfig /etc/junction.conf, context prod`. */
   readonly origin: string;
   readonly server: URL;
+  /** Its host and port as they were written, for metrics; client-go shows them so. */
+  readonly host?: string;
   /** insecure-skip-tls-verify */
   readonly insecure: boolean;
   /** The name that the server's certificate must have, when it is not the one in the URL. */

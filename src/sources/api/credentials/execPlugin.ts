@@ -84,6 +84,7 @@ export function execPart(plugin: ExecPlugin, surroundings: Surroundings): Identi
         running = undefined;
       });
       credential = await running;
+      surroundings.onPluginCertificate?.(credential.identity.certificate);
       return credential.identity;
     },
     renew: () => {

@@ -9,14 +9,14 @@ import type { IdentityPart } from './parts.ts';
 import { certificatePart, tokenPart } from './parts.ts';
 import { proxyFromEnvironment, readProxy } from './proxy.ts';
 import type { Section } from './section.ts';
-import { hostAndPort, readServer } from './server.ts';
+import { hostAndPort, readServer, writtenHost } from './server.ts';
 import type { Surroundings } from './surroundings.ts';
 import { systemRootsPart } from './systemRoots.ts';
 import { clusterParts, userParts } from './userParts.ts';
 
 export interface LoadAccessOptions
   extends Pick<Surroundings, 'env' | 'clock' | 'runPlugin'>,
-    Partial<Pick<Surroundings, 'readFile' | 'wallTime'>> {
+    Partial<Pick<Surroundings, 'readFile' | 'wallTime' | 'onPluginCertificate'>> {
   /** Path of a kubeconfig. */
   readonly kubeconfig?: string | undefined;
   /** URL of the API server; counts before the one in the kubeconfig. */
@@ -41,6 +41,7 @@ export async function loadAccess(options: LoadAccessOptions): Promise<ApiAccess>
     readFile: options.readFile ?? ((path) => readFileFromDisk(path, 'utf8')),
     wallTime: options.wallTime ?? Date.now,
     runPlugin: options.runPlugin,
+    onPluginCertificate: options.onPluginCertificate,
   };
   if (kubeconfig !== '') return fromKubeconfig(kubeconfig, master, surroundings);
   if (master !== '') return fromAddress(master, surroundings);
@@ -66,6 +67,7 @@ async function fromKubeconfig(path: string, master: string, surroundings: Surrou
   const access = createAccess({
     origin: context.origin,
     server,
+    host: writtenHost(master === '' ? cluster.text('server') : master),
     insecure,
     // It belongs to the server that the kubeconfig names, not to another.
     serverName: master === '' ? cluster.text('tls-server-name') || undefined : undefined,
@@ -120,6 +122,7 @@ function fromAddress(master: string, surroundings: Surroundings): ApiAccess {
   return createAccess({
     origin,
     server,
+    host: writtenHost(master),
     insecure: false,
     serverName: undefined,
     proxy,
@@ -145,6 +148,7 @@ async function fromCluster(surroundings: Surroundings): Promise<ApiAccess> {
   const access = createAccess({
     origin,
     server,
+    host: hostAndPort(host, port),
     insecure: false,
     serverName: undefined,
     proxy: proxyFromEnvironment(server, env),

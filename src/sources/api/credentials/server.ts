@@ -23,6 +23,11 @@ export function readServer(text: string, where: string, speaksOfTls: boolean): U
   });
 }
 
+/** Host and port as they were written, the port also where it is the scheme's own, which a URL leaves out. */
+export function writtenHost(text: string): string {
+  return text.replace(/^[a-z][a-z0-9+.-]*:\/\//i, '').replace(/\/.*/s, '');
+}
+
 export function hostAndPort(host: string, port: string): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }

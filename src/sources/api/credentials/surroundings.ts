@@ -22,4 +22,6 @@ export interface Surroundings {
   /** Milliseconds since the epoch. */
   readonly wallTime: () => number;
   readonly runPlugin: PluginRunner;
+  /** The client certificate that a plugin gave, in PEM; `undefined`: a token alone. */
+  readonly onPluginCertificate?: ((pem: string | undefined) => void) | undefined;
 }

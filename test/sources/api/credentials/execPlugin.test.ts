@@ -89,6 +89,7 @@ describe('a credential plugin', () => {
       certificate: certificate('client'),
       key: privateKey('client'),
     });
+    expect(machine.pluginCertificates).toEqual([certificate('client')]);
   });
 
   it.each([

@@ -18,11 +18,12 @@ function pod(host = '10.96.0.1'): Machine {
 
 describe('inside a cluster', () => {
   it.each([
-    ['10.96.0.1', 'https://10.96.0.1'],
-    ['fd00::1', 'https://[fd00::1]'],
-  ])('the server is %s', async (host, origin) => {
+    ['10.96.0.1', 'https://10.96.0.1', '10.96.0.1:443'],
+    ['fd00::1', 'https://[fd00::1]', '[fd00::1]:443'],
+  ])('the server is %s', async (host, origin, written) => {
     const access = await pod(host).load();
     expect(access.server.origin).toBe(origin);
+    expect(access.host).toBe(written);
     expect(await access.identity()).toMatchObject({ authorization: 'Bearer first', ca: CA });
   });
 
@@ -121,7 +122,9 @@ describe('a kubeconfig', () => {
     expect((await access.identity()).authorization).toBe('Bearer t');
     machine.files.set('/empty', '{}');
     const bare = await machine.load({ kubeconfig: '/empty', master: 'https://10.0.0.3' });
-    expect(bare.server.host).toBe('10.0.0.3');
+    expect([bare.server.host, bare.host]).toEqual(['10.0.0.3', '10.0.0.3']);
+    const port = await machine.load({ kubeconfig: '/empty', master: 'https://10.0.0.3:443/api' });
+    expect([port.server.host, port.host]).toEqual(['10.0.0.3', '10.0.0.3:443']);
   });
 
   it('may be JSON, or leave out the scheme', async () => {

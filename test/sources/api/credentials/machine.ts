@@ -14,6 +14,8 @@ export class Machine {
   readonly calls: PluginCall[] = [];
   plugin: (call: PluginCall) => PluginResult = () => ({ kind: 'failed', reason: 'ENOENT', isMissing: true });
 
+  readonly pluginCertificates: (string | undefined)[] = [];
+
   load(options: Pick<LoadAccessOptions, 'kubeconfig' | 'master'> = {}): Promise<ApiAccess> {
     return loadAccess({
       ...options,
@@ -26,6 +28,7 @@ export class Machine {
         if (text === undefined) throw Object.assign(new Error('not there'), { code: 'ENOENT' });
         return text;
       },
+      onPluginCertificate: (pem) => this.pluginCertificates.push(pem),
       runPlugin: async (call) => {
         this.calls.push(call);
         return this.plugin(call);
