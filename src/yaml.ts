@@ -86,11 +86,16 @@ function parseTokens(text: string, onNewLine?: (offset: number) => void): Parsed
 
 const TOO_DEEP = `it is nested more than ${MOST_DEPTH} deep`;
 
+export interface RepeatedKey {
+  readonly offset: number;
+  readonly name: string;
+}
+
 export interface Survey {
   /** What each alias stands for. */
   readonly targets: ReadonlyMap<Alias, Node>;
-  /** Offsets of keys that their map has already. */
-  readonly repeatedKeys: readonly number[];
+  /** Keys that their map has already. */
+  readonly repeatedKeys: readonly RepeatedKey[];
 }
 
 /** Goes once through a document without errors. A fault: it must not be converted with `toJS`. */
@@ -102,7 +107,7 @@ export function survey(document: Document): Survey | YamlFault {
 
 class Surveyor implements Survey {
   readonly targets = new Map<Alias, Node>();
-  readonly repeatedKeys: number[] = [];
+  readonly repeatedKeys: RepeatedKey[] = [];
   fault: YamlFault | undefined;
   readonly #anchored = new Map<string, Node>();
   /** With all that aliases in it stand for; absent while the node is still being visited. */
@@ -131,7 +136,7 @@ class Surveyor implements Survey {
       const scalar = isAlias(key) ? this.targets.get(key) : key;
       if (isMap(scalar) || isSeq(scalar)) this.#fail(key, 'a key is a map or a list');
       const name = isScalar(scalar) ? (scalar.source ?? String(scalar.value)) : '';
-      if (keys.has(name) && name !== '<<') this.repeatedKeys.push(startOf(key));
+      if (keys.has(name) && name !== '<<') this.repeatedKeys.push({ offset: startOf(key), name });
       keys.add(name);
     }
     return size;

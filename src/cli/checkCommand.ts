@@ -50,7 +50,7 @@ export async function checkCommand(
 async function checkManifests(config: ValidConfig, output: Output): Promise<readonly Check[]> {
   const paths = config.junction.manifests ?? [];
   if (paths.length === 0) return [];
-  const { services, slices, nodes, problems } = await readManifests(config);
+  const { services, slices, nodes, problems } = await readManifests(config, output);
   for (const problem of problems) output.err(`${printSourceProblem(problem)}\n`);
   const errors = problems.filter(({ severity }) => severity === 'error').length;
   const counts = [

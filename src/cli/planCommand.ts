@@ -45,6 +45,12 @@ export async function planCommand(
     output.err(`junction: ${count} above, so nothing is planned\n`);
     return 1;
   }
+  const paths = config.junction.manifests ?? [];
+  if (paths.length > 0 && isNothing(input)) {
+    const what = `no Service, EndpointSlice, Endpoints or Node in ${paths.join(', ')}`;
+    output.err(`junction: ${printableLine(what)}, so nothing is planned\n`);
+    return 1;
+  }
   const note = nodeNote(input, settings);
   if (note !== undefined) output.err(`${printableLine(note)}\n`);
   const planned = options.families.map((family) => planFamily(family, settings, input));
@@ -52,6 +58,11 @@ export async function planCommand(
     for (const line of planNotes(each)) output.err(`${printableLine(`warning: ${line}`)}\n`);
   output.out(print(planned, settings, input, options.output));
   return errors.length > 0 ? 1 : 0;
+}
+
+/** Rules for nothing would take down everything: likelier a wrong path, or a pipe from a command that failed. */
+function isNothing({ services, slices, nodes, ignored }: PlanInput): boolean {
+  return [services, slices, nodes, ignored].every(({ length }) => length === 0);
 }
 
 /** A name with a typo looks like a node without endpoints. */

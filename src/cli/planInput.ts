@@ -1,5 +1,4 @@
 /** What `junction plan` plans for: manifests, standard input, or what an API server has now. */
-import { text } from 'node:stream/consumers';
 import type { ValidConfig } from '../config/index.ts';
 import { JunctionError } from '../errors.ts';
 import { runPlugin } from '../kernel/pluginProcess.ts';
@@ -7,7 +6,7 @@ import type { Cidr } from '../model/ip.ts';
 import { type EndpointSlice, type Node, type ObjectKey, objectKey, type Service } from '../model/objects.ts';
 import { ApiClient, type ApiFailure, ApiSource, loadAccess } from '../sources/api/index.ts';
 import type { IgnoredObject } from '../sources/manifests/fileReading.ts';
-import { loadManifests, type Manifests, parseManifests } from '../sources/manifests/load.ts';
+import { loadManifests, type Manifests, readManifestStream } from '../sources/manifests/load.ts';
 import type { SourceProblem } from '../sources/source.ts';
 import { systemClock } from '../sync/systemClock.ts';
 import { VERSION } from '../version.ts';
@@ -35,11 +34,11 @@ export async function readPlanInput(
   output: Output,
 ): Promise<PlanInput> {
   if ((config.junction.manifests ?? []).length === 0) return readCluster(config, nodeName, output);
-  return { ...(await readManifests(config)), serviceCidrs: [] };
+  return { ...(await readManifests(config, output)), serviceCidrs: [] };
 }
 
 /** Files and directories, or standard input. */
-export async function readManifests({ junction }: ValidConfig): Promise<Manifests> {
+export async function readManifests({ junction }: ValidConfig, output: Output): Promise<Manifests> {
   const { manifests, strictManifests: strict } = junction;
   const paths = manifests ?? [];
   if (!paths.includes(STDIN)) return loadManifests(paths, { strict });
@@ -47,7 +46,8 @@ export async function readManifests({ junction }: ValidConfig): Promise<Manifest
     throw new JunctionError('MANIFESTS_UNREADABLE', 'manifests: - is standard input, and stands alone', {
       hint: 'Name files and directories, or pipe all documents, with --- between them.',
     });
-  return parseManifests(await text(process.stdin), 'stdin', { strict });
+  if (process.stdin.isTTY) output.err('Reading manifests from standard input, until Ctrl-D …\n');
+  return readManifestStream(process.stdin, 'stdin', { strict });
 }
 
 /** Everything once. What the proxy would wait for and try again is an error here. */

@@ -48,7 +48,7 @@ type Path = readonly (string | number)[];
 export function readChunk(text: string, options: ReadingOptions = {}): ChunkReading {
   const reader = new ChunkReader(text, options);
   const { documents, faults } = parseText(text);
-  for (const { severity, offset, message } of faults) reader.find({ severity, message }, offset);
+  for (const { offset, ...fault } of faults) reader.find(fault, offset);
   for (const document of documents) if (document.raw !== null) reader.readDocument(document);
   return reader;
 }

@@ -5,6 +5,8 @@
  * but keeps no positions, so they are looked up here, when there is a problem to point at. The text is known to be
  * valid JSON: `JSON.parse` took it.
  */
+import type { RepeatedKey } from '../../yaml.ts';
+
 type Path = readonly (string | number)[];
 
 interface Child {
@@ -65,8 +67,8 @@ export class JsonPositions {
   }
 }
 
-/** Offset of the first key that its map already has. `JSON.parse` would let the last one win. */
-export function findRepeatedKey(text: string): number | undefined {
+/** The first key that its map already has. `JSON.parse` would let the last one win. */
+export function findRepeatedKey(text: string): RepeatedKey | undefined {
   const open: (Set<string> | undefined)[] = [];
   for (let at = 0; at < text.length; at++) {
     const character = text[at];
@@ -78,7 +80,7 @@ export function findRepeatedKey(text: string): number | undefined {
       const keys = open.at(-1);
       if (keys !== undefined && text[skipSpace(text, end)] === ':') {
         const key = text.slice(at, end);
-        if (keys.has(key)) return at;
+        if (keys.has(key)) return { offset: at, name: key.slice(1, -1) };
         keys.add(key);
       }
       at = end - 1;

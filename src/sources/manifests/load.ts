@@ -3,6 +3,7 @@ import type { EndpointSlice, Node, Service } from '../../model/objects.ts';
 import type { SourceProblem } from '../source.ts';
 import type { World } from '../world.ts';
 import type { ReadingOptions } from './chunkReading.ts';
+import { contentProblem, readStream } from './content.ts';
 import { type IgnoredObject, ignoredObjects, readManifest } from './fileReading.ts';
 import { resolve, worldOf } from './resolve.ts';
 import { ManifestStore } from './store.ts';
@@ -25,6 +26,18 @@ export async function loadManifests(
 ): Promise<Manifests> {
   const { world, problems, ignored, otherKinds } = await new ManifestStore(paths, options).refresh();
   return { ...byKind(world), problems, ignored, ignoredCount: ignored.length + otherKinds };
+}
+
+/** The same for standard input. */
+export async function readManifestStream(
+  stream: AsyncIterable<Buffer>,
+  name: string,
+  options: ReadingOptions = {},
+): Promise<Manifests> {
+  const content = await readStream(stream);
+  if (content.kind === 'text') return parseManifests(content.text, name, options);
+  const problems = [contentProblem(name, content)];
+  return { services: [], slices: [], nodes: [], problems, ignored: [], ignoredCount: 0 };
 }
 
 /** The same for one text; `name` stands for the file in problems. */

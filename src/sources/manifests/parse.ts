@@ -1,7 +1,7 @@
 /** Text → plain values, with a way to find where each part stands. Never throws. */
-import type { Document, YAMLError } from 'yaml';
-import { escape } from '../../model/project/index.ts';
-import { MOST_USES, parseYaml, type Survey, survey, type YamlFault } from '../../yaml.ts';
+import type { Document, ErrorCode, YAMLError } from 'yaml';
+import { escape, quote } from '../../model/project/index.ts';
+import { MOST_USES, parseYaml, type RepeatedKey, type Survey, survey, type YamlFault } from '../../yaml.ts';
 import { findRepeatedKey, JsonPositions } from './json.ts';
 import { offsetInYaml } from './yamlPosition.ts';
 
@@ -14,6 +14,7 @@ export interface Fault {
   readonly severity: 'error' | 'warning';
   readonly offset: number;
   readonly message: string;
+  readonly expected?: string;
 }
 
 export interface Parsed {
@@ -37,7 +38,7 @@ function parseJson(text: string): Parsed | undefined {
     return undefined; // perhaps YAML in flow style, and the YAML parser says where it is wrong
   }
   const repeated = findRepeatedKey(text);
-  if (repeated !== undefined) return { documents: [], faults: [fault(repeated, 'this key is here twice')] };
+  if (repeated !== undefined) return { documents: [], faults: [repeatedKey(repeated)] };
   const positions = new JsonPositions(text);
   return { documents: [{ raw, offsetOf: (path, part) => positions.offsetOf(path, part) }], faults: [] };
 }
@@ -59,7 +60,13 @@ function parseYamlText(text: string): Parsed {
     else if (surveyed.repeatedKeys.length > 0) faults.push(...repeatedKeys(surveyed));
     else readDocument(document, surveyed, documents, faults);
   }
-  return { documents, faults };
+  const isTemplate = faults.some(({ severity }) => severity === 'error') && text.includes('{{');
+  return { documents, faults: isTemplate ? faults.map(asTemplate) : faults };
+}
+
+/** Charts are tried as manifests, and the parser has its own ideas about their braces. */
+function asTemplate(fault: Fault): Fault {
+  return { ...fault, expected: 'a manifest; this looks like a template, which helm template renders' };
 }
 
 function readDocument(
@@ -78,9 +85,11 @@ function readDocument(
 }
 
 function repeatedKeys(surveyed: Survey): readonly Fault[] {
-  return surveyed.repeatedKeys
-    .slice(0, MOST_FAULTS)
-    .map((offset) => fault(offset, 'Map keys must be unique'));
+  return surveyed.repeatedKeys.slice(0, MOST_FAULTS).map(repeatedKey);
+}
+
+function repeatedKey({ offset, name }: RepeatedKey): Fault {
+  return { ...fault(offset, `key ${quote(name)} is already set in this map`), expected: 'each key once' };
 }
 
 function unreadable({ offset, message }: YamlFault): Fault {
@@ -88,8 +97,20 @@ function unreadable({ offset, message }: YamlFault): Fault {
 }
 
 function syntaxFaults(errors: readonly YAMLError[]): readonly Fault[] {
-  return errors.slice(0, MOST_FAULTS).map(({ pos, message }) => fault(pos[0], tidy(message)));
+  return errors.slice(0, MOST_FAULTS).map(({ pos, code, message }) => {
+    const expected = EXPECTED[code];
+    return { ...fault(pos[0], tidy(message)), ...(expected !== undefined && { expected }) };
+  });
 }
+
+const INDENTATION = 'the keys of a map below each other; look at the indentation here and on the next line';
+
+/** For messages of the parser that do not say what would be right. */
+const EXPECTED: Readonly<Partial<Record<ErrorCode, string>>> = {
+  BLOCK_AS_IMPLICIT_KEY: INDENTATION,
+  MULTILINE_IMPLICIT_KEY: INDENTATION,
+  TAB_AS_INDENT: 'spaces',
+};
 
 function fault(offset: number, message: string): Fault {
   return { severity: 'error', offset, message };

@@ -1,6 +1,6 @@
 /** Which manifest files there are now, in the order in which they win, and which directories to watch for changes. */
 import type { Stats } from 'node:fs';
-import { readdir, realpath, stat } from 'node:fs/promises';
+import { lstat, readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 
 export interface FoundFile {
@@ -22,6 +22,8 @@ export interface PathProblem {
 export interface Scan {
   readonly files: readonly FoundFile[];
   readonly problems: readonly PathProblem[];
+  /** Roots that are directories without a single manifest: perhaps others were meant. */
+  readonly emptyRoots: readonly string[];
   /** Real directory → the names in it that matter, or all. */
   readonly directories: ReadonlyMap<string, ReadonlySet<string> | 'all'>;
 }
@@ -41,8 +43,11 @@ export async function scan(roots: readonly string[]): Promise<Scan> {
 class Scanner implements Scan {
   readonly files: FoundFile[] = [];
   readonly problems: PathProblem[] = [];
+  readonly emptyRoots: string[] = [];
   readonly directories = new Map<string, Set<string> | 'all'>();
   readonly #seen = new Set<string>();
+  /** Files and directories that were found, whether or not they were seen before, and those that cannot be read. */
+  #found = 0;
 
   async root(path: string): Promise<void> {
     // A root that is replaced, or comes back, shows in the directory above it.
@@ -51,17 +56,24 @@ class Scanner implements Scan {
     if (parent !== undefined) this.#watch(parent, basename(above));
     try {
       const stats = await stat(path);
+      const before = this.#found;
       if (stats.isDirectory()) await this.#directory(path);
       else if (stats.isFile()) await this.#file(path, stats);
-      else this.problems.push({ path, message: 'is neither a file nor a directory', hidden: false });
+      if (stats.isDirectory() && this.#found === before) this.emptyRoots.push(path);
+      if (!stats.isDirectory() && !stats.isFile())
+        this.problems.push({ path, message: 'is neither a file nor a directory', hidden: false });
     } catch (error) {
-      this.problems.push({ path, message: explain(error), hidden: !isGone(error) });
+      const message = (await isLink(path)) ? explainLink(error) : explain(error);
+      this.problems.push({ path, message, hidden: !isGone(error) });
     }
   }
 
   async #directory(path: string): Promise<void> {
     const real = await realpath(path);
-    if (this.#isSeen(real)) return;
+    if (this.#isSeen(real)) {
+      this.#found += 1;
+      return;
+    }
     this.directories.set(real, 'all');
     const names = await readdir(path);
     for (const name of names.sort()) {
@@ -75,13 +87,18 @@ class Scanner implements Scan {
       if (stats.isDirectory()) await this.#directory(path);
       else if (stats.isFile() && isManifestName(name)) await this.#file(path, stats);
     } catch (error) {
+      const isBrokenLink = isManifestName(name) && (await isLink(path));
       // What went away since the directory was listed is simply not there.
-      if (!isGone(error)) this.problems.push({ path, message: explain(error), hidden: true });
+      if (isGone(error) && !isBrokenLink) return;
+      this.#found += 1;
+      const message = isBrokenLink ? explainLink(error) : explain(error);
+      this.problems.push({ path, message, hidden: !isGone(error) });
     }
   }
 
   async #file(path: string, { dev, ino, size, mtimeMs, ctimeMs }: Stats): Promise<void> {
     const real = await realpath(path);
+    this.#found += 1;
     if (this.#isSeen(real)) return;
     this.#watch(dirname(real), basename(real));
     const stamp = [dev, ino, size, mtimeMs, ctimeMs].join(' ');
@@ -105,13 +122,26 @@ class Scanner implements Scan {
 const EXPLANATIONS: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
   ENOTDIR: 'does not exist',
-  EACCES: 'may not be read (permission denied)',
   ELOOP: 'is a link that leads to itself',
 };
 
 export function explain(error: unknown): string {
   const code = codeOf(error);
+  if (code === 'EACCES')
+    return `may not be read by user ${process.geteuid?.() ?? 'unknown'} (permission denied)`;
   return EXPLANATIONS[code] ?? `cannot be read: ${code || String(error)}`;
+}
+
+/** Of a link that leads nowhere: the link itself is there. */
+function explainLink(error: unknown): string {
+  return isGone(error) ? 'is a link to something that does not exist' : explain(error);
+}
+
+async function isLink(path: string): Promise<boolean> {
+  return lstat(path).then(
+    (stats) => stats.isSymbolicLink(),
+    () => false,
+  );
 }
 
 export function isGone(error: unknown): boolean {

@@ -3,7 +3,7 @@ import { relative } from 'node:path';
 import type { SourceProblem } from '../source.ts';
 import type { World } from '../world.ts';
 import type { ReadingOptions } from './chunkReading.ts';
-import { readContent } from './content.ts';
+import { contentProblem, readContent } from './content.ts';
 import {
   type FileReading,
   type IgnoredObject,
@@ -64,6 +64,7 @@ export class ManifestStore {
       world: worldOf(inForce),
       problems: [
         ...found.problems.map(pathProblem),
+        ...found.emptyRoots.map(emptyRoot),
         ...readings.flatMap(({ problems }) => problems),
         ...duplicates,
       ],
@@ -83,21 +84,17 @@ export class ManifestStore {
     const reading =
       content.kind === 'text'
         ? readManifest(file.path, content.text, before?.reading, this.#options)
-        : keepReading(unusable(file.path, content), before?.reading);
+        : keepReading(contentProblem(file.path, content), before?.reading);
     return { stamp: file.stamp, settled, reading };
   }
 }
 
-function unusable(
-  where: string,
-  content: { readonly message: string; readonly expected?: string },
-): SourceProblem {
-  const { message, expected } = content;
-  return { severity: 'error', where, message, ...(expected !== undefined && { expected }) };
-}
-
 function pathProblem({ path, message }: PathProblem): SourceProblem {
   return { severity: 'error', where: path, message };
+}
+
+function emptyRoot(path: string): SourceProblem {
+  return { severity: 'warning', where: path, message: 'has no file whose name ends in .yaml, .yml or .json' };
 }
 
 function hides(problem: PathProblem, path: string): boolean {

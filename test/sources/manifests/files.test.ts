@@ -88,6 +88,39 @@ describe('paths', () => {
   });
 });
 
+describe('a directory', () => {
+  it('without manifests is a warning: another may have been meant', async () => {
+    write('dir/sub/notes.txt', '');
+    write('dir/.hidden.yaml', '');
+    expect((await load('dir')).problems).toEqual([
+      'dir: warning: has no file whose name ends in .yaml, .yml or .json',
+    ]);
+  });
+
+  it('may say the same as another path', async () => {
+    write('dir/a.yaml', node('a'));
+    symlinkSync('dir', join(directory, 'link'));
+    expect(await load('dir', 'link', 'dir/a.yaml')).toEqual({ nodes: ['a z'], problems: [] });
+  });
+
+  it('with a link that leads nowhere, which is an error if its name is that of a manifest', async () => {
+    write('dir/a.yaml', node('a'));
+    symlinkSync('nowhere', join(directory, 'dir/b.yaml'));
+    symlinkSync('c.yaml', join(directory, 'dir/c.yaml'));
+    symlinkSync('nowhere', join(directory, 'dir/d'));
+    expect(await load('dir')).toEqual({
+      nodes: ['a z'],
+      problems: [
+        'dir/b.yaml: error: is a link to something that does not exist',
+        'dir/c.yaml: error: is a link that leads to itself',
+      ],
+    });
+    expect((await load('dir/b.yaml')).problems).toEqual([
+      'dir/b.yaml: error: is a link to something that does not exist',
+    ]);
+  });
+});
+
 describe('files that cannot be read', () => {
   const expected = '(expected a UTF-8 text with YAML or JSON)';
 
@@ -97,8 +130,12 @@ describe('files that cannot be read', () => {
       new Uint8Array([0x7f, 0x45, 0x4c, 0x46, 0, 1, 2]),
       `x.yaml: error: is not a text file ${expected}`,
     ],
-    ['Latin-1', new Uint8Array([0x6b, 0xe4, 0x73]), `x.yaml: error: is not in UTF-8 ${expected}`],
-    ['UTF-16', Buffer.from(`\ufeff${node('n')}`, 'utf16le'), `x.yaml: error: is not a text file ${expected}`],
+    [
+      'Latin-1',
+      new Uint8Array([0x0a, 0x6b, 0xe4, 0x73]),
+      `x.yaml: error: is not in UTF-8 at line 2 ${expected}`,
+    ],
+    ['UTF-16', Buffer.from(`\ufeff${node('n')}`, 'utf16le'), `x.yaml: error: is in UTF-16 ${expected}`],
   ])('%s', async (_, content, problem) => {
     write('x.yaml', content);
     write('y.yaml', `\ufeff${node('after-a-byte-order-mark')}`);
@@ -119,7 +156,9 @@ describe('files that cannot be read', () => {
     const mayRead = becomeNobody();
     try {
       const { problems } = await load('.');
-      expect(problems).toEqual(mayRead ? [] : ['x.yaml: error: may not be read (permission denied)']);
+      expect(problems).toEqual(
+        mayRead ? [] : ['x.yaml: error: may not be read by user 65534 (permission denied)'],
+      );
     } finally {
       becomeRootAgain();
     }

@@ -119,12 +119,12 @@ describe('where a problem is', () => {
     [
       'a key that is there twice',
       'kind: Service\nkind: Node\n',
-      ['shop.yaml:2:1: error: Map keys must be unique'],
+      ['shop.yaml:2:1: error: key "kind" is already set in this map (expected each key once)'],
     ],
     [
       'a key that is there twice in JSON',
       '{"kind": "Service",\n "kind": "Node"}',
-      ['shop.yaml:2:2: error: this key is here twice'],
+      ['shop.yaml:2:2: error: key "kind" is already set in this map (expected each key once)'],
     ],
     [
       'an unknown alias',

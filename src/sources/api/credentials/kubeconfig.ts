@@ -70,7 +70,7 @@ function readYaml(text: string, where: string): unknown {
   const surveyed = survey(document);
   if ('message' in surveyed) throw bad(surveyed.offset, surveyed.message);
   const [repeated] = surveyed.repeatedKeys;
-  if (repeated !== undefined) throw bad(repeated, 'it is not YAML (DUPLICATE_KEY)');
+  if (repeated !== undefined) throw bad(repeated.offset, 'it is not YAML (DUPLICATE_KEY)');
   return document.toJS({ maxAliasCount: MOST_USES }) as unknown;
 }
 

@@ -1,0 +1,204 @@
+/** What a new user may give to `junction plan`: each message names the place and what would be right; no rules, no stack. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { useFiles } from './files.ts';
+import { junction } from './junction.ts';
+
+const file = useFiles();
+const JUNCTION = new URL('../../bin/junction', import.meta.url).pathname;
+
+const OBJECT = 'this is not a Kubernetes object (expected a map with apiVersion, kind and metadata)';
+const TEXT = '(expected a UTF-8 text with YAML or JSON)';
+const INDENTATION =
+  '(expected the keys of a map below each other; look at the indentation here and on the next line)';
+const TEMPLATE = '(expected a manifest; this looks like a template, which helm template renders)';
+const SERVICE = 'apiVersion: v1\nkind: Service\nmetadata: {name: web}\n';
+
+const bomb = ['a: &a [x,x,x,x,x,x,x,x,x,x]'];
+for (const [before, name] of ['ab', 'bc', 'cd', 'de', 'ef', 'fg', 'gh'])
+  bomb.push(`${name}: &${name} [${Array.from({ length: 10 }, () => `*${before}`).join(',')}]`);
+
+const NONSENSE: readonly (readonly [what: string, content: string, first: string])[] = [
+  ['text', 'hello\n', `:1:1: error: ${OBJECT}`],
+  ['an empty map', '{}', `:1:1: error: ${OBJECT}`],
+  ['a list', '- 1\n', `:1:1: error: ${OBJECT}`],
+  ['NUL', `${SERVICE}\0`, `: error: is not a text file ${TEXT}`],
+  [
+    'line ends of CR alone',
+    SERVICE.replaceAll('\n', '\r'),
+    ': error: ends its lines with CR alone (expected LF or CRLF)',
+  ],
+  [
+    'a tab',
+    `${SERVICE}spec:\n\tports: []\n`,
+    ':5:1: error: Tabs are not allowed as indentation (expected spaces)',
+  ],
+  [
+    'one space too many',
+    'apiVersion: v1\nkind: Service\n metadata: {name: a}\n',
+    `:2:7: error: Nested mappings are not allowed in compact mappings ${INDENTATION}`,
+  ],
+  [
+    'a key twice',
+    `${SERVICE}kind: Node\n`,
+    ':4:1: error: key "kind" is already set in this map (expected each key once)',
+  ],
+  [
+    'a key twice in JSON',
+    '{"kind": "Service",\n "kind": "Node"}',
+    ':2:2: error: key "kind" is already set in this map (expected each key once)',
+  ],
+  ['JSON without its end', '{"kind": "Service"\n', ':2:1: error: Flow map must end with a }'],
+  [
+    'JSON without a comma',
+    '{"kind": "Service"\n "metadata": {}}',
+    ':2:2: error: Missing , between flow map items',
+  ],
+  [
+    'a template',
+    'apiVersion: v1\nkind: Service\nmetadata: {name: {{ .Release.Name }}}\n',
+    `:3:19: error: this document cannot be read: a key is a map or a list ${TEMPLATE}`,
+  ],
+  [
+    'a template with conditions',
+    '{{- if .Values.service }}\nkind: Service\n{{- end }}\n',
+    `:1:3: error: Block collections are not allowed within flow collections ${TEMPLATE}`,
+  ],
+  [
+    'aliases of aliases',
+    bomb.join('\n'),
+    ':6:29: error: this document cannot be read: its aliases stand for more than 1000000 values',
+  ],
+  [
+    'brackets without end',
+    '['.repeat(100_000),
+    ':1:101: error: this document cannot be read: it is nested more than 100 deep',
+  ],
+  ['brackets and as many that close', '['.repeat(50_000) + ']'.repeat(50_000), `:1:1: error: ${OBJECT}`],
+];
+
+describe('a file with', () => {
+  test.each(NONSENSE)('%s', async (what, content, first) => {
+    const path = file(`${what.replaceAll(' ', '-')}.yaml`, content);
+    const { code, out, err } = await junction('plan', '--manifests', path);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err.split('\n')[0]).toBe(`${path}${first}`);
+    expect(err).toMatch(/\njunction: (an error|\d errors) above, so nothing is planned\n$/);
+    expect(err).not.toMatch(/\n\s+at /);
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['---', '---\n'],
+    ['several ---', '---\n---\n...\n'],
+    ['a comment', '# services go here\n'],
+    ['null', 'null\n'],
+    ['an empty list, as of kubectl get in a wrong namespace', 'apiVersion: v1\nkind: List\nitems: []\n'],
+    ["other controllers' objects", 'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n'],
+  ])('%s is not taken for a cluster without Services', async (_, content) => {
+    const path = file('nothing.yaml', content);
+    const { code, out, err } = await junction('plan', '--manifests', path);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toBe(
+      `junction: no Service, EndpointSlice, Endpoints or Node in ${path}, so nothing is planned\n`,
+    );
+  });
+
+  test.each([
+    ['a byte-order mark', `\ufeff${SERVICE}`, 3],
+    [
+      'a byte-order mark before JSON',
+      '\ufeff{"apiVersion": "v1", "kind": "Service",\n"metadata": {"name": "web"}}',
+      2,
+    ],
+    ['CRLF', SERVICE.replaceAll('\n', '\r\n'), 3],
+    [
+      'a comma too many in JSON',
+      '{"apiVersion": "v1", "kind": "Service",\n"metadata": {"name": "web",},}',
+      2,
+    ],
+  ])('%s is read, and places in it are right', async (_, content, line) => {
+    const path = file('odd.yaml', content.replace('web', 'Web'));
+    const { err } = await junction('plan', '--manifests', path);
+    expect(err).toMatch(
+      new RegExp(`^${path}:${line}:\\d+: error: Service: metadata.name "Web" is not a valid name`),
+    );
+  });
+
+  test('JSON nested deeply below fields that nobody reads is read', async () => {
+    const deep = '['.repeat(20_000) + ']'.repeat(20_000);
+    const path = file(
+      'deep.json',
+      `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","annotations":{"a":${deep}}},\n"zz":${deep}}`,
+    );
+    const { code, err } = await junction('plan', '--manifests', path);
+    expect(code).toBe(0);
+    expect(err.split('\n')[0]).toBe(`${path}:2:1: warning: Service default/web: unknown field "zz"`);
+  });
+});
+
+test('a directory without manifests', async () => {
+  const folder = join(dirname(file('notes.txt', '')), 'empty');
+  mkdirSync(folder);
+  const { code, out, err } = await junction('plan', '--manifests', folder);
+  expect({ code, out }).toEqual({ code: 1, out: '' });
+  expect(err.split('\n')).toEqual([
+    `${folder}: warning: has no file whose name ends in .yaml, .yml or .json`,
+    `junction: no Service, EndpointSlice, Endpoints or Node in ${folder}, so nothing is planned`,
+    '',
+  ]);
+});
+
+test('a link that leads nowhere', async () => {
+  const link = join(dirname(file('notes.txt', '')), 'link.yaml');
+  symlinkSync('nowhere', link);
+  const { code, out, err } = await junction('plan', '--manifests', link);
+  expect({ code, out }).toEqual({ code: 1, out: '' });
+  expect(err).toMatch(`${link}: error: is a link to something that does not exist\n`);
+});
+
+describe('standard input', () => {
+  async function piped(
+    write: (to: NodeJS.WritableStream) => void,
+  ): Promise<readonly [unknown, string, string]> {
+    const child = spawn(process.execPath, [JUNCTION, 'plan', '--manifests', '-']);
+    child.stdin.on('error', () => {}); // it may be closed before all is written
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    write(child.stdin);
+    return Promise.all([ended, text(child.stdout), text(child.stderr)]);
+  }
+
+  test('with nothing in it', async () => {
+    expect(await piped((to) => to.end())).toEqual([
+      1,
+      '',
+      'junction: no Service, EndpointSlice, Endpoints or Node in -, so nothing is planned\n',
+    ]);
+  });
+
+  test('with bytes that are no text', async () => {
+    const [code, out, err] = await piped((to) => to.end(Buffer.from([0x6b, 0xff, 0x0a])));
+    expect([code, out]).toEqual([1, '']);
+    expect(err).toMatch(
+      /^stdin: error: is not in UTF-8 at line 1 \(expected a UTF-8 text with YAML or JSON\)\n/,
+    );
+  });
+
+  test('without end', async () => {
+    const [code, out, err] = await piped((to) => {
+      const block = Buffer.alloc(1024 * 1024, 'y\n');
+      const more = (): void => {
+        while (to.writable && to.write(block));
+      };
+      to.on('drain', more);
+      more();
+    });
+    expect([code, out]).toEqual([1, '']);
+    expect(err).toMatch(
+      /^stdin: error: is 65 MiB long \(expected at most 64 MiB; split it into several files\)\n/,
+    );
+  });
+});
