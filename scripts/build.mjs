@@ -1,4 +1,4 @@
-// Checks nothing, bundles everything: dist/junction.js (the command line), dist/demo.js (npm start),
+// Checks nothing, bundles everything: dist/junction.js (the command line), dist/demo.js and dist/demo-options.js (npm start),
 // dist/lab-agent.js (the program inside each host of the lab), dist/netlink-worker.js (the thread that owns sockets),
 // dist/bench.js, and dist/privileges.js (for the scripts).
 import { execFileSync } from 'node:child_process';
@@ -38,6 +38,7 @@ try {
     entryPoints: {
       junction: 'src/cli/bin.ts',
       demo: 'src/demo/main.ts',
+      'demo-options': 'src/demo/options.ts',
       'lab-agent': 'src/lab/agent/main.ts',
       'netlink-worker': 'src/kernel/netlink/worker/main.ts',
       privileges: 'src/lab/privileges.ts',
@@ -56,7 +57,6 @@ try {
         'bench-loss': 'bench/loss/command.ts',
         'bench-loss-api': 'bench/loss/apiServer.ts',
         'bench-loss-guest': 'bench/loss/guest.ts',
-        'bench-ipvs-machine': 'bench/ipvs/machine.ts',
         'bench-nftables-api': 'bench/nftables/apiServer.ts',
         'bench-hostile-api': 'bench/hostile/api.ts',
         'bench-hostile-objects': 'bench/hostile/objects.ts',

@@ -9,7 +9,7 @@ import { packagesFingerprint, readStamp, sourceFingerprint } from './support/fin
 import { ROOT } from './support/paths.mjs';
 import { Failure, runQuietly } from './support/run.mjs';
 import { step } from './support/steps.mjs';
-import { canInstall, howToInstall, install, missingPackages } from './support/systemPrograms.mjs';
+import { canInstall, howLong, howToInstall, install, missingPackages } from './support/systemPrograms.mjs';
 
 const OLDEST_NODE = [20, 19];
 const PACKAGES_STAMP = 'node_modules/.junction-stamp';
@@ -21,12 +21,12 @@ const INSTALL = ['install', '--no-save', '--no-audit', '--no-fund', '--prefer-of
 const BUILD_STAMP = 'dist/.stamp';
 
 /**
- * `lacking: 'warn'` goes on without the system's programs: tests that need them are then skipped. `tests`: also what
- * only the tests use.
+ * `lacking: 'warn'` goes on without the system's programs: tests that need them are then skipped. `programs`: what they
+ * are for, a mode of the demo, the tests, or nothing.
  */
-export async function setUp({ lacking = 'fail', tests = false } = {}) {
+export async function setUp({ lacking = 'fail', programs = 'iptables' } = {}) {
   checkNode();
-  await installPrograms(lacking, tests);
+  await installPrograms(lacking, programs);
   await installPackages();
   await build();
 }
@@ -52,11 +52,12 @@ function checkNode() {
   );
 }
 
-async function installPrograms(lacking, tests) {
-  const missing = missingPackages({ tests });
+async function installPrograms(lacking, purpose) {
+  const missing = missingPackages(purpose);
   if (missing.length === 0) return;
   if (canInstall()) {
-    await step(`Installing system packages: ${missing.join(', ')}`, (say) => install(missing, say));
+    const label = `Installing system packages: ${missing.join(', ')}${howLong(missing)}`;
+    await step(label, (say) => install(missing, purpose, say));
     return;
   }
   const message = `Programs of these packages are missing: ${missing.join(', ')}.\n${howToInstall(missing)}`;

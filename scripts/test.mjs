@@ -17,7 +17,7 @@ const CHECKS = {
   'Checking the format': ['biome', 'format'],
 };
 
-await setUpOrExit({ lacking: 'warn', tests: true });
+await setUpOrExit({ lacking: 'warn', programs: 'tests' });
 const args = process.argv.slice(2);
 const failedChecks = args.length === 0 ? await runChecks() : 0;
 const { passed, failed, skipped } = await runTests(args);

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { printTable } from '../../src/cli/table.ts';
+import { runInGuest, whyNoGuest } from '../../src/lab/guest/machine.ts';
 import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
 import { openNamespace } from '../namespace.ts';
 import { mebibytes, ms } from '../spread.ts';
@@ -9,7 +10,6 @@ import { type HostileRun, type HostileTask, MODES, type Phase } from './messages
 
 const PROGRAM = fileURLToPath(new URL('bench-hostile-run.js', import.meta.url));
 const OBJECTS = new URL('bench-hostile-objects.js', import.meta.url);
-const MACHINE = new URL('bench-ipvs-machine.js', import.meta.url);
 const GUEST_MINUTES = 15;
 
 export async function hostileCommand(args: readonly string[]): Promise<void> {
@@ -95,7 +95,6 @@ async function inNamespace(task: HostileTask): Promise<HostileRun> {
 }
 
 async function inGuest(task: HostileTask): Promise<HostileRun> {
-  const { runInGuest, whyNoGuest } = (await import(MACHINE.href)) as typeof import('../ipvs/machine.ts');
   const reason = whyNoGuest(['ip', 'iptables-legacy-restore', 'unshare', 'nsenter']);
   if (reason !== undefined) throw new Error(reason);
   const { code, stdout, stderr } = await runInGuest(PROGRAM, {

@@ -1,13 +1,12 @@
 /** `npm run bench -- ipvs`: our own part on this machine, and then all of it in a kernel that has IPVS. */
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { runInGuest, whyNoGuest } from '../../src/lab/guest/machine.ts';
 import { countsOption, numberOption, progress, refuseUnknown } from '../arguments.ts';
 import type { Sizes } from '../cluster.ts';
 import { encodeTimes } from './encode.ts';
 import type { GuestRun } from './messages.ts';
 import { type EncodeColumn, printEncodeReport, printGuestReport } from './report.ts';
 
-const MACHINE = new URL('bench-ipvs-machine.js', import.meta.url);
 const PROGRAM = fileURLToPath(new URL('bench-ipvs-guest.js', import.meta.url));
 const PROGRAMS = ['ipvsadm', 'ipset', 'ip', 'iptables-legacy-restore', 'unshare'];
 const MODULES = ['ip_vs', 'ip_vs_rr', 'dummy'];
@@ -41,9 +40,6 @@ async function encodings(repetitions: number): Promise<readonly EncodeColumn[]> 
 }
 
 async function inGuest(sizes: readonly Sizes[], repetitions: number): Promise<readonly GuestRun[]> {
-  if (!existsSync(MACHINE))
-    throw new Error('this benchmark needs a whole checkout: its machine is with the tests');
-  const { runInGuest, whyNoGuest } = (await import(MACHINE.href)) as typeof import('./machine.ts');
   const reason = whyNoGuest(PROGRAMS);
   if (reason !== undefined) throw new Error(reason);
   progress('a kernel that has IPVS is booting');

@@ -1,12 +1,11 @@
 /** `npm run bench -- loss`: what a restart, a crash, a flush and a mode switch cost, in connections. */
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { runInGuest, whyNoGuest } from '../../src/lab/guest/machine.ts';
 import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
 import { LAB_MODES, type LossResult, nameOf, scenariosOf } from './messages.ts';
 import { printLossReport, printRow } from './report.ts';
 import { runInLab } from './run.ts';
 
-const MACHINE = new URL('bench-ipvs-machine.js', import.meta.url);
 const GUEST_PROGRAM = fileURLToPath(new URL('bench-loss-guest.js', import.meta.url));
 const JUNCTION = [process.execPath, fileURLToPath(new URL('junction.js', import.meta.url))];
 const GUEST_TOOLS = ['unshare', 'nsenter', 'setpriv', 'ip', 'iptables-legacy', 'ip6tables-legacy', 'ipvsadm'];
@@ -51,9 +50,6 @@ async function inLab(held: number, only: string): Promise<readonly LossResult[]>
 }
 
 async function inGuest(held: number, only: string): Promise<readonly LossResult[]> {
-  if (!existsSync(MACHINE))
-    throw new Error('this benchmark needs a whole checkout: its machine is with the tests');
-  const { runInGuest, whyNoGuest } = (await import(MACHINE.href)) as typeof import('../ipvs/machine.ts');
   const reason = whyNoGuest(GUEST_TOOLS);
   if (reason !== undefined) throw new Error(reason);
   progress('a kernel that has IPVS is booting');

@@ -6,8 +6,10 @@ const FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
 const TURN_MS = 80;
 const STILL_AT_IT_MS = 15_000;
 
-const isTerminal = process.stdout.isTTY === true;
-const hasColour = isTerminal && process.env.NO_COLOR === undefined;
+const isTerminal = process.stdout.isTTY === true && process.env.TERM !== 'dumb';
+const hasColour = isTerminal && !process.env.NO_COLOR;
+/** For the mark, the seconds and the spaces around. */
+const MARGIN = 12;
 
 /** Runs the work, which may hand an amended label to `say`, and passes its result or its error on. */
 export async function step(label, work) {
@@ -29,7 +31,7 @@ function turningLine(label, begun) {
   const draw = () => {
     frame = (frame + 1) % FRAMES.length;
     process.stdout.write(
-      `\r\u001b[K${colour(36, FRAMES[frame])} ${text} ${colour(2, `${seconds(begun, 0)} s`)}`,
+      `\r\u001b[K${colour(36, FRAMES[frame])} ${fitting(text)} ${colour(2, `${seconds(begun, 0)} s`)}`,
     );
   };
   const timer = setInterval(draw, TURN_MS);
@@ -58,6 +60,12 @@ function plainLine(label, begun) {
       console.log(`${mark} ${label} (${seconds(begun, 1)} s)`);
     },
   };
+}
+
+/** A line that wraps cannot be drawn over. */
+function fitting(text) {
+  const room = Math.max(10, (process.stdout.columns ?? 80) - MARGIN);
+  return text.length <= room ? text : `${text.slice(0, room - 1)}…`;
 }
 
 function seconds(begun, digits) {

@@ -11,27 +11,44 @@ const PACKAGES = {
   mount: ['mount'],
 };
 
-/** What the tests alone need. */
+const GUEST_PACKAGES = {
+  kmod: ['modprobe'],
+  'user-mode-linux': ['linux.uml'],
+};
+
 const TEST_PACKAGES = {
+  ...GUEST_PACKAGES,
   'dbus-daemon': ['dbus-daemon'],
   conntrack: ['conntrack'],
   ipset: ['ipset'],
   ipvsadm: ['ipvsadm'],
-  kmod: ['modprobe'],
   nftables: ['nft'],
-  'user-mode-linux': ['linux.uml'],
+};
+
+/** By what they are for: a mode of the demo, or the tests. */
+const NEEDED = {
+  none: {},
+  iptables: PACKAGES,
+  nftables: PACKAGES,
+  ipvs: { ...PACKAGES, ...GUEST_PACKAGES },
+  tests: { ...PACKAGES, ...TEST_PACKAGES },
 };
 
 /** Where `iptables` lives, which ordinary users' PATH often leaves out. */
 const FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/usr/bin', '/bin'];
 
-export function missingPackages({ tests = false } = {}) {
-  const wanted = tests ? { ...PACKAGES, ...TEST_PACKAGES } : PACKAGES;
+export function missingPackages(purpose) {
+  const wanted = NEEDED[purpose];
   return Object.keys(wanted).filter((name) => wanted[name].some((program) => !isInstalled(program)));
 }
 
 export function canInstall() {
   return process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
+}
+
+/** Debian 12 fetches 41 MB for it, and it takes 116 MB of the disk. */
+export function howLong(packages) {
+  return packages.includes('user-mode-linux') ? ' (about a minute, once)' : '';
 }
 
 export function howToInstall(packages) {
@@ -45,7 +62,7 @@ export function howToInstall(packages) {
     : `Install these packages (the names are Debian's): ${names}`;
 }
 
-export async function install(packages, say) {
+export async function install(packages, purpose, say) {
   const env = { DEBIAN_FRONTEND: 'noninteractive' };
   const command = ['apt-get', 'install', '-y', '-q', '--no-install-recommends', ...packages];
   try {
@@ -57,7 +74,7 @@ export async function install(packages, say) {
     say(`Installing ${packages.join(', ')}`);
     await runQuietly(command, { env });
   }
-  const still = missingPackages();
+  const still = missingPackages(purpose);
   if (still.length > 0) throw new Failure(`after installing, ${still.join(', ')} are still incomplete`);
 }
 

@@ -13,15 +13,20 @@ export function printTable(header: readonly string[], rows: readonly (readonly s
 
 const COLOUR = new RegExp(String.raw`${String.fromCharCode(27)}\[\d+m`, 'g');
 
-function visibleLength(text: string): number {
+export function visibleLength(text: string): number {
   return text.replaceAll(COLOUR, '').length;
 }
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 const CODES: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
 
-/** Colours text on a terminal that wants it, and nowhere else. */
+/** Colours text on a terminal that wants it, and nowhere else: https://no-color.org/ */
 export function painter(stream: { readonly isTTY?: boolean }): (colour: Colour, text: string) => string {
-  const enabled = stream.isTTY === true && process.env['NO_COLOR'] === undefined;
+  const enabled = canRedraw(stream) && !process.env['NO_COLOR'];
   return (colour, text) => (enabled ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text);
+}
+
+/** Whether it is a terminal that understands escape sequences. */
+export function canRedraw(stream: { readonly isTTY?: boolean }): boolean {
+  return stream.isTTY === true && process.env['TERM'] !== 'dumb';
 }

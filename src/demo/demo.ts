@@ -13,7 +13,6 @@ import { type Row, sendAll } from './traffic.ts';
 
 export interface DemoContext {
   readonly options: DemoOptions;
-  readonly inUserNamespace: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -44,7 +43,7 @@ async function demonstrate(lab: Lab, expectation: Expectation, context: DemoCont
   await step(
     'Starting Junction on node1',
     () => unlessAborted(signal, junction.ready()),
-    () => `Junction serves on node1. ${junction.summary}`,
+    () => `Junction serves on node1, mode ${options.mode}. ${junction.summary(options.mode)}`,
   );
   const send = (before: readonly Row[] = []): Promise<readonly Row[]> =>
     sendAll(lab, expectation.plans(), before);
@@ -57,12 +56,9 @@ async function demonstrate(lab: Lab, expectation: Expectation, context: DemoCont
   const exitCode = rows.every(({ surprises }) => surprises.length === 0) ? 0 : 1;
   if (options.once) return exitCode;
 
-  const { manifests } = options;
-  const hasKeyboard = process.stdin.isTTY;
-  const { inUserNamespace } = context;
   const { variant } = junction;
-  process.stdout.write(`\n${printHints({ lab, variant, manifests, paint, hasKeyboard, inUserNamespace })}`);
-  await stay({ junction, first: rows, send, paint, signal });
+  process.stdout.write(`\n${printHints({ lab, variant, options, paint })}`);
+  await stay({ junction, lab, first: rows, send, paint, signal });
   return 0;
 }
 

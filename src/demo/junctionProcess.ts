@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Host } from '../lab/host.ts';
 import { FAMILIES } from '../model/ip.ts';
+import type { DemoMode } from './options.ts';
 import { JUNCTION } from './paths.ts';
 
 /** A line of its log. */
@@ -12,7 +13,8 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-const READY_LIMIT_MS = 30_000;
+/** It takes a second, and half a minute in a guest on a machine that has much else to do. */
+const READY_LIMIT_MS = 180_000;
 const REMEMBERED_LINES = 20;
 
 export class JunctionProcess {
@@ -77,10 +79,12 @@ export class JunctionProcess {
     return typeof variant === 'string' ? variant : undefined;
   }
 
-  get summary(): string {
+  /** What the mode counts as rules is called by its own name. */
+  summary(mode: DemoMode): string {
+    const noun = mode === 'nftables' ? 'element' : 'rule';
     const parts = FAMILIES.map((family) => {
       const line = this.#find('Serving', family);
-      return `${family}: ${countOf(line?.['servicePorts'], 'service port')}, ${countOf(line?.['rulesWritten'], 'rule')}`;
+      return `${family}: ${countOf(line?.['servicePorts'], 'service port')}, ${countOf(line?.['rulesWritten'], noun)}`;
     });
     return parts.join('; ');
   }

@@ -1,14 +1,17 @@
 /** Stays: sends the requests again when Junction has written new rules or when asked to, until told to end. */
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { painter } from '../cli/table.ts';
+import type { Lab } from '../lab/lab.ts';
+import { HOST_NAMES, type HostName } from '../lab/topology.ts';
 import { countOf, type JunctionProcess, type LogLine } from './junctionProcess.ts';
+import { readKeyboard } from './keyboard.ts';
 import { printRows, printVerdict } from './report.ts';
 import { meaningOf, type Row } from './traffic.ts';
 import { probeKey } from './probes.ts';
 
 export interface LiveOptions {
   readonly junction: JunctionProcess;
+  readonly lab: Lab;
   readonly first: readonly Row[];
   readonly send: (before: readonly Row[]) => Promise<readonly Row[]>;
   readonly paint: ReturnType<typeof painter>;
@@ -20,29 +23,35 @@ const SETTLE_MS = 300;
 /** A second edit may be in the files but not in the kernel yet. */
 const TRIES = 3;
 const RETRY_MS = 500;
+const COMMAND_LIMIT_MS = 30_000;
 
 /** Resolves when it is time to end; fails when Junction does. */
 export async function stay(options: LiveOptions): Promise<void> {
   const { junction, signal } = options;
   const session = new LiveSession(options);
   junction.onLine((line) => session.onLine(line));
+  let closeKeyboard = (): void => {};
   const ended = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true });
     if (signal.aborted) resolve();
-    readKeyboard({ r: () => session.sendAgain(), q: resolve }, signal);
+    closeKeyboard = readKeyboard((line) => obey(line.trim(), session, resolve));
   });
   const died = junction.exited.then(() => {
     if (!signal.aborted) throw junction.failure('has ended');
   });
   await Promise.race([ended, died]);
+  closeKeyboard();
   session.stop();
 }
 
-function readKeyboard(keys: Readonly<Record<string, () => void>>, signal: AbortSignal): void {
-  if (!process.stdin.isTTY) return;
-  const lines = createInterface(process.stdin);
-  lines.on('line', (line) => keys[line.trim().toLowerCase()]?.());
-  signal.addEventListener('abort', () => lines.close(), { once: true });
+function obey(line: string, session: LiveSession, end: () => void): void {
+  const [word = '', ...rest] = line.split(/\s+/);
+  const host = HOST_NAMES.find((name) => name === word);
+  if (word === '') return;
+  if (word.toLowerCase() === 'q') end();
+  else if (word.toLowerCase() === 'r') session.sendAgain();
+  else if (host && rest.length > 0) session.runOn(host, line.slice(word.length).trim());
+  else session.explain(line);
 }
 
 class LiveSession {
@@ -73,6 +82,23 @@ class LiveSession {
       this.#rows = await this.#options.send([]);
       this.#print(`${printRows(this.#rows, this.#options.paint)}\n${this.#verdict()}`);
     });
+  }
+
+  runOn(host: HostName, command: string): void {
+    this.#queue(async () => {
+      const { exitCode, stdout, stderr, timedOut } = await this.#options.lab
+        .host(host)
+        .exec(['sh', '-c', command], { timeoutMs: COMMAND_LIMIT_MS });
+      const output = `${stdout}${stderr}`.trimEnd();
+      if (output !== '') this.#print(output);
+      if (timedOut) this.#print(`It took more than ${COMMAND_LIMIT_MS / 1000} s, and was ended.`);
+      else if (exitCode !== 0) this.#print(`It ended with ${exitCode ?? 'a signal'}.`);
+    });
+  }
+
+  explain(line: string): void {
+    const hosts = HOST_NAMES.join(', ');
+    this.#print(`"${line}": expected r, q, or a host and a command. The hosts are ${hosts}.`);
   }
 
   stop(): void {

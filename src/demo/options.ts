@@ -1,8 +1,12 @@
 /** What `npm start -- …` takes. */
 import { parseArgs } from 'node:util';
+import { didYouMean } from '../config/suggest.ts';
 import { EXAMPLES } from './paths.ts';
 
+export type DemoMode = 'iptables' | 'ipvs' | 'nftables';
+
 export interface DemoOptions {
+  readonly mode: DemoMode;
   /** End after the first table. */
   readonly once: boolean;
   readonly layout: string;
@@ -15,19 +19,28 @@ Junction on one of the nodes, and requests that show who answers.
 
   npm start                          stay, and show what changes when a file in examples/ is edited
   npm start -- --once                end after the table; exit code 0 if every request went as planned
+  npm start -- --mode nftables       the same cluster and the same requests in another mode
 
 Options:
+  --mode MODE            what Junction programs: iptables (default), nftables or ipvs. For ipvs the cluster
+                         runs in a kernel of its own (User-mode Linux), because many kernels have no IPVS:
+                         it is up in half a minute to a minute, and needs the package user-mode-linux
   --once                 end after the table
-  --layout LAYOUT        how rules are arranged: current (default) or classic
-  --variant VARIANT      which iptables: auto (default), nft or legacy
-  --manifests DIR        the cluster's objects (default: examples)
+  --layout LAYOUT        how rules are arranged in the mode iptables: current (default) or classic
+  --variant VARIANT      which iptables: auto (default), nft or legacy; not in the mode nftables
+  --manifests PATH       the cluster's objects: a directory or a file (default: examples)
   -h, --help             print this
 `;
 
-const CHOICES: Readonly<Record<'layout' | 'variant', readonly string[]>> = {
+const DEFAULTS = { mode: 'iptables', layout: 'current', variant: 'auto' } as const;
+
+const CHOICES = {
+  mode: ['iptables', 'ipvs', 'nftables'],
   layout: ['current', 'classic'],
   variant: ['auto', 'nft', 'legacy'],
-};
+} as const satisfies Record<string, readonly string[]>;
+
+const NAMES = ['mode', 'once', 'layout', 'variant', 'manifests', 'help'];
 
 export type ParsedOptions =
   | { readonly kind: 'run'; readonly options: DemoOptions }
@@ -35,25 +48,58 @@ export type ParsedOptions =
   | { readonly kind: 'mistake'; readonly message: string };
 
 export function parseOptions(args: readonly string[]): ParsedOptions {
+  const unknown = args.find((arg) => arg.startsWith('--') && arg.length > 2 && !NAMES.includes(nameOf(arg)));
+  if (unknown !== undefined) {
+    const known = NAMES.map((name) => `--${name}`);
+    return mistake(`Unknown option --${nameOf(unknown)}${didYouMean(`--${nameOf(unknown)}`, known)}`);
+  }
   try {
     const { values } = parseArgs({
       args: [...args],
       options: {
+        mode: { type: 'string' },
         once: { type: 'boolean', default: false },
-        layout: { type: 'string', default: 'current' },
-        variant: { type: 'string', default: 'auto' },
+        layout: { type: 'string' },
+        variant: { type: 'string' },
         manifests: { type: 'string', default: EXAMPLES },
         help: { type: 'boolean', short: 'h', default: false },
       },
     });
     if (values.help) return { kind: 'help' };
-    for (const name of ['layout', 'variant'] as const) {
-      if (CHOICES[name].includes(values[name])) continue;
-      const choices = CHOICES[name].join(', ');
-      return { kind: 'mistake', message: `--${name} "${values[name]}" must be one of ${choices}` };
+    for (const name of ['mode', 'layout', 'variant'] as const) {
+      const value = values[name];
+      const choices: readonly string[] = CHOICES[name];
+      if (value === undefined || choices.includes(value)) continue;
+      return mistake(
+        `--${name} "${value}" must be one of ${choices.join(', ')}${didYouMean(value, choices)}`,
+      );
     }
-    return { kind: 'run', options: values };
+    const mode = CHOICES.mode.find((each) => each === values.mode) ?? DEFAULTS.mode;
+    const reason = withoutEffect(mode, values);
+    if (reason !== undefined) return mistake(reason);
+    const { layout = DEFAULTS.layout, variant = DEFAULTS.variant, once, manifests } = values;
+    return { kind: 'run', options: { mode, layout, variant, once, manifests } };
   } catch (error) {
-    return { kind: 'mistake', message: error instanceof Error ? error.message : String(error) };
+    return mistake(error instanceof Error ? error.message : String(error));
   }
+}
+
+function withoutEffect(
+  mode: DemoMode,
+  { layout, variant }: { readonly layout?: string | undefined; readonly variant?: string | undefined },
+): string | undefined {
+  if (layout !== undefined && mode !== 'iptables')
+    return `--layout is for --mode iptables, and this is --mode ${mode}`;
+  if (variant !== undefined && mode === 'nftables') return '--variant is not for --mode nftables';
+  if (variant === 'nft' && mode === 'ipvs')
+    return '--variant nft is not for --mode ipvs: the kernel that the cluster then runs in has legacy iptables alone';
+  return undefined;
+}
+
+function nameOf(argument: string): string {
+  return argument.slice(2).split('=', 1)[0] ?? '';
+}
+
+function mistake(message: string): ParsedOptions {
+  return { kind: 'mistake', message };
 }

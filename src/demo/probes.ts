@@ -79,7 +79,7 @@ export function targetOf(probe: Probe, plan: Plan): Target | undefined {
   for (const port of plan.servicePorts.values()) {
     if (port.service !== probe.service || TRANSPORTS[port.protocol] !== probe.transport) continue;
     const frontend = port.frontends.find(({ kind }) => kind === probe.kind);
-    if (frontend) return { address: frontend.address ?? nodeAddress(probe), port: frontend.port };
+    if (frontend) return { address: frontend.address ?? nodeAddress(probe, plan), port: frontend.port };
   }
   return undefined;
 }
@@ -96,8 +96,8 @@ export function sourceOf({ from: dialler, family }: Probe, target: Target): Ip {
 
 const LOOPBACK = '127.0.0.1' as Ip;
 
-/** A node port is dialled at the node's nearest address: by the node itself, on loopback. */
-function nodeAddress({ from: dialler, family }: Probe): Ip {
-  if (dialler === 'node1' && family === 'IPv4') return LOOPBACK;
+/** A node port is dialled at the node's nearest address: by the node itself, on loopback where the mode answers there. */
+function nodeAddress({ from: dialler, family }: Probe, { view }: Plan): Ip {
+  if (dialler === 'node1' && family === 'IPv4' && view.nodePorts.loopback) return LOOPBACK;
   return addressOf('node1', family, hostOf(dialler) === 'client' ? 2 : 0);
 }

@@ -1,5 +1,5 @@
 /** The table: who dialled what, who answered, and whom they saw. */
-import { type painter, printTable } from '../cli/table.ts';
+import { type painter, printTable, visibleLength } from '../cli/table.ts';
 import type { Outcome } from '../lab/protocol.ts';
 import { hostPort } from '../model/ip.ts';
 import type { FrontendKind } from '../plan/types.ts';
@@ -16,11 +16,19 @@ const KINDS: Readonly<Record<FrontendKind, string>> = {
   nodePort: 'node port',
 };
 
-export function printRows(rows: readonly Row[], paint: Paint): string {
-  const [header = '', ...lines] = printTable(
-    HEADER,
-    rows.map((row) => cells(row, paint)),
-  ).split('\n');
+/** Columns that the first line of a row has where the terminal is too narrow for all of them. */
+const NARROW = 4;
+
+/** `columns`: of the terminal; unset: as many as it takes. */
+export function printRows(
+  rows: readonly Row[],
+  paint: Paint,
+  columns: number | undefined = process.stdout.columns,
+): string {
+  const table = rows.map((row) => cells(row, paint));
+  const wide = printTable(HEADER, table);
+  const isWide = columns === undefined || wide.split('\n').every((line) => visibleLength(line) <= columns);
+  const [header = '', ...lines] = (isWide ? wide : printNarrow(table, columns)).split('\n');
   const surprises = rows.flatMap((row) =>
     row.surprises.map((text) => paint('red', `✗ ${row.probe.from} to ${nameOf(row)}: ${text}\n`)),
   );
@@ -33,6 +41,22 @@ export function printVerdict(rows: readonly Row[], paint: Paint): string {
   return wrong === 0
     ? paint('green', `All ${requests} requests went as planned.`)
     : paint('red', `${wrong} of ${rows.length} rows did not go as planned.`);
+}
+
+/** Who answered, and whom they saw, below each row. */
+function printNarrow(table: readonly (readonly string[])[], columns: number): string {
+  const first = printTable(
+    HEADER.slice(0, NARROW),
+    table.map((row) => row.slice(0, NARROW)),
+  ).split('\n');
+  const below = table.map(([, , , , answered = '', seen = '']) => {
+    const how = seen.includes('–') ? seen : `saw ${seen}`;
+    const both = `   ${answered} ${how}`;
+    return visibleLength(both) <= columns ? [both] : [`   ${answered}`, `   ${how}`];
+  });
+  const [header = '', ...lines] = first;
+  const rows = below.flatMap((more, index) => [lines[index] ?? '', ...more]);
+  return `${[`${header}, AND WHO ANSWERED`, ...rows].join('\n')}\n`;
 }
 
 function cells(row: Row, paint: Paint): readonly string[] {

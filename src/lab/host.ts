@@ -13,6 +13,8 @@ import { ADDRESSES, type Addresses, type HostName } from './topology.ts';
  */
 export const REQUEST_TIMEOUT_MS = 15_000;
 const COMMAND_TIMEOUT_MS = 300_000;
+/** A caller that died before the kernel was asked to tell of it is not told of any more. */
+const UNLESS_ORPHANED = '[ "$PPID" = "$0" ] && exec "$@"';
 const LOOPBACK = ['127.0.0.1', '::1'];
 
 export interface DialOptions {
@@ -110,7 +112,8 @@ export class Host {
    * would keep the namespace alive.
    */
   spawn(argv: readonly string[], options: SpawnOptions = {}): ChildProcess {
-    const enter = ['--pdeathsig', 'KILL', 'nsenter', `--net=/proc/${this.pid}/ns/net`, '--', ...argv];
+    const guarded = ['--pdeathsig', 'KILL', 'sh', '-c', UNLESS_ORPHANED, String(process.pid)];
+    const enter = [...guarded, 'nsenter', `--net=/proc/${this.pid}/ns/net`, '--', ...argv];
     const child = spawn('setpriv', enter, { env: toolEnvironment(), ...options });
     this.#spawned.add(child);
     child.once('exit', () => this.#spawned.delete(child));

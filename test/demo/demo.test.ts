@@ -1,9 +1,11 @@
-import { cpSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { requireLab } from '../lab/requireLab.ts';
-import { AS_NOBODY, type BuiltDemo, buildDemo, OWN_NETWORK, processesIn, RunningDemo } from './program.ts';
+import { edit } from './edit.ts';
+import { expectTable } from './table.ts';
+import { AS_NOBODY, type BuiltDemo, buildDemo, processesIn, RunningDemo } from './program.ts';
 
 let built: BuiltDemo;
 beforeAll(async () => {
@@ -17,11 +19,12 @@ describe('once', () => {
     ['today’s chains', []],
     ['the chains of old', ['--layout', 'classic']],
     ['legacy iptables', ['--variant', 'legacy']],
+    ['nftables', ['--mode', 'nftables']],
   ])('shows that everything goes as planned, with %s', async (_, args) => {
     const demo = start(['--once', ...args]);
     await expectExit(demo, 0);
     expect(demo.output).toMatch(/All \d+ requests went as planned\./);
-    expectTable(demo.output);
+    expectTable(demo.output, args.includes('nftables') ? '192.168.100.2' : '127.0.0.1');
     expect(demo.processes()).toEqual([]);
   });
 
@@ -50,15 +53,15 @@ describe('once', () => {
 describe('staying', () => {
   test('an edited example shows in the rows that it changes; Ctrl-C leaves nothing behind', async () => {
     const demo = start([]);
-    await saying(demo, /Ctrl-C: end/);
-    const networks = labNetworks(demo);
+    await demo.saying(/Ctrl-C: end/);
+    const networks = demo.labNetworks();
     expect(networks.size).toBe(7);
     const ask = /nsenter --net=\/proc\/\d+\/ns\/net bash -c .*10\.96\.0\.10/.exec(demo.output);
     expect(ask).not.toBeNull();
 
     const first = demo.output.length;
     edit(built.examples, 'idle.yaml', (text) => text.replace('ready: false', 'ready: true'));
-    await saying(demo, /went as planned\.\n$/, first);
+    await demo.saying(/went as planned\.\n$/, first);
     const change = demo.output.slice(first);
     expect(change).toContain('Junction wrote IPv4 in ');
     expect(change).toMatch(/^✓ {2}pod-b +idle cluster IP +10\.96\.0\.70:80 +pod-d ×12/m);
@@ -92,8 +95,18 @@ describe('staying', () => {
 
 test.each([
   [['--help'], 0, '--once'],
+  [['--help'], 0, '--mode MODE'],
   [['--layout', 'modern'], 2, '--layout "modern" must be one of current, classic'],
-  [['--no-such'], 2, "Unknown option '--no-such'"],
+  [
+    ['--mode', 'nftable'],
+    2,
+    '--mode "nftable" must be one of iptables, ipvs, nftables (did you mean nftables?)',
+  ],
+  [['--mode=IPVS'], 2, '(did you mean ipvs?)'],
+  [['--mode', 'nftables', '--variant', 'nft'], 2, '--variant is not for --mode nftables'],
+  [['--mode', 'ipvs', '--layout', 'classic'], 2, '--layout is for --mode iptables'],
+  [['--mod', 'ipvs'], 2, 'Unknown option --mod (did you mean --mode?)'],
+  [['--no-such'], 2, 'Unknown option --no-such'],
 ])('%j', async (args, code, text) => {
   const demo = start(args);
   await expectExit(demo, code);
@@ -101,31 +114,15 @@ test.each([
 });
 
 function start(args: readonly string[], prefix: readonly string[] = []): RunningDemo {
-  const demo = new RunningDemo(built, args, prefix);
+  const demo = RunningDemo.start(built, args, prefix);
   onTestFinished(() => void demo.child.kill('SIGKILL'));
   return demo;
 }
 
-function expectTable(output: string): void {
-  const rows = [
-    /✓ {2}pod-b +api cluster IP +10\.96\.0\.10:80 +pod-.* 10\.244\.1\.12 \(its own\)/,
-    /✓ {2}client +shopfront node port +192\.0\.2\.1:30080 +pod-.* \(masqueraded\)/,
-    /✓ {2}node1 +shopfront node port +127\.0\.0\.1:30080 +pod-/,
-    /✓ {2}client +shopfront external IP +198\.51\.100\.20:80 +pod-.* \(masqueraded\)/,
-    /✓ {2}client +web load balancer +203\.0\.113\.10:80 +pod-a ×12 +192\.0\.2\.10 \(its own\)/,
-    /✓ {2}far client +web load balancer +203\.0\.113\.10:80 +no answer ×2 +– source not allowed/,
-    /✓ {2}pod-b +cart cluster IP +10\.96\.0\.40:80 +pod-[acd] ×12 /,
-    /✓ {2}pod-b +dns cluster IP \(UDP\) +10\.96\.0\.53:53 +pod-/,
-    /✓ {2}pod-b +catalog cluster IP +\[fd00:96::60\]:80 +pod-/,
-    /✓ {2}pod-b +idle cluster IP +10\.96\.0\.70:80 +refused ×12 +– no endpoints/,
-  ];
-  for (const row of rows) expect(output).toMatch(row);
-}
-
 /** How many networks there were, and which processes are left. */
 async function killAndLook(demo: RunningDemo): Promise<{ processes: readonly number[]; networks: number }> {
-  await saying(demo, /Ctrl-C: end/);
-  const networks = labNetworks(demo);
+  await demo.saying(/Ctrl-C: end/);
+  const networks = demo.labNetworks();
   demo.child.kill('SIGKILL');
   const left = (): readonly number[] => [...demo.processes(), ...processesIn(networks)];
   for (let tries = 0; tries < 4000 && left().length > 0; tries++) await sleep(20);
@@ -138,26 +135,8 @@ function asNobody(): readonly string[] {
   return uids[2] === '4294967295' ? AS_NOBODY : [];
 }
 
-function labNetworks(demo: RunningDemo): ReadonlySet<string> {
-  return new Set([...demo.networks()].filter((network) => network !== '' && network !== OWN_NETWORK));
-}
-
-async function saying(demo: RunningDemo, text: RegExp, from = 0): Promise<void> {
-  await expect.poll(() => demo.output.slice(from), { timeout: 200_000, interval: 20 }).toMatch(text);
-}
-
 /** With all that was printed, should the code be another. */
 async function expectExit(demo: RunningDemo, code: number): Promise<void> {
   const exitCode = await demo.exited;
   expect({ exitCode, output: demo.output }).toMatchObject({ exitCode: code });
-}
-
-function edit(folder: string, file: string, change: (text: string) => string): void {
-  const path = join(folder, file);
-  const before = readFileSync(path, 'utf8');
-  const after = change(before);
-  expect(after).not.toBe(before);
-  writeFileSync(`${path}.new`, after);
-  renameSync(`${path}.new`, path); // in one go: the demo would see an empty file otherwise
-  onTestFinished(() => writeFileSync(path, before));
 }

@@ -13,8 +13,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { build } from 'esbuild';
+import { vi } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -67,18 +68,28 @@ export const AS_NOBODY = [
 
 /** A demo that runs. */
 export class RunningDemo {
-  readonly child: ChildProcessByStdio<null, Readable, Readable>;
+  readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly exited: Promise<number | NodeJS.Signals | null>;
   readonly #mark = `JUNCTION_DEMO_MARK=${randomUUID()}`;
   #output = '';
 
-  constructor({ folder }: BuiltDemo, args: readonly string[], prefix: readonly string[] = []) {
-    const [command = '', ...rest] = [...prefix, process.execPath, join(folder, 'dist/demo.js'), ...args];
+  /** The built program by itself. */
+  static start(
+    { folder }: BuiltDemo,
+    args: readonly string[],
+    prefix: readonly string[] = [],
+    env: NodeJS.ProcessEnv = {},
+  ): RunningDemo {
+    return new RunningDemo([...prefix, process.execPath, join(folder, 'dist/demo.js'), ...args], folder, env);
+  }
+
+  /** Whatever leads to a demo. */
+  constructor([command = '', ...args]: readonly string[], folder: string, env: NodeJS.ProcessEnv = {}) {
     const [name = '', value] = this.#mark.split('=');
-    this.child = spawn(command, rest, {
+    this.child = spawn(command, args, {
       cwd: folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env['PATH'], HOME: folder, [name]: value },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { PATH: process.env['PATH'], HOME: folder, ...env, [name]: value },
     });
     const add = (chunk: Buffer): void => {
       this.#output += chunk.toString();
@@ -99,8 +110,27 @@ export class RunningDemo {
     return allProcesses().filter((pid) => environmentOf(pid).includes(this.#mark));
   }
 
+  /** Of these, the one whose command line matches. */
+  processOf(command: RegExp): number | undefined {
+    return this.processes().find((pid) => command.test(commandOf(pid)));
+  }
+
   networks(): ReadonlySet<string> {
     return new Set(this.processes().map(networkOf));
+  }
+
+  /** Of the lab's hosts. */
+  labNetworks(): ReadonlySet<string> {
+    return new Set([...this.networks()].filter((network) => network !== '' && network !== OWN_NETWORK));
+  }
+
+  async saying(text: RegExp, from = 0): Promise<void> {
+    await vi.waitFor(
+      () => {
+        if (!text.test(this.#output.slice(from))) throw new Error(`no ${text} in:\n${this.#output}`);
+      },
+      { timeout: 200_000, interval: 20 },
+    );
   }
 }
 
@@ -121,6 +151,14 @@ function environmentOf(pid: number): readonly string[] {
     return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
   } catch {
     return []; // it ended while we looked, or is not ours to see
+  }
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim();
+  } catch {
+    return '';
   }
 }
 

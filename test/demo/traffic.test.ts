@@ -11,7 +11,7 @@ let expectation: Expectation;
 beforeAll(async () => {
   const manifests = join(import.meta.dirname, '../../examples');
   expectation = await Expectation.watch(
-    junctionSettings({ once: true, layout: 'current', variant: 'auto', manifests }),
+    junctionSettings({ mode: 'iptables', once: true, layout: 'current', variant: 'auto', manifests }),
   );
 });
 afterAll(() => expectation.stop());

@@ -3,7 +3,8 @@
  * once; each of these tests is one that runs in it.
  */
 import { afterAll, beforeEach, describe, expect, type RunnerTask, test } from 'vitest';
-import { requireGuest, runInGuest } from '../support/uml/guest.ts';
+import { runInGuest } from '../../src/lab/guest/machine.ts';
+import { requireGuest } from '../support/uml/guest.ts';
 import { allTests } from './allTests.ts';
 import { type Boot, GuestRun } from './guestRun.ts';
 import { buildGuestPrograms } from './programs.ts';

@@ -4,16 +4,19 @@
  */
 export interface InitSettings {
   readonly argv: readonly [string, ...string[]];
+  readonly environment: Readonly<Record<string, string>>;
   readonly cwd: string;
   readonly modules: readonly string[];
-  /** The host's folder that gets the files `stdout`, `stderr` and `code`. */
+  /** The host's folder that gets the files `booted`, `stdout`, `stderr` and `code`, and has `input`. */
   readonly outputFolder: string;
   /** Has one folder for each version of the kernel. */
   readonly modulesFolder: string;
 }
 
-export function initScript({ argv, cwd, modules, outputFolder, modulesFolder }: InitSettings): string {
+export function initScript(settings: InitSettings): string {
+  const { argv, environment, cwd, modules, outputFolder, modulesFolder } = settings;
   const load = modules.map(quote).join(' ');
+  const variables = Object.entries(environment).map(([name, value]) => `export ${name}=${quote(value)}\n`);
   return `#!/bin/sh
 export PATH=/run/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/run/home TMPDIR=/run/tmp
@@ -29,7 +32,8 @@ printf '#!/bin/sh\\nexec /sbin/modprobe --dirname /run/modules "$@"\\n' > /run/b
 chmod +x /run/bin/modprobe
 echo /run/bin/modprobe > /proc/sys/kernel/modprobe
 ip link set lo up
-cd ${quote(cwd)}
+${variables.join('')}cd ${quote(cwd)}
+echo yes > /run/output/booted
 { ${load === '' ? 'true' : `modprobe --all ${load}`} && ${argv.map(quote).join(' ')}; } \\
   > /run/output/stdout 2> /run/output/stderr < /dev/null
 echo $? > /run/output/code

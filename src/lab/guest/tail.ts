@@ -1,4 +1,4 @@
-/** The lines of a file that somebody else still writes. */
+/** What is added to a file that somebody else still writes. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 
@@ -7,15 +7,14 @@ const CHUNK = 65_536;
 
 export class Tail {
   readonly #file: string;
-  readonly #onLine: (line: string) => void;
+  readonly #onText: (text: string) => void;
   readonly #decoder = new StringDecoder('utf8');
   readonly #timer: NodeJS.Timeout;
   #position = 0;
-  #rest = '';
 
-  constructor(file: string, onLine: (line: string) => void) {
+  constructor(file: string, onText: (text: string) => void) {
     this.#file = file;
-    this.#onLine = onLine;
+    this.#onText = onText;
     this.#timer = setInterval(() => this.#read(), INTERVAL_MS);
   }
 
@@ -27,9 +26,8 @@ export class Tail {
 
   #read(): void {
     for (const chunk of this.#chunks()) {
-      const lines = (this.#rest + this.#decoder.write(chunk)).split('\n');
-      this.#rest = lines.pop() ?? '';
-      for (const line of lines) this.#onLine(line);
+      const text = this.#decoder.write(chunk);
+      if (text !== '') this.#onText(text);
     }
   }
 
@@ -48,6 +46,16 @@ export class Tail {
       closeSync(descriptor);
     }
   }
+}
+
+/** Cuts pieces of text into whole lines. */
+export function lineByLine(onLine: (line: string) => void): (text: string) => void {
+  let rest = '';
+  return (text) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) onLine(line);
+  };
 }
 
 function openIfThere(file: string): number | undefined {
