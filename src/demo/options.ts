@@ -1,6 +1,6 @@
 /** What `npm start -- …` takes. */
 import { parseArgs } from 'node:util';
-import { didYouMean } from '../config/suggest.ts';
+import { didYouMean } from '../suggest.ts';
 import { EXAMPLES } from './paths.ts';
 
 export type DemoMode = 'iptables' | 'ipvs' | 'nftables';
