@@ -65,12 +65,14 @@ function isNothing({ services, slices, nodes, ignored }: PlanInput): boolean {
   return [services, slices, nodes, ignored].every(({ length }) => length === 0);
 }
 
-/** A name with a typo looks like a node without endpoints. */
-function nodeNote({ nodes }: PlanInput, { nodeName }: Settings): string | undefined {
-  if (nodes.length === 0 || nodes.some(({ name }) => name === nodeName)) return undefined;
+/** A name with a typo looks like a node without endpoints. Of a cluster only this Node was asked for. */
+function nodeNote({ nodes, isCluster }: PlanInput, { nodeName }: Settings): string | undefined {
+  const isThere = nodes.some(({ name }) => name === nodeName);
+  if (isThere || (nodes.length === 0 && !isCluster)) return undefined;
   const names = nodes.map(({ name }) => name).sort();
   const some = names.length > MOST_NAMES ? [...names.slice(0, MOST_NAMES), '…'] : names;
-  return `warning: no Node is named ${nodeName}; there are ${some.join(', ')}. --hostname-override says which one to plan for`;
+  const others = isCluster ? 'kubectl get nodes names those that are there' : `there are ${some.join(', ')}`;
+  return `warning: no Node is named ${nodeName}; ${others}. --hostname-override says which one to plan for`;
 }
 
 const MOST_NAMES = 10;

@@ -13,6 +13,8 @@ import { VERSION } from '../version.ts';
 import type { Output } from './output.ts';
 
 export interface PlanInput {
+  /** Of a cluster, `nodes` has the Node that is planned for, or none. */
+  readonly isCluster: boolean;
   readonly services: readonly Service[];
   readonly slices: readonly EndpointSlice[];
   readonly nodes: readonly Node[];
@@ -34,7 +36,7 @@ export async function readPlanInput(
   output: Output,
 ): Promise<PlanInput> {
   if ((config.junction.manifests ?? []).length === 0) return readCluster(config, nodeName, output);
-  return { ...(await readManifests(config, output)), serviceCidrs: [] };
+  return { ...(await readManifests(config, output)), isCluster: false, serviceCidrs: [] };
 }
 
 /** Files and directories, or standard input. */
@@ -108,6 +110,7 @@ async function readCluster(config: ValidConfig, nodeName: string, output: Output
     problems,
     ignored: [],
     serviceCidrs,
+    isCluster: true,
   };
 }
 

@@ -180,6 +180,23 @@ describe('an API server', () => {
     await expect.poll(() => server.watches.size).toBe(0);
   });
 
+  test('that has no such Node: that is said in every form', async () => {
+    for (const output of ['text', 'script', 'table', 'json']) {
+      const { code, err } = await junction(
+        'plan',
+        '--kubeconfig',
+        kubeconfig(server.url),
+        '--hostname-override=nodea',
+        '-o',
+        output,
+      );
+      expect(code).toBe(0);
+      expect(err).toBe(
+        'warning: no Node is named nodea; kubectl get nodes names those that are there. --hostname-override says which one to plan for\n',
+      );
+    }
+  });
+
   test('that is not there is an error, at once', async () => {
     const closed = kubeconfig('http://127.0.0.1:1');
     const { code, out, err } = await junction('plan', '--kubeconfig', closed, ...FLAGS, NODE);
