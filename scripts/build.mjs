@@ -3,11 +3,12 @@
 // dist/bench.js, and dist/privileges.js (for the scripts).
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { sourceFingerprint } from './support/fingerprint.mjs';
 import { ROOT } from './support/paths.mjs';
+import { writeSourceLines } from './support/sourceLines.mjs';
 
 const work = join(ROOT, 'node_modules/.cache', `junction-build-${process.pid}`);
 const fresh = join(work, 'new');
@@ -74,6 +75,8 @@ try {
     logLevel: 'warning',
     define: { JUNCTION_BUILD: JSON.stringify({ commit: commitOf(), date: dateOf() }) },
   });
+  for (const name of await readdir(fresh))
+    if (name.endsWith('.js')) await writeSourceLines(join(fresh, name));
   await writeFile(join(fresh, '.stamp'), `${fingerprint}\n`);
   // Whoever starts a program during a build finds the old one or the new one, for all but a moment.
   if (existsSync(dist)) await rename(dist, join(work, 'old'));

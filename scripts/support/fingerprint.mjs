@@ -4,7 +4,14 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './paths.mjs';
 
-const SOURCES = ['src', 'bench', 'scripts/build.mjs', 'package-lock.json', 'tsconfig.json'];
+const SOURCES = [
+  'src',
+  'bench',
+  'scripts/build.mjs',
+  'scripts/support/sourceLines.mjs',
+  'package-lock.json',
+  'tsconfig.json',
+];
 
 export function sourceFingerprint() {
   const hash = createHash('sha256');

@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import {
   didYouMean,
   flagValue,
+  flushMilliseconds,
   isValid,
   type LoadedConfig,
   loadConfig,
@@ -11,6 +12,7 @@ import {
   type ParsedFlags,
   parseCommandLine,
   printFlags,
+  quantityValue,
   validate,
   type ValidConfig,
   writeConfig,
@@ -166,8 +168,7 @@ function load(parsed: ParsedFlags): ValidLoaded {
 
 async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags, io: Output): Promise<number> {
   const { config, invocation, notes } = loaded;
-  const { verbosity, format } = config.logging;
-  const log = createLog({ verbosity, format, write: (line) => io.err(line) });
+  const log = openLog(config, io);
   for (const line of printFlags(parsed)) log.verbose(1, line);
   for (const { severity, message, fields } of notes) {
     if (severity === 'warning') log.warn(message, fields);
@@ -197,6 +198,20 @@ async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags, io: O
       supervision,
     }),
   );
+}
+
+function openLog({ logging }: ValidConfig, io: Output): Log {
+  const { verbosity, format, vmodule: modules, flushFrequency } = logging;
+  const { splitStream, infoBufferSize } = logging.options[format];
+  const bytes = quantityValue(infoBufferSize);
+  const buffer = bytes > 0 ? { bytes, flushMs: flushMilliseconds(flushFrequency) } : undefined;
+  return createLog({
+    verbosity,
+    format,
+    modules,
+    write: (line) => io.err(line),
+    ...(splitStream && { writeInfo: io.logToStdout?.(buffer) ?? ((line) => io.out(line)) }),
+  });
 }
 
 function writeConfigTo(path: string, config: ValidConfig, log: Log): number {

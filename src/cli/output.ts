@@ -1,5 +1,6 @@
 /** Where commands print. */
 import { descriptorCalls } from '../kernel/descriptors.ts';
+import { LogBuffer } from '../logBuffer.ts';
 import { type LostLines, LogSink, nonBlockingWriter } from '../logSink.ts';
 import { printable } from '../printable.ts';
 
@@ -12,8 +13,15 @@ export interface Output {
   flush?(milliseconds: number): void;
   /** Resolves when all is written, however long the reader takes, with what could not be. */
   finished?(): Promise<readonly WriteFailure[]>;
-  /** Lines for standard error were lost, and now there are none again that wait. */
+  /** Returns what writes log lines to standard output: at once, or through a buffer. Nothing waits for who reads them. */
+  logToStdout?(buffer: BufferOptions | undefined): (line: string) => void;
+  /** Log lines were lost, and now there are none again that wait. */
   onLost?(tell: (lost: LostLines) => void): void;
+}
+
+export interface BufferOptions {
+  readonly bytes: number;
+  readonly flushMs: number;
 }
 
 export interface WriteFailure {
@@ -27,9 +35,12 @@ export const STDIO: Output = {
   painted: (text) => process.stdout.write(text),
 };
 
-/** Of the proxy: nothing waits for whoever reads standard error. */
+/** Of the proxy: nothing waits for whoever reads standard error, or the log on standard output. */
 export function daemonOutput(): Output {
   const sink = new LogSink(nonBlockingWriter(2, descriptorCalls));
+  let infoSink: LogSink | undefined;
+  let infoBuffer: LogBuffer | undefined;
+  let tellLost: ((lost: LostLines) => void) | undefined;
   // Not before it is used: Node makes the pipe non-blocking, for all who share it.
   let stdout: CountedStream | undefined;
   const out = (text: string): void => {
@@ -40,9 +51,23 @@ export function daemonOutput(): Output {
     out: (text) => out(printable(text)),
     err: (text) => sink.write(printable(text)),
     painted: out,
-    flush: (milliseconds) => sink.flush(milliseconds),
+    flush: (milliseconds) => {
+      sink.flush(milliseconds);
+      infoBuffer?.close();
+      infoSink?.flush(milliseconds);
+    },
+    logToStdout: (buffer) => {
+      const own = new LogSink(nonBlockingWriter(1, descriptorCalls));
+      infoSink = own;
+      own.onLost = (lost) => tellLost?.(lost);
+      if (buffer === undefined) return (line) => own.write(line);
+      const held = new LogBuffer((lines) => own.write(lines), buffer.bytes, buffer.flushMs);
+      infoBuffer = held;
+      return (line) => held.write(line);
+    },
     finished: async () => (await stdout?.finished()) ?? [],
     onLost: (tell) => {
+      tellLost = tell;
       sink.onLost = tell;
     },
   };

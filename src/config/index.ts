@@ -10,7 +10,7 @@ export { FLAG_GROUPS, type FlagGroup, flagHelp } from './help.ts';
 export { STRING_LIST } from './listKinds.ts';
 export { type Invocation, type LoadedConfig, loadConfig, nodeNameOf } from './load.ts';
 export type { Note, Result } from './note.ts';
-export { BOOL, INT, oneOf, STRING } from './scalarKinds.ts';
+export { BOOL, flushMilliseconds, INT, oneOf, quantityValue, STRING } from './scalarKinds.ts';
 export { FLAGS } from './table.ts';
 export { configz, toV1alpha1, writeConfig } from './v1alpha1.ts';
 export { isValid, validate } from './validate.ts';

@@ -355,6 +355,7 @@ export class Daemon {
   #apply(config: ValidConfig): void {
     this.#config = config;
     this.#log.setVerbosity(config.logging.verbosity);
+    this.#log.setModules(config.logging.vmodule);
     tellOfLocalhost(config, this.#log);
     const settings = this.#settings(config);
     for (const family of this.#families) family.apply(settings, config);

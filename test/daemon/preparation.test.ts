@@ -17,6 +17,7 @@ function said(...argv: readonly string[]): readonly string[] {
     error: line('error'),
     verbose: () => {},
     setVerbosity: () => {},
+    setModules: () => {},
   };
   warnOfInconsistencies({ config: valid(fromFlags(...argv)), nodeName: 'node1', log }, FAMILIES);
   return lines;

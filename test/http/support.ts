@@ -5,6 +5,7 @@ import { networkInterfaces } from 'node:os';
 import type { TestContext } from 'vitest';
 import type { Moment } from '../../src/http/moment.ts';
 import { createLog, type Log } from '../../src/log.ts';
+import { lineWithoutPlace } from '../support/logLine.ts';
 
 export interface Reply {
   readonly status: number;
@@ -66,7 +67,7 @@ export function abandon(port: number | undefined, path: string): Promise<void> {
 export function keptLog(): { readonly log: Log; readonly lines: string[] } {
   const lines: string[] = [];
   const write = (line: string): void => {
-    lines.push(line.replace(/^\{"ts":\d+,/, '{').trim());
+    lines.push(lineWithoutPlace(line).trim());
   };
   return { log: createLog({ verbosity: 2, format: 'json', write }), lines };
 }

@@ -1,6 +1,7 @@
 /** A backend that writes down what it is given, and a log that keeps its lines. */
 import type { SyncReport } from '../../src/backends/iptables/backend.ts';
 import { createLog, type Log } from '../../src/log.ts';
+import { lineWithoutPlace } from '../support/logLine.ts';
 import type { ServicePortId } from '../../src/model/servicePort.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { Backend } from '../../src/proxy/familyProxy.ts';
@@ -41,6 +42,6 @@ export class FakeLog {
   readonly log: Log = createLog({
     verbosity: 2,
     format: 'json',
-    write: (line) => this.lines.push(line.replace(/^\{"ts":\d+,/, '{')),
+    write: (line) => this.lines.push(lineWithoutPlace(line)),
   });
 }

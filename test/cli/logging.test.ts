@@ -1,0 +1,97 @@
+/** The program that the build makes: where its log lines go, and what they say of where they come from. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { useFiles } from './files.ts';
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+const file = useFiles();
+
+interface Run {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function run(...flags: readonly string[]): Run {
+  const target = file('written.yaml', '');
+  const args = [join(ROOT, 'bin/junction'), 'run', `--write-config-to=${target}`, ...flags];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  return { code: status, out: stdout, err: stderr };
+}
+
+function sourceLine(path: string, text: string): number {
+  return (
+    readFileSync(join(ROOT, path), 'utf8')
+      .split('\n')
+      .findIndex((line) => line.includes(text)) + 1
+  );
+}
+
+const WROTE = sourceLine('src/cli/main.ts', "log.info('Wrote configuration'");
+
+test('JSON lines name the line of the source, not that of the bundle', () => {
+  const { err } = run('--logging-format=json');
+  const lines = err
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(lines.at(-1)).toMatchObject({ caller: `cli/main.ts:${WROTE}`, msg: 'Wrote configuration', v: 0 });
+});
+
+test('text lines too', () => {
+  expect(run().err).toContain(` main.ts:${WROTE}] "Wrote configuration"`);
+});
+
+test('every call of the logger in the bundle leads to one in the source', () => {
+  const table = JSON.parse(readFileSync(join(ROOT, 'dist/junction.js.lines.json'), 'utf8')) as {
+    readonly sources: readonly string[];
+    readonly lines: string;
+  };
+  const places = Buffer.from(table.lines, 'base64');
+  const bundle = readFileSync(join(ROOT, 'dist/junction.js'), 'utf8').split('\n');
+  const calls = bundle.flatMap((text, index) => {
+    const [method] = /\blog\.(?:info|warn|error|verbose)\(/.exec(text) ?? [];
+    const place = places.readUInt32LE(index * 4);
+    return method === undefined
+      ? []
+      : [{ method, path: table.sources[place >>> 16] ?? '', line: place & 0xffff }];
+  });
+  expect(calls.length).toBeGreaterThan(50);
+  const wrong = calls.filter(({ method, path, line }) => {
+    const text = readFileSync(join(ROOT, path), 'utf8').split('\n')[line - 1] ?? '';
+    return !text.includes(method);
+  });
+  expect(wrong).toEqual([]);
+});
+
+test('the verbosity of one source file', () => {
+  expect(run('--vmodule=main=1').err).toContain('"FLAG: --vmodule=');
+  expect(run('--vmodule=start=1').err).not.toContain('"FLAG: ');
+});
+
+const ALPHA = '--feature-gates=LoggingAlphaOptions=true';
+
+test.each([
+  ['text', []],
+  ['text', ['--log-text-info-buffer-size=1Mi']],
+  ['json', []],
+  ['json', ['--log-json-info-buffer-size=1Mi', '--log-flush-frequency=1h']],
+])('split streams in the format %s %j', (format, flags) => {
+  const { code, out, err } = run(
+    `--logging-format=${format}`,
+    `--log-${format}-split-stream`,
+    ALPHA,
+    ...flags,
+  );
+  expect(code).toBe(0);
+  expect(out).toContain('Wrote configuration');
+  expect(err).toBe('');
+});
+
+test('split streams: a warning of the text format is for standard error', () => {
+  const { out, err } = run('--log-text-split-stream', ALPHA, '--healthz-port=1');
+  expect(out).not.toContain('deprecated');
+  expect(err).toContain('Flag --healthz-port has been deprecated');
+});
