@@ -1,5 +1,7 @@
 /** `junction plan`: what it reads, and what people see of it. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -194,6 +196,30 @@ describe('an API server', () => {
       expect(err).toBe(
         'warning: no Node is named nodea; kubectl get nodes names those that are there. --hostname-override says which one to plan for\n',
       );
+    }
+  });
+
+  test.each([
+    [
+      400,
+      'Client sent an HTTP request to an HTTPS server.',
+      /what to do: Check that server in the kubeconfig/,
+    ],
+    [404, 'page not found', /what to do: Check that server in the kubeconfig/],
+    [500, 'etcdserver: no leader', /what to do: Look into the API server's log/],
+  ])('that answers %i: what to do about it', async (status, body, remedy) => {
+    const other = createServer((_, response) => response.writeHead(status).end(body)).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    try {
+      const address = other.address();
+      const port = typeof address === 'object' ? address?.port : undefined;
+      const config = kubeconfig(`http://127.0.0.1:${port}`);
+      const { code, out, err } = await junction('plan', '--kubeconfig', config, ...FLAGS, NODE);
+      expect({ code, out }).toEqual({ code: 1, out: '' });
+      expect(err).toContain(`answered ${status}: ${body}`);
+      expect(err).toMatch(remedy);
+    } finally {
+      other.close();
     }
   });
 

@@ -79,10 +79,16 @@ export function failureOfStatus(status: Status, what: string, retryAfterMs?: num
   });
 }
 
+const WRONG_SERVER =
+  'Junction tries again. Check that server in the kubeconfig, or --master, is the address of an API server, https:// included.';
+
 const HINTS: Partial<Readonly<Record<FailureKind, string>>> = {
   unauthorized:
     'The API server does not know these credentials. Check the token or client certificate, and its expiry.',
   forbidden: 'Bind the ClusterRole system:node-proxier to the user or service account that Junction runs as.',
+  absent: WRONG_SERVER,
+  unsupported: WRONG_SERVER,
+  serverError: "Junction tries again. Look into the API server's log, and etcd's.",
   busy: 'The API server is overloaded; Junction waits as long as it asks.',
 };
 
