@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { gateStates } from '../../src/config/index.ts';
+import { KUBERNETES_VERSION, VERSION } from '../../src/version.ts';
 import { everythingOf, MODES } from './everything.ts';
 import type { ParsedFamily } from './parse.ts';
 
@@ -64,6 +65,10 @@ describe("kube-proxy's metrics", async () => {
 
   test('every metric is in the documentation', () => {
     expect([...ours.keys()].filter((name) => !DOCUMENTATION.includes(`\`${name}\``))).toEqual([]);
+  });
+
+  test('the documentation has the version that is shown', () => {
+    expect(DOCUMENTATION).toContain(`\`v${KUBERNETES_VERSION}+junction-${VERSION}\``);
   });
 
   test('the feature gates that concern a service proxy have its names, stages and defaults', () => {

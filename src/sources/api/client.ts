@@ -117,11 +117,13 @@ export class ApiClient {
     const end = (): void => controller.abort();
     const cancel = this.#options.clock.schedule(PROBE_TIMEOUT_MS, end);
     stop.addEventListener('abort', end);
+    let code = '<error>';
     try {
       const identity = this.#lastIdentity ?? (await this.#options.access.identity());
       const dispatcher = this.#transport.probeDispatcherFor(identity);
       const outgoing = { method: 'GET', path: '/readyz', signal: controller.signal } as const;
       const { statusCode, body } = await this.#dispatch(dispatcher, identity, outgoing);
+      code = String(statusCode);
       await body.dump();
       const isRefusal = statusCode >= 500 || NOT_READY.has(statusCode);
       return isRefusal ? 'notReady' : 'ready';
@@ -130,7 +132,14 @@ export class ApiClient {
     } finally {
       cancel();
       stop.removeEventListener('abort', end);
+      if (!stop.aborted) this.#tellOfProbe(code);
     }
+  }
+
+  #tellOfProbe(code: string): void {
+    const host = hostOf(this.#options.access);
+    const unmeasured = { isRetry: false, limitedMs: undefined, sentBytes: undefined };
+    this.#options.onDiagnostic?.({ kind: 'request', method: 'GET', host, code, ...unmeasured });
   }
 
   /**

@@ -218,6 +218,18 @@ describe('requests', () => {
     expect(seen.at(-1)).toMatchObject({ kind: 'answer', receivedBytes: undefined });
   });
 
+  it('are counted where they only ask whether the server is ready', async () => {
+    const server = await serve({});
+    const seen: string[] = [];
+    const client = connect(openAccess(server.url), {
+      onDiagnostic: (each) => seen.push(each.kind === 'request' ? `GET ${each.code}` : each.kind),
+    });
+    expect(await client.probe(new AbortController().signal)).toBe('ready');
+    await server.close();
+    expect(await client.probe(new AbortController().signal)).toBe('noAnswer');
+    expect(seen).toEqual(['transport', 'GET 200', 'GET <error>']);
+  });
+
   it('that the server wants later are retries when they come', async () => {
     const server = await serve({});
     const seen: string[] = [];
