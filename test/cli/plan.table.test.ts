@@ -223,6 +223,19 @@ describe('an API server', () => {
     }
   });
 
+  test.each([
+    [
+      'a path that the shell left as it is',
+      '~/.kube/config',
+      /no such file.*\n {2}what to do: A shell replaces ~/,
+    ],
+    ['an empty file', '/dev/null', /current-context is not set.*\n {2}what to do: It has no contexts at all/],
+  ])('in %s', async (_, path, expected) => {
+    const { code, out, err } = await junction('plan', '--kubeconfig', path, ...FLAGS, NODE);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toMatch(expected);
+  });
+
   test('that is not there is an error, at once', async () => {
     const closed = kubeconfig('http://127.0.0.1:1');
     const { code, out, err } = await junction('plan', '--kubeconfig', closed, ...FLAGS, NODE);

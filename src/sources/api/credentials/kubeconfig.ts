@@ -17,6 +17,13 @@ export interface CurrentContext {
   readonly resolve: (path: string) => string;
 }
 
+const PATH_HINT = 'Give the path of a kubeconfig that exists (--kubeconfig, or clientConnection.kubeconfig).';
+const TILDE_HINT =
+  'A shell replaces ~ only at the beginning of a word, and never in a file: --kubeconfig ~/.kube/config or --kubeconfig="$HOME/.kube/config".';
+const NO_CONTEXT_HINT =
+  'It has no contexts at all: is it the file that you mean? One that `kubectl config view --kubeconfig FILE` shows with a cluster and a user will do.';
+const NONE = 'none';
+
 /** With a server given otherwise (`--master`), a kubeconfig need not name a cluster. */
 export async function readKubeconfig(
   path: string,
@@ -30,7 +37,7 @@ export async function readKubeconfig(
   } catch (error) {
     throw new JunctionError('KUBECONFIG_INVALID', `${where}: ${explainFileError(error)}`, {
       cause: error,
-      hint: 'Give the path of a kubeconfig that exists (--kubeconfig, or clientConnection.kubeconfig).',
+      hint: path.startsWith('~') ? TILDE_HINT : PATH_HINT,
     });
   }
   const root = new Section(where, readYaml(text, where));
@@ -38,7 +45,9 @@ export async function readKubeconfig(
   const resolve = (file: string): string => (isAbsolute(file) ? file : join(dirname(path), file));
   if (name === '') {
     if (!needsCluster) return { origin: where, cluster: empty(where), user: empty(where), resolve };
-    const hint = `Choose one with \`kubectl config use-context\`: ${namesOf(root, 'contexts')}.`;
+    const names = namesOf(root, 'contexts');
+    const hint =
+      names === NONE ? NO_CONTEXT_HINT : `Choose one with \`kubectl config use-context\`: ${names}.`;
     throw root.bad('current-context', 'is not set', hint);
   }
   const context = named(root, 'contexts', 'context', name, 'current-context');
@@ -93,5 +102,5 @@ function namesOf(root: Section, listName: string): string {
     const name = ownField(each, 'name');
     return typeof name === 'string' ? quote(name) : [];
   });
-  return names.length === 0 ? 'none' : names.join(', ');
+  return names.length === 0 ? NONE : names.join(', ');
 }
