@@ -1,4 +1,4 @@
-// Writes the pages under docs/ that come from the source: docs/reference/configuration.md from src/config/.
+// Writes what docs/ has from the program: docs/reference/configuration.md from src/config/, and samples in other pages.
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -6,13 +6,12 @@ import { build } from 'esbuild';
 import { ROOT } from './support/paths.mjs';
 
 const work = join(ROOT, 'node_modules/.cache', `junction-docs-${process.pid}`);
-const bundle = join(work, 'reference.mjs');
-const page = join(ROOT, 'docs/reference/configuration.md');
+const bundle = join(work, 'pages.mjs');
 
 try {
   await build({
     absWorkingDir: ROOT,
-    entryPoints: ['src/config/reference.ts'],
+    entryPoints: ['scripts/samples/pages.ts'],
     outfile: bundle,
     bundle: true,
     platform: 'node',
@@ -21,10 +20,12 @@ try {
     packages: 'external',
     logLevel: 'warning',
   });
-  const { referencePage } = await import(pathToFileURL(bundle).href);
-  await mkdir(dirname(page), { recursive: true });
-  await writeFile(page, referencePage());
-  console.log(`Wrote ${page}`);
+  const { writtenPages } = await import(pathToFileURL(bundle).href);
+  for (const { path, text } of await writtenPages(ROOT)) {
+    await mkdir(dirname(join(ROOT, path)), { recursive: true });
+    await writeFile(join(ROOT, path), text);
+    console.log(`Wrote ${path}`);
+  }
 } finally {
   await rm(work, { recursive: true, force: true });
 }

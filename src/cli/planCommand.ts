@@ -46,7 +46,7 @@ export async function planCommand(
     return 1;
   }
   const paths = config.junction.manifests ?? [];
-  if (paths.length > 0 && isNothing(input)) {
+  if (paths.length > 0 && errors.length === 0 && isNothing(input)) {
     const what = `no Service, EndpointSlice, Endpoints or Node in ${paths.join(', ')}`;
     output.err(`junction: ${printableLine(what)}, so nothing is planned\n`);
     return 1;

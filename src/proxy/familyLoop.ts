@@ -1,6 +1,7 @@
 /** Syncs one family: when something changed, when a sync failed, and now and then to verify that all is still there. */
 import { isJunctionError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import type { Family } from '../model/ip.ts';
 import type { ChangedBy } from '../sync/changedBy.ts';
 import type { Clock } from '../sync/clock.ts';
 import { LookBudget } from '../sync/lookBudget.ts';
@@ -273,11 +274,15 @@ export class FamilyLoop {
 
   #logFailure(error: unknown): void {
     const { log, syncPeriodMs } = this.#options;
-    log.error('Sync failed', {
-      ipFamily: this.proxy.family,
-      err: error,
-      ...(isJunctionError(error) && { whatToDo: error.hint }),
-      retryingTime: `${syncPeriodMs / 1000}s`,
-    });
+    logFailure(log, this.proxy.family, error, syncPeriodMs);
   }
+}
+
+export function logFailure(log: Log, ipFamily: Family, error: unknown, syncPeriodMs: number): void {
+  log.error('Sync failed', {
+    ipFamily,
+    err: error,
+    ...(isJunctionError(error) && { whatToDo: error.hint }),
+    retryingTime: `${syncPeriodMs / 1000}s`,
+  });
 }

@@ -1,0 +1,41 @@
+/**
+ * Pages of docs/ whose samples come from the program. Above a sample stands `<!-- sample: NAME -->`; what follows, a fenced
+ * block or a table, is written by `node scripts/docs.mjs`, and a test compares.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { referencePage } from '../../src/config/reference.ts';
+import { SAMPLES } from './samples.ts';
+
+const PAGES_WITH_SAMPLES = ['docs/check.md', 'docs/errors.md', 'docs/manifests.md'];
+
+export interface Page {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** As they should be. */
+export async function writtenPages(root: string): Promise<readonly Page[]> {
+  const pages: Page[] = [{ path: 'docs/reference/configuration.md', text: referencePage() }];
+  for (const path of PAGES_WITH_SAMPLES) {
+    pages.push({ path, text: await fillIn(readFileSync(join(root, path), 'utf8'), root) });
+  }
+  return pages;
+}
+
+const SAMPLE = /(<!-- sample: ([\w-]+) -->\n)(?:```\n[^]*?\n```\n|(?:\|[^\n]*\n)+)/g;
+
+export async function fillIn(page: string, root: string): Promise<string> {
+  let filled = '';
+  let end = 0;
+  for (const match of page.matchAll(SAMPLE)) {
+    const [whole, marker = '', name = ''] = match;
+    const sample = SAMPLES[name];
+    if (sample === undefined) throw new Error(`there is no sample ${name}`);
+    const text = await sample(root);
+    const block = text.startsWith('|') ? text : `\`\`\`\n${text}\`\`\`\n`;
+    filled += page.slice(end, match.index) + marker + block;
+    end = match.index + whole.length;
+  }
+  return filled + page.slice(end);
+}
