@@ -142,3 +142,28 @@ describe('/metrics', () => {
     }
   });
 });
+
+describe('/metrics of the legacy variant, which nobody notifies', () => {
+  const lab = useLab();
+  const WEB = { name: 'web', ip: '10.96.1.3', pods: 'ab' };
+  const daemon = useInLab(async () => {
+    const flags = ['--iptables-variant=legacy', '--iptables-sync-period=1h'];
+    const made = await Daemon.create(lab().host('node1'), ...flags);
+    await made.write(manifests([{ ...API, pods: 'ac' }, WEB]));
+    await made.start();
+    return made;
+  });
+
+  test('a change that the kernel refuses is a failed partial sync, and a full one follows', async () => {
+    const node = lab().host('node1');
+    await node.run(['iptables-legacy', '-t', 'nat', '-F', 'KUBE-SERVICES']);
+    // Its rule in that chain is to be deleted, and is gone.
+    await daemon().write(manifests([{ ...API, pods: 'ac' }]));
+    await expectAnswers(lab().host('client'), API.ip, 'pod-a pod-c');
+    const failures =
+      'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total{ip_family="IPv4"} 1\n';
+    await eventually(failures, async () =>
+      (await fetchFrom(node, 'http://127.0.0.1:10249/metrics')).body.includes(failures),
+    );
+  });
+});
