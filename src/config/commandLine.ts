@@ -163,7 +163,7 @@ class Parser {
       this.notes.push({ severity: 'warning', message: `Flag --${name} has been deprecated, ${deprecated}` });
     }
     if (ignored !== undefined) {
-      this.notes.push({ severity: 'warning', message: `Flag --${name} has no effect: ${ignored}` });
+      this.notes.push({ severity: 'warning', message: `Flag --${name} has no effect, because ${ignored}` });
     }
   }
 

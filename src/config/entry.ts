@@ -26,6 +26,8 @@ interface FieldDetails<T> {
   readonly keepsZero?: boolean;
   /** Not printed when it is zero, or when it is the default. */
   readonly omit?: 'zero' | 'default';
+  /** Accepted without effect, and why; the flag too. */
+  readonly ignored?: string;
   /** The flag wins over the file. */
   readonly flagWins?: boolean;
   /** Of a server's address: what a bare IP is completed to, and the default when bindAddress is IPv6. */

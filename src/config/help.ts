@@ -1,19 +1,25 @@
 /** The text of `--help`: flags by section, with their defaults, as wide as the terminal. */
 import type { Flag, Section } from './entry.ts';
-import { flagsOf, SECTIONS } from './table.ts';
+import { FLAGS, flagsOf, SECTIONS } from './table.ts';
 
 export interface FlagGroup {
   readonly title: string;
   readonly flags: readonly Flag[];
 }
 
-/** Without the flags that are deprecated or have no effect. */
-export const FLAG_GROUPS: readonly FlagGroup[] = SECTIONS.map((section: Section) => ({
-  title: section.title,
-  flags: flagsOf(section).filter(
-    ({ deprecated, ignored }) => deprecated === undefined && ignored === undefined,
-  ),
-})).filter(({ flags }) => flags.length > 0);
+/** Without the flags that are deprecated; those without effect come last, with the reason. */
+export const FLAG_GROUPS: readonly FlagGroup[] = [
+  ...SECTIONS.map((section: Section) => ({
+    title: section.title,
+    flags: flagsOf(section).filter(
+      ({ deprecated, ignored }) => deprecated === undefined && ignored === undefined,
+    ),
+  })),
+  {
+    title: 'Accepted, without effect in Junction',
+    flags: FLAGS.filter(({ ignored }) => ignored !== undefined),
+  },
+].filter(({ flags }) => flags.length > 0);
 
 /** Long words, such as content types, need that much. */
 const NARROWEST = 72;
@@ -44,6 +50,7 @@ function describeFlag(flag: Flag, columns: number): string {
 }
 
 function withDefault(flag: Flag): string {
+  if (flag.ignored !== undefined) return `no effect, because ${flag.ignored}`;
   const text = flag.kind.print(flag.default);
   return text === '' || text === 'false' ? flag.help : `${flag.help} (default ${text})`;
 }

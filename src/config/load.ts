@@ -10,7 +10,7 @@ import { appendPort } from './hostPort.ts';
 import type { FeatureGates, Value } from './kind.ts';
 import type { Note, Result } from './note.ts';
 import { PORT_FLAGS } from './sections/program.ts';
-import { FIELDS, flagOfField, FLAGS, isZero } from './table.ts';
+import { FIELDS, flagOfField, FLAGS, isDefault, isZero } from './table.ts';
 
 export interface LoadedConfig {
   readonly config: EffectiveConfig;
@@ -120,7 +120,10 @@ function fromFile(parsed: ParsedFlags, file: string, readFile: Reader['readFile'
     severity: 'warning' as const,
     message: `${path} has no effect without the feature gate LoggingAlphaOptions`,
   }));
-  return { ok: true, value: { fields, notes: [...notes, ...gateIsMissing, ...ignoredFlags(parsed)] } };
+  return {
+    ok: true,
+    value: { fields, notes: [...notes, ...gateIsMissing, ...fieldsInVain(values), ...ignoredFlags(parsed)] },
+  };
 }
 
 /**
@@ -159,6 +162,19 @@ function withWinningFlag(parsed: ParsedFlags, field: Field, value: Value): Value
   const given = parsed.values.get(field.flag.name);
   if (given === undefined) return value;
   return field.kind.join?.(given, value) ?? given;
+}
+
+/** Only what differs from the default: files that kubeadm writes name many fields to say nothing. */
+function fieldsInVain(values: FieldValues): readonly Note[] {
+  const settings = FIELDS.filter((field) => {
+    const value = values.get(field.path);
+    if (field.ignored === undefined || value === undefined) return false;
+    return !isZero(field, value) && !isDefault(field, value);
+  }).map(({ path, ignored }) => `${path}: ${ignored}`);
+  if (settings.length === 0) return [];
+  return [
+    { severity: 'info', message: 'Settings of the configuration file have no effect', fields: { settings } },
+  ];
 }
 
 function ignoredFlags(parsed: ParsedFlags): readonly Note[] {

@@ -2,10 +2,10 @@
 import type { Field, Flag, Section } from './entry.ts';
 import { GATES, type Gate } from './featureGates.ts';
 import { printUsage } from './help.ts';
-import { API_VERSION, isZero, KIND, SECTIONS } from './table.ts';
+import { API_VERSION, FIELDS, isZero, KIND, SECTIONS } from './table.ts';
 
 export function referencePage(): string {
-  return `${[INTRO, ...SECTIONS.map((section: Section) => printSection(section)), gates()].join('\n\n')}\n`;
+  return `${[INTRO, ...SECTIONS.map((section: Section) => printSection(section)), withoutEffect(), gates()].join('\n\n')}\n`;
 }
 
 const INTRO = `<!-- Written by \`node scripts/docs.mjs\` from the table in src/config/; edit that instead. -->
@@ -34,8 +34,8 @@ junction:
 3. There is one sync period, one minimum and one \`masqueradeAll\`: those of the section of the mode. The ipvs mode takes
    \`masqueradeAll\` from the \`iptables\` section.
 
-Flags are written \`--name=value\` or \`--name value\`; booleans only \`--name\` or \`--name=false\`. Lists are separated by commas,
-and a list flag may be repeated. Underscores count as hyphens. Durations are numbers with units, such as \`30s\`, \`15m0s\` or
+Flags are written \`--name=value\` or \`--name value\`; booleans only \`--name\` or \`--name=false\`. Lists are separated by commas.
+A flag may be repeated: lists, feature gates and \`--vmodule\` add up, of any other the last counts. Underscores count as hyphens. Durations are numbers with units, such as \`30s\`, \`15m0s\` or
 \`2h22m\`.
 
 An unknown field, or one that is there twice, is reported with its place in the file and what was probably meant, and the
@@ -63,8 +63,8 @@ function fieldTable(fields: readonly Field[]): string {
       flagCell(field),
       type(field),
       code(field.kind.print(field.default)),
-      field.reload ?? 'restart',
-      field.help,
+      field.ignored === undefined ? (field.reload ?? 'restart') : '',
+      meaning(field),
     ]),
   );
 }
@@ -93,9 +93,24 @@ function flagTable(flags: readonly Flag[]): string {
   );
 }
 
-function meaning({ help, deprecated, ignored }: Flag): string {
+function meaning({ help, deprecated, ignored }: Pick<Flag, 'help' | 'deprecated' | 'ignored'>): string {
   if (deprecated !== undefined) return `**Deprecated**: ${deprecated}. ${sentence(help)}`;
-  return ignored === undefined ? help : `No effect. ${sentence(help)}`;
+  return ignored === undefined ? help : `**Without effect**: ${ignored}. In kube-proxy: ${help}.`;
+}
+
+function withoutEffect(): string {
+  const fields = FIELDS.flatMap(({ path, flag, ignored }) =>
+    ignored === undefined ? [] : [[code(path), flag === undefined ? '' : code(`--${flag.name}`), ignored]],
+  );
+  const flags = SECTIONS.flatMap((section: Section) => section.flags).flatMap(({ name, ignored }) =>
+    ignored === undefined ? [] : [['', code(`--${name}`), ignored]],
+  );
+  return `## Settings without effect
+
+Accepted, so that files and command lines of kube-proxy can be taken as they are. A flag of these that is given is named in a
+warning; a field of these that a file sets to something else than its default is named in the log.
+
+${table(['Field', 'Flag', 'Why'], [...fields, ...flags])}`;
 }
 
 function sentence(text: string): string {

@@ -58,6 +58,7 @@ export function flagOfField({ flag, path, kind, help, choices, ...field }: Field
     ...(flag.placeholder !== undefined && { placeholder: flag.placeholder }),
     ...(flag.deprecated !== undefined && { deprecated: flag.deprecated }),
     ...(choices !== undefined && { choices }),
+    ...(field.ignored !== undefined && { ignored: field.ignored }),
     ...(field.flagWins === true && { worksWithFile: true }),
   };
 }

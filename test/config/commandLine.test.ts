@@ -110,7 +110,7 @@ describe('what a command line gives', () => {
 
   test('flags of Windows and deprecated ones are said to be so, once', () => {
     expect(parse('--enable-dsr', '--enable-dsr', '--healthz-port=1').notes).toEqual([
-      { severity: 'warning', message: 'Flag --enable-dsr has no effect: it is for Windows' },
+      { severity: 'warning', message: 'Flag --enable-dsr has no effect, because it is for Windows' },
       {
         severity: 'warning',
         message: 'Flag --healthz-port has been deprecated, use --healthz-bind-address instead',

@@ -2,6 +2,9 @@ import { field, flag } from '../entry.ts';
 import { FEATURE_GATES } from '../listKinds.ts';
 import { FLOAT, INT, STRING } from '../scalarKinds.ts';
 
+/** Lists are read item by item as they arrive (src/sources/api/jsonItems.ts), for which JSON is enough. */
+const JSON_ONLY = 'Junction speaks JSON with the API server, whatever this says';
+
 export const GATES = {
   title: 'Feature gates',
   fields: [
@@ -26,11 +29,13 @@ export const API_SERVER = {
     field('clientConnection.acceptContentTypes', STRING, {
       default: '',
       help: 'Accept header of requests, where it should not follow from the content type',
+      ignored: JSON_ONLY,
     }),
     field('clientConnection.contentType', STRING, {
       default: 'application/vnd.kubernetes.protobuf',
       flag: { name: 'kube-api-content-type' },
       help: 'content type of requests to the API server',
+      ignored: JSON_ONLY,
     }),
     field('clientConnection.qps', FLOAT, {
       default: 5,

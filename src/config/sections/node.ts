@@ -42,6 +42,7 @@ export const NODE = {
       default: '',
       flag: { name: 'show-hidden-metrics-for-version', placeholder: 'VERSION' },
       help: 'also serve metrics that were hidden since this version; only the previous minor version may be named',
+      ignored: 'no metric of Junction is hidden',
     }),
   ],
   flags: PORT_FLAGS,

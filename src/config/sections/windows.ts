@@ -7,13 +7,22 @@ export const WINDOWS = {
   title: 'Windows',
   intro: 'Accepted, so that files and command lines for mixed clusters work, and without effect.',
   fields: [
-    field('winkernel.networkName', STRING, { default: '', help: 'name of the HNS network' }),
-    field('winkernel.sourceVip', STRING, { default: '', help: 'source address of load-balanced traffic' }),
-    field('winkernel.enableDSR', BOOL, { default: false, help: 'direct server return' }),
-    field('winkernel.rootHnsEndpointName', STRING, { default: '', help: 'endpoint of the root namespace' }),
+    field('winkernel.networkName', STRING, { default: '', help: 'name of the HNS network', ignored }),
+    field('winkernel.sourceVip', STRING, {
+      default: '',
+      help: 'source address of load-balanced traffic',
+      ignored,
+    }),
+    field('winkernel.enableDSR', BOOL, { default: false, help: 'direct server return', ignored }),
+    field('winkernel.rootHnsEndpointName', STRING, {
+      default: '',
+      help: 'endpoint of the root namespace',
+      ignored,
+    }),
     field('winkernel.forwardHealthCheckVip', BOOL, {
       default: false,
       help: 'forward health checks of the load balancer to the service address',
+      ignored,
     }),
   ],
   flags: [
@@ -35,11 +44,19 @@ export const WINDOWS = {
 } as const;
 
 export const UNUSED = {
-  title: 'Without effect',
-  intro: 'Accepted, because files in the field have them.',
+  title: 'Fields of old files',
   fields: [
-    field('portRange', STRING, { default: '', help: 'was for the userspace mode, which is no more' }),
-    field('windowsRunAsService', BOOL, { default: false, omit: 'zero', help: 'run as a Windows service' }),
+    field('portRange', STRING, {
+      default: '',
+      help: 'ports of the host to use',
+      ignored: 'it was for the userspace mode, which is no more',
+    }),
+    field('windowsRunAsService', BOOL, {
+      default: false,
+      omit: 'zero',
+      help: 'run as a Windows service',
+      ignored,
+    }),
   ],
   flags: [],
 } as const;
