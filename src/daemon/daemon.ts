@@ -327,7 +327,7 @@ export class Daemon {
       log: this.#log,
       onReload: (why) => {
         this.#log.info('firewalld has reloaded its rules; writing ours back', { why });
-        for (const { loop } of this.#families) loop.requestFull();
+        for (const { loop } of this.#families) loop.requestFull('firewalld has reloaded its rules');
       },
     });
     void listener.start();

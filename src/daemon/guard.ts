@@ -3,7 +3,7 @@ import { isJunctionError } from '../errors.ts';
 import { CanaryMonitor } from '../kernel/iptables/canary.ts';
 import type { IptablesDoor } from '../kernel/iptables/door.ts';
 import type { Log } from '../log.ts';
-import type { FamilyLoop } from '../proxy/familyLoop.ts';
+import { type FamilyLoop, VERIFICATION } from '../proxy/familyLoop.ts';
 
 export interface GuardOptions {
   /** Where the canary lives, in modes that have one. */
@@ -55,8 +55,8 @@ export class Guard {
 
   #look(): void {
     const { loop, hasLeftovers, verifiesAlways } = this.#options;
-    if (verifiesAlways) loop.requestFull();
+    if (verifiesAlways) loop.requestFull(VERIFICATION);
     else loop.verify();
-    if (hasLeftovers()) loop.request();
+    if (hasLeftovers()) loop.request('ports that another program had');
   }
 }

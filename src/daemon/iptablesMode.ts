@@ -14,7 +14,7 @@ import { readNftGeneration } from '../kernel/netlink/nftGeneration.ts';
 import { NETLINK_NETFILTER } from '../kernel/netlink/socket.ts';
 import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Family } from '../model/ip.ts';
-import type { Generation } from '../proxy/familyLoop.ts';
+import { type Generation, NODE_ADDRESSES } from '../proxy/familyLoop.ts';
 import { doorOf, openFamilies } from './families.ts';
 import { StaleIpvs } from './ipvsLeftovers.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
@@ -59,7 +59,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<ProxyMode>
     },
     attach: (loop) => {
       const { family } = loop.proxy;
-      addresses.follow({ onNodeAddresses: () => loop.request() });
+      addresses.follow({ onNodeAddresses: () => loop.request(NODE_ADDRESSES) });
       rulesets?.follow({
         family,
         onChange: (touched, changedBy) => {

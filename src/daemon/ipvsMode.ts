@@ -11,6 +11,7 @@ import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../kernel/net
 import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Log } from '../log.ts';
 import { type Family, parseCidr } from '../model/ip.ts';
+import { NODE_ADDRESSES } from '../proxy/familyLoop.ts';
 import { doorOf, openFamilies } from './families.ts';
 import type { ModeOptions, ProxyMode } from './mode.ts';
 import { removeNftLeftovers } from './nftLeftovers.ts';
@@ -64,10 +65,10 @@ export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
         isBound: (ip) => proxies.get(family)?.isBound(ip) ?? false,
         onDevice: (object) => {
           loop.proxy.requestFull();
-          if (object === undefined) loop.request();
+          if (object === undefined) loop.request('notifications of the kernel were lost');
           else loop.foreignChanges.noticed({ objects: [object] });
         },
-        onNodeAddresses: () => loop.request(),
+        onNodeAddresses: () => loop.request(NODE_ADDRESSES),
       });
     },
     ready: (family) => {

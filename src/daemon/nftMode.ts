@@ -10,7 +10,7 @@ import { NETLINK_NETFILTER } from '../kernel/netlink/socket.ts';
 import { NetlinkThread } from '../kernel/netlink/thread.ts';
 import type { Log } from '../log.ts';
 import { type Cidr, FAMILIES, type Family, familyOf } from '../model/ip.ts';
-import type { FamilyLoop } from '../proxy/familyLoop.ts';
+import { type FamilyLoop, NODE_ADDRESSES } from '../proxy/familyLoop.ts';
 import { isIpv6Enabled } from './families.ts';
 import { removeIptablesLeftovers } from './iptablesLeftovers.ts';
 import { StaleIpvs } from './ipvsLeftovers.ts';
@@ -40,12 +40,12 @@ export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
   let removing = Promise.resolve();
   const retries = new Retries((family) => {
     proxies.get(family)?.prepareRetry();
-    loops.get(family)?.request();
+    loops.get(family)?.request('again what the kernel did not take');
   });
   thread.onSocketLost(NETLINK_NETFILTER, () => {
     for (const [family, proxy] of proxies) {
       proxy.noteSocketLost();
-      loops.get(family)?.request();
+      loops.get(family)?.request('the netlink socket was lost');
     }
   });
   return {
@@ -80,10 +80,10 @@ export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
           if (news) proxies.get(family)?.noteForeign(news, family);
           else loop.proxy.requestFull();
           if (changedBy) loop.foreignChanges.noticed({ objects: news?.objects ?? [OUR_TABLE], changedBy });
-          else loop.requestUrgently();
+          else loop.requestUrgently('notifications of the kernel were lost');
         },
       });
-      watch.follow({ onNodeAddresses: () => loop.request() });
+      watch.follow({ onNodeAddresses: () => loop.request(NODE_ADDRESSES) });
     },
     ready: (family) => {
       waiting.delete(family);
@@ -102,7 +102,7 @@ export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
     },
     setServiceCidrs: (cidrs) => {
       serviceCidrs = cidrs;
-      for (const loop of loops.values()) loop.request();
+      for (const loop of loops.values()) loop.request('ServiceCIDRs changed');
     },
     localIps: (family) => watch.localIps(family),
     close: async () => {

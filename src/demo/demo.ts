@@ -10,6 +10,7 @@ import { step } from './progress.ts';
 import { printRows, printVerdict } from './report.ts';
 import { junctionArguments, junctionSettings } from './settings.ts';
 import { type Row, sendAll } from './traffic.ts';
+import { printCause } from './writes.ts';
 
 export interface DemoContext {
   readonly options: DemoOptions;
@@ -43,7 +44,8 @@ async function demonstrate(lab: Lab, expectation: Expectation, context: DemoCont
   await step(
     'Starting Junction on node1',
     () => unlessAborted(signal, junction.ready()),
-    () => `Junction serves on node1, mode ${options.mode}. ${junction.summary(options.mode)}`,
+    () =>
+      `Junction serves on node1, mode ${options.mode}${whyFirst(junction)}. ${junction.summary(options.mode)}`,
   );
   const send = (before: readonly Row[] = []): Promise<readonly Row[]> =>
     sendAll(lab, expectation.plans(), before);
@@ -58,8 +60,13 @@ async function demonstrate(lab: Lab, expectation: Expectation, context: DemoCont
 
   const { variant } = junction;
   process.stdout.write(`\n${printHints({ lab, variant, options, paint })}`);
-  await stay({ junction, lab, first: rows, send, paint, signal });
+  await stay({ junction, lab, mode: options.mode, first: rows, send, paint, signal });
   return 0;
+}
+
+function whyFirst({ firstWrites }: JunctionProcess): string {
+  const causes = new Set(firstWrites.map(printCause));
+  return causes.size === 0 ? '' : ` (${[...causes].join('; ')})`;
 }
 
 async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

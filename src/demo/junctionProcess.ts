@@ -16,6 +16,8 @@ export interface LogLine {
 /** It takes a second, and half a minute in a guest on a machine that has much else to do. */
 const READY_LIMIT_MS = 180_000;
 const REMEMBERED_LINES = 20;
+/** Lines of which the first of each family is kept. */
+const KEPT: ReadonlySet<string> = new Set(['Using iptables', 'Synced rules', 'Serving']);
 
 export class JunctionProcess {
   readonly #child: ChildProcess;
@@ -79,6 +81,11 @@ export class JunctionProcess {
     return typeof variant === 'string' ? variant : undefined;
   }
 
+  /** The first write of each family. */
+  get firstWrites(): readonly LogLine[] {
+    return FAMILIES.flatMap((family) => this.#find('Synced rules', family) ?? []);
+  }
+
   /** What the mode counts as rules is called by its own name. */
   summary(mode: DemoMode): string {
     const noun = mode === 'nftables' ? 'element' : 'rule';
@@ -98,7 +105,7 @@ export class JunctionProcess {
     if (this.#lines.length > REMEMBERED_LINES) this.#lines.shift();
     const line = parseLine(text);
     if (!line) return;
-    if (line.msg === 'Serving' || line.msg === 'Using iptables') this.#log.push(line);
+    if (KEPT.has(line.msg) && !this.#find(line.msg, String(line['ipFamily']))) this.#log.push(line);
     for (const listener of this.#listeners) listener(line);
   }
 }

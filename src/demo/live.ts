@@ -3,7 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { painter } from '../cli/table.ts';
 import type { Lab } from '../lab/lab.ts';
 import { HOST_NAMES, type HostName } from '../lab/topology.ts';
-import { countOf, type JunctionProcess, type LogLine } from './junctionProcess.ts';
+import type { JunctionProcess, LogLine } from './junctionProcess.ts';
+import type { DemoMode } from './options.ts';
+import { describeWarning, describeWrite } from './writes.ts';
 import { readKeyboard } from './keyboard.ts';
 import { printRows, printVerdict } from './report.ts';
 import { meaningOf, type Row } from './traffic.ts';
@@ -12,6 +14,7 @@ import { probeKey } from './probes.ts';
 export interface LiveOptions {
   readonly junction: JunctionProcess;
   readonly lab: Lab;
+  readonly mode: DemoMode;
   readonly first: readonly Row[];
   readonly send: (before: readonly Row[]) => Promise<readonly Row[]>;
   readonly paint: ReturnType<typeof painter>;
@@ -70,7 +73,7 @@ class LiveSession {
   onLine(line: LogLine): void {
     if (this.#stopped) return;
     if (line.level !== 'info')
-      this.#print(`${clock()} ${this.#options.paint('yellow', `Junction: ${line.msg}`)}`);
+      this.#print(`${clock()} ${this.#options.paint('yellow', describeWarning(line))}`);
     if (line.msg !== 'Synced rules') return;
     this.#syncs.push(line);
     clearTimeout(this.#timer);
@@ -110,7 +113,9 @@ class LiveSession {
     const syncs = this.#syncs;
     this.#syncs = [];
     this.#queue(async () => {
-      this.#print(`\n${clock()} ${this.#options.paint('cyan', describeSyncs(syncs))}`);
+      this.#print('');
+      for (const sync of syncs)
+        this.#print(`${clock()} ${this.#options.paint('cyan', describeWrite(sync, this.#options.mode))}`);
       const before = new Map(this.#rows.map((row) => [probeKey(row.probe), meaningOf(row)]));
       this.#rows = await this.#sendUntilRight();
       const changed = this.#rows.filter((row) => before.get(probeKey(row.probe)) !== meaningOf(row));
@@ -140,14 +145,6 @@ class LiveSession {
   #print(text: string): void {
     if (!this.#stopped) process.stdout.write(`${text}\n`);
   }
-}
-
-function describeSyncs(syncs: readonly LogLine[]): string {
-  const parts = syncs.map(
-    (line) =>
-      `${String(line['ipFamily'])} in ${String(line['milliseconds'])} ms (${countOf(line['chains'], 'chain')}, ${countOf(line['rules'], 'rule')})`,
-  );
-  return `Junction wrote ${parts.join(' and ')}.`;
 }
 
 function clock(): string {

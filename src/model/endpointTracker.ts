@@ -86,9 +86,13 @@ export class EndpointTracker {
 
   /**
    * Makes the pending slices of these services current; hands out those of which a slice is not what it was. Whether an
-   * endpoint is not, the plan finds out, which knows how many of them count.
+   * endpoint is not, the plan finds out, which knows how many of them count. `onSlice` is called with every slice that was
+   * told of, as it was and as it is.
    */
-  apply(services: Iterable<ObjectKey> = this.pendingServices()): ReadonlySet<ObjectKey> {
+  apply(
+    services: Iterable<ObjectKey> = this.pendingServices(),
+    onSlice?: (previous: EndpointSlice | undefined, current: EndpointSlice | undefined) => void,
+  ): ReadonlySet<ObjectKey> {
     const changes = new Set<ObjectKey>();
     for (const service of services) {
       const pending = this.#pending.get(service);
@@ -96,7 +100,10 @@ export class EndpointTracker {
       this.#pending.delete(service);
       const before = this.#applied.get(service) ?? NO_SLICES;
       let isChanged = false;
-      for (const [name, slice] of pending) isChanged ||= !sameEndpoints(before.get(name), slice);
+      for (const [name, slice] of pending) {
+        isChanged ||= !sameEndpoints(before.get(name), slice);
+        onSlice?.(before.get(name), slice);
+      }
       if (isChanged) changes.add(service);
       const after = withPending(before, pending);
       if (after.size > 0) this.#applied.set(service, after);

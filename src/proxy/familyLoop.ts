@@ -6,8 +6,9 @@ import type { ChangedBy } from '../sync/changedBy.ts';
 import type { Clock } from '../sync/clock.ts';
 import { LookBudget } from '../sync/lookBudget.ts';
 import { Runner } from '../sync/runner.ts';
+import { Causes } from './causes.ts';
 import type { FamilyProxy, SyncOutcome } from './familyProxy.ts';
-import { ForeignChanges } from './foreignChanges.ts';
+import { ForeignChanges, printSome } from './foreignChanges.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 
 /** Cheap to read, and different whenever another program may have changed the kernel's rules. */
@@ -41,6 +42,10 @@ const HOUR_MS = 3_600_000;
 const VERIFY_SHARE = 0.01;
 /** The same when something speaks for it that rules are gone. */
 const SUSPECT_SHARE = 0.1;
+/** Causes that more than one part of the program names. */
+export const VERIFICATION = 'verification of what is in the kernel';
+export const NODE_ADDRESSES = 'addresses of this node changed';
+const SUSPICION = 'another program changed something, and the kernel did not say what';
 /** But no look waits longer than so many sync periods. */
 const MOST_PERIODS = 10;
 
@@ -61,6 +66,8 @@ export class FamilyLoop {
   /** Who may have changed what the next look finds. */
   #suspect: { readonly changedBy: ChangedBy | undefined; readonly since: number } | undefined;
   #cancelLook: (() => void) | undefined;
+  /** Why the next sync was asked for, besides objects that changed. */
+  readonly #causes = new Causes();
   #syncPeriodMs: number;
 
   constructor(options: FamilyLoopOptions) {
@@ -111,28 +118,31 @@ export class FamilyLoop {
     return this.#isStarted;
   }
 
-  request(): void {
+  /** `cause`: for the log; unset: objects that changed. */
+  request(cause?: string): void {
     if (!this.#isStarted || !this.proxy.isSynced) return;
+    this.#causes.note(cause);
     this.#observer.queued();
     this.#runner.request();
   }
 
   /** Something is broken that worked: it does not wait for its turn. */
-  requestUrgently(): void {
+  requestUrgently(cause?: string): void {
     if (!this.#isStarted || !this.proxy.isSynced) return;
+    this.#causes.note(cause);
     this.#observer.queued();
     this.#runner.requestUrgently();
   }
 
   /** Everything is read back and mended where it differs. */
-  requestFull(): void {
+  requestFull(cause?: string): void {
     this.proxy.requestFull();
-    this.request();
+    this.request(cause);
   }
 
   /** The canary is gone. Where the kernel notifies of changes, what went with it is being repaired already. */
   flushed(): void {
-    if (!this.#options.isTold) this.requestFull();
+    if (!this.#options.isTold) this.requestFull('our canary chain is gone: the tables were flushed');
   }
 
   /** The same, unless nothing can have changed or looks are too costly to repeat so soon. */
@@ -144,10 +154,11 @@ export class FamilyLoop {
     const before = this.#lastSeen;
     const isChanged = now !== undefined && before !== undefined && now.id !== before.id;
     if (isChanged && (now.rules ?? 0) < (before.rules ?? 0)) this.#areRulesMissing = true;
-    if (this.#waitForLook(this.#areRulesMissing ? SUSPECT_SHARE : VERIFY_SHARE) <= 0) this.requestFull();
+    if (this.#waitForLook(this.#areRulesMissing ? SUSPECT_SHARE : VERIFY_SHARE) <= 0)
+      this.requestFull(VERIFICATION);
     else if (isChanged && requestJumps) {
       requestJumps();
-      this.request();
+      this.request(VERIFICATION);
     }
   }
 
@@ -167,14 +178,14 @@ export class FamilyLoop {
     this.#cancelLook = clock.schedule(waitMs, () => this.#lookNow());
     if (!requestJumps) return;
     requestJumps();
-    this.requestUrgently();
+    this.requestUrgently(SUSPICION);
   }
 
   #lookNow(): void {
     this.#cancelLook?.();
     this.#looks.ended(this.#options.clock.now(), undefined); // what comes during the look waits for the next one
     this.proxy.requestFull();
-    this.requestUrgently();
+    this.requestUrgently(SUSPICION);
   }
 
   #waitForLook(share: number): number {
@@ -202,24 +213,27 @@ export class FamilyLoop {
       const started = clock.now();
       const generation = this.#options.generation?.();
       this.foreignChanges.syncBegan();
-      const outcome = await this.#write(started, isPartial ? 'next' : 'first');
+      const causes = this.#causes.take();
+      const outcome = await this.#write(started, isPartial ? 'next' : 'first', causes);
       if (!outcome) return;
-      this.#finish(outcome, generation, clock.now() - started);
+      this.#finish(outcome, generation, clock.now() - started, causes);
       this.#throwIfRefused(outcome);
       isPartial = outcome.isPartial ?? false;
     } while (isPartial && !this.#isStopping);
   }
 
-  async #write(started: number, turn: 'first' | 'next'): Promise<SyncOutcome | undefined> {
+  async #write(started: number, turn: 'first' | 'next', causes: Causes): Promise<SyncOutcome | undefined> {
     try {
       return await this.proxy.sync(turn);
     } catch (error) {
+      this.#causes.join(causes);
+      this.#causes.note('again after a sync that failed');
       this.#observer.failed(error, (this.#options.clock.now() - started) / 1000, this.proxy.attempt);
       throw error;
     }
   }
 
-  #finish(outcome: SyncOutcome, generation: Generation | undefined, elapsedMs: number): void {
+  #finish(outcome: SyncOutcome, generation: Generation | undefined, elapsedMs: number, causes: Causes): void {
     const { clock, onSynced } = this.#options;
     const { report } = outcome;
     const isLook = report.kind === 'full' && report.restores === 0;
@@ -228,7 +242,7 @@ export class FamilyLoop {
     if (isLook) this.#verified = generation;
     else if (report.restores > 0) this.#verified = undefined;
     this.#lastSeen = this.#options.generation?.();
-    this.#logOutcome(outcome, elapsedMs);
+    this.#logOutcome(outcome, elapsedMs, causes);
     this.#tellOfRepairs(report);
     this.#observer.synced(outcome, elapsedMs / 1000);
     onSynced?.(outcome);
@@ -246,12 +260,13 @@ export class FamilyLoop {
   #throwIfRefused({ report }: SyncOutcome): void {
     if (report.refused.size === 0) return;
     this.proxy.requestFull();
+    this.#causes.note('again after rules that the kernel refused');
     const [[id, error] = ['', new Error('unknown')]] = report.refused;
     const others = report.refused.size > 1 ? ` (and ${report.refused.size - 1} more)` : '';
     throw new Error(`the kernel refuses the rules of ${id}${others}: ${error.message}`, { cause: error });
   }
 
-  #logOutcome({ report, changes }: SyncOutcome, elapsedMs: number): void {
+  #logOutcome({ report, changes, causes }: SyncOutcome, elapsedMs: number, requested: Causes): void {
     const { log } = this.#options;
     log.verbose(2, 'SyncProxyRules complete', {
       ipFamily: this.proxy.family,
@@ -269,7 +284,21 @@ export class FamilyLoop {
       restores: report.restores,
       ...(objects > 0 && { objects }),
       milliseconds: Math.round(elapsedMs * 10) / 10,
+      cause: this.#printCause(report, causes, requested),
     });
+  }
+
+  #printCause(
+    { kind, repaired = [] }: SyncOutcome['report'],
+    ofObjects: Causes | undefined,
+    requested: Causes,
+  ): string {
+    const foreign = this.foreignChanges.printInSync();
+    const isFound = foreign === '' && repaired.length > 0;
+    const found = isFound ? `found changed: ${printSome(new Set(repaired))}` : '';
+    const causes = [ofObjects?.print() ?? '', foreign, requested.print(), found];
+    const known = causes.filter((cause) => cause !== '').join('; ');
+    return known === '' ? (kind === 'full' ? 'resync' : 'unknown') : known;
   }
 
   #logFailure(error: unknown): void {

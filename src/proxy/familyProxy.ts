@@ -6,6 +6,7 @@
  */
 import type { SyncAttempt, SyncReport } from '../backends/iptables/backend.ts';
 import type { MergeLimits } from '../model/endpoint.ts';
+import { describeNode, describeService, describeSlice } from '../model/describeChange.ts';
 import { EndpointTracker } from '../model/endpointTracker.ts';
 import type { Family } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
@@ -19,6 +20,7 @@ import type { Plan, PlanChange } from '../plan/types.ts';
 import { nodeView, type ViewSettings } from '../plan/view.ts';
 import { atOnce, Breath, unhurried } from '../sync/breath.ts';
 import { systemClock } from '../sync/systemClock.ts';
+import { Causes } from './causes.ts';
 import { Turns } from './turns.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 import { Unwritten } from './unwritten.ts';
@@ -54,6 +56,8 @@ export interface SyncOutcome {
   readonly changes: readonly PlanChange[];
   /** When what is in the kernel now was asked for, in milliseconds of wall time. */
   readonly triggers: readonly number[];
+  /** Which objects changed, as far as a log line can say. */
+  readonly causes?: Causes;
   /** Others wait for their turn, which is now. */
   readonly isPartial?: boolean;
 }
@@ -84,6 +88,10 @@ export class FamilyProxy {
   readonly #unwritten = new Unwritten();
   /** When what is partly written was asked for. */
   #heldTriggers: number[] = [];
+  /** Of what is planned and not written yet. */
+  readonly #causes = new Causes();
+  /** Of a view of the node that is not planned with yet. */
+  readonly #viewCauses = new Causes();
 
   constructor(options: FamilyProxyOptions) {
     const { family, settings, backend, observer, startedAt } = options;
@@ -138,12 +146,14 @@ export class FamilyProxy {
   }
 
   onNode(node: Node | undefined): boolean {
+    this.#viewCauses.note(describeNode(this.#node, node));
     this.#node = node;
     return true;
   }
 
   /** The configuration changed; the node's name cannot. */
   onSettings(settings: ViewSettings): void {
+    this.#viewCauses.note('the configuration changed');
     this.#settings = settings;
   }
 
@@ -197,13 +207,18 @@ export class FamilyProxy {
   *#replanning(turn?: Turn): Generator<void, Replanned> {
     const view = nodeView(this.#settings, this.#node, this.family, this.#apiServers.all);
     for (const key of this.#planner.adoptView(view)) this.#seenAnew.add(key);
+    const causes = this.#causes;
+    causes.join(this.#viewCauses.take());
     const pending = this.#pending();
     const taken = turn ? this.#turns.next(pending, turn === 'first') : [...pending];
     const triggers = this.#endpoints.takeTriggers(turn && taken);
     const services = this.#services.apply(taken);
+    for (const [key, change] of services) causes.add(() => describeService(key, change));
     const changes: PlanChange[] = [];
     for (const key of taken) {
-      const endpoints = this.#endpoints.apply([key]);
+      const endpoints = this.#endpoints.apply([key], (previous, current) =>
+        causes.add(() => describeSlice(previous, current)),
+      );
       const isSeenAnew = this.#seenAnew.delete(key);
       if (endpoints.has(key) || services.has(key) || isSeenAnew) {
         for (const change of yield* this.#planner.updating([key])) changes.push(change);
@@ -225,6 +240,7 @@ export class FamilyProxy {
     const writing = this.#unwritten.next(this.#hasWritten ? this.#backend.writesPerSync : undefined);
     for (const trigger of triggers) this.#heldTriggers.push(trigger);
     const report = await this.#backend.sync(this.#planner, writing);
+    const causes = this.#hasWritten ? this.#writtenCauses(writing) : startCauses(this.#causes);
     this.#hasWritten = true;
     const written = this.#unwritten.written(writing);
     const isPartial = this.#unwritten.size > 0 || this.#turns.isUnfinished(this.#pending());
@@ -232,8 +248,16 @@ export class FamilyProxy {
       report,
       changes: written,
       triggers: this.#takeTriggers(),
+      causes,
       ...(isPartial && { isPartial }),
     };
+  }
+
+  /** Those of what is partly written are for the syncs too that write the rest. */
+  #writtenCauses(writing: readonly ServicePortId[]): Causes {
+    const causes = this.#causes.take();
+    if (writing.length < this.#unwritten.size) this.#causes.join(causes);
+    return causes;
   }
 
   /** Of everything that the kernel has; while something is partly written, of nothing. */
@@ -243,4 +267,11 @@ export class FamilyProxy {
     this.#heldTriggers = [];
     return triggers;
   }
+}
+
+/** Everything is new. */
+function startCauses(all: Causes): Causes {
+  all.take();
+  all.note('start');
+  return all.take();
 }

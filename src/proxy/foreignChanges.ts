@@ -107,6 +107,14 @@ export class ForeignChanges {
     return true;
   }
 
+  /** What the sync under way has to repair; empty: nothing. */
+  printInSync(): string {
+    if (!this.#inSync) return '';
+    const { objects, programs } = this.#inSync;
+    const who = programs.has(UNKNOWN) && programs.size === 1 ? 'another program' : printSome(programs);
+    return `${who} changed ${printSome(objects)}`;
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#cancel();
@@ -184,7 +192,7 @@ function printProgram(changedBy: ChangedBy | undefined): string {
   return processId === undefined ? processName : `${processName} (pid ${processId})`;
 }
 
-function printSome(names: ReadonlySet<string>): string {
+export function printSome(names: ReadonlySet<string>): string {
   const shown = [...names].slice(0, MOST_PRINTED).join(', ');
   const more = names.size - MOST_PRINTED;
   if (more <= 0) return shown;

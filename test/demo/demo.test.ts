@@ -63,7 +63,9 @@ describe('staying', () => {
     edit(built.examples, 'idle.yaml', (text) => text.replace('ready: false', 'ready: true'));
     await demo.saying(/went as planned\.\n$/, first);
     const change = demo.output.slice(first);
-    expect(change).toContain('Junction wrote IPv4 in ');
+    expect(change).toMatch(
+      /Junction wrote IPv4 in .*: EndpointSlice shop\/idle-\S+: endpoint 10\.244\.2\.12 ready$/m,
+    );
     expect(change).toMatch(/^✓ {2}pod-b +idle cluster IP +10\.96\.0\.70:80 +pod-d ×12/m);
     expect(change.match(/^[✓✗]/gm)).toHaveLength(1);
 

@@ -28,6 +28,9 @@ test('the same table, an edit of the host’s files that shows, and kill -9 leav
   const first = demo.output.length;
   edit(built.examples, 'idle.yaml', (text) => text.replace('ready: false', 'ready: true'));
   await demo.saying(/went as planned\.\n$/, first);
+  expect(demo.output.slice(first)).toMatch(
+    /Junction wrote IPv4 .*IPVS object.*: EndpointSlice shop\/idle\S*: endpoint \S+ ready$/m,
+  );
   expect(demo.output.slice(first)).toMatch(/^✓ {2}pod-b +idle cluster IP +10\.96\.0\.70:80 +pod-d ×12/m);
 
   expect(readdirSync(temporary)).not.toEqual([]);
