@@ -152,6 +152,14 @@ test('a directory without manifests', async () => {
   ]);
 });
 
+test.each(['plan', 'run'])('a ~ that no shell replaced (%s)', async (command) => {
+  const { code, out, err } = await junction(command, '--manifests=~/services', '--hostname-override=n');
+  expect({ code, out }).toEqual({ code: 1, out: '' });
+  expect(err).toContain(
+    'does not exist; a shell replaces ~ only at the beginning of a word: write the path in full',
+  );
+});
+
 test('a link that leads nowhere', async () => {
   const link = join(dirname(file('notes.txt', '')), 'link.yaml');
   symlinkSync('nowhere', link);

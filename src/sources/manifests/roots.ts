@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { JunctionError } from '../../errors.ts';
-import { explain, type PathProblem } from './scan.ts';
+import { explainRoot, type PathProblem } from './scan.ts';
 
 /** Throws `MANIFESTS_UNREADABLE`, before anything is done. */
 export async function checkRoots(paths: readonly string[]): Promise<void> {
@@ -23,7 +23,7 @@ async function problemOf(path: string): Promise<string | undefined> {
     await access(path, constants.R_OK);
     return undefined;
   } catch (error) {
-    return explain(error);
+    return explainRoot(path, error);
   }
 }
 

@@ -63,8 +63,7 @@ class Scanner implements Scan {
       if (!stats.isDirectory() && !stats.isFile())
         this.problems.push({ path, message: 'is neither a file nor a directory', hidden: false });
     } catch (error) {
-      const message = (await isLink(path)) ? explainLink(error) : explain(error);
-      this.problems.push({ path, message, hidden: !isGone(error) });
+      this.problems.push({ path, message: await explainRoot(path, error), hidden: !isGone(error) });
     }
   }
 
@@ -130,6 +129,13 @@ export function explain(error: unknown): string {
   if (code === 'EACCES')
     return `may not be read by user ${process.geteuid?.() ?? 'unknown'} (permission denied)`;
   return EXPLANATIONS[code] ?? `cannot be read: ${code || String(error)}`;
+}
+
+/** Of a path that somebody typed. */
+export async function explainRoot(path: string, error: unknown): Promise<string> {
+  if (isGone(error) && path.startsWith('~'))
+    return 'does not exist; a shell replaces ~ only at the beginning of a word: write the path in full';
+  return (await isLink(path)) ? explainLink(error) : explain(error);
 }
 
 /** Of a link that leads nowhere: the link itself is there. */

@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, w
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readContent } from '../../../src/sources/manifests/content.ts';
 import { loadManifests } from '../../../src/sources/manifests/index.ts';
 import { printSourceProblem } from '../../../src/sources/source.ts';
 
@@ -119,6 +120,11 @@ describe('a directory', () => {
       'dir/b.yaml: error: is a link to something that does not exist',
     ]);
   });
+});
+
+it('a file that goes away after the directory was listed is simply not there', async () => {
+  const gone = { path: join(directory, 'gone.yaml'), size: 1, stamp: '', modifiedAt: 0 };
+  expect(await readContent(gone)).toEqual({ kind: 'gone' });
 });
 
 describe('files that cannot be read', () => {
