@@ -113,16 +113,19 @@ function fromFile(parsed: ParsedFlags, file: string, readFile: Reader['readFile'
   if (!decoded.ok) return decoded;
   const { values, notes } = decoded.value;
   const isIpv6 = isIpv6Address(values.get('bindAddress'));
-  const forgotten = forgottenByKubeProxy(values);
-  const kept = new Map([...values].filter(([path]) => !forgotten.includes(path)));
+  const dropped = droppedByKubeProxy(values);
+  const kept = new Map([...values].filter(([path]) => !dropped.includes(path)));
   const fields = nest((field) => withWinningFlag(parsed, field, withDefault(field, kept, isIpv6)));
-  const gateIsMissing = forgotten.map((path) => ({
+  const gateIsMissing = dropped.map((path) => ({
     severity: 'warning' as const,
     message: `${path} has no effect without the feature gate LoggingAlphaOptions`,
   }));
   return {
     ok: true,
-    value: { fields, notes: [...notes, ...gateIsMissing, ...fieldsInVain(values), ...ignoredFlags(parsed)] },
+    value: {
+      fields,
+      notes: [...notes, ...gateIsMissing, ...fieldsWithoutEffect(values), ...ignoredFlags(parsed)],
+    },
   };
 }
 
@@ -130,7 +133,7 @@ function fromFile(parsed: ParsedFlags, file: string, readFile: Reader['readFile'
  * These need a feature gate. kube-proxy refuses the flags without it, but drops what a file says before it looks: a file
  * that it starts with must not be refused.
  */
-function forgottenByKubeProxy(values: FieldValues): readonly string[] {
+function droppedByKubeProxy(values: FieldValues): readonly string[] {
   const gates = (values.get('featureGates') ?? {}) as FeatureGates;
   const paths = ['logging.options.text.splitStream', 'logging.options.json.splitStream'];
   return isGateEnabled(gates, 'LoggingAlphaOptions') ? [] : paths.filter((path) => values.get(path) === true);
@@ -165,7 +168,7 @@ function withWinningFlag(parsed: ParsedFlags, field: Field, value: Value): Value
 }
 
 /** Only what differs from the default: files that kubeadm writes name many fields to say nothing. */
-function fieldsInVain(values: FieldValues): readonly Note[] {
+function fieldsWithoutEffect(values: FieldValues): readonly Note[] {
   const settings = FIELDS.filter((field) => {
     const value = values.get(field.path);
     if (field.ignored === undefined || value === undefined) return false;

@@ -98,13 +98,19 @@ describe('a configuration file that changes', () => {
     await expectAlive(session, made);
   });
 
-  test('verbosity', async () => {
+  test.each([
+    [{ verbosity: 1 }, 'field="logging.verbosity" before="0" after="1"'],
+    [
+      { vmodule: [{ filePattern: 'family*', verbosity: 1 }] },
+      'field="logging.vmodule" before="" after="family*=1"',
+    ],
+  ])('verbosity: %j', async (logging, said) => {
     const made = await started();
     await made.serve([...SERVICES, { name: 'one', ip: '10.96.1.2', pods: 'a' }]);
     await expectAnswers(lab().host('client'), '10.96.1.2', 'pod-a');
     expect(made.program.log).not.toContain('"Synced rules"');
-    await made.write({ logging: { verbosity: 1 } });
-    await made.program.says('field="logging.verbosity" before="0" after="1"');
+    await made.write({ logging });
+    await made.program.says(said);
     await made.serve(SERVICES);
     await made.program.says('"Synced rules"');
   });

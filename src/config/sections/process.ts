@@ -54,7 +54,7 @@ export const PROCESS = {
       flag: { name: 'config-sync-period' },
       help: 'how often everything that the API server has told is gone through again',
       ignored:
-        'what the API server has told is kept and not gone through again; the sync period of the mode says how often rules are compared with the kernel',
+        'objects of the API server are cached and not delivered again; the sync period of the mode says how often rules are compared with the kernel',
     }),
   ],
   flags: [],
