@@ -42,7 +42,8 @@ export class LogSink {
   write(line: string): void {
     const bytes = Buffer.from(line, 'utf8');
     if (this.#waiting.length > 0 && this.#waitingBytes + bytes.length > MOST_BYTES) {
-      this.#lost++;
+      // A buffer writes many lines at once.
+      this.#lost += Math.max(line.split('\n').length - 1, 1);
       countFault('log_line_lost', this.#reason);
       return;
     }

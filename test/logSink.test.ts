@@ -45,6 +45,17 @@ describe('LogSink', () => {
     await vi.waitFor(() => expect(target.text).toBe('one\ntwo\nthree\n'), { timeout: 150_000 });
   });
 
+  it('counts the lines of a buffer that it cannot keep', async () => {
+    const target = new Target();
+    const sink = new LogSink(target.write);
+    const lost: LostLines[] = [];
+    sink.onLost = (each) => lost.push(each);
+    const lines = `${'x'.repeat(1023)}\n`.repeat(600);
+    for (const text of [lines, lines, lines]) sink.write(text);
+    target.room = Number.MAX_SAFE_INTEGER;
+    await vi.waitFor(() => expect(lost.map((each) => each.lines)).toEqual([1200]), { timeout: 150_000 });
+  });
+
   it('drops and counts what it cannot keep, and says so when it can write again', async () => {
     const before = faultCounts().get('log_line_lost') ?? 0;
     const target = new Target();
