@@ -14,22 +14,28 @@ export interface DemoOptions {
   readonly manifests: string;
 }
 
-export const HELP = `Junction's demo: a cluster of two nodes, four pods and a client outside on this machine,
-Junction on one of the nodes, and requests that show who answers.
+export const HELP = `Junction's demo: a cluster of two nodes, four pods and a client outside on this
+machine, Junction on one of the nodes, and requests that show who answers.
 
-  npm start                          stay, and show what changes when a file in examples/ is edited
-  npm start -- --once                end after the table; exit code 0 if every request went as planned
-  npm start -- --mode nftables       the same cluster and the same requests in another mode
+  npm start                     stay, and show what changes, and why, when a
+                                file in examples/ is edited
+  npm start -- --once           end after the table; exit code 0 if every
+                                request went as planned
+  npm start -- --mode nftables  the same cluster and requests in another mode
 
-Options:
-  --mode MODE            what Junction programs: iptables (default), nftables or ipvs. For ipvs the cluster
-                         runs in a kernel of its own (User-mode Linux), because many kernels have no IPVS:
-                         it is up in half a minute to a minute, and needs the package user-mode-linux
-  --once                 end after the table
-  --layout LAYOUT        how rules are arranged in the mode iptables: current (default) or classic
-  --variant VARIANT      which iptables: auto (default), nft or legacy; not in the mode nftables
-  --manifests PATH       the cluster's objects: a directory or a file (default: examples)
-  -h, --help             print this
+Options, after the --:
+  --mode MODE        what Junction programs: iptables (default), nftables or
+                     ipvs. For ipvs, which many kernels lack, the cluster runs
+                     in a Linux of its own (User-mode Linux, package
+                     user-mode-linux); that takes up to a minute
+  --once             end after the table
+  --layout LAYOUT    how rules are arranged in the mode iptables: current
+                     (default) or classic
+  --variant VARIANT  which iptables: auto (default), nft or legacy; not in the
+                     mode nftables
+  --manifests PATH   the cluster's objects: a directory or a file (default:
+                     examples)
+  -h, --help         print this
 `;
 
 const DEFAULTS = { mode: 'iptables', layout: 'current', variant: 'auto' } as const;
@@ -47,7 +53,12 @@ export type ParsedOptions =
   | { readonly kind: 'help' }
   | { readonly kind: 'mistake'; readonly message: string };
 
-export function parseOptions(args: readonly string[]): ParsedOptions {
+export function parseOptions(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): ParsedOptions {
+  const kept = keptByNpm(args, env);
+  if (kept !== undefined) return mistake(kept);
   const unknown = args.find((arg) => arg.startsWith('--') && arg.length > 2 && !NAMES.includes(nameOf(arg)));
   if (unknown !== undefined) {
     const known = NAMES.map((name) => `--${name}`);
@@ -94,6 +105,21 @@ function withoutEffect(
   if (variant === 'nft' && mode === 'ipvs')
     return '--variant nft is not for --mode ipvs: the kernel that the cluster then runs in has legacy iptables alone';
   return undefined;
+}
+
+/** `npm start --mode=ipvs` without the `--`: npm takes the option for one of its own, and hands over the rest. */
+function keptByNpm(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  const kept = NAMES.filter((name) => env[`npm_config_${name}`] !== undefined);
+  if (env['npm_lifecycle_event'] === undefined || kept.length === 0) return undefined;
+  const words = kept.flatMap((name) => {
+    const value = env[`npm_config_${name}`] ?? '';
+    return value === 'true' || value === '' ? [`--${name}`] : [`--${name}`, value];
+  });
+  const wanted = ['npm start --', ...words, ...args].join(' ');
+  return `npm keeps options that come before "--" for itself. Did you mean: ${wanted}`;
 }
 
 function nameOf(argument: string): string {

@@ -107,6 +107,7 @@ test.each([
   [['--mode=IPVS'], 2, '(did you mean ipvs?)'],
   [['--mode', 'nftables', '--variant', 'nft'], 2, '--variant is not for --mode nftables'],
   [['--mode', 'ipvs', '--layout', 'classic'], 2, '--layout is for --mode iptables'],
+  [['ipvs'], 2, "Unexpected argument 'ipvs'"],
   [['--mod', 'ipvs'], 2, 'Unknown option --mod (did you mean --mode?)'],
   [['--no-such'], 2, 'Unknown option --no-such'],
 ])('%j', async (args, code, text) => {
