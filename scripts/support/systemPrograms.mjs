@@ -11,13 +11,12 @@ const PACKAGES = {
   mount: ['mount'],
 };
 
-const GUEST_PACKAGES = {
-  kmod: ['modprobe'],
-  'user-mode-linux': ['linux.uml'],
-};
+/** Debian has User-mode Linux for x64 alone; elsewhere the demo and the tests say so. */
+const GUEST_PACKAGES = process.arch === 'x64' ? { 'user-mode-linux': ['linux.uml'] } : {};
 
 const TEST_PACKAGES = {
   ...GUEST_PACKAGES,
+  kmod: ['modprobe'],
   'dbus-daemon': ['dbus-daemon'],
   conntrack: ['conntrack'],
   ipset: ['ipset'],
@@ -30,7 +29,7 @@ const NEEDED = {
   none: {},
   iptables: PACKAGES,
   nftables: PACKAGES,
-  ipvs: { ...PACKAGES, ...GUEST_PACKAGES },
+  ipvs: { ...PACKAGES, ...GUEST_PACKAGES, kmod: ['modprobe'] },
   tests: { ...PACKAGES, ...TEST_PACKAGES },
 };
 
