@@ -133,9 +133,11 @@ class ChunkReader implements ChunkReading {
     object: string | undefined,
   ): boolean {
     const { found, more } = unknownFields(raw, shape);
+    const { kind } = raw as { readonly kind: string };
+    const prefix = object === undefined ? `${kind}: ` : '';
     for (const { path: inner, message } of found)
-      this.#findUnknown(message, document.offsetOf([...path, ...inner], 'key'), object);
-    if (more > 0) this.#findUnknown(`${more} more unknown fields`, document.offsetOf(path), object);
+      this.#findUnknown(prefix + message, document.offsetOf([...path, ...inner], 'key'), object);
+    if (more > 0) this.#findUnknown(`${prefix}${more} more unknown fields`, document.offsetOf(path), object);
     return found.length > 0;
   }
 

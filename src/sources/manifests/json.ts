@@ -67,6 +67,40 @@ export class JsonPositions {
   }
 }
 
+export interface JsonText {
+  readonly raw: unknown;
+  readonly text: string;
+  readonly offset: number;
+}
+
+/** More objects than a cluster has; 64 MiB of `{}` would be thirty million. */
+const MOST_TEXTS = 200_000;
+
+/** One JSON text, or several one after the other, as of `jq '.items[]'`; nothing if this is no JSON. */
+export function readJsonTexts(text: string): readonly JsonText[] | undefined {
+  try {
+    return [{ raw: JSON.parse(text), text, offset: 0 }];
+  } catch {
+    return readStream(text);
+  }
+}
+
+function readStream(text: string): readonly JsonText[] | undefined {
+  const texts: JsonText[] = [];
+  for (let offset = skipSpace(text, 0); offset < text.length; ) {
+    if (!isCollection(text, offset) || texts.length === MOST_TEXTS) return undefined;
+    const end = skipValue(text, offset);
+    const piece = text.slice(offset, end);
+    try {
+      texts.push({ raw: JSON.parse(piece), text: piece, offset });
+    } catch {
+      return undefined;
+    }
+    offset = skipSpace(text, end);
+  }
+  return texts;
+}
+
 /** The first key that its map already has. `JSON.parse` would let the last one win. */
 export function findRepeatedKey(text: string): RepeatedKey | undefined {
   const open: (Set<string> | undefined)[] = [];

@@ -2,7 +2,7 @@
 import type { Document, ErrorCode, YAMLError } from 'yaml';
 import { escape, quote } from '../../model/project/index.ts';
 import { MOST_USES, parseYaml, type RepeatedKey, type Survey, survey, type YamlFault } from '../../yaml.ts';
-import { findRepeatedKey, JsonPositions } from './json.ts';
+import { findRepeatedKey, JsonPositions, readJsonTexts } from './json.ts';
 import { offsetInYaml } from './yamlPosition.ts';
 
 export interface ParsedDocument {
@@ -31,16 +31,15 @@ export function parseText(text: string): Parsed {
 
 function parseJson(text: string): Parsed | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
-  let raw: unknown;
-  try {
-    raw = JSON.parse(text);
-  } catch {
-    return undefined; // perhaps YAML in flow style, and the YAML parser says where it is wrong
-  }
+  const texts = readJsonTexts(text);
+  if (texts === undefined) return undefined; // perhaps YAML in flow style, and the YAML parser says where it is wrong
   const repeated = findRepeatedKey(text);
   if (repeated !== undefined) return { documents: [], faults: [repeatedKey(repeated)] };
-  const positions = new JsonPositions(text);
-  return { documents: [{ raw, offsetOf: (path, part) => positions.offsetOf(path, part) }], faults: [] };
+  const documents = texts.map(({ raw, text: piece, offset }): ParsedDocument => {
+    const positions = new JsonPositions(piece);
+    return { raw, offsetOf: (path, part) => offset + positions.offsetOf(path, part) };
+  });
+  return { documents, faults: [] };
 }
 
 function parseYamlText(text: string): Parsed {

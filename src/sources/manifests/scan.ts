@@ -86,6 +86,10 @@ class Scanner implements Scan {
       if (stats.isDirectory()) await this.#directory(path);
       else if (stats.isFile() && isManifestName(name)) await this.#file(path, stats);
     } catch (error) {
+      if (isManifestName(name) && name.includes('\ufffd')) {
+        this.problems.push({ path, message: 'has a name that is not in UTF-8; rename it', hidden: false });
+        return;
+      }
       const isBrokenLink = isManifestName(name) && (await isLink(path));
       // What went away since the directory was listed is simply not there.
       if (isGone(error) && !isBrokenLink) return;

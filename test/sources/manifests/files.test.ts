@@ -127,6 +127,18 @@ it('a file that goes away after the directory was listed is simply not there', a
   expect(await readContent(gone)).toEqual({ kind: 'gone' });
 });
 
+it('a name that is not in UTF-8 cannot be asked for', async () => {
+  write('dir/a.yaml', node('a'));
+  writeFileSync(
+    Buffer.concat([Buffer.from(join(directory, 'dir/')), Buffer.from([0xff]), Buffer.from('.yaml')]),
+    '',
+  );
+  expect(await load('dir')).toEqual({
+    nodes: ['a z'],
+    problems: ['dir/\ufffd.yaml: error: has a name that is not in UTF-8; rename it'],
+  });
+});
+
 describe('files that cannot be read', () => {
   const expected = '(expected a UTF-8 text with YAML or JSON)';
 

@@ -247,3 +247,26 @@ describe('lists', () => {
     });
   });
 });
+
+describe('several JSON texts in one file', () => {
+  const json = (name: string): string => `{"kind": "Node",\n "metadata": {"name": "${name}"}}`;
+
+  it('are read as one after the other, as jq prints them', () => {
+    const { nodes, problems } = parseManifests(`${json('a')}\n${json('b')}${json('c')}\n\n`, 'shop.json');
+    expect(nodes.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+    expect(problems).toEqual([]);
+  });
+
+  it('have problems at their places', () => {
+    expect(lines(`${json('a')}\n${json('B')}`)).toEqual([
+      expect.stringMatching(/^shop\.yaml:4:23: error: Node: metadata\.name "B" is not a valid name/),
+    ]);
+    expect(lines(`${json('a')}\n{"kind": 1, "kind": 2}`)).toEqual([
+      'shop.yaml:3:13: error: key "kind" is already set in this map (expected each key once)',
+    ]);
+  });
+
+  it('of which one is cut off are none', () => {
+    expect(lines(`${json('a')}\n{"kind": "Node"`)[0]).toMatch(/^shop\.yaml:3:\d+: error: /);
+  });
+});

@@ -56,7 +56,7 @@ describe('an unknown field', () => {
       'in an item of a List, and in the List',
       'apiVersion: v1\nkind: List\nitmes: []\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: n}\n  spec: {podCIDRS: []}\n',
       [
-        'shop.yaml:3:1: warning: unknown field "itmes"; did you mean "items"?',
+        'shop.yaml:3:1: warning: List: unknown field "itmes"; did you mean "items"?',
         'shop.yaml:8:10: warning: Node n: unknown field "spec.podCIDRS"; did you mean "podCIDRs"?',
       ],
     ],
