@@ -7,7 +7,13 @@ import { join } from 'node:path';
 import { referencePage } from '../../src/config/reference.ts';
 import { SAMPLES } from './samples.ts';
 
-const PAGES_WITH_SAMPLES = ['docs/check.md', 'docs/errors.md', 'docs/manifests.md'];
+const PAGES_WITH_SAMPLES = [
+  'docs/check.md',
+  'docs/errors.md',
+  'docs/holding-ports.md',
+  'docs/manifests.md',
+  'docs/metrics.md',
+];
 
 export interface Page {
   readonly path: string;

@@ -5,12 +5,14 @@ import { main } from '../../src/cli/main.ts';
 import type { Output } from '../../src/cli/output.ts';
 import { FLAGS, isValid, loadConfig, parseCommandLine } from '../../src/config/index.ts';
 import { ERRORS, JunctionError } from '../../src/errors.ts';
+import { HeldPorts } from '../../src/kernel/heldPorts.ts';
 import { createLog } from '../../src/log.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
 import { logFailure } from '../../src/proxy/familyLoop.ts';
 import { readManifest } from '../../src/sources/manifests/fileReading.ts';
 import { printSourceProblem } from '../../src/sources/source.ts';
 import { fakeMachine } from '../../test/kernel/preflight/fakeMachine.ts';
+import { lateFamily, unlistedResource } from './healthz.ts';
 
 type Sample = (root: string) => Promise<string>;
 
@@ -24,6 +26,9 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   'error-example': errorExample,
   'sync-failed': syncFailed,
   'check-ipvs': checkIpvs,
+  'port-taken': portTaken,
+  'healthz-late': lateFamily,
+  'healthz-resources': unlistedResource,
 };
 
 interface Printed {
@@ -79,6 +84,23 @@ async function syncFailed(): Promise<string> {
   const err = new JunctionError('IPTABLES_RESTORE_FAILED', message);
   logFailure(log, 'IPv4', err, 30_000);
   return line.replace(/^E[^\]]*/, 'E1115 05:17:09.123000   12345 familyLoop.ts:283');
+}
+
+/** A port that another program has, and then gives up. */
+async function portTaken(): Promise<string> {
+  const lines: string[] = [];
+  let isTaken = true;
+  const ports = new HeldPorts({
+    bind: () => (isTaken ? { kind: 'refused', errno: 'EADDRINUSE' } : { kind: 'bound', close: () => {} }),
+    ownersOf: (wanted) => new Map(wanted.map((port) => [port, { pid: 321, command: 'nginx' }])),
+    onEvent: ({ message }) => lines.push(`${message}\n`),
+  });
+  const description = 'node port of shop/web:http';
+  const port = { family: 'IPv4', ip: '', port: 30080, protocol: 'TCP', description } as const;
+  ports.reconcile([port]);
+  isTaken = false;
+  ports.reconcile([port]);
+  return lines.join('');
 }
 
 /** Some rows of a machine without ip_vs, and where others are left out. */
