@@ -20,7 +20,8 @@ async function answer(state: HealthState, now: () => Moment): Promise<Readonly<R
     text: async () => '',
   };
   const { body } = await healthPage({ state, now })(request);
-  return JSON.parse(String(body)) as Readonly<Record<string, unknown>>;
+  if (typeof body !== 'string') throw new Error('/healthz answered something else than text');
+  return JSON.parse(body) as Readonly<Record<string, unknown>>;
 }
 
 function printed(command: string, value: unknown): string {
