@@ -9,6 +9,7 @@ import { SAMPLES } from './samples.ts';
 
 const PAGES_WITH_SAMPLES = [
   'docs/check.md',
+  'docs/deployment.md',
   'docs/errors.md',
   'docs/holding-ports.md',
   'docs/manifests.md',

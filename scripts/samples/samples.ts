@@ -11,6 +11,7 @@ import { FAMILIES } from '../../src/model/ip.ts';
 import { logFailure } from '../../src/proxy/familyLoop.ts';
 import { readManifest } from '../../src/sources/manifests/fileReading.ts';
 import { printSourceProblem } from '../../src/sources/source.ts';
+import { causes } from './causes.ts';
 import { fakeMachine } from '../../test/kernel/preflight/fakeMachine.ts';
 import { lateFamily, unlistedResource } from './healthz.ts';
 
@@ -29,6 +30,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   'port-taken': portTaken,
   'healthz-late': lateFamily,
   'healthz-resources': unlistedResource,
+  causes,
 };
 
 interface Printed {

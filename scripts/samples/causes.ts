@@ -1,0 +1,47 @@
+/** Lines of the log about writes, each with its cause. */
+import { createLog } from '../../src/log.ts';
+import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
+import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { Breath } from '../../src/sync/breath.ts';
+import { service, SETTINGS, slice } from '../../test/plan/given.ts';
+import { FakeBackend, REPORT } from '../../test/proxy/fakes.ts';
+import { FakeClock } from '../../test/sync/fakeClock.ts';
+
+/** Without the time and place of each line, and without the numbers, of which a made-up kernel has none. */
+export async function causes(): Promise<string> {
+  const clock = new FakeClock();
+  const backend = new FakeBackend();
+  const lines: string[] = [];
+  const log = createLog({ verbosity: 1, format: 'text', write: (line) => lines.push(line) });
+  const proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend, breath: new Breath(clock) });
+  const loop = new FamilyLoop({ proxy, log, clock, minSyncPeriodMs: 1000, syncPeriodMs: 30_000 });
+  const sync = async (request = (): void => loop.request()): Promise<void> => {
+    request();
+    await clock.advance(1000);
+  };
+  loop.start();
+  proxy.onService('shop/cart', service('shop/cart 10.96.0.40 80'));
+  proxy.onEndpointSlice('shop', 'cart-1', slice('shop/cart-1 of cart 8080 | 10.1.0.5 | 10.1.0.6 | 10.1.0.8'));
+  proxy.onSynced();
+  backend.report = () => ({ ...REPORT, kind: 'full', chains: 16, rules: 37 });
+  await sync();
+  backend.report = () => ({ ...REPORT, chains: 2, rules: 5 });
+  proxy.onEndpointSlice(
+    'shop',
+    'cart-1',
+    slice('shop/cart-1 of cart 8080 | 10.1.0.5 | 10.1.0.6 draining | 10.1.0.7'),
+  );
+  await sync();
+  backend.report = () => ({ ...REPORT, chains: 0, rules: 1 });
+  const changedBy = { processId: 8288, processName: 'iptables' };
+  await sync(() => loop.foreignChanges.noticed({ objects: ['chain nat KUBE-SERVICES'], changedBy }));
+  backend.report = () => ({ ...REPORT, chains: 160, rules: 320 });
+  for (let number = 0; number < 40; number++)
+    proxy.onService(`shop/s${number}`, service(`shop/s${number} 10.96.1.${number} 80`));
+  await sync();
+  await loop.stop();
+  return lines
+    .filter((line) => line.includes('"Synced rules"'))
+    .map((line) => line.replace(/^[^\]]*\] /, '').replace(/ changedServicePorts=.* cause=/, ' … cause='))
+    .join('');
+}
