@@ -10,7 +10,7 @@ import type { Output } from './output.ts';
 import type { Settings, ValidConfig } from '../config/index.ts';
 import { ipvsPlanText, printIpvsPlan } from './planIpvs.ts';
 import { nftPlanText, printNftPlan } from './planNft.ts';
-import { type PlanInput, readPlanInput } from './planInput.ts';
+import { type PlanInput, readPlanInput, STDIN } from './planInput.ts';
 import { BOTH_IN_ONE, printRestore, rulesOf } from './planRestore.ts';
 import { iptablesCommands, ipvsCommands, nftCommands, printScript } from './planScript.ts';
 import { lostAddresses, type PlannedFamily, planNotes, printPlanTable } from './planTable.ts';
@@ -47,7 +47,8 @@ export async function planCommand(
   }
   const paths = config.junction.manifests ?? [];
   if (paths.length > 0 && errors.length === 0 && isNothing(input)) {
-    const what = `no Service, EndpointSlice, Endpoints or Node in ${paths.join(', ')}`;
+    const where = paths.map((path) => (path === STDIN ? 'standard input' : path)).join(', ');
+    const what = `no Service, EndpointSlice, Endpoints or Node in ${where}`;
     output.err(`junction: ${printableLine(what)}, so nothing is planned\n`);
     return 1;
   }

@@ -26,7 +26,7 @@ export interface PlanInput {
 }
 
 /** Manifests from standard input, as with kubectl. */
-const STDIN = '-';
+export const STDIN = '-';
 /** Longer than this, and people want to know what they wait for. */
 const PROGRESS_MS = 1000;
 

@@ -183,7 +183,7 @@ describe('standard input', () => {
     expect(await piped((to) => to.end())).toEqual([
       1,
       '',
-      'junction: no Service, EndpointSlice, Endpoints or Node in -, so nothing is planned\n',
+      'junction: no Service, EndpointSlice, Endpoints or Node in standard input, so nothing is planned\n',
     ]);
   });
 
