@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Expectation } from '../../src/demo/expectation.ts';
 import { junctionSettings } from '../../src/demo/settings.ts';
+import { printRows } from '../../src/demo/report.ts';
 import { meaningOf, type Row, sendAll } from '../../src/demo/traffic.ts';
 import type { Lab } from '../../src/lab/lab.ts';
 import type { Outcome, Reply } from '../../src/lab/protocol.ts';
@@ -74,6 +75,22 @@ test('who of several answered how often is chance, and no change', async () => {
     reply: { ...POD_A, host: 'pod-c', address: '10.244.2.11' },
   }));
   expect(one && meaningOf(one)).toBe(other && meaningOf(other));
+});
+
+test.each([
+  [
+    80,
+    'FROM        TO                     ADDRESS, AND WHO ANSWERED',
+    '   pod-a ×12 saw 10.244.1.12 (its own)',
+  ],
+  [200, 'SOURCE THEY SAW', 'pod-a ×12    10.244.1.12 (its own)'],
+])('a table for a terminal of %i columns', async (columns, header, line) => {
+  const rows = await sendTo(() => ({ outcome: 'answer', reply: POD_A }));
+  const asPlanned = rows.map((row) => ({ ...row, surprises: [] }));
+  const text = printRows(asPlanned, (_, word) => word, columns);
+  for (const each of text.split('\n')) expect(each.length).toBeLessThanOrEqual(columns);
+  expect(text).toContain(line);
+  expect(text).toMatch(header);
 });
 
 function sendTo(answer: () => Outcome): Promise<readonly Row[]> {
