@@ -1,4 +1,5 @@
 /** What `npm start -- …` takes. */
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { didYouMean } from '../suggest.ts';
 import { EXAMPLES } from './paths.ts';
@@ -89,6 +90,7 @@ export function parseOptions(
     const reason = withoutEffect(mode, values);
     if (reason !== undefined) return mistake(reason);
     const { layout = DEFAULTS.layout, variant = DEFAULTS.variant, once, manifests } = values;
+    if (!existsSync(manifests)) return mistake(`--manifests ${manifests} does not exist`);
     return { kind: 'run', options: { mode, layout, variant, once, manifests } };
   } catch (error) {
     return mistake(error instanceof Error ? error.message : String(error));

@@ -108,6 +108,7 @@ test.each([
   [['--mode', 'nftables', '--variant', 'nft'], 2, '--variant is not for --mode nftables'],
   [['--mode', 'ipvs', '--layout', 'classic'], 2, '--layout is for --mode iptables'],
   [['ipvs'], 2, "Unexpected argument 'ipvs'"],
+  [['--manifests', '/no/such'], 2, '--manifests /no/such does not exist'],
   [['--mod', 'ipvs'], 2, 'Unknown option --mod (did you mean --mode?)'],
   [['--no-such'], 2, 'Unknown option --no-such'],
 ])('%j', async (args, code, text) => {

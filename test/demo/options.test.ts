@@ -17,7 +17,7 @@ describe('an option that npm kept, because the "--" was forgotten', () => {
 
 test('each mode, and what it is by default', () => {
   const modeOf = (...args: readonly string[]): unknown => {
-    const parsed = parseOptions(args, {});
+    const parsed = parseOptions([...args, '--manifests', '.'], {});
     return parsed.kind === 'run' ? parsed.options.mode : parsed;
   };
   expect(modeOf()).toBe('iptables');
