@@ -35,6 +35,8 @@ export interface IptablesProxyOptions {
   readonly wake?: (() => Promise<readonly Table[]>) | undefined;
 }
 
+const COUNTERS = ['invalidDropped', 'localhostNodePorts'] as const;
+
 /** Some 400 ms of iptables-nft-restore. In legacy a restore writes the whole table, whatever it is about. */
 const WRITES_PER_SYNC = 2000;
 
@@ -58,8 +60,27 @@ export class IptablesProxy {
     };
   }
 
-  sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
-    return this.#backend.sync(plan, dirty, { ...this.#fixed, nodePortIps: this.#nodePortIps(plan.view) });
+  async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
+    const ids = [...dirty];
+    const options = { ...this.#fixed, nodePortIps: this.#nodePortIps(plan.view) };
+    try {
+      const report = await this.#backend.sync(plan, ids, options);
+      if (report.refused.size === 0 || !this.#makeMissingCounters()) return report;
+    } catch (error) {
+      if (!this.#makeMissingCounters()) throw error;
+    }
+    this.#backend.requestFull();
+    return this.#backend.sync(plan, ids, options);
+  }
+
+  /**
+   * Whether one was missing: the kernel refuses rules that count into it. Once our rules are flushed no rule holds the
+   * counters, and `junction cleanup --force` and `nfacct flush` delete them.
+   */
+  #makeMissingCounters(): boolean {
+    const { nfacct } = this.#fixed;
+    const used = COUNTERS.filter((counter) => nfacct[counter]);
+    return used.filter((counter) => ensureNfacct(NFACCT[counter]).state === 'created').length > 0;
   }
 
   get attempt(): SyncAttempt {
