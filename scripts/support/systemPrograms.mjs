@@ -18,6 +18,7 @@ const TEST_PACKAGES = {
   ...GUEST_PACKAGES,
   kmod: ['modprobe'],
   'dbus-daemon': ['dbus-daemon'],
+  bsdutils: ['script'],
   conntrack: ['conntrack'],
   ipset: ['ipset'],
   ipvsadm: ['ipvsadm'],

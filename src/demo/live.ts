@@ -101,7 +101,8 @@ class LiveSession {
 
   explain(line: string): void {
     const hosts = HOST_NAMES.join(', ');
-    this.#print(`"${line}": expected r, q, or a host and a command. The hosts are ${hosts}.`);
+    const text = `"${line}": expected r, q, or a host and a command. The hosts are ${hosts}.`;
+    this.#queue(async () => this.#print(text)); // after the answer to what was typed before
   }
 
   stop(): void {
