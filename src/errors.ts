@@ -38,7 +38,7 @@ export const ERRORS = {
   },
   XTABLES_LOCK_HELD: {
     meaning: 'Another program held the xtables lock for longer than Junction waits.',
-    remedy: 'Junction tries again. If it keeps happening, stop or mend the program that holds the lock.',
+    remedy: 'Junction tries again. If it keeps happening, stop or repair the program that holds the lock.',
   },
   XTABLES_LOCK_UNUSABLE: {
     meaning: 'The xtables lock could not be opened at all.',
@@ -55,6 +55,12 @@ export const ERRORS = {
   PREFLIGHT_FAILED: {
     meaning: 'The machine lacks something that the proxy mode cannot do without. Nothing was written.',
     remedy: 'The detail names each missing thing and what brings it; `junction check` shows all of them.',
+  },
+  NOT_PERMITTED: {
+    meaning:
+      'The process may not change the network: it lacks the capability NET_ADMIN. Nothing was changed.',
+    remedy:
+      'Run as root; in a container, privileged or with the capability NET_ADMIN (securityContext.capabilities.add).',
   },
   STILL_RUNNING: {
     meaning:
@@ -131,7 +137,8 @@ export const ERRORS = {
   KUBECONFIG_INVALID: {
     meaning:
       'The kubeconfig, or what stands in for it inside a cluster, does not say how to reach the API server.',
-    remedy: 'Mend the field that the message names; `kubectl --kubeconfig FILE get nodes` must work with it.',
+    remedy:
+      'Correct the field that the message names; `kubectl --kubeconfig FILE get nodes` must work with it.',
   },
   CREDENTIALS_UNAVAILABLE: {
     meaning: 'A token, certificate or key could not be read, or a credential plugin gave none.',

@@ -1,5 +1,15 @@
 /** The commands: their flags besides the common ones, and how they are explained. */
-import { BOOL, FLAG_GROUPS, FLAGS, type Flag, flag, flagHelp, oneOf } from '../config/index.ts';
+import {
+  BOOL,
+  FLAG_GROUPS,
+  FLAGS,
+  type Flag,
+  flag,
+  flagHelp,
+  helpColumns,
+  oneOf,
+  wrap,
+} from '../config/index.ts';
 
 export type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'version' | 'completion';
 
@@ -16,40 +26,40 @@ export interface CommandInfo {
 
 export const FAMILY_FLAG = flag('family', oneOf(['both', 'ipv4', 'ipv6']), {
   default: 'both',
-  help: 'Address families.',
+  help: 'address families',
 });
 export const PLAN_OUTPUT_FLAG = flag('output', oneOf(['text', 'script', 'table', 'json']), {
   default: 'text',
   short: 'o',
-  help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything.",
+  help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything",
 });
 export const CLEANUP_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), {
   default: 'text',
   short: 'o',
-  help: 'For people, or for machines.',
+  help: 'for people, or for programs',
 });
 export const CHECK_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), {
   default: 'text',
   short: 'o',
-  help: 'A table for people, or json for machines.',
+  help: 'a table for people, or json for programs',
 });
 export const VERSION_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), {
   default: 'text',
   short: 'o',
-  help: 'For people, or for machines.',
+  help: 'for people, or for programs',
 });
 export const DRY_RUN_FLAG = flag('dry-run', BOOL, {
   default: false,
-  help: 'Say what would be removed, and remove nothing.',
+  help: 'say what would be removed, and remove nothing',
 });
 export const CLEANUP_MODE_FLAG = flag('mode', oneOf(['all', 'iptables', 'ipvs', 'nftables']), {
   default: 'all',
-  help: "Remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode. all: everything that is Junction's or kube-proxy's.",
+  help: "remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode; all: everything that is Junction's or kube-proxy's",
 });
 
 export const FORCE_FLAG = flag('force', BOOL, {
   default: false,
-  help: 'Remove although a Junction runs here, which then writes its rules again.',
+  help: 'remove although a Junction runs here, which then writes its rules again',
 });
 
 /** What a file says that is for the proxy does no harm, so a command takes the proxy's file as it is. */
@@ -85,16 +95,16 @@ export const COMMANDS: readonly CommandInfo[] = [
       ...words('iptables-layout ipvs-scheduler nftables-counters'),
     ],
     examples: [
-      'junction plan --manifests examples --family ipv4',
       'junction plan --manifests examples --hostname-override node1 --output table',
+      'junction plan --manifests examples --hostname-override node1 --family ipv4',
+      'junction plan --manifests examples --hostname-override node1 --family ipv4 | iptables-restore --noflush --test',
+      'junction plan --manifests examples --hostname-override node1 --output script | sh',
+      'junction plan --manifests examples --hostname-override node1 --proxy-mode ipvs --family ipv4',
+      'junction plan --manifests examples --hostname-override node1 --proxy-mode nftables | nft --check --file -',
+      'junction plan --manifests examples --hostname-override node1 --proxy-mode nftables | nft --file -',
+      'junction plan --manifests services.yaml --hostname-override node1 --strict --output table',
       'junction plan --kubeconfig ~/.kube/config --hostname-override node1 --output table',
-      'kubectl get services,endpointslices,nodes -A -o yaml | junction plan --manifests - --hostname-override node1',
-      'junction plan --manifests services.yaml --strict --output table',
-      'junction plan --manifests examples --family ipv4 | iptables-restore --noflush --test',
-      'junction plan --manifests examples --output script | sh',
-      'junction plan --manifests examples --family ipv4 --proxy-mode ipvs',
-      'junction plan --manifests examples --proxy-mode nftables | nft --check --file -',
-      'junction plan --manifests examples --proxy-mode nftables | nft --file -',
+      'kubectl get services,endpointslices,nodes -A -o yaml | junction plan --manifests - --hostname-override node1 --family ipv4',
     ],
   },
   {
@@ -163,20 +173,42 @@ export function commandHelp(command: CommandInfo, width: number): string {
     flags: flags.filter(({ name }) => command.uses?.includes(name) ?? true),
   })).filter(({ flags }) => flags.length > 0);
   const own = command.ownFlags.length === 0 ? [] : [{ title: 'This command', flags: command.ownFlags }];
-  const examples = command.examples.map((example) => `  ${example}\n`).join('');
+  const columns = helpColumns(width);
+  const examples = command.examples.map((example) => printExample(example, columns)).join('');
   const usage = [command.name, ...(command.arguments === undefined ? [] : [command.arguments]), '[flags]'];
-  return `Usage: junction ${usage.join(' ')}\n\n${command.summary}\n\nExamples:\n${examples}\n${flagHelp(width, [...own, ...shared])}`;
+  const summary = wrap(command.summary, columns).join('\n');
+  return `Usage: junction ${usage.join(' ')}\n\n${summary}\n\nExamples:\n${examples}\n${flagHelp(width, [...own, ...shared])}`;
 }
 
-export function overview(): string {
-  const commands = COMMANDS.map(({ name, summary }) => `  ${name.padEnd(12)}${summary}\n`).join('');
+const UNBREAKABLE = '\u00a0';
+
+/** One that is too long is broken as a shell takes it, and not between a flag and its value. */
+function printExample(example: string, columns: number): string {
+  const indent = '  ';
+  if (indent.length + example.length <= columns) return `${indent}${example}\n`;
+  const room = columns - ' \\'.length - 2 * indent.length;
+  const lines = wrap(example.replaceAll(/ (?!--|\|)/g, UNBREAKABLE), room);
+  return `${indent}${lines.join(` \\\n${indent}${indent}`).replaceAll(UNBREAKABLE, ' ')}\n`;
+}
+
+const NAME_COLUMNS = 14;
+
+export function overview(width: number): string {
+  const columns = helpColumns(width);
+  const commands = COMMANDS.map(({ name, summary }) => {
+    const lines = wrap(summary, columns - NAME_COLUMNS);
+    return `${`  ${name}`.padEnd(NAME_COLUMNS)}${lines.join(`\n${' '.repeat(NAME_COLUMNS)}`)}\n`;
+  });
+  const about =
+    'A Kubernetes service proxy that syncs in milliseconds and says why a packet goes where it goes.';
+  const more =
+    'junction COMMAND --help explains a command and its flags. Without a command, flags alone mean run, so that Junction can stand where kube-proxy stood. junction --version prints the version.';
   return `Usage: junction COMMAND [flags]
 
-A Kubernetes service proxy that syncs in milliseconds and says why a packet goes where it goes.
+${wrap(about, columns).join('\n')}
 
 Commands:
-${commands}
-junction COMMAND --help explains a command and its flags. Without a command, flags alone mean run, so that
-Junction can stand where kube-proxy stood. junction --version prints the version.
+${commands.join('')}
+${wrap(more, columns).join('\n')}
 `;
 }

@@ -56,7 +56,7 @@ _junction() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" words
   # --flag=value is three words to bash.
   if [[ "$cur" == "=" ]]; then cur=""; elif [[ "$prev" == "=" ]]; then prev="\${COMP_WORDS[COMP_CWORD-2]}"; fi
-  if [[ "$COMP_CWORD" -eq 1 && "$cur" != -* ]]; then
+  if [[ "$COMP_CWORD" -eq 1 && "$cur" != -* || "$COMP_CWORD" -eq 2 && "\${COMP_WORDS[1]}" == help ]]; then
     COMPREPLY=($(compgen -W ${quoted(COMMANDS.map(({ name }) => name).join(' '))} -- "$cur"))
     return
   fi
@@ -92,7 +92,7 @@ _junction() {
   local -a commands
   commands=(
 ${commands}  )
-  if (( CURRENT == 2 )); then
+  if (( CURRENT == 2 )) || [[ CURRENT -eq 3 && "$words[2]" == help ]]; then
     _describe command commands
     return
   fi

@@ -19,6 +19,7 @@ import {
 } from '../config/index.ts';
 import { runDaemon } from '../daemon/start.ts';
 import { isJunctionError } from '../errors.ts';
+import { requireNetAdmin } from '../kernel/preflight/netAdmin.ts';
 import { createLog, type Log } from '../log.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { printableLine } from '../printable.ts';
@@ -51,9 +52,12 @@ import { toSettings } from '../config/index.ts';
 
 class UsageError extends Error {
   readonly problems: readonly string[];
-  constructor(problems: readonly string[]) {
+  /** What tells more, for a mistake in the words of the command line. */
+  readonly see: string | undefined;
+  constructor(problems: readonly string[], see?: string) {
     super(problems.join('\n'));
     this.problems = problems;
+    this.see = see;
   }
 }
 
@@ -72,32 +76,52 @@ export function isDaemon([first = '']: readonly string[]): boolean {
 
 async function dispatch(argv: readonly string[], io: Output): Promise<number> {
   const [first, ...rest] = argv;
-  if (first === undefined || first === '--help' || first === '-h' || first === 'help') {
-    io.out(overview());
+  if (first === 'help' && rest[0] !== undefined && !rest[0].startsWith('-')) {
+    io.out(commandHelp(commandNamed(rest[0]), columns()));
     return 0;
   }
-  const name = first.startsWith('-') ? 'run' : first;
-  const command = COMMANDS.find((each) => each.name === name);
-  if (!command) {
-    const names = COMMANDS.map((each) => each.name);
-    const longer = name.length > 2 ? names.find((each) => each.startsWith(name)) : undefined;
-    const hint = didYouMean(longer ?? name, names) || ` (expected one of ${names.join(', ')})`;
-    throw new UsageError([`unknown command ${JSON.stringify(name)}${hint}`]);
+  if (first === undefined || first === '--help' || first === '-h' || first === 'help') {
+    io.out(overview(columns()));
+    return 0;
   }
-  return runCommand(command, first.startsWith('-') ? argv : rest, io);
+  if (first.startsWith('-')) return runCommand(commandNamed('run'), argv, io);
+  return runCommand(commandNamed(first), rest, io);
+}
+
+/** A pipe has no width: it ends in a file or a pager. */
+function columns(): number {
+  return process.stdout.columns ?? 80;
+}
+
+function commandNamed(name: string): CommandInfo {
+  const command = COMMANDS.find((each) => each.name === name);
+  if (command) return command;
+  const names = COMMANDS.map((each) => each.name);
+  const longer = name.length > 2 ? names.find((each) => each.startsWith(name)) : undefined;
+  const hint = didYouMean(longer ?? name, names) || ` (expected one of ${names.join(', ')})`;
+  throw new UsageError(
+    [`unknown command ${JSON.stringify(name)}${hint}`],
+    'junction --help explains the commands',
+  );
+}
+
+function parse(command: CommandInfo, args: readonly string[]): ParsedFlags {
+  const parsed = parseCommandLine(args, flagsOf(command), flagsElsewhere(command));
+  if (!parsed.ok) throw new UsageError(parsed.problems, `junction ${command.name} --help lists its flags`);
+  return parsed.value;
 }
 
 async function runCommand(command: CommandInfo, args: readonly string[], io: Output): Promise<number> {
   const [first, ...rest] = args;
   if (command.name === 'completion' && first?.startsWith('-') !== true) {
     const script = completionScript(shellOf(first));
-    orThrow(parseCommandLine(rest, flagsOf(command), flagsElsewhere(command)));
+    parse(command, rest);
     io.out(script);
     return 0;
   }
-  const parsed = orThrow(parseCommandLine(args, flagsOf(command), flagsElsewhere(command)));
+  const parsed = parse(command, args);
   if (parsed.help) {
-    io.out(commandHelp(command, process.stdout.columns ?? 100));
+    io.out(commandHelp(command, columns()));
     return 0;
   }
   if (parsed.version !== 'no') {
@@ -125,6 +149,7 @@ async function runCommand(command: CommandInfo, args: readonly string[], io: Out
         output: flagValue(parsed, CHECK_OUTPUT_FLAG),
       });
     case 'cleanup':
+      requireNetAdmin();
       if (!flagValue(parsed, DRY_RUN_FLAG)) await refuseBesideJunction(io, flagValue(parsed, FORCE_FLAG));
       return cleanupCommand(
         io,
@@ -176,6 +201,7 @@ async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags, io: O
   }
   if (invocation.writeConfigTo !== undefined) return writeConfigTo(invocation.writeConfigTo, config, log);
   if (invocation.cleanup) {
+    requireNetAdmin();
     await refuseBesideJunction(io, false);
     return cleanupCommand(io, {
       families: FAMILIES,
@@ -242,9 +268,12 @@ function nodeName(config: ValidConfig): string {
 /** In a pod the API server could be found without either; but a plan is for people, who say what they mean. */
 function needInput({ junction, clientConnection, master }: ValidConfig): void {
   if ((junction.manifests ?? []).length > 0 || clientConnection.kubeconfig !== '' || master !== '') return;
-  throw new UsageError([
-    '--manifests and --kubeconfig are missing: name files with Services and EndpointSlices (- is standard input), or the kubeconfig of a cluster',
-  ]);
+  throw new UsageError(
+    [
+      '--manifests and --kubeconfig are missing: name files with Services and EndpointSlices (- is standard input), or the kubeconfig of a cluster',
+    ],
+    'junction plan --help has examples',
+  );
 }
 
 function orThrow<T>(result: { ok: true; value: T } | { ok: false; problems: readonly string[] }): T {
@@ -256,6 +285,7 @@ function orThrow<T>(result: { ok: true; value: T } | { ok: false; problems: read
 function explain(error: unknown, io: Output): number {
   if (error instanceof UsageError) {
     for (const problem of error.problems) io.err(`junction: ${printableLine(problem)}\n`);
+    if (error.see !== undefined) io.err(`  what to do: ${error.see}\n`);
     return 2;
   }
   if (isJunctionError(error)) {

@@ -58,6 +58,18 @@ function versionRequest(value: Value | undefined): ParsedFlags['version'] {
   return value === 'true' ? 'yes' : 'no';
 }
 
+/** What other tools, and other commands of this one, call the same. */
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['mode', 'proxy-mode'],
+  ['proxy-mode', 'mode'],
+  ['f', 'manifests'],
+  ['file', 'manifests'],
+  ['filename', 'manifests'],
+  ['node', 'hostname-override'],
+  ['node-name', 'hostname-override'],
+  ['verbose', 'v'],
+]);
+
 interface Argument {
   readonly flag: Flag;
   /** For messages: `--config`, or `-v, --v` however it was written. */
@@ -120,7 +132,9 @@ class Parser {
     if (flag) return { flag, shown: shownAs(flag), text, needs: `--${name}` };
     if (name === '' || name.startsWith('-')) this.problems.push(`bad flag syntax: ${word}`);
     else if (this.#elsewhere.has(name))
-      this.problems.push(`flag --${name} has no effect on this command: it is one of junction run`);
+      this.problems.push(
+        `flag --${name} has no effect on this command: it is one of junction run${this.#otherName(name)}`,
+      );
     else this.problems.push(`unknown flag: --${written}${this.#suggestion(name)}`);
     return undefined;
   }
@@ -132,7 +146,7 @@ class Parser {
     // Go's own flag package, unlike kube-proxy, takes one hyphen: a likely slip for `-config`.
     const longName = word.slice(1).split('=')[0] ?? '';
     if (!flag || (longName.length > 1 && this.#byName.has(longName.replaceAll('_', '-')))) {
-      const hint = longName.length > 1 ? this.#suggestion(longName) : '';
+      const hint = longName.length > 1 ? this.#suggestion(longName) : this.#otherName(letter);
       this.problems.push(`unknown shorthand flag: '${letter}' in ${word}${hint}`);
       return undefined;
     }
@@ -169,14 +183,35 @@ class Parser {
 
   #refuse(word: string, before: Flag | undefined): void {
     const isBool = before?.kind.alone !== undefined && 'value' in before.kind.fromFlag(word, undefined);
-    const hint = isBool ? ` (write --${before.name}=${word})` : '';
+    const hint = isBool ? ` (write --${before.name}=${word})` : this.#flagFor(word);
     this.problems.push(`unexpected argument ${quote(word)}: there are flags only${hint}`);
   }
 
-  #suggestion(name: string): string {
-    return didYouMean(
-      `--${name}`,
-      [...this.#byName.keys()].map((known) => `--${known}`),
+  /** The flag that a word is probably for: one that takes it, or the input. */
+  #flagFor(word: string): string {
+    const flags = [...this.#byName.values()].filter(
+      ({ name, deprecated, ignored }) =>
+        deprecated === undefined && ignored === undefined && !this.values.has(name),
     );
+    const taking = flags.find(({ choices, kind }) => (choices ?? kind.choices ?? []).includes(word));
+    // Not for `run`, which stands where kube-proxy stood: a word is no file there.
+    const isForPeople = this.#elsewhere.size > 0 && !word.startsWith('-');
+    const meant = taking ?? flags.find(({ name }) => isForPeople && name === 'manifests');
+    return meant && word !== '' ? ` (did you mean --${meant.name} ${word}?)` : '';
+  }
+
+  #suggestion(name: string): string {
+    return (
+      this.#otherName(name) ||
+      didYouMean(
+        `--${name}`,
+        [...this.#byName.keys()].map((known) => `--${known}`),
+      )
+    );
+  }
+
+  #otherName(name: string): string {
+    const meant = OTHER_NAMES.get(name);
+    return meant !== undefined && this.#byName.has(meant) ? ` (did you mean --${meant}?)` : '';
   }
 }

@@ -26,8 +26,13 @@ const NARROWEST = 72;
 const WIDEST = 120;
 const INDENT = 32;
 
+/** How wide the help is in a terminal of that width. */
+export function helpColumns(width: number): number {
+  return Math.min(WIDEST, Math.max(NARROWEST, width));
+}
+
 export function flagHelp(width: number, groups: readonly FlagGroup[] = FLAG_GROUPS): string {
-  const columns = Math.min(WIDEST, Math.max(NARROWEST, width));
+  const columns = helpColumns(width);
   return groups
     .map(({ title, flags }) => `${title}:\n${flags.map((flag) => describeFlag(flag, columns)).join('')}`)
     .join('\n');
@@ -55,7 +60,7 @@ function withDefault(flag: Flag): string {
   return text === '' || text === 'false' ? flag.help : `${flag.help} (default ${text})`;
 }
 
-function wrap(text: string, width: number): readonly string[] {
+export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {

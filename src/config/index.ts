@@ -6,7 +6,7 @@ export { parseDuration, printDuration } from './duration.ts';
 export type { DetectLocalMode, EffectiveConfig, ProxyMode, ValidConfig } from './effective.ts';
 export { type Flag, flag, type Reload } from './entry.ts';
 export { type GateName, gateStates, isGateEnabled } from './featureGates.ts';
-export { FLAG_GROUPS, type FlagGroup, flagHelp } from './help.ts';
+export { FLAG_GROUPS, type FlagGroup, flagHelp, helpColumns, wrap } from './help.ts';
 export { STRING_LIST } from './listKinds.ts';
 export { type Invocation, type LoadedConfig, loadConfig, nodeNameOf } from './load.ts';
 export type { Note, Result } from './note.ts';

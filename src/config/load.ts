@@ -140,7 +140,8 @@ function droppedByKubeProxy(values: FieldValues): readonly string[] {
 }
 
 function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  // Node adds the call and the path, which the message has already.
+  return error instanceof Error ? error.message.replace(/, (?:open|read)(?: '.*')?$/s, '') : String(error);
 }
 
 /** What is neither empty nor an IPv4 address counts as IPv6, as it does for kube-proxy; validation refuses it later. */

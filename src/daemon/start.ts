@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { hasCapability } from '../kernel/preflight/capabilities.ts';
+import { requireNetAdmin } from '../kernel/preflight/netAdmin.ts';
 import { type InstanceLock, takeInstanceLock } from '../kernel/instanceLock.ts';
 import { JunctionMetrics } from '../metrics/junctionMetrics.ts';
 import { Registry } from '../metrics/registry.ts';
@@ -36,6 +37,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   const opened = await openSource({ config, nodeName, log, clock: systemClock, registry, metrics: own });
   try {
     if (initOnly) return await initialize(options);
+    requireNetAdmin();
     supervision.doing('waiting for the lock of this network namespace');
     const lock = await lockNode(options);
     try {

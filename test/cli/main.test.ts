@@ -56,6 +56,30 @@ describe('help', () => {
     for (const command of ['run', 'plan', 'cleanup']) expect(out).toContain(command);
   });
 
+  test.each(COMMANDS)('help $name is $name --help', async ({ name }) => {
+    expect(await junction('help', name)).toEqual(await junction(name, '--help'));
+  });
+
+  test.each(['help', '-h', '--help'])('%s, and no word at all, explain the commands', async (word) => {
+    expect(await junction(word)).toEqual(await junction());
+  });
+
+  test.each([[[]], ...COMMANDS.map(({ name }) => [[name]])])('%j --help fits 80 columns', async (words) => {
+    const { out } = await junction(...words, '--help');
+    const wide = out.split('\n').filter((line) => line.length > 80);
+    // A flag and its values are one word.
+    expect(wide.filter((line) => !/^ +--detect-local-mode \S+$/.test(line))).toEqual([]);
+  });
+
+  test('an example that is broken is one command of the shell', async () => {
+    const { out } = await junction('plan', '--help');
+    const [, examples = ''] = /Examples:\n(.*?)\n\n/s.exec(out) ?? [];
+    const whole = examples.replaceAll(' \\\n    ', ' ').split('\n');
+    const { examples: known = [] } = COMMANDS.find(({ name }) => name === 'plan') ?? {};
+    expect(whole).toEqual(known.map((example) => `  ${example}`));
+    expect(examples).not.toMatch(/--[\w-]+ \\\n +[^-| ]/);
+  });
+
   test('the version', async () => {
     expect(await junction('--version')).toMatchObject({ code: 0, out: `Junction v${VERSION}\n` });
   });
@@ -174,7 +198,37 @@ test.each([
   ['clean', 'cleanup'],
   ['chekc', 'check'],
 ])('%s: did you mean %s', async (word, meant) => {
-  expect((await junction(word)).err).toBe(`junction: unknown command "${word}" (did you mean ${meant}?)\n`);
+  const problem = `junction: unknown command "${word}" (did you mean ${meant}?)\n`;
+  const see = '  what to do: junction --help explains the commands\n';
+  for (const words of [[word], ['help', word]])
+    expect(await junction(...words)).toEqual({ code: 2, out: '', err: `${problem}${see}` });
+});
+
+test.each([
+  [
+    ['plan', 'examples'],
+    'unexpected argument "examples": there are flags only (did you mean --manifests examples?)',
+  ],
+  [['plan', '--manifests', 'a', 'b'], 'unexpected argument "b": there are flags only'],
+  [['plan', 'table'], 'unexpected argument "table": there are flags only (did you mean --output table?)'],
+  [
+    ['check', 'nftables'],
+    'unexpected argument "nftables": there are flags only (did you mean --proxy-mode nftables?)',
+  ],
+  [
+    ['cleanup', 'nftables'],
+    'unexpected argument "nftables": there are flags only (did you mean --mode nftables?)',
+  ],
+  [['check', '--mode', 'nftables'], 'unknown flag: --mode (did you mean --proxy-mode?)'],
+  [
+    ['cleanup', '--proxy-mode', 'nftables'],
+    'flag --proxy-mode has no effect on this command: it is one of junction run (did you mean --mode?)',
+  ],
+  [['plan', '-f', 'examples'], "unknown shorthand flag: 'f' in -f (did you mean --manifests?)"],
+  [['version', '--constructor'], 'unknown flag: --constructor'],
+])('%j: the flag that was meant, and where they are listed', async ([name = '', ...rest], problem) => {
+  const err = `junction: ${problem}\n  what to do: junction ${name} --help lists its flags\n`;
+  expect(await junction(name, ...rest)).toEqual({ code: 2, out: '', err });
 });
 
 test('an error has its code, as docs/errors.md has it', async () => {

@@ -35,7 +35,7 @@ class Notes {
   all(): readonly Problem[] {
     if (this.#more === 0) return this.taken;
     const message = `the object has ${this.#more} more problems like these`;
-    return [...this.taken, { path: [], message, expected: 'to see them, mend these first' }];
+    return [...this.taken, { path: [], message, expected: 'to see them, correct these first' }];
   }
 }
 

@@ -129,7 +129,7 @@ function carriedProblem(where: string, carried: readonly PlacedDefinition[]): So
   return {
     severity: 'warning',
     where,
-    message: `until this is mended, what it said before stays: ${named}${more}`,
+    message: `until this is corrected, what it said before stays: ${named}${more}`,
   };
 }
 

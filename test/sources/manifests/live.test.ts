@@ -148,7 +148,7 @@ describe('broken manifests', () => {
     write('a.yaml', `${node('n', '{')}---\n${node('m', 'three')}`);
     expect(await next(3)).toEqual([
       'a.yaml:5:1: error: Flow map in block collection must be sufficiently indented and end with a }',
-      'a.yaml: warning: until this is mended, what it said before stays: Node n',
+      'a.yaml: warning: until this is corrected, what it said before stays: Node n',
       '+ Node m in three',
     ]);
     expect(source.problems).toHaveLength(2);
@@ -160,7 +160,7 @@ describe('broken manifests', () => {
     write('a.yaml', '\u0000');
     expect(await next(2)).toEqual([
       'a.yaml: error: is not a text file (expected a UTF-8 text with YAML or JSON)',
-      'a.yaml: warning: until this is mended, what it said before stays: Node n, Node m',
+      'a.yaml: warning: until this is corrected, what it said before stays: Node n, Node m',
     ]);
 
     write('a.yaml', node('m', 'three'));
@@ -173,7 +173,7 @@ describe('broken manifests', () => {
     write('a.yaml', node('N', 'one'));
     expect(await next(2)).toEqual([
       expect.stringContaining('a.yaml:3:9: error: Node: metadata.name "N" is not a valid name'),
-      'a.yaml: warning: until this is mended, what it said before stays: Node n',
+      'a.yaml: warning: until this is corrected, what it said before stays: Node n',
     ]);
   });
 
@@ -274,7 +274,7 @@ describe('what Kubernetes does not know', () => {
     write('a.yaml', good.replace('Node', 'Nod'));
     expect(await next(2)).toEqual([
       said.replace('SEVERITY', 'error'),
-      'a.yaml: warning: until this is mended, what it said before stays: Node n',
+      'a.yaml: warning: until this is corrected, what it said before stays: Node n',
     ]);
     await source.stop();
 
