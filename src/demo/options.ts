@@ -116,11 +116,16 @@ function keptByNpm(
 ): string | undefined {
   const kept = NAMES.filter((name) => env[`npm_config_${name}`] !== undefined);
   if (env['npm_lifecycle_event'] === undefined || kept.length === 0) return undefined;
+  const rest = [...args];
   const words = kept.flatMap((name) => {
     const value = env[`npm_config_${name}`] ?? '';
-    return value === 'true' || value === '' ? [`--${name}`] : [`--${name}`, value];
+    if (value !== 'true' && value !== '') return [`--${name}`, value];
+    // npm hands over the value of an option that it does not know as a word by itself.
+    return name === 'once' || rest[0]?.startsWith('-') !== false
+      ? [`--${name}`]
+      : [`--${name}`, ...rest.splice(0, 1)];
   });
-  const wanted = ['npm start --', ...words, ...args].join(' ');
+  const wanted = ['npm start --', ...words, ...rest].join(' ');
   return `npm keeps options that come before "--" for itself. Did you mean: ${wanted}`;
 }
 

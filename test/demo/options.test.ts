@@ -5,6 +5,7 @@ describe('an option that npm kept, because the "--" was forgotten', () => {
   test.each([
     [{ npm_config_mode: 'true' }, ['ipvs'], 'npm start -- --mode ipvs'],
     [{ npm_config_mode: 'ipvs', npm_config_once: 'true' }, [], 'npm start -- --mode ipvs --once'],
+    [{ npm_config_mode: 'true', npm_config_once: 'true' }, ['ipvs'], 'npm start -- --mode ipvs --once'],
     [{ npm_config_once: 'true' }, ['--layout', 'classic'], 'npm start -- --once --layout classic'],
   ] as const)('%j %j', (env, args, wanted) => {
     const message = `npm keeps options that come before "--" for itself. Did you mean: ${wanted}`;
