@@ -84,7 +84,11 @@ function readDocument(
 }
 
 function repeatedKeys(surveyed: Survey): readonly Fault[] {
-  return surveyed.repeatedKeys.slice(0, MOST_FAULTS).map(repeatedKey);
+  return surveyed.repeatedKeys.slice(0, MOST_FAULTS).map((key) => {
+    // `cat *.yaml` of files that do not begin with `---`.
+    if (key.name !== 'apiVersion') return repeatedKey(key);
+    return { ...repeatedKey(key), expected: 'each key once; is the line --- between two objects missing?' };
+  });
 }
 
 function repeatedKey({ offset, name }: RepeatedKey): Fault {

@@ -122,6 +122,14 @@ describe('where a problem is', () => {
       ['shop.yaml:2:1: error: key "kind" is already set in this map (expected each key once)'],
     ],
     [
+      'two objects in one document',
+      'apiVersion: v1\nkind: Service\napiVersion: v1\nkind: Node\n',
+      [
+        'shop.yaml:3:1: error: key "apiVersion" is already set in this map (expected each key once; is the line --- between two objects missing?)',
+        'shop.yaml:4:1: error: key "kind" is already set in this map (expected each key once)',
+      ],
+    ],
+    [
       'a key that is there twice in JSON',
       '{"kind": "Service",\n "kind": "Node"}',
       ['shop.yaml:2:2: error: key "kind" is already set in this map (expected each key once)'],
