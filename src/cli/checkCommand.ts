@@ -18,11 +18,13 @@ import { printable, printableLine } from '../printable.ts';
 import { printSourceProblem } from '../sources/source.ts';
 import type { Output } from './output.ts';
 import { readManifests } from './planInput.ts';
-import { type Colour, painter, printTable } from './table.ts';
+import { type Colour, painter, printTable, visibleLength } from './table.ts';
 
 export interface CheckOptions {
   readonly families: readonly Family[];
   readonly output: string;
+  /** Of the terminal, if it is one. */
+  readonly columns?: number | undefined;
 }
 
 /** Answers the exit code: 0 if all that the mode needs is known to be there. */
@@ -42,7 +44,7 @@ export async function checkCommand(
     ...(await checkMode(mode, preflightSettings(config), options.families, machine)),
   ];
   if (options.output === 'json') output.out(printJson(mode, checks));
-  else output.painted(printText(mode, checks));
+  else output.painted(printText(mode, checks, options.columns));
   return verdictOf(checks) === 'yes' ? 0 : 1;
 }
 
@@ -84,19 +86,47 @@ const COLOURS: Readonly<Record<CheckState, Colour>> = {
 const FOUND_WIDTH = 46;
 const REMEDY_WIDTH = 60;
 
-function printText(mode: string, checks: readonly Check[]): string {
+function printText(mode: string, checks: readonly Check[], columns = Number.POSITIVE_INFINITY): string {
   const isFine = checks.every(({ remedy }) => remedy === '');
   const header = ['WHAT', 'STATE', 'FOUND', ...(isFine ? [] : ['WHAT TO DO'])];
-  return `${printTable(header, checks.flatMap(checkRows))}\n${printable(summary(mode, checks))}\n`;
+  const wide = printTable(
+    header,
+    checks.flatMap((check) => checkRows(check, FOUND_WIDTH, FOUND_WIDTH)),
+  );
+  const fits = wide.split('\n').every((line) => visibleLength(line) <= columns);
+  return `${fits ? wide : printNarrow(checks, columns)}\n${wrap(printable(summary(mode, checks)), columns).join('\n')}\n`;
+}
+
+const STATE_WIDTH = 8;
+const INDENT = '  ';
+
+/** What to do stands below its row. */
+function printNarrow(checks: readonly Check[], columns: number): string {
+  const words = checks.flatMap((check) => check.subject.split(' '));
+  const subject = Math.max(Math.floor(columns / 3), ...words.map(({ length }) => length));
+  const found = columns - subject - STATE_WIDTH - 2 * INDENT.length;
+  const rows = checks.map((check) => checkRows({ ...check, remedy: '' }, subject, found));
+  const [header = '', ...lines] = printTable(['WHAT', 'STATE', 'FOUND'], rows.flat()).split('\n');
+  const parts = checks.flatMap(({ remedy }, index) => [
+    ...lines.splice(0, rows[index]?.length ?? 0),
+    ...(remedy === '' ? [] : wrap(printableLine(remedy), columns - INDENT.length)).map(
+      (line) => INDENT + line,
+    ),
+  ]);
+  return [header, ...parts].map((line) => `${line}\n`).join('');
 }
 
 /** One row, and more below it where a text is too long for its column. */
-function checkRows({ subject, state, needed, found, remedy }: Check): readonly (readonly string[])[] {
+function checkRows(
+  { subject, state, needed, found, remedy }: Check,
+  subjectWidth: number,
+  foundWidth: number,
+): readonly (readonly string[])[] {
   const paint = painter(process.stdout);
   const why = state === 'present' || needed === 'always' ? '' : ` (needed ${needed})`;
   const [subjects, founds, remedies] = [
-    wrap(printableLine(subject), FOUND_WIDTH),
-    wrap(printableLine(found + why), FOUND_WIDTH),
+    wrap(printableLine(subject), subjectWidth),
+    wrap(printableLine(found + why), foundWidth),
     wrap(printableLine(remedy), REMEDY_WIDTH),
   ];
   const height = Math.max(subjects.length, founds.length, remedies.length);

@@ -147,6 +147,7 @@ async function runCommand(command: CommandInfo, args: readonly string[], io: Out
       return checkCommand(config, io, {
         families: familiesOf(parsed),
         output: flagValue(parsed, CHECK_OUTPUT_FLAG),
+        columns: process.stdout.columns,
       });
     case 'cleanup':
       requireNetAdmin();

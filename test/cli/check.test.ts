@@ -20,10 +20,20 @@ async function check(
   output: 'text' | 'json',
   ...args: readonly string[]
 ): Promise<{ code: number; out: string }> {
+  return checkIn(undefined, lacks, output, ...args);
+}
+
+/** In a terminal of that width. */
+async function checkIn(
+  columns: number | undefined,
+  lacks: Lacks,
+  output: 'text' | 'json',
+  ...args: readonly string[]
+): Promise<{ code: number; out: string }> {
   let out = '';
   const write = (text: string): void => void (out += text);
   const stdio = { out: write, err: () => {}, painted: write };
-  const options = { families: FAMILIES, output };
+  const options = { families: FAMILIES, output, columns };
   const code = await checkCommand(configOf(...args), stdio, options, fakeMachine(lacks));
   return { code, out };
 }
@@ -47,6 +57,19 @@ describe('the table', () => {
     expect(out).toMatch(/^kernel module dummy +missing /m);
     expect(out).toMatch(/\nipvs mode cannot run here: 2 things are missing; 2 things were not tried\.\n$/);
     expect(Math.max(...out.split('\n').map(({ length }) => length))).toBeLessThan(170);
+  });
+
+  test.each([80, 100])('in a terminal of %d columns, what to do stands below', async (columns) => {
+    const lacks = { modules: ['ip_vs', 'dummy'] };
+    const { out } = await checkIn(columns, lacks, 'text', '--proxy-mode=ipvs');
+    expect(out.split('\n').filter(({ length }) => length > columns)).toEqual([]);
+    expect(out).toMatch(/^WHAT +STATE +FOUND$/m);
+    expect(out).toMatch(/^kernel module ip_vs +missing .*\n(?: {20,}.*\n)* {2}modprobe ip_vs\./m);
+    const words = (text: string): readonly string[] => text.split(/\s+/).sort();
+    const wide = await check(lacks, 'text', '--proxy-mode=ipvs');
+    expect(words(out)).toEqual(words(wide.out.replace('WHAT TO DO', '')));
+    const fine = await checkIn(columns, {}, 'text');
+    expect(fine.out.split('\n').filter(({ length }) => length > columns)).toEqual([]);
   });
 
   test('of one that lacks a nicety says for what it is needed, and ends well', async () => {
