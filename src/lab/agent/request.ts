@@ -3,8 +3,11 @@ import type { Dial, Operations, Outcome } from '../protocol.ts';
 import { failureOf, isCallerMistake } from './failure.ts';
 import { converse } from './session.ts';
 
-/** A datagram that the host's own rules reject fails to be sent (EPERM), and what it was rejected with comes right after. */
-const REJECTION_MS = 30;
+/**
+ * A datagram that the host's own rules reject fails to be sent (EPERM), and what it was rejected with comes after: at once,
+ * but on a busy machine 30 ms were not enough.
+ */
+const REJECTION_MS = 200;
 
 export function request(input: Operations['request']['input']): Promise<Outcome> {
   return input.protocol === 'udp' ? requestUdp(input) : requestStream(input, input.protocol);
@@ -43,7 +46,8 @@ function requestUdp(input: Dial): Promise<Outcome> {
     socket.on('message', (text) => succeed({ outcome: 'answer', reply: JSON.parse(text.toString()) }));
     socket.on('connect', () => {
       socket.send('?\n', (error) => {
-        if (error) setTimeout(() => fail(error), REJECTION_MS);
+        // Timers that are late come before sockets: so those have their turn first.
+        if (error) setTimeout(() => setImmediate(() => fail(error)), REJECTION_MS);
       });
     });
     socket.bind(
