@@ -1,5 +1,5 @@
 /** `junction check`: whether this machine has what a proxy mode needs, and whether manifests can be used. */
-import type { ValidConfig } from '../config/index.ts';
+import { type ValidConfig, wrap } from '../config/index.ts';
 import { isIpv6Enabled } from '../daemon/families.ts';
 import { preflightSettings } from '../daemon/preflight.ts';
 import {
@@ -18,7 +18,7 @@ import { printable, printableLine } from '../printable.ts';
 import { printSourceProblem } from '../sources/source.ts';
 import type { Output } from './output.ts';
 import { readManifests } from './planInput.ts';
-import { type Colour, painter, printTable, visibleLength } from './table.ts';
+import { type Colour, fitsIn, painter, printDetailedTable, printTable } from './table.ts';
 
 export interface CheckOptions {
   readonly families: readonly Family[];
@@ -93,27 +93,22 @@ function printText(mode: string, checks: readonly Check[], columns = Number.POSI
     header,
     checks.flatMap((check) => checkRows(check, FOUND_WIDTH, FOUND_WIDTH)),
   );
-  const fits = wide.split('\n').every((line) => visibleLength(line) <= columns);
-  return `${fits ? wide : printNarrow(checks, columns)}\n${wrap(printable(summary(mode, checks)), columns).join('\n')}\n`;
+  return `${fitsIn(wide, columns) ? wide : printNarrow(checks, columns)}\n${wrap(printable(summary(mode, checks)), columns).join('\n')}\n`;
 }
 
 const STATE_WIDTH = 8;
-const INDENT = '  ';
+const GAPS = 4;
 
 /** What to do stands below its row. */
 function printNarrow(checks: readonly Check[], columns: number): string {
   const words = checks.flatMap((check) => check.subject.split(' '));
   const subject = Math.max(Math.floor(columns / 3), ...words.map(({ length }) => length));
-  const found = columns - subject - STATE_WIDTH - 2 * INDENT.length;
-  const rows = checks.map((check) => checkRows({ ...check, remedy: '' }, subject, found));
-  const [header = '', ...lines] = printTable(['WHAT', 'STATE', 'FOUND'], rows.flat()).split('\n');
-  const parts = checks.flatMap(({ remedy }, index) => [
-    ...lines.splice(0, rows[index]?.length ?? 0),
-    ...(remedy === '' ? [] : wrap(printableLine(remedy), columns - INDENT.length)).map(
-      (line) => INDENT + line,
-    ),
-  ]);
-  return [header, ...parts].map((line) => `${line}\n`).join('');
+  const found = columns - subject - STATE_WIDTH - GAPS;
+  const rows = checks.map((check) => ({
+    lines: checkRows({ ...check, remedy: '' }, subject, found),
+    details: printableLine(check.remedy),
+  }));
+  return printDetailedTable(['WHAT', 'STATE', 'FOUND'], rows, columns);
 }
 
 /** One row, and more below it where a text is too long for its column. */
@@ -136,16 +131,4 @@ function checkRows(
     founds[line] ?? '',
     remedies[line] ?? '',
   ]);
-}
-
-/** A word that is longer than the column stays whole. */
-function wrap(text: string, width: number): readonly string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width)
-      lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
 }

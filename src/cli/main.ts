@@ -142,6 +142,7 @@ async function runCommand(command: CommandInfo, args: readonly string[], io: Out
       return planCommand(config, toSettings(config, nodeName(config)), io, {
         families: familiesOf(parsed),
         output: flagValue(parsed, PLAN_OUTPUT_FLAG),
+        columns: process.stdout.columns,
       });
     case 'check':
       return checkCommand(config, io, {

@@ -18,6 +18,8 @@ import { lostAddresses, type PlannedFamily, planNotes, printPlanTable } from './
 export interface PlanOptions {
   readonly families: readonly Family[];
   readonly output: string;
+  /** Of the terminal, if it is one. */
+  readonly columns?: number | undefined;
 }
 
 /**
@@ -57,7 +59,7 @@ export async function planCommand(
   const planned = options.families.map((family) => planFamily(family, settings, input));
   for (const each of planned)
     for (const line of planNotes(each)) output.err(`${printableLine(`warning: ${line}`)}\n`);
-  output.out(print(planned, settings, input, options.output));
+  output.out(print(planned, settings, input, options));
   return errors.length > 0 ? 1 : 0;
 }
 
@@ -82,11 +84,12 @@ function print(
   planned: readonly PlannedFamily[],
   settings: Settings,
   input: PlanInput,
-  output: string,
+  { output, columns }: PlanOptions,
 ): string {
   if (output === 'json') return printJson(planned, settings, input);
   const now = new Date();
-  if (output === 'table') return planned.map((each) => printPlanTable(each, settings, now)).join('\n');
+  if (output === 'table')
+    return planned.map((each) => printPlanTable(each, settings, now, columns)).join('\n');
   if (output === 'script') {
     const commands = planned.map(({ proxy }) => commandsFor(proxy.plan, settings, input));
     return printScript(

@@ -5,7 +5,7 @@ import type { ServicePortId } from '../model/servicePort.ts';
 import { printCut } from '../plan/capacity.ts';
 import type { Frontend, PoolName, Route, ServicePortPlan } from '../plan/types.ts';
 import type { FamilyProxy } from '../proxy/familyProxy.ts';
-import { printTable } from './table.ts';
+import { fitsIn, printDetailedTable, printTable } from './table.ts';
 
 export interface PlannedFamily {
   readonly family: Family;
@@ -26,6 +26,7 @@ export function printPlanTable(
   { family, proxy, hasNode }: PlannedFamily,
   settings: Settings,
   now: Date,
+  columns = Number.POSITIVE_INFINITY,
 ): string {
   const ports = sorted(proxy);
   const layout = settings.mode === 'iptables' ? `, layout ${settings.layout}` : '';
@@ -41,13 +42,51 @@ export function printPlanTable(
   ]);
   return [
     head,
-    printTable(
-      ['SERVICE PORT', 'FRONTEND', 'ADDRESS', 'FROM POD', 'FROM NODE', 'FROM OUTSIDE', 'SOURCES', 'AFFINITY'],
-      frontends,
-    ),
+    printFrontends(frontends, columns),
     ...(endpoints.length > 0 ? ['\n', printTable(['SERVICE PORT', 'ENDPOINT', 'FOR'], endpoints)] : []),
     ...(lost.length > 0 ? ['\n', printTable(['SERVICE PORT', 'LOSES', 'SERVED BY'], lost)] : []),
   ].join('');
+}
+
+const HEADER = [
+  'SERVICE PORT',
+  'FRONTEND',
+  'ADDRESS',
+  'FROM POD',
+  'FROM NODE',
+  'FROM OUTSIDE',
+  'SOURCES',
+  'AFFINITY',
+];
+/** Of these columns, the ones that stand in the row also in a narrow terminal. */
+const NARROW = 3;
+
+function printFrontends(rows: readonly (readonly string[])[], columns: number): string {
+  const wide = printTable(HEADER, rows);
+  if (fitsIn(wide, columns)) return wide;
+  const narrow = rows.map((cells) => ({ lines: [cells.slice(0, NARROW)], details: details(cells) }));
+  const header = [...HEADER.slice(0, NARROW - 1), 'ADDRESS, AND WHO ANSWERS'];
+  return printDetailedTable(header, narrow, columns);
+}
+
+/** What is the same for all who dial is said once, and what is the rule not at all. */
+function details([
+  ,
+  ,
+  ,
+  pod = '',
+  node = '',
+  outside = '',
+  sources = '',
+  affinity = '',
+]: readonly string[]): string {
+  const isOne = pod === node && node === outside;
+  const routes = isOne ? [pod] : [`from pod: ${pod}`, `from node: ${node}`, `from outside: ${outside}`];
+  const others = [
+    ...(sources === 'all' ? [] : [`sources: ${sources}`]),
+    ...(affinity === '-' ? [] : [`affinity: ${affinity}`]),
+  ];
+  return [...routes, ...others].join('; ');
 }
 
 export function lostAddresses(proxy: FamilyProxy): readonly LostAddress[] {

@@ -1,3 +1,35 @@
+import { wrap } from '../config/index.ts';
+
+const INDENT = '  ';
+
+export interface DetailedRow {
+  readonly lines: readonly (readonly string[])[];
+  /** A text that stands below the row. */
+  readonly details: string;
+}
+
+/** For a terminal that is too narrow for a column with long texts. */
+export function printDetailedTable(
+  header: readonly string[],
+  rows: readonly DetailedRow[],
+  columns: number,
+): string {
+  const table = printTable(
+    header,
+    rows.flatMap(({ lines }) => lines),
+  );
+  const [titles = '', ...printed] = table.split('\n');
+  const parts = rows.flatMap(({ lines, details }) => [
+    ...printed.splice(0, lines.length),
+    ...(details === '' ? [] : wrap(details, columns - INDENT.length)).map((line) => INDENT + line),
+  ]);
+  return [titles, ...parts].map((line) => `${line}\n`).join('');
+}
+
+export function fitsIn(table: string, columns: number): boolean {
+  return table.split('\n').every((line) => visibleLength(line) <= columns);
+}
+
 /** Columns that line up. */
 export function printTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((title, column) =>

@@ -87,6 +87,31 @@ test('the table says for whom it is, who answers where, in which endpoints that 
   expect(rest).toEqual(FRONTENDS);
 });
 
+test('in a terminal that is too narrow, who answers stands below the address', async () => {
+  const before = Object.getOwnPropertyDescriptor(process.stdout, 'columns');
+  Object.defineProperty(process.stdout, 'columns', { value: 80, configurable: true });
+  try {
+    const { code, out } = await junction('plan', '--manifests', MANIFESTS, ...FLAGS, NODE);
+    expect(code).toBe(0);
+    expect(out.split('\n').slice(1, 12)).toEqual([
+      'SERVICE PORT       FRONTEND       ADDRESS, AND WHO ANSWERS',
+      'shop/late/TCP      cluster IP     10.96.0.2:80',
+      '  reject',
+      'shop/web:http/TCP  cluster IP     10.96.0.1:80',
+      '  from pod: 2 endpoints; from node: 2 endpoints, masqueraded; from outside: 2',
+      '  endpoints, masqueraded; affinity: 10800s',
+      'shop/web:http/TCP  load balancer  192.0.2.1:80',
+      '  2 endpoints, masqueraded; sources: 198.51.100.0/24,203.0.113.0/24; affinity:',
+      '  10800s',
+      'shop/web:http/TCP  node port      *:30080',
+      '  2 endpoints, masqueraded; affinity: 10800s',
+    ]);
+  } finally {
+    if (before) Object.defineProperty(process.stdout, 'columns', before);
+    else Reflect.deleteProperty(process.stdout, 'columns');
+  }
+});
+
 test('JSON has the addresses that were lost', async () => {
   const { out } = await junction('plan', '--manifests', MANIFESTS, '--family=ipv4', '-o', 'json', NODE);
   expect(JSON.parse(out)).toMatchObject({
