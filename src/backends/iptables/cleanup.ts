@@ -67,10 +67,9 @@ function cleanTable(state: Tables, table: Table, options: CleanupOptions): Clean
   const jumps = ourJumps(chains, ours, table, options.mode);
   const removes = [...jumps, ...firewall.rules];
   const called = calledByOthers(chains, ours, table);
-  const first = removes.length > 0 ? [{ table, pieces: [piece(undefined, { removes })] }] : [];
   const goes = [...ours].filter((chain) => !called.has(chain));
   return {
-    steps: [...first, ...emptyAll(table, [...called], size), ...emptyThenDelete(table, goes, size)],
+    steps: stepsOf(table, { removes, called: [...called], goes }, size),
     chains: goes.map((chain) => ({ table, chain })),
     rules: removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${rule}` })),
     kept: [
@@ -78,6 +77,31 @@ function cleanTable(state: Tables, table: Table, options: CleanupOptions): Clean
       ...firewall.kept.map((chain): KeptChain => ({ table, chain, reason: 'routeLocalnet' })),
     ],
   };
+}
+
+interface Removal {
+  readonly removes: readonly RuleText[];
+  /** Emptied. */
+  readonly called: readonly string[];
+  /** Deleted. */
+  readonly goes: readonly string[];
+}
+
+/**
+ * In one transaction where it is not too large: a proxy that runs beside `cleanup --force` repairs its jumps within
+ * milliseconds, and chains that are jumped to cannot be deleted.
+ */
+function stepsOf(table: Table, { removes, called, goes }: Removal, size: number): readonly Step[] {
+  if (removes.length + called.length + goes.length === 0) return [];
+  if (called.length + goes.length <= size) {
+    const writes = called.map((name) => ({ name, rules: [] }));
+    // A chain that goes is emptied first, so its rules are not there to be removed one by one.
+    const gone = new Set(goes);
+    const elsewhere = removes.filter(({ chain }) => !gone.has(chain));
+    return [{ table, pieces: [piece(undefined, { removes: elsewhere, writes, deletes: goes })] }];
+  }
+  const first = removes.length > 0 ? [{ table, pieces: [piece(undefined, { removes })] }] : [];
+  return [...first, ...emptyAll(table, called, size), ...emptyThenDelete(table, goes, size)];
 }
 
 /** Chains call each other, so all are emptied before the first is deleted. */

@@ -48,6 +48,19 @@ describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
     expect(plan.kept).toEqual([]);
   });
 
+  test('each table in one transaction: nobody can jump to a chain before it goes', async () => {
+    const kernel = await started(layout, FOREIGN);
+    const { steps } = planCleanup(kernel.tables, OFF);
+    expect(steps.map(({ table }) => table)).toEqual(['filter', 'nat', 'mangle']);
+  });
+
+  test('in many steps where a table has more chains than fit: jumps first', async () => {
+    const kernel = await started(layout, FOREIGN);
+    const plan = await cleanup(kernel, { ...OFF, chainsPerRestore: 3 });
+    expect(plan.steps.length).toBeGreaterThan(6);
+    expect(kernel.text).toBe(new FakeKernel(FOREIGN).text);
+  });
+
   test('both layouts at once, after a switch that never ended', async () => {
     const kernel = await started(layout, FOREIGN);
     const other = new Harness({ layout: layout === 'current' ? 'classic' : 'current', kernel });
