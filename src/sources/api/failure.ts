@@ -128,7 +128,10 @@ export function failureOfError(error: unknown, what: string): ApiFailure {
     return new ApiFailure('API_UNTRUSTED', 'untrusted', message, { cause: error });
   }
   if (code.startsWith('HPE_')) return malformed(`${what}: the answer is not HTTP (${code})`, error);
-  const reason = code === '' ? quote(messageOf(error)) : `${quoteMessage(messageOf(error))} (${code})`;
+  const message = messageOf(error);
+  // Most messages of the network have the code in them: connect ECONNREFUSED 192.0.2.1:6443.
+  const suffix = message.includes(code) ? '' : ` (${code})`;
+  const reason = code === '' ? quote(message) : `${quoteMessage(message)}${suffix}`;
   return new ApiFailure('API_UNREACHABLE', 'unreachable', `${what}: ${reason}`, { cause: error });
 }
 
