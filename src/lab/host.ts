@@ -13,6 +13,8 @@ import { ADDRESSES, type Addresses, type HostName } from './topology.ts';
  */
 export const REQUEST_TIMEOUT_MS = 15_000;
 const COMMAND_TIMEOUT_MS = 300_000;
+/** Below the node ports and the ports that the kernel chooses from. */
+const FRESH_PORTS = { first: 20_000, count: 10_000 };
 /** A caller that died before the kernel was asked to tell of it is not told of any more. */
 const UNLESS_ORPHANED = '[ "$PPID" = "$0" ] && exec "$@"';
 const LOOPBACK = ['127.0.0.1', '::1'];
@@ -46,12 +48,22 @@ export class Host {
   readonly addresses: Addresses;
   readonly #agent: AgentProcess;
   readonly #spawned = new Set<ChildProcess>();
+  #portsTaken = 0;
 
   constructor(name: HostName, agent: AgentProcess) {
     this.name = name;
     this.pid = agent.pid;
     this.addresses = ADDRESSES[name];
     this.#agent = agent;
+  }
+
+  /**
+   * A source port that was not used before. The kernel gives two connections to two addresses the same port now and then.
+   * Where both lead to one endpoint IPVS cannot tell them apart, and a port that was used before may still belong to a
+   * connection that the kernel remembers.
+   */
+  freshPort(): number {
+    return FRESH_PORTS.first + (this.#portsTaken++ % FRESH_PORTS.count);
   }
 
   request(protocol: Transport, address: string, port: number, options: DialOptions = {}): Promise<Outcome> {

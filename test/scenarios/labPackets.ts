@@ -2,7 +2,7 @@
 import type { Lab } from '../../src/lab/lab.ts';
 import { REQUEST_TIMEOUT_MS } from '../../src/lab/host.ts';
 import type { Outcome, Reply, Transport } from '../../src/lab/protocol.ts';
-import { ADDRESSES, HOST_NAMES, type HostName } from '../../src/lab/topology.ts';
+import { ADDRESSES, HOST_NAMES } from '../../src/lab/topology.ts';
 import { FAMILIES, isLoopback } from '../../src/model/ip.ts';
 import { type Fate, printRow, printTarget, type Row, type Target, targetAt } from './packets.ts';
 import { NODE1 } from './scenario.ts';
@@ -23,7 +23,6 @@ export interface PacketSenderOptions {
 export class PacketSender {
   readonly #lab: Lab;
   readonly #answerMs: number;
-  readonly #ports = new Map<HostName, number>();
 
   constructor(lab: Lab, options: PacketSenderOptions = {}) {
     this.#lab = lab;
@@ -102,13 +101,14 @@ export class PacketSender {
   }
 
   #batch(row: Row, count: number, timeoutMs: number): Promise<readonly Outcome[]> {
-    const { transport, packet, host } = row;
+    const { transport, packet } = row;
+    const from = this.#lab.host(row.host);
     // An SCTP socket without an address of its own tells its peer all that the host has.
     const named = / from /.test(row.text) || packet.source === packet.destination || transport === 'sctp';
     return Promise.all(
       Array.from({ length: count }, () =>
-        this.#lab.host(host).request(transport, packet.destination, packet.port, {
-          sourcePort: this.#freshPort(host),
+        from.request(transport, packet.destination, packet.port, {
+          sourcePort: from.freshPort(),
           timeoutMs,
           ...(named && { source: packet.source }),
         }),
@@ -120,13 +120,6 @@ export class PacketSender {
     if (verdict === 'reject' || (verdict === 'pass' && isSomebodys(row))) return this.#answerMs;
     // IPv4 tells a TCP socket at once.
     return row.family === 'IPv4' && row.transport === 'tcp' ? SILENCE_MS : LONG_SILENCE_MS[row.transport];
-  }
-
-  /** A port that was used before may still belong to a connection that the kernel remembers, and go its way. */
-  #freshPort(host: HostName): number {
-    const port = (this.#ports.get(host) ?? 10_000) + 1;
-    this.#ports.set(host, port);
-    return port;
   }
 }
 
