@@ -11,6 +11,7 @@ COPY tsconfig.json ./
 COPY scripts scripts
 COPY bench bench
 COPY src src
+COPY lab lab
 RUN node scripts/build.mjs
 
 FROM ${BASE} AS packages

@@ -1,12 +1,12 @@
 /** iptables mode at several sizes: our own time, and the time of the restores that it leads to. */
-import { IptablesBackend, type SyncReport } from '../src/backends/iptables/backend.ts';
-import type { TableDoor } from '../src/backends/iptables/tableDoor.ts';
-import type { LayoutName } from '../src/backends/iptables/fragment.ts';
-import { LAYOUTS } from '../src/backends/iptables/layouts/index.ts';
-import { wholeRestore } from '../src/backends/iptables/whole.ts';
-import { IptablesDoor } from '../src/kernel/iptables/door.ts';
-import { tableDoor } from '../src/kernel/iptables/iptablesProxy.ts';
-import type { CommandRunner } from '../src/kernel/process.ts';
+import { IptablesBackend, type SyncReport } from '../src/modes/iptables/reconcile.ts';
+import type { TableDoor } from '../src/modes/iptables/rules/tableDoor.ts';
+import type { LayoutName } from '../src/modes/iptables/rules/fragment.ts';
+import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
+import { wholeRestore } from '../src/modes/iptables/rules/whole.ts';
+import { IptablesDoor } from '../src/modes/iptables/client.ts';
+import { tableDoor } from '../src/modes/iptables/proxier.ts';
+import type { CommandRunner } from '../src/system/process.ts';
 import { objectKey } from '../src/model/objects.ts';
 import { FamilyProxy } from '../src/proxy/familyProxy.ts';
 import { fill as fillProxy, makeService, makeSlice, type Sizes, VIEW } from './cluster.ts';

@@ -21,7 +21,9 @@ function commitOf() {
   try {
     const git = (...args) =>
       execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
-    return git('rev-parse', 'HEAD') + (git('status', '--porcelain', '--', 'src') === '' ? '' : '-dirty');
+    return (
+      git('rev-parse', 'HEAD') + (git('status', '--porcelain', '--', 'src', 'lab') === '' ? '' : '-dirty')
+    );
   } catch {
     return 'unknown';
   }
@@ -38,11 +40,11 @@ try {
     absWorkingDir: ROOT,
     entryPoints: {
       junction: 'src/cli/bin.ts',
-      demo: 'src/demo/main.ts',
-      'demo-options': 'src/demo/options.ts',
-      'lab-agent': 'src/lab/agent/main.ts',
-      'netlink-worker': 'src/kernel/netlink/worker/main.ts',
-      privileges: 'src/lab/privileges.ts',
+      demo: 'lab/demo/main.ts',
+      'demo-options': 'lab/demo/options.ts',
+      'lab-agent': 'lab/agent/main.ts',
+      'netlink-worker': 'src/netlink/worker/main.ts',
+      privileges: 'lab/privileges.ts',
       bench: 'bench/main.ts',
       'bench-api-proxy': 'bench/api/proxy.ts',
       'bench-ipvs-guest': 'bench/ipvs/guest.ts',

@@ -13,7 +13,7 @@ import { step } from './support/steps.mjs';
 
 const CHECKS = {
   'Checking types': ['tsc', '--noEmit'],
-  Linting: ['oxlint', '--type-aware', '--deny-warnings', 'src', 'test', 'bench', 'scripts'],
+  Linting: ['oxlint', '--type-aware', '--deny-warnings', 'src', 'lab', 'test', 'bench', 'scripts'],
   'Checking the format': ['biome', 'format'],
 };
 

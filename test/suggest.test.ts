@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearest } from '../src/suggest.ts';
+import { nearest } from '../src/text/suggest.ts';
 
 const KNOWN = ['mode', 'masqueradeAll', 'masqueradeBit', 'clusterCIDR', 'minSyncPeriod', 'syncPeriod'];
 

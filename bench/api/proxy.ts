@@ -1,10 +1,10 @@
 /** The process that is measured: source, trackers, planner and compiler, with a door that swallows the rules' text. */
 import { readFileSync } from 'node:fs';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
-import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
+import { IptablesBackend } from '../../src/modes/iptables/reconcile.ts';
+import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { keepGarbageYoung } from '../../src/daemon/heap.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
@@ -13,7 +13,7 @@ import { Proxy } from '../../src/proxy/proxy.ts';
 import { ApiClient, ApiSource } from '../../src/sources/api/index.ts';
 import type { ApiAccess } from '../../src/sources/api/credentials/access.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
-import { systemClock } from '../../src/sync/systemClock.ts';
+import { systemClock } from '../../src/time/systemClock.ts';
 import { VIEW } from '../cluster.ts';
 import { OPTIONS } from '../iptables.ts';
 import { BlockMeter, cpuMs, liveMemory, memory, peakResident } from './meters.ts';

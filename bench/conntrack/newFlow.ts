@@ -1,14 +1,9 @@
 /** Flows written straight into the kernel's table. Numbers from linux/netfilter/nfnetlink_conntrack.h. */
 import type { Ip } from '../../src/model/ip.ts';
-import { type Change, EXISTS } from '../../src/kernel/netlink/batch.ts';
-import { type MessageWriter, NLM_F_CREATE, NLM_F_EXCL } from '../../src/kernel/netlink/codec.ts';
-import { ipBytes } from '../../src/kernel/netlink/inet.ts';
-import {
-  NFNL_SUBSYS_CTNETLINK,
-  NFPROTO_IPV4,
-  nfgenmsg,
-  nfnlType,
-} from '../../src/kernel/netlink/nfnetlink.ts';
+import { type Change, EXISTS } from '../../src/netlink/batch.ts';
+import { type MessageWriter, NLM_F_CREATE, NLM_F_EXCL } from '../../src/netlink/codec.ts';
+import { ipBytes } from '../../src/netlink/inet.ts';
+import { NFNL_SUBSYS_CTNETLINK, NFPROTO_IPV4, nfgenmsg, nfnlType } from '../../src/netlink/nfnetlink.ts';
 
 const IPCTNL_MSG_CT_NEW = 0;
 const CTA_TUPLE_ORIG = 1;

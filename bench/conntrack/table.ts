@@ -1,10 +1,10 @@
 /** Fills the table of flows of the network namespace that it runs in, and cleans it. Prints a line of JSON. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FlowCleaner } from '../../src/kernel/conntrack/cleaner.ts';
-import { applyChanges, type Change } from '../../src/kernel/netlink/batch.ts';
-import { ConntrackTable, type DumpFilter } from '../../src/kernel/netlink/conntrack.ts';
-import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/kernel/netlink/socket.ts';
-import { createLog } from '../../src/log.ts';
+import { FlowCleaner } from '../../src/proxy/conntrack.ts';
+import { applyChanges, type Change } from '../../src/netlink/batch.ts';
+import { ConntrackTable, type DumpFilter } from '../../src/netlink/conntrack.ts';
+import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/netlink/socket.ts';
+import { createLog } from '../../src/log/log.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import type { PlanChange } from '../../src/plan/types.ts';

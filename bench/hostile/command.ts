@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { printTable } from '../../src/cli/table.ts';
-import { runInGuest, whyNoGuest } from '../../src/lab/guest/machine.ts';
+import { runInGuest, whyNoGuest } from '../../lab/guest/machine.ts';
 import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
 import { openNamespace } from '../namespace.ts';
 import { mebibytes, ms } from '../spread.ts';

@@ -1,6 +1,6 @@
 /** `npm run bench -- ipvs`: our own part on this machine, and then all of it in a kernel that has IPVS. */
 import { fileURLToPath } from 'node:url';
-import { runInGuest, whyNoGuest } from '../../src/lab/guest/machine.ts';
+import { runInGuest, whyNoGuest } from '../../lab/guest/machine.ts';
 import { countsOption, numberOption, progress, refuseUnknown } from '../arguments.ts';
 import type { Sizes } from '../cluster.ts';
 import { encodeTimes } from './encode.ts';

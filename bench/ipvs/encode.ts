@@ -1,11 +1,11 @@
 /** Our own part alone: everything up to the finished messages, which go nowhere. */
-import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
-import type { SyncReport } from '../../src/backends/iptables/backend.ts';
-import { noRules } from '../../src/backends/iptables/ruleCounts.ts';
-import { NetlinkIpvsDoor } from '../../src/kernel/ipvs/door.ts';
+import { IpvsBackend } from '../../src/modes/ipvs/reconcile.ts';
+import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
+import { noRules } from '../../src/modes/iptables/rules/ruleCounts.ts';
+import { NetlinkIpvsDoor } from '../../src/modes/ipvs/client.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { Breath } from '../../src/sync/breath.ts';
-import { systemClock } from '../../src/sync/systemClock.ts';
+import { Breath } from '../../src/time/breath.ts';
+import { systemClock } from '../../src/time/systemClock.ts';
 import { BlockMeter } from '../api/meters.ts';
 import { fill, makeSlice, type Sizes, VIEW } from '../cluster.ts';
 import { SwallowingChannels } from './swallow.ts';

@@ -1,10 +1,10 @@
 /** The IPVS mode as the daemon runs it, in the network namespace of this process. */
-import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
-import { NetlinkIpvsDoor } from '../../src/kernel/ipvs/door.ts';
-import { IpvsProxy } from '../../src/kernel/ipvs/ipvsProxy.ts';
-import { AddressWatch } from '../../src/kernel/addressWatch.ts';
-import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../src/kernel/netlink/socket.ts';
-import { NetlinkThread } from '../../src/kernel/netlink/thread.ts';
+import { IptablesDoor } from '../../src/modes/iptables/client.ts';
+import { NetlinkIpvsDoor } from '../../src/modes/ipvs/client.ts';
+import { IpvsProxy } from '../../src/modes/ipvs/proxier.ts';
+import { AddressWatch } from '../../src/modes/addressWatch.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../src/netlink/socket.ts';
+import { NetlinkThread } from '../../src/netlink/thread.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { BlockMeter, liveMemory, memory } from '../api/meters.ts';

@@ -1,10 +1,10 @@
 /** Channels to a kernel that has nothing, takes everything, and does nothing with it. */
 import { constants } from 'node:os';
-import type { IpvsChannels } from '../../src/kernel/ipvs/door.ts';
-import type { NetlinkChannel } from '../../src/kernel/netlink/channel.ts';
-import { MessageWriter } from '../../src/kernel/netlink/codec.ts';
-import type { NetlinkReply } from '../../src/kernel/netlink/reply.ts';
-import { ThreadChannel } from '../../src/kernel/netlink/threadChannel.ts';
+import type { IpvsChannels } from '../../src/modes/ipvs/client.ts';
+import type { NetlinkChannel } from '../../src/netlink/channel.ts';
+import { MessageWriter } from '../../src/netlink/codec.ts';
+import type { NetlinkReply } from '../../src/netlink/reply.ts';
+import { ThreadChannel } from '../../src/netlink/threadChannel.ts';
 
 const CTRL_ATTR_FAMILY_ID = 1;
 const IPSET_ATTR_REVISION = 4;

@@ -2,10 +2,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { wholeRestore } from '../../src/backends/iptables/whole.ts';
-import { filledSets, printLedger, wholeLedger } from '../../src/backends/ipvs/print.ts';
-import { ipvsLayout } from '../../src/backends/ipvs/rules.ts';
-import { run } from '../../src/kernel/process.ts';
+import { wholeRestore } from '../../src/modes/iptables/rules/whole.ts';
+import { filledSets, printLedger, wholeLedger } from '../../src/modes/ipvs/rules/print.ts';
+import { ipvsLayout } from '../../src/modes/ipvs/rules/rules.ts';
+import { run } from '../../src/system/process.ts';
 import { plannedCluster } from '../cluster.ts';
 import { OPTIONS } from '../iptables.ts';
 import type { Sizes, ToolsRun } from './messages.ts';

@@ -1,6 +1,6 @@
 /** `npm run bench -- loss`: what a restart, a crash, a flush and a mode switch cost, in connections. */
 import { fileURLToPath } from 'node:url';
-import { runInGuest, whyNoGuest } from '../../src/lab/guest/machine.ts';
+import { runInGuest, whyNoGuest } from '../../lab/guest/machine.ts';
 import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
 import { LAB_MODES, type LossResult, nameOf, scenariosOf } from './messages.ts';
 import { printLossReport, printRow } from './report.ts';

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Host } from '../../src/lab/host.ts';
-import { toolEnvironment } from '../../src/lab/tools.ts';
+import type { Host } from '../../lab/host.ts';
+import { toolEnvironment } from '../../lab/tools.ts';
 import { Program } from '../../test/e2e/support/program.ts';
 import { kindOf, type LossMode } from './messages.ts';
 

@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import { Program } from '../../test/e2e/support/program.ts';
 import { kindOf, type LossMode } from './messages.ts';
 import { manifests } from '../../test/e2e/world.ts';

@@ -1,6 +1,6 @@
 /** Runs a scenario on a node on which nobody has written anything. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Lab } from '../../src/lab/lab.ts';
+import { Lab } from '../../lab/lab.ts';
 import { kindOf, type LossMode, type LossResult, type LossScenario } from './messages.ts';
 import { LossNode } from './node.ts';
 import { LossTraffic, type TrafficOptions } from './traffic.ts';

@@ -1,8 +1,8 @@
 /** Connections that are held over an event, and new ones that are opened all the while. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Session } from '../../src/lab/host.ts';
-import type { Lab } from '../../src/lab/lab.ts';
-import type { HostName } from '../../src/lab/topology.ts';
+import type { Session } from '../../lab/host.ts';
+import type { Lab } from '../../lab/lab.ts';
+import type { HostName } from '../../lab/topology.ts';
 import type { ServiceWords } from '../../test/e2e/world.ts';
 
 const CLUSTER_IP = '10.96.0.1';

@@ -1,8 +1,8 @@
 /** The way to the kernel, with a clock at each of its stations. */
-import type { BackstopDoor } from '../../src/backends/nftables/backstop.ts';
-import type { NftDoor } from '../../src/backends/nftables/transaction.ts';
-import type { TransactionChannel } from '../../src/kernel/netlink/channel.ts';
-import type { Transaction } from '../../src/kernel/netlink/commit.ts';
+import type { BackstopDoor } from '../../src/modes/nftables/rules/backstop.ts';
+import type { NftDoor } from '../../src/modes/nftables/rules/transaction.ts';
+import type { TransactionChannel } from '../../src/netlink/channel.ts';
+import type { Transaction } from '../../src/netlink/commit.ts';
 
 export interface Spent {
   /** From elements to the bytes of messages. */

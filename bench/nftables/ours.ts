@@ -1,12 +1,12 @@
 /** nftables mode in the namespace of this process: a cold start, and then one thing after another. */
 import { keepGarbageYoung } from '../../src/daemon/heap.ts';
-import { BACKSTOP_TABLE } from '../../src/backends/nftables/names.ts';
-import { NetlinkNftDoor } from '../../src/kernel/nftables/door.ts';
-import { NftProxy } from '../../src/kernel/nftables/nftProxy.ts';
-import { TableWatch } from '../../src/kernel/nftables/watch.ts';
-import { directChannel } from '../../src/kernel/netlink/channel.ts';
-import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/kernel/netlink/socket.ts';
-import { NetlinkThread } from '../../src/kernel/netlink/thread.ts';
+import { BACKSTOP_TABLE } from '../../src/modes/nftables/rules/names.ts';
+import { NetlinkNftDoor } from '../../src/modes/nftables/client.ts';
+import { NftProxy } from '../../src/modes/nftables/proxier.ts';
+import { TableWatch } from '../../src/modes/nftables/watch.ts';
+import { directChannel } from '../../src/netlink/channel.ts';
+import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/netlink/socket.ts';
+import { NetlinkThread } from '../../src/netlink/thread.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { BlockMeter, cpuMs, liveMemory, memory } from '../api/meters.ts';

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { NetlinkThread } from '../../src/kernel/netlink/thread.ts';
+import { NetlinkThread } from '../../src/netlink/thread.ts';
 import { type EndpointSlice, objectKey, type Service } from '../../src/model/objects.ts';
 import { fill, makeService, makeSlice } from '../cluster.ts';
 import { clusterText, nft, serviceText } from './chains.ts';

@@ -1,6 +1,6 @@
 /** Connections by blocking calls: what is timed is the network, and not an event loop. */
 import { createRequire } from 'node:module';
-import { libc } from '../../src/kernel/libc.ts';
+import { libc } from '../../src/system/libc.ts';
 
 const AF_INET = 2;
 const SOCK_STREAM = 1;

@@ -4,7 +4,7 @@
  */
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import type { Worker } from 'node:worker_threads';
-import { NetlinkNftDoor } from '../../src/kernel/nftables/door.ts';
+import { NetlinkNftDoor } from '../../src/modes/nftables/client.ts';
 
 /** One in so many. */
 const REFUSED = 25;

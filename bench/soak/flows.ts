@@ -1,7 +1,7 @@
 /** Clients that send datagrams from one port all the time: whoever answered the first one answers all of them. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lab } from '../../src/lab/lab.ts';
-import type { HostName } from '../../src/lab/topology.ts';
+import type { Lab } from '../../lab/lab.ts';
+import type { HostName } from '../../lab/topology.ts';
 import { manifests } from '../../test/e2e/world.ts';
 
 const SERVICE = { name: 'datagrams', ip: '10.96.0.3', ip6: 'fd00:96::3', nodePort: 30_082, pods: 'abcd' };

@@ -1,6 +1,6 @@
 /** `npm run soak`: everything at once for some minutes; the exit code says whether it held. */
 import { fileURLToPath } from 'node:url';
-import { Lab } from '../../src/lab/lab.ts';
+import { Lab } from '../../lab/lab.ts';
 import { BAD_ARGUMENT, BadArgument, numberOption, option, refuseUnknown } from '../arguments.ts';
 import { printReport } from './print.ts';
 import { held, runSoak } from './soak.ts';

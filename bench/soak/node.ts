@@ -5,8 +5,8 @@ import { appendFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Host } from '../../src/lab/host.ts';
-import { toolEnvironment } from '../../src/lab/tools.ts';
+import type { Host } from '../../lab/host.ts';
+import { toolEnvironment } from '../../lab/tools.ts';
 import { eventually } from '../../test/e2e/support/eventually.ts';
 
 const FLAGS = [

@@ -2,7 +2,7 @@
  * Services of every kind, drawn by number: a slot always has the same name and addresses, and may hold any service, or
  * none. Printed as manifests.
  */
-import { ADDRESSES, type NodeName, type PodName, PODS_OF } from '../../src/lab/topology.ts';
+import { ADDRESSES, type NodeName, type PodName, PODS_OF } from '../../lab/topology.ts';
 
 /** Answers a whole number below its argument. */
 export type Draw = (below: number) => number;

@@ -3,7 +3,7 @@
  * the process is killed; and all the while clients of services that do not change must not notice.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lab } from '../../src/lab/lab.ts';
+import type { Lab } from '../../lab/lab.ts';
 import { eventually } from '../../test/e2e/support/eventually.ts';
 import { manifests } from '../../test/e2e/world.ts';
 import { SoakNode } from './node.ts';

@@ -1,5 +1,5 @@
 /** What others do to our tables. */
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import type { Draw } from './randomServices.ts';
 
 export interface Tampering {

@@ -6,9 +6,9 @@
  * either. Those are counted apart.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Session } from '../../src/lab/host.ts';
-import type { Lab } from '../../src/lab/lab.ts';
-import type { HostName } from '../../src/lab/topology.ts';
+import type { Session } from '../../lab/host.ts';
+import type { Lab } from '../../lab/lab.ts';
+import type { HostName } from '../../lab/topology.ts';
 import { FLOW_MANIFESTS, Flows } from './flows.ts';
 import { manifests } from '../../test/e2e/world.ts';
 

@@ -1,7 +1,7 @@
 /** Whether it all came out right: what packets do, held against `decide`, and the table against one made from nothing. */
-import type { Lab } from '../../src/lab/lab.ts';
-import type { Transport } from '../../src/lab/protocol.ts';
-import { addressOf, type HostName } from '../../src/lab/topology.ts';
+import type { Lab } from '../../lab/lab.ts';
+import type { Transport } from '../../lab/protocol.ts';
+import { addressOf, type HostName } from '../../lab/topology.ts';
 import { FAMILIES, type Family, hostPort, type Ip } from '../../src/model/ip.ts';
 import { objectKey, type Protocol } from '../../src/model/objects.ts';
 import { decide } from '../../src/plan/decide.ts';

@@ -1,11 +1,11 @@
 /** Lines of the log about writes, each with its cause. */
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { Breath } from '../../src/sync/breath.ts';
+import { Breath } from '../../src/time/breath.ts';
 import { service, SETTINGS, slice } from '../../test/plan/given.ts';
 import { FakeBackend, REPORT } from '../../test/proxy/fakes.ts';
-import { FakeClock } from '../../test/sync/fakeClock.ts';
+import { FakeClock } from '../../test/time/fakeClock.ts';
 
 /** Without the time and place of each line, and without the numbers, of which a made-up kernel has none. */
 export async function causes(): Promise<string> {

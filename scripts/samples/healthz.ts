@@ -1,7 +1,7 @@
 /** `/healthz` as docs/metrics.md shows it, laid out as jq does. */
-import { healthPage } from '../../src/http/healthServer.ts';
-import { HealthState, type ResourceHealth } from '../../src/http/healthState.ts';
-import type { Moment } from '../../src/http/moment.ts';
+import { healthPage } from '../../src/telemetry/http/healthServer.ts';
+import { HealthState, type ResourceHealth } from '../../src/telemetry/http/healthState.ts';
+import type { Moment } from '../../src/telemetry/http/moment.ts';
 
 const START_NS = BigInt(Date.UTC(2026, 10, 15, 3, 35)) * 1_000_000n;
 

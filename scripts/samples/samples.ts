@@ -5,14 +5,14 @@ import { main } from '../../src/cli/main.ts';
 import type { Output } from '../../src/cli/output.ts';
 import { FLAGS, isValid, loadConfig, parseCommandLine } from '../../src/config/index.ts';
 import { ERRORS, JunctionError } from '../../src/errors.ts';
-import { HeldPorts } from '../../src/kernel/heldPorts.ts';
-import { createLog } from '../../src/log.ts';
+import { HeldPorts } from '../../src/system/heldPorts.ts';
+import { createLog } from '../../src/log/log.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
 import { logFailure } from '../../src/proxy/familyLoop.ts';
 import { readManifest } from '../../src/sources/manifests/fileReading.ts';
 import { printSourceProblem } from '../../src/sources/source.ts';
 import { causes } from './causes.ts';
-import { fakeMachine } from '../../test/kernel/preflight/fakeMachine.ts';
+import { fakeMachine } from '../../test/modes/prerequisites/fakeMachine.ts';
 import { lateFamily, unlistedResource } from './healthz.ts';
 
 type Sample = (root: string) => Promise<string>;

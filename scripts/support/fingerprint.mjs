@@ -6,6 +6,7 @@ import { ROOT } from './paths.mjs';
 
 const SOURCES = [
   'src',
+  'lab',
   'bench',
   'scripts/build.mjs',
   'scripts/support/sourceLines.mjs',

@@ -5,7 +5,7 @@ import { SourceMap } from 'node:module';
 /** A line may hold several calls; that of the logger is the one that is asked about. */
 const LOG_CALL = /\.(?:info|warn|error|verbose)\(/;
 
-/** Reads `bundle` and `bundle.map`, writes `bundle.lines.json`, which src/logCaller.ts reads. */
+/** Reads `bundle` and `bundle.map`, writes `bundle.lines.json`, which src/log/caller.ts reads. */
 export async function writeSourceLines(bundle) {
   const text = await readFile(bundle, 'utf8');
   if (!text.includes('function createLog(')) return;

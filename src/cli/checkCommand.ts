@@ -1,7 +1,7 @@
 /** `junction check`: whether this machine has what a proxy mode needs, and whether manifests can be used. */
 import { type ValidConfig, wrap } from '../config/index.ts';
-import { isIpv6Enabled } from '../daemon/families.ts';
-import { preflightSettings } from '../daemon/preflight.ts';
+import { isIpv6Enabled } from '../modes/iptables/families.ts';
+import { preflightSettings } from '../modes/prerequisites.ts';
 import {
   absent,
   type Check,
@@ -9,12 +9,12 @@ import {
   present,
   summary,
   verdictOf,
-} from '../kernel/preflight/check.ts';
-import type { Machine } from '../kernel/preflight/machine.ts';
-import { checkMode } from '../kernel/preflight/preflight.ts';
-import { systemMachine } from '../kernel/preflight/systemMachine.ts';
+} from '../modes/prerequisites/check.ts';
+import type { Machine } from '../modes/prerequisites/machine.ts';
+import { checkMode } from '../modes/prerequisites/preflight.ts';
+import { systemMachine } from '../modes/prerequisites/systemMachine.ts';
 import type { Family } from '../model/ip.ts';
-import { printable, printableLine } from '../printable.ts';
+import { printable, printableLine } from '../text/printable.ts';
 import { printSourceProblem } from '../sources/source.ts';
 import type { Output } from './output.ts';
 import { readManifests } from './planInput.ts';

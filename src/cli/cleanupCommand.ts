@@ -1,16 +1,16 @@
 /** `junction cleanup`: takes out everything that is ours, going by the kernel's state alone. */
-import type { KeptChain } from '../backends/iptables/cleanup.ts';
-import { NFACCT } from '../backends/iptables/names.ts';
+import type { KeptChain } from '../modes/iptables/rules/cleanup.ts';
+import { NFACCT } from '../modes/iptables/rules/names.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
-import { CLEANED_TABLES, type CleanedIptables, cleanIptables } from '../kernel/iptables/cleaning.ts';
-import type { VariantChoice } from '../kernel/iptables/variant.ts';
-import { deleteNfacct } from '../kernel/netlink/nfacct.ts';
-import type { CommandRunner } from '../kernel/process.ts';
+import { CLEANED_TABLES, type CleanedIptables, cleanIptables } from '../modes/iptables/cleanup.ts';
+import type { VariantChoice } from '../modes/iptables/variant.ts';
+import { deleteNfacct } from '../netlink/nfacct.ts';
+import type { CommandRunner } from '../system/process.ts';
 import type { Family } from '../model/ip.ts';
 import { cleanupIpvs, type IpvsCleanup, printIpvsCleanup } from './cleanupIpvs.ts';
 import { cleanupNft, type NftCleanup, printNftCleanup } from './cleanupNft.ts';
 import type { ValidConfig } from '../config/index.ts';
-import { EVERY_TABLE, OWN_TABLES } from '../kernel/nftables/cleanup.ts';
+import { EVERY_TABLE, OWN_TABLES } from '../modes/nftables/cleanup.ts';
 import type { Output } from './output.ts';
 import { printTable } from './table.ts';
 

@@ -1,13 +1,8 @@
 /** The part of `junction cleanup` that the IPVS mode left: virtual servers, the device, and sets. */
-import { findRemains, type IpvsRemains, removeServers, removeSets } from '../kernel/ipvs/cleanup.ts';
-import type { IpvsChannels } from '../kernel/ipvs/door.ts';
-import { directChannel } from '../kernel/netlink/channel.ts';
-import {
-  NETLINK_GENERIC,
-  NETLINK_NETFILTER,
-  NETLINK_ROUTE,
-  NetlinkSocket,
-} from '../kernel/netlink/socket.ts';
+import { findRemains, type IpvsRemains, removeServers, removeSets } from '../modes/ipvs/cleanup.ts';
+import type { IpvsChannels } from '../modes/ipvs/client.ts';
+import { directChannel } from '../netlink/channel.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../netlink/socket.ts';
 import type { Family } from '../model/ip.ts';
 import { printTable } from './table.ts';
 

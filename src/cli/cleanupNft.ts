@@ -1,10 +1,10 @@
 /** The part of `junction cleanup` that an nftables mode left, ours or kube-proxy's: whole tables. */
-import { BACKSTOP_TABLE } from '../backends/nftables/names.ts';
-import { directChannel } from '../kernel/netlink/channel.ts';
-import { decodeTable, getTables } from '../kernel/netlink/nftables/table.ts';
-import { NETLINK_NETFILTER, NetlinkSocket } from '../kernel/netlink/socket.ts';
-import { EVERY_TABLE, findTables, type NftRemains, removeTable } from '../kernel/nftables/cleanup.ts';
-import type { NetlinkChannel, TransactionChannel } from '../kernel/netlink/channel.ts';
+import { BACKSTOP_TABLE } from '../modes/nftables/rules/names.ts';
+import { directChannel } from '../netlink/channel.ts';
+import { decodeTable, getTables } from '../netlink/nftables/table.ts';
+import { NETLINK_NETFILTER, NetlinkSocket } from '../netlink/socket.ts';
+import { EVERY_TABLE, findTables, type NftRemains, removeTable } from '../modes/nftables/cleanup.ts';
+import type { NetlinkChannel, TransactionChannel } from '../netlink/channel.ts';
 import type { Family } from '../model/ip.ts';
 import { printTable } from './table.ts';
 

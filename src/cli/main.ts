@@ -19,10 +19,10 @@ import {
 } from '../config/index.ts';
 import { runDaemon } from '../daemon/start.ts';
 import { isJunctionError } from '../errors.ts';
-import { requireNetAdmin } from '../kernel/preflight/netAdmin.ts';
-import { createLog, type Log } from '../log.ts';
+import { requireNetAdmin } from '../modes/prerequisites/netAdmin.ts';
+import { createLog, type Log } from '../log/log.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
-import { printableLine } from '../printable.ts';
+import { printableLine } from '../text/printable.ts';
 import { BUILD, VERSION } from '../version.ts';
 import { checkCommand } from './checkCommand.ts';
 import { cleanupCommand } from './cleanupCommand.ts';

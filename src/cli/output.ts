@@ -1,8 +1,8 @@
 /** Where commands print. */
-import { descriptorCalls } from '../kernel/descriptors.ts';
-import { LogBuffer } from '../logBuffer.ts';
-import { type LostLines, LogSink, nonBlockingWriter } from '../logSink.ts';
-import { printable } from '../printable.ts';
+import { descriptorCalls } from '../system/descriptors.ts';
+import { LogBuffer } from '../log/buffer.ts';
+import { type LostLines, LogSink, nonBlockingWriter } from '../log/sink.ts';
+import { printable } from '../text/printable.ts';
 
 export interface Output {
   out(text: string): void;

@@ -1,14 +1,14 @@
 /** What `junction plan` plans for: manifests, standard input, or what an API server has now. */
 import type { ValidConfig } from '../config/index.ts';
 import { JunctionError } from '../errors.ts';
-import { runPlugin } from '../kernel/pluginProcess.ts';
+import { runPlugin } from '../system/pluginProcess.ts';
 import type { Cidr } from '../model/ip.ts';
 import { type EndpointSlice, type Node, type ObjectKey, objectKey, type Service } from '../model/objects.ts';
 import { ApiClient, type ApiFailure, ApiSource, loadAccess } from '../sources/api/index.ts';
 import type { IgnoredObject } from '../sources/manifests/fileReading.ts';
 import { loadManifests, type Manifests, readManifestStream } from '../sources/manifests/load.ts';
 import type { SourceProblem } from '../sources/source.ts';
-import { systemClock } from '../sync/systemClock.ts';
+import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import type { Output } from './output.ts';
 

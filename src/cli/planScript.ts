@@ -2,12 +2,12 @@
  * `junction plan --output script`: a POSIX shell script that applies the plan beside other programs' rules. Run again,
  * it leaves the same. Why not the text alone: docs/decisions/0029-what-plan-prints-can-be-applied-again.md.
  */
-import { DEVICE, type IpvsText } from '../backends/ipvs/print.ts';
-import { TABLES } from '../backends/iptables/incremental.ts';
-import type { TableRule, WholeRules } from '../backends/iptables/whole.ts';
+import { DEVICE, type IpvsText } from '../modes/ipvs/rules/print.ts';
+import { TABLES } from '../modes/iptables/rules/incremental.ts';
+import type { TableRule, WholeRules } from '../modes/iptables/rules/whole.ts';
 import type { Settings } from '../config/index.ts';
 import type { Family } from '../model/ip.ts';
-import { printableLine } from '../printable.ts';
+import { printableLine } from '../text/printable.ts';
 
 /** Nothing that is printed begins a line with it. */
 const END = 'JUNCTION';

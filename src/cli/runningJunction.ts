@@ -1,6 +1,6 @@
 /** A command that takes rules away, beside a Junction that would write them again at once. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { alreadyRunning, findHolder } from '../kernel/instanceLock.ts';
+import { alreadyRunning, findHolder } from '../system/instanceLock.ts';
 import type { Output } from './output.ts';
 
 /** One that was told to end may take a moment. */

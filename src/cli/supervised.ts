@@ -2,9 +2,9 @@
 import type { ValidConfig } from '../config/index.ts';
 import { RunRecord } from '../daemon/runRecord.ts';
 import { Supervision } from '../daemon/supervision.ts';
-import { exitNow } from '../kernel/descriptors.ts';
-import { killOrphans, PARENT_VARIABLE, parentMark } from '../kernel/orphans.ts';
-import type { Log } from '../log.ts';
+import { exitNow } from '../system/descriptors.ts';
+import { killOrphans, PARENT_VARIABLE, parentMark } from '../system/orphans.ts';
+import type { Log } from '../log/log.ts';
 import type { Output } from './output.ts';
 
 export async function supervised(

@@ -5,7 +5,7 @@
 import type { Flag } from './entry.ts';
 import { quote, type Value } from './kind.ts';
 import type { Note, Result } from './note.ts';
-import { didYouMean } from '../suggest.ts';
+import { didYouMean } from '../text/suggest.ts';
 import { FLAGS } from './table.ts';
 
 export interface ParsedFlags {

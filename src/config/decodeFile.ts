@@ -6,9 +6,9 @@ import type { Field } from './entry.ts';
 import type { FieldValues } from './fields.ts';
 import { describe, type Value } from './kind.ts';
 import type { Note, Result } from './note.ts';
-import { nearest } from '../suggest.ts';
+import { nearest } from '../text/suggest.ts';
 import { API_VERSION, FIELDS, KIND } from './table.ts';
-import { type ParsedText, parseText, type Position } from './yamlText.ts';
+import { type ParsedText, parseText, type Position } from '../text/yamlText.ts';
 
 export interface DecodedFile {
   /** Only what the file sets. */

@@ -15,5 +15,5 @@ export { FLAGS } from './table.ts';
 export { configz, toV1alpha1, writeConfig } from './v1alpha1.ts';
 export { isValid, validate } from './validate.ts';
 export { toViewSettings } from './viewSettings.ts';
-export { didYouMean } from '../suggest.ts';
+export { didYouMean } from '../text/suggest.ts';
 export { type Settings, toSettings } from './settings.ts';

@@ -1,6 +1,6 @@
 /** What the commands need of the configuration. */
-import type { LayoutName } from '../backends/iptables/fragment.ts';
-import { DEFAULT_SCHEDULER } from '../backends/ipvs/compile.ts';
+import type { LayoutName } from '../modes/iptables/rules/fragment.ts';
+import { DEFAULT_SCHEDULER } from '../modes/ipvs/rules/compile.ts';
 import type { ValidConfig } from './effective.ts';
 import { isGateEnabled } from './featureGates.ts';
 import { toViewSettings } from './viewSettings.ts';

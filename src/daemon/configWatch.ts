@@ -6,7 +6,7 @@ import { type FSWatcher, readFileSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import type { ConfigChange, ValidConfig } from '../config/index.ts';
 import { diffConfig } from '../config/index.ts';
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 
 export interface ConfigWatchOptions {
   readonly path: string;

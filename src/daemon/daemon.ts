@@ -1,6 +1,6 @@
 /** The running proxy: starts its parts in order, and ends them in reverse. */
 import { gateStates, type Settings, toSettings, type ValidConfig } from '../config/index.ts';
-import { END_LIMITS, END_LIMITS_OF_FAILURE, EventRecorder } from '../events/recorder.ts';
+import { END_LIMITS, END_LIMITS_OF_FAILURE, EventRecorder } from '../telemetry/events/recorder.ts';
 import {
   addressNotServed,
   failedToHoldPort,
@@ -9,31 +9,31 @@ import {
   failedToStartServiceHealthcheck,
   serviceTooLarge,
   starting,
-} from '../events/reports.ts';
-import { NFACCT } from '../backends/iptables/names.ts';
-import { HealthState } from '../http/healthState.ts';
-import { systemMoments } from '../http/moment.ts';
-import type { HealthCheckFailure } from '../http/serviceHealth.ts';
-import { FirewalldListener } from '../kernel/firewalld.ts';
-import { readNfacct } from '../kernel/netlink/nfacct.ts';
-import type { Log } from '../log.ts';
-import { addBuildInfo, addFeatures } from '../metrics/componentMetrics.ts';
-import { Connections } from '../metrics/connections.ts';
-import { faultMetrics } from '../metrics/faultMetrics.ts';
-import type { JunctionMetrics } from '../metrics/junctionMetrics.ts';
-import { processMetrics } from '../metrics/processMetrics.ts';
-import { ProxyMetrics } from '../metrics/proxyMetrics.ts';
-import type { Registry } from '../metrics/registry.ts';
-import { RuntimeMetrics } from '../metrics/runtimeMetrics.ts';
+} from '../telemetry/events/reports.ts';
+import { NFACCT } from '../modes/iptables/rules/names.ts';
+import { HealthState } from '../telemetry/http/healthState.ts';
+import { systemMoments } from '../telemetry/http/moment.ts';
+import type { HealthCheckFailure } from '../telemetry/http/serviceHealth.ts';
+import { FirewalldListener } from '../system/firewalld.ts';
+import { readNfacct } from '../netlink/nfacct.ts';
+import type { Log } from '../log/log.ts';
+import { addBuildInfo, addFeatures } from '../telemetry/metrics/componentMetrics.ts';
+import { Connections } from '../telemetry/metrics/connections.ts';
+import { faultMetrics } from '../telemetry/metrics/faultMetrics.ts';
+import type { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
+import { processMetrics } from '../telemetry/metrics/processMetrics.ts';
+import { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
+import type { Registry } from '../telemetry/metrics/registry.ts';
+import { RuntimeMetrics } from '../telemetry/metrics/runtimeMetrics.ts';
 import type { Family } from '../model/ip.ts';
 import type { Node, ObjectKey } from '../model/objects.ts';
 import { Proxy } from '../proxy/proxy.ts';
 import type { SourceProblem } from '../sources/source.ts';
-import { systemClock } from '../sync/systemClock.ts';
+import { systemClock } from '../time/systemClock.ts';
 import { BUILD, KUBERNETES_VERSION, VERSION } from '../version.ts';
 import { ConfigWatch } from './configWatch.ts';
 import { FamilyService } from './familyService.ts';
-import type { ProxyMode } from './mode.ts';
+import type { ProxyMode } from '../modes/mode.ts';
 import { LeftOutFamilies } from './leftOutFamilies.ts';
 import { primaryFamily } from './primaryFamily.ts';
 import { NodeGate } from './nodeGate.ts';

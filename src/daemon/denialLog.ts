@@ -2,10 +2,10 @@
  * Says in the log which service ports do not get an address that they name. Two thousand Services can name the same fifty
  * addresses: so this is done in slices of time, and not all of many are named.
  */
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import type { ServicePortId } from '../model/servicePort.ts';
-import { Breath } from '../sync/breath.ts';
-import type { Clock } from '../sync/clock.ts';
+import { Breath } from '../time/breath.ts';
+import type { Clock } from '../time/clock.ts';
 import { type Denial, ToldDenials } from './toldDenials.ts';
 
 export interface DenialLogOptions {

@@ -1,20 +1,20 @@
 /** Everything that serves one address family: its loop, its guard, its health-check ports, its held ports. */
 import type { Settings } from '../config/index.ts';
-import { healthCheckAddresses } from '../http/healthCheckAddresses.ts';
-import { type HealthCheckFailure, ServiceHealthServers } from '../http/serviceHealth.ts';
-import { type CleaningReport, FlowCleaner } from '../kernel/conntrack/cleaner.ts';
-import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../kernel/heldPorts.ts';
-import type { Log } from '../log.ts';
+import { healthCheckAddresses } from '../telemetry/http/healthCheckAddresses.ts';
+import { type HealthCheckFailure, ServiceHealthServers } from '../telemetry/http/serviceHealth.ts';
+import { type CleaningReport, FlowCleaner } from '../proxy/conntrack.ts';
+import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../system/heldPorts.ts';
+import type { Log } from '../log/log.ts';
 import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import { capacityOf, printCut } from '../plan/capacity.ts';
 import { FamilyLoop } from '../proxy/familyLoop.ts';
 import { FamilyProxy, type SyncOutcome } from '../proxy/familyProxy.ts';
 import type { FamilyObserver } from '../proxy/observer.ts';
-import { systemClock } from '../sync/systemClock.ts';
+import { systemClock } from '../time/systemClock.ts';
 import { DenialLog } from './denialLog.ts';
 import { Guard } from './guard.ts';
-import type { ProxyMode } from './mode.ts';
+import type { ProxyMode } from '../modes/mode.ts';
 
 export interface FamilyServiceOptions {
   readonly family: Family;

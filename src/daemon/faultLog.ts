@@ -1,7 +1,7 @@
 /** Says which faults the process survives: each kind at most once a minute, with how often it happened since. */
 import { type Fault, onFault } from '../faults.ts';
-import type { Log } from '../log.ts';
-import type { Clock } from '../sync/clock.ts';
+import type { Log } from '../log/log.ts';
+import type { Clock } from '../time/clock.ts';
 
 const PAUSE_MS = 60_000;
 

@@ -1,8 +1,8 @@
 /** Notices that somebody has been at our rules: all of them at once by the canary, a few by reading them back. */
 import { isJunctionError } from '../errors.ts';
-import { CanaryMonitor } from '../kernel/iptables/canary.ts';
-import type { IptablesDoor } from '../kernel/iptables/door.ts';
-import type { Log } from '../log.ts';
+import { CanaryMonitor } from '../modes/iptables/canary.ts';
+import type { IptablesDoor } from '../modes/iptables/client.ts';
+import type { Log } from '../log/log.ts';
 import { type FamilyLoop, VERIFICATION } from '../proxy/familyLoop.ts';
 
 export interface GuardOptions {

@@ -1,7 +1,7 @@
 /** Families that could not be served at the start: asked for again now and then, until they can. */
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
-import type { FamilyAnswer, LeftOutFamily, NotServed } from './familyState.ts';
+import type { FamilyAnswer, LeftOutFamily, NotServed } from '../modes/familyState.ts';
 
 export interface LeftOutOptions {
   readonly families: readonly LeftOutFamily[];

@@ -2,11 +2,11 @@
  * Holds back the first sync until this node is known, for a while: without its addresses and its zone the first rules
  * would be others than the second.
  */
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import type { Cidr } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
 import type { SourceEvents, SourceProblem } from '../sources/source.ts';
-import type { Clock } from '../sync/clock.ts';
+import type { Clock } from '../time/clock.ts';
 
 export interface NodeGateOptions {
   readonly inner: SourceEvents;

@@ -1,7 +1,7 @@
 /** Whether a kube-proxy runs beside us: by its process, where it can be seen, and by its ports. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { attempt } from '../kernel/holder.ts';
-import type { Log } from '../log.ts';
+import { attempt } from '../system/holder.ts';
+import type { Log } from '../log/log.ts';
 
 /** A look at all processes costs some ten microseconds for each. */
 const INTERVAL_MS = 5 * 60_000;

@@ -1,12 +1,12 @@
 /** What is done once, before anything is written: kernel settings, and a look at whether the configuration fits. */
 import { consistencyWarnings, localhostRanges, toSettings, type ValidConfig } from '../config/index.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
-import { applyConntrackSettings } from '../kernel/conntrackSysctls.ts';
-import { ipvsSysctls } from '../kernel/ipvs/settings.ts';
-import { applyOomScore } from '../kernel/oomScore.ts';
-import { ensureSysctl } from '../kernel/sysctl.ts';
-import { applySystemSettings } from '../kernel/systemSettings.ts';
-import type { Log } from '../log.ts';
+import { applyConntrackSettings } from '../system/conntrackSysctls.ts';
+import { ipvsSysctls } from '../modes/ipvs/settings.ts';
+import { applyOomScore } from '../system/oomScore.ts';
+import { ensureSysctl } from '../system/sysctl.ts';
+import { applySystemSettings } from '../system/systemSettings.ts';
+import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 import { nodeView } from '../plan/view.ts';
 

@@ -5,7 +5,7 @@
  */
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { libc } from '../kernel/libc.ts';
+import { libc } from '../system/libc.ts';
 
 export type CrashCause = 'uncaught_error' | 'killed';
 

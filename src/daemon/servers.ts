@@ -1,16 +1,16 @@
 /** The ports that tell about the proxy: health, and metrics with everything else for operators. */
 import { toV1alpha1, type ValidConfig } from '../config/index.ts';
-import type { BindOptions } from '../http/boundServer.ts';
-import { HealthServer } from '../http/healthServer.ts';
-import type { HealthState } from '../http/healthState.ts';
-import { MetricsServer } from '../http/metricsServer.ts';
-import { systemMoments } from '../http/moment.ts';
-import type { Log } from '../log.ts';
-import { CONTENT_TYPE } from '../metrics/exposition.ts';
-import { HealthcheckMetrics } from '../metrics/healthcheckMetrics.ts';
-import type { ProxyMetrics } from '../metrics/proxyMetrics.ts';
-import type { Registry } from '../metrics/registry.ts';
-import { systemClock } from '../sync/systemClock.ts';
+import type { BindOptions } from '../telemetry/http/boundServer.ts';
+import { HealthServer } from '../telemetry/http/healthServer.ts';
+import type { HealthState } from '../telemetry/http/healthState.ts';
+import { MetricsServer } from '../telemetry/http/metricsServer.ts';
+import { systemMoments } from '../telemetry/http/moment.ts';
+import type { Log } from '../log/log.ts';
+import { CONTENT_TYPE } from '../telemetry/metrics/exposition.ts';
+import { HealthcheckMetrics } from '../telemetry/metrics/healthcheckMetrics.ts';
+import type { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
+import type { Registry } from '../telemetry/metrics/registry.ts';
+import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 
 export interface ServerOptions {

@@ -1,12 +1,12 @@
 /** Where the objects come from, by configuration: manifests, or an API server. */
 import type { ValidConfig } from '../config/index.ts';
-import type { SendEvent } from '../events/sender.ts';
-import type { ResourceHealth } from '../http/healthState.ts';
-import { systemMoments } from '../http/moment.ts';
-import { runPlugin } from '../kernel/pluginProcess.ts';
-import type { Log } from '../log.ts';
-import type { Registry } from '../metrics/registry.ts';
-import { RestClientMetrics } from '../metrics/restClientMetrics.ts';
+import type { SendEvent } from '../telemetry/events/sender.ts';
+import type { ResourceHealth } from '../telemetry/http/healthState.ts';
+import { systemMoments } from '../telemetry/http/moment.ts';
+import { runPlugin } from '../system/pluginProcess.ts';
+import type { Log } from '../log/log.ts';
+import type { Registry } from '../telemetry/metrics/registry.ts';
+import { RestClientMetrics } from '../telemetry/metrics/restClientMetrics.ts';
 import {
   ApiClient,
   type ApiDiagnostic,
@@ -19,7 +19,7 @@ import { checkRoots, ManifestSource } from '../sources/manifests/index.ts';
 import type { SocketAddress } from '../plan/reserved.ts';
 import type { Source } from '../sources/source.ts';
 import { dialledAddresses } from './dialledAddresses.ts';
-import type { Clock } from '../sync/clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { VERSION } from '../version.ts';
 import { SourceHealth, type SourceMetrics } from './sourceHealth.ts';
 

@@ -3,11 +3,11 @@
  *
  * Without it a proxy whose API server refuses one resource looks like one that has nothing to do.
  */
-import type { ResourceHealth } from '../http/healthState.ts';
-import { type MomentSource, printTime } from '../http/moment.ts';
-import type { Log } from '../log.ts';
+import type { ResourceHealth } from '../telemetry/http/healthState.ts';
+import { type MomentSource, printTime } from '../telemetry/http/moment.ts';
+import type { Log } from '../log/log.ts';
 import type { ApiFailure, ResourceDiagnostic } from '../sources/api/index.ts';
-import type { Clock } from '../sync/clock.ts';
+import type { Clock } from '../time/clock.ts';
 
 export interface SourceHealthOptions {
   readonly clock: Clock;

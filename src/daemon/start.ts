@@ -3,17 +3,17 @@
  * first, then the lock that keeps a second Junction away, then the mode, then kernel settings, then rules.
  */
 import { readFileSync } from 'node:fs';
-import { hasCapability } from '../kernel/preflight/capabilities.ts';
-import { requireNetAdmin } from '../kernel/preflight/netAdmin.ts';
-import { type InstanceLock, takeInstanceLock } from '../kernel/instanceLock.ts';
-import { JunctionMetrics } from '../metrics/junctionMetrics.ts';
-import { Registry } from '../metrics/registry.ts';
-import { systemClock } from '../sync/systemClock.ts';
+import { hasCapability } from '../modes/prerequisites/capabilities.ts';
+import { requireNetAdmin } from '../modes/prerequisites/netAdmin.ts';
+import { type InstanceLock, takeInstanceLock } from '../system/instanceLock.ts';
+import { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
+import { Registry } from '../telemetry/metrics/registry.ts';
+import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
 import { logFaults } from './faultLog.ts';
 import { keepGarbageYoung } from './heap.ts';
-import { openMode, type ProxyMode } from './mode.ts';
+import { openMode, type ProxyMode } from '../modes/mode.ts';
 import { KubeProxyWatch } from './otherProxies.ts';
 import { applyModeSysctls, type Postponed, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 import { openSource } from './source.ts';

@@ -2,8 +2,8 @@
  * How a run ends: by a signal, within five seconds whatever hangs, with a word about what hung; or by an error that
  * nobody caught, with its stack. No program that runs for us is left behind either way.
  */
-import type { Log } from '../log.ts';
-import { killChildren, printChildren } from '../kernel/children.ts';
+import type { Log } from '../log/log.ts';
+import { killChildren, printChildren } from '../system/children.ts';
 import type { PreviousRuns, RunRecord } from './runRecord.ts';
 
 export interface SupervisionOptions {

@@ -1,17 +1,17 @@
 /** Turns what a family's proxy tells into metrics and health. */
-import type { SyncAttempt } from '../backends/iptables/backend.ts';
-import { isRefusal } from '../backends/iptables/sender.ts';
-import type { HealthState } from '../http/healthState.ts';
-import { ChangeTimer } from '../metrics/changeTimer.ts';
-import type { JunctionMetrics } from '../metrics/junctionMetrics.ts';
-import { NoLocalEndpoints } from '../metrics/noLocalEndpoints.ts';
-import type { ProxyMetrics } from '../metrics/proxyMetrics.ts';
+import type { SyncAttempt } from '../modes/iptables/reconcile.ts';
+import { isRefusal } from '../modes/iptables/rules/sender.ts';
+import type { HealthState } from '../telemetry/http/healthState.ts';
+import { ChangeTimer } from '../telemetry/metrics/changeTimer.ts';
+import type { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
+import { NoLocalEndpoints } from '../telemetry/metrics/noLocalEndpoints.ts';
+import type { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import type { Family } from '../model/ip.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import type { SyncOutcome } from '../proxy/familyProxy.ts';
 import type { FamilyObserver } from '../proxy/observer.ts';
-import type { Clock } from '../sync/clock.ts';
-import type { ProxyMode } from './mode.ts';
+import type { Clock } from '../time/clock.ts';
+import type { ProxyMode } from '../modes/mode.ts';
 
 export interface TelemetryOptions {
   readonly family: Family;

@@ -1,11 +1,11 @@
 /** Syncs one family: when something changed, when a sync failed, and now and then to verify that all is still there. */
 import { isJunctionError } from '../errors.ts';
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
-import type { ChangedBy } from '../sync/changedBy.ts';
-import type { Clock } from '../sync/clock.ts';
-import { LookBudget } from '../sync/lookBudget.ts';
-import { Runner } from '../sync/runner.ts';
+import type { ChangedBy } from '../time/changedBy.ts';
+import type { Clock } from '../time/clock.ts';
+import { LookBudget } from './lookBudget.ts';
+import { Runner } from './runner.ts';
 import { Causes } from './causes.ts';
 import type { FamilyProxy, SyncOutcome } from './familyProxy.ts';
 import { ForeignChanges, printSome } from './foreignChanges.ts';

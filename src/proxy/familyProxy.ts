@@ -4,7 +4,7 @@
  * Nothing is written before the first full picture of every kind has arrived: half a picture would cut off every
  * service that is not in it yet.
  */
-import type { SyncAttempt, SyncReport } from '../backends/iptables/backend.ts';
+import type { SyncAttempt, SyncReport } from '../modes/iptables/reconcile.ts';
 import type { MergeLimits } from '../model/endpoint.ts';
 import { describeNode, describeService, describeSlice } from '../model/describeChange.ts';
 import { EndpointTracker } from '../model/endpointTracker.ts';
@@ -18,8 +18,8 @@ import { Planner } from '../plan/planner.ts';
 import { ApiServerEndpoints } from '../plan/reserved.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { nodeView, type ViewSettings } from '../plan/view.ts';
-import { atOnce, Breath, unhurried } from '../sync/breath.ts';
-import { systemClock } from '../sync/systemClock.ts';
+import { atOnce, Breath, unhurried } from '../time/breath.ts';
+import { systemClock } from '../time/systemClock.ts';
 import { Causes } from './causes.ts';
 import { Turns } from './turns.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';

@@ -1,5 +1,5 @@
 /** Recognises that another program undoes each of our repairs, and says how long the next one should wait. */
-import type { Clock } from '../sync/clock.ts';
+import type { Clock } from '../time/clock.ts';
 
 export interface Damping {
   /** Zero: repair at once. */

@@ -6,10 +6,10 @@
  * come back changed again and again right after we repaired it: then two managers fight over it, and each repair waits
  * longer than the one before.
  */
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
-import type { ChangedBy } from '../sync/changedBy.ts';
-import type { Clock } from '../sync/clock.ts';
+import type { ChangedBy } from '../time/changedBy.ts';
+import type { Clock } from '../time/clock.ts';
 import { Fights } from './fights.ts';
 
 export interface ForeignChange {

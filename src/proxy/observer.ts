@@ -1,5 +1,5 @@
 /** What somebody who watches a family's proxy is told: metrics and health live on this. */
-import type { SyncAttempt } from '../backends/iptables/backend.ts';
+import type { SyncAttempt } from '../modes/iptables/reconcile.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import type { SyncOutcome } from './familyProxy.ts';
 

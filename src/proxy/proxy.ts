@@ -2,7 +2,7 @@
 import type { Family } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
 import { printSourceProblem, type SourceEvents, type SourceProblem } from '../sources/source.ts';
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import type { FamilyLoop } from './familyLoop.ts';
 import type { FamilyProxy } from './familyProxy.ts';
 

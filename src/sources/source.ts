@@ -1,5 +1,5 @@
 /** Where Services, EndpointSlices and Nodes come from. Every source looks like this. */
-import { printableLine } from '../printable.ts';
+import { printableLine } from '../text/printable.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
 
 /** What a source tells. Only differences: an object that did not change is not told again. */

@@ -1,9 +1,9 @@
 /** Whatever one tenant puts into objects of the API server's size limit, what is written of it has bounds. */
 import { describe, expect, test } from 'vitest';
 import { HOSTILE } from '../../bench/hostile/objects.ts';
-import { currentLayout } from '../../src/backends/iptables/layouts/current.ts';
-import { compileServicePort as compileIpvs } from '../../src/backends/ipvs/compile.ts';
-import { compileServicePort as compileNft } from '../../src/backends/nftables/compile.ts';
+import { currentLayout } from '../../src/modes/iptables/rules/layouts/current.ts';
+import { compileServicePort as compileIpvs } from '../../src/modes/ipvs/rules/compile.ts';
+import { compileServicePort as compileNft } from '../../src/modes/nftables/rules/compile.ts';
 import { projectEndpointSlice, projectService } from '../../src/model/project/index.ts';
 import { capacityOf } from '../../src/plan/capacity.ts';
 import type { Plan, ServicePortPlan } from '../../src/plan/types.ts';

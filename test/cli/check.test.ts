@@ -4,7 +4,7 @@ import { checkCommand } from '../../src/cli/checkCommand.ts';
 import { isValid, loadConfig, parseCommandLine, type ValidConfig } from '../../src/config/index.ts';
 import { FLAGS } from '../../src/config/index.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
-import { fakeMachine, type Lacks } from '../kernel/preflight/fakeMachine.ts';
+import { fakeMachine, type Lacks } from '../modes/prerequisites/fakeMachine.ts';
 import { junction } from './junction.ts';
 
 function configOf(...args: readonly string[]): ValidConfig {

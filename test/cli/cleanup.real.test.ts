@@ -1,10 +1,10 @@
 /** `junction cleanup` of tables that an nftables mode left, in a real kernel. */
 import { rm } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { RunResult } from '../../src/kernel/process.ts';
-import { buildProgram } from '../kernel/preflight/program.ts';
-import { inside, output } from '../kernel/support/inside.ts';
-import { type Namespace, openNamespace, requireNamespaces } from '../kernel/support/namespace.ts';
+import type { RunResult } from '../../src/system/process.ts';
+import { buildProgram } from '../modes/prerequisites/program.ts';
+import { inside, output } from '../system/support/inside.ts';
+import { type Namespace, openNamespace, requireNamespaces } from '../system/support/namespace.ts';
 
 const FOREIGN = 'table ip mine {\n\tchain services {\n\t}\n}\ntable inet junction {\n}\n';
 const LEFT = `
@@ -113,9 +113,9 @@ describe('tables of nftables', () => {
       namespace,
       'running',
       `import { spawnSync } from 'node:child_process';
-       import { directChannel } from './src/kernel/netlink/channel.ts';
-       import { transaction } from './src/kernel/netlink/nftables/transaction.ts';
-       import { NETLINK_NETFILTER, NetlinkSocket } from './src/kernel/netlink/socket.ts';
+       import { directChannel } from './src/netlink/channel.ts';
+       import { transaction } from './src/netlink/nftables/transaction.ts';
+       import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
        const socket = NetlinkSocket.open(NETLINK_NETFILTER);
        const place = { family: '${family}', table: 'junction-backstop' };
        await directChannel(socket).commit(transaction([{ kind: 'new table', ...place, isOwned: true }]));

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { type CleanupOptions, cleanupCommand } from '../../src/cli/cleanupCommand.ts';
 import type { NftCleanup } from '../../src/cli/cleanupNft.ts';
-import { EMPTY, FakeKernel } from '../backends/iptables/fakeKernel.ts';
-import { Harness } from '../backends/iptables/harness.ts';
-import { fakeRunner } from '../kernel/support/fakeRunner.ts';
+import { EMPTY, FakeKernel } from '../modes/iptables/rules/fakeKernel.ts';
+import { Harness } from '../modes/iptables/rules/harness.ts';
+import { fakeRunner } from '../system/support/fakeRunner.ts';
 
 const NO_TABLES: NftCleanup = { tables: [], failures: [], junctionIsRunning: false };
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { parseSave } from '../../src/backends/iptables/parse.ts';
-import { applyRestore } from '../../src/backends/iptables/restore.ts';
+import { parseSave } from '../../src/modes/iptables/rules/parse.ts';
+import { applyRestore } from '../../src/modes/iptables/rules/restore.ts';
 import { COMMANDS, flagsOf } from '../../src/cli/commands.ts';
 import { VERSION } from '../../src/version.ts';
-import { EMPTY } from '../backends/iptables/fakeKernel.ts';
+import { EMPTY } from '../modes/iptables/rules/fakeKernel.ts';
 import { useFiles } from './files.ts';
 import { junction } from './junction.ts';
 

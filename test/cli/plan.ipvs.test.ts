@@ -1,8 +1,8 @@
 /** `junction plan --proxy-mode ipvs`: everything that would be written, as text for the usual programs. */
 import { describe, expect, test } from 'vitest';
-import { parseSave } from '../../src/backends/iptables/parse.ts';
-import { applyRestore } from '../../src/backends/iptables/restore.ts';
-import { EMPTY } from '../backends/iptables/fakeKernel.ts';
+import { parseSave } from '../../src/modes/iptables/rules/parse.ts';
+import { applyRestore } from '../../src/modes/iptables/rules/restore.ts';
+import { EMPTY } from '../modes/iptables/rules/fakeKernel.ts';
 import { useFiles } from './files.ts';
 import { plannerFor, WEB_ENDPOINTS } from './plan.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS, flagsElsewhere, flagsOf } from '../../src/cli/commands.ts';
 import { parseCommandLine } from '../../src/config/index.ts';
-import { parseOptions } from '../../src/demo/options.ts';
+import { parseOptions } from '../../lab/demo/options.ts';
 import { PAGES } from '../house/pages.ts';
 import { ROOT } from '../house/sources.ts';
 import { junction } from './junction.ts';

@@ -1,7 +1,7 @@
 /** Nothing that others named can make a terminal do something, or write a line of its own. */
 import { describe, expect, test } from 'vitest';
-import { createLog } from '../../src/log.ts';
-import { printable, printableLine } from '../../src/printable.ts';
+import { createLog } from '../../src/log/log.ts';
+import { printable, printableLine } from '../../src/text/printable.ts';
 import { useFiles } from './files.ts';
 import { junction } from './junction.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { DenialLog } from '../../src/daemon/denialLog.ts';
 import type { Denial } from '../../src/daemon/toldDenials.ts';
-import { createLog } from '../../src/log.ts';
-import { FakeClock } from '../sync/fakeClock.ts';
+import { createLog } from '../../src/log/log.ts';
+import { FakeClock } from '../time/fakeClock.ts';
 
 const DENIAL: Denial = { key: '203.0.113.1/TCP/80', owner: 'shop/old:http' };
 

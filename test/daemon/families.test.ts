@@ -1,11 +1,11 @@
 /** Which families a start serves, by what iptables answers. */
 import { describe, expect, test } from 'vitest';
-import { type OpenedFamilies, openFamilies } from '../../src/daemon/families.ts';
+import { type OpenedFamilies, openFamilies } from '../../src/modes/iptables/families.ts';
 import { JunctionError } from '../../src/errors.ts';
-import type { RunResult } from '../../src/kernel/process.ts';
-import { createLog } from '../../src/log.ts';
+import type { RunResult } from '../../src/system/process.ts';
+import { createLog } from '../../src/log/log.ts';
 import { fromFlags, valid } from '../config/given.ts';
-import { fakeRunner } from '../kernel/support/fakeRunner.ts';
+import { fakeRunner } from '../system/support/fakeRunner.ts';
 
 type Answer = Partial<RunResult> | 'missing' | 'EMFILE' | 'EACCES';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { logFaults } from '../../src/daemon/faultLog.ts';
 import { countFault } from '../../src/faults.ts';
-import { createLog } from '../../src/log.ts';
-import { FakeClock } from '../sync/fakeClock.ts';
+import { createLog } from '../../src/log/log.ts';
+import { FakeClock } from '../time/fakeClock.ts';
 
 test('each kind of fault is logged at once, and then at most once a minute with how many there were', async () => {
   const lines: string[] = [];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { FamilyAnswer } from '../../src/daemon/familyState.ts';
+import type { FamilyAnswer } from '../../src/modes/familyState.ts';
 import { LeftOutFamilies } from '../../src/daemon/leftOutFamilies.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { eventually } from '../e2e/support/eventually.ts';
 
 const ABSENT: FamilyAnswer = { state: 'absent', reason: 'no table', remedy: '' };

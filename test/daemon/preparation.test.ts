@@ -1,7 +1,7 @@
 /** What a start says of a configuration that is valid and does not fit. */
 import { describe, expect, test } from 'vitest';
 import { warnOfInconsistencies } from '../../src/daemon/preparation.ts';
-import type { Log } from '../../src/log.ts';
+import type { Log } from '../../src/log/log.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
 import { fromFlags, valid } from '../config/given.ts';
 

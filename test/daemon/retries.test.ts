@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Retries } from '../../src/daemon/retries.ts';
+import { Retries } from '../../src/modes/nftables/retries.ts';
 import type { Family } from '../../src/model/ip.ts';
 
 describe('retries', () => {

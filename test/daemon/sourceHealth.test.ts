@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { SourceHealth } from '../../src/daemon/sourceHealth.ts';
 import { ApiFailure } from '../../src/sources/api/index.ts';
 import type { FailureKind, ResourceDiagnostic } from '../../src/sources/api/index.ts';
-import { FakeMoments, keptLog } from '../http/support.ts';
-import { FakeClock } from '../sync/fakeClock.ts';
+import { FakeMoments, keptLog } from '../telemetry/http/support.ts';
+import { FakeClock } from '../time/fakeClock.ts';
 
 function setup() {
   const clock = new FakeClock();

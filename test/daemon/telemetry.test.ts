@@ -1,15 +1,15 @@
 /** What a family's proxy tells, as metrics. */
 import { describe, expect, test } from 'vitest';
 import { FamilyTelemetry } from '../../src/daemon/telemetry.ts';
-import type { Moment } from '../../src/http/moment.ts';
-import { HealthState } from '../../src/http/healthState.ts';
-import { JunctionMetrics } from '../../src/metrics/junctionMetrics.ts';
-import { ProxyMetrics, type ProxyMode } from '../../src/metrics/proxyMetrics.ts';
-import { Registry } from '../../src/metrics/registry.ts';
+import type { Moment } from '../../src/telemetry/http/moment.ts';
+import { HealthState } from '../../src/telemetry/http/healthState.ts';
+import { JunctionMetrics } from '../../src/telemetry/metrics/junctionMetrics.ts';
+import { ProxyMetrics, type ProxyMode } from '../../src/telemetry/metrics/proxyMetrics.ts';
+import { Registry } from '../../src/telemetry/metrics/registry.ts';
 import type { SyncOutcome } from '../../src/proxy/familyProxy.ts';
 import type { ServicePortId } from '../../src/model/servicePort.ts';
-import { systemClock } from '../../src/sync/systemClock.ts';
-import { parseExposition } from '../metrics/parse.ts';
+import { systemClock } from '../../src/time/systemClock.ts';
+import { parseExposition } from '../telemetry/metrics/parse.ts';
 
 const NONE = { filter: 0, nat: 0, mangle: 0 };
 

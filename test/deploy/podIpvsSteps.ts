@@ -3,8 +3,8 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { findIpvs } from '../../src/kernel/netlink/ipvs.ts';
-import { NETLINK_GENERIC, NetlinkSocket } from '../../src/kernel/netlink/socket.ts';
+import { findIpvs } from '../../src/netlink/ipvs.ts';
+import { NETLINK_GENERIC, NetlinkSocket } from '../../src/netlink/socket.ts';
 import { eventually } from '../e2e/support/eventually.ts';
 
 export interface IpvsPod {

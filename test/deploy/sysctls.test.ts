@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { countCpus } from '../../src/kernel/conntrackSysctls.ts';
+import { countCpus } from '../../src/system/conntrackSysctls.ts';
 import { requireLab } from '../lab/requireLab.ts';
 import { at, type Data, listAt, merge, podOf, REQUIRED, ROOT, renderObjects } from './chart.ts';
 

@@ -1,7 +1,7 @@
 /** The configuration file, and what happens when it changes under a running daemon. */
 import { rm } from 'node:fs/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Session } from '../../src/lab/host.ts';
+import type { Session } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Configured, configText, type Fields } from './support/configured.ts';
 import { eventually } from './support/eventually.ts';

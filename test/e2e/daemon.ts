@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import { PROGRAM, Program, type StartOptions } from './support/program.ts';
 import { replaceFile } from './support/replaceFile.ts';
 

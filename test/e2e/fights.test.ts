@@ -1,6 +1,6 @@
 /** Two managers of the same rules: Junction repairs less and less often, says once who they are, and is right in the end. */
 import { describe, expect, test } from 'vitest';
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { ourTables } from './support/nftTable.ts';

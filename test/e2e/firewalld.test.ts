@@ -1,6 +1,6 @@
 /** firewalld throws our rules away when it reloads; they are back long before anybody would have looked. */
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { FakeFirewalld, MessageBus, requireDbus } from '../kernel/support/messageBus.ts';
+import { FakeFirewalld, MessageBus, requireDbus } from '../system/support/messageBus.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon } from './daemon.ts';
 import { eventually } from './support/eventually.ts';

@@ -1,6 +1,6 @@
 /** Ports that are held: nobody else gets them, and they serve all the same. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon } from './daemon.ts';
 import { Configured } from './support/configured.ts';

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { CommandResult } from '../../src/lab/protocol.ts';
+import type { CommandResult } from '../../lab/protocol.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, FLAGS } from './daemon.ts';
 import { configText } from './support/configured.ts';

@@ -5,7 +5,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { TOOL_PATH } from '../../src/lab/tools.ts';
+import { TOOL_PATH } from '../../lab/tools.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually, FLAGS } from './daemon.ts';
 import { Neighbour } from './support/neighbour.ts';

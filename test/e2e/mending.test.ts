@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { fetchFrom } from './support/fetch.ts';

@@ -1,7 +1,7 @@
 /** What a scraper sees, held against what the kernel has. */
 import { describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
-import { type ParsedFamily, parseExposition } from '../metrics/parse.ts';
+import { type ParsedFamily, parseExposition } from '../telemetry/metrics/parse.ts';
 import { Daemon } from './daemon.ts';
 import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';

@@ -1,6 +1,6 @@
 /** A node that changes its mode: services answer after each start, and what the mode before left goes. */
 import { describe, expect, test } from 'vitest';
-import type { HostName } from '../../src/lab/topology.ts';
+import type { HostName } from '../../lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { expectAnswers } from './support/traffic.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { useLab } from '../lab/requireLab.ts';
-import { parseExposition } from '../metrics/parse.ts';
+import { parseExposition } from '../telemetry/metrics/parse.ts';
 import { Configured, type Fields } from './support/configured.ts';
 import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';

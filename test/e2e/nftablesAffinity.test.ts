@@ -1,8 +1,8 @@
 /** Clients that a service remembers, in the nftables mode: with whom they stay, for how long, and when they may not. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { Transport } from '../../src/lab/protocol.ts';
-import { addressOf, type HostName } from '../../src/lab/topology.ts';
+import type { Transport } from '../../lab/protocol.ts';
+import { addressOf, type HostName } from '../../lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { whilePaused } from './support/paused.ts';

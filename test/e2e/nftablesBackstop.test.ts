@@ -1,7 +1,7 @@
 /** Somebody takes our rules away: open connections go on, new ones wait until the rules are back. */
 import { describe, expect, test } from 'vitest';
-import { type Host, REQUEST_TIMEOUT_MS } from '../../src/lab/host.ts';
-import type { HostName } from '../../src/lab/topology.ts';
+import { type Host, REQUEST_TIMEOUT_MS } from '../../lab/host.ts';
+import type { HostName } from '../../lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { ourTables } from './support/nftTable.ts';

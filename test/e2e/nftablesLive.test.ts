@@ -1,6 +1,6 @@
 /** What may change under a running daemon in the nftables mode beside services: its settings, its node, its addresses. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { ApiNode } from './support/api/apiNode.ts';
 import { Configured, type Fields } from './support/configured.ts';

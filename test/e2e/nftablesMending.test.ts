@@ -1,7 +1,7 @@
 /** What others do to our tables in the nftables mode: it is noticed at once, and mended where it differs. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { fetchFrom } from './support/fetch.ts';

@@ -1,10 +1,10 @@
 /** Connections by service and by endpoint, as the nftables mode counts them, held against connections that were made. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { Transport } from '../../src/lab/protocol.ts';
-import { type HostName, NODE_PORT_OF_HOST_NETWORK } from '../../src/lab/topology.ts';
+import type { Transport } from '../../lab/protocol.ts';
+import { type HostName, NODE_PORT_OF_HOST_NETWORK } from '../../lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
-import { parseExposition } from '../metrics/parse.ts';
+import { parseExposition } from '../telemetry/metrics/parse.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { fetchFrom } from './support/fetch.ts';
 import { ourTables } from './support/nftTable.ts';

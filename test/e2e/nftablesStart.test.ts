@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { drawsFrom, randomSlot } from '../../bench/soak/randomServices.ts';
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { answeredDuring } from './support/load.ts';

@@ -1,6 +1,6 @@
 /** Addresses that come to a node and leave it: node ports and health-check node ports follow, whatever the sync period. */
 import { describe, expect, test } from 'vitest';
-import type { Host } from '../../src/lab/host.ts';
+import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon } from './daemon.ts';
 import { eventually } from './support/eventually.ts';

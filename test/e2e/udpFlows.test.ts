@@ -3,7 +3,7 @@
  * where their first packet went, unless somebody makes it forget.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Host, REQUEST_TIMEOUT_MS } from '../../src/lab/host.ts';
+import { type Host, REQUEST_TIMEOUT_MS } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { useInLab } from './support/use.ts';

@@ -1,4 +1,4 @@
-import { Lab } from '../../src/lab/lab.ts';
+import { Lab } from '../../lab/lab.ts';
 import { PacketSender } from '../scenarios/labPackets.ts';
 import { GuestNode } from './guestNode.ts';
 import type { BackendName } from './node/backends.ts';

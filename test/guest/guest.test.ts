@@ -3,7 +3,7 @@
  * once; each of these tests is one that runs in it.
  */
 import { afterAll, beforeEach, describe, expect, type RunnerTask, test } from 'vitest';
-import { runInGuest } from '../../src/lab/guest/machine.ts';
+import { runInGuest } from '../../lab/guest/machine.ts';
 import { requireGuest } from '../support/uml/guest.ts';
 import { allTests } from './allTests.ts';
 import { type Boot, GuestRun } from './guestRun.ts';

@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { Lab } from '../../src/lab/lab.ts';
+import type { Lab } from '../../lab/lab.ts';
 import type { Fate } from '../scenarios/packets.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
 import type { BackendName } from './node/backends.ts';

@@ -1,5 +1,5 @@
 /** One boot of the guest for all of its tests, whose results are here as soon as they are known. */
-import type { GuestResult } from '../../src/lab/guest/machine.ts';
+import type { GuestResult } from '../../lab/guest/machine.ts';
 import { parseReport, type Report, type TestId, testKey, type TestResult } from './report.ts';
 
 /** Runs the guest's program to its end. */

@@ -9,8 +9,8 @@ const ENTRY_POINTS = {
   main: 'test/guest/main.ts',
   node: 'test/guest/node/main.ts',
   junction: 'src/cli/bin.ts',
-  'lab-agent': 'src/lab/agent/main.ts',
-  'netlink-worker': 'src/kernel/netlink/worker/main.ts',
+  'lab-agent': 'lab/agent/main.ts',
+  'netlink-worker': 'src/netlink/worker/main.ts',
 };
 
 /** Packages of CommonJS call a `require` that modules do not have. */

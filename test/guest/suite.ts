@@ -1,5 +1,5 @@
 /** What runs in the guest: suites of tests, one after another. To add one, put it into suites/index.ts. */
-import type { Lab } from '../../src/lab/lab.ts';
+import type { Lab } from '../../lab/lab.ts';
 import type { PacketSender } from '../scenarios/labPackets.ts';
 import type { GuestNode } from './guestNode.ts';
 import type { BackendName } from './node/backends.ts';

@@ -5,10 +5,10 @@ import { expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
 const TEXT = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8').replace(/```[\s\S]*?```/g, '');
-const FILES = ['src', 'test', 'bench', 'scripts', 'examples', 'docs'].flatMap((folder) =>
+const FILES = ['src', 'lab', 'test', 'bench', 'scripts', 'examples', 'docs'].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
 );
-const SOURCES = FILES.filter((path) => path.startsWith('src/') && path.endsWith('.ts')).map((path) =>
+const SOURCES = FILES.filter((path) => /^(?:src|lab)\//.test(path) && path.endsWith('.ts')).map((path) =>
   readFileSync(join(ROOT, path), 'utf8'),
 );
 const QUOTED = [...new Set([...TEXT.matchAll(/`([^`\n]+)`/g)].map(([, quoted = '']) => quoted))];

@@ -65,7 +65,7 @@ endpoints: [{ addresses: [10.244.1.12], conditions: { ready: true }, nodeName: n
     } finally {
       rmSync(folder, { recursive: true });
     }
-    for (const line of read('test/backends/iptables/golden/current.IPv4.txt').split('\n'))
+    for (const line of read('test/modes/iptables/rules/golden/current.IPv4.txt').split('\n'))
       known.add(ruleOf(line));
   });
 

@@ -2,19 +2,19 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { codeOf, filesUnder, partOf, ROOT } from './sources.ts';
+import { codeOf, filesUnder, roomOf, ROOT } from './sources.ts';
 
-const ALL = filesUnder('src');
-const PURE_FOLDERS: ReadonlySet<string> = new Set(['model', 'plan', 'backends', 'sync']);
+const ALL = [...filesUnder('src'), ...filesUnder('lab')];
+const PURE_ROOMS: ReadonlySet<string> = new Set(['model', 'plan', 'rules', 'time']);
 /** The one file beside pure ones that is there to be impure. */
-const EDGE = 'src/sync/systemClock.ts';
-const PURE = ALL.filter(({ path }) => PURE_FOLDERS.has(partOf(path)) && path !== EDGE);
+const EDGE = 'src/time/systemClock.ts';
+const PURE = ALL.filter(({ path }) => PURE_ROOMS.has(roomOf(path)) && path !== EDGE);
 
 describe('pure folders', () => {
   test('there are some', () => expect(PURE.length).toBeGreaterThan(40));
 
   const isPure = (name: string): boolean =>
-    (name.startsWith('src/') && PURE_FOLDERS.has(partOf(name)) && name !== EDGE) || name === 'src/errors.ts';
+    (name.startsWith('src/') && PURE_ROOMS.has(roomOf(name)) && name !== EDGE) || name === 'src/errors.ts';
 
   test.each(PURE)('$path imports what is pure', ({ imports }) => {
     expect(imports.filter((name) => !isPure(name))).toEqual([]);
@@ -34,51 +34,34 @@ describe('pure folders', () => {
 });
 
 describe('folders know only those before them', () => {
-  const INSIDE = ['model', 'plan', 'backends', 'sync'];
-  const TOOLS = [
-    'errors.ts',
-    'faults.ts',
-    'log.ts',
-    'logBuffer.ts',
-    'logCaller.ts',
-    'logSink.ts',
-    'printable.ts',
-    'suggest.ts',
-    'version.ts',
-    'yaml.ts',
-  ];
-  const EDGES = ['kernel', 'sources', 'config', 'metrics', 'events', 'http', 'proxy'];
+  const INSIDE = ['model', 'plan', 'rules', 'time'];
+  const TOOLS = ['errors.ts', 'faults.ts', 'version.ts', 'log', 'text'];
+  const EDGES = ['netlink', 'system', 'sources', 'config', 'telemetry', 'proxy', 'modes'];
   const MAY_KNOW: Readonly<Record<string, readonly string[]>> = {
     'errors.ts': [],
     'version.ts': [],
     'faults.ts': [],
-    'log.ts': ['logCaller.ts', 'printable.ts'],
-    'logBuffer.ts': [],
-    'logCaller.ts': [],
-    'printable.ts': [],
-    'logSink.ts': ['faults.ts'],
-    'suggest.ts': [],
-    'yaml.ts': [],
+    text: [],
+    log: ['text', 'faults.ts'],
+    time: [],
     model: [],
-    sync: [],
     plan: ['model'],
-    backends: ['model', 'plan', 'errors.ts'],
-    kernel: [...INSIDE, ...TOOLS],
-    sources: ['model', 'sync', ...TOOLS],
+    rules: ['model', 'plan', 'errors.ts'],
+    system: ['model', 'plan', 'time', ...TOOLS],
+    netlink: ['model', 'plan', 'time', 'system', ...TOOLS],
+    sources: ['model', 'time', 'system', ...TOOLS],
     config: [...INSIDE, ...TOOLS],
-    metrics: ['model', 'plan', 'faults.ts'],
-    events: ['sync', ...TOOLS],
-    http: ['model', 'plan', 'sync', 'metrics', ...TOOLS],
-    proxy: [...INSIDE, 'sources', 'metrics', 'http', ...TOOLS],
+    telemetry: ['model', 'plan', 'time', ...TOOLS],
+    proxy: [...INSIDE, 'sources', 'telemetry', 'netlink', ...TOOLS],
+    modes: [...INSIDE, ...EDGES.filter((room) => room !== 'modes'), ...TOOLS],
     daemon: [...INSIDE, ...EDGES, ...TOOLS],
     cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
-    lab: ['model', 'kernel', ...TOOLS],
-    demo: [...INSIDE, ...EDGES, ...TOOLS, 'cli', 'lab'],
+    lab: [...INSIDE, ...EDGES, ...TOOLS, 'cli'],
   };
 
   test('every folder has its place', () => {
     expect(
-      [...new Set(ALL.map(({ path }) => partOf(path)))].filter((part) => !Object.hasOwn(MAY_KNOW, part)),
+      [...new Set(ALL.map(({ path }) => roomOf(path)))].filter((part) => !Object.hasOwn(MAY_KNOW, part)),
     ).toEqual([]);
   });
 
@@ -95,9 +78,9 @@ describe('folders know only those before them', () => {
   });
 
   test.each(ALL)('$path', ({ path, imports }) => {
-    const part = partOf(path);
-    const allowed = new Set([part, ...(MAY_KNOW[part] ?? [])]);
-    expect(imports.filter((name) => name.startsWith('src/') && !allowed.has(partOf(name)))).toEqual([]);
+    const room = roomOf(path);
+    const allowed = new Set([room, ...(MAY_KNOW[room] ?? [])]);
+    expect(imports.filter((name) => /^(?:src|lab)\//.test(name) && !allowed.has(roomOf(name)))).toEqual([]);
   });
 
   test('nothing in src knows of tests', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Transport } from '../../src/lab/protocol.ts';
-import { addressOf, HOST_NAMES, type HostName } from '../../src/lab/topology.ts';
+import type { Transport } from '../../lab/protocol.ts';
+import { addressOf, HOST_NAMES, type HostName } from '../../lab/topology.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
 import { useLab } from './requireLab.ts';
 

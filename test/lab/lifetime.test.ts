@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { AgentProcess } from '../../src/lab/agentProcess.ts';
-import { Lab } from '../../src/lab/lab.ts';
-import { TOOL_PATH } from '../../src/lab/tools.ts';
-import { HOST_NAMES } from '../../src/lab/topology.ts';
+import { AgentProcess } from '../../lab/agentProcess.ts';
+import { Lab } from '../../lab/lab.ts';
+import { TOOL_PATH } from '../../lab/tools.ts';
+import { HOST_NAMES } from '../../lab/topology.ts';
 import { buildOwner, firstLine, startProgram } from './program.ts';
 import { requireLab } from './requireLab.ts';
 

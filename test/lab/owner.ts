@@ -1,8 +1,8 @@
 /** A program that owns a lab: tests run it as another user, or kill it. Prints one line about what it made. */
 import { readFileSync } from 'node:fs';
-import { Lab } from '../../src/lab/lab.ts';
-import { labAccess, reexecInUserNamespace, whyNoLab } from '../../src/lab/privileges.ts';
-import { HOST_NAMES } from '../../src/lab/topology.ts';
+import { Lab } from '../../lab/lab.ts';
+import { labAccess, reexecInUserNamespace, whyNoLab } from '../../lab/privileges.ts';
+import { HOST_NAMES } from '../../lab/topology.ts';
 
 const [mode = '', inside] = process.argv.slice(2);
 const access = labAccess();

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { type DenialFacts, explainDenial } from '../../src/lab/denial.ts';
-import { labAccess, whyNoLab } from '../../src/lab/privileges.ts';
+import { type DenialFacts, explainDenial } from '../../lab/denial.ts';
+import { labAccess, whyNoLab } from '../../lab/privileges.ts';
 import { buildOwner, firstLine, startProgram } from './program.ts';
 import { requireLab } from './requireLab.ts';
 

@@ -19,7 +19,7 @@ export async function buildOwner(): Promise<Built> {
   await build({
     entryPoints: {
       owner: fileURLToPath(new URL('./owner.ts', import.meta.url)),
-      'lab-agent': fileURLToPath(new URL('../../src/lab/agent/main.ts', import.meta.url)),
+      'lab-agent': fileURLToPath(new URL('../../lab/agent/main.ts', import.meta.url)),
     },
     outdir: folder,
     bundle: true,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, type TestContext } from 'vitest';
-import { Lab, type LabOptions } from '../../src/lab/lab.ts';
-import { whyNoLab } from '../../src/lab/privileges.ts';
+import { Lab, type LabOptions } from '../../lab/lab.ts';
+import { whyNoLab } from '../../lab/privileges.ts';
 
 let reason: { readonly text: string | undefined } | undefined;
 

@@ -1,6 +1,6 @@
 /** Hand-written rules, to prove that the lab carries translated packets the way that a cluster does. */
 import { describe, expect, test } from 'vitest';
-import { addressOf, type PodRouting } from '../../src/lab/topology.ts';
+import { addressOf, type PodRouting } from '../../lab/topology.ts';
 import { FAMILIES, type Family, hostPort, parseIp } from '../../src/model/ip.ts';
 import { useLab } from './requireLab.ts';
 

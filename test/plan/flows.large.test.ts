@@ -1,8 +1,8 @@
 /** Stale flows of one large Service: what is looked at grows with its frontends, its endpoints and its flows, not their products. */
 import { expect, test } from 'vitest';
-import { FlowCleaner, type FlowTable } from '../../src/kernel/conntrack/cleaner.ts';
-import type { KernelFlow } from '../../src/kernel/netlink/conntrackFlow.ts';
-import { createLog } from '../../src/log.ts';
+import { FlowCleaner, type FlowTable } from '../../src/proxy/conntrack.ts';
+import type { KernelFlow } from '../../src/netlink/conntrackFlow.ts';
+import { createLog } from '../../src/log/log.ts';
 import type { Ip } from '../../src/model/ip.ts';
 import { reviewAll, reviewChanges } from '../../src/plan/flows.ts';
 import { growthOf, LINEAR } from '../support/operations.ts';

@@ -1,6 +1,6 @@
 /** Nobody takes the API server's address away by naming it. */
 import { describe, expect, test } from 'vitest';
-import { compileServicePort } from '../../src/backends/ipvs/compile.ts';
+import { compileServicePort } from '../../src/modes/ipvs/rules/compile.ts';
 import type { Node } from '../../src/model/objects.ts';
 import { decide } from '../../src/plan/decide.ts';
 import { ApiServerEndpoints } from '../../src/plan/reserved.ts';

@@ -1,12 +1,12 @@
 /** Each line of the log about a write says why it was made. */
 import { expect, test } from 'vitest';
-import type { SyncReport } from '../../src/backends/iptables/backend.ts';
+import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { Causes } from '../../src/proxy/causes.ts';
 import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { Breath } from '../../src/sync/breath.ts';
+import { Breath } from '../../src/time/breath.ts';
 import { node, service, SETTINGS, slice } from '../plan/given.ts';
-import { FakeClock, settle } from '../sync/fakeClock.ts';
+import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeBackend, FakeLog, REPORT } from './fakes.ts';
 
 class Stage {

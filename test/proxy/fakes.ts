@@ -1,6 +1,6 @@
 /** A backend that writes down what it is given, and a log that keeps its lines. */
-import type { SyncReport } from '../../src/backends/iptables/backend.ts';
-import { createLog, type Log } from '../../src/log.ts';
+import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
+import { createLog, type Log } from '../../src/log/log.ts';
 import { lineWithoutPlace } from '../support/logLine.ts';
 import type { ServicePortId } from '../../src/model/servicePort.ts';
 import type { Plan } from '../../src/plan/types.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { SyncReport } from '../../src/backends/iptables/backend.ts';
+import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { FamilyLoop, type Generation } from '../../src/proxy/familyLoop.ts';
-import { Breath } from '../../src/sync/breath.ts';
+import { Breath } from '../../src/time/breath.ts';
 import { FamilyProxy, type SyncOutcome } from '../../src/proxy/familyProxy.ts';
 import { SETTINGS, service } from '../plan/given.ts';
-import { FakeClock, settle } from '../sync/fakeClock.ts';
+import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeBackend, FakeLog, REPORT } from './fakes.ts';
 
 class Stage {

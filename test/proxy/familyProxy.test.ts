@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { SyncReport } from '../../src/backends/iptables/backend.ts';
+import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { UNBOUNDED } from '../../src/plan/capacity.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { node, SETTINGS } from '../plan/given.ts';
-import { Breath } from '../../src/sync/breath.ts';
-import { FakeClock, settle } from '../sync/fakeClock.ts';
+import { Breath } from '../../src/time/breath.ts';
+import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeBackend, REPORT } from './fakes.ts';
 import { make, tell, WEB, WEB_1 } from './given.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type ForeignChange, ForeignChanges } from '../../src/proxy/foreignChanges.ts';
-import { FakeClock } from '../sync/fakeClock.ts';
+import { FakeClock } from '../time/fakeClock.ts';
 import { FakeLog } from './fakes.ts';
 
 const NFT = { processName: 'nft', processId: 4711 };

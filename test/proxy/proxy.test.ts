@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { FAMILIES } from '../../src/model/ip.ts';
-import { Breath } from '../../src/sync/breath.ts';
+import { Breath } from '../../src/time/breath.ts';
 import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { Proxy } from '../../src/proxy/proxy.ts';
 import { MemorySource } from '../../src/sources/memory.ts';
 import { node, service, SETTINGS, slice } from '../plan/given.ts';
-import { FakeClock, settle } from '../sync/fakeClock.ts';
+import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeBackend, FakeLog } from './fakes.ts';
 
 class Stage {

@@ -2,7 +2,7 @@
  * Where a mechanism does something else than `decide` says, because kube-proxy's own rules do, and operators expect
  * those to the letter.
  */
-import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
+import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { decide, type ForwardTarget, type Host, isLocal, type Packet } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { IPVS_DIFFERENCES } from './ipvsDifferences.ts';

@@ -1,6 +1,6 @@
 /** What a scenario's rows say, as text, and what `decide` and the rules make of them, as the same text. */
-import type { Tables } from '../../src/backends/iptables/parse.ts';
-import { type Outcome, walk } from '../../src/backends/iptables/walk.ts';
+import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
+import { type Outcome, walk } from '../../src/modes/iptables/rules/walk.ts';
 import { decide, type ForwardTarget } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { differenceIn, type Mechanism } from './differences.ts';

@@ -1,8 +1,8 @@
 /** The real iptables proxy, for node1. */
-import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
-import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
-import type { IptablesDoor } from '../../src/kernel/iptables/door.ts';
-import { IptablesProxy } from '../../src/kernel/iptables/iptablesProxy.ts';
+import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
+import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
+import type { IptablesDoor } from '../../src/modes/iptables/client.ts';
+import { IptablesProxy } from '../../src/modes/iptables/proxier.ts';
 import { node1Addresses } from './scenario.ts';
 import type { FamilyBackend } from './scenarioProxies.ts';
 

@@ -2,12 +2,12 @@
  * What is in the kernel, as text that is the same for two states that mean the same: in a chain that services share,
  * it matters how the rules of one service follow each other, and that the way to the node ports comes last.
  */
-import type { ChainRef, Layout } from '../../src/backends/iptables/fragment.ts';
-import { martianRule } from '../../src/backends/iptables/build.ts';
-import { CHAINS } from '../../src/backends/iptables/names.ts';
-import { ruleKey } from '../../src/backends/iptables/normalise.ts';
-import type { ParsedRule, Tables } from '../../src/backends/iptables/parse.ts';
-import type { Rule } from '../../src/backends/iptables/rule.ts';
+import type { ChainRef, Layout } from '../../src/modes/iptables/rules/fragment.ts';
+import { martianRule } from '../../src/modes/iptables/rules/build.ts';
+import { CHAINS } from '../../src/modes/iptables/rules/names.ts';
+import { ruleKey } from '../../src/modes/iptables/rules/normalise.ts';
+import type { ParsedRule, Tables } from '../../src/modes/iptables/rules/parse.ts';
+import type { Rule } from '../../src/modes/iptables/rules/rule.ts';
 
 const TABLES = ['filter', 'nat'];
 const GUARD = printKey(martianRule().rule);

@@ -1,10 +1,10 @@
 /** Junction on the lab's node1: the real proxy and the real iptables programs, in that node's network. */
-import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
-import { parseSave, type Tables } from '../../src/backends/iptables/parse.ts';
-import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
-import type { Variant } from '../../src/kernel/iptables/version.ts';
-import { prefixed, run } from '../../src/kernel/process.ts';
-import type { Host } from '../../src/lab/host.ts';
+import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
+import { parseSave, type Tables } from '../../src/modes/iptables/rules/parse.ts';
+import { IptablesDoor } from '../../src/modes/iptables/client.ts';
+import type { Variant } from '../../src/modes/iptables/version.ts';
+import { prefixed, run } from '../../src/system/process.ts';
+import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { iptablesBackend } from './iptablesBackend.ts';

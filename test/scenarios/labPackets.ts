@@ -1,8 +1,8 @@
 /** Real packets for a row of a table, until it is clear what becomes of them. */
-import type { Lab } from '../../src/lab/lab.ts';
-import { REQUEST_TIMEOUT_MS } from '../../src/lab/host.ts';
-import type { Outcome, Reply, Transport } from '../../src/lab/protocol.ts';
-import { ADDRESSES, HOST_NAMES } from '../../src/lab/topology.ts';
+import type { Lab } from '../../lab/lab.ts';
+import { REQUEST_TIMEOUT_MS } from '../../lab/host.ts';
+import type { Outcome, Reply, Transport } from '../../lab/protocol.ts';
+import { ADDRESSES, HOST_NAMES } from '../../lab/topology.ts';
 import { FAMILIES, isLoopback } from '../../src/model/ip.ts';
 import { type Fate, printRow, printTarget, type Row, type Target, targetAt } from './packets.ts';
 import { NODE1 } from './scenario.ts';

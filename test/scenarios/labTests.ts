@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
+import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { SCENARIOS } from './cases/index.ts';

@@ -3,8 +3,8 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Plan } from '../../src/plan/types.ts';
 import type { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { FakeNftKernel } from '../backends/nftables/fakeKernel.ts';
-import { meaningOf } from '../backends/nftables/world.ts';
+import { FakeNftKernel } from '../modes/nftables/rules/fakeKernel.ts';
+import { meaningOf } from '../modes/nftables/rules/world.ts';
 import { nftProxy, walkableOf, walkedNft } from './nftablesWalk.ts';
 import { cluster, settings } from './randomCluster.ts';
 import {

@@ -1,7 +1,7 @@
 /** Every scenario against the nftables table, walked in memory. */
 import { expect, test } from 'vitest';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
-import { FakeNftKernel } from '../backends/nftables/fakeKernel.ts';
+import { FakeNftKernel } from '../modes/nftables/rules/fakeKernel.ts';
 import { SCENARIOS } from './cases/index.ts';
 import { expectedIn } from './expectations.ts';
 import { nftProxy, walkableOf, walkedNft } from './nftablesWalk.ts';

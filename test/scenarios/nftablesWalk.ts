@@ -1,12 +1,12 @@
 /** Junction's nftables mode over a table in memory, and what that table makes of a packet. */
-import { mostLookups } from '../../src/backends/nftables/walkBound.ts';
-import { type Outcome, walk } from '../../src/backends/nftables/walk.ts';
-import type { NewlyRemembered } from '../../src/backends/nftables/walkStatement.ts';
-import type { WalkTable } from '../../src/backends/nftables/walkElements.ts';
+import { mostLookups } from '../../src/modes/nftables/rules/walkBound.ts';
+import { type Outcome, walk } from '../../src/modes/nftables/rules/walk.ts';
+import type { NewlyRemembered } from '../../src/modes/nftables/rules/walkStatement.ts';
+import type { WalkTable } from '../../src/modes/nftables/rules/walkElements.ts';
 import { isLocal, type Packet } from '../../src/plan/decide.ts';
-import { NftProxy } from '../../src/kernel/nftables/nftProxy.ts';
+import { NftProxy } from '../../src/modes/nftables/proxier.ts';
 import { type Family, isLoopback } from '../../src/model/ip.ts';
-import type { FakeNftKernel } from '../backends/nftables/fakeKernel.ts';
+import type { FakeNftKernel } from '../modes/nftables/rules/fakeKernel.ts';
 import { printRow, printTarget, type Subject, type Target, targetAt } from './packets.ts';
 import { NODE1, node1Addresses } from './scenario.ts';
 

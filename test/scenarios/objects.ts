@@ -6,7 +6,7 @@
  *   slice('web', 'http=8080', 'pod-a', 'pod-c terminating', 'pod-d zone=west')       endpoints are hosts of the lab
  */
 import { stringify } from 'yaml';
-import { addressOf, type HostName, HOST_NAMES, POD_CIDRS, PODS_OF } from '../../src/lab/topology.ts';
+import { addressOf, type HostName, HOST_NAMES, POD_CIDRS, PODS_OF } from '../../lab/topology.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 
 /** A Kubernetes object; slices get their names when they are printed. */

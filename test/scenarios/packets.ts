@@ -10,8 +10,8 @@
  *
  * `(rules only)` at the end: no real packet can be sent like this in the lab.
  */
-import type { Transport } from '../../src/lab/protocol.ts';
-import { ADDRESSES, addressOf, type HostName } from '../../src/lab/topology.ts';
+import type { Transport } from '../../lab/protocol.ts';
+import { ADDRESSES, addressOf, type HostName } from '../../lab/topology.ts';
 import { type Family, familyOf, hostPort, type Ip, isLoopback, parseIp } from '../../src/model/ip.ts';
 import type { Protocol } from '../../src/model/objects.ts';
 import type { Packet } from '../../src/plan/decide.ts';

@@ -1,8 +1,8 @@
 /** Random clusters: the rules of each layout do what `decide` says, and small steps lead where a fresh start leads. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
-import { LAYOUT_NAMES, LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
+import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
+import { LAYOUT_NAMES, LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { walked } from './expectations.ts';

@@ -1,6 +1,6 @@
 /** Random clusters: six services that get in each other's way, with endpoints in every condition. */
 import * as fc from 'fast-check';
-import { addressOf, HOST_NAMES } from '../../src/lab/topology.ts';
+import { addressOf, HOST_NAMES } from '../../lab/topology.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type {
   EndpointSlice,

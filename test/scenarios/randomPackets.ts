@@ -1,5 +1,5 @@
 /** For each frontend of a plan, packets from everybody who could dial it; and some that no frontend is for. */
-import { addressOf } from '../../src/lab/topology.ts';
+import { addressOf } from '../../lab/topology.ts';
 import { type Family, familyOf, hostPort, type Ip, isLoopback } from '../../src/model/ip.ts';
 import { PROTOCOLS } from '../../src/model/objects.ts';
 import type { Plan } from '../../src/plan/types.ts';

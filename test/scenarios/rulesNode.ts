@@ -1,8 +1,8 @@
 /** Junction over the stand-in for the kernel: the real proxy, door and backend, and no process at all. */
-import type { LayoutName } from '../../src/backends/iptables/fragment.ts';
-import { LAYOUTS } from '../../src/backends/iptables/layouts/index.ts';
-import { IptablesDoor } from '../../src/kernel/iptables/door.ts';
-import { IptablesProxy, type IptablesProxyOptions } from '../../src/kernel/iptables/iptablesProxy.ts';
+import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
+import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
+import { IptablesDoor } from '../../src/modes/iptables/client.ts';
+import { IptablesProxy, type IptablesProxyOptions } from '../../src/modes/iptables/proxier.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { FakeIptables } from './fakeIptables.ts';
 import { node1Addresses } from './scenario.ts';

@@ -1,5 +1,5 @@
 /** A scenario: a cluster, the node's settings, and a table of packets. The expectations come from the specification. */
-import { ADDRESSES } from '../../src/lab/topology.ts';
+import { ADDRESSES } from '../../lab/topology.ts';
 import { type Cidr, FAMILIES, type Family, type Ip, parseCidr, parseIp } from '../../src/model/ip.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import type { Host } from '../../src/plan/decide.ts';

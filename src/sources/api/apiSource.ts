@@ -1,6 +1,6 @@
 /** Services, EndpointSlices and this node from a Kubernetes API server. */
 import type { Cidr } from '../../model/ip.ts';
-import type { Clock } from '../../sync/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Source, SourceEvents } from '../source.ts';
 import type { ApiClient } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';

@@ -1,5 +1,5 @@
 /** How long to wait before the next attempt: longer each time, and never the same on two nodes. */
-import type { Clock } from '../../sync/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 /** As client-go's reflectors do, so that a cluster's API server meets the load that it knows. */
 const FIRST_MS = 1600;

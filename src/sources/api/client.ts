@@ -1,6 +1,6 @@
 /** Requests to the API server, with the identity and the rate limit that belong to each. */
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../../sync/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { ApiAccess, Identity } from './credentials/access.ts';
 import type { OnDiagnostic, RequestMethod } from './diagnostics.ts';
 import { type ApiFailure, failureOfError, failureOfStatus, malformed } from './failure.ts';

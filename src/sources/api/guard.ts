@@ -1,6 +1,6 @@
 /** Runs a request so that it always ends: when it is done, when nothing comes any more, or when all is to stop. */
-import { Breath } from '../../sync/breath.ts';
-import type { Clock } from '../../sync/clock.ts';
+import { Breath } from '../../time/breath.ts';
+import type { Clock } from '../../time/clock.ts';
 import { type ApiFailure, failureOfError, ListenerError, silent } from './failure.ts';
 import { Watchdog } from './watchdog.ts';
 

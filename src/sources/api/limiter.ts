@@ -1,5 +1,5 @@
 /** Client-side rate limit: a bucket that holds `burst` requests and fills with `qps` a second. */
-import type { Clock } from '../../sync/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { wait } from './wait.ts';
 
 export interface RateLimit {

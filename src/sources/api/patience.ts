@@ -1,5 +1,5 @@
 /** How long the answer to a request may take to begin. */
-import type { Clock } from '../../sync/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 /** Watches and streaming lists are answered before the first object is read. */
 const LEAST_MS = 4000;

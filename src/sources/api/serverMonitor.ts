@@ -4,7 +4,7 @@
  * A resource that waits in its back-off learns of the return only when its step ends, up to 30 s later. So while any
  * request has failed, one small request (`/readyz`) goes out every second or two. Nothing is sent while all is well.
  */
-import type { Clock } from '../../sync/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { wait } from './wait.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Clock } from '../../sync/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 /** Resolves after the delay, or as soon as the signal aborts: whoever waits looks at the signal next anyway. */
 export function wait(clock: Clock, delayMs: number, signal: AbortSignal | undefined): Promise<void> {

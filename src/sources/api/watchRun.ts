@@ -1,5 +1,5 @@
 /** One watch with everything around it: how long it may be, how long it may be silent, and what is told about it. */
-import type { Clock } from '../../sync/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { ApiClient, Query } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
 import { ApiFailure } from './failure.ts';

@@ -4,7 +4,7 @@
  * A node that lost its network, or a firewall that forgot the connection, sends no end: without this a watch would
  * wait for ever.
  */
-import type { Clock } from '../../sync/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 export class Watchdog {
   readonly #clock: Clock;

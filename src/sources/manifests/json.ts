@@ -5,7 +5,7 @@
  * but keeps no positions, so they are looked up here, when there is a problem to point at. The text is known to be
  * valid JSON: `JSON.parse` took it.
  */
-import type { RepeatedKey } from '../../yaml.ts';
+import type { RepeatedKey } from '../../text/yaml.ts';
 
 type Path = readonly (string | number)[];
 

@@ -1,7 +1,14 @@
 /** Text → plain values, with a way to find where each part stands. Never throws. */
 import type { Document, ErrorCode, YAMLError } from 'yaml';
 import { escape, quote } from '../../model/project/index.ts';
-import { MOST_USES, parseYaml, type RepeatedKey, type Survey, survey, type YamlFault } from '../../yaml.ts';
+import {
+  MOST_USES,
+  parseYaml,
+  type RepeatedKey,
+  type Survey,
+  survey,
+  type YamlFault,
+} from '../../text/yaml.ts';
 import { findRepeatedKey, JsonPositions, readJsonTexts } from './json.ts';
 import { offsetInYaml } from './yamlPosition.ts';
 

@@ -1,7 +1,7 @@
 /** Fields that Kubernetes does not know. An API server drops them with a warning, or refuses the object (strict decoding). */
 import { escape } from '../../model/project/index.ts';
 import { printPath } from '../../model/problem.ts';
-import { nearest } from '../../suggest.ts';
+import { nearest } from '../../text/suggest.ts';
 import type { Holds, Shape } from './schema.ts';
 
 type Path = readonly (string | number)[];

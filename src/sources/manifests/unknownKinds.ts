@@ -4,7 +4,7 @@
  * Other kinds are none of its business: a directory of manifests has Deployments and custom resources too.
  */
 import { KINDS, apiVersionOf, quote } from '../../model/project/index.ts';
-import { nearest } from '../../suggest.ts';
+import { nearest } from '../../text/suggest.ts';
 
 export interface KindProblem {
   /** Which of the two fields is wrong. */

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import type { Host } from '../../../src/lab/host.ts';
+import type { Host } from '../../../lab/host.ts';
 import { manifests, type ServiceWords } from '../world.ts';
 import { Program } from './program.ts';
 import { replaceFile } from './replaceFile.ts';

@@ -1,5 +1,5 @@
 /** HTTP from inside a host of the lab. */
-import type { Host } from '../../../src/lab/host.ts';
+import type { Host } from '../../../lab/host.ts';
 
 export interface Answer {
   readonly status: number;

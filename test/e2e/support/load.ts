@@ -1,4 +1,4 @@
-import type { Host } from '../../../src/lab/host.ts';
+import type { Host } from '../../../lab/host.ts';
 
 /** Who answered connections that were opened all the while, or how they failed. */
 export async function answeredDuring(

@@ -1,5 +1,5 @@
 /** A neighbour of node1 that sends packets to 127.0.0.1, and what listens on the node's loopback address alone. */
-import type { Lab } from '../../../src/lab/lab.ts';
+import type { Lab } from '../../../lab/lab.ts';
 import { eventually } from './eventually.ts';
 
 const PORT = 7777;

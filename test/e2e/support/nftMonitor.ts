@@ -1,7 +1,7 @@
 /** Every change to any table of a node, as `nft monitor` tells it, transaction by transaction. */
 import type { ChildProcess } from 'node:child_process';
-import type { Host } from '../../../src/lab/host.ts';
-import { toolEnvironment } from '../../../src/lab/tools.ts';
+import type { Host } from '../../../lab/host.ts';
+import { toolEnvironment } from '../../../lab/tools.ts';
 import { eventually } from './eventually.ts';
 
 export class NftMonitor {

@@ -1,5 +1,5 @@
 /** Our tables as `nft` prints them, without what differs from one moment to the next. */
-import type { Host } from '../../../src/lab/host.ts';
+import type { Host } from '../../../lab/host.ts';
 
 const TABLE_FAMILIES = ['ip', 'ip6'];
 

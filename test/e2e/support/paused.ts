@@ -1,4 +1,4 @@
-import type { Host } from '../../../src/lab/host.ts';
+import type { Host } from '../../../lab/host.ts';
 
 /** Does something while the daemon whose log this is stands still, so that it sees it only afterwards. */
 export async function whilePaused(node: Host, log: string, work: () => Promise<void>): Promise<void> {

@@ -1,9 +1,9 @@
 /** The real program in a host of the lab: what it is told, what it says, how it ends. */
 import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Host } from '../../../src/lab/host.ts';
-import type { CommandResult } from '../../../src/lab/protocol.ts';
-import { toolEnvironment } from '../../../src/lab/tools.ts';
+import type { Host } from '../../../lab/host.ts';
+import type { CommandResult } from '../../../lab/protocol.ts';
+import { toolEnvironment } from '../../../lab/tools.ts';
 import { eventually } from './eventually.ts';
 
 export const PROGRAM = fileURLToPath(new URL('../../../bin/junction', import.meta.url));

@@ -1,5 +1,5 @@
 /** The rules of a node, and what others do to them. */
-import type { Host } from '../../../src/lab/host.ts';
+import type { Host } from '../../../lab/host.ts';
 
 /** Everything in iptables that is ours, in an order of its own. */
 export async function ourRules(node: Host, command = 'iptables-save'): Promise<string> {

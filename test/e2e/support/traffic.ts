@@ -1,5 +1,5 @@
 /** Who answers where. */
-import type { Host } from '../../../src/lab/host.ts';
+import type { Host } from '../../../lab/host.ts';
 import { eventually } from './eventually.ts';
 
 /** The first show one of two, all of them every one of four: by chance they do not once in two million times. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { whyNoLab } from '../../../src/lab/privileges.ts';
+import { whyNoLab } from '../../../lab/privileges.ts';
 
 /** Made before the tests of a `describe`, closed after them; not made where there can be no lab to put it in. */
 export function useInLab<T extends { close(): Promise<void> }>(make: () => Promise<T>): () => T {

@@ -1,5 +1,5 @@
 /** What others have on the node beside us: it must survive everything that we do. */
-import type { Host } from '../../../src/lab/host.ts';
+import type { Host } from '../../../lab/host.ts';
 import type { KernelWords } from './kernelWords.ts';
 
 const SERVER = '198.51.100.77:99';

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rename, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Host } from '../../../src/lab/host.ts';
-import type { CommandResult } from '../../../src/lab/protocol.ts';
+import type { Host } from '../../../lab/host.ts';
+import type { CommandResult } from '../../../lab/protocol.ts';
 import { Program } from '../../e2e/support/program.ts';
 
 /** Beside the bundle that this ends up in: see programs.ts. */

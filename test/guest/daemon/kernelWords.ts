@@ -1,5 +1,5 @@
 /** What node1's kernel has of the IPVS mode, read with the programs that operators use. */
-import type { Host } from '../../../src/lab/host.ts';
+import type { Host } from '../../../lab/host.ts';
 
 export interface KernelWords {
   readonly servers: readonly string[];

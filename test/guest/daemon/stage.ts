@@ -1,8 +1,8 @@
 /** node1 with Junction on it. The tests of a suite share it, because every start takes seconds. */
 import { AssertionError } from 'node:assert';
 import { inspect, isDeepStrictEqual } from 'node:util';
-import type { Host } from '../../../src/lab/host.ts';
-import type { Lab } from '../../../src/lab/lab.ts';
+import type { Host } from '../../../lab/host.ts';
+import type { Lab } from '../../../lab/lab.ts';
 import type { GuestContext, GuestTest } from '../suite.ts';
 import { addForeign, withoutForeign } from './foreign.ts';
 import { GuestDaemon, IPVS_FLAGS } from './guestDaemon.ts';

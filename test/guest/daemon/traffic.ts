@@ -1,6 +1,6 @@
 /** Who answers. */
-import type { Host, Session } from '../../../src/lab/host.ts';
-import type { Outcome, Transport } from '../../../src/lab/protocol.ts';
+import type { Host, Session } from '../../../lab/host.ts';
+import type { Outcome, Transport } from '../../../lab/protocol.ts';
 
 /** IPVS gives everybody a turn, so that few questions are enough. */
 const QUESTIONS = 8;

@@ -1,5 +1,5 @@
 /** How Junction can be run on node1, by name. Everything here happens in a process inside node1's network. */
-import { IptablesDoor } from '../../../src/kernel/iptables/door.ts';
+import { IptablesDoor } from '../../../src/modes/iptables/client.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import type { Mechanism } from '../../scenarios/differences.ts';
 import { iptablesBackend } from '../../scenarios/iptablesBackend.ts';

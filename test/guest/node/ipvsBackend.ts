@@ -1,11 +1,11 @@
 /** The real IPVS proxy, in the network that this process is in. */
-import { IptablesDoor } from '../../../src/kernel/iptables/door.ts';
-import { NetlinkIpvsDoor } from '../../../src/kernel/ipvs/door.ts';
-import { IpvsProxy } from '../../../src/kernel/ipvs/ipvsProxy.ts';
-import { applyIpvsSysctls } from '../../../src/kernel/ipvs/settings.ts';
-import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../../src/kernel/netlink/socket.ts';
-import { NetlinkThread } from '../../../src/kernel/netlink/thread.ts';
-import { createLog } from '../../../src/log.ts';
+import { IptablesDoor } from '../../../src/modes/iptables/client.ts';
+import { NetlinkIpvsDoor } from '../../../src/modes/ipvs/client.ts';
+import { IpvsProxy } from '../../../src/modes/ipvs/proxier.ts';
+import { applyIpvsSysctls } from '../../../src/modes/ipvs/settings.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../../src/netlink/socket.ts';
+import { NetlinkThread } from '../../../src/netlink/thread.ts';
+import { createLog } from '../../../src/log/log.ts';
 import { FAMILIES, isLoopback } from '../../../src/model/ip.ts';
 import type { FamilyBackend } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';

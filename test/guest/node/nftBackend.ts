@@ -1,8 +1,8 @@
 /** The real nftables proxy, in the network that this process is in. */
-import { NetlinkNftDoor } from '../../../src/kernel/nftables/door.ts';
-import { NftProxy } from '../../../src/kernel/nftables/nftProxy.ts';
-import { NETLINK_NETFILTER } from '../../../src/kernel/netlink/socket.ts';
-import { NetlinkThread } from '../../../src/kernel/netlink/thread.ts';
+import { NetlinkNftDoor } from '../../../src/modes/nftables/client.ts';
+import { NftProxy } from '../../../src/modes/nftables/proxier.ts';
+import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';
+import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { FAMILIES, isLoopback } from '../../../src/model/ip.ts';
 import type { FamilyBackend } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';

@@ -1,11 +1,11 @@
 /** The guest's own IPVS, through our code and through `ipvsadm`. */
 import { spawnSync } from 'node:child_process';
-import { type Change, type ChangeOutcome, applyChanges } from '../../../src/kernel/netlink/batch.ts';
-import { findIpvs } from '../../../src/kernel/netlink/ipvs.ts';
-import { flushIpvs } from '../../../src/kernel/netlink/ipvsConfig.ts';
-import { newDestination } from '../../../src/kernel/netlink/ipvsDestination.ts';
-import { type IpvsServiceKey, newService } from '../../../src/kernel/netlink/ipvsService.ts';
-import { NETLINK_GENERIC, NETLINK_ROUTE, NetlinkSocket } from '../../../src/kernel/netlink/socket.ts';
+import { type Change, type ChangeOutcome, applyChanges } from '../../../src/netlink/batch.ts';
+import { findIpvs } from '../../../src/netlink/ipvs.ts';
+import { flushIpvs } from '../../../src/netlink/ipvsConfig.ts';
+import { newDestination } from '../../../src/netlink/ipvsDestination.ts';
+import { type IpvsServiceKey, newService } from '../../../src/netlink/ipvsService.ts';
+import { NETLINK_GENERIC, NETLINK_ROUTE, NetlinkSocket } from '../../../src/netlink/socket.ts';
 import { type Ip, parseIp } from '../../../src/model/ip.ts';
 
 export interface IpvsKernel {

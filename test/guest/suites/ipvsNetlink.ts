@@ -1,20 +1,20 @@
 /** IPVS over netlink, beside what `ipvsadm` says of the same kernel. */
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { findFamily } from '../../../src/kernel/netlink/genetlink.ts';
-import { flushIpvs, readInfo, readTimeouts, setTimeouts } from '../../../src/kernel/netlink/ipvsConfig.ts';
+import { findFamily } from '../../../src/netlink/genetlink.ts';
+import { flushIpvs, readInfo, readTimeouts, setTimeouts } from '../../../src/netlink/ipvsConfig.ts';
 import {
   deleteDestination,
   listDestinations,
   newDestination,
   setDestination,
-} from '../../../src/kernel/netlink/ipvsDestination.ts';
+} from '../../../src/netlink/ipvsDestination.ts';
 import {
   deleteService,
   type IpvsServiceKey,
   listServices,
   newService,
   setService,
-} from '../../../src/kernel/netlink/ipvsService.ts';
+} from '../../../src/netlink/ipvsService.ts';
 import type { GuestSuite } from '../suite.ts';
 import {
   apply,

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiClient, type ApiResponse } from '../../../src/sources/api/client.ts';
 import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/access.ts';
 import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
-import { FakeClock } from '../../sync/fakeClock.ts';
+import { FakeClock } from '../../time/fakeClock.ts';
 import {
   type ApiServerOptions,
   certificate,

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiSource } from '../../../src/sources/api/apiSource.ts';
 import { ApiClient } from '../../../src/sources/api/client.ts';
 import type { ApiAccess } from '../../../src/sources/api/credentials/access.ts';
-import { FakeClock } from '../../sync/fakeClock.ts';
+import { FakeClock } from '../../time/fakeClock.ts';
 import {
   type Asked,
   bookmark,

@@ -7,7 +7,7 @@ import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
 import { ApiSource, type ApiSourceEvents } from '../../../src/sources/api/apiSource.ts';
 import { projectEndpointSlice, projectNode, projectService } from '../../../src/model/project/index.ts';
 import { printSourceProblem } from '../../../src/sources/source.ts';
-import { FakeClock } from '../../sync/fakeClock.ts';
+import { FakeClock } from '../../time/fakeClock.ts';
 import { type ApiServerOptions, type RawObject, TestApiServer } from '../../support/apiServer/index.ts';
 import { RESOURCES } from '../../support/apiServer/resources.ts';
 

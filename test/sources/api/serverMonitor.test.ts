@@ -1,7 +1,7 @@
 /** When a server that was away is known to be back, on a clock that the test owns. */
 import { describe, expect, it } from 'vitest';
 import { type ProbeResult, ServerMonitor } from '../../../src/sources/api/serverMonitor.ts';
-import { FakeClock, settle } from '../../sync/fakeClock.ts';
+import { FakeClock, settle } from '../../time/fakeClock.ts';
 
 interface Setup {
   readonly clock: FakeClock;

@@ -2,7 +2,7 @@
 import { request } from 'undici';
 import { expect, it, onTestFinished } from 'vitest';
 import { type StreamingLists, TestApiServer } from '../../support/apiServer/index.ts';
-import { FakeClock } from '../../sync/fakeClock.ts';
+import { FakeClock } from '../../time/fakeClock.ts';
 import { SHOP } from './objects.ts';
 
 /** The status, and the code of the error event where a watch is answered with one. */

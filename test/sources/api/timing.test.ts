@@ -6,7 +6,7 @@ import { readRetryAfter } from '../../../src/sources/api/retryAfter.ts';
 import { isOlder } from '../../../src/sources/api/resourceVersion.ts';
 import { wait } from '../../../src/sources/api/wait.ts';
 import { Watchdog } from '../../../src/sources/api/watchdog.ts';
-import { FakeClock } from '../../sync/fakeClock.ts';
+import { FakeClock } from '../../time/fakeClock.ts';
 
 describe('back-off', () => {
   it.each([

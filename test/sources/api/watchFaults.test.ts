@@ -7,7 +7,7 @@ import { Reflector } from '../../../src/sources/api/reflector.ts';
 import { services } from '../../../src/sources/api/resource.ts';
 import { ServerMonitor } from '../../../src/sources/api/serverMonitor.ts';
 import { StatusError, TestApiServer } from '../../support/apiServer/index.ts';
-import { FakeClock } from '../../sync/fakeClock.ts';
+import { FakeClock } from '../../time/fakeClock.ts';
 import { type Harness, openAccess, startHarness } from './harness.ts';
 import { SHOP, service, slice } from './objects.ts';
 

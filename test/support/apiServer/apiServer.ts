@@ -9,8 +9,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { Clock } from '../../../src/sync/clock.ts';
-import { systemClock } from '../../../src/sync/systemClock.ts';
+import type { Clock } from '../../../src/time/clock.ts';
+import { systemClock } from '../../../src/time/systemClock.ts';
 import { type CertificateName, certificate, privateKey } from './certs.ts';
 import { answerWithFault, HEAD, sendPieces, sendStatus } from './answers.ts';
 import { type Fault, Faults, type RequestKind } from './faults.ts';

@@ -1,6 +1,6 @@
 /** Open watches, and what can be done to them. */
 import type { ServerResponse } from 'node:http';
-import type { Clock } from '../../../src/sync/clock.ts';
+import type { Clock } from '../../../src/time/clock.ts';
 import { drained, HEAD } from './answers.ts';
 import type { ListOptions } from './options.ts';
 import type { ServedResource } from './resources.ts';

@@ -1,13 +1,8 @@
 /** Tests in a guest: when they are skipped, and sources that are bundled for it. */
 import { rm } from 'node:fs/promises';
 import type { TestContext } from 'vitest';
-import {
-  type GuestOptions,
-  type GuestResult,
-  runInGuest,
-  whyNoGuest,
-} from '../../../src/lab/guest/machine.ts';
-import { bundle } from '../../kernel/support/bundle.ts';
+import { type GuestOptions, type GuestResult, runInGuest, whyNoGuest } from '../../../lab/guest/machine.ts';
+import { bundle } from '../../system/support/bundle.ts';
 
 export { runInGuest, whyNoGuest };
 

@@ -3,7 +3,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { JunctionError } from '../../../errors.ts';
 import { isMap, ownField } from '../../../model/project/cursor.ts';
 import { quote } from '../../../model/project/quote.ts';
-import { MOST_USES, parseYaml, survey } from '../../../yaml.ts';
+import { MOST_USES, parseYaml, survey } from '../../../text/yaml.ts';
 import { explainFileError } from './explain.ts';
 import { Section } from './section.ts';
 import type { Surroundings } from './surroundings.ts';

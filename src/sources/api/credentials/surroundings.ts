@@ -1,5 +1,5 @@
 /** What credentials ask of the machine. */
-import type { Clock } from '../../../sync/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 
 export interface PluginCall {
   readonly command: string;

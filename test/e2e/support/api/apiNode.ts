@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Host } from '../../../../src/lab/host.ts';
+import type { Host } from '../../../../lab/host.ts';
 import { certificatePath, keyPath, type RawObject } from '../../../support/apiServer/index.ts';
 import { Program, type StartOptions } from '../program.ts';
 import { RemoteApiServer } from './remoteServer.ts';

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import type { Host } from '../../../../src/lab/host.ts';
-import { toolEnvironment } from '../../../../src/lab/tools.ts';
+import type { Host } from '../../../../lab/host.ts';
+import { toolEnvironment } from '../../../../lab/tools.ts';
 import type { ApiServerOptions } from '../../../support/apiServer/index.ts';
 import type { Operations } from './serverProgram.ts';
 

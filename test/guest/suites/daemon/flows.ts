@@ -2,8 +2,8 @@
  * Clients that send from one port for ever, as resolvers and telemetry do. The kernel keeps sending what they send to
  * where their first packet went, unless somebody makes it forget: here both conntrack and IPVS remember.
  */
-import type { Host } from '../../../../src/lab/host.ts';
-import type { Transport } from '../../../../src/lab/protocol.ts';
+import type { Host } from '../../../../lab/host.ts';
+import type { Transport } from '../../../../lab/protocol.ts';
 import { manifests, type ServiceWords } from '../../../e2e/world.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';

@@ -1,6 +1,6 @@
 /** A node that is switched from one mode to another and back: services go on, and no mode leaves anything to another. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Host, Session } from '../../../../src/lab/host.ts';
+import type { Host, Session } from '../../../../lab/host.ts';
 import { Neighbour } from '../../../e2e/support/neighbour.ts';
 import { manifests } from '../../../e2e/world.ts';
 import { foreignOnly } from '../../daemon/foreign.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { isJunctionError } from '../../../../src/errors.ts';
-import { runPlugin } from '../../../../src/kernel/pluginProcess.ts';
+import { runPlugin } from '../../../../src/system/pluginProcess.ts';
 import { loadAccess } from '../../../../src/sources/api/credentials/load.ts';
 import { certificate, privateKey } from '../../../support/apiServer/index.ts';
 import { withEnoughTime } from '../../../support/enoughTime.ts';

@@ -1,0 +1,79 @@
+/** The demo from start to end: cluster, Junction, requests, and whatever the user does then. */
+import { painter } from '../../src/cli/table.ts';
+import { Lab } from '../lab.ts';
+import { Expectation } from './expectation.ts';
+import { printHints } from './hints.ts';
+import { JunctionProcess } from './junctionProcess.ts';
+import { stay } from './live.ts';
+import type { DemoOptions } from './options.ts';
+import { step } from './progress.ts';
+import { printRows, printVerdict } from './report.ts';
+import { junctionArguments, junctionSettings } from './settings.ts';
+import { type Row, sendAll } from './traffic.ts';
+import { printCause } from './writes.ts';
+
+export interface DemoContext {
+  readonly options: DemoOptions;
+  readonly signal: AbortSignal;
+}
+
+/** Answers the exit code: 0 if every request went as planned. */
+export async function runDemo(context: DemoContext): Promise<number> {
+  const lab = await step(
+    'Starting a cluster',
+    (say) => Lab.start({ onProgress: say }),
+    () => 'A cluster is up: node1 and node2, two pods on each, and a client outside',
+  );
+  try {
+    context.signal.throwIfAborted();
+    const expectation = await Expectation.watch(junctionSettings(context.options));
+    try {
+      return await demonstrate(lab, expectation, context);
+    } finally {
+      await expectation.stop();
+    }
+  } finally {
+    await lab.close();
+  }
+}
+
+async function demonstrate(lab: Lab, expectation: Expectation, context: DemoContext): Promise<number> {
+  const { options, signal } = context;
+  const paint = painter(process.stdout);
+  const junction = new JunctionProcess(lab.host('node1'), junctionArguments(options));
+  await step(
+    'Starting Junction on node1',
+    () => unlessAborted(signal, junction.ready()),
+    () =>
+      `Junction serves on node1, mode ${options.mode}${whyFirst(junction)}. ${junction.summary(options.mode)}`,
+  );
+  const send = (before: readonly Row[] = []): Promise<readonly Row[]> =>
+    sendAll(lab, expectation.plans(), before);
+  const rows = await step(
+    'Sending requests',
+    () => unlessAborted(signal, send()),
+    (sent) => `${sent.reduce((sum, { outcomes }) => sum + outcomes.length, 0)} requests sent`,
+  );
+  process.stdout.write(`\n${printRows(rows, paint)}\n${printVerdict(rows, paint)}\n`);
+  const exitCode = rows.every(({ surprises }) => surprises.length === 0) ? 0 : 1;
+  if (options.once) return exitCode;
+
+  const { variant } = junction;
+  process.stdout.write(`\n${printHints({ lab, variant, options, paint })}`);
+  await stay({ junction, lab, mode: options.mode, first: rows, send, paint, signal });
+  return 0;
+}
+
+function whyFirst({ firstWrites }: JunctionProcess): string {
+  const causes = new Set(firstWrites.map(printCause));
+  return causes.size === 0 ? '' : ` (${[...causes].join('; ')})`;
+}
+
+async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  work.catch(() => {}); // what it says after an abort is of no interest
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  aborted.catch(() => {});
+  return Promise.race([work, aborted]);
+}

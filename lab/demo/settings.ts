@@ -1,0 +1,51 @@
+/** Junction's flags in the demo: once for the process that runs, once for the plan that its work is compared with. */
+import {
+  isValid,
+  loadConfig,
+  parseCommandLine,
+  type Settings,
+  toSettings,
+  validate,
+} from '../../src/config/index.ts';
+import type { DemoMode, DemoOptions } from './options.ts';
+
+const NODE = 'node1';
+
+export function junctionArguments(options: DemoOptions): readonly string[] {
+  return [
+    `--manifests=${options.manifests}`,
+    `--proxy-mode=${options.mode}`,
+    `--hostname-override=${NODE}`,
+    '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
+    ...FLAGS_OF_MODE[options.mode](options),
+    '--logging-format=json',
+    '--v=1',
+  ];
+}
+
+/** Somebody is watching: after an edit, the next one need not wait for a second. */
+const MIN_SYNC_PERIOD = '200ms';
+
+/** As the other modes do without being told. */
+const EVERY_NODE_ADDRESS = '--nodeport-addresses=0.0.0.0/0,::/0';
+
+const FLAGS_OF_MODE: Readonly<Record<DemoMode, (options: DemoOptions) => readonly string[]>> = {
+  iptables: ({ layout, variant }) => [
+    `--iptables-layout=${layout}`,
+    `--iptables-variant=${variant}`,
+    `--iptables-min-sync-period=${MIN_SYNC_PERIOD}`,
+  ],
+  // The guest's kernel has no nftables for IPv4.
+  ipvs: () => ['--iptables-variant=legacy', `--ipvs-min-sync-period=${MIN_SYNC_PERIOD}`],
+  nftables: () => [`--iptables-min-sync-period=${MIN_SYNC_PERIOD}`, EVERY_NODE_ADDRESS],
+};
+
+export function junctionSettings(options: DemoOptions): Settings {
+  const parsed = parseCommandLine(junctionArguments(options));
+  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
+  const loaded = loadConfig(parsed.value, { readFile: () => '' });
+  if (!loaded.ok) throw new Error(loaded.problems.join('; '));
+  const { config } = loaded.value;
+  if (!isValid(config)) throw new Error(validate(config).join('; '));
+  return toSettings(config, NODE);
+}

@@ -1,0 +1,170 @@
+/**
+ * Follows the node's addresses, and the device of the IPVS mode, whose addresses are the services' and not the node's.
+ * Reading them at every sync would cost the more the more services there are, because each has an address on it.
+ */
+import { type Family, familyOf, type Ip, isLoopback, parseIp } from '../model/ip.ts';
+import {
+  decodeAddress,
+  getAddresses,
+  type LinkAddress,
+  RTM_DELADDR,
+  RTM_NEWADDR,
+} from '../netlink/address.ts';
+import type { Message } from '../netlink/codec.ts';
+import { RTM_DELLINK, RTM_NEWLINK } from '../netlink/link.ts';
+import { NETLINK_ROUTE } from '../netlink/socket.ts';
+import {
+  type NetlinkThread,
+  RTNLGRP_IPV4_IFADDR,
+  RTNLGRP_IPV6_IFADDR,
+  RTNLGRP_LINK,
+  type Watch,
+} from '../netlink/thread.ts';
+import { findDevice } from './ipvs/device.ts';
+import { type DeviceFollower, DeviceNews } from './ipvs/deviceNews.ts';
+import { messagesOf } from '../netlink/dump.ts';
+
+export interface AddressFollower {
+  onNodeAddresses(): void;
+}
+
+type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
+
+const LOOPBACK: Readonly<Record<Family, readonly Ip[]>> = {
+  IPv4: [parseIp('127.0.0.1')].flatMap((ip) => ip ?? []),
+  IPv6: [parseIp('::1')].flatMap((ip) => ip ?? []),
+};
+
+export class AddressWatch {
+  readonly #thread: Thread;
+  readonly #followers: AddressFollower[] = [];
+  readonly #device = new DeviceNews();
+  /** By link and address: one address may be on two links. */
+  #nodeIps = new Map<string, Ip>();
+  #watch: Watch | undefined;
+  #reading: Promise<void> = Promise.resolve();
+  #isReadingDue = false;
+  #retry: NodeJS.Timeout | undefined;
+  #failures = 0;
+  #isClosed = false;
+  /** Counts what was told, so that news during a reading is not taken for older than the reading. */
+  #heardCount = 0;
+
+  private constructor(thread: Thread) {
+    this.#thread = thread;
+  }
+
+  static async start(thread: Thread): Promise<AddressWatch> {
+    const watch = new AddressWatch(thread);
+    const groups = [RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR];
+    watch.#watch = await thread.watch(NETLINK_ROUTE, groups, {
+      messages: (messages) => watch.#heard(messages),
+      lost: () => watch.#lookAgain(),
+    });
+    await watch.#read();
+    return watch;
+  }
+
+  /** Addresses of every link but the device, without loopback and those that are good on one link only. */
+  nodeIps(family: Family): readonly Ip[] {
+    return [...new Set(this.#nodeIps.values())].filter((ip) => familyOf(ip) === family);
+  }
+
+  /** All that a packet for this node itself may be for. */
+  localIps(family: Family): readonly Ip[] {
+    return [...this.nodeIps(family), ...LOOPBACK[family]];
+  }
+
+  follow(follower: AddressFollower | (AddressFollower & DeviceFollower)): void {
+    this.#followers.push(follower);
+    if ('onDevice' in follower) this.#device.follow(follower);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    await this.#watch?.close();
+    await this.#reading;
+  }
+
+  async #read(): Promise<void> {
+    const route = this.#thread.channel(NETLINK_ROUTE);
+    for (let tries = 0; tries < MOST_READINGS; tries++) {
+      const heardBefore = this.#heardCount;
+      const device = await findDevice(route);
+      const [reply] = await route.dumpAll([getAddresses()]);
+      const addresses = messagesOf(reply, 'the addresses').flatMap(
+        ({ payload }) => decodeAddress(payload) ?? [],
+      );
+      this.#device.found(device);
+      const own = addresses.filter((address) => this.#isNodes(address));
+      this.#nodeIps = new Map(own.map((address) => [keyOf(address), address.ip]));
+      if (this.#heardCount === heardBefore) return;
+    }
+  }
+
+  #heard(messages: readonly Message[]): void {
+    this.#heardCount++;
+    let nodesChanged = false;
+    for (const { type, payload } of messages) {
+      if (type === RTM_NEWLINK || type === RTM_DELLINK) this.#device.heardOfLink(type, payload);
+      else if (type === RTM_NEWADDR || type === RTM_DELADDR)
+        nodesChanged = this.#heardOfAddress(type, payload) || nodesChanged;
+    }
+    if (nodesChanged) this.#tellEverybody();
+  }
+
+  /** Answers whether the node's own addresses are different now. */
+  #heardOfAddress(type: number, payload: Uint8Array): boolean {
+    const address = decodeAddress(payload);
+    if (!address) return false;
+    if (this.#device.has(address)) this.#device.heardOfAddress(type, address);
+    if (!this.#isNodes(address)) return false;
+    const key = keyOf(address);
+    if (type === RTM_DELADDR) return this.#nodeIps.delete(key);
+    if (this.#nodeIps.has(key)) return false;
+    this.#nodeIps.set(key, address.ip);
+    return true;
+  }
+
+  #isNodes(address: LinkAddress): boolean {
+    const { ip, family, scope } = address;
+    const isOnLinkOnly = family === 'IPv6' && scope === 'link';
+    return !this.#device.has(address) && !isLoopback(ip) && !isOnLinkOnly;
+  }
+
+  #tellEverybody(): void {
+    for (const each of this.#followers) each.onNodeAddresses();
+  }
+
+  #lookAgain(): void {
+    if (this.#isReadingDue) return;
+    this.#isReadingDue = true;
+    clearTimeout(this.#retry);
+    this.#reading = this.#reading.then(() => this.#readAgain());
+  }
+
+  async #readAgain(): Promise<void> {
+    this.#isReadingDue = false;
+    try {
+      await this.#read();
+      this.#failures = 0;
+    } catch {
+      // What is known is old, and nothing else would ask again: until then, a new address is served nowhere.
+      const milliseconds = Math.min(RETRY_MS * 2 ** this.#failures++, MOST_RETRY_MS);
+      if (!this.#isClosed) this.#retry = setTimeout(() => this.#lookAgain(), milliseconds).unref();
+    }
+    this.#tellEverybody();
+    this.#device.tellEverybody(); // a full sync looks for itself, and fails aloud
+  }
+}
+
+/** After a reading that failed; twice as long after each that fails again. */
+const RETRY_MS = 1000;
+const MOST_RETRY_MS = 30_000;
+/** Addresses that change faster than they can be read are somebody's runaway program. */
+const MOST_READINGS = 10;
+
+function keyOf({ linkIndex, ip }: LinkAddress): string {
+  return `${linkIndex} ${ip}`;
+}

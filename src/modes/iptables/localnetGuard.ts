@@ -1,0 +1,12 @@
+/** Writes the guard of 127.0.0.0/8 by itself, before route_localnet is set and long before the first sync. */
+import { printStep } from './rules/edit.ts';
+import type { Layout } from './rules/fragment.ts';
+import { guardStep } from './rules/localnetGuard.ts';
+import { parseSave } from './rules/parse.ts';
+import type { IptablesDoor } from './client.ts';
+
+export async function writeLocalnetGuard(door: IptablesDoor, layout: Layout): Promise<void> {
+  const state = parseSave(await door.save('filter', { counters: false }));
+  const step = guardStep(state, layout);
+  if (step) await door.restore(step.table, printStep(step), { flush: false, counters: true });
+}

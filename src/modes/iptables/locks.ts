@@ -1,0 +1,107 @@
+/**
+ * Taking the xtables locks ourselves, for an iptables-restore that takes none.
+ *
+ * There are two, because iptables changed its mind: versions 1.4.20 to 1.6.0 bind an abstract unix socket, later ones
+ * lock a file. Other programs on the node may be of either age.
+ */
+import { closeSync, openSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { constants } from 'node:os';
+import { JunctionError } from '../../errors.ts';
+import { printHolder } from '../../system/holder.ts';
+import { errnoName, libc } from '../../system/libc.ts';
+import { lockHolder, socketHolder } from './lockHolder.ts';
+
+export const XTABLES_LOCK_PATH = '/run/xtables.lock';
+const XTABLES_SOCKET = 'xtables';
+
+export interface LockOptions {
+  readonly path?: string | undefined;
+  readonly socketName?: string | undefined;
+  /** For each of the two locks. */
+  readonly timeoutMs?: number | undefined;
+  readonly retryMs?: number | undefined;
+}
+
+export interface XtablesLocks {
+  readonly release: () => void;
+}
+
+export async function takeXtablesLocks(options: LockOptions = {}): Promise<XtablesLocks> {
+  const path = options.path ?? XTABLES_LOCK_PATH;
+  const name = options.socketName ?? XTABLES_SOCKET;
+  const file = openLockFile(path);
+  try {
+    if (!(await retry(() => tryFlock(file, path), options))) throw held(path, printHolder(lockHolder(path)));
+    const socket = await retry(() => tryBind(name), options);
+    if (!socket) throw held(`@${name}`, printHolder(socketHolder(name)));
+    return {
+      release: () => {
+        libc().close(socket.fd);
+        closeSync(file);
+      },
+    };
+  } catch (error) {
+    closeSync(file);
+    throw error;
+  }
+}
+
+/** The error for a lock that was waited for in vain, by us or by iptables. */
+export function held(lock: string, holder: string): JunctionError {
+  return new JunctionError('XTABLES_LOCK_HELD', `the xtables lock ${lock} is held by ${holder}`);
+}
+
+async function retry<T>(attempt: () => T | undefined, options: LockOptions): Promise<T | undefined> {
+  const step = options.retryMs ?? 200;
+  for (let left = options.timeoutMs ?? 2000; ; left -= step) {
+    const result = attempt();
+    if (result !== undefined || left < step) return result;
+    await sleep(step);
+  }
+}
+
+function openLockFile(path: string): number {
+  try {
+    return openSync(path, 'a', 0o600);
+  } catch (cause) {
+    throw new JunctionError('XTABLES_LOCK_UNUSABLE', `cannot open the xtables lock ${path}`, { cause });
+  }
+}
+
+const LOCK_EX = 2;
+const LOCK_NB = 4;
+
+function tryFlock(fd: number, path: string): true | undefined {
+  const { flock, errno } = libc();
+  if (flock(fd, LOCK_EX | LOCK_NB) === 0) return true;
+  const code = errno();
+  if (code === constants.errno.EWOULDBLOCK || code === constants.errno.EINTR) return undefined;
+  throw new JunctionError('XTABLES_LOCK_UNUSABLE', `cannot lock ${path}: ${errnoName(code)}`);
+}
+
+const AF_UNIX = 1;
+const SOCK_STREAM = 1;
+const SOCK_CLOEXEC = 0o2000000;
+
+/**
+ * Not by node:net: it pads an abstract name to the full 108 bytes, and `xtables` with padding is another name than the
+ * 8 bytes (a NUL and `xtables`) that iptables binds.
+ */
+function tryBind(name: string): { readonly fd: number } | undefined {
+  const { socket, bind, close, errno } = libc();
+  const fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0)
+    throw new JunctionError('XTABLES_LOCK_UNUSABLE', `cannot make a unix socket: ${errnoName(errno())}`);
+  const address = unixAddress(name);
+  if (bind(fd, address, address.length) === 0) return { fd };
+  const code = errno();
+  close(fd);
+  if (code === constants.errno.EADDRINUSE) return undefined;
+  throw new JunctionError('XTABLES_LOCK_UNUSABLE', `cannot bind the socket @${name}: ${errnoName(code)}`);
+}
+
+function unixAddress(name: string): Uint8Array {
+  const family = new Uint8Array(new Uint16Array([AF_UNIX]).buffer);
+  return Uint8Array.from([...family, 0, ...Buffer.from(name)]);
+}

@@ -1,0 +1,58 @@
+/** What `junction plan` prints of the iptables mode: input for iptables-restore, and what such input cannot say. */
+import type { CompileOptions } from './rules/fragment.ts';
+import { LAYOUTS } from './rules/layouts/index.ts';
+import { type TableRule, type WholeRules, wholeRules } from './rules/whole.ts';
+import type { Settings } from '../../config/index.ts';
+import { localIps } from '../../system/interfaces.ts';
+import type { Family } from '../../model/ip.ts';
+import { answersNodePorts } from '../../plan/decide.ts';
+import type { Plan } from '../../plan/types.ts';
+
+/**
+ * Before the texts of two families. Not a comment: one program would take both, and what it declares of the second
+ * family empties the chains of the first. So it stops here, and has done nothing.
+ */
+export const BOTH_IN_ONE =
+  'Two families, two programs: choose one with --family, or pipe --output script into sh.\n\n';
+
+export function rulesOf(plan: Plan, settings: Settings): WholeRules {
+  return wholeRules(LAYOUTS[settings.layout], plan, compileOptions(plan, settings));
+}
+
+export function printRestore(plan: Plan, settings: Settings): string {
+  const rules = rulesOf(plan, settings);
+  const head = `# ${plan.family}, layout ${settings.layout}, for: ${restoreCommand(plan.family)}\n# Junction's own chains. The jumps that lead to them are at the end, as comments; --output script has all of it.\n`;
+  return head + rules.restore + printJumps(rules);
+}
+
+export function restoreCommand(family: Family): string {
+  return `${family === 'IPv4' ? 'iptables-restore' : 'ip6tables-restore'} --noflush`;
+}
+
+/** As comments: what a restore would add again each time. */
+export function printJumps({ sharedChains, sharedRules, jumps }: WholeRules): string {
+  const line = (operation: string, { table, chain, rule }: TableRule): string =>
+    `#   -t ${table} ${operation} ${chain}${rule}\n`;
+  const withSpace = (each: TableRule): TableRule => ({ ...each, rule: ` ${each.rule}` });
+  return [
+    '# Once each, where other programs have rules too. A restore would add them again each time, so it has none of them:\n',
+    ...sharedChains.map((ref) => line('-N', { ...ref, rule: '' })),
+    ...sharedRules.map((each) => line('-A', withSpace(each))),
+    ...jumps.map((each) => line('-I', withSpace(each))),
+  ].join('');
+}
+
+function compileOptions(plan: Plan, settings: Settings): CompileOptions {
+  const { nodePorts } = plan.view;
+  const local = localIps(plan.family);
+  return {
+    family: plan.family,
+    view: plan.view,
+    nodePortIps: nodePorts.ranges === 'all' ? 'all' : local.filter((ip) => answersNodePorts(nodePorts, ip)),
+    masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
+    randomFully: true,
+    dropInvalid: true,
+    nfacct: { invalidDropped: false, localhostNodePorts: false },
+    endpointComments: plan.endpointCount <= 1000,
+  };
+}

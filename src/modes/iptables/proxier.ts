@@ -1,0 +1,133 @@
+/** The iptables backend of one family, joined to the real kernel. */
+import { IptablesBackend, type StaticOptions, type SyncAttempt, type SyncReport } from './reconcile.ts';
+import { CHAINS_PER_RESTORE } from './rules/edit.ts';
+import type { TableDoor } from './rules/tableDoor.ts';
+import type { Touched } from './rules/touched.ts';
+import type { Layout } from './rules/fragment.ts';
+import type { Table } from './rules/rule.ts';
+import { NFACCT } from './rules/names.ts';
+import type { Ip } from '../../model/ip.ts';
+import type { ServicePortId } from '../../model/servicePort.ts';
+import { answersNodePorts } from '../../plan/decide.ts';
+import type { NodeView, Plan } from '../../plan/types.ts';
+import { isJunctionError } from '../../errors.ts';
+import { Breath } from '../../time/breath.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { localIps } from '../../system/interfaces.ts';
+import { ensureNfacct } from '../../netlink/nfacct.ts';
+import { readSysctl } from '../../system/sysctl.ts';
+import type { IptablesDoor } from './client.ts';
+
+export interface IptablesProxyOptions {
+  readonly door: IptablesDoor;
+  readonly layout: Layout;
+  readonly masqueradeBit: number;
+  /** The node's addresses in this family; read anew at each sync. */
+  readonly addresses?: () => readonly Ip[];
+  readonly nfacct?: StaticOptions['nfacct'];
+  readonly dropInvalid?: boolean;
+  /** See `TableDoor.wake`; for the nft variant. */
+  readonly wake?: (() => Promise<readonly Table[]>) | undefined;
+}
+
+const COUNTERS = ['invalidDropped', 'localhostNodePorts'] as const;
+
+/** Some 400 ms of iptables-nft-restore. In legacy a restore writes the whole table, whatever it is about. */
+const WRITES_PER_SYNC = 2000;
+
+export class IptablesProxy {
+  readonly writesPerSync: number | undefined;
+  readonly #backend: IptablesBackend;
+  readonly #addresses: () => readonly Ip[];
+  readonly #fixed: Omit<StaticOptions, 'nodePortIps'>;
+
+  constructor(options: IptablesProxyOptions) {
+    const { door, layout } = options;
+    const { wake } = options;
+    this.#backend = new IptablesBackend(layout, { ...tableDoor(door), ...(wake && { wake }) });
+    this.writesPerSync = door.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
+    this.#addresses = options.addresses ?? (() => localIps(door.family));
+    this.#fixed = {
+      masqueradeMark: (1 << options.masqueradeBit) >>> 0,
+      randomFully: door.features.randomFully,
+      dropInvalid: options.dropInvalid ?? !isConntrackLiberal(),
+      nfacct: options.nfacct ?? availableCounters(),
+    };
+  }
+
+  async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
+    const ids = [...dirty];
+    const options = { ...this.#fixed, nodePortIps: this.#nodePortIps(plan.view) };
+    try {
+      const report = await this.#backend.sync(plan, ids, options);
+      if (report.refused.size === 0 || !this.#makeMissingCounters()) return report;
+    } catch (error) {
+      if (!this.#makeMissingCounters()) throw error;
+    }
+    this.#backend.requestFull();
+    return this.#backend.sync(plan, ids, options);
+  }
+
+  /**
+   * Whether one was missing: the kernel refuses rules that count into it. Once our rules are flushed no rule holds the
+   * counters, and `junction cleanup --force` and `nfacct flush` delete them.
+   */
+  #makeMissingCounters(): boolean {
+    const { nfacct } = this.#fixed;
+    const used = COUNTERS.filter((counter) => nfacct[counter]);
+    return used.filter((counter) => ensureNfacct(NFACCT[counter]).state === 'created').length > 0;
+  }
+
+  get attempt(): SyncAttempt {
+    return this.#backend.attempt;
+  }
+
+  requestFull(): void {
+    this.#backend.requestFull();
+  }
+
+  noteForeign(touched: Touched): readonly string[] {
+    return this.#backend.noteForeign(touched);
+  }
+
+  requestJumps(): void {
+    this.#backend.requestJumps();
+  }
+
+  #nodePortIps({ nodePorts }: NodeView): 'all' | readonly Ip[] {
+    if (nodePorts.ranges === 'all') return 'all';
+    return this.#addresses()
+      .filter((ip) => answersNodePorts(nodePorts, ip))
+      .sort();
+  }
+}
+
+/** What the backend needs of the door. */
+export function tableDoor(door: IptablesDoor): TableDoor {
+  return {
+    save: (table, options) => door.save(table, options),
+    readSave: (table, options, take) => door.readSave(table, options, take),
+    list: (table, chain) => door.list(table, chain),
+    restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
+    chainsPerRestore: door.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE,
+    breath: new Breath(systemClock),
+  };
+}
+
+/** With nf_conntrack_tcp_be_liberal the kernel itself lets odd packets through; dropping them would undo that. */
+function isConntrackLiberal(): boolean {
+  try {
+    return readSysctl('net/netfilter/nf_conntrack_tcp_be_liberal') !== '0';
+  } catch (error) {
+    if (isJunctionError(error)) return false;
+    throw error;
+  }
+}
+
+function availableCounters(): StaticOptions['nfacct'] {
+  const isThere = (name: string): boolean => ensureNfacct(name).state !== 'unavailable';
+  return {
+    invalidDropped: isThere(NFACCT.invalidDropped),
+    localhostNodePorts: isThere(NFACCT.localhostNodePorts),
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * What a layout makes of a part of the plan: whole chains that belong to that part alone, and rules of its own in
+ * chains that it shares with others.
+ */
+import type { Family, Ip } from '../../../model/ip.ts';
+import type { NodeView, ServicePortPlan } from '../../../plan/types.ts';
+import type { Rule, Table } from './rule.ts';
+
+export interface Fragment {
+  /** In the order in which they may be written: a chain jumps only to chains before it. */
+  readonly chains: readonly OwnChain[];
+  readonly shared: readonly SharedRule[];
+}
+
+export interface OwnChain {
+  readonly table: Table;
+  readonly name: string;
+  readonly rules: readonly Rule[];
+}
+
+export interface SharedRule {
+  readonly table: Table;
+  readonly chain: string;
+  readonly rule: Rule;
+}
+
+/** A rule in one of the kernel's own chains that leads into ours. */
+export interface JumpRule {
+  readonly table: Table;
+  readonly from: string;
+  readonly rule: Rule;
+}
+
+export interface ChainRef {
+  readonly table: Table;
+  readonly chain: string;
+}
+
+/** Everything besides the plan that the rules depend on. */
+export interface CompileOptions {
+  readonly family: Family;
+  readonly view: NodeView;
+  /** The addresses on which node ports answer, where they are restricted. */
+  readonly nodePortIps: 'all' | readonly Ip[];
+  readonly masqueradeMark: number;
+  /** `MASQUERADE --random-fully` is understood. */
+  readonly randomFully: boolean;
+  /** Drop packets that conntrack calls invalid. */
+  readonly dropInvalid: boolean;
+  /** Kernel counters that exist and can be counted on. */
+  readonly nfacct: { readonly invalidDropped: boolean; readonly localhostNodePorts: boolean };
+  /** Name endpoints in comments; large clusters do without. */
+  readonly endpointComments: boolean;
+  /** Sets that have entries, for the IPVS mode, whose rules match them; in a fixed order. */
+  readonly filledSets?: readonly string[];
+}
+
+/** The ways to arrange services in chains. `ipvs` has the few chains that the IPVS mode needs. */
+export type LayoutName = 'current' | 'classic';
+
+/** A way to arrange the plan in chains. */
+export interface Layout {
+  readonly name: LayoutName | 'ipvs';
+  /** Inserted at the head of the kernel's chains, in this order, so that the last one ends up first. */
+  readonly jumps: readonly JumpRule[];
+  /** Chains in which many services have rules. */
+  readonly sharedChains: readonly ChainRef[];
+  /** The shared chain whose last rule must stay the last. */
+  readonly tailChain: ChainRef;
+  /** Chains that others use too: our rules are added, nothing else is touched. */
+  readonly adoptedChains: readonly ChainRef[];
+  /** What is there without any service. */
+  base(options: CompileOptions): BaseFragment;
+  servicePort(port: ServicePortPlan, options: CompileOptions): Fragment;
+}
+
+export interface BaseFragment {
+  readonly chains: readonly OwnChain[];
+  /** Rules that must stay the last of their shared chain. */
+  readonly tail: readonly SharedRule[];
+  /** Rules in adopted chains. */
+  readonly adopted: readonly SharedRule[];
+}
+
+export const EMPTY_FRAGMENT: Fragment = { chains: [], shared: [] };

@@ -1,0 +1,148 @@
+/** From what a service port has in the kernel to what it should have: its own chains and rules, and nothing else. */
+import type { ServicePortId } from '../../../model/servicePort.ts';
+import {
+  CHAINS_PER_RESTORE,
+  type ChainText,
+  inSteps,
+  isEmpty,
+  type Piece,
+  type PlacedRuleText,
+  type RuleText,
+  type SharedChainText,
+  type Step,
+} from './edit.ts';
+import type { ChainRef, Fragment, Layout, SharedRule } from './fragment.ts';
+import { printRule } from './print.ts';
+import type { Table } from './rule.ts';
+
+export interface FragmentChange {
+  readonly owner: ServicePortId;
+  readonly before: Fragment;
+  readonly after: Fragment;
+}
+
+/** filter first: a service that loses its endpoints is refused before its way is gone, as in kube-proxy. */
+export const TABLES: readonly Table[] = ['filter', 'nat'];
+
+/** Changes one by one; of each only what has to be sent is kept. */
+export class Difference {
+  readonly #layout: Layout;
+  readonly #pieces = new Map<Table, Piece[]>(TABLES.map((table) => [table, []]));
+
+  constructor(layout: Layout) {
+    this.#layout = layout;
+  }
+
+  add(change: FragmentChange): void {
+    for (const [table, pieces] of this.#pieces) {
+      const piece = diffFragments(this.#layout, table, change);
+      if (!isEmpty(piece)) pieces.push(piece);
+    }
+  }
+
+  /** Shared chains of which so many rules go that it is quicker to write what stays. */
+  thinned(): readonly ChainRef[] {
+    return this.#layout.sharedChains.filter(({ table, chain }) => {
+      let removed = 0;
+      for (const { removes } of this.#pieces.get(table) ?? [])
+        for (const rule of removes) if (rule.chain === chain) removed++;
+      return removed > MOST_REMOVALS;
+    });
+  }
+
+  /** `whole`: shared chains with all of their rules, which are written as they stand here. */
+  steps(
+    chainsPerRestore: number = CHAINS_PER_RESTORE,
+    whole: readonly SharedChainText[] = [],
+  ): readonly Step[] {
+    return [...this.#pieces].flatMap(([table, pieces]) => {
+      const chains = whole.filter((chain) => chain.table === table);
+      return inSteps(table, withoutEdits(pieces, chains), chainsPerRestore, chains);
+    });
+  }
+}
+
+/**
+ * To remove a rule, iptables compares it with those before it: a deletion in a chain of 5,400 rules took 4 to 9 ms at its
+ * end, and writing one of its rules again 0.1 ms.
+ */
+const MOST_REMOVALS = 100;
+
+function withoutEdits(pieces: readonly Piece[], chains: readonly SharedChainText[]): readonly Piece[] {
+  if (chains.length === 0) return pieces;
+  const names = new Set(chains.map(({ name }) => name));
+  const isElsewhere = ({ chain }: RuleText): boolean => !names.has(chain);
+  return pieces.map((each) => ({
+    ...each,
+    removes: each.removes.filter(isElsewhere),
+    adds: each.adds.filter(isElsewhere),
+  }));
+}
+
+function diffFragments(layout: Layout, table: Table, { owner, before, after }: FragmentChange): Piece {
+  const chainsBefore = chainTexts(before, table);
+  const chainsAfter = chainTexts(after, table);
+  const rulesBefore = sharedTexts(before, table);
+  const rulesAfter = sharedTexts(after, table);
+  return {
+    owner,
+    writes: [...chainsAfter.values()].filter(
+      ({ name, rules }) => !sameLines(chainsBefore.get(name)?.rules, rules),
+    ),
+    // Callers first: emptying one frees what it calls.
+    deletes: [...chainsBefore.keys()].filter((name) => !chainsAfter.has(name)).reverse(),
+    // All of its rules in a chain or none: their order among each other matters, and there are only a few.
+    removes: inChangedChains(rulesBefore, rulesAfter),
+    adds: inChangedChains(rulesAfter, rulesBefore).map((rule) => placed(layout, table, rule)),
+  };
+}
+
+function chainTexts(fragment: Fragment, table: Table): ReadonlyMap<string, ChainText> {
+  const chains = new Map<string, ChainText>();
+  for (const chain of fragment.chains) {
+    if (chain.table === table)
+      chains.set(chain.name, { name: chain.name, rules: chain.rules.map(printRule) });
+  }
+  return chains;
+}
+
+export function sharedTexts(
+  fragment: { readonly shared: readonly SharedRule[] },
+  table: Table,
+): readonly RuleText[] {
+  return fragment.shared
+    .filter((shared) => shared.table === table)
+    .map(({ chain, rule }) => ({ chain, rule: printRule(rule) }));
+}
+
+/** Before the tail, where the chain has one. */
+export function placed(layout: Layout, table: Table, rule: RuleText): PlacedRuleText {
+  return { ...rule, place: hasTail(layout, table, rule.chain) ? 'head' : 'end' };
+}
+
+/** Only nat KUBE-SERVICES ends in a rule that must stay last. */
+function hasTail(layout: Layout, table: Table, chain: string): boolean {
+  return layout.tailChain.table === table && layout.tailChain.chain === chain;
+}
+
+/** The rules of chains in which this service port's rules are not, to the letter, what they are on the other side. */
+function inChangedChains(rules: readonly RuleText[], others: readonly RuleText[]): readonly RuleText[] {
+  const [own, other] = [byChain(rules), byChain(others)];
+  const changed = new Set<string>();
+  for (const [chain, lines] of own) if (!sameLines(other.get(chain), lines)) changed.add(chain);
+  return changed.size === 0 ? [] : rules.filter(({ chain }) => changed.has(chain));
+}
+
+function byChain(rules: readonly RuleText[]): ReadonlyMap<string, readonly string[]> {
+  const chains = new Map<string, string[]>();
+  for (const { chain, rule } of rules) {
+    const lines = chains.get(chain);
+    if (lines) lines.push(rule);
+    else chains.set(chain, [rule]);
+  }
+  return chains;
+}
+
+function sameLines(a: readonly string[] | undefined, b: readonly string[]): boolean {
+  return a !== undefined && a.length === b.length && a.every((line, index) => line === b[index]);
+}

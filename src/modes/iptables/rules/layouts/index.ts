@@ -1,0 +1,12 @@
+import { ipvsLayout } from '../../../ipvs/rules/rules.ts';
+import type { Layout, LayoutName } from '../fragment.ts';
+import { classicLayout } from './classic.ts';
+import { currentLayout } from './current.ts';
+
+export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
+  current: currentLayout,
+  classic: classicLayout,
+};
+export const LAYOUT_NAMES: readonly LayoutName[] = ['current', 'classic'];
+/** Whatever mode ran before: its chains are known, and go when they are not needed. */
+export const EVERY_LAYOUT: readonly Layout[] = [currentLayout, classicLayout, ipvsLayout];

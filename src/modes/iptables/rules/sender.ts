@@ -1,0 +1,117 @@
+/** Sends steps to the kernel and keeps count of what went. */
+import { isJunctionError } from '../../../errors.ts';
+import type { ServicePortId } from '../../../model/servicePort.ts';
+import type { TableDoor } from './tableDoor.ts';
+import { printStep, type Step, sizeOf } from './edit.ts';
+import { noRules, type RuleCounts } from './ruleCounts.ts';
+
+export interface Sent {
+  readonly restores: number;
+  readonly bytes: number;
+  readonly chains: number;
+  /** Rules written and removed. */
+  readonly rules: number;
+  /** Rules written, by table. */
+  readonly written: RuleCounts;
+  /** Restores that the kernel refused. */
+  readonly refusals: number;
+}
+
+export class Sender {
+  readonly #door: TableDoor;
+  readonly refused = new Map<ServicePortId, Error>();
+  readonly #written = noRules();
+  #restores = 0;
+  #bytes = 0;
+  #chains = 0;
+  #rules = 0;
+  #refusals = 0;
+
+  constructor(door: TableDoor) {
+    this.#door = door;
+  }
+
+  get sent(): Sent {
+    return {
+      restores: this.#restores,
+      bytes: this.#bytes,
+      chains: this.#chains,
+      rules: this.#rules,
+      written: { ...this.#written },
+      refusals: this.#refusals,
+    };
+  }
+
+  /** All of it or an error. */
+  async sendWhole(step: Step): Promise<void> {
+    const text = printStep(step);
+    try {
+      await this.#door.restore(step.table, text);
+    } catch (error) {
+      if (isRefusal(error)) this.#refusals++;
+      throw error;
+    }
+    this.#count(step, text);
+  }
+
+  /** Where the kernel refuses, finds the service port that it is about and goes on without it. */
+  async send({ table, pieces }: Step): Promise<void> {
+    const wanted = pieces.filter(({ owner }) => owner === undefined || !this.refused.has(owner));
+    if (wanted.length === 0) return;
+    const step = { table, pieces: wanted };
+    try {
+      await this.sendWhole(step);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      await this.#divide(step, error);
+    }
+  }
+
+  /** Sends what can be sent. A chain that somebody else's rule jumps to, for one, cannot be deleted. */
+  async trySend({ table, pieces }: Step): Promise<void> {
+    try {
+      await this.send({ table, pieces });
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      if (pieces.length === 1) return;
+      const middle = Math.ceil(pieces.length / 2);
+      await this.trySend({ table, pieces: pieces.slice(0, middle) });
+      await this.trySend({ table, pieces: pieces.slice(middle) });
+    }
+  }
+
+  async #divide({ table, pieces }: Step, error: unknown): Promise<void> {
+    const owners = new Set(pieces.map(({ owner }) => owner));
+    const [owner] = owners;
+    if (owners.size === 1) {
+      if (owner === undefined) throw error; // our own chains: nothing to go on with
+      this.refused.set(owner, error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
+    const half = new Set([...owners].slice(0, Math.ceil(owners.size / 2)));
+    await this.send({ table, pieces: pieces.filter((each) => half.has(each.owner)) });
+    await this.send({ table, pieces: pieces.filter((each) => !half.has(each.owner)) });
+  }
+
+  #count(step: Step, text: string): void {
+    const { chains, rules } = sizeOf([step]);
+    this.#restores++;
+    this.#bytes += text.length;
+    this.#chains += chains;
+    this.#rules += rules;
+    for (const { writes, adds } of step.pieces) {
+      this.#written[step.table] += adds.filter(({ chain }) => !isKernelChain(chain)).length;
+      for (const write of writes) this.#written[step.table] += write.rules.length;
+    }
+  }
+}
+
+/** INPUT and its like: jumps in them are not counted as rules of ours, as in kube-proxy. */
+function isKernelChain(chain: string): boolean {
+  return !chain.startsWith('KUBE-');
+}
+
+/** The kernel said no to the rules, as opposed to a lock, a missing program or a full disk. */
+export function isRefusal(error: unknown): boolean {
+  return isJunctionError(error, 'IPTABLES_RESTORE_FAILED');
+}

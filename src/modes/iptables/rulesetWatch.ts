@@ -1,0 +1,222 @@
+/**
+ * Hears from the kernel of every change that other programs make to the tables of iptables, in its nft variant, and
+ * who made it. What our own programs do is filtered out inside the kernel.
+ *
+ * There are two sockets. One is told of each chain and rule; a flush of a large cluster overflows it. The other gets
+ * nothing but the message at the end of each transaction, which names the program, so the name is known then, too.
+ */
+import type { Touch, Touched } from './rules/touched.ts';
+import type { Table } from './rules/rule.ts';
+import { isJunctionError } from '../../errors.ts';
+import type { Family } from '../../model/ip.ts';
+import type { ChangedBy } from '../../time/changedBy.ts';
+import { decodeString, type Message } from '../../netlink/codec.ts';
+import { familyOfNumber } from '../../netlink/inet.ts';
+import { decodeGenerationNews, getGeneration } from '../../netlink/nftables/generation.ts';
+import {
+  NFNLGRP_NFTABLES,
+  NFT_MSG_DELCHAIN,
+  NFT_MSG_DELRULE,
+  NFT_MSG_DELTABLE,
+  NFT_MSG_NEWCHAIN,
+  NFT_MSG_NEWGEN,
+  NFT_MSG_NEWRULE,
+  NFT_MSG_NEWTABLE,
+  operationOf,
+  received,
+} from '../../netlink/nftables/message.ts';
+import { decodeTable } from '../../netlink/nftables/table.ts';
+import { NFNL_SUBSYS_NFTABLES, nfnlType } from '../../netlink/nfnetlink.ts';
+import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
+import { filterProgram } from '../../netlink/socketFilter.ts';
+import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
+import type { OwnPrograms } from './ownPrograms.ts';
+
+export interface RulesetFollower {
+  readonly family: Family;
+  /** Another program changed this much; of chains only those that may be ours, or may have had a jump of ours. */
+  onChange(touched: Touched, changedBy: ChangedBy): void;
+  /** It is not known what was changed, if anything. `changedBy`: who made the last change to any table. */
+  onLost(changedBy: ChangedBy | undefined): void;
+}
+
+interface Noted {
+  isGone: boolean;
+  isDormant: boolean;
+  /** Too many chains to name them. */
+  isTooMuch: boolean;
+  readonly chains: Map<string, Touch>;
+}
+
+const TABLES: ReadonlySet<string> = new Set<Table>(['filter', 'nat', 'mangle']);
+/** From so many chains on, their names are not worth the memory: everything is read. */
+const MOST_CHAINS = 5000;
+const NEW_GENERATION = nfnlType(NFNL_SUBSYS_NFTABLES, NFT_MSG_NEWGEN);
+/** The same two numbers name the table in messages of tables, chains and rules, and the chain in those of rules. */
+const NFTA_TABLE = 1;
+const NFTA_CHAIN_NAME = 3;
+const NFTA_RULE_CHAIN = 2;
+const OUR_PREFIX = 'KUBE-';
+const OUR_PREFIX_BYTES = Buffer.from(OUR_PREFIX);
+
+type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
+
+export class RulesetWatch {
+  readonly #thread: Thread;
+  readonly #programs: OwnPrograms;
+  readonly #followers: RulesetFollower[] = [];
+  /** Of the transaction that is being told of. */
+  readonly #noted = new Map<Family, Map<Table, Noted>>();
+  #watches: readonly Watch[] = [];
+  #lastChangedBy: ChangedBy | undefined;
+
+  private constructor(thread: Thread, programs: OwnPrograms) {
+    this.#thread = thread;
+    this.#programs = programs;
+  }
+
+  static async start(thread: Thread, programs: OwnPrograms): Promise<RulesetWatch> {
+    const watch = new RulesetWatch(thread, programs);
+    const all = await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
+      messages: (messages) => watch.#heard(messages),
+      lost: () => void watch.#lost(),
+    });
+    const generations = await thread.watch(
+      NETLINK_NETFILTER,
+      [NFNLGRP_NFTABLES],
+      { messages: (messages) => watch.#heardGenerations(messages), lost: () => undefined },
+      { filter: filterProgram({ notFrom: [], onlyType: NEW_GENERATION }) },
+    );
+    watch.#watches = [all, generations];
+    programs.follow(async (notFrom) => {
+      await Promise.all([
+        all.setFilter(filterProgram({ notFrom })),
+        generations.setFilter(filterProgram({ notFrom, onlyType: NEW_GENERATION })),
+      ]);
+    });
+    return watch;
+  }
+
+  follow(follower: RulesetFollower): void {
+    this.#followers.push(follower);
+  }
+
+  async close(): Promise<void> {
+    this.#programs.follow(undefined);
+    for (const watch of this.#watches) await watch.close();
+  }
+
+  #heard(messages: readonly Message[]): void {
+    for (const message of messages) {
+      if (this.#programs.has(message.sender)) continue;
+      try {
+        if (message.type === NEW_GENERATION) this.#ended(message);
+        else this.#note(message);
+      } catch (error) {
+        if (!isJunctionError(error)) throw error;
+        void this.#lost(); // what cannot be understood may be anything
+      }
+    }
+  }
+
+  #heardGenerations(messages: readonly Message[]): void {
+    for (const { payload, sender } of messages)
+      if (!this.#programs.has(sender)) this.#lastChangedBy = decodeGenerationNews(payload);
+  }
+
+  #note(message: Message): void {
+    const family = familyOfNumber(message.payload[0] ?? 0);
+    const operation = operationOf(message);
+    if (!family || operation === undefined || operation > NFT_MSG_DELRULE) return;
+    const { attributes } = received(message.payload);
+    const table = attributes.get(NFTA_TABLE);
+    const name = table && decodeString(table);
+    if (!isTable(name)) return;
+    if (operation === NFT_MSG_DELTABLE) {
+      const noted = this.#tableOf(family, name);
+      noted.isGone = true;
+      noted.isDormant = false;
+      noted.isTooMuch = false;
+      noted.chains.clear();
+      return;
+    }
+    if (operation === NFT_MSG_NEWTABLE) {
+      // Any other is made, or is given what it has already.
+      if (decodeTable(message.payload).isDormant) this.#tableOf(family, name).isDormant = true;
+      return;
+    }
+    const chain = touchedChain(operation, attributes, message.payload);
+    if (!chain) return;
+    const noted = this.#tableOf(family, name);
+    const { chains } = noted;
+    if (noted.isTooMuch) return;
+    if (chain.touch === 'deleted' || !chains.has(chain.name)) chains.set(chain.name, chain.touch);
+    if (chains.size > MOST_CHAINS) noted.isTooMuch = true;
+  }
+
+  #tableOf(family: Family, table: Table): Noted {
+    const tables = this.#noted.get(family) ?? new Map<Table, Noted>();
+    this.#noted.set(family, tables);
+    const noted = tables.get(table) ?? {
+      isGone: false,
+      isDormant: false,
+      isTooMuch: false,
+      chains: new Map<string, Touch>(),
+    };
+    tables.set(table, noted);
+    return noted;
+  }
+
+  /** The last message of a transaction says who made it. */
+  #ended({ payload }: Message): void {
+    const { processId, processName } = decodeGenerationNews(payload);
+    const noted = new Map(this.#noted);
+    this.#noted.clear();
+    this.#lastChangedBy = { processId, processName };
+    for (const follower of this.#followers) {
+      const touched = noted.get(follower.family);
+      if (!touched) continue;
+      const isTooMuch = [...touched.values()].some((each) => each.isTooMuch);
+      if (isTooMuch) follower.onLost({ processId, processName });
+      else follower.onChange(touched, { processId, processName });
+    }
+  }
+
+  /**
+   * An exchange with the kernel, after which both sockets have been read. What was noted until then is the beginning of a
+   * transaction without its end, and everything is looked at afterwards.
+   */
+  async #lost(): Promise<void> {
+    const asked = this.#thread.channel(NETLINK_NETFILTER).request(getGeneration());
+    await asked.catch(() => undefined);
+    this.#noted.clear();
+    for (const follower of this.#followers) follower.onLost(this.#lastChangedBy);
+  }
+}
+
+function isTable(name: string | undefined): name is Table {
+  return name !== undefined && TABLES.has(name);
+}
+
+/** `undefined` for a chain that cannot concern us. */
+function touchedChain(
+  operation: number,
+  attributes: ReadonlyMap<number, Uint8Array>,
+  payload: Uint8Array,
+): { readonly name: string; readonly touch: Touch } | undefined {
+  const isRule = operation === NFT_MSG_NEWRULE || operation === NFT_MSG_DELRULE;
+  const isChain = operation === NFT_MSG_NEWCHAIN || operation === NFT_MSG_DELCHAIN;
+  if (!isRule && !isChain) return undefined;
+  const value = attributes.get(isRule ? NFTA_RULE_CHAIN : NFTA_CHAIN_NAME);
+  if (!value) return undefined;
+  const name = decodeString(value);
+  const touch = operation === NFT_MSG_DELRULE || operation === NFT_MSG_DELCHAIN ? 'deleted' : 'added';
+  if (name.startsWith(OUR_PREFIX)) return { name, touch };
+  // A rule of another chain matters if it led to one of ours. Its target is somewhere in it, as text.
+  const wasJump = operation === NFT_MSG_DELRULE && bytesOf(payload).includes(OUR_PREFIX_BYTES);
+  return wasJump ? { name, touch } : undefined;
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}

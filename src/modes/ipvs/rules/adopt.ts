@@ -1,0 +1,131 @@
+/** From everything that the kernel has to what it should have: at a start, after a failure, and to verify. */
+import type { Family } from '../../../model/ip.ts';
+import { JunctionError } from '../../../errors.ts';
+import { type ServerKey, serverKey } from './fragment.ts';
+import type { DestinationState, KernelDevice, KernelState, ServerAttributes } from './kernelDoor.ts';
+import type { Ledger } from './ledger.ts';
+import { capacityFor, create } from './setRoom.ts';
+import { entryKey, SET_IDS, SETS, type SetId, setName } from './sets.ts';
+import { sameAttributes, type Work } from './work.ts';
+
+/** Sets that have to be made, and how much room each has that is there. Step by step, as is `adoptServers`. */
+export function* adoptSets(
+  state: KernelState,
+  ledger: Ledger,
+  family: Family,
+  work: Work,
+): Generator<void, Map<SetId, number>> {
+  const capacities = new Map<SetId, number>();
+  for (const id of SET_IDS) {
+    const set = setName(id, family);
+    const existing = state.sets.get(set);
+    const { type, ...rest } = SETS[id];
+    if (existing && existing.type !== type) throw wrongType(set, existing.type, type);
+    if (existing) capacities.set(id, existing.capacity);
+    else if (!('onDemand' in rest)) {
+      const capacity = capacityFor(ledger.sizeOf(id));
+      capacities.set(id, capacity);
+      work.prepare.push(create(id, family, capacity));
+    }
+    const entries = existing?.entries ?? new Map<string, never>();
+    for (const [key, entry] of ledger.entriesOf(id)) {
+      if (!entries.has(key)) work.addEntry(id, entry);
+      yield;
+    }
+    for (const [key, entry] of entries) {
+      if (!ledger.has(id, key)) work.deleteEntry(id, entry);
+      yield;
+    }
+  }
+  return capacities;
+}
+
+function wrongType(set: string, found: string, wanted: string): JunctionError {
+  return new JunctionError(
+    'IPSET_TAKEN',
+    `the set ${set} is there already and is of type ${found}, not ${wanted}`,
+    {
+      hint: `Find out who made it (iptables-save | grep ${set}); when nobody needs it: ipset destroy ${set}`,
+    },
+  );
+}
+
+export function adoptDevice(device: KernelDevice, ledger: Ledger, work: Work): void {
+  if (device.state === 'foreign') {
+    throw new JunctionError(
+      'DEVICE_TAKEN',
+      `there is a link kube-ipvs0 that is a ${device.type}, not a dummy`,
+      {
+        hint: 'Find out who made it; when nobody needs it: ip link delete kube-ipvs0',
+      },
+    );
+  }
+  if (device.state === 'absent' || device.broken) {
+    if (device.state === 'present') work.prepare.push({ kind: 'dropDevice' });
+    work.prepare.push({ kind: 'makeDevice' });
+    for (const ip of ledger.addresses.keys()) work.bind(ip);
+    return;
+  }
+  const bound = new Set(device.addresses);
+  for (const ip of ledger.addresses.keys()) if (!bound.has(ip)) work.bind(ip);
+  for (const ip of bound) if (!ledger.addresses.has(ip)) work.unbind(ip);
+}
+
+/** Servers in the kernel that are ours to change: wanted, made by this process, or named by our sets or device. */
+export function ourServers(
+  state: KernelState,
+  family: Family,
+  isKnown: (key: string) => boolean,
+): readonly ServerAttributes[] {
+  const bound = new Set(state.device.state === 'present' ? state.device.addresses : []);
+  const names = ADDRESS_SETS.map((id) => state.sets.get(setName(id, family))?.entries);
+  return state.servers.filter((server) => {
+    if (isKnown(serverKey(server)) || bound.has(server.ip)) return true;
+    const key = entryKey({ type: 'hash:ip,port', ...server });
+    return names.some((entries) => entries?.has(key));
+  });
+}
+
+const ADDRESS_SETS: readonly SetId[] = [
+  'clusterIP',
+  'externalIP',
+  'externalIPLocal',
+  'loadBalancer',
+  'nodePortSctp',
+];
+
+/** Node ports of a former process: on an address of this node, with a port that our sets name. */
+export function isNodePortServer(
+  { ip, protocol, port }: ServerKey,
+  state: KernelState,
+  family: Family,
+  nodeIps: ReadonlySet<string>,
+): boolean {
+  if (!nodeIps.has(ip) || protocol === 'SCTP') return false;
+  const ports = state.sets.get(setName(protocol === 'TCP' ? 'nodePortTcp' : 'nodePortUdp', family));
+  return ports?.entries.has(String(port)) ?? false;
+}
+
+export function* adoptServers(
+  existing: readonly ServerAttributes[],
+  destinations: readonly (readonly DestinationState[])[],
+  ledger: Ledger,
+  work: Work,
+  isExcluded: (server: ServerKey) => boolean,
+): Generator<void, void> {
+  const there = new Set<string>();
+  for (const [index, server] of existing.entries()) {
+    const key = serverKey(server);
+    const wanted = ledger.server(key);
+    if (wanted) {
+      there.add(key);
+      if (!sameAttributes(server, wanted)) work.setServer(wanted);
+      work.matchDestinations(wanted, destinations[index] ?? []);
+    } else if (!isExcluded(server)) work.deleteServer(server);
+    yield;
+  }
+  for (const [key, server] of ledger.servers()) {
+    if (!there.has(key)) work.newServer(server);
+    yield;
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * From a service port's part of the plan to virtual servers and sets.
+ *
+ * A virtual server has one list of endpoints for every client, where the plan may have two: one for clients outside
+ * and one for pods and the node. Clients outside come first, because what they may not have is a matter of policy and
+ * what pods get instead is a matter of taste; `docs/ipvs.md` says what follows from it.
+ */
+import { type Cidr, type Family, type Ip, parseCidr, prefixOf } from '../../../model/ip.ts';
+import type { AllowedSources, Frontend, Routes, ServicePortPlan } from '../../../plan/types.ts';
+import type { Destination, IpvsFragment, Member, VirtualServer } from './fragment.ts';
+import type { SetEntry, SetId } from './sets.ts';
+
+/** Everything besides the plan that virtual servers depend on. */
+export interface CompileOptions {
+  readonly family: Family;
+  readonly scheduler: string;
+  /** Where node ports answer. */
+  readonly nodePortIps: readonly Ip[];
+  /** The node's own addresses, which need no device of ours; it would take them away again one day. */
+  readonly nodeIps: readonly Ip[];
+}
+
+export const DEFAULT_SCHEDULER = 'rr';
+
+const PERSISTENT = 0x1;
+/** For the scheduler mh: the client's port counts too, else all of a client's connections meet the same endpoint. */
+export const MH_PORT = 0x10;
+
+export function compileServicePort(port: ServicePortPlan, options: CompileOptions): IpvsFragment {
+  const builder = new Builder(port, options);
+  for (const { ip, port: endpointPort } of port.onThisNode ?? []) {
+    const { protocol } = port;
+    builder.member('loopBack', {
+      type: 'hash:ip,port,ip',
+      ip,
+      protocol,
+      port: endpointPort,
+      secondIp: ip,
+    });
+  }
+  for (const frontend of port.frontends) {
+    if (frontend.address === undefined) builder.nodePort(frontend);
+    else builder.addressed(frontend, frontend.address);
+  }
+  const { healthCheckNodePort } = port;
+  if (healthCheckNodePort !== 0)
+    builder.member('healthCheckNodePort', { type: 'bitmap:port', port: healthCheckNodePort });
+  return builder;
+}
+
+class Builder implements IpvsFragment {
+  readonly members: Member[] = [];
+  readonly addresses: Ip[] = [];
+  readonly servers: VirtualServer[] = [];
+  readonly #port: ServicePortPlan;
+  readonly #options: CompileOptions;
+  /** Every frontend of a service port has the same allowed sources. */
+  readonly #hosts = new Set<Ip>();
+
+  constructor(port: ServicePortPlan, options: CompileOptions) {
+    this.#port = port;
+    this.#options = options;
+  }
+
+  member(set: SetId, entry: SetEntry): void {
+    this.members.push({ set, entry });
+  }
+
+  addressed(frontend: Frontend, ip: Ip): void {
+    for (const set of setsOf(frontend, this.#port)) this.#ipPort(set, ip, frontend.port);
+    if (frontend.kind === 'loadBalancerIP') this.#sourceRanges(frontend, ip);
+    this.#server(ip, frontend, 'address');
+    if (this.#options.nodeIps.includes(ip)) return;
+    this.addresses.push(ip);
+    this.member('ipvsIPs', { type: 'hash:ip', ip });
+  }
+
+  nodePort(frontend: Frontend): void {
+    const { nodePortIps } = this.#options;
+    for (const set of NODE_PORT_SETS[this.#port.protocol][this.#port.keepsClientAddress ? 'both' : 'plain']) {
+      if (this.#port.protocol !== 'SCTP') this.member(set, { type: 'bitmap:port', port: frontend.port });
+      else for (const ip of nodePortIps) this.#ipPort(set, ip, frontend.port);
+    }
+    for (const ip of nodePortIps) this.#server(ip, frontend, 'nodePort');
+  }
+
+  #sourceRanges({ allowedSources, port }: Frontend, ip: Ip): void {
+    if (!allowedSources) return;
+    const { protocol } = this.#port;
+    this.#ipPort('loadBalancerFirewall', ip, port);
+    for (const net of allowedSources.ranges.flatMap(withoutEmptyPrefix))
+      this.member('loadBalancerSourceCidr', { type: 'hash:ip,port,net', ip, protocol, port, net });
+    if (this.#isHost(allowedSources, ip))
+      this.member('loadBalancerSourceIP', { type: 'hash:ip,port,ip', ip, protocol, port, secondIp: ip });
+  }
+
+  #isHost({ hosts }: AllowedSources, ip: Ip): boolean {
+    if (hosts.length > 0 && this.#hosts.size === 0) for (const host of hosts) this.#hosts.add(host);
+    return hosts.length > 0 && this.#hosts.has(ip);
+  }
+
+  #ipPort(set: SetId, ip: Ip, port: number): void {
+    this.member(set, { type: 'hash:ip,port', ip, protocol: this.#port.protocol, port });
+  }
+
+  #server(ip: Ip, { port, routes }: Frontend, rank: VirtualServer['rank']): void {
+    const { scheduler, family } = this.#options;
+    const { affinitySeconds, protocol } = this.#port;
+    this.servers.push({
+      protocol,
+      ip,
+      port,
+      scheduler,
+      flags: (affinitySeconds === undefined ? 0 : PERSISTENT) | (scheduler === 'mh' ? MH_PORT : 0),
+      timeout: affinitySeconds ?? 0,
+      clientPrefix: family === 'IPv4' ? 32 : 128,
+      destinations: this.#destinations(routes),
+      rank,
+      ...silenceOf(routes, { type: 'hash:ip,port', ip, protocol, port }),
+    });
+  }
+
+  #destinations({ outside, pod, node }: Routes): readonly Destination[] {
+    const route = [outside, pod, node].find((each) => each.verdict === 'forward');
+    return route?.verdict === 'forward' ? (this.#port.pools[route.pool] ?? []) : [];
+  }
+}
+
+const NODE_PORT_SETS: Readonly<
+  Record<ServicePortPlan['protocol'], { readonly plain: readonly SetId[]; readonly both: readonly SetId[] }>
+> = {
+  TCP: { plain: ['nodePortTcp'], both: ['nodePortTcp', 'nodePortLocalTcp'] },
+  UDP: { plain: ['nodePortUdp'], both: ['nodePortUdp', 'nodePortLocalUdp'] },
+  SCTP: { plain: ['nodePortSctp'], both: ['nodePortSctp', 'nodePortLocalSctp'] },
+};
+
+/** In which sets the rules look an address up that clients dial. */
+function setsOf({ kind }: Frontend, { keepsClientAddress }: ServicePortPlan): readonly SetId[] {
+  switch (kind) {
+    case 'clusterIP':
+      return ['clusterIP'];
+    case 'externalIP':
+      return [keepsClientAddress ? 'externalIPLocal' : 'externalIP'];
+    case 'loadBalancerIP':
+      return keepsClientAddress ? ['loadBalancer', 'loadBalancerLocal'] : ['loadBalancer'];
+    case 'nodePort':
+      return [];
+  }
+}
+
+function silenceOf(routes: Routes, entry: SetEntry): Pick<VirtualServer, 'silence'> {
+  if (everybodyIsDropped(routes)) return { silence: { set: 'noLocal', entry } };
+  return routes.outside.verdict === 'drop' ? { silence: { set: 'noLocalOutside', entry } } : {};
+}
+
+function everybodyIsDropped({ outside, pod, node }: Routes): boolean {
+  return [outside, pod, node].every(({ verdict }) => verdict === 'drop');
+}
+
+/** The kernel's sets refuse a network of no bits, so "everybody" is written in two halves. */
+function withoutEmptyPrefix(net: Cidr): readonly Cidr[] {
+  if (prefixOf(net) !== 0) return [net];
+  return HALVES[net.includes(':') ? 'IPv6' : 'IPv4'];
+}
+
+const HALVES: Readonly<Record<Family, readonly Cidr[]>> = {
+  IPv4: ['0.0.0.0/1', '128.0.0.0/1'].flatMap((text) => parseCidr(text) ?? []),
+  IPv6: ['::/1', '8000::/1'].flatMap((text) => parseCidr(text) ?? []),
+};

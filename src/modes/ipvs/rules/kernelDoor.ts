@@ -1,0 +1,73 @@
+/** What the IPVS backend needs of the outside world: to read it, and to change it one object at a time, many at once. */
+import type { Ip } from '../../../model/ip.ts';
+import type { Destination, ServerKey, VirtualServer } from './fragment.ts';
+import type { SetEntry, SetType } from './sets.ts';
+
+export type ServerAttributes = Omit<VirtualServer, 'destinations' | 'rank' | 'silence'>;
+
+export type Edit =
+  | { readonly kind: 'createSet'; readonly set: string; readonly type: SetType; readonly capacity: number }
+  | { readonly kind: 'destroySet'; readonly set: string }
+  | { readonly kind: 'swapSets'; readonly set: string; readonly other: string }
+  | { readonly kind: 'addEntry' | 'deleteEntry'; readonly set: string; readonly entry: SetEntry }
+  | { readonly kind: 'newServer' | 'setServer'; readonly server: ServerAttributes }
+  | { readonly kind: 'deleteServer'; readonly server: ServerKey }
+  | DestinationEdit
+  | { readonly kind: 'makeDevice' }
+  | { readonly kind: 'dropDevice' }
+  | { readonly kind: 'bind' | 'unbind'; readonly ip: Ip };
+
+export type DestinationEdit =
+  | {
+      readonly kind: 'newDestination' | 'setDestination';
+      readonly server: ServerKey;
+      readonly destination: Destination;
+      readonly weight: number;
+    }
+  | { readonly kind: 'deleteDestination'; readonly server: ServerKey; readonly destination: Destination };
+
+export type EditOutcome =
+  | { readonly state: 'done' | 'exists' | 'absent' }
+  /** The kernel's word for it: `ENOENT`, `IPSET_ERR_HASH_FULL`. */
+  | { readonly state: 'refused'; readonly name: string };
+
+export interface KernelSet {
+  /** Also types that are none of ours: somebody else's set of the same name. */
+  readonly type: string;
+  /** How many entries it can have; a set of ports has no limit. */
+  readonly capacity: number;
+  readonly entries: ReadonlyMap<string, SetEntry>;
+}
+
+export type KernelDevice =
+  | { readonly state: 'absent' }
+  /** A link of that name that is no dummy: not ours to change. */
+  | { readonly state: 'foreign'; readonly type: string }
+  | {
+      readonly state: 'present';
+      readonly addresses: readonly Ip[];
+      /** The kernel has its addresses but no longer calls them this node's own. */
+      readonly broken: boolean;
+    };
+
+/** Of one family. */
+export interface KernelState {
+  /** By name; those that are not there are left out. */
+  readonly sets: ReadonlyMap<string, KernelSet>;
+  readonly device: KernelDevice;
+  /** Everybody's. */
+  readonly servers: readonly ServerAttributes[];
+}
+
+export interface DestinationState extends Destination {
+  readonly weight: number;
+  readonly connections: number;
+}
+
+export interface IpvsDoor {
+  read(): Promise<KernelState>;
+  /** Of each server; of one that is not there, none. */
+  readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]>;
+  /** In order; one that is refused stops none of the others. */
+  apply(edits: readonly Edit[]): Promise<readonly EditOutcome[]>;
+}

@@ -1,0 +1,95 @@
+/**
+ * Everything that a plan needs besides rules, as the text that the usual programs take: for people to read, and for a
+ * kernel that has nothing yet. The order is that in which it may be written: sets, virtual servers, the rules (by the
+ * caller), and then the addresses that bring the packets.
+ */
+import { type Family, hostCidr, hostPort } from '../../../model/ip.ts';
+import type { Protocol } from '../../../model/objects.ts';
+import type { Plan } from '../../../plan/types.ts';
+import { type CompileOptions, compileServicePort, MH_PORT } from './compile.ts';
+import type { ServerKey, VirtualServer } from './fragment.ts';
+import { Ledger } from './ledger.ts';
+import { capacityFor } from './setRoom.ts';
+import { entryKey, SET_IDS, SETS, type SetId, setName } from './sets.ts';
+
+export interface IpvsText {
+  /** For `ipset restore -exist`. Sets are emptied first, so that a second time leaves the same. */
+  readonly ipset: string;
+  /** For `ipvsadm --restore`, which takes no comments, and goes on after what is there already. */
+  readonly ipvsadm: string;
+  /** For `ip -force -batch -`: the device may be there, and there is no word for that. */
+  readonly ip: string;
+}
+
+/** It has every address of a service. */
+export const DEVICE = 'kube-ipvs0';
+
+export function wholeLedger(plan: Plan, options: CompileOptions): Ledger {
+  const ledger = new Ledger();
+  for (const port of plan.servicePorts.values()) ledger.add(compileServicePort(port, options));
+  return ledger;
+}
+
+/** Which of the sets the rules have to match. */
+export function filledSets(ledger: Ledger): readonly SetId[] {
+  return SET_IDS.filter((id) => ledger.sizeOf(id) > 0);
+}
+
+export function printLedger(ledger: Ledger, family: Family): IpvsText {
+  return {
+    ipset: join(setLines(ledger, family)),
+    ipvsadm: join(serverLines(ledger)),
+    ip: join(addressLines(ledger)),
+  };
+}
+
+function* setLines(ledger: Ledger, family: Family): Generator<string> {
+  for (const id of SET_IDS) {
+    const size = ledger.sizeOf(id);
+    if (size === 0 && 'onDemand' in SETS[id]) continue;
+    yield createLine(id, family, size);
+    yield `flush ${setName(id, family)}`;
+  }
+  for (const id of SET_IDS)
+    for (const [, entry] of ledger.entriesOf(id)) yield `add ${setName(id, family)} ${entryKey(entry)}`;
+}
+
+function createLine(id: SetId, family: Family, size: number): string {
+  const { type } = SETS[id];
+  const head = `create ${setName(id, family)} ${type}`;
+  if (type === 'bitmap:port') return `${head} range 0-65535`;
+  return `${head} family ${family === 'IPv4' ? 'inet' : 'inet6'} hashsize 1024 maxelem ${capacityFor(size)}`;
+}
+
+const SERVER_OPTIONS: Readonly<Record<Protocol, string>> = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' };
+
+function* serverLines(ledger: Ledger): Generator<string> {
+  for (const [, server] of ledger.servers()) {
+    const name = serverName(server);
+    yield `-A ${name} -s ${server.scheduler}${persistence(server)}${schedulerFlags(server)}`;
+    for (const { key } of server.destinations) yield `-a ${name} -r ${key} -m -w 1`;
+  }
+}
+
+function serverName({ protocol, ip, port }: ServerKey): string {
+  return `${SERVER_OPTIONS[protocol]} ${hostPort(ip, port)}`;
+}
+
+function persistence({ timeout }: VirtualServer): string {
+  return timeout === 0 ? '' : ` -p ${timeout}`;
+}
+
+function schedulerFlags({ flags }: VirtualServer): string {
+  return (flags & MH_PORT) === 0 ? '' : ' -b mh-port';
+}
+
+function* addressLines({ addresses }: Ledger): Generator<string> {
+  yield `link add name ${DEVICE} type dummy`;
+  for (const ip of addresses.keys()) yield `address replace ${hostCidr(ip)} dev ${DEVICE}`;
+}
+
+function join(lines: Iterable<string>): string {
+  let text = '';
+  for (const line of lines) text += `${line}\n`;
+  return text;
+}

@@ -1,0 +1,209 @@
+/** What became of edits: done, not to be done because the kernel is not as it was left, or refused and for what. */
+import { JunctionError } from '../../../errors.ts';
+import type { Family } from '../../../model/ip.ts';
+import { type IpvsFragment, type ServerKey, serverKey } from './fragment.ts';
+import type { Edit, EditOutcome } from './kernelDoor.ts';
+import { objectOf, printServer } from './objects.ts';
+import { entryKey, setName } from './sets.ts';
+
+/** Nobody reads the names of more. */
+const MOST_DRIFTED = 100;
+
+export class Refusals {
+  /** By what was refused; the errors of what belongs to no service are apart. */
+  readonly #ofServices = new Map<string, Error>();
+  readonly #others: Error[] = [];
+  /** Keys of `#ofServices` that some service port has asked for. */
+  readonly #claimed = new Set<string>();
+  /** Sets, virtual servers and the device that are not there because they were refused. */
+  readonly #unmade = new Set<string>();
+  #drift: string | undefined;
+  readonly #drifted = new Set<string>();
+
+  get isEmpty(): boolean {
+    return this.#ofServices.size === 0 && this.#others.length === 0;
+  }
+
+  /** Objects that were not as they were left. */
+  get drifted(): readonly string[] {
+    return [...this.#drifted];
+  }
+
+  /** Something was refused that is no single service's. */
+  get isOurs(): boolean {
+    return this.#others.length > 0;
+  }
+
+  /** Answers what is still to be done because something was there already. */
+  add(edits: readonly Edit[], outcomes: readonly EditOutcome[]): readonly Edit[] {
+    const late: Edit[] = [];
+    for (const [index, outcome] of outcomes.entries()) {
+      const edit = edits[index];
+      if (!edit || outcome.state === 'done') continue;
+      if (outcome.state === 'refused') this.#refused(edit, outcome.name);
+      else if (outcome.state === 'exists' && edit.kind === 'newDestination')
+        late.push({ ...edit, kind: 'setDestination' });
+      else if (isDrift(edit, outcome.state) && !this.#unmade.has(holderOf(edit)))
+        this.#drifts(edit, `${describe(edit)}: ${outcome.state}`);
+    }
+    return late;
+  }
+
+  throwIfDrift(): void {
+    if (this.#drift === undefined) return;
+    throw new JunctionError(
+      'IPVS_CHANGED',
+      `somebody else changes what Junction writes (${this.#drift}); it will be tried again`,
+    );
+  }
+
+  /** The first error of something that this service port asked for. */
+  concerning(fragment: IpvsFragment, family: Family): Error | undefined {
+    let first: Error | undefined;
+    for (const key of keysOf(fragment, family)) {
+      const error = this.#ofServices.get(key);
+      if (!error) continue;
+      this.#claimed.add(key);
+      first ??= error;
+    }
+    return first;
+  }
+
+  throwIfOurs(): void {
+    const [error] = this.#others;
+    if (error) throw error;
+  }
+
+  /** What no service asked for, or none asks for any more, must not be refused either. */
+  throwIfNobodys(): void {
+    this.throwIfOurs();
+    for (const [key, error] of this.#ofServices) if (!this.#claimed.has(key)) throw error;
+  }
+
+  #drifts(edit: Edit, how: string): void {
+    this.#drift ??= how;
+    if (this.#drifted.size < MOST_DRIFTED) this.#drifted.add(objectOf(edit));
+  }
+
+  #refused(edit: Edit, name: string): void {
+    if ((edit.kind === 'bind' || edit.kind === 'unbind') && name === 'ENODEV') {
+      // Where it could not be made, that is what has to be said.
+      if (!this.#unmade.has(holderOf(edit)))
+        this.#drifts({ kind: 'makeDevice' }, 'the device kube-ipvs0 is gone');
+      return;
+    }
+    if (edit.kind === 'createSet' || edit.kind === 'newServer' || edit.kind === 'makeDevice')
+      this.#unmade.add(holderOf(edit));
+    const error = new JunctionError('IPVS_REFUSED', `${describe(edit)}: ${name}`, hintFor(edit, name));
+    const key = keyOf(edit);
+    if (key === undefined) this.#others.push(error);
+    else this.#ofServices.set(key, error);
+  }
+}
+
+/** Deleting what is not there is no surprise worth a look; adding to it is. */
+function isDrift(edit: Edit, state: 'exists' | 'absent'): boolean {
+  switch (edit.kind) {
+    case 'newServer':
+      return state === 'exists';
+    case 'newDestination':
+    case 'setServer':
+    case 'addEntry':
+    case 'swapSets':
+      return state === 'absent';
+    case 'setDestination':
+      return state === 'absent' && edit.weight > 0;
+    default:
+      return false;
+  }
+}
+
+/** The set, virtual server or device that the edit makes or changes. */
+function holderOf(edit: Edit): string {
+  if ('set' in edit) return edit.set;
+  return 'server' in edit ? serverKey(edit.server) : 'device';
+}
+
+/** `undefined` for what belongs to no single service. */
+function keyOf(edit: Edit): string | undefined {
+  switch (edit.kind) {
+    case 'addEntry':
+      return entryName(edit.set, entryKey(edit.entry));
+    case 'newServer':
+    case 'setServer':
+      return serverKey(edit.server);
+    case 'newDestination':
+    case 'setDestination':
+      return destinationName(edit.server, edit.destination.key);
+    case 'bind':
+      return edit.ip;
+    default:
+      return undefined;
+  }
+}
+
+function* keysOf({ members, addresses, servers }: IpvsFragment, family: Family): Generator<string> {
+  for (const { set, entry } of members) yield entryName(setName(set, family), entryKey(entry));
+  yield* addresses;
+  for (const server of servers) {
+    yield serverKey(server);
+    if (server.silence) yield entryName(setName(server.silence.set, family), entryKey(server.silence.entry));
+    for (const { key } of server.destinations) yield destinationName(server, key);
+  }
+}
+
+function entryName(set: string, key: string): string {
+  return `${set} ${key}`;
+}
+
+function destinationName(server: ServerKey, key: string): string {
+  return `${serverKey(server)} ${key}`;
+}
+
+function describe(edit: Edit): string {
+  switch (edit.kind) {
+    case 'createSet':
+      return `create the set ${edit.set} (${edit.type})`;
+    case 'destroySet':
+      return `destroy the set ${edit.set}`;
+    case 'swapSets':
+      return `put a larger set in the place of ${edit.set}`;
+    case 'addEntry':
+      return `add ${entryKey(edit.entry)} to the set ${edit.set}`;
+    case 'deleteEntry':
+      return `delete ${entryKey(edit.entry)} from the set ${edit.set}`;
+    case 'newServer':
+    case 'setServer':
+      return `write the virtual server ${printServer(edit.server)} with scheduler ${edit.server.scheduler}`;
+    case 'deleteServer':
+      return `delete the virtual server ${printServer(edit.server)}`;
+    case 'newDestination':
+    case 'setDestination':
+      return `write the endpoint ${edit.destination.key} of the virtual server ${printServer(edit.server)}`;
+    case 'deleteDestination':
+      return `delete the endpoint ${edit.destination.key} of the virtual server ${printServer(edit.server)}`;
+    case 'makeDevice':
+      return 'create the device kube-ipvs0';
+    case 'dropDevice':
+      return 'delete the device kube-ipvs0';
+    case 'bind':
+      return `add ${edit.ip} to the device kube-ipvs0`;
+    case 'unbind':
+      return `remove ${edit.ip} from the device kube-ipvs0`;
+  }
+}
+
+function hintFor(edit: Edit, name: string): { readonly hint?: string } {
+  if (edit.kind === 'newServer' && name === 'ENOENT')
+    return {
+      hint: `The kernel has no scheduler ${edit.server.scheduler}: modprobe ip_vs_${edit.server.scheduler}`,
+    };
+  if (edit.kind === 'makeDevice' && name === 'EOPNOTSUPP')
+    return { hint: 'The kernel has no dummy devices: modprobe dummy' };
+  if (edit.kind === 'createSet' && name === 'IPSET_ERR_FIND_TYPE')
+    return {
+      hint: `The kernel has no sets of this type: modprobe ip_set_${edit.type.replaceAll(/[:,]/g, (sign) => (sign === ':' ? '_' : ''))}`,
+    };
+  if (name === 'IPSET_ERR_HASH_FULL') return { hint: 'The set is full; the next sync makes it larger.' };
+  return {};
+}

@@ -1,0 +1,222 @@
+/**
+ * The iptables part of the IPVS mode: a few chains that match sets. They masquerade, and keep out what may not come in;
+ * where a packet goes is IPVS's business. `docs/ipvs.md` draws them.
+ *
+ * Rules on empty sets are left out, as in kube-proxy, whose rules these are but for those that name KUBE-NO-LOCAL…
+ */
+import type { Frontend, ServicePortPlan } from '../../../plan/types.ts';
+import {
+  accept,
+  comment,
+  drop,
+  fromLocal,
+  jump,
+  loopbackRange,
+  marked,
+  notFromLocal,
+  notMarked,
+  podMatch,
+  reject,
+  returnToCaller,
+  rule,
+  source,
+  state,
+  toLocal,
+  toMasquerade,
+} from '../../iptables/rules/build.ts';
+import type { BaseFragment, CompileOptions, Fragment, Layout } from '../../iptables/rules/fragment.ts';
+import { forwardJump, jumpTo, natJumps, ownChain, shared } from '../../iptables/rules/layouts/common.ts';
+import { CHAINS, IPVS_CHAINS, ruleProtocol } from '../../iptables/rules/names.ts';
+import type { Match, Rule, Target } from '../../iptables/rules/rule.ts';
+import { type SetId, SETS, setName } from './sets.ts';
+
+const FIREWALL = 'kube-proxy firewall rules';
+const ACCESS = 'kubernetes ipvs access filter';
+
+export const ipvsLayout: Layout = {
+  name: 'ipvs',
+  jumps: [
+    ...natJumps,
+    forwardJump,
+    jumpTo('filter', 'INPUT', IPVS_CHAINS.nodePort, comment('kubernetes health check rules')),
+    jumpTo('filter', 'INPUT', CHAINS.proxyFirewall, comment(FIREWALL)),
+    jumpTo('filter', 'FORWARD', CHAINS.proxyFirewall, comment(FIREWALL)),
+    jumpTo('filter', 'INPUT', IPVS_CHAINS.ipvsFilter, comment(ACCESS)),
+    jumpTo('filter', 'OUTPUT', IPVS_CHAINS.ipvsOutFilter, comment(ACCESS)),
+  ],
+  sharedChains: [{ table: 'filter', chain: IPVS_CHAINS.ipvsOutFilter }],
+  tailChain: { table: 'nat', chain: CHAINS.services },
+  adoptedChains: [],
+  base,
+  servicePort,
+};
+
+function base(options: CompileOptions): BaseFragment {
+  const sets = new Sets(options);
+  return {
+    chains: [
+      ownChain('nat', CHAINS.services, servicesRules(options, sets)),
+      ownChain('nat', CHAINS.postrouting, postroutingRules(options, sets)),
+      ownChain('nat', IPVS_CHAINS.nodePort, nodePortRules(sets)),
+      ownChain('nat', IPVS_CHAINS.loadBalancer, [
+        ...sets.whereFilled('loadBalancerLocal', DIALLED, toMasquerade, fromLocal),
+        ...sets.whereFilled('loadBalancerLocal', DIALLED, returnToCaller),
+        rule([], toMasquerade),
+      ]),
+      ownChain('nat', CHAINS.markMasquerade, [
+        rule([], { kind: 'mark', operation: 'or', value: options.masqueradeMark }),
+      ]),
+      ownChain('filter', CHAINS.forward, [
+        rule([comment('kubernetes forwarding rules'), marked(options.masqueradeMark)], accept),
+        rule([comment('kubernetes forwarding conntrack rule'), state('RELATED', 'ESTABLISHED')], accept),
+      ]),
+      ownChain('filter', IPVS_CHAINS.nodePort, [sets.commented('healthCheckNodePort', ['dst'], accept)]),
+      ownChain('filter', CHAINS.proxyFirewall, [
+        ...noLocalRules(options, sets),
+        ...sets.whereFilled('loadBalancerFirewall', DIALLED, jump(IPVS_CHAINS.sourceRanges)),
+      ]),
+      ownChain('filter', IPVS_CHAINS.sourceRanges, [
+        ...sets.whereFilled('loadBalancerSourceCidr', DIALLED_FROM, returnToCaller),
+        ...sets.whereFilled('loadBalancerSourceIP', DIALLED_FROM, returnToCaller),
+        rule([], drop),
+      ]),
+      ownChain('filter', IPVS_CHAINS.ipvsFilter, accessRules(sets)),
+    ],
+    tail: [],
+    adopted: [],
+  };
+}
+
+type Side = 'src' | 'dst';
+const DIALLED: readonly Side[] = ['dst', 'dst'];
+const DIALLED_FROM: readonly Side[] = ['dst', 'dst', 'src'];
+
+/** Words for rules that match one of the sets. */
+class Sets {
+  readonly #options: CompileOptions;
+  readonly #filled: ReadonlySet<string>;
+
+  constructor(options: CompileOptions) {
+    this.#options = options;
+    this.#filled = new Set(options.filledSets ?? []);
+  }
+
+  match(id: SetId, sides: readonly Side[]): Match {
+    return { kind: 'set', name: setName(id, this.#options.family), sides };
+  }
+
+  plain(id: SetId, sides: readonly Side[], target: Target): Rule {
+    return rule([this.match(id, sides)], target);
+  }
+
+  commented(id: SetId, sides: readonly Side[], target: Target, ...more: readonly Match[]): Rule {
+    return rule([comment(SETS[id].comment), this.match(id, sides), ...more], target);
+  }
+
+  isFilled(id: SetId): boolean {
+    return this.#filled.has(id);
+  }
+
+  whereFilled(id: SetId, sides: readonly Side[], target: Target, ...more: readonly Match[]): readonly Rule[] {
+    return this.isFilled(id) ? [this.commented(id, sides, target, ...more)] : [];
+  }
+}
+
+function servicesRules(options: CompileOptions, sets: Sets): readonly Rule[] {
+  const fromOutside: readonly Match[] = [{ kind: 'physdevIsIn', not: true }, notFromLocal];
+  const external = (id: SetId): readonly Rule[] => [
+    ...sets.whereFilled(id, DIALLED, accept, ...fromOutside),
+    ...sets.whereFilled(id, DIALLED, accept, toLocal),
+  ];
+  return [
+    rule([source(loopbackRange(options.family))], returnToCaller),
+    ...sets.whereFilled('loadBalancer', DIALLED, jump(IPVS_CHAINS.loadBalancer)),
+    ...clusterIPRules(options, sets),
+    ...sets.whereFilled('externalIP', DIALLED, toMasquerade),
+    ...external('externalIP'),
+    // What the node dials itself has the dialled address as its source, at which nobody else could answer it.
+    ...sets.whereFilled('externalIPLocal', DIALLED, toMasquerade, fromLocal),
+    ...external('externalIPLocal'),
+    rule([toLocal], jump(IPVS_CHAINS.nodePort)),
+    ...(['clusterIP', 'loadBalancer'] as const)
+      .filter((id) => sets.isFilled(id))
+      .map((id) => sets.plain(id, DIALLED, accept)),
+  ];
+}
+
+function clusterIPRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
+  if (!sets.isFilled('clusterIP')) return [];
+  if (view.masqueradeAll) return [sets.commented('clusterIP', DIALLED, toMasquerade)];
+  const others = podMatch(view.podDetector, 'others');
+  if (others) return [sets.commented('clusterIP', DIALLED, toMasquerade, others)];
+  // Pods cannot be told apart; but what comes from a service address is the node's own.
+  return [sets.commented('clusterIP', ['src', 'dst'], toMasquerade)];
+}
+
+function postroutingRules(options: CompileOptions, sets: Sets): readonly Rule[] {
+  const mark = options.masqueradeMark;
+  return [
+    ...sets.whereFilled('loopBack', DIALLED_FROM, { kind: 'masquerade', randomFully: false }),
+    rule([notMarked(mark)], returnToCaller),
+    rule([], { kind: 'mark', operation: 'xor', value: mark }),
+    rule([comment('kubernetes service traffic requiring SNAT')], {
+      kind: 'masquerade',
+      randomFully: options.randomFully,
+    }),
+  ];
+}
+
+const NODE_PORT_SETS = [
+  ['tcp', 'nodePortLocalTcp', 'nodePortTcp', ['dst']],
+  ['udp', 'nodePortLocalUdp', 'nodePortUdp', ['dst']],
+  ['sctp', 'nodePortLocalSctp', 'nodePortSctp', DIALLED],
+] as const;
+
+function nodePortRules(sets: Sets): readonly Rule[] {
+  return NODE_PORT_SETS.flatMap(([protocol, local, all, sides]) => {
+    const is: Match = { kind: 'protocol', protocol, bare: true };
+    const first = ({ matches, target }: Rule): Rule => ({ matches: [is, ...matches], target });
+    return [
+      ...sets.whereFilled(local, sides, returnToCaller).map(first),
+      ...sets.whereFilled(all, sides, toMasquerade).map(first),
+    ];
+  });
+}
+
+/** IPVS would send these to endpoints elsewhere, or answer with a refusal; the policy says silence. */
+function noLocalRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
+  const others = podMatch(view.podDetector, 'others');
+  return [
+    ...sets.whereFilled('noLocal', DIALLED, drop),
+    ...sets.whereFilled('noLocalOutside', DIALLED, drop, ...(others ? [others] : []), notFromLocal),
+  ];
+}
+
+/** What listens on all of the node's addresses would otherwise be reached by service addresses too. */
+function accessRules(sets: Sets): readonly Rule[] {
+  const known = ['loadBalancer', 'clusterIP', 'externalIP', 'externalIPLocal'] as const;
+  return [
+    ...known.map((id) => sets.plain(id, DIALLED, returnToCaller)),
+    sets.plain('healthCheckNodePort', ['dst'], returnToCaller),
+    rule([state('NEW'), sets.match('ipvsIPs', ['dst'])], reject),
+  ];
+}
+
+/** The node itself is no allowed source: what it dials has the load balancer's address as its source. */
+function servicePort(port: ServicePortPlan): Fragment {
+  const isClosed = ({ kind, allowedSources }: Frontend): boolean =>
+    kind === 'loadBalancerIP' && allowedSources !== undefined && allowedSources.hosts.length === 0;
+  return {
+    chains: [],
+    shared: port.frontends.filter(isClosed).flatMap(({ address, port: number }) => {
+      if (address === undefined) return [];
+      const dialled: Match = {
+        kind: 'virtualServer',
+        protocol: ruleProtocol(port.protocol),
+        address,
+        port: number,
+      };
+      return [shared('filter', IPVS_CHAINS.ipvsOutFilter, rule([source(address), dialled], drop))];
+    }),
+  };
+}

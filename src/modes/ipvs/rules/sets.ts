@@ -1,0 +1,169 @@
+/**
+ * The sets that the IPVS mode's rules match. They are also the memory of a restarted process: a virtual server is ours
+ * when one of these sets names its address and port.
+ */
+import type { Cidr, Family, Ip } from '../../../model/ip.ts';
+import type { Protocol } from '../../../model/objects.ts';
+
+interface IpPort {
+  readonly ip: Ip;
+  readonly protocol: Protocol;
+  readonly port: number;
+}
+
+export type SetEntry =
+  | { readonly type: 'hash:ip'; readonly ip: Ip }
+  | ({ readonly type: 'hash:ip,port' } & IpPort)
+  | ({ readonly type: 'hash:ip,port,ip'; readonly secondIp: Ip } & IpPort)
+  | ({ readonly type: 'hash:ip,port,net'; readonly net: Cidr } & IpPort)
+  | { readonly type: 'bitmap:port'; readonly port: number };
+
+export type SetType = SetEntry['type'];
+
+export interface SetInfo {
+  /** Of IPv4. */
+  readonly name: string;
+  readonly type: SetType;
+  /** Stands in the rules that match it. */
+  readonly comment: string;
+  /** Made when the first entry is; the others are always there, as operators know them from kube-proxy. */
+  readonly onDemand?: true;
+}
+
+export const SETS = {
+  loopBack: {
+    name: 'KUBE-LOOP-BACK',
+    type: 'hash:ip,port,ip',
+    comment: 'Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose',
+  },
+  clusterIP: {
+    name: 'KUBE-CLUSTER-IP',
+    type: 'hash:ip,port',
+    comment: 'Kubernetes service cluster ip + port for masquerade purpose',
+  },
+  externalIP: {
+    name: 'KUBE-EXTERNAL-IP',
+    type: 'hash:ip,port',
+    comment: 'Kubernetes service external ip + port for masquerade and filter purpose',
+  },
+  externalIPLocal: {
+    name: 'KUBE-EXTERNAL-IP-LOCAL',
+    type: 'hash:ip,port',
+    comment: 'Kubernetes service external ip + port with externalTrafficPolicy=local',
+  },
+  loadBalancer: {
+    name: 'KUBE-LOAD-BALANCER',
+    type: 'hash:ip,port',
+    comment: 'Kubernetes service lb portal',
+  },
+  loadBalancerFirewall: {
+    name: 'KUBE-LOAD-BALANCER-FW',
+    type: 'hash:ip,port',
+    comment: 'Kubernetes service load balancer ip + port for load balancer with sourceRange',
+  },
+  loadBalancerLocal: {
+    name: 'KUBE-LOAD-BALANCER-LOCAL',
+    type: 'hash:ip,port',
+    comment: 'Kubernetes service load balancer ip + port with externalTrafficPolicy=local',
+  },
+  loadBalancerSourceIP: {
+    name: 'KUBE-LOAD-BALANCER-SOURCE-IP',
+    type: 'hash:ip,port,ip',
+    comment: 'Kubernetes service load balancer ip + port + source IP for packet filter purpose',
+  },
+  loadBalancerSourceCidr: {
+    name: 'KUBE-LOAD-BALANCER-SOURCE-CIDR',
+    type: 'hash:ip,port,net',
+    comment: 'Kubernetes service load balancer ip + port + source cidr for packet filter purpose',
+  },
+  nodePortTcp: {
+    name: 'KUBE-NODE-PORT-TCP',
+    type: 'bitmap:port',
+    comment: 'Kubernetes nodeport TCP port for masquerade purpose',
+  },
+  nodePortLocalTcp: {
+    name: 'KUBE-NODE-PORT-LOCAL-TCP',
+    type: 'bitmap:port',
+    comment: 'Kubernetes nodeport TCP port with externalTrafficPolicy=local',
+  },
+  nodePortUdp: {
+    name: 'KUBE-NODE-PORT-UDP',
+    type: 'bitmap:port',
+    comment: 'Kubernetes nodeport UDP port for masquerade purpose',
+  },
+  nodePortLocalUdp: {
+    name: 'KUBE-NODE-PORT-LOCAL-UDP',
+    type: 'bitmap:port',
+    comment: 'Kubernetes nodeport UDP port with externalTrafficPolicy=local',
+  },
+  nodePortSctp: {
+    name: 'KUBE-NODE-PORT-SCTP-HASH',
+    type: 'hash:ip,port',
+    comment: "Kubernetes nodeport SCTP port for masquerade purpose with type 'hash ip:port'",
+  },
+  nodePortLocalSctp: {
+    name: 'KUBE-NODE-PORT-LOCAL-SCTP-HASH',
+    type: 'hash:ip,port',
+    comment: "Kubernetes nodeport SCTP port with externalTrafficPolicy=local with type 'hash ip:port'",
+  },
+  healthCheckNodePort: {
+    name: 'KUBE-HEALTH-CHECK-NODE-PORT',
+    type: 'bitmap:port',
+    comment: 'Kubernetes health check node port',
+  },
+  ipvsIPs: { name: 'KUBE-IPVS-IPS', type: 'hash:ip', comment: 'Addresses on the ipvs interface' },
+  /** kube-proxy has no such set: its IPVS mode sends to endpoints elsewhere what should not leave the node. */
+  noLocal: {
+    name: 'KUBE-NO-LOCAL',
+    type: 'hash:ip,port',
+    comment: 'Kubernetes service ip + port without local endpoints',
+    onDemand: true,
+  },
+  noLocalOutside: {
+    name: 'KUBE-NO-LOCAL-OUTSIDE',
+    type: 'hash:ip,port',
+    comment: 'Kubernetes service ip + port without local endpoints for clients outside',
+    onDemand: true,
+  },
+} as const satisfies Readonly<Record<string, SetInfo>>;
+
+export type SetId = keyof typeof SETS;
+export const SET_IDS = Object.keys(SETS) as readonly SetId[];
+
+/** The kernel's longest name is 31 bytes. */
+const NAME_LENGTH = 31;
+
+export function setName(id: SetId, family: Family): string {
+  const { name } = SETS[id];
+  return family === 'IPv4' ? name : name.replace('KUBE-', 'KUBE-6-').slice(0, NAME_LENGTH);
+}
+
+/** Where a set that has become too small is made anew before the two change places. */
+export function growingName(family: Family): string {
+  return family === 'IPv4' ? 'KUBE-GROWING' : 'KUBE-6-GROWING';
+}
+
+/** Equal for equal entries, and as `ipset list` prints them: the network of one host has no prefix length. */
+export function entryKey(entry: SetEntry): string {
+  switch (entry.type) {
+    case 'hash:ip':
+      return entry.ip;
+    case 'bitmap:port':
+      return String(entry.port);
+    case 'hash:ip,port':
+      return ipPortKey(entry);
+    case 'hash:ip,port,ip':
+      return `${ipPortKey(entry)},${entry.secondIp}`;
+    case 'hash:ip,port,net':
+      return `${ipPortKey(entry)},${entry.net.replace(/\/(?:32|128)$/, wholeHost(entry.ip))}`;
+  }
+}
+
+/** An IPv6 network of 32 bits is no single host. */
+function wholeHost(ip: Ip): (prefix: string) => string {
+  return (prefix) => (prefix === (ip.includes(':') ? '/128' : '/32') ? '' : prefix);
+}
+
+function ipPortKey({ ip, protocol, port }: IpPort): string {
+  return `${ip},${protocol.toLowerCase()}:${port}`;
+}

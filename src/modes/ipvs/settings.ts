@@ -1,0 +1,63 @@
+/** What IPVS itself is set to, once at the start. */
+import { release } from 'node:os';
+import { JunctionError } from '../../errors.ts';
+import type { Log } from '../../log/log.ts';
+import type { NetlinkChannel } from '../../netlink/channel.ts';
+import { type IpvsTimeouts, setTimeouts } from '../../netlink/ipvsConfig.ts';
+import { ensureSysctl, type SysctlOptions } from '../../system/sysctl.ts';
+
+export interface IpvsSysctls {
+  readonly strictARP: boolean;
+  /** Of the kernel: `6.1.0-13-amd64`. */
+  readonly kernel?: string;
+}
+
+/** A setting that cannot be made is fatal: without it connections would be lost or go astray. */
+export function applyIpvsSysctls(settings: IpvsSysctls, log: Log, options: SysctlOptions = {}): void {
+  for (const [name, value] of ipvsSysctls(settings)) {
+    const { changed, previous } = ensureSysctl(name, value, options);
+    if (changed) log.info('Set sysctl', { name, value, previous });
+  }
+}
+
+export function ipvsSysctls({
+  strictARP,
+  kernel = release(),
+}: IpvsSysctls): readonly (readonly [name: string, value: number])[] {
+  return [
+    ['net/ipv4/vs/conntrack', 1],
+    ...(reusesBadly(kernel) ? [['net/ipv4/vs/conn_reuse_mode', 0] as const] : []),
+    ['net/ipv4/vs/expire_nodest_conn', 1],
+    ['net/ipv4/vs/expire_quiescent_template', 1],
+    ['net/ipv4/ip_forward', 1],
+    ...(strictARP
+      ? ([
+          ['net/ipv4/conf/all/arp_ignore', 1],
+          ['net/ipv4/conf/all/arp_announce', 2],
+        ] as const)
+      : []),
+  ];
+}
+
+/** Since 5.9 a reused port costs no second of waiting any more; before 4.1 there was no such setting. */
+function reusesBadly(kernel: string): boolean {
+  const [major = 0, minor = 0] = kernel.split('.').map((part) => Number.parseInt(part, 10));
+  const version = major * 1000 + minor;
+  return version >= 4001 && version < 5009;
+}
+
+/** 0 leaves a time-out as it is. Failing is no reason not to serve. */
+export async function applyTimeouts(
+  generic: NetlinkChannel,
+  ipvs: number,
+  timeouts: IpvsTimeouts,
+  log: Log,
+): Promise<void> {
+  if (timeouts.tcp + timeouts.tcpFin + timeouts.udp === 0) return;
+  const [outcome] = await generic.apply([setTimeouts(ipvs, timeouts)]);
+  if (outcome?.state !== 'done')
+    log.error('Cannot set the time-outs of IPVS', {
+      err: new JunctionError('IPVS_REFUSED', outcome?.state === 'refused' ? outcome.name : 'no answer')
+        .message,
+    });
+}

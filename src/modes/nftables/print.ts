@@ -1,0 +1,49 @@
+/** What `junction plan` prints of the nftables mode: the whole table. */
+import { TABLE } from './rules/names.ts';
+import { printWholeTable } from './rules/whole.ts';
+import type { Settings } from '../../config/index.ts';
+import { type Cidr, type Family, type Ip, isLoopback } from '../../model/ip.ts';
+import { answersNodePorts } from '../../plan/decide.ts';
+import type { Plan } from '../../plan/types.ts';
+import { nodeIpsOf } from '../nodeIps.ts';
+
+/** For `nft -f`, over whatever such a table has. */
+export function nftPlanText(plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]): string {
+  const table = printWholeTable(plan, {
+    masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
+    counters: settings.counters,
+    nodePortIps: nodePortIps(plan),
+    serviceCidrs,
+  });
+  return (
+    REPLACING[plan.family] + (plan.family === 'IPv4' ? table : table.replaceAll(REMEMBERING, UNWRITABLE))
+  );
+}
+
+/**
+ * With the table in one transaction: packets meet the one before or this one. nft adds to a table that is there, and nft
+ * 1.0.6 cannot even do that where keys have a random part ("conflicting protocols specified").
+ */
+const REPLACING: Readonly<Record<Family, string>> = {
+  IPv4: `add table ip ${TABLE}\ndelete table ip ${TABLE}\n`,
+  IPv6: `add table ip6 ${TABLE}\ndelete table ip6 ${TABLE}\n`,
+};
+
+const REMEMBERING = /^([ \t]*)((?:.* )?update @affinity-\w+ .*)$/gm;
+/**
+ * nft 1.0.6 has no registers left for two IPv6 addresses, a port and an endpoint, and ends with a failed assertion.
+ * Junction has room for them.
+ */
+const UNWRITABLE = '$1# Junction writes this, nft cannot: $2';
+
+export function printNftPlan(plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]): string {
+  return `# ${plan.family}, for: nft -f -\n${nftPlanText(plan, settings, serviceCidrs)}`;
+}
+
+/** The node's own address counts, if its Node tells it: who plans is seldom the node, and this mode's default names it. */
+function nodePortIps({ family, view }: Plan): readonly Ip[] {
+  const { nodeIp } = view;
+  const own = nodeIp === undefined || isLoopback(nodeIp) ? [] : [nodeIp];
+  const all = new Set([...nodeIpsOf(family), ...own]);
+  return [...all].filter((ip) => answersNodePorts(view.nodePorts, ip)).sort();
+}

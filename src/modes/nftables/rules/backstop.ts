@@ -1,0 +1,214 @@
+/**
+ * A second table, that nobody else can change: the kernel lets only the socket that made it, and removes it with that
+ * socket. `nft flush ruleset` leaves it alone, and as long as one chain that rewrites addresses is there, the kernel goes
+ * on rewriting the packets of open connections. New ones are held back until our rules are there again
+ * (`backstopRules.ts`).
+ *
+ * All works without it, so it is never in the way: what fails here is tried again later.
+ */
+import { deepEqual } from '../../../model/equal.ts';
+import type { ServicePortId } from '../../../model/servicePort.ts';
+import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
+import type { Breath } from '../../iptables/rules/tableDoor.ts';
+import { backstopRuleset, heldFrontends } from './backstopRules.ts';
+import { eachCalmly } from './calmly.ts';
+import { hairpinsOf, NO_FRAGMENT } from './compile.ts';
+import { Committer } from './committer.ts';
+import { diffAtOnce } from './edit.ts';
+import { EditStream } from './editStream.ts';
+import { type Element, type Ruleset, setsByName } from './rule.ts';
+import { fixedElements, type NftSettings, type TableOptions } from './settings.ts';
+import { Tally } from './tally.ts';
+import { slices } from './slices.ts';
+import { addChains, type NftDoor, type Operation, type Transaction } from './transaction.ts';
+
+export interface BackstopDoor extends Pick<NftDoor, 'commit'> {
+  /** Whether there is a table of this name. */
+  isThere(): Promise<boolean>;
+}
+
+export interface BackstopFailure {
+  readonly reason: string;
+  /** It is worth another sync after this time. */
+  readonly retryMs: number;
+  /** Not the same as at the last failure since it stood: some are for ever. */
+  readonly isNews: boolean;
+}
+
+export interface BackstopChanges {
+  /** Service ports that may have changed; `undefined`: any, and perhaps it does not stand any more. */
+  readonly changed: Iterable<ServicePortId> | undefined;
+  /** Those that our own table could not take: what it had of them before stays in force. */
+  readonly refused: { has(id: ServicePortId): boolean };
+}
+
+export interface BackstopOptions {
+  readonly door: BackstopDoor;
+  readonly now: () => number;
+  readonly breath?: Breath;
+}
+
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 60_000;
+/** Timers may come a little early. */
+const EARLY_MS = 10;
+
+interface Standing {
+  readonly ruleset: Ruleset;
+  /** Elements that no service has a part in. */
+  readonly fixed: readonly Element[];
+}
+
+export class Backstop {
+  readonly #door: BackstopDoor;
+  readonly #committer: Committer;
+  readonly #breath: Breath | undefined;
+  readonly #now: () => number;
+  readonly #written = new Map<ServicePortId, ServicePortPlan>();
+  #hairpins = new Tally();
+  /** As it is in the kernel; `undefined` where that is not known. */
+  #standing: Standing | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
+  #notBefore = Number.NEGATIVE_INFINITY;
+  #isDoubtful = false;
+  /** Of the last failure, if it does not stand. */
+  #reason: string | undefined;
+  #refused: BackstopChanges['refused'] = new Set();
+
+  constructor({ door, now, breath }: BackstopOptions) {
+    this.#door = door;
+    this.#committer = new Committer(door, now);
+    this.#breath = breath;
+    this.#now = now;
+  }
+
+  /** Its socket may have gone, and taken it along: the next sync looks. */
+  doubt(): void {
+    this.#isDoubtful = true;
+  }
+
+  /** After each sync of our own table. Answers what went wrong. */
+  async sync(
+    plan: Plan,
+    { changed, refused }: BackstopChanges,
+    settings: NftSettings,
+  ): Promise<BackstopFailure | undefined> {
+    const options = { ...settings, family: plan.family, view: plan.view };
+    this.#refused = refused;
+    if (!this.#standing && this.#now() < this.#notBefore - EARLY_MS) return undefined;
+    const mustLook = !changed || !this.#standing || this.#isDoubtful;
+    const problem = await this.#try(() =>
+      mustLook ? this.#stand(plan, options) : this.#follow(plan, changed),
+    );
+    // What went wrong with a change need not be wrong with a new one.
+    const failure = problem === undefined ? undefined : await this.#try(() => this.#stand(plan, options));
+    if (failure === undefined) {
+      this.#pauseMs = FIRST_PAUSE_MS;
+      this.#reason = undefined;
+      return undefined;
+    }
+    const told = { reason: failure, retryMs: this.#pauseMs, isNews: failure !== this.#reason };
+    this.#reason = failure;
+    await this.#giveUp();
+    return told;
+  }
+
+  /** After a sync of our own table that failed: what it was to serve no more is not held back any more either. */
+  async release(plan: Plan, changed: Iterable<ServicePortId>): Promise<void> {
+    if (!this.#standing) return;
+    const gone = [...changed].filter((id) => {
+      const before = this.#written.get(id);
+      const after = plan.servicePorts.get(id);
+      return (
+        before && diffAtOnce(heldFrontends(before), after ? heldFrontends(after) : []).removes.length > 0
+      );
+    });
+    // As a whole, for the time being: the next sync brings back what is left.
+    await this.#try(() => this.#follow({ servicePorts: new Map() }, gone));
+  }
+
+  /** Answers why it failed. */
+  async #try(work: () => Promise<void>): Promise<string | undefined> {
+    try {
+      await work();
+      return undefined;
+    } catch (error) {
+      this.#standing = undefined;
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  async #stand(plan: Plan, options: TableOptions): Promise<void> {
+    this.#isDoubtful = false;
+    const ruleset = backstopRuleset(options);
+    const sets = setsByName(ruleset);
+    const wanted = { ruleset, fixed: fixedElements(options).filter(({ set }) => sets.has(set)) };
+    const isThere = await this.#door.isThere();
+    if (isThere && deepEqual(wanted, this.#standing))
+      await this.#follow(plan, new Set([...this.#written.keys(), ...plan.servicePorts.keys()]));
+    else await this.#build(plan, wanted, isThere);
+  }
+
+  async #build(plan: Plan, wanted: Standing, isThere: boolean): Promise<void> {
+    const { ruleset, fixed } = wanted;
+    this.#standing = undefined;
+    this.#written.clear();
+    this.#hairpins = new Tally();
+    const begin: Transaction = [
+      ...(isThere ? [{ kind: 'deleteTable' } as const] : []),
+      { kind: 'addTable', isOwned: true },
+      ...ruleset.sets.map((set): Operation => ({ kind: 'addSet', set })),
+      ...addChains(ruleset.chains),
+    ];
+    await this.#committer.commit(begin);
+    this.#standing = wanted;
+    await this.#write([], fixed);
+    await this.#follow(plan, plan.servicePorts.keys());
+  }
+
+  async #follow(plan: Pick<Plan, 'servicePorts'>, ids: Iterable<ServicePortId>): Promise<void> {
+    const removes: Element[] = [];
+    const adds: Element[] = [];
+    await eachCalmly(
+      ids,
+      (id) => {
+        const [before, after] = [this.#written.get(id), plan.servicePorts.get(id)];
+        if (before === after || (after && this.#refused.has(id))) return;
+        const change = diffAtOnce(before ? heldFrontends(before) : [], after ? heldFrontends(after) : []);
+        removes.push(...change.removes);
+        adds.push(...change.adds);
+        this.#count(before, after);
+        if (after) this.#written.set(id, after);
+        else this.#written.delete(id);
+      },
+      this.#breath,
+    );
+    const { added, removed } = this.#hairpins.takeChanges();
+    await this.#write([...removes, ...removed], [...adds, ...added]);
+  }
+
+  #count(before: ServicePortPlan | undefined, after: ServicePortPlan | undefined): void {
+    if (before) this.#hairpins.remove({ ...NO_FRAGMENT, counted: hairpinsOf(before) }, this.#now());
+    if (after) this.#hairpins.add({ ...NO_FRAGMENT, counted: hairpinsOf(after) });
+  }
+
+  /** All that goes first: a frontend may go from one service port to another. */
+  async #write(removes: readonly Element[], adds: readonly Element[]): Promise<void> {
+    const sets = setsByName(this.#standing?.ruleset ?? { sets: [] });
+    const stream = new EditStream(this.#committer, sets);
+    for (const some of slices(removes, this.#committer.chunk))
+      await stream.add({ owner: undefined, removes: some, adds: [] });
+    for (const some of slices(adds, this.#committer.chunk))
+      await stream.add({ owner: undefined, removes: [], adds: some });
+    await stream.flush();
+  }
+
+  /** One that holds back what it should not would be worse than none. */
+  async #giveUp(): Promise<void> {
+    this.#notBefore = this.#now() + this.#pauseMs;
+    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2);
+    await this.#try(async () => {
+      if (await this.#door.isThere()) await this.#door.commit([{ kind: 'deleteTable' }]);
+    });
+  }
+}

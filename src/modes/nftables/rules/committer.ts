@@ -1,0 +1,96 @@
+/**
+ * Commits many edits in transactions that are short enough for the kernel's lock, and finds out whose edit is to blame
+ * when one is refused.
+ *
+ * How many elements take how long differs from machine to machine, so it is measured.
+ */
+import { JunctionError } from '../../../errors.ts';
+import type { ServicePortId } from '../../../model/servicePort.ts';
+import { type Edit, editOperations, sizeOf } from './edit.ts';
+import type { TableSet } from './rule.ts';
+import type { CommitOutcome, NftDoor, Transaction } from './transaction.ts';
+
+/** One commit should hold the lock no longer than twice this, also when the next elements are slower than the last. */
+const LONG_MS = 25;
+const FIRST_ELEMENTS = 2000;
+const MOST_ELEMENTS = 20_000;
+const FEWEST_ELEMENTS = 200;
+
+export class Committer {
+  readonly #door: Pick<NftDoor, 'commit'>;
+  readonly #now: () => number;
+  #elements: number;
+  transactions = 0;
+
+  constructor(door: Pick<NftDoor, 'commit'>, now: () => number, elements = FIRST_ELEMENTS) {
+    this.#door = door;
+    this.#elements = elements;
+    this.#now = now;
+  }
+
+  /** How many elements one transaction should have. */
+  get chunk(): number {
+    return this.#elements;
+  }
+
+  /** Throws when it is refused: this is nobody's in particular. */
+  async commit(transaction: Transaction): Promise<void> {
+    const outcome = await this.attempt(transaction);
+    if (outcome.state === 'done') return;
+    // A rule may also ask for something that this kernel does not have.
+    if (outcome.operation?.kind !== 'addRule') throwIfChanged(outcome.name);
+    throw new JunctionError('NFTABLES_REFUSED', `nftables refuses the table: ${outcome.name}`, {
+      detail: JSON.stringify(outcome.operation)?.slice(0, 2000) ?? '',
+    });
+  }
+
+  async attempt(transaction: Transaction): Promise<CommitOutcome> {
+    if (transaction.length === 0) return { state: 'done' };
+    this.transactions++;
+    return this.#door.commit(transaction);
+  }
+
+  /** A service port's edit is never split. Answers whose edits the kernel would not have. */
+  async commitEdits(
+    edits: readonly Edit[],
+    sets: ReadonlyMap<string, TableSet>,
+  ): Promise<ReadonlyMap<ServicePortId, Error>> {
+    if (edits.length === 0) return new Map();
+    const started = this.#now();
+    this.transactions++;
+    const outcome = await this.#door.commit(editOperations(edits, sets));
+    if (outcome.state === 'done') {
+      this.#learn(edits, this.#now() - started);
+      return new Map();
+    }
+    throwIfChanged(outcome.name);
+    const [first] = edits;
+    if (edits.length === 1 && first) return this.#blame(first, outcome.name);
+    const middle = edits.length >> 1;
+    const left = await this.commitEdits(edits.slice(0, middle), sets);
+    const right = await this.commitEdits(edits.slice(middle), sets);
+    return new Map([...left, ...right]);
+  }
+
+  #blame({ owner }: Edit, name: string): ReadonlyMap<ServicePortId, Error> {
+    const error = new JunctionError('NFTABLES_REFUSED', `nftables refuses its elements: ${name}`);
+    if (owner === undefined) throw error;
+    return new Map([[owner, error]]);
+  }
+
+  #learn(edits: readonly Edit[], milliseconds: number): void {
+    const elements = edits.reduce((sum, edit) => sum + sizeOf(edit), 0);
+    if (elements < this.#elements / 2) return;
+    if (milliseconds > LONG_MS) this.#elements = Math.max(FEWEST_ELEMENTS, this.#elements >> 1);
+    else if (milliseconds < LONG_MS / 2) this.#elements = Math.min(MOST_ELEMENTS, this.#elements * 2);
+  }
+}
+
+/**
+ * What was just found or made is gone, so this is nobody's fault. To look for one whose fault it is would take long: the
+ * kernel needs some 20 ms to refuse a transaction.
+ */
+function throwIfChanged(name: string): void {
+  if (name === 'ENOENT')
+    throw new JunctionError('NFTABLES_CHANGED', 'nftables: the table was changed while it was being written');
+}

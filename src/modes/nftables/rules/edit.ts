@@ -1,0 +1,244 @@
+/** What has to come and go for one service port, and for all that share. */
+import type { ServicePortId } from '../../../model/servicePort.ts';
+import { SCOPES, SETS } from './names.ts';
+import { printKey } from './print.ts';
+import type { Chain, Element, Rule, Ruleset, TableSet } from './rule.ts';
+import { deepEqual } from '../../../model/equal.ts';
+import {
+  addChains,
+  elementOperations,
+  rewriteChain,
+  type Operation,
+  type Transaction,
+} from './transaction.ts';
+
+export interface Edit {
+  /** `undefined`: several service ports'. */
+  readonly owner: ServicePortId | undefined;
+  readonly removes: readonly Element[];
+  readonly adds: readonly Element[];
+}
+
+export function isEmpty({ removes, adds }: Edit): boolean {
+  return removes.length === 0 && adds.length === 0;
+}
+
+export function sizeOf({ removes, adds }: Edit): number {
+  return removes.length + adds.length;
+}
+
+/** After so many elements others may have their turn. */
+export const ELEMENTS_PER_STEP = 500;
+
+/** An element whose value changed goes and comes; a comment alone is not worth it. */
+export function* diffElements(
+  before: readonly Element[],
+  after: readonly Element[],
+): Generator<void, Pick<Edit, 'removes' | 'adds'>> {
+  yield;
+  if (before.length === 0 || after.length === 0) return { removes: before, adds: after };
+  // A pool of another size is in another map, so that most elements need not be looked for.
+  const [setsBefore, setsAfter] = [setsOf(before), setsOf(after)];
+  const removes: Element[] = [];
+  const old = new Map<string, Element>();
+  let steps = 0;
+  for (const element of before) {
+    if (++steps % ELEMENTS_PER_STEP === 0) yield;
+    if (setsAfter.has(element.set)) old.set(idOf(element), element);
+    else removes.push(element);
+  }
+  const adds: Element[] = [];
+  for (const element of after) {
+    if (++steps % ELEMENTS_PER_STEP === 0) yield;
+    const id = setsBefore.has(element.set) ? idOf(element) : undefined;
+    const same = id === undefined ? undefined : old.get(id);
+    if (id !== undefined && same && sameValue(same, element)) old.delete(id);
+    else adds.push(element);
+  }
+  for (const element of old.values()) removes.push(element);
+  return { removes, adds };
+}
+
+/** For a few. */
+export function diffAtOnce(
+  before: readonly Element[],
+  after: readonly Element[],
+): Pick<Edit, 'removes' | 'adds'> {
+  const steps = diffElements(before, after);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+function setsOf(elements: readonly Element[]): ReadonlySet<string> {
+  const sets = new Set<string>();
+  for (const { set } of elements) sets.add(set);
+  return sets;
+}
+
+export function sameValue(a: Element, b: Element): boolean {
+  return a.chain === b.chain && a.endpoint?.ip === b.endpoint?.ip && a.endpoint?.port === b.endpoint?.port;
+}
+
+export function idOf({ set, key }: Element): string {
+  return `${set} ${printKey(key)}`;
+}
+
+/**
+ * A packet sees each element of one moment, but not all of them of the same: a change may come between two lookups. So
+ * some elements go in a second transaction, when no packet is on its way that has to find them: those of a pool that gets
+ * another size, and so another map; and the sources of a frontend that lets everybody in from now on.
+ */
+export function* withoutGaps(edits: readonly Edit[]): Generator<void, InOrder> {
+  if (edits.every(({ removes }) => removes.length === 0))
+    return { first: edits, last: [], replaced: new Set() };
+  const adds = edits.flatMap((edit) => edit.adds);
+  const setsOfRemoved = new Set<string>();
+  const restricted = new Set(adds.filter(isRestriction).map(frontendOf));
+  const opened = new Set<string>();
+  for (const { removes } of edits) {
+    for (const element of removes) {
+      setsOfRemoved.add(element.set);
+      if (!isRestriction(element)) continue;
+      const frontend = frontendOf(element);
+      if (!restricted.has(frontend)) opened.add(frontend);
+    }
+    yield;
+  }
+  const come = new Set<string>();
+  const served = new Set<string>();
+  let steps = 0;
+  for (const element of adds) {
+    if (++steps % ELEMENTS_PER_STEP === 0) yield;
+    if (setsOfRemoved.has(element.set)) come.add(idOf(element));
+    if (isOfPool(element)) served.add(frontendOf(element));
+  }
+  const replaced = new Set<string>();
+  const isReplaced = (element: Element): boolean => {
+    const id = come.size === 0 ? '' : idOf(element);
+    if (!come.has(id)) return false;
+    replaced.add(id);
+    return true;
+  };
+  const isLater = (element: Element): boolean => {
+    if (isReplaced(element)) return false;
+    if (isOfPool(element)) return served.has(frontendOf(element));
+    return element.set === SETS.allowed && opened.has(frontendOf(element));
+  };
+  const first: Edit[] = [];
+  const last: Edit[] = [];
+  for (const { owner, adds: own, removes } of edits) {
+    const now: Element[] = [];
+    const later: Element[] = [];
+    for (const element of removes) {
+      if (++steps % ELEMENTS_PER_STEP === 0) yield;
+      (isLater(element) ? later : now).push(element);
+    }
+    first.push({ owner, removes: now, adds: own });
+    if (later.length > 0) last.push({ owner, removes: later, adds: [] });
+  }
+  return { first, last, replaced };
+}
+
+export interface InOrder {
+  readonly first: readonly Edit[];
+  readonly last: readonly Edit[];
+  /** Which elements go and come, by `idOf`. */
+  readonly replaced: ReadonlySet<string>;
+}
+
+function isRestriction({ set }: Element): boolean {
+  return set === SCOPES.address.restricted;
+}
+
+function isOfPool({ endpoint, chain }: Element): boolean {
+  return endpoint !== undefined || chain !== undefined;
+}
+
+/** Whatever pool and source the element is of. */
+export function frontendOf({ key: { address, protocol, port } }: Element): string {
+  return `${address} ${protocol} ${port}`;
+}
+
+/** All that goes before all that comes: an element may go from one service port to another. */
+export function editOperations(edits: readonly Edit[], sets: ReadonlyMap<string, TableSet>): Transaction {
+  return [
+    ...elementOperations(
+      'deleteElements',
+      edits.flatMap(({ removes }) => removes),
+      sets,
+    ),
+    ...elementOperations(
+      'addElements',
+      edits.flatMap(({ adds }) => adds),
+      sets,
+    ),
+  ];
+}
+
+export interface Restructuring {
+  /** Before the elements. */
+  readonly first: Transaction;
+  /** After them: the rules that look them up. */
+  readonly last: Transaction;
+}
+
+/** From one table to another that has more of the same kind. */
+export function restructure(before: Ruleset, after: Ruleset): Restructuring {
+  if (before === after) return { first: [], last: [] };
+  const newSets = without(after.sets, before.sets);
+  return {
+    first: [
+      ...newSets.map((set): Operation => ({ kind: 'addSet', set })),
+      ...addChains(without(after.chains, before.chains)),
+    ],
+    last: amendChains(before, after),
+  };
+}
+
+/**
+ * From one table to another that has less of the same kind: what is looked up or led to by nothing but rules that go.
+ * It can be cut anywhere and sent in parts.
+ */
+export function removal(before: Ruleset, after: Ruleset): Transaction {
+  return [
+    ...amendChains(before, after),
+    ...without(before.chains, after.chains).flatMap(({ name }): Operation[] => [
+      { kind: 'flushChain', name },
+      { kind: 'deleteChain', name },
+    ]),
+    ...without(before.sets, after.sets).map(({ name }): Operation => ({ kind: 'deleteSet', name })),
+  ];
+}
+
+function without<T extends { readonly name: string }>(all: readonly T[], others: readonly T[]): readonly T[] {
+  const names = new Set(others.map(({ name }) => name));
+  return all.filter(({ name }) => !names.has(name));
+}
+
+function amendChains(before: Ruleset, after: Ruleset): Transaction {
+  const old = new Map(before.chains.map((chain) => [chain.name, chain]));
+  return after.chains.flatMap((chain) => {
+    const known = old.get(chain.name);
+    return !known || deepEqual(known, chain) ? [] : amendChain(known, chain);
+  });
+}
+
+/**
+ * When a rule comes that looks up a map, the kernel looks at every element of the map, so that rules which stay had
+ * better not go and come: with 300,000 elements that held its lock for 60 ms.
+ */
+function amendChain(before: Chain, after: Chain): Transaction {
+  if (!after.isUnordered) return rewriteChain(after);
+  const chain = after.name;
+  const isIn = (rule: Rule, { rules }: Chain): boolean => rules.some((other) => deepEqual(rule, other));
+  return [
+    ...before.rules
+      .filter((rule) => !isIn(rule, after))
+      .map((rule): Operation => ({ kind: 'deleteRule', chain, rule })),
+    ...after.rules
+      .filter((rule) => !isIn(rule, before))
+      .map((rule): Operation => ({ kind: 'addRule', chain, rule })),
+  ];
+}

@@ -1,0 +1,116 @@
+/** Names of the table's parts. */
+import type { Protocol } from '../../../model/objects.ts';
+
+export const TABLE = 'junction';
+export const TABLE_COMMENT = 'Junction: services as data';
+/** Behind ours, and not to be changed by others. */
+export const BACKSTOP_TABLE = 'junction-backstop';
+export const BACKSTOP_COMMENT = 'Junction: holds connections while its rules are gone';
+
+/** More than this, nft refuses to read. */
+const LONGEST_COMMENT = 128;
+
+/** What an element says of whose it is. */
+export function ownerComment(servicePort: string): string {
+  return servicePort.replaceAll(/[^ !#-~]/g, '?').slice(0, LONGEST_COMMENT);
+}
+
+/** Pools of more endpoints than this are found by one more lookup, instead of one for each size. */
+export const LARGEST_DIRECT_POOL = 16;
+
+/** What is dialled: an address of a service, or a port of the node. */
+export type Scope = 'address' | 'nodePort';
+export const SCOPE_LIST: readonly Scope[] = ['address', 'nodePort'];
+/** Who dials: anybody, or who is neither a pod nor this node. */
+export type View = 'any' | 'outside';
+
+export interface ScopeNames {
+  readonly restricted: string;
+  readonly masqueradeAlways: string;
+  readonly masqueradeOthers: string;
+  readonly masqueradeNode: string;
+  readonly remembering: string;
+  readonly refused: string;
+  readonly dropped: string;
+  readonly droppedOutside: string;
+}
+
+function scopeNames(prefix: string): ScopeNames {
+  return {
+    restricted: `${prefix}restricted`,
+    masqueradeAlways: `${prefix}masquerade-always`,
+    masqueradeOthers: `${prefix}masquerade-others`,
+    masqueradeNode: `${prefix}masquerade-node`,
+    remembering: `${prefix}remembering`,
+    refused: `${prefix}refused`,
+    dropped: `${prefix}dropped`,
+    droppedOutside: `${prefix}dropped-outside`,
+  };
+}
+
+const PREFIX: Readonly<Record<Scope, string>> = { address: '', nodePort: 'ports-' };
+
+export const SCOPES: Readonly<Record<Scope, ScopeNames>> = {
+  address: scopeNames(PREFIX.address),
+  nodePort: scopeNames(PREFIX.nodePort),
+};
+
+export const SETS = {
+  serviceIPs: 'service-ips',
+  clusterIPs: 'cluster-ips',
+  nodePortIPs: 'node-port-ips',
+  serviceCidrs: 'service-cidrs',
+  allowed: 'allowed',
+  hairpin: 'hairpin',
+} as const;
+
+export const CHAINS = {
+  prerouting: 'prerouting',
+  output: 'output',
+  input: 'input',
+  postrouting: 'postrouting',
+  services: 'services',
+  serviceAddresses: 'service-addresses',
+  nodePorts: 'node-ports',
+  unserved: 'unserved',
+  remember: 'remember',
+  remembered: 'remembered',
+} as const;
+
+/** `any-3`, `ports-outside-1`: the endpoints of all pools of that size. */
+export function poolMap(scope: Scope, view: View, size: number): string {
+  return `${PREFIX[scope]}${view}-${size}`;
+}
+
+/** The chain that tries each size in turn; also the beginning of the names of its maps. */
+export function poolChain(scope: Scope, view: View): string {
+  return `${PREFIX[scope]}${view}`;
+}
+
+/** Which frontends have a pool that is too large to be tried in turn. */
+export function largeMap(scope: Scope, view: View): string {
+  return `${PREFIX[scope]}${view}-large`;
+}
+
+export function largeChain(scope: Scope, view: View, size: number): string {
+  return `${PREFIX[scope]}${view}-large-${size}`;
+}
+
+export function affinityMap(protocol: Protocol): string {
+  return `affinity-${protocol.toLowerCase()}`;
+}
+
+/** The frontends with affinity; each leads to the chain of its time-out. */
+export function stickyMap(protocol: Protocol): string {
+  return `sticky-${protocol.toLowerCase()}`;
+}
+
+/** Notes down for so long where a client was sent. */
+export function stickyChain(protocol: Protocol, seconds: number): string {
+  return `${stickyMap(protocol)}-${seconds}`;
+}
+
+/** What was dialled and where that was sent, counted for frontends that remember their clients. */
+export function connectionsSet(scope: Scope, protocol: Protocol): string {
+  return `${PREFIX[scope]}connections-${protocol.toLowerCase()}`;
+}

@@ -1,0 +1,121 @@
+/** A change of the table, as plain data: the kernel takes all of it or nothing, at one moment. */
+import type { Ip } from '../../../model/ip.ts';
+import type { Protocol } from '../../../model/objects.ts';
+import type { Chain, Element, Hook, Rule, Ruleset, TableSet } from './rule.ts';
+
+export type Operation =
+  /** Owned: nobody else may change it, and it goes with the socket that made it. */
+  | { readonly kind: 'addTable'; readonly isOwned?: true }
+  | { readonly kind: 'deleteTable' }
+  | { readonly kind: 'addSet'; readonly set: TableSet }
+  | { readonly kind: 'deleteSet'; readonly name: string }
+  | { readonly kind: 'addChain'; readonly name: string; readonly hook?: Hook }
+  | { readonly kind: 'flushChain' | 'deleteChain'; readonly name: string }
+  /** To delete one, it is found by what it says. */
+  | { readonly kind: 'addRule' | 'deleteRule'; readonly chain: string; readonly rule: Rule }
+  | {
+      readonly kind: 'addElements' | 'deleteElements';
+      readonly set: TableSet;
+      readonly elements: readonly Element[];
+    };
+
+export type Transaction = readonly Operation[];
+
+export type CommitOutcome =
+  | { readonly state: 'done' }
+  /** The kernel's word for it, and which operation it is about. */
+  | { readonly state: 'refused'; readonly name: string; readonly operation: Operation | undefined };
+
+/** What the kernel has, held against what it should have. */
+export interface TableState {
+  /** Somebody put it to sleep: packets do not come to its chains. */
+  readonly isDormant: boolean;
+  /** By name. `different`: of another type, or with other options. */
+  readonly sets: ReadonlyMap<string, 'same' | 'different'>;
+  readonly chains: ReadonlyMap<string, 'same' | 'different'>;
+  /** Of sets that are the same and were read, by set and key; what a rule remembers is left out. */
+  readonly elements: ReadonlyMap<string, ReadonlyMap<string, Element>>;
+}
+
+/** A client that is remembered. */
+export interface Remembered {
+  readonly client: Ip;
+  readonly destination: Ip;
+  readonly port: number;
+  readonly endpoint: { readonly ip: Ip; readonly port: number };
+}
+
+export interface NftDoor {
+  /** `only`: elements of these sets alone are read. `undefined`: there is no such table. */
+  inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined>;
+  commit(transaction: Transaction): Promise<CommitOutcome>;
+  /** Everybody who is remembered for this protocol. */
+  remembered(protocol: Protocol): Promise<readonly Remembered[]>;
+}
+
+/** Tells of every transaction that was taken. */
+export function noting(door: NftDoor, onDone: (transaction: Transaction) => void): NftDoor {
+  return {
+    inspect: (wanted, only) => door.inspect(wanted, only),
+    remembered: (protocol) => door.remembered(protocol),
+    commit: async (transaction) => {
+      const outcome = await door.commit(transaction);
+      if (outcome.state === 'done') onDone(transaction);
+      return outcome;
+    },
+  };
+}
+
+/** Names of the chains that come, go, or get other rules. */
+export function* chainsIn(transaction: Transaction): Generator<string> {
+  for (const operation of transaction) {
+    switch (operation.kind) {
+      case 'addRule':
+      case 'deleteRule':
+        yield operation.chain;
+        break;
+      case 'addChain':
+      case 'flushChain':
+      case 'deleteChain':
+        yield operation.name;
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+export function addChains(chains: readonly Chain[]): Transaction {
+  return [
+    ...chains.map(({ name, hook }): Operation => ({ kind: 'addChain', name, ...(hook && { hook }) })),
+    ...chains.flatMap(addRules),
+  ];
+}
+
+/** In place of whatever rules it has. */
+export function rewriteChain(chain: Chain): Transaction {
+  return [{ kind: 'flushChain', name: chain.name }, ...addRules(chain)];
+}
+
+function addRules({ name, rules }: Chain): Transaction {
+  return rules.map((rule) => ({ kind: 'addRule', chain: name, rule }));
+}
+
+/** So many elements for each set as one operation. */
+export function elementOperations(
+  kind: 'addElements' | 'deleteElements',
+  elements: readonly Element[],
+  sets: ReadonlyMap<string, TableSet>,
+): Transaction {
+  const bySet = new Map<string, Element[]>();
+  for (const element of elements) {
+    const group = bySet.get(element.set);
+    if (group) group.push(element);
+    else bySet.set(element.set, [element]);
+  }
+  return [...bySet].map(([name, group]): Operation => {
+    const set = sets.get(name);
+    if (!set) throw new Error(`the table has no set ${name}`);
+    return { kind, set, elements: group };
+  });
+}

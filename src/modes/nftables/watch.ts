@@ -1,0 +1,187 @@
+/**
+ * Hears of every change to any table, and tells when somebody else has changed ours. The kernel says who it was: the
+ * thread, and the name of its program.
+ */
+import { TABLE } from './rules/names.ts';
+import { isJunctionError } from '../../errors.ts';
+import type { Family } from '../../model/ip.ts';
+import type { ChangedBy } from '../../time/changedBy.ts';
+import type { Message } from '../../netlink/codec.ts';
+import { familyOfNumber } from '../../netlink/inet.ts';
+import { decodeGenerationNews, getGeneration } from '../../netlink/nftables/generation.ts';
+import type { ElementsOfSet } from '../../netlink/nftables/elements.ts';
+import { type NftNews, decodeNews } from '../../netlink/nftables/news.ts';
+import { NFNLGRP_NFTABLES, NFT_MSG_NEWGEN, operationOf } from '../../netlink/nftables/message.ts';
+import { NFGENMSG_BYTES } from '../../netlink/nfnetlink.ts';
+import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
+import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
+
+export interface TableFollower {
+  readonly family: Family;
+  /**
+   * `changedBy` is unknown when some notifications were lost. `news`: all that was changed, where that was not too much; otherwise
+   * the table has to be read.
+   */
+  onChange(changedBy: ChangedBy | undefined, news: TableNews | undefined): void;
+}
+
+/** Elements that came into a set, or went. */
+export interface ElementNews extends ElementsOfSet {
+  readonly isThere: boolean;
+}
+
+export interface TableNews {
+  readonly elements: readonly ElementNews[];
+  /** Something else than elements came or went, or was changed. */
+  readonly isStructural: boolean;
+  /** Sets that came or went: what is in them is not known any more. */
+  readonly sets: ReadonlySet<string>;
+  /** All of these, by name, for people: `set any-3`, `chain services`. */
+  readonly objects: readonly string[];
+}
+
+/** More than this is better read than told. */
+const MOST_MESSAGES = 512;
+
+export class TableWatch {
+  readonly #thread: Pick<NetlinkThread, 'channel' | 'watch'>;
+  readonly #followers: TableFollower[] = [];
+  /** Of the transaction that is being told of, as far as it is about our tables. */
+  readonly #touched = new Map<Family, Message[]>();
+  #own: number | undefined;
+  #watch: Watch | undefined;
+
+  private constructor(thread: Pick<NetlinkThread, 'channel' | 'watch'>) {
+    this.#thread = thread;
+  }
+
+  static async start(thread: Pick<NetlinkThread, 'channel' | 'watch'>): Promise<TableWatch> {
+    const watch = new TableWatch(thread);
+    await watch.#findSelf();
+    const handler = {
+      messages: (messages: readonly Message[]) => watch.#heard(messages),
+      lost: () => watch.#lost(),
+    };
+    const others = { othersOnly: true };
+    watch.#watch = await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], handler, others);
+    return watch;
+  }
+
+  follow(follower: TableFollower): void {
+    this.#followers.push(follower);
+  }
+
+  async close(): Promise<void> {
+    await this.#watch?.close();
+  }
+
+  /** Who asks for the generation is told how the kernel would call it. */
+  async #findSelf(): Promise<void> {
+    const reply = await this.#thread.channel(NETLINK_NETFILTER).request(getGeneration());
+    const [message] = reply.kind === 'answered' ? reply.messages : [];
+    this.#own = message && decodeGenerationNews(message.payload).processId;
+  }
+
+  #heard(messages: readonly Message[]): void {
+    for (const message of messages) {
+      if (operationOf(message) === NFT_MSG_NEWGEN) this.#ended(message.payload);
+      else if (isOurs(message.payload)) this.#note(message);
+    }
+  }
+
+  #note(message: Message): void {
+    const family = familyOfNumber(message.payload[0] ?? 0);
+    // A table of our name in another family, such as inet, is somebody else's.
+    if (!family) return;
+    const noted = this.#touched.get(family);
+    if (!noted) this.#touched.set(family, [message]);
+    else if (noted.length <= MOST_MESSAGES) noted.push(message);
+  }
+
+  /** The last message of a transaction says who made it. */
+  #ended(payload: Uint8Array): void {
+    if (this.#touched.size === 0) return;
+    const { processId, processName } = decodeGenerationNews(payload);
+    const touched = new Map(this.#touched);
+    this.#touched.clear();
+    if (processId !== undefined && processId === this.#own) return;
+    this.#tell(touched, { processId, processName });
+  }
+
+  /** Also when the thread was replaced, which then has another number. */
+  #lost(): void {
+    this.#touched.clear();
+    const everybody = new Map(this.#followers.map(({ family }) => [family, []]));
+    void this.#findSelf()
+      .catch(() => undefined)
+      .then(() => this.#tell(everybody, undefined));
+  }
+
+  #tell(touched: ReadonlyMap<Family, readonly Message[]>, changedBy: ChangedBy | undefined): void {
+    for (const follower of this.#followers) {
+      const { family } = follower;
+      const messages = touched.get(family);
+      if (!messages) continue;
+      follower.onChange(changedBy, changedBy && newsOf(messages));
+    }
+  }
+}
+
+/** `undefined` also where it cannot be understood. */
+function newsOf(messages: readonly Message[]): TableNews | undefined {
+  try {
+    return tableNews(messages);
+  } catch (error) {
+    if (isJunctionError(error)) return undefined;
+    throw error;
+  }
+}
+
+/** `undefined` where that is too much, or the table itself went. */
+function tableNews(messages: readonly Message[]): TableNews | undefined {
+  if (messages.length > MOST_MESSAGES) return undefined;
+  const elements: ElementNews[] = [];
+  const sets = new Set<string>();
+  const objects = new Set<string>();
+  let isStructural = false;
+  for (const message of messages) {
+    const told = decodeNews(message);
+    if (told.kind === 'deleted table') return undefined;
+    objects.add(objectOf(told));
+    if (told.kind === 'new set' || told.kind === 'deleted set') sets.add(told.set.name);
+    if (told.kind === 'new elements' || told.kind === 'deleted elements')
+      elements.push({ ...told.elements, isThere: told.kind === 'new elements' });
+    else isStructural = true;
+  }
+  return { elements, isStructural, sets, objects: [...objects] };
+}
+
+function objectOf(told: NftNews): string {
+  switch (told.kind) {
+    case 'new chain':
+    case 'deleted chain':
+      return `chain ${told.chain.name}`;
+    case 'new rule':
+    case 'deleted rule':
+      return `chain ${told.rule.chain}`;
+    case 'new set':
+    case 'deleted set':
+      return `set ${told.set.name}`;
+    case 'new elements':
+    case 'deleted elements':
+      return `set ${told.elements.set}`;
+    default:
+      return `table ${TABLE}`;
+  }
+}
+
+const NAME = new TextEncoder().encode(`${TABLE}\0`);
+const ATTRIBUTE_HEADER_BYTES = 4;
+
+/** Every message begins with the table's name. Compared byte by byte: a start of ours alone makes a great many. */
+function isOurs(payload: Uint8Array): boolean {
+  const start = NFGENMSG_BYTES + ATTRIBUTE_HEADER_BYTES;
+  if (payload[NFGENMSG_BYTES] !== ATTRIBUTE_HEADER_BYTES + NAME.length) return false;
+  for (let index = 0; index < NAME.length; index++) if (payload[start + index] !== NAME[index]) return false;
+  return true;
+}

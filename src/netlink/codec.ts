@@ -1,0 +1,300 @@
+/**
+ * Netlink messages as bytes. Pure.
+ *
+ * A message is a header, a family's own fixed header, and attributes: 16-bit length, 16-bit type, value, padding to
+ * four bytes. Headers are in the machine's byte order; values are in whatever order their family says.
+ * Numbers from linux/netlink.h.
+ */
+import { JunctionError } from '../errors.ts';
+
+export const HEADER_BYTES = 16;
+const ATTRIBUTE_HEADER_BYTES = 4;
+const ATTRIBUTE_MAX_BYTES = 0xffff;
+const NLA_F_NESTED = 0x8000;
+const NLA_TYPE_MASK = 0x3fff;
+/** Set on a type by the few families that insist on hearing that a number is big endian. */
+export const NLA_F_NET_BYTEORDER = 0x4000;
+
+export const NLM_F_REQUEST = 0x01;
+export const NLM_F_MULTI = 0x02;
+export const NLM_F_ACK = 0x04;
+export const NLM_F_DUMP_INTR = 0x10;
+export const NLM_F_EXCL = 0x200;
+export const NLM_F_CREATE = 0x400;
+export const NLM_F_DUMP = 0x300;
+
+export const NLMSG_NOOP = 1;
+export const NLMSG_ERROR = 2;
+export const NLMSG_DONE = 3;
+export const NLMSG_OVERRUN = 4;
+
+/** Of this machine. */
+export const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
+
+export interface MessageHeader {
+  readonly type: number;
+  readonly flags: number;
+  readonly sequence: number;
+}
+
+export interface Message extends MessageHeader {
+  /** The name (port id) of the socket whose request it comes of: usually the number of its process. */
+  readonly sender?: number;
+  readonly payload: Uint8Array;
+}
+
+export interface Attribute {
+  readonly type: number;
+  readonly value: Uint8Array;
+}
+
+/** Writes messages one after another into one growing buffer. */
+export class MessageWriter {
+  #bytes: Uint8Array<ArrayBuffer>;
+  #view: DataView;
+  #length = 0;
+  readonly #text = new TextEncoder();
+
+  constructor(capacity = 4096) {
+    this.#bytes = new Uint8Array(capacity);
+    this.#view = new DataView(this.#bytes.buffer);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  message(header: MessageHeader, payload: (writer: this) => void): this {
+    const start = this.#reserve(HEADER_BYTES);
+    payload(this);
+    this.#view.setUint32(start, this.#length - start, LITTLE_ENDIAN);
+    this.#view.setUint16(start + 4, header.type, LITTLE_ENDIAN);
+    this.#view.setUint16(start + 6, header.flags, LITTLE_ENDIAN);
+    this.#view.setUint32(start + 8, header.sequence, LITTLE_ENDIAN);
+    return this;
+  }
+
+  /** A family's fixed header. */
+  raw(value: Uint8Array): this {
+    const start = this.#reserve(value.length);
+    this.#bytes.set(value, start);
+    return this;
+  }
+
+  attribute(type: number, value: Uint8Array): this {
+    const start = this.#begin(type, value.length);
+    this.#bytes.set(value, start);
+    return this;
+  }
+
+  /** NUL-terminated. */
+  string(type: number, text: string): this {
+    return this.attribute(type, this.#text.encode(`${text}\0`));
+  }
+
+  u8(type: number, value: number): this {
+    const start = this.#begin(type, 1);
+    this.#view.setUint8(start, value);
+    return this;
+  }
+
+  u16be(type: number, value: number): this {
+    const start = this.#begin(type, 2);
+    this.#view.setUint16(start, value);
+    return this;
+  }
+
+  u32be(type: number, value: number): this {
+    const start = this.#begin(type, 4);
+    this.#view.setUint32(start, value);
+    return this;
+  }
+
+  /** In the machine's byte order. */
+  u16(type: number, value: number): this {
+    const start = this.#begin(type, 2);
+    this.#view.setUint16(start, value, LITTLE_ENDIAN);
+    return this;
+  }
+
+  /** In the machine's byte order. */
+  u32(type: number, value: number): this {
+    const start = this.#begin(type, 4);
+    this.#view.setUint32(start, value, LITTLE_ENDIAN);
+    return this;
+  }
+
+  u64be(type: number, value: bigint): this {
+    const start = this.#begin(type, 8);
+    this.#view.setBigUint64(start, value);
+    return this;
+  }
+
+  nested(type: number, body: (writer: this) => void): this {
+    const start = this.#reserve(ATTRIBUTE_HEADER_BYTES);
+    body(this);
+    this.#attributeHeader(start, type | NLA_F_NESTED, this.#length - start);
+    return this;
+  }
+
+  /** A view of what was written, good until the next write. */
+  finish(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  reset(): void {
+    this.#bytes.fill(0, 0, this.#length);
+    this.#length = 0;
+  }
+
+  /** Answers where the value goes. To be called first: it may replace the buffer and its view. */
+  #begin(type: number, size: number): number {
+    const start = this.#reserve(ATTRIBUTE_HEADER_BYTES + size);
+    this.#attributeHeader(start, type, ATTRIBUTE_HEADER_BYTES + size);
+    return start + ATTRIBUTE_HEADER_BYTES;
+  }
+
+  #attributeHeader(start: number, type: number, size: number): void {
+    if (size > ATTRIBUTE_MAX_BYTES)
+      throw malformed(`attribute ${type & NLA_TYPE_MASK} of ${size} bytes is too long`);
+    this.#view.setUint16(start, size, LITTLE_ENDIAN);
+    this.#view.setUint16(start + 2, type, LITTLE_ENDIAN);
+  }
+
+  /** Makes room, with padding; answers where it starts. */
+  #reserve(size: number): number {
+    const start = this.#length;
+    this.#length += align(size);
+    if (this.#length > this.#bytes.length) {
+      const larger = new Uint8Array(Math.max(this.#length, this.#bytes.length * 2));
+      larger.set(this.#bytes.subarray(0, start));
+      this.#bytes = larger;
+      this.#view = new DataView(larger.buffer);
+    }
+    return start;
+  }
+}
+
+/** The messages of one datagram. */
+export function decodeMessages(bytes: Uint8Array): readonly Message[] {
+  const view = viewOf(bytes);
+  const messages: Message[] = [];
+  for (let offset = 0; offset < bytes.length; ) {
+    if (bytes.length - offset < HEADER_BYTES)
+      throw malformed(`${bytes.length - offset} bytes are no message`);
+    const length = view.getUint32(offset, LITTLE_ENDIAN);
+    if (length < HEADER_BYTES || length > bytes.length - offset) {
+      throw malformed(`a message claims ${length} of ${bytes.length - offset} bytes`);
+    }
+    messages.push({
+      type: view.getUint16(offset + 4, LITTLE_ENDIAN),
+      flags: view.getUint16(offset + 6, LITTLE_ENDIAN),
+      sequence: view.getUint32(offset + 8, LITTLE_ENDIAN),
+      sender: view.getUint32(offset + 12, LITTLE_ENDIAN),
+      payload: bytes.subarray(offset + HEADER_BYTES, offset + length),
+    });
+    offset += align(length);
+  }
+  return messages;
+}
+
+/** Flags (nested, byte order) are taken off the types. */
+export function decodeAttributes(bytes: Uint8Array): readonly Attribute[] {
+  const attributes: Attribute[] = [];
+  eachAttribute(bytes, (type, value) => attributes.push({ type, value }));
+  return attributes;
+}
+
+/** For the usual case that each type occurs once; of several, the last. */
+export function attributesByType(bytes: Uint8Array): ReadonlyMap<number, Uint8Array> {
+  const attributes = new Map<number, Uint8Array>();
+  eachAttribute(bytes, (type, value) => attributes.set(type, value));
+  return attributes;
+}
+
+function eachAttribute(bytes: Uint8Array, take: (type: number, value: Uint8Array) => void): void {
+  const view = viewOf(bytes);
+  for (let offset = 0; offset < bytes.length; ) {
+    const left = bytes.length - offset;
+    if (left < ATTRIBUTE_HEADER_BYTES) throw malformed(`${left} bytes are no attribute`);
+    const length = view.getUint16(offset, LITTLE_ENDIAN);
+    if (length < ATTRIBUTE_HEADER_BYTES || length > left)
+      throw malformed(`an attribute claims ${length} of ${left} bytes`);
+    const type = view.getUint16(offset + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK;
+    take(type, bytes.subarray(offset + ATTRIBUTE_HEADER_BYTES, offset + length));
+    offset += align(length);
+  }
+}
+
+/** The value of an attribute without which the message means nothing. `what` names it: `the name of a link`. */
+export function requiredAttribute(
+  attributes: ReadonlyMap<number, Uint8Array>,
+  type: number,
+  what: string,
+): Uint8Array {
+  const value = attributes.get(type);
+  if (!value) throw malformed(`${what} is missing`);
+  return value;
+}
+
+/** What follows a family's fixed header of that many bytes. */
+export function afterHeader(payload: Uint8Array, headerBytes: number): Uint8Array {
+  if (payload.length < headerBytes)
+    throw malformed(`${payload.length} bytes where a header of ${headerBytes} belongs`);
+  return payload.subarray(headerBytes);
+}
+
+/** The errno in an acknowledgement, positive; 0 is success. */
+export function decodeErrno(payload: Uint8Array): number {
+  if (payload.length < 4) throw malformed(`an error message of ${payload.length} bytes`);
+  return -viewOf(payload).getInt32(0, LITTLE_ENDIAN);
+}
+
+export function decodeU64be(value: Uint8Array): bigint {
+  if (value.length !== 8) throw malformed(`${value.length} bytes where a 64-bit number belongs`);
+  return viewOf(value).getBigUint64(0);
+}
+
+export function decodeU8(value: Uint8Array): number {
+  if (value.length !== 1) throw malformed(`${value.length} bytes where a single one belongs`);
+  return viewOf(value).getUint8(0);
+}
+
+export function decodeU16be(value: Uint8Array): number {
+  if (value.length !== 2) throw malformed(`${value.length} bytes where a 16-bit number belongs`);
+  return viewOf(value).getUint16(0);
+}
+
+/** In the machine's byte order. */
+export function decodeU16(value: Uint8Array): number {
+  if (value.length !== 2) throw malformed(`${value.length} bytes where a 16-bit number belongs`);
+  return viewOf(value).getUint16(0, LITTLE_ENDIAN);
+}
+
+/** In the machine's byte order. */
+export function decodeU32(value: Uint8Array): number {
+  if (value.length !== 4) throw malformed(`${value.length} bytes where a 32-bit number belongs`);
+  return viewOf(value).getUint32(0, LITTLE_ENDIAN);
+}
+
+export function decodeU32be(value: Uint8Array): number {
+  if (value.length !== 4) throw malformed(`${value.length} bytes where a 32-bit number belongs`);
+  return viewOf(value).getUint32(0);
+}
+
+export function decodeString(value: Uint8Array): string {
+  const end = value.indexOf(0);
+  return new TextDecoder().decode(end < 0 ? value : value.subarray(0, end));
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function align(length: number): number {
+  return (length + 3) & ~3;
+}
+
+export function malformed(message: string): JunctionError {
+  return new JunctionError('NETLINK_MALFORMED', `netlink: ${message}`);
+}

@@ -1,0 +1,266 @@
+/**
+ * Elements of one set, written as the kernel wants them into one growing buffer: a start has hundreds of thousands, so
+ * nothing is made for an element or a part of it. Numbers from linux/netfilter/nf_tables.h.
+ *
+ *     list.begin().ip(address).protocol('TCP').port(80).data().ip(endpoint).port(8080).comment('shop/api').end();
+ */
+import type { Ip } from '../../model/ip.ts';
+import type { Protocol } from '../../model/objects.ts';
+import { LITTLE_ENDIAN, malformed } from '../codec.ts';
+import { protocolNumber } from '../inet.ts';
+import { NFTA_DATA_VALUE, NFTA_DATA_VERDICT } from './data.ts';
+import { writeIp } from './ipText.ts';
+import { COMMENT_MAX_BYTES, commentText } from './userData.ts';
+import { VERDICTS, type Verdict } from './verdict.ts';
+
+const NLA_F_NESTED = 0x8000;
+const HEADER_BYTES = 4;
+const NFTA_LIST_ELEM = 1;
+export const NFTA_SET_ELEM_KEY = 1;
+export const NFTA_SET_ELEM_DATA = 2;
+export const NFTA_SET_ELEM_FLAGS = 3;
+export const NFTA_SET_ELEM_TIMEOUT = 4;
+export const NFTA_SET_ELEM_USERDATA = 6;
+export const NFTA_SET_ELEM_KEY_END = 10;
+export const NFT_SET_ELEM_INTERVAL_END = 1;
+const NFTA_VERDICT_CODE = 1;
+const NFTA_VERDICT_CHAIN = 2;
+/** The attribute that holds a message's elements says its length, itself included, in 16 bits. */
+const MESSAGE_BYTES = 0xffff - HEADER_BYTES;
+
+export class ElementList {
+  #bytes: Uint8Array;
+  #view: DataView;
+  #length = 0;
+  #count = 0;
+  #element = 0;
+  /** Where the key or data begins that is being written; 0 is none, since an element's header comes before any. */
+  #section = 0;
+  #fields = 0;
+  #fieldBytes = 0;
+  #comment: string | undefined;
+  #commentAt = 0;
+  #commentEnd = 0;
+
+  constructor(capacity = 1024) {
+    this.#bytes = new Uint8Array(capacity);
+    this.#view = new DataView(this.#bytes.buffer);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** In bytes. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** An element, and its key. */
+  begin(): this {
+    this.#element = this.#reserve(HEADER_BYTES);
+    this.#view.setUint16(this.#element + 2, NFTA_LIST_ELEM | NLA_F_NESTED, LITTLE_ENDIAN);
+    return this.#open(NFTA_SET_ELEM_KEY);
+  }
+
+  /** From here on, the last key of a range, in a set of concatenations. */
+  rangeEnd(): this {
+    return this.#open(NFTA_SET_ELEM_KEY_END);
+  }
+
+  /** From here on, what a map has for the key. */
+  data(): this {
+    return this.#open(NFTA_SET_ELEM_DATA);
+  }
+
+  ip(ip: Ip): this {
+    const bytes = ip.includes(':') ? 16 : 4;
+    const at = this.#field(bytes);
+    writeIp(ip, this.#bytes, at);
+    return this;
+  }
+
+  protocol(protocol: Protocol): this {
+    const at = this.#field(1);
+    this.#bytes[at] = protocolNumber(protocol);
+    return this;
+  }
+
+  port(port: number): this {
+    const at = this.#field(2);
+    this.#view.setUint16(at, port);
+    return this;
+  }
+
+  /** A number of `numgen`, which is in the machine's byte order. */
+  index(index: number): this {
+    const at = this.#field(4);
+    this.#view.setUint32(at, index, LITTLE_ENDIAN);
+    return this;
+  }
+
+  /** One field, or all of them with their padding. */
+  raw(value: Uint8Array): this {
+    const at = this.#field(value.length);
+    this.#bytes.set(value, at);
+    return this;
+  }
+
+  /** What a map of verdicts has for the key. */
+  verdict(verdict: Verdict): this {
+    this.#close();
+    const at = this.#reserve(3 * HEADER_BYTES + 4);
+    this.#view.setUint16(at + 2, NFTA_SET_ELEM_DATA | NLA_F_NESTED, LITTLE_ENDIAN);
+    this.#view.setUint16(at + 6, NFTA_DATA_VERDICT | NLA_F_NESTED, LITTLE_ENDIAN);
+    this.#header(at + 8, NFTA_VERDICT_CODE, HEADER_BYTES + 4);
+    this.#view.setUint32(at + 12, VERDICTS.number(verdict.verdict));
+    if ('chain' in verdict)
+      this.#attribute(NFTA_VERDICT_CHAIN, new TextEncoder().encode(`${verdict.chain}\0`));
+    this.#view.setUint16(at, this.#length - at, LITTLE_ENDIAN);
+    this.#view.setUint16(at + 4, this.#length - at - HEADER_BYTES, LITTLE_ENDIAN);
+    return this;
+  }
+
+  comment(comment: string): this {
+    this.#close();
+    // The elements of a service have one comment, and come one after the other.
+    if (comment === this.#comment) {
+      const at = this.#reserve(this.#commentEnd - this.#commentAt);
+      this.#bytes.copyWithin(at, this.#commentAt, this.#commentEnd);
+      return this;
+    }
+    this.#comment = comment;
+    this.#commentAt = this.#length;
+    this.#writeComment(comment);
+    this.#commentEnd = this.#length;
+    return this;
+  }
+
+  /** After which it is gone. */
+  timeout(milliseconds: number): this {
+    this.#close();
+    const at = this.#reserve(HEADER_BYTES + 8);
+    this.#header(at, NFTA_SET_ELEM_TIMEOUT, HEADER_BYTES + 8);
+    this.#view.setBigUint64(at + HEADER_BYTES, BigInt(milliseconds));
+    return this;
+  }
+
+  /** The key is the first that is beyond an interval. */
+  intervalEnd(): this {
+    this.#close();
+    const at = this.#reserve(HEADER_BYTES + 4);
+    this.#header(at, NFTA_SET_ELEM_FLAGS, HEADER_BYTES + 4);
+    this.#view.setUint32(at + HEADER_BYTES, NFT_SET_ELEM_INTERVAL_END);
+    return this;
+  }
+
+  end(): void {
+    this.#close();
+    const bytes = this.#length - this.#element;
+    if (bytes > MESSAGE_BYTES) throw malformed(`an element of ${bytes} bytes`);
+    this.#view.setUint16(this.#element, bytes, LITTLE_ENDIAN);
+    this.#count += 1;
+  }
+
+  /** As many whole elements as a message takes, one message after the other. Views, good until the next write. */
+  *messages(): Generator<Uint8Array, void, undefined> {
+    for (let start = 0; start < this.#length; ) {
+      let end = start;
+      while (end < this.#length) {
+        const next = end + this.#view.getUint16(end, LITTLE_ENDIAN);
+        if (next - start > MESSAGE_BYTES) break;
+        end = next;
+      }
+      yield this.#bytes.subarray(start, end);
+      start = end;
+    }
+  }
+
+  /** Lists of at most so many elements, together the same. */
+  *pieces(count: number): Generator<ElementList, void, undefined> {
+    for (let start = 0; start < this.#length; ) {
+      let end = start;
+      let elements = 0;
+      for (; end < this.#length && elements < count; elements++)
+        end += this.#view.getUint16(end, LITTLE_ENDIAN);
+      const piece = new ElementList(0);
+      piece.#bytes = this.#bytes.slice(start, end);
+      piece.#view = new DataView(piece.#bytes.buffer);
+      piece.#length = end - start;
+      piece.#count = elements;
+      yield piece;
+      start = end;
+    }
+  }
+
+  #open(type: number): this {
+    this.#close();
+    const at = this.#reserve(2 * HEADER_BYTES);
+    this.#view.setUint16(at + 2, type | NLA_F_NESTED, LITTLE_ENDIAN);
+    this.#view.setUint16(at + 6, NFTA_DATA_VALUE, LITTLE_ENDIAN);
+    this.#section = at;
+    this.#fields = 0;
+    return this;
+  }
+
+  #field(bytes: number): number {
+    this.#fields += 1;
+    this.#fieldBytes = bytes;
+    return this.#reserve(bytes);
+  }
+
+  /** A single field is as long as it is; of a concatenation, the last one too is padded. */
+  #close(): void {
+    const at = this.#section;
+    if (at === 0) return;
+    const padded = this.#length - at - HEADER_BYTES;
+    this.#view.setUint16(at, padded + HEADER_BYTES, LITTLE_ENDIAN);
+    const exact = this.#fields === 1 ? HEADER_BYTES + this.#fieldBytes : padded;
+    this.#view.setUint16(at + HEADER_BYTES, exact, LITTLE_ENDIAN);
+    this.#section = 0;
+  }
+
+  #attribute(type: number, value: Uint8Array): this {
+    const at = this.#reserve(HEADER_BYTES + value.length);
+    this.#header(at, type, HEADER_BYTES + value.length);
+    this.#bytes.set(value, at + HEADER_BYTES);
+    return this;
+  }
+
+  #writeComment(comment: string): void {
+    const { length } = comment;
+    if (length > COMMENT_MAX_BYTES || !isAscii(comment)) {
+      const text = commentText(comment);
+      this.#attribute(NFTA_SET_ELEM_USERDATA, Uint8Array.of(0, text.length, ...text));
+      return;
+    }
+    const at = this.#reserve(HEADER_BYTES + 3 + length);
+    this.#header(at, NFTA_SET_ELEM_USERDATA, HEADER_BYTES + 3 + length);
+    this.#bytes[at + HEADER_BYTES + 1] = length + 1;
+    for (let index = 0; index < length; index++)
+      this.#bytes[at + HEADER_BYTES + 2 + index] = comment.charCodeAt(index);
+  }
+
+  #header(at: number, type: number, bytes: number): void {
+    this.#view.setUint16(at, bytes, LITTLE_ENDIAN);
+    this.#view.setUint16(at + 2, type, LITTLE_ENDIAN);
+  }
+
+  /** Makes room, with padding; answers where it starts. To be called first: it may replace the buffer and its view. */
+  #reserve(size: number): number {
+    const start = this.#length;
+    this.#length += (size + 3) & ~3;
+    if (this.#length > this.#bytes.length) {
+      const larger = new Uint8Array(Math.max(this.#length, this.#bytes.length * 2));
+      larger.set(this.#bytes.subarray(0, start));
+      this.#bytes = larger;
+      this.#view = new DataView(larger.buffer);
+    }
+    return start;
+  }
+}
+
+function isAscii(text: string): boolean {
+  for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) > 0x7f) return false;
+  return true;
+}

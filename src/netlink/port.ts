@@ -1,0 +1,191 @@
+/** Whole datagrams to the kernel and back. What stands in for the kernel in tests is one of these too. */
+import { constants } from 'node:os';
+import { JunctionError } from '../errors.ts';
+import { countFault } from '../faults.ts';
+import { libc } from '../system/libc.ts';
+import { AnswersLost, netlinkFailed } from './failure.ts';
+import { poll } from './poll.ts';
+import { FILTER_INSTRUCTION_BYTES } from './socketFilter.ts';
+
+export interface DatagramPort {
+  /** Of one or many whole messages. The kernel has worked through them all when this returns. */
+  send(bytes: Uint8Array): void;
+  /** Waits for the next one, which is the caller's to keep. */
+  receive(): Uint8Array;
+  close(): void;
+}
+
+export interface PortOptions {
+  /** How long to wait for an answer. */
+  readonly timeoutMs?: number;
+  /** A descriptor; when there is something to read from it, waiting ends with `PortStopped`. */
+  readonly stop?: number;
+}
+
+/** Nobody is interested in the answer any more. */
+export class PortStopped extends Error {
+  override readonly name = 'PortStopped';
+}
+
+const AF_NETLINK = 16;
+const SOCK_RAW = 3;
+const SOCK_CLOEXEC = 0o2000000;
+const SOL_SOCKET = 1;
+const SO_SNDBUFFORCE = 32;
+const SO_RCVBUFFORCE = 33;
+const SOL_NETLINK = 270;
+const NETLINK_ADD_MEMBERSHIP = 1;
+const NETLINK_CAP_ACK = 10;
+const MSG_TRUNC = 0x20;
+const MSG_DONTWAIT = 0x40;
+/** Answers wait here until a whole batch has been worked through; the system's default holds some two hundred. */
+const KERNEL_BUFFER_BYTES = 4 << 20;
+/** The kernel's own dump buffers are 32 KiB at most. */
+const RECEIVE_BYTES = 1 << 17;
+const DEFAULT_TIMEOUT_MS = 5000;
+/** struct sockaddr_nl: family and padding, port id, groups. */
+const ADDRESS_BYTES = 12;
+const PORT_WORD = 1;
+const KERNEL_PORT = 0;
+/** So many messages of other processes are dropped in one go; then others have their turn. */
+const MOST_DROPPED = 256;
+
+export class KernelPort implements DatagramPort {
+  readonly descriptor: number;
+  readonly #timeoutMs: number;
+  readonly #stop: number | undefined;
+  readonly #buffer = new Uint8Array(RECEIVE_BYTES);
+  readonly #kernel = kernelAddress();
+  readonly #sender = new Uint8Array(ADDRESS_BYTES);
+  readonly #senderLength = new Uint32Array(1);
+  #sendBytes = KERNEL_BUFFER_BYTES;
+  #open = true;
+
+  private constructor(descriptor: number, { timeoutMs = DEFAULT_TIMEOUT_MS, stop }: PortOptions) {
+    this.descriptor = descriptor;
+    this.#timeoutMs = timeoutMs;
+    this.#stop = stop;
+  }
+
+  static open(protocol: number, options: PortOptions = {}): KernelPort {
+    const { socket, bind, errno } = libc();
+    const descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+    if (descriptor < 0) throw netlinkFailed(`cannot open a socket of protocol ${protocol}`, errno());
+    const port = new KernelPort(descriptor, options);
+    const address = kernelAddress(); // port 0 also means: choose one for us
+    if (bind(descriptor, address, address.length) !== 0) {
+      const code = errno();
+      port.close();
+      throw netlinkFailed(`cannot set up a socket of protocol ${protocol}`, code);
+    }
+    // Refused to root of a user namespace, who then has the system's default.
+    port.#set(SOL_SOCKET, SO_SNDBUFFORCE, KERNEL_BUFFER_BYTES);
+    port.#set(SOL_SOCKET, SO_RCVBUFFORCE, KERNEL_BUFFER_BYTES);
+    // Since Linux 4.3: refusals come without the message that was refused, which may have 64 KiB.
+    port.#set(SOL_NETLINK, NETLINK_CAP_ACK, 1);
+    return port;
+  }
+
+  join(group: number): void {
+    if (this.#set(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group)) return;
+    throw netlinkFailed(`cannot join the group ${group}`, libc().errno());
+  }
+
+  /** From now on; an earlier filter is replaced. */
+  setFilter(program: Uint8Array): void {
+    const count = program.length / FILTER_INSTRUCTION_BYTES;
+    if (libc().attachFilter(this.descriptor, program, count) === 0) return;
+    throw netlinkFailed('cannot set a filter', libc().errno());
+  }
+
+  send(bytes: Uint8Array): void {
+    const { sendto, errno } = libc();
+    for (;;) {
+      const sent = sendto(this.descriptor, bytes, bytes.length, 0, this.#kernel, this.#kernel.length);
+      if (sent === bytes.length) return;
+      const code = errno();
+      if (code === constants.errno.EMSGSIZE && this.#fit(bytes.length)) continue;
+      if (code !== constants.errno.EINTR) throw netlinkFailed('cannot send', code);
+    }
+  }
+
+  receive(): Uint8Array {
+    // One limit for the whole wait: what others send us must not prolong it.
+    const until = performance.now() + this.#timeoutMs;
+    for (;;) {
+      const datagram = this.take();
+      if (datagram) return datagram;
+      const waited = this.#stop === undefined ? [this.descriptor] : [this.descriptor, this.#stop];
+      const ready = poll(waited, Math.max(0, Math.ceil(until - performance.now())));
+      if (this.#stop !== undefined && ready.has(this.#stop)) throw new PortStopped();
+      if (ready.size === 0) throw new JunctionError('NETLINK_TIMED_OUT', 'netlink: no answer in time');
+    }
+  }
+
+  /** What the kernel has sent already, if anything. */
+  take(): Uint8Array | undefined {
+    const { recvfrom, errno } = libc();
+    for (let dropped = 0; dropped < MOST_DROPPED; ) {
+      this.#senderLength[0] = this.#sender.length;
+      const length = recvfrom(
+        this.descriptor,
+        this.#buffer,
+        this.#buffer.length,
+        MSG_TRUNC | MSG_DONTWAIT,
+        this.#sender,
+        new Uint8Array(this.#senderLength.buffer),
+      );
+      if (length < 0) {
+        const code = errno();
+        if (code === constants.errno.EAGAIN) return undefined;
+        if (code === constants.errno.ENOBUFS) throw new AnswersLost();
+        if (code !== constants.errno.EINTR) throw netlinkFailed('cannot receive', code);
+        continue;
+      }
+      const sender = this.#senderPort();
+      if (sender !== KERNEL_PORT) {
+        countFault('netlink_not_from_kernel', `port id ${sender ?? 'unknown'}`);
+        dropped++;
+        continue;
+      }
+      if (length > this.#buffer.length) throw new AnswersLost(`one of them has ${length} bytes`);
+      return this.#buffer.slice(0, length);
+    }
+    return undefined;
+  }
+
+  /**
+   * Any process with CAP_NET_ADMIN in this network namespace may send to our socket, and what it sends looks like an
+   * answer or a notification. Only the sender's address tells the difference, and the kernel fills that in.
+   */
+  #senderPort(): number | undefined {
+    const hasAddress = (this.#senderLength[0] ?? 0) >= ADDRESS_BYTES;
+    const words = new Uint32Array(this.#sender.buffer);
+    return hasAddress ? words[PORT_WORD] : undefined;
+  }
+
+  close(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    libc().close(this.descriptor);
+  }
+
+  /** Makes the send buffer larger for a datagram that is. Answers false when it may not, or when that was no help. */
+  #fit(bytes: number): boolean {
+    if (bytes <= this.#sendBytes || !this.#set(SOL_SOCKET, SO_SNDBUFFORCE, bytes)) return false;
+    this.#sendBytes = bytes;
+    return true;
+  }
+
+  #set(level: number, name: number, value: number): boolean {
+    const bytes = new Uint8Array(new Int32Array([value]).buffer);
+    return libc().setsockopt(this.descriptor, level, name, bytes, bytes.length) === 0;
+  }
+}
+
+/** struct sockaddr_nl with port 0. */
+function kernelAddress(): Uint8Array {
+  const address = new Uint8Array(ADDRESS_BYTES);
+  address.set(new Uint8Array(new Uint16Array([AF_NETLINK]).buffer));
+  return address;
+}

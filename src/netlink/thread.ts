@@ -1,0 +1,261 @@
+/**
+ * Netlink off the main thread: one worker owns the sockets, so that neither a long batch nor the wait for news ever
+ * holds up anything else. A worker that ends by itself is replaced; what it had to do has failed, and says so.
+ */
+import { isJunctionError, JunctionError } from '../errors.ts';
+import { countFault } from '../faults.ts';
+import type { NetlinkChannel, TransactionChannel } from './channel.ts';
+import { type Message, NLMSG_OVERRUN, decodeMessages } from './codec.ts';
+import { stackOf } from './failure.ts';
+import { Losses } from './losses.ts';
+import { ThreadChannel } from './threadChannel.ts';
+import { type News, WorkerHandle } from './workerHandle.ts';
+import { type WorkerProgram, workerProgram } from './workerProgram.ts';
+
+/** linux/rtnetlink.h */
+export const RTNLGRP_LINK = 1;
+export const RTNLGRP_IPV4_IFADDR = 5;
+export const RTNLGRP_IPV6_IFADDR = 9;
+
+export interface WatchHandler {
+  messages(messages: readonly Message[]): void;
+  /** Some messages are missing: everything has to be read again. */
+  lost(): void;
+}
+
+export interface Watch {
+  /** Replaces the filter. What was told before has been passed on when this is done. */
+  setFilter(filter: Uint8Array): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface WatchOptions {
+  /**
+   * Not what comes of this thread's own requests: of a long transaction there may be as much as was sent. The kernel
+   * says whose a change of nf_tables was; of links it does not.
+   */
+  readonly othersOnly?: boolean;
+  /** A program of `socketFilter.ts`. */
+  readonly filter?: Uint8Array | undefined;
+}
+
+export interface ThreadOptions {
+  /** How long to wait for an answer of the kernel. */
+  readonly timeoutMs?: number;
+  /** Between two starts of a worker, so that one that always ends at once does not take a processor. */
+  readonly restartPauseMs?: number;
+  /** For tests. */
+  readonly program?: WorkerProgram;
+}
+
+interface OpenWatch {
+  readonly protocol: number;
+  readonly groups: readonly number[];
+  readonly othersOnly: boolean;
+  filter: Uint8Array | undefined;
+  readonly handler: WatchHandler;
+  readonly losses: Losses;
+}
+
+const DEFAULT_TIMEOUT_MS = 5000;
+const DEFAULT_PAUSE_MS = 1000;
+
+export class NetlinkThread {
+  readonly #options: ThreadOptions;
+  readonly #channels = new Map<number, TransactionChannel>();
+  readonly #watches = new Map<number, OpenWatch>();
+  readonly #socketLost = new Map<number, () => void>();
+  #worker: Promise<WorkerHandle> | undefined;
+  #pause: { readonly timer: NodeJS.Timeout; readonly end: () => void } | undefined;
+  #mayStartAt = 0;
+  #lastWatch = 0;
+  #isRestarting = false;
+  #isClosed = false;
+
+  static async start(options: ThreadOptions = {}): Promise<NetlinkThread> {
+    const thread = new NetlinkThread(options);
+    await thread.#connected();
+    return thread;
+  }
+
+  private constructor(options: ThreadOptions) {
+    this.#options = options;
+  }
+
+  /** Of one protocol there is one socket, and one channel. */
+  channel(protocol: number): NetlinkChannel {
+    return this.transactionChannel(protocol);
+  }
+
+  /** The same one. */
+  transactionChannel(protocol: number): TransactionChannel {
+    const known = this.#channels.get(protocol);
+    if (known) return known;
+    const channel = new ThreadChannel(async (bytes, exchanges, take) => {
+      const worker = await this.#connected();
+      const job = { kind: 'exchange', protocol, bytes, exchanges } as const;
+      try {
+        await worker.perform(job, (part) => take(decodeMessages(part)));
+      } catch (error) {
+        this.#socketLost.get(protocol)?.();
+        throw error;
+      }
+    });
+    this.#channels.set(protocol, channel);
+    return channel;
+  }
+
+  /** An exchange that fails ends its socket, and the next one has another; of each protocol one may be told. */
+  onSocketLost(protocol: number, tell: () => void): void {
+    this.#socketLost.set(protocol, tell);
+  }
+
+  /** It does not keep the process alive. */
+  async watch(
+    protocol: number,
+    groups: readonly number[],
+    handler: WatchHandler,
+    { othersOnly = false, filter }: WatchOptions = {},
+  ): Promise<Watch> {
+    const watch = ++this.#lastWatch;
+    const worker = await this.#connected();
+    const losses = new Losses(() => handler.lost());
+    this.#watches.set(watch, { protocol, groups, othersOnly, filter, handler, losses });
+    try {
+      await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly, filter });
+    } catch (error) {
+      this.#watches.delete(watch);
+      throw error;
+    }
+    return {
+      setFilter: (program) => this.#setFilter(watch, program),
+      close: () => this.#unwatch(watch),
+    };
+  }
+
+  /** What is under way fails. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { losses } of this.#watches.values()) losses.close();
+    this.#watches.clear();
+    this.#pause?.end();
+    const worker = await this.#worker?.catch(() => undefined);
+    await worker?.end();
+  }
+
+  async #setFilter(watch: number, filter: Uint8Array): Promise<void> {
+    const open = this.#watches.get(watch);
+    if (!open) return;
+    open.filter = filter; // a worker that takes over begins with it
+    const worker = await this.#connected();
+    await worker.perform({ kind: 'filter', watch, filter });
+  }
+
+  async #unwatch(watch: number): Promise<void> {
+    this.#watches.get(watch)?.losses.close();
+    if (!this.#watches.delete(watch) || this.#pause) return;
+    const worker = await this.#worker?.catch(() => undefined);
+    // If it fails, the worker has ended, and its sockets with it.
+    await worker?.perform({ kind: 'unwatch', watch }).catch(() => undefined);
+  }
+
+  /** Whoever waits for it keeps the process alive. */
+  async #connected(): Promise<WorkerHandle> {
+    const worker = this.#startedWorker();
+    this.#pause?.timer.ref();
+    return worker;
+  }
+
+  #startedWorker(): Promise<WorkerHandle> {
+    if (this.#isClosed) return Promise.reject(closedError());
+    if (this.#worker) return this.#worker;
+    const started = this.#startWorker();
+    this.#worker = started;
+    started.catch(() => {
+      if (this.#worker === started) this.#worker = undefined;
+    });
+    return started;
+  }
+
+  async #startWorker(): Promise<WorkerHandle> {
+    await this.#waitToStart();
+    const { timeoutMs = DEFAULT_TIMEOUT_MS, restartPauseMs = DEFAULT_PAUSE_MS } = this.#options;
+    const program = this.#options.program ?? (await workerProgram());
+    if (this.#isClosed) throw closedError();
+    this.#mayStartAt = performance.now() + restartPauseMs;
+    const worker = await WorkerHandle.start({
+      program,
+      timeoutMs,
+      onNews: (news) => this.#passOn(news),
+      onCrash: () => this.#crashed(),
+    });
+    await this.#watchAgain(worker);
+    return worker;
+  }
+
+  #waitToStart(): Promise<void> {
+    const milliseconds = this.#mayStartAt - performance.now();
+    if (milliseconds <= 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(this.#pause?.timer);
+        this.#pause = undefined;
+        resolve();
+      };
+      this.#pause = { timer: setTimeout(end, milliseconds).unref(), end };
+    });
+  }
+
+  async #watchAgain(worker: WorkerHandle): Promise<void> {
+    try {
+      for (const [watch, { protocol, groups, othersOnly, filter, losses }] of this.#watches) {
+        await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly, filter });
+        losses.note();
+      }
+    } catch (error) {
+      await worker.end();
+      throw error;
+    }
+  }
+
+  #crashed(): void {
+    this.#worker = undefined;
+    void this.#keepWatching();
+  }
+
+  /** Nobody uses the thread while it only listens, so it has to see to itself. */
+  async #keepWatching(): Promise<void> {
+    if (this.#isRestarting) return;
+    this.#isRestarting = true;
+    while (!this.#worker && this.#watches.size > 0 && !this.#isClosed) {
+      // Each start waits for its time, and the next one tells the watchers.
+      await this.#startedWorker().catch(() => undefined);
+    }
+    this.#isRestarting = false;
+  }
+
+  #passOn(news: News): void {
+    const watch = this.#watches.get(news.watch);
+    if (!watch) return;
+    const { handler, losses } = watch;
+    if (news.kind === 'lost') {
+      losses.note();
+      return;
+    }
+    try {
+      const messages = decodeMessages(news.bytes);
+      handler.messages(messages);
+      if (!messages.some(({ type }) => type === NLMSG_OVERRUN)) return;
+      countFault('netlink_overrun', 'the kernel says so');
+    } catch (error) {
+      // Nothing that the kernel says may end the process, or stop what it says next from being heard.
+      const isMalformed = isJunctionError(error, 'NETLINK_MALFORMED');
+      countFault('netlink_malformed', isMalformed ? error.message : stackOf(error));
+    }
+    losses.note();
+  }
+}
+
+function closedError(): JunctionError {
+  return new JunctionError('NETLINK_FAILED', 'netlink: its thread was closed');
+}

@@ -1,0 +1,146 @@
+import { cpSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { requireLab } from '../requireLab.ts';
+import { edit } from './edit.ts';
+import { expectTable } from './table.ts';
+import { AS_NOBODY, type BuiltDemo, buildDemo, processesIn, RunningDemo } from './program.ts';
+
+let built: BuiltDemo;
+beforeAll(async () => {
+  built = await buildDemo();
+});
+afterAll(() => built.remove());
+beforeEach((context) => requireLab(context));
+
+describe('once', () => {
+  test.each([
+    ['today’s chains', []],
+    ['the chains of old', ['--layout', 'classic']],
+    ['legacy iptables', ['--variant', 'legacy']],
+    ['nftables', ['--mode', 'nftables']],
+  ])('shows that everything goes as planned, with %s', async (_, args) => {
+    const demo = start(['--once', ...args]);
+    await expectExit(demo, 0);
+    expect(demo.output).toMatch(/All \d+ requests went as planned\./);
+    expectTable(demo.output, args.includes('nftables') ? '192.168.100.2' : '127.0.0.1');
+    expect(demo.processes()).toEqual([]);
+  });
+
+  test('an ordinary user needs no more than a user namespace', async () => {
+    const demo = start(['--once'], asNobody());
+    await expectExit(demo, 0);
+    expectTable(demo.output);
+    expect(demo.processes()).toEqual([]);
+  });
+
+  test('an address that does not answer as it should is told, and the exit code says so', async () => {
+    const manifests = join(built.folder, 'wrong');
+    cpSync(built.examples, manifests, { recursive: true });
+    // Nothing listens there: the plan says "forward", the kernel forwards, and the pod refuses.
+    edit(manifests, 'api.yaml', (text) => text.replace('port: 8080\nendpoints', 'port: 8088\nendpoints'));
+    const demo = start(['--once', '--manifests', manifests]);
+    await expectExit(demo, 1);
+    expect(demo.output).toMatch(/^✗ {2}pod-b +api cluster IP +10\.96\.0\.10:80 +refused ×12/m);
+    expect(demo.output).toContain(
+      '✗ pod-b to api cluster IP: expected an answer from 10.244.1.11:8088 or 10.244.2.11:8088',
+    );
+    expect(demo.output).toContain('4 of 19 rows did not go as planned.');
+  });
+});
+
+describe('staying', () => {
+  test('an edited example shows in the rows that it changes; Ctrl-C leaves nothing behind', async () => {
+    const demo = start([]);
+    await demo.saying(/Ctrl-C: end/);
+    const networks = demo.labNetworks();
+    expect(networks.size).toBe(7);
+    const ask = /nsenter --net=\/proc\/\d+\/ns\/net bash -c .*10\.96\.0\.10/.exec(demo.output);
+    expect(ask).not.toBeNull();
+
+    const first = demo.output.length;
+    edit(built.examples, 'idle.yaml', (text) => text.replace('ready: false', 'ready: true'));
+    await demo.saying(/went as planned\.\n$/, first);
+    const change = demo.output.slice(first);
+    expect(change).toMatch(
+      /Junction wrote IPv4 in .*: EndpointSlice shop\/idle-\S+: endpoint 10\.244\.2\.12 ready$/m,
+    );
+    expect(change).toMatch(/^✓ {2}pod-b +idle cluster IP +10\.96\.0\.70:80 +pod-d ×12/m);
+    expect(change.match(/^[✓✗]/gm)).toHaveLength(1);
+
+    demo.child.kill('SIGINT');
+    await expectExit(demo, 0);
+    expect(demo.output).toContain('Goodbye');
+    expect(demo.processes()).toEqual([]);
+    expect(processesIn(networks)).toEqual([]);
+  });
+
+  test('kill -9 leaves nothing behind', async () => {
+    const left = await killAndLook(start([]));
+    expect(left).toEqual({ processes: [], networks: 7 });
+  });
+
+  test('kill -9 leaves nothing behind in a user namespace either', async () => {
+    const left = await killAndLook(start([], asNobody()));
+    expect(left).toEqual({ processes: [], networks: 7 });
+  });
+
+  test('Ctrl-C while the cluster is still starting', async () => {
+    const demo = start([]);
+    await expect.poll(() => demo.processes().length, { timeout: 150_000, interval: 5 }).toBeGreaterThan(3);
+    demo.child.kill('SIGINT');
+    await expectExit(demo, 0);
+    expect(demo.processes()).toEqual([]);
+  });
+});
+
+test.each([
+  [['--help'], 0, '--once'],
+  [['--help'], 0, '--mode MODE'],
+  [['--layout', 'modern'], 2, '--layout "modern" must be one of current, classic'],
+  [
+    ['--mode', 'nftable'],
+    2,
+    '--mode "nftable" must be one of iptables, ipvs, nftables (did you mean nftables?)',
+  ],
+  [['--mode=IPVS'], 2, '(did you mean ipvs?)'],
+  [['--mode', 'nftables', '--variant', 'nft'], 2, '--variant is not for --mode nftables'],
+  [['--mode', 'ipvs', '--layout', 'classic'], 2, '--layout is for --mode iptables'],
+  [['ipvs'], 2, "Unexpected argument 'ipvs'"],
+  [['--manifests', '/no/such'], 2, '--manifests /no/such does not exist'],
+  [['--mod', 'ipvs'], 2, 'Unknown option --mod (did you mean --mode?)'],
+  [['--no-such'], 2, 'Unknown option --no-such'],
+])('%j', async (args, code, text) => {
+  const demo = start(args);
+  await expectExit(demo, code);
+  expect(demo.output).toContain(text);
+});
+
+function start(args: readonly string[], prefix: readonly string[] = []): RunningDemo {
+  const demo = RunningDemo.start(built, args, prefix);
+  onTestFinished(() => void demo.child.kill('SIGKILL'));
+  return demo;
+}
+
+/** How many networks there were, and which processes are left. */
+async function killAndLook(demo: RunningDemo): Promise<{ processes: readonly number[]; networks: number }> {
+  await demo.saying(/Ctrl-C: end/);
+  const networks = demo.labNetworks();
+  demo.child.kill('SIGKILL');
+  const left = (): readonly number[] => [...demo.processes(), ...processesIn(networks)];
+  for (let tries = 0; tries < 4000 && left().length > 0; tries++) await sleep(20);
+  return { processes: left(), networks: networks.size };
+}
+
+/** `npm test` of an ordinary user runs in a user namespace already, where there is nobody else to become. */
+function asNobody(): readonly string[] {
+  const uids = readFileSync('/proc/self/uid_map', 'utf8').trim().split(/\s+/);
+  return uids[2] === '4294967295' ? AS_NOBODY : [];
+}
+
+/** With all that was printed, should the code be another. */
+async function expectExit(demo: RunningDemo, code: number): Promise<void> {
+  const exitCode = await demo.exited;
+  expect({ exitCode, output: demo.output }).toMatchObject({ exitCode: code });
+}

@@ -1,0 +1,69 @@
+/**
+ * The rules of one service of every kind, line by line. The files were made once and then read against the
+ * specification; a change in them is a change of what operators see, and has to be meant.
+ */
+import { describe, expect, test } from 'vitest';
+import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
+import { applyRestore } from '../../../../src/modes/iptables/rules/restore.ts';
+import { FAMILIES } from '../../../../src/model/ip.ts';
+import { APPENDIX_A, APPENDIX_WORLD } from './golden/workedExample.ts';
+import { EMPTY } from './fakeKernel.ts';
+import { printByChain, restoreText, rulesByChain } from './goldenWorld.ts';
+
+for (const layout of LAYOUT_NAMES) {
+  for (const family of FAMILIES) {
+    test(`layout ${layout}, ${family}`, async () => {
+      const text = printByChain(rulesByChain(restoreText({ layout, family })));
+      await expect(text).toMatchFileSnapshot(`golden/${layout}.${family}.txt`);
+    });
+
+    test(`a kernel takes layout ${layout}, ${family}`, () => {
+      expect(() => applyRestore(parseSave(EMPTY), restoreText({ layout, family }))).not.toThrow();
+    });
+  }
+}
+
+describe('the worked example of the specification', () => {
+  const expected = rulesByChain(APPENDIX_A);
+  const actual = rulesByChain(restoreText({ world: APPENDIX_WORLD }));
+
+  test.each([...expected.keys()])('%s', (chain) => {
+    const ours = actual.get(chain) ?? [];
+    const theirs = expected.get(chain) ?? [];
+    // Among services the order is free.
+    const isShared = chain.endsWith('SERVICES') || chain.endsWith('NODEPORTS');
+    expect(isShared ? ours.toSorted() : ours).toEqual(isShared ? theirs.toSorted() : theirs);
+  });
+
+  test('no other chain', () => {
+    const own = [...actual.keys()].filter((chain) => chain.includes('KUBE-'));
+    expect(own.toSorted()).toEqual([...expected.keys()].toSorted());
+  });
+
+  test('the way to node ports is the last', () => {
+    expect(actual.get('nat KUBE-SERVICES')?.at(-1)).toContain('this must be the last rule');
+  });
+});
+
+test('the jumps of a fresh host, from top to bottom', () => {
+  const rules = rulesByChain(restoreText());
+  const targets = (chain: string): readonly string[] =>
+    (rules.get(chain) ?? []).map((rule) => rule.split(' ').at(-1) ?? '');
+  expect(targets('filter INPUT')).toEqual([
+    'KUBE-FIREWALL',
+    'KUBE-PROXY-FIREWALL',
+    'KUBE-NODEPORTS',
+    'KUBE-EXTERNAL-SERVICES',
+  ]);
+  expect(targets('filter FORWARD')).toEqual([
+    'KUBE-PROXY-FIREWALL',
+    'KUBE-FORWARD',
+    'KUBE-SERVICES',
+    'KUBE-EXTERNAL-SERVICES',
+  ]);
+  expect(targets('filter OUTPUT')).toEqual(['KUBE-FIREWALL', 'KUBE-PROXY-FIREWALL', 'KUBE-SERVICES']);
+  expect(targets('nat PREROUTING')).toEqual(['KUBE-SERVICES']);
+  expect(targets('nat OUTPUT')).toEqual(['KUBE-SERVICES']);
+  expect(targets('nat POSTROUTING')).toEqual(['KUBE-POSTROUTING']);
+});

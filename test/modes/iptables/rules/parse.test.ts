@@ -1,0 +1,259 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parseRestore, parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
+import { parseRule } from '../../../../src/modes/iptables/rules/parseRule.ts';
+import { appendLine, printRule } from '../../../../src/modes/iptables/rules/print.ts';
+import type { Rule } from '../../../../src/modes/iptables/rules/rule.ts';
+import { tokenize } from '../../../../src/modes/iptables/rules/tokenize.ts';
+import { ip, SAMPLES, toIpv6 } from './rules.ts';
+
+function ruleOf(text: string): Rule {
+  return parseRule(tokenize(text) ?? []);
+}
+
+describe('words', () => {
+  const table: readonly (readonly [string, readonly string[] | undefined])[] = [
+    ['', []],
+    ['  a \t b  ', ['a', 'b']],
+    ['--comment "two words" -j X', ['--comment', 'two words', '-j', 'X']],
+    [String.raw`"a \"b\" \\ c\d"`, [String.raw`a "b" \ cd`]],
+    [String.raw`back\slash`, [String.raw`back\slash`]],
+    ['"" x', ['', 'x']],
+    ['pre"fix ed"post', ['prefix ed', 'post']],
+    ["it's", ["it's"]],
+    ['"open', undefined],
+    ['mid"open', undefined],
+    [String.raw`"open\"`, undefined],
+  ];
+  test.each(table)('%s', (text, words) => expect(tokenize(text)).toEqual(words));
+});
+
+describe('rules', () => {
+  test.each([...SAMPLES, ...SAMPLES.map(toIpv6)].map(({ text, rule }) => [text, rule] as const))(
+    'reads back: %s',
+    (text, rule) => {
+      const unsigned = JSON.parse(JSON.stringify(rule).replaceAll('-2147483648', '2147483648')) as Rule;
+      expect(ruleOf(text)).toEqual({ ...unsigned, target: unsigned.target });
+    },
+  );
+
+  test('a save has the addresses and the protocol first, and the protocol module in its place', () => {
+    expect(
+      ruleOf('-d 10.96.1.1/32 -p tcp -m comment --comment "a b" -m tcp --dport 80 -j KUBE-SVC-X'),
+    ).toEqual({
+      matches: [
+        { kind: 'destination', cidr: '10.96.1.1/32', not: false },
+        { kind: 'comment', text: 'a b' },
+        { kind: 'protocol', protocol: 'tcp' },
+        { kind: 'destinationPort', port: 80 },
+      ],
+      target: { kind: 'jump', chain: 'KUBE-SVC-X' },
+    });
+  });
+
+  test('an option of the protocol loads its module', () => {
+    expect(ruleOf('-p tcp -m comment --comment c --dport 80').matches).toEqual([
+      { kind: 'comment', text: 'c' },
+      { kind: 'protocol', protocol: 'tcp' },
+      { kind: 'destinationPort', port: 80 },
+    ]);
+  });
+
+  test('what a save makes of our own matches and targets', () => {
+    expect(ruleOf('-m recent --set --name L --mask 255.255.255.255 --rsource').matches).toEqual([
+      { kind: 'recentSet', name: 'L' },
+    ]);
+    const mask = 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
+    expect(ruleOf(`-m recent --rcheck --seconds 9 --reap --name L --mask ${mask} --rsource`).matches).toEqual(
+      [{ kind: 'recentCheck', name: 'L', seconds: 9, reap: true }],
+    );
+    expect(ruleOf('-m nfacct --nfacct-name  counted').matches).toEqual([{ kind: 'nfacct', name: 'counted' }]);
+    expect(ruleOf('-m mark --mark 0x4000').matches).toEqual([
+      { kind: 'mark', value: 0x4000, mask: 0xffff_ffff, not: false },
+    ]);
+    expect(ruleOf('-j MARK --set-xmark 0x4000/0x0').target).toEqual({
+      kind: 'mark',
+      operation: 'xor',
+      value: 0x4000,
+    });
+    expect(ruleOf('-j REJECT --reject-with icmp6-port-unreachable').target).toEqual({ kind: 'reject' });
+  });
+
+  const foreign: readonly string[] = [
+    '-p icmp -j ACCEPT',
+    '! -p tcp -j ACCEPT',
+    '-s 10.0.0.1/255.0.255.0 -j DROP',
+    '-o eth0 -m state --state NEW -j ACCEPT',
+    '-m tcp -p tcp --sport 5 ! --dport 7 --tcp-flags SYN,ACK SYN -j DROP',
+    '-p tcp -m multiport --dports 80,443 -j ACCEPT',
+    '-m conntrack --ctstate NEW --ctproto 6 -j DROP',
+    '-m recent --update --seconds 60 --name DEFAULT -j DROP',
+    '-m recent --set --name L --mask 255.255.255.0 --rsource -j DROP',
+    '-m statistic --mode nth --every 2 --packet 0 -j DROP',
+    '-m addrtype ! --dst-type BROADCAST -j DROP',
+    '-m limit --limit 5/min -j LOG --log-prefix "say \\"hi\\" " --log-level 4',
+    '-j MARK --set-xmark 0x1/0xff',
+    '-j REJECT --reject-with tcp-reset',
+    '-j DNAT --to-destination 1.2.3.4 --random',
+    '-j MASQUERADE --to-ports 1-2',
+    '-j SNAT --to-source 1.2.3.4',
+    '-g SOMEWHERE',
+  ];
+  test.each(foreign)('keeps word for word: %s', (text) => {
+    const words = tokenize(text);
+    const printed = tokenize(printRule(ruleOf(text)));
+    expect(printed).toEqual(words);
+  });
+
+  test.each([
+    ['-j', /needs an argument/],
+    ['-j A -j B', /more than one target/],
+    ['-m tcp -j A', /-m tcp without -p tcp/],
+    ['-p udp -m tcp -j A', /-m tcp without -p tcp/],
+    ['-m comment -j A', /--comment/],
+    ['-s 1.1.1.1 !', /negation/],
+  ])('refuses %s', (text, reason) => expect(() => ruleOf(text)).toThrow(reason));
+});
+
+describe('a save', () => {
+  const save = `# Generated by iptables-save v1.8.9 on a day
+*nat
+:PREROUTING ACCEPT [12:720]
+:KUBE-SERVICES - [0:0]
+[12:720] -A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-A KUBE-SERVICES -d 10.96.0.1/32 -j ACCEPT
+COMMIT
+# Completed
+*filter
+:INPUT DROP [0:0]
+COMMIT
+`;
+
+  test('becomes tables, chains and rules, with their counters', () => {
+    expect(parseSave(save)).toEqual(
+      new Map([
+        [
+          'nat',
+          new Map<string, unknown>([
+            [
+              'PREROUTING',
+              {
+                policy: 'ACCEPT',
+                rules: [
+                  {
+                    matches: [{ kind: 'comment', text: 'kubernetes service portals' }],
+                    target: { kind: 'jump', chain: 'KUBE-SERVICES' },
+                    counters: { packets: 12, bytes: 720 },
+                  },
+                ],
+              },
+            ],
+            [
+              'KUBE-SERVICES',
+              {
+                rules: [
+                  {
+                    matches: [{ kind: 'destination', cidr: `${ip('10.96.0.1')}/32`, not: false }],
+                    target: { kind: 'accept' },
+                  },
+                ],
+              },
+            ],
+          ]),
+        ],
+        ['filter', new Map([['INPUT', { policy: 'DROP', rules: [] }]])],
+      ]),
+    );
+  });
+
+  test.each([
+    ['*nat\n-A X -j DROP\nCOMMIT', 2, /undeclared chain X/],
+    ['*nat\n:X - [0:0]\n-D X -j DROP\nCOMMIT', 3, /chains and appended rules only/],
+    ['*nat\n:X - [0:0]\n', 2, /COMMIT expected/],
+    ['-A X -j DROP', 1, /before any table/],
+    ['*nat\n*filter\n', 2, /before COMMIT/],
+    ['*nat\n:X\nCOMMIT', 2, /policy/],
+    ['*nat\n:X - [0:0]\n-A X -m comment --comment "open\nCOMMIT', 3, /quote/],
+    ['*nat\n:X - [0:0]\n[1:x] -A X\nCOMMIT', 3, /counters/],
+    ['*nat\n-E X Y\nCOMMIT', 2, /cannot read -E/],
+  ])('refuses %j', (text, line, reason) => {
+    expect(() => parseSave(text)).toThrow(
+      expect.objectContaining({ name: 'ParseError', line, reason: expect.stringMatching(reason) }),
+    );
+  });
+});
+
+test('a restore becomes operations', () => {
+  const text =
+    '*nat\n:A - [0:0]\n:INPUT DROP [0:0]\n-A A -j DROP\n-I A -j DROP\n-I A 2 -j DROP\n-D A -j DROP\n-D A 3\n-N B\n-X B\n-F A\nCOMMIT\n';
+  const rule = { matches: [], target: { kind: 'drop' } };
+  expect(parseRestore(text)).toEqual(
+    [
+      { kind: 'chain', chain: 'A' },
+      { kind: 'chain', chain: 'INPUT', policy: 'DROP' },
+      { kind: 'append', chain: 'A', rule },
+      { kind: 'insert', chain: 'A', position: 1, rule },
+      { kind: 'insert', chain: 'A', position: 2, rule },
+      { kind: 'delete', chain: 'A', rule },
+      { kind: 'deleteAt', chain: 'A', position: 3 },
+      { kind: 'createChain', chain: 'B' },
+      { kind: 'deleteChain', chain: 'B' },
+      { kind: 'flush', chain: 'A' },
+      { kind: 'commit' },
+    ].map((operation, index) => ({ ...operation, table: 'nat', line: index + 2 })),
+  );
+});
+
+test('whatever is read prints to what is read again', () => {
+  const word = fc.constantFrom(
+    '-m',
+    '-p',
+    '-s',
+    '-d',
+    '-i',
+    '-j',
+    '-g',
+    '!',
+    'tcp',
+    'udp',
+    'comment',
+    'mark',
+    'recent',
+    'statistic',
+    'set',
+    '--comment',
+    '--mark',
+    '--dport',
+    '--set',
+    '--name',
+    '1.2.3.4',
+    '10.0.0.0/8',
+    '80',
+    '0x1',
+    'ACCEPT',
+    'MARK',
+    'X',
+    'two words',
+    '--or-mark',
+    'it"s',
+  );
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 12 }), (words) => {
+      let rule: Rule;
+      try {
+        rule = parseRule(words);
+      } catch {
+        return;
+      }
+      let line: string;
+      try {
+        line = appendLine('C', rule);
+      } catch {
+        return;
+      }
+      const again = parseSave(`*nat\n:C - [0:0]\n${line}\nCOMMIT\n`).get('nat')?.get('C')?.rules[0];
+      expect(again && printRule(again)).toBe(printRule(rule));
+    }),
+    { numRuns: 2000 },
+  );
+});

@@ -1,0 +1,287 @@
+/**
+ * Sets, virtual servers and the device in memory, as strict as the kernel: what it would refuse is refused, by the
+ * same name. It remembers what it was sent, fails when told to, and can be changed by hand.
+ */
+import { hostPort, type Ip } from '../../../../src/model/ip.ts';
+import { type Destination, type ServerKey, serverKey } from '../../../../src/modes/ipvs/rules/fragment.ts';
+import type {
+  DestinationState,
+  Edit,
+  EditOutcome,
+  IpvsDoor,
+  KernelDevice,
+  KernelState,
+  ServerAttributes,
+} from '../../../../src/modes/ipvs/rules/kernelDoor.ts';
+import type { Family } from '../../../../src/model/ip.ts';
+import { entryKey, SET_IDS, type SetEntry, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
+import { prefixOf } from '../../../../src/model/ip.ts';
+import { FakeKernel as FakeIptables, refusal } from '../../iptables/rules/fakeKernel.ts';
+import { printEdit } from './world.ts';
+
+export interface FakeSet {
+  type: string;
+  capacity: number;
+  readonly entries: Map<string, SetEntry>;
+}
+
+export interface FakeDestination {
+  readonly destination: Destination;
+  weight: number;
+  connections: number;
+}
+
+export interface FakeServer {
+  attributes: ServerAttributes;
+  readonly destinations: Map<string, FakeDestination>;
+}
+
+export interface FakeDevice {
+  /** Of the link; ours is a `dummy`. */
+  readonly type: string;
+  readonly addresses: Set<Ip>;
+  isBroken: boolean;
+}
+
+/** What goes wrong with an edit, if anything does: a name that the kernel refuses it by. */
+export type Fault = (edit: Edit) => string | undefined;
+
+/** The process is gone: nothing after this took place. */
+export class Killed extends Error {
+  override name = 'Killed';
+}
+
+const DONE: EditOutcome = { state: 'done' };
+const EXISTS: EditOutcome = { state: 'exists' };
+const ABSENT: EditOutcome = { state: 'absent' };
+const refused = (name: string): EditOutcome => ({ state: 'refused', name });
+
+/** Of the kernel's `IPSET_MAXNAMELEN`, less the closing zero byte. */
+const NAME_LENGTH = 31;
+const BITMAP_CAPACITY = 65_536;
+
+export class FakeIpvsKernel implements IpvsDoor {
+  readonly family: Family;
+  readonly iptables = new FakeIptables();
+  readonly sets = new Map<string, FakeSet>();
+  readonly servers = new Map<string, FakeServer>();
+  device: FakeDevice | undefined;
+  schedulers: ReadonlySet<string> = new Set(['rr', 'wrr', 'sh', 'mh']);
+  fault: Fault = () => undefined;
+  /** Called before each edit, and before each reading; may throw `Killed`. */
+  before: (edit?: Edit) => void = () => {};
+  /** Also of edits that changed nothing, in words. */
+  readonly sent: string[] = [];
+  reads = 0;
+  destinationReads = 0;
+  /** Virtual servers whose destinations were asked for. */
+  readonly asked: string[] = [];
+
+  constructor(family: Family = 'IPv4') {
+    this.family = family;
+    this.iptables.fault = ({ text }) => {
+      const missing = matchedSets(text).find((name) => !this.sets.has(name));
+      return missing === undefined ? undefined : refusal(`Set ${missing} doesn't exist.`);
+    };
+    this.iptables.watch = () => this.sent.push('rules');
+  }
+
+  async read(): Promise<KernelState> {
+    this.before();
+    this.reads++;
+    const names = new Set(SET_IDS.map((id) => setName(id, this.family)));
+    return {
+      sets: new Map(
+        [...this.sets]
+          .filter(([name]) => names.has(name))
+          .map(([name, { type, capacity, entries }]) => [
+            name,
+            { type, capacity, entries: new Map(entries) },
+          ]),
+      ),
+      device: this.#deviceState(),
+      servers: [...this.servers.values()].map(({ attributes }) => attributes),
+    };
+  }
+
+  async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {
+    this.before();
+    this.destinationReads++;
+    return servers.map((server) => {
+      this.asked.push(serverKey(server));
+      const known = this.servers.get(serverKey(server))?.destinations.values() ?? [];
+      return [...known].map(({ destination: { ip, port, key }, weight, connections }) => ({
+        ip,
+        port,
+        key,
+        weight,
+        connections,
+      }));
+    });
+  }
+
+  async apply(edits: readonly Edit[]): Promise<readonly EditOutcome[]> {
+    return edits.map((edit) => {
+      this.before(edit);
+      this.sent.push(printEdit(edit));
+      const fault = this.fault(edit);
+      return fault === undefined ? this.#perform(edit) : refused(fault);
+    });
+  }
+
+  /** Forgets what was sent so far. */
+  forget(): void {
+    this.sent.length = 0;
+    this.asked.length = 0;
+    this.reads = 0;
+    this.destinationReads = 0;
+    this.iptables.forget();
+  }
+
+  /** Somebody else does this, and it must work. */
+  tamper(...edits: readonly Edit[]): void {
+    for (const edit of edits) {
+      const outcome = this.#perform(edit);
+      if (outcome.state !== 'done') throw new Error(`${printEdit(edit)}: ${JSON.stringify(outcome)}`);
+    }
+  }
+
+  /** `TCP 10.96.0.1:80`, `10.244.0.1:80` */
+  destination(server: string, key: string): FakeDestination {
+    const found = this.servers.get(server)?.destinations.get(key);
+    if (!found) throw new Error(`no destination ${key} of ${server}`);
+    return found;
+  }
+
+  set(name: string): FakeSet {
+    const found = this.sets.get(name);
+    if (!found) throw new Error(`no set ${name}`);
+    return found;
+  }
+
+  /** Rules and the kernel's own references. */
+  isReferenced(set: string): boolean {
+    return matchedSets(this.iptables.text).includes(set);
+  }
+
+  #deviceState(): KernelDevice {
+    if (!this.device) return { state: 'absent' };
+    const { type, addresses, isBroken } = this.device;
+    if (type !== 'dummy') return { state: 'foreign', type };
+    return { state: 'present', addresses: [...addresses], broken: isBroken };
+  }
+
+  #perform(edit: Edit): EditOutcome {
+    switch (edit.kind) {
+      case 'createSet':
+      case 'destroySet':
+      case 'swapSets':
+        return this.#changeSet(edit);
+      case 'addEntry':
+      case 'deleteEntry':
+        return this.#changeEntry(edit);
+      case 'newServer':
+      case 'setServer':
+      case 'deleteServer':
+        return this.#changeServer(edit);
+      case 'newDestination':
+      case 'setDestination':
+      case 'deleteDestination':
+        return this.#changeDestination(edit);
+      default:
+        return this.#changeDevice(edit);
+    }
+  }
+
+  #changeSet(edit: Extract<Edit, { kind: 'createSet' | 'destroySet' | 'swapSets' }>): EditOutcome {
+    const known = this.sets.get(edit.set);
+    if (edit.kind === 'createSet') {
+      if (edit.set.length > NAME_LENGTH) return refused('IPSET_ERR_PROTOCOL');
+      const capacity = edit.type === 'bitmap:port' ? BITMAP_CAPACITY : edit.capacity;
+      if (known) return known.type === edit.type && known.capacity === capacity ? DONE : refused('EEXIST');
+      this.sets.set(edit.set, { type: edit.type, capacity, entries: new Map() });
+      return DONE;
+    }
+    if (!known) return ABSENT;
+    if (edit.kind === 'destroySet') {
+      if (this.isReferenced(edit.set)) return refused('IPSET_ERR_BUSY');
+      this.sets.delete(edit.set);
+      return DONE;
+    }
+    const other = this.sets.get(edit.other);
+    if (!other) return refused('IPSET_ERR_EXIST_SETNAME2');
+    if (other.type !== known.type) return refused('IPSET_ERR_TYPE_MISMATCH');
+    this.sets.set(edit.set, other);
+    this.sets.set(edit.other, known);
+    return DONE;
+  }
+
+  #changeEntry({ kind, set, entry }: Extract<Edit, { kind: 'addEntry' | 'deleteEntry' }>): EditOutcome {
+    const known = this.sets.get(set);
+    if (!known) return ABSENT;
+    if (known.type !== entry.type) return refused('IPSET_ERR_PROTOCOL');
+    const key = entryKey(entry);
+    if (kind === 'deleteEntry') return known.entries.delete(key) ? DONE : ABSENT;
+    if (known.entries.has(key)) return EXISTS;
+    if (entry.type === 'hash:ip,port,net' && prefixOf(entry.net) === 0)
+      return refused('IPSET_ERR_INVALID_CIDR');
+    if (known.entries.size >= known.capacity) return refused('IPSET_ERR_HASH_FULL');
+    known.entries.set(key, entry);
+    return DONE;
+  }
+
+  #changeServer(edit: Extract<Edit, { kind: 'newServer' | 'setServer' | 'deleteServer' }>): EditOutcome {
+    const key = serverKey(edit.server);
+    const known = this.servers.get(key);
+    if (edit.kind === 'deleteServer') return this.servers.delete(key) ? DONE : ABSENT;
+    if (edit.kind === 'newServer' && known) return EXISTS;
+    if (edit.kind === 'setServer' && !known) return ABSENT;
+    if (!this.schedulers.has(edit.server.scheduler)) return refused('ENOENT');
+    if (known) known.attributes = edit.server;
+    else this.servers.set(key, { attributes: edit.server, destinations: new Map() });
+    return DONE;
+  }
+
+  #changeDestination(
+    edit: Extract<Edit, { kind: 'newDestination' | 'setDestination' | 'deleteDestination' }>,
+  ): EditOutcome {
+    const server = this.servers.get(serverKey(edit.server));
+    if (!server) return ABSENT;
+    const { key } = edit.destination;
+    const known = server.destinations.get(key);
+    if (edit.kind === 'deleteDestination') return server.destinations.delete(key) ? DONE : ABSENT;
+    if (edit.kind === 'newDestination') {
+      if (known) return EXISTS;
+      const { ip, port } = edit.destination;
+      const destination = { ip, port, key: hostPort(ip, port) };
+      server.destinations.set(key, { destination, weight: edit.weight, connections: 0 });
+      return DONE;
+    }
+    if (!known) return ABSENT;
+    known.weight = edit.weight;
+    return DONE;
+  }
+
+  #changeDevice(edit: Extract<Edit, { kind: 'makeDevice' | 'dropDevice' | 'bind' | 'unbind' }>): EditOutcome {
+    if (edit.kind === 'makeDevice') {
+      if (this.device) return EXISTS;
+      this.device = { type: 'dummy', addresses: new Set(), isBroken: false };
+      return DONE;
+    }
+    if (edit.kind === 'dropDevice') {
+      const outcome = this.device ? DONE : ABSENT;
+      this.device = undefined;
+      return outcome;
+    }
+    if (!this.device) return refused('ENODEV');
+    const { addresses } = this.device;
+    if (edit.kind === 'unbind') return addresses.delete(edit.ip) ? DONE : ABSENT;
+    if (addresses.has(edit.ip)) return EXISTS;
+    addresses.add(edit.ip);
+    return DONE;
+  }
+}
+
+function matchedSets(text: string): readonly string[] {
+  return [...text.matchAll(/--match-set (\S+)/g)].map(([, name = '']) => name);
+}

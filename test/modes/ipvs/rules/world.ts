@@ -1,0 +1,103 @@
+/** What there is and what is sent, as `ipset save`, `ipvsadm -Sn` and `ip` would write it. */
+import type { ServerKey } from '../../../../src/modes/ipvs/rules/fragment.ts';
+import type { Edit, ServerAttributes } from '../../../../src/modes/ipvs/rules/kernelDoor.ts';
+import { entryKey, SETS, SET_IDS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
+import { hostPort } from '../../../../src/model/ip.ts';
+
+const OPTIONS = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' } as const;
+const MH_PORT = 0x10;
+
+function serverArguments({ protocol, ip, port }: ServerKey): string {
+  return `${OPTIONS[protocol]} ${hostPort(ip, port)}`;
+}
+
+export function printServer(server: ServerAttributes): string {
+  const { scheduler, flags, timeout, ip, clientPrefix } = server;
+  const isWhole = clientPrefix === (ip.includes(':') ? 128 : 32);
+  return [
+    `${serverArguments(server)} -s ${scheduler}`,
+    ...((flags & 1) !== 0 ? [`-p ${timeout}`] : timeout === 0 ? [] : [`time-out ${timeout}`]),
+    ...((flags & MH_PORT) === 0 ? [] : ['-b mh-port']),
+    ...((flags & ~(1 | MH_PORT)) === 0 ? [] : [`flags ${flags}`]),
+    ...(isWhole ? [] : [`-M ${clientPrefix}`]),
+  ].join(' ');
+}
+
+export function printDestination(server: ServerKey, key: string, weight: number): string {
+  return `${serverArguments(server)} -r ${key} -m -w ${weight}`;
+}
+
+export function printEdit(edit: Edit): string {
+  switch (edit.kind) {
+    case 'createSet':
+      return `create ${edit.set} ${edit.type} ${edit.capacity}`;
+    case 'destroySet':
+      return `destroy ${edit.set}`;
+    case 'swapSets':
+      return `swap ${edit.set} ${edit.other}`;
+    case 'addEntry':
+      return `add ${edit.set} ${entryKey(edit.entry)}`;
+    case 'deleteEntry':
+      return `del ${edit.set} ${entryKey(edit.entry)}`;
+    case 'newServer':
+      return `-A ${printServer(edit.server)}`;
+    case 'setServer':
+      return `-E ${printServer(edit.server)}`;
+    case 'deleteServer':
+      return `-D ${serverArguments(edit.server)}`;
+    case 'newDestination':
+      return `-a ${printDestination(edit.server, edit.destination.key, edit.weight)}`;
+    case 'setDestination':
+      return `-e ${printDestination(edit.server, edit.destination.key, edit.weight)}`;
+    case 'deleteDestination':
+      return `-d ${serverArguments(edit.server)} -r ${edit.destination.key}`;
+    case 'makeDevice':
+      return 'link add';
+    case 'dropDevice':
+      return 'link del';
+    case 'bind':
+      return `addr add ${edit.ip}`;
+    case 'unbind':
+      return `addr del ${edit.ip}`;
+  }
+}
+
+interface World {
+  readonly sets: ReadonlyMap<
+    string,
+    { readonly type: string; readonly entries: ReadonlyMap<string, unknown> }
+  >;
+  readonly servers: ReadonlyMap<
+    string,
+    {
+      readonly attributes: ServerAttributes;
+      readonly destinations: ReadonlyMap<string, { readonly weight: number }>;
+    }
+  >;
+  readonly device: { readonly addresses: ReadonlySet<string> } | undefined;
+}
+
+/** Made when they are needed; an empty one is as good as none. */
+const ON_DEMAND: ReadonlySet<string> = new Set(
+  SET_IDS.flatMap((id) => ('onDemand' in SETS[id] ? [setName(id, 'IPv4'), setName(id, 'IPv6')] : [])),
+);
+
+export function printSets({ sets }: Pick<World, 'sets'>): readonly string[] {
+  return [...sets]
+    .filter(([name, { entries }]) => entries.size > 0 || !ON_DEMAND.has(name))
+    .map(([name, { type }]) => `create ${name} ${type}`)
+    .sort();
+}
+
+/** Every entry, server, destination and address, in one order whatever the way to it. */
+export function printWorld({ sets, servers, device }: World): readonly string[] {
+  const entries = [...sets].flatMap(([name, set]) => [...set.entries.keys()].map((key) => `${name} ${key}`));
+  const destinations = [...servers.values()].flatMap((server) =>
+    [...server.destinations].map(
+      ([key, { weight }]) => `-a ${printDestination(server.attributes, key, weight)}`,
+    ),
+  );
+  const made = [...servers.values()].map(({ attributes }) => `-A ${printServer(attributes)}`);
+  const addresses = [...(device?.addresses ?? [])].map((ip) => `addr ${ip}`);
+  return [...entries, ...made, ...destinations, ...addresses].sort();
+}

@@ -1,0 +1,75 @@
+/** What is tried again, and when. */
+import { describe, expect, test } from 'vitest';
+import { NftProxy } from '../../../src/modes/nftables/proxier.ts';
+import { FakeNftKernel } from './rules/fakeKernel.ts';
+import { Cluster } from '../../plan/cluster.ts';
+
+class Stage {
+  readonly kernel: FakeNftKernel;
+  readonly cluster: Cluster;
+  /** After how many milliseconds another sync was asked for. */
+  readonly asked: number[] = [];
+  readonly proxy: NftProxy;
+
+  constructor({ kernel = new FakeNftKernel(), cluster = new Cluster() }: Partial<Stage> = {}) {
+    this.kernel = kernel;
+    this.cluster = cluster;
+    this.proxy = new NftProxy({
+      door: kernel,
+      again: (milliseconds) => this.asked.push(milliseconds),
+      masqueradeBit: 14,
+      counters: false,
+      nodeIps: () => [],
+      serviceCidrs: () => [],
+    });
+  }
+
+  async sync(...lines: readonly string[]): Promise<boolean> {
+    this.cluster.tell(...lines);
+    const { isUnclean } = await this.proxy.sync(this.cluster.planner, this.cluster.takeDirty());
+    return isUnclean !== true;
+  }
+}
+
+describe('a set of another time that will not go', () => {
+  const refusing = (kernel: FakeNftKernel): void => {
+    kernel.fault = (transaction) =>
+      transaction.some(({ kind }) => kind === 'deleteSet') ? 'EBUSY' : undefined;
+  };
+
+  async function unclean(): Promise<Stage> {
+    const before = new Stage();
+    await before.sync('a/x 10.96.0.1 80', 'a/x-1 of x 80 | 10.1.0.1 | 10.1.0.2');
+    const stage = new Stage(before);
+    refusing(stage.kernel);
+    expect(await stage.sync('a/x-1 of x 80 | 10.1.0.1')).toBe(false);
+    expect(stage.asked).toEqual([1000]);
+    return stage;
+  }
+
+  test('is tried again, whatever was changed meanwhile', async () => {
+    const stage = await unclean();
+    stage.kernel.fault = () => undefined;
+    expect(await stage.sync('a/y 10.96.0.2 80', 'a/y-1 of y 80 | 10.1.0.3')).toBe(true);
+    expect(stage.kernel.table?.sets.has('any-2')).toBe(true);
+    stage.proxy.prepareRetry();
+    expect(await stage.sync()).toBe(true);
+    expect(stage.kernel.table?.sets.has('any-2')).toBe(false);
+  });
+
+  test('less and less often', async () => {
+    const stage = await unclean();
+    for (let tries = 0; tries < 7; tries++) {
+      stage.proxy.prepareRetry();
+      expect(await stage.sync()).toBe(false);
+    }
+    expect(stage.asked).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+  });
+
+  test('and ordinary changes stay what they are', async () => {
+    const stage = await unclean();
+    stage.kernel.forget();
+    await stage.sync('a/y 10.96.0.2 80', 'a/y-1 of y 80 | 10.1.0.3');
+    expect([stage.kernel.inspections, stage.kernel.attempts]).toEqual([0, 1]);
+  });
+});

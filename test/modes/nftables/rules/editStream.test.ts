@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import { Committer } from '../../../../src/modes/nftables/rules/committer.ts';
+import type { Edit } from '../../../../src/modes/nftables/rules/edit.ts';
+import { EditStream } from '../../../../src/modes/nftables/rules/editStream.ts';
+import type { TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
+import type {
+  CommitOutcome,
+  NftDoor,
+  Transaction,
+} from '../../../../src/modes/nftables/rules/transaction.ts';
+import { type Ip, parseIp } from '../../../../src/model/ip.ts';
+
+const SET: TableSet = { name: 'service-ips', key: ['address'] };
+const SETS = new Map([[SET.name, SET]]);
+
+function ip(number: number): Ip {
+  const parsed = parseIp(`10.96.${number >> 8}.${number & 255}`);
+  if (!parsed) throw new Error('not an address');
+  return parsed;
+}
+
+/** A service port that has so many addresses. */
+function edit(owner: string, first: number, count: number): Edit {
+  const adds = Array.from({ length: count }, (_, index) => ({
+    set: SET.name,
+    key: { address: ip(first + index) },
+  }));
+  return { owner, removes: [], adds };
+}
+
+/** Takes transactions one by one, when it is told to. */
+class SlowDoor implements Pick<NftDoor, 'commit'> {
+  readonly sizes: number[] = [];
+  readonly #waiting: ((outcome: CommitOutcome) => void)[] = [];
+
+  commit(transaction: Transaction): Promise<CommitOutcome> {
+    this.sizes.push(
+      transaction.reduce((sum, each) => sum + ('elements' in each ? each.elements.length : 0), 0),
+    );
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  answer(outcome: CommitOutcome = { state: 'done' }): void {
+    this.#waiting.shift()?.(outcome);
+  }
+}
+
+function streamInto(door: SlowDoor): EditStream {
+  const whole: NftDoor = {
+    commit: (transaction) => door.commit(transaction),
+    inspect: () => Promise.resolve(undefined),
+    remembered: () => Promise.resolve([]),
+  };
+  return new EditStream(new Committer(whole, () => 0), SETS);
+}
+
+describe('a stream of edits', () => {
+  it('waits until a transaction is full', () => {
+    const door = new SlowDoor();
+    const stream = streamInto(door);
+    expect(stream.add(edit('a', 0, 10))).toBeUndefined();
+    expect(door.sizes).toEqual([]);
+  });
+
+  it('makes the next one while the kernel has the last', async () => {
+    const door = new SlowDoor();
+    const stream = streamInto(door);
+    await stream.add(edit('a', 0, 2000));
+    await expect.poll(() => door.sizes).toEqual([2000]);
+    expect(stream.add(edit('b', 5000, 10))).toBeUndefined();
+    const flushed = stream.flush();
+    await Promise.resolve();
+    expect(door.sizes).toEqual([2000]);
+    door.answer();
+    await expect.poll(() => door.sizes).toEqual([2000, 10]);
+    door.answer();
+    await flushed;
+    expect(stream.elements).toBe(2010);
+  });
+
+  it('knows whose edit was refused', async () => {
+    const door = new SlowDoor();
+    const stream = streamInto(door);
+    void stream.add(edit('a', 0, 1));
+    const flushed = stream.flush();
+    await expect.poll(() => door.sizes).toEqual([1]);
+    door.answer({ state: 'refused', name: 'ENOSPC', operation: undefined });
+    await flushed;
+    expect([...stream.refused.keys()]).toEqual(['a']);
+  });
+
+  it('fails with a refusal that is nobody’s in particular', async () => {
+    const door = new SlowDoor();
+    const stream = streamInto(door);
+    void stream.add({ ...edit('a', 0, 1), owner: undefined });
+    const flushed = stream.flush();
+    await expect.poll(() => door.sizes).toEqual([1]);
+    door.answer({ state: 'refused', name: 'ENOSPC', operation: undefined });
+    await expect(flushed).rejects.toMatchObject({ code: 'NFTABLES_REFUSED' });
+  });
+
+  it('has nothing to do for an empty edit', async () => {
+    const door = new SlowDoor();
+    const stream = streamInto(door);
+    expect(stream.add({ owner: undefined, removes: [], adds: [] })).toBeUndefined();
+    await stream.flush();
+    expect(door.sizes).toEqual([]);
+  });
+});

@@ -1,0 +1,200 @@
+/**
+ * nftables in memory, as strict as the kernel: a transaction is taken whole, or refused by the name that the kernel has
+ * for it. It remembers what it was sent, fails when told to, and can be changed by hand.
+ */
+import { affinityMap } from '../../../../src/modes/nftables/rules/names.ts';
+import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
+import type { Element, Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
+import type {
+  CommitOutcome,
+  NftDoor,
+  Operation,
+  Remembered,
+  TableState,
+  Transaction,
+} from '../../../../src/modes/nftables/rules/transaction.ts';
+import { type Packet, walk } from '../../../../src/modes/nftables/rules/walk.ts';
+import { walkTable, type WalkTable } from '../../../../src/modes/nftables/rules/walkElements.ts';
+import { deepEqual } from '../../../../src/model/equal.ts';
+import type { Family, Ip } from '../../../../src/model/ip.ts';
+import { PROTOCOLS, type Protocol } from '../../../../src/model/objects.ts';
+import { Draft, type FakeChain, type FakeTable, isSameSet, Refused } from './fakeTable.ts';
+
+/** What goes wrong with a transaction, if anything does: a name that the kernel refuses it by. */
+export type Fault = (transaction: Transaction) => string | undefined;
+
+/** The process is gone: nothing after this took place. */
+export class Killed extends Error {
+  override name = 'Killed';
+}
+
+const DONE: CommitOutcome = { state: 'done' };
+const EMPTY: FakeTable = { sets: new Map(), chains: new Map() };
+
+export class FakeNftKernel implements NftDoor {
+  readonly family: Family;
+  table: FakeTable | undefined;
+  fault: Fault = () => undefined;
+  /** Called before each commit and each reading; may throw `Killed`. */
+  before: (transaction?: Transaction) => void = () => {};
+  /** Called after each commit that was taken; may throw `Killed`: the kernel has it, and nobody was told. */
+  after: (transaction: Transaction) => void = () => {};
+  /** Transactions that were taken. */
+  readonly taken: Transaction[] = [];
+  attempts = 0;
+  inspections = 0;
+  /** Sets whose elements were read. */
+  readonly read: string[] = [];
+  /** How often remembered clients were asked for. */
+  clientReads = 0;
+
+  constructor(family: Family = 'IPv4') {
+    this.family = family;
+  }
+
+  async inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined> {
+    this.before();
+    this.inspections++;
+    if (!this.table) return undefined;
+    const { sets, chains, isDormant = false } = this.table;
+    const isSame = new Map(
+      [...sets].map(([name, { set }]) => {
+        const other = wanted.sets.find((each) => each.name === name);
+        return [name, other === undefined || isSameSet(set, other) ? 'same' : 'different'] as const;
+      }),
+    );
+    const readable = wanted.sets
+      .filter(({ name, remembers }) => isSame.get(name) === 'same' && remembers === undefined)
+      .filter(({ name }) => only?.has(name) ?? true);
+    this.read.push(...readable.map(({ name }) => name));
+    return {
+      isDormant,
+      sets: isSame,
+      chains: new Map([...chains].map(([name, chain]) => [name, compareChain(name, chain, wanted)])),
+      elements: new Map(readable.map(({ name }) => [name, new Map(sets.get(name)?.elements)])),
+    };
+  }
+
+  async isThere(): Promise<boolean> {
+    this.before();
+    return this.table !== undefined;
+  }
+
+  async commit(transaction: Transaction): Promise<CommitOutcome> {
+    this.before(transaction);
+    this.attempts++;
+    const fault = this.fault(transaction);
+    if (fault !== undefined) return { state: 'refused', name: fault, operation: undefined };
+    const outcome = this.#perform(transaction);
+    if (outcome.state === 'done') {
+      this.taken.push(transaction);
+      this.after(transaction);
+    }
+    return outcome;
+  }
+
+  async remembered(protocol: Protocol): Promise<readonly Remembered[]> {
+    this.before();
+    this.clientReads++;
+    return this.clients(affinityMap(protocol));
+  }
+
+  /** Who is in a map of affinity. */
+  clients(map: string): readonly Remembered[] {
+    const elements = this.table?.sets.get(map)?.elements.values() ?? [];
+    return [...elements].flatMap(({ key: { address, secondAddress, port }, endpoint }) =>
+      address && secondAddress && port !== undefined && endpoint
+        ? [{ client: address, destination: secondAddress, port, endpoint }]
+        : [],
+    );
+  }
+
+  get allClients(): readonly Remembered[] {
+    return PROTOCOLS.flatMap((protocol) => this.clients(affinityMap(protocol)));
+  }
+
+  get ruleset(): Ruleset {
+    const { sets, chains } = this.table ?? EMPTY;
+    return {
+      sets: [...sets.values()].map(({ set }) => set),
+      chains: [...chains].map(([name, { hook, rules }]) => ({ name, rules, ...(hook && { hook }) })),
+    };
+  }
+
+  get elements(): readonly Element[] {
+    return [...(this.table ?? EMPTY).sets.values()].flatMap(({ elements }) => [...elements.values()]);
+  }
+
+  get walkable(): WalkTable {
+    return walkTable(this.ruleset, this.elements);
+  }
+
+  /** A client dials, and what the table remembers of it is remembered. Answers where it went. */
+  connect(packet: Packet, addresses: readonly Ip[] = []): string {
+    const { outcomes } = walk(
+      this.walkable,
+      packet,
+      { addresses },
+      { remembered: (map) => this.clients(map) },
+    );
+    const [outcome] = outcomes;
+    if (outcome?.kind !== 'forward') return outcome?.kind ?? 'nothing';
+    for (const { map, client, destination, port, endpoint } of outcome.remembers) {
+      const set = this.table?.sets.get(map)?.set;
+      if (!set) throw new Error(`no map ${map}`);
+      const element: Element = {
+        set: map,
+        key: { address: client, secondAddress: destination, port },
+        endpoint,
+      };
+      const known = this.table?.sets.get(map)?.elements.get(printKey(element.key));
+      if (known) this.tamper({ kind: 'deleteElements', set, elements: [known] });
+      this.tamper({ kind: 'addElements', set, elements: [element] });
+    }
+    return outcome.to;
+  }
+
+  /** Forgets what was sent so far. */
+  forget(): void {
+    this.taken.length = 0;
+    this.attempts = 0;
+    this.inspections = 0;
+    this.read.length = 0;
+    this.clientReads = 0;
+  }
+
+  /** Somebody else does this, and it must work. */
+  tamper(...transaction: Transaction): void {
+    const outcome = this.#perform(transaction);
+    if (outcome.state === 'refused') throw new Error(`${outcome.name}: ${JSON.stringify(outcome.operation)}`);
+  }
+
+  #perform(transaction: Transaction): CommitOutcome {
+    const draft = new Draft(this.table, this.family);
+    let current: Operation | undefined;
+    try {
+      for (const operation of transaction) {
+        current = operation;
+        draft.perform(operation);
+      }
+      current = undefined;
+      draft.validate();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      return { state: 'refused', name: error.message, operation: current };
+    }
+    this.table = draft.table;
+    return DONE;
+  }
+}
+
+function compareChain(name: string, { hook, rules }: FakeChain, { chains }: Ruleset): 'same' | 'different' {
+  const wanted = chains.find((each) => each.name === name);
+  if (!wanted) return 'same';
+  const texts = (list: FakeChain['rules']): readonly string[] => {
+    const printed = list.map(({ statements }) => JSON.stringify(statements));
+    return wanted.isUnordered ? printed.sort() : printed;
+  };
+  const isSame = deepEqual(hook, wanted.hook) && deepEqual(texts(rules), texts(wanted.rules));
+  return isSame ? 'same' : 'different';
+}

@@ -1,0 +1,92 @@
+/** A kernel that looks at tables as the real one does, without the modules that a test takes away. */
+import type { Rule, Statement, TableSet } from '../../../src/modes/nftables/rules/rule.ts';
+import type { TableTrial, TrialTable } from '../../../src/modes/prerequisites/nftTrial.ts';
+import type { Family } from '../../../src/model/ip.ts';
+
+/** What an old kernel does not have, though no module brings it. */
+export type OldKernel =
+  /** It takes them, and forgets. */
+  'counters' | 'several ranges' | 'reject before routing' | 'several fields' | 'update with data' | 'owners';
+
+export interface FakeNftablesOptions {
+  readonly lacks?: readonly OldKernel[];
+  /** As if there were a limit to a table. */
+  readonly mostSets?: number;
+  /** What the first trials are answered with, whatever they are. */
+  readonly interruptions?: readonly string[];
+}
+
+export class FakeNftables {
+  readonly #family: Family;
+  readonly #lacks: readonly OldKernel[];
+  readonly #mostSets: number;
+  readonly #interruptions: string[];
+  readonly #unloaded: ReadonlySet<string>;
+
+  constructor(family: Family, options: FakeNftablesOptions, unloaded: ReadonlySet<string>) {
+    const { lacks = [], mostSets = Infinity, interruptions = [] } = options;
+    this.#family = family;
+    this.#lacks = lacks;
+    this.#mostSets = mostSets;
+    this.#interruptions = [...interruptions];
+    this.#unloaded = unloaded;
+  }
+
+  tryTable(table: TrialTable): TableTrial {
+    const reason =
+      this.#interruptions.shift() ??
+      this.#refusal(table) ??
+      (table.sets.length > this.#mostSets ? 'ENFILE' : undefined);
+    if (reason !== undefined) return { state: 'refused', reason };
+    const forgotten = table.sets.filter(({ counts }) => counts === true && this.#lacks.includes('counters'));
+    return { state: 'done', different: forgotten.map(({ name }) => name) };
+  }
+
+  #refusal({ sets, chains, elements, isOwned }: TrialTable): string | undefined {
+    if (isOwned && this.#lacks.includes('owners')) return 'ENOTSUP';
+    if (this.#unloaded.has('nf_tables')) return 'ENOTSUP';
+    if (chains.some(({ hook }) => hook) && this.#unloaded.has('nft_chain_nat')) return 'ENOENT';
+    const names = new Set(sets.map(({ name }) => name));
+    if (elements.some(({ set }) => !names.has(set))) return 'ENOENT';
+    const byPoint = chains.flatMap(({ name, rules }) => rules.map((rule) => ({ name, rule })));
+    return (
+      sets.map((set) => this.#setRefusal(set)).find((reason) => reason !== undefined) ??
+      byPoint.map(({ name, rule }) => this.#ruleRefusal(name, rule)).find((reason) => reason !== undefined)
+    );
+  }
+
+  #setRefusal({ key, ranges }: TableSet): string | undefined {
+    if (key.length > 1 && ranges && this.#lacks.includes('several ranges')) return 'ENOTSUP';
+    return key.length > 1 && this.#lacks.includes('several fields') ? 'EINVAL' : undefined;
+  }
+
+  #ruleRefusal(chain: string, { statements }: Rule): string | undefined {
+    for (const statement of statements) {
+      const modules = this.#modulesOf(statement);
+      if (modules.some((module) => this.#unloaded.has(module))) return 'ENOENT';
+      if (statement.kind === 'remember' && this.#lacks.includes('update with data')) return 'EINVAL';
+      if (statement.kind !== 'reject' || !this.#lacks.includes('reject before routing')) continue;
+      if (chain.startsWith('prerouting')) return 'ENOTSUP';
+    }
+    return undefined;
+  }
+
+  #modulesOf(statement: Statement): readonly string[] {
+    const number = this.#family === 'IPv4' ? 4 : 6;
+    switch (statement.kind) {
+      case 'addressType':
+        return [`nft_fib_ipv${number}`];
+      case 'reject':
+        return [`nft_reject_ipv${number}`];
+      case 'masquerade':
+        return ['nft_masq'];
+      case 'isRewritten':
+      case 'remember':
+        return ['nft_ct'];
+      case 'dnatByMap':
+        return ['nft_nat', ...(statement.key.some((part) => typeof part === 'object') ? ['nft_numgen'] : [])];
+      default:
+        return [];
+    }
+  }
+}

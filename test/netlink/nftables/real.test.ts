@@ -1,0 +1,379 @@
+/** Tables that the library makes, beside those that the program nft makes in the same kernel. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { inside, output } from '../../system/support/inside.ts';
+import { type Namespace, openNamespace, requireNamespaces } from '../../system/support/namespace.ts';
+import { type SketchFamily, sketchText } from './support/sketch.ts';
+
+const IMPORTS = `
+  import { setTimeout as sleep } from 'node:timers/promises';
+  import { spawnSync } from 'node:child_process';
+  import { directChannel } from './src/netlink/channel.ts';
+  import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
+  import { NetlinkThread } from './src/netlink/thread.ts';
+  import { dumpMessages } from './src/netlink/dump.ts';
+  import { decodeChain, getChains } from './src/netlink/nftables/chain.ts';
+  import { ElementList } from './src/netlink/nftables/elementList.ts';
+  import { decodeGenerationNews, getGeneration } from './src/netlink/nftables/generation.ts';
+  import { NFNLGRP_NFTABLES } from './src/netlink/nftables/message.ts';
+  import { decodeNews } from './src/netlink/nftables/news.ts';
+  import { readElements } from './src/netlink/nftables/reading.ts';
+  import { decodeRule, getRules } from './src/netlink/nftables/rule.ts';
+  import { decodeSet, getSets, propertiesOf } from './src/netlink/nftables/set.ts';
+  import { decodeTable, getTables } from './src/netlink/nftables/table.ts';
+  import { transaction } from './src/netlink/nftables/transaction.ts';
+  import { sketchOperations } from './test/netlink/nftables/support/sketch.ts';
+  const print = (value) => console.log(JSON.stringify(value, (_, each) =>
+    typeof each === 'bigint' ? Number(each) : each instanceof Uint8Array ? Buffer.from(each).toString('hex') : each));
+  const socket = NetlinkSocket.open(NETLINK_NETFILTER);
+  const channel = directChannel(socket);
+  const commit = (operations, options) => channel.commit(transaction(operations, options));
+  const place = { family: 'ip', table: 'junction' };
+  const read = (request, decode) => dumpMessages(socket, 'the table', request).map(({ payload }) => decode(payload));
+  const elementsOf = async (set, family = 'ip') =>
+    (await readElements(channel, [{ ...place, family, set }]))[0].elements;
+  const generation = () => decodeGenerationNews(socket.request(getGeneration()).messages[0].payload).id;
+  const numbered = (count, data = 0, from = 0) => {
+    const list = new ElementList();
+    for (let index = from; index < from + count; index++)
+      list.begin().index(index).data().index(data).comment('number ' + index).end();
+    return list;
+  };
+  const numbers = { name: 'numbers', key: { typeof: ['meta mark'] }, data: { typeof: ['meta mark'] } };
+  const numbersTable = [{ kind: 'new table', ...place }, { kind: 'new set', ...place, set: numbers }];
+  const add = (elements) => ({ kind: 'new elements', ...place, set: 'numbers', elements });
+  const remove = (elements) => ({ kind: 'delete elements', ...place, set: 'numbers', elements });
+`;
+
+/**
+ * Everything in the table, in words, without the numbers that the kernel gave out, and without the element by which nft
+ * says that the addresses before the first interval are in none: they are so anyway.
+ */
+const WORLD = (family: SketchFamily): string => `
+  const unhandled = ({ handle, ...rest }) => rest;
+  const at = { ...place, family: '${family}' };
+  const sets = read(getSets(at), decodeSet);
+  print({
+    tables: read(getTables(at.family), decodeTable).map(unhandled),
+    chains: read(getChains(at.family), decodeChain).map(unhandled),
+    rules: read(getRules(at), decodeRule).map(unhandled),
+    sets: sets.map(unhandled),
+    elements: Object.fromEntries(await Promise.all(sets.map(async ({ name }) => [name,
+      (await elementsOf(name, at.family)).filter(({ key }) => key.some((byte) => byte > 0))
+        .sort((a, b) => Buffer.compare(a.key, b.key))]))),
+  });`;
+
+function requireNft(context: Parameters<typeof requireNamespaces>[0]): void {
+  if (spawnSync('nft', ['--version']).status === 0) return;
+  const reason = 'the program nft is not installed: apt-get install nftables';
+  if (process.env['CI'] === 'true') throw new Error(reason);
+  context.skip(reason);
+}
+
+/** Who is root of a user namespace alone has the system's send buffer, which holds 208 KiB. */
+function requireLargeDatagrams(context: Parameters<typeof requireNamespaces>[0]): void {
+  const isWholeMachine = /^\s*0\s+0\s+4294967295\s*$/.test(readFileSync('/proc/self/uid_map', 'utf8'));
+  if (process.getuid?.() === 0 && isWholeMachine) return;
+  const reason = 'a datagram of a megabyte needs a larger send buffer: run as root of the machine';
+  if (process.env['CI'] === 'true') throw new Error(reason);
+  context.skip(reason);
+}
+
+describe('in a namespace', () => {
+  let namespace: Namespace;
+  beforeEach(async (context) => {
+    requireNamespaces(context);
+    requireNft(context);
+    namespace = await openNamespace();
+  });
+  afterEach(() => namespace.close());
+
+  const listing = (): Promise<string> => output(namespace, 'nft', 'list', 'ruleset');
+  const load = async (text: string): Promise<void> => {
+    const file = join(dirname(namespace.lockPath), 'rules.nft');
+    await writeFile(file, text);
+    await output(namespace, 'nft', '-f', file);
+  };
+
+  describe.each<SketchFamily>(['ip', 'ip6'])('a whole table of family %s', (family) => {
+    it('is listed as that of nft, and is the same in the kernel', async () => {
+      await load(sketchText(family));
+      const theirs = await listing();
+      const theirWorld = await inside(namespace, 'theirs', `${IMPORTS} ${WORLD(family)}`);
+      await output(namespace, 'nft', 'flush', 'ruleset');
+      const outcome = await inside(
+        namespace,
+        'ours',
+        `${IMPORTS} print(await commit(sketchOperations('${family}')));`,
+      );
+      expect(outcome).toEqual({ state: 'done' });
+      expect(await listing()).toBe(theirs);
+      expect(await inside(namespace, 'world', `${IMPORTS} ${WORLD(family)}`)).toEqual(theirWorld);
+    });
+
+    it('is read as it was written', async () => {
+      const answer = await inside(
+        namespace,
+        'readBack',
+        `${IMPORTS}
+         const operations = sketchOperations('${family}', true);
+         const { state } = await commit(operations);
+         const at = { ...place, family: '${family}' };
+         const written = operations.filter(({ kind }) => kind === 'new rule');
+         const rules = read(getRules(at), decodeRule);
+         const inOrder = read(getChains(at.family), decodeChain).flatMap(({ name }) =>
+           written.filter(({ chain }) => chain === name));
+         const specs = operations.filter(({ kind }) => kind === 'new set').map(({ set }) => set);
+         const sets = new Map(read(getSets(at), decodeSet).map((set) => [set.name, set]));
+         print({ state,
+           rules: [rules.map(({ chain, expressions }) => ({ chain, expressions })),
+             inOrder.map(({ chain, expressions }) => ({ chain, expressions }))],
+           sets: [specs.map(({ name }) => sets.get(name)), specs.map((spec) => ({ ...sets.get(spec.name), ...propertiesOf(spec) }))],
+         });`,
+      );
+      const { state, rules, sets } = answer as { state: string; rules: unknown[]; sets: unknown[] };
+      expect(state).toBe('done');
+      expect(rules[0]).toEqual(rules[1]);
+      expect(sets[0]).toEqual(sets[1]);
+      // The one rule that nft of IPv6 cannot write is one that it can print.
+      expect(await listing()).toContain(
+        `update @affinity-tcp { ct original ${family} saddr . ct original ${family} daddr . ct original proto-dst timeout 3m : ${family} daddr . tcp dport }`,
+      );
+    });
+  });
+
+  it('what is listed can be loaded', async () => {
+    const operations = `sketchOperations('ip', false)`;
+    await inside(namespace, 'loadable', `${IMPORTS} print(await commit(${operations}));`);
+    const listed = await listing();
+    await output(namespace, 'nft', 'flush', 'ruleset');
+    await load(listed);
+    expect(await listing()).toBe(listed);
+  });
+
+  it('errors name their operations, and nothing is done', async () => {
+    const answer = await inside(
+      namespace,
+      'errors',
+      `${IMPORTS}
+       const chain = (name) => ({ kind: 'new chain', ...place, chain: name });
+       const twice = numbered(1);
+       print([
+         await commit(numbersTable),
+         await commit([chain('fine'), { kind: 'delete chain', ...place, chain: 'none' }, add(numbered(3000)),
+           { ...add(numbered(1)), set: 'missing' }, remove(numbered(1, 0, 9999)), chain('fine too')]),
+         await commit([add(numbered(1, 7)), add(numbered(1, 8))]),
+         await commit([add(numbered(1)), { ...add(numbered(1)), isExclusive: true }]),
+         await commit([{ kind: 'delete table', ...place, table: 'none' }]),
+         (await elementsOf('numbers')).length,
+         read(getChains('ip'), decodeChain).length,
+       ]);`,
+    );
+    const refused = (...refusals: readonly [operation: number, name: string][]): unknown => ({
+      state: 'refused',
+      refusals: refusals.map(([operation, name]) => ({
+        operation,
+        errno: expect.any(Number) as number,
+        name,
+      })),
+    });
+    expect(answer).toEqual([
+      { state: 'done' },
+      refused([1, 'ENOENT'], [3, 'ENOENT'], [4, 'ENOENT']),
+      refused([1, 'EEXIST']),
+      refused([1, 'EEXIST']),
+      refused([0, 'ENOENT']),
+      0,
+      0,
+    ]);
+  });
+
+  it('a transaction for a generation that is over is not done', async () => {
+    const answer = await inside(
+      namespace,
+      'generation',
+      `${IMPORTS}
+       const before = generation();
+       const first = await commit(numbersTable, { generation: before });
+       const after = generation();
+       const stale = await commit([add(numbered(1))], { generation: before });
+       const refused = await commit([add(numbered(1)), { kind: 'delete chain', ...place, chain: 'none' }], { generation: after });
+       const unmoved = generation();
+       spawnSync('nft', ['add', 'table', 'ip', 'other']);
+       const conflict = await commit([add(numbered(1))], { generation: after });
+       const again = await commit([add(numbered(1))], { generation: generation() });
+       print({ step: after - before, unmoved: unmoved - after,
+         states: [first, stale, refused, conflict, again].map(({ state }) => state), count: (await elementsOf('numbers')).length });`,
+    );
+    expect(answer).toEqual({
+      step: 1,
+      unmoved: 0,
+      states: ['done', 'outdated', 'refused', 'outdated', 'done'],
+      count: 1,
+    });
+  });
+
+  it('takes twenty thousand elements at once, through the thread too', async (context) => {
+    requireLargeDatagrams(context);
+    const answer = await inside(
+      namespace,
+      'many',
+      `${IMPORTS}
+       const thread = await NetlinkThread.start();
+       const threaded = thread.transactionChannel(NETLINK_NETFILTER);
+       const outcomes = [
+         await threaded.commit(transaction([...numbersTable, add(numbered(20_000))])),
+         await threaded.commit(transaction([remove(numbered(20_000, 0, 10_000))])),
+         await threaded.commit(transaction([add(numbered(50_000, 0, 20_000))])),
+       ];
+       const [{ elements }, absent] = await readElements(threaded,
+         [{ ...place, set: 'numbers' }, { ...place, set: 'none' }]);
+       await thread.close();
+       print({ states: outcomes.map(({ state }) => state), count: elements.length, absent: absent.name,
+         distinct: new Set(elements.map(({ key }) => Buffer.from(key).readUInt32LE())).size,
+         named: elements.every(({ key, comment }) => comment === 'number ' + Buffer.from(key).readUInt32LE()) });`,
+    );
+    expect(answer).toEqual({
+      states: ['done', 'refused', 'done'],
+      count: 70_000,
+      absent: 'ENOENT',
+      distinct: 70_000,
+      named: true,
+    });
+  });
+
+  it('takes what is larger than the send buffer was, and refuses it without losing an answer', async (context) => {
+    requireLargeDatagrams(context);
+    const answer = await inside(
+      namespace,
+      'large',
+      `${IMPORTS}
+       const list = numbered(200_000);
+       const missing = await commit([...numbersTable, { ...add(list), set: 'missing' }]);
+       const added = await commit([...numbersTable, add(list)]);
+       const removed = await commit([remove(list)]);
+       print({ megabytes: list.length >> 20, added, removed, messages: missing.refusals.length,
+         refusals: [...new Set(missing.refusals.map(({ operation, name }) => operation + ' ' + name))] });`,
+    );
+    expect(answer).toEqual({
+      megabytes: 9,
+      added: { state: 'done' },
+      removed: { state: 'done' },
+      messages: expect.any(Number) as number,
+      refusals: ['2 ENOENT'],
+    });
+    expect((answer as { messages: number }).messages).toBeGreaterThan(100);
+  });
+
+  it('deletes elements and adds them again with other data, all at once', async () => {
+    const answer = await inside(
+      namespace,
+      'replace',
+      `${IMPORTS}
+       const outcomes = [
+         await commit([...numbersTable, add(numbered(1000, 1))]),
+         await commit([remove(numbered(1000)), add(numbered(1000, 2))]),
+         await commit([{ kind: 'flush set', ...place, set: 'numbers' }, add(numbered(3, 3))]),
+       ];
+       print({ states: outcomes.map(({ state }) => state),
+         data: (await elementsOf('numbers')).map(({ data }) => data) });`,
+    );
+    expect(answer).toEqual({ states: ['done', 'done', 'done'], data: ['03000000', '03000000', '03000000'] });
+  });
+
+  it('rules go behind others, and away by their handles', async () => {
+    await inside(
+      namespace,
+      'rules',
+      `${IMPORTS}
+       const rule = (comment, more = {}) => ({ kind: 'new rule', ...place, chain: 'c', comment,
+         expressions: [{ kind: 'counter', packets: 0n, bytes: 0n }], ...more });
+       const handles = () => new Map(read(getRules(place), decodeRule).map(({ comment, handle }) => [comment, handle]));
+       const outcomes = [await commit([{ kind: 'new table', ...place }, { kind: 'new chain', ...place, chain: 'c' },
+         { kind: 'new chain', ...place, chain: 'd' }, rule('one'), rule('two'), rule('three'), rule('gone', { chain: 'd' })])];
+       outcomes.push(await commit([rule('one and a half', { after: handles().get('one') }),
+         { kind: 'delete rule', ...place, chain: 'c', handle: handles().get('two') },
+         { kind: 'flush chain', ...place, chain: 'd' }]));
+       outcomes.push(await commit([{ kind: 'delete chain', ...place, chain: 'd' }]));
+       print(outcomes);`,
+    );
+    const comments = [...(await listing()).matchAll(/comment "(.*)"/g)].map(([, comment]) => comment);
+    expect(comments).toEqual(['one', 'one and a half', 'three']);
+    expect(await listing()).not.toContain('chain d');
+  });
+
+  it('an owned table is its socket’s alone, and goes with it', async () => {
+    const answer = await inside(
+      namespace,
+      'owned',
+      `${IMPORTS}
+       const other = NetlinkSocket.open(NETLINK_NETFILTER);
+       const byOther = (operations) => directChannel(other).commit(transaction(operations));
+       const own = { kind: 'new table', ...place, isOwned: true };
+       const made = await byOther([own]);
+       const [table] = read(getTables('ip'), decodeTable);
+       const refused = await commit([{ kind: 'new chain', ...place, chain: 'c' }]);
+       spawnSync('nft', ['flush', 'ruleset']);
+       const left = read(getTables('ip'), decodeTable).map(({ name }) => name);
+       const changed = await byOther([{ kind: 'new chain', ...place, chain: 'c' }]);
+       other.close();
+       while (read(getTables('ip'), decodeTable).length > 0) await sleep(5);
+       print({ states: [made, refused, changed].map(({ state, refusals }) => refusals?.[0]?.name ?? state),
+         flags: table.flags, hasOwner: table.owner > 0, left });`,
+    );
+    expect(answer).toEqual({
+      states: ['done', 'EPERM', 'done'],
+      flags: 2,
+      hasOwner: true,
+      left: ['junction'],
+    });
+  });
+
+  it('who listens hears every part of a transaction, and who made it', async () => {
+    const answer = await inside(
+      namespace,
+      'monitor',
+      `${IMPORTS}
+       const thread = await NetlinkThread.start();
+       const heard = [];
+       await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
+         messages: (messages) => heard.push(...messages.map(decodeNews)),
+         lost: () => heard.push({ kind: 'lost' }),
+       });
+       const generations = () => heard.filter(({ kind }) => kind === 'new generation');
+       const until = async (count) => { while (generations().length < count) await sleep(5); };
+       const operations = sketchOperations('ip');
+       await thread.transactionChannel(NETLINK_NETFILTER).commit(transaction(operations));
+       await until(1);
+       const made = heard.splice(0);
+       spawnSync('nft', ['delete', 'table', 'ip', 'junction']);
+       while (generations().length < 1) await sleep(5);
+       const deleted = heard.splice(0);
+       await thread.close();
+       const count = (news) => Object.fromEntries([...new Set(news.map(({ kind }) => kind))].sort().map((kind) =>
+         [kind, news.filter((each) => each.kind === kind).length]));
+       const rules = made.filter(({ kind }) => kind === 'new rule').map(({ rule }) => rule.expressions);
+       print({ made: count(made), deleted: count(deleted), who: deleted.at(-1).generation.processName,
+         sameRules: JSON.stringify(rules) === JSON.stringify(
+           operations.filter(({ kind }) => kind === 'new rule').map(({ expressions }) => expressions)),
+         names: made.filter(({ kind }) => kind === 'new set').map(({ set }) => set.name).slice(0, 2) });`,
+    );
+    expect(answer).toMatchObject({
+      made: {
+        'new table': 1,
+        'new chain': 8,
+        'new rule': 21,
+        'new set': 15,
+        'new elements': 12,
+        'new generation': 1,
+      },
+      deleted: { 'deleted table': 1, 'deleted rule': 21, 'deleted set': 15, 'new generation': 1 },
+      who: 'nft',
+      sameRules: true,
+      names: ['service-ips', 'service-cidrs'],
+    });
+  });
+});

@@ -1,0 +1,160 @@
+/** How changes become one datagram, and what the answers to it mean. */
+import { describe, expect, it } from 'vitest';
+import { directChannel } from '../../../src/netlink/channel.ts';
+import { MessageWriter, NLM_F_ACK } from '../../../src/netlink/codec.ts';
+import type { Transaction } from '../../../src/netlink/commit.ts';
+import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
+import { type NftOperation, transaction } from '../../../src/netlink/nftables/transaction.ts';
+import { NetlinkSocket } from '../../../src/netlink/socket.ts';
+import { ThreadChannel } from '../../../src/netlink/threadChannel.ts';
+import { exchange } from '../../../src/netlink/worker/exchange.ts';
+import { Parts } from '../../../src/netlink/worker/parts.ts';
+import { decodeMessages } from '../../../src/netlink/codec.ts';
+import { KernelPeer, type Script, acknowledge, refusal } from '../support/kernelPeer.ts';
+
+const PLACE = { family: 'ip', table: 't' } as const;
+const BATCH_BEGIN = 0x10;
+const NEWTABLE = 0x0a00;
+const NEWCHAIN = 0x0a03;
+const NEWSETELEM = 0x0a0c;
+const ENOENT = 2;
+const EBUSY = 16;
+const ENOMEM = 12;
+const ERESTART = 85;
+
+const table: NftOperation = { kind: 'new table', ...PLACE };
+const chain: NftOperation = { kind: 'new chain', ...PLACE, chain: 'c' };
+const elements = (count: number): NftOperation => {
+  const list = new ElementList();
+  for (let index = 0; index < count; index++) list.begin().index(index).end();
+  return { kind: 'new elements', ...PLACE, set: 's', elements: list };
+};
+
+function hexOf(written: Transaction): string {
+  const writer = new MessageWriter();
+  let sequence = 0;
+  written.write(writer, () => ++sequence);
+  return Buffer.from(writer.finish())
+    .toString('hex')
+    .replace(/(.{8})(?=.)/g, '$1 ');
+}
+
+describe('one datagram', () => {
+  it('begins, and ends; the last operation is acknowledged', () => {
+    expect(hexOf(transaction([table, chain]))).toBe(
+      [
+        '14000000 10000100 01000000 00000000 0000000a', // BATCH_BEGIN of subsystem 10
+        '24000000 000a0104 02000000 00000000 02000000', // NEWTABLE, create
+        '06000100 74000000 08000200 00000000',
+        '24000000 030a0504 03000000 00000000 02000000', // NEWCHAIN, create, acknowledge
+        '06000100 74000000 06000300 63000000',
+        '14000000 11000100 04000000 00000000 0000000a', // BATCH_END
+      ].join(' '),
+    );
+  });
+
+  it('says at what generation the kernel has to be', () => {
+    expect(hexOf(transaction([table], { generation: 7 }))).toContain(
+      '1c000000 10000100 01000000 00000000 0000000a 08000100 00000007',
+    );
+  });
+
+  it('is about as long as it is said to be', () => {
+    const many = transaction([elements(50_000)]);
+    const bytes = hexOf(many).replaceAll(' ', '').length / 2;
+    expect(many.bytes).toBeGreaterThanOrEqual(bytes);
+    expect(many.bytes).toBeLessThan(bytes * 1.1);
+  });
+});
+
+/** Both ways to a kernel that answers as the script says. */
+const WAYS = [
+  ['in the calling thread', (peer: KernelPeer) => directChannel(new NetlinkSocket(peer))],
+  [
+    'through another thread',
+    (peer: KernelPeer) =>
+      new ThreadChannel(async (bytes, exchanges, take) => {
+        const parts = new Parts((part) => take(decodeMessages(part)));
+        exchange(peer, bytes, exchanges, parts);
+        parts.flush();
+      }),
+  ],
+] as const;
+
+describe.each(WAYS)('a commit %s', (_, channelTo) => {
+  const commit = async (script: Script, operations: readonly NftOperation[]): Promise<unknown> =>
+    channelTo(new KernelPeer(script)).commit(transaction(operations));
+  /** Says so of the messages of one type, and acknowledges who asks for it. */
+  const refusing =
+    (type: number, errno: number): Script =>
+    (request) =>
+      request.type === type ? [refusal(request, errno)] : acknowledge(request);
+
+  it('is done when the last is acknowledged', async () => {
+    const peer = new KernelPeer(acknowledge);
+    expect(await channelTo(peer).commit(transaction([table, elements(30_000), chain]))).toEqual({
+      state: 'done',
+    });
+    expect(peer.datagrams).toHaveLength(1);
+    expect(peer.requests.filter(({ flags }) => (flags & NLM_F_ACK) !== 0).map(({ type }) => type)).toEqual([
+      NEWCHAIN,
+    ]);
+  });
+
+  it('of nothing is done without a word', async () => {
+    const peer = new KernelPeer(acknowledge);
+    expect(await channelTo(peer).commit(transaction([]))).toEqual({ state: 'done' });
+    expect(await channelTo(peer).commit(transaction([elements(0)]))).toEqual({ state: 'done' });
+    expect(peer.requests).toEqual([]);
+  });
+
+  it('that is refused tells which operations are to blame', async () => {
+    expect(await commit(refusing(NEWTABLE, EBUSY), [table, chain, table])).toEqual({
+      state: 'refused',
+      refusals: [
+        { operation: 0, errno: EBUSY, name: 'EBUSY' },
+        { operation: 2, errno: EBUSY, name: 'EBUSY' },
+      ],
+    });
+  });
+
+  it('that has elements in many messages tells of their operation', async () => {
+    let count = 0;
+    const second: Script = (request) =>
+      request.type === NEWSETELEM && ++count === 2 ? [refusal(request, ENOENT)] : acknowledge(request);
+    expect(await commit(second, [table, elements(30_000), chain])).toEqual({
+      state: 'refused',
+      refusals: [{ operation: 1, errno: ENOENT, name: 'ENOENT' }],
+    });
+  });
+
+  it('that is refused as a whole says so, although nothing else is answered', async () => {
+    const script: Script = (request) => (request.type === BATCH_BEGIN ? [refusal(request, ENOMEM)] : []);
+    expect(await commit(script, [table, chain])).toEqual({
+      state: 'refused',
+      refusals: [{ operation: undefined, errno: ENOMEM, name: 'ENOMEM' }],
+    });
+  });
+
+  it('is outdated when the kernel is at another generation', async () => {
+    const script: Script = (request) => (request.type === BATCH_BEGIN ? [refusal(request, ERESTART)] : []);
+    expect(await commit(script, [table])).toEqual({ state: 'outdated' });
+  });
+
+  it('takes no answer to the one before for its own', async () => {
+    // The kernel refuses the whole and acknowledges the last one nevertheless: that answer comes too late.
+    let isFirst = true;
+    const script: Script = (request) => {
+      if (request.type !== BATCH_BEGIN || !isFirst) return acknowledge(request);
+      isFirst = false;
+      return [refusal(request, ENOMEM)];
+    };
+    const channel = channelTo(new KernelPeer(script));
+    expect(await channel.commit(transaction([table]))).toMatchObject({ state: 'refused' });
+    expect(await channel.commit(transaction([table, chain]))).toEqual({ state: 'done' });
+  });
+
+  it('that nobody answers fails', async () => {
+    await expect(commit(() => [], [table])).rejects.toMatchObject({ code: 'NETLINK_TIMED_OUT' });
+  });
+});

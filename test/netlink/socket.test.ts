@@ -1,0 +1,237 @@
+/** What the socket makes of whatever the kernel may answer, against a kernel that does as it is told. */
+import { constants } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { addAddress, getAddresses } from '../../src/netlink/address.ts';
+import { type Change, applyChanges } from '../../src/netlink/batch.ts';
+import { directChannel } from '../../src/netlink/channel.ts';
+import { HEADER_BYTES, type Message, NLM_F_ACK } from '../../src/netlink/codec.ts';
+import { getLink, getLinks, listLinks, newLink, readLink } from '../../src/netlink/link.ts';
+import { NetlinkSocket } from '../../src/netlink/socket.ts';
+import { type Ip, parseIp } from '../../src/model/ip.ts';
+import { unhex } from '../system/support/bytes.ts';
+import {
+  type Incoming,
+  KernelPeer,
+  type Script,
+  acknowledge,
+  done,
+  object,
+  refusal,
+} from './support/kernelPeer.ts';
+
+const RTM_NEWLINK = 16;
+const LO = unhex('00000403 01000000 49000100 00000000 07000300 6c6f0000');
+const { EBUSY, EEXIST, ENODEV, EPERM } = constants.errno;
+
+const failure = (code: string, text: RegExp | string): unknown =>
+  expect.objectContaining({ code, message: expect.stringMatching(text) as string });
+const socketTo = (script: Script): NetlinkSocket => new NetlinkSocket(new KernelPeer(script));
+const address = (index: number): Change =>
+  addAddress(1, parseIp(`10.0.${index >> 8}.${index & 255}`) ?? ('' as Ip));
+
+describe('a request', () => {
+  it('is acknowledged', () => {
+    const peer = new KernelPeer(acknowledge);
+    expect(new NetlinkSocket(peer).request(newLink('vip0', 'dummy'))).toEqual({
+      kind: 'answered',
+      messages: [],
+      interrupted: false,
+    });
+    expect(peer.requests.map(({ flags }) => flags & NLM_F_ACK)).toEqual([NLM_F_ACK]);
+  });
+
+  it('is refused', () => {
+    const socket = socketTo((request) => [refusal(request, EPERM)]);
+    expect(socket.request(newLink('vip0', 'dummy'))).toEqual({
+      kind: 'refused',
+      errno: EPERM,
+      name: 'EPERM',
+    });
+  });
+
+  it('is answered, and then acknowledged', () => {
+    const socket = socketTo((request) => [object(request, RTM_NEWLINK, LO), ...acknowledge(request)]);
+    expect(readLink(socket, 'lo')).toMatchObject({ index: 1, name: 'lo' });
+  });
+
+  it('passes over answers to those before it', () => {
+    const earlier: Message[] = [];
+    const socket = socketTo((request) => {
+      const [old] = earlier;
+      earlier.push(request);
+      if (!old) return ['silence'];
+      return [object(old, RTM_NEWLINK, LO), ...acknowledge(old), refusal(request, ENODEV)];
+    });
+    expect(() => socket.request(getLink('lo'))).toThrow(failure('NETLINK_TIMED_OUT', 'no answer in time'));
+    expect(readLink(socket, 'none0')).toBeUndefined();
+  });
+
+  it('is not waited for when answers were lost, and the next one is as good as any', () => {
+    let isFirst = true;
+    const socket = socketTo((request) => {
+      const answers: Incoming[] = isFirst ? ['ENOBUFS'] : [...acknowledge(request)];
+      isFirst = false;
+      return answers;
+    });
+    expect(() => socket.request(newLink('a', 'dummy'))).toThrow(failure('NETLINK_FAILED', 'ENOBUFS'));
+    expect(socket.request(newLink('b', 'dummy'))).toMatchObject({ kind: 'answered' });
+  });
+
+  it.each<[string, (request: Message) => Incoming]>([
+    ['of its own', (request) => object(request, RTM_NEWLINK, LO)],
+    ['of others', (request) => object({ ...request, sequence: 99 }, RTM_NEWLINK, LO)],
+    ['of nothing', () => new Uint8Array()],
+  ])('gives up on an answer without an end: messages %s', (_, again) => {
+    const socket = socketTo(function* (request) {
+      for (;;) yield again(request);
+    });
+    const readAll = (): void => {
+      const batches = socket.batches(getLink('lo'));
+      while (!batches.next().done);
+    };
+    expect(readAll).toThrow(failure('NETLINK_FAILED', 'without coming to an end'));
+  });
+});
+
+describe('garbage', () => {
+  const lying = (length: number): Uint8Array => {
+    const message = object({ type: 0, flags: 0, sequence: 1, payload: LO }, RTM_NEWLINK, LO);
+    new DataView(message.buffer).setUint32(0, length, true);
+    return message;
+  };
+  it.each<[string, Uint8Array]>([
+    ['a datagram that is too short for a header', new Uint8Array(HEADER_BYTES - 1)],
+    ['a message that claims nothing', lying(0)],
+    ['a message that claims less than its header', lying(HEADER_BYTES - 1)],
+    ['a message that claims more than there is', lying(HEADER_BYTES + LO.length + 1)],
+    ['a message that claims four gigabytes', lying(0xffff_ffff)],
+    ['an acknowledgement without a number', unhex('12000000 02000000 01000000 00000000 0000')],
+  ])('%s', (_, bytes) => {
+    expect(() => socketTo(() => [bytes]).request(getLink('lo'))).toThrow(failure('NETLINK_MALFORMED', ''));
+  });
+
+  it.each<[string, string]>([
+    ['an attribute of no length', '00000300 6c6f0000'],
+    ['an attribute of less than its header', '03000300 6c6f0000'],
+    ['an attribute that is longer than the message', 'ff000300 6c6f0000'],
+    ['half an attribute', '0700'],
+  ])('%s', (_, attribute) => {
+    const payload = new Uint8Array([...LO.subarray(0, 16), ...unhex(attribute)]);
+    const socket = socketTo((request) => [object(request, RTM_NEWLINK, payload), ...acknowledge(request)]);
+    expect(() => readLink(socket, 'lo')).toThrow(failure('NETLINK_MALFORMED', ''));
+  });
+
+  it('an attribute without a value is no garbage', () => {
+    const payload = new Uint8Array([...LO, ...unhex('04000200')]);
+    const socket = socketTo((request) => [object(request, RTM_NEWLINK, payload), ...acknowledge(request)]);
+    expect(readLink(socket, 'lo')).toMatchObject({ name: 'lo' });
+  });
+});
+
+describe('a dump', () => {
+  /** Interrupted so many times, first in the midst and then at the end. */
+  const interruptedTimes = (times: number): KernelPeer => {
+    let left = times;
+    return new KernelPeer((request) => {
+      left -= 1;
+      return [object(request, RTM_NEWLINK, LO), done(request, left >= 0)];
+    });
+  };
+
+  it('is read to its end, over any number of datagrams', () => {
+    const socket = socketTo((request) => [
+      ...Array.from({ length: 50 }, () => object(request, RTM_NEWLINK, LO)),
+      done(request),
+    ]);
+    expect(listLinks(socket)).toHaveLength(50);
+  });
+
+  it('is read again when it was interrupted', async () => {
+    const peer = interruptedTimes(9);
+    const channel = directChannel(new NetlinkSocket(peer));
+    const [reply] = await channel.dumpAll([getLinks()]);
+    expect(reply).toMatchObject({ kind: 'answered', messages: [{ type: RTM_NEWLINK }] });
+    expect(peer.requests).toHaveLength(10);
+  });
+
+  it('is given up when it is interrupted ten times', async () => {
+    const peer = interruptedTimes(10);
+    const channel = directChannel(new NetlinkSocket(peer));
+    await expect(channel.dumpAll([getLinks()])).rejects.toEqual(
+      failure('NETLINK_FAILED', 'the table changed during each of 10 readings'),
+    );
+    expect(peer.requests).toHaveLength(10);
+  });
+
+  it('that is refused is an answer, and so is one that fails at its end', async () => {
+    const busy = directChannel(socketTo((request) => [refusal(request, EBUSY)]));
+    expect(await busy.dumpAll([getLinks(), getAddresses()])).toEqual([
+      { kind: 'refused', errno: EBUSY, name: 'EBUSY' },
+      { kind: 'refused', errno: EBUSY, name: 'EBUSY' },
+    ]);
+    const failing = socketTo((request) => {
+      const end = done(request);
+      new DataView(end.buffer).setInt32(HEADER_BYTES, -EPERM, true);
+      return [object(request, RTM_NEWLINK, LO), end];
+    });
+    expect(failing.request({ ...getLinks(), flags: 0x300 })).toMatchObject({
+      kind: 'refused',
+      name: 'EPERM',
+    });
+  });
+});
+
+describe('many changes', () => {
+  it('go out in few datagrams, of which only the last message is acknowledged', () => {
+    const peer = new KernelPeer(acknowledge);
+    const changes = Array.from({ length: 300 }, (_, index) => address(index));
+    expect(applyChanges(new NetlinkSocket(peer), changes)).toEqual(changes.map(() => ({ state: 'done' })));
+    expect(peer.datagrams).toEqual([128, 128, 44]);
+    const acknowledged = peer.requests.flatMap(({ flags }, index) =>
+      (flags & NLM_F_ACK) === 0 ? [] : [index],
+    );
+    expect(acknowledged).toEqual([127, 255, 299]);
+  });
+
+  it('find their own refusals among those of others', () => {
+    const socket = socketTo((request) => {
+      const stray = refusal({ ...request, sequence: 5000 + request.sequence }, EPERM);
+      if (request.sequence % 3 === 0) return [stray, refusal(request, EEXIST)];
+      return request.sequence % 3 === 1 ? [refusal(request, EPERM)] : acknowledge(request);
+    });
+    const outcomes = applyChanges(
+      socket,
+      Array.from({ length: 6 }, (_, index) => address(index)),
+    );
+    expect(outcomes.map((outcome) => ('name' in outcome ? outcome.name : outcome.state))).toEqual([
+      'EPERM',
+      'done',
+      'exists',
+      'EPERM',
+      'done',
+      'exists',
+    ]);
+  });
+
+  it('fail together when the kernel lost answers, stays silent, or never comes to an end', () => {
+    const changes = [address(1), address(2)];
+    expect(() =>
+      applyChanges(
+        socketTo(() => ['ENOBUFS']),
+        changes,
+      ),
+    ).toThrow(failure('NETLINK_FAILED', 'answers were lost'));
+    expect(() =>
+      applyChanges(
+        socketTo(() => []),
+        changes,
+      ),
+    ).toThrow(failure('NETLINK_TIMED_OUT', ''));
+    const endless = socketTo(function* (request) {
+      for (;;) yield refusal({ ...request, sequence: 5000 }, EPERM);
+    });
+    expect(() => applyChanges(endless, changes)).toThrow(
+      failure('NETLINK_FAILED', 'without coming to an end'),
+    );
+  });
+});

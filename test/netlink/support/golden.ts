@@ -1,0 +1,131 @@
+/** Every decoder of the library, with a message that it reads. For little-endian machines, which is where tests run. */
+import { decodeAddress } from '../../../src/netlink/address.ts';
+import {
+  NLMSG_OVERRUN,
+  decodeAttributes,
+  decodeErrno,
+  decodeMessages,
+  decodeString,
+  decodeU16,
+  decodeU16be,
+  decodeU32,
+  decodeU32be,
+  decodeU64be,
+  decodeU8,
+} from '../../../src/netlink/codec.ts';
+import { decodeFlow } from '../../../src/netlink/conntrackFlow.ts';
+import { decodeFamilyId, findFamily } from '../../../src/netlink/genetlink.ts';
+import { decodeIp } from '../../../src/netlink/inet.ts';
+import { IPSET_TYPES, decodeEntry } from '../../../src/netlink/ipsetEntry.ts';
+import { decodeSet, listSetHeaders } from '../../../src/netlink/ipsetList.ts';
+import { decodeRevision } from '../../../src/netlink/ipsetType.ts';
+import { readInfo, readTimeouts } from '../../../src/netlink/ipvsConfig.ts';
+import { decodeDestination } from '../../../src/netlink/ipvsDestination.ts';
+import { decodeService } from '../../../src/netlink/ipvsService.ts';
+import { decodeLink } from '../../../src/netlink/link.ts';
+import { decodeNfacct } from '../../../src/netlink/nfacct.ts';
+import { decodeGeneration } from '../../../src/netlink/nftGeneration.ts';
+import { ReplyReader } from '../../../src/netlink/reply.ts';
+import { decodeIsLocal } from '../../../src/netlink/route.ts';
+import { NetlinkSocket } from '../../../src/netlink/socket.ts';
+import { endsAnswer } from '../../../src/netlink/worker/exchange.ts';
+import { unhex } from '../../system/support/bytes.ts';
+import type { Decoder } from './fuzz.ts';
+import { KernelPeer, acknowledge, done, object } from './kernelPeer.ts';
+
+const LINK = `00000403 02000000 49000100 00000000 0a000300 76697030 00000000
+  10001280 0a000100 64756d6d 79000000`;
+const ADDRESS_4 = '02200000 07000000 08000200 0a600001 08000100 0a600001';
+const ADDRESS_6 = '0a800000 07000000 14000100 fd000000 00000000 00000000 00000001';
+const SET = `02000000 05000100 06000000 06000200 41000000 0c000300 68617368 3a697000 05000500 02000000
+  05000400 05000000 2c000780 08001240 00000400 08001340 00010000 08001940 00000001 08001a40 00000060
+  08001840 00000002 14000880 10000780 0c000180 08000140 0a000001`;
+/** An address, a port, a protocol, a second address and its prefix: something for every type of set. */
+const ENTRY = `0c000180 08000140 0a000001 06000440 00500000 05000700 06000000
+  0c001480 08000140 c0000200 05001500 18000000`;
+const FAMILY = '01020000 09000200 49505653 00000000 06000100 1e000000';
+const SERVICE_4 = `01010000 54000180 06000100 02000000 06000200 06000000
+  14000300 0a000001 00000000 00000000 00000000 06000400 00500000
+  07000600 72720000 0c000700 03000000 ffffffff 08000800 302a0000 08000900 ffffff00`;
+const SERVICE_6 = `01010000 54000180 06000100 0a000000 06000200 84000000
+  14000300 fd000000 00000000 00000000 00000001 06000400 00500000
+  07000600 6d680000 0c000700 10000000 ffffffff 08000800 00000000 08000900 80000000`;
+const DESTINATION = `05010000 48000280 14000100 0a010001 00000000 00000000 00000000 06000200 1f900000
+  06000b00 02000000 08000300 03000000 08000400 01000000 08000700 02000000 08000800 05000000`;
+const TIMEOUTS = '0e010000 08000400 84030000 08000500 78000000 08000600 2c010000';
+const INFO = '0f010000 08000100 01020100 08000200 00100000';
+const FLOW = `02000000
+  34000180 14000180 080001000af4010c 080002000a600101 1c000280 0500010011000000 060002009c400000 0600030000350000
+  34000280 14000180 080001000af4020b 080002000af4010c 1c000280 0500010011000000 060002001f750000 060003009c400000
+  0800030000000028 0800070000000078 08000c0012345678 08000b0000000001`;
+const FLOW_6 = `0a000000
+  4c000180 2c000180 14000300 fd000000000000000000000000000001 14000400 fd000000000000000000000000000002
+           1c000280 0500010084000000 060002009c400000 0600030000350000
+  4c000280 2c000180 14000300 fd000000000000000000000000000003 14000400 fd000000000000000000000000000001
+           1c000280 0500010084000000 060002001f750000 060003009c400000
+  08000c0012345678`;
+const COUNTER = `00000000 0a000100 64726f70 73000000
+  0c000200 00000000 00000003 0c000300 00000000 000000fc 08000400 00000001`;
+const GENERATION = '00000000 08000100 00000007';
+/** Two messages: an acknowledgement, and a refusal with the request that it refuses. */
+const DATAGRAM = `24000000 02000000 01000000 00000000 00000000 10000000 10000000 01000000 00000000
+  24000000 02000000 02000000 00000000 f0ffffff 10000000 10000000 02000000 00000000`;
+
+const decoder = (name: string, decode: Decoder['decode'], golden: string): Decoder => ({
+  name,
+  decode,
+  golden: unhex(golden),
+});
+
+/** For what is decoded where it is asked for: the kernel answers these bytes. */
+function asked(payload: Uint8Array): NetlinkSocket {
+  return new NetlinkSocket(
+    new KernelPeer((request) => [
+      object(request, 30, payload),
+      ...((request.flags & 0x300) === 0x300 ? [done(request)] : acknowledge(request)),
+    ]),
+  );
+}
+
+export const DECODERS: readonly Decoder[] = [
+  decoder('messages', decodeMessages, DATAGRAM),
+  decoder('the end of an answer', (bytes) => endsAnswer(bytes, 2), DATAGRAM),
+  decoder('a reply', readReply, DATAGRAM),
+  decoder('attributes', decodeAttributes, ENTRY),
+  decoder('an acknowledgement', decodeErrno, '00000000 10000000 10000000 01000000 00000000'),
+  decoder('a string', decodeString, '76697030 00'),
+  decoder('8 bits', decodeU8, '01'),
+  decoder('16 bits', decodeU16, '0100'),
+  decoder('16 bits, big endian', decodeU16be, '0001'),
+  decoder('32 bits', decodeU32, '01000000'),
+  decoder('32 bits, big endian', decodeU32be, '00000001'),
+  decoder('64 bits, big endian', decodeU64be, '00000000 00000001'),
+  decoder('an IPv4 address', decodeIp, '0a000001'),
+  decoder('an IPv6 address', decodeIp, 'fd000000 00000000 00000000 00000001'),
+  decoder('a link', decodeLink, LINK),
+  decoder('an address of a link', decodeAddress, ADDRESS_4),
+  decoder('an IPv6 address of a link', decodeAddress, ADDRESS_6),
+  decoder('a route', decodeIsLocal, '02200000 ff020002 00000000 08000100 0a600001'),
+  decoder('a set', (payload) => decodeSet([{ payload }]), SET),
+  decoder('the headers of sets', (payload) => listSetHeaders(asked(payload)), SET),
+  ...IPSET_TYPES.map((type) => decoder(`an entry of ${type}`, (data) => decodeEntry(type, data), ENTRY)),
+  decoder('the revision of a type of set', decodeRevision, '02000000 05000400 05000000'),
+  decoder('the number of a family', decodeFamilyId, FAMILY),
+  decoder('a family', (payload) => findFamily(asked(payload), 'IPVS', 'ip_vs'), FAMILY),
+  decoder('a virtual server', decodeService, SERVICE_4),
+  decoder('an IPv6 virtual server', decodeService, SERVICE_6),
+  decoder('a real server', decodeDestination, DESTINATION),
+  decoder('the time-outs of IPVS', (payload) => readTimeouts(asked(payload), 30), TIMEOUTS),
+  decoder('the version of IPVS', (payload) => readInfo(asked(payload), 30), INFO),
+  decoder('a flow', (payload) => decodeFlow(payload, () => true), FLOW),
+  decoder('an IPv6 flow', (payload) => decodeFlow(payload, () => true), FLOW_6),
+  decoder('a counter', decodeNfacct, COUNTER),
+  decoder('the generation of nf_tables', decodeGeneration, GENERATION),
+];
+
+function readReply(bytes: Uint8Array): unknown {
+  const reader = new ReplyReader();
+  // The kernel's own word for lost answers is understood, and told as what it is.
+  for (const message of decodeMessages(bytes)) if (message.type !== NLMSG_OVERRUN) reader.take(message);
+  return reader.end;
+}

@@ -1,0 +1,217 @@
+import { rm } from 'node:fs/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { packageOf, prefixed, run } from '../../src/system/process.ts';
+import { bundle } from './support/bundle.ts';
+import { fakeRunner } from './support/fakeRunner.ts';
+import { inside } from './support/inside.ts';
+import { openNamespace, requireNamespaces } from './support/namespace.ts';
+import { isRunning } from './support/processes.ts';
+import { withEnoughTime } from '../support/enoughTime.ts';
+
+async function eventuallyGone(pid: number): Promise<void> {
+  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 150_000 });
+}
+
+describe('run', () => {
+  it('collects both outputs and the status', async () => {
+    const result = await run(['sh', '-c', 'echo out; echo err >&2; exit 3']);
+    expect(result).toEqual({ code: 3, signal: null, stdout: 'out\n', stderr: 'err\n' });
+  });
+
+  it('passes arguments as they are, without a shell', async () => {
+    expect((await run(['printf', '%s', '$HOME "a b"'])).stdout).toBe('$HOME "a b"');
+  });
+
+  it('sends and receives far more than a pipe holds', async () => {
+    const stdin = '0123456789ä\n'.repeat(1_000_000);
+    const { stdout } = await run(['cat'], { stdin });
+    expect(stdout === stdin).toBe(true);
+  });
+
+  it('passes output on in pieces, one after the other, however slowly they are taken', async () => {
+    const stdin = '0123456789ä\n'.repeat(100_000);
+    let taken = '';
+    let taking = 0;
+    const onStdout = async (text: string): Promise<void> => {
+      expect(++taking).toBe(1);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      taken += text;
+      taking--;
+    };
+    const result = await run(['cat'], { stdin, onStdout });
+    expect(result).toEqual({ code: 0, signal: null, stdout: '', stderr: '' });
+    expect(taken === stdin).toBe(true);
+  });
+
+  it('fails with whoever takes the output', async () => {
+    const onStdout = (): Promise<void> => Promise.reject(new Error('not like this'));
+    await expect(run(['yes'], { onStdout })).rejects.toThrow('not like this');
+  });
+
+  it('lets a program end before it has read its input', async () => {
+    const result = await run(['sh', '-c', 'exit 7'], { stdin: 'x'.repeat(10_000_000) });
+    expect(result.code).toBe(7);
+  });
+
+  it('names a missing program and the package that brings it', async () => {
+    await expect(run(['iptables-nosuch', '-S'], { stdin: 'x' })).rejects.toMatchObject({
+      code: 'PROGRAM_MISSING',
+      message: 'the program iptables-nosuch is not installed (Debian package iptables)',
+      hint: 'apt-get install iptables',
+    });
+  });
+
+  it('sees through a prefix to the missing program', async () => {
+    const { runner, commands } = fakeRunner(() => ({
+      code: 127,
+      stderr: 'nsenter: failed to execute nft: No such file or directory\n',
+    }));
+    const inside = prefixed(runner, ['nsenter', '--net=/proc/7/ns/net']);
+    await expect(inside(['nft', 'list', 'tables'])).rejects.toMatchObject({
+      code: 'PROGRAM_MISSING',
+      hint: 'apt-get install nftables',
+    });
+    expect(commands).toEqual(['nsenter --net=/proc/7/ns/net nft list tables']);
+  });
+
+  it('cannot start a file that is no program', async () => {
+    await expect(run(['/etc'])).rejects.toMatchObject({ code: 'PROGRAM_NOT_STARTED' });
+  });
+
+  it('kills what runs too long, even when a grandchild keeps the output open', async () => {
+    await expect(run(['sh', '-c', 'sleep 5; true'], { timeoutMs: 50 })).rejects.toMatchObject({
+      code: 'PROGRAM_TIMED_OUT',
+    });
+  });
+
+  it('kills the whole group, also those in it who ignore SIGTERM', async () => {
+    const script = 'trap "" TERM; sleep 300 & echo $!; trap "" TERM; sleep 300; sleep 300';
+    let grandchild = 0;
+    const onStdout = async (text: string): Promise<void> => {
+      grandchild = Number(text);
+    };
+    await withEnoughTime(async (timeoutMs) => {
+      await expect(run(['sh', '-c', script], { timeoutMs, onStdout })).rejects.toMatchObject({
+        code: 'PROGRAM_TIMED_OUT',
+        message: `sh -c ${script} did not end within ${timeoutMs / 1000} s, and was killed`,
+      });
+      return grandchild > 0;
+    });
+    await eventuallyGone(grandchild);
+  });
+
+  it('ends a program whose output nobody takes any more', async () => {
+    let pid = 0;
+    const onStdout = async (text: string): Promise<void> => {
+      pid = Number(text);
+      throw new Error('enough');
+    };
+    await expect(run(['sh', '-c', 'echo $$; exec sleep 300'], { onStdout })).rejects.toThrow('enough');
+    await eventuallyGone(pid);
+  });
+
+  it('fails, and goes on, where no descriptor is left for the pipes', async () => {
+    const script = await bundle(
+      'emfile',
+      `import { closeSync, openSync } from 'node:fs';
+       import { faultCounts } from './src/faults.ts';
+       import { run } from './src/system/process.ts';
+       const open = [];
+       const attempt = () => run(['echo', 'fine']).then(({ stdout }) => stdout, ({ code, message }) => ({ code, message }));
+       try { for (;;) open.push(openSync('/dev/null')); } catch {}
+       const without = await attempt();
+       for (const each of open) closeSync(each);
+       console.log(JSON.stringify({ without, withThem: await attempt(), counted: faultCounts().get('program_not_started') }));`,
+    );
+    const { stdout, stderr } = await run(['prlimit', '--nofile=64:64', process.execPath, script]);
+    await rm(script);
+    expect({ stderr, told: JSON.parse(stdout) as unknown }).toEqual({
+      stderr: '',
+      told: {
+        without: { code: 'PROGRAM_NOT_STARTED', message: 'cannot start echo: EMFILE' },
+        withThem: 'fine\n',
+        counted: 1,
+      },
+    });
+  });
+
+  it('leaves no program behind when its own process ends', async () => {
+    const script = await bundle(
+      'leaver',
+      `import { run } from './src/system/process.ts';
+       void run(['sh', '-c', 'trap "" TERM; echo $$; sleep 300; sleep 300'], {
+         onStdout: async (pid) => { process.stdout.write(pid, () => process.exit(0)); },
+       });`,
+    );
+    const { stdout } = await run([process.execPath, script]);
+    await rm(script);
+    expect(Number(stdout)).toBeGreaterThan(0);
+    await eventuallyGone(Number(stdout));
+  });
+
+  it('finds and kills what a killed process left behind, and nothing else', async (context) => {
+    requireNamespaces(context);
+    const [namespace, other] = [await openNamespace(), await openNamespace()];
+    onTestFinished(() => namespace.close());
+    onTestFinished(() => other.close());
+    const leaver = await bundle(
+      'killed',
+      `import { run } from './src/system/process.ts';
+       void run(['sh', '-c', 'echo $$; exec sleep 300'], {
+         onStdout: async (pid) => { process.stdout.write(pid, () => process.kill(process.pid, 'SIGKILL')); },
+       });`,
+    );
+    onTestFinished(() => rm(leaver));
+    const elsewhere = Number((await other.runner([process.execPath, leaver])).stdout);
+    expect(isRunning(elsewhere)).toBe(true);
+    onTestFinished(() => void process.kill(elsewhere, 'SIGKILL'));
+    const found = await inside(
+      namespace,
+      'finder',
+      `import { readFileSync } from 'node:fs';
+       import { setTimeout as sleep } from 'node:timers/promises';
+       import { killOrphans } from './src/system/orphans.ts';
+       import { run } from './src/system/process.ts';
+       import { isRunning } from './test/system/support/processes.ts';
+       const end = new AbortController();
+       const ours = run(['sh', '-c', 'echo $$; exec sleep 300'], {
+         signal: end.signal,
+         onStdout: async (pid) => {
+           const left = Number((await run([process.execPath, ${JSON.stringify(leaver)}])).stdout);
+           // Not in the middle of its exec, when it has no environment.
+           while (!readFileSync(\`/proc/\${left}/cmdline\`, 'utf8').startsWith('sleep')) await sleep(5);
+           const killed = killOrphans();
+           const isOursRunning = isRunning(Number(pid));
+           end.abort();
+           console.log(JSON.stringify({ left, killed, isOursRunning }));
+         },
+       });
+       await ours.catch(() => undefined);`,
+    );
+    const { left } = found as { readonly left: number };
+    expect(found).toEqual({ left, killed: [{ pid: left, command: 'sleep 300' }], isOursRunning: true });
+    await eventuallyGone(left);
+    expect(isRunning(elsewhere)).toBe(true);
+  });
+
+  it('reports a signal', async () => {
+    expect(await run(['sh', '-c', 'kill -TERM $$'])).toMatchObject({ code: null, signal: 'SIGTERM' });
+  });
+
+  it('adds to the environment, and to PATH where sbin is missing', async () => {
+    const { stdout } = await run(['sh', '-c', 'echo $EXTRA; echo $PATH'], { env: { EXTRA: 'yes' } });
+    expect(stdout).toMatch(/^yes\n.*\/usr\/sbin/);
+  });
+});
+
+describe('packageOf', () => {
+  it.each([
+    ['iptables', 'iptables'],
+    ['/usr/sbin/ip6tables-legacy-save', 'iptables'],
+    ['ip', 'iproute2'],
+    ['conntrack', 'conntrack'],
+    ['frobnicate', undefined],
+  ])('%s comes from %s', (program, expected) => {
+    expect(packageOf(program)).toBe(expected);
+  });
+});

@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import {
+  eventBody,
+  type EventReport,
+  eventsPath,
+  microTime,
+  seriesKey,
+} from '../../../src/telemetry/events/event.ts';
+import {
+  failedToStartMetricServer,
+  failedToStartProxierHealthcheck,
+  failedToStartServiceHealthcheck,
+  starting,
+} from '../../../src/telemetry/events/reports.ts';
+
+const TIME = Date.UTC(2026, 10, 15, 4, 17, 9, 123);
+const origin = { nodeName: 'node-a', time: TIME, random: 0.5 };
+
+describe('an event', () => {
+  it('has the shape that the API server takes', () => {
+    expect(eventBody(starting('node-a'), origin)).toEqual({
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: { name: 'node-a.18e81ce6cd88e7e0', namespace: 'default' },
+      eventTime: '2026-11-15T04:17:09.123000Z',
+      reportingController: 'kube-proxy',
+      reportingInstance: 'kube-proxy-node-a',
+      action: 'StartKubeProxy',
+      reason: 'Starting',
+      regarding: { apiVersion: 'v1', kind: 'Node', name: 'node-a' },
+      note: '',
+      type: 'Normal',
+    });
+  });
+
+  it('is named for the nanosecond', () => {
+    const { name } = eventBody(starting('node-a'), origin).metadata;
+    expect(BigInt(`0x${name.split('.')[1]}`)).toBe(BigInt(TIME) * 1_000_000n + 500_000n);
+  });
+
+  it('is in the namespace of its object', () => {
+    const report = failedToStartServiceHealthcheck({
+      nodeName: 'node-a',
+      namespace: 'shop',
+      name: 'web',
+      port: 31000,
+      error: new Error('listen EADDRINUSE'),
+    });
+    expect(eventBody(report, origin)).toMatchObject({
+      metadata: { namespace: 'shop' },
+      regarding: { apiVersion: 'v1', kind: 'Service', namespace: 'shop', name: 'web' },
+      action: 'Listen',
+      note: 'node node-a failed to start healthcheck "shop/web" on port 31000: listen EADDRINUSE',
+    });
+  });
+
+  it('keeps within what the API server takes of names and notes', () => {
+    const nodeName = `${'n'.repeat(230)}.${'m'.repeat(20)}`;
+    const note = `${'x'.repeat(1019)}${'é'.repeat(100)}`;
+    const body = eventBody({ ...starting(nodeName), note }, { ...origin, nodeName });
+    expect(body.metadata.name).toHaveLength(253);
+    expect(body.metadata.name).toMatch(/^n{230}\.m+\.[0-9a-f]{16}$/);
+    expect(body.reportingInstance).toHaveLength(128);
+    expect(body.note).toBe(`${'x'.repeat(1019)}é…`);
+    expect(Buffer.byteLength(body.note)).toBe(1024);
+  });
+
+  it('does not cut a character in two', () => {
+    const { note } = eventBody({ ...starting('a'), note: 'é'.repeat(600) }, origin);
+    expect(note).toBe(`${'é'.repeat(510)}…`);
+  });
+
+  it('has a path of its own', () => {
+    expect(eventsPath('default')).toBe('/apis/events.k8s.io/v1/namespaces/default/events');
+    expect(eventsPath('shop', 'a.1f')).toBe('/apis/events.k8s.io/v1/namespaces/shop/events/a.1f');
+  });
+
+  it('prints microseconds', () => expect(microTime(0)).toBe('1970-01-01T00:00:00.000000Z'));
+});
+
+describe('the events that operators know', () => {
+  const error = new Error('address in use');
+  it.each<readonly [string, EventReport]>([
+    ['Starting StartKubeProxy Normal Node', starting('a')],
+    [
+      'FailedToStartProxierHealthcheck StartKubeProxy Warning Node',
+      failedToStartProxierHealthcheck('a', error),
+    ],
+    ['FailedToStartMetricServer StartKubeProxy Warning Node', failedToStartMetricServer('a', error)],
+  ])('%s', (text, { reason, action, type, regarding }) => {
+    expect([reason, action, type, regarding.kind].join(' ')).toBe(text);
+  });
+
+  it('carry the error', () => {
+    expect(failedToStartMetricServer('a', error).note).toBe('address in use');
+    expect(failedToStartProxierHealthcheck('a', 'plain text').note).toBe('plain text');
+  });
+
+  it('are the same when only the note differs', () => {
+    const one = failedToStartMetricServer('a', 'x');
+    expect(seriesKey(one)).toBe(seriesKey(failedToStartMetricServer('a', 'y')));
+    expect(seriesKey(one)).not.toBe(seriesKey(failedToStartMetricServer('b', 'x')));
+  });
+});

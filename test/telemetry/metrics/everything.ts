@@ -1,0 +1,79 @@
+/** Every metric that a daemon can show in a mode, each with at least one sample. */
+import { addBuildInfo, addFeatures } from '../../../src/telemetry/metrics/componentMetrics.ts';
+import { Connections } from '../../../src/telemetry/metrics/connections.ts';
+import { faultMetrics } from '../../../src/telemetry/metrics/faultMetrics.ts';
+import { JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
+import { processMetrics } from '../../../src/telemetry/metrics/processMetrics.ts';
+import { ProxyMetrics, type ProxyMode } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { Registry } from '../../../src/telemetry/metrics/registry.ts';
+import { RestClientMetrics } from '../../../src/telemetry/metrics/restClientMetrics.ts';
+import { RuntimeMetrics } from '../../../src/telemetry/metrics/runtimeMetrics.ts';
+import { type ParsedFamily, parseExposition } from './parse.ts';
+
+export const MODES = ['iptables', 'ipvs', 'nftables'] as const satisfies readonly ProxyMode[];
+
+export async function everythingOf(mode: ProxyMode): Promise<readonly ParsedFamily[]> {
+  const registry = new Registry();
+  const runtime = new RuntimeMetrics();
+  registry.add(processMetrics);
+  registry.add(runtime);
+  registry.add(faultMetrics);
+  addBuildInfo(registry, { version: '1.2.3', commit: 'abc', date: 'today', kubernetesVersion: '1.36.4' });
+  addFeatures(registry, [{ name: 'ComponentFlagz', stage: 'BETA', enabled: true }]);
+  if (mode === 'nftables') registry.add(new Connections({ read: async () => [CONNECTION], now: () => 0 }));
+  useRestClient(new RestClientMetrics(registry));
+  useJunction(new JunctionMetrics(registry));
+  const packets = { invalidDropped: () => 1n, localhostNodePorts: () => 2n };
+  useProxy(new ProxyMetrics({ registry, mode, packets }));
+  try {
+    return parseExposition(await registry.print());
+  } finally {
+    runtime.close();
+  }
+}
+
+const CONNECTION = {
+  family: 'IPv4',
+  servicePort: 'shop/web:http',
+  protocol: 'TCP',
+  endpoint: '10.0.0.1:80',
+  element: 'e',
+  connections: 3,
+  isCountedElsewhere: false,
+};
+
+function useRestClient(metrics: RestClientMetrics): void {
+  const request = { method: 'GET', host: 'api:6443', code: '200' };
+  metrics.requested({ ...request, isRetry: true, limitedMs: 1, sentBytes: 1 });
+  metrics.answered({ ...request, durationMs: 1, receivedBytes: 1 });
+  metrics.transportCreated();
+  metrics.pluginCalled({ kind: 'ran', code: 0 });
+  metrics.pluginCertificate(undefined);
+}
+
+function useJunction(metrics: JunctionMetrics): void {
+  metrics.changeWritten('IPv4', { planSeconds: 0.0002, writeSeconds: 0.001, totalSeconds: 0.0012 });
+  metrics.planSize('IPv4', { servicePorts: 3, endpoints: 9 });
+  metrics.refused('IPv4', 0);
+  metrics.synced('IPv4', 'incremental');
+  metrics.foreignChange('IPv4', 'nft');
+  metrics.previousCrashes({ killed: 1 });
+  metrics.resourceUp('services', true);
+  metrics.resourceFailed('services', 'busy');
+}
+
+function useProxy(metrics: ProxyMetrics): void {
+  metrics.queued('IPv4');
+  metrics.syncEnded({ family: 'IPv4', kind: 'full', seconds: 1, succeeded: true });
+  metrics.syncEnded({ family: 'IPv4', kind: 'partial', seconds: 1, succeeded: true });
+  metrics.networkProgrammed('IPv4', 1);
+  metrics.noLocalEndpoints('IPv4', { internal: 1, external: 1 });
+  metrics.healthzAnswered('200');
+  metrics.livezAnswered('200');
+  metrics.restoreFailed('IPv4');
+  metrics.partialSyncFailed('IPv4');
+  metrics.rules('IPv4', 'nat', { owned: 1, written: 1 });
+  metrics.nftablesSyncFailed('IPv4');
+  metrics.nftablesCleanupFailed('IPv4');
+  metrics.conntrackReconciled('IPv4', { seconds: 1, deleted: 1 });
+}

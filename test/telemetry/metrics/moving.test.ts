@@ -1,0 +1,38 @@
+/** No metric stands still because nobody tells it anything. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { FAULTS } from '../../../src/faults.ts';
+import { HealthcheckMetrics } from '../../../src/telemetry/metrics/healthcheckMetrics.ts';
+import { JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
+import { ProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { RestClientMetrics } from '../../../src/telemetry/metrics/restClientMetrics.ts';
+
+const SOURCE = fileURLToPath(new URL('../../../src', import.meta.url));
+
+function sourceFiles(): readonly string[] {
+  return readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts') && !path.startsWith('metrics/'))
+    .map((path) => readFileSync(join(SOURCE, path), 'utf8'));
+}
+
+describe('whatever a metric is told', () => {
+  const code = sourceFiles().join('\n');
+
+  test.each([
+    ['ProxyMetrics', ProxyMetrics],
+    ['JunctionMetrics', JunctionMetrics],
+    ['RestClientMetrics', RestClientMetrics],
+    ['HealthcheckMetrics', HealthcheckMetrics],
+  ])('every method of %s is called', (_, type) => {
+    const methods = Object.getOwnPropertyNames(type.prototype).filter((name) => name !== 'constructor');
+    expect(methods.length).toBeGreaterThan(0);
+    expect(methods.filter((name) => !new RegExp(`\\.${name}\\(`).test(code))).toEqual([]);
+  });
+
+  test('every fault is counted somewhere', () => {
+    const isCounted = (fault: string): boolean => new RegExp(`countFault\\([^;]*'${fault}'`).test(code);
+    expect(FAULTS.filter((fault) => !isCounted(fault))).toEqual([]);
+  });
+});

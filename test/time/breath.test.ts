@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { atOnce, Breath, unhurried } from '../../src/time/breath.ts';
+import { FakeClock } from './fakeClock.ts';
+
+function* steps(count: number, log: string[]): Generator<void, string> {
+  for (let step = 1; step <= count; step++) {
+    log.push(`step ${step}`);
+    yield;
+  }
+  return 'done';
+}
+
+/** A clock whose time goes on at once. */
+class WorkingClock extends FakeClock {
+  #worked = 0;
+  override now(): number {
+    return super.now() + this.#worked;
+  }
+  work(ms: number): void {
+    this.#worked += ms;
+  }
+}
+
+describe('a breath', () => {
+  test('is due when a slice is over', () => {
+    const clock = new WorkingClock();
+    const breath = new Breath(clock, 20);
+    breath.begin();
+    clock.work(19);
+    expect(breath.take()).toBeUndefined();
+    clock.work(1);
+    expect(breath.take()).toBeInstanceOf(Promise);
+  });
+
+  test('counts work, not the time between', () => {
+    const clock = new WorkingClock();
+    const breath = new Breath(clock, 20);
+    for (let piece = 0; piece < 4; piece++) {
+      clock.work(1000);
+      breath.begin();
+      clock.work(4);
+      expect(breath.take()).toBeUndefined();
+    }
+    clock.work(4);
+    expect(breath.take()).toBeInstanceOf(Promise);
+  });
+
+  test('ends when others had their turn', async () => {
+    const clock = new WorkingClock();
+    const breath = new Breath(clock, 20);
+    clock.work(20);
+    let isOver = false;
+    void breath.take()?.then(() => {
+      isOver = true;
+    });
+    await Promise.resolve();
+    expect(isOver).toBe(false);
+    await clock.advance(0);
+    expect(isOver).toBe(true);
+    expect(breath.take()).toBeUndefined();
+  });
+});
+
+test('a pause is longer where others have much to do, but not much longer', async () => {
+  let turns = 0;
+  class BusyClock extends WorkingClock {
+    override schedule(delayMs: number, callback: () => void): () => void {
+      return super.schedule(delayMs, () => {
+        turns++;
+        this.work(5); // somebody else's
+        callback();
+      });
+    }
+  }
+  const clock = new BusyClock();
+  const breath = new Breath(clock, 20);
+  clock.work(20);
+  const pause = breath.take();
+  await clock.advance(0);
+  await pause;
+  expect(turns).toBe(2);
+});
+
+describe('work in steps', () => {
+  test('is the same at once and unhurried', async () => {
+    const log: string[] = [];
+    expect(atOnce(steps(3, log))).toBe('done');
+    expect(await unhurried(steps(3, log), new Breath(new FakeClock()))).toBe('done');
+    expect(log).toEqual(['step 1', 'step 2', 'step 3', 'step 1', 'step 2', 'step 3']);
+  });
+
+  test('lets others in between, if it takes long', async () => {
+    const clock = new WorkingClock();
+    const log: string[] = [];
+    function* slow(): Generator<void, void> {
+      for (let step = 1; step <= 3; step++) {
+        clock.work(15);
+        log.push(`step ${step}`);
+        yield;
+      }
+    }
+    clock.schedule(0, () => log.push('others'));
+    const done = unhurried(slow(), new Breath(clock, 20));
+    await clock.advance(0);
+    await done;
+    expect(log).toEqual(['step 1', 'step 2', 'others', 'step 3']);
+  });
+});

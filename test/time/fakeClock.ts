@@ -1,0 +1,49 @@
+/** Time that goes on when a test says so. */
+import type { Clock } from '../../src/time/clock.ts';
+
+interface Timer {
+  readonly at: number;
+  readonly callback: () => void;
+}
+
+export class FakeClock implements Clock {
+  #now = 0;
+  readonly #timers = new Set<Timer>();
+
+  now(): number {
+    return this.#now;
+  }
+
+  schedule(delayMs: number, callback: () => void): () => void {
+    const timer = { at: this.#now + delayMs, callback };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  get pending(): number {
+    return this.#timers.size;
+  }
+
+  /** Fires what is due on the way, in order, and lets promises settle after each. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#now + ms;
+    await settle();
+    for (;;) {
+      const next = [...this.#timers].sort((a, b) => a.at - b.at)[0];
+      if (!next || next.at > end) break;
+      this.#timers.delete(next);
+      this.#now = Math.max(this.#now, next.at);
+      next.callback();
+      await settle();
+    }
+    this.#now = end;
+    await settle();
+  }
+}
+
+/** Lets everything that is ready to run, run. */
+export function settle(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
