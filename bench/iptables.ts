@@ -1,6 +1,6 @@
 /** iptables mode at several sizes: our own time, and the time of the restores that it leads to. */
 import { IptablesBackend, type SyncReport } from '../src/modes/iptables/reconcile.ts';
-import type { TableDoor } from '../src/modes/iptables/rules/tableDoor.ts';
+import type { TableClient } from '../src/modes/iptables/rules/tableDoor.ts';
 import type { LayoutName } from '../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
 import { wholeRestore } from '../src/modes/iptables/rules/whole.ts';
@@ -117,7 +117,7 @@ export async function rewriteMs(sizes: Sizes, variant: 'nft' | 'legacy'): Promis
 }
 
 function makeProxy(
-  door: TableDoor,
+  door: TableClient,
   layout: LayoutName,
 ): { readonly proxy: FamilyProxy; readonly fill: (sizes: Sizes) => void } {
   const backend = new IptablesBackend(LAYOUTS[layout], door);
@@ -132,7 +132,7 @@ function makeProxy(
   return { proxy, fill: (sizes) => fillProxy(proxy, sizes) };
 }
 
-async function openDoor(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableDoor> {
+async function openDoor(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableClient> {
   return tableDoor(await IptablesDoor.open({ family: 'IPv4', variant, runner }));
 }
 

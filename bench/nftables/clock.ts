@@ -1,6 +1,6 @@
 /** The way to the kernel, with a clock at each of its stations. */
-import type { BackstopDoor } from '../../src/modes/nftables/rules/backstop.ts';
-import type { NftDoor } from '../../src/modes/nftables/rules/transaction.ts';
+import type { BackstopClient } from '../../src/modes/nftables/rules/backstop.ts';
+import type { NftClient } from '../../src/modes/nftables/rules/transaction.ts';
 import type { TransactionChannel } from '../../src/netlink/channel.ts';
 import type { Transaction } from '../../src/netlink/commit.ts';
 
@@ -30,7 +30,7 @@ export class Clock {
   }
 
   /** A door encodes at once, and then asks the channel. */
-  door(door: NftDoor): NftDoor {
+  door(door: NftClient): NftClient {
     return {
       inspect: (wanted, only) => door.inspect(wanted, only),
       commit: (transaction) => {
@@ -41,7 +41,7 @@ export class Clock {
     };
   }
 
-  backstop(door: BackstopDoor): BackstopDoor {
+  backstop(door: BackstopClient): BackstopClient {
     return {
       isThere: () => {
         this.onBackstop();

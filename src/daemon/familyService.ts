@@ -189,7 +189,7 @@ export class FamilyService {
       chainsWritten: report.chains,
       rulesWritten: report.rules,
     });
-    if (plan.view.podDetector.kind !== 'none') return;
+    if (plan.view.localDetector.kind !== 'none') return;
     log.info('Pods cannot be told from other sources, so traffic to cluster IPs is not masqueraded', {
       ipFamily: this.family,
       why:

@@ -11,7 +11,7 @@ import type {
   FoundFrontend,
   NodePortAddresses,
   Plan,
-  PodDetector,
+  LocalTrafficDetector,
   SourceClass,
 } from './types.ts';
 
@@ -50,7 +50,7 @@ export function decide(plan: Plan, packet: Packet, host: Host): Decision {
   const found = findFrontend(plan, packet, host);
   if (!found) return { verdict: 'pass' };
   const { servicePort, frontend } = found;
-  const route = frontend.routes[classifySource(plan.view.podDetector, packet, host)];
+  const route = frontend.routes[classifySource(plan.view.localDetector, packet, host)];
 
   if (route.verdict === 'reject') return { ...found, verdict: 'reject', reason: 'no endpoints' };
   if (!isAllowed(frontend.allowedSources, packet.source)) {
@@ -79,12 +79,12 @@ function findFrontend(plan: Plan, packet: Packet, host: Host): FoundFrontend | u
   return plan.find(undefined, protocol, port);
 }
 
-export function classifySource(detector: PodDetector, packet: Packet, host: Host): SourceClass {
+export function classifySource(detector: LocalTrafficDetector, packet: Packet, host: Host): SourceClass {
   if (isFromPod(detector, packet)) return 'pod';
   return isLocal(packet.source, host) ? 'node' : 'outside';
 }
 
-function isFromPod(detector: PodDetector, packet: Packet): boolean {
+function isFromPod(detector: LocalTrafficDetector, packet: Packet): boolean {
   switch (detector.kind) {
     case 'none':
       return false;

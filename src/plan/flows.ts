@@ -144,8 +144,8 @@ class Review implements FlowReview {
  * Everybody whom a flow of this service port may stay with: who serves. An endpoint may be ready without serving
  * (publishNotReadyAddresses); it keeps its flows only where nobody serves, as with kube-proxy.
  */
-function serversOf({ pools, lingering }: ServicePortPlan): Keys {
-  const all = [pools.cluster, pools.local, lingering].flatMap((pool) => pool ?? []);
+function serversOf({ pools, draining }: ServicePortPlan): Keys {
+  const all = [pools.cluster, pools.local, draining].flatMap((pool) => pool ?? []);
   const serving = all.filter((endpoint) => endpoint.serving);
   return new Set((serving.length > 0 ? serving : all).map(({ key }) => key));
 }

@@ -40,7 +40,7 @@ export function planServicePort(
   const selection = selectEndpoints(port, endpoints, view);
   const internal = internalRoutes(port, selection, view);
   const external = externalRoutes(port, selection);
-  const lingering = port.protocol === 'TCP' ? [] : lingeringOf(endpoints, selection);
+  const draining = port.protocol === 'TCP' ? [] : drainingOf(endpoints, selection);
   const here = endpoints.filter(({ isLocal }) => isLocal);
   const refusedIPs = refusedIPsOf(port, view);
   return {
@@ -55,10 +55,10 @@ export function planServicePort(
       ...(selection.cluster.length > 0 && { cluster: selection.cluster }),
       ...(selection.local.length > 0 && { local: selection.local }),
     },
-    ...(lingering.length > 0 && { lingering }),
+    ...(draining.length > 0 && { draining }),
     ...(refusedIPs.length > 0 && { refusedIPs }),
-    ...(here.length > 0 && { onThisNode: here.map(({ ip, port: number }) => ({ ip, port: number })) }),
-    keepsClientAddress: port.externalPolicyLocal,
+    ...(here.length > 0 && { localEndpoints: here.map(({ ip, port: number }) => ({ ip, port: number })) }),
+    preservesClientIP: port.externalPolicyLocal,
     affinitySeconds: port.affinitySeconds,
     healthCheckNodePort: port.healthCheckNodePort,
     endpointCount: endpoints.length,
@@ -87,7 +87,7 @@ function served(port: ServicePort, refusedIPs: readonly Ip[]): ServicePort {
   };
 }
 
-function lingeringOf(endpoints: readonly Endpoint[], { cluster, local }: Selection): readonly Endpoint[] {
+function drainingOf(endpoints: readonly Endpoint[], { cluster, local }: Selection): readonly Endpoint[] {
   const chosen = new Set([...cluster, ...local]);
   return endpoints.filter((endpoint) => endpoint.serving && !chosen.has(endpoint));
 }
@@ -99,7 +99,7 @@ function internalRoutes(port: ServicePort, selection: Selection, view: NodeView)
   if (selection[pool].length === 0) return DROP_ALL;
   const { plain, masqueraded } = FORWARD[pool];
   // Without a way to tell pods apart, marking everybody would hide every pod's address.
-  const fromElsewhere = view.masqueradeAll || view.podDetector.kind !== 'none' ? masqueraded : plain;
+  const fromElsewhere = view.masqueradeAll || view.localDetector.kind !== 'none' ? masqueraded : plain;
   return { pod: view.masqueradeAll ? masqueraded : plain, node: fromElsewhere, outside: fromElsewhere };
 }
 

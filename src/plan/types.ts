@@ -14,7 +14,7 @@ export interface NodeView {
   readonly zone: string | undefined;
   /** The node's own address in this family. */
   readonly nodeIp: Ip | undefined;
-  readonly podDetector: PodDetector;
+  readonly localDetector: LocalTrafficDetector;
   readonly masqueradeAll: boolean;
   readonly nodePorts: NodePortAddresses;
   readonly allowExternalIPs: boolean;
@@ -23,7 +23,7 @@ export interface NodeView {
 }
 
 /** How to tell that a packet comes from a pod. */
-export type PodDetector =
+export type LocalTrafficDetector =
   | { readonly kind: 'none' }
   | { readonly kind: 'cidr'; readonly cidr: Cidr }
   | { readonly kind: 'interface'; readonly name: string }
@@ -95,13 +95,13 @@ export interface ServicePortPlan {
    * Endpoints that get nothing new from this node but still serve: a datagram flow that one of them has stays with it.
    * Only for UDP and SCTP, and absent where there is none.
    */
-  readonly lingering?: Pool;
+  readonly draining?: Pool;
   /** External and load-balancer IPs that are not served because they are reserved. Absent where there is none. */
   readonly refusedIPs?: readonly Ip[];
   /** Every endpoint on this node, usable or not: who dials itself through the service. Absent where there is none. */
-  readonly onThisNode?: readonly EndpointAddress[];
+  readonly localEndpoints?: readonly EndpointAddress[];
   /** Clients outside are seen by endpoints as they are. */
-  readonly keepsClientAddress: boolean;
+  readonly preservesClientIP: boolean;
   readonly affinitySeconds: number | undefined;
   /** 0: none */
   readonly healthCheckNodePort: number;

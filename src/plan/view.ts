@@ -12,7 +12,7 @@ import {
 } from '../model/ip.ts';
 import type { Node } from '../model/objects.ts';
 import { reservedAddresses, type SocketAddress } from './reserved.ts';
-import type { NodePortAddresses, NodeView, PodDetector } from './types.ts';
+import type { NodePortAddresses, NodeView, LocalTrafficDetector } from './types.ts';
 
 export interface ViewSettings {
   readonly nodeName: string;
@@ -50,7 +50,7 @@ export function nodeView(
     nodeName: settings.nodeName,
     zone: node?.zone,
     nodeIp,
-    podDetector: podDetector(settings.detectLocal, node, family),
+    localDetector: localDetector(settings.detectLocal, node, family),
     masqueradeAll: settings.masqueradeAll,
     allowExternalIPs: settings.allowExternalIPs ?? true,
     nodePorts: nodePortAddresses(settings, nodeIp, family),
@@ -65,7 +65,11 @@ function nodeIpOf(settings: ViewSettings, node: Node | undefined, family: Family
   return node?.ips.find((ip) => familyOf(ip) === family) ?? parseIp(family === 'IPv4' ? '127.0.0.1' : '::1');
 }
 
-function podDetector(detectLocal: DetectLocal, node: Node | undefined, family: Family): PodDetector {
+function localDetector(
+  detectLocal: DetectLocal,
+  node: Node | undefined,
+  family: Family,
+): LocalTrafficDetector {
   switch (detectLocal.mode) {
     case 'ClusterCIDR':
       return cidrDetector(detectLocal.cidrs, family);
@@ -78,7 +82,7 @@ function podDetector(detectLocal: DetectLocal, node: Node | undefined, family: F
   }
 }
 
-function cidrDetector(cidrs: readonly Cidr[], family: Family): PodDetector {
+function cidrDetector(cidrs: readonly Cidr[], family: Family): LocalTrafficDetector {
   const cidr = cidrs.find((other) => familyOf(other) === family);
   return cidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr };
 }

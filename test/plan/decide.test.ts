@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { answersNodePorts, classifySource, decide, type Host, type Packet } from '../../src/plan/decide.ts';
-import type { NodePortAddresses, NodeView, PodDetector } from '../../src/plan/types.ts';
+import type { NodePortAddresses, NodeView, LocalTrafficDetector } from '../../src/plan/types.ts';
 import { Cluster } from './cluster.ts';
 import { cidr, ip, VIEW } from './given.ts';
 
@@ -19,11 +19,11 @@ function packet(source: string, to: string, inInterface: string | undefined = 'e
 }
 
 describe('where a packet comes from', () => {
-  const byCidr: PodDetector = { kind: 'cidr', cidr: cidr('10.244.0.0/16') };
-  const byBridge: PodDetector = { kind: 'interface', name: 'cni0' };
-  const byPrefix: PodDetector = { kind: 'interfacePrefix', prefix: 'veth' };
-  const none: PodDetector = { kind: 'none' };
-  const table: readonly (readonly [PodDetector, string, string | undefined, string])[] = [
+  const byCidr: LocalTrafficDetector = { kind: 'cidr', cidr: cidr('10.244.0.0/16') };
+  const byBridge: LocalTrafficDetector = { kind: 'interface', name: 'cni0' };
+  const byPrefix: LocalTrafficDetector = { kind: 'interfacePrefix', prefix: 'veth' };
+  const none: LocalTrafficDetector = { kind: 'none' };
+  const table: readonly (readonly [LocalTrafficDetector, string, string | undefined, string])[] = [
     [byCidr, '10.244.0.7', 'cni0', 'pod'],
     [byCidr, '10.244.9.7', 'eth0', 'pod'],
     [byCidr, '192.0.2.10', undefined, 'node'],

@@ -182,7 +182,7 @@ export const VIEW: NodeView = {
   nodeName: 'node-a',
   zone: 'a',
   nodeIp: ip('192.0.2.10'),
-  podDetector: { kind: 'cidr', cidr: cidr('10.244.0.0/16') },
+  localDetector: { kind: 'cidr', cidr: cidr('10.244.0.0/16') },
   masqueradeAll: false,
   nodePorts: { ranges: 'all', loopback: true },
   allowExternalIPs: true,
@@ -191,7 +191,7 @@ export const VIEW: NodeView = {
 export const VIEW_6: NodeView = {
   ...VIEW,
   nodeIp: ip('2001:db8::10'),
-  podDetector: { kind: 'cidr', cidr: cidr('fd00:244::/32') },
+  localDetector: { kind: 'cidr', cidr: cidr('fd00:244::/32') },
   nodePorts: { ranges: 'all', loopback: false },
 };
 

@@ -51,13 +51,13 @@ describe('what happens to a packet', () => {
 });
 
 describe('who is masqueraded on the way to a cluster IP', () => {
-  const none: NodeView = { ...VIEW, podDetector: { kind: 'none' } };
+  const none: NodeView = { ...VIEW, localDetector: { kind: 'none' } };
   const all: NodeView = { ...VIEW, masqueradeAll: true };
   const table: readonly (readonly [string, NodeView, readonly string[]])[] = [
     ['who is no pod', VIEW, ['1', '1 masq', '1 masq']],
     ['nobody, where pods cannot be told apart', none, ['1', '1', '1']],
     ['everybody', all, ['1 masq', '1 masq', '1 masq']],
-    ['everybody, even so', { ...all, podDetector: none.podDetector }, ['1 masq', '1 masq', '1 masq']],
+    ['everybody, even so', { ...all, localDetector: none.localDetector }, ['1 masq', '1 masq', '1 masq']],
   ];
   test.each(table)('%s', (_, view, expected) => {
     const made = plan('80', '1', view);

@@ -48,13 +48,13 @@ describe('how pods are told apart', () => {
     ],
   ];
   test.each(table)('%s', (_, detectLocal, four, six) => {
-    expect(nodeView({ ...SETTINGS, detectLocal }, NODE, 'IPv4').podDetector).toEqual(four);
-    expect(nodeView({ ...SETTINGS, detectLocal }, NODE, 'IPv6').podDetector).toEqual(six);
+    expect(nodeView({ ...SETTINGS, detectLocal }, NODE, 'IPv4').localDetector).toEqual(four);
+    expect(nodeView({ ...SETTINGS, detectLocal }, NODE, 'IPv6').localDetector).toEqual(six);
   });
 
   test('NodeCIDR before the node is known', () => {
     const view = nodeView({ ...SETTINGS, detectLocal: { mode: 'NodeCIDR' } }, undefined, 'IPv4');
-    expect(view.podDetector).toEqual({ kind: 'none' });
+    expect(view.localDetector).toEqual({ kind: 'none' });
   });
 });
 

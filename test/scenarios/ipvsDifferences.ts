@@ -46,7 +46,7 @@ export const IPVS_DIFFERENCES: readonly Difference[] = [
     (decision, plan, packet, host) => {
       if (decision.verdict !== 'forward') return undefined;
       const { outside } = decision.frontend.routes;
-      const route = decision.frontend.routes[classifySource(plan.view.podDetector, packet, host)];
+      const route = decision.frontend.routes[classifySource(plan.view.localDetector, packet, host)];
       if (outside.verdict !== 'forward' || route.verdict !== 'forward' || outside.pool === route.pool)
         return undefined;
       const sticky = decision.servicePort.affinitySeconds !== undefined;

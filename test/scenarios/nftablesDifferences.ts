@@ -36,7 +36,7 @@ export const NFTABLES_DIFFERENCES: readonly Difference[] = [
       const decision = decide(plan, packet, host);
       if (decision.verdict !== 'forward') return undefined;
       const { servicePort, frontend } = decision;
-      const route = frontend.routes[classifySource(plan.view.podDetector, packet, host)];
+      const route = frontend.routes[classifySource(plan.view.localDetector, packet, host)];
       if (route.verdict !== 'forward' || route.masquerade) return undefined;
       const here = endpointsHere(plan);
       const targets = decision.targets.map((target) =>
@@ -59,8 +59,8 @@ function isClusterIP(plan: Plan, address: string): boolean {
 /** Of any service. */
 function endpointsHere(plan: Plan): ReadonlySet<string> {
   return new Set(
-    [...plan.servicePorts.values()].flatMap(({ protocol, onThisNode = [] }) =>
-      onThisNode.map((endpoint) => endpointKey(protocol, endpoint)),
+    [...plan.servicePorts.values()].flatMap(({ protocol, localEndpoints = [] }) =>
+      localEndpoints.map((endpoint) => endpointKey(protocol, endpoint)),
     ),
   );
 }

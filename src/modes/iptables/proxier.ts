@@ -1,7 +1,7 @@
 /** The iptables backend of one family, joined to the real kernel. */
 import { IptablesBackend, type StaticOptions, type SyncAttempt, type SyncReport } from './reconcile.ts';
 import { CHAINS_PER_RESTORE } from './rules/edit.ts';
-import type { TableDoor } from './rules/tableDoor.ts';
+import type { TableClient } from './rules/tableDoor.ts';
 import type { Touched } from './rules/touched.ts';
 import type { Layout } from './rules/fragment.ts';
 import type { Table } from './rules/rule.ts';
@@ -26,7 +26,7 @@ export interface IptablesProxyOptions {
   readonly addresses?: () => readonly Ip[];
   readonly nfacct?: StaticOptions['nfacct'];
   readonly dropInvalid?: boolean;
-  /** See `TableDoor.wake`; for the nft variant. */
+  /** See `TableClient.wake`; for the nft variant. */
   readonly wake?: (() => Promise<readonly Table[]>) | undefined;
 }
 
@@ -103,7 +103,7 @@ export class IptablesProxy {
 }
 
 /** What the backend needs of the door. */
-export function tableDoor(door: IptablesDoor): TableDoor {
+export function tableDoor(door: IptablesDoor): TableClient {
   return {
     save: (table, options) => door.save(table, options),
     readSave: (table, options, take) => door.readSave(table, options, take),

@@ -25,7 +25,7 @@ import { addBase, addFragment, noRules, type RuleCounts } from './rules/ruleCoun
 import { digestChain, mentionsServices, SaveReader, type WantedChains } from './rules/saveReader.ts';
 import { isRefusal, Sender, type Sent } from './rules/sender.ts';
 import { SharedChains } from './rules/sharedChains.ts';
-import type { TableDoor, TakeText } from './rules/tableDoor.ts';
+import type { TableClient, TakeText } from './rules/tableDoor.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
 
 export interface SyncReport extends Sent {
@@ -64,7 +64,7 @@ interface Look {
 
 export class IptablesBackend {
   readonly #layout: Layout;
-  readonly #door: TableDoor;
+  readonly #door: TableClient;
   readonly #applied = new Map<ServicePortId, Applied>();
   #appliedOptions: CompileOptions | undefined;
   #needsFull = true;
@@ -76,7 +76,7 @@ export class IptablesBackend {
   #owned = noRules();
   #attempt: SyncAttempt = 'full';
 
-  constructor(layout: Layout, door: TableDoor) {
+  constructor(layout: Layout, door: TableClient) {
     this.#layout = layout;
     this.#door = door;
   }

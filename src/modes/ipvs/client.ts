@@ -1,5 +1,5 @@
 /** The kernel behind the IPVS backend: edits become netlink messages, sent in batches. */
-import type { DestinationState, Edit, EditOutcome, IpvsDoor, KernelState } from './rules/kernelDoor.ts';
+import type { DestinationState, Edit, EditOutcome, IpvsClient, KernelState } from './rules/kernelDoor.ts';
 import type { ServerKey } from './rules/fragment.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
 import { Breath } from '../../time/breath.ts';
@@ -18,7 +18,7 @@ export interface IpvsChannels {
   readonly generic: NetlinkChannel;
 }
 
-export class NetlinkIpvsDoor implements IpvsDoor {
+export class NetlinkIpvsDoor implements IpvsClient {
   readonly #family: Family;
   readonly #channels: IpvsChannels;
   #numbers: Numbers | undefined;

@@ -1,7 +1,7 @@
 /** The IPVS backend of one family, joined to the real kernel. */
 import { IptablesBackend, type StaticOptions, type SyncReport } from '../iptables/reconcile.ts';
 import { IpvsBackend } from './reconcile.ts';
-import type { IpvsDoor } from './rules/kernelDoor.ts';
+import type { IpvsClient } from './rules/kernelDoor.ts';
 import { ipvsLayout } from './rules/rules.ts';
 import type { Cidr, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
@@ -16,7 +16,7 @@ import { tableDoor } from '../iptables/proxier.ts';
 export interface IpvsProxyOptions {
   /** For the rules that match the sets. */
   readonly iptables: IptablesDoor;
-  readonly door: IpvsDoor;
+  readonly door: IpvsClient;
   readonly masqueradeBit: number;
   readonly scheduler: string;
   readonly excludeCIDRs: readonly Cidr[];

@@ -14,7 +14,7 @@ import { adoptDevice, adoptServers, adoptSets, isNodePortServer, ourServers } fr
 import { type CompileOptions, compileServicePort } from './rules/compile.ts';
 import { DrainingList } from './rules/draining.ts';
 import { type IpvsFragment, NO_FRAGMENT, type ServerKey, serverKey } from './rules/fragment.ts';
-import type { IpvsDoor } from './rules/kernelDoor.ts';
+import type { IpvsClient } from './rules/kernelDoor.ts';
 import { Ledger, type LedgerChanges } from './rules/ledger.ts';
 import { changedByOthers } from './rules/objects.ts';
 import { Refusals } from './rules/refusals.ts';
@@ -35,7 +35,7 @@ export interface Rules {
 }
 
 export interface IpvsBackendOptions {
-  readonly door: IpvsDoor;
+  readonly door: IpvsClient;
   readonly rules: Rules;
   /** Virtual servers in these ranges are not ours to delete. */
   readonly excludeCIDRs: readonly Cidr[];

@@ -6,7 +6,7 @@ import { printKey } from './rules/print.ts';
 import type { Chain, Element, Ruleset, TableSet } from './rules/rule.ts';
 import type {
   CommitOutcome,
-  NftDoor,
+  NftClient,
   Operation,
   Remembered,
   TableState,
@@ -42,7 +42,7 @@ const PAUSE_MS = 5;
 /** A set or chain that is part of somebody's rule: it goes with the rule, and cannot be deleted. */
 const ANONYMOUS = /^__(?:set|map|chain)\d/;
 
-export class NetlinkNftDoor implements NftDoor {
+export class NetlinkNftDoor implements NftClient {
   readonly #family: Family;
   readonly #channel: TransactionChannel;
   readonly #place: TablePlace;

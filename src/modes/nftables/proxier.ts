@@ -2,9 +2,9 @@
 import type { SyncAttempt, SyncReport } from '../iptables/reconcile.ts';
 import { NftBackend, type NftReport } from './reconcile.ts';
 import type { NftSettings } from './rules/settings.ts';
-import { Backstop, type BackstopDoor, type BackstopFailure } from './rules/backstop.ts';
+import { Backstop, type BackstopClient, type BackstopFailure } from './rules/backstop.ts';
 import { type Ruleset, setsByName } from './rules/rule.ts';
-import type { NftDoor } from './rules/transaction.ts';
+import type { NftClient } from './rules/transaction.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
@@ -15,8 +15,8 @@ import { elementsOf } from './sets.ts';
 import type { TableNews } from './watch.ts';
 
 export interface NftProxyOptions {
-  readonly door: NftDoor;
-  readonly backstop?: BackstopDoor;
+  readonly door: NftClient;
+  readonly backstop?: BackstopClient;
   readonly onBackstopFailure?: (failure: BackstopFailure) => void;
   /** Another sync is worth it, so many milliseconds from now. */
   readonly again?: (milliseconds: number) => void;

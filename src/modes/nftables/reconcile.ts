@@ -37,7 +37,7 @@ import { rulesetOf } from './rules/ruleset.ts';
 import { fixedElements, type NftSettings, type TableOptions } from './rules/settings.ts';
 import { Tally } from './rules/tally.ts';
 import { slices } from './rules/slices.ts';
-import { chainsIn, type NftDoor, noting, type Transaction } from './rules/transaction.ts';
+import { chainsIn, type NftClient, noting, type Transaction } from './rules/transaction.ts';
 
 export interface NftReport {
   readonly kind: 'full' | 'incremental' | 'nothing';
@@ -57,7 +57,7 @@ type Part = Pick<NftReport, 'transactions' | 'elements' | 'isClean'>;
 const NOTHING: Part = { transactions: 0, elements: 0, isClean: true };
 
 export interface NftBackendOptions {
-  readonly door: NftDoor;
+  readonly door: NftClient;
   readonly now: () => number;
   readonly breath?: Breath;
   /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
@@ -74,7 +74,7 @@ const IDLE_MS = 5000;
 const REMOVALS = 1000;
 
 export class NftBackend {
-  readonly #door: NftDoor;
+  readonly #door: NftClient;
   readonly #committer: Committer;
   readonly #breath: Breath | undefined;
   readonly #applied = new Map<ServicePortId, ServicePortPlan>();

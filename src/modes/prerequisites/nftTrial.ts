@@ -14,7 +14,7 @@ import {
 import {
   addChains,
   elementOperations,
-  type NftDoor,
+  type NftClient,
   type Operation,
   type Transaction,
 } from '../nftables/rules/transaction.ts';
@@ -68,7 +68,7 @@ export function trialTable(features: readonly NftFeature[], family: Family): Tri
   };
 }
 
-export async function tryTable(door: NftDoor, table: TrialTable): Promise<TableTrial> {
+export async function tryTable(door: NftClient, table: TrialTable): Promise<TableTrial> {
   const outcome = await door.commit(writing(table));
   if (outcome.state === 'refused') return { state: 'refused', reason: outcome.name };
   try {

@@ -2,7 +2,7 @@
 import type { Cidr, Family, Ip } from '../../../model/ip.ts';
 import { parseCidr } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
-import type { PodDetector } from '../../../plan/types.ts';
+import type { LocalTrafficDetector } from '../../../plan/types.ts';
 import type { CompileOptions, SharedRule } from './fragment.ts';
 import { CHAINS, ruleProtocol } from './names.ts';
 import type { ConntrackState, Match, Rule, Target } from './rule.ts';
@@ -44,7 +44,7 @@ export function dialled(text: string, name: Protocol, address: Ip, port: number)
 }
 
 /** Matches packets of pods, or of everybody else; `undefined` where pods cannot be told apart. */
-export function podMatch(detector: PodDetector, which: 'pods' | 'others'): Match | undefined {
+export function podMatch(detector: LocalTrafficDetector, which: 'pods' | 'others'): Match | undefined {
   const not = which === 'others';
   switch (detector.kind) {
     case 'none':

@@ -1,7 +1,7 @@
 /** Sends steps to the kernel and keeps count of what went. */
 import { isJunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/servicePort.ts';
-import type { TableDoor } from './tableDoor.ts';
+import type { TableClient } from './tableDoor.ts';
 import { printStep, type Step, sizeOf } from './edit.ts';
 import { noRules, type RuleCounts } from './ruleCounts.ts';
 
@@ -18,7 +18,7 @@ export interface Sent {
 }
 
 export class Sender {
-  readonly #door: TableDoor;
+  readonly #door: TableClient;
   readonly refused = new Map<ServicePortId, Error>();
   readonly #written = noRules();
   #restores = 0;
@@ -27,7 +27,7 @@ export class Sender {
   #rules = 0;
   #refusals = 0;
 
-  constructor(door: TableDoor) {
+  constructor(door: TableClient) {
     this.#door = door;
   }
 

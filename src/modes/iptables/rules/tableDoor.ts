@@ -2,7 +2,7 @@
 import type { Table } from './rule.ts';
 
 /** What the backend needs of the outside world. */
-export interface TableDoor {
+export interface TableClient {
   save(table: Table, options: { readonly counters: boolean }): Promise<string>;
   /** The same as `save`, in pieces that are forgotten once they are taken; for what is too much to hold. */
   readSave?(table: Table, options: { readonly counters: boolean }, take: TakeText): Promise<void>;

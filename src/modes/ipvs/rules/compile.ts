@@ -28,7 +28,7 @@ export const MH_PORT = 0x10;
 
 export function compileServicePort(port: ServicePortPlan, options: CompileOptions): IpvsFragment {
   const builder = new Builder(port, options);
-  for (const { ip, port: endpointPort } of port.onThisNode ?? []) {
+  for (const { ip, port: endpointPort } of port.localEndpoints ?? []) {
     const { protocol } = port;
     builder.member('loopBack', {
       type: 'hash:ip,port,ip',
@@ -77,7 +77,7 @@ class Builder implements IpvsFragment {
 
   nodePort(frontend: Frontend): void {
     const { nodePortIps } = this.#options;
-    for (const set of NODE_PORT_SETS[this.#port.protocol][this.#port.keepsClientAddress ? 'both' : 'plain']) {
+    for (const set of NODE_PORT_SETS[this.#port.protocol][this.#port.preservesClientIP ? 'both' : 'plain']) {
       if (this.#port.protocol !== 'SCTP') this.member(set, { type: 'bitmap:port', port: frontend.port });
       else for (const ip of nodePortIps) this.#ipPort(set, ip, frontend.port);
     }
@@ -135,14 +135,14 @@ const NODE_PORT_SETS: Readonly<
 };
 
 /** In which sets the rules look an address up that clients dial. */
-function setsOf({ kind }: Frontend, { keepsClientAddress }: ServicePortPlan): readonly SetId[] {
+function setsOf({ kind }: Frontend, { preservesClientIP }: ServicePortPlan): readonly SetId[] {
   switch (kind) {
     case 'clusterIP':
       return ['clusterIP'];
     case 'externalIP':
-      return [keepsClientAddress ? 'externalIPLocal' : 'externalIP'];
+      return [preservesClientIP ? 'externalIPLocal' : 'externalIP'];
     case 'loadBalancerIP':
-      return keepsClientAddress ? ['loadBalancer', 'loadBalancerLocal'] : ['loadBalancer'];
+      return preservesClientIP ? ['loadBalancer', 'loadBalancerLocal'] : ['loadBalancer'];
     case 'nodePort':
       return [];
   }

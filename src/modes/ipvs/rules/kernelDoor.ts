@@ -64,7 +64,7 @@ export interface DestinationState extends Destination {
   readonly connections: number;
 }
 
-export interface IpvsDoor {
+export interface IpvsClient {
   read(): Promise<KernelState>;
   /** Of each server; of one that is not there, none. */
   readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]>;

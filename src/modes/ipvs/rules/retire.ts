@@ -9,7 +9,7 @@
 import type { Family } from '../../../model/ip.ts';
 import { isNodePortServer, ourServers } from './adopt.ts';
 import type { ServerKey } from './fragment.ts';
-import type { DestinationState, Edit, IpvsDoor } from './kernelDoor.ts';
+import type { DestinationState, Edit, IpvsClient } from './kernelDoor.ts';
 
 export interface RetireOptions {
   readonly family: Family;
@@ -28,7 +28,7 @@ export interface Retired {
   readonly failures: readonly string[];
 }
 
-export async function retireServers(door: IpvsDoor, options: RetireOptions): Promise<Retired> {
+export async function retireServers(door: IpvsClient, options: RetireOptions): Promise<Retired> {
   const { family, nodeIps, isOverdue } = options;
   const state = await door.read();
   const named = new Set(ourServers(state, family, () => false));

@@ -147,7 +147,7 @@ function servicesRules(options: CompileOptions, sets: Sets): readonly Rule[] {
 function clusterIPRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
   if (!sets.isFilled('clusterIP')) return [];
   if (view.masqueradeAll) return [sets.commented('clusterIP', DIALLED, toMasquerade)];
-  const others = podMatch(view.podDetector, 'others');
+  const others = podMatch(view.localDetector, 'others');
   if (others) return [sets.commented('clusterIP', DIALLED, toMasquerade, others)];
   // Pods cannot be told apart; but what comes from a service address is the node's own.
   return [sets.commented('clusterIP', ['src', 'dst'], toMasquerade)];
@@ -185,7 +185,7 @@ function nodePortRules(sets: Sets): readonly Rule[] {
 
 /** IPVS would send these to endpoints elsewhere, or answer with a refusal; the policy says silence. */
 function noLocalRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
-  const others = podMatch(view.podDetector, 'others');
+  const others = podMatch(view.localDetector, 'others');
   return [
     ...sets.whereFilled('noLocal', DIALLED, drop),
     ...sets.whereFilled('noLocalOutside', DIALLED, drop, ...(others ? [others] : []), notFromLocal),

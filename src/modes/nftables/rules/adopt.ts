@@ -16,7 +16,7 @@ import { type Chain, type Element, type Ruleset, setsByName, type TableSet } fro
 import { slices } from './slices.ts';
 import {
   addChains,
-  type NftDoor,
+  type NftClient,
   type Operation,
   rewriteChain,
   type TableState,
@@ -32,7 +32,7 @@ export interface AdoptedTable {
 }
 
 export interface AdoptOptions {
-  readonly door: NftDoor;
+  readonly door: NftClient;
   readonly committer: Committer;
   readonly table: AdoptedTable;
   /** The sets whose elements have to be looked at. Others have what they should, as long as they are there. */

@@ -12,14 +12,14 @@ import type { Breath } from '../../iptables/rules/tableDoor.ts';
 import { eachCalmly } from './calmly.ts';
 import { affinityMap } from './names.ts';
 import type { TableSet } from './rule.ts';
-import { elementOperations, type NftDoor, type Remembered } from './transaction.ts';
+import { elementOperations, type NftClient, type Remembered } from './transaction.ts';
 
 /** A client that goes by itself in the meantime makes the kernel refuse to forget the others. */
 const TRIES = 5;
 const CLASSES: readonly SourceClass[] = ['pod', 'node', 'outside'];
 
 export interface ForgetOptions {
-  readonly door: NftDoor;
+  readonly door: NftClient;
   readonly plan: Plan;
   /** All addresses of this node. */
   readonly nodeIps: readonly Ip[];
@@ -133,14 +133,15 @@ function mayGoOn(
   if (found?.servicePort.affinitySeconds === undefined) return false;
   const { servicePort, frontend } = found;
   const packet = { source: client, destination, protocol, port, inInterface: undefined };
-  const from = classifySource(plan.view.podDetector, packet, { addresses: nodeIps });
+  const from = classifySource(plan.view.localDetector, packet, { addresses: nodeIps });
   const key = hostPort(endpoint.ip, endpoint.port);
   return possibleClasses(plan, from).some((each) => endpointsOf(servicePort, frontend.routes[each]).has(key));
 }
 
 /** Where pods are told by where they come in, which is not remembered, who is not the node itself may be one. */
 function possibleClasses({ view }: Plan, from: SourceClass): readonly SourceClass[] {
-  const isByInterface = view.podDetector.kind === 'interface' || view.podDetector.kind === 'interfacePrefix';
+  const isByInterface =
+    view.localDetector.kind === 'interface' || view.localDetector.kind === 'interfacePrefix';
   return isByInterface && from === 'outside' ? ['pod', 'outside'] : [from];
 }
 

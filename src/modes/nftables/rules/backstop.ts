@@ -20,9 +20,9 @@ import { type Element, type Ruleset, setsByName } from './rule.ts';
 import { fixedElements, type NftSettings, type TableOptions } from './settings.ts';
 import { Tally } from './tally.ts';
 import { slices } from './slices.ts';
-import { addChains, type NftDoor, type Operation, type Transaction } from './transaction.ts';
+import { addChains, type NftClient, type Operation, type Transaction } from './transaction.ts';
 
-export interface BackstopDoor extends Pick<NftDoor, 'commit'> {
+export interface BackstopClient extends Pick<NftClient, 'commit'> {
   /** Whether there is a table of this name. */
   isThere(): Promise<boolean>;
 }
@@ -43,7 +43,7 @@ export interface BackstopChanges {
 }
 
 export interface BackstopOptions {
-  readonly door: BackstopDoor;
+  readonly door: BackstopClient;
   readonly now: () => number;
   readonly breath?: Breath;
 }
@@ -60,7 +60,7 @@ interface Standing {
 }
 
 export class Backstop {
-  readonly #door: BackstopDoor;
+  readonly #door: BackstopClient;
   readonly #committer: Committer;
   readonly #breath: Breath | undefined;
   readonly #now: () => number;

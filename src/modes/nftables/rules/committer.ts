@@ -8,7 +8,7 @@ import { JunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/servicePort.ts';
 import { type Edit, editOperations, sizeOf } from './edit.ts';
 import type { TableSet } from './rule.ts';
-import type { CommitOutcome, NftDoor, Transaction } from './transaction.ts';
+import type { CommitOutcome, NftClient, Transaction } from './transaction.ts';
 
 /** One commit should hold the lock no longer than twice this, also when the next elements are slower than the last. */
 const LONG_MS = 25;
@@ -17,12 +17,12 @@ const MOST_ELEMENTS = 20_000;
 const FEWEST_ELEMENTS = 200;
 
 export class Committer {
-  readonly #door: Pick<NftDoor, 'commit'>;
+  readonly #door: Pick<NftClient, 'commit'>;
   readonly #now: () => number;
   #elements: number;
   transactions = 0;
 
-  constructor(door: Pick<NftDoor, 'commit'>, now: () => number, elements = FIRST_ELEMENTS) {
+  constructor(door: Pick<NftClient, 'commit'>, now: () => number, elements = FIRST_ELEMENTS) {
     this.#door = door;
     this.#elements = elements;
     this.#now = now;

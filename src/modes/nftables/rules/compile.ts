@@ -61,8 +61,8 @@ function build(builder: Builder, port: ServicePortPlan): NftFragment {
 }
 
 /** Endpoints of this node that may dial themselves. Other service ports may have the same. */
-export function hairpinsOf({ onThisNode = [], protocol }: ServicePortPlan): readonly Element[] {
-  return onThisNode.map(({ ip, port }) => ({
+export function hairpinsOf({ localEndpoints = [], protocol }: ServicePortPlan): readonly Element[] {
+  return localEndpoints.map(({ ip, port }) => ({
     set: SETS.hairpin,
     key: { address: ip, protocol, secondAddress: ip, port },
   }));

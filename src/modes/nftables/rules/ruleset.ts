@@ -274,16 +274,16 @@ function scopeRules(
 }
 
 /** Nothing where pods cannot be told apart: then nobody is one. */
-function notPod({ podDetector }: NodeView): readonly Statement[] {
-  switch (podDetector.kind) {
+function notPod({ localDetector }: NodeView): readonly Statement[] {
+  switch (localDetector.kind) {
     case 'none':
       return [];
     case 'cidr':
-      return [{ kind: 'addressIn', side: 'source', cidr: podDetector.cidr, not: true }];
+      return [{ kind: 'addressIn', side: 'source', cidr: localDetector.cidr, not: true }];
     case 'interface':
-      return [{ kind: 'inInterface', name: podDetector.name, not: true }];
+      return [{ kind: 'inInterface', name: localDetector.name, not: true }];
     case 'interfacePrefix':
-      return [{ kind: 'inInterface', name: `${podDetector.prefix}*`, not: true }];
+      return [{ kind: 'inInterface', name: `${localDetector.prefix}*`, not: true }];
   }
 }
 

@@ -45,7 +45,7 @@ export interface Remembered {
   readonly endpoint: { readonly ip: Ip; readonly port: number };
 }
 
-export interface NftDoor {
+export interface NftClient {
   /** `only`: elements of these sets alone are read. `undefined`: there is no such table. */
   inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined>;
   commit(transaction: Transaction): Promise<CommitOutcome>;
@@ -54,7 +54,7 @@ export interface NftDoor {
 }
 
 /** Tells of every transaction that was taken. */
-export function noting(door: NftDoor, onDone: (transaction: Transaction) => void): NftDoor {
+export function noting(door: NftClient, onDone: (transaction: Transaction) => void): NftClient {
   return {
     inspect: (wanted, only) => door.inspect(wanted, only),
     remembered: (protocol) => door.remembered(protocol),

@@ -295,7 +295,7 @@ describe('settings that every rule depends on', () => {
   test('other pods', async () => {
     const harness = new Harness();
     await harness.sync(WORLD_4);
-    harness.cluster.setView({ ...VIEW, podDetector: { kind: 'cidr', cidr: cidr('10.99.0.0/16') } });
+    harness.cluster.setView({ ...VIEW, localDetector: { kind: 'cidr', cidr: cidr('10.99.0.0/16') } });
     await harness.sync();
     expect(harness.meaning).toEqual(await harness.fromScratch());
     expect(harness.kernel.text).not.toContain('! -s 10.244.0.0/16');

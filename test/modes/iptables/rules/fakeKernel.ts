@@ -1,5 +1,5 @@
 /** A kernel in memory, as strict as the real one, that remembers what it was sent and fails when told to. */
-import type { TableDoor } from '../../../../src/modes/iptables/rules/tableDoor.ts';
+import type { TableClient } from '../../../../src/modes/iptables/rules/tableDoor.ts';
 import { CHAINS_PER_RESTORE } from '../../../../src/modes/iptables/rules/edit.ts';
 import { probabilityBits } from '../../../../src/modes/iptables/rules/normalise.ts';
 import {
@@ -45,7 +45,7 @@ export type Fault = (restore: Restore) => Error | undefined;
 export const refusal = (text = 'line 1 failed'): Error => new JunctionError('IPTABLES_RESTORE_FAILED', text);
 export const lockHeld = (): Error => new JunctionError('XTABLES_LOCK_HELD', 'somebody has the lock');
 
-export class FakeKernel implements TableDoor {
+export class FakeKernel implements TableClient {
   tables: Tables;
   /** Restores that took effect. */
   readonly restores: Restore[] = [];

@@ -35,7 +35,7 @@ describe('who is masqueraded', () => {
   });
 
   test('nobody, where pods cannot be told apart; and no short way for pods', () => {
-    const changes = difference({ view: { podDetector: { kind: 'none' } } });
+    const changes = difference({ view: { localDetector: { kind: 'none' } } });
     expect(changes.every((line) => line.startsWith('- '))).toBe(true);
     expect(changes.filter((line) => line.includes('! -s'))).toHaveLength(8);
     expect(changes.filter((line) => line.includes('"pod traffic for'))).toHaveLength(2);
@@ -43,12 +43,12 @@ describe('who is masqueraded', () => {
   });
 
   test('by a bridge', () => {
-    const changes = difference({ view: { podDetector: { kind: 'interface', name: 'cni0' } } });
+    const changes = difference({ view: { localDetector: { kind: 'interface', name: 'cni0' } } });
     expect(changes).toEqual(replacing('-s 10.244.0.0/16', '-i cni0'));
   });
 
   test('by a prefix of interface names', () => {
-    const changes = difference({ view: { podDetector: { kind: 'interfacePrefix', prefix: 'veth' } } });
+    const changes = difference({ view: { localDetector: { kind: 'interfacePrefix', prefix: 'veth' } } });
     expect(changes).toEqual(replacing('-s 10.244.0.0/16', '-i veth+'));
   });
 
@@ -155,7 +155,7 @@ describe('layout classic', () => {
   const base = flat({ layout: 'classic' });
 
   test('without a CIDR, established connections are forwarded whoever has them', () => {
-    const changes = difference({ layout: 'classic', view: { podDetector: { kind: 'none' } } }, base);
+    const changes = difference({ layout: 'classic', view: { localDetector: { kind: 'none' } } }, base);
     const forward = changes.filter((line) => line.includes('filter KUBE-FORWARD'));
     expect(forward).toEqual([
       '- filter KUBE-FORWARD -s 10.244.0.0/16 -m comment --comment "kubernetes forwarding conntrack pod source rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT',

@@ -8,7 +8,7 @@ import type {
   DestinationState,
   Edit,
   EditOutcome,
-  IpvsDoor,
+  IpvsClient,
   KernelDevice,
   KernelState,
   ServerAttributes,
@@ -60,7 +60,7 @@ const refused = (name: string): EditOutcome => ({ state: 'refused', name });
 const NAME_LENGTH = 31;
 const BITMAP_CAPACITY = 65_536;
 
-export class FakeIpvsKernel implements IpvsDoor {
+export class FakeIpvsKernel implements IpvsClient {
   readonly family: Family;
   readonly iptables = new FakeIptables();
   readonly sets = new Map<string, FakeSet>();

@@ -167,7 +167,7 @@ describe.each(FAMILIES)('%s', (family, as) => {
   });
 
   test('pods cannot be told apart: only what comes from a service address is masqueraded', () => {
-    expect(skeleton({ family, view: { podDetector: { kind: 'none' } } })).toBe(
+    expect(skeleton({ family, view: { localDetector: { kind: 'none' } } })).toBe(
       as(
         EVERYTHING.replace(MARK_CLUSTER_IP, `${CLUSTER_IP} src,dst -j KUBE-MARK-MASQ`).replace(
           `${DROP_OUTSIDE} ! -s 10.244.0.0/16`,
@@ -180,8 +180,8 @@ describe.each(FAMILIES)('%s', (family, as) => {
   test.each([
     ['a bridge', { kind: 'interface', name: 'cni0' }, 'cni0'],
     ['a prefix of interface names', { kind: 'interfacePrefix', prefix: 'veth' }, 'veth+'],
-  ] as const)('pods are known by %s', (_, podDetector, name) => {
-    expect(skeleton({ family, view: { podDetector } })).toBe(
+  ] as const)('pods are known by %s', (_, localDetector, name) => {
+    expect(skeleton({ family, view: { localDetector } })).toBe(
       as(EVERYTHING.replaceAll('! -s 10.244.0.0/16', `! -i ${name}`)),
     );
   });

@@ -5,7 +5,7 @@ import { EditStream } from '../../../../src/modes/nftables/rules/editStream.ts';
 import type { TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
 import type {
   CommitOutcome,
-  NftDoor,
+  NftClient,
   Transaction,
 } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { type Ip, parseIp } from '../../../../src/model/ip.ts';
@@ -29,7 +29,7 @@ function edit(owner: string, first: number, count: number): Edit {
 }
 
 /** Takes transactions one by one, when it is told to. */
-class SlowDoor implements Pick<NftDoor, 'commit'> {
+class SlowDoor implements Pick<NftClient, 'commit'> {
   readonly sizes: number[] = [];
   readonly #waiting: ((outcome: CommitOutcome) => void)[] = [];
 
@@ -46,7 +46,7 @@ class SlowDoor implements Pick<NftDoor, 'commit'> {
 }
 
 function streamInto(door: SlowDoor): EditStream {
-  const whole: NftDoor = {
+  const whole: NftClient = {
     commit: (transaction) => door.commit(transaction),
     inspect: () => Promise.resolve(undefined),
     remembered: () => Promise.resolve([]),

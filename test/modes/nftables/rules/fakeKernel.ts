@@ -7,7 +7,7 @@ import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
 import type { Element, Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
 import type {
   CommitOutcome,
-  NftDoor,
+  NftClient,
   Operation,
   Remembered,
   TableState,
@@ -31,7 +31,7 @@ export class Killed extends Error {
 const DONE: CommitOutcome = { state: 'done' };
 const EMPTY: FakeTable = { sets: new Map(), chains: new Map() };
 
-export class FakeNftKernel implements NftDoor {
+export class FakeNftKernel implements NftClient {
   readonly family: Family;
   table: FakeTable | undefined;
   fault: Fault = () => undefined;

@@ -3,7 +3,7 @@ import { NftBackend, type NftReport } from '../../../../src/modes/nftables/recon
 import type { NftSettings } from '../../../../src/modes/nftables/rules/settings.ts';
 import { Backstop, type BackstopFailure } from '../../../../src/modes/nftables/rules/backstop.ts';
 import type { ForeignElement } from '../../../../src/modes/nftables/rules/mend.ts';
-import type { NftDoor } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { NftClient } from '../../../../src/modes/nftables/rules/transaction.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import type { ServicePortId } from '../../../../src/model/servicePort.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';
@@ -24,7 +24,7 @@ export const SETTINGS: NftSettings = {
 export interface HarnessOptions {
   readonly kernel?: FakeNftKernel;
   /** In place of the kernel in memory. */
-  readonly door?: NftDoor;
+  readonly door?: NftClient;
   readonly cluster?: Cluster;
   readonly view?: NodeView;
   readonly family?: Family;

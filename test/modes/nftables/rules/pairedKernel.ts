@@ -4,7 +4,7 @@ import { printElement } from '../../../../src/modes/nftables/rules/print.ts';
 import type { Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
 import type {
   CommitOutcome,
-  NftDoor,
+  NftClient,
   TableState,
   Transaction,
 } from '../../../../src/modes/nftables/rules/transaction.ts';
@@ -12,11 +12,11 @@ import type { Family } from '../../../../src/model/ip.ts';
 import { FakeNftKernel } from './fakeKernel.ts';
 
 export class PairedKernel extends FakeNftKernel {
-  readonly #real: NftDoor;
+  readonly #real: NftClient;
   /** Tampering is told without waiting. */
   #waiting: Transaction[] = [];
 
-  constructor(real: NftDoor, family: Family) {
+  constructor(real: NftClient, family: Family) {
     super(family);
     this.#real = real;
   }

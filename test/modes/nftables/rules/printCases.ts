@@ -58,7 +58,7 @@ function world(family: Family, ...sizes: readonly number[]): readonly string[] {
   ]);
 }
 
-const DETECTORS: readonly (readonly [string, (family: Family) => NodeView['podDetector']])[] = [
+const DETECTORS: readonly (readonly [string, (family: Family) => NodeView['localDetector']])[] = [
   ['no way to tell pods', () => ({ kind: 'none' })],
   ['pods of a bridge', () => ({ kind: 'interface', name: 'cni0' })],
   ['pods of interfaces with a prefix', () => ({ kind: 'interfacePrefix', prefix: 'veth' })],
@@ -110,7 +110,7 @@ function casesOf(family: Family): readonly PrintCase[] {
     ...DETECTORS.map(([name, detector]) => ({
       name,
       family,
-      view: { podDetector: detector(family) },
+      view: { localDetector: detector(family) },
       lines: three,
     })),
     { name: 'everybody is masqueraded', family, view: { masqueradeAll: true }, lines: three },

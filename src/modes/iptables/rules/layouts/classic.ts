@@ -125,7 +125,7 @@ function base(options: CompileOptions): BaseFragment {
 function forwardRules(options: CompileOptions): readonly Rule[] {
   const established = state('RELATED', 'ESTABLISHED');
   const byMark = rule([comment('kubernetes forwarding rules'), marked(options.masqueradeMark)], accept);
-  const detector = options.view.podDetector;
+  const detector = options.view.localDetector;
   if (detector.kind !== 'cidr') {
     return [byMark, rule([comment('kubernetes forwarding conntrack rule'), established], accept)];
   }
@@ -264,7 +264,7 @@ function externalLocalChain(
 ): readonly OwnChain[] {
   if (!hasLocalView(port) || !hasOpenFrontend(port, ['externalIP', 'loadBalancerIP', 'nodePort'])) return [];
   const toService = jump(PREFIXES.service + hash);
-  const fromPod = podMatch(options.view.podDetector, 'pods');
+  const fromPod = podMatch(options.view.localDetector, 'pods');
   const local = port.pools.local;
   const rules: Rule[] = [];
   if (fromPod) {

@@ -62,7 +62,7 @@ export function masqueradedSources(
 ): readonly Match[] | undefined {
   if (outside.verdict !== 'forward' || !outside.masquerade) return undefined;
   if (pod.verdict === 'forward' && pod.masquerade) return [];
-  const others = podMatch(options.view.podDetector, 'others');
+  const others = podMatch(options.view.localDetector, 'others');
   return others ? [others] : [];
 }
 

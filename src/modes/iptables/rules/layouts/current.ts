@@ -272,7 +272,7 @@ function externalRules(port: ServicePortPlan, hash: ServiceHash, options: Compil
   if (outside.verdict === 'forward' && outside.masquerade) {
     rules.push(rule([text('masquerade traffic')], toMasquerade));
   } else {
-    const fromPod = podMatch(options.view.podDetector, 'pods');
+    const fromPod = podMatch(options.view.localDetector, 'pods');
     if (fromPod && pod.verdict === 'forward') {
       rules.push(rule([text('pod traffic'), fromPod], jump(poolChainName(pod, hash))));
     }
