@@ -4,7 +4,7 @@ import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { noRules } from '../../src/modes/iptables/rules/ruleCounts.ts';
 import { NetlinkIpvsDoor } from '../../src/modes/ipvs/client.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { Breath } from '../../src/time/breath.ts';
+import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { systemClock } from '../../src/time/systemClock.ts';
 import { BlockMeter } from '../api/meters.ts';
 import { fill, makeSlice, type Sizes, VIEW } from '../cluster.ts';
@@ -50,7 +50,7 @@ function openProxy(channels: SwallowingChannels): FamilyProxy {
     excludeCIDRs: [],
     drainLimitMs: 0,
     now: () => 0,
-    breath: new Breath(systemClock),
+    timeSlice: new TimeSlice(systemClock),
   });
   return new FamilyProxy({
     family: 'IPv4',

@@ -2,7 +2,7 @@
 import { createLog } from '../../src/log/log.ts';
 import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { Breath } from '../../src/time/breath.ts';
+import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { service, SETTINGS, slice } from '../../test/plan/given.ts';
 import { FakeBackend, REPORT } from '../../test/proxy/fakes.ts';
 import { FakeClock } from '../../test/time/fakeClock.ts';
@@ -13,7 +13,12 @@ export async function causes(): Promise<string> {
   const backend = new FakeBackend();
   const lines: string[] = [];
   const log = createLog({ verbosity: 1, format: 'text', write: (line) => lines.push(line) });
-  const proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend, breath: new Breath(clock) });
+  const proxy = new FamilyProxy({
+    family: 'IPv4',
+    settings: SETTINGS,
+    backend,
+    timeSlice: new TimeSlice(clock),
+  });
   const loop = new FamilyLoop({ proxy, log, clock, minSyncPeriodMs: 1000, syncPeriodMs: 30_000 });
   const sync = async (request = (): void => loop.request()): Promise<void> => {
     request();

@@ -4,7 +4,7 @@
  */
 import type { Log } from '../log/log.ts';
 import type { ServicePortId } from '../model/servicePort.ts';
-import { Breath } from '../time/breath.ts';
+import { TimeSlice } from '../time/timeSlice.ts';
 import type { Clock } from '../time/clock.ts';
 import { type Denial, ToldDenials } from './toldDenials.ts';
 
@@ -33,12 +33,12 @@ export class DenialLog {
     for (const id of ids) this.#waiting.add(id);
     if (this.#isTelling) return;
     this.#isTelling = true;
-    const breath = new Breath(this.#options.clock);
+    const timeSlice = new TimeSlice(this.#options.clock);
     let lines = 0;
     for (const id of this.#waiting) {
       this.#waiting.delete(id);
       if (this.#tell(id, lines < MOST_LINES)) lines++;
-      const pause = breath.take();
+      const pause = timeSlice.pause();
       if (pause) await pause;
     }
     this.#isTelling = false;

@@ -1,5 +1,5 @@
 /** Sets as the kernel has them. */
-import { atOnce } from '../time/breath.ts';
+import { runToEnd } from '../time/timeSlice.ts';
 import { constants } from 'node:os';
 import { JunctionError } from '../errors.ts';
 import type { Family } from '../model/ip.ts';
@@ -80,7 +80,7 @@ export function listRequest(name: string | undefined, flags: number): NetlinkReq
 
 /** The messages of one set: the first has the header, and each some of the entries. */
 export function decodeSet(messages: readonly Pick<Message, 'payload'>[]): Ipset | undefined {
-  return atOnce(decodingSet(messages));
+  return runToEnd(decodingSet(messages));
 }
 
 /** The same, message by message. */

@@ -13,7 +13,7 @@ import {
   reviewChanges,
 } from '../plan/flows.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
-import { Breath, unhurried } from '../time/breath.ts';
+import { TimeSlice, runSliced } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
 import type { ChangeOutcome } from '../netlink/batch.ts';
 import { ConntrackTable, type DumpFilter } from '../netlink/conntrack.ts';
@@ -74,7 +74,7 @@ export class FlowCleaner {
       if (review.questions.length === 0) return undefined;
       counts = { deleted: 0, examined: 0 };
       this.#owesAll = false;
-      await unhurried(this.#cleaning(review, counts), new Breath(systemClock));
+      await runSliced(this.#cleaning(review, counts), new TimeSlice(systemClock));
     } catch (error) {
       this.#owesAll = true;
       this.#tell(error instanceof Error ? error.message : String(error));

@@ -2,13 +2,12 @@
 import { isJunctionError } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
-import type { ChangedBy } from '../time/changedBy.ts';
 import type { Clock } from '../time/clock.ts';
 import { LookBudget } from './lookBudget.ts';
 import { Runner } from './runner.ts';
 import { Causes } from './causes.ts';
 import type { FamilyProxy, SyncOutcome } from './familyProxy.ts';
-import { ForeignChanges, printSome } from './foreignChanges.ts';
+import { type ChangedBy, ForeignChanges, printSome } from './foreignChanges.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 
 /** Cheap to read, and different whenever another program may have changed the kernel's rules. */

@@ -18,7 +18,7 @@ import { Planner } from '../plan/planner.ts';
 import { ApiServerEndpoints } from '../plan/reserved.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { nodeView, type ViewSettings } from '../plan/view.ts';
-import { atOnce, Breath, unhurried } from '../time/breath.ts';
+import { runToEnd, TimeSlice, runSliced } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { Causes } from './causes.ts';
 import { Turns } from './turns.ts';
@@ -43,7 +43,7 @@ export interface FamilyProxyOptions {
   readonly observer?: FamilyObserver;
   /** Wall time in milliseconds; how long changes took is counted for those from after it. */
   readonly startedAt?: number;
-  readonly breath?: Breath;
+  readonly timeSlice?: TimeSlice;
   /** What one Service may cost; without it, whatever it wants. */
   readonly capacity?: Capacity;
 }
@@ -71,7 +71,7 @@ export class FamilyProxy {
   readonly #planner: Planner;
   readonly #localEndpoints: LocalEndpoints;
   readonly #observer: FamilyObserver;
-  readonly #breath: Breath;
+  readonly #timeSlice: TimeSlice;
   readonly #capacity: Capacity;
   readonly #turns = new Turns({
     costOf: (service) => this.#costOf(service),
@@ -99,7 +99,7 @@ export class FamilyProxy {
     this.#settings = settings;
     this.#backend = backend;
     this.#observer = observer ?? NO_OBSERVER;
-    this.#breath = options.breath ?? new Breath(systemClock);
+    this.#timeSlice = options.timeSlice ?? new TimeSlice(systemClock);
     this.#services = new ServiceTracker(family);
     this.#endpoints = new EndpointTracker(family, settings.nodeName, startedAt);
     const inputs = {
@@ -182,7 +182,7 @@ export class FamilyProxy {
 
   /** Applies what has changed to the plan alone. */
   replan(): Replanned {
-    return atOnce(this.#replanning());
+    return runToEnd(this.#replanning());
   }
 
   #costOf(service: ObjectKey): number {
@@ -235,7 +235,8 @@ export class FamilyProxy {
     if (!this.#synced) return undefined;
     // The first time the kernel needs all of them at once.
     const replanning = this.#replanning(this.#hasWritten ? turn : undefined);
-    const { changes, triggers } = await unhurried(replanning, this.#breath);
+    this.#timeSlice.begin();
+    const { changes, triggers } = await runSliced(replanning, this.#timeSlice);
     this.#unwritten.add(changes);
     const writing = this.#unwritten.next(this.#hasWritten ? this.#backend.writesPerSync : undefined);
     for (const trigger of triggers) this.#heldTriggers.push(trigger);

@@ -8,9 +8,14 @@
  */
 import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
-import type { ChangedBy } from '../time/changedBy.ts';
 import type { Clock } from '../time/clock.ts';
 import { Fights } from './fights.ts';
+
+/** The program that changed something in the kernel, as the kernel names it. */
+export interface ChangedBy {
+  readonly processId: number | undefined;
+  readonly processName: string | undefined;
+}
 
 export interface ForeignChange {
   /** For people, and to recognise a fight: `chain nat KUBE-SERVICES`, `set service-ips`, `virtual server TCP 10.96.0.1:80`. */

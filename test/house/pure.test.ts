@@ -46,7 +46,7 @@ describe('folders know only those before them', () => {
     time: [],
     model: [],
     plan: ['model'],
-    rules: ['model', 'plan', 'errors.ts'],
+    rules: ['model', 'plan', 'time', 'errors.ts'],
     system: ['model', 'plan', 'time', ...TOOLS],
     netlink: ['model', 'plan', 'time', 'system', ...TOOLS],
     sources: ['model', 'time', 'system', ...TOOLS],

@@ -4,7 +4,7 @@ import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { Causes } from '../../src/proxy/causes.ts';
 import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { Breath } from '../../src/time/breath.ts';
+import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { node, service, SETTINGS, slice } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeBackend, FakeLog, REPORT } from './fakes.ts';
@@ -17,8 +17,8 @@ class Stage {
   readonly loop: FamilyLoop;
 
   constructor() {
-    const breath = new Breath(this.clock);
-    this.proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend: this.backend, breath });
+    const timeSlice = new TimeSlice(this.clock);
+    this.proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend: this.backend, timeSlice });
     this.loop = new FamilyLoop({
       proxy: this.proxy,
       log: this.log.log,

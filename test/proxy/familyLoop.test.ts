@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { FamilyLoop, type Generation } from '../../src/proxy/familyLoop.ts';
-import { Breath } from '../../src/time/breath.ts';
+import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { FamilyProxy, type SyncOutcome } from '../../src/proxy/familyProxy.ts';
 import { SETTINGS, service } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
@@ -25,7 +25,7 @@ class Stage {
       settings: SETTINGS,
       backend: this.backend,
       // On a busy machine real time would be over in the middle of it.
-      breath: new Breath(this.clock),
+      timeSlice: new TimeSlice(this.clock),
     });
     this.loop = new FamilyLoop({
       proxy: this.proxy,

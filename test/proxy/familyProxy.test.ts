@@ -3,7 +3,7 @@ import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { UNBOUNDED } from '../../src/plan/capacity.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { node, SETTINGS } from '../plan/given.ts';
-import { Breath } from '../../src/time/breath.ts';
+import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeBackend, REPORT } from './fakes.ts';
 import { make, tell, WEB, WEB_1 } from './given.ts';
@@ -120,8 +120,8 @@ describe('a sync', () => {
 test('what is told between two slices of planning is neither lost nor mixed up', async () => {
   const clock = new FakeClock();
   const backend = new FakeBackend();
-  const breath = new Breath(clock, 0); // others are due after every service
-  const proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend, breath });
+  const timeSlice = new TimeSlice(clock, 0); // others are due after every service
+  const proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend, timeSlice });
   proxy.onSynced();
   const before = [1, 2, 3, 4].flatMap((number) => [
     `shop/s${number} 10.96.0.${number} 80 ext=192.0.2.1`,

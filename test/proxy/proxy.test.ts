@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { FAMILIES } from '../../src/model/ip.ts';
-import { Breath } from '../../src/time/breath.ts';
+import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
 import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
 import { Proxy } from '../../src/proxy/proxy.ts';
@@ -19,8 +19,8 @@ class Stage {
   constructor() {
     const loops = FAMILIES.map((family) => {
       const backend = family === 'IPv4' ? this.four : this.six;
-      const breath = new Breath(this.clock);
-      const proxy = new FamilyProxy({ family, settings: SETTINGS, backend, breath });
+      const timeSlice = new TimeSlice(this.clock);
+      const proxy = new FamilyProxy({ family, settings: SETTINGS, backend, timeSlice });
       return new FamilyLoop({
         proxy,
         log: this.log.log,

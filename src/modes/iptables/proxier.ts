@@ -11,7 +11,7 @@ import type { ServicePortId } from '../../model/servicePort.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { NodeView, Plan } from '../../plan/types.ts';
 import { isJunctionError } from '../../errors.ts';
-import { Breath } from '../../time/breath.ts';
+import { TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { localIps } from '../../system/interfaces.ts';
 import { ensureNfacct } from '../../netlink/nfacct.ts';
@@ -110,7 +110,7 @@ export function tableDoor(door: IptablesDoor): TableClient {
     list: (table, chain) => door.list(table, chain),
     restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
     chainsPerRestore: door.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE,
-    breath: new Breath(systemClock),
+    timeSlice: new TimeSlice(systemClock),
   };
 }
 

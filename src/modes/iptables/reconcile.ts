@@ -183,7 +183,7 @@ export class IptablesBackend {
     const repaired = await this.#repair(options, sender);
     const difference = new Difference(this.#layout);
     const owned = { ...this.#owned };
-    this.#door.breath?.begin();
+    this.#door.timeSlice?.begin();
     for (const id of ids) {
       // One service port may have 5,000 endpoints: each of these takes some tens of milliseconds then.
       const before = this.#compileApplied(id, options);
@@ -217,7 +217,7 @@ export class IptablesBackend {
     for (const id of ids) remember(applied, plan, id, options);
     const fragments = appliedFragments(this.#layout, applied, options);
     const shared = new SharedChains(chains);
-    await this.#unhurried(shared.read(fragments));
+    await this.#runSliced(shared.read(fragments));
     return shared.texts(this.#layout.base(options).tail);
   }
 
@@ -248,10 +248,10 @@ export class IptablesBackend {
     const fragments = appliedFragments(this.#layout, this.#applied, options);
     const desired = { layout: this.#layout, options, base, fragments, scope };
     const state = await this.#readTouched(scope);
-    this.#door.breath?.begin();
+    this.#door.timeSlice?.begin();
     for (const step of fullSteps(state, desired, this.#door.chainsPerRestore)) {
       if (step === undefined) {
-        const pause = this.#door.breath?.take();
+        const pause = this.#door.timeSlice?.pause();
         if (pause) await pause;
         continue;
       }
@@ -298,7 +298,7 @@ export class IptablesBackend {
   }
 
   async #pauseIfDue(): Promise<void> {
-    const pause = this.#door.breath?.take();
+    const pause = this.#door.timeSlice?.pause();
     if (pause) await pause;
   }
 
@@ -324,10 +324,10 @@ export class IptablesBackend {
     const state = await this.#read(plan, options);
     if (beforeSwitch && hasServiceChains(state)) await beforeSwitch();
     const steps = fullSteps(state, desired, this.#door.chainsPerRestore);
-    this.#door.breath?.begin();
+    this.#door.timeSlice?.begin();
     for (const step of steps) {
       if (step === undefined) {
-        const pause = this.#door.breath?.take();
+        const pause = this.#door.timeSlice?.pause();
         if (pause) await pause;
         continue;
       }
@@ -355,7 +355,7 @@ export class IptablesBackend {
       const take: TakeText = async (text) => {
         if (!wanted && mentionsServices(text)) wanted = await this.#wantedChains(plan, options);
         if (wanted) reader.wanted = wanted;
-        await this.#unhurried(reader.take(text));
+        await this.#runSliced(reader.take(text));
       };
       if (this.#door.readSave) await this.#door.readSave(table, { counters: true }, take);
       else await take(await this.#door.save(table, { counters: true }));
@@ -374,16 +374,16 @@ export class IptablesBackend {
         yield;
       }
     }
-    await this.#unhurried(steps());
+    await this.#runSliced(steps());
     return wanted;
   }
 
   /** Takes all steps; others have their turn in between. */
-  async #unhurried(steps: Iterable<unknown>): Promise<void> {
-    const { breath } = this.#door;
-    breath?.begin();
+  async #runSliced(steps: Iterable<unknown>): Promise<void> {
+    const { timeSlice } = this.#door;
+    timeSlice?.begin();
     for (const _ of steps) {
-      const pause = breath?.take();
+      const pause = timeSlice?.pause();
       if (pause) await pause;
     }
   }

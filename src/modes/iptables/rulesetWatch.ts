@@ -9,7 +9,7 @@ import type { Touch, Touched } from './rules/touched.ts';
 import type { Table } from './rules/rule.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import type { ChangedBy } from '../../time/changedBy.ts';
+import type { ChangedBy } from '../../proxy/foreignChanges.ts';
 import { decodeString, type Message } from '../../netlink/codec.ts';
 import { familyOfNumber } from '../../netlink/inet.ts';
 import { decodeGenerationNews, getGeneration } from '../../netlink/nftables/generation.ts';

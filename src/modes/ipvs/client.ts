@@ -2,7 +2,7 @@
 import type { DestinationState, Edit, EditOutcome, IpvsClient, KernelState } from './rules/kernelDoor.ts';
 import type { ServerKey } from './rules/fragment.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
-import { Breath } from '../../time/breath.ts';
+import { TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { type DumpReply, messagesOf } from '../../netlink/dump.ts';
@@ -42,14 +42,14 @@ export class NetlinkIpvsDoor implements IpvsClient {
   async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {
     const { ipvs } = await this.#known();
     const states: (readonly DestinationState[])[] = [];
-    const breath = new Breath(systemClock);
+    const timeSlice = new TimeSlice(systemClock);
     while (states.length < servers.length) {
       const some = servers.slice(states.length, states.length + SERVERS_PER_READING);
       const replies = await this.#channels.generic.dumpAll(some.map((key) => getDestinations(ipvs, key)));
-      breath.begin();
+      timeSlice.begin();
       for (const reply of replies) {
         states.push(destinationsIn(reply));
-        const pause = breath.take();
+        const pause = timeSlice.pause();
         if (pause) await pause;
       }
     }

@@ -7,7 +7,7 @@ import type { Cidr, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
-import { Breath } from '../../time/breath.ts';
+import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { IptablesDoor } from '../iptables/client.ts';
@@ -51,7 +51,7 @@ export class IpvsProxy {
     const { iptables, door, excludeCIDRs, drainLimitMs, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
-    const breath = new Breath(systemClock);
+    const timeSlice = new TimeSlice(systemClock);
     const rules = new IptablesBackend(ipvsLayout, tableDoor(iptables));
     const fixed: Omit<StaticOptions, 'filledSets'> = {
       nodePortIps: 'all',
@@ -70,7 +70,7 @@ export class IpvsProxy {
       excludeCIDRs,
       drainLimitMs,
       now: () => clock.now(),
-      breath,
+      timeSlice,
     });
   }
 

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import type { KernelSet, ServerAttributes } from './rules/kernelDoor.ts';
 import { entryKey, SET_IDS, type SetEntry, setName } from './rules/sets.ts';
 import { type Family, familyOf } from '../../model/ip.ts';
-import { Breath, unhurried } from '../../time/breath.ts';
+import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { type DumpReply, messagesOf } from '../../netlink/dump.ts';
@@ -21,10 +21,10 @@ export async function readSets(
 ): Promise<ReadonlyMap<string, KernelSet>> {
   const names = SET_IDS.map((id) => setName(id, family));
   const replies = await netfilter.dumpAll(names.map((name) => listRequest(name, 0)));
-  const breath = new Breath(systemClock);
+  const timeSlice = new TimeSlice(systemClock);
   const sets = new Map<string, KernelSet>();
   for (const [index, reply] of replies.entries()) {
-    const set = await unhurried(decodingKernelSet(reply), breath);
+    const set = await runSliced(decodingKernelSet(reply), timeSlice);
     if (set) sets.set(names[index] ?? '', set);
   }
   return sets;
@@ -37,7 +37,7 @@ export async function readServers(
   family: Family,
 ): Promise<readonly ServerAttributes[]> {
   const [reply] = await generic.dumpAll([getServices(ipvs)]);
-  return unhurried(decodingServers(reply, family), new Breath(systemClock));
+  return runSliced(decodingServers(reply, family), new TimeSlice(systemClock));
 }
 
 function* decodingServers(

@@ -9,7 +9,7 @@ import { type Cidr, cidrContains } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { SyncReport } from '../iptables/reconcile.ts';
-import type { Breath } from '../iptables/rules/tableDoor.ts';
+import type { TimeSlice } from '../../time/timeSlice.ts';
 import { adoptDevice, adoptServers, adoptSets, isNodePortServer, ourServers } from './rules/adopt.ts';
 import { type CompileOptions, compileServicePort } from './rules/compile.ts';
 import { DrainingList } from './rules/draining.ts';
@@ -41,7 +41,7 @@ export interface IpvsBackendOptions {
   readonly excludeCIDRs: readonly Cidr[];
   readonly drainLimitMs: number;
   readonly now: () => number;
-  readonly breath?: Breath;
+  readonly timeSlice?: TimeSlice;
 }
 
 /** Most steps take microseconds; on some machines so does a look at the clock. */
@@ -117,8 +117,8 @@ export class IpvsBackend {
 
   /** Of what should be in the kernel, the part that changed. */
   async #change(plan: Plan, ids: readonly ServicePortId[], options: CompileOptions): Promise<LedgerChanges> {
-    await this.#eachCalmly(ids, (id) => this.#ledger.remove(compile(this.#applied.get(id), options)));
-    await this.#eachCalmly(ids, (id) => this.#ledger.add(compile(plan.servicePorts.get(id), options)));
+    await this.#forEachSliced(ids, (id) => this.#ledger.remove(compile(this.#applied.get(id), options)));
+    await this.#forEachSliced(ids, (id) => this.#ledger.add(compile(plan.servicePorts.get(id), options)));
     for (const id of ids) this.#remember(plan, id);
     const changes = this.#ledger.takeChanges();
     for (const { previous, current } of changes.servers)
@@ -131,7 +131,7 @@ export class IpvsBackend {
     this.#ledger = new Ledger();
     this.#applied.clear();
     this.#compileOptions = options;
-    await this.#eachCalmly(plan.servicePorts, ([id, port]) => {
+    await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
       this.#applied.set(id, port);
       this.#ledger.add(compileServicePort(port, options));
     });
@@ -188,7 +188,7 @@ export class IpvsBackend {
     const work = new Work(family, this.#draining);
     const state = await door.read();
     adoptDevice(state.device, this.#ledger, work);
-    this.#room = new SetRoom(await this.#calmly(adoptSets(state, this.#ledger, family, work)));
+    this.#room = new SetRoom(await this.#runSliced(adoptSets(state, this.#ledger, family, work)));
     const isKnown = (key: string): boolean =>
       this.#ledger.server(key) !== undefined || this.#leftBehind.has(key);
     const nodes = new Set<string>(nodeIps);
@@ -200,7 +200,7 @@ export class IpvsBackend {
     const existing = [...ours, ...nodePorts];
     const isExcluded = ({ ip }: ServerKey): boolean => excludeCIDRs.some((cidr) => cidrContains(cidr, ip));
     const destinations = await door.readDestinations(existing);
-    await this.#calmly(adoptServers(existing, destinations, this.#ledger, work, isExcluded));
+    await this.#runSliced(adoptServers(existing, destinations, this.#ledger, work, isExcluded));
     return work;
   }
 
@@ -259,7 +259,7 @@ export class IpvsBackend {
   ): Promise<ReadonlyMap<ServicePortId, Error>> {
     const owners = new Map<ServicePortId, Error>();
     if (refusals.isEmpty) return owners;
-    await this.#eachCalmly(plan.servicePorts, ([id, port]) => {
+    await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
       const error = refusals.concerning(compileServicePort(port, options), options.family);
       if (error) owners.set(id, error);
     });
@@ -273,17 +273,17 @@ export class IpvsBackend {
     else this.#applied.delete(id);
   }
 
-  #eachCalmly<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {
-    return this.#calmly(each(items, work));
+  #forEachSliced<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {
+    return this.#runSliced(each(items, work));
   }
 
-  async #calmly<T>(steps: Generator<void, T>): Promise<T> {
-    const { breath } = this.#options;
-    breath?.begin();
+  async #runSliced<T>(steps: Generator<void, T>): Promise<T> {
+    const { timeSlice } = this.#options;
+    timeSlice?.begin();
     for (let count = 1; ; count++) {
       const step = steps.next();
       if (step.done) return step.value;
-      const pause = count % STEPS_PER_LOOK === 0 ? breath?.take() : undefined;
+      const pause = count % STEPS_PER_LOOK === 0 ? timeSlice?.pause() : undefined;
       if (pause) await pause;
     }
   }

@@ -6,7 +6,7 @@ import type { Element, Ruleset, TableSet } from './rules/rule.ts';
 import { JunctionError } from '../../errors.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
 import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
-import { Breath, unhurried } from '../../time/breath.ts';
+import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 import type { SetElement } from '../../netlink/nftables/elements.ts';
@@ -65,7 +65,7 @@ async function readSet(channel: NetlinkChannel, set: TableSet, family: Family): 
   if (reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT) return []; // it went meanwhile
   if (reply?.kind !== 'answered')
     throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the elements of ${set.name}`);
-  return unhurried(counting(set, reply.elements, family), new Breath(systemClock));
+  return runSliced(counting(set, reply.elements, family), new TimeSlice(systemClock));
 }
 
 function* counting(

@@ -9,7 +9,7 @@ import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
-import { Breath } from '../../time/breath.ts';
+import { TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { elementsOf } from './sets.ts';
 import type { TableNews } from './watch.ts';
@@ -42,9 +42,9 @@ export class NftProxy {
   constructor(options: NftProxyOptions) {
     this.#options = options;
     const now = (): number => systemClock.now();
-    const breath = new Breath(systemClock);
-    this.#backend = new NftBackend({ door: options.door, now, breath });
-    this.#backstop = options.backstop && new Backstop({ door: options.backstop, now, breath });
+    const timeSlice = new TimeSlice(systemClock);
+    this.#backend = new NftBackend({ door: options.door, now, timeSlice });
+    this.#backstop = options.backstop && new Backstop({ door: options.backstop, now, timeSlice });
   }
 
   async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {

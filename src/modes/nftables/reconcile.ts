@@ -11,9 +11,8 @@ import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { SyncAttempt } from '../iptables/reconcile.ts';
-import type { Breath } from '../iptables/rules/tableDoor.ts';
 import { type Forgetting, forgetStale, losers } from './rules/affinity.ts';
-import { calmly, eachCalmly } from './rules/calmly.ts';
+import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import { Committer } from './rules/committer.ts';
 import { compileServicePort, compileShared, NO_FRAGMENT, type NftFragment } from './rules/compile.ts';
 import {
@@ -59,7 +58,7 @@ const NOTHING: Part = { transactions: 0, elements: 0, isClean: true };
 export interface NftBackendOptions {
   readonly door: NftClient;
   readonly now: () => number;
-  readonly breath?: Breath;
+  readonly timeSlice?: TimeSlice;
   /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
   readonly firstChunk?: number;
 }
@@ -76,7 +75,7 @@ const REMOVALS = 1000;
 export class NftBackend {
   readonly #door: NftClient;
   readonly #committer: Committer;
-  readonly #breath: Breath | undefined;
+  readonly #timeSlice: TimeSlice | undefined;
   readonly #applied = new Map<ServicePortId, ServicePortPlan>();
   #tally = new Tally();
   #options: TableOptions | undefined;
@@ -98,13 +97,13 @@ export class NftBackend {
   /** Names of the chains that the sync under way has written. */
   readonly #written = new Set<string>();
 
-  constructor({ door, now, breath, firstChunk }: NftBackendOptions) {
+  constructor({ door, now, timeSlice, firstChunk }: NftBackendOptions) {
     this.#door = noting(door, (transaction) => {
       for (const name of chainsIn(transaction)) this.#written.add(name);
     });
     this.#committer = new Committer(this.#door, now, firstChunk);
     this.#now = now;
-    this.#breath = breath;
+    this.#timeSlice = timeSlice;
   }
 
   /** Of the last sync, also if it failed. */
@@ -195,7 +194,7 @@ export class NftBackend {
     const shared = [...this.#tally.elements(), ...fixedElements(options)];
     for (const element of shared) wanted.set(`${element.set} ${printKey(element.key)}`, element);
     const concerned = concernedBy(foreign);
-    await this.#eachCalmly(this.#applied.values(), (port) => {
+    await this.#forEachSliced(this.#applied.values(), (port) => {
       if (!concerned(port)) return;
       for (const element of compileServicePort(port, options).elements)
         wanted.set(`${element.set} ${printKey(element.key)}`, element);
@@ -220,14 +219,14 @@ export class NftBackend {
     this.#needsFull = true; // until all of it is in the kernel
     const edits: Edit[] = [];
     const left: ServicePortPlan[] = [];
-    this.#breath?.begin();
+    this.#timeSlice?.begin();
     for (const id of ids) {
       const before = this.#applied.get(id);
       const after = plan.servicePorts.get(id);
       const [old, now] = [compile(before, options), compile(after, options)];
       this.#tally.add(now); // first: what both use is not idle in between
       this.#tally.remove(old, this.#now());
-      edits.push({ owner: id, ...(await this.#calmly(diffElements(old.elements, now.elements))) });
+      edits.push({ owner: id, ...(await this.#runSliced(diffElements(old.elements, now.elements))) });
       if (before?.affinitySeconds !== undefined) left.push(before);
     }
     const { added, removed } = this.#tally.takeChanges();
@@ -238,7 +237,7 @@ export class NftBackend {
     const { first, last } = restructure(before, ruleset);
     const changes = edits.filter((edit) => !isEmpty(edit));
     const sets = setsByName(ruleset);
-    const order = await this.#calmly(withoutGaps(changes));
+    const order = await this.#runSliced(withoutGaps(changes));
     for (const protocol of losers(left, plan)) this.#toForget.add(protocol);
     for (const id of ids) this.#remember(plan, id);
     this.#ruleset = ruleset; // before the kernel tells of anything in it
@@ -272,7 +271,7 @@ export class NftBackend {
       yield editOperations(order.last, sets);
       return;
     }
-    const { early, main, late } = await this.#calmly(divide(order, sets, chunk));
+    const { early, main, late } = await this.#runSliced(divide(order, sets, chunk));
     yield first;
     yield* inTransactions(early, sets, chunk);
     yield last;
@@ -307,7 +306,7 @@ export class NftBackend {
     this.#tally = new Tally(isUnsettled ? { tally: this.#tally, now: this.#now() } : undefined);
     for (const protocol of losers(this.#applied.values(), plan)) this.#toForget.add(protocol);
     this.#applied.clear();
-    await this.#eachCalmly(plan.servicePorts, ([id, port]) => {
+    await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
       this.#applied.set(id, port);
       this.#tally.add(compileShared(port, options));
     });
@@ -328,10 +327,10 @@ export class NftBackend {
 
   /** Again from the beginning, where somebody else was at the table meanwhile. */
   async #adopt(table: AdoptedTable, only?: ReadonlySet<string>): Promise<AdoptReport> {
-    const [door, committer, breath] = [this.#door, this.#committer, this.#breath];
+    const [door, committer, timeSlice] = [this.#door, this.#committer, this.#timeSlice];
     for (let tries = 1; ; tries++) {
       try {
-        return await adopt({ door, committer, table, breath, ...(tries === 1 && only && { only }) });
+        return await adopt({ door, committer, table, timeSlice, ...(tries === 1 && only && { only }) });
       } catch (error) {
         if (!isJunctionError(error, 'NFTABLES_CHANGED') || tries === TRIES) throw error;
       }
@@ -343,8 +342,8 @@ export class NftBackend {
     if (this.#toForget.size === 0) return { isDone: true, transactions: 0 };
     const sets = setsByName(this.#ruleset);
     const { chunk } = this.#committer;
-    const [door, breath] = [this.#door, this.#breath];
-    const forgetting = await forgetStale(this.#toForget, { door, plan, nodeIps, sets, chunk, breath });
+    const [door, timeSlice] = [this.#door, this.#timeSlice];
+    const forgetting = await forgetStale(this.#toForget, { door, plan, nodeIps, sets, chunk, timeSlice });
     if (forgetting.isDone) this.#toForget.clear();
     return forgetting;
   }
@@ -370,12 +369,12 @@ export class NftBackend {
     else this.#applied.delete(id);
   }
 
-  #calmly<T>(steps: Generator<unknown, T>): Promise<T> {
-    return calmly(steps, this.#breath);
+  #runSliced<T>(steps: Generator<unknown, T>): Promise<T> {
+    return runSliced(steps, this.#timeSlice);
   }
 
-  #eachCalmly<T>(items: Iterable<T>, work: (item: T) => void | Promise<void>): Promise<void> {
-    return eachCalmly(items, work, this.#breath);
+  #forEachSliced<T>(items: Iterable<T>, work: (item: T) => void | Promise<void>): Promise<void> {
+    return forEachSliced(items, work, this.#timeSlice);
   }
 }
 

@@ -5,7 +5,7 @@
 import { TABLE } from './rules/names.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import type { ChangedBy } from '../../time/changedBy.ts';
+import type { ChangedBy } from '../../proxy/foreignChanges.ts';
 import type { Message } from '../../netlink/codec.ts';
 import { familyOfNumber } from '../../netlink/inet.ts';
 import { decodeGenerationNews, getGeneration } from '../../netlink/nftables/generation.ts';

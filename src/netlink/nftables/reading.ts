@@ -3,7 +3,7 @@
  * the time grows with the square: 10 ms for ten thousand elements, seven tenths of a second for a hundred thousand, ten
  * seconds for three hundred thousand (Linux 6.18).
  */
-import { Breath, unhurried } from '../../time/breath.ts';
+import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { NetlinkChannel } from '../channel.ts';
 import type { Message } from '../codec.ts';
@@ -32,7 +32,7 @@ export async function readElements(
         if (answer) replies[asked.index] = answer;
         continue;
       }
-      const elements = await unhurried(decoding(answer.messages), new Breath(systemClock));
+      const elements = await runSliced(decoding(answer.messages), new TimeSlice(systemClock));
       if (hasDuplicates(elements)) again.push(asked);
       else replies[asked.index] = { kind: 'answered', elements };
     }

@@ -1,5 +1,5 @@
 /** Runs a request so that it always ends: when it is done, when nothing comes any more, or when all is to stop. */
-import { Breath } from '../../time/breath.ts';
+import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { type ApiFailure, failureOfError, ListenerError, silent } from './failure.ts';
 import { Watchdog } from './watchdog.ts';
@@ -37,7 +37,7 @@ export interface GuardOptions {
 export async function guarded<T>(options: GuardOptions, run: (guard: Guard) => Promise<T>): Promise<T> {
   const { clock, stop, what } = options;
   const controller = new AbortController();
-  const breath = new Breath(clock, SLICE_MS);
+  const timeSlice = new TimeSlice(clock, SLICE_MS);
   let limitMs = options.answerMs;
   let isAnswered = false;
   let silence: ApiFailure | undefined;
@@ -57,9 +57,9 @@ export async function guarded<T>(options: GuardOptions, run: (guard: Guard) => P
       if (isAnswered) watchdog.sign();
       else allow(options.silenceMs);
       isAnswered = true;
-      breath.begin();
+      timeSlice.begin();
     },
-    rest: () => breath.take(),
+    rest: () => timeSlice.pause(),
     allow,
     hurry: (milliseconds) => {
       if (!isAnswered) allow(milliseconds);

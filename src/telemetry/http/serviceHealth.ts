@@ -7,7 +7,7 @@
 import type { Log } from '../../log/log.ts';
 import type { Family, Ip } from '../../model/ip.ts';
 import type { ObjectKey } from '../../model/objects.ts';
-import { Breath } from '../../time/breath.ts';
+import { TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { HealthCheckListener } from './healthCheckListener.ts';
 
@@ -79,7 +79,7 @@ export class ServiceHealthServers {
 
   async #sync(wanted: ReadonlyMap<ObjectKey, number>): Promise<void> {
     const { log } = this.#options;
-    const breath = new Breath(systemClock); // there may be thousands of them
+    const timeSlice = new TimeSlice(systemClock); // there may be thousands of them
     // All closed before any is opened: a port may pass from one service to another.
     for (const [service, listener] of this.#listeners) {
       const { port } = listener;
@@ -87,12 +87,12 @@ export class ServiceHealthServers {
       log.verbose(2, 'Closing healthcheck', { service, port });
       this.#listeners.delete(service);
       await listener.close();
-      await breath.take();
+      await timeSlice.pause();
     }
     this.#failed = false;
     for (const [service, port] of wanted) {
       await this.#open(service, port);
-      await breath.take();
+      await timeSlice.pause();
     }
   }
 

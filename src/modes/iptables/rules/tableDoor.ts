@@ -1,4 +1,5 @@
 /** iptables as the backend sees it: programs and a kernel outside, a kernel in memory in tests. */
+import type { TimeSlice } from '../../../time/timeSlice.ts';
 import type { Table } from './rule.ts';
 
 /** What the backend needs of the outside world. */
@@ -14,13 +15,7 @@ export interface TableClient {
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
   /** Without it, long work is done at once. */
-  readonly breath?: Breath;
+  readonly timeSlice?: TimeSlice;
 }
 
 export type TakeText = (text: string) => Promise<void>;
-
-/** Asked often during long work: something to wait for when others are due. */
-export interface Breath {
-  begin(): void;
-  take(): Promise<void> | undefined;
-}

@@ -5,8 +5,7 @@
  */
 import type { ServicePortId } from '../../../model/servicePort.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
-import type { Breath } from '../../iptables/rules/tableDoor.ts';
-import { eachCalmly } from './calmly.ts';
+import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import type { Committer } from './committer.ts';
 import { type Edit, sameValue } from './edit.ts';
 import { EditStream } from './editStream.ts';
@@ -37,7 +36,7 @@ export interface AdoptOptions {
   readonly table: AdoptedTable;
   /** The sets whose elements have to be looked at. Others have what they should, as long as they are there. */
   readonly only?: ReadonlySet<string>;
-  readonly breath: Breath | undefined;
+  readonly timeSlice: TimeSlice | undefined;
 }
 
 export interface AdoptReport {
@@ -73,14 +72,14 @@ export async function adopt(options: AdoptOptions): Promise<AdoptReport> {
 async function writeElements(
   work: Elements,
   stream: EditStream,
-  { committer, table, breath }: AdoptOptions,
+  { committer, table, timeSlice }: AdoptOptions,
 ): Promise<void> {
   for (const shared of slices(table.shared, committer.chunk))
     await stream.add(work.editFor(undefined, shared));
-  await eachCalmly(
+  await forEachSliced(
     table.servicePorts,
     ([id, port]) => stream.add(work.editFor(id, table.compile(port))),
-    breath,
+    timeSlice,
   );
   await stream.flush();
 }

@@ -8,8 +8,7 @@ import type { Protocol } from '../../../model/objects.ts';
 import { classifySource } from '../../../plan/decide.ts';
 import { frontendAt } from '../../../plan/frontends.ts';
 import type { Plan, Pool, Route, ServicePortPlan, SourceClass } from '../../../plan/types.ts';
-import type { Breath } from '../../iptables/rules/tableDoor.ts';
-import { eachCalmly } from './calmly.ts';
+import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { affinityMap } from './names.ts';
 import type { TableSet } from './rule.ts';
 import { elementOperations, type NftClient, type Remembered } from './transaction.ts';
@@ -26,7 +25,7 @@ export interface ForgetOptions {
   readonly sets: ReadonlyMap<string, TableSet>;
   /** How many elements one transaction should have. */
   readonly chunk: number;
-  readonly breath?: Breath | undefined;
+  readonly timeSlice?: TimeSlice | undefined;
 }
 
 /** By protocol: whether a client may have been sent where it may not be sent now. */
@@ -66,12 +65,12 @@ export async function forgetStale(
 /** There may be a million entries: they are judged in time slices. */
 async function staleEntries(protocol: Protocol, options: ForgetOptions): Promise<readonly Remembered[]> {
   const stale: Remembered[] = [];
-  await eachCalmly(
+  await forEachSliced(
     await options.door.remembered(protocol),
     (each) => {
       if (!mayGoOn(protocol, each, options)) stale.push(each);
     },
-    options.breath,
+    options.timeSlice,
   );
   return stale;
 }

@@ -9,9 +9,8 @@
 import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/servicePort.ts';
 import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
-import type { Breath } from '../../iptables/rules/tableDoor.ts';
 import { backstopRuleset, heldFrontends } from './backstopRules.ts';
-import { eachCalmly } from './calmly.ts';
+import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { hairpinsOf, NO_FRAGMENT } from './compile.ts';
 import { Committer } from './committer.ts';
 import { diffAtOnce } from './edit.ts';
@@ -45,7 +44,7 @@ export interface BackstopChanges {
 export interface BackstopOptions {
   readonly door: BackstopClient;
   readonly now: () => number;
-  readonly breath?: Breath;
+  readonly timeSlice?: TimeSlice;
 }
 
 const FIRST_PAUSE_MS = 1000;
@@ -62,7 +61,7 @@ interface Standing {
 export class Backstop {
   readonly #door: BackstopClient;
   readonly #committer: Committer;
-  readonly #breath: Breath | undefined;
+  readonly #timeSlice: TimeSlice | undefined;
   readonly #now: () => number;
   readonly #written = new Map<ServicePortId, ServicePortPlan>();
   #hairpins = new Tally();
@@ -75,10 +74,10 @@ export class Backstop {
   #reason: string | undefined;
   #refused: BackstopChanges['refused'] = new Set();
 
-  constructor({ door, now, breath }: BackstopOptions) {
+  constructor({ door, now, timeSlice }: BackstopOptions) {
     this.#door = door;
     this.#committer = new Committer(door, now);
-    this.#breath = breath;
+    this.#timeSlice = timeSlice;
     this.#now = now;
   }
 
@@ -169,7 +168,7 @@ export class Backstop {
   async #follow(plan: Pick<Plan, 'servicePorts'>, ids: Iterable<ServicePortId>): Promise<void> {
     const removes: Element[] = [];
     const adds: Element[] = [];
-    await eachCalmly(
+    await forEachSliced(
       ids,
       (id) => {
         const [before, after] = [this.#written.get(id), plan.servicePorts.get(id)];
@@ -181,7 +180,7 @@ export class Backstop {
         if (after) this.#written.set(id, after);
         else this.#written.delete(id);
       },
-      this.#breath,
+      this.#timeSlice,
     );
     const { added, removed } = this.#hairpins.takeChanges();
     await this.#write([...removes, ...removed], [...adds, ...added]);

@@ -5,7 +5,7 @@ import { Harness } from './harness.ts';
 
 class BreathingKernel extends FakeKernel {
   asked = 0;
-  readonly breath = {
+  readonly timeSlice = {
     begin: (): void => undefined,
     take: (): undefined => void this.asked++,
   };

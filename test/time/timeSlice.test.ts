@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { atOnce, Breath, unhurried } from '../../src/time/breath.ts';
+import { runSliced, runToEnd, TimeSlice } from '../../src/time/timeSlice.ts';
 import { FakeClock } from './fakeClock.ts';
 
 function* steps(count: number, log: string[]): Generator<void, string> {
@@ -21,43 +21,43 @@ class WorkingClock extends FakeClock {
   }
 }
 
-describe('a breath', () => {
+describe('a time slice', () => {
   test('is due when a slice is over', () => {
     const clock = new WorkingClock();
-    const breath = new Breath(clock, 20);
-    breath.begin();
+    const timeSlice = new TimeSlice(clock, 20);
+    timeSlice.begin();
     clock.work(19);
-    expect(breath.take()).toBeUndefined();
+    expect(timeSlice.pause()).toBeUndefined();
     clock.work(1);
-    expect(breath.take()).toBeInstanceOf(Promise);
+    expect(timeSlice.pause()).toBeInstanceOf(Promise);
   });
 
   test('counts work, not the time between', () => {
     const clock = new WorkingClock();
-    const breath = new Breath(clock, 20);
+    const timeSlice = new TimeSlice(clock, 20);
     for (let piece = 0; piece < 4; piece++) {
       clock.work(1000);
-      breath.begin();
+      timeSlice.begin();
       clock.work(4);
-      expect(breath.take()).toBeUndefined();
+      expect(timeSlice.pause()).toBeUndefined();
     }
     clock.work(4);
-    expect(breath.take()).toBeInstanceOf(Promise);
+    expect(timeSlice.pause()).toBeInstanceOf(Promise);
   });
 
   test('ends when others had their turn', async () => {
     const clock = new WorkingClock();
-    const breath = new Breath(clock, 20);
+    const timeSlice = new TimeSlice(clock, 20);
     clock.work(20);
     let isOver = false;
-    void breath.take()?.then(() => {
+    void timeSlice.pause()?.then(() => {
       isOver = true;
     });
     await Promise.resolve();
     expect(isOver).toBe(false);
     await clock.advance(0);
     expect(isOver).toBe(true);
-    expect(breath.take()).toBeUndefined();
+    expect(timeSlice.pause()).toBeUndefined();
   });
 });
 
@@ -73,19 +73,19 @@ test('a pause is longer where others have much to do, but not much longer', asyn
     }
   }
   const clock = new BusyClock();
-  const breath = new Breath(clock, 20);
+  const timeSlice = new TimeSlice(clock, 20);
   clock.work(20);
-  const pause = breath.take();
+  const pause = timeSlice.pause();
   await clock.advance(0);
   await pause;
   expect(turns).toBe(2);
 });
 
 describe('work in steps', () => {
-  test('is the same at once and unhurried', async () => {
+  test('is the same in slices and to its end', async () => {
     const log: string[] = [];
-    expect(atOnce(steps(3, log))).toBe('done');
-    expect(await unhurried(steps(3, log), new Breath(new FakeClock()))).toBe('done');
+    expect(runToEnd(steps(3, log))).toBe('done');
+    expect(await runSliced(steps(3, log), new TimeSlice(new FakeClock()))).toBe('done');
     expect(log).toEqual(['step 1', 'step 2', 'step 3', 'step 1', 'step 2', 'step 3']);
   });
 
@@ -100,7 +100,7 @@ describe('work in steps', () => {
       }
     }
     clock.schedule(0, () => log.push('others'));
-    const done = unhurried(slow(), new Breath(clock, 20));
+    const done = runSliced(slow(), new TimeSlice(clock, 20));
     await clock.advance(0);
     await done;
     expect(log).toEqual(['step 1', 'step 2', 'others', 'step 3']);

@@ -7,10 +7,10 @@
 import type { Clock } from './clock.ts';
 
 const SLICE_MS = 10;
-/** A turn of the event loop that took this long was somebody's who may have more to do: a large answer is being read. */
+/** A turn of the event loop that took this long was of work that may go on: a large answer is being read. */
 const BUSY_TURN_MS = 3;
 
-export class Breath {
+export class TimeSlice {
   readonly #clock: Clock;
   readonly #sliceMs: number;
   /** Since the last pause. */
@@ -28,21 +28,21 @@ export class Breath {
     this.#countedFrom = this.#clock.now();
   }
 
-  /** To be asked often during work. Something to wait for when a slice is over; nothing until then. */
-  take(): Promise<void> | undefined {
+  /** To be called often during work. Returns a promise to await when the slice is over, `undefined` until then. */
+  pause(): Promise<void> | undefined {
     const now = this.#clock.now();
     this.#workedMs += now - this.#countedFrom;
     this.#countedFrom = now;
     if (this.#workedMs < this.#sliceMs) return undefined;
     this.#workedMs = 0;
-    return this.#pause(now + this.#sliceMs / 2);
+    return this.#yield(now + this.#sliceMs / 2);
   }
 
   /**
-   * One turn for everybody; where that was long, more of them, up to half a slice. Who reads from a socket gets 64 KiB in
+   * One turn of the event loop; where that was long, more of them, up to half a slice. A socket's reader gets 64 KiB in
    * a turn: with 20 ms of work between two of them, and no more, 20 MB of EndpointSlices took seven seconds.
    */
-  async #pause(until: number): Promise<void> {
+  async #yield(until: number): Promise<void> {
     let last = this.#clock.now();
     for (let isBusy = true; isBusy; ) {
       await new Promise<void>((resolve) => {
@@ -56,19 +56,38 @@ export class Breath {
   }
 }
 
-/** Takes the steps of some work, with breath between them. */
-export async function unhurried<T>(steps: Generator<unknown, T>, breath: Breath): Promise<T> {
-  breath.begin();
+/** Runs all steps, with pauses; it goes on with the slice that has begun. */
+export async function runSliced<T>(
+  steps: Generator<unknown, T>,
+  timeSlice: TimeSlice | undefined,
+): Promise<T> {
   for (;;) {
     const step = steps.next();
     if (step.done) return step.value;
-    const pause = breath.take();
+    const pause = timeSlice?.pause();
     if (pause) await pause;
   }
 }
 
-/** Takes them all at once. */
-export function atOnce<T>(steps: Generator<unknown, T>): T {
+export async function forEachSliced<T>(
+  items: Iterable<T>,
+  work: (item: T) => void | Promise<void>,
+  timeSlice: TimeSlice | undefined,
+): Promise<void> {
+  timeSlice?.begin();
+  for (const item of items) {
+    const waiting = work(item);
+    if (waiting) {
+      await waiting;
+      timeSlice?.begin();
+    }
+    const pause = timeSlice?.pause();
+    if (pause) await pause;
+  }
+}
+
+/** Runs all steps without a pause. */
+export function runToEnd<T>(steps: Generator<unknown, T>): T {
   for (;;) {
     const step = steps.next();
     if (step.done) return step.value;
