@@ -6,11 +6,10 @@ import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
 import { wholeRestore } from '../src/modes/iptables/rules/whole.ts';
 import { IptablesDoor } from '../src/modes/iptables/client.ts';
 import { tableDoor } from '../src/modes/iptables/proxier.ts';
-import type { CommandRunner } from '../src/system/process.ts';
+import type { CommandRunner } from '../src/system/processes.ts';
 import { objectKey } from '../src/model/objects.ts';
 import { FamilyProxy } from '../src/proxy/familyProxy.ts';
 import { fill as fillProxy, makeService, makeSlice, type Sizes, VIEW } from './cluster.ts';
-
 import { openNamespace } from './namespace.ts';
 
 export const OPTIONS = {

@@ -1,5 +1,5 @@
 /** `npm run bench -- iptables`: iptables mode at several sizes. Ratios are taken within one run. */
-import { printTable } from '../src/cli/table.ts';
+import { printColumns } from '../src/cli/table.ts';
 import { choiceOption, countsOption, numberOption, progress, refuseUnknown } from './arguments.ts';
 import type { Sizes } from './cluster.ts';
 import { kernelTimes, type KernelTimes, type OwnTimes, ownTimes, rewriteMs } from './iptables.ts';
@@ -66,7 +66,7 @@ function report(rows: readonly Row[], variant: string): string {
     'ADD SERVICE',
     'VERIFY',
   ];
-  return `iptables mode, ${variant} variant, layout current\n\n${printTable(header, cells)}`;
+  return `iptables mode, ${variant} variant, layout current\n\n${printColumns(header, cells)}`;
 }
 
 function ms(value: number): string {

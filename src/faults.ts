@@ -19,20 +19,20 @@ export const FAULTS = [
   'log_line_lost',
 ] as const;
 
-export type Fault = (typeof FAULTS)[number];
+export type FaultName = (typeof FAULTS)[number];
 
-type Listener = (fault: Fault, detail: string, times: number) => void;
+type Listener = (fault: FaultName, detail: string, times: number) => void;
 
-const counts = new Map<Fault, number>(FAULTS.map((fault) => [fault, 0]));
+const counts = new Map<FaultName, number>(FAULTS.map((fault) => [fault, 0]));
 const listeners = new Set<Listener>();
 
 /** `detail` is for the log: which message, which sender. */
-export function countFault(fault: Fault, detail = '', times = 1): void {
+export function countFault(fault: FaultName, detail = '', times = 1): void {
   counts.set(fault, (counts.get(fault) ?? 0) + times);
   for (const listener of listeners) listener(fault, detail, times);
 }
 
-export function faultCounts(): ReadonlyMap<Fault, number> {
+export function faultCounts(): ReadonlyMap<FaultName, number> {
   return counts;
 }
 

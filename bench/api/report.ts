@@ -1,5 +1,5 @@
 /** The numbers as a table, with the budgets beside them. */
-import { printTable } from '../../src/cli/table.ts';
+import { printColumns } from '../../src/cli/table.ts';
 import type { Churn, ChurnReport, Listening, Percentiles, ServerOptions, StartReport } from './messages.ts';
 
 export interface Report {
@@ -22,8 +22,8 @@ export function printReport(report: Report): string {
   const header = `${world}, ${streamsLists ? 'streamed' : 'not streamed'}; ${objects}`;
   return [
     `${header}\n`,
-    printTable(['START', '', 'BUDGET'], startRows(report.start)),
-    printTable(
+    printColumns(['START', '', 'BUDGET'], startRows(report.start)),
+    printColumns(
       [`${churn.rate} CHANGES A SECOND${replaced.toUpperCase()}, FOR ${churn.seconds} S`, '', 'BUDGET'],
       churnRows(report),
     ),

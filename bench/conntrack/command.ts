@@ -1,6 +1,6 @@
 /** `npm run bench -- conntrack`: one service's flows in a large table, in a network namespace of its own. */
 import { fileURLToPath } from 'node:url';
-import { printTable } from '../../src/cli/table.ts';
+import { printColumns } from '../../src/cli/table.ts';
 import { numberOption, progress, refuseUnknown } from '../arguments.ts';
 import { openNamespace } from '../namespace.ts';
 import { ms, spread } from '../spread.ts';
@@ -44,7 +44,7 @@ function report({ flows, stale }: TableOptions, runs: readonly TableRun[]): stri
       counts(all),
     ];
   };
-  return printTable(
+  return printColumns(
     [`${flows} FLOWS OF OTHERS, ${stale} OF THE SERVICE`, 'TIME', 'EVENT LOOP HELD FOR', 'READ, DELETED'],
     [
       row('read what the kernel finds for the service', ({ narrow }) => narrow),

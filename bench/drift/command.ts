@@ -1,5 +1,5 @@
 /** `npm run bench -- drift`: how soon Junction notices that another program changed its rules, and how soon they are back. */
-import { printTable } from '../../src/cli/table.ts';
+import { printColumns } from '../../src/cli/table.ts';
 import { choiceOption, countsOption, numberOption, progress, refuseUnknown } from '../arguments.ts';
 import { type Namespace, openNamespace } from '../namespace.ts';
 import { Junction } from './junction.ts';
@@ -55,7 +55,7 @@ export async function driftCommand(args: readonly string[]): Promise<void> {
   progress('');
   const header = ['SERVICES', 'CHANGE', 'NOTICED AFTER', 'ALL BACK AFTER', 'CHANGED BY'];
   process.stdout.write(
-    `iptables mode, ${variant} variant, a sync period of ${syncPeriod} s\n\n${printTable(header, rows)}`,
+    `iptables mode, ${variant} variant, a sync period of ${syncPeriod} s\n\n${printColumns(header, rows)}`,
   );
 }
 

@@ -1,7 +1,7 @@
 /** `npm run bench -- hostile`: what one object of the API server's size limit does to the others, in every mode. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { printTable } from '../../src/cli/table.ts';
+import { printColumns } from '../../src/cli/table.ts';
 import { runInGuest, whyNoGuest } from '../../lab/guest/machine.ts';
 import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
 import { openNamespace } from '../namespace.ts';
@@ -59,7 +59,7 @@ export async function hostileCommand(args: readonly string[]): Promise<void> {
     'RESTART',
     'RESIDENT',
   ];
-  process.stdout.write(printTable(header, rows));
+  process.stdout.write(printColumns(header, rows));
 }
 
 function cells({ phases, resident }: HostileRun): readonly string[] {

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { run } from '../../src/system/process.ts';
+import { run } from '../../src/system/processes.ts';
 import type { GuestRun } from './messages.ts';
 import { measureOurs } from './ours.ts';
 import { measureTools } from './tools.ts';

@@ -1,5 +1,5 @@
 /** The numbers as tables. */
-import { printTable } from '../../src/cli/table.ts';
+import { printColumns } from '../../src/cli/table.ts';
 import type { Sizes } from '../cluster.ts';
 import { mebibytes, median, ms, spread, times } from '../spread.ts';
 import type { EncodeTimes } from './encode.ts';
@@ -24,9 +24,9 @@ export function printGuestReport(runs: readonly GuestRun[], sizes: readonly Size
     };
   });
   return [
-    printTable(['COLD', ...columns.map(title)], coldRows(columns)),
-    printTable(['LATER', ...columns.map(title), 'GROWTH'], laterRows(columns)),
-    printTable(['THE PROCESS', ...columns.map(title)], processRows(columns)),
+    printColumns(['COLD', ...columns.map(title)], coldRows(columns)),
+    printColumns(['LATER', ...columns.map(title), 'GROWTH'], laterRows(columns)),
+    printColumns(['THE PROCESS', ...columns.map(title)], processRows(columns)),
   ].join('\n');
 }
 
@@ -40,7 +40,7 @@ export function printEncodeReport(columns: readonly EncodeColumn[]): string {
     name,
     ...columns.map(({ runs }) => spread(runs.map(value), print)),
   ];
-  return printTable(
+  return printColumns(
     ['WITHOUT A KERNEL', ...columns.map(title)],
     [
       row('cold: compile, compare, write messages', ms, ({ coldMs }) => coldMs),

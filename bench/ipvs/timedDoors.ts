@@ -1,7 +1,7 @@
 /** The ways to the kernel, with a clock on each. */
 import type { IpvsChannels } from '../../src/modes/ipvs/client.ts';
 import type { NetlinkChannel } from '../../src/netlink/channel.ts';
-import { type CommandRunner, run } from '../../src/system/process.ts';
+import { type CommandRunner, run } from '../../src/system/processes.ts';
 import type { SyncTime } from './messages.ts';
 
 export class TimedDoors {

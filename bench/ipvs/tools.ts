@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { wholeRestore } from '../../src/modes/iptables/rules/whole.ts';
 import { filledSets, printLedger, wholeLedger } from '../../src/modes/ipvs/rules/print.ts';
 import { ipvsLayout } from '../../src/modes/ipvs/rules/rules.ts';
-import { run } from '../../src/system/process.ts';
+import { run } from '../../src/system/processes.ts';
 import { plannedCluster } from '../cluster.ts';
 import { OPTIONS } from '../iptables.ts';
 import type { Sizes, ToolsRun } from './messages.ts';

@@ -5,7 +5,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { run } from '../../src/system/process.ts';
+import { run } from '../../src/system/processes.ts';
 import type { EndpointSlice, Service } from '../../src/model/objects.ts';
 import { makeService, makeSlice } from '../cluster.ts';
 import type { ChainLayout, ChainsRun, ChainsTask, Sizes } from './messages.ts';

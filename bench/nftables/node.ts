@@ -1,5 +1,5 @@
 /** The program inside a network namespace that was made for it. It does one task and prints a line of JSON. */
-import { run } from '../../src/system/process.ts';
+import { run } from '../../src/system/processes.ts';
 import { measureChains } from './chains.ts';
 import { answer, dial } from './dial.ts';
 import type { Task } from './messages.ts';

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { printTable } from '../../src/cli/table.ts';
+import { printColumns } from '../../src/cli/table.ts';
 import { progress } from '../arguments.ts';
 import { openNamespace } from '../namespace.ts';
 import { mebibytes, ms, spread } from '../spread.ts';
@@ -53,7 +53,7 @@ export async function compareProxies({ sizes, repetitions, kubeProxy }: ProxiesO
     'ITS CPU',
   ];
   const hint = kubeProxy === undefined ? '(KUBE_PROXY=/path/to/kube-proxy puts it beside.)\n' : '';
-  return printTable(header, rows) + hint;
+  return printColumns(header, rows) + hint;
 }
 
 function cells(runs: readonly ProxyRun[]): readonly string[] {

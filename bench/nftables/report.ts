@@ -1,5 +1,5 @@
 /** The numbers as tables, with the budgets beside them. */
-import { printTable } from '../../src/cli/table.ts';
+import { printColumns } from '../../src/cli/table.ts';
 import { percentiles } from '../api/meters.ts';
 import { mebibytes, median, ms, spread, times } from '../spread.ts';
 import type { OwnRun, OwnTask, PacketsTask, Sizes } from './messages.ts';
@@ -11,9 +11,9 @@ type Value = (run: OwnRun) => number;
 
 export function printReport({ base, variants, beside, packets }: Results): string {
   return [
-    printTable(['COLD', ...base.map(sizeOf), 'BUDGET'], coldRows(base)),
-    printTable(['LATER', ...base.map(sizeOf), 'GROWTH', 'BUDGET'], laterRows(base)),
-    printTable(['THE PROCESS', ...base.map(sizeOf)], processRows(base)),
+    printColumns(['COLD', ...base.map(sizeOf), 'BUDGET'], coldRows(base)),
+    printColumns(['LATER', ...base.map(sizeOf), 'GROWTH', 'BUDGET'], laterRows(base)),
+    printColumns(['THE PROCESS', ...base.map(sizeOf)], processRows(base)),
     ...bySize(variants).map((each) => variantTable(each)),
     besideTable(beside),
     packetTable(packets),
@@ -76,7 +76,7 @@ function processRows(base: readonly OwnSeries[]): readonly (readonly string[])[]
 
 function variantTable(series: readonly OwnSeries[]): string {
   const [first] = series;
-  return printTable(
+  return printColumns(
     [first ? sizeOf(first) : '', ...series.map(({ title }) => title.toUpperCase())],
     [
       row('cold, everything', series, ms, ({ cold }) => cold.total),
@@ -125,7 +125,7 @@ function besideTable(beside: Results['beside']): string {
       ),
     ]),
   ]);
-  return printTable(['SERVICES', 'AS', 'COLD', 'ONE ENDPOINT REPLACED', 'ONE SERVICE ADDED'], rows);
+  return printColumns(['SERVICES', 'AS', 'COLD', 'ONE ENDPOINT REPLACED', 'ONE SERVICE ADDED'], rows);
 }
 
 function packetTable(packets: Results['packets']): string {
@@ -144,7 +144,7 @@ function packetTable(packets: Results['packets']): string {
       ];
     }),
   );
-  return printTable(['SERVICES', 'TABLE', 'FIRST PACKETS', 'TO AN ENDPOINT', 'TO A SERVICE', 'MORE'], rows);
+  return printColumns(['SERVICES', 'TABLE', 'FIRST PACKETS', 'TO AN ENDPOINT', 'TO A SERVICE', 'MORE'], rows);
 }
 
 function bySize(series: readonly OwnSeries[]): readonly (readonly OwnSeries[])[] {

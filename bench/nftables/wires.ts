@@ -1,6 +1,6 @@
 /** A client and the endpoints in network namespaces of their own, with the namespace of this process between them. */
 import { writeFileSync } from 'node:fs';
-import { run } from '../../src/system/process.ts';
+import { run } from '../../src/system/processes.ts';
 import { type Namespace, openNamespace } from '../namespace.ts';
 
 export interface Wires {

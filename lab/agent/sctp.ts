@@ -5,7 +5,7 @@
  */
 import { Socket } from 'node:net';
 import { JunctionError } from '../../src/errors.ts';
-import { socketAddress } from '../../src/system/boundPort.ts';
+import { socketAddress } from '../../src/system/heldPorts.ts';
 import { errnoName, libc } from '../../src/system/libc.ts';
 import { type Family, familyOf, type Ip, parseIp } from '../../src/model/ip.ts';
 

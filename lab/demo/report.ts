@@ -1,5 +1,5 @@
 /** The table: who dialled what, who answered, and whom they saw. */
-import { type painter, printTable, visibleLength } from '../../src/cli/table.ts';
+import { type painter, printColumns, visibleLength } from '../../src/cli/table.ts';
 import type { Outcome } from '../protocol.ts';
 import { hostPort } from '../../src/model/ip.ts';
 import type { FrontendKind } from '../../src/plan/types.ts';
@@ -26,7 +26,7 @@ export function printRows(
   columns: number | undefined = process.stdout.columns,
 ): string {
   const table = rows.map((row) => cells(row, paint));
-  const wide = printTable(HEADER, table);
+  const wide = printColumns(HEADER, table);
   const isWide = columns === undefined || wide.split('\n').every((line) => visibleLength(line) <= columns);
   const [header = '', ...lines] = (isWide ? wide : printNarrow(table, columns)).split('\n');
   const surprises = rows.flatMap((row) =>
@@ -45,7 +45,7 @@ export function printVerdict(rows: readonly Row[], paint: Paint): string {
 
 /** Who answered, and whom they saw, below each row. */
 function printNarrow(table: readonly (readonly string[])[], columns: number): string {
-  const first = printTable(
+  const first = printColumns(
     HEADER.slice(0, NARROW),
     table.map((row) => row.slice(0, NARROW)),
   ).split('\n');

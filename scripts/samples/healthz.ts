@@ -1,16 +1,15 @@
 /** `/healthz` as docs/metrics.md shows it, laid out as jq does. */
-import { healthPage } from '../../src/telemetry/http/healthServer.ts';
-import { HealthState, type ResourceHealth } from '../../src/telemetry/http/healthState.ts';
-import type { Moment } from '../../src/telemetry/http/moment.ts';
+import { healthPage, HealthState, type ResourceHealth } from '../../src/telemetry/http/health.ts';
+import type { Timestamp } from '../../src/telemetry/http/timestamp.ts';
 
 const START_NS = BigInt(Date.UTC(2026, 10, 15, 3, 35)) * 1_000_000n;
 
-function momentAt(seconds: number): Moment {
+function momentAt(seconds: number): Timestamp {
   const steadyNs = BigInt(Math.round(seconds * 1e9));
   return { wallNs: START_NS + steadyNs, steadyNs };
 }
 
-async function answer(state: HealthState, now: () => Moment): Promise<Readonly<Record<string, unknown>>> {
+async function answer(state: HealthState, now: () => Timestamp): Promise<Readonly<Record<string, unknown>>> {
   const request = {
     method: 'GET',
     path: '/healthz',
@@ -31,7 +30,7 @@ function printed(command: string, value: unknown): string {
 /** IPv6 has had a change waiting for more than a minute. */
 export async function lateFamily(): Promise<string> {
   let seconds = 2.5;
-  const now = (): Moment => momentAt(seconds);
+  const now = (): Timestamp => momentAt(seconds);
   const state = new HealthState({ syncPeriodMs: 30_000, now });
   state.setNodeEligible(true);
   state.updated('IPv6');
@@ -43,7 +42,7 @@ export async function lateFamily(): Promise<string> {
 }
 
 export async function unlistedResource(): Promise<string> {
-  const now = (): Moment => momentAt(60);
+  const now = (): Timestamp => momentAt(60);
   const state = new HealthState({ syncPeriodMs: 30_000, now });
   const services: ResourceHealth = {
     resource: 'services',

@@ -1,4 +1,4 @@
-import { killChildren } from '../system/children.ts';
+import { killChildren } from '../system/processes.ts';
 import { isDaemon, main } from './main.ts';
 import { commandOutput, daemonOutput } from './output.ts';
 

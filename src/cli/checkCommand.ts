@@ -17,8 +17,8 @@ import type { Family } from '../model/ip.ts';
 import { printable, printableLine } from '../text/printable.ts';
 import { printSourceProblem } from '../sources/source.ts';
 import type { Output } from './output.ts';
-import { readManifests } from './planInput.ts';
-import { type Colour, fitsIn, painter, printDetailedTable, printTable } from './table.ts';
+import { readManifests } from './planCommand.ts';
+import { type Colour, fitsIn, painter, printDetailedTable, printColumns } from './table.ts';
 
 export interface CheckOptions {
   readonly families: readonly Family[];
@@ -89,7 +89,7 @@ const REMEDY_WIDTH = 60;
 function printText(mode: string, checks: readonly Check[], columns = Number.POSITIVE_INFINITY): string {
   const isFine = checks.every(({ remedy }) => remedy === '');
   const header = ['WHAT', 'STATE', 'FOUND', ...(isFine ? [] : ['WHAT TO DO'])];
-  const wide = printTable(
+  const wide = printColumns(
     header,
     checks.flatMap((check) => checkRows(check, FOUND_WIDTH, FOUND_WIDTH)),
   );

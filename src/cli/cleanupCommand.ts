@@ -1,18 +1,32 @@
-/** `junction cleanup`: takes out everything that is ours, going by the kernel's state alone. */
 import type { KeptChain } from '../modes/iptables/rules/cleanup.ts';
 import { NFACCT } from '../modes/iptables/rules/names.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import { CLEANED_TABLES, type CleanedIptables, cleanIptables } from '../modes/iptables/cleanup.ts';
 import type { VariantChoice } from '../modes/iptables/variant.ts';
 import { deleteNfacct } from '../netlink/nfacct.ts';
-import type { CommandRunner } from '../system/process.ts';
+import type { CommandRunner } from '../system/processes.ts';
 import type { Family } from '../model/ip.ts';
-import { cleanupIpvs, type IpvsCleanup, printIpvsCleanup } from './cleanupIpvs.ts';
-import { cleanupNft, type NftCleanup, printNftCleanup } from './cleanupNft.ts';
 import type { ValidConfig } from '../config/index.ts';
-import { EVERY_TABLE, OWN_TABLES } from '../modes/nftables/cleanup.ts';
+import {
+  EVERY_TABLE,
+  OWN_TABLES,
+  findTables,
+  type NftRemains,
+  removeTable,
+} from '../modes/nftables/cleanup.ts';
 import type { Output } from './output.ts';
-import { printTable } from './table.ts';
+import { printColumns } from './table.ts';
+import { findRemains, type IpvsRemains, removeServers, removeSets } from '../modes/ipvs/cleanup.ts';
+import type { IpvsChannels } from '../modes/ipvs/client.ts';
+import { directChannel, type NetlinkChannel, type TransactionChannel } from '../netlink/channel.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../netlink/socket.ts';
+import { BACKSTOP_TABLE } from '../modes/nftables/rules/names.ts';
+import { decodeTable, getTables } from '../netlink/nftables/table.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { alreadyRunning, findHolder } from '../system/instanceLock.ts';
+import { request } from 'node:http';
+
+/** `junction cleanup`: takes out everything that is ours, going by the kernel's state alone. */
 
 type Mode = ValidConfig['mode'];
 
@@ -126,7 +140,7 @@ function printText({ iptables, counters, ipvs, nftables }: Removed, { dryRun }: 
   const rest = [others, ...kept, ...counted].join('');
   if (rows.length === 0) return rest === '' ? 'Nothing of ours was there.\n' : rest;
   const title = dryRun ? 'Would remove:\n' : 'Removed:\n';
-  return title + printTable(['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], rows) + rest;
+  return title + printColumns(['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], rows) + rest;
 }
 
 const WHY_KEPT: Readonly<Record<KeptChain['reason'], string>> = {
@@ -144,4 +158,166 @@ function printJson({ iptables, counters, ipvs, nftables }: Removed, { dryRun }: 
     kept,
   }));
   return `${JSON.stringify({ dryRun, removed, counters, ipvs, nftables }, null, 2)}\n`;
+}
+
+/** The part of `junction cleanup` that the IPVS mode left: virtual servers, the device, and sets. */
+
+export interface IpvsCleanup {
+  readonly remains: readonly IpvsRemains[];
+  /** What the kernel would not let go of. */
+  readonly failures: readonly string[];
+}
+
+/** Sets go after the rules that match them, so the rules are removed in between. */
+export async function cleanupIpvs(
+  families: readonly Family[],
+  dryRun: boolean,
+  removeRules: () => Promise<void>,
+): Promise<IpvsCleanup> {
+  const sockets = [NETLINK_ROUTE, NETLINK_NETFILTER, NETLINK_GENERIC].map((protocol) =>
+    NetlinkSocket.open(protocol),
+  );
+  try {
+    const [route, netfilter, generic] = sockets.map(directChannel);
+    if (!route || !netfilter || !generic) throw new Error('no sockets');
+    const channels: IpvsChannels = { route, netfilter, generic };
+    const remains: IpvsRemains[] = [];
+    for (const family of families) remains.push(await findRemains(channels, family));
+    const failures = dryRun ? [] : [...(await removeServers(channels, remains))];
+    await removeRules();
+    if (!dryRun) failures.push(...(await removeSets(channels, remains)));
+    return { remains, failures };
+  } finally {
+    for (const socket of sockets) socket.close();
+  }
+}
+
+export function printIpvsCleanup({ remains, failures }: IpvsCleanup, dryRun: boolean): string {
+  const rows = remains
+    .filter(({ servers, addresses, sets }) => servers.length + addresses + sets.length > 0)
+    .map(({ family, servers, addresses, sets }) => [
+      family,
+      String(servers.length),
+      String(addresses),
+      String(sets.length),
+    ]);
+  const kept = failures.map((failure) => `Could not remove ${failure}\n`).join('');
+  if (rows.length === 0) return kept;
+  const title = dryRun ? 'Would remove of IPVS:\n' : 'Removed of IPVS:\n';
+  const header = ['FAMILY', 'VIRTUAL SERVERS', 'ADDRESSES ON KUBE-IPVS0', 'SETS'];
+  return title + printColumns(header, rows) + kept;
+}
+
+/** The part of `junction cleanup` that an nftables mode left, ours or kube-proxy's: whole tables. */
+
+export interface NftCleanup {
+  readonly tables: readonly NftRemains[];
+  /** What the kernel would not let go of. */
+  readonly failures: readonly string[];
+  /** A Junction owns a backstop, so it lives, and mends what is removed. */
+  readonly junctionIsRunning: boolean;
+}
+
+export async function cleanupNft(
+  families: readonly Family[],
+  dryRun: boolean,
+  names: readonly string[] = EVERY_TABLE,
+): Promise<NftCleanup> {
+  const socket = NetlinkSocket.open(NETLINK_NETFILTER);
+  try {
+    return await cleanTables(directChannel(socket), families, dryRun, names);
+  } finally {
+    socket.close();
+  }
+}
+
+export async function cleanTables(
+  channel: TransactionChannel,
+  families: readonly Family[],
+  dryRun: boolean,
+  names: readonly string[] = EVERY_TABLE,
+): Promise<NftCleanup> {
+  const tables = await findTables(channel, families, names);
+  const junctionIsRunning = await isBackstopOwned(channel, families);
+  const failures: string[] = [];
+  for (const each of dryRun ? [] : tables) {
+    const why = await removeTable(channel, each);
+    if (why !== undefined) failures.push(`table ${each.family} ${each.table}: ${why}`);
+  }
+  return { tables, failures, junctionIsRunning };
+}
+
+async function isBackstopOwned(channel: NetlinkChannel, families: readonly Family[]): Promise<boolean> {
+  const replies = await channel.dumpAll(
+    families.map((family) => getTables(family === 'IPv4' ? 'ip' : 'ip6')),
+  );
+  return replies
+    .flatMap((reply) => (reply.kind === 'answered' ? reply.messages : []))
+    .map(({ payload }) => decodeTable(payload))
+    .some(({ name, owner }) => name === BACKSTOP_TABLE && owner !== undefined);
+}
+
+export function printNftCleanup(
+  { tables, failures, junctionIsRunning }: NftCleanup,
+  dryRun: boolean,
+): string {
+  const rows = tables.map(({ family, table, objects }) => [family, table, String(objects)]);
+  const kept = failures.map((failure) => `Could not remove ${failure}\n`).join('');
+  const rest = junctionIsRunning ? `${kept}${RUNNING}` : kept;
+  if (rows.length === 0) return rest;
+  const title = dryRun ? 'Would remove of nftables:\n' : 'Removed of nftables:\n';
+  return title + printColumns(['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'], rows) + rest;
+}
+
+const RUNNING = 'A Junction is running here and will write its tables again: stop it first.\n';
+
+/** A command that takes rules away, beside a Junction that would write them again at once. */
+
+/** One that was told to end may take a moment. */
+const WAIT_MS = 10_000;
+const RETRY_MS = 200;
+
+/** Throws `ALREADY_RUNNING` while a Junction serves; with `force`, says so and goes on. */
+export async function refuseBesideJunction(output: Output, force: boolean): Promise<void> {
+  const until = performance.now() + (force ? 0 : WAIT_MS);
+  for (let isFirst = true; ; isFirst = false) {
+    const holder = await findHolder();
+    if (!holder || holder.isImpostor) return;
+    if (force) {
+      output.err(`warning: a Junction runs here, and writes its rules again: ${holder.text}\n`);
+      return;
+    }
+    if (performance.now() >= until)
+      throw alreadyRunning(
+        holder.text,
+        'Stop it first: it would write again what is removed. Or say --force, to remove all the same.',
+      );
+    if (isFirst) output.err(`note: waiting for a Junction to end: ${holder.text}\n`);
+    await sleep(RETRY_MS);
+  }
+}
+
+/** Asks whether a service proxy runs here, and in which mode: kube-proxy and Junction both say so. */
+
+const TIMEOUT_MS = 2000;
+const LONGEST_ANSWER = 64;
+
+/** `undefined` where nobody answers, or nobody who is a service proxy. */
+export function runningMode(metricsBindAddress: string): Promise<string | undefined> {
+  if (metricsBindAddress === '') return Promise.resolve(undefined);
+  const address = metricsBindAddress.replace(/^(0\.0\.0\.0|\[::\]|)(?=:\d+$)/, '127.0.0.1');
+  return new Promise((resolve) => {
+    const asked = request(`http://${address}/proxyMode`, { timeout: TIMEOUT_MS }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+        if (text.length > LONGEST_ANSWER) asked.destroy();
+      });
+      response.on('end', () => resolve(response.statusCode === 200 ? text.trim() : undefined));
+      response.on('close', () => resolve(undefined));
+    });
+    asked.on('timeout', () => asked.destroy());
+    asked.on('error', () => resolve(undefined));
+    asked.end();
+  });
 }

@@ -158,7 +158,7 @@ export const COMMANDS: readonly CommandInfo[] = [
   },
 ];
 
-export function flagsOf({ ownFlags, uses }: CommandInfo): readonly Flag[] {
+export function commandFlags({ ownFlags, uses }: CommandInfo): readonly Flag[] {
   return [...ownFlags, ...FLAGS.filter(({ name }) => uses?.includes(name) ?? true)];
 }
 

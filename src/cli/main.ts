@@ -16,6 +16,7 @@ import {
   validate,
   type ValidConfig,
   writeConfig,
+  toSettings,
 } from '../config/index.ts';
 import { runDaemon } from '../daemon/start.ts';
 import { isJunctionError } from '../errors.ts';
@@ -25,7 +26,7 @@ import { FAMILIES, type Family } from '../model/ip.ts';
 import { printableLine } from '../text/printable.ts';
 import { BUILD, VERSION } from '../version.ts';
 import { checkCommand } from './checkCommand.ts';
-import { cleanupCommand } from './cleanupCommand.ts';
+import { cleanupCommand, refuseBesideJunction, runningMode } from './cleanupCommand.ts';
 import {
   CHECK_OUTPUT_FLAG,
   CLEANUP_MODE_FLAG,
@@ -37,18 +38,15 @@ import {
   FAMILY_FLAG,
   FORCE_FLAG,
   flagsElsewhere,
-  flagsOf,
+  commandFlags,
   overview,
   PLAN_OUTPUT_FLAG,
   VERSION_OUTPUT_FLAG,
 } from './commands.ts';
-import { completionScript, type Shell, SHELLS } from './completion.ts';
+import { completionScript, type Shell, SHELLS } from './completionCommand.ts';
 import { type Output, STDIO } from './output.ts';
-import { refuseBesideJunction } from './runningJunction.ts';
 import { planCommand } from './planCommand.ts';
-import { runningMode } from './runningMode.ts';
-import { supervised } from './supervised.ts';
-import { toSettings } from '../config/index.ts';
+import { supervised } from './runCommand.ts';
 
 class UsageError extends Error {
   readonly problems: readonly string[];
@@ -106,7 +104,7 @@ function commandNamed(name: string): CommandInfo {
 }
 
 function parse(command: CommandInfo, args: readonly string[]): ParsedFlags {
-  const parsed = parseCommandLine(args, flagsOf(command), flagsElsewhere(command));
+  const parsed = parseCommandLine(args, commandFlags(command), flagsElsewhere(command));
   if (!parsed.ok) throw new UsageError(parsed.problems, `junction ${command.name} --help lists its flags`);
   return parsed.value;
 }

@@ -1,7 +1,6 @@
 /** Where commands print. */
-import { descriptorCalls } from '../system/descriptors.ts';
-import { LogBuffer } from '../log/buffer.ts';
-import { type LostLines, LogSink, nonBlockingWriter } from '../log/sink.ts';
+import { descriptorCalls } from '../system/libc.ts';
+import { LogBuffer, type LostLines, LogSink, nonBlockingWriter } from '../log/sink.ts';
 import { printable } from '../text/printable.ts';
 
 export interface Output {

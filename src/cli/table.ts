@@ -14,7 +14,7 @@ export function printDetailedTable(
   rows: readonly DetailedRow[],
   columns: number,
 ): string {
-  const table = printTable(
+  const table = printColumns(
     header,
     rows.flatMap(({ lines }) => lines),
   );
@@ -31,7 +31,7 @@ export function fitsIn(table: string, columns: number): boolean {
 }
 
 /** Columns that line up. */
-export function printTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+export function printColumns(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => visibleLength(row[column] ?? ''))),
   );

@@ -9,22 +9,20 @@ import {
   failedToStartServiceHealthcheck,
   serviceTooLarge,
   starting,
-} from '../telemetry/events/reports.ts';
+} from '../telemetry/events/event.ts';
 import { NFACCT } from '../modes/iptables/rules/names.ts';
-import { HealthState } from '../telemetry/http/healthState.ts';
-import { systemMoments } from '../telemetry/http/moment.ts';
-import type { HealthCheckFailure } from '../telemetry/http/serviceHealth.ts';
+import { HealthState } from '../telemetry/http/health.ts';
+import { systemTimestamps } from '../telemetry/http/timestamp.ts';
+import type { HealthCheckFailure } from '../telemetry/http/healthCheckNodePorts.ts';
 import { FirewalldListener } from '../system/firewalld.ts';
 import { readNfacct } from '../netlink/nfacct.ts';
 import type { Log } from '../log/log.ts';
 import { addBuildInfo, addFeatures } from '../telemetry/metrics/componentMetrics.ts';
 import { Connections } from '../telemetry/metrics/connections.ts';
-import { faultMetrics } from '../telemetry/metrics/faultMetrics.ts';
-import type { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
-import { processMetrics } from '../telemetry/metrics/processMetrics.ts';
+import { faultMetrics, type JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
+import { processMetrics, RuntimeMetrics } from '../telemetry/metrics/processMetrics.ts';
 import { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
-import type { Registry } from '../telemetry/metrics/registry.ts';
-import { RuntimeMetrics } from '../telemetry/metrics/runtimeMetrics.ts';
+import type { Registry } from '../telemetry/metrics/instruments.ts';
 import type { Family } from '../model/ip.ts';
 import type { Node, ObjectKey } from '../model/objects.ts';
 import { Proxy } from '../proxy/proxy.ts';
@@ -108,7 +106,7 @@ export class Daemon {
     this.#options = options;
     this.#config = config;
     this.#log = log;
-    this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemMoments });
+    this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemTimestamps });
     this.#health.setResources(() => opened.resources());
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     const metrics = this.#makeMetrics();
@@ -186,7 +184,7 @@ export class Daemon {
     return new ProxyMetrics({
       registry: this.#registry,
       mode: this.#config.mode,
-      unixSeconds: () => Number(systemMoments().wallNs) / 1e9,
+      unixSeconds: () => Number(systemTimestamps().wallNs) / 1e9,
       packets: {
         invalidDropped: packets(NFACCT.invalidDropped),
         localhostNodePorts: packets(NFACCT.localhostNodePorts),

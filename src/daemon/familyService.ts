@@ -1,7 +1,10 @@
 /** Everything that serves one address family: its loop, its guard, its health-check ports, its held ports. */
 import type { Settings } from '../config/index.ts';
-import { healthCheckAddresses } from '../telemetry/http/healthCheckAddresses.ts';
-import { type HealthCheckFailure, ServiceHealthServers } from '../telemetry/http/serviceHealth.ts';
+import {
+  healthCheckAddresses,
+  type HealthCheckFailure,
+  ServiceHealthServers,
+} from '../telemetry/http/healthCheckNodePorts.ts';
 import { type CleaningReport, FlowCleaner } from '../proxy/conntrack.ts';
 import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../system/heldPorts.ts';
 import type { Log } from '../log/log.ts';

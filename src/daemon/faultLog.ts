@@ -1,12 +1,12 @@
 /** Says which faults the process survives: each kind at most once a minute, with how often it happened since. */
-import { type Fault, onFault } from '../faults.ts';
+import { type FaultName, onFault } from '../faults.ts';
 import type { Log } from '../log/log.ts';
 import type { Clock } from '../time/clock.ts';
 
 const PAUSE_MS = 60_000;
 
 /** Programs that fail are named by the operation that failed with them. */
-const MESSAGES: Readonly<Partial<Record<Fault, string>>> = {
+const MESSAGES: Readonly<Partial<Record<FaultName, string>>> = {
   netlink_malformed: 'Netlink notification could not be decoded; reading everything again',
   netlink_overrun: 'Netlink notifications were lost; reading everything again',
   netlink_not_from_kernel: 'Netlink messages were dropped: their sender is another process, not the kernel',
@@ -20,9 +20,9 @@ interface Pause {
 
 /** Returns what ends it. */
 export function logFaults(log: Log, clock: Clock): () => void {
-  const pauses = new Map<Fault, Pause>();
-  const cancels = new Map<Fault, () => void>();
-  const say = (fault: Fault, count: number, detail: string): void => {
+  const pauses = new Map<FaultName, Pause>();
+  const cancels = new Map<FaultName, () => void>();
+  const say = (fault: FaultName, count: number, detail: string): void => {
     const message = MESSAGES[fault];
     if (message === undefined) return;
     log.warn(message, { count, detail });

@@ -3,9 +3,7 @@ import { consistencyWarnings, localhostRanges, toSettings, type ValidConfig } fr
 import { isJunctionError, JunctionError } from '../errors.ts';
 import { applyConntrackSettings } from '../system/conntrackSysctls.ts';
 import { ipvsSysctls } from '../modes/ipvs/settings.ts';
-import { applyOomScore } from '../system/oomScore.ts';
-import { ensureSysctl } from '../system/sysctl.ts';
-import { applySystemSettings } from '../system/systemSettings.ts';
+import { applyOomScore, ensureSysctl, applySystemSettings } from '../system/sysctl.ts';
 import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 import { nodeView } from '../plan/view.ts';

@@ -1,15 +1,14 @@
 /** The ports that tell about the proxy: health, and metrics with everything else for operators. */
 import { toV1alpha1, type ValidConfig } from '../config/index.ts';
-import type { BindOptions } from '../telemetry/http/boundServer.ts';
-import { HealthServer } from '../telemetry/http/healthServer.ts';
-import type { HealthState } from '../telemetry/http/healthState.ts';
+import type { BindOptions } from '../telemetry/http/server.ts';
+import { HealthServer, type HealthState } from '../telemetry/http/health.ts';
 import { MetricsServer } from '../telemetry/http/metricsServer.ts';
-import { systemMoments } from '../telemetry/http/moment.ts';
+import { systemTimestamps } from '../telemetry/http/timestamp.ts';
 import type { Log } from '../log/log.ts';
 import { CONTENT_TYPE } from '../telemetry/metrics/exposition.ts';
-import { HealthcheckMetrics } from '../telemetry/metrics/healthcheckMetrics.ts';
+import { HealthcheckMetrics } from '../telemetry/metrics/componentMetrics.ts';
 import type { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
-import type { Registry } from '../telemetry/metrics/registry.ts';
+import type { Registry } from '../telemetry/metrics/instruments.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 
@@ -57,7 +56,7 @@ function healthServer(options: ServerOptions, address: string): RunningServer {
   return new HealthServer({
     ...bindOptions(options, address, 'healthz'),
     state: health,
-    now: systemMoments,
+    now: systemTimestamps,
     counter: metrics,
   });
 }

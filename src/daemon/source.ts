@@ -1,11 +1,11 @@
 /** Where the objects come from, by configuration: manifests, or an API server. */
 import type { ValidConfig } from '../config/index.ts';
 import type { SendEvent } from '../telemetry/events/sender.ts';
-import type { ResourceHealth } from '../telemetry/http/healthState.ts';
-import { systemMoments } from '../telemetry/http/moment.ts';
+import type { ResourceHealth } from '../telemetry/http/health.ts';
+import { systemTimestamps } from '../telemetry/http/timestamp.ts';
 import { runPlugin } from '../system/pluginProcess.ts';
 import type { Log } from '../log/log.ts';
-import type { Registry } from '../telemetry/metrics/registry.ts';
+import type { Registry } from '../telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../telemetry/metrics/restClientMetrics.ts';
 import {
   ApiClient,
@@ -73,7 +73,7 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
     runPlugin: countCalls(rest),
     onPluginCertificate: (pem) => rest.pluginCertificate(pem),
   });
-  const health = new SourceHealth({ clock, now: systemMoments, log, metrics });
+  const health = new SourceHealth({ clock, now: systemTimestamps, log, metrics });
   const onDiagnostic = (diagnostic: ApiDiagnostic): void => {
     if (diagnostic.kind === 'request') return rest.requested(diagnostic);
     if (diagnostic.kind === 'answer') return rest.answered(diagnostic);

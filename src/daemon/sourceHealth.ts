@@ -3,15 +3,15 @@
  *
  * Without it a proxy whose API server refuses one resource looks like one that has nothing to do.
  */
-import type { ResourceHealth } from '../telemetry/http/healthState.ts';
-import { type MomentSource, printTime } from '../telemetry/http/moment.ts';
+import type { ResourceHealth } from '../telemetry/http/health.ts';
+import { type TimestampSource, printTime } from '../telemetry/http/timestamp.ts';
 import type { Log } from '../log/log.ts';
 import type { ApiFailure, ResourceDiagnostic } from '../sources/api/index.ts';
 import type { Clock } from '../time/clock.ts';
 
 export interface SourceHealthOptions {
   readonly clock: Clock;
-  readonly now: MomentSource;
+  readonly now: TimestampSource;
   readonly log: Log;
   readonly metrics: SourceMetrics;
 }

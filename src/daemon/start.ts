@@ -7,7 +7,7 @@ import { hasCapability } from '../modes/prerequisites/capabilities.ts';
 import { requireNetAdmin } from '../modes/prerequisites/netAdmin.ts';
 import { type InstanceLock, takeInstanceLock } from '../system/instanceLock.ts';
 import { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
-import { Registry } from '../telemetry/metrics/registry.ts';
+import { Registry } from '../telemetry/metrics/instruments.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';

@@ -3,7 +3,7 @@
  * which is safe, because iptables changes a table as a whole or not at all. What tidies up after it may still run, for a
  * moment.
  */
-import { type CommandRunner, run } from '../system/process.ts';
+import { type CommandRunner, run } from '../system/processes.ts';
 
 const TIDYING_LIMIT_MS = 2000;
 

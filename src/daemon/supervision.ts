@@ -3,7 +3,7 @@
  * nobody caught, with its stack. No program that runs for us is left behind either way.
  */
 import type { Log } from '../log/log.ts';
-import { killChildren, printChildren } from '../system/children.ts';
+import { killChildren, printChildren } from '../system/processes.ts';
 import type { PreviousRuns, RunRecord } from './runRecord.ts';
 
 export interface SupervisionOptions {

@@ -1,11 +1,9 @@
 /** Turns what a family's proxy tells into metrics and health. */
 import type { SyncAttempt } from '../modes/iptables/reconcile.ts';
 import { isRefusal } from '../modes/iptables/rules/sender.ts';
-import type { HealthState } from '../telemetry/http/healthState.ts';
-import { ChangeTimer } from '../telemetry/metrics/changeTimer.ts';
-import type { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
-import { NoLocalEndpoints } from '../telemetry/metrics/noLocalEndpoints.ts';
-import type { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
+import type { HealthState } from '../telemetry/http/health.ts';
+import { ChangeTimer, type JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
+import { NoLocalEndpoints, type ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import type { Family } from '../model/ip.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import type { SyncOutcome } from '../proxy/familyProxy.ts';

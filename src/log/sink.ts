@@ -1,3 +1,7 @@
+import { constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { constants as os } from 'node:os';
+import { countFault } from '../faults.ts';
+
 /**
  * Writes log lines to a descriptor without ever waiting for its reader, and without failing.
  *
@@ -5,9 +9,6 @@
  * would stop the process in the first case and end it in the others. Here, what cannot be written waits in a small
  * buffer; what does not fit is dropped and counted, and how much that was is said as soon as anything can be written.
  */
-import { constants, fstatSync, openSync, writeSync } from 'node:fs';
-import { constants as os } from 'node:os';
-import { countFault } from '../faults.ts';
 
 /** Writes some of the bytes and returns how many. Throws an error with a code, such as EAGAIN. */
 export type WriteSome = (bytes: Uint8Array) => number;
@@ -144,4 +145,52 @@ function socketWriter(descriptor: number, { sendNow }: DescriptorCalls): WriteSo
 
 function withCode(code: string): Error {
   return Object.assign(new Error(code), { code });
+}
+
+/**
+ * Lines that are written together: when they would no longer fit, when some time has passed, or at the end. As in
+ * kube-proxy a line is never cut, and one that is larger than the buffer is written by itself.
+ */
+
+/** kube-proxy takes up to 2 GiB, of which V8 cannot make one text. */
+const MOST_BUFFER_BYTES = 2 ** 28;
+/** Node takes a longer time for one millisecond. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+export class LogBuffer {
+  readonly #write: (lines: string) => void;
+  readonly #size: number;
+  readonly #timer: NodeJS.Timeout;
+  #lines = '';
+  #bytes = 0;
+
+  constructor(write: (lines: string) => void, size: number, flushMs: number) {
+    this.#write = write;
+    this.#size = Math.min(size, MOST_BUFFER_BYTES);
+    this.#timer = setInterval(() => this.flush(), Math.min(Math.max(flushMs, 1), LONGEST_MS)).unref();
+  }
+
+  write(line: string): void {
+    const bytes = Buffer.byteLength(line);
+    if (this.#bytes + bytes > this.#size) this.flush();
+    if (bytes > this.#size) {
+      this.#write(line);
+      return;
+    }
+    this.#lines += line;
+    this.#bytes += bytes;
+  }
+
+  flush(): void {
+    if (this.#bytes === 0) return;
+    const lines = this.#lines;
+    this.#lines = '';
+    this.#bytes = 0;
+    this.#write(lines);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.flush();
+  }
 }

@@ -1,7 +1,7 @@
 /** A proxy mode, ready to serve: what it writes with, and what it needs besides. */
 import type { ValidConfig } from '../config/index.ts';
 import type { IptablesDoor } from './iptables/client.ts';
-import type { CommandRunner } from '../system/process.ts';
+import type { CommandRunner } from '../system/processes.ts';
 import type { Log } from '../log/log.ts';
 import type { ConnectionReading } from '../telemetry/metrics/connections.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';

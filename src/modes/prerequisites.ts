@@ -8,7 +8,7 @@ import { abilitiesOf, type NftAbilities } from './prerequisites/nftables.ts';
 import { checkMode, checkModeWith, report } from './prerequisites/preflight.ts';
 import type { PreflightSettings } from './prerequisites/settings.ts';
 import { systemMachine } from './prerequisites/systemMachine.ts';
-import type { CommandRunner } from '../system/process.ts';
+import type { CommandRunner } from '../system/processes.ts';
 import type { Family } from '../model/ip.ts';
 import { nodeView } from '../plan/view.ts';
 import { askDoor, isIpv6Enabled } from './iptables/families.ts';

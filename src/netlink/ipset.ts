@@ -5,7 +5,7 @@
  * nothing else, and the two differ in nothing that is used here.
  */
 import { constants } from 'node:os';
-import { type Family } from '../model/ip.ts';
+import type { Family } from '../model/ip.ts';
 import { errnoName } from '../system/libc.ts';
 import { type Change, NOTHING } from './batch.ts';
 import { type MessageWriter, NLA_F_NET_BYTEORDER, NLM_F_CREATE, NLM_F_EXCL } from './codec.ts';

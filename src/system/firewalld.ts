@@ -7,9 +7,8 @@
 import type { Log } from '../log/log.ts';
 import type { Clock } from '../time/clock.ts';
 import { systemClock } from '../time/systemClock.ts';
-import { systemBusPaths } from './dbus/address.ts';
-import type { Message } from './dbus/codec.ts';
-import { BUS, DbusConnection, DbusError } from './dbus/connection.ts';
+import { systemBusPaths, BUS, DbusConnection, DbusError } from './dbus/connection.ts';
+import type { DbusMessage } from './dbus/codec.ts';
 
 export const FIREWALLD = {
   destination: 'org.fedoraproject.FirewallD1',
@@ -137,7 +136,7 @@ export class FirewalldListener {
   }
 
   /** Anybody may send us a signal by our own name, so what it says of itself is not enough. */
-  #onMessage(message: Message, life: number): void {
+  #onMessage(message: DbusMessage, life: number): void {
     if (message.type !== 'signal') return;
     const { sender, interface: from, member, body } = message;
     if (sender === BUS.destination && member === 'NameOwnerChanged' && body[0] === FIREWALLD.destination) {

@@ -1,12 +1,14 @@
+import { createServer, type Server, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { JunctionError } from '../errors.ts';
+import { constants } from 'node:os';
+import { errnoName, libc } from './libc.ts';
+
 /**
  * One Junction for each network namespace. The lock is an abstract unix socket: such names belong to a network namespace,
  * whatever files containers share, and the kernel frees them however a process ends. Whoever connects is told who holds
  * it; the process id comes from the kernel, which translates it into our own pid namespace.
  */
-import { createServer, type Server, Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { JunctionError } from '../errors.ts';
-import { connectUnix, type Peer } from './unixPeer.ts';
 
 /** All of sun_path: Node 20 pads an abstract name with NULs up to there, later versions do not. */
 const PATH_BYTES = 108;
@@ -16,7 +18,7 @@ export interface InstanceLock {
   release(): Promise<void>;
 }
 
-export interface LockOptions {
+export interface InstanceLockOptions {
   /** What the others are told, besides process and command line: `mode`, `node`. */
   readonly about: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -32,7 +34,7 @@ export interface LockOptions {
 const RETRY_MS = 200;
 
 /** Throws `ALREADY_RUNNING`, naming the holder, when it did not end in time. */
-export async function takeInstanceLock(options: LockOptions): Promise<InstanceLock> {
+export async function takeInstanceLock(options: InstanceLockOptions): Promise<InstanceLock> {
   const { signal, waitMs, onWait, onImpostor } = options;
   const path = pathOf(options.name);
   const until = performance.now() + waitMs;
@@ -96,7 +98,7 @@ function close(server: Server): Promise<void> {
 
 const STARTED = new Date(Date.now() - process.uptime() * 1000);
 
-function printSelf(about: LockOptions['about']): string {
+function printSelf(about: InstanceLockOptions['about']): string {
   return JSON.stringify({
     pid: process.pid,
     command: [process.argv0, ...process.argv.slice(1)].join(' '),
@@ -154,4 +156,57 @@ function parse(text: string): Readonly<Record<string, unknown>> {
   } catch {
     return {};
   }
+}
+
+/** Connecting to an abstract unix socket, and who listens there in the kernel's word. Node has no way to ask. */
+
+export interface Peer {
+  /** The connection; whoever asked closes it. */
+  readonly fd: number;
+  /** In our pid namespace; 0 where it cannot be seen from here. */
+  readonly pid: number;
+  readonly uid: number;
+}
+
+const AF_UNIX = 1;
+const SOCK_STREAM = 1;
+const SOCK_CLOEXEC = 0o2000000;
+const SOCK_NONBLOCK = 0o4000;
+const SOL_SOCKET = 1;
+const SO_PEERCRED = 17;
+
+/** `undefined`: nobody listens. `path` begins with a NUL. */
+export function connectUnix(path: string): Peer | undefined {
+  const { socket, connect, close, errno } = libc();
+  const fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) throw failed('make a unix socket', errno());
+  const address = Uint8Array.from([
+    ...new Uint8Array(new Uint16Array([AF_UNIX]).buffer),
+    ...Buffer.from(path, 'latin1'),
+  ]);
+  if (connect(fd, address, address.length) === 0) return { fd, ...credentials(fd) };
+  const code = errno();
+  close(fd);
+  // EAGAIN: its backlog is full, so somebody is there who will be asked again.
+  if (code === constants.errno.ECONNREFUSED || code === constants.errno.EAGAIN) return undefined;
+  throw failed('connect to a unix socket', code);
+}
+
+/** `struct ucred`: pid, uid, gid. */
+function credentials(fd: number): Pick<Peer, 'pid' | 'uid'> {
+  const { getsockopt, close, errno } = libc();
+  const credential = new Int32Array(3);
+  const length = new Uint32Array([credential.byteLength]);
+  const bytes = new Uint8Array(credential.buffer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, bytes, new Uint8Array(length.buffer)) !== 0) {
+    const code = errno();
+    close(fd);
+    throw failed('ask for the credentials of a unix socket', code);
+  }
+  const [pid = 0, uid = 0] = credential;
+  return { pid, uid };
+}
+
+function failed(what: string, code: number): JunctionError {
+  return new JunctionError('UNIX_SOCKET_FAILED', `cannot ${what}: ${errnoName(code)}`);
 }

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
-import { endGroup, trackChild } from './children.ts';
+import { endGroup, trackChild } from './processes.ts';
 
 export interface PluginCall {
   readonly command: string;

@@ -1,3 +1,9 @@
+import { readFileSync, writeFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { JunctionError, isJunctionError } from '../errors.ts';
+import type { Family } from '../model/ip.ts';
+import type { Log } from '../log/log.ts';
+
 /**
  * Kernel settings under /proc/sys. Names are written with slashes (`net/ipv4/conf/all/route_localnet`), because an
  * interface's name may hold dots.
@@ -5,9 +11,6 @@
  * Synchronous on purpose: /proc/sys/net shows the network namespace of the thread that opens it, and Node's
  * asynchronous file calls run on other threads.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { JunctionError } from '../errors.ts';
 
 export interface SysctlOptions {
   readonly root?: string | undefined;
@@ -67,5 +70,138 @@ function sysctlError(name: string, doing: string, cause: unknown): JunctionError
       return new JunctionError('SYSCTL_DENIED', message, { cause });
     default:
       return new JunctionError('SYSCTL_REFUSED', message, { cause });
+  }
+}
+
+/** Whether this node routes packets to 127.0.0.0/8, so that a neighbour's packet can reach what listens there. */
+
+/**
+ * The kernel takes the setting of `all` or that of the interface, whichever is on. What cannot be read counts as on: a
+ * guard too many drops only packets that nobody should send.
+ */
+export function isLocalnetRouted(root = '/proc/sys'): boolean {
+  const folder = join(root, 'net/ipv4/conf');
+  try {
+    return readdirSync(folder).some(
+      (device) => readFileSync(join(folder, device, 'route_localnet'), 'utf8').trim() !== '0',
+    );
+  } catch {
+    return true;
+  }
+}
+
+/** What the machine itself must be set to for services to work, looked at once at the start. */
+
+export interface SystemSettingsOptions {
+  readonly families: readonly Family[];
+  /** Node ports answer on 127.0.0.1. */
+  readonly localhostNodePorts: boolean;
+  /** Turns the bridge settings on where they are off; else they are only looked at. */
+  readonly setBridgeCalls?: boolean | undefined;
+  /** Instead of /proc/sys. */
+  readonly root?: string | undefined;
+}
+
+export interface SystemWarning {
+  readonly name: string;
+  readonly message: string;
+  /** A command, or what else to do. */
+  readonly remedy: string;
+  /** Where Junction tried to set it. */
+  readonly error?: JunctionError;
+}
+
+export interface SystemSettings {
+  /** Those that had another value before. */
+  readonly changes: readonly SysctlChange[];
+  readonly warnings: readonly SystemWarning[];
+}
+
+const ROUTE_LOCALNET = 'net/ipv4/conf/all/route_localnet';
+const BRIDGE_CALLS: Readonly<Record<Family, string>> = {
+  IPv4: 'net/bridge/bridge-nf-call-iptables',
+  IPv6: 'net/bridge/bridge-nf-call-ip6tables',
+};
+
+export function applySystemSettings(options: SystemSettingsOptions): SystemSettings {
+  const results = [
+    ...(options.localhostNodePorts && options.families.includes('IPv4') ? [routeLocalnet(options)] : []),
+    ...options.families.map((family) => bridgeCalls(BRIDGE_CALLS[family], options)),
+  ];
+  return {
+    changes: results.flatMap((result) => result.changes),
+    warnings: results.flatMap((result) => result.warnings),
+  };
+}
+
+/** Packets to 127.0.0.1 that are sent on to a pod are martians, unless the kernel is told otherwise. */
+function routeLocalnet(options: SystemSettingsOptions): SystemSettings {
+  return ensure(
+    ROUTE_LOCALNET,
+    'node ports do not answer on 127.0.0.1',
+    options,
+    (error) => `${command(ROUTE_LOCALNET)}, or turn localhost node ports off. ${error.hint}`,
+  );
+}
+
+/** Read each time and not remembered: br_netfilter, which brings the setting, may be loaded at any time. */
+function bridgeCalls(name: string, options: SystemSettingsOptions): SystemSettings {
+  if (!isOff(name, options)) return NOTHING;
+  const consequence = 'pods on one bridge that talk through a service get answers from the wrong address';
+  if (options.setBridgeCalls) return ensure(name, consequence, options, () => command(name));
+  return {
+    changes: [],
+    warnings: [{ name, message: `${name} is 0: ${consequence}`, remedy: command(name) }],
+  };
+}
+
+function isOff(name: string, { root }: SystemSettingsOptions): boolean {
+  try {
+    return readSysctl(name, { root }) === '0';
+  } catch (error) {
+    if (isJunctionError(error)) return false;
+    throw error;
+  }
+}
+
+function ensure(
+  name: string,
+  consequence: string,
+  { root }: SystemSettingsOptions,
+  remedy: (error: JunctionError) => string,
+): SystemSettings {
+  try {
+    const change = ensureSysctl(name, 1, { root });
+    return { changes: change.changed ? [change] : [], warnings: [] };
+  } catch (error) {
+    if (!isJunctionError(error)) throw error;
+    const message = `${error.message}: ${consequence}`;
+    return { changes: [], warnings: [{ name, message, remedy: remedy(error), error }] };
+  }
+}
+
+/** Dots, as the program sysctl prints them; none of these names has a dot of its own. */
+function command(name: string): string {
+  return `sysctl -w ${name.replaceAll('/', '.')}=1`;
+}
+
+const NOTHING: SystemSettings = { changes: [], warnings: [] };
+
+/** How soon the kernel ends this process when memory runs out: -1000 never, 1000 first. */
+
+export interface OomScoreOptions {
+  readonly log: Pick<Log, 'verbose'>;
+  /** Instead of /proc. */
+  readonly root?: string | undefined;
+}
+
+/** Lowering it takes CAP_SYS_RESOURCE, and everything works without: answers whether it is done. */
+export function applyOomScore(score: number, { log, root = '/proc' }: OomScoreOptions): boolean {
+  try {
+    writeFileSync(join(root, 'self/oom_score_adj'), String(score));
+    return true;
+  } catch (error) {
+    log.verbose(2, 'Failed to apply OOMScore', { oomScoreAdj: score, err: error });
+    return false;
   }
 }

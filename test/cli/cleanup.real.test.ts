@@ -1,7 +1,7 @@
 /** `junction cleanup` of tables that an nftables mode left, in a real kernel. */
 import { rm } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { RunResult } from '../../src/system/process.ts';
+import type { RunResult } from '../../src/system/processes.ts';
 import { buildProgram } from '../modes/prerequisites/program.ts';
 import { inside, output } from '../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../system/support/namespace.ts';

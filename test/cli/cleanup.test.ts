@@ -1,7 +1,6 @@
 /** `junction cleanup --dry-run` against a kernel in memory: what it says, and that it only says it. */
 import { describe, expect, test } from 'vitest';
-import { type CleanupOptions, cleanupCommand } from '../../src/cli/cleanupCommand.ts';
-import type { NftCleanup } from '../../src/cli/cleanupNft.ts';
+import { type CleanupOptions, cleanupCommand, type NftCleanup } from '../../src/cli/cleanupCommand.ts';
 import { EMPTY, FakeKernel } from '../modes/iptables/rules/fakeKernel.ts';
 import { Harness } from '../modes/iptables/rules/harness.ts';
 import { fakeRunner } from '../system/support/fakeRunner.ts';

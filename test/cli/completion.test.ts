@@ -1,8 +1,8 @@
 /** Completion, as bash would ask for it; the scripts of the other shells name the same words. */
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { COMMANDS, flagsOf } from '../../src/cli/commands.ts';
-import { completionScript, SHELLS } from '../../src/cli/completion.ts';
+import { COMMANDS, commandFlags } from '../../src/cli/commands.ts';
+import { completionScript, SHELLS } from '../../src/cli/completionCommand.ts';
 import { junction } from './junction.ts';
 
 /** What is offered for the last word. */
@@ -37,7 +37,7 @@ test.each(SHELLS)('%s knows every command and flag that people should use', asyn
   expect(code).toBe(0);
   for (const command of COMMANDS) {
     expect(out).toContain(command.name);
-    for (const { name, deprecated, ignored } of flagsOf(command))
+    for (const { name, deprecated, ignored } of commandFlags(command))
       if (deprecated === undefined && ignored === undefined)
         expect(out).toMatch(new RegExp(`(?:--|-l )${name}\\b`));
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../src/modes/iptables/rules/parse.ts';
 import { applyRestore } from '../../src/modes/iptables/rules/restore.ts';
-import { COMMANDS, flagsOf } from '../../src/cli/commands.ts';
+import { COMMANDS, commandFlags } from '../../src/cli/commands.ts';
 import { VERSION } from '../../src/version.ts';
 import { EMPTY } from '../modes/iptables/rules/fakeKernel.ts';
 import { useFiles } from './files.ts';
@@ -45,7 +45,9 @@ describe('help', () => {
   test.each(COMMANDS)('$name names every flag that does something', async (command) => {
     const { code, out } = await junction(command.name, '--help');
     expect(code).toBe(0);
-    const flags = flagsOf(command).filter(({ deprecated, ignored }) => deprecated === undefined && !ignored);
+    const flags = commandFlags(command).filter(
+      ({ deprecated, ignored }) => deprecated === undefined && !ignored,
+    );
     for (const { name } of flags) expect(out).toContain(`--${name}`);
     expect(out).toContain('Examples:');
   });

@@ -1,6 +1,6 @@
 /** What `junction plan` prints, applied to a real kernel as its help says, and then again. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Argv } from '../../src/system/process.ts';
+import type { Argv } from '../../src/system/processes.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../system/support/namespace.ts';
 import { useFiles } from './files.ts';
 import { type Planner, plannerFor, WEB_ENDPOINTS } from './plan.ts';

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { COMMANDS, flagsElsewhere, flagsOf } from '../../src/cli/commands.ts';
+import { COMMANDS, flagsElsewhere, commandFlags } from '../../src/cli/commands.ts';
 import { parseCommandLine } from '../../src/config/index.ts';
 import { parseOptions } from '../../lab/demo/options.ts';
 import { PAGES } from '../house/pages.ts';
@@ -50,7 +50,7 @@ test('there are some', () => expect(LINES.length).toBeGreaterThan(30));
 
 test.each(LINES)('$where: junction $args', ({ args: [name, ...rest] }) => {
   const command = COMMANDS.find((each) => each.name === name);
-  const parsed = command && parseCommandLine(rest, flagsOf(command), flagsElsewhere(command));
+  const parsed = command && parseCommandLine(rest, commandFlags(command), flagsElsewhere(command));
   expect(parsed).toMatchObject({ ok: true });
 });
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type OpenedFamilies, openFamilies } from '../../src/modes/iptables/families.ts';
 import { JunctionError } from '../../src/errors.ts';
-import type { RunResult } from '../../src/system/process.ts';
+import type { RunResult } from '../../src/system/processes.ts';
 import { createLog } from '../../src/log/log.ts';
 import { fromFlags, valid } from '../config/given.ts';
 import { fakeRunner } from '../system/support/fakeRunner.ts';

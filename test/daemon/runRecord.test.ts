@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { run } from '../../src/system/process.ts';
+import { run } from '../../src/system/processes.ts';
 import { RunRecord } from '../../src/daemon/runRecord.ts';
 import { bundle } from '../system/support/bundle.ts';
 

@@ -1,11 +1,11 @@
 /** What a family's proxy tells, as metrics. */
 import { describe, expect, test } from 'vitest';
 import { FamilyTelemetry } from '../../src/daemon/telemetry.ts';
-import type { Moment } from '../../src/telemetry/http/moment.ts';
-import { HealthState } from '../../src/telemetry/http/healthState.ts';
+import type { Timestamp } from '../../src/telemetry/http/timestamp.ts';
+import { HealthState } from '../../src/telemetry/http/health.ts';
 import { JunctionMetrics } from '../../src/telemetry/metrics/junctionMetrics.ts';
 import { ProxyMetrics, type ProxyMode } from '../../src/telemetry/metrics/proxyMetrics.ts';
-import { Registry } from '../../src/telemetry/metrics/registry.ts';
+import { Registry } from '../../src/telemetry/metrics/instruments.ts';
 import type { SyncOutcome } from '../../src/proxy/familyProxy.ts';
 import type { ServicePortId } from '../../src/model/servicePort.ts';
 import { systemClock } from '../../src/time/systemClock.ts';
@@ -34,7 +34,7 @@ function outcome(refused: readonly string[], isUnclean = false): SyncOutcome {
 
 function stage(mode: ProxyMode) {
   const registry = new Registry();
-  const now = (): Moment => ({ wallNs: 0n, steadyNs: 0n });
+  const now = (): Timestamp => ({ wallNs: 0n, steadyNs: 0n });
   const telemetry = new FamilyTelemetry({
     family: 'IPv4',
     mode,

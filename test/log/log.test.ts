@@ -1,7 +1,7 @@
 /** Lines as kube-proxy writes them: its header, its keys in JSON, `--vmodule` and split streams. */
 import { describe, expect, test, vi } from 'vitest';
 import { createLog, type Log, type LogOptions } from '../../src/log/log.ts';
-import { LogBuffer } from '../../src/log/buffer.ts';
+import { LogBuffer } from '../../src/log/sink.ts';
 
 function kept(options: Partial<LogOptions>): { readonly log: Log; readonly lines: string[] } {
   const lines: string[] = [];

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { faultCounts } from '../../src/faults.ts';
-import { descriptorCalls } from '../../src/system/descriptors.ts';
+import { descriptorCalls } from '../../src/system/libc.ts';
 import { createLog } from '../../src/log/log.ts';
 import { type LostLines, LogSink, nonBlockingWriter } from '../../src/log/sink.ts';
 

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { addAddress } from '../../src/netlink/address.ts';
-import { type Fault, faultCounts } from '../../src/faults.ts';
+import { type FaultName, faultCounts } from '../../src/faults.ts';
 import { malformed, type Message } from '../../src/netlink/codec.ts';
 import { decodeLink, getLink, newLink } from '../../src/netlink/link.ts';
 import { NETLINK_ROUTE } from '../../src/netlink/socket.ts';
@@ -33,7 +33,7 @@ const CLOSED = expect.objectContaining({
   message: 'netlink: its thread was closed',
 }) as Error;
 
-const count = (fault: Fault): number => faultCounts().get(fault) ?? 0;
+const count = (fault: FaultName): number => faultCounts().get(fault) ?? 0;
 
 function raise(error: Error): never {
   throw error;

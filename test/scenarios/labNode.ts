@@ -3,7 +3,7 @@ import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { parseSave, type Tables } from '../../src/modes/iptables/rules/parse.ts';
 import { IptablesDoor } from '../../src/modes/iptables/client.ts';
 import type { Variant } from '../../src/modes/iptables/version.ts';
-import { prefixed, run } from '../../src/system/process.ts';
+import { prefixed, run } from '../../src/system/processes.ts';
 import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';

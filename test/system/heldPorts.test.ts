@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { BindResult, PortAddress } from '../../src/system/boundPort.ts';
-import { concernsHeldPorts, type HeldPort, HeldPorts, heldPortsOf } from '../../src/system/heldPorts.ts';
+import {
+  type BindResult,
+  type PortAddress,
+  concernsHeldPorts,
+  type HeldPort,
+  HeldPorts,
+  heldPortsOf,
+} from '../../src/system/heldPorts.ts';
 import { Cluster, cluster } from '../plan/cluster.ts';
 import { cidr, ip, VIEW, VIEW_6 } from '../plan/given.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readlinkSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { holderOf, openDescriptors, printHolder, socketHolders } from '../../src/system/holder.ts';
+import { holderOf, openDescriptors, printHolder, socketHolders } from '../../src/system/procfs.ts';
 
 const OURSELVES = holderOf(process.pid);
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { applyOomScore } from '../../src/system/oomScore.ts';
+import { applyOomScore } from '../../src/system/sysctl.ts';
 import { bundle } from './support/bundle.ts';
 
 describe('the score', () => {
@@ -26,7 +26,7 @@ describe('the score', () => {
     const script = await bundle(
       'oom',
       `import { readFileSync } from 'node:fs';
-       import { applyOomScore } from './src/system/oomScore.ts';
+       import { applyOomScore } from './src/system/sysctl.ts';
        const done = applyOomScore(501, { log: { verbose: () => undefined } });
        console.log(done, readFileSync('/proc/self/oom_score_adj', 'utf8').trim());`,
     );

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { packageOf, prefixed, run } from '../../src/system/process.ts';
+import { packageOf, prefixed, run } from '../../src/system/processes.ts';
 import { bundle } from './support/bundle.ts';
 import { fakeRunner } from './support/fakeRunner.ts';
 import { inside } from './support/inside.ts';
@@ -115,7 +115,7 @@ describe('run', () => {
       'emfile',
       `import { closeSync, openSync } from 'node:fs';
        import { faultCounts } from './src/faults.ts';
-       import { run } from './src/system/process.ts';
+       import { run } from './src/system/processes.ts';
        const open = [];
        const attempt = () => run(['echo', 'fine']).then(({ stdout }) => stdout, ({ code, message }) => ({ code, message }));
        try { for (;;) open.push(openSync('/dev/null')); } catch {}
@@ -138,7 +138,7 @@ describe('run', () => {
   it('leaves no program behind when its own process ends', async () => {
     const script = await bundle(
       'leaver',
-      `import { run } from './src/system/process.ts';
+      `import { run } from './src/system/processes.ts';
        void run(['sh', '-c', 'trap "" TERM; echo $$; sleep 300; sleep 300'], {
          onStdout: async (pid) => { process.stdout.write(pid, () => process.exit(0)); },
        });`,
@@ -156,7 +156,7 @@ describe('run', () => {
     onTestFinished(() => other.close());
     const leaver = await bundle(
       'killed',
-      `import { run } from './src/system/process.ts';
+      `import { run } from './src/system/processes.ts';
        void run(['sh', '-c', 'echo $$; exec sleep 300'], {
          onStdout: async (pid) => { process.stdout.write(pid, () => process.kill(process.pid, 'SIGKILL')); },
        });`,
@@ -170,8 +170,8 @@ describe('run', () => {
       'finder',
       `import { readFileSync } from 'node:fs';
        import { setTimeout as sleep } from 'node:timers/promises';
-       import { killOrphans } from './src/system/orphans.ts';
-       import { run } from './src/system/process.ts';
+       import { killOrphans } from './src/system/procfs.ts';
+       import { run } from './src/system/processes.ts';
        import { isRunning } from './test/system/support/processes.ts';
        const end = new AbortController();
        const ours = run(['sh', '-c', 'echo $$; exec sleep 300'], {

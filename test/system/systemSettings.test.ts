@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { applySystemSettings, type SystemSettingsOptions } from '../../src/system/systemSettings.ts';
+import { applySystemSettings, type SystemSettingsOptions } from '../../src/system/sysctl.ts';
 
 const LOCALNET = 'net/ipv4/conf/all/route_localnet';
 const BRIDGE = 'net/bridge/bridge-nf-call-iptables';

@@ -6,7 +6,7 @@
  */
 import { isJunctionError, JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import { printHolder } from '../../system/holder.ts';
+import { printHolder } from '../../system/procfs.ts';
 import {
   type Argv,
   type CommandRunner,
@@ -14,8 +14,8 @@ import {
   type RunOptions,
   type RunResult,
   run,
-} from '../../system/process.ts';
-import { isUnanswered } from '../../system/unanswered.ts';
+  isUnanswered,
+} from '../../system/processes.ts';
 import { lockHolder } from './lockHolder.ts';
 import { type LockOptions, XTABLES_LOCK_PATH, held, takeXtablesLocks } from './locks.ts';
 import { killed, type Outcome, outcomeOf, outputOf, printEnd } from './outcome.ts';

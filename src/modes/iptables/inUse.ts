@@ -1,7 +1,7 @@
 /** Which variants of iptables may hold rules of ours. */
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import type { CommandRunner } from '../../system/process.ts';
+import type { CommandRunner } from '../../system/processes.ts';
 import { programsOf, type VariantChoice } from './variant.ts';
 
 /**

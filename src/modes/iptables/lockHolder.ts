@@ -1,6 +1,6 @@
 /** Who holds a lock, as far as /proc tells. Only ever asked when something has failed already, so it may be slow. */
 import { readFileSync, statSync } from 'node:fs';
-import { attempt, type Holder, holderOf, openDescriptors, socketHolders } from '../../system/holder.ts';
+import { attempt, type Holder, holderOf, openDescriptors, socketHolders } from '../../system/procfs.ts';
 
 /** The holder of a file lock. */
 export function lockHolder(path: string): Holder | undefined {

@@ -8,7 +8,7 @@ import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
-import { printHolder } from '../../system/holder.ts';
+import { printHolder } from '../../system/procfs.ts';
 import { errnoName, libc } from '../../system/libc.ts';
 import { lockHolder, socketHolder } from './lockHolder.ts';
 

@@ -1,6 +1,6 @@
 /** What the end of an iptables command means: its exit status, and where that is not enough, its text. Pure. */
 import { JunctionError } from '../../errors.ts';
-import type { Argv, RunResult } from '../../system/process.ts';
+import type { Argv, RunResult } from '../../system/processes.ts';
 import type { Variant } from './version.ts';
 
 export type Outcome =

@@ -1,6 +1,6 @@
 /** The programs that we run ourselves, by the numbers of their processes: what they change is no foreign change. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ProcessObserver } from '../../system/process.ts';
+import type { ProcessObserver } from '../../system/processes.ts';
 
 /** Gets the numbers of those that run now, and answers when the kernel tells of them no more. */
 export type OwnProgramsFollower = (processIds: readonly number[]) => Promise<void>;

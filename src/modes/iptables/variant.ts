@@ -4,7 +4,7 @@
  */
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import type { Argv, CommandRunner } from '../../system/process.ts';
+import type { Argv, CommandRunner } from '../../system/processes.ts';
 import { killed } from './outcome.ts';
 import { type Variant, parseVersion } from './version.ts';
 

@@ -2,7 +2,7 @@
 import type { Rule, Table } from '../iptables/rules/rule.ts';
 import type { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import { isUnanswered } from '../../system/unanswered.ts';
+import { isUnanswered } from '../../system/processes.ts';
 import { absent, type Check, present, unknown } from './check.ts';
 import { type Extension, SET } from './extensions.ts';
 import type { Machine, TrialDoor } from './machine.ts';

@@ -6,7 +6,7 @@ import type { Family } from '../../model/ip.ts';
 import type { IptablesDoor } from '../iptables/client.ts';
 import type { IpsetType } from '../../netlink/ipsetEntry.ts';
 import type { IpsetSupport } from '../../netlink/ipsetType.ts';
-import type { CommandRunner } from '../../system/process.ts';
+import type { CommandRunner } from '../../system/processes.ts';
 import type { TableTrial, TrialTable } from './nftTrial.ts';
 
 export type Trial =

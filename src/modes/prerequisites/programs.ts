@@ -1,8 +1,7 @@
 /** The programs of iptables, one set for each family. */
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import type { Argv } from '../../system/process.ts';
-import { isUnanswered } from '../../system/unanswered.ts';
+import { type Argv, isUnanswered } from '../../system/processes.ts';
 import { absent, type Check, present, unknown } from './check.ts';
 import type { Machine, TrialDoor } from './machine.ts';
 

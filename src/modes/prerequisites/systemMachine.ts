@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { isJunctionError } from '../../errors.ts';
 import { IptablesDoor } from '../iptables/client.ts';
 import type { VariantChoice } from '../iptables/variant.ts';
-import { type CommandRunner, run, timeLimited } from '../../system/process.ts';
+import { type CommandRunner, run, timeLimited } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { DONE, type Machine, type SysctlLook, type Trial } from './machine.ts';
 import { netlinkTrials } from './netlinkTrials.ts';

@@ -1,6 +1,6 @@
 /** What the two threads say to each other. Bytes are handed over, never copied. */
 import type { ErrorCode } from '../../errors.ts';
-import type { Fault } from '../../faults.ts';
+import type { FaultName } from '../../faults.ts';
 
 /** The worker's data when it starts. The descriptors belong to the main thread. */
 export interface WorkerSettings {
@@ -56,4 +56,4 @@ export type FromWorker =
   | { readonly kind: 'heard'; readonly watch: number; readonly bytes: Uint8Array }
   | { readonly kind: 'lost'; readonly watch: number }
   /** To be counted: this thread has counts of its own, which nobody reads. */
-  | { readonly kind: 'fault'; readonly fault: Fault; readonly detail: string; readonly times: number };
+  | { readonly kind: 'fault'; readonly fault: FaultName; readonly detail: string; readonly times: number };

@@ -4,7 +4,7 @@
  */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { isJunctionError } from '../../errors.ts';
-import { countFault, type Fault, onFault } from '../../faults.ts';
+import { countFault, type FaultName, onFault } from '../../faults.ts';
 import { libc } from '../../system/libc.ts';
 import { AnswersLost } from '../failure.ts';
 import { poll } from '../poll.ts';
@@ -47,7 +47,7 @@ export function serve(main: MessagePort, settings: WorkerSettings): void {
 
 /** Counted here and told in one message for each kind and turn: whoever floods a socket must not flood the thread. */
 class Faults {
-  readonly #seen = new Map<Fault, { times: number; detail: string }>();
+  readonly #seen = new Map<FaultName, { times: number; detail: string }>();
 
   constructor() {
     onFault((fault, detail, times) => {

@@ -2,7 +2,7 @@
  * D-Bus messages as bytes. Pure.
  *
  * As much of the protocol as a listener needs: bodies of strings, numbers and booleans are written and read; a body
- * with anything else is read up to there. Numbers from the D-Bus specification, "Message Protocol".
+ * with anything else is read up to there. Numbers from the D-Bus specification, "DbusMessage Protocol".
  */
 const FIXED_BYTES = 16;
 const VERSION = 1;
@@ -15,9 +15,9 @@ const BIG = 'B'.charCodeAt(0);
 const MAX_BYTES = 1 << 20;
 
 export type MessageType = (typeof TYPES)[number];
-export type Value = string | number | boolean;
+export type DbusValue = string | number | boolean;
 
-export interface Message {
+export interface DbusMessage {
   readonly type: MessageType;
   readonly serial: number;
   readonly path?: string;
@@ -29,7 +29,7 @@ export interface Message {
   /** Filled in by the bus, so it cannot be forged. */
   readonly sender?: string;
   readonly signature?: string;
-  readonly body: readonly Value[];
+  readonly body: readonly DbusValue[];
 }
 
 type FieldName =
@@ -56,7 +56,7 @@ const FIELD_NAMES = Object.keys(FIELDS) as readonly FieldName[];
 export class MalformedMessage extends Error {}
 
 /** `body` must be what `signature` says. */
-export function encodeMessage(message: Message): Uint8Array {
+export function encodeMessage(message: DbusMessage): Uint8Array {
   const body = new Writer();
   [...(message.signature ?? '')].forEach((type, index) => body.value(type, message.body[index]));
   const fields = new Writer();
@@ -89,11 +89,11 @@ export function messageBytes(buffer: Uint8Array): number | undefined {
 }
 
 /** Exactly one message. */
-export function decodeMessage(bytes: Uint8Array): Message {
+export function decodeMessage(bytes: Uint8Array): DbusMessage {
   const reader = new Reader(bytes);
   const type = TYPES[bytes[1] ?? 0] ?? 'invalid';
   const [, serial, fieldBytes] = reader.fixedNumbers();
-  const fields: Partial<Record<FieldName, Value>> = {};
+  const fields: Partial<Record<FieldName, DbusValue>> = {};
   const end = FIXED_BYTES + fieldBytes;
   reader.at = FIXED_BYTES;
   while (reader.at < end) {
@@ -109,15 +109,15 @@ export function decodeMessage(bytes: Uint8Array): Message {
   reader.align(8);
   // Each field was read as the type that the table says.
   return {
-    ...(fields as Partial<Message>),
+    ...(fields as Partial<DbusMessage>),
     type,
     serial,
     body: readBody(reader, String(fields.signature ?? '')),
   };
 }
 
-function readBody(reader: Reader, signature: string): readonly Value[] {
-  const body: Value[] = [];
+function readBody(reader: Reader, signature: string): readonly DbusValue[] {
+  const body: DbusValue[] = [];
   for (const type of signature) {
     const value = reader.value(type);
     if (value === undefined) break;
@@ -153,7 +153,7 @@ class Writer {
     for (const value of values) this.#bytes.push(value);
   }
 
-  value(type: string, value: Value | undefined): void {
+  value(type: string, value: DbusValue | undefined): void {
     switch (type) {
       case 's':
       case 'o':
@@ -204,7 +204,7 @@ class Reader {
   }
 
   /** `undefined` for a type that is not read here. */
-  value(type: string): Value | undefined {
+  value(type: string): DbusValue | undefined {
     switch (type) {
       case 'y':
         return this.byte();

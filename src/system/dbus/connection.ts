@@ -1,11 +1,12 @@
+import { connect, type Socket } from 'node:net';
+import { decodeMessage, encodeMessage, type DbusMessage, messageBytes, type DbusValue } from './codec.ts';
+
 /**
  * One connection to a D-Bus message bus: calls, and whatever else the bus sends.
  *
  * A client of our own, because a listener for two signals is all that is needed of D-Bus, and a general library
  * brings XML parsers along into a process that runs as root on every node.
  */
-import { connect, type Socket } from 'node:net';
-import { decodeMessage, encodeMessage, type Message, messageBytes, type Value } from './codec.ts';
 
 export interface Call {
   readonly destination: string;
@@ -13,12 +14,12 @@ export interface Call {
   readonly interface: string;
   readonly member: string;
   readonly signature?: string;
-  readonly args?: readonly Value[];
+  readonly args?: readonly DbusValue[];
 }
 
 export interface ConnectionEvents {
   /** Signals, and calls to us. Replies go to whoever called. */
-  readonly onMessage: (message: Message) => void;
+  readonly onMessage: (message: DbusMessage) => void;
   /** Once, when a connection that was open is no more; not after `close`. */
   readonly onClosed: (reason: Error) => void;
 }
@@ -41,7 +42,7 @@ export const BUS = {
 const TIMEOUT_MS = 25_000;
 
 interface Pending {
-  readonly resolve: (body: readonly Value[]) => void;
+  readonly resolve: (body: readonly DbusValue[]) => void;
   readonly reject: (error: Error) => void;
   readonly timer: NodeJS.Timeout;
 }
@@ -83,7 +84,7 @@ export class DbusConnection {
     return this.#closed;
   }
 
-  call(call: Call, timeoutMs = TIMEOUT_MS): Promise<readonly Value[]> {
+  call(call: Call, timeoutMs = TIMEOUT_MS): Promise<readonly DbusValue[]> {
     const { args = [], ...header } = call;
     return new Promise((resolve, reject) => {
       if (this.#closed) {
@@ -100,7 +101,7 @@ export class DbusConnection {
   }
 
   /** Answers the message's serial number. */
-  send(message: Omit<Message, 'serial'>): number {
+  send(message: Omit<DbusMessage, 'serial'>): number {
     this.#serial += 1;
     this.#socket.write(encodeMessage({ ...message, serial: this.#serial }));
     return this.#serial;
@@ -159,7 +160,7 @@ export class DbusConnection {
     }
   }
 
-  #deliver(message: Message): void {
+  #deliver(message: DbusMessage): void {
     if (message.type !== 'return' && message.type !== 'error') {
       this.#events.onMessage(message);
       return;
@@ -184,4 +185,37 @@ export class DbusConnection {
     this.#pending.clear();
     if (this.#ready) this.#events.onClosed(reason);
   }
+}
+
+/** Where a message bus listens: `unix:path=/run/dbus/system_bus_socket,guid=…;unix:abstract=/tmp/dbus-x`. */
+
+/** The paths of the unix sockets in an address, as `node:net` takes them; other transports are left out. */
+export function socketPaths(address: string): readonly string[] {
+  return address.split(';').flatMap((entry) => {
+    if (!entry.startsWith('unix:')) return [];
+    const pairs = new Map(
+      entry
+        .slice('unix:'.length)
+        .split(',')
+        .map((pair) => [pair.slice(0, pair.indexOf('=')), unescape(pair.slice(pair.indexOf('=') + 1))]),
+    );
+    const abstract = pairs.get('abstract');
+    const path = pairs.get('path') ?? (abstract === undefined ? undefined : `\0${abstract}`);
+    return path === undefined ? [] : [path];
+  });
+}
+
+function unescape(text: string): string {
+  return text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+}
+
+const SYSTEM_BUS = 'unix:path=/run/dbus/system_bus_socket;unix:path=/var/run/dbus/system_bus_socket';
+
+/** Of the bus that the machine's services are on. */
+export function systemBusPaths(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): readonly string[] {
+  return socketPaths(environment['DBUS_SYSTEM_BUS_ADDRESS'] || SYSTEM_BUS);
 }

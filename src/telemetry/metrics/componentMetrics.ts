@@ -1,7 +1,7 @@
-/** What every component of Kubernetes tells of itself: its build and its features. */
 import { arch, platform } from 'node:os';
-import { Gauge } from './instruments.ts';
-import type { Registry } from './registry.ts';
+import { Gauge, Registry, Counter } from './instruments.ts';
+
+/** What every component of Kubernetes tells of itself: its build and its features. */
 
 export interface Feature {
   readonly name: string;
@@ -90,4 +90,38 @@ export function addFeatures(registry: Registry, features: Iterable<Feature>): vo
     }),
   );
   for (const { name, stage, enabled } of features) gauge.set({ name, stage }, enabled ? 1 : 0);
+}
+
+/** Service-level indicators: what the checks behind `/healthz` of the metrics port answered. */
+
+export class HealthcheckMetrics {
+  readonly #registry = new Registry();
+  readonly #last = this.#registry.add(
+    new Gauge({
+      name: 'kubernetes_healthcheck',
+      help: '[STABLE] This metric records the result of a single healthcheck.',
+      labels: ['name', 'type'],
+    }),
+  );
+  readonly #total = this.#registry.add(
+    new Counter({
+      name: 'kubernetes_healthchecks_total',
+      help: '[STABLE] This metric records the results of all healthcheck.',
+      labels: ['name', 'status', 'type'],
+    }),
+  );
+
+  checked(name: string, type: string, succeeded: boolean): void {
+    this.#last.set({ name, type }, succeeded ? 1 : 0);
+    this.#total.add({ name, type, status: succeeded ? 'success' : 'error' });
+  }
+
+  reset(): void {
+    this.#last.reset();
+    this.#total.reset();
+  }
+
+  print(): Promise<string> {
+    return this.#registry.print();
+  }
 }

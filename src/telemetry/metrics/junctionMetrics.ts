@@ -1,9 +1,8 @@
-/** What Junction tells beyond kube-proxy: fine enough to see syncs of a millisecond. */
 import type { Family } from '../../model/ip.ts';
-import { FINE_BUCKETS } from './buckets.ts';
-import type { ChangeTimes } from './changeTimer.ts';
-import { Counter, Gauge, Histogram } from './instruments.ts';
-import type { Registry } from './registry.ts';
+import { FINE_BUCKETS, Counter, Gauge, Histogram, type Registry, type Collector } from './instruments.ts';
+import { faultCounts } from '../../faults.ts';
+
+/** What Junction tells beyond kube-proxy: fine enough to see syncs of a millisecond. */
 
 export interface PlanSize {
   readonly servicePorts: number;
@@ -124,3 +123,64 @@ export class JunctionMetrics {
     this.#syncs.add({ ip_family: family, kind });
   }
 }
+
+/**
+ * How long changes take from their arrival to the kernel.
+ *
+ * One sync takes all changes that wait, and what is measured is the one that waited longest: nobody waited longer
+ * than that.
+ */
+export interface ChangeTimes {
+  /** From the event to the plan. */
+  readonly planSeconds: number;
+  /** From the plan to the kernel's acknowledgement. */
+  readonly writeSeconds: number;
+  readonly totalSeconds: number;
+}
+
+/** Times are those of a steady clock, in milliseconds. */
+export class ChangeTimer {
+  #receivedAt: number | undefined;
+  #writing: { readonly receivedAt: number; readonly plannedAt: number } | undefined;
+
+  received(now: number): void {
+    this.#receivedAt ??= now;
+  }
+
+  /** All changes so far are in the plan. After a failed write they are measured from when they came. */
+  planned(now: number): void {
+    const receivedAt = this.#writing?.receivedAt ?? this.#receivedAt;
+    this.#receivedAt = undefined;
+    this.#writing = receivedAt === undefined ? undefined : { receivedAt, plannedAt: now };
+  }
+
+  /** The plan is in the kernel; `undefined`: no change was waiting for that. */
+  written(now: number): ChangeTimes | undefined {
+    const writing = this.#writing;
+    this.#writing = undefined;
+    return (
+      writing && {
+        planSeconds: (writing.plannedAt - writing.receivedAt) / 1000,
+        writeSeconds: (now - writing.plannedAt) / 1000,
+        totalSeconds: (now - writing.receivedAt) / 1000,
+      }
+    );
+  }
+}
+
+/** Faults that the process survived. */
+
+export const faultMetrics: Collector = {
+  collect: () => [
+    {
+      name: 'junction_faults_total',
+      help: 'Faults that were survived: programs that could not be started or hung, netlink messages that were unreadable, lost or forged',
+      type: 'counter',
+      samples: [...faultCounts()].map(([fault, value]) => ({
+        suffix: '',
+        labels: [['fault', fault]],
+        value,
+      })),
+    },
+  ],
+};

@@ -1,12 +1,21 @@
+import type { Family } from '../../model/ip.ts';
+import {
+  NETWORK_PROGRAMMING_BUCKETS,
+  SYNC_BUCKETS,
+  Counter,
+  Gauge,
+  Histogram,
+  type Registry,
+  type Collector,
+} from './instruments.ts';
+import type { MetricFamily } from './exposition.ts';
+import type { ObjectKey } from '../../model/objects.ts';
+import type { PlanChange, ServicePortPlan } from '../../plan/types.ts';
+
 /**
  * What the proxy did, under the names that kube-proxy's dashboards and alerts know, each told by a method that says
  * what happened. What does not belong to the mode in force is not registered, and telling it does nothing.
  */
-import type { Family } from '../../model/ip.ts';
-import { NETWORK_PROGRAMMING_BUCKETS, SYNC_BUCKETS } from './buckets.ts';
-import { Counter, Gauge, Histogram } from './instruments.ts';
-import { type PacketCounters, packetCounters } from './packetCounters.ts';
-import type { Registry } from './registry.ts';
 
 export type ProxyMode = 'iptables' | 'ipvs' | 'nftables';
 export type RuleTable = 'filter' | 'nat';
@@ -258,4 +267,87 @@ function maker(registry: Registry) {
     syncHistogram: (name: string, help: string): Histogram<'ip_family'> =>
       histogram(name, help, SYNC_BUCKETS),
   };
+}
+
+/** Packets that the kernel counted for rules of ours. */
+
+/** Each reads one counter; `undefined`: it cannot be read now. */
+export interface PacketCounters {
+  readonly invalidDropped?: (() => bigint | undefined) | undefined;
+  readonly localhostNodePorts?: (() => bigint | undefined) | undefined;
+}
+
+const KNOWN = [
+  {
+    counter: 'invalidDropped',
+    name: 'kubeproxy_iptables_ct_state_invalid_dropped_packets_total',
+    help: '[ALPHA] packets dropped by iptables to work around conntrack problems',
+  },
+  {
+    counter: 'localhostNodePorts',
+    name: 'kubeproxy_iptables_localhost_nodeports_accepted_packets_total',
+    help: '[ALPHA] Number of packets accepted on nodeports of loopback interface',
+  },
+] as const;
+
+export function packetCounters(counters: PacketCounters): Collector {
+  return {
+    collect: () =>
+      KNOWN.flatMap(({ counter, name, help }): readonly MetricFamily[] => {
+        const packets = counters[counter]?.();
+        if (packets === undefined) return [];
+        return [
+          { name, help, type: 'counter', samples: [{ suffix: '', labels: [], value: Number(packets) }] },
+        ];
+      }),
+  };
+}
+
+/** Counts what wants endpoints on this node and has them only elsewhere, by looking at what changed. */
+
+type Policy = 'internal' | 'external';
+
+export interface NoLocalEndpointCounts {
+  readonly internal: number;
+  readonly external: number;
+}
+
+export class NoLocalEndpoints {
+  readonly #byService: Readonly<Record<Policy, Map<ObjectKey, number>>> = {
+    internal: new Map(),
+    external: new Map(),
+  };
+  readonly #servicePorts = { internal: 0, external: 0 };
+
+  apply(changes: Iterable<PlanChange>): void {
+    for (const { previous, current } of changes) {
+      this.#add(previous, -1);
+      this.#add(current, 1);
+    }
+  }
+
+  get servicePorts(): NoLocalEndpointCounts {
+    return { ...this.#servicePorts };
+  }
+
+  get services(): NoLocalEndpointCounts {
+    return { internal: this.#byService.internal.size, external: this.#byService.external.size };
+  }
+
+  #add(port: ServicePortPlan | undefined, by: 1 | -1): void {
+    if (!port) return;
+    // Without any endpoint a packet is rejected, so a drop means that there are some elsewhere.
+    if (port.internal.outside.verdict === 'drop') this.#count('internal', port.service, by);
+    // Only the Local policy tells pods from others; a service without any way in from outside drops everybody.
+    const { pod, outside } = port.external;
+    if (outside.verdict === 'drop' && pod.verdict !== 'drop') this.#count('external', port.service, by);
+  }
+
+  #count(policy: Policy, service: ObjectKey, by: 1 | -1): void {
+    this.#servicePorts[policy] += by;
+    const ofService = this.#byService[policy];
+    const left = (ofService.get(service) ?? 0) + by;
+    if (left === 0) ofService.delete(service);
+    else ofService.set(service, left);
+  }
 }

@@ -4,8 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import type { MetricFamily } from './exposition.ts';
-import { type Collector, Counter, Gauge, Histogram } from './instruments.ts';
-import type { Registry } from './registry.ts';
+import { type Collector, Counter, Gauge, Histogram, type Registry } from './instruments.ts';
 
 const DURATION_BUCKETS: readonly number[] = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 /** 64 bytes to 16 MiB. */

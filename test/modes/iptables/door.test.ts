@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { isJunctionError } from '../../../src/errors.ts';
 import { type DoorOptions, IptablesDoor } from '../../../src/modes/iptables/client.ts';
-import type { RunOptions, RunResult } from '../../../src/system/process.ts';
+import type { RunOptions, RunResult } from '../../../src/system/processes.ts';
 import { fakeRunner } from '../../system/support/fakeRunner.ts';
 
 type Answers = (command: string, options: RunOptions) => Partial<RunResult> | undefined;

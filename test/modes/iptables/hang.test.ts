@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { isJunctionError } from '../../../src/errors.ts';
 import { IptablesDoor } from '../../../src/modes/iptables/client.ts';
-import { run } from '../../../src/system/process.ts';
+import { run } from '../../../src/system/processes.ts';
 import { withEnoughTime } from '../../support/enoughTime.ts';
 import { groupOf } from '../../system/support/processes.ts';
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CanaryMonitor } from '../../../src/modes/iptables/canary.ts';
 import { type ChainLook, IptablesDoor, type TableName } from '../../../src/modes/iptables/client.ts';
-import { run } from '../../../src/system/process.ts';
+import { run } from '../../../src/system/processes.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../system/support/namespace.ts';
 
 const CASES = [

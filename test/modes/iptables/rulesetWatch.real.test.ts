@@ -8,7 +8,7 @@ const IMPORTS = `
   import { OwnPrograms } from './src/modes/iptables/ownPrograms.ts';
   import { RulesetWatch } from './src/modes/iptables/rulesetWatch.ts';
   import { NetlinkThread } from './src/netlink/thread.ts';
-  import { run } from './src/system/process.ts';
+  import { run } from './src/system/processes.ts';
   const observer = new OwnPrograms();
   const thread = await NetlinkThread.start();
   const watch = await RulesetWatch.start(thread, observer);

@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Check } from '../../../src/modes/prerequisites/check.ts';
-import type { Argv, RunResult } from '../../../src/system/process.ts';
+import type { Argv, RunResult } from '../../../src/system/processes.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../system/support/namespace.ts';
 import { buildProgram } from './program.ts';
 

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { socketPaths, systemBusPaths } from '../../../src/system/dbus/address.ts';
+import { socketPaths, systemBusPaths } from '../../../src/system/dbus/connection.ts';
 import {
   decodeMessage,
   encodeMessage,
   MalformedMessage,
-  type Message,
+  type DbusMessage,
   messageBytes,
 } from '../../../src/system/dbus/codec.ts';
 
@@ -34,7 +34,7 @@ const CALL = bytes(
   zeros(1),
   `\x02${zeros(3)}hi\0`,
 );
-const MESSAGE: Message = {
+const MESSAGE: DbusMessage = {
   type: 'call',
   serial: 5,
   path: '/p',
@@ -71,7 +71,7 @@ describe('a message', () => {
     fc.assert(
       fc.property(fc.array(value), fc.string({ minLength: 1 }), fc.nat(), (body, member, serial) => {
         const signature = body.map((each) => types[typeof each as keyof typeof types]).join('');
-        const message: Message = {
+        const message: DbusMessage = {
           type: 'signal',
           serial,
           member,

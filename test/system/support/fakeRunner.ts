@@ -1,5 +1,5 @@
 import { JunctionError } from '../../../src/errors.ts';
-import type { Argv, CommandRunner, RunOptions, RunResult } from '../../../src/system/process.ts';
+import type { Argv, CommandRunner, RunOptions, RunResult } from '../../../src/system/processes.ts';
 
 export interface FakeRunner {
   readonly runner: CommandRunner;

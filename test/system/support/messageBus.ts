@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'vitest';
-import type { Message } from '../../../src/system/dbus/codec.ts';
+import type { DbusMessage } from '../../../src/system/dbus/codec.ts';
 import { BUS, DbusConnection } from '../../../src/system/dbus/connection.ts';
 import { FIREWALLD } from '../../../src/system/firewalld.ts';
 
@@ -58,7 +58,7 @@ export class MessageBus {
 
 export class FakeFirewalld {
   readonly connection: DbusConnection;
-  readonly #zoneQuestions: Message[] = [];
+  readonly #zoneQuestions: DbusMessage[] = [];
   #answersAtOnce = true;
 
   /** Without the name, it is somebody else who sends the same signals. */
@@ -88,7 +88,7 @@ export class FakeFirewalld {
     return this.#zoneQuestions.length;
   }
 
-  onMessage(message: Message): void {
+  onMessage(message: DbusMessage): void {
     if (message.member !== 'getDefaultZone') return;
     this.#zoneQuestions.push(message);
     if (this.#answersAtOnce) this.answer();

@@ -5,13 +5,11 @@ import {
   eventsPath,
   microTime,
   seriesKey,
-} from '../../../src/telemetry/events/event.ts';
-import {
   failedToStartMetricServer,
   failedToStartProxierHealthcheck,
   failedToStartServiceHealthcheck,
   starting,
-} from '../../../src/telemetry/events/reports.ts';
+} from '../../../src/telemetry/events/event.ts';
 
 const TIME = Date.UTC(2026, 10, 15, 4, 17, 9, 123);
 const origin = { nodeName: 'node-a', time: TIME, random: 0.5 };

@@ -1,11 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { EventReport } from '../../../src/telemetry/events/event.ts';
+import {
+  type EventReport,
+  failedToStartServiceHealthcheck,
+  starting,
+} from '../../../src/telemetry/events/event.ts';
 import {
   END_LIMITS_OF_FAILURE,
   EventRecorder,
   type RecorderOptions,
 } from '../../../src/telemetry/events/recorder.ts';
-import { failedToStartServiceHealthcheck, starting } from '../../../src/telemetry/events/reports.ts';
 import { FakeClock, settle } from '../../time/fakeClock.ts';
 import { FakeApi } from './fakeApi.ts';
 

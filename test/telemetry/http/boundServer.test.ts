@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { plain } from '../../../src/telemetry/http/answer.ts';
-import { type BindOptions, BoundServer } from '../../../src/telemetry/http/boundServer.ts';
-import { splitHostPort } from '../../../src/telemetry/http/listen.ts';
+import {
+  plain,
+  type BindOptions,
+  BoundServer,
+  parseListenAddress,
+} from '../../../src/telemetry/http/server.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 import { ask, holdPort, keptLog, requireIpv6 } from './support.ts';
 
@@ -25,7 +28,7 @@ describe('addresses', () => {
     ['::1:80', undefined],
     ['10.0.0.1:99999', undefined],
     ['', undefined],
-  ])('%s', (address, expected) => expect(splitHostPort(address)).toEqual(expected));
+  ])('%s', (address, expected) => expect(parseListenAddress(address)).toEqual(expected));
 
   const everywhere = ['0.0.0.0:0', '[::]:0', ':0'];
 

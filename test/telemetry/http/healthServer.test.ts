@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { HealthServer } from '../../../src/telemetry/http/healthServer.ts';
-import { HealthState } from '../../../src/telemetry/http/healthState.ts';
-import { printTime } from '../../../src/telemetry/http/moment.ts';
+import { HealthServer, HealthState } from '../../../src/telemetry/http/health.ts';
+import { printTime } from '../../../src/telemetry/http/timestamp.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 import { ask, FakeMoments, keptLog } from './support.ts';
 

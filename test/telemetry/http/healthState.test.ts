@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { HealthState } from '../../../src/telemetry/http/healthState.ts';
-import { printTime } from '../../../src/telemetry/http/moment.ts';
+import { HealthState } from '../../../src/telemetry/http/health.ts';
+import { printTime } from '../../../src/telemetry/http/timestamp.ts';
 import type { Family } from '../../../src/model/ip.ts';
 import { FakeMoments } from './support.ts';
 

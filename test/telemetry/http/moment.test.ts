@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { momentSource, printTime } from '../../../src/telemetry/http/moment.ts';
+import { timestampSource, printTime } from '../../../src/telemetry/http/timestamp.ts';
 
 describe('a time in print', () => {
   test.each([
@@ -22,7 +22,7 @@ describe('a time in print', () => {
 describe('the time of the wall', () => {
   const at = (wallMs: number, steadyNs: bigint) => ({ wallMs, steadyNs });
   let now = at(1000, 500n);
-  const read = momentSource(
+  const read = timestampSource(
     () => now.wallMs,
     () => now.steadyNs,
   );

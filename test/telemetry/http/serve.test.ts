@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { download, NOT_FOUND, plain, type Request } from '../../../src/telemetry/http/answer.ts';
-import { BoundServer } from '../../../src/telemetry/http/boundServer.ts';
+import { download, NOT_FOUND, plain, type Request, BoundServer } from '../../../src/telemetry/http/server.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 import { ask, askRaw, keptLog } from './support.ts';
 

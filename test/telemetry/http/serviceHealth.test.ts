@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { healthCheckAddresses } from '../../../src/telemetry/http/healthCheckAddresses.ts';
 import {
+  healthCheckAddresses,
   type HealthCheckFailure,
   type ServiceHealthOptions,
   ServiceHealthServers,
-} from '../../../src/telemetry/http/serviceHealth.ts';
+} from '../../../src/telemetry/http/healthCheckNodePorts.ts';
 import { cidr, ip } from '../../plan/given.ts';
 import { ask, freePort, holdPort, keptLog, type Reply, requireIpv6 } from './support.ts';
 

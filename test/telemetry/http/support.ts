@@ -3,7 +3,7 @@ import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'nod
 import { createServer, connect, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { TestContext } from 'vitest';
-import type { Moment } from '../../../src/telemetry/http/moment.ts';
+import type { Timestamp } from '../../../src/telemetry/http/timestamp.ts';
 import { createLog, type Log } from '../../../src/log/log.ts';
 import { lineWithoutPlace } from '../../support/logLine.ts';
 
@@ -116,7 +116,7 @@ const START_NS = 1_794_713_730_000_000_000n;
 export class FakeMoments {
   #elapsedNs = 0n;
 
-  readonly now = (): Moment => ({ wallNs: START_NS + this.#elapsedNs, steadyNs: this.#elapsedNs });
+  readonly now = (): Timestamp => ({ wallNs: START_NS + this.#elapsedNs, steadyNs: this.#elapsedNs });
 
   advance(seconds: number): void {
     this.#elapsedNs += BigInt(Math.round(seconds * 1e9));

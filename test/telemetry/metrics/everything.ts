@@ -1,13 +1,11 @@
 /** Every metric that a daemon can show in a mode, each with at least one sample. */
 import { addBuildInfo, addFeatures } from '../../../src/telemetry/metrics/componentMetrics.ts';
 import { Connections } from '../../../src/telemetry/metrics/connections.ts';
-import { faultMetrics } from '../../../src/telemetry/metrics/faultMetrics.ts';
-import { JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
-import { processMetrics } from '../../../src/telemetry/metrics/processMetrics.ts';
+import { faultMetrics, JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
+import { processMetrics, RuntimeMetrics } from '../../../src/telemetry/metrics/processMetrics.ts';
 import { ProxyMetrics, type ProxyMode } from '../../../src/telemetry/metrics/proxyMetrics.ts';
-import { Registry } from '../../../src/telemetry/metrics/registry.ts';
+import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../../../src/telemetry/metrics/restClientMetrics.ts';
-import { RuntimeMetrics } from '../../../src/telemetry/metrics/runtimeMetrics.ts';
 import { type ParsedFamily, parseExposition } from './parse.ts';
 
 export const MODES = ['iptables', 'ipvs', 'nftables'] as const satisfies readonly ProxyMode[];

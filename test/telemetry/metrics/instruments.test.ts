@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Counter, Gauge, Histogram } from '../../../src/telemetry/metrics/instruments.ts';
-import { printNumber } from '../../../src/telemetry/metrics/number.ts';
-import { Registry } from '../../../src/telemetry/metrics/registry.ts';
+import { Counter, Gauge, Histogram, Registry } from '../../../src/telemetry/metrics/instruments.ts';
+import { printNumber } from '../../../src/telemetry/metrics/exposition.ts';
 import { parseExposition } from './parse.ts';
 
 test.each([

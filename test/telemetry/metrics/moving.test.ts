@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { FAULTS } from '../../../src/faults.ts';
-import { HealthcheckMetrics } from '../../../src/telemetry/metrics/healthcheckMetrics.ts';
+import { HealthcheckMetrics } from '../../../src/telemetry/metrics/componentMetrics.ts';
 import { JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
 import { ProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
 import { RestClientMetrics } from '../../../src/telemetry/metrics/restClientMetrics.ts';

@@ -1,12 +1,13 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { ChangeTimer } from '../../../src/telemetry/metrics/changeTimer.ts';
-import { addBuildInfo, addFeatures } from '../../../src/telemetry/metrics/componentMetrics.ts';
-import { HealthcheckMetrics } from '../../../src/telemetry/metrics/healthcheckMetrics.ts';
-import { JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
-import { NoLocalEndpoints } from '../../../src/telemetry/metrics/noLocalEndpoints.ts';
-import { processMetrics } from '../../../src/telemetry/metrics/processMetrics.ts';
-import { Registry } from '../../../src/telemetry/metrics/registry.ts';
-import { RuntimeMetrics } from '../../../src/telemetry/metrics/runtimeMetrics.ts';
+import { ChangeTimer, JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
+import {
+  addBuildInfo,
+  addFeatures,
+  HealthcheckMetrics,
+} from '../../../src/telemetry/metrics/componentMetrics.ts';
+import { NoLocalEndpoints } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { processMetrics, RuntimeMetrics } from '../../../src/telemetry/metrics/processMetrics.ts';
+import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
 import { Cluster } from '../../plan/cluster.ts';
 import { parseExposition } from './parse.ts';
 

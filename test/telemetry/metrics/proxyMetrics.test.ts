@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ProxyMetrics, type ProxyMode } from '../../../src/telemetry/metrics/proxyMetrics.ts';
-import { Registry } from '../../../src/telemetry/metrics/registry.ts';
+import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
 import { parseExposition } from './parse.ts';
 
 function stage(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Registry } from '../../../src/telemetry/metrics/registry.ts';
+import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../../../src/telemetry/metrics/restClientMetrics.ts';
 import { certificate } from '../../support/apiServer/index.ts';
 import { parseExposition } from './parse.ts';

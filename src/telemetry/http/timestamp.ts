@@ -1,12 +1,12 @@
 /** A reading of both clocks: the wall's, to be shown; the steady one, to measure with. */
-export interface Moment {
+export interface Timestamp {
   /** Nanoseconds since 1970. */
   readonly wallNs: bigint;
   /** Nanoseconds; only differences mean anything. It does not jump when somebody sets the clock. */
   readonly steadyNs: bigint;
 }
 
-export type MomentSource = () => Moment;
+export type TimestampSource = () => Timestamp;
 
 const NS_PER_MS = 1_000_000n;
 const NS_PER_SECOND = 1_000_000_000n;
@@ -18,10 +18,10 @@ const TOLERANCE_NS = 2n * NS_PER_MS;
  * The wall's time to the nanosecond: Node tells it in milliseconds only, so the steady clock carries it on from one
  * reading, until the two disagree.
  */
-export function momentSource(
+export function timestampSource(
   wallMs: () => number = Date.now,
   steady: () => bigint = () => process.hrtime.bigint(),
-): MomentSource {
+): TimestampSource {
   let offsetNs: bigint | undefined;
   return () => {
     const steadyNs = steady();
@@ -33,13 +33,13 @@ export function momentSource(
   };
 }
 
-export const systemMoments: MomentSource = momentSource();
+export const systemTimestamps: TimestampSource = timestampSource();
 
 /** What a time prints as that never was. */
 export const NEVER = '0001-01-01T00:00:00Z';
 
 /** RFC 3339 with as many of nine fractional digits as are not trailing zeros: `2026-11-15T03:35:39.53733177Z`. */
-export function printTime({ wallNs }: Moment, zoneMinutes: number = zoneMinutesAt(wallNs)): string {
+export function printTime({ wallNs }: Timestamp, zoneMinutes: number = zoneMinutesAt(wallNs)): string {
   const localNs = wallNs + BigInt(zoneMinutes) * NS_PER_MINUTE;
   const seconds = localNs / NS_PER_SECOND;
   const fraction = String(localNs % NS_PER_SECOND)

@@ -2,8 +2,8 @@
 import type { ValidConfig } from '../config/index.ts';
 import { RunRecord } from '../daemon/runRecord.ts';
 import { Supervision } from '../daemon/supervision.ts';
-import { exitNow } from '../system/descriptors.ts';
-import { killOrphans, PARENT_VARIABLE, parentMark } from '../system/orphans.ts';
+import { exitNow } from '../system/libc.ts';
+import { killOrphans, PARENT_VARIABLE, parentMark } from '../system/procfs.ts';
 import type { Log } from '../log/log.ts';
 import type { Output } from './output.ts';
 

@@ -1,6 +1,6 @@
 /** `junction completion`: scripts by which shells complete commands, flags and their values. */
 import { type Flag, FLAGS } from '../config/index.ts';
-import { COMMANDS, type CommandInfo, flagsOf } from './commands.ts';
+import { COMMANDS, type CommandInfo, commandFlags } from './commands.ts';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
@@ -18,7 +18,7 @@ export function completionScript(shell: Shell): string {
 
 /** What people should not begin to use is not offered. */
 function offered(command: CommandInfo): readonly Flag[] {
-  return flagsOf(command).filter(
+  return commandFlags(command).filter(
     ({ deprecated, ignored }) => deprecated === undefined && ignored === undefined,
   );
 }

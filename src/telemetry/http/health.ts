@@ -1,0 +1,239 @@
+import { FAMILIES, type Family } from '../../model/ip.ts';
+import { type Timestamp, type TimestampSource, NEVER, printTime } from './timestamp.ts';
+import { type Answer, json, NOT_FOUND, type Page, plain, type BindOptions, BoundServer } from './server.ts';
+
+/**
+ * Whether the proxy keeps up: a family that has had a change waiting for too long is unhealthy.
+ *
+ * A family that has never reported is left out, so that a machine with one family is not blamed for the other.
+ */
+
+export interface FamilyHealth {
+  readonly family: Family;
+  readonly lastUpdated: Timestamp;
+  readonly healthy: boolean;
+}
+
+/** A resource of the API server. */
+export interface ResourceHealth {
+  readonly resource: string;
+  /** At least once. Until then there is nothing to serve. */
+  readonly hasListed: boolean;
+  /** Since when it cannot be listed or watched, and why; nothing when it can. */
+  readonly since?: string;
+  readonly reason?: string;
+}
+
+/** Not served at all. */
+export interface LeftOutHealth {
+  readonly family: Family;
+  readonly since: Timestamp;
+  readonly reason: string;
+  /** The machine does not have this family, which is no fault of the proxy; else nobody knows. */
+  readonly isAnswered: boolean;
+}
+
+export interface Health {
+  readonly healthy: boolean;
+  readonly leftOut: readonly LeftOutHealth[];
+  readonly checkedAt: Timestamp;
+  /** The newest of all families; `undefined`: none has reported. */
+  readonly lastUpdated: Timestamp | undefined;
+  readonly families: readonly FamilyHealth[];
+}
+
+export interface HealthStateOptions {
+  /** A change may wait for twice as long. */
+  readonly syncPeriodMs: number;
+  readonly now: TimestampSource;
+}
+
+export class HealthState {
+  readonly #timeoutNs: bigint;
+  readonly #now: TimestampSource;
+  readonly #lastUpdated = new Map<Family, Timestamp>();
+  readonly #oldestPending = new Map<Family, Timestamp>();
+  readonly #leftOut = new Map<Family, LeftOutHealth>();
+  #nodeEligible = false;
+  #resources: () => readonly ResourceHealth[] = () => [];
+
+  constructor({ syncPeriodMs, now }: HealthStateOptions) {
+    this.#timeoutNs = BigInt(Math.round(2 * syncPeriodMs * 1e6));
+    this.#now = now;
+  }
+
+  /** A change waits to be written. Of several, the oldest counts. */
+  queued(family: Family): void {
+    if (!this.#oldestPending.has(family)) this.#oldestPending.set(family, this.#now());
+  }
+
+  /** The kernel has everything; or the family begins its work. */
+  updated(family: Family): void {
+    this.#leftOut.delete(family);
+    this.#oldestPending.delete(family);
+    this.#lastUpdated.set(family, this.#now());
+  }
+
+  /** The family cannot be served, until `updated`. */
+  leftOut(family: Family, why: Pick<LeftOutHealth, 'reason' | 'isAnswered'>): void {
+    const since = this.#leftOut.get(family)?.since ?? this.#now();
+    this.#leftOut.set(family, { family, since, ...why });
+  }
+
+  setNodeEligible(eligible: boolean): void {
+    this.#nodeEligible = eligible;
+  }
+
+  setResources(resources: () => readonly ResourceHealth[]): void {
+    this.#resources = resources;
+  }
+
+  /** What the API server is asked for. A failure is no reason to leave the node once all has been listed. */
+  get resources(): readonly ResourceHealth[] {
+    return this.#resources();
+  }
+
+  get nodeEligible(): boolean {
+    return this.#nodeEligible;
+  }
+
+  /** The proxy's own health, whatever becomes of the node. */
+  isHealthy(): boolean {
+    return this.check().healthy;
+  }
+
+  check(): Health {
+    const checkedAt = this.#now();
+    const families = FAMILIES.flatMap((family): readonly FamilyHealth[] => {
+      const lastUpdated = this.#lastUpdated.get(family);
+      return lastUpdated ? [{ family, lastUpdated, healthy: !this.#isLate(family, checkedAt) }] : [];
+    });
+    const leftOut = [...this.#leftOut.values()];
+    return {
+      healthy: families.every(({ healthy }) => healthy),
+      leftOut,
+      checkedAt,
+      lastUpdated: families.map((each) => each.lastUpdated).reduce(newer, undefined),
+      families,
+    };
+  }
+
+  #isLate(family: Family, at: Timestamp): boolean {
+    const pending = this.#oldestPending.get(family);
+    return pending !== undefined && at.steadyNs - pending.steadyNs >= this.#timeoutNs;
+  }
+}
+
+function newer(a: Timestamp | undefined, b: Timestamp): Timestamp {
+  return a === undefined || b.steadyNs > a.steadyNs ? b : a;
+}
+
+/**
+ * `/healthz` for load balancers, which should also leave a node that is going away; `/livez` for restarts; `/readyz` for
+ * people: each part with what is wrong with it.
+ */
+
+export type HealthCode = '200' | '503';
+
+/** Who counts the answers. */
+export interface ProbeCounter {
+  healthzAnswered(code: HealthCode): void;
+  livezAnswered(code: HealthCode): void;
+}
+
+export interface HealthPageOptions {
+  readonly state: HealthState;
+  readonly now: TimestampSource;
+  readonly counter?: ProbeCounter | undefined;
+}
+
+export class HealthServer extends BoundServer {
+  constructor(options: BindOptions & HealthPageOptions) {
+    super(options, healthPage(options), {
+      message: 'Healthz server failed',
+      what: 'failed to start proxy healthz on',
+    });
+  }
+}
+
+export function healthPage({ state, now, counter }: HealthPageOptions): Page {
+  return ({ path, query }) => {
+    if (path === '/readyz') return readyAnswer(state, query.has('verbose'));
+    if (path !== '/healthz' && path !== '/livez') return NOT_FOUND;
+    const { nodeEligible, resources } = state;
+    const health = state.check();
+    const isHealthz = path === '/healthz';
+    // A restart would not help where a family cannot be asked for, so /livez is content.
+    const mayServe =
+      nodeEligible &&
+      resources.every(({ hasListed }) => hasListed) &&
+      health.leftOut.every(({ isAnswered }) => isAnswered);
+    const code = health.healthy && (mayServe || !isHealthz) ? '200' : '503';
+    if (isHealthz) counter?.healthzAnswered(code);
+    else counter?.livezAnswered(code);
+    return healthAnswer(code, health, now, isHealthz ? nodeEligible : undefined, resources);
+  };
+}
+
+/** In the form of the API server's page of the same name. */
+function readyAnswer(state: HealthState, isVerbose: boolean): Answer {
+  const { families, leftOut } = state.check();
+  const checks = [
+    ...state.resources.map(({ resource, hasListed, since, reason = '' }) => {
+      const why = since === undefined ? '' : ` since ${since}: ${reason}`;
+      const text = hasListed ? `${resource} ok` : `${resource} failed: never listed${why}`;
+      return {
+        isGood: hasListed,
+        text: hasListed && why !== '' ? `${text} (cannot be watched${why})` : text,
+      };
+    }),
+    ...families.map(({ family, healthy }) => ({
+      isGood: healthy,
+      text: healthy ? `${family} ok` : `${family} failed: a change waits`,
+    })),
+    ...leftOut.map(({ family, reason, isAnswered }) => ({
+      isGood: isAnswered,
+      text: `${family} ${isAnswered ? 'not served' : 'failed'}: ${reason}`,
+    })),
+  ];
+  const isGood = families.length > 0 && checks.every((check) => check.isGood);
+  if (isGood && !isVerbose) return plain(200, 'ok');
+  const lines = checks.map((check) => `[${check.isGood ? '+' : '-'}]${check.text}`);
+  lines.push(`readyz check ${isGood ? 'passed' : 'failed'}`);
+  return plain(isGood ? 200 : 503, `${lines.join('\n')}\n`);
+}
+
+function healthAnswer(
+  code: HealthCode,
+  health: Health,
+  now: TimestampSource,
+  nodeEligible: boolean | undefined,
+  resources: readonly ResourceHealth[],
+): Answer {
+  const lastUpdated = health.lastUpdated ? printTime(health.lastUpdated) : NEVER;
+  const status = health.families.map(({ family, lastUpdated: at, healthy }) => [
+    family,
+    { lastUpdated: printTime(at), healthy },
+  ]);
+  // kube-proxy's page has no such part; it appears when there is something to tell.
+  const failing = resources
+    .filter(({ hasListed, since }) => !hasListed || since !== undefined)
+    .map(({ resource, ...detail }) => [resource, detail]);
+  const leftOut = health.leftOut.map(({ family, since, reason }) => [
+    family,
+    { since: printTime(since), reason },
+  ]);
+  return json(
+    Number(code),
+    JSON.stringify({
+      // Probes of old took an old time for a stuck proxy, so a healthy one is always up to date.
+      lastUpdated: code === '200' ? printTime(now()) : lastUpdated,
+      currentTime: printTime(health.checkedAt),
+      ...(nodeEligible !== undefined && { nodeEligible }),
+      healthy: health.healthy,
+      ...(status.length > 0 && { status: Object.fromEntries(status) }),
+      ...(failing.length > 0 && { resources: Object.fromEntries(failing) }),
+      ...(leftOut.length > 0 && { leftOut: Object.fromEntries(leftOut) }),
+    }),
+  );
+}
