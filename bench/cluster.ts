@@ -3,7 +3,7 @@ import { type Ip, parseCidr, parseIp } from '../src/model/ip.ts';
 import { type EndpointSlice, objectKey, type Service } from '../src/model/objects.ts';
 import type { Plan } from '../src/plan/types.ts';
 import type { ViewSettings } from '../src/plan/view.ts';
-import { FamilyProxy } from '../src/proxy/familyProxy.ts';
+import { Proxier } from '../src/proxy/proxier.ts';
 
 export interface Sizes {
   readonly services: number;
@@ -63,7 +63,7 @@ export function makeSlice(index: number, endpoints: number, generation = 0): End
 
 /** All of a cluster's objects at once, as when the first list is complete. */
 export function fill(
-  proxy: Pick<FamilyProxy, 'onService' | 'onEndpointSlice' | 'onSynced'>,
+  proxy: Pick<Proxier, 'onService' | 'onEndpointSlice' | 'onSynced'>,
   { services, endpoints }: Sizes,
 ): void {
   for (let index = 0; index < services; index++) {
@@ -77,7 +77,7 @@ export function fill(
 
 /** The plan alone, which nobody writes. */
 export function plannedCluster(sizes: Sizes): Plan {
-  const proxy = new FamilyProxy({
+  const proxy = new Proxier({
     family: 'IPv4',
     settings: VIEW,
     backend: {

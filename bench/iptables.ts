@@ -4,11 +4,11 @@ import type { TableClient } from '../src/modes/iptables/rules/tableDoor.ts';
 import type { LayoutName } from '../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
 import { wholeRestore } from '../src/modes/iptables/rules/whole.ts';
-import { IptablesDoor } from '../src/modes/iptables/client.ts';
-import { tableDoor } from '../src/modes/iptables/proxier.ts';
+import { IptablesClient } from '../src/modes/iptables/client.ts';
+import { tableClient } from '../src/modes/iptables/proxier.ts';
 import type { CommandRunner } from '../src/system/processes.ts';
 import { objectKey } from '../src/model/objects.ts';
-import { FamilyProxy } from '../src/proxy/familyProxy.ts';
+import { Proxier } from '../src/proxy/proxier.ts';
 import { fill as fillProxy, makeService, makeSlice, type Sizes, VIEW } from './cluster.ts';
 import { openNamespace } from './namespace.ts';
 
@@ -51,7 +51,7 @@ export async function ownTimes(sizes: Sizes): Promise<OwnTimes> {
 
 async function coldSync(
   sizes: Sizes,
-): Promise<{ readonly proxy: FamilyProxy; readonly report: SyncReport; readonly milliseconds: number }> {
+): Promise<{ readonly proxy: Proxier; readonly report: SyncReport; readonly milliseconds: number }> {
   const { proxy, fill } = makeProxy({ save: async () => '', restore: async () => {} }, 'current');
   fill(sizes);
   const [milliseconds, report] = await timed(() => mustSync(proxy));
@@ -99,7 +99,7 @@ export async function kernelTimes(sizes: Sizes, variant: 'nft' | 'legacy'): Prom
 export async function rewriteMs(sizes: Sizes, variant: 'nft' | 'legacy'): Promise<number> {
   const namespace = await openNamespace();
   try {
-    const door = await IptablesDoor.open({ family: 'IPv4', variant, runner: namespace.runner });
+    const door = await IptablesClient.open({ family: 'IPv4', variant, runner: namespace.runner });
     const { proxy, fill } = makeProxy({ save: async () => '', restore: async () => {} }, 'current');
     fill(sizes);
     await mustSync(proxy);
@@ -118,9 +118,9 @@ export async function rewriteMs(sizes: Sizes, variant: 'nft' | 'legacy'): Promis
 function makeProxy(
   door: TableClient,
   layout: LayoutName,
-): { readonly proxy: FamilyProxy; readonly fill: (sizes: Sizes) => void } {
+): { readonly proxy: Proxier; readonly fill: (sizes: Sizes) => void } {
   const backend = new IptablesBackend(LAYOUTS[layout], door);
-  const proxy = new FamilyProxy({
+  const proxy = new Proxier({
     family: 'IPv4',
     settings: VIEW,
     backend: {
@@ -132,10 +132,10 @@ function makeProxy(
 }
 
 async function openDoor(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableClient> {
-  return tableDoor(await IptablesDoor.open({ family: 'IPv4', variant, runner }));
+  return tableClient(await IptablesClient.open({ family: 'IPv4', variant, runner }));
 }
 
-async function mustSync(proxy: FamilyProxy): Promise<SyncReport> {
+async function mustSync(proxy: Proxier): Promise<SyncReport> {
   const outcome = await proxy.sync();
   if (!outcome) throw new Error('nothing was synced');
   return outcome.report;

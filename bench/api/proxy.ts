@@ -6,10 +6,10 @@ import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { keepGarbageYoung } from '../../src/daemon/heap.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
-import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { SyncRunner } from '../../src/proxy/syncRunner.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { NO_OBSERVER } from '../../src/proxy/observer.ts';
-import { Proxy } from '../../src/proxy/proxy.ts';
+import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
 import { ApiClient, ApiSource } from '../../src/sources/api/index.ts';
 import type { ApiAccess } from '../../src/sources/api/credentials/access.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
@@ -69,12 +69,12 @@ async function startReport(stopwatch: Stopwatch, blocks: BlockMeter): Promise<St
   return { ...stopwatch.start(), cpuMs: used, blockMs, peak, settled, idleShare, live: liveMemory() };
 }
 
-function makeProxy(stopwatch: Stopwatch, minSyncPeriodMs: number): Proxy {
-  const loops = FAMILIES.map((family) => makeLoop(family, stopwatch, minSyncPeriodMs));
-  return new Proxy({ nodeName: NODE_NAME, loops, log });
+function makeProxy(stopwatch: Stopwatch, minSyncPeriodMs: number): DualStackProxier {
+  const runners = FAMILIES.map((family) => makeLoop(family, stopwatch, minSyncPeriodMs));
+  return new DualStackProxier({ nodeName: NODE_NAME, runners, log });
 }
 
-function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number): FamilyLoop {
+function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number): SyncRunner {
   const backend = new IptablesBackend(LAYOUTS.current, {
     save: async () => '',
     // A real restore takes its time too, and meanwhile the event loop turns.
@@ -85,7 +85,7 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
     },
   });
   const observer = family === 'IPv4' ? { ...NO_OBSERVER, planned: () => stopwatch.planned() } : NO_OBSERVER;
-  const proxy = new FamilyProxy({
+  const proxy = new Proxier({
     family,
     settings: { ...VIEW, nodeName: NODE_NAME },
     backend: {
@@ -95,8 +95,8 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
     observer,
     startedAt: Date.now(),
   });
-  return new FamilyLoop({
-    proxy,
+  return new SyncRunner({
+    proxier: proxy,
     log,
     clock: systemClock,
     minSyncPeriodMs,
@@ -108,7 +108,7 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
   });
 }
 
-function timed(proxy: Proxy, stopwatch: Stopwatch): SourceEvents {
+function timed(proxy: DualStackProxier, stopwatch: Stopwatch): SourceEvents {
   return {
     service: (key, current) => proxy.service(key, current),
     endpointSlice: (namespace, name, current) => {

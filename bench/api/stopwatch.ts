@@ -1,5 +1,5 @@
 /** Notes when changes arrive, when they are planned, and when their rules are text. */
-import type { SyncOutcome } from '../../src/proxy/familyProxy.ts';
+import type { SyncOutcome } from '../../src/proxy/proxier.ts';
 import type { ChurnReport, StartReport } from './messages.ts';
 import { percentiles } from './meters.ts';
 

@@ -8,7 +8,7 @@ import { createLog } from '../../src/log/log.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import type { PlanChange } from '../../src/plan/types.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { BlockMeter } from '../api/meters.ts';
 import { makeService, makeSlice, VIEW } from '../cluster.ts';
 import type { Held, TableOptions, TableRun } from './messages.ts';
@@ -21,7 +21,7 @@ const OTHER_SERVICES = 2000;
 const SERVICE: Side = { ip: ip('172.16.0.0'), port: DNS };
 const GONE: Side = { ip: ip('10.0.0.0'), port: 8080 };
 
-const proxy = new FamilyProxy({
+const proxy = new Proxier({
   family: 'IPv4',
   settings: VIEW,
   backend: { sync: () => Promise.reject(new Error('nothing is written here')), requestFull: () => {} },

@@ -2,8 +2,8 @@
 import { IpvsBackend } from '../../src/modes/ipvs/reconcile.ts';
 import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { noRules } from '../../src/modes/iptables/rules/ruleCounts.ts';
-import { NetlinkIpvsDoor } from '../../src/modes/ipvs/client.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { NetlinkIpvsClient } from '../../src/modes/ipvs/client.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { systemClock } from '../../src/time/systemClock.ts';
 import { BlockMeter } from '../api/meters.ts';
@@ -43,16 +43,16 @@ export async function encodeTimes(sizes: Sizes): Promise<EncodeTimes> {
   return { coldMs, coldBytes, blockMs, changeMs, changeBytes: Math.round(channels.takeBytes() / CHANGES) };
 }
 
-function openProxy(channels: SwallowingChannels): FamilyProxy {
+function openProxy(channels: SwallowingChannels): Proxier {
   const backend = new IpvsBackend({
-    door: new NetlinkIpvsDoor('IPv4', channels),
+    client: new NetlinkIpvsClient('IPv4', channels),
     rules: { sync: async () => NO_RULES, requestFull: () => {} },
     excludeCIDRs: [],
     drainLimitMs: 0,
     now: () => 0,
     timeSlice: new TimeSlice(systemClock),
   });
-  return new FamilyProxy({
+  return new Proxier({
     family: 'IPv4',
     settings: VIEW,
     backend: {

@@ -1,12 +1,12 @@
 /** The IPVS mode as the daemon runs it, in the network namespace of this process. */
-import { IptablesDoor } from '../../src/modes/iptables/client.ts';
-import { NetlinkIpvsDoor } from '../../src/modes/ipvs/client.ts';
-import { IpvsProxy } from '../../src/modes/ipvs/proxier.ts';
+import { IptablesClient } from '../../src/modes/iptables/client.ts';
+import { NetlinkIpvsClient } from '../../src/modes/ipvs/client.ts';
+import { IpvsProxier } from '../../src/modes/ipvs/proxier.ts';
 import { AddressWatch } from '../../src/modes/addressWatch.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../src/netlink/thread.ts';
 import { objectKey } from '../../src/model/objects.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { BlockMeter, liveMemory, memory } from '../api/meters.ts';
 import { fill, makeService, makeSlice, VIEW } from '../cluster.ts';
 import type { OwnRun, Sizes } from './messages.ts';
@@ -26,17 +26,17 @@ export async function measureOurs(sizes: Sizes): Promise<OwnRun> {
 }
 
 async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes): Promise<OwnRun> {
-  const doors = new TimedDoors();
-  const proxy = await openProxy(thread, watch, doors);
+  const clients = new TimedDoors();
+  const proxy = await openProxy(thread, watch, clients);
   fill(proxy, sizes);
   proxy.replan();
   const block = new BlockMeter();
   block.start();
-  const cold = await doors.time(() => mustSync(proxy));
+  const cold = await clients.time(() => mustSync(proxy));
   const blockMs = block.stop();
   const settled = memory();
   const live = liveMemory();
-  const timed = async (): Promise<number> => (await doors.time(() => mustSync(proxy))).total;
+  const timed = async (): Promise<number> => (await clients.time(() => mustSync(proxy))).total;
   const changeMs: number[] = [];
   for (let change = 1; change <= CHANGES; change++) {
     const slice = makeSlice((change * 37) % sizes.services, sizes.endpoints, change);
@@ -64,19 +64,15 @@ async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes)
   return { kind: 'own', sizes, cold, blockMs, settled, live, changeMs, addMs, removeMs, verifyMs };
 }
 
-async function openProxy(
-  thread: NetlinkThread,
-  watch: AddressWatch,
-  doors: TimedDoors,
-): Promise<FamilyProxy> {
-  const channels = doors.channels({
+async function openProxy(thread: NetlinkThread, watch: AddressWatch, clients: TimedDoors): Promise<Proxier> {
+  const channels = clients.channels({
     route: thread.channel(NETLINK_ROUTE),
     netfilter: thread.channel(NETLINK_NETFILTER),
     generic: thread.channel(NETLINK_GENERIC),
   });
-  const backend = new IpvsProxy({
-    iptables: await IptablesDoor.open({ family: 'IPv4', variant: 'legacy', runner: doors.runner }),
-    door: new NetlinkIpvsDoor('IPv4', channels),
+  const backend = new IpvsProxier({
+    iptables: await IptablesClient.open({ family: 'IPv4', variant: 'legacy', runner: clients.runner }),
+    client: new NetlinkIpvsClient('IPv4', channels),
     masqueradeBit: 14,
     scheduler: 'rr',
     excludeCIDRs: [],
@@ -94,10 +90,10 @@ async function openProxy(
     },
     onNodeAddresses: () => {},
   });
-  return new FamilyProxy({ family: 'IPv4', settings: VIEW, backend });
+  return new Proxier({ family: 'IPv4', settings: VIEW, backend });
 }
 
-async function mustSync(proxy: FamilyProxy): Promise<void> {
+async function mustSync(proxy: Proxier): Promise<void> {
   const outcome = await proxy.sync();
   if (!outcome) throw new Error('nothing was synced');
   const [refused] = outcome.report.refused.values();

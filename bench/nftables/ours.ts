@@ -1,14 +1,14 @@
 /** nftables mode in the namespace of this process: a cold start, and then one thing after another. */
 import { keepGarbageYoung } from '../../src/daemon/heap.ts';
 import { BACKSTOP_TABLE } from '../../src/modes/nftables/rules/names.ts';
-import { NetlinkNftDoor } from '../../src/modes/nftables/client.ts';
-import { NftProxy } from '../../src/modes/nftables/proxier.ts';
+import { NetlinkNftClient } from '../../src/modes/nftables/client.ts';
+import { NftProxier } from '../../src/modes/nftables/proxier.ts';
 import { TableWatch } from '../../src/modes/nftables/watch.ts';
 import { directChannel } from '../../src/netlink/channel.ts';
 import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../src/netlink/thread.ts';
 import { objectKey } from '../../src/model/objects.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { BlockMeter, cpuMs, liveMemory, memory } from '../api/meters.ts';
 import { fill, makeService, makeSlice, VIEW } from '../cluster.ts';
 import { Clock } from './clock.ts';
@@ -38,15 +38,15 @@ export function nftProxy(
   thread: NetlinkThread,
   { counters, channel }: Pick<OwnTask, 'counters' | 'channel'>,
   clock = new Clock(),
-): FamilyProxy {
+): Proxier {
   const way =
     channel === 'thread'
       ? thread.transactionChannel(NETLINK_NETFILTER)
       : directChannel(NetlinkSocket.open(NETLINK_NETFILTER));
   const timed = clock.channel(way);
-  const backend = new NftProxy({
-    door: clock.door(new NetlinkNftDoor('IPv4', timed)),
-    backstop: clock.backstop(new NetlinkNftDoor('IPv4', timed, BACKSTOP_TABLE)),
+  const backend = new NftProxier({
+    client: clock.door(new NetlinkNftClient('IPv4', timed)),
+    backstop: clock.backstop(new NetlinkNftClient('IPv4', timed, BACKSTOP_TABLE)),
     onBackstopFailure: ({ reason }) => {
       throw new Error(reason);
     },
@@ -55,10 +55,10 @@ export function nftProxy(
     nodeIps: () => [],
     serviceCidrs: () => [],
   });
-  return new FamilyProxy({ family: 'IPv4', settings: VIEW, backend });
+  return new Proxier({ family: 'IPv4', settings: VIEW, backend });
 }
 
-export async function mustSync(proxy: FamilyProxy): Promise<void> {
+export async function mustSync(proxy: Proxier): Promise<void> {
   const outcome = await proxy.sync();
   if (!outcome) throw new Error('nothing was synced');
   const [refused] = outcome.report.refused.values();
@@ -68,7 +68,7 @@ export async function mustSync(proxy: FamilyProxy): Promise<void> {
 class Measurement {
   readonly #sizes: Sizes;
   readonly #clock = new Clock();
-  readonly #proxy: FamilyProxy;
+  readonly #proxy: Proxier;
   readonly #isDirect: boolean;
   readonly #verifies: boolean;
 

@@ -4,7 +4,7 @@
  */
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import type { Worker } from 'node:worker_threads';
-import { NetlinkNftDoor } from '../../src/modes/nftables/client.ts';
+import { NetlinkNftClient } from '../../src/modes/nftables/client.ts';
 
 /** One in so many. */
 const REFUSED = 25;
@@ -25,7 +25,7 @@ function happens(oneIn: number): boolean {
   return !isCalm && Math.random() * oneIn < 1;
 }
 
-const door = NetlinkNftDoor.prototype;
+const door = NetlinkNftClient.prototype;
 /** What the door itself would have done. */
 const real = Object.getOwnPropertyDescriptors(door);
 const commit = given(real.commit.value);

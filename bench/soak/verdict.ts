@@ -6,7 +6,7 @@ import { FAMILIES, type Family, hostPort, type Ip } from '../../src/model/ip.ts'
 import { objectKey, type Protocol } from '../../src/model/objects.ts';
 import { decide } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { parseManifests } from '../../src/sources/manifests/load.ts';
 import { ourTables } from '../../test/e2e/support/nftTable.ts';
 import { insteadIn } from '../../test/scenarios/expectations.ts';
@@ -51,7 +51,7 @@ async function planOf(family: Family, text: string): Promise<Plan> {
   const { services, slices, problems } = parseManifests(text, 'soak');
   const [problem] = problems;
   if (problem) throw new Error(JSON.stringify(problem));
-  const proxy = new FamilyProxy({
+  const proxy = new Proxier({
     family,
     settings: {
       nodeName: 'node1',

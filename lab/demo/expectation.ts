@@ -7,7 +7,7 @@ import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../../src/model/objects.ts';
 import { type Decision, decide, type Packet } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { ADDRESSES } from '../topology.ts';
 import { ManifestSource } from '../../src/sources/manifests/index.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
@@ -20,7 +20,7 @@ const NO_BACKEND = {
 export class Expectation implements SourceEvents {
   readonly #settings: Settings;
   readonly #source: ManifestSource;
-  readonly #proxies: ReadonlyMap<Family, FamilyProxy>;
+  readonly #proxies: ReadonlyMap<Family, Proxier>;
 
   static async watch(settings: Settings): Promise<Expectation> {
     const expectation = new Expectation(settings);
@@ -32,7 +32,7 @@ export class Expectation implements SourceEvents {
     this.#settings = settings;
     this.#source = new ManifestSource(settings.manifests);
     this.#proxies = new Map(
-      FAMILIES.map((family) => [family, new FamilyProxy({ family, settings, backend: NO_BACKEND })]),
+      FAMILIES.map((family) => [family, new Proxier({ family, settings, backend: NO_BACKEND })]),
     );
   }
 

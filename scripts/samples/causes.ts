@@ -1,7 +1,7 @@
 /** Lines of the log about writes, each with its cause. */
 import { createLog } from '../../src/log/log.ts';
-import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { SyncRunner } from '../../src/proxy/syncRunner.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { service, SETTINGS, slice } from '../../test/plan/given.ts';
 import { FakeBackend, REPORT } from '../../test/proxy/fakes.ts';
@@ -13,13 +13,8 @@ export async function causes(): Promise<string> {
   const backend = new FakeBackend();
   const lines: string[] = [];
   const log = createLog({ verbosity: 1, format: 'text', write: (line) => lines.push(line) });
-  const proxy = new FamilyProxy({
-    family: 'IPv4',
-    settings: SETTINGS,
-    backend,
-    timeSlice: new TimeSlice(clock),
-  });
-  const loop = new FamilyLoop({ proxy, log, clock, minSyncPeriodMs: 1000, syncPeriodMs: 30_000 });
+  const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, backend, timeSlice: new TimeSlice(clock) });
+  const loop = new SyncRunner({ proxier: proxy, log, clock, minSyncPeriodMs: 1000, syncPeriodMs: 30_000 });
   const sync = async (request = (): void => loop.request()): Promise<void> => {
     request();
     await clock.advance(1000);

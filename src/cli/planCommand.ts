@@ -3,7 +3,7 @@ import { objectKey, type EndpointSlice, type Node, type ObjectKey, type Service 
 import type { Plan } from '../plan/types.ts';
 import { capacityOf } from '../plan/capacity.ts';
 import { printableLine } from '../text/printable.ts';
-import { FamilyProxy } from '../proxy/familyProxy.ts';
+import { Proxier } from '../proxy/proxier.ts';
 import { printSourceProblem, type SourceProblem } from '../sources/source.ts';
 import type { Output } from './output.ts';
 import type { Settings, ValidConfig } from '../config/index.ts';
@@ -120,7 +120,7 @@ function print(
 
 export function planFamily(family: Family, settings: Settings, input: PlanInput): PlannedFamily {
   const capacity = capacityOf(settings.mode, family);
-  const proxy = new FamilyProxy({ family, settings, backend: NO_BACKEND, capacity });
+  const proxy = new Proxier({ family, settings, backend: NO_BACKEND, capacity });
   for (const service of input.services) proxy.onService(objectKey(service.namespace, service.name), service);
   for (const slice of input.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
   const node = input.nodes.find(({ name }) => name === settings.nodeName);

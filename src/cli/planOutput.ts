@@ -3,7 +3,7 @@ import { type Family, hostPort } from '../model/ip.ts';
 import type { ServicePortId } from '../model/servicePort.ts';
 import { printCut } from '../plan/capacity.ts';
 import type { Frontend, PoolName, Route, ServicePortPlan } from '../plan/types.ts';
-import type { FamilyProxy } from '../proxy/familyProxy.ts';
+import type { Proxier } from '../proxy/proxier.ts';
 import { fitsIn, printDetailedTable, printColumns } from './table.ts';
 import { DEVICE, type IpvsText } from '../modes/ipvs/rules/print.ts';
 import { TABLES } from '../modes/iptables/rules/incremental.ts';
@@ -14,7 +14,7 @@ import { printableLine } from '../text/printable.ts';
 
 export interface PlannedFamily {
   readonly family: Family;
-  readonly proxy: FamilyProxy;
+  readonly proxy: Proxier;
   /** The node that is planned for is among the Nodes. */
   readonly hasNode: boolean;
 }
@@ -94,7 +94,7 @@ function details([
   return [...routes, ...others].join('; ');
 }
 
-export function lostAddresses(proxy: FamilyProxy): readonly LostAddress[] {
+export function lostAddresses(proxy: Proxier): readonly LostAddress[] {
   return sorted(proxy).flatMap(({ id }) =>
     proxy.denied(id).map(({ key, owner }) => ({ servicePort: id, address: key, servedBy: owner })),
   );
@@ -110,7 +110,7 @@ export function planNotes({ family, proxy }: PlannedFamily): readonly string[] {
     );
 }
 
-function sorted(proxy: FamilyProxy): readonly ServicePortPlan[] {
+function sorted(proxy: Proxier): readonly ServicePortPlan[] {
   return [...proxy.plan.servicePorts.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 

@@ -25,12 +25,12 @@ import { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import type { Registry } from '../telemetry/metrics/instruments.ts';
 import type { Family } from '../model/ip.ts';
 import type { Node, ObjectKey } from '../model/objects.ts';
-import { Proxy } from '../proxy/proxy.ts';
+import { DualStackProxier } from '../proxy/dualStackProxier.ts';
 import type { SourceProblem } from '../sources/source.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { BUILD, KUBERNETES_VERSION, VERSION } from '../version.ts';
 import { ConfigWatch } from './configWatch.ts';
-import { FamilyService } from './familyService.ts';
+import { FamilyRuntime } from './familyRuntime.ts';
 import type { ProxyMode } from '../modes/mode.ts';
 import { LeftOutFamilies } from './leftOutFamilies.ts';
 import { primaryFamily } from './primaryFamily.ts';
@@ -80,9 +80,9 @@ export class Daemon {
   readonly #own: JunctionMetrics;
   readonly #health: HealthState;
   readonly #recorder: EventRecorder;
-  readonly #families: readonly FamilyService[];
+  readonly #families: readonly FamilyRuntime[];
   readonly #leftOut: LeftOutFamilies;
-  readonly #proxy: Proxy;
+  readonly #proxy: DualStackProxier;
   readonly #metrics: ProxyMetrics;
   /** What has been started, to be stopped in reverse. */
   readonly #running: Part[] = [];
@@ -112,9 +112,9 @@ export class Daemon {
     const metrics = this.#makeMetrics();
     this.#leftOut = this.#makeLeftOut();
     this.#families = mode.startable.map((family) => this.#makeFamily(family, metrics));
-    this.#proxy = new Proxy({
+    this.#proxy = new DualStackProxier({
       nodeName,
-      loops: this.#families.map(({ loop }) => loop),
+      runners: this.#families.map(({ runner }) => runner),
       log,
       onProblem: (problem) => this.#recordProblem(problem),
     });
@@ -213,12 +213,12 @@ export class Daemon {
   }
 
   #isStarted(family: Family): boolean {
-    return this.#families.some((each) => each.family === family && each.loop.isStarted);
+    return this.#families.some((each) => each.family === family && each.runner.isStarted);
   }
 
-  #makeFamily(family: Family, metrics: ProxyMetrics): FamilyService {
+  #makeFamily(family: Family, metrics: ProxyMetrics): FamilyRuntime {
     const { config, nodeName, log } = this.#options;
-    return new FamilyService({
+    return new FamilyRuntime({
       family,
       mode: this.#mode,
       settings: this.#settings(config),
@@ -325,7 +325,7 @@ export class Daemon {
       log: this.#log,
       onReload: (why) => {
         this.#log.info('firewalld has reloaded its rules; writing ours back', { why });
-        for (const { loop } of this.#families) loop.requestFull('firewalld has reloaded its rules');
+        for (const { runner } of this.#families) runner.requestFull('firewalld has reloaded its rules');
       },
     });
     void listener.start();

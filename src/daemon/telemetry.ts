@@ -6,7 +6,7 @@ import { ChangeTimer, type JunctionMetrics } from '../telemetry/metrics/junction
 import { NoLocalEndpoints, type ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import type { Family } from '../model/ip.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
-import type { SyncOutcome } from '../proxy/familyProxy.ts';
+import type { SyncOutcome } from '../proxy/proxier.ts';
 import type { FamilyObserver } from '../proxy/observer.ts';
 import type { Clock } from '../time/clock.ts';
 import type { ProxyMode } from '../modes/mode.ts';

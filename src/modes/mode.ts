@@ -1,12 +1,12 @@
 /** A proxy mode, ready to serve: what it writes with, and what it needs besides. */
 import type { ValidConfig } from '../config/index.ts';
-import type { IptablesDoor } from './iptables/client.ts';
+import type { IptablesClient } from './iptables/client.ts';
 import type { CommandRunner } from '../system/processes.ts';
 import type { Log } from '../log/log.ts';
 import type { ConnectionReading } from '../telemetry/metrics/connections.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';
-import type { FamilyLoop, Generation } from '../proxy/familyLoop.ts';
-import type { Backend } from '../proxy/familyProxy.ts';
+import type { SyncRunner, Generation } from '../proxy/syncRunner.ts';
+import type { Backend } from '../proxy/proxier.ts';
 import type { FamilyAnswer, LeftOutFamily } from './familyState.ts';
 import { openIptablesMode } from './iptables/mode.ts';
 import { openIpvsMode } from './ipvs/mode.ts';
@@ -39,9 +39,9 @@ export interface ProxyMode {
    * The loop of a family is made: the mode may ask it to look at the kernel, and tells `loop.foreignChanges` what other
    * programs changed.
    */
-  attach(loop: FamilyLoop): void;
+  attach(loop: SyncRunner): void;
   /** By what to notice that all rules were flushed; a mode that is told of it needs none. */
-  canary?(family: Family): IptablesDoor | undefined;
+  canary?(family: Family): IptablesClient | undefined;
   /** The kernel tells of every change that others make. */
   readonly isTold?: boolean;
   /** Everything is read back in each sync period, whatever that takes: no cheaper look would notice each change. */

@@ -1,7 +1,7 @@
 /** Before the first write: is everything there that the mode needs? */
 import { toSettings, type ValidConfig } from '../config/index.ts';
 import { isJunctionError } from '../errors.ts';
-import type { IptablesDoor } from './iptables/client.ts';
+import type { IptablesClient } from './iptables/client.ts';
 import { type Check, verdictOf } from './prerequisites/check.ts';
 import type { Machine } from './prerequisites/machine.ts';
 import { abilitiesOf, type NftAbilities } from './prerequisites/nftables.ts';
@@ -11,7 +11,7 @@ import { systemMachine } from './prerequisites/systemMachine.ts';
 import type { CommandRunner } from '../system/processes.ts';
 import type { Family } from '../model/ip.ts';
 import { nodeView } from '../plan/view.ts';
-import { askDoor, isIpv6Enabled } from './iptables/families.ts';
+import { probeClient, isIpv6Enabled } from './iptables/families.ts';
 import type { FamilyAnswer, LeftOutFamily, NotServed } from './familyState.ts';
 import type { ModeOptions } from './mode.ts';
 
@@ -21,7 +21,7 @@ type IptablesMode = 'iptables' | 'ipvs';
 /** Throws when something that is needed is missing. */
 export async function preflight(
   mode: IptablesMode,
-  doors: readonly IptablesDoor[],
+  doors: readonly IptablesClient[],
   families: readonly Family[],
   { config, log, runner }: PreflightOptions,
 ): Promise<void> {
@@ -32,7 +32,7 @@ export async function preflight(
 /** Of a family that was left out: whether it works now, with everything that the mode needs of it. */
 export async function askAgain(
   mode: IptablesMode,
-  doors: readonly IptablesDoor[],
+  doors: readonly IptablesClient[],
   family: Family,
   options: PreflightOptions,
 ): Promise<FamilyAnswer> {
@@ -44,7 +44,7 @@ export async function askAgain(
       remedy: 'Restart Junction once they are installed.',
     };
   try {
-    const answer = await askDoor(door);
+    const answer = await probeClient(door);
     if (answer.state === 'works') await preflight(mode, [door], [family], options);
     return answer;
   } catch (error) {

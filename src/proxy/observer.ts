@@ -1,7 +1,7 @@
 /** What somebody who watches a family's proxy is told: metrics and health live on this. */
 import type { SyncAttempt } from '../modes/iptables/reconcile.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
-import type { SyncOutcome } from './familyProxy.ts';
+import type { SyncOutcome } from './proxier.ts';
 
 export interface FamilyObserver {
   /** The loop turns; nothing is written yet. */

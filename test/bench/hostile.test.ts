@@ -8,7 +8,7 @@ import { projectEndpointSlice, projectService } from '../../src/model/project/in
 import { capacityOf } from '../../src/plan/capacity.ts';
 import type { Plan, ServicePortPlan } from '../../src/plan/types.ts';
 import type { Family } from '../../src/model/ip.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { SETTINGS } from '../plan/given.ts';
 import { FakeBackend } from '../proxy/fakes.ts';
 
@@ -40,7 +40,7 @@ const SIZES: Readonly<Record<ModeName, (port: ServicePortPlan, plan: Plan) => nu
   },
 };
 
-type Told = (proxy: FamilyProxy) => void;
+type Told = (proxy: Proxier) => void;
 
 /** Objects as they are told; read once, for all modes. */
 const told = new Map<string, readonly Told[]>();
@@ -64,11 +64,11 @@ function familyOf(name: string): Family {
   return name.startsWith('ipv6-') ? 'IPv6' : 'IPv4';
 }
 
-function planOf(name: string, mode: ModeName): FamilyProxy {
+function planOf(name: string, mode: ModeName): Proxier {
   const backend = new FakeBackend();
   const family = familyOf(name);
   const capacity = capacityOf(mode, family);
-  const proxy = new FamilyProxy({ family, settings: SETTINGS, backend, capacity });
+  const proxy = new Proxier({ family, settings: SETTINGS, backend, capacity });
   let objects = told.get(name);
   if (!objects) told.set(name, (objects = read(name)));
   for (const tell of objects) tell(proxy);

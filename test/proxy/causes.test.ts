@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { Causes } from '../../src/proxy/causes.ts';
-import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { SyncRunner } from '../../src/proxy/syncRunner.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { node, service, SETTINGS, slice } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
@@ -13,14 +13,14 @@ class Stage {
   readonly clock = new FakeClock();
   readonly backend = new FakeBackend();
   readonly log = new FakeLog();
-  readonly proxy: FamilyProxy;
-  readonly loop: FamilyLoop;
+  readonly proxy: Proxier;
+  readonly loop: SyncRunner;
 
   constructor() {
     const timeSlice = new TimeSlice(this.clock);
-    this.proxy = new FamilyProxy({ family: 'IPv4', settings: SETTINGS, backend: this.backend, timeSlice });
-    this.loop = new FamilyLoop({
-      proxy: this.proxy,
+    this.proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, backend: this.backend, timeSlice });
+    this.loop = new SyncRunner({
+      proxier: this.proxy,
       log: this.log.log,
       clock: this.clock,
       minSyncPeriodMs: 1000,

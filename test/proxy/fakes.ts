@@ -4,7 +4,7 @@ import { createLog, type Log } from '../../src/log/log.ts';
 import { lineWithoutPlace } from '../support/logLine.ts';
 import type { ServicePortId } from '../../src/model/servicePort.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import type { Backend } from '../../src/proxy/familyProxy.ts';
+import type { Backend } from '../../src/proxy/proxier.ts';
 
 export const REPORT: SyncReport = {
   kind: 'incremental',

@@ -1,18 +1,18 @@
 /** A family's proxy with a backend that writes down what it is given, told of objects in one line each. */
 import type { Family } from '../../src/model/ip.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { keyOf, service, SETTINGS, slice } from '../plan/given.ts';
 import { FakeBackend } from './fakes.ts';
 
 export function make(family: Family = 'IPv4'): {
   readonly backend: FakeBackend;
-  readonly proxy: FamilyProxy;
+  readonly proxy: Proxier;
 } {
   const backend = new FakeBackend();
-  return { backend, proxy: new FamilyProxy({ family, settings: SETTINGS, backend, startedAt: 0 }) };
+  return { backend, proxy: new Proxier({ family, settings: SETTINGS, backend, startedAt: 0 }) };
 }
 
-export function tell(proxy: FamilyProxy, ...lines: readonly string[]): boolean {
+export function tell(proxy: Proxier, ...lines: readonly string[]): boolean {
   return lines
     .map((line) => {
       if (line.startsWith('- ')) return proxy.onService(line.slice(2), undefined);

@@ -1,7 +1,7 @@
 /** Junction on the lab's node1: the real proxy and the real iptables programs, in that node's network. */
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { parseSave, type Tables } from '../../src/modes/iptables/rules/parse.ts';
-import { IptablesDoor } from '../../src/modes/iptables/client.ts';
+import { IptablesClient } from '../../src/modes/iptables/client.ts';
 import type { Variant } from '../../src/modes/iptables/version.ts';
 import { prefixed, run } from '../../src/system/processes.ts';
 import type { Host } from '../../lab/host.ts';
@@ -20,10 +20,10 @@ export interface LabNodeOptions {
 
 export class LabNode {
   readonly layout: LayoutName;
-  readonly #doors: readonly IptablesDoor[];
+  readonly #doors: readonly IptablesClient[];
   readonly #proxies: ScenarioProxies;
 
-  private constructor(layout: LayoutName, doors: readonly IptablesDoor[]) {
+  private constructor(layout: LayoutName, doors: readonly IptablesClient[]) {
     this.layout = layout;
     this.#doors = doors;
     this.#proxies = new ScenarioProxies(doors.map((door) => iptablesBackend(door, layout)));
@@ -31,7 +31,7 @@ export class LabNode {
 
   static async start(host: Host, { layout, variant, lockPath }: LabNodeOptions): Promise<LabNode> {
     const runner = prefixed(run, ['nsenter', `--net=/proc/${host.pid}/ns/net`]);
-    const doors = FAMILIES.map((family) => IptablesDoor.open({ family, variant, runner, lockPath }));
+    const doors = FAMILIES.map((family) => IptablesClient.open({ family, variant, runner, lockPath }));
     return new LabNode(layout, await Promise.all(doors));
   }
 

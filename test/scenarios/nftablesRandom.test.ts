@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Plan } from '../../src/plan/types.ts';
-import type { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import type { Proxier } from '../../src/proxy/proxier.ts';
 import { FakeNftKernel } from '../modes/nftables/rules/fakeKernel.ts';
 import { meaningOf } from '../modes/nftables/rules/world.ts';
 import { nftProxy, walkableOf, walkedNft } from './nftablesWalk.ts';
@@ -24,7 +24,7 @@ interface Start extends RandomWorld {
   readonly kernel: FakeNftKernel;
 }
 
-function start(options: Start): Promise<FamilyProxy> {
+function start(options: Start): Promise<Proxier> {
   return startProxy(options, nftProxy(options.family, options.kernel));
 }
 

@@ -4,15 +4,15 @@ import { type Outcome, walk } from '../../src/modes/nftables/rules/walk.ts';
 import type { NewlyRemembered } from '../../src/modes/nftables/rules/walkStatement.ts';
 import type { WalkTable } from '../../src/modes/nftables/rules/walkElements.ts';
 import { isLocal, type Packet } from '../../src/plan/decide.ts';
-import { NftProxy } from '../../src/modes/nftables/proxier.ts';
+import { NftProxier } from '../../src/modes/nftables/proxier.ts';
 import { type Family, isLoopback } from '../../src/model/ip.ts';
 import type { FakeNftKernel } from '../modes/nftables/rules/fakeKernel.ts';
 import { printRow, printTarget, type Subject, type Target, targetAt } from './packets.ts';
 import { NODE1, node1Addresses } from './scenario.ts';
 
-export function nftProxy(family: Family, kernel: FakeNftKernel): NftProxy {
-  return new NftProxy({
-    door: kernel,
+export function nftProxy(family: Family, kernel: FakeNftKernel): NftProxier {
+  return new NftProxier({
+    client: kernel,
     masqueradeBit: 14,
     counters: true,
     nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),

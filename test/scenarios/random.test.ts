@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUT_NAMES, LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import type { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import type { Proxier } from '../../src/proxy/proxier.ts';
 import { walked } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
 import { describeState, describeStateAfterOthers } from './kernelState.ts';
@@ -30,7 +30,7 @@ interface Start extends RandomWorld {
   readonly iptables: FakeIptables;
 }
 
-async function start(options: Start): Promise<FamilyProxy> {
+async function start(options: Start): Promise<Proxier> {
   return startProxy(options, await rulesBackend(options.family, options.layout, options.iptables));
 }
 

@@ -5,7 +5,7 @@ import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
-import { type Backend, FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { type Backend, Proxier } from '../../src/proxy/proxier.ts';
 import type { Mechanism } from './differences.ts';
 import { decided, insteadIn } from './expectations.ts';
 import { printRow, type Subject } from './packets.ts';
@@ -40,8 +40,8 @@ export interface RandomWorld {
 export async function startProxy(
   { family: ofFamily, settings, cluster }: RandomWorld,
   backend: Backend,
-): Promise<FamilyProxy> {
-  const proxy = new FamilyProxy({ family: ofFamily, settings, backend });
+): Promise<Proxier> {
+  const proxy = new Proxier({ family: ofFamily, settings, backend });
   for (const each of cluster.slots) tellSlot(proxy, undefined, each);
   proxy.onNode(nodeIn(cluster.zone));
   proxy.onSynced();
@@ -50,7 +50,7 @@ export async function startProxy(
 }
 
 /** Answers what kind of sync it was. */
-export async function syncAll(proxy: FamilyProxy): Promise<string> {
+export async function syncAll(proxy: Proxier): Promise<string> {
   const outcome = await proxy.sync();
   if (!outcome) throw new Error('nothing was written');
   expect([...outcome.report.refused]).toEqual([]);
@@ -58,7 +58,7 @@ export async function syncAll(proxy: FamilyProxy): Promise<string> {
 }
 
 /** Tells the proxy, and answers how the cluster is now. */
-export function tellChange(proxy: FamilyProxy, now: RandomCluster, told: Change): RandomCluster {
+export function tellChange(proxy: Proxier, now: RandomCluster, told: Change): RandomCluster {
   if (!('name' in told)) {
     proxy.onNode(nodeIn(told.zone));
     return { ...now, zone: told.zone };
@@ -71,7 +71,7 @@ export function tellChange(proxy: FamilyProxy, now: RandomCluster, told: Change)
   return { ...now, slots: now.slots.map((each) => (each.name === told.name ? told : each)) };
 }
 
-function tellSlot(proxy: FamilyProxy, before: Slot | undefined, after: Slot): void {
+function tellSlot(proxy: Proxier, before: Slot | undefined, after: Slot): void {
   proxy.onService(objectKey('default', after.name), after.service);
   for (const { namespace, name } of before?.slices ?? []) {
     if (!after.slices.some((slice) => slice.name === name)) proxy.onEndpointSlice(namespace, name, undefined);

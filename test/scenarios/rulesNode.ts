@@ -1,8 +1,8 @@
-/** Junction over the stand-in for the kernel: the real proxy, door and backend, and no process at all. */
+/** Junction over the stand-in for the kernel: the real proxy, client and backend, and no process at all. */
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
-import { IptablesDoor } from '../../src/modes/iptables/client.ts';
-import { IptablesProxy, type IptablesProxyOptions } from '../../src/modes/iptables/proxier.ts';
+import { IptablesClient } from '../../src/modes/iptables/client.ts';
+import { IptablesProxier, type IptablesProxierOptions } from '../../src/modes/iptables/proxier.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { FakeIptables } from './fakeIptables.ts';
 import { node1Addresses } from './scenario.ts';
@@ -11,10 +11,10 @@ export async function rulesBackend(
   family: Family,
   layout: LayoutName,
   iptables: FakeIptables,
-  nfacct: NonNullable<IptablesProxyOptions['nfacct']> = { invalidDropped: true, localhostNodePorts: true },
-): Promise<IptablesProxy> {
-  return new IptablesProxy({
-    door: await IptablesDoor.open({ family, variant: 'nft', runner: iptables.runner }),
+  nfacct: NonNullable<IptablesProxierOptions['nfacct']> = { invalidDropped: true, localhostNodePorts: true },
+): Promise<IptablesProxier> {
+  return new IptablesProxier({
+    client: await IptablesClient.open({ family, variant: 'nft', runner: iptables.runner }),
     layout: LAYOUTS[layout],
     masqueradeBit: 14,
     addresses: () => node1Addresses(family),

@@ -4,8 +4,8 @@ import { type Cidr, FAMILIES, type Family, type Ip, parseCidr, parseIp } from '.
 import { objectKey } from '../../src/model/objects.ts';
 import type { Host } from '../../src/plan/decide.ts';
 import type { DetectLocal, ViewSettings } from '../../src/plan/view.ts';
-import type { Backend } from '../../src/proxy/familyProxy.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import type { Backend } from '../../src/proxy/proxier.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { type Manifests, parseManifests } from '../../src/sources/manifests/load.ts';
 import { type KubernetesObject, node1, printManifests } from './objects.ts';
 import { parsePackets, type Row } from './packets.ts';
@@ -76,8 +76,8 @@ export function node1Addresses(family: Family): readonly Ip[] {
 
 export const NODE1: Host = { addresses: FAMILIES.flatMap(node1Addresses) };
 
-export function proxyOf(family: Family, { manifests, settings }: Scenario, backend: Backend): FamilyProxy {
-  const proxy = new FamilyProxy({ family, settings, backend });
+export function proxyOf(family: Family, { manifests, settings }: Scenario, backend: Backend): Proxier {
+  const proxy = new Proxier({ family, settings, backend });
   for (const service of manifests.services)
     proxy.onService(objectKey(service.namespace, service.name), service);
   for (const slice of manifests.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);

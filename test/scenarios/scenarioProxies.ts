@@ -3,7 +3,7 @@ import { deepEqual } from '../../src/model/equal.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
-import { type Backend, FamilyProxy } from '../../src/proxy/familyProxy.ts';
+import { type Backend, Proxier } from '../../src/proxy/proxier.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
 import { tellDifference, type World, worldKey, type WorldObject } from '../../src/sources/world.ts';
 import type { Scenario } from './scenario.ts';
@@ -17,7 +17,7 @@ export interface FamilyBackend {
 export class ScenarioProxies {
   readonly #backends: readonly FamilyBackend[];
   #settings: ViewSettings | undefined;
-  #proxies: readonly FamilyProxy[] = [];
+  #proxies: readonly Proxier[] = [];
   #world: World = new Map();
 
   constructor(backends: readonly FamilyBackend[]) {
@@ -50,14 +50,14 @@ export class ScenarioProxies {
     this.#world = new Map();
     this.#proxies = this.#backends.map((each) => {
       const backend = each.start(settings);
-      const proxy = new FamilyProxy({ family: each.family, settings, backend });
+      const proxy = new Proxier({ family: each.family, settings, backend });
       proxy.onSynced();
       return proxy;
     });
   }
 }
 
-async function syncAll(proxy: FamilyProxy): Promise<void> {
+async function syncAll(proxy: Proxier): Promise<void> {
   const outcome = await proxy.sync();
   for (const [id, error] of outcome?.report.refused ?? [])
     throw new Error(`${id} was refused`, { cause: error });
@@ -72,7 +72,7 @@ function worldOf({ services, slices, nodes }: Scenario['manifests']): World {
   return new Map(objects.map((object) => [worldKey(object), object]));
 }
 
-function eventsOf(proxy: FamilyProxy): SourceEvents {
+function eventsOf(proxy: Proxier): SourceEvents {
   return {
     service: (key, service) => void proxy.onService(key, service),
     endpointSlice: (namespace, name, slice) => void proxy.onEndpointSlice(namespace, name, slice),

@@ -5,7 +5,7 @@
  * say, tells nothing and changes nothing.
  */
 import { setTimeout as sleepFor } from 'node:timers/promises';
-import type { ChainLook, IptablesDoor, TableName } from './client.ts';
+import type { ChainLook, IptablesClient, TableName } from './client.ts';
 
 export const CANARY_CHAIN = 'KUBE-PROXY-CANARY';
 const WATCHED: TableName = 'mangle';
@@ -25,7 +25,7 @@ export type CanaryEvent =
 export type Sleep = (milliseconds: number, signal: AbortSignal) => Promise<void>;
 
 export interface CanaryOptions {
-  readonly door: Pick<IptablesDoor, 'ensureChain' | 'lookForChain'>;
+  readonly client: Pick<IptablesClient, 'ensureChain' | 'lookForChain'>;
   readonly intervalMs: number;
   /** Writes everything again. */
   readonly onFlushed: () => void | Promise<void>;
@@ -81,7 +81,7 @@ export class CanaryMonitor {
 
   async #create(): Promise<boolean> {
     try {
-      for (const table of [WATCHED, ...OTHERS]) await this.#options.door.ensureChain(table, CANARY_CHAIN);
+      for (const table of [WATCHED, ...OTHERS]) await this.#options.client.ensureChain(table, CANARY_CHAIN);
       return true;
     } catch (error) {
       this.#tell({ kind: 'setupFailed', message: 'Could not set up iptables canary', error });
@@ -91,7 +91,7 @@ export class CanaryMonitor {
 
   async #look(table: TableName): Promise<ChainLook['state']> {
     try {
-      const look = await this.#options.door.lookForChain(table, CANARY_CHAIN);
+      const look = await this.#options.client.lookForChain(table, CANARY_CHAIN);
       if (look.state === 'unknown') this.#tellOpen(table, look.error);
       return look.state;
     } catch (error) {

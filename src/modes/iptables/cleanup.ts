@@ -7,8 +7,8 @@ import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { type CommandRunner, run } from '../../system/processes.ts';
 import { isLocalnetRouted } from '../../system/sysctl.ts';
-import { IptablesDoor } from './client.ts';
-import { tableDoor } from './proxier.ts';
+import { IptablesClient } from './client.ts';
+import { tableClient } from './proxier.ts';
 import { variantsInUse } from './inUse.ts';
 import type { VariantChoice } from './variant.ts';
 import type { Variant } from './version.ts';
@@ -43,25 +43,25 @@ export async function cleanIptables(
 
 async function cleanVariant(family: Family, options: CleaningOptions): Promise<CleanedIptables> {
   const { variant, dryRun, mode, runner = run, routesLocalnet = isLocalnetRouted } = options;
-  const door = await IptablesDoor.open({ family, variant, runner });
-  const plan = planCleanup(await readState(door), {
-    chainsPerRestore: tableDoor(door).chainsPerRestore,
+  const client = await IptablesClient.open({ family, variant, runner });
+  const plan = planCleanup(await readState(client), {
+    chainsPerRestore: tableClient(client).chainsPerRestore,
     routesLocalnet: family === 'IPv4' && routesLocalnet(),
     mode,
   });
   if (!dryRun) {
     for (const step of plan.steps) {
-      await door.restore(step.table, printStep(step), { flush: false, counters: true });
+      await client.restore(step.table, printStep(step), { flush: false, counters: true });
     }
   }
-  return { ...plan, family, variant: door.variant };
+  return { ...plan, family, variant: client.variant };
 }
 
-async function readState(door: IptablesDoor): Promise<Tables> {
+async function readState(client: IptablesClient): Promise<Tables> {
   const state = new Map<string, NonNullable<ReturnType<Tables['get']>>>();
   for (const table of CLEANED_TABLES) {
     try {
-      const chains = parseSave(await door.save(table, { counters: false })).get(table);
+      const chains = parseSave(await client.save(table, { counters: false })).get(table);
       if (chains) state.set(table, chains);
     } catch (error) {
       if (!isMissingTable(error)) throw error;

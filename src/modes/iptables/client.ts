@@ -1,7 +1,7 @@
 /**
- * The door to iptables: the only place that runs its programs, one door per address family.
+ * The client to iptables: the only place that runs its programs, one client per address family.
  *
- * Commands through one door never overlap, because iptables-nft reads the ruleset before it changes it, and two of
+ * Commands through one client never overlap, because iptables-nft reads the ruleset before it changes it, and two of
  * them at once make one of them start over.
  */
 import { isJunctionError, JunctionError } from '../../errors.ts';
@@ -33,7 +33,7 @@ import {
 
 export type TableName = 'filter' | 'nat' | 'mangle' | 'raw' | 'security';
 
-export interface DoorOptions {
+export interface ClientOptions {
   readonly family: Family;
   readonly variant?: VariantChoice | undefined;
   readonly runner?: CommandRunner | undefined;
@@ -77,7 +77,7 @@ interface Command {
   readonly outcome: Outcome;
 }
 
-interface DoorState {
+interface ClientState {
   readonly family: Family;
   readonly version: string;
   readonly variant: Variant;
@@ -95,7 +95,7 @@ const TIMEOUT_MS = 30_000;
 const TIMEOUT_MS_PER_MEGABYTE = 15_000;
 const LAST_TIMEOUT_MS = 5 * 60_000;
 
-export class IptablesDoor {
+export class IptablesClient {
   readonly family: Family;
   /** `1.8.9` */
   readonly version: string;
@@ -104,13 +104,13 @@ export class IptablesDoor {
   readonly reason: string;
   readonly features: IptablesFeatures;
   readonly programs: Programs;
-  readonly #options: DoorOptions;
+  readonly #options: ClientOptions;
   readonly #runner: CommandRunner;
   readonly #queue = new SerialQueue();
   /** In a row. */
   #timeouts = 0;
 
-  private constructor(state: DoorState, options: DoorOptions) {
+  private constructor(state: ClientState, options: ClientOptions) {
     this.family = state.family;
     this.version = state.version;
     this.variant = state.variant;
@@ -121,7 +121,7 @@ export class IptablesDoor {
     this.#runner = options.runner ?? run;
   }
 
-  static async open(options: DoorOptions): Promise<IptablesDoor> {
+  static async open(options: ClientOptions): Promise<IptablesClient> {
     const { family, variant = 'auto', runner = run, lockSeconds = 5 } = options;
     const { programs, reason } = await chooseVariant(family, variant, runner);
     const printed = await runner([programs.iptables, '--version'], { timeoutMs: TIMEOUT_MS });
@@ -137,7 +137,7 @@ export class IptablesDoor {
       needsRestoreProbe(version.text) && (await printsVersion(runner, programs.restore));
     const features = featuresOf(version.text, restoreHasVersion, lockSeconds);
     const state = { family, version: version.text, variant: version.variant, reason, features, programs };
-    return new IptablesDoor(state, options);
+    return new IptablesClient(state, options);
   }
 
   /** Answers whether the chain was there before. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isJunctionError, JunctionError } from '../../errors.ts';
-import { type ChainLook, IptablesDoor } from './client.ts';
+import { type ChainLook, IptablesClient } from './client.ts';
 import { type ProcessObserver, isUnanswered } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
@@ -13,7 +13,7 @@ import type { ModeOptions } from '../mode.ts';
 
 export interface OpenedFamilies {
   /** Also of families that are left out, where the programs are there. */
-  readonly doors: readonly IptablesDoor[];
+  readonly clients: readonly IptablesClient[];
   readonly served: readonly Family[];
   readonly leftOut: readonly LeftOutFamily[];
 }
@@ -27,7 +27,7 @@ export interface FamilyOptions extends Pick<ModeOptions, 'config' | 'log' | 'run
 }
 
 interface Asked {
-  readonly door?: IptablesDoor;
+  readonly client?: IptablesClient;
   readonly answer: FamilyAnswer;
 }
 
@@ -41,7 +41,7 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
   const patienceMs = options.patienceMs ?? PATIENCE_MS;
   const until = performance.now() + patienceMs;
   const lock = new LockFile(options);
-  const doors: IptablesDoor[] = [];
+  const clients: IptablesClient[] = [];
   const served: Family[] = [];
   const leftOut: LeftOutFamily[] = [];
   for (const family of FAMILIES) {
@@ -49,11 +49,11 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
       log.info('No IPv6 on this machine: serving IPv4 only');
       continue;
     }
-    const { door, answer } = await askPatiently(family, lock, options, until);
-    if (door) doors.push(door);
+    const { client, answer } = await askPatiently(family, lock, options, until);
+    if (client) clients.push(client);
     if (answer.state === 'works') {
       served.push(family);
-      log.info('Using iptables', { ipFamily: family, ...aboutDoor(door) });
+      log.info('Using iptables', { ipFamily: family, ...aboutClient(client) });
     } else {
       leftOut.push({ family, answer });
       const { reason, remedy } = answer;
@@ -64,37 +64,37 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
   log.info(`kube-proxy running in ${served.length > 1 ? 'dual' : 'single'}-stack mode`, {
     families: served.join(','),
   });
-  return { doors, served, leftOut };
+  return { clients, served, leftOut };
 }
 
-/** Asks once more, with a door that is open. */
-export async function askDoor(door: IptablesDoor): Promise<FamilyAnswer> {
-  return answerOf(await lookForNat(door), door);
+/** Asks once more, with a client that is open. */
+export async function probeClient(client: IptablesClient): Promise<FamilyAnswer> {
+  return answerOf(await lookForNat(client), client);
 }
 
-function lookForNat(door: IptablesDoor): Promise<ChainLook> {
-  return door.lookForChain('nat', 'POSTROUTING');
+function lookForNat(client: IptablesClient): Promise<ChainLook> {
+  return client.lookForChain('nat', 'POSTROUTING');
 }
 
-function answerOf(look: ChainLook, door: IptablesDoor): FamilyAnswer {
+function answerOf(look: ChainLook, client: IptablesClient): FamilyAnswer {
   switch (look.state) {
     case 'present':
       return { state: 'works' };
     case 'absent':
       return {
         state: 'absent',
-        reason: `the kernel has no nat table: ${door.programs.iptables} ${look.reason}`,
-        remedy: `\`${door.programs.iptables} -t nat -S POSTROUTING\` shows what the kernel says.`,
+        reason: `the kernel has no nat table: ${client.programs.iptables} ${look.reason}`,
+        remedy: `\`${client.programs.iptables} -t nat -S POSTROUTING\` shows what the kernel says.`,
       };
     case 'unknown':
       return unableToAsk(look.error);
   }
 }
 
-export function doorOf(doors: readonly IptablesDoor[], family: Family): IptablesDoor {
-  const door = doors.find((other) => other.family === family);
-  if (!door) throw new JunctionError('IPTABLES_FAILED', `iptables does not work for ${family}`);
-  return door;
+export function clientOf(clients: readonly IptablesClient[], family: Family): IptablesClient {
+  const client = clients.find((other) => other.family === family);
+  if (!client) throw new JunctionError('IPTABLES_FAILED', `iptables does not work for ${family}`);
+  return client;
 }
 
 export function isIpv6Enabled(): boolean {
@@ -111,7 +111,7 @@ async function askPatiently(
   const variant = config.junction.iptablesVariant;
   for (;;) {
     const asked = await ask(
-      () => IptablesDoor.open({ family, variant, runner, programs, lockPath: lock.path }),
+      () => IptablesClient.open({ family, variant, runner, programs, lockPath: lock.path }),
       lock,
     );
     const { answer } = asked;
@@ -125,13 +125,13 @@ async function askPatiently(
   }
 }
 
-async function ask(open: () => Promise<IptablesDoor>, lock: LockFile): Promise<Asked> {
+async function ask(open: () => Promise<IptablesClient>, lock: LockFile): Promise<Asked> {
   try {
-    const door = await open();
-    const look = await lookForNat(door);
+    const client = await open();
+    const look = await lookForNat(client);
     const isUnusable = look.state === 'unknown' && look.error.code === 'XTABLES_LOCK_UNUSABLE';
     if (isUnusable && lock.replace(look.error)) return await ask(open, lock);
-    return { door, answer: answerOf(look, door) };
+    return { client, answer: answerOf(look, client) };
   } catch (error) {
     if (!isJunctionError(error)) throw error;
     return { answer: unableToAsk(error) };
@@ -143,8 +143,8 @@ function unableToAsk(error: JunctionError): NotServed {
   return { state, reason: error.message, remedy: error.hint };
 }
 
-function aboutDoor(door: IptablesDoor | undefined): Readonly<Record<string, unknown>> {
-  return { version: door?.version, variant: door?.variant, reason: door?.reason };
+function aboutClient(client: IptablesClient | undefined): Readonly<Record<string, unknown>> {
+  return { version: client?.version, variant: client?.variant, reason: client?.reason };
 }
 
 function noFamily(leftOut: readonly LeftOutFamily[], patienceMs: number): JunctionError {

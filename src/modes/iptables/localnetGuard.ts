@@ -3,10 +3,10 @@ import { printStep } from './rules/edit.ts';
 import type { Layout } from './rules/fragment.ts';
 import { guardStep } from './rules/localnetGuard.ts';
 import { parseSave } from './rules/parse.ts';
-import type { IptablesDoor } from './client.ts';
+import type { IptablesClient } from './client.ts';
 
-export async function writeLocalnetGuard(door: IptablesDoor, layout: Layout): Promise<void> {
-  const state = parseSave(await door.save('filter', { counters: false }));
+export async function writeLocalnetGuard(client: IptablesClient, layout: Layout): Promise<void> {
+  const state = parseSave(await client.save('filter', { counters: false }));
   const step = guardStep(state, layout);
-  if (step) await door.restore(step.table, printStep(step), { flush: false, counters: true });
+  if (step) await client.restore(step.table, printStep(step), { flush: false, counters: true });
 }

@@ -6,7 +6,7 @@ import { AddressWatch } from '../addressWatch.ts';
 import { localIps } from '../../system/interfaces.ts';
 import { wakeTables } from './dormantTables.ts';
 import { writeLocalnetGuard } from './localnetGuard.ts';
-import { IptablesProxy } from './proxier.ts';
+import { IptablesProxier } from './proxier.ts';
 import { OwnPrograms } from './ownPrograms.ts';
 import { RulesetWatch } from './rulesetWatch.ts';
 import { readTableInfo } from './tableInfo.ts';
@@ -14,24 +14,24 @@ import { readNftGeneration } from '../../netlink/nftGeneration.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Family } from '../../model/ip.ts';
-import { type Generation, NODE_ADDRESSES } from '../../proxy/familyLoop.ts';
-import { doorOf, openFamilies } from './families.ts';
+import { type Generation, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
+import { clientOf, openFamilies } from './families.ts';
 import { StaleIpvs } from '../ipvs/staleObjects.ts';
 import type { ModeOptions, ProxyMode } from '../mode.ts';
-import { removeNftLeftovers } from '../nftables/staleObjects.ts';
+import { removeStaleTables } from '../nftables/staleObjects.ts';
 import { askAgain, preflight } from '../prerequisites.ts';
 
 export async function openIptablesMode(options: ModeOptions): Promise<ProxyMode> {
   const { config, nodeName, log } = options;
   const programs = new OwnPrograms();
-  const { doors, served: families, leftOut } = await openFamilies({ ...options, programs });
-  await preflight('iptables', doors, families, options);
+  const { clients, served: families, leftOut } = await openFamilies({ ...options, programs });
+  await preflight('iptables', clients, families, options);
   const { layout, masqueradeBit } = toSettings(config, nodeName);
-  const isNft = doors.every(({ variant }) => variant === 'nft');
+  const isNft = clients.every(({ variant }) => variant === 'nft');
   const thread = await NetlinkThread.start();
   const addresses = await AddressWatch.start(thread);
   const rulesets = isNft ? await RulesetWatch.start(thread, programs) : undefined;
-  const proxies = new Map<Family, IptablesProxy>();
+  const proxies = new Map<Family, IptablesProxier>();
   const waiting = new Set<Family>(families);
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
   let removing = Promise.resolve();
@@ -39,26 +39,26 @@ export async function openIptablesMode(options: ModeOptions): Promise<ProxyMode>
     name: 'iptables',
     families,
     leftOut,
-    startable: doors.map(({ family }) => family),
-    ask: (family) => askAgain('iptables', doors, family, options),
+    startable: clients.map(({ family }) => family),
+    ask: (family) => askAgain('iptables', clients, family, options),
     backend: (family) => {
-      const door = doorOf(doors, family);
+      const client = clientOf(clients, family);
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
-      const wake = door.variant === 'nft' ? () => wakeTables(channel, family) : undefined;
-      const proxy = new IptablesProxy({ door, layout: LAYOUTS[layout], masqueradeBit, wake });
+      const wake = client.variant === 'nft' ? () => wakeTables(channel, family) : undefined;
+      const proxy = new IptablesProxier({ client, layout: LAYOUTS[layout], masqueradeBit, wake });
       proxies.set(family, proxy);
       return proxy;
     },
     ready: (family) => {
       waiting.delete(family);
-      if (waiting.size === 0) removing = staleIpvs.remove().then(() => removeNftLeftovers(log));
+      if (waiting.size === 0) removing = staleIpvs.remove().then(() => removeStaleTables(log));
     },
     guardLocalnet: async () => {
-      const door = doors.find(({ family }) => family === 'IPv4');
-      if (door) await writeLocalnetGuard(door, LAYOUTS[layout]);
+      const client = clients.find(({ family }) => family === 'IPv4');
+      if (client) await writeLocalnetGuard(client, LAYOUTS[layout]);
     },
     attach: (loop) => {
-      const { family } = loop.proxy;
+      const { family } = loop.proxier;
       addresses.follow({ onNodeAddresses: () => loop.request(NODE_ADDRESSES) });
       rulesets?.follow({
         family,
@@ -69,10 +69,10 @@ export async function openIptablesMode(options: ModeOptions): Promise<ProxyMode>
         onLost: (changedBy) => loop.suspect(changedBy),
       });
     },
-    canary: (family) => doorOf(doors, family),
+    canary: (family) => clientOf(clients, family),
     isTold: rulesets !== undefined,
     generation: (family) =>
-      doorOf(doors, family).variant === 'nft' ? nftGeneration : () => readTableInfo(family, TABLES),
+      clientOf(clients, family).variant === 'nft' ? nftGeneration : () => readTableInfo(family, TABLES),
     requestJumps: (family) => () => proxies.get(family)?.requestJumps(),
     localIps: (family) => localIps(family),
     close: async () => {

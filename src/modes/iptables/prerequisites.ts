@@ -10,12 +10,12 @@ import { iptablesTrialRules } from '../prerequisites/trialRules.ts';
 
 export async function iptablesModeChecks(
   machine: Machine,
-  doors: readonly TrialDoor[],
+  clients: readonly TrialDoor[],
   settings: PreflightSettings,
 ): Promise<readonly Check[]> {
   const { layout } = settings;
-  const families = doors.map(({ family }) => family);
-  const rules = await ruleChecks(machine, doors, {
+  const families = clients.map(({ family }) => family);
+  const rules = await ruleChecks(machine, clients, {
     rulesOf: (support) => iptablesTrialRules(support, layout),
     sets: false,
     counters: layout === 'current',

@@ -16,10 +16,10 @@ import { systemClock } from '../../time/systemClock.ts';
 import { localIps } from '../../system/interfaces.ts';
 import { ensureNfacct } from '../../netlink/nfacct.ts';
 import { readSysctl } from '../../system/sysctl.ts';
-import type { IptablesDoor } from './client.ts';
+import type { IptablesClient } from './client.ts';
 
-export interface IptablesProxyOptions {
-  readonly door: IptablesDoor;
+export interface IptablesProxierOptions {
+  readonly client: IptablesClient;
   readonly layout: Layout;
   readonly masqueradeBit: number;
   /** The node's addresses in this family; read anew at each sync. */
@@ -35,21 +35,21 @@ const COUNTERS = ['invalidDropped', 'localhostNodePorts'] as const;
 /** Some 400 ms of iptables-nft-restore. In legacy a restore writes the whole table, whatever it is about. */
 const WRITES_PER_SYNC = 2000;
 
-export class IptablesProxy {
+export class IptablesProxier {
   readonly writesPerSync: number | undefined;
   readonly #backend: IptablesBackend;
   readonly #addresses: () => readonly Ip[];
   readonly #fixed: Omit<StaticOptions, 'nodePortIps'>;
 
-  constructor(options: IptablesProxyOptions) {
-    const { door, layout } = options;
+  constructor(options: IptablesProxierOptions) {
+    const { client, layout } = options;
     const { wake } = options;
-    this.#backend = new IptablesBackend(layout, { ...tableDoor(door), ...(wake && { wake }) });
-    this.writesPerSync = door.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
-    this.#addresses = options.addresses ?? (() => localIps(door.family));
+    this.#backend = new IptablesBackend(layout, { ...tableClient(client), ...(wake && { wake }) });
+    this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
+    this.#addresses = options.addresses ?? (() => localIps(client.family));
     this.#fixed = {
       masqueradeMark: (1 << options.masqueradeBit) >>> 0,
-      randomFully: door.features.randomFully,
+      randomFully: client.features.randomFully,
       dropInvalid: options.dropInvalid ?? !isConntrackLiberal(),
       nfacct: options.nfacct ?? availableCounters(),
     };
@@ -102,14 +102,14 @@ export class IptablesProxy {
   }
 }
 
-/** What the backend needs of the door. */
-export function tableDoor(door: IptablesDoor): TableClient {
+/** What the backend needs of the client. */
+export function tableClient(client: IptablesClient): TableClient {
   return {
-    save: (table, options) => door.save(table, options),
-    readSave: (table, options, take) => door.readSave(table, options, take),
-    list: (table, chain) => door.list(table, chain),
-    restore: (table, text) => door.restore(table, text, { flush: false, counters: true }),
-    chainsPerRestore: door.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE,
+    save: (table, options) => client.save(table, options),
+    readSave: (table, options, take) => client.readSave(table, options, take),
+    list: (table, chain) => client.list(table, chain),
+    restore: (table, text) => client.restore(table, text, { flush: false, counters: true }),
+    chainsPerRestore: client.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE,
     timeSlice: new TimeSlice(systemClock),
   };
 }

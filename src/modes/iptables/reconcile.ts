@@ -64,7 +64,7 @@ interface Look {
 
 export class IptablesBackend {
   readonly #layout: Layout;
-  readonly #door: TableClient;
+  readonly #client: TableClient;
   readonly #applied = new Map<ServicePortId, Applied>();
   #appliedOptions: CompileOptions | undefined;
   #needsFull = true;
@@ -76,9 +76,9 @@ export class IptablesBackend {
   #owned = noRules();
   #attempt: SyncAttempt = 'full';
 
-  constructor(layout: Layout, door: TableClient) {
+  constructor(layout: Layout, client: TableClient) {
     this.#layout = layout;
-    this.#door = door;
+    this.#client = client;
   }
 
   /** Of the last sync, also if it failed. */
@@ -95,7 +95,7 @@ export class IptablesBackend {
   noteForeign(touched: Touched): readonly string[] {
     const options = this.#appliedOptions;
     // Nothing is written yet, or a look at everything is due: it will find this too.
-    if (!options || !this.#door.list) {
+    if (!options || !this.#client.list) {
       this.#fullRequested = true;
       return [...touched].flatMap(([table]) => `table ${table}`);
     }
@@ -132,7 +132,7 @@ export class IptablesBackend {
     const ids = [...dirty];
     // Otherwise what differs may be what we did not come to write.
     const isComplete = !this.#needsFull && !this.#mustRewriteAll(options) && this.#refused.size === 0;
-    const sender = new Sender(this.#door);
+    const sender = new Sender(this.#client);
     const look = { isComplete, beforeSwitch, sender };
     const mustLook = this.#needsFull || this.#fullRequested || this.#mustRewriteAll(options);
     const isFull = !isComplete && (mustLook || ids.some((id) => this.#refused.has(id)));
@@ -163,7 +163,7 @@ export class IptablesBackend {
   }
 
   #mustRewriteAll(options: CompileOptions): boolean {
-    if (this.#door.list === undefined && this.#nodePortIpsDiffer(options)) return true;
+    if (this.#client.list === undefined && this.#nodePortIpsDiffer(options)) return true;
     const { endpointComments: _, nodePortIps: _ips, ...now } = options;
     const { endpointComments: __, nodePortIps: __ips, ...before } = this.#appliedOptions ?? options;
     return !deepEqual(now, before);
@@ -183,7 +183,7 @@ export class IptablesBackend {
     const repaired = await this.#repair(options, sender);
     const difference = new Difference(this.#layout);
     const owned = { ...this.#owned };
-    this.#door.timeSlice?.begin();
+    this.#client.timeSlice?.begin();
     for (const id of ids) {
       // One service port may have 5,000 endpoints: each of these takes some tens of milliseconds then.
       const before = this.#compileApplied(id, options);
@@ -196,7 +196,7 @@ export class IptablesBackend {
       await this.#pauseIfDue();
     }
     const whole = await this.#whole(difference.thinned(), plan, ids, options);
-    const steps = difference.steps(this.#door.chainsPerRestore, whole);
+    const steps = difference.steps(this.#client.chainsPerRestore, whole);
     this.#needsFull = true; // until all of it is in the kernel
     for (const step of steps) await sender.sendWhole(step);
     this.#needsFull = false;
@@ -248,10 +248,10 @@ export class IptablesBackend {
     const fragments = appliedFragments(this.#layout, this.#applied, options);
     const desired = { layout: this.#layout, options, base, fragments, scope };
     const state = await this.#readTouched(scope);
-    this.#door.timeSlice?.begin();
-    for (const step of fullSteps(state, desired, this.#door.chainsPerRestore)) {
+    this.#client.timeSlice?.begin();
+    for (const step of fullSteps(state, desired, this.#client.chainsPerRestore)) {
       if (step === undefined) {
-        const pause = this.#door.timeSlice?.pause();
+        const pause = this.#client.timeSlice?.pause();
         if (pause) await pause;
         continue;
       }
@@ -266,7 +266,7 @@ export class IptablesBackend {
   }
 
   async #wake(repaired: Set<string>): Promise<void> {
-    for (const table of (await this.#door.wake?.()) ?? []) repaired.add(dormantTable(table));
+    for (const table of (await this.#client.wake?.()) ?? []) repaired.add(dormantTable(table));
   }
 
   #nothingTouched(options: CompileOptions): TouchedChains {
@@ -279,7 +279,7 @@ export class IptablesBackend {
       ['mangle', new Map([[KUBELET_CANARY, EMPTY_CHAIN]])],
     ]);
     for (const { table, chain } of scope.toRead()) {
-      const text = await this.#door.list?.(table, chain);
+      const text = await this.#client.list?.(table, chain);
       const read = text === undefined ? undefined : parseSave(text).get(table)?.get(chain);
       if (!read) continue;
       const chains = tables.get(table);
@@ -298,7 +298,7 @@ export class IptablesBackend {
   }
 
   async #pauseIfDue(): Promise<void> {
-    const pause = this.#door.timeSlice?.pause();
+    const pause = this.#client.timeSlice?.pause();
     if (pause) await pause;
   }
 
@@ -323,11 +323,11 @@ export class IptablesBackend {
     const desired = { layout: this.#layout, options, base, fragments };
     const state = await this.#read(plan, options);
     if (beforeSwitch && hasServiceChains(state)) await beforeSwitch();
-    const steps = fullSteps(state, desired, this.#door.chainsPerRestore);
-    this.#door.timeSlice?.begin();
+    const steps = fullSteps(state, desired, this.#client.chainsPerRestore);
+    this.#client.timeSlice?.begin();
     for (const step of steps) {
       if (step === undefined) {
-        const pause = this.#door.timeSlice?.pause();
+        const pause = this.#client.timeSlice?.pause();
         if (pause) await pause;
         continue;
       }
@@ -357,8 +357,8 @@ export class IptablesBackend {
         if (wanted) reader.wanted = wanted;
         await this.#runSliced(reader.take(text));
       };
-      if (this.#door.readSave) await this.#door.readSave(table, { counters: true }, take);
-      else await take(await this.#door.save(table, { counters: true }));
+      if (this.#client.readSave) await this.#client.readSave(table, { counters: true }, take);
+      else await take(await this.#client.save(table, { counters: true }));
       const chains = reader.end().get(table);
       if (chains) tables.set(table, chains);
     }
@@ -380,7 +380,7 @@ export class IptablesBackend {
 
   /** Takes all steps; others have their turn in between. */
   async #runSliced(steps: Iterable<unknown>): Promise<void> {
-    const { timeSlice } = this.#door;
+    const { timeSlice } = this.#client;
     timeSlice?.begin();
     for (const _ of steps) {
       const pause = timeSlice?.pause();

@@ -13,7 +13,7 @@ const ROUTE_LOCALNET_OFF =
   'nothing; to be rid of both: sysctl -w net.ipv4.conf.all.route_localnet=0, then restart';
 
 /** Nothing that fails here may stop the proxy. */
-export async function removeIptablesLeftovers(log: Log): Promise<void> {
+export async function removeStaleRules(log: Log): Promise<void> {
   for (const family of FAMILIES) {
     try {
       for (const cleaned of await cleanIptables(family, { variant: 'auto', dryRun: false })) {

@@ -18,7 +18,7 @@ export interface IpvsChannels {
   readonly generic: NetlinkChannel;
 }
 
-export class NetlinkIpvsDoor implements IpvsClient {
+export class NetlinkIpvsClient implements IpvsClient {
   readonly #family: Family;
   readonly #channels: IpvsChannels;
   #numbers: Numbers | undefined;

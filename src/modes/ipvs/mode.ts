@@ -1,9 +1,9 @@
 /** The IPVS mode's part of a start: kernel settings, the netlink thread, and an eye on addresses and the device. */
 import { toSettings } from '../../config/index.ts';
 import { CHAINS } from '../iptables/rules/names.ts';
-import type { IptablesDoor } from '../iptables/client.ts';
-import { NetlinkIpvsDoor } from './client.ts';
-import { IpvsProxy } from './proxier.ts';
+import type { IptablesClient } from '../iptables/client.ts';
+import { NetlinkIpvsClient } from './client.ts';
+import { IpvsProxier } from './proxier.ts';
 import { findNumbers } from './numbers.ts';
 import { applyIpvsSysctls, applyTimeouts } from './settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
@@ -11,17 +11,17 @@ import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
 import { type Family, parseCidr } from '../../model/ip.ts';
-import { NODE_ADDRESSES } from '../../proxy/familyLoop.ts';
-import { doorOf, openFamilies } from '../iptables/families.ts';
+import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
+import { clientOf, openFamilies } from '../iptables/families.ts';
 import type { ModeOptions, ProxyMode } from '../mode.ts';
-import { removeNftLeftovers } from '../nftables/staleObjects.ts';
+import { removeStaleTables } from '../nftables/staleObjects.ts';
 import { askAgain, preflight } from '../prerequisites.ts';
 
 export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
   const { config, nodeName, log } = options;
   const { ipvs } = config;
-  const { doors, served: families, leftOut } = await openFamilies(options);
-  await preflight('ipvs', doors, families, options);
+  const { clients, served: families, leftOut } = await openFamilies(options);
+  await preflight('ipvs', clients, families, options);
   const thread = await NetlinkThread.start();
   const channels = {
     route: thread.channel(NETLINK_ROUTE),
@@ -30,23 +30,23 @@ export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
   };
   const numbers = await findNumbers(channels, 'IPv4');
   const watch = await AddressWatch.start(thread);
-  const proxies = new Map<Family, IpvsProxy>();
+  const proxies = new Map<Family, IpvsProxier>();
   const waiting = new Set<Family>(families);
   let removing = Promise.resolve();
   return {
     name: 'ipvs',
     families,
     leftOut,
-    startable: doors.map(({ family }) => family),
-    ask: (family) => askAgain('ipvs', doors, family, options),
+    startable: clients.map(({ family }) => family),
+    ask: (family) => askAgain('ipvs', clients, family, options),
     applySettings: async () => {
       applyIpvsSysctls({ strictARP: ipvs.strictARP }, log, { root: config.junction.sysctlRoot });
       await applyTimeouts(channels.generic, numbers.ipvs, timeoutsOf(config), log);
     },
     backend: (family) => {
-      const proxy = new IpvsProxy({
-        iptables: doorOf(doors, family),
-        door: new NetlinkIpvsDoor(family, channels),
+      const proxy = new IpvsProxier({
+        iptables: clientOf(clients, family),
+        client: new NetlinkIpvsClient(family, channels),
         masqueradeBit: config.iptables.masqueradeBit,
         scheduler: toSettings(config, nodeName).scheduler,
         excludeCIDRs: (ipvs.excludeCIDRs ?? []).flatMap((text) => parseCidr(text) ?? []),
@@ -59,12 +59,12 @@ export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
       return proxy;
     },
     attach: (loop) => {
-      const { family } = loop.proxy;
+      const { family } = loop.proxier;
       watch.follow({
         family,
         isBound: (ip) => proxies.get(family)?.isBound(ip) ?? false,
         onDevice: (object) => {
-          loop.proxy.requestFull();
+          loop.proxier.requestFull();
           if (object === undefined) loop.request('notifications of the kernel were lost');
           else loop.foreignChanges.noticed({ objects: [object] });
         },
@@ -72,9 +72,9 @@ export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
       });
     },
     ready: (family) => {
-      void removeCanary(doorOf(doors, family), log);
+      void removeCanary(clientOf(clients, family), log);
       waiting.delete(family);
-      if (waiting.size === 0) removing = removeNftLeftovers(log);
+      if (waiting.size === 0) removing = removeStaleTables(log);
     },
     // Neither IPVS nor ipset notifies of changes.
     verifiesEachPeriod: true,
@@ -89,9 +89,9 @@ export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
 }
 
 /** What the iptables mode watches; this mode has no use for it. */
-async function removeCanary(door: IptablesDoor, log: Log): Promise<void> {
+async function removeCanary(client: IptablesClient, log: Log): Promise<void> {
   try {
-    for (const table of ['mangle', 'nat', 'filter'] as const) await door.deleteChain(table, CHAINS.canary);
+    for (const table of ['mangle', 'nat', 'filter'] as const) await client.deleteChain(table, CHAINS.canary);
   } catch (error) {
     log.warn('Cannot remove a chain that the iptables mode left', { chain: CHAINS.canary, err: error });
   }

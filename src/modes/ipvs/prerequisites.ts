@@ -13,14 +13,14 @@ import { ipvsTrialRules } from '../prerequisites/trialRules.ts';
 
 export async function ipvsModeChecks(
   machine: Machine,
-  doors: readonly TrialDoor[],
+  clients: readonly TrialDoor[],
   settings: PreflightSettings,
 ): Promise<readonly Check[]> {
-  const families = doors.map(({ family }) => family);
+  const families = clients.map(({ family }) => family);
   const sets = await setTypeChecks(machine, families);
   // Before IPVS: every kernel loads it with the match ipvs, those from before 2022 not when its netlink family is asked
   // for; and a container may not load modules itself.
-  const rules = await ruleChecks(machine, doors, {
+  const rules = await ruleChecks(machine, clients, {
     rulesOf: ipvsTrialRules,
     sets: true,
     counters: false,

@@ -10,13 +10,13 @@ import type { Plan } from '../../plan/types.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import type { IptablesDoor } from '../iptables/client.ts';
-import { tableDoor } from '../iptables/proxier.ts';
+import type { IptablesClient } from '../iptables/client.ts';
+import { tableClient } from '../iptables/proxier.ts';
 
-export interface IpvsProxyOptions {
+export interface IpvsProxierOptions {
   /** For the rules that match the sets. */
-  readonly iptables: IptablesDoor;
-  readonly door: IpvsClient;
+  readonly iptables: IptablesClient;
+  readonly client: IpvsClient;
   readonly masqueradeBit: number;
   readonly scheduler: string;
   readonly excludeCIDRs: readonly Cidr[];
@@ -37,9 +37,9 @@ const SHORTEST_DRAIN_INTERVAL_MS = 1000;
 /** Each frontend is a virtual server, an address and entries of sets. */
 const WRITES_PER_SYNC = 2000;
 
-export class IpvsProxy {
+export class IpvsProxier {
   readonly writesPerSync = WRITES_PER_SYNC;
-  readonly #options: IpvsProxyOptions;
+  readonly #options: IpvsProxierOptions;
   readonly #backend: IpvsBackend;
   readonly #clock: Clock;
   /** One at a time writes. */
@@ -47,12 +47,12 @@ export class IpvsProxy {
   #cancelDrain: (() => void) | undefined;
   #isClosed = false;
 
-  constructor(options: IpvsProxyOptions) {
-    const { iptables, door, excludeCIDRs, drainLimitMs, clock = systemClock } = options;
+  constructor(options: IpvsProxierOptions) {
+    const { iptables, client, excludeCIDRs, drainLimitMs, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
     const timeSlice = new TimeSlice(systemClock);
-    const rules = new IptablesBackend(ipvsLayout, tableDoor(iptables));
+    const rules = new IptablesBackend(ipvsLayout, tableClient(iptables));
     const fixed: Omit<StaticOptions, 'filledSets'> = {
       nodePortIps: 'all',
       masqueradeMark: (1 << options.masqueradeBit) >>> 0,
@@ -61,7 +61,7 @@ export class IpvsProxy {
       nfacct: { invalidDropped: false, localhostNodePorts: false },
     };
     this.#backend = new IpvsBackend({
-      door,
+      client,
       rules: {
         sync: (plan, dirty, filledSets, beforeSwitch) =>
           rules.sync(plan, dirty, { ...fixed, filledSets }, beforeSwitch),

@@ -35,7 +35,7 @@ export interface Rules {
 }
 
 export interface IpvsBackendOptions {
-  readonly door: IpvsClient;
+  readonly client: IpvsClient;
   readonly rules: Rules;
   /** Virtual servers in these ranges are not ours to delete. */
   readonly excludeCIDRs: readonly Cidr[];
@@ -101,13 +101,13 @@ export class IpvsBackend {
 
   async #drain(servers: readonly ServerKey[]): Promise<void> {
     if (servers.length === 0) return;
-    const { door, now } = this.#options;
-    const states = await door.readDestinations(servers);
+    const { client, now } = this.#options;
+    const states = await client.readDestinations(servers);
     const edits = servers.flatMap((server, index) =>
       this.#draining.ended(server, states[index] ?? [], now()),
     );
     if (edits.length === 0) return;
-    const outcomes = await door.apply(edits);
+    const outcomes = await client.apply(edits);
     for (const [index, { server, destination }] of edits.entries())
       if (outcomes[index]?.state !== 'refused') this.#draining.remove(server, destination);
     const refusals = new Refusals();
@@ -183,10 +183,10 @@ export class IpvsBackend {
   }
 
   async #adopt(options: CompileOptions): Promise<Work> {
-    const { door, excludeCIDRs } = this.#options;
+    const { client, excludeCIDRs } = this.#options;
     const { family, nodeIps } = options;
     const work = new Work(family, this.#draining);
-    const state = await door.read();
+    const state = await client.read();
     adoptDevice(state.device, this.#ledger, work);
     this.#room = new SetRoom(await this.#runSliced(adoptSets(state, this.#ledger, family, work)));
     const isKnown = (key: string): boolean =>
@@ -199,7 +199,7 @@ export class IpvsBackend {
     );
     const existing = [...ours, ...nodePorts];
     const isExcluded = ({ ip }: ServerKey): boolean => excludeCIDRs.some((cidr) => cidrContains(cidr, ip));
-    const destinations = await door.readDestinations(existing);
+    const destinations = await client.readDestinations(existing);
     await this.#runSliced(adoptServers(existing, destinations, this.#ledger, work, isExcluded));
     return work;
   }
@@ -210,25 +210,25 @@ export class IpvsBackend {
     work: Work,
     refusals: Refusals,
   ): Promise<SyncReport> {
-    const { door, rules, now } = this.#options;
+    const { client, rules, now } = this.#options;
     const prepare = [...this.#room.makeFor(this.#ledger, plan.family, work.leaving), ...work.prepare];
-    const late = refusals.add(prepare, await door.apply(prepare));
-    if (late.length > 0) refusals.add(late, await door.apply(late));
+    const late = refusals.add(prepare, await client.apply(prepare));
+    if (late.length > 0) refusals.add(late, await client.apply(late));
     for (const { server, destination } of work.revived) this.#draining.remove(server, destination);
     // Rules of the iptables mode translate before IPVS sees a packet, and go on doing so until ours replace them. Then
     // everything must be here: without its address a service would be silent until the last old chain is gone.
     const bindEarly = async (): Promise<void> => {
       const binds = work.takeBinds();
-      refusals.add(binds, await door.apply(binds));
+      refusals.add(binds, await client.apply(binds));
     };
     const report = await rules.sync(plan, ids, this.#filledSets(), bindEarly).catch((error: unknown) => {
       refusals.throwIfOurs(); // rules cannot be written where a set is missing
       throw error;
     });
     const { last, entryDeletes } = work;
-    refusals.add(last, await door.apply(last));
+    refusals.add(last, await client.apply(last));
     // Without its entry a virtual server that is still there would be nobody's.
-    if (!refusals.isOurs) refusals.add(entryDeletes, await door.apply(entryDeletes));
+    if (!refusals.isOurs) refusals.add(entryDeletes, await client.apply(entryDeletes));
     for (const { server, destination } of work.drained) this.#draining.add(server, destination, now());
     for (const server of work.deletedServers) this.#draining.removeServer(server);
     // Many have no connection at all. Those that drain already are looked at in their own time.

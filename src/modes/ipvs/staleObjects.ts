@@ -14,7 +14,7 @@ import {
   removeSets,
 } from './cleanup.ts';
 import { findDevice } from './device.ts';
-import { type IpvsChannels, NetlinkIpvsDoor } from './client.ts';
+import { type IpvsChannels, NetlinkIpvsClient } from './client.ts';
 import { listRequest } from '../../netlink/ipsetList.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
 import type { Log } from '../../log/log.ts';
@@ -119,7 +119,9 @@ async function retire(channels: IpvsChannels, isOverdue: boolean): Promise<reado
   if ((await findIpvs(channels.generic)) === undefined) return retired;
   for (const family of FAMILIES) {
     const nodeIps = await nodeAddresses(channels.route, family);
-    retired.push(await retireServers(new NetlinkIpvsDoor(family, channels), { family, nodeIps, isOverdue }));
+    retired.push(
+      await retireServers(new NetlinkIpvsClient(family, channels), { family, nodeIps, isOverdue }),
+    );
   }
   return retired;
 }

@@ -42,7 +42,7 @@ const PAUSE_MS = 5;
 /** A set or chain that is part of somebody's rule: it goes with the rule, and cannot be deleted. */
 const ANONYMOUS = /^__(?:set|map|chain)\d/;
 
-export class NetlinkNftDoor implements NftClient {
+export class NetlinkNftClient implements NftClient {
   readonly #family: Family;
   readonly #channel: TransactionChannel;
   readonly #place: TablePlace;

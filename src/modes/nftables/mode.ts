@@ -3,19 +3,19 @@ import { BACKSTOP_TABLE, TABLE } from './rules/names.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { readConnections } from './counters.ts';
 import { KUBE_PROXY_TABLE } from './cleanup.ts';
-import { NetlinkNftDoor } from './client.ts';
-import { NftProxy } from './proxier.ts';
+import { NetlinkNftClient } from './client.ts';
+import { NftProxier } from './proxier.ts';
 import { TableWatch } from './watch.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
 import { type Cidr, FAMILIES, type Family, familyOf } from '../../model/ip.ts';
-import { type FamilyLoop, NODE_ADDRESSES } from '../../proxy/familyLoop.ts';
+import { type SyncRunner, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { isIpv6Enabled } from '../iptables/families.ts';
-import { removeIptablesLeftovers } from '../iptables/staleObjects.ts';
+import { removeStaleRules } from '../iptables/staleObjects.ts';
 import { StaleIpvs } from '../ipvs/staleObjects.ts';
 import type { ModeOptions, ProxyMode } from '../mode.ts';
-import { removeNftLeftovers } from './staleObjects.ts';
+import { removeStaleTables } from './staleObjects.ts';
 import { askForTables, nftPreflight } from '../prerequisites.ts';
 import { Retries } from './retries.ts';
 
@@ -32,8 +32,8 @@ export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
   const thread = await NetlinkThread.start();
   const watch = await AddressWatch.start(thread);
   const tables = await TableWatch.start(thread);
-  const proxies = new Map<Family, NftProxy>();
-  const loops = new Map<Family, FamilyLoop>();
+  const proxies = new Map<Family, NftProxier>();
+  const loops = new Map<Family, SyncRunner>();
   const waiting = new Set<Family>(families);
   let serviceCidrs: readonly Cidr[] = [];
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
@@ -56,9 +56,9 @@ export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
     ask: (family) => askForTables(family, options),
     backend: (family) => {
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
-      const proxy = new NftProxy({
-        door: new NetlinkNftDoor(family, channel),
-        ...(hasBackstop && { backstop: new NetlinkNftDoor(family, channel, BACKSTOP_TABLE) }),
+      const proxy = new NftProxier({
+        client: new NetlinkNftClient(family, channel),
+        ...(hasBackstop && { backstop: new NetlinkNftClient(family, channel, BACKSTOP_TABLE) }),
         onBackstopFailure: ({ reason, isNews }) => {
           if (isNews) log.warn('Our table has no backstop for now', { ipFamily: family, reason });
         },
@@ -72,13 +72,13 @@ export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
       return proxy;
     },
     attach: (loop) => {
-      const { family } = loop.proxy;
+      const { family } = loop.proxier;
       loops.set(family, loop);
       tables.follow({
         family,
         onChange: (changedBy, news) => {
           if (news) proxies.get(family)?.noteForeign(news, family);
-          else loop.proxy.requestFull();
+          else loop.proxier.requestFull();
           if (changedBy) loop.foreignChanges.noticed({ objects: news?.objects ?? [OUR_TABLE], changedBy });
           else loop.requestUrgently('notifications of the kernel were lost');
         },
@@ -87,7 +87,7 @@ export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
     },
     ready: (family) => {
       waiting.delete(family);
-      if (waiting.size === 0) removing = removeLeftovers(log, hasBackstop, staleIpvs);
+      if (waiting.size === 0) removing = removeStaleObjects(log, hasBackstop, staleIpvs);
     },
     isTold: true,
     connections: async () => {
@@ -117,8 +117,8 @@ export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
 }
 
 /** Rules go before the sets that they match. */
-async function removeLeftovers(log: Log, hasBackstop: boolean, staleIpvs: StaleIpvs): Promise<void> {
-  await removeNftLeftovers(log, hasBackstop ? [KUBE_PROXY_TABLE] : [KUBE_PROXY_TABLE, BACKSTOP_TABLE]);
-  await removeIptablesLeftovers(log);
+async function removeStaleObjects(log: Log, hasBackstop: boolean, staleIpvs: StaleIpvs): Promise<void> {
+  await removeStaleTables(log, hasBackstop ? [KUBE_PROXY_TABLE] : [KUBE_PROXY_TABLE, BACKSTOP_TABLE]);
+  await removeStaleRules(log);
   await staleIpvs.remove();
 }

@@ -14,8 +14,8 @@ import { systemClock } from '../../time/systemClock.ts';
 import { elementsOf } from './sets.ts';
 import type { TableNews } from './watch.ts';
 
-export interface NftProxyOptions {
-  readonly door: NftClient;
+export interface NftProxierOptions {
+  readonly client: NftClient;
   readonly backstop?: BackstopClient;
   readonly onBackstopFailure?: (failure: BackstopFailure) => void;
   /** Another sync is worth it, so many milliseconds from now. */
@@ -31,19 +31,19 @@ export interface NftProxyOptions {
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 60_000;
 
-export class NftProxy {
-  readonly #options: NftProxyOptions;
+export class NftProxier {
+  readonly #options: NftProxierOptions;
   readonly #backend: NftBackend;
   readonly #backstop: Backstop | undefined;
   #retryMs = FIRST_RETRY_MS;
   /** Something is left to be removed; other syncs do not look at it. */
   #isUnclean = false;
 
-  constructor(options: NftProxyOptions) {
+  constructor(options: NftProxierOptions) {
     this.#options = options;
     const now = (): number => systemClock.now();
     const timeSlice = new TimeSlice(systemClock);
-    this.#backend = new NftBackend({ door: options.door, now, timeSlice });
+    this.#backend = new NftBackend({ client: options.client, now, timeSlice });
     this.#backstop = options.backstop && new Backstop({ door: options.backstop, now, timeSlice });
   }
 

@@ -56,7 +56,7 @@ type Part = Pick<NftReport, 'transactions' | 'elements' | 'isClean'>;
 const NOTHING: Part = { transactions: 0, elements: 0, isClean: true };
 
 export interface NftBackendOptions {
-  readonly door: NftClient;
+  readonly client: NftClient;
   readonly now: () => number;
   readonly timeSlice?: TimeSlice;
   /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
@@ -73,7 +73,7 @@ const IDLE_MS = 5000;
 const REMOVALS = 1000;
 
 export class NftBackend {
-  readonly #door: NftClient;
+  readonly #client: NftClient;
   readonly #committer: Committer;
   readonly #timeSlice: TimeSlice | undefined;
   readonly #applied = new Map<ServicePortId, ServicePortPlan>();
@@ -97,11 +97,11 @@ export class NftBackend {
   /** Names of the chains that the sync under way has written. */
   readonly #written = new Set<string>();
 
-  constructor({ door, now, timeSlice, firstChunk }: NftBackendOptions) {
-    this.#door = noting(door, (transaction) => {
+  constructor({ client, now, timeSlice, firstChunk }: NftBackendOptions) {
+    this.#client = noting(client, (transaction) => {
       for (const name of chainsIn(transaction)) this.#written.add(name);
     });
-    this.#committer = new Committer(this.#door, now, firstChunk);
+    this.#committer = new Committer(this.#client, now, firstChunk);
     this.#now = now;
     this.#timeSlice = timeSlice;
   }
@@ -204,7 +204,7 @@ export class NftBackend {
     );
     if (transaction.length === 0) return NOTHING;
     this.#needsFull = true; // nobody will tell of these elements again
-    const outcome = await this.#door.commit(transaction);
+    const outcome = await this.#client.commit(transaction);
     if (outcome.state === 'refused') return undefined;
     this.#needsFull = false;
     return { transactions: 1, elements: foreign.length, isClean: true };
@@ -288,7 +288,7 @@ export class NftBackend {
     this.#needsFull = true;
     const transactions = [...slices(removal(before, this.#ruleset), REMOVALS)];
     for (const transaction of transactions) {
-      const outcome = await this.#door.commit(transaction);
+      const outcome = await this.#client.commit(transaction);
       if (outcome.state === 'refused') return undefined;
     }
     this.#needsFull = false;
@@ -327,10 +327,10 @@ export class NftBackend {
 
   /** Again from the beginning, where somebody else was at the table meanwhile. */
   async #adopt(table: AdoptedTable, only?: ReadonlySet<string>): Promise<AdoptReport> {
-    const [door, committer, timeSlice] = [this.#door, this.#committer, this.#timeSlice];
+    const [client, committer, timeSlice] = [this.#client, this.#committer, this.#timeSlice];
     for (let tries = 1; ; tries++) {
       try {
-        return await adopt({ door, committer, table, timeSlice, ...(tries === 1 && only && { only }) });
+        return await adopt({ door: client, committer, table, timeSlice, ...(tries === 1 && only && { only }) });
       } catch (error) {
         if (!isJunctionError(error, 'NFTABLES_CHANGED') || tries === TRIES) throw error;
       }
@@ -342,8 +342,15 @@ export class NftBackend {
     if (this.#toForget.size === 0) return { isDone: true, transactions: 0 };
     const sets = setsByName(this.#ruleset);
     const { chunk } = this.#committer;
-    const [door, timeSlice] = [this.#door, this.#timeSlice];
-    const forgetting = await forgetStale(this.#toForget, { door, plan, nodeIps, sets, chunk, timeSlice });
+    const [client, timeSlice] = [this.#client, this.#timeSlice];
+    const forgetting = await forgetStale(this.#toForget, {
+      door: client,
+      plan,
+      nodeIps,
+      sets,
+      chunk,
+      timeSlice,
+    });
     if (forgetting.isDone) this.#toForget.clear();
     return forgetting;
   }

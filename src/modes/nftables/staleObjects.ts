@@ -6,7 +6,7 @@ import { FAMILIES } from '../../model/ip.ts';
 import { withNetlink } from '../netlinkWork.ts';
 
 /** Nothing that fails here may stop the proxy. */
-export function removeNftLeftovers(log: Log, names: readonly string[] = EVERY_TABLE): Promise<void> {
+export function removeStaleTables(log: Log, names: readonly string[] = EVERY_TABLE): Promise<void> {
   return withNetlink(
     async (thread) => {
       const channel = thread.transactionChannel(NETLINK_NETFILTER);

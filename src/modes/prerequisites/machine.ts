@@ -3,7 +3,7 @@
  * the machine that we run on.
  */
 import type { Family } from '../../model/ip.ts';
-import type { IptablesDoor } from '../iptables/client.ts';
+import type { IptablesClient } from '../iptables/client.ts';
 import type { IpsetType } from '../../netlink/ipsetEntry.ts';
 import type { IpsetSupport } from '../../netlink/ipsetType.ts';
 import type { CommandRunner } from '../../system/processes.ts';
@@ -25,7 +25,7 @@ export type LinkLook = { readonly kind: string | undefined } | undefined;
 
 /** What the checks need of a door. */
 export type TrialDoor = Pick<
-  IptablesDoor,
+  IptablesClient,
   'family' | 'version' | 'variant' | 'reason' | 'features' | 'programs' | 'restore'
 >;
 

@@ -14,7 +14,7 @@ import { deleteLink, newLink, readLink } from '../../netlink/link.ts';
 import { deleteNfacct, ensureNfacct, readNfacct } from '../../netlink/nfacct.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../../netlink/socket.ts';
 import { OWNED_TRIAL_TABLE, TRIAL_TABLE } from '../nftables/cleanup.ts';
-import { NetlinkNftDoor } from '../nftables/client.ts';
+import { NetlinkNftClient } from '../nftables/client.ts';
 import { DONE, type Machine, type Trial } from './machine.ts';
 import { type TableTrial, type TrialTable, tryTable } from './nftTrial.ts';
 
@@ -98,7 +98,7 @@ async function tryTableBySocket(family: Family, table: TrialTable): Promise<Tabl
   try {
     socket = NetlinkSocket.open(NETLINK_NETFILTER);
     const name = table.isOwned ? OWNED_TRIAL_TABLE : TRIAL_TABLE;
-    return await tryTable(new NetlinkNftDoor(family, directChannel(socket), name), table);
+    return await tryTable(new NetlinkNftClient(family, directChannel(socket), name), table);
   } catch (error) {
     if (isJunctionError(error)) return { state: 'refused', reason: error.message };
     throw error;

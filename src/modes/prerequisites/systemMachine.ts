@@ -3,7 +3,7 @@ import { accessSync, constants as access, existsSync, readFileSync } from 'node:
 import { release } from 'node:os';
 import { join } from 'node:path';
 import { isJunctionError } from '../../errors.ts';
-import { IptablesDoor } from '../iptables/client.ts';
+import { IptablesClient } from '../iptables/client.ts';
 import type { VariantChoice } from '../iptables/variant.ts';
 import { type CommandRunner, run, timeLimited } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
@@ -40,7 +40,7 @@ export function systemMachine({
       loads.set(name, load);
       return load;
     },
-    openDoor: (family) => IptablesDoor.open({ family, variant, runner }),
+    openDoor: (family) => IptablesClient.open({ family, variant, runner }),
     sysctl: (name) => sysctl(name, sysctlRoot),
   };
 }

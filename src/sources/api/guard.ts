@@ -22,7 +22,7 @@ export interface Guard {
   hurry(limitMs: number): void;
 }
 
-export interface GuardOptions {
+export interface MonitorOptions {
   readonly clock: Clock;
   readonly stop: AbortSignal;
   /** For messages: `watching services`. */
@@ -34,7 +34,7 @@ export interface GuardOptions {
 }
 
 /** Whatever goes wrong is thrown as an `ApiFailure`; the stop and a listener's errors are thrown as they are. */
-export async function guarded<T>(options: GuardOptions, run: (guard: Guard) => Promise<T>): Promise<T> {
+export async function guarded<T>(options: MonitorOptions, run: (guard: Guard) => Promise<T>): Promise<T> {
   const { clock, stop, what } = options;
   const controller = new AbortController();
   const timeSlice = new TimeSlice(clock, SLICE_MS);

@@ -1,5 +1,5 @@
 /** How Junction can be run on node1, by name. Everything here happens in a process inside node1's network. */
-import { IptablesDoor } from '../../../src/modes/iptables/client.ts';
+import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import type { Mechanism } from '../../scenarios/differences.ts';
 import { iptablesBackend } from '../../scenarios/iptablesBackend.ts';
@@ -26,6 +26,10 @@ function perFamily(open: (family: Family) => Promise<FamilyBackend>): Promise<re
 }
 
 async function openIptables(family: Family): Promise<FamilyBackend> {
-  const door = await IptablesDoor.open({ family, variant: 'legacy', lockPath: '/run/junction-xtables.lock' });
+  const door = await IptablesClient.open({
+    family,
+    variant: 'legacy',
+    lockPath: '/run/junction-xtables.lock',
+  });
   return iptablesBackend(door, 'current');
 }

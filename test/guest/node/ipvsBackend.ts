@@ -1,7 +1,7 @@
 /** The real IPVS proxy, in the network that this process is in. */
-import { IptablesDoor } from '../../../src/modes/iptables/client.ts';
-import { NetlinkIpvsDoor } from '../../../src/modes/ipvs/client.ts';
-import { IpvsProxy } from '../../../src/modes/ipvs/proxier.ts';
+import { IptablesClient } from '../../../src/modes/iptables/client.ts';
+import { NetlinkIpvsClient } from '../../../src/modes/ipvs/client.ts';
+import { IpvsProxier } from '../../../src/modes/ipvs/proxier.ts';
 import { applyIpvsSysctls } from '../../../src/modes/ipvs/settings.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
@@ -21,13 +21,13 @@ export async function openIpvs(): Promise<readonly FamilyBackend[]> {
   return Promise.all(
     FAMILIES.map(async (family): Promise<FamilyBackend> => {
       const lockPath = '/run/junction-xtables.lock';
-      const iptables = await IptablesDoor.open({ family, variant: 'legacy', lockPath });
+      const iptables = await IptablesClient.open({ family, variant: 'legacy', lockPath });
       return {
         family,
         start: () =>
-          new IpvsProxy({
+          new IpvsProxier({
             iptables,
-            door: new NetlinkIpvsDoor(family, channels),
+            client: new NetlinkIpvsClient(family, channels),
             masqueradeBit: 14,
             scheduler: 'rr',
             excludeCIDRs: [],

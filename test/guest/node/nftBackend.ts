@@ -1,6 +1,6 @@
 /** The real nftables proxy, in the network that this process is in. */
-import { NetlinkNftDoor } from '../../../src/modes/nftables/client.ts';
-import { NftProxy } from '../../../src/modes/nftables/proxier.ts';
+import { NetlinkNftClient } from '../../../src/modes/nftables/client.ts';
+import { NftProxier } from '../../../src/modes/nftables/proxier.ts';
 import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { FAMILIES, isLoopback } from '../../../src/model/ip.ts';
@@ -12,8 +12,8 @@ export async function openNft(): Promise<readonly FamilyBackend[]> {
   return FAMILIES.map((family) => ({
     family,
     start: () =>
-      new NftProxy({
-        door: new NetlinkNftDoor(family, thread.transactionChannel(NETLINK_NETFILTER)),
+      new NftProxier({
+        client: new NetlinkNftClient(family, thread.transactionChannel(NETLINK_NETFILTER)),
         masqueradeBit: 14,
         counters: true,
         nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),

@@ -14,7 +14,7 @@ class World {
 
   readonly monitor = new CanaryMonitor({
     intervalMs: 30_000,
-    door: {
+    client: {
       ensureChain: async (table) => {
         if (this.locked) throw new JunctionError('XTABLES_LOCK_HELD', 'held');
         const existed = this.chains.get(table) === 'present';

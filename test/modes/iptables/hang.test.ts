@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { isJunctionError } from '../../../src/errors.ts';
-import { IptablesDoor } from '../../../src/modes/iptables/client.ts';
+import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { run } from '../../../src/system/processes.ts';
 import { withEnoughTime } from '../../support/enoughTime.ts';
 import { groupOf } from '../../system/support/processes.ts';
@@ -52,8 +52,8 @@ async function isDone(work: Promise<unknown>): Promise<boolean> {
   }
 }
 
-async function openDoor(timeoutMs: number): Promise<IptablesDoor> {
-  return IptablesDoor.open({
+async function openDoor(timeoutMs: number): Promise<IptablesClient> {
+  return IptablesClient.open({
     family: 'IPv4',
     variant: 'nft',
     timeoutMs,
@@ -64,43 +64,43 @@ async function openDoor(timeoutMs: number): Promise<IptablesDoor> {
 test.each([
   [
     'a restore',
-    (door: IptablesDoor) => door.restore('nat', '*nat\nCOMMIT\n'),
+    (client: IptablesClient) => client.restore('nat', '*nat\nCOMMIT\n'),
     'iptables-nft-restore .*-T nat',
   ],
-  ['a save', (door: IptablesDoor) => door.save('nat'), 'iptables-nft-save -t nat'],
+  ['a save', (client: IptablesClient) => client.save('nat'), 'iptables-nft-save -t nat'],
   [
     'a save in pieces',
-    (door: IptablesDoor) => door.readSave('nat', {}, async () => {}),
+    (client: IptablesClient) => client.readSave('nat', {}, async () => {}),
     'iptables-nft-save -t nat',
   ],
   [
     'a rule',
-    (door: IptablesDoor) => door.ensureChain('nat', 'KUBE-SERVICES'),
+    (client: IptablesClient) => client.ensureChain('nat', 'KUBE-SERVICES'),
     'iptables-nft .*-N KUBE-SERVICES',
   ],
 ])('%s', async (_, act, command) => {
   await withEnoughTime(async (timeoutMs) => {
-    const door = await openDoor(timeoutMs);
+    const client = await openDoor(timeoutMs);
     hang();
     // A machine that is merely slow gets more time.
     for (const limit of [timeoutMs, 2 * timeoutMs]) {
       const seconds = String(limit / 1000).replace('.', '\\.');
       const message = new RegExp(`${command}.* did not end within ${seconds}\\d* s, and was killed$`);
-      await expect(act(door)).rejects.toMatchObject({
+      await expect(act(client)).rejects.toMatchObject({
         code: 'PROGRAM_TIMED_OUT',
         message: expect.stringMatching(message) as string,
       });
     }
     const pids = hangNoMore();
     await vi.waitFor(() => expect(pids.flatMap(groupOf)).toEqual([]), { timeout: 150_000 });
-    return pids.length === 2 && (await isDone(act(door)));
+    return pids.length === 2 && (await isDone(act(client)));
   });
 });
 
 test('whether a chain exists is not known then', async () => {
-  const door = await openDoor(300);
+  const client = await openDoor(300);
   hang();
-  expect(await door.lookForChain('nat', 'KUBE-SERVICES')).toMatchObject({
+  expect(await client.lookForChain('nat', 'KUBE-SERVICES')).toMatchObject({
     state: 'unknown',
     error: { code: 'PROGRAM_TIMED_OUT' },
   });

@@ -1,9 +1,9 @@
-/** The door to the real programs, both variants, in a network namespace. */
+/** The client to the real programs, both variants, in a network namespace. */
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CanaryMonitor } from '../../../src/modes/iptables/canary.ts';
-import { type ChainLook, IptablesDoor, type TableName } from '../../../src/modes/iptables/client.ts';
+import { type ChainLook, IptablesClient, type TableName } from '../../../src/modes/iptables/client.ts';
 import { run } from '../../../src/system/processes.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../system/support/namespace.ts';
 
@@ -16,61 +16,63 @@ const CASES = [
 
 describe.each(CASES)('$variant, $family', ({ variant, family }) => {
   let namespace: Namespace;
-  let door: IptablesDoor;
+  let client: IptablesClient;
   beforeEach(async (context) => {
     requireNamespaces(context);
     namespace = await openNamespace();
-    door = await openDoor(namespace, variant, family);
+    client = await openDoor(namespace, variant, family);
   });
   afterEach(() => namespace.close());
   const jump = ['-m', 'comment', '--comment', 'kubernetes service portals', '-j', 'KUBE-SERVICES'];
 
   it('opens', async () => {
-    expect(door.variant).toBe(variant);
-    expect(await state(door, 'nat', 'POSTROUTING')).toBe('present');
-    expect(door.features).toMatchObject({ wait: ['-w', '1'], restoreWait: ['-w', '1'] });
+    expect(client.variant).toBe(variant);
+    expect(await state(client, 'nat', 'POSTROUTING')).toBe('present');
+    expect(client.features).toMatchObject({ wait: ['-w', '1'], restoreWait: ['-w', '1'] });
   });
 
   it('makes, sees, empties and deletes a chain', async () => {
-    expect(await state(door, 'nat', 'KUBE-X')).toBe('absent');
-    expect(await door.ensureChain('nat', 'KUBE-X')).toBe(false);
-    expect(await door.ensureChain('nat', 'KUBE-X')).toBe(true);
-    expect(await state(door, 'nat', 'KUBE-X')).toBe('present');
-    expect(await door.flushChain('nat', 'KUBE-X')).toBe(true);
-    expect(await door.deleteChain('nat', 'KUBE-X')).toBe(true);
-    expect(await door.deleteChain('nat', 'KUBE-X')).toBe(false);
-    expect(await door.flushChain('nat', 'KUBE-X')).toBe(false);
+    expect(await state(client, 'nat', 'KUBE-X')).toBe('absent');
+    expect(await client.ensureChain('nat', 'KUBE-X')).toBe(false);
+    expect(await client.ensureChain('nat', 'KUBE-X')).toBe(true);
+    expect(await state(client, 'nat', 'KUBE-X')).toBe('present');
+    expect(await client.flushChain('nat', 'KUBE-X')).toBe(true);
+    expect(await client.deleteChain('nat', 'KUBE-X')).toBe(true);
+    expect(await client.deleteChain('nat', 'KUBE-X')).toBe(false);
+    expect(await client.flushChain('nat', 'KUBE-X')).toBe(false);
   });
 
   it('does not delete a chain that is jumped to', async () => {
-    await door.ensureChain('nat', 'KUBE-SERVICES');
-    await door.ensureRule('append', 'nat', 'PREROUTING', jump);
-    await expect(door.deleteChain('nat', 'KUBE-SERVICES')).rejects.toMatchObject({ code: 'IPTABLES_FAILED' });
+    await client.ensureChain('nat', 'KUBE-SERVICES');
+    await client.ensureRule('append', 'nat', 'PREROUTING', jump);
+    await expect(client.deleteChain('nat', 'KUBE-SERVICES')).rejects.toMatchObject({
+      code: 'IPTABLES_FAILED',
+    });
   });
 
   it('makes, sees and deletes a rule', async () => {
-    expect(await door.deleteRule('nat', 'PREROUTING', jump)).toBe(false); // its target is missing too
-    await door.ensureChain('nat', 'KUBE-SERVICES');
-    expect(await door.ensureRule('append', 'nat', 'PREROUTING', ['-j', 'ACCEPT'])).toBe(false);
-    expect(await door.ensureRule('prepend', 'nat', 'PREROUTING', jump)).toBe(false);
-    expect(await door.ensureRule('prepend', 'nat', 'PREROUTING', jump)).toBe(true);
-    expect(await door.checkRule('nat', 'PREROUTING', jump)).toBe(true);
-    expect((await door.save('nat')).split('\n').filter((line) => line.startsWith('-A'))).toEqual([
+    expect(await client.deleteRule('nat', 'PREROUTING', jump)).toBe(false); // its target is missing too
+    await client.ensureChain('nat', 'KUBE-SERVICES');
+    expect(await client.ensureRule('append', 'nat', 'PREROUTING', ['-j', 'ACCEPT'])).toBe(false);
+    expect(await client.ensureRule('prepend', 'nat', 'PREROUTING', jump)).toBe(false);
+    expect(await client.ensureRule('prepend', 'nat', 'PREROUTING', jump)).toBe(true);
+    expect(await client.checkRule('nat', 'PREROUTING', jump)).toBe(true);
+    expect((await client.save('nat')).split('\n').filter((line) => line.startsWith('-A'))).toEqual([
       '-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
       '-A PREROUTING -j ACCEPT',
     ]);
-    expect(await door.deleteRule('nat', 'PREROUTING', jump)).toBe(true);
-    expect(await door.deleteRule('nat', 'PREROUTING', jump)).toBe(false);
-    expect(await door.checkRule('nat', 'PREROUTING', jump)).toBe(false);
-    expect(await door.checkRule('nat', 'NO-SUCH-CHAIN', ['-j', 'ACCEPT'])).toBe(false);
+    expect(await client.deleteRule('nat', 'PREROUTING', jump)).toBe(true);
+    expect(await client.deleteRule('nat', 'PREROUTING', jump)).toBe(false);
+    expect(await client.checkRule('nat', 'PREROUTING', jump)).toBe(false);
+    expect(await client.checkRule('nat', 'NO-SUCH-CHAIN', ['-j', 'ACCEPT'])).toBe(false);
   });
 
   it('restores without touching foreign rules, and reads counters', async () => {
-    await door.ensureChain('nat', 'FOREIGN');
-    await door.ensureRule('append', 'nat', 'FOREIGN', ['-j', 'ACCEPT']);
-    await door.restore('nat', '*nat\n:KUBE-A - [7:70]\n[3:30] -A KUBE-A -j RETURN\nCOMMIT\n');
-    await door.restore('nat', '*nat\n:KUBE-B - [0:0]\n-A KUBE-B -j KUBE-A\nCOMMIT\n');
-    expect((await door.save('nat', { counters: true })).match(/^\[.*-A .*$/gm)).toEqual([
+    await client.ensureChain('nat', 'FOREIGN');
+    await client.ensureRule('append', 'nat', 'FOREIGN', ['-j', 'ACCEPT']);
+    await client.restore('nat', '*nat\n:KUBE-A - [7:70]\n[3:30] -A KUBE-A -j RETURN\nCOMMIT\n');
+    await client.restore('nat', '*nat\n:KUBE-B - [0:0]\n-A KUBE-B -j KUBE-A\nCOMMIT\n');
+    expect((await client.save('nat', { counters: true })).match(/^\[.*-A .*$/gm)).toEqual([
       '[0:0] -A FOREIGN -j ACCEPT',
       // ip6tables-nft-restore 1.8.9 drops the counters of rules.
       `${variant === 'nft' && family === 'IPv6' ? '[0:0]' : '[3:30]'} -A KUBE-A -j RETURN`,
@@ -80,10 +82,10 @@ describe.each(CASES)('$variant, $family', ({ variant, family }) => {
 
   it('restores only the table that is named, or all', async () => {
     const input = '*filter\n:KUBE-F - [0:0]\nCOMMIT\n*nat\n:KUBE-N - [0:0]\nCOMMIT\n';
-    await door.restore('nat', input);
-    expect(await state(door, 'filter', 'KUBE-F')).toBe('absent');
-    await door.restore(undefined, input);
-    expect(await state(door, 'filter', 'KUBE-F')).toBe('present');
+    await client.restore('nat', input);
+    expect(await state(client, 'filter', 'KUBE-F')).toBe('absent');
+    await client.restore(undefined, input);
+    expect(await state(client, 'filter', 'KUBE-F')).toBe('present');
   });
 
   const setup = '*nat\n:X - [0:0]\n-A X -j ACCEPT\n';
@@ -107,19 +109,19 @@ describe.each(CASES)('$variant, $family', ({ variant, family }) => {
       line: variant === 'legacy' ? 7 : 6,
     },
   ])('names the line of $name', async ({ input, line }) => {
-    const failure: unknown = await door.restore(undefined, input).catch((error: unknown) => error);
+    const failure: unknown = await client.restore(undefined, input).catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: 'IPTABLES_RESTORE_FAILED', line });
     expect(failure).toHaveProperty(
       'detail',
       expect.stringContaining(`> ${line}: ${input.split('\n')[line - 1]}`),
     );
-    expect(await state(door, 'nat', 'X')).toBe('absent');
+    expect(await state(client, 'nat', 'X')).toBe('absent');
   });
 
   it('notices a flush by its canary, not one that was only partly seen', async () => {
     const events: string[] = [];
     const monitor = new CanaryMonitor({
-      door,
+      client,
       intervalMs: 50,
       onFlushed: () => {
         events.push('flushed');
@@ -127,34 +129,34 @@ describe.each(CASES)('$variant, $family', ({ variant, family }) => {
       onEvent: ({ kind }) => events.push(kind),
     });
     monitor.start();
-    while ((await state(door, 'filter', 'KUBE-PROXY-CANARY')) !== 'present') await sleep(10);
+    while ((await state(client, 'filter', 'KUBE-PROXY-CANARY')) !== 'present') await sleep(10);
     await sleep(150);
     expect(events).toEqual([]);
     for (const table of ['mangle', 'nat', 'filter']) {
-      await namespace.runner([door.programs.iptables, '-w', '5', '-t', table, '-F']);
-      await namespace.runner([door.programs.iptables, '-w', '5', '-t', table, '-X']);
+      await namespace.runner([client.programs.iptables, '-w', '5', '-t', table, '-F']);
+      await namespace.runner([client.programs.iptables, '-w', '5', '-t', table, '-X']);
     }
     while (!events.includes('flushed')) await sleep(10);
     await monitor.stop();
     expect(events).toEqual(['deleted', 'reloading', 'flushed']);
-    expect(await state(door, 'mangle', 'KUBE-PROXY-CANARY')).toBe('present');
+    expect(await state(client, 'mangle', 'KUBE-PROXY-CANARY')).toBe('present');
   });
 });
 
 /** The nft variant takes no lock. */
 describe.each(['IPv4', 'IPv6'] as const)('legacy, %s', (family) => {
   let namespace: Namespace;
-  let door: IptablesDoor;
+  let client: IptablesClient;
   beforeEach(async (context) => {
     requireNamespaces(context);
     namespace = await openNamespace();
-    door = await openDoor(namespace, 'legacy', family);
+    client = await openDoor(namespace, 'legacy', family);
   });
   afterEach(() => namespace.close());
 
   it('waits for the lock, then names its holder', async () => {
     const { lockPath } = namespace;
-    await door.ensureChain('nat', 'X');
+    await client.ensureChain('nat', 'X');
     const holder = spawn('flock', [lockPath, 'sleep', '300'], { stdio: 'ignore', detached: true });
     while ((await run(['flock', '-n', lockPath, 'true'])).code === 0) await sleep(5);
     const expected = {
@@ -162,10 +164,10 @@ describe.each(['IPv4', 'IPv6'] as const)('legacy, %s', (family) => {
       message: `the xtables lock ${lockPath} is held by pid ${holder.pid} (flock)`,
     };
     const started = performance.now();
-    await expect(door.ensureChain('nat', 'Y')).rejects.toMatchObject(expected);
+    await expect(client.ensureChain('nat', 'Y')).rejects.toMatchObject(expected);
     expect(performance.now() - started).toBeGreaterThan(900);
-    await expect(door.restore('nat', '*nat\n:Y - [0:0]\nCOMMIT\n')).rejects.toMatchObject(expected);
-    expect(await state(door, 'nat', 'X')).toBe('unknown');
+    await expect(client.restore('nat', '*nat\n:Y - [0:0]\nCOMMIT\n')).rejects.toMatchObject(expected);
+    expect(await state(client, 'nat', 'X')).toBe('unknown');
     const patient = await openDoor(namespace, 'legacy', family, 150);
     const waiting = patient.ensureChain('nat', 'Y');
     await sleep(100);
@@ -179,10 +181,10 @@ function openDoor(
   variant: 'nft' | 'legacy',
   family: 'IPv4' | 'IPv6',
   lockSeconds = 1,
-): Promise<IptablesDoor> {
-  return IptablesDoor.open({ family, variant, runner, lockPath, lockSeconds });
+): Promise<IptablesClient> {
+  return IptablesClient.open({ family, variant, runner, lockPath, lockSeconds });
 }
 
-async function state(door: IptablesDoor, table: TableName, chain: string): Promise<ChainLook['state']> {
-  return (await door.lookForChain(table, chain)).state;
+async function state(client: IptablesClient, table: TableName, chain: string): Promise<ChainLook['state']> {
+  return (await client.lookForChain(table, chain)).state;
 }

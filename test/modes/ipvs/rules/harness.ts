@@ -63,7 +63,7 @@ export class Harness {
     this.cluster = given.cluster ?? new Cluster(given.view ?? VIEW, family);
     this.settings = { ...SETTINGS, ...given.settings };
     this.#backend = new IpvsBackend({
-      door: this.kernel,
+      client: this.kernel,
       rules: rulesOf(this.kernel),
       excludeCIDRs,
       drainLimitMs,

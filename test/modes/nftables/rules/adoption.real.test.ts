@@ -10,10 +10,10 @@ import { inOneOrder } from './listings.ts';
 const SYNC = `
   import { directChannel } from './src/netlink/channel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
-  import { NetlinkNftDoor } from './src/modes/nftables/client.ts';
+  import { NetlinkNftClient } from './src/modes/nftables/client.ts';
   import { harnessOf, PRINT_CASES } from './test/modes/nftables/rules/printCases.ts';
   const given = PRINT_CASES.find(({ name, family }) => name === 'large pools' && family === 'IPv4');
-  const door = new NetlinkNftDoor('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
+  const door = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
   const { refused, transactions } = await harnessOf(given, { door }).sync();
   console.log(JSON.stringify({ refused: refused.size, transactions }));`;
 

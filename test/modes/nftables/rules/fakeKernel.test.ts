@@ -38,9 +38,9 @@ describe('in a namespace', () => {
       `
       import { directChannel } from './src/netlink/channel.ts';
       import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
-      import { NetlinkNftDoor } from './src/modes/nftables/client.ts';
+      import { NetlinkNftClient } from './src/modes/nftables/client.ts';
       import { KERNEL_CASES } from './test/modes/nftables/rules/kernelCases.ts';
-      const door = new NetlinkNftDoor('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
+      const door = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
       const word = (outcome) => (outcome.state === 'refused' ? outcome.name : outcome.state);
       const outcomes = {};
       for (const { name, transactions } of KERNEL_CASES) {

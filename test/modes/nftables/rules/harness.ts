@@ -58,7 +58,7 @@ export class Harness {
     this.settings = { ...SETTINGS, ...given.settings };
     const now = (): number => (this.#now += this.tick);
     this.#backend = new NftBackend({
-      door: given.door ?? this.kernel,
+      client: given.door ?? this.kernel,
       now,
       ...(given.firstChunk !== undefined && { firstChunk: given.firstChunk }),
     });

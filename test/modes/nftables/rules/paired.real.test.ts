@@ -37,12 +37,12 @@ test("whatever happens, and nobody else's table is touched", {
     import fc from 'fast-check';
     import { directChannel } from './src/netlink/channel.ts';
     import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
-    import { NetlinkNftDoor } from './src/modes/nftables/client.ts';
+    import { NetlinkNftClient } from './src/modes/nftables/client.ts';
     import { survivorOf } from './test/modes/anySteps.ts';
     import { anySteps, perform } from './test/modes/nftables/rules/anySteps.ts';
     import { Harness } from './test/modes/nftables/rules/harness.ts';
     import { PairedKernel } from './test/modes/nftables/rules/pairedKernel.ts';
-    const door = new NetlinkNftDoor('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
+    const door = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
     let failure = null;
     for (const [run, steps] of fc.sample(anySteps, { seed: ${seed}, numRuns: ${runs} }).entries()) {
       await door.commit([{ kind: 'addTable' }, { kind: 'deleteTable' }]);

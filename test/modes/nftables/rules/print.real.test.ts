@@ -13,10 +13,10 @@ import { harnessOf, PRINT_CASES } from './printCases.ts';
 const BUILD = `
   import { directChannel } from './src/netlink/channel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
-  import { NetlinkNftDoor } from './src/modes/nftables/client.ts';
+  import { NetlinkNftClient } from './src/modes/nftables/client.ts';
   import { harnessOf, PRINT_CASES } from './test/modes/nftables/rules/printCases.ts';
   const given = PRINT_CASES[Number(process.argv[2])];
-  const door = new NetlinkNftDoor(given.family, directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
+  const door = new NetlinkNftClient(given.family, directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
   const { refused } = await harnessOf(given, { door }).sync();
   const again = await harnessOf(given, { door }).sync();
   console.log(JSON.stringify({ refused: refused.size, again: again.transactions }));`;

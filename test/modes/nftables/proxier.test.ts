@@ -1,6 +1,6 @@
 /** What is tried again, and when. */
 import { describe, expect, test } from 'vitest';
-import { NftProxy } from '../../../src/modes/nftables/proxier.ts';
+import { NftProxier } from '../../../src/modes/nftables/proxier.ts';
 import { FakeNftKernel } from './rules/fakeKernel.ts';
 import { Cluster } from '../../plan/cluster.ts';
 
@@ -9,13 +9,13 @@ class Stage {
   readonly cluster: Cluster;
   /** After how many milliseconds another sync was asked for. */
   readonly asked: number[] = [];
-  readonly proxy: NftProxy;
+  readonly proxy: NftProxier;
 
   constructor({ kernel = new FakeNftKernel(), cluster = new Cluster() }: Partial<Stage> = {}) {
     this.kernel = kernel;
     this.cluster = cluster;
-    this.proxy = new NftProxy({
-      door: kernel,
+    this.proxy = new NftProxier({
+      client: kernel,
       again: (milliseconds) => this.asked.push(milliseconds),
       masqueradeBit: 14,
       counters: false,

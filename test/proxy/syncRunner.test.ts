@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
-import { FamilyLoop, type Generation } from '../../src/proxy/familyLoop.ts';
+import { SyncRunner, type Generation } from '../../src/proxy/syncRunner.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
-import { FamilyProxy, type SyncOutcome } from '../../src/proxy/familyProxy.ts';
+import { Proxier, type SyncOutcome } from '../../src/proxy/proxier.ts';
 import { SETTINGS, service } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeBackend, FakeLog, REPORT } from './fakes.ts';
@@ -14,21 +14,21 @@ class Stage {
   readonly outcomes: SyncOutcome[] = [];
   /** That changed something of ours. */
   readonly programs: string[] = [];
-  readonly proxy: FamilyProxy;
-  readonly loop: FamilyLoop;
+  readonly proxy: Proxier;
+  readonly loop: SyncRunner;
   generation: Generation | undefined;
   jumpLooks = 0;
 
   constructor({ synced = true }: { readonly synced?: boolean } = {}) {
-    this.proxy = new FamilyProxy({
+    this.proxy = new Proxier({
       family: 'IPv4',
       settings: SETTINGS,
       backend: this.backend,
       // On a busy machine real time would be over in the middle of it.
       timeSlice: new TimeSlice(this.clock),
     });
-    this.loop = new FamilyLoop({
-      proxy: this.proxy,
+    this.loop = new SyncRunner({
+      proxier: this.proxy,
       log: this.log.log,
       clock: this.clock,
       minSyncPeriodMs: 1000,

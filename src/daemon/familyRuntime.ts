@@ -1,4 +1,4 @@
-/** Everything that serves one address family: its loop, its guard, its health-check ports, its held ports. */
+/** Everything that serves one address family: its runner, its guard, its health-check ports, its held ports. */
 import type { Settings } from '../config/index.ts';
 import {
   healthCheckAddresses,
@@ -11,15 +11,15 @@ import type { Log } from '../log/log.ts';
 import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import { capacityOf, printCut } from '../plan/capacity.ts';
-import { FamilyLoop } from '../proxy/familyLoop.ts';
-import { FamilyProxy, type SyncOutcome } from '../proxy/familyProxy.ts';
+import { SyncRunner } from '../proxy/syncRunner.ts';
+import { Proxier, type SyncOutcome } from '../proxy/proxier.ts';
 import type { FamilyObserver } from '../proxy/observer.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { DenialLog } from './denialLog.ts';
-import { Guard } from './guard.ts';
+import { Monitor } from './monitor.ts';
 import type { ProxyMode } from '../modes/mode.ts';
 
-export interface FamilyServiceOptions {
+export interface FamilyRuntimeOptions {
   readonly family: Family;
   readonly mode: ProxyMode;
   readonly settings: Settings;
@@ -41,12 +41,12 @@ export interface FamilyServiceOptions {
   readonly log: Log;
 }
 
-export class FamilyService {
+export class FamilyRuntime {
   readonly family: Family;
-  readonly loop: FamilyLoop;
-  readonly #options: FamilyServiceOptions;
-  #guard: Guard;
-  #guardIntervalMs: number;
+  readonly runner: SyncRunner;
+  readonly #options: FamilyRuntimeOptions;
+  #monitor: Monitor;
+  #monitorIntervalMs: number;
   readonly #held: HeldPorts | undefined;
   readonly #flows: FlowCleaner;
   #health: ServiceHealthServers | undefined;
@@ -57,11 +57,11 @@ export class FamilyService {
   /** Somebody else may have taken rules away, so that flows began past them. */
   #wereRulesGone = false;
 
-  constructor(options: FamilyServiceOptions) {
+  constructor(options: FamilyRuntimeOptions) {
     const { family, mode, settings, observer, log, syncPeriodMs, minSyncPeriodMs } = options;
     this.#options = options;
     this.family = family;
-    const proxy = new FamilyProxy({
+    const proxier = new Proxier({
       family,
       settings,
       backend: mode.backend(family),
@@ -69,8 +69,8 @@ export class FamilyService {
       observer,
       startedAt: Date.now(),
     });
-    this.loop = new FamilyLoop({
-      proxy,
+    this.runner = new SyncRunner({
+      proxier,
       mode: mode.name,
       log,
       clock: systemClock,
@@ -86,35 +86,35 @@ export class FamilyService {
       },
       onSynced: (outcome) => this.#onSynced(outcome),
     });
-    mode.attach(this.loop);
-    this.#denials = new DenialLog({ denied: (id) => proxy.denied(id), log, clock: systemClock });
-    this.#guardIntervalMs = syncPeriodMs;
-    this.#guard = this.#makeGuard();
+    mode.attach(this.runner);
+    this.#denials = new DenialLog({ denied: (id) => proxier.denied(id), log, clock: systemClock });
+    this.#monitorIntervalMs = syncPeriodMs;
+    this.#monitor = this.#makeMonitor();
     this.#flows = new FlowCleaner({ family: this.family, localIps: () => mode.localIps(this.family), log });
     this.#held = options.holdPorts ? makeHeldPorts(options) : undefined;
   }
 
   start(): void {
-    this.loop.start();
-    this.#guard.start();
+    this.runner.start();
+    this.#monitor.start();
   }
 
   /** The configuration changed. */
-  apply(settings: Settings, periods: Parameters<FamilyLoop['setPeriods']>[0]): void {
-    this.loop.proxy.onSettings(settings);
-    this.loop.setPeriods(periods);
+  apply(settings: Settings, periods: Parameters<SyncRunner['setPeriods']>[0]): void {
+    this.runner.proxier.onSettings(settings);
+    this.runner.setPeriods(periods);
     this.#heldIsStale = true;
-    this.loop.request();
-    if (periods.syncPeriodMs === this.#guardIntervalMs) return;
-    this.#guardIntervalMs = periods.syncPeriodMs;
-    void this.#guard.stop();
-    this.#guard = this.#makeGuard();
-    if (this.loop.isStarted) this.#guard.start();
+    this.runner.request();
+    if (periods.syncPeriodMs === this.#monitorIntervalMs) return;
+    this.#monitorIntervalMs = periods.syncPeriodMs;
+    void this.#monitor.stop();
+    this.#monitor = this.#makeMonitor();
+    if (this.runner.isStarted) this.#monitor.start();
   }
 
   async stop(): Promise<void> {
-    await this.#guard.stop();
-    await this.loop.stop();
+    await this.#monitor.stop();
+    await this.runner.stop();
     await this.#health?.close();
     this.#held?.close();
   }
@@ -123,7 +123,7 @@ export class FamilyService {
     void this.#denials.tell(outcome.changes.map(({ id }) => id));
     this.#tellCuts();
     this.#tellRefusals(outcome);
-    const { localEndpoints, plan } = this.loop.proxy;
+    const { localEndpoints, plan } = this.runner.proxier;
     const { report } = outcome;
     const areFlowsUnknown =
       this.#isFirst ||
@@ -149,15 +149,15 @@ export class FamilyService {
     this.#isFirst = false;
   }
 
-  #makeGuard(): Guard {
+  #makeMonitor(): Monitor {
     const { mode, log } = this.#options;
-    return new Guard({
+    return new Monitor({
       canary: mode.canary?.(this.family),
-      loop: this.loop,
-      intervalMs: this.#guardIntervalMs,
+      runner: this.runner,
+      intervalMs: this.#monitorIntervalMs,
       verifiesAlways: mode.verifiesEachPeriod ?? false,
       // Ports that others had.
-      hasLeftovers: () => (this.#held?.refused ?? 0) > 0 || (this.#health?.hasFailures ?? false),
+      hasRetries: () => (this.#held?.refused ?? 0) > 0 || (this.#health?.hasFailures ?? false),
       log,
     });
   }
@@ -177,14 +177,14 @@ export class FamilyService {
 
   #healthCheckAddresses(): 'all' | readonly Ip[] {
     return healthCheckAddresses(
-      this.loop.proxy.plan.view.nodePorts,
+      this.runner.proxier.plan.view.nodePorts,
       this.#options.mode.localIps(this.family),
     );
   }
 
   #logReady({ report }: SyncOutcome): void {
     const { log, settings } = this.#options;
-    const { plan } = this.loop.proxy;
+    const { plan } = this.runner.proxier;
     log.info('Serving', {
       ipFamily: this.family,
       servicePorts: plan.servicePorts.size,
@@ -219,9 +219,9 @@ export class FamilyService {
 
   #tellCuts(): void {
     const { log, onCut } = this.#options;
-    const { proxy } = this.loop;
-    for (const service of proxy.takeNewCuts()) {
-      const messages = proxy.cutsOf(service).map(printCut);
+    const { proxier } = this.runner;
+    for (const service of proxier.takeNewCuts()) {
+      const messages = proxier.cutsOf(service).map(printCut);
       for (const reason of messages)
         log.warn('A Service is too large; not all of it is served', {
           ipFamily: this.family,
@@ -235,7 +235,7 @@ export class FamilyService {
   }
 }
 
-function makeHeldPorts({ log, onPortTaken }: FamilyServiceOptions): HeldPorts {
+function makeHeldPorts({ log, onPortTaken }: FamilyRuntimeOptions): HeldPorts {
   return new HeldPorts({
     onEvent: (event) => {
       if (event.kind === 'recovered') {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { Runner, type RunnerOptions } from '../../src/proxy/runner.ts';
+import { BoundedRunner, type BoundedRunnerOptions } from '../../src/proxy/boundedRunner.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
 
-interface Setup extends Partial<Omit<RunnerOptions, 'clock' | 'run'>> {
+interface Setup extends Partial<Omit<BoundedRunnerOptions, 'clock' | 'run'>> {
   /** How long each run takes; the last one counts for all that follow. */
   readonly takes?: readonly number[];
   /** Which runs fail, counted from 1. */
@@ -14,10 +14,10 @@ class Stage {
   /** When runs began. */
   readonly began: number[] = [];
   readonly errors: unknown[] = [];
-  readonly runner: Runner;
+  readonly runner: BoundedRunner;
 
   constructor({ takes = [0], fails = [], ...options }: Setup = {}) {
-    this.runner = new Runner({
+    this.runner = new BoundedRunner({
       minIntervalMs: 1000,
       retryIntervalMs: 30_000,
       maxIntervalMs: 3_600_000,
@@ -100,7 +100,7 @@ test('it does not run twice at a time', async () => {
   let running = 0;
   let most = 0;
   const clock = new FakeClock();
-  const runner = new Runner({
+  const runner = new BoundedRunner({
     minIntervalMs: 0,
     maxIntervalMs: 1000,
     retryIntervalMs: 1000,
@@ -132,7 +132,7 @@ describe('start and stop', () => {
   test('a request before the start waits for it', async () => {
     const clock = new FakeClock();
     let runs = 0;
-    const runner = new Runner({
+    const runner = new BoundedRunner({
       minIntervalMs: 1000,
       maxIntervalMs: 60_000,
       retryIntervalMs: 1000,
@@ -178,8 +178,8 @@ describe('start and stop', () => {
 });
 
 test('the longest interval is not shorter than the shortest', () => {
-  const make = (): Runner =>
-    new Runner({
+  const make = (): BoundedRunner =>
+    new BoundedRunner({
       minIntervalMs: 10,
       maxIntervalMs: 9,
       retryIntervalMs: 1,

@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../time/clock.ts';
 
-export interface RunnerOptions {
+export interface BoundedRunnerOptions {
   /** Throws, or rejects, when it failed. */
   readonly run: () => Promise<void>;
   readonly minIntervalMs: number;
@@ -22,8 +22,8 @@ export interface RunnerOptions {
 /** Of urgent runs in a row; they come back one by one, like the others. */
 const URGENT_BURST = 5;
 
-export class Runner {
-  #options: RunnerOptions;
+export class BoundedRunner {
+  #options: BoundedRunnerOptions;
   readonly #burst: number;
   #tokens: number;
   #urgentTokens = URGENT_BURST;
@@ -36,7 +36,7 @@ export class Runner {
   #started = false;
   #cancelTimer: (() => void) | undefined;
 
-  constructor(options: RunnerOptions) {
+  constructor(options: BoundedRunnerOptions) {
     if (options.maxIntervalMs < options.minIntervalMs) {
       throw new Error(
         `the longest interval (${options.maxIntervalMs} ms) is shorter than the shortest (${options.minIntervalMs} ms)`,
@@ -67,7 +67,7 @@ export class Runner {
   }
 
   /** From the next run on. */
-  setIntervals(intervals: Pick<RunnerOptions, 'minIntervalMs' | 'retryIntervalMs'>): void {
+  setIntervals(intervals: Pick<BoundedRunnerOptions, 'minIntervalMs' | 'retryIntervalMs'>): void {
     this.#options = { ...this.#options, ...intervals };
   }
 

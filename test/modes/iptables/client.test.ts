@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { isJunctionError } from '../../../src/errors.ts';
-import { type DoorOptions, IptablesDoor } from '../../../src/modes/iptables/client.ts';
+import { type ClientOptions, IptablesClient } from '../../../src/modes/iptables/client.ts';
 import type { RunOptions, RunResult } from '../../../src/system/processes.ts';
 import { fakeRunner } from '../../system/support/fakeRunner.ts';
 
 type Answers = (command: string, options: RunOptions) => Partial<RunResult> | undefined;
 
-async function openFake(version: string, answers: Answers, options: Partial<DoorOptions> = {}) {
+async function openFake(version: string, answers: Answers, options: Partial<ClientOptions> = {}) {
   const { runner, commands } = fakeRunner((command, given) =>
     command.endsWith('tables --version') ? { stdout: `iptables v${version}\n` } : answers(command, given),
   );
-  const door = await IptablesDoor.open({ family: 'IPv4', variant: 'system', runner, ...options });
+  const client = await IptablesClient.open({ family: 'IPv4', variant: 'system', runner, ...options });
   commands.length = 0;
-  return { door, commands };
+  return { client, commands };
 }
 
 const LEGACY = '1.8.9 (legacy)';
@@ -33,43 +33,43 @@ const RULE = ['-m', 'comment', '--comment', 'a b', '-j', 'X'];
 
 describe('open', () => {
   it('says version, variant and features', async () => {
-    const { door } = await openFake(NFT, always({}));
-    expect([door.version, door.variant, door.features.randomFully]).toEqual(['1.8.9', 'nft', true]);
+    const { client } = await openFake(NFT, always({}));
+    expect([client.version, client.variant, client.features.randomFully]).toEqual(['1.8.9', 'nft', true]);
   });
 
   it('asks an old restore whether it knows --version', async () => {
     const waits = await openFake('1.4.21', always({ stdout: 'iptables-restore v1.4.21' }));
-    expect(waits.door.features.restoreWait).toEqual(['-w']);
+    expect(waits.client.features.restoreWait).toEqual(['-w']);
     const none = await openFake('1.4.21', always({ code: 1, stderr: 'unrecognized option' }));
-    expect(none.door.features.restoreWait).toBeUndefined();
+    expect(none.client.features.restoreWait).toBeUndefined();
   });
 
   it('does not ask a new one', async () => {
     const { runner, commands } = fakeRunner(() => ({ stdout: 'ip6tables v1.8.9 (legacy)' }));
-    await IptablesDoor.open({ family: 'IPv6', variant: 'legacy', runner });
+    await IptablesClient.open({ family: 'IPv6', variant: 'legacy', runner });
     expect(commands).toEqual(['ip6tables-legacy --version']);
   });
 
   it('fails where no version is named', async () => {
     const { runner } = fakeRunner(() => ({ stdout: 'hello' }));
-    await expect(IptablesDoor.open({ family: 'IPv4', variant: 'system', runner })).rejects.toMatchObject({
+    await expect(IptablesClient.open({ family: 'IPv4', variant: 'system', runner })).rejects.toMatchObject({
       code: 'IPTABLES_VERSION_UNKNOWN',
     });
   });
 });
 
-const act = (door: IptablesDoor): readonly (() => Promise<unknown>)[] => [
-  () => door.ensureChain('nat', 'X'),
-  () => door.flushChain('nat', 'X'),
-  () => door.deleteChain('nat', 'X'),
-  () => door.lookForChain('mangle', 'X'),
-  () => door.checkRule('nat', 'Y', RULE),
-  () => door.deleteRule('nat', 'Y', RULE),
-  () => door.save('nat'),
-  () => door.save('filter', { counters: true }),
-  () => door.restore('nat', ''),
-  () => door.restore(undefined, ''),
-  () => door.restore('nat', '', { flush: true, counters: false }),
+const act = (client: IptablesClient): readonly (() => Promise<unknown>)[] => [
+  () => client.ensureChain('nat', 'X'),
+  () => client.flushChain('nat', 'X'),
+  () => client.deleteChain('nat', 'X'),
+  () => client.lookForChain('mangle', 'X'),
+  () => client.checkRule('nat', 'Y', RULE),
+  () => client.deleteRule('nat', 'Y', RULE),
+  () => client.save('nat'),
+  () => client.save('filter', { counters: true }),
+  () => client.restore('nat', ''),
+  () => client.restore(undefined, ''),
+  () => client.restore('nat', '', { flush: true, counters: false }),
 ];
 
 describe('the words of each command', () => {
@@ -80,8 +80,8 @@ describe('the words of each command', () => {
     ['1.4.20', ' -w', ' -w'],
     ['1.4.11', '', ' -w'],
   ])('version %s', async (version, wait, restoreWait) => {
-    const { door, commands } = await openFake(version, always({ stdout: 'v1.4.11' }));
-    for (const action of act(door)) await action();
+    const { client, commands } = await openFake(version, always({ stdout: 'v1.4.11' }));
+    for (const action of act(client)) await action();
     expect(commands).toEqual([
       `iptables${wait} -N X -t nat`,
       `iptables${wait} -F X -t nat`,
@@ -102,16 +102,16 @@ describe('the words of each command', () => {
     ['prepend', '-I'],
     ['append', '-A'],
   ] as const)('a rule to %s is checked first', async (position, operation) => {
-    const { door, commands } = await openFake(LEGACY, (command) => ({
+    const { client, commands } = await openFake(LEGACY, (command) => ({
       code: command.includes('-C') ? 1 : 0,
     }));
-    expect(await door.ensureRule(position, 'nat', 'Y', ['-j', 'X'])).toBe(false);
+    expect(await client.ensureRule(position, 'nat', 'Y', ['-j', 'X'])).toBe(false);
     expect(commands).toEqual(['iptables -w 5 -C Y -t nat -j X', `iptables -w 5 ${operation} Y -t nat -j X`]);
   });
 
   it('waits as long as it is told, and tells iptables where the lock is', async () => {
     let env: RunOptions['env'];
-    const { door, commands } = await openFake(
+    const { client, commands } = await openFake(
       LEGACY,
       (_, options) => {
         env = options.env;
@@ -119,15 +119,15 @@ describe('the words of each command', () => {
       },
       { lockSeconds: 9, lockPath: '/tmp/lock' },
     );
-    await door.ensureChain('nat', 'X');
+    await client.ensureChain('nat', 'X');
     expect(commands).toEqual(['iptables -w 9 -N X -t nat']);
     expect(env).toEqual({ XTABLES_LOCKFILE: '/tmp/lock' });
   });
 
   it('a save can be had in pieces', async () => {
-    const { door, commands } = await openFake(NFT, always({ stdout: '*nat\nCOMMIT\n' }));
+    const { client, commands } = await openFake(NFT, always({ stdout: '*nat\nCOMMIT\n' }));
     let text = '';
-    await door.readSave('nat', { counters: true }, async (piece) => {
+    await client.readSave('nat', { counters: true }, async (piece) => {
       text += piece;
     });
     expect([text, ...commands]).toEqual(['*nat\nCOMMIT\n', 'iptables-save -t nat -c']);
@@ -135,27 +135,27 @@ describe('the words of each command', () => {
 
   it('versions before 1.4.11 look for a rule in what save prints', async () => {
     const saved = '-A Y -m comment --comment "a b" -j X\n';
-    const { door, commands } = await openFake('1.4.10', (command) =>
+    const { client, commands } = await openFake('1.4.10', (command) =>
       command === 'iptables-save -t nat' ? { stdout: saved } : {},
     );
-    expect(await door.checkRule('nat', 'Y', RULE)).toBe(true);
-    expect(await door.checkRule('nat', 'Y', ['-j', 'Z'])).toBe(false);
-    expect(await door.deleteRule('nat', 'Y', ['-j', 'Z'])).toBe(false);
-    expect(await door.ensureRule('append', 'nat', 'Y', ['-j', 'Z'])).toBe(false);
+    expect(await client.checkRule('nat', 'Y', RULE)).toBe(true);
+    expect(await client.checkRule('nat', 'Y', ['-j', 'Z'])).toBe(false);
+    expect(await client.deleteRule('nat', 'Y', ['-j', 'Z'])).toBe(false);
+    expect(await client.ensureRule('append', 'nat', 'Y', ['-j', 'Z'])).toBe(false);
     expect(commands.at(-1)).toBe('iptables -A Y -t nat -j Z');
   });
 });
 
 describe('what an exit status means', () => {
   const ask = {
-    ensureChain: (door: IptablesDoor) => door.ensureChain('nat', 'X'),
-    flushChain: (door: IptablesDoor) => door.flushChain('nat', 'X'),
-    deleteChain: (door: IptablesDoor) => door.deleteChain('nat', 'X'),
-    lookForChain: async (door: IptablesDoor) => (await door.lookForChain('nat', 'X')).state,
-    checkRule: (door: IptablesDoor) => door.checkRule('nat', 'X', RULE),
-    deleteRule: (door: IptablesDoor) => door.deleteRule('nat', 'X', RULE),
-    save: (door: IptablesDoor) => door.save('nat'),
-    restore: (door: IptablesDoor) => door.restore('nat', ''),
+    ensureChain: (client: IptablesClient) => client.ensureChain('nat', 'X'),
+    flushChain: (client: IptablesClient) => client.flushChain('nat', 'X'),
+    deleteChain: (client: IptablesClient) => client.deleteChain('nat', 'X'),
+    lookForChain: async (client: IptablesClient) => (await client.lookForChain('nat', 'X')).state,
+    checkRule: (client: IptablesClient) => client.checkRule('nat', 'X', RULE),
+    deleteRule: (client: IptablesClient) => client.deleteRule('nat', 'X', RULE),
+    save: (client: IptablesClient) => client.save('nat'),
+    restore: (client: IptablesClient) => client.restore('nat', ''),
   } as const;
   const noChain = 'iptables: No chain/target/match by that name.';
   const unusable = "Fatal: can't open lock file /nonexistent/x: No such file or directory";
@@ -198,18 +198,18 @@ describe('what an exit status means', () => {
       'IPTABLES_RESTORE_FAILED',
     ],
   ] as const)('%s of %s: %s %j is %s', async (method, version, code, stderr, expected) => {
-    const { door } = await openFake(version, always({ code, stderr: stderr ?? '' }), {
+    const { client } = await openFake(version, always({ code, stderr: stderr ?? '' }), {
       lockPath: '/nonexistent',
     });
-    const outcome = await ask[method](door).catch((error: unknown) =>
+    const outcome = await ask[method](client).catch((error: unknown) =>
       isJunctionError(error) ? error.code : error,
     );
     expect(outcome).toBe(expected);
   });
 
   it('a command that is killed for taking too long leaves the question open', async () => {
-    const { door } = await openFake(LEGACY, always({ code: null, signal: 'SIGKILL' }));
-    expect(await door.lookForChain('nat', 'X')).toMatchObject({
+    const { client } = await openFake(LEGACY, always({ code: null, signal: 'SIGKILL' }));
+    expect(await client.lookForChain('nat', 'X')).toMatchObject({
       state: 'unknown',
       error: { code: 'PROGRAM_KILLED', message: 'iptables -w 5 -S X -t nat was killed by SIGKILL' },
     });
@@ -218,8 +218,11 @@ describe('what an exit status means', () => {
 
 describe('a refused restore', () => {
   it('says which line, and shows the input around it', async () => {
-    const { door } = await openFake(LEGACY, always({ code: 1, stderr: 'iptables-restore: line 3 failed\n' }));
-    await expect(door.restore('nat', '*nat\n:X - [0:0]\n-A Y -j X\nCOMMIT\n')).rejects.toMatchObject({
+    const { client } = await openFake(
+      LEGACY,
+      always({ code: 1, stderr: 'iptables-restore: line 3 failed\n' }),
+    );
+    await expect(client.restore('nat', '*nat\n:X - [0:0]\n-A Y -j X\nCOMMIT\n')).rejects.toMatchObject({
       code: 'IPTABLES_RESTORE_FAILED',
       line: 3,
       message:
@@ -235,7 +238,7 @@ describe('order', () => {
     let running = 0;
     let most = 0;
     const { runner } = fakeRunner(() => ({ stdout: 'v1.8.9' }));
-    const door = await IptablesDoor.open({
+    const client = await IptablesClient.open({
       family: 'IPv4',
       variant: 'system',
       runner: async (argv, options) => {
@@ -248,11 +251,11 @@ describe('order', () => {
       },
     });
     const outcomes = await Promise.allSettled([
-      door.ensureChain('nat', 'A'),
-      door.ensureChain('nat', 'BAD'),
-      door.ensureRule('append', 'nat', 'A', []),
-      door.save('nat'),
-      door.restore('nat', ''),
+      client.ensureChain('nat', 'A'),
+      client.ensureChain('nat', 'BAD'),
+      client.ensureRule('append', 'nat', 'A', []),
+      client.save('nat'),
+      client.restore('nat', ''),
     ]);
     expect(most).toBe(1);
     expect(outcomes.map(({ status }) => status)).toEqual([
@@ -266,10 +269,10 @@ describe('order', () => {
 
   it('tells of every command', async () => {
     const told: string[] = [];
-    const { door } = await openFake(LEGACY, always({}), {
+    const { client } = await openFake(LEGACY, always({}), {
       onCommand: ({ argv, code }) => told.push(`${argv[0]} ${code}`),
     });
-    await door.save('nat');
+    await client.save('nat');
     expect(told).toEqual(['iptables-save 0']);
   });
 });
@@ -277,10 +280,10 @@ describe('order', () => {
 it('takes the locks itself around a restore that takes none', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'junction-'));
   const lockPath = join(directory, 'lock');
-  const ownLocks = { socketName: `junction-door-${process.pid}`, timeoutMs: 20, retryMs: 10 };
-  let other: IptablesDoor | undefined;
+  const ownLocks = { socketName: `junction-client-${process.pid}`, timeoutMs: 20, retryMs: 10 };
+  let other: IptablesClient | undefined;
   let failure: unknown;
-  const { door } = await openFake('1.4.10', always({ code: 0 }), { lockPath, ownLocks });
+  const { client } = await openFake('1.4.10', always({ code: 0 }), { lockPath, ownLocks });
   const nested = await openFake('1.4.10', () => undefined, {
     lockPath,
     ownLocks,
@@ -292,12 +295,12 @@ it('takes the locks itself around a restore that takes none', async () => {
       return { code: 0, signal: null, stdout: argv[0] === 'iptables' ? 'v1.4.10' : '', stderr: '' };
     },
   });
-  other = door;
-  await nested.door.restore('nat', '');
+  other = client;
+  await nested.client.restore('nat', '');
   expect(failure).toMatchObject({
     code: 'XTABLES_LOCK_HELD',
     message: expect.stringContaining(`pid ${process.pid}`),
   });
-  expect(await door.restore('nat', '')).toBeUndefined();
+  expect(await client.restore('nat', '')).toBeUndefined();
   rmSync(directory, { recursive: true });
 });

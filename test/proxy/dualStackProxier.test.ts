@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { FAMILIES } from '../../src/model/ip.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
-import { FamilyLoop } from '../../src/proxy/familyLoop.ts';
-import { FamilyProxy } from '../../src/proxy/familyProxy.ts';
-import { Proxy } from '../../src/proxy/proxy.ts';
+import { SyncRunner } from '../../src/proxy/syncRunner.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
+import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
 import { MemorySource } from '../../src/sources/memory.ts';
 import { node, service, SETTINGS, slice } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
@@ -14,22 +14,22 @@ class Stage {
   readonly log = new FakeLog();
   readonly four = new FakeBackend();
   readonly six = new FakeBackend();
-  readonly proxy: Proxy;
+  readonly proxy: DualStackProxier;
 
   constructor() {
-    const loops = FAMILIES.map((family) => {
+    const runners = FAMILIES.map((family) => {
       const backend = family === 'IPv4' ? this.four : this.six;
       const timeSlice = new TimeSlice(this.clock);
-      const proxy = new FamilyProxy({ family, settings: SETTINGS, backend, timeSlice });
-      return new FamilyLoop({
-        proxy,
+      const proxy = new Proxier({ family, settings: SETTINGS, backend, timeSlice });
+      return new SyncRunner({
+        proxier: proxy,
         log: this.log.log,
         clock: this.clock,
         minSyncPeriodMs: 1000,
         syncPeriodMs: 30_000,
       });
     });
-    this.proxy = new Proxy({ nodeName: 'node-a', loops, log: this.log.log });
+    this.proxy = new DualStackProxier({ nodeName: 'node-a', runners, log: this.log.log });
     this.proxy.start();
   }
 }

@@ -1,7 +1,7 @@
 /** The backend with its clock: when drained endpoints are looked at, and who waits for whom. */
 import { expect, test } from 'vitest';
-import { IpvsProxy } from '../../../src/modes/ipvs/proxier.ts';
-import { IptablesDoor } from '../../../src/modes/iptables/client.ts';
+import { IpvsProxier } from '../../../src/modes/ipvs/proxier.ts';
+import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import type { Ip } from '../../../src/model/ip.ts';
 import { FakeIpvsKernel } from './rules/fakeKernel.ts';
 import { printWorld } from './rules/world.ts';
@@ -22,13 +22,13 @@ class World {
   readonly cluster: Cluster;
   readonly failures: unknown[] = [];
   nodeIps: readonly Ip[] = [ip('192.0.2.11'), ip('192.0.2.10')];
-  readonly #proxy: IpvsProxy;
+  readonly #proxy: IpvsProxier;
 
-  private constructor(iptables: IptablesDoor, cluster: Cluster) {
+  private constructor(iptables: IptablesClient, cluster: Cluster) {
     this.cluster = cluster;
-    this.#proxy = new IpvsProxy({
+    this.#proxy = new IpvsProxier({
       iptables,
-      door: this.kernel,
+      client: this.kernel,
       masqueradeBit: 14,
       scheduler: 'rr',
       excludeCIDRs: [],
@@ -41,7 +41,7 @@ class World {
 
   static async start(cluster = new Cluster()): Promise<World> {
     const { runner } = new FakeIptables();
-    return new World(await IptablesDoor.open({ family: 'IPv4', variant: 'nft', runner }), cluster);
+    return new World(await IptablesClient.open({ family: 'IPv4', variant: 'nft', runner }), cluster);
   }
 
   async sync(...lines: readonly string[]): Promise<string> {

@@ -36,7 +36,7 @@ export interface Backend {
   readonly writesPerSync?: number | undefined;
 }
 
-export interface FamilyProxyOptions {
+export interface ProxierOptions {
   readonly family: Family;
   readonly settings: ViewSettings;
   readonly backend: Backend;
@@ -62,7 +62,7 @@ export interface SyncOutcome {
   readonly isPartial?: boolean;
 }
 
-export class FamilyProxy {
+export class Proxier {
   readonly family: Family;
   #settings: ViewSettings;
   readonly #backend: Backend;
@@ -93,7 +93,7 @@ export class FamilyProxy {
   /** Of a view of the node that is not planned with yet. */
   readonly #viewCauses = new Causes();
 
-  constructor(options: FamilyProxyOptions) {
+  constructor(options: ProxierOptions) {
     const { family, settings, backend, observer, startedAt } = options;
     this.family = family;
     this.#settings = settings;

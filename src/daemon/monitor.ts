@@ -1,37 +1,37 @@
 /** Notices that somebody has been at our rules: all of them at once by the canary, a few by reading them back. */
 import { isJunctionError } from '../errors.ts';
 import { CanaryMonitor } from '../modes/iptables/canary.ts';
-import type { IptablesDoor } from '../modes/iptables/client.ts';
+import type { IptablesClient } from '../modes/iptables/client.ts';
 import type { Log } from '../log/log.ts';
-import { type FamilyLoop, VERIFICATION } from '../proxy/familyLoop.ts';
+import { type SyncRunner, VERIFICATION } from '../proxy/syncRunner.ts';
 
-export interface GuardOptions {
+export interface MonitorOptions {
   /** Where the canary lives, in modes that have one. */
-  readonly canary: IptablesDoor | undefined;
-  readonly loop: FamilyLoop;
+  readonly canary: IptablesClient | undefined;
+  readonly runner: SyncRunner;
   readonly intervalMs: number;
   /** Reads everything back each time, and not only when something may have changed. */
   readonly verifiesAlways: boolean;
   /** Whether a sync has something to try again, though nothing has changed. */
-  readonly hasLeftovers: () => boolean;
+  readonly hasRetries: () => boolean;
   readonly log: Log;
 }
 
-export class Guard {
-  readonly #options: GuardOptions;
+export class Monitor {
+  readonly #options: MonitorOptions;
   readonly #canary: CanaryMonitor | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: GuardOptions) {
+  constructor(options: MonitorOptions) {
     this.#options = options;
-    const { canary: door, loop, intervalMs, log } = options;
-    if (!door) return;
+    const { canary: client, runner, intervalMs, log } = options;
+    if (!client) return;
     this.#canary = new CanaryMonitor({
-      door,
+      client,
       intervalMs,
-      onFlushed: () => loop.flushed(),
+      onFlushed: () => runner.flushed(),
       onEvent: (event) => {
-        const ipFamily = door.family;
+        const ipFamily = client.family;
         if (!('error' in event)) log.info(event.message, { ipFamily });
         else
           log.warn(event.message, {
@@ -54,9 +54,9 @@ export class Guard {
   }
 
   #look(): void {
-    const { loop, hasLeftovers, verifiesAlways } = this.#options;
-    if (verifiesAlways) loop.requestFull(VERIFICATION);
-    else loop.verify();
-    if (hasLeftovers()) loop.request('ports that another program had');
+    const { runner, hasRetries, verifiesAlways } = this.#options;
+    if (verifiesAlways) runner.requestFull(VERIFICATION);
+    else runner.verify();
+    if (hasRetries()) runner.request('ports that another program had');
   }
 }

@@ -4,9 +4,9 @@ import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 import type { Clock } from '../time/clock.ts';
 import { LookBudget } from './lookBudget.ts';
-import { Runner } from './runner.ts';
+import { BoundedRunner } from './boundedRunner.ts';
 import { Causes } from './causes.ts';
-import type { FamilyProxy, SyncOutcome } from './familyProxy.ts';
+import type { Proxier, SyncOutcome } from './proxier.ts';
 import { type ChangedBy, ForeignChanges, printSome } from './foreignChanges.ts';
 import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
 
@@ -17,8 +17,8 @@ export interface Generation {
   readonly rules?: number;
 }
 
-export interface FamilyLoopOptions {
-  readonly proxy: FamilyProxy;
+export interface SyncRunnerOptions {
+  readonly proxier: Proxier;
   /** What it writes, for the log; unset: iptables. */
   readonly mode?: 'iptables' | 'ipvs' | 'nftables';
   readonly log: Log;
@@ -48,9 +48,9 @@ const SUSPICION = 'another program changed something, and the kernel did not say
 /** But no look waits longer than so many sync periods. */
 const MOST_PERIODS = 10;
 
-export class FamilyLoop {
-  readonly #options: FamilyLoopOptions;
-  readonly #runner: Runner;
+export class SyncRunner {
+  readonly #options: SyncRunnerOptions;
+  readonly #runner: BoundedRunner;
   /** Where a mode reports what other programs changed. */
   readonly foreignChanges: ForeignChanges;
   #isStarted = false;
@@ -69,10 +69,10 @@ export class FamilyLoop {
   readonly #causes = new Causes();
   #syncPeriodMs: number;
 
-  constructor(options: FamilyLoopOptions) {
+  constructor(options: SyncRunnerOptions) {
     this.#options = options;
     this.#syncPeriodMs = options.syncPeriodMs;
-    this.#runner = new Runner({
+    this.#runner = new BoundedRunner({
       run: () => this.#sync(),
       minIntervalMs: options.minSyncPeriodMs,
       retryIntervalMs: options.syncPeriodMs,
@@ -81,7 +81,7 @@ export class FamilyLoop {
       onError: (error) => this.#logFailure(error),
     });
     this.foreignChanges = new ForeignChanges({
-      family: options.proxy.family,
+      family: options.proxier.family,
       log: options.log,
       clock: options.clock,
       repair: () => this.requestUrgently(),
@@ -93,11 +93,11 @@ export class FamilyLoop {
     return this.#options.observer ?? NO_OBSERVER;
   }
 
-  get proxy(): FamilyProxy {
-    return this.#options.proxy;
+  get proxier(): Proxier {
+    return this.#options.proxier;
   }
 
-  setPeriods(periods: Pick<FamilyLoopOptions, 'minSyncPeriodMs' | 'syncPeriodMs'>): void {
+  setPeriods(periods: Pick<SyncRunnerOptions, 'minSyncPeriodMs' | 'syncPeriodMs'>): void {
     this.#syncPeriodMs = periods.syncPeriodMs;
     this.#runner.setIntervals({
       minIntervalMs: periods.minSyncPeriodMs,
@@ -119,7 +119,7 @@ export class FamilyLoop {
 
   /** `cause`: for the log; unset: objects that changed. */
   request(cause?: string): void {
-    if (!this.#isStarted || !this.proxy.isSynced) return;
+    if (!this.#isStarted || !this.proxier.isSynced) return;
     this.#causes.note(cause);
     this.#observer.queued();
     this.#runner.request();
@@ -127,7 +127,7 @@ export class FamilyLoop {
 
   /** Something is broken that worked: it does not wait for its turn. */
   requestUrgently(cause?: string): void {
-    if (!this.#isStarted || !this.proxy.isSynced) return;
+    if (!this.#isStarted || !this.proxier.isSynced) return;
     this.#causes.note(cause);
     this.#observer.queued();
     this.#runner.requestUrgently();
@@ -135,7 +135,7 @@ export class FamilyLoop {
 
   /** Everything is read back and mended where it differs. */
   requestFull(cause?: string): void {
-    this.proxy.requestFull();
+    this.proxier.requestFull();
     this.request(cause);
   }
 
@@ -183,7 +183,7 @@ export class FamilyLoop {
   #lookNow(): void {
     this.#cancelLook?.();
     this.#looks.ended(this.#options.clock.now(), undefined); // what comes during the look waits for the next one
-    this.proxy.requestFull();
+    this.proxier.requestFull();
     this.requestUrgently(SUSPICION);
   }
 
@@ -199,14 +199,14 @@ export class FamilyLoop {
   }
 
   async #sync(): Promise<void> {
-    const { proxy, log, clock, mode = 'iptables' } = this.#options;
-    if (!proxy.isSynced) {
+    const { proxier, log, clock, mode = 'iptables' } = this.#options;
+    if (!proxier.isSynced) {
       log.verbose(2, `Not syncing ${mode} until Services and Endpoints have been received`, {
-        ipFamily: proxy.family,
+        ipFamily: proxier.family,
       });
       return;
     }
-    log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxy.family });
+    log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxier.family });
     let isPartial = false;
     do {
       const started = clock.now();
@@ -223,11 +223,11 @@ export class FamilyLoop {
 
   async #write(started: number, turn: 'first' | 'next', causes: Causes): Promise<SyncOutcome | undefined> {
     try {
-      return await this.proxy.sync(turn);
+      return await this.proxier.sync(turn);
     } catch (error) {
       this.#causes.join(causes);
       this.#causes.note('again after a sync that failed');
-      this.#observer.failed(error, (this.#options.clock.now() - started) / 1000, this.proxy.attempt);
+      this.#observer.failed(error, (this.#options.clock.now() - started) / 1000, this.proxier.attempt);
       throw error;
     }
   }
@@ -258,7 +258,7 @@ export class FamilyLoop {
   /** The others are served; this one is tried again. */
   #throwIfRefused({ report }: SyncOutcome): void {
     if (report.refused.size === 0) return;
-    this.proxy.requestFull();
+    this.proxier.requestFull();
     this.#causes.note('again after rules that the kernel refused');
     const [[id, error] = ['', new Error('unknown')]] = report.refused;
     const others = report.refused.size > 1 ? ` (and ${report.refused.size - 1} more)` : '';
@@ -268,14 +268,14 @@ export class FamilyLoop {
   #logOutcome({ report, changes, causes }: SyncOutcome, elapsedMs: number, requested: Causes): void {
     const { log } = this.#options;
     log.verbose(2, 'SyncProxyRules complete', {
-      ipFamily: this.proxy.family,
+      ipFamily: this.proxier.family,
       elapsed: `${Math.round(elapsedMs * 10) / 10}ms`,
       fullSync: report.kind === 'full',
     });
     const { objects = 0 } = report;
     if (report.kind === 'nothing' || (report.kind === 'full' && report.restores + objects === 0)) return;
     log.verbose(1, 'Synced rules', {
-      ipFamily: this.proxy.family,
+      ipFamily: this.proxier.family,
       kind: report.kind,
       changedServicePorts: changes.length,
       chains: report.chains,
@@ -302,7 +302,7 @@ export class FamilyLoop {
 
   #logFailure(error: unknown): void {
     const { log, syncPeriodMs } = this.#options;
-    logFailure(log, this.proxy.family, error, syncPeriodMs);
+    logFailure(log, this.proxier.family, error, syncPeriodMs);
   }
 }
 
