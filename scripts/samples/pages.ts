@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { referencePage } from '../../src/config/reference.ts';
+import { referencePage } from './configurationPage.ts';
 import { SAMPLES } from './samples.ts';
 
 const PAGES_WITH_SAMPLES = [

@@ -2,7 +2,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import {
-  didYouMean,
   flagValue,
   flushMilliseconds,
   isValid,
@@ -18,6 +17,7 @@ import {
   writeConfig,
   toSettings,
 } from '../config/index.ts';
+import { didYouMean } from '../text/suggest.ts';
 import { runDaemon } from '../daemon/start.ts';
 import { isJunctionError } from '../errors.ts';
 import { requireNetAdmin } from '../modes/prerequisites/netAdmin.ts';

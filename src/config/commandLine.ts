@@ -2,15 +2,14 @@
  * Reads a command line as kube-proxy does: `--name=value`, `--name value`, booleans only with `=`, underscores for
  * hyphens, no positional arguments. Finds all mistakes, not just the first.
  */
-import type { Flag } from './entry.ts';
-import { quote, type Value } from './kind.ts';
-import type { Note, Result } from './note.ts';
 import { didYouMean } from '../text/suggest.ts';
+import { quoteWord } from './scalarKinds.ts';
+import type { Flag, Note, Result, SettingValue } from './setting.ts';
 import { FLAGS } from './table.ts';
 
 export interface ParsedFlags {
   /** The flags that were given, by name. */
-  readonly values: ReadonlyMap<string, Value>;
+  readonly values: ReadonlyMap<string, SettingValue>;
   /** Nothing else matters then, mistakes included. */
   readonly help: boolean;
   readonly version: 'no' | 'yes' | 'raw';
@@ -36,7 +35,7 @@ export function parseCommandLine(
 }
 
 /** What a flag says or, where it was not given, its default. */
-export function flagValue<T extends Value>(parsed: ParsedFlags, flag: Flag<T>): T {
+export function flagValue<T extends SettingValue>(parsed: ParsedFlags, flag: Flag<T>): T {
   return (parsed.values.get(flag.name) as T | undefined) ?? flag.default;
 }
 
@@ -53,7 +52,7 @@ function withoutPasswords(text: string): string {
   return text.replace(/\/\/[^/@\s]*@/g, '//…@');
 }
 
-function versionRequest(value: Value | undefined): ParsedFlags['version'] {
+function versionRequest(value: SettingValue | undefined): ParsedFlags['version'] {
   if (value === 'raw') return 'raw';
   return value === 'true' ? 'yes' : 'no';
 }
@@ -84,7 +83,7 @@ function shownAs({ name, short }: Flag): string {
 }
 
 class Parser {
-  readonly values = new Map<string, Value>();
+  readonly values = new Map<string, SettingValue>();
   readonly problems: string[] = [];
   readonly notes: Note[] = [];
   readonly #byName: ReadonlyMap<string, Flag>;
@@ -164,7 +163,7 @@ class Parser {
   #read(flag: Flag, shown: string, value: string): void {
     const reading = flag.kind.fromFlag(value, this.values.get(flag.name));
     if ('problem' in reading) {
-      const { stage = `invalid argument ${quote(value)} for "${shown}" flag`, problem } = reading;
+      const { stage = `invalid argument ${quoteWord(value)} for "${shown}" flag`, problem } = reading;
       this.problems.push(`${stage}: ${problem}`);
       return;
     }
@@ -184,7 +183,7 @@ class Parser {
   #refuse(word: string, before: Flag | undefined): void {
     const isBool = before?.kind.alone !== undefined && 'value' in before.kind.fromFlag(word, undefined);
     const hint = isBool ? ` (write --${before.name}=${word})` : this.#flagFor(word);
-    this.problems.push(`unexpected argument ${quote(word)}: there are flags only${hint}`);
+    this.problems.push(`unexpected argument ${quoteWord(word)}: there are flags only${hint}`);
   }
 
   /** The flag that a word is probably for: one that takes it, or the input. */

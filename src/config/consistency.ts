@@ -1,7 +1,7 @@
 /** Settings that are valid, and do not fit this node or each other. */
 import { type Cidr, cidrContains, type Family, familyOf, parseCidr, parseIp, prefixOf } from '../model/ip.ts';
 import type { EffectiveConfig } from './effective.ts';
-import { splitHostPort } from './hostPort.ts';
+import { splitAddress } from './goFormats.ts';
 
 export interface NodeFacts {
   readonly primaryFamily: Family;
@@ -102,7 +102,7 @@ function cidrsOf(list: readonly string[]): readonly Cidr[] {
 }
 
 function hostOf(address: string): string {
-  const parts = splitHostPort(address);
+  const parts = splitAddress(address);
   return 'fault' in parts ? '' : parts.host;
 }
 

@@ -2,13 +2,12 @@
  * Decodes a configuration file. Strict first: unknown and repeated fields. Those alone do not fail it, because old and
  * new versions of Kubernetes share files; anything else does.
  */
-import type { Field } from './entry.ts';
-import type { FieldValues } from './fields.ts';
-import { describe, type Value } from './kind.ts';
-import type { Note, Result } from './note.ts';
+import { isMap } from '../model/project/cursor.ts';
 import { nearest } from '../text/suggest.ts';
-import { API_VERSION, FIELDS, KIND } from './table.ts';
 import { type ParsedText, parseText, type Position } from '../text/yamlText.ts';
+import { describeRaw } from './scalarKinds.ts';
+import type { Field, Note, Result, SettingValue } from './setting.ts';
+import { API_VERSION, CONFIG_FIELDS, type FieldValues, KIND } from './table.ts';
 
 export interface DecodedFile {
   /** Only what the file sets. */
@@ -41,7 +40,7 @@ const HEADER = new Set(['apiVersion', 'kind', 'metadata']);
 
 function makeTree(): Tree {
   const root: Tree = new Map();
-  for (const field of FIELDS) {
+  for (const field of CONFIG_FIELDS) {
     const keys = field.path.split('.');
     const last = keys.pop() ?? '';
     let branch = root;
@@ -66,7 +65,7 @@ interface Oddity {
 }
 
 class Decoder {
-  readonly values = new Map<string, Value>();
+  readonly values = new Map<string, SettingValue>();
   readonly problems: string[] = [];
   readonly #oddities: Oddity[] = [];
   #moreOddities = 0;
@@ -80,8 +79,8 @@ class Decoder {
 
   decode(): void {
     const { raw, duplicates } = this.#parsed;
-    if (!isRecord(raw)) {
-      this.#complain([], `the file must hold a map, and holds ${describe(raw)}`);
+    if (!isMap(raw)) {
+      this.#complain([], `the file must hold a map, and holds ${describeRaw(raw)}`);
       return;
     }
     if (!this.#checkHeader(raw)) return;
@@ -140,8 +139,8 @@ class Decoder {
       else if (value === null)
         continue; // as good as absent
       else if (!(known instanceof Map)) this.#decodeField(value, known);
-      else if (isRecord(value)) this.#decodeMap(value, known, here);
-      else this.#complain(here, `${here.join('.')} must be a map, and is ${describe(value)}`);
+      else if (isMap(value)) this.#decodeMap(value, known, here);
+      else this.#complain(here, `${here.join('.')} must be a map, and is ${describeRaw(value)}`);
     }
   }
 
@@ -179,12 +178,8 @@ class Decoder {
 /** A misspelt name in the right place, or the right name in the wrong place. */
 function suggestField(path: readonly string[], siblings: Tree): string | undefined {
   const key = path.at(-1) ?? '';
-  const elsewhere = FIELDS.find((field) => field.path === key || field.path.endsWith(`.${key}`));
+  const elsewhere = CONFIG_FIELDS.find((field) => field.path === key || field.path.endsWith(`.${key}`));
   if (elsewhere) return elsewhere.path;
   const sibling = nearest(key, siblings.keys());
   return sibling === undefined ? undefined : [...path.slice(0, -1), sibling].join('.');
-}
-
-function isRecord(raw: unknown): raw is Readonly<Record<string, unknown>> {
-  return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
 }

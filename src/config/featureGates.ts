@@ -1,7 +1,6 @@
 /** The feature gates that concern a service proxy, as of Kubernetes 1.36. */
-import type { FeatureGates } from './kind.ts';
-import type { Note } from './note.ts';
 import { didYouMean } from '../text/suggest.ts';
+import type { FeatureGates, Note } from './setting.ts';
 
 export interface Gate {
   readonly stage: 'alpha' | 'beta' | 'GA';

@@ -1,6 +1,6 @@
 /** The text of `--help`: flags by section, with their defaults, as wide as the terminal. */
-import type { Flag, Section } from './entry.ts';
-import { FLAGS, flagsOf, SECTIONS } from './table.ts';
+import type { Flag } from './setting.ts';
+import { FLAGS, sectionFlags, SECTIONS } from './table.ts';
 
 export interface FlagGroup {
   readonly title: string;
@@ -9,9 +9,9 @@ export interface FlagGroup {
 
 /** Without the flags that are deprecated; those without effect come last, with the reason. */
 export const FLAG_GROUPS: readonly FlagGroup[] = [
-  ...SECTIONS.map((section: Section) => ({
+  ...SECTIONS.map((section) => ({
     title: section.title,
-    flags: flagsOf(section).filter(
+    flags: sectionFlags(section).filter(
       ({ deprecated, ignored }) => deprecated === undefined && ignored === undefined,
     ),
   })),

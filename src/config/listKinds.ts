@@ -1,16 +1,9 @@
 /** Kinds of settings that hold several values. */
-import {
-  describe,
-  type FeatureGates,
-  type Kind,
-  quote,
-  type Reading,
-  type StringList,
-  type VerbosityRule,
-} from './kind.ts';
-import { BOOL, STRING, UNSIGNED } from './scalarKinds.ts';
+import { isMap } from '../model/project/cursor.ts';
+import { BOOL, describeRaw, quoteWord, STRING, UNSIGNED } from './scalarKinds.ts';
+import type { FeatureGates, Reading, SettingKind, StringList, VerbosityRule } from './setting.ts';
 
-export const STRING_LIST: Kind<StringList> = {
+export const STRING_LIST: SettingKind<StringList> = {
   name: 'list of strings',
   placeholder: 'TEXT,…',
   zero: null,
@@ -46,17 +39,19 @@ function splitWords(text: string): Reading<readonly string[]> {
   return { value: words };
 }
 
-export const FEATURE_GATES: Kind<FeatureGates> = {
+export const FEATURE_GATES: SettingKind<FeatureGates> = {
   name: 'map of booleans',
   placeholder: 'NAME=BOOL,…',
   zero: {},
   fromFlag: (text, before) => readPairs(text, before ?? {}),
   fromFile: (raw) => {
-    if (!isMap(raw)) return { problem: `must be a map from gate to true or false, and is ${describe(raw)}` };
+    if (!isMap(raw))
+      return { problem: `must be a map from gate to true or false, and is ${describeRaw(raw)}` };
     const gates: [string, boolean][] = [];
     for (const [name, value] of Object.entries(raw)) {
       const read = BOOL.fromFile(value);
-      if (!('value' in read)) return { problem: `${name} must be true or false, and is ${describe(value)}` };
+      if (!('value' in read))
+        return { problem: `${name} must be true or false, and is ${describeRaw(value)}` };
       gates.push([name, read.value]);
     }
     return { value: Object.fromEntries(gates) };
@@ -84,13 +79,13 @@ function readPairs(text: string, before: FeatureGates): Reading<FeatureGates> {
   return { value: Object.fromEntries(gates) };
 }
 
-export const VERBOSITY_RULES: Kind<readonly VerbosityRule[]> = {
+export const VERBOSITY_RULES: SettingKind<readonly VerbosityRule[]> = {
   name: 'list of {filePattern, verbosity}',
   placeholder: 'PATTERN=N,…',
   zero: [],
   fromFlag: (text, before) => readRules(text, before ?? []),
   fromFile: (raw) => {
-    if (!Array.isArray(raw)) return { problem: `must be a list, and is ${describe(raw)}` };
+    if (!Array.isArray(raw)) return { problem: `must be a list, and is ${describeRaw(raw)}` };
     const rules: VerbosityRule[] = [];
     for (const item of raw as readonly unknown[]) {
       const rule = readRule(item);
@@ -109,9 +104,9 @@ function readRules(text: string, before: readonly VerbosityRule[]): Reading<read
   for (const pair of text.split(',').filter((part) => part !== '')) {
     const [filePattern = '', level = '', ...rest] = pair.split('=');
     if (filePattern === '' || level === '' || rest.length > 0)
-      return { problem: `${quote(pair)} does not have the pattern=N format` };
+      return { problem: `${quoteWord(pair)} does not have the pattern=N format` };
     const verbosity = UNSIGNED.fromFlag(level, undefined);
-    if ('problem' in verbosity) return { problem: `the level in ${quote(pair)} ${verbosity.problem}` };
+    if ('problem' in verbosity) return { problem: `the level in ${quoteWord(pair)} ${verbosity.problem}` };
     if ('value' in verbosity) rules.push({ filePattern, verbosity: verbosity.value });
   }
   return { value: rules };
@@ -119,7 +114,7 @@ function readRules(text: string, before: readonly VerbosityRule[]): Reading<read
 
 function readRule(raw: unknown): Reading<VerbosityRule> {
   if (!isMap(raw))
-    return { problem: `must be a list of {filePattern, verbosity}, and holds ${describe(raw)}` };
+    return { problem: `must be a list of {filePattern, verbosity}, and holds ${describeRaw(raw)}` };
   const filePattern = STRING.fromFile(raw['filePattern'] ?? '');
   const verbosity = UNSIGNED.fromFile(raw['verbosity'] ?? 0);
   if (!('value' in filePattern)) return { problem: 'filePattern must be text' };
@@ -127,17 +122,13 @@ function readRule(raw: unknown): Reading<VerbosityRule> {
   return { value: { filePattern: filePattern.value, verbosity: verbosity.value } };
 }
 
-function readList(raw: unknown, kind: Kind<string>): Reading<readonly string[]> {
-  if (!Array.isArray(raw)) return { problem: `must be a list, and is ${describe(raw)}` };
+function readList(raw: unknown, kind: SettingKind<string>): Reading<readonly string[]> {
+  if (!Array.isArray(raw)) return { problem: `must be a list, and is ${describeRaw(raw)}` };
   const values: string[] = [];
   for (const item of raw as readonly unknown[]) {
     const read = kind.fromFile(item);
-    if (!('value' in read)) return { problem: `must be a list of texts, and holds ${describe(item)}` };
+    if (!('value' in read)) return { problem: `must be a list of texts, and holds ${describeRaw(item)}` };
     values.push(read.value);
   }
   return { value: values };
-}
-
-function isMap(raw: unknown): raw is Readonly<Record<string, unknown>> {
-  return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
 }

@@ -3,14 +3,20 @@ import { familyOf, parseIp } from '../model/ip.ts';
 import { flagValue, type ParsedFlags } from './commandLine.ts';
 import { decodeFile } from './decodeFile.ts';
 import { type EffectiveConfig, toEffective } from './effective.ts';
-import type { Field, Flag } from './entry.ts';
 import { isGateEnabled, unknownGates } from './featureGates.ts';
-import { type Fields, type FieldValues, nest } from './fields.ts';
-import { appendPort } from './hostPort.ts';
-import type { FeatureGates, Value } from './kind.ts';
-import type { Note, Result } from './note.ts';
-import { PORT_FLAGS } from './sections/program.ts';
-import { FIELDS, flagOfField, FLAGS, isDefault, isZero } from './table.ts';
+import { appendPort } from './goFormats.ts';
+import { PORT_FLAGS } from './sections/process.ts';
+import type { FeatureGates, Field, Flag, Note, Result, SettingValue } from './setting.ts';
+import {
+  CONFIG_FIELDS,
+  type ConfigFields,
+  type FieldValues,
+  flagOfField,
+  FLAGS,
+  isDefault,
+  isZero,
+  nest,
+} from './table.ts';
 
 export interface LoadedConfig {
   readonly config: EffectiveConfig;
@@ -75,12 +81,12 @@ function textFlag(parsed: ParsedFlags, name: string): string {
 }
 
 interface Chosen {
-  readonly fields: Fields;
+  readonly fields: ConfigFields;
   readonly notes: readonly Note[];
 }
 
 const FLAG_OF_PATH: ReadonlyMap<string, Flag> = new Map(
-  FIELDS.flatMap((field) => {
+  CONFIG_FIELDS.flatMap((field) => {
     const flag = flagOfField(field);
     return flag ? flag.paths.map((path) => [path, flag] as const) : [];
   }),
@@ -95,7 +101,7 @@ function fromFlags(parsed: ParsedFlags, { writeConfigTo }: Invocation): Result<C
   return { ok: true, value: { fields, notes: [] } };
 }
 
-function withPortFlag(parsed: ParsedFlags, { listen }: Field, value: Value): Value {
+function withPortFlag(parsed: ParsedFlags, { listen }: Field, value: SettingValue): SettingValue {
   const flag = PORT_FLAGS.find((other) => other.default === listen?.port);
   if (!flag || typeof value !== 'string') return value;
   const port = flagValue(parsed, flag);
@@ -145,13 +151,13 @@ function reasonOf(error: unknown): string {
 }
 
 /** What is neither empty nor an IPv4 address counts as IPv6, as it does for kube-proxy; validation refuses it later. */
-function isIpv6Address(bindAddress: Value | undefined): boolean {
+function isIpv6Address(bindAddress: SettingValue | undefined): boolean {
   if (typeof bindAddress !== 'string' || bindAddress === '') return false;
   const ip = parseIp(bindAddress);
   return ip === undefined || familyOf(ip) === 'IPv6';
 }
 
-function withDefault(field: Field, values: FieldValues, isIpv6: boolean): Value {
+function withDefault(field: Field, values: FieldValues, isIpv6: boolean): SettingValue {
   const value = values.get(field.path);
   const isSet = value !== undefined && (field.keepsZero === true || !isZero(field, value));
   const { listen } = field;
@@ -161,16 +167,16 @@ function withDefault(field: Field, values: FieldValues, isIpv6: boolean): Value 
   return value !== undefined && isZero(field, field.default) ? value : field.default;
 }
 
-function withWinningFlag(parsed: ParsedFlags, field: Field, value: Value): Value {
+function withWinningFlag(parsed: ParsedFlags, field: Field, value: SettingValue): SettingValue {
   if (field.flagWins !== true || field.flag === undefined) return value;
-  const given = parsed.values.get(field.flag.name);
+  const given = parsed.values.get(field.flag);
   if (given === undefined) return value;
   return field.kind.join?.(given, value) ?? given;
 }
 
 /** Only what differs from the default: files that kubeadm writes name many fields to say nothing. */
 function fieldsWithoutEffect(values: FieldValues): readonly Note[] {
-  const settings = FIELDS.filter((field) => {
+  const settings = CONFIG_FIELDS.filter((field) => {
     const value = values.get(field.path);
     if (field.ignored === undefined || value === undefined) return false;
     return !isZero(field, value) && !isDefault(field, value);

@@ -1,8 +1,19 @@
 /** Kinds of settings that are one word. */
 import { parseIp } from '../model/ip.ts';
-import { parseDuration, printDuration } from './duration.ts';
-import { isPort, splitHostPort } from './hostPort.ts';
-import { describe, type Kind, quote, type Reading } from './kind.ts';
+import { isPort, parseDuration, printDuration, splitAddress } from './goFormats.ts';
+import type { Reading, SettingKind } from './setting.ts';
+
+export function quoteWord(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+}
+
+/** What a file holds where something else was expected. */
+export function describeRaw(raw: unknown): string {
+  if (typeof raw === 'string') return `the text ${quoteWord(raw)}`;
+  if (Array.isArray(raw)) return 'a list';
+  if (typeof raw === 'number' || typeof raw === 'boolean') return `the ${typeof raw} ${raw}`;
+  return raw === null ? 'null' : 'a map';
+}
 
 const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
@@ -10,7 +21,7 @@ const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
 const YAML_TRUE = /^(y|yes|on)$/i;
 const YAML_FALSE = /^(n|no|off)$/i;
 
-export const BOOL: Kind<boolean> = {
+export const BOOL: SettingKind<boolean> = {
   name: 'boolean',
   placeholder: '',
   zero: false,
@@ -23,7 +34,7 @@ export const BOOL: Kind<boolean> = {
     if (typeof raw === 'boolean') return { value: raw };
     if (typeof raw === 'string' && YAML_TRUE.test(raw)) return { value: true };
     if (typeof raw === 'string' && YAML_FALSE.test(raw)) return { value: false };
-    return { problem: `must be true or false, and is ${describe(raw)}` };
+    return { problem: `must be true or false, and is ${describeRaw(raw)}` };
   },
   print: String,
   toJson: (value) => value,
@@ -31,7 +42,7 @@ export const BOOL: Kind<boolean> = {
 
 const MOST_INT = 2 ** 31 - 1;
 
-export const INT: Kind<number> = {
+export const INT: SettingKind<number> = {
   name: 'integer',
   placeholder: 'N',
   zero: 0,
@@ -42,7 +53,7 @@ export const INT: Kind<number> = {
 };
 
 /** Verbosity. A flag is read as decimal digits alone; a file may hold more, which validation refuses. */
-export const UNSIGNED: Kind<number> = {
+export const UNSIGNED: SettingKind<number> = {
   ...INT,
   name: 'unsigned integer',
   fromFlag: (text) => within(/^-?\d+$/.test(text) ? Number(text) : undefined, 0, MOST_INT),
@@ -52,7 +63,7 @@ export const UNSIGNED: Kind<number> = {
 function wholeNumber(raw: unknown, least: number, most: number): Reading<number> {
   return typeof raw === 'number'
     ? within(raw, least, most)
-    : { problem: `must be a whole number, without quotes, and is ${describe(raw)}` };
+    : { problem: `must be a whole number, without quotes, and is ${describeRaw(raw)}` };
 }
 
 function within(value: number | undefined, least: number, most: number): Reading<number> {
@@ -71,10 +82,10 @@ function parseInteger(text: string): number | undefined {
   return match[1] === '-' ? -Number(digits) : Number(digits);
 }
 
-export const FLOAT: Kind<number> = {
+export const FLOAT: SettingKind<number> = {
+  ...INT,
   name: 'number',
   placeholder: 'NUMBER',
-  zero: 0,
   fromFlag: (text) => {
     const plain = text.replaceAll(/(?<=\d)_(?=\d)/g, '');
     if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) return { problem: 'must be a number' };
@@ -86,12 +97,10 @@ export const FLOAT: Kind<number> = {
   fromFile: (raw) =>
     typeof raw === 'number' && Number.isFinite(raw)
       ? { value: raw }
-      : { problem: `must be a number, and is ${describe(raw)}` },
-  print: String,
-  toJson: (value) => value,
+      : { problem: `must be a number, and is ${describeRaw(raw)}` },
 };
 
-export const STRING: Kind<string> = {
+export const STRING: SettingKind<string> = {
   name: 'string',
   placeholder: 'TEXT',
   zero: '',
@@ -99,13 +108,13 @@ export const STRING: Kind<string> = {
   fromFile: (raw) =>
     typeof raw === 'string'
       ? { value: raw }
-      : { problem: `must be text, in quotes, and is ${describe(raw)}` },
+      : { problem: `must be text, in quotes, and is ${describeRaw(raw)}` },
   print: (value) => value,
   toJson: (value) => value,
 };
 
 /** In milliseconds, once read. */
-export const DURATION: Kind<number> = {
+export const DURATION: SettingKind<number> = {
   name: 'duration',
   placeholder: 'DURATION',
   zero: 0,
@@ -113,7 +122,7 @@ export const DURATION: Kind<number> = {
   fromFile: (raw) =>
     typeof raw === 'string'
       ? readDuration(raw)
-      : { problem: `must be a duration in quotes, such as "30s" or "15m", and is ${describe(raw)}` },
+      : { problem: `must be a duration in quotes, such as "30s" or "15m", and is ${describeRaw(raw)}` },
   print: printDuration,
   toJson: printDuration,
 };
@@ -131,7 +140,7 @@ function readDuration(text: string): Reading<number> {
  * A duration, or nanoseconds as a number, as older files have it. Kept as it was written, because kube-proxy prints it so:
  * `5s`, or `5000000000`.
  */
-export const FLUSH_DURATION: Kind<string> = {
+export const FLUSH_DURATION: SettingKind<string> = {
   name: 'duration',
   placeholder: 'DURATION',
   zero: '0s',
@@ -157,35 +166,35 @@ function printed(reading: Reading<number>): Reading<string> {
 }
 
 /** Flags are checked at once; a file's text is left to validation, as kube-proxy does. */
-export const IP: Kind<string> = {
+export const IP: SettingKind<string> = {
   ...STRING,
   name: 'IP',
   placeholder: 'IP',
   fromFlag: (text) => {
     if (text === '') return { unset: true };
-    return parseIp(text) ? { value: text } : { problem: `${quote(text)} is not a valid IP address` };
+    return parseIp(text) ? { value: text } : { problem: `${quoteWord(text)} is not a valid IP address` };
   },
 };
 
-export const IP_PORT: Kind<string> = {
+export const IP_PORT: SettingKind<string> = {
   ...STRING,
   name: 'IP or IP:port',
   placeholder: 'IP[:PORT]',
   fromFlag: (text) => {
     if (text === '') return { unset: true };
     if (parseIp(text)) return { value: text };
-    const parts = splitHostPort(text);
+    const parts = splitAddress(text);
     if ('fault' in parts)
-      return { problem: `${quote(text)} is not in a valid format (ip or ip:port): ${parts.fault}` };
-    if (!parseIp(parts.host)) return { problem: `${quote(parts.host)} is not a valid IP address` };
+      return { problem: `${quoteWord(text)} is not in a valid format (ip or ip:port): ${parts.fault}` };
+    if (!parseIp(parts.host)) return { problem: `${quoteWord(parts.host)} is not a valid IP address` };
     return parts.port === '0' || isPort(parts.port)
       ? { value: text }
-      : { problem: `${quote(parts.port)} is not a valid number` };
+      : { problem: `${quoteWord(parts.port)} is not a valid number` };
   },
 };
 
 /** Node names are trimmed and lower case; kube-proxy leaves that for later when the name is in a file. */
-export const NODE_NAME: Kind<string> = {
+export const NODE_NAME: SettingKind<string> = {
   ...STRING,
   placeholder: 'NAME',
   readsLast: true,
@@ -203,7 +212,7 @@ const PREFIXES = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
 const BINARY_PREFIXES = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
 /** A Kubernetes quantity, kept as text. */
-export const QUANTITY: Kind<string> = {
+export const QUANTITY: SettingKind<string> = {
   ...STRING,
   name: 'quantity',
   placeholder: 'QUANTITY',
@@ -212,7 +221,7 @@ export const QUANTITY: Kind<string> = {
   fromFile: (raw) =>
     typeof raw === 'string' || typeof raw === 'number'
       ? readQuantity(String(raw))
-      : { problem: `must be a quantity such as 512 or 2Ki, and is ${describe(raw)}` },
+      : { problem: `must be a quantity such as 512 or 2Ki, and is ${describeRaw(raw)}` },
 };
 
 /** A quantity as a whole number, rounded away from zero as Kubernetes rounds it: `100m` is 1. */
@@ -230,7 +239,7 @@ function readQuantity(text: string): Reading<string> {
 }
 
 /** `--version`, `--version=raw`. */
-export const VERSION_REQUEST: Kind<string> = {
+export const VERSION_REQUEST: SettingKind<string> = {
   ...STRING,
   placeholder: 'raw',
   zero: 'false',
@@ -243,7 +252,7 @@ export const VERSION_REQUEST: Kind<string> = {
 };
 
 /** A word out of a few, checked at once. */
-export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): Kind<T> {
+export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): SettingKind<T> {
   const read = (raw: unknown): Reading<T> => {
     const value = choices.find((choice) => choice === raw);
     return value === undefined ? { problem: `must be one of ${choices.join(', ')}` } : { value };

@@ -1,10 +1,10 @@
-/** What the commands need of the configuration. */
+/** What the commands and the plan need of the configuration. */
+import { parseCidr, parseIp } from '../model/ip.ts';
 import type { LayoutName } from '../modes/iptables/rules/fragment.ts';
 import { DEFAULT_SCHEDULER } from '../modes/ipvs/rules/compile.ts';
+import type { DetectLocal, ViewSettings } from '../plan/view.ts';
 import type { ValidConfig } from './effective.ts';
 import { isGateEnabled } from './featureGates.ts';
-import { toViewSettings } from './viewSettings.ts';
-import type { ViewSettings } from '../plan/view.ts';
 
 export interface Settings extends ViewSettings {
   readonly mode: ValidConfig['mode'];
@@ -19,15 +19,39 @@ export interface Settings extends ViewSettings {
 }
 
 export function toSettings(config: ValidConfig, nodeName: string): Settings {
+  const { mode, iptables, ipvs, nftables, junction } = config;
+  const addresses = config.nodePortAddresses ?? [];
   return {
-    ...toViewSettings(config, nodeName),
+    nodeName,
+    bindAddress: parseIp(config.bindAddress),
+    detectLocal: detectLocal(config),
+    masqueradeAll: config.masqueradeAll,
+    nodePortAddresses: addresses.includes('primary')
+      ? 'primary'
+      : addresses.flatMap((cidr) => parseCidr(cidr) ?? []),
+    // The other modes cannot serve node ports on 127.0.0.1, whatever this says.
+    localhostNodePorts: mode === 'iptables' && iptables.localhostNodePorts,
+    bindsAddresses: mode === 'ipvs',
     allowExternalIPs: isGateEnabled(config.featureGates, 'AllowServiceExternalIPs'),
-    mode: config.mode,
-    manifests: config.junction.manifests ?? [],
-    layout: config.junction.iptablesLayout,
-    variant: config.junction.iptablesVariant,
-    masqueradeBit: (config.mode === 'nftables' ? config.nftables : config.iptables).masqueradeBit,
-    scheduler: config.ipvs.scheduler === '' ? DEFAULT_SCHEDULER : config.ipvs.scheduler,
-    counters: config.junction.nftablesCounters,
+    mode,
+    manifests: junction.manifests ?? [],
+    layout: junction.iptablesLayout,
+    variant: junction.iptablesVariant,
+    masqueradeBit: (mode === 'nftables' ? nftables : iptables).masqueradeBit,
+    scheduler: ipvs.scheduler === '' ? DEFAULT_SCHEDULER : ipvs.scheduler,
+    counters: junction.nftablesCounters,
   };
+}
+
+function detectLocal({ detectLocalMode: mode, detectLocal: names, clusterCIDRs }: ValidConfig): DetectLocal {
+  switch (mode) {
+    case 'ClusterCIDR':
+      return { mode, cidrs: clusterCIDRs.flatMap((cidr) => parseCidr(cidr) ?? []) };
+    case 'NodeCIDR':
+      return { mode };
+    case 'BridgeInterface':
+      return { mode, name: names.bridgeInterface };
+    case 'InterfaceNamePrefix':
+      return { mode, prefix: names.interfaceNamePrefix };
+  }
 }

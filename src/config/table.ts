@@ -1,23 +1,16 @@
 /** The one table that flags, the configuration file, defaults, help, the reference page and `/configz` come from. */
-import type { Field, Flag, Section } from './entry.ts';
-import type { Value } from './kind.ts';
-import { API_SERVER, GATES } from './sections/cluster.ts';
-import { JUNCTION } from './sections/junction.ts';
-import { LOGGING } from './sections/logging.ts';
-import { IPTABLES, IPVS, MODE, NFTABLES } from './sections/modes.ts';
-import { NODE } from './sections/node.ts';
-import { PROCESS } from './sections/process.ts';
-import { PROGRAM } from './sections/program.ts';
-import { LOCAL_TRAFFIC } from './sections/traffic.ts';
-import { UNUSED, WINDOWS } from './sections/windows.ts';
+import { JUNCTION, UNUSED, WINDOWS } from './sections/own.ts';
+import { LOGGING, NODE, PROCESS, PROGRAM } from './sections/process.ts';
+import { API_SERVER, FEATURES, IPTABLES, IPVS, LOCAL_TRAFFIC, MODE, NFTABLES } from './sections/proxy.ts';
+import type { Field, Flag, Section, SettingValue } from './setting.ts';
 
 export const API_VERSION = 'kubeproxy.config.k8s.io/v1alpha1';
 export const KIND = 'KubeProxyConfiguration';
 
 /** In the order of the fields of KubeProxyConfiguration, which `/configz` keeps. */
-export const SECTIONS = [
+const TABLE = [
   PROGRAM,
-  GATES,
+  FEATURES,
   API_SERVER,
   LOGGING,
   NODE,
@@ -32,41 +25,82 @@ export const SECTIONS = [
   JUNCTION,
 ] as const satisfies readonly Section[];
 
-export type KnownField = (typeof SECTIONS)[number]['fields'][number];
+export const SECTIONS: readonly Section[] = TABLE.map(({ fields, ...section }: Section) => ({
+  ...section,
+  fields: fields.map((field) => ({ omit: section.omit, flagWins: section.flagsWin, ...field })),
+}));
 
-export const FIELDS: readonly Field[] = SECTIONS.flatMap(({ fields }): readonly Field[] => fields);
+export const CONFIG_FIELDS: readonly Field[] = SECTIONS.flatMap(({ fields }) => fields);
 
-export const FLAGS: readonly Flag[] = SECTIONS.flatMap((section: Section) => flagsOf(section));
+export const FLAGS: readonly Flag[] = SECTIONS.flatMap(sectionFlags);
 
 /** The flags of a section, those of its fields first. */
-export function flagsOf(section: Section): readonly Flag[] {
-  return [...section.fields.flatMap((field) => flagOfField(field) ?? []), ...section.flags];
+export function sectionFlags({ fields, flags = [] }: Section): readonly Flag[] {
+  return [...fields.flatMap((field) => flagOfField(field) ?? []), ...flags];
 }
 
-export function flagOfField({ flag, path, kind, help, choices, ...field }: Field): Flag | undefined {
+export function flagOfField(field: Field): Flag | undefined {
+  const { flag, path, kind, help, short, placeholder, choices, ignored } = field;
   if (flag === undefined) return undefined;
-  const sharing = SECTIONS.flatMap(({ fields }): readonly Field[] => fields)
-    .filter(({ sharesFlag }) => sharesFlag === flag.name)
-    .map((other) => other.path);
+  const sharing = CONFIG_FIELDS.filter(({ sharesFlag }) => sharesFlag === flag).map((other) => other.path);
   return {
-    name: flag.name,
+    name: flag,
     kind,
     help,
-    default: flag.default ?? field.default,
+    default: field.flagDefault ?? field.default,
     paths: [path, ...sharing],
-    ...(flag.short !== undefined && { short: flag.short }),
-    ...(flag.placeholder !== undefined && { placeholder: flag.placeholder }),
-    ...(flag.deprecated !== undefined && { deprecated: flag.deprecated }),
-    ...(choices !== undefined && { choices }),
-    ...(field.ignored !== undefined && { ignored: field.ignored }),
-    ...(field.flagWins === true && { worksWithFile: true }),
+    short,
+    placeholder,
+    choices,
+    ignored,
+    worksWithFile: field.flagWins,
   };
 }
 
-export function isZero<T extends Value>({ kind }: Pick<Field<string, T>, 'kind'>, value: T): boolean {
+export function isZero<T extends SettingValue>({ kind }: Pick<Field<string, T>, 'kind'>, value: T): boolean {
   return kind.print(value) === kind.print(kind.zero);
 }
 
-export function isDefault(field: Field, value: Value): boolean {
+export function isDefault(field: Field, value: SettingValue): boolean {
   return field.kind.print(value) === field.kind.print(field.default);
+}
+
+type KnownField = (typeof TABLE)[number]['fields'][number];
+type AtPath<P extends string, T> = P extends `${infer Head}.${infer Rest}`
+  ? { readonly [K in Head]: AtPath<Rest, T> }
+  : { readonly [K in P]: T };
+type Nested<F> = F extends Field<infer P, infer T> ? AtPath<P, T> : never;
+type All<U> = (U extends unknown ? (each: U) => void : never) extends (all: infer I) => void ? I : never;
+type Plain<T> = T extends readonly unknown[] | string | number | boolean | null
+  ? T
+  : { readonly [K in keyof T]: K extends 'featureGates' ? T[K] : Plain<T[K]> };
+
+/** The configuration as the file has it: KubeProxyConfiguration v1alpha1, typed by the table. Durations are in ms. */
+export type ConfigFields = Plain<All<Nested<KnownField>>>;
+
+/** Values by path: what a file or the flags gave. */
+export type FieldValues = ReadonlyMap<string, SettingValue>;
+
+/** Every field of the table has a value here, so the result has every field. */
+export function nest(valueOf: (field: Field) => SettingValue): ConfigFields {
+  const root: Record<string, unknown> = {};
+  for (const field of CONFIG_FIELDS) setAt(root, field.path, valueOf(field));
+  return root as unknown as ConfigFields;
+}
+
+export function setAt(root: Record<string, unknown>, path: string, value: unknown): void {
+  const keys = path.split('.');
+  const last = keys.pop() ?? path;
+  let parent = root;
+  for (const key of keys) parent = (parent[key] ??= {}) as Record<string, unknown>;
+  parent[last] = value;
+}
+
+export function valueAt(fields: ConfigFields, { path }: Pick<Field, 'path'>): SettingValue {
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (parent, key) => (parent as Readonly<Record<string, unknown>>)[key],
+      fields,
+    ) as SettingValue;
 }

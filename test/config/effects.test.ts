@@ -6,10 +6,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import type { Flag, Section } from '../../src/config/entry.ts';
 import { FLAGS, flagHelp } from '../../src/config/index.ts';
-import { referencePage } from '../../src/config/reference.ts';
-import { FIELDS, SECTIONS } from '../../src/config/table.ts';
+import { referencePage } from '../../scripts/samples/configurationPage.ts';
+import { CONFIG_FIELDS, SECTIONS } from '../../src/config/table.ts';
 import { filesUnder, ROOT } from '../house/sources.ts';
 import { HEADER, load } from './given.ts';
 
@@ -55,21 +54,24 @@ function otherNames(path: string): readonly string[] {
 }
 
 describe('every field', () => {
-  test.each(FIELDS.filter(({ ignored }) => ignored === undefined))(
+  test.each(CONFIG_FIELDS.filter(({ ignored }) => ignored === undefined))(
     '$path is read by some part',
     ({ path }) => {
       expect(readersOf(path)).not.toEqual([]);
     },
   );
 
-  test.each(FIELDS.filter(({ ignored }) => ignored !== undefined))('$path is read by none', ({ path }) => {
-    expect(readersOf(path)).toEqual([]);
-  });
+  test.each(CONFIG_FIELDS.filter(({ ignored }) => ignored !== undefined))(
+    '$path is read by none',
+    ({ path }) => {
+      expect(readersOf(path)).toEqual([]);
+    },
+  );
 });
 
 /** Flags that no field has: read by their own name. */
 test('every flag without a field is read, or said to have no effect', () => {
-  const flags = SECTIONS.flatMap((section: Section): readonly Flag[] => section.flags);
+  const flags = SECTIONS.flatMap(({ flags = [] }) => flags);
   const unread = flags
     .filter(({ ignored, name }) => ignored === undefined && !READ_BY_CONSTANT.has(name))
     .filter(({ name }) => !READERS.some(({ text }) => text.includes(`'${name}'`)));
@@ -98,7 +100,7 @@ describe('what has no effect', () => {
       expect(section).toMatch(new RegExp(String.raw`\| .--${name}. \| `));
       expect(section).toContain(reason);
     }
-    for (const { path } of FIELDS.filter((field) => field.ignored !== undefined)) {
+    for (const { path } of CONFIG_FIELDS.filter((field) => field.ignored !== undefined)) {
       expect(section).toContain(`| \`${path}\` |`);
     }
   });

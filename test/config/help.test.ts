@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FLAGS, flagHelp } from '../../src/config/index.ts';
-import { referencePage } from '../../src/config/reference.ts';
-import { FIELDS } from '../../src/config/table.ts';
+import { referencePage } from '../../scripts/samples/configurationPage.ts';
+import { CONFIG_FIELDS } from '../../src/config/table.ts';
 
 const PAGE = new URL('../../docs/reference/configuration.md', import.meta.url);
 
@@ -32,7 +32,7 @@ test('the help says defaults', () => {
 
 test('the reference page has every field and every flag', () => {
   const page = referencePage();
-  for (const { path } of FIELDS) expect(page).toContain(`\n| \`${path}\` |`);
+  for (const { path } of CONFIG_FIELDS) expect(page).toContain(`\n| \`${path}\` |`);
   for (const { name } of FLAGS) expect(page).toMatch(new RegExp(`\\x60(-\\w, )?--${name}[\\x60 [\\\\]`));
 });
 

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { toFields } from '../../src/config/effective.ts';
-import type { Field, Flag } from '../../src/config/entry.ts';
-import { setAt, valueAt } from '../../src/config/fields.ts';
-import { FIELDS, flagOfField, FLAGS } from '../../src/config/table.ts';
+import type { Field, Flag } from '../../src/config/setting.ts';
+import { CONFIG_FIELDS, flagOfField, FLAGS, setAt, valueAt } from '../../src/config/table.ts';
 import { HEADER, load, parse } from './given.ts';
 
 /** Something other than the default, for each kind of setting. */
@@ -34,7 +33,7 @@ function modeFor(path: string): string {
 }
 
 function fieldAt(path: string): Field {
-  const found = FIELDS.find((field) => field.path === path);
+  const found = CONFIG_FIELDS.find((field) => field.path === path);
   if (!found) throw new Error(`no field ${path}`);
   return found;
 }
@@ -90,18 +89,21 @@ describe('every flag', () => {
 });
 
 describe('every field', () => {
-  test.each(FIELDS.map((field) => [field.path, field] as const))('%s is read from a file', (path, field) => {
-    const reading = field.kind.fromFlag(sampleFor(field), undefined);
-    if (!('value' in reading)) throw new Error('the sample is bad');
-    const featureGates = { LoggingAlphaOptions: true };
-    const file: Record<string, unknown> = { ...HEADER, mode: modeFor(path), featureGates };
-    setAt(file, path, field.kind.toJson(reading.value));
-    const { config, notes } = load([], stringify(file));
-    expect(valueAt(toFields(config), field)).toEqual(reading.value);
-    expect(notes.filter(({ severity }) => severity === 'warning')).toEqual([]);
-  });
+  test.each(CONFIG_FIELDS.map((field) => [field.path, field] as const))(
+    '%s is read from a file',
+    (path, field) => {
+      const reading = field.kind.fromFlag(sampleFor(field), undefined);
+      if (!('value' in reading)) throw new Error('the sample is bad');
+      const featureGates = { LoggingAlphaOptions: true };
+      const file: Record<string, unknown> = { ...HEADER, mode: modeFor(path), featureGates };
+      setAt(file, path, field.kind.toJson(reading.value));
+      const { config, notes } = load([], stringify(file));
+      expect(valueAt(toFields(config), field)).toEqual(reading.value);
+      expect(notes.filter(({ severity }) => severity === 'warning')).toEqual([]);
+    },
+  );
 
-  test.each(FIELDS.map((field) => [field.path, field] as const))(
+  test.each(CONFIG_FIELDS.map((field) => [field.path, field] as const))(
     '%s has its default without a file',
     (path, field) => {
       const flag = FLAGS.find(({ paths }) => paths.includes(path));
@@ -112,7 +114,7 @@ describe('every field', () => {
     },
   );
 
-  test.each(FIELDS.map((field) => [field.path, field] as const))(
+  test.each(CONFIG_FIELDS.map((field) => [field.path, field] as const))(
     '%s has its default in an empty file',
     (path, field) => {
       const { config } = load([], stringify({ ...HEADER, mode: modeFor(path) }));
@@ -121,7 +123,7 @@ describe('every field', () => {
     },
   );
 
-  test.each(FIELDS.map((field) => [field.path, field] as const))(
+  test.each(CONFIG_FIELDS.map((field) => [field.path, field] as const))(
     '%s may be null in a file',
     (path, field) => {
       const file: Record<string, unknown> = { ...HEADER, mode: modeFor(path) };
@@ -132,7 +134,7 @@ describe('every field', () => {
     },
   );
 
-  test.each(FIELDS.map((field) => [field.path, field] as const))(
+  test.each(CONFIG_FIELDS.map((field) => [field.path, field] as const))(
     '%s refuses a value of another type',
     (path) => {
       const file: Record<string, unknown> = { ...HEADER };
@@ -151,7 +153,7 @@ const PLATFORM_DEFAULTS: Readonly<Record<string, string>> = {
 
 describe('the table', () => {
   test('shares a flag only where one is', () => {
-    for (const { sharesFlag } of FIELDS.filter((field) => field.sharesFlag !== undefined)) {
+    for (const { sharesFlag } of CONFIG_FIELDS.filter((field) => field.sharesFlag !== undefined)) {
       expect(FIELD_FLAGS.map(({ name }) => name)).toContain(sharesFlag);
     }
   });
@@ -159,7 +161,9 @@ describe('the table', () => {
   test('has the flags and the fields of kube-proxy', () => {
     expect(FLAGS.map(({ name }) => name).sort()).toEqual([...KUBE_PROXY_FLAGS, ...JUNCTION_FLAGS].sort());
     expect(
-      FIELDS.filter(({ path }) => path.startsWith('junction.')).map((field) => flagOfField(field)?.name),
+      CONFIG_FIELDS.filter(({ path }) => path.startsWith('junction.')).map(
+        (field) => flagOfField(field)?.name,
+      ),
     ).toEqual(JUNCTION_FLAGS);
   });
 });

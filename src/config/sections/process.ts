@@ -1,61 +1,208 @@
-import { field } from '../entry.ts';
-import { BOOL, DURATION, INT } from '../scalarKinds.ts';
+/** What this run of the program is for, the node, its servers, logging, and the process itself. */
+import { field, flag, type Flag } from '../setting.ts';
+import { VERBOSITY_RULES } from '../listKinds.ts';
+import {
+  BOOL,
+  DURATION,
+  FLUSH_DURATION,
+  INT,
+  IP,
+  IP_PORT,
+  NODE_NAME,
+  QUANTITY,
+  STRING,
+  UNSIGNED,
+  VERSION_REQUEST,
+} from '../scalarKinds.ts';
+
+/** kube-proxy has these two from a library that it links, and reads them nowhere. */
+const NO_CADVISOR = 'it is for cAdvisor, which kube-proxy does not run either';
+
+export const PROGRAM = {
+  title: 'What to do',
+  intro: 'These are flags only: they say what this run of the program is for, not how it proxies.',
+  fields: [],
+  flags: [
+    flag('config', STRING, '', {
+      placeholder: 'FILE',
+      help: 'read the configuration from this file, which then replaces the flags that it has fields for',
+      worksWithFile: true,
+    }),
+    flag('write-config-to', STRING, '', {
+      placeholder: 'FILE',
+      help: 'write the configuration that results from file and flags to this file, and exit',
+      worksWithFile: true,
+    }),
+    flag('cleanup', BOOL, false, { help: 'remove the rules of every mode, and exit', worksWithFile: true }),
+    flag('init-only', BOOL, false, {
+      help: 'do only what needs full privileges, and exit; afterwards CAP_NET_ADMIN is enough to run',
+      worksWithFile: true,
+    }),
+    flag('version', VERSION_REQUEST, 'false', {
+      help: 'print the version and exit; raw: with everything known about the build',
+      worksWithFile: true,
+    }),
+    flag('boot-id-file', STRING, '/proc/sys/kernel/random/boot_id', {
+      help: 'files that may hold the boot id',
+      ignored: NO_CADVISOR,
+    }),
+    flag('machine-id-file', STRING, '/etc/machine-id,/var/lib/dbus/machine-id', {
+      help: 'files that may hold the machine id',
+      ignored: NO_CADVISOR,
+    }),
+    flag('help', BOOL, false, { short: 'h', help: 'print the flags and exit', worksWithFile: true }),
+  ],
+} as const;
+
+/** These two only complete an address that has no port, and only when there is no configuration file. */
+export const PORT_FLAGS: readonly Flag<number>[] = [
+  flag('healthz-port', INT, 10_256, {
+    placeholder: 'PORT',
+    help: 'port of the health server, where --healthz-bind-address has none; 0 turns the server off',
+    deprecated: 'use --healthz-bind-address instead',
+  }),
+  flag('metrics-port', INT, 10_249, {
+    placeholder: 'PORT',
+    help: 'port of the metrics server, where --metrics-bind-address has none',
+    deprecated: 'use --metrics-bind-address instead',
+  }),
+];
+
+export const NODE = {
+  title: 'Node and servers',
+  fields: [
+    field('hostnameOverride', NODE_NAME, '', {
+      flag: 'hostname-override',
+      flagWins: true,
+      help: "this node's name, where it is not the host name; trimmed and in lower case; the flag wins over the file",
+    }),
+    field('bindAddress', IP, '0.0.0.0', {
+      flag: 'bind-address',
+      help: "this node's primary address, where it is not the Node object's; despite its name, nothing listens on it",
+    }),
+    field('healthzBindAddress', IP_PORT, '0.0.0.0:10256', {
+      flag: 'healthz-bind-address',
+      listen: { port: 10_256, ipv6Default: '[::]:10256' },
+      help: 'where /healthz and /livez are served; in a file the default is [::]:10256 when bindAddress is IPv6',
+    }),
+    field('metricsBindAddress', IP_PORT, '127.0.0.1:10249', {
+      flag: 'metrics-bind-address',
+      listen: { port: 10_249, ipv6Default: '[::1]:10249' },
+      help: 'where /metrics, /configz and /proxyMode are served; in a file the default is [::1]:10249 when bindAddress is IPv6',
+    }),
+    field('bindAddressHardFail', BOOL, false, {
+      flag: 'bind-address-hard-fail',
+      help: 'exit when one of these servers cannot listen, instead of trying again every 5 s',
+    }),
+    field('enableProfiling', BOOL, false, {
+      flag: 'profiling',
+      help: 'serve profiles under /debug on the metrics port',
+    }),
+    field('showHiddenMetricsForVersion', STRING, '', {
+      flag: 'show-hidden-metrics-for-version',
+      placeholder: 'VERSION',
+      help: 'also serve metrics that were hidden since this version; only the previous minor version may be named',
+      ignored: 'no metric of Junction is hidden',
+    }),
+  ],
+  flags: PORT_FLAGS,
+} as const;
+
+const ALPHA = 'needs the feature gate LoggingAlphaOptions';
+
+export const LOGGING = {
+  title: 'Logging',
+  flagsWin: true,
+  intro: 'Of these, flags that are given win over the file.',
+  fields: [
+    field('logging.format', STRING, 'text', {
+      flag: 'logging-format',
+      choices: ['text', 'json'],
+      help: 'how log lines look',
+    }),
+    field('logging.flushFrequency', FLUSH_DURATION, '5s', {
+      flag: 'log-flush-frequency',
+      help: 'longest time that a line waits in a buffer of split streams; without a buffer every line is written at once',
+    }),
+    field('logging.verbosity', UNSIGNED, 0, {
+      flag: 'v',
+      short: 'v',
+      placeholder: 'LEVEL',
+      reload: 'live',
+      help: 'how much to log: 1 for every sync, 2 and up for debugging',
+    }),
+    field('logging.vmodule', VERBOSITY_RULES, [], {
+      flag: 'vmodule',
+      omit: 'zero',
+      reload: 'live',
+      help: 'verbosity of single source files, for the text format: patterns of file names without their ending, such as familyLoop=2 or nft*=3; those of flag and file are joined, the flag first, and the first that matches counts',
+    }),
+    field('logging.options.text.splitStream', BOOL, false, {
+      flag: 'log-text-split-stream',
+      omit: 'zero',
+      help: `text format: errors and warnings to stderr, the rest to stdout; ${ALPHA}`,
+    }),
+    field('logging.options.text.infoBufferSize', QUANTITY, '0', {
+      flag: 'log-text-info-buffer-size',
+      help: `text format with split streams: bytes of the rest that may wait in a buffer, such as 512 or 64Ki; ${ALPHA}`,
+    }),
+    field('logging.options.json.splitStream', BOOL, false, {
+      flag: 'log-json-split-stream',
+      omit: 'zero',
+      help: `JSON format: errors to stderr, the rest to stdout; ${ALPHA}`,
+    }),
+    field('logging.options.json.infoBufferSize', QUANTITY, '0', {
+      flag: 'log-json-info-buffer-size',
+      help: `JSON format with split streams: bytes of the rest that may wait in a buffer; ${ALPHA}`,
+    }),
+  ],
+} as const;
 
 export const PROCESS = {
   title: 'Process and connection tracking',
   fields: [
-    field('oomScoreAdj', INT, {
-      default: -999,
-      flag: { name: 'oom-score-adj' },
+    field('oomScoreAdj', INT, -999, {
+      flag: 'oom-score-adj',
       keepsZero: true,
       help: 'how soon the kernel kills the process for memory, -1000 (never) to 1000',
     }),
-    field('conntrack.maxPerCore', INT, {
-      default: 32_768,
-      flag: { name: 'conntrack-max-per-core' },
+    field('conntrack.maxPerCore', INT, 32_768, {
+      flag: 'conntrack-max-per-core',
       keepsZero: true,
       help: 'connections to track, per CPU; 0 leaves the limit alone and ignores conntrack.min',
     }),
-    field('conntrack.min', INT, {
-      default: 131_072,
-      flag: { name: 'conntrack-min' },
+    field('conntrack.min', INT, 131_072, {
+      flag: 'conntrack-min',
       keepsZero: true,
       help: 'connections to track at least, however few CPUs there are',
     }),
-    field('conntrack.tcpEstablishedTimeout', DURATION, {
-      default: 86_400_000,
-      flag: { name: 'conntrack-tcp-timeout-established' },
+    field('conntrack.tcpEstablishedTimeout', DURATION, 86_400_000, {
+      flag: 'conntrack-tcp-timeout-established',
       keepsZero: true,
       help: 'after which an idle TCP connection is forgotten; 0 leaves it alone',
     }),
-    field('conntrack.tcpCloseWaitTimeout', DURATION, {
-      default: 3_600_000,
-      flag: { name: 'conntrack-tcp-timeout-close-wait' },
+    field('conntrack.tcpCloseWaitTimeout', DURATION, 3_600_000, {
+      flag: 'conntrack-tcp-timeout-close-wait',
       keepsZero: true,
       help: 'after which a half-closed TCP connection is forgotten; 0 leaves it alone',
     }),
-    field('conntrack.tcpBeLiberal', BOOL, {
-      default: false,
-      flag: { name: 'conntrack-tcp-be-liberal' },
+    field('conntrack.tcpBeLiberal', BOOL, false, {
+      flag: 'conntrack-tcp-be-liberal',
       help: 'do not take TCP packets outside of the window for invalid; false leaves the setting alone',
     }),
-    field('conntrack.udpTimeout', DURATION, {
-      default: 0,
-      flag: { name: 'conntrack-udp-timeout' },
+    field('conntrack.udpTimeout', DURATION, 0, {
+      flag: 'conntrack-udp-timeout',
       help: 'after which an unanswered UDP flow is forgotten; 0 leaves it alone',
     }),
-    field('conntrack.udpStreamTimeout', DURATION, {
-      default: 0,
-      flag: { name: 'conntrack-udp-timeout-stream' },
+    field('conntrack.udpStreamTimeout', DURATION, 0, {
+      flag: 'conntrack-udp-timeout-stream',
       help: 'after which an answered UDP flow is forgotten; 0 leaves it alone',
     }),
-    field('configSyncPeriod', DURATION, {
-      default: 900_000,
-      flag: { name: 'config-sync-period' },
+    field('configSyncPeriod', DURATION, 900_000, {
+      flag: 'config-sync-period',
       help: 'how often everything that the API server has told is gone through again',
       ignored:
         'objects of the API server are cached and not delivered again; the sync period of the mode says how often rules are compared with the kernel',
     }),
   ],
-  flags: [],
 } as const;

@@ -1,4 +1,6 @@
-/** Durations as Go reads and prints them: `30s`, `2h22m`, `24h0m0s`, `1.5s`, `100ms`. */
+/** Texts as Go reads and prints them: durations, and addresses with a port. */
+import { familyOf, parseIp } from '../model/ip.ts';
+
 const UNITS_MS: ReadonlyMap<string, number> = new Map([
   ['ns', 1e-6],
   ['us', 1e-3],
@@ -15,7 +17,7 @@ const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/y;
 /** Go counts nanoseconds in 64 bits: about 292 years. */
 const LONGEST_MS = 2 ** 63 / 1e6;
 
-/** Milliseconds, or `undefined` for text that is no duration. */
+/** `30s`, `2h22m`, `24h0m0s`, `1.5s`, `100ms` in milliseconds; `undefined` for text that is no duration. */
 export function parseDuration(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1;
   const unsigned = text.replace(/^[+-]/, '');
@@ -59,4 +61,38 @@ function printLarge(ns: bigint): string {
 function decimal(value: bigint, unit: bigint, digits: number): string {
   const fraction = (value % unit).toString().padStart(digits, '0').replace(/0+$/, '');
   return fraction === '' ? `${value / unit}` : `${value / unit}.${fraction}`;
+}
+
+/** Splits at the last colon; an IPv6 host must stand in brackets, and only then may hold colons. Faults are in Go's words. */
+export function splitAddress(
+  text: string,
+): { readonly host: string; readonly port: string } | { readonly fault: string } {
+  const match = /^(?:\[([^[\]]*)\]|([^:[\]]*)):([^:[\]]*)$/.exec(text);
+  if (match) return { host: match[1] ?? match[2] ?? '', port: match[3] ?? '' };
+  return { fault: `address ${text}: ${faultOf(text)} in address` };
+}
+
+function faultOf(text: string): string {
+  const colon = text.lastIndexOf(':');
+  if (colon < 0) return 'missing port';
+  if (!text.startsWith('[')) {
+    if (text.indexOf(':') < colon) return 'too many colons';
+  } else {
+    const end = text.indexOf(']');
+    if (end < 0) return "missing ']'";
+    if (end + 1 !== colon) return text.charAt(end + 1) === ':' ? 'too many colons' : 'missing port';
+  }
+  return text.includes('[', 1) || !text.includes(']') ? "unexpected '['" : "unexpected ']'";
+}
+
+/** A bare IP gets the port; anything else stays as it is, for validation to judge. */
+export function appendPort(address: string, port: number): string {
+  if (!('fault' in splitAddress(address))) return address;
+  const ip = parseIp(address);
+  if (ip === undefined) return address;
+  return familyOf(ip) === 'IPv4' ? `${address}:${port}` : `[${address}]:${port}`;
+}
+
+export function isPort(text: string): boolean {
+  return /^\+?\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535;
 }

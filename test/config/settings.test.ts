@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import { toViewSettings } from '../../src/config/index.ts';
+import { toSettings } from '../../src/config/index.ts';
 import { nodeView, type ViewSettings } from '../../src/plan/view.ts';
 import { fromFlags, valid } from './given.ts';
 
 function settings(...argv: readonly string[]): ViewSettings {
-  return toViewSettings(valid(fromFlags(...argv)), 'node1');
+  return toSettings(valid(fromFlags(...argv)), 'node1');
 }
 
 test('the defaults', () => {
-  expect(settings()).toEqual({
+  expect(settings()).toMatchObject({
     nodeName: 'node1',
     bindAddress: '0.0.0.0',
     detectLocal: { mode: 'ClusterCIDR', cidrs: [] },

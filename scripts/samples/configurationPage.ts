@@ -1,11 +1,11 @@
 /** The page docs/reference/configuration.md, written from the table. */
-import type { Field, Flag, Section } from './entry.ts';
-import { GATES, type Gate } from './featureGates.ts';
-import { printUsage } from './help.ts';
-import { API_VERSION, FIELDS, isZero, KIND, SECTIONS } from './table.ts';
+import { GATES, type Gate } from '../../src/config/featureGates.ts';
+import { printUsage } from '../../src/config/help.ts';
+import type { Field, Flag, Section } from '../../src/config/setting.ts';
+import { API_VERSION, CONFIG_FIELDS, isZero, KIND, SECTIONS } from '../../src/config/table.ts';
 
 export function referencePage(): string {
-  return `${[INTRO, ...SECTIONS.map((section: Section) => printSection(section)), withoutEffect(), gates()].join('\n\n')}\n`;
+  return `${[INTRO, ...SECTIONS.map(printSection), withoutEffect(), gates()].join('\n\n')}\n`;
 }
 
 const INTRO = `<!-- Written by \`node scripts/docs.mjs\` from the table in src/config/; edit that instead. -->
@@ -50,7 +50,7 @@ function printSection(section: Section): string {
     `## ${section.title}`,
     section.intro,
     section.fields.length > 0 ? fieldTable(section.fields) : undefined,
-    section.flags.length > 0 ? flagTable(section.flags) : undefined,
+    section.flags === undefined ? undefined : flagTable(section.flags),
   ];
   return parts.filter((part) => part !== undefined).join('\n\n');
 }
@@ -69,12 +69,10 @@ function fieldTable(fields: readonly Field[]): string {
   );
 }
 
-function flagCell({ flag, sharesFlag, default: normal, kind }: Field): string {
-  const name = flag?.name ?? sharesFlag;
+function flagCell({ flag, short, flagDefault: own, sharesFlag, default: normal, kind }: Field): string {
+  const name = flag ?? sharesFlag;
   if (name === undefined) return '';
-  const names =
-    flag?.short === undefined ? code(`--${name}`) : `${code(`-${flag.short}`)}, ${code(`--${name}`)}`;
-  const own = flag?.default;
+  const names = short === undefined ? code(`--${name}`) : `${code(`-${short}`)}, ${code(`--${name}`)}`;
   return own === undefined || own === normal ? names : `${names} (default ${code(kind.print(own))})`;
 }
 
@@ -93,16 +91,16 @@ function flagTable(flags: readonly Flag[]): string {
   );
 }
 
-function meaning({ help, deprecated, ignored }: Pick<Flag, 'help' | 'deprecated' | 'ignored'>): string {
+function meaning({ help, deprecated, ignored }: Pick<Flag, 'help' | 'ignored' | 'deprecated'>): string {
   if (deprecated !== undefined) return `**Deprecated**: ${deprecated}. ${sentence(help)}`;
   return ignored === undefined ? help : `**Without effect**: ${ignored}. In kube-proxy: ${help}.`;
 }
 
 function withoutEffect(): string {
-  const fields = FIELDS.flatMap(({ path, flag, ignored }) =>
-    ignored === undefined ? [] : [[code(path), flag === undefined ? '' : code(`--${flag.name}`), ignored]],
+  const fields = CONFIG_FIELDS.flatMap(({ path, flag, ignored }) =>
+    ignored === undefined ? [] : [[code(path), flag === undefined ? '' : code(`--${flag}`), ignored]],
   );
-  const flags = SECTIONS.flatMap((section: Section) => section.flags).flatMap(({ name, ignored }) =>
+  const flags = SECTIONS.flatMap(({ flags = [] }) => flags).flatMap(({ name, ignored }) =>
     ignored === undefined ? [] : [['', code(`--${name}`), ignored]],
   );
   return `## Settings without effect
