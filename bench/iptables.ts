@@ -1,6 +1,6 @@
 /** iptables mode at several sizes: our own time, and the time of the restores that it leads to. */
 import { IptablesBackend, type SyncReport } from '../src/modes/iptables/reconcile.ts';
-import type { TableClient } from '../src/modes/iptables/rules/tableDoor.ts';
+import type { TableClient } from '../src/modes/iptables/rules/sender.ts';
 import type { LayoutName } from '../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
 import { wholeRestore } from '../src/modes/iptables/rules/whole.ts';

@@ -1,7 +1,7 @@
 /** Our own part alone: everything up to the finished messages, which go nowhere. */
 import { IpvsBackend } from '../../src/modes/ipvs/reconcile.ts';
 import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
-import { noRules } from '../../src/modes/iptables/rules/ruleCounts.ts';
+import { noRules } from '../../src/modes/iptables/rules/fragment.ts';
 import { NetlinkIpvsClient } from '../../src/modes/ipvs/client.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';

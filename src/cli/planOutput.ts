@@ -1,12 +1,12 @@
 import type { Settings } from '../config/index.ts';
 import { type Family, hostPort } from '../model/ip.ts';
-import type { ServicePortId } from '../model/servicePort.ts';
+import type { ServicePortId } from '../model/serviceTracker.ts';
 import { printCut } from '../plan/capacity.ts';
 import type { Frontend, PoolName, Route, ServicePortPlan } from '../plan/types.ts';
 import type { Proxier } from '../proxy/proxier.ts';
 import { fitsIn, printDetailedTable, printColumns } from './table.ts';
 import { DEVICE, type IpvsText } from '../modes/ipvs/rules/print.ts';
-import { TABLES } from '../modes/iptables/rules/incremental.ts';
+import { TABLES } from '../modes/iptables/rules/diff.ts';
 import type { TableRule, WholeRules } from '../modes/iptables/rules/whole.ts';
 import { printableLine } from '../text/printable.ts';
 

@@ -3,7 +3,7 @@
  * addresses: so this is done in slices of time, and not all of many are named.
  */
 import type { Log } from '../log/log.ts';
-import type { ServicePortId } from '../model/servicePort.ts';
+import type { ServicePortId } from '../model/serviceTracker.ts';
 import { TimeSlice } from '../time/timeSlice.ts';
 import type { Clock } from '../time/clock.ts';
 import { type Denial, ToldDenials } from './toldDenials.ts';

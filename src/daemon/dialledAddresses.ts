@@ -1,7 +1,7 @@
 /** The addresses that connections to the API server go to: the server's, or those of the proxy before it. */
 import { lookup } from 'node:dns/promises';
 import { parseIp } from '../model/ip.ts';
-import type { SocketAddress } from '../plan/reserved.ts';
+import type { SocketAddress } from '../plan/view.ts';
 import type { ApiAccess } from '../sources/api/index.ts';
 
 /** A name is looked up once. Where that fails, the endpoints of default/kubernetes are still known. */

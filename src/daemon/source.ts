@@ -16,7 +16,7 @@ import {
   type ResourceDiagnostic,
 } from '../sources/api/index.ts';
 import { checkRoots, ManifestSource } from '../sources/manifests/index.ts';
-import type { SocketAddress } from '../plan/reserved.ts';
+import type { SocketAddress } from '../plan/view.ts';
 import type { Source } from '../sources/source.ts';
 import { dialledAddresses } from './dialledAddresses.ts';
 import type { Clock } from '../time/clock.ts';

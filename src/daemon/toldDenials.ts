@@ -1,6 +1,6 @@
 /** Two services name one address: who did not get it should know, and once is enough for as long as it is so. */
 import type { FrontendKey } from '../plan/claims.ts';
-import type { ServicePortId } from '../model/servicePort.ts';
+import type { ServicePortId } from '../model/serviceTracker.ts';
 
 export interface Denial {
   readonly key: FrontendKey;

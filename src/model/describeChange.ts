@@ -1,8 +1,7 @@
 /** What changed of an object, in words for a log line: `EndpointSlice shop/cart-1: endpoint 10.1.0.7 added`. */
 import { deepEqual } from './equal.ts';
 import type { EndpointSlice, Node, ObjectKey, SliceEndpoint } from './objects.ts';
-import type { ServicePort, ServicePortId } from './servicePort.ts';
-import type { ServiceChange } from './serviceTracker.ts';
+import type { ServiceChange, ServicePort, ServicePortId } from './serviceTracker.ts';
 
 /** A slice may have a thousand endpoints, and all of them may change at once. */
 const MOST_DETAILS = 3;

@@ -3,10 +3,10 @@
  *
  * Only ready endpoints count. One that is draining still gets traffic, but no load balancer should send it more.
  */
-import { type EndpointsByPort, type MergeLimits, portKey } from './endpoint.ts';
+import { type EndpointsByPort, type MergeLimits, portKey } from './endpointTracker.ts';
 import type { Ip } from './ip.ts';
 import type { ObjectKey } from './objects.ts';
-import type { ServicePort } from './servicePort.ts';
+import type { ServicePort } from './serviceTracker.ts';
 
 /** Over all ports: a pod that serves two of them is one. */
 export function localReadyCount(endpoints: EndpointsByPort): number {

@@ -5,9 +5,8 @@
  * an edit of anything else, an add that was deleted again, or a change that was taken back costs nothing.
  */
 import { deepEqual } from './equal.ts';
-import type { Family } from './ip.ts';
-import type { ObjectKey, Service } from './objects.ts';
-import { type ServicePort, servicePorts } from './servicePort.ts';
+import { type Cidr, type Family, familyOf, type Ip, prefixOf } from './ip.ts';
+import { type ObjectKey, objectKey, type Protocol, type Service, type UnreadCounts } from './objects.ts';
 
 export interface ServiceChange {
   readonly previous: readonly ServicePort[];
@@ -69,4 +68,95 @@ export class ServiceTracker {
     }
     return changes;
   }
+}
+
+/* One port of one Service, as one address family sees it. */
+
+/** `namespace/name:port/TCP`, or `namespace/name/TCP` for a port without a name. */
+export type ServicePortId = string & { readonly __servicePortId?: true };
+
+export interface ServicePort {
+  readonly id: ServicePortId;
+  readonly service: ObjectKey;
+  /** `namespace/name:port`, or `namespace/name`: what people see in comments and logs. */
+  readonly name: string;
+  readonly portName: string;
+  readonly protocol: Protocol;
+  readonly clusterIP: Ip;
+  readonly port: number;
+  /** 0: none */
+  readonly nodePort: number;
+  readonly externalIPs: readonly Ip[];
+  readonly loadBalancerIPs: readonly Ip[];
+  /** Empty: everybody may come. */
+  readonly sourceRanges: readonly Cidr[];
+  readonly affinitySeconds: number | undefined;
+  readonly externalPolicyLocal: boolean;
+  readonly internalPolicyLocal: boolean;
+  /** 0: none */
+  readonly healthCheckNodePort: number;
+  readonly createdAt: number | undefined;
+  readonly unread?: UnreadCounts | undefined;
+}
+
+/** The service ports that a Service has in a family; none where it has no cluster IP there. */
+export function servicePorts(service: Service, family: Family): readonly ServicePort[] {
+  const clusterIP = service.clusterIPs[family];
+  if (clusterIP === undefined) return [];
+  const key = objectKey(service.namespace, service.name);
+  const ofFamily = <T extends Ip | Cidr>(addresses: readonly T[]): readonly T[] =>
+    addresses.length === 0 ? addresses : addresses.filter((address) => familyOf(address) === family);
+  const externalIPs = ofFamily(service.externalIPs);
+  const ranges = ofFamily(service.loadBalancerSourceRanges);
+  const sourceRanges = restrictingRanges(ranges);
+  // Those of this family may all be among the ranges that were too many to read: no range lets everybody in.
+  const isClosed = ranges.length === 0 && (service.unread?.sourceRanges ?? 0) > 0;
+  const loadBalancerIPs = isClosed ? [] : ofFamily(service.loadBalancerIPs);
+  const externalPolicyLocal = isExternalPolicyLocal(service);
+  const checksHealth = service.type === 'LoadBalancer' && externalPolicyLocal;
+  return service.ports.map((port) => {
+    const name = port.name === '' ? key : `${key}:${port.name}`;
+    return {
+      id: `${name}/${port.protocol}`,
+      service: key,
+      name,
+      portName: port.name,
+      protocol: port.protocol,
+      clusterIP,
+      port: port.port,
+      nodePort: port.nodePort,
+      externalIPs,
+      loadBalancerIPs,
+      sourceRanges,
+      affinitySeconds: service.affinitySeconds,
+      externalPolicyLocal,
+      internalPolicyLocal: service.internalTrafficPolicy === 'Local',
+      healthCheckNodePort: checksHealth ? service.healthCheckNodePort : 0,
+      createdAt: service.createdAt,
+      ...(service.unread && { unread: service.unread }),
+    };
+  });
+}
+
+/** Any client outside the cluster can reach it: by node port, load balancer or external IP. */
+export function isExternallyAccessible(port: ServicePort): boolean {
+  return port.nodePort !== 0 || port.loadBalancerIPs.length > 0 || port.externalIPs.length > 0;
+}
+
+export function usesClusterEndpoints(port: ServicePort): boolean {
+  return !port.internalPolicyLocal || isExternallyAccessible(port);
+}
+
+export function usesLocalEndpoints(port: ServicePort): boolean {
+  return port.internalPolicyLocal || (port.externalPolicyLocal && isExternallyAccessible(port));
+}
+
+function isExternalPolicyLocal(service: Service): boolean {
+  if (service.externalTrafficPolicy !== 'Local') return false;
+  return service.type !== 'ClusterIP' || service.externalIPs.length > 0;
+}
+
+/** A range that holds every address makes the whole list pointless. */
+function restrictingRanges(ranges: readonly Cidr[]): readonly Cidr[] {
+  return ranges.some((range) => prefixOf(range) === 0) ? [] : ranges;
 }

@@ -5,7 +5,7 @@
  */
 import type { Family } from '../model/ip.ts';
 import type { UnreadCounts } from '../model/objects.ts';
-import type { ServicePort } from '../model/servicePort.ts';
+import type { ServicePort } from '../model/serviceTracker.ts';
 
 /** Of one Service in one address family. What a mode can bear is measured: `npm run bench -- hostile`. */
 export interface Capacity {

@@ -7,7 +7,8 @@
  */
 import type { Ip } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
-import type { ServicePortId } from '../model/servicePort.ts';
+import type { ServicePortId } from '../model/serviceTracker.ts';
+import type { Frontend, ServicePortPlan } from './types.ts';
 
 /** `10.96.0.1/TCP/80`; `*` stands for the node's addresses. */
 export type FrontendKey = string & { readonly __frontendKey?: true };
@@ -138,4 +139,37 @@ function bySeniority(a: Claimant, b: Claimant): number {
   const age = (a.createdAt ?? Number.POSITIVE_INFINITY) - (b.createdAt ?? Number.POSITIVE_INFINITY);
   if (age < 0 || age > 0) return age; // both unknown: Infinity - Infinity is NaN, so fall through
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
+}
+
+/* Finding one frontend among many: a Service may have thousands of addresses, and each of its flows asks for one. */
+
+const FEW = 8;
+
+type Index = ReadonlyMap<string, Frontend>;
+const indexes = new WeakMap<readonly Frontend[], Index>();
+
+export function frontendAt(
+  { frontends }: Pick<ServicePortPlan, 'frontends'>,
+  address: Ip | undefined,
+  port: number,
+): Frontend | undefined {
+  if (frontends.length <= FEW)
+    return frontends.find((other) => other.address === address && other.port === port);
+  let index = indexes.get(frontends);
+  if (!index) indexes.set(frontends, (index = indexOf(frontends)));
+  return index.get(keyOf(address, port));
+}
+
+/** The first of several, like a search from the beginning. */
+function indexOf(frontends: readonly Frontend[]): Index {
+  const index = new Map<string, Frontend>();
+  for (const frontend of frontends) {
+    const key = keyOf(frontend.address, frontend.port);
+    if (!index.has(key)) index.set(key, frontend);
+  }
+  return index;
+}
+
+function keyOf(address: Ip | undefined, port: number): string {
+  return `${address ?? '*'} ${port}`;
 }

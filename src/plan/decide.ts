@@ -3,7 +3,7 @@
  *
  * The packet is the first of a connection; what follows it goes the same way.
  */
-import type { Endpoint } from '../model/endpoint.ts';
+import type { Endpoint } from '../model/endpointTracker.ts';
 import { cidrContains, type Ip, isLoopback } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type {

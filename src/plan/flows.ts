@@ -7,9 +7,8 @@
  */
 import { hostPort, type Ip } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
-import { type FrontendKey, frontendKey } from './claims.ts';
+import { frontendAt, type FrontendKey, frontendKey } from './claims.ts';
 import { answersNodePorts, isLocal } from './decide.ts';
-import { frontendAt } from './frontends.ts';
 import type { Frontend, Plan, PlanChange, ServicePortPlan } from './types.ts';
 
 export type DatagramProtocol = Exclude<Protocol, 'TCP'>;

@@ -1,12 +1,11 @@
 /** Keeps the plan of one family up to date, by recomputing only the services that changed. */
-import { type EndpointsByPort, type MergeLimits, type PortKey, portKey } from '../model/endpoint.ts';
+import { type EndpointsByPort, type MergeLimits, type PortKey, portKey } from '../model/endpointTracker.ts';
 import { deepEqual } from '../model/equal.ts';
 import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey, Protocol } from '../model/objects.ts';
-import type { ServicePort, ServicePortId } from '../model/servicePort.ts';
+import type { ServicePort, ServicePortId } from '../model/serviceTracker.ts';
 import { type Capacity, type Cut, endpointCut, UNBOUNDED, withinCapacity } from './capacity.ts';
-import { Claims, type FrontendKey, frontendKey } from './claims.ts';
-import { frontendAt } from './frontends.ts';
+import { Claims, frontendAt, type FrontendKey, frontendKey } from './claims.ts';
 import { planServicePort } from './servicePortPlan.ts';
 import type { FoundFrontend, NodeView, Plan, PlanChange, ServicePortPlan } from './types.ts';
 

@@ -2,11 +2,11 @@
  * The plan: for one address family, which frontends exist on this node and what happens to a packet for each.
  * No chain names, no kernel words. Backends compile it; `decide` says what it means.
  */
-import type { Endpoint } from '../model/endpoint.ts';
+import type { Endpoint } from '../model/endpointTracker.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';
 import type { ObjectKey, Protocol } from '../model/objects.ts';
-import type { ServicePortId } from '../model/servicePort.ts';
-import type { ReservedAddress } from './reserved.ts';
+import type { ServicePortId } from '../model/serviceTracker.ts';
+import type { ReservedAddress } from './view.ts';
 
 /** What the plan has to know of this node. */
 export interface NodeView {

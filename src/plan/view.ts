@@ -1,7 +1,7 @@
 /** From configuration and the Node object to what the plan has to know of this node. */
 import {
-  cidrContains,
   type Cidr,
+  cidrContains,
   type Family,
   familyOf,
   hostCidr,
@@ -10,9 +10,8 @@ import {
   parseIp,
   prefixOf,
 } from '../model/ip.ts';
-import type { Node } from '../model/objects.ts';
-import { reservedAddresses, type SocketAddress } from './reserved.ts';
-import type { NodePortAddresses, NodeView, LocalTrafficDetector } from './types.ts';
+import { type EndpointSlice, type Node, objectKey, type ObjectKey, type Protocol } from '../model/objects.ts';
+import type { LocalTrafficDetector, NodePortAddresses, NodeView } from './types.ts';
 
 export interface ViewSettings {
   readonly nodeName: string;
@@ -114,4 +113,67 @@ function containsLoopback(ranges: 'all' | readonly Cidr[]): boolean {
 
 function isUnspecified(ip: Ip): boolean {
   return ip === '0.0.0.0' || ip === '::';
+}
+
+/*
+ * Addresses that no Service may claim from outside: those at which the API server is reached.
+ *
+ * A mode that binds a service's addresses to the node (IPVS) makes each of them the node's own, at every port. If one is the
+ * API server's, this node has cut itself off: it cannot even learn that the Service is gone, and nor can whoever starts next.
+ */
+
+export interface SocketAddress {
+  readonly ip: Ip;
+  readonly port: number;
+}
+
+export interface ReservedAddress {
+  readonly ip: Ip;
+  /** `undefined`: every port. The node's own addresses are never bound, so there it is one port. */
+  readonly tcpPort: number | undefined;
+}
+
+export function reservedAddresses(
+  apiServers: readonly SocketAddress[],
+  nodeIps: readonly Ip[],
+  family: Family,
+): readonly ReservedAddress[] {
+  return apiServers
+    .filter(({ ip }) => familyOf(ip) === family)
+    .map(({ ip, port }) => ({ ip, tcpPort: nodeIps.includes(ip) ? port : undefined }));
+}
+
+export function isReserved(
+  reserved: readonly ReservedAddress[],
+  ip: Ip,
+  protocol: Protocol,
+  port: number,
+): boolean {
+  return reserved.some(
+    (other) =>
+      other.ip === ip && (other.tcpPort === undefined || (protocol === 'TCP' && other.tcpPort === port)),
+  );
+}
+
+/** The endpoints of the Service `default/kubernetes`: the API servers themselves, whatever address they are dialled at. */
+export class ApiServerEndpoints {
+  readonly #slices = new Map<ObjectKey, readonly SocketAddress[]>();
+  #all: readonly SocketAddress[] = [];
+
+  get all(): readonly SocketAddress[] {
+    return this.#all;
+  }
+
+  update(namespace: string, name: string, slice: EndpointSlice | undefined): void {
+    const key = objectKey(namespace, name);
+    const isTheirs = namespace === 'default' && slice?.service === 'kubernetes';
+    if (!isTheirs && !this.#slices.has(key)) return;
+    if (isTheirs) this.#slices.set(key, addressesOf(slice));
+    else this.#slices.delete(key);
+    this.#all = [...this.#slices.values()].flat();
+  }
+}
+
+function addressesOf({ endpoints, ports }: EndpointSlice): readonly SocketAddress[] {
+  return endpoints.flatMap(({ ip }) => ports.map(({ port }) => ({ ip, port })));
 }

@@ -5,19 +5,16 @@
  * service that is not in it yet.
  */
 import type { SyncAttempt, SyncReport } from '../modes/iptables/reconcile.ts';
-import type { MergeLimits } from '../model/endpoint.ts';
+import { EndpointTracker, type MergeLimits } from '../model/endpointTracker.ts';
 import { describeNode, describeService, describeSlice } from '../model/describeChange.ts';
-import { EndpointTracker } from '../model/endpointTracker.ts';
 import type { Family } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
-import type { ServicePortId } from '../model/servicePort.ts';
+import { type ServicePortId, ServiceTracker } from '../model/serviceTracker.ts';
 import { LocalEndpoints } from '../model/localEndpoints.ts';
-import { ServiceTracker } from '../model/serviceTracker.ts';
 import { type Capacity, costOf, type Cut, UNBOUNDED } from '../plan/capacity.ts';
 import { Planner } from '../plan/planner.ts';
-import { ApiServerEndpoints } from '../plan/reserved.ts';
+import { ApiServerEndpoints, nodeView, type ViewSettings } from '../plan/view.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
-import { nodeView, type ViewSettings } from '../plan/view.ts';
 import { runToEnd, TimeSlice, runSliced } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { Causes } from './causes.ts';

@@ -5,7 +5,7 @@
  * somebody else's change comes in between: 1,000 ports of one Service are a second's work for iptables-nft-restore.
  */
 import type { ObjectKey } from '../model/objects.ts';
-import type { ServicePortId } from '../model/servicePort.ts';
+import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { PlanChange, ServicePortPlan } from '../plan/types.ts';
 
 export class Unwritten {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../src/modes/iptables/rules/parse.ts';
-import { applyRestore } from '../../src/modes/iptables/rules/restore.ts';
+import { applyRestore } from '../modes/iptables/rules/restore.ts';
 import { COMMANDS, commandFlags } from '../../src/cli/commands.ts';
 import { VERSION } from '../../src/version.ts';
 import { EMPTY } from '../modes/iptables/rules/fakeKernel.ts';

@@ -1,7 +1,7 @@
 /** `junction plan --proxy-mode ipvs`: everything that would be written, as text for the usual programs. */
 import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../src/modes/iptables/rules/parse.ts';
-import { applyRestore } from '../../src/modes/iptables/rules/restore.ts';
+import { applyRestore } from '../modes/iptables/rules/restore.ts';
 import { EMPTY } from '../modes/iptables/rules/fakeKernel.ts';
 import { useFiles } from './files.ts';
 import { plannerFor, WEB_ENDPOINTS } from './plan.ts';

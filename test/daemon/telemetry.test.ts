@@ -7,7 +7,7 @@ import { JunctionMetrics } from '../../src/telemetry/metrics/junctionMetrics.ts'
 import { ProxyMetrics, type ProxyMode } from '../../src/telemetry/metrics/proxyMetrics.ts';
 import { Registry } from '../../src/telemetry/metrics/instruments.ts';
 import type { SyncOutcome } from '../../src/proxy/proxier.ts';
-import type { ServicePortId } from '../../src/model/servicePort.ts';
+import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import { systemClock } from '../../src/time/systemClock.ts';
 import { parseExposition } from '../telemetry/metrics/parse.ts';
 

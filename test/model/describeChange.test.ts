@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { describeNode, describeService, describeSlice } from '../../src/model/describeChange.ts';
 import type { Ip } from '../../src/model/ip.ts';
 import type { EndpointSlice, SliceEndpoint } from '../../src/model/objects.ts';
-import { servicePorts } from '../../src/model/servicePort.ts';
+import { servicePorts } from '../../src/model/serviceTracker.ts';
 import { node, service } from '../plan/given.ts';
 
 const STATES = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mergeSlices, portKey } from '../../src/model/endpoint.ts';
+import { mergeSlices, portKey } from '../../src/model/endpointTracker.ts';
 import { ip, printEndpoints, slice } from '../plan/given.ts';
 
 function merged(...slices: readonly string[]): readonly string[] {

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { EndpointTracker } from '../../src/model/endpointTracker.ts';
+import { EndpointTracker, mergeSlices } from '../../src/model/endpointTracker.ts';
 import { healthCheckPorts, LocalEndpoints, localReadyCount } from '../../src/model/localEndpoints.ts';
-import { servicePorts } from '../../src/model/servicePort.ts';
-import { ServiceTracker } from '../../src/model/serviceTracker.ts';
-import { mergeSlices } from '../../src/model/endpoint.ts';
+import { servicePorts, ServiceTracker } from '../../src/model/serviceTracker.ts';
 import { keyOf, service, slice } from '../plan/given.ts';
 
 describe('how many are ready here', () => {

@@ -4,7 +4,7 @@ import {
   servicePorts,
   usesClusterEndpoints,
   usesLocalEndpoints,
-} from '../../src/model/servicePort.ts';
+} from '../../src/model/serviceTracker.ts';
 import { service, servicePort } from '../plan/given.ts';
 
 describe('the ports of a service', () => {

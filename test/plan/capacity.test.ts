@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { servicePorts } from '../../src/model/servicePort.ts';
+import { servicePorts } from '../../src/model/serviceTracker.ts';
 import {
   type Capacity,
   capacityOf,

@@ -1,10 +1,8 @@
 /** A small cluster whose services and slices are lines of text, and the plan that one node makes of it. */
-import type { EndpointsByPort } from '../../src/model/endpoint.ts';
-import { EndpointTracker } from '../../src/model/endpointTracker.ts';
+import { type EndpointsByPort, EndpointTracker } from '../../src/model/endpointTracker.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { EndpointSlice, ObjectKey, Service } from '../../src/model/objects.ts';
-import type { ServicePortId } from '../../src/model/servicePort.ts';
-import { ServiceTracker } from '../../src/model/serviceTracker.ts';
+import { type ServicePortId, ServiceTracker } from '../../src/model/serviceTracker.ts';
 import { Planner } from '../../src/plan/planner.ts';
 import type { NodeView, PlanChange } from '../../src/plan/types.ts';
 import { keyOf, service, slice, VIEW } from './given.ts';

@@ -4,7 +4,7 @@
  *   service  `shop/web LoadBalancer 10.96.7.7 http:80/tcp@30080 lb=198.51.100.20 etp=Local born=3`
  *   slice    `shop/web-1 of web http:8080/tcp | 10.244.0.8 node-a | 10.244.1.9 node-b draining zone=a`
  */
-import { portKey, type Endpoint, type EndpointsByPort } from '../../src/model/endpoint.ts';
+import { type Endpoint, type EndpointsByPort, portKey } from '../../src/model/endpointTracker.ts';
 import {
   type Cidr,
   familyOf,
@@ -27,7 +27,7 @@ import {
   type SliceEndpoint,
   type TrafficPolicy,
 } from '../../src/model/objects.ts';
-import { type ServicePort, servicePorts } from '../../src/model/servicePort.ts';
+import { type ServicePort, servicePorts } from '../../src/model/serviceTracker.ts';
 import type { NodeView } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
 

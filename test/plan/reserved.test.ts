@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { compileServicePort } from '../../src/modes/ipvs/rules/compile.ts';
 import type { Node } from '../../src/model/objects.ts';
 import { decide } from '../../src/plan/decide.ts';
-import { ApiServerEndpoints } from '../../src/plan/reserved.ts';
-import { nodeView, type ViewSettings } from '../../src/plan/view.ts';
+import { ApiServerEndpoints, nodeView, type ViewSettings } from '../../src/plan/view.ts';
 import { Cluster } from './cluster.ts';
 import { ip, SETTINGS, slice } from './given.ts';
 

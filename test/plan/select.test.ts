@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Locality, selectEndpoints, topologyMode } from '../../src/plan/select.ts';
+import { type Locality, selectEndpoints, topologyMode } from '../../src/plan/servicePortPlan.ts';
 import { endpoints, servicePort } from './given.ts';
 
 const HERE: Locality = { nodeName: 'node-a', zone: 'a' };

@@ -2,7 +2,7 @@
 import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { lineWithoutPlace } from '../support/logLine.ts';
-import type { ServicePortId } from '../../src/model/servicePort.ts';
+import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { Backend } from '../../src/proxy/proxier.ts';
 

@@ -1,7 +1,7 @@
 /** The iptables programs, played by the stand-in for the kernel: what they save is what they were told to restore. */
 import type { ParsedChain, Tables } from '../../src/modes/iptables/rules/parse.ts';
 import { printRule } from '../../src/modes/iptables/rules/print.ts';
-import { applyRestore, BUILT_IN_CHAINS, RestoreError } from '../../src/modes/iptables/rules/restore.ts';
+import { applyRestore, BUILT_IN_CHAINS, RestoreError } from '../modes/iptables/rules/restore.ts';
 import type { CommandRunner, RunResult } from '../../src/system/processes.ts';
 
 export class FakeIptables {

@@ -3,9 +3,9 @@
  * it matters how the rules of one service follow each other, and that the way to the node ports comes last.
  */
 import type { ChainRef, Layout } from '../../src/modes/iptables/rules/fragment.ts';
-import { martianRule } from '../../src/modes/iptables/rules/build.ts';
+import { martianRule } from '../../src/modes/iptables/rules/layouts/common.ts';
 import { CHAINS } from '../../src/modes/iptables/rules/names.ts';
-import { ruleKey } from '../../src/modes/iptables/rules/normalise.ts';
+import { ruleKey } from '../../src/modes/iptables/rules/print.ts';
 import type { ParsedRule, Tables } from '../../src/modes/iptables/rules/parse.ts';
 import type { Rule } from '../../src/modes/iptables/rules/rule.ts';
 

@@ -1,5 +1,5 @@
 /** Junction's nftables mode over a table in memory, and what that table makes of a packet. */
-import { mostLookups } from '../../src/modes/nftables/rules/walkBound.ts';
+import { mostLookups } from '../modes/nftables/rules/bound.ts';
 import { type Outcome, walk } from '../../src/modes/nftables/rules/walk.ts';
 import type { NewlyRemembered } from '../../src/modes/nftables/rules/walkStatement.ts';
 import type { WalkTable } from '../../src/modes/nftables/rules/walkElements.ts';

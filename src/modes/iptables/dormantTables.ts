@@ -2,7 +2,7 @@
  * Tables that another program made dormant (`nft add table ip nat { flags dormant; }`): packets do not come to their
  * chains any more. iptables-nft neither shows the flag nor clears it.
  */
-import { TABLES } from './rules/incremental.ts';
+import { TABLES } from './rules/diff.ts';
 import type { Table } from './rules/rule.ts';
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';

@@ -1,7 +1,7 @@
 /** Writes the guard of 127.0.0.0/8 by itself, before route_localnet is set and long before the first sync. */
 import { printStep } from './rules/edit.ts';
 import type { Layout } from './rules/fragment.ts';
-import { guardStep } from './rules/localnetGuard.ts';
+import { guardStep } from './rules/chainEdits.ts';
 import { parseSave } from './rules/parse.ts';
 import type { IptablesClient } from './client.ts';
 

@@ -1,13 +1,13 @@
 /** The iptables backend of one family, joined to the real kernel. */
 import { IptablesBackend, type StaticOptions, type SyncAttempt, type SyncReport } from './reconcile.ts';
 import { CHAINS_PER_RESTORE } from './rules/edit.ts';
-import type { TableClient } from './rules/tableDoor.ts';
+import type { TableClient } from './rules/sender.ts';
 import type { Touched } from './rules/touched.ts';
 import type { Layout } from './rules/fragment.ts';
 import type { Table } from './rules/rule.ts';
 import { NFACCT } from './rules/names.ts';
 import type { Ip } from '../../model/ip.ts';
-import type { ServicePortId } from '../../model/servicePort.ts';
+import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { NodeView, Plan } from '../../plan/types.ts';
 import { isJunctionError } from '../../errors.ts';

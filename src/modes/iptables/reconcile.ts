@@ -5,27 +5,32 @@
  * is read only at the start, after a failure, and when somebody asks to verify.
  */
 import { deepEqual } from '../../model/equal.ts';
-import type { ServicePortId } from '../../model/servicePort.ts';
+import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import { type Applied, appliedFragments, compileAll, counted, remember } from './rules/compiled.ts';
-import { nameChains, type SharedChainText } from './rules/edit.ts';
 import {
+  addBase,
+  addFragment,
+  type Applied,
+  appliedFragments,
   type ChainRef,
+  compileAll,
   type CompileOptions,
+  counted,
   EMPTY_FRAGMENT,
   type Fragment,
   type Layout,
+  noRules,
+  remember,
+  type RuleCounts,
 } from './rules/fragment.ts';
-import { fullSteps } from './rules/full.ts';
-import { hasServiceChains } from './rules/garbage.ts';
-import { Difference, TABLES } from './rules/incremental.ts';
+import { nameChains, type SharedChainText } from './rules/edit.ts';
+import { fullSteps } from './rules/resync.ts';
+import { hasServiceChains } from './rules/cleanup.ts';
+import { Difference, SharedChains, TABLES } from './rules/diff.ts';
 import { type ParsedChain, parseSave, type Tables } from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
-import { addBase, addFragment, noRules, type RuleCounts } from './rules/ruleCounts.ts';
 import { digestChain, mentionsServices, SaveReader, type WantedChains } from './rules/saveReader.ts';
-import { isRefusal, Sender, type Sent } from './rules/sender.ts';
-import { SharedChains } from './rules/sharedChains.ts';
-import type { TableClient, TakeText } from './rules/tableDoor.ts';
+import { isRefusal, Sender, type Sent, type TableClient, type TakeText } from './rules/sender.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
 
 export interface SyncReport extends Sent {

@@ -1,5 +1,5 @@
 /** From edits of the IPVS backend to messages for the kernel. */
-import type { Edit } from './rules/kernelDoor.ts';
+import type { Edit } from './rules/client.ts';
 import type { SetType } from './rules/sets.ts';
 import type { Family } from '../../model/ip.ts';
 import { addAddress, deleteAddress } from '../../netlink/address.ts';

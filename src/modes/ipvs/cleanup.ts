@@ -3,9 +3,9 @@
  * name, the device, and the sets. Virtual servers of others stay.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isNodePortServer, ourServers } from './rules/adopt.ts';
-import { type ServerKey, serverKey } from './rules/fragment.ts';
-import type { KernelDevice, KernelSet } from './rules/kernelDoor.ts';
+import { isNodePortServer, ourServers } from './rules/resync.ts';
+import { type ServerKey, serverKey } from './rules/compile.ts';
+import type { KernelDevice, KernelSet } from './rules/client.ts';
 import { growingName } from './rules/sets.ts';
 import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';

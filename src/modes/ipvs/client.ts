@@ -1,6 +1,6 @@
 /** The kernel behind the IPVS backend: edits become netlink messages, sent in batches. */
-import type { DestinationState, Edit, EditOutcome, IpvsClient, KernelState } from './rules/kernelDoor.ts';
-import type { ServerKey } from './rules/fragment.ts';
+import type { DestinationState, Edit, EditOutcome, IpvsClient, KernelState } from './rules/client.ts';
+import type { ServerKey } from './rules/compile.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';

@@ -1,7 +1,7 @@
 /** The dummy device whose addresses make service addresses this node's own, so that IPVS gets to see their packets. */
 import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
-import type { KernelDevice } from './rules/kernelDoor.ts';
+import type { KernelDevice } from './rules/client.ts';
 import type { Family, Ip } from '../../model/ip.ts';
 import { decodeAddress, getAddresses } from '../../netlink/address.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';

@@ -1,10 +1,10 @@
 /** The IPVS backend of one family, joined to the real kernel. */
 import { IptablesBackend, type StaticOptions, type SyncReport } from '../iptables/reconcile.ts';
 import { IpvsBackend } from './reconcile.ts';
-import type { IpvsClient } from './rules/kernelDoor.ts';
+import type { IpvsClient } from './rules/client.ts';
 import { ipvsLayout } from './rules/rules.ts';
 import type { Cidr, Ip } from '../../model/ip.ts';
-import type { ServicePortId } from '../../model/servicePort.ts';
+import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';

@@ -1,6 +1,6 @@
 /** Sets and virtual servers as the kernel has them. */
 import { constants } from 'node:os';
-import type { KernelSet, ServerAttributes } from './rules/kernelDoor.ts';
+import type { KernelSet, ServerAttributes } from './rules/client.ts';
 import { entryKey, SET_IDS, type SetEntry, setName } from './rules/sets.ts';
 import { type Family, familyOf } from '../../model/ip.ts';
 import { TimeSlice, runSliced } from '../../time/timeSlice.ts';

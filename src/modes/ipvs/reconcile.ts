@@ -6,21 +6,24 @@
  */
 import { deepEqual } from '../../model/equal.ts';
 import { type Cidr, cidrContains } from '../../model/ip.ts';
-import type { ServicePortId } from '../../model/servicePort.ts';
+import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { SyncReport } from '../iptables/reconcile.ts';
 import type { TimeSlice } from '../../time/timeSlice.ts';
-import { adoptDevice, adoptServers, adoptSets, isNodePortServer, ourServers } from './rules/adopt.ts';
-import { type CompileOptions, compileServicePort } from './rules/compile.ts';
-import { DrainingList } from './rules/draining.ts';
-import { type IpvsFragment, NO_FRAGMENT, type ServerKey, serverKey } from './rules/fragment.ts';
-import type { IpvsClient } from './rules/kernelDoor.ts';
-import { Ledger, type LedgerChanges } from './rules/ledger.ts';
-import { changedByOthers } from './rules/objects.ts';
-import { Refusals } from './rules/refusals.ts';
-import { SetRoom } from './rules/setRoom.ts';
-import { SET_IDS, type SetId } from './rules/sets.ts';
-import { Work } from './rules/work.ts';
+import { adoptDevice, adoptServers, adoptSets, isNodePortServer, ourServers } from './rules/resync.ts';
+import {
+  type CompileOptions,
+  compileServicePort,
+  type IpvsFragment,
+  NO_FRAGMENT,
+  type ServerKey,
+  serverKey,
+} from './rules/compile.ts';
+import { DrainingList, Work } from './rules/changeset.ts';
+import type { IpvsClient } from './rules/client.ts';
+import { Ledger, type LedgerChanges } from './rules/desiredState.ts';
+import { changedByOthers, Refusals } from './rules/refusals.ts';
+import { SET_IDS, type SetId, SetRoom } from './rules/sets.ts';
 
 /** The iptables part, whose rules match the sets. */
 export interface Rules {

@@ -3,7 +3,7 @@
  * would otherwise stay addresses of this node for ever. Virtual servers with open connections go when these have ended.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Retired, retireServers } from './rules/retire.ts';
+import { type Retired, retireServers } from './rules/resync.ts';
 import { setName } from './rules/sets.ts';
 import {
   findIpvs,

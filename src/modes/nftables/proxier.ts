@@ -1,12 +1,12 @@
 /** The nftables backend of one family, joined to the real kernel. */
 import type { SyncAttempt, SyncReport } from '../iptables/reconcile.ts';
 import { NftBackend, type NftReport } from './reconcile.ts';
-import type { NftSettings } from './rules/settings.ts';
+import type { NftSettings } from './rules/ruleset.ts';
 import { Backstop, type BackstopClient, type BackstopFailure } from './rules/backstop.ts';
 import { type Ruleset, setsByName } from './rules/rule.ts';
 import type { NftClient } from './rules/transaction.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
-import type { ServicePortId } from '../../model/servicePort.ts';
+import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';

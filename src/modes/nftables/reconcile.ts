@@ -8,34 +8,34 @@
 import { isJunctionError } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
 import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
-import type { ServicePortId } from '../../model/servicePort.ts';
+import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { SyncAttempt } from '../iptables/reconcile.ts';
 import { type Forgetting, forgetStale, losers } from './rules/affinity.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
-import { Committer } from './rules/committer.ts';
+import { Committer, slices } from './rules/committer.ts';
 import { compileServicePort, compileShared, NO_FRAGMENT, type NftFragment } from './rules/compile.ts';
 import {
+  concernedBy,
   diffElements,
   type Edit,
   editOperations,
+  type ForeignElement,
   type InOrder,
   isEmpty,
+  mending,
   removal,
   restructure,
   type Restructuring,
   sizeOf,
   withoutGaps,
-} from './rules/edit.ts';
-import { adopt, type AdoptedTable, type AdoptReport } from './rules/adopt.ts';
+} from './rules/diff.ts';
+import { adopt, type AdoptedTable, type AdoptReport } from './rules/resync.ts';
 import { type Element, type Ruleset, setsByName, type TableSet } from './rules/rule.ts';
-import { concernedBy, type ForeignElement, mending } from './rules/mend.ts';
 import { divide, inTransactions, isDivisible } from './rules/portions.ts';
 import { printKey } from './rules/print.ts';
-import { rulesetOf } from './rules/ruleset.ts';
-import { fixedElements, type NftSettings, type TableOptions } from './rules/settings.ts';
-import { Tally } from './rules/tally.ts';
-import { slices } from './rules/slices.ts';
+import { fixedElements, type NftSettings, rulesetOf, type TableOptions } from './rules/ruleset.ts';
+import { Tally } from './rules/referenceCounts.ts';
 import { chainsIn, type NftClient, noting, type Transaction } from './rules/transaction.ts';
 
 export interface NftReport {

@@ -9,7 +9,7 @@ import {
   rule,
   state,
   toLocal,
-} from '../iptables/rules/build.ts';
+} from '../iptables/rules/layouts/common.ts';
 import type { Match, Rule, Table, Target } from '../iptables/rules/rule.ts';
 import { type Family, type Ip, parseIp } from '../../model/ip.ts';
 import * as extensions from './extensions.ts';

@@ -1,7 +1,7 @@
 /** Every edit of the backend as the command that it means: which part of the kernel gets it, in which bytes. */
 import { constants } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import type { Edit } from '../../../src/modes/ipvs/rules/kernelDoor.ts';
+import type { Edit } from '../../../src/modes/ipvs/rules/client.ts';
 import type { SetType } from '../../../src/modes/ipvs/rules/sets.ts';
 import { changeOf, wireOf, type Wire } from '../../../src/modes/ipvs/changes.ts';
 import { cidr, ip } from '../../plan/given.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { accept, comment, reject, rule, toLocal } from '../../../src/modes/iptables/rules/build.ts';
+import { accept, comment, reject, rule, toLocal } from '../../../src/modes/iptables/rules/layouts/common.ts';
 import { JunctionError } from '../../../src/errors.ts';
 import { tryRules } from '../../../src/modes/prerequisites/ruleTrial.ts';
 import { FakeIptables, type FakeIptablesOptions } from './fakeIptables.ts';

@@ -4,7 +4,7 @@
  * A step is one restore of one table, so the kernel takes all of it or nothing. Its pieces name whose they are, so
  * that a step which the kernel refuses can be divided until the culprit stands alone.
  */
-import type { ServicePortId } from '../../../model/servicePort.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import { chainLine } from './print.ts';
 import type { Table } from './rule.ts';
 

@@ -3,8 +3,9 @@
  * chains that it shares with others.
  */
 import type { Family, Ip } from '../../../model/ip.ts';
-import type { NodeView, ServicePortPlan } from '../../../plan/types.ts';
+import type { NodeView, Plan, ServicePortPlan } from '../../../plan/types.ts';
 import type { Rule, Table } from './rule.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
 
 export interface Fragment {
   /** In the order in which they may be written: a chain jumps only to chains before it. */
@@ -83,3 +84,69 @@ export interface BaseFragment {
 }
 
 export const EMPTY_FRAGMENT: Fragment = { chains: [], shared: [] };
+
+/* Fragments of all service ports, one by one: what is compiled is sent and forgotten before the next one is. */
+
+/** What a service port was last written as. */
+export interface Applied {
+  readonly plan: ServicePortPlan;
+  readonly endpointComments: boolean;
+}
+
+/** A service port as the plan has it is what was written. */
+export function remember(
+  applied: Map<ServicePortId, Applied>,
+  plan: Plan,
+  id: ServicePortId,
+  { endpointComments }: CompileOptions,
+): void {
+  const port = plan.servicePorts.get(id);
+  if (port) applied.set(id, { plan: port, endpointComments });
+  else applied.delete(id);
+}
+
+/** As they were last written. */
+export function* appliedFragments(
+  layout: Layout,
+  applied: ReadonlyMap<ServicePortId, Applied>,
+  options: CompileOptions,
+): Generator<readonly [ServicePortId, Fragment]> {
+  for (const [id, { plan, endpointComments }] of applied)
+    yield [id, layout.servicePort(plan, { ...options, endpointComments })];
+}
+
+export function* compileAll(
+  layout: Layout,
+  plan: Plan,
+  options: CompileOptions,
+): Generator<readonly [ServicePortId, Fragment]> {
+  for (const [id, port] of plan.servicePorts) yield [id, layout.servicePort(port, options)];
+}
+
+/** Counts what passes. */
+export function* counted(
+  fragments: Iterable<readonly [ServicePortId, Fragment]>,
+  owned: Record<Table, number>,
+): Generator<readonly [ServicePortId, Fragment]> {
+  for (const each of fragments) {
+    addFragment(owned, each[1], 1);
+    yield each;
+  }
+}
+
+/* How many rules are ours, by table. Kept by adding and taking away, so that nobody has to count. */
+
+export type RuleCounts = Readonly<Record<Table, number>>;
+
+export function noRules(): Record<Table, number> {
+  return { filter: 0, nat: 0, mangle: 0 };
+}
+
+export function addFragment(counts: Record<Table, number>, fragment: Fragment, by: 1 | -1): void {
+  for (const { table, rules } of fragment.chains) counts[table] += by * rules.length;
+  for (const { table } of fragment.shared) counts[table] += by;
+}
+
+export function addBase(counts: Record<Table, number>, base: BaseFragment): void {
+  addFragment(counts, { chains: base.chains, shared: [...base.tail, ...base.adopted] }, 1);
+}

@@ -3,7 +3,8 @@
  *
  * A cold start prints 150,000 rules, hence plain switches and string concatenation.
  */
-import type { Match, Rule, Target } from './rule.ts';
+import type { ConntrackState, Match, Rule, Target } from './rule.ts';
+import { parseIp } from '../../../model/ip.ts';
 
 /** `-A CHAIN <arguments>` */
 export function appendLine(chain: string, rule: Rule): string {
@@ -141,4 +142,162 @@ function checkedComment(text: string): string {
 function checkedWord(text: string): string {
   if (!WORD.test(text)) throw new Error(`not allowed as a word of an iptables rule: ${JSON.stringify(text)}`);
   return text;
+}
+
+/*
+ * One text for all writings of the same rule, so that what Junction wants can be compared with what a save shows.
+ *
+ * Two rules have the same key exactly when the kernel holds the same rule for them. The kernel (both variants, checked
+ * with iptables 1.8.9) keeps addresses, interfaces and the protocol number apart from the matches, keeps the matches in
+ * their order, and forgets how an option was written.
+ */
+
+export function ruleKey(rule: Rule): string {
+  let source = '';
+  let destination = '';
+  let inInterface = '';
+  let protocol = '';
+  let matches = '';
+  const header: string[] = [];
+  for (const match of rule.matches) {
+    switch (match.kind) {
+      case 'source':
+        source = addressKey(match.cidr, match.not);
+        break;
+      case 'destination':
+        destination = addressKey(match.cidr, match.not);
+        break;
+      case 'inInterface':
+        inInterface = match.not ? `!${match.name}` : match.name;
+        break;
+      case 'protocol':
+        protocol = match.protocol;
+        if (match.bare !== true) matches += `\n${match.protocol}${protocolOptions(rule)}`;
+        break;
+      case 'destinationPort':
+        break;
+      case 'other':
+        if (isHeaderOption(match.args)) header.push(words(match.args));
+        else if (!isProtocolOption(match.args)) matches += `\n${words(match.args)}`;
+        break;
+      default:
+        matches += `\n${matchKey(match)}`;
+    }
+  }
+  const rest = header.length === 0 ? '' : header.sort().join(' ');
+  return `${source},${destination},${inInterface},${protocol},${rest}${matches}\n>${targetKey(rule.target)}`;
+}
+
+/** The kernel draws 31 random bits and compares them with this. */
+export function probabilityBits(probability: string): number {
+  return Math.round(Number(probability) * 2 ** 31);
+}
+
+/** A mask of no bits matches every address, and the kernel keeps nothing of it. */
+function addressKey(cidr: string, not: boolean): string {
+  if (cidr.endsWith('/0') && !not) return '';
+  const whole = cidr.includes('/') ? cidr : cidr + (cidr.includes(':') ? '/128' : '/32');
+  return not ? `!${whole}` : whole;
+}
+
+type PlainMatch = Exclude<
+  Match,
+  { kind: 'source' | 'destination' | 'inInterface' | 'protocol' | 'destinationPort' | 'other' }
+>;
+
+function matchKey(match: PlainMatch): string {
+  switch (match.kind) {
+    case 'comment':
+      return `"${match.text}`;
+    case 'addressType':
+      return `${match.not ? '!' : ''}${match.side}-type ${match.type}`;
+    case 'conntrackState':
+      return `${match.not ? '!' : ''}state ${statesKey(match.states)}`;
+    case 'mark':
+      return `${match.not ? '!' : ''}mark ${match.value >>> 0}/${match.mask >>> 0}`;
+    case 'statistic':
+      return `random ${probabilityBits(match.probability)}`;
+    case 'recentSet':
+      return `set ${match.name}`;
+    case 'recentCheck':
+      return `check ${match.name} ${match.seconds}${match.reap ? ' reap' : ''}`;
+    case 'physdevIsIn':
+      return match.not ? '!physdev' : 'physdev';
+    case 'nfacct':
+      return `nfacct ${match.name}`;
+    case 'set':
+      return `match-set ${match.name} ${match.sides.join(',')}`;
+    case 'virtualServer':
+      return `ipvs ${match.protocol} ${match.address} ${match.port}`;
+    default:
+      return match satisfies never;
+  }
+}
+
+/** `[fd00:0::1]:80` → `[fd00::1]:80`. Of IPv4 addresses Junction and the kernel write one form only. */
+function destinationKey(to: string): string {
+  const close = to.indexOf(']');
+  const ip = to.startsWith('[') && close > 0 ? parseIp(to.slice(1, close)) : undefined;
+  return ip === undefined ? to : `[${ip}${to.slice(close)}`;
+}
+
+function statesKey(states: readonly ConntrackState[]): string {
+  return states.length === 1 ? (states[0] ?? '') : [...new Set(states)].sort().join(',');
+}
+
+/** Options of the protocol's module belong to it wherever they stand, and a save prints them in its own order. */
+function protocolOptions(rule: Rule): string {
+  let options = '';
+  const others: string[] = [];
+  for (const match of rule.matches) {
+    if (match.kind === 'destinationPort') options += ` ${match.port}`;
+    else if (match.kind === 'other' && isProtocolOption(match.args)) others.push(words(match.args));
+  }
+  return others.length === 0 ? options : `${options} ${others.sort().join(' ')}`;
+}
+
+/** Tabs and newlines cannot stand in a rule, so they keep the parts of a key apart. */
+function words(args: readonly string[]): string {
+  return args.join('\t');
+}
+
+function isProtocolOption(args: readonly string[]): boolean {
+  return optionOf(args).startsWith('--');
+}
+
+/** `-o eth0`, `-p icmp`, `-f`: single-letter options other than `-m`. */
+function isHeaderOption(args: readonly string[]): boolean {
+  const option = optionOf(args);
+  return option.length === 2 && option !== '-m';
+}
+
+function optionOf(args: readonly string[]): string {
+  return (args[0] === '!' ? args[1] : args[0]) ?? '';
+}
+
+function targetKey(target: Target | undefined): string {
+  switch (target?.kind) {
+    case undefined:
+      return '';
+    case 'jump':
+      return target.chain;
+    case 'accept':
+      return 'ACCEPT';
+    case 'drop':
+      return 'DROP';
+    case 'return':
+      return 'RETURN';
+    case 'reject':
+      return 'REJECT';
+    case 'mark':
+      return `MARK ${target.operation === 'xor' ? '^' : '|'}${target.value >>> 0}`;
+    case 'dnat':
+      return `DNAT ${destinationKey(target.to)}`;
+    case 'masquerade':
+      return target.randomFully ? 'MASQUERADE --random-fully' : 'MASQUERADE';
+    case 'other':
+      return words(target.args);
+    default:
+      return target satisfies never;
+  }
 }

@@ -67,3 +67,10 @@ export interface Chain {
   readonly name: string;
   readonly rules: readonly Rule[];
 }
+
+/** The chain that a rule jumps or goes to. */
+export function jumpOf(rule: Rule): string | undefined {
+  const { target } = rule;
+  if (target?.kind === 'jump') return target.chain;
+  return target?.kind === 'other' && target.args[0] === '-g' ? target.args[1] : undefined;
+}

@@ -1,9 +1,10 @@
 /** Sends steps to the kernel and keeps count of what went. */
 import { isJunctionError } from '../../../errors.ts';
-import type { ServicePortId } from '../../../model/servicePort.ts';
-import type { TableClient } from './tableDoor.ts';
-import { printStep, type Step, sizeOf } from './edit.ts';
-import { noRules, type RuleCounts } from './ruleCounts.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
+import { printStep, sizeOf, type Step } from './edit.ts';
+import { noRules, type RuleCounts } from './fragment.ts';
+import type { TimeSlice } from '../../../time/timeSlice.ts';
+import type { Table } from './rule.ts';
 
 export interface Sent {
   readonly restores: number;
@@ -115,3 +116,23 @@ function isKernelChain(chain: string): boolean {
 export function isRefusal(error: unknown): boolean {
   return isJunctionError(error, 'IPTABLES_RESTORE_FAILED');
 }
+
+/* iptables as the backend sees it: programs and a kernel outside, a kernel in memory in tests. */
+
+/** What the backend needs of the outside world. */
+export interface TableClient {
+  save(table: Table, options: { readonly counters: boolean }): Promise<string>;
+  /** The same as `save`, in pieces that are forgotten once they are taken; for what is too much to hold. */
+  readSave?(table: Table, options: { readonly counters: boolean }, take: TakeText): Promise<void>;
+  /** One chain as a save prints it; `undefined` where there is none. Without it, every look is at everything. */
+  list?(table: Table, chain: string): Promise<string | undefined>;
+  restore(table: Table, text: string): Promise<void>;
+  /** Lets packets come again to tables that another program made dormant; returns which. */
+  wake?(): Promise<readonly Table[]>;
+  /** How many chains one restore should have at most. */
+  readonly chainsPerRestore?: number;
+  /** Without it, long work is done at once. */
+  readonly timeSlice?: TimeSlice;
+}
+
+export type TakeText = (text: string) => Promise<void>;

@@ -1,7 +1,6 @@
 /** Does a rule match a packet where it is now? */
 import { type Cidr, cidrContains, type Ip, isLoopback } from '../../../model/ip.ts';
-import { probabilityBits } from './normalise.ts';
-import { printRule } from './print.ts';
+import { printRule, probabilityBits } from './print.ts';
 import type { ConntrackState, Match, Rule } from './rule.ts';
 
 /** The first packet of a connection, somewhere on its way. */

@@ -1,10 +1,9 @@
 /** Everything that a plan needs, as one restore per table: for people to read, and for a kernel that has nothing yet. */
 import type { Plan } from '../../../plan/types.ts';
-import { compileAll } from './compiled.ts';
+import { type ChainRef, compileAll, type CompileOptions, type Layout } from './fragment.ts';
 import { type Piece, piece, printStep, type Step } from './edit.ts';
-import type { ChainRef, CompileOptions, Layout } from './fragment.ts';
-import { fullSteps } from './full.ts';
-import { TABLES } from './incremental.ts';
+import { fullSteps } from './resync.ts';
+import { TABLES } from './diff.ts';
 import { printRule } from './print.ts';
 import type { Rule } from './rule.ts';
 

@@ -6,11 +6,15 @@
 import { type Family, hostCidr, hostPort } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import type { Plan } from '../../../plan/types.ts';
-import { type CompileOptions, compileServicePort, MH_PORT } from './compile.ts';
-import type { ServerKey, VirtualServer } from './fragment.ts';
-import { Ledger } from './ledger.ts';
-import { capacityFor } from './setRoom.ts';
-import { entryKey, SET_IDS, SETS, type SetId, setName } from './sets.ts';
+import {
+  type CompileOptions,
+  compileServicePort,
+  MH_PORT,
+  type ServerKey,
+  type VirtualServer,
+} from './compile.ts';
+import { Ledger } from './desiredState.ts';
+import { capacityFor, entryKey, SET_IDS, type SetId, setName, SETS } from './sets.ts';
 
 export interface IpvsText {
   /** For `ipset restore -exist`. Sets are emptied first, so that a second time leaves the same. */

@@ -1,10 +1,10 @@
 /** What became of edits: done, not to be done because the kernel is not as it was left, or refused and for what. */
 import { JunctionError } from '../../../errors.ts';
 import type { Family } from '../../../model/ip.ts';
-import { type IpvsFragment, type ServerKey, serverKey } from './fragment.ts';
-import type { Edit, EditOutcome } from './kernelDoor.ts';
-import { objectOf, printServer } from './objects.ts';
+import { type IpvsFragment, type ServerKey, serverKey } from './compile.ts';
+import type { Edit, EditOutcome } from './client.ts';
 import { entryKey, setName } from './sets.ts';
+import type { LedgerChanges } from './desiredState.ts';
 
 /** Nobody reads the names of more. */
 const MOST_DRIFTED = 100;
@@ -174,14 +174,14 @@ function describe(edit: Edit): string {
       return `delete ${entryKey(edit.entry)} from the set ${edit.set}`;
     case 'newServer':
     case 'setServer':
-      return `write the virtual server ${printServer(edit.server)} with scheduler ${edit.server.scheduler}`;
+      return `write the virtual server ${serverKey(edit.server)} with scheduler ${edit.server.scheduler}`;
     case 'deleteServer':
-      return `delete the virtual server ${printServer(edit.server)}`;
+      return `delete the virtual server ${serverKey(edit.server)}`;
     case 'newDestination':
     case 'setDestination':
-      return `write the endpoint ${edit.destination.key} of the virtual server ${printServer(edit.server)}`;
+      return `write the endpoint ${edit.destination.key} of the virtual server ${serverKey(edit.server)}`;
     case 'deleteDestination':
-      return `delete the endpoint ${edit.destination.key} of the virtual server ${printServer(edit.server)}`;
+      return `delete the endpoint ${edit.destination.key} of the virtual server ${serverKey(edit.server)}`;
     case 'makeDevice':
       return 'create the device kube-ipvs0';
     case 'dropDevice':
@@ -206,4 +206,46 @@ function hintFor(edit: Edit, name: string): { readonly hint?: string } {
     };
   if (name === 'IPSET_ERR_HASH_FULL') return { hint: 'The set is full; the next sync makes it larger.' };
   return {};
+}
+
+/** `virtual server TCP 10.96.0.1:80`, `set KUBE-CLUSTER-IP`, `address 10.96.0.1 on kube-ipvs0` */
+export function objectOf(edit: Edit): string {
+  if ('set' in edit) return `set ${edit.set}`;
+  if ('server' in edit) return `virtual server ${serverKey(edit.server)}`;
+  return 'ip' in edit ? `address ${edit.ip} on kube-ipvs0` : 'link kube-ipvs0';
+}
+
+/** What edits change that none of these changes asked for: another program must have been there. */
+export function* changedByOthers(
+  edits: Iterable<Edit>,
+  changes: LedgerChanges,
+  family: Family,
+): Generator<string> {
+  const own = new Set(changedKeys(changes, family));
+  const named = new Set<string>();
+  for (const edit of edits) {
+    const object = objectOf(edit);
+    if (named.has(object) || own.has(editKey(edit))) continue;
+    named.add(object);
+    yield object;
+  }
+}
+
+function* changedKeys(
+  { added, removed, bound, unbound, servers }: LedgerChanges,
+  family: Family,
+): Generator<string> {
+  for (const { set, entry } of [...added, ...removed]) yield entryName(setName(set, family), entryKey(entry));
+  yield* bound;
+  yield* unbound;
+  for (const { previous, current } of servers) {
+    const server = current ?? previous;
+    if (server) yield serverKey(server);
+  }
+}
+
+function editKey(edit: Edit): string {
+  if ('entry' in edit) return entryName(edit.set, entryKey(edit.entry));
+  if ('server' in edit) return serverKey(edit.server);
+  return 'ip' in edit ? edit.ip : objectOf(edit);
 }

@@ -9,23 +9,27 @@ import {
   accept,
   comment,
   drop,
+  forwardJump,
   fromLocal,
   jump,
+  jumpTo,
   loopbackRange,
   marked,
+  natJumps,
   notFromLocal,
   notMarked,
+  ownChain,
   podMatch,
   reject,
   returnToCaller,
   rule,
+  shared,
   source,
   state,
   toLocal,
   toMasquerade,
-} from '../../iptables/rules/build.ts';
+} from '../../iptables/rules/layouts/common.ts';
 import type { BaseFragment, CompileOptions, Fragment, Layout } from '../../iptables/rules/fragment.ts';
-import { forwardJump, jumpTo, natJumps, ownChain, shared } from '../../iptables/rules/layouts/common.ts';
 import { CHAINS, IPVS_CHAINS, ruleProtocol } from '../../iptables/rules/names.ts';
 import type { Match, Rule, Target } from '../../iptables/rules/rule.ts';
 import { type SetId, SETS, setName } from './sets.ts';

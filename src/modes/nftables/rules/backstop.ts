@@ -7,19 +7,39 @@
  * All works without it, so it is never in the way: what fails here is tried again later.
  */
 import { deepEqual } from '../../../model/equal.ts';
-import type { ServicePortId } from '../../../model/servicePort.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
-import { backstopRuleset, heldFrontends } from './backstopRules.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { hairpinsOf, NO_FRAGMENT } from './compile.ts';
-import { Committer } from './committer.ts';
-import { diffAtOnce } from './edit.ts';
-import { EditStream } from './editStream.ts';
-import { type Element, type Ruleset, setsByName } from './rule.ts';
-import { fixedElements, type NftSettings, type TableOptions } from './settings.ts';
-import { Tally } from './tally.ts';
-import { slices } from './slices.ts';
+import { Committer, EditStream, slices } from './committer.ts';
+import { diffAtOnce } from './diff.ts';
+import {
+  type Chain,
+  type Element,
+  inSet,
+  jump,
+  rule,
+  type Rule,
+  type Ruleset,
+  setsByName,
+  type TableSet,
+} from './rule.ts';
+import {
+  FIELDS,
+  fixedElements,
+  FRONTEND,
+  HAIRPIN_SET,
+  hooked,
+  masqueradeRules,
+  type NftSettings,
+  PRIORITIES,
+  type RulesetOptions,
+  type TableOptions,
+  toNodePorts,
+} from './ruleset.ts';
+import { Tally } from './referenceCounts.ts';
 import { addChains, type NftClient, type Operation, type Transaction } from './transaction.ts';
+import { CHAINS, ownerComment, SETS } from './names.ts';
 
 export interface BackstopClient extends Pick<NftClient, 'commit'> {
   /** Whether there is a table of this name. */
@@ -210,4 +230,54 @@ export class Backstop {
       if (await this.#door.isThere()) await this.#door.commit([{ kind: 'deleteTable' }]);
     });
   }
+}
+
+/*
+ * The backstop's rules: they come after ours, so that they see the first packets that ours did nothing with. While ours
+ * are there, that is none for a service. While somebody has taken them away, a new connection to a service is held back:
+ * its first packet is dropped, the kernel remembers nothing of it, and the client sends it again a second later.
+ */
+
+const HELD = { frontends: 'frontends', ports: 'ports' } as const;
+const HOLD_BACK = 'hold-back';
+
+export function backstopRuleset(options: RulesetOptions): Ruleset {
+  return { sets: setsOf(options), chains: chainsOf(options) };
+}
+
+function setsOf({ view }: RulesetOptions): readonly TableSet[] {
+  return [
+    { name: HELD.frontends, key: FIELDS.address, comment: 'addresses of services that have endpoints' },
+    { name: HELD.ports, key: FIELDS.nodePort, comment: 'node ports of services that have endpoints' },
+    HAIRPIN_SET,
+    ...(view.nodePorts.ranges === 'all'
+      ? []
+      : [{ name: SETS.nodePortIPs, key: ['address'], comment: 'where node ports answer' } as const]),
+  ];
+}
+
+function chainsOf(options: RulesetOptions): readonly Chain[] {
+  const held: readonly Rule[] = [
+    rule(inSet(FRONTEND.address, HELD.frontends), { kind: 'drop' }),
+    rule(inSet(FRONTEND.nodePort, HELD.ports), ...toNodePorts(options), { kind: 'drop' }),
+  ];
+  return [
+    { name: HOLD_BACK, rules: held },
+    hooked(CHAINS.prerouting, PRIORITIES.backstopDestination, [jump(HOLD_BACK)]),
+    hooked(CHAINS.output, PRIORITIES.backstopDestination, [jump(HOLD_BACK)]),
+    // Also for what was sent on just before the rules went.
+    hooked(CHAINS.postrouting, PRIORITIES.backstopSource, masqueradeRules(options)),
+  ];
+}
+
+/** Frontends that our rules send somewhere, for some clients at least: those they never leave alone. */
+export function heldFrontends({ frontends, protocol, name }: ServicePortPlan): readonly Element[] {
+  const comment = ownerComment(name);
+  return frontends
+    .filter(({ routes }) => Object.values(routes).some(({ verdict }) => verdict === 'forward'))
+    .map(({ address, port }) =>
+      address === undefined
+        ? { set: HELD.ports, key: { protocol, port }, comment }
+        : { set: HELD.frontends, key: { address, protocol, port }, comment },
+    );
 }

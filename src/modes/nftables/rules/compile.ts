@@ -1,23 +1,22 @@
 /** From a service port's part of the plan to elements of the table's sets and maps. */
-import type { Endpoint } from '../../../model/endpoint.ts';
-import { type Cidr, hostCidr, type Ip } from '../../../model/ip.ts';
+import type { Endpoint } from '../../../model/endpointTracker.ts';
+import { type Cidr, cidrContains, hostCidr, type Ip, parseBytes, prefixOf } from '../../../model/ip.ts';
 import type { AllowedSources, Frontend, Pool, Route, Routes, ServicePortPlan } from '../../../plan/types.ts';
-import type { AffinityTimeout } from './affinityRules.ts';
+import type { AffinityTimeout } from './affinity.ts';
 import {
   connectionsSet,
   largeChain,
-  LARGEST_DIRECT_POOL,
   largeMap,
+  LARGEST_DIRECT_POOL,
   ownerComment,
   poolMap,
-  SCOPES,
   type Scope,
+  SCOPES,
   SETS,
   stickyChain,
   stickyMap,
   type View,
 } from './names.ts';
-import { withoutCovered } from './ranges.ts';
 import type { Element, ElementKey } from './rule.ts';
 
 export interface CompileOptions {
@@ -200,4 +199,40 @@ function isMasqueraded(route: Route): boolean {
 
 function sourcesOf({ ranges, hosts }: AllowedSources): readonly Cidr[] {
   return withoutCovered([...ranges, ...hosts.map(hostCidr)]);
+}
+
+/* Ranges of addresses: sets of them take none that lies within another. */
+
+/**
+ * Those that say it all, by where they begin. Two networks are apart, or one lies within the other; so in this order only
+ * the last one that was kept can hold the next.
+ */
+export function withoutCovered(ranges: Iterable<Cidr>): readonly Cidr[] {
+  const sorted = [...new Set(ranges)]
+    .map((range) => ({ range, start: startOf(range), prefix: prefixOf(range) }))
+    .sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : a.prefix - b.prefix));
+  const kept: Cidr[] = [];
+  let last: Cidr | undefined;
+  for (const { range } of sorted) {
+    if (last !== undefined && covers(last, range)) continue;
+    kept.push(range);
+    last = range;
+  }
+  return kept;
+}
+
+/** Texts of one family that sort like the addresses. */
+function startOf(range: Cidr): string {
+  let text = range.includes(':') ? '6' : '4';
+  for (const byte of parseBytes(addressOf(range)) ?? []) text += byte.toString(16).padStart(2, '0');
+  return text;
+}
+
+/** A canonical range begins with an address. */
+function covers(wider: Cidr, range: Cidr): boolean {
+  return cidrContains(wider, addressOf(range));
+}
+
+function addressOf(range: Cidr): Ip {
+  return range.slice(0, range.indexOf('/')) as Ip;
 }

@@ -13,7 +13,7 @@ import {
   idOf,
   type InOrder,
   sizeOf,
-} from './edit.ts';
+} from './diff.ts';
 import { LARGEST_DIRECT_POOL, SETS } from './names.ts';
 import type { Element, TableSet } from './rule.ts';
 import type { Transaction } from './transaction.ts';

@@ -2,25 +2,25 @@
  * The whole table but for its elements. It does not grow with the cluster: what changes it is a pool size, or a time-out
  * of affinity, that no service had before, and the node's settings. `docs/nftables.md` draws it.
  */
-import type { Family } from '../../../model/ip.ts';
-import { parseCidr } from '../../../model/ip.ts';
+import { type Cidr, type Family, type Ip, parseCidr } from '../../../model/ip.ts';
 import type { NodeView } from '../../../plan/types.ts';
-import { affinityChains, affinitySets, type AffinityTimeout } from './affinityRules.ts';
+import { affinityChains, affinitySets, type AffinityTimeout } from './affinity.ts';
 import {
   CHAINS,
   largeChain,
-  LARGEST_DIRECT_POOL,
   largeMap,
+  LARGEST_DIRECT_POOL,
   poolChain,
   poolMap,
+  type Scope,
   SCOPE_LIST,
   SCOPES,
-  type Scope,
   SETS,
   type View,
 } from './names.ts';
 import {
   type Chain,
+  type Element,
   type FieldType,
   type Hook,
   inSet,
@@ -32,6 +32,7 @@ import {
   type Statement,
   type TableSet,
 } from './rule.ts';
+import { withoutCovered } from './compile.ts';
 
 /** What of the cluster shapes the table. */
 export interface Shape {
@@ -312,4 +313,29 @@ function knownCidr(text: string) {
   const cidr = parseCidr(text);
   if (cidr === undefined) throw new Error(`not a CIDR: ${text}`);
   return cidr;
+}
+
+/* What a table depends on besides the plan: the node's settings and addresses. */
+
+export interface NftSettings {
+  readonly masqueradeMark: number;
+  readonly counters: boolean;
+  /** Where node ports answer, in a fixed order. */
+  readonly nodePortIps: readonly Ip[];
+  /** Where cluster IPs come from, where that is known. */
+  readonly serviceCidrs: readonly Cidr[];
+  /** All addresses of this node: what a remembered client is depends on them. */
+  readonly nodeIps?: readonly Ip[];
+}
+
+export interface TableOptions extends NftSettings, RulesetOptions {}
+
+/** What comes from the node and its settings, and not from services. */
+export function fixedElements({ view, nodePortIps, serviceCidrs }: TableOptions): readonly Element[] {
+  return [
+    ...(view.nodePorts.ranges === 'all'
+      ? []
+      : nodePortIps.map((address) => ({ set: SETS.nodePortIPs, key: { address } }))),
+    ...withoutCovered(serviceCidrs).map((range) => ({ set: SETS.serviceCidrs, key: { range } })),
+  ];
 }

@@ -8,7 +8,7 @@ import type { LayoutName } from '../../../../src/modes/iptables/rules/fragment.t
 import { LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
 import { CHAINS, isServiceChain } from '../../../../src/modes/iptables/rules/names.ts';
 import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
-import { applyRestore, BUILT_IN_CHAINS } from '../../../../src/modes/iptables/rules/restore.ts';
+import { applyRestore, BUILT_IN_CHAINS } from './restore.ts';
 import { wholeRestore } from '../../../../src/modes/iptables/rules/whole.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import {

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   balancingRules,
+  comment,
   endpointChainNames,
   probability,
-} from '../../../../src/modes/iptables/rules/balance.ts';
-import { comment } from '../../../../src/modes/iptables/rules/build.ts';
+} from '../../../../src/modes/iptables/rules/layouts/common.ts';
 import { printRule } from '../../../../src/modes/iptables/rules/print.ts';
 import { planServicePort } from '../../../../src/plan/servicePortPlan.ts';
 import { endpoints, servicePort, VIEW } from '../../../plan/given.ts';

@@ -1,15 +1,14 @@
 /** A kernel in memory, as strict as the real one, that remembers what it was sent and fails when told to. */
-import type { TableClient } from '../../../../src/modes/iptables/rules/tableDoor.ts';
+import type { TableClient } from '../../../../src/modes/iptables/rules/sender.ts';
 import { CHAINS_PER_RESTORE } from '../../../../src/modes/iptables/rules/edit.ts';
-import { probabilityBits } from '../../../../src/modes/iptables/rules/normalise.ts';
+import { printRule, probabilityBits } from '../../../../src/modes/iptables/rules/print.ts';
 import {
   type ParsedChain,
   type ParsedRule,
   parseSave,
   type Tables,
 } from '../../../../src/modes/iptables/rules/parse.ts';
-import { printRule } from '../../../../src/modes/iptables/rules/print.ts';
-import { applyRestore, RestoreError } from '../../../../src/modes/iptables/rules/restore.ts';
+import { applyRestore, RestoreError } from './restore.ts';
 import type { Match, Table } from '../../../../src/modes/iptables/rules/rule.ts';
 import { JunctionError } from '../../../../src/errors.ts';
 

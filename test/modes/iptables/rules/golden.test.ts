@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
 import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
-import { applyRestore } from '../../../../src/modes/iptables/rules/restore.ts';
+import { applyRestore } from './restore.ts';
 import { FAMILIES } from '../../../../src/model/ip.ts';
 import { APPENDIX_A, APPENDIX_WORLD } from './golden/workedExample.ts';
 import { EMPTY } from './fakeKernel.ts';

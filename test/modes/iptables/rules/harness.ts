@@ -10,7 +10,7 @@ import { LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
 import { hash16 } from '../../../../src/modes/iptables/rules/names.ts';
 import type { Touched } from '../../../../src/modes/iptables/rules/touched.ts';
 import type { Family } from '../../../../src/model/ip.ts';
-import type { ServicePortId } from '../../../../src/model/servicePort.ts';
+import type { ServicePortId } from '../../../../src/model/serviceTracker.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { VIEW } from '../../../plan/given.ts';

@@ -4,7 +4,7 @@ import {
   type Fragment,
   type SharedRule,
 } from '../../../../src/modes/iptables/rules/fragment.ts';
-import { Difference } from '../../../../src/modes/iptables/rules/incremental.ts';
+import { Difference } from '../../../../src/modes/iptables/rules/diff.ts';
 import { currentLayout } from '../../../../src/modes/iptables/rules/layouts/current.ts';
 
 /** How often the rules of a service port with so many addresses are looked at when one of its endpoints changes. */

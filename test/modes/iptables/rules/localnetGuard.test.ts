@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { printStep } from '../../../../src/modes/iptables/rules/edit.ts';
 import { LAYOUT_NAMES, LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
-import { guardStep } from '../../../../src/modes/iptables/rules/localnetGuard.ts';
+import { guardStep } from '../../../../src/modes/iptables/rules/chainEdits.ts';
 import { IptablesBackend } from '../../../../src/modes/iptables/reconcile.ts';
 import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';
 import { VIEW } from '../../../plan/given.ts';

@@ -1,8 +1,7 @@
 /** What real kernels, of both variants and families, show of rules that Junction prints. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ruleKey } from '../../../../src/modes/iptables/rules/normalise.ts';
+import { appendLine, chainLine, ruleKey } from '../../../../src/modes/iptables/rules/print.ts';
 import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
-import { appendLine, chainLine } from '../../../../src/modes/iptables/rules/print.ts';
 import { type Command, askKernel, requireIptables, VARIANTS, type Variant } from './realKernel.ts';
 import { type Sample, SAMPLES, toIpv6 } from './rules.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { probabilityBits, ruleKey } from '../../../../src/modes/iptables/rules/normalise.ts';
+import { probabilityBits, ruleKey } from '../../../../src/modes/iptables/rules/print.ts';
 import { parseRule } from '../../../../src/modes/iptables/rules/parseRule.ts';
-import { tokenize } from '../../../../src/modes/iptables/rules/tokenize.ts';
+import { tokenize } from '../../../../src/modes/iptables/rules/parse.ts';
 import { SAMPLES, toIpv6 } from './rules.ts';
 
 function keyOf(text: string): string {

@@ -1,8 +1,8 @@
 /** The stand-in for the kernel against two real ones. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ruleKey } from '../../../../src/modes/iptables/rules/normalise.ts';
+import { ruleKey } from '../../../../src/modes/iptables/rules/print.ts';
 import { parseSave, type Tables } from '../../../../src/modes/iptables/rules/parse.ts';
-import { applyRestore, RestoreError } from '../../../../src/modes/iptables/rules/restore.ts';
+import { applyRestore, RestoreError } from './restore.ts';
 import { askKernel, requireIptables, VARIANTS } from './realKernel.ts';
 import { RESTORE_CASES, type RestoreCase } from './restoreCases.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseRestore, type Tables } from '../../../../src/modes/iptables/rules/parse.ts';
 import { printRule } from '../../../../src/modes/iptables/rules/print.ts';
-import { applyRestore, RestoreError } from '../../../../src/modes/iptables/rules/restore.ts';
+import { applyRestore, RestoreError } from './restore.ts';
 import { RESTORE_CASES } from './restoreCases.ts';
 
 const EMPTY: Tables = new Map();

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { appendLine, chainLine, printMark, printRule } from '../../../../src/modes/iptables/rules/print.ts';
 import type { Rule } from '../../../../src/modes/iptables/rules/rule.ts';
-import { tokenize } from '../../../../src/modes/iptables/rules/tokenize.ts';
+import { tokenize } from '../../../../src/modes/iptables/rules/parse.ts';
 import { SAMPLES, toIpv6 } from './rules.ts';
 
 const CONTROL = /\p{Cc}/u;

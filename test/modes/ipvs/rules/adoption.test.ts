@@ -1,6 +1,6 @@
 /** What a process without memory takes over, what it mends, and what it leaves to others. */
 import { describe, expect, test } from 'vitest';
-import type { Edit } from '../../../../src/modes/ipvs/rules/kernelDoor.ts';
+import type { Edit } from '../../../../src/modes/ipvs/rules/client.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';
 import { Harness } from './harness.ts';

@@ -1,6 +1,6 @@
 /** That the kernel in memory refuses what the real one does, by the same names. */
 import { describe, expect, test } from 'vitest';
-import type { Edit, EditOutcome } from '../../../../src/modes/ipvs/rules/kernelDoor.ts';
+import type { Edit, EditOutcome } from '../../../../src/modes/ipvs/rules/client.ts';
 import type { SetEntry } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';

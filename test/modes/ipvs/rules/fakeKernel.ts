@@ -3,7 +3,7 @@
  * same name. It remembers what it was sent, fails when told to, and can be changed by hand.
  */
 import { hostPort, type Ip } from '../../../../src/model/ip.ts';
-import { type Destination, type ServerKey, serverKey } from '../../../../src/modes/ipvs/rules/fragment.ts';
+import { type Destination, type ServerKey, serverKey } from '../../../../src/modes/ipvs/rules/compile.ts';
 import type {
   DestinationState,
   Edit,
@@ -12,7 +12,7 @@ import type {
   KernelDevice,
   KernelState,
   ServerAttributes,
-} from '../../../../src/modes/ipvs/rules/kernelDoor.ts';
+} from '../../../../src/modes/ipvs/rules/client.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import { entryKey, SET_IDS, type SetEntry, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { prefixOf } from '../../../../src/model/ip.ts';

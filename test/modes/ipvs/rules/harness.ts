@@ -8,7 +8,7 @@ import { IpvsBackend, type Rules } from '../../../../src/modes/ipvs/reconcile.ts
 import type { CompileOptions } from '../../../../src/modes/ipvs/rules/compile.ts';
 import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';
 import type { Cidr, Family } from '../../../../src/model/ip.ts';
-import type { ServicePortId } from '../../../../src/model/servicePort.ts';
+import type { ServicePortId } from '../../../../src/model/serviceTracker.ts';
 import type { NodeView } from '../../../../src/plan/types.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { ip, VIEW } from '../../../plan/given.ts';

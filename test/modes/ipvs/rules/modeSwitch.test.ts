@@ -3,7 +3,7 @@
  * is forwarded by one of the two, and open connections keep what they need.
  */
 import { describe, expect, test } from 'vitest';
-import { type Retired, retireServers } from '../../../../src/modes/ipvs/rules/retire.ts';
+import { type Retired, retireServers } from '../../../../src/modes/ipvs/rules/resync.ts';
 import { Harness as IptablesHarness } from '../../iptables/rules/harness.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';
 import { Harness, NODE_IPS } from './harness.ts';

@@ -1,6 +1,6 @@
 /** The kernel refuses something: who is told, who is served all the same, and when it is tried again. */
 import { describe, expect, test } from 'vitest';
-import type { Edit } from '../../../../src/modes/ipvs/rules/kernelDoor.ts';
+import type { Edit } from '../../../../src/modes/ipvs/rules/client.ts';
 import type { Fault } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
 import { printEdit } from './world.ts';

@@ -1,6 +1,6 @@
 /** Sets that become too small. */
 import { describe, expect, test } from 'vitest';
-import { capacityFor } from '../../../../src/modes/ipvs/rules/setRoom.ts';
+import { capacityFor } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
 

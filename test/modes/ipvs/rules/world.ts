@@ -1,6 +1,6 @@
 /** What there is and what is sent, as `ipset save`, `ipvsadm -Sn` and `ip` would write it. */
-import type { ServerKey } from '../../../../src/modes/ipvs/rules/fragment.ts';
-import type { Edit, ServerAttributes } from '../../../../src/modes/ipvs/rules/kernelDoor.ts';
+import type { ServerKey } from '../../../../src/modes/ipvs/rules/compile.ts';
+import type { Edit, ServerAttributes } from '../../../../src/modes/ipvs/rules/client.ts';
 import { entryKey, SETS, SET_IDS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { hostPort } from '../../../../src/model/ip.ts';
 

@@ -1,7 +1,7 @@
 /** Random things that happen to a node. */
 import fc from 'fast-check';
 import { SETS } from '../../../../src/modes/nftables/rules/names.ts';
-import type { ForeignElement } from '../../../../src/modes/nftables/rules/mend.ts';
+import type { ForeignElement } from '../../../../src/modes/nftables/rules/diff.ts';
 import type { Element } from '../../../../src/modes/nftables/rules/rule.ts';
 import type { Cidr } from '../../../../src/model/ip.ts';
 import { cidr, ip, VIEW } from '../../../plan/given.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Scope, View } from '../../../../src/modes/nftables/rules/names.ts';
 import { rulesetOf, type Shape } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import { walk } from '../../../../src/modes/nftables/rules/walk.ts';
-import { mostLookups } from '../../../../src/modes/nftables/rules/walkBound.ts';
+import { mostLookups } from './bound.ts';
 import { ip, VIEW } from '../../../plan/given.ts';
 import { CLIENT } from './clients.ts';
 import { Harness, SETTINGS } from './harness.ts';

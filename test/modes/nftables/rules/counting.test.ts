@@ -1,9 +1,8 @@
 /** Which element counts a connection, where clients are remembered and the pool does not see them again. */
 import { describe, expect, test } from 'vitest';
-import { printElement } from '../../../../src/modes/nftables/rules/print.ts';
+import { printElement, printWholeTable } from '../../../../src/modes/nftables/rules/print.ts';
 import type { Remembered } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { type Packet, walk } from '../../../../src/modes/nftables/rules/walk.ts';
-import { printWholeTable } from '../../../../src/modes/nftables/rules/whole.ts';
 import { ip } from '../../../plan/given.ts';
 import { CLIENT } from './clients.ts';
 import { Harness, NODE_IPS } from './harness.ts';

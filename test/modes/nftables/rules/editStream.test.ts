@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Committer } from '../../../../src/modes/nftables/rules/committer.ts';
-import type { Edit } from '../../../../src/modes/nftables/rules/edit.ts';
-import { EditStream } from '../../../../src/modes/nftables/rules/editStream.ts';
+import { Committer, EditStream } from '../../../../src/modes/nftables/rules/committer.ts';
+import type { Edit } from '../../../../src/modes/nftables/rules/diff.ts';
 import type { TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
 import type {
   CommitOutcome,

@@ -8,7 +8,7 @@ import type {
   TableSet,
 } from '../../../../src/modes/nftables/rules/rule.ts';
 import type { Hook, Key } from '../../../../src/modes/nftables/rules/rule.ts';
-import { sameValue } from '../../../../src/modes/nftables/rules/edit.ts';
+import { sameValue } from '../../../../src/modes/nftables/rules/diff.ts';
 import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
 import type { Operation } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { deepEqual } from '../../../../src/model/equal.ts';

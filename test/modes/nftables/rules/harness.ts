@@ -1,11 +1,11 @@
 /** A cluster in text, a backend, and a kernel in memory behind it. */
 import { NftBackend, type NftReport } from '../../../../src/modes/nftables/reconcile.ts';
-import type { NftSettings } from '../../../../src/modes/nftables/rules/settings.ts';
+import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import { Backstop, type BackstopFailure } from '../../../../src/modes/nftables/rules/backstop.ts';
-import type { ForeignElement } from '../../../../src/modes/nftables/rules/mend.ts';
+import type { ForeignElement } from '../../../../src/modes/nftables/rules/diff.ts';
 import type { NftClient } from '../../../../src/modes/nftables/rules/transaction.ts';
 import type { Family } from '../../../../src/model/ip.ts';
-import type { ServicePortId } from '../../../../src/model/servicePort.ts';
+import type { ServicePortId } from '../../../../src/model/serviceTracker.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { ip, VIEW } from '../../../plan/given.ts';

@@ -1,6 +1,6 @@
 /** A large service's change: how many transactions, how large, and that the work on it can be interrupted. */
 import { expect, test } from 'vitest';
-import { diffElements, withoutGaps } from '../../../../src/modes/nftables/rules/edit.ts';
+import { diffElements, withoutGaps } from '../../../../src/modes/nftables/rules/diff.ts';
 import { LARGEST_DIRECT_POOL } from '../../../../src/modes/nftables/rules/names.ts';
 import type { Element } from '../../../../src/modes/nftables/rules/rule.ts';
 import { ip } from '../../../plan/given.ts';

@@ -1,5 +1,5 @@
 /** Tables of every kind, for those who print and load them. */
-import type { NftSettings } from '../../../../src/modes/nftables/rules/settings.ts';
+import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import type { NodeView } from '../../../../src/plan/types.ts';
 import { cidr, ip, VIEW, VIEW_6 } from '../../../plan/given.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Cidr, cidrContains, type Ip, prefixOf } from '../../../../src/model/ip.ts';
-import { withoutCovered } from '../../../../src/modes/nftables/rules/ranges.ts';
+import { withoutCovered } from '../../../../src/modes/nftables/rules/compile.ts';
 import { cidr } from '../../../plan/given.ts';
 
 test.each([

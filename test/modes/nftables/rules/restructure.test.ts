@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { removal, restructure } from '../../../../src/modes/nftables/rules/edit.ts';
+import { removal, restructure } from '../../../../src/modes/nftables/rules/diff.ts';
 import { poolChain } from '../../../../src/modes/nftables/rules/names.ts';
 import type { Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
 import { rulesetOf, type RulesetOptions, type Shape } from '../../../../src/modes/nftables/rules/ruleset.ts';

@@ -6,35 +6,43 @@
  */
 import type { Frontend, ServicePortPlan } from '../../../../plan/types.ts';
 import {
+  accept,
   type BalanceStyle,
   balancingRules,
-  type EndpointChains,
-  endpointChainNames,
-  endpointChains,
-} from '../balance.ts';
-import {
-  accept,
   comment,
   destination,
   destinationPort,
   dialled,
   drop,
+  endpointChainNames,
+  type EndpointChains,
+  endpointChains,
+  forwardJump,
   fromLocal,
+  healthCheckRules,
   jump,
+  jumpTo,
   loopbackRange,
-  martianRule,
   marked,
+  martianRule,
+  masqueradedSources,
+  natJumps,
   nodePortTail,
   notFromLocal,
+  ownChain,
   podMatch,
+  poolPrefix,
   protocol,
   reject,
   rule,
+  shared,
   source,
   state,
+  toExternalServices,
   toLocal,
   toMasquerade,
-} from '../build.ts';
+  toServices,
+} from './common.ts';
 import {
   type BaseFragment,
   type ChainRef,
@@ -45,18 +53,6 @@ import {
   type OwnChain,
   type SharedRule,
 } from '../fragment.ts';
-import {
-  forwardJump,
-  healthCheckRules,
-  jumpTo,
-  masqueradedSources,
-  natJumps,
-  ownChain,
-  poolPrefix,
-  shared,
-  toExternalServices,
-  toServices,
-} from './common.ts';
 import { CHAINS, PREFIXES, type ServiceHash, serviceHash } from '../names.ts';
 import type { Match, Rule } from '../rule.ts';
 

@@ -1,9 +1,81 @@
-/** What both layouts write alike. */
-import type { PoolName, Routes, ServicePortPlan } from '../../../../plan/types.ts';
-import { accept, comment, destinationPort, jump, podMatch, protocol, rule, state } from '../build.ts';
+/** What the layouts share: constructors of matches and targets, base-chain jumps, choosing one endpoint of a pool. */
+import type {
+  LocalTrafficDetector,
+  Pool,
+  PoolName,
+  Routes,
+  ServicePortPlan,
+} from '../../../../plan/types.ts';
 import type { CompileOptions, JumpRule, OwnChain, SharedRule } from '../fragment.ts';
-import { CHAINS, PREFIXES } from '../names.ts';
-import type { Match, Rule, Table } from '../rule.ts';
+import { CHAINS, endpointChain, PREFIXES, ruleProtocol } from '../names.ts';
+import type { ConntrackState, Match, Rule, Table, Target } from '../rule.ts';
+import { type Cidr, type Family, type Ip, parseCidr } from '../../../../model/ip.ts';
+import type { Protocol } from '../../../../model/objects.ts';
+import type { Endpoint } from '../../../../model/endpointTracker.ts';
+
+export function rule(matches: readonly Match[], target?: Target): Rule {
+  return { matches, target };
+}
+
+export const comment = (text: string): Match => ({ kind: 'comment', text });
+export const protocol = (name: Protocol): Match => ({ kind: 'protocol', protocol: ruleProtocol(name) });
+export const source = (cidr: Cidr | Ip): Match => ({ kind: 'source', cidr, not: false });
+export const notSource = (cidr: Cidr | Ip): Match => ({ kind: 'source', cidr, not: true });
+export const destination = (cidr: Cidr | Ip): Match => ({ kind: 'destination', cidr, not: false });
+export const notDestination = (cidr: Cidr | Ip): Match => ({ kind: 'destination', cidr, not: true });
+export const destinationPort = (port: number): Match => ({ kind: 'destinationPort', port });
+export const state = (...states: ConntrackState[]): Match => ({ kind: 'conntrackState', states, not: false });
+export const notState = (...states: ConntrackState[]): Match => ({
+  kind: 'conntrackState',
+  states,
+  not: true,
+});
+export const marked = (mark: number): Match => ({ kind: 'mark', value: mark, mask: mark, not: false });
+export const notMarked = (mark: number): Match => ({ kind: 'mark', value: mark, mask: mark, not: true });
+
+export const fromLocal: Match = { kind: 'addressType', side: 'src', type: 'LOCAL', not: false };
+export const notFromLocal: Match = { kind: 'addressType', side: 'src', type: 'LOCAL', not: true };
+export const toLocal: Match = { kind: 'addressType', side: 'dst', type: 'LOCAL', not: false };
+
+export const accept: Target = { kind: 'accept' };
+export const drop: Target = { kind: 'drop' };
+export const reject: Target = { kind: 'reject' };
+export const returnToCaller: Target = { kind: 'return' };
+export const jump = (chain: string): Target => ({ kind: 'jump', chain });
+export const toMasquerade: Target = jump(CHAINS.markMasquerade);
+
+/** `-m comment --comment … -m tcp -p tcp -d ADDRESS --dport PORT`: how a rule names an address that clients dial. */
+export function dialled(text: string, name: Protocol, address: Ip, port: number): readonly Match[] {
+  return [comment(text), protocol(name), destination(address), destinationPort(port)];
+}
+
+/** Matches packets of pods, or of everybody else; `undefined` where pods cannot be told apart. */
+export function podMatch(detector: LocalTrafficDetector, which: 'pods' | 'others'): Match | undefined {
+  const not = which === 'others';
+  switch (detector.kind) {
+    case 'none':
+      return undefined;
+    case 'cidr':
+      return { kind: 'source', cidr: detector.cidr, not };
+    case 'interface':
+      return { kind: 'inInterface', name: detector.name, not };
+    case 'interfacePrefix':
+      return { kind: 'inInterface', name: `${detector.prefix}+`, not };
+  }
+}
+
+export function loopbackRange(family: Family): Cidr {
+  return family === 'IPv4' ? LOOPBACK_V4 : LOOPBACK_V6;
+}
+
+const LOOPBACK_V4 = knownCidr('127.0.0.0/8');
+const LOOPBACK_V6 = knownCidr('::1/128');
+
+function knownCidr(text: string): Cidr {
+  const cidr = parseCidr(text);
+  if (cidr === undefined) throw new Error(`not a CIDR: ${text}`);
+  return cidr;
+}
 
 export const isNew = state('NEW');
 const PORTALS = 'kubernetes service portals';
@@ -68,4 +140,123 @@ export function masqueradedSources(
 
 export function poolPrefix(pool: PoolName): string {
   return pool === 'cluster' ? PREFIXES.service : PREFIXES.local;
+}
+
+const NODE_PORT_TAIL = 'kubernetes service nodeports; NOTE: this must be the last rule in this chain';
+
+/** The way from KUBE-SERVICES to the node ports: the last rule, or rules, of that chain. */
+export function nodePortTail(options: CompileOptions): readonly Rule[] {
+  const { nodePortIps, view, family } = options;
+  const toNodePorts = jump(CHAINS.nodePorts);
+  if (nodePortIps !== 'all') {
+    return nodePortIps.map((ip) => rule([comment(NODE_PORT_TAIL), destination(ip)], toNodePorts));
+  }
+  const notLoopback = view.nodePorts.loopback ? [] : [notDestination(loopbackRange(family))];
+  return [rule([comment(NODE_PORT_TAIL), toLocal, ...notLoopback], toNodePorts)];
+}
+
+/** route_localnet=1 would let neighbours reach what listens on 127.0.0.1 (CVE-2020-8558). */
+export function martianRule(): SharedRule {
+  const loopback = loopbackRange('IPv4');
+  return {
+    table: 'filter',
+    chain: CHAINS.firewall,
+    rule: rule(
+      [
+        comment('block incoming localnet connections'),
+        destination(loopback),
+        notSource(loopback),
+        notState('RELATED', 'ESTABLISHED', 'DNAT'),
+      ],
+      drop,
+    ),
+  };
+}
+
+export interface BalanceStyle {
+  /** Digits behind the decimal point of a probability. */
+  readonly decimals: number;
+  affinityComment(endpoint: Endpoint): readonly Match[];
+  choiceComment(endpoint: Endpoint, index: number): readonly Match[];
+}
+
+/** Chain names by endpoint key: hashing is the costly part of compiling, so each is made once. */
+export type EndpointChains = ReadonlyMap<string, string>;
+
+export function endpointChainNames(port: ServicePortPlan): EndpointChains {
+  const names = new Map<string, string>();
+  for (const pool of [port.pools.cluster, port.pools.local]) {
+    for (const { key } of pool ?? []) if (!names.has(key)) names.set(key, endpointChain(port, key));
+  }
+  return names;
+}
+
+/** First back to the endpoint that the client had, then a fair draw. */
+export function balancingRules(
+  port: ServicePortPlan,
+  pool: Pool,
+  names: EndpointChains,
+  style: BalanceStyle,
+): readonly Rule[] {
+  const chains = pool.map(({ key }) => names.get(key) ?? '');
+  const rules: Rule[] = [];
+  const seconds = port.affinitySeconds;
+  if (seconds !== undefined) {
+    for (const [index, endpoint] of pool.entries()) {
+      const name = chains[index] ?? '';
+      const remembered: Match = { kind: 'recentCheck', name, seconds, reap: true };
+      rules.push(rule([...style.affinityComment(endpoint), remembered], jump(name)));
+    }
+  }
+  for (const [index, endpoint] of pool.entries()) {
+    const text = style.choiceComment(endpoint, index);
+    const remaining = pool.length - index;
+    const matches: readonly Match[] =
+      remaining === 1
+        ? text
+        : [...text, { kind: 'statistic', probability: probability(remaining, style.decimals) }];
+    rules.push(rule(matches, jump(chains[index] ?? '')));
+  }
+  return rules;
+}
+
+const TEN_DECIMALS = Array.from({ length: 64 }, (_, n) => printProbability(n, 10));
+
+/** `1/n` in decimals. Exact ties go to the even digit, as kube-proxy's runtime rounds them; `toFixed` rounds them up. */
+export function probability(n: number, decimals: number): string {
+  return (decimals === 10 ? TEN_DECIMALS[n] : undefined) ?? printProbability(n, decimals);
+}
+
+function printProbability(n: number, decimals: number): string {
+  const scaled = 10 ** decimals;
+  const quotient = Math.floor(scaled / n);
+  const rest = scaled - quotient * n;
+  const roundUp = rest * 2 > n || (rest * 2 === n && quotient % 2 === 1);
+  const digits = String(roundUp ? quotient + 1 : quotient).padStart(decimals + 1, '0');
+  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+}
+
+/** One chain per endpoint that some pool has. */
+export function endpointChains(
+  port: ServicePortPlan,
+  names: EndpointChains,
+  comments: boolean,
+): readonly OwnChain[] {
+  const { cluster = [], local = [] } = port.pools;
+  const inCluster = new Set(cluster.map((endpoint) => endpoint.key));
+  const localOnly = local.filter((endpoint) => !inCluster.has(endpoint.key));
+  const text: readonly Match[] = comments ? [comment(port.name)] : [];
+  return [...cluster, ...localOnly].map((endpoint) => {
+    const name = names.get(endpoint.key) ?? '';
+    const remember: readonly Match[] =
+      port.affinitySeconds === undefined ? [] : [{ kind: 'recentSet', name }];
+    return {
+      table: 'nat',
+      name,
+      rules: [
+        rule([...text, source(endpoint.ip)], toMasquerade),
+        rule([...text, ...remember, protocol(port.protocol)], { kind: 'dnat', to: endpoint.key }),
+      ],
+    };
+  });
 }

@@ -1,36 +1,45 @@
 /** The chains that kube-proxy writes today, to the letter. `docs/iptables.md` draws them. */
 import type { Frontend, PoolName, Route, ServicePortPlan } from '../../../../plan/types.ts';
 import {
+  accept,
   type BalanceStyle,
   balancingRules,
-  type EndpointChains,
-  endpointChainNames,
-  endpointChains,
-} from '../balance.ts';
-import {
-  accept,
   comment,
   destination,
   destinationPort,
   dialled,
   drop,
+  endpointChainNames,
+  type EndpointChains,
+  endpointChains,
+  forwardJump,
   fromLocal,
+  healthCheckRules,
+  isNew,
   jump,
+  jumpTo,
   loopbackRange,
-  martianRule,
   marked,
+  martianRule,
+  masqueradedSources,
+  natJumps,
   nodePortTail,
   notMarked,
+  ownChain,
   podMatch,
+  poolPrefix,
   protocol,
   reject,
   returnToCaller,
   rule,
+  shared,
   source,
   state,
+  toExternalServices,
   toLocal,
   toMasquerade,
-} from '../build.ts';
+  toServices,
+} from './common.ts';
 import {
   type BaseFragment,
   type ChainRef,
@@ -41,19 +50,6 @@ import {
   type OwnChain,
   type SharedRule,
 } from '../fragment.ts';
-import {
-  forwardJump,
-  healthCheckRules,
-  isNew,
-  jumpTo,
-  masqueradedSources,
-  natJumps,
-  ownChain,
-  poolPrefix,
-  shared,
-  toExternalServices,
-  toServices,
-} from './common.ts';
 import { CHAINS, NFACCT, PREFIXES, type ServiceHash, serviceHash } from '../names.ts';
 import type { Match, Rule, Target } from '../rule.ts';
 

@@ -6,7 +6,7 @@
  * compiled while they are sent, some hundred chains at a time, so that a large cluster's rules are never all in
  * memory at once.
  */
-import type { ServicePortId } from '../../../model/servicePort.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import {
   CHAINS_PER_RESTORE,
   type ChainText,
@@ -16,17 +16,15 @@ import {
   piece,
   type Step,
 } from './edit.ts';
-import { adoptedRules, jumpRules } from './entrances.ts';
+import { adoptedRules, editSharedChain, jumpRules, type OwnedRules, ownedRules } from './chainEdits.ts';
 import type { BaseFragment, CompileOptions, Fragment, Layout, OwnChain } from './fragment.ts';
-import { garbageBatches, ownChains } from './garbage.ts';
-import { TABLES } from './incremental.ts';
-import { ruleKey } from './normalise.ts';
+import { garbageBatches, ownChains } from './cleanup.ts';
+import { TABLES } from './diff.ts';
+import { printRule, ruleKey } from './print.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
-import { printRule } from './print.ts';
 import type { Rule, Table } from './rule.ts';
 import { IN_PLACE } from './saveReader.ts';
 import type { TouchedChains } from './touched.ts';
-import { editSharedChain, type OwnedRules, ownedRules } from './sharedChain.ts';
 
 export interface Desired {
   readonly layout: Layout;

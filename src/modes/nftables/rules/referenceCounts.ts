@@ -2,14 +2,13 @@
  * What several service ports share: elements that go with the last who wants them, the sizes of pools, the time-outs of
  * affinity. From it follows the shape of the table.
  */
-import type { AffinityTimeout } from './affinityRules.ts';
+import type { AffinityTimeout } from './affinity.ts';
 import type { NftFragment, PoolSize } from './compile.ts';
-import { sameValue } from './edit.ts';
+import { sameValue } from './diff.ts';
 import type { Scope, View } from './names.ts';
 import { printKey } from './print.ts';
 import type { Element } from './rule.ts';
 import type { Shape } from './ruleset.ts';
-import { UseCounts } from './useCounts.ts';
 
 interface Counted {
   readonly element: Element;
@@ -148,4 +147,68 @@ function inner<V>(maps: Map<string, Map<string, V>>, key: string): Map<string, V
   let map = maps.get(key);
   if (!map) maps.set(key, (map = new Map<string, V>()));
   return map;
+}
+
+/* Things that come with the first who uses them, and may go some time after the last. */
+
+interface Used<T> {
+  readonly key: string;
+  readonly thing: T;
+  uses: number;
+  /** Since when nobody uses it. */
+  idleSince: number | undefined;
+}
+
+export class UseCounts<T> {
+  readonly #used = new Map<string, Used<T>>();
+  readonly #idle = new Set<Used<T>>();
+  /** While it is the same, so are the things. */
+  version = 0;
+
+  /** All that `before` has, used by nobody. */
+  takeOver(before: UseCounts<T>, now: number): void {
+    for (const [key, { thing }] of before.#used) {
+      this.add(key, thing);
+      this.remove(key, now);
+    }
+  }
+
+  add(key: string, thing: T): void {
+    const known = this.#used.get(key);
+    if (!known) {
+      this.#used.set(key, { key, thing, uses: 1, idleSince: undefined });
+      this.version++;
+      return;
+    }
+    known.uses++;
+    known.idleSince = undefined;
+    this.#idle.delete(known);
+  }
+
+  remove(key: string, now: number): void {
+    const known = this.#used.get(key);
+    if (!known || --known.uses > 0) return;
+    known.idleSince = now;
+    this.#idle.add(known);
+  }
+
+  /** Forgets what nobody has used since then. */
+  retire(since: number): void {
+    for (const used of this.#idle) {
+      if (used.idleSince === undefined || used.idleSince > since) return; // they became idle in this order
+      this.#used.delete(used.key);
+      this.#idle.delete(used);
+      this.version++;
+    }
+  }
+
+  /** Of what has been idle longest. */
+  get idleSince(): number | undefined {
+    const [first] = this.#idle;
+    return first?.idleSince;
+  }
+
+  *values(): Generator<T> {
+    for (const { thing } of this.#used.values()) yield thing;
+  }
 }

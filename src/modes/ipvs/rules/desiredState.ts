@@ -5,7 +5,7 @@
  * Between two `takeChanges` it remembers what it was asked to change, so that a sync costs what changed and no more.
  */
 import type { Ip } from '../../../model/ip.ts';
-import { type IpvsFragment, type Member, serverKey, type VirtualServer } from './fragment.ts';
+import { type IpvsFragment, type Member, serverKey, type VirtualServer } from './compile.ts';
 import { entryKey, type SetEntry, type SetId } from './sets.ts';
 
 interface Counted<T> {

@@ -1,6 +1,6 @@
 /** What the IPVS backend needs of the outside world: to read it, and to change it one object at a time, many at once. */
 import type { Ip } from '../../../model/ip.ts';
-import type { Destination, ServerKey, VirtualServer } from './fragment.ts';
+import type { Destination, ServerKey, VirtualServer } from './compile.ts';
 import type { SetEntry, SetType } from './sets.ts';
 
 export type ServerAttributes = Omit<VirtualServer, 'destinations' | 'rank' | 'silence'>;

@@ -1,5 +1,5 @@
 /** From what a service port has in the kernel to what it should have: its own chains and rules, and nothing else. */
-import type { ServicePortId } from '../../../model/servicePort.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import {
   CHAINS_PER_RESTORE,
   type ChainText,
@@ -145,4 +145,32 @@ function byChain(rules: readonly RuleText[]): ReadonlyMap<string, readonly strin
 
 function sameLines(a: readonly string[] | undefined, b: readonly string[]): boolean {
   return a !== undefined && a.length === b.length && a.every((line, index) => line === b[index]);
+}
+
+/* Chains in which many services have rules, with the rules of all of them. */
+
+export class SharedChains {
+  readonly #chains: readonly (SharedChainText & { readonly rules: string[] })[];
+
+  constructor(chains: readonly ChainRef[]) {
+    this.#chains = chains.map(({ table, chain }) => ({ table, name: chain, rules: [] }));
+  }
+
+  /** One service port at a time. */
+  *read(fragments: Iterable<readonly [ServicePortId, Fragment]>): Generator<void> {
+    for (const [, { shared }] of fragments) {
+      for (const rule of shared) this.#add(rule);
+      yield;
+    }
+  }
+
+  /** `tail`: rules that must be the last of their chain. */
+  texts(tail: readonly SharedRule[]): readonly SharedChainText[] {
+    for (const rule of tail) this.#add(rule);
+    return this.#chains;
+  }
+
+  #add({ table, chain, rule }: SharedRule): void {
+    this.#chains.find((each) => each.table === table && each.name === chain)?.rules.push(printRule(rule));
+  }
 }

@@ -3,16 +3,14 @@
  * packet comes by, and the last one hooks the chains in: until then nothing works, from then on everything does. A table
  * that is there already goes on working, and gets what differs, service port by service port.
  */
-import type { ServicePortId } from '../../../model/servicePort.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import type { Committer } from './committer.ts';
-import { type Edit, sameValue } from './edit.ts';
-import { EditStream } from './editStream.ts';
+import { type Committer, EditStream, slices } from './committer.ts';
+import { type Edit, sameValue } from './diff.ts';
 import { ownerComment } from './names.ts';
 import { printKey } from './print.ts';
 import { type Chain, type Element, type Ruleset, setsByName, type TableSet } from './rule.ts';
-import { slices } from './slices.ts';
 import {
   addChains,
   type NftClient,

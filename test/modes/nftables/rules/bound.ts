@@ -2,7 +2,7 @@
  * How often a packet asks a set at most. It follows from the rules alone, and these from the pool sizes and the time-outs
  * in use: the number of services does not come into it.
  */
-import type { Chain, Hook, Rule, Ruleset, Statement } from './rule.ts';
+import type { Chain, Hook, Rule, Ruleset, Statement } from '../../../../src/modes/nftables/rules/rule.ts';
 
 /** For one packet, through the two hooks that it passes. */
 export function mostLookups(ruleset: Ruleset): number {
