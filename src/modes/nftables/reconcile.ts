@@ -330,7 +330,13 @@ export class NftBackend {
     const [client, committer, timeSlice] = [this.#client, this.#committer, this.#timeSlice];
     for (let tries = 1; ; tries++) {
       try {
-        return await adopt({ door: client, committer, table, timeSlice, ...(tries === 1 && only && { only }) });
+        return await adopt({
+          door: client,
+          committer,
+          table,
+          timeSlice,
+          ...(tries === 1 && only && { only }),
+        });
       } catch (error) {
         if (!isJunctionError(error, 'NFTABLES_CHANGED') || tries === TRIES) throw error;
       }
