@@ -1,3 +1,4 @@
+/** `junction cleanup`: takes out everything that is ours, going by the kernel's state alone. */
 import type { KeptChain } from '../modes/iptables/rules/cleanup.ts';
 import { NFACCT } from '../modes/iptables/rules/names.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
@@ -25,8 +26,6 @@ import { decodeTable, getTables } from '../netlink/nftables/table.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { alreadyRunning, findHolder } from '../system/instanceLock.ts';
 import { request } from 'node:http';
-
-/** `junction cleanup`: takes out everything that is ours, going by the kernel's state alone. */
 
 type Mode = ValidConfig['mode'];
 

@@ -1,3 +1,4 @@
+/** `junction plan`: what would be written for given manifests, or for what an API server has. Needs no root and touches nothing. */
 import type { Family, Cidr } from '../model/ip.ts';
 import { objectKey, type EndpointSlice, type Node, type ObjectKey, type Service } from '../model/objects.ts';
 import type { Plan } from '../plan/types.ts';
@@ -27,8 +28,6 @@ import type { IgnoredObject } from '../sources/manifests/fileReading.ts';
 import { loadManifests, type Manifests, readManifestStream } from '../sources/manifests/load.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
-
-/** `junction plan`: what would be written for given manifests, or for what an API server has. Needs no root and touches nothing. */
 
 export interface PlanOptions {
   readonly families: readonly Family[];

@@ -1,3 +1,4 @@
+/** `junction plan --output table`: who answers where, in which pods that ends, and who got nothing. */
 import type { Settings } from '../config/index.ts';
 import { type Family, hostPort } from '../model/ip.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
@@ -9,8 +10,6 @@ import { DEVICE, type IpvsText } from '../modes/ipvs/rules/print.ts';
 import { TABLES } from '../modes/iptables/rules/diff.ts';
 import type { TableRule, WholeRules } from '../modes/iptables/rules/whole.ts';
 import { printableLine } from '../text/printable.ts';
-
-/** `junction plan --output table`: who answers where, in which pods that ends, and who got nothing. */
 
 export interface PlannedFamily {
   readonly family: Family;

@@ -1,5 +1,5 @@
 /**
- * Which line of the source a log line comes from, as kube-proxy says it. Only lines that are written are asked about: one
+ * Which line of the source wrote a log line, as kube-proxy has it. Only looked up for lines that are written: one
  * frame of the stack, no text of it. In a bundle, a table that the build writes beside it leads back to the source; a
  * whole source map would cost tens of megabytes.
  */

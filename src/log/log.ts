@@ -1,4 +1,4 @@
-/** What the process tells its operator: one line each, in the shape that kube-proxy's logs have, or as JSON. */
+/** The log: one line each, in the form of kube-proxy's log, or as JSON. */
 import { callerOf, type Caller, fileAndLine, folderFileAndLine, moduleName } from './caller.ts';
 import { printable } from '../text/printable.ts';
 
@@ -12,10 +12,10 @@ export interface Log {
   setModules(rules: readonly ModuleVerbosity[]): void;
 }
 
-export type LogFields = Readonly<Record<string, unknown>>;
+type LogFields = Readonly<Record<string, unknown>>;
 
 /** `--vmodule`: files whose name without its ending matches the pattern say more. */
-export interface ModuleVerbosity {
+interface ModuleVerbosity {
   /** With `*`, `?` and `[…]`. */
   readonly filePattern: string;
   readonly verbosity: number;
@@ -26,7 +26,7 @@ export interface LogOptions {
   readonly format: 'text' | 'json';
   readonly modules?: readonly ModuleVerbosity[];
   readonly write?: (line: string) => void;
-  /** Where lines go that are no errors, if that is another place. */
+  /** Where lines are written that are no errors, if that is another place. */
   readonly writeInfo?: (line: string) => void;
 }
 
@@ -128,7 +128,7 @@ function textLine({ severity, message, caller }: Line, fields: LogFields): strin
   return `${head} ${JSON.stringify(message)}${pairs.join('')}\n`;
 }
 
-/** The keys of kube-proxy, in its order, and `level`, which it has not: there a warning cannot be told from the rest. */
+/** The keys of kube-proxy, in its order, and `level`, which it has not: there a warning looks like any other line. */
 function jsonLine({ severity, level, message, caller }: Line, fields: LogFields): string {
   const plain = Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, plainValue(value)]));
   const head = {

@@ -1,7 +1,3 @@
-import { constants, fstatSync, openSync, writeSync } from 'node:fs';
-import { constants as os } from 'node:os';
-import { countFault } from '../faults.ts';
-
 /**
  * Writes log lines to a descriptor without ever waiting for its reader, and without failing.
  *
@@ -9,9 +5,12 @@ import { countFault } from '../faults.ts';
  * would stop the process in the first case and end it in the others. Here, what cannot be written waits in a small
  * buffer; what does not fit is dropped and counted, and how much that was is said as soon as anything can be written.
  */
+import { constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { constants as os } from 'node:os';
+import { countFault } from '../faults.ts';
 
 /** Writes some of the bytes and returns how many. Throws an error with a code, such as EAGAIN. */
-export type WriteSome = (bytes: Uint8Array) => number;
+type WriteSome = (bytes: Uint8Array) => number;
 
 export interface LostLines {
   readonly lines: number;
@@ -33,7 +32,7 @@ export class LogSink {
   #reason = '';
   #retryMs = FIRST_RETRY_MS;
   #timer: NodeJS.Timeout | undefined;
-  /** Told when lines were lost and writing works again. */
+  /** Called when lines were lost and writing works again. */
   onLost: ((lost: LostLines) => void) | undefined;
 
   constructor(writeSome: WriteSome) {
@@ -86,11 +85,11 @@ export class LogSink {
       this.#reason = codeOf(error);
       return false;
     }
-    this.#tellOfLost();
+    this.#reportLost();
     return true;
   }
 
-  #tellOfLost(): void {
+  #reportLost(): void {
     if (this.#lost === 0) return;
     const lost = { lines: this.#lost, reason: this.#reason };
     this.#lost = 0;
@@ -147,16 +146,15 @@ function withCode(code: string): Error {
   return Object.assign(new Error(code), { code });
 }
 
-/**
- * Lines that are written together: when they would no longer fit, when some time has passed, or at the end. As in
- * kube-proxy a line is never cut, and one that is larger than the buffer is written by itself.
- */
-
 /** kube-proxy takes up to 2 GiB, of which V8 cannot make one text. */
 const MOST_BUFFER_BYTES = 2 ** 28;
 /** Node takes a longer time for one millisecond. */
 const LONGEST_MS = 2 ** 31 - 1;
 
+/**
+ * Lines that are written together: when they would no longer fit, when some time has passed, or at the end. As in
+ * kube-proxy a line is never cut, and one that is larger than the buffer is written by itself.
+ */
 export class LogBuffer {
   readonly #write: (lines: string) => void;
   readonly #size: number;

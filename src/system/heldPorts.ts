@@ -1,8 +1,3 @@
-import { cidrContains, type Ip, isLoopback, type Family, parseBytes } from '../model/ip.ts';
-import type { Frontend, NodePortAddresses, Plan, PlanChange, ServicePortPlan } from '../plan/types.ts';
-import { type Holder, printHolder, portOwners } from './procfs.ts';
-import { errnoName, libc } from './libc.ts';
-
 /**
  * Keeps the ports of services from being taken by a program on the node.
  *
@@ -10,6 +5,10 @@ import { errnoName, libc } from './libc.ts';
  * complaint and never gets a packet. Holding the port makes it fail instead, where its owner looks. The rules are
  * written whether or not a port can be held.
  */
+import { cidrContains, type Ip, isLoopback, type Family, parseBytes } from '../model/ip.ts';
+import type { Frontend, NodePortAddresses, Plan, PlanChange, ServicePortPlan } from '../plan/types.ts';
+import { type Holder, printHolder, portOwners } from './procfs.ts';
+import { errnoName, libc } from './libc.ts';
 
 export interface HeldPort extends PortAddress {
   /** `node port of default/web:http` */

@@ -1,14 +1,13 @@
-import { createServer, type Server, Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { JunctionError } from '../errors.ts';
-import { constants } from 'node:os';
-import { errnoName, libc } from './libc.ts';
-
 /**
  * One Junction for each network namespace. The lock is an abstract unix socket: such names belong to a network namespace,
  * whatever files containers share, and the kernel frees them however a process ends. Whoever connects is told who holds
  * it; the process id comes from the kernel, which translates it into our own pid namespace.
  */
+import { createServer, type Server, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { JunctionError } from '../errors.ts';
+import { constants } from 'node:os';
+import { errnoName, libc } from './libc.ts';
 
 /** All of sun_path: Node 20 pads an abstract name with NULs up to there, later versions do not. */
 const PATH_BYTES = 108;

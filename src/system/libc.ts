@@ -1,13 +1,12 @@
+/**
+ * The few libc calls that Node does not have. Loaded on first use, so that a machine without a build of koffi can
+ * run everything that needs none of them.
+ */
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { JunctionError, isJunctionError } from '../errors.ts';
 import { writeSync } from 'node:fs';
 import type { DescriptorCalls } from '../log/sink.ts';
-
-/**
- * The few libc calls that Node does not have. Loaded on first use, so that a machine without a build of koffi can
- * run everything that needs none of them.
- */
 
 export interface Libc {
   readonly flock: (fd: number, operation: number) => number;

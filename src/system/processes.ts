@@ -1,11 +1,10 @@
+/** Running a program: no shell, whole output, a typed answer. */
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import { PARENT_VARIABLE, parentMark } from './procfs.ts';
-
-/** Running a program: no shell, whole output, a typed answer. */
 
 export type Argv = readonly [program: string, ...args: string[]];
 

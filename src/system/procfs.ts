@@ -1,8 +1,7 @@
+/** Which process has something open, as far as /proc tells. Only asked when something has failed already: it is slow. */
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { type Ip, parseIp } from '../model/ip.ts';
 import type { PortAddress } from './heldPorts.ts';
-
-/** Which process has something open, as far as /proc tells. Only asked when something has failed already: it is slow. */
 
 export interface Holder {
   readonly pid: number;

@@ -1,9 +1,3 @@
-import { readFileSync, writeFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { JunctionError, isJunctionError } from '../errors.ts';
-import type { Family } from '../model/ip.ts';
-import type { Log } from '../log/log.ts';
-
 /**
  * Kernel settings under /proc/sys. Names are written with slashes (`net/ipv4/conf/all/route_localnet`), because an
  * interface's name may hold dots.
@@ -11,6 +5,11 @@ import type { Log } from '../log/log.ts';
  * Synchronous on purpose: /proc/sys/net shows the network namespace of the thread that opens it, and Node's
  * asynchronous file calls run on other threads.
  */
+import { readFileSync, writeFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { JunctionError, isJunctionError } from '../errors.ts';
+import type { Family } from '../model/ip.ts';
+import type { Log } from '../log/log.ts';
 
 export interface SysctlOptions {
   readonly root?: string | undefined;

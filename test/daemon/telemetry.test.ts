@@ -4,12 +4,14 @@ import { FamilyTelemetry } from '../../src/daemon/telemetry.ts';
 import type { Timestamp } from '../../src/telemetry/http/timestamp.ts';
 import { HealthState } from '../../src/telemetry/http/health.ts';
 import { JunctionMetrics } from '../../src/telemetry/metrics/junctionMetrics.ts';
-import { ProxyMetrics, type ProxyMode } from '../../src/telemetry/metrics/proxyMetrics.ts';
+import { ProxyMetrics } from '../../src/telemetry/metrics/proxyMetrics.ts';
 import { Registry } from '../../src/telemetry/metrics/instruments.ts';
 import type { SyncOutcome } from '../../src/proxy/proxier.ts';
 import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import { systemClock } from '../../src/time/systemClock.ts';
 import { parseExposition } from '../telemetry/metrics/parse.ts';
+
+type ModeName = 'iptables' | 'ipvs' | 'nftables';
 
 const NONE = { filter: 0, nat: 0, mangle: 0 };
 
@@ -32,7 +34,7 @@ function outcome(refused: readonly string[], isUnclean = false): SyncOutcome {
   };
 }
 
-function stage(mode: ProxyMode) {
+function stage(mode: ModeName) {
   const registry = new Registry();
   const now = (): Timestamp => ({ wallNs: 0n, steadyNs: 0n });
   const telemetry = new FamilyTelemetry({

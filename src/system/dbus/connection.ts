@@ -1,12 +1,11 @@
-import { connect, type Socket } from 'node:net';
-import { decodeMessage, encodeMessage, type DbusMessage, messageBytes, type DbusValue } from './codec.ts';
-
 /**
  * One connection to a D-Bus message bus: calls, and whatever else the bus sends.
  *
  * A client of our own, because a listener for two signals is all that is needed of D-Bus, and a general library
  * brings XML parsers along into a process that runs as root on every node.
  */
+import { connect, type Socket } from 'node:net';
+import { decodeMessage, encodeMessage, type DbusMessage, messageBytes, type DbusValue } from './codec.ts';
 
 export interface Call {
   readonly destination: string;

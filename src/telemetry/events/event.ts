@@ -1,5 +1,5 @@
 /** Events as the API server takes them (events.k8s.io/v1). */
-export type EventType = 'Normal' | 'Warning';
+type EventType = 'Normal' | 'Warning';
 
 export interface ObjectReference {
   readonly apiVersion: string;
@@ -10,7 +10,7 @@ export interface ObjectReference {
   readonly uid?: string;
 }
 
-/** What somebody has to tell about an object. */
+/** Something that happened to an object. */
 export interface EventReport {
   readonly reason: string;
   readonly action: string;
@@ -35,13 +35,13 @@ export interface EventBody extends EventReport {
   readonly series?: EventSeries;
 }
 
-export const CONTROLLER = 'kube-proxy';
+const CONTROLLER = 'kube-proxy';
 /** What the API server takes of each; longer ones are refused as a whole. */
 const MAX_NOTE_BYTES = 1024;
 const MAX_INSTANCE = 128;
 const MAX_NAME = 253;
 
-export interface EventOrigin {
+interface EventOrigin {
   readonly nodeName: string;
   /** Milliseconds since the epoch. */
   readonly time: number;
@@ -69,7 +69,7 @@ export function eventBody(report: EventReport, origin: EventOrigin, series?: Eve
 }
 
 /** An object without a namespace has its events in `default`. */
-export function namespaceOf({ namespace }: ObjectReference): string {
+function namespaceOf({ namespace }: ObjectReference): string {
   return namespace || 'default';
 }
 
@@ -105,91 +105,71 @@ function shorten(note: string): string {
   return `${kept}${ellipsis}`;
 }
 
-/** The events that operators know from kube-proxy. */
-
+/** The events that operators know from kube-proxy, and ours. */
 export function starting(nodeName: string): EventReport {
-  return { ...atStart(nodeName), reason: 'Starting', type: 'Normal', note: '' };
+  return { ...START, regarding: node(nodeName), reason: 'Starting', type: 'Normal', note: '' };
 }
 
 export function failedToStartProxierHealthcheck(nodeName: string, error: unknown): EventReport {
-  return {
-    ...atStart(nodeName),
-    reason: 'FailedToStartProxierHealthcheck',
-    type: 'Warning',
-    note: text(error),
-  };
+  return failedToStart(nodeName, 'FailedToStartProxierHealthcheck', error);
 }
 
 export function failedToStartMetricServer(nodeName: string, error: unknown): EventReport {
-  return { ...atStart(nodeName), reason: 'FailedToStartMetricServer', type: 'Warning', note: text(error) };
+  return failedToStart(nodeName, 'FailedToStartMetricServer', error);
 }
 
-/** Somebody else has a port that Junction was asked to hold. */
-export function failedToHoldPort(nodeName: string, message: string): EventReport {
-  return {
-    reason: 'FailedToHoldPort',
-    action: 'Listen',
-    type: 'Warning',
-    regarding: nodeReference(nodeName),
-    note: message,
-  };
+/** Another program has a port that Junction was asked to hold. */
+export function failedToHoldPort(nodeName: string, note: string): EventReport {
+  return { reason: 'FailedToHoldPort', action: 'Listen', type: 'Warning', regarding: node(nodeName), note };
 }
 
-export interface ServiceHealthcheckFailure {
-  readonly nodeName: string;
-  readonly namespace: string;
-  readonly name: string;
-  readonly port: number;
-  readonly error: unknown;
-}
-
-export function failedToStartServiceHealthcheck(failure: ServiceHealthcheckFailure): EventReport {
-  const { nodeName, namespace, name, port, error } = failure;
-  return {
-    reason: 'FailedToStartServiceHealthcheck',
-    action: 'Listen',
-    type: 'Warning',
-    regarding: { apiVersion: 'v1', kind: 'Service', namespace, name },
-    note: `node ${nodeName} failed to start healthcheck "${namespace}/${name}" on port ${port}: ${text(error)}`,
-  };
-}
-
-/** An external or load-balancer IP of a Service that this node must not answer at. */
-export function addressNotServed(
-  nodeName: string,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
-  reason: string,
+export function failedToStartServiceHealthcheck(
+  failure: ServiceName & { readonly nodeName: string; readonly port: number; readonly error: unknown },
 ): EventReport {
-  return {
-    reason: 'AddressNotServed',
-    action: 'Serve',
-    type: 'Warning',
-    regarding: { apiVersion: 'v1', kind: 'Service', namespace, name },
-    note: `node ${nodeName} does not serve an address of it: ${reason}`,
-  };
+  const { nodeName, namespace, name, port, error } = failure;
+  const note = `node ${nodeName} failed to start healthcheck "${namespace}/${name}" on port ${port}: ${text(error)}`;
+  return aboutService(failure, 'FailedToStartServiceHealthcheck', 'Listen', note);
+}
+
+/** An external or load-balancer IP of a Service that this node must not serve. */
+export function addressNotServed(nodeName: string, service: ServiceName, reason: string): EventReport {
+  const note = `node ${nodeName} does not serve an address of it: ${reason}`;
+  return aboutService(service, 'AddressNotServed', 'Serve', note);
 }
 
 /** Something of a Service is beyond what one Service may have on a node. */
 export function serviceTooLarge(
   nodeName: string,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
+  service: ServiceName,
   messages: readonly string[],
 ): EventReport {
-  return {
-    reason: 'ServiceTooLarge',
-    action: 'Serve',
-    type: 'Warning',
-    regarding: { apiVersion: 'v1', kind: 'Service', namespace, name },
-    note: `node ${nodeName} serves a part of it: ${messages.join('; ')}`,
-  };
+  const note = `node ${nodeName} serves a part of it: ${messages.join('; ')}`;
+  return aboutService(service, 'ServiceTooLarge', 'Serve', note);
 }
 
-function atStart(nodeName: string): Pick<EventReport, 'action' | 'regarding'> {
-  return { action: 'StartKubeProxy', regarding: nodeReference(nodeName) };
+interface ServiceName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+const START = { action: 'StartKubeProxy' } as const;
+
+function failedToStart(nodeName: string, reason: string, error: unknown): EventReport {
+  return { ...START, regarding: node(nodeName), reason, type: 'Warning', note: text(error) };
+}
+
+function aboutService(
+  { namespace, name }: ServiceName,
+  reason: string,
+  action: string,
+  note: string,
+): EventReport {
+  const regarding = { apiVersion: 'v1', kind: 'Service', namespace, name };
+  return { reason, action, type: 'Warning', regarding, note };
 }
 
 /** Without a uid: what is known of the node at the start is its name. */
-export function nodeReference(name: string): ObjectReference {
+function node(name: string): ObjectReference {
   return { apiVersion: 'v1', kind: 'Node', name };
 }
 

@@ -1,8 +1,8 @@
 /**
- * Tells the API server of events, without anybody waiting for it.
+ * Sends events to the API server, without anybody waiting for it.
  *
  * `record` puts a report in a queue of bounded length and returns. What happens again within six minutes is one
- * event with a count: the first repetition is told at once, later ones at most every six minutes, so that something
+ * event with a count: the first repetition is sent at once, later ones at most every six minutes, so that something
  * that fails at every sync costs the API server next to nothing.
  */
 import type { Log } from '../../log/log.ts';
@@ -30,7 +30,7 @@ export interface RecorderOptions {
   readonly random?: (() => number) | undefined;
 }
 
-export interface RecorderCounts {
+interface RecorderCounts {
   readonly sent: number;
   /** For want of room, or after the end. */
   readonly dropped: number;
@@ -38,7 +38,7 @@ export interface RecorderCounts {
   readonly failed: number;
 }
 
-/** An API server that is gone must not keep the process. */
+/** An API server that does not answer must not delay the end of the process. */
 export const END_LIMITS: EndLimits = { deadlineMs: 2000, answerMs: 500 };
 /** An event says why the process ends, and nobody waits for it. */
 export const END_LIMITS_OF_FAILURE: EndLimits = { deadlineMs: 5000, answerMs: 5000 };
@@ -54,7 +54,7 @@ interface Series {
   lastSeen: number;
   lastTime: number;
   /** The count that the API server has, or will have from what is in the queue. */
-  toldCount: number;
+  sentCount: number;
   cancel: () => void;
 }
 
@@ -105,7 +105,7 @@ export class EventRecorder {
     this.#stopped = true;
     for (const series of this.#series.values()) {
       series.cancel();
-      if (series.count > series.toldCount) this.#tellCount(series);
+      if (series.count > series.sentCount) this.#sendCount(series);
     }
     this.#series.clear();
     this.#dropped += await this.#sender.stop(limits);
@@ -119,7 +119,7 @@ export class EventRecorder {
       count: 1,
       lastSeen: this.#options.clock.now(),
       lastTime: time,
-      toldCount: 1,
+      sentCount: 1,
       cancel: () => undefined,
     };
     this.#series.delete(key);
@@ -132,13 +132,13 @@ export class EventRecorder {
     series.count += 1;
     series.lastSeen = this.#options.clock.now();
     series.lastTime = this.#time();
-    if (series.count === 2) this.#tellCount(series);
+    if (series.count === 2) this.#sendCount(series);
   }
 
-  /** Ends a series that has gone quiet, and tells how far one that has not has come. */
+  /** Ends a series that has gone quiet, and sends the count of one that has not. */
   #lookAgain(key: string, series: Series): void {
     series.cancel = this.#options.clock.schedule(SERIES_MS, () => {
-      if (series.count > series.toldCount) this.#tellCount(series);
+      if (series.count > series.sentCount) this.#sendCount(series);
       if (this.#quietFor(series) >= SERIES_MS) this.#series.delete(key);
       else this.#lookAgain(key, series);
     });
@@ -148,9 +148,9 @@ export class EventRecorder {
     return this.#options.clock.now() - lastSeen;
   }
 
-  #tellCount(series: Series): void {
+  #sendCount(series: Series): void {
     const seriesNow = (): EventSeries => {
-      series.toldCount = series.count;
+      series.sentCount = series.count;
       return { count: series.count, lastObservedTime: microTime(series.lastTime) };
     };
     const isQueued = this.#enqueue(
@@ -170,7 +170,7 @@ export class EventRecorder {
       },
       series.report,
     );
-    if (isQueued) series.toldCount = series.count;
+    if (isQueued) series.sentCount = series.count;
   }
 
   #body(report: EventReport, time: number, series?: EventSeries): EventBody {

@@ -30,7 +30,7 @@ export interface EndLimits {
   readonly answerMs: number;
 }
 
-export interface SenderOptions {
+interface SenderOptions {
   readonly clock: Clock;
   readonly log?: Pick<Log, 'warn' | 'verbose'> | undefined;
   readonly random: () => number;
@@ -49,7 +49,7 @@ export class EventSender {
   readonly #options: SenderOptions;
   /** The first is under way. */
   readonly #queue: Delivery[] = [];
-  readonly #toldStatuses = new Set<number>();
+  readonly #loggedStatuses = new Set<number>();
   #send: SendEvent | undefined;
   #working: Promise<void> | undefined;
   /** Set once it ends: no attempt is repeated any more. */
@@ -86,7 +86,7 @@ export class EventSender {
   }
 
   /**
-   * Goes on until nothing waits, the time is over, or the API server does not answer; returns how many were left.
+   * Continues until nothing waits, the time is over, or the API server does not answer; returns how many were left.
    * Without this, each end without an API server took the whole time.
    */
   async stop(limits: EndLimits): Promise<number> {
@@ -112,7 +112,7 @@ export class EventSender {
   }
 
   async #work(send: SendEvent): Promise<void> {
-    await Promise.resolve(); // whoever adds does not wait for what a request costs to make
+    await Promise.resolve(); // the caller of add does not wait for the request to be built
     for (;;) {
       const delivery = this.#queue[0];
       if (!delivery || this.#ended) {
@@ -124,7 +124,7 @@ export class EventSender {
     }
   }
 
-  /** Answers `false` when time ran out. */
+  /** Returns `false` when time ran out. */
   async #deliver(send: SendEvent, delivery: Delivery): Promise<boolean> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const verdict = await this.#attempt(send, delivery);
@@ -162,10 +162,10 @@ export class EventSender {
     try {
       const { status } = await Promise.race([send(request, stopper.signal), abandoned]);
       const verdict = verdictOf(request.method, status);
-      if (verdict === 'refused') this.#tellRefused(delivery, status);
+      if (verdict === 'refused') this.#logRefused(delivery, status);
       return verdict;
     } catch (error) {
-      log?.verbose(2, 'Could not send an event; trying again', { reason: delivery.reason, err: error });
+      log?.verbose(2, 'Failed to send an event; retrying', { reason: delivery.reason, err: error });
       return 'again';
     } finally {
       cancel();
@@ -173,7 +173,7 @@ export class EventSender {
     }
   }
 
-  /** Half of it by chance, so that the nodes of a cluster do not come back all at once. */
+  /** Half of it random, so that the nodes of a cluster do not retry all at once. */
   async #pause(attempt: number): Promise<void> {
     const { clock, random } = this.#options;
     const longest = Math.min(FIRST_RETRY_MS * 2 ** (attempt - 1), LAST_RETRY_MS);
@@ -187,12 +187,12 @@ export class EventSender {
     this.#interrupt = undefined;
   }
 
-  #tellRefused({ reason }: Delivery, status: number): void {
+  #logRefused({ reason }: Delivery, status: number): void {
     const { log } = this.#options;
     const fields = { reason, status, ...(status === 403 && { hint: REFUSED_HINT }) };
-    if (this.#toldStatuses.has(status)) log?.verbose(2, 'The API server refused an event', fields);
+    if (this.#loggedStatuses.has(status)) log?.verbose(2, 'The API server refused an event', fields);
     else log?.warn('The API server refused an event', fields);
-    this.#toldStatuses.add(status);
+    this.#loggedStatuses.add(status);
   }
 }
 

@@ -1,8 +1,7 @@
-import { type Answer, download, html, plain, type Request, readOnly, type Page } from './server.ts';
+/** Pages for looking into the process. They cost time, so they are there only when asked for. */
 import { Session } from 'node:inspector/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-
-/** Pages for looking into the process. They cost time, so they are there only when asked for. */
+import { type Answer, download, html, type Page, plain, readOnly, type Request } from './server.ts';
 
 export interface DebugOptions {
   readonly setVerbosity: (level: number) => void;
@@ -82,68 +81,35 @@ const FLAGS_INDEX = `<html>
  * There is no heap snapshot: it holds every string in memory, the token for the API server among them, and would hand
  * it to whoever reaches the port. A sampled profile has names of functions, places in the program and numbers.
  */
-
-export type SampledProfile = 'cpu' | 'allocations' | 'heap';
-
-/** The JSON of a profile, or why there is none. */
-export type ProfileResult =
-  | { readonly kind: 'done'; readonly text: string }
-  | { readonly kind: 'busy' }
-  /** Nobody waits for it any more. */
-  | { readonly kind: 'abandoned' };
-
-interface Recorder {
-  start(session: Session): Promise<void>;
-  stop(session: Session): Promise<object>;
-}
-
-const RECORDERS: Readonly<Record<SampledProfile, Recorder>> = {
-  cpu: {
-    start: async (session) => {
-      await session.post('Profiler.enable');
-      await session.post('Profiler.start');
-    },
-    stop: async (session) => (await session.post('Profiler.stop')).profile,
-  },
-  allocations: heapSampling({
-    includeObjectsCollectedByMajorGC: true,
-    includeObjectsCollectedByMinorGC: true,
-  }),
-  heap: heapSampling({}),
-};
-
-interface SamplingOptions {
-  readonly includeObjectsCollectedByMajorGC?: boolean;
-  readonly includeObjectsCollectedByMinorGC?: boolean;
-}
-
-function heapSampling(options: SamplingOptions): Recorder {
-  return {
-    start: async (session) => {
-      await session.post('HeapProfiler.enable');
-      await session.post('HeapProfiler.startSampling', options);
-    },
-    stop: async (session) => (await session.post('HeapProfiler.stopSampling')).profile,
-  };
-}
+const COLLECTED = { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true };
+type SampledProfile = 'cpu' | 'allocations' | 'heap';
 
 /** V8 has one profiler of the CPU and one of the heap. */
 const running = new Set<'cpu' | 'heap'>();
 
-export async function takeProfile(
+/** `abandoned`: nobody waits for it any more. */
+async function takeProfile(
   what: SampledProfile,
   seconds: number,
   signal: AbortSignal,
-): Promise<ProfileResult> {
+): Promise<{ kind: 'busy' | 'abandoned' } | { kind: 'done'; text: string }> {
   const profiler = what === 'cpu' ? 'cpu' : 'heap';
   if (running.has(profiler)) return { kind: 'busy' };
   running.add(profiler);
   const session = new Session();
   session.connect();
   try {
-    await RECORDERS[what].start(session);
+    if (what === 'cpu') {
+      await session.post('Profiler.enable');
+      await session.post('Profiler.start');
+    } else {
+      await session.post('HeapProfiler.enable');
+      await session.post('HeapProfiler.startSampling', what === 'heap' ? {} : COLLECTED);
+    }
     const elapsed = await sleep(seconds * 1000, true, { signal }).catch(() => false);
-    const profile = await RECORDERS[what].stop(session);
+    const { profile } = await (what === 'cpu'
+      ? session.post('Profiler.stop')
+      : session.post('HeapProfiler.stopSampling'));
     return elapsed ? { kind: 'done', text: JSON.stringify(profile) } : { kind: 'abandoned' };
   } finally {
     session.disconnect();

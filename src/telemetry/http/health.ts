@@ -1,14 +1,9 @@
+/** The health of the proxy, and the pages that show it. */
 import { FAMILIES, type Family } from '../../model/ip.ts';
-import { type Timestamp, type TimestampSource, NEVER, printTime } from './timestamp.ts';
-import { type Answer, json, NOT_FOUND, type Page, plain, type BindOptions, BoundServer } from './server.ts';
+import { type Answer, type BindOptions, BoundServer, json, NOT_FOUND, type Page, plain } from './server.ts';
+import { NEVER, printTime, type Timestamp, type TimestampSource } from './timestamp.ts';
 
-/**
- * Whether the proxy keeps up: a family that has had a change waiting for too long is unhealthy.
- *
- * A family that has never reported is left out, so that a machine with one family is not blamed for the other.
- */
-
-export interface FamilyHealth {
+interface FamilyHealth {
   readonly family: Family;
   readonly lastUpdated: Timestamp;
   readonly healthy: boolean;
@@ -19,13 +14,13 @@ export interface ResourceHealth {
   readonly resource: string;
   /** At least once. Until then there is nothing to serve. */
   readonly hasListed: boolean;
-  /** Since when it cannot be listed or watched, and why; nothing when it can. */
+  /** Since when it cannot be listed or watched, and why; unset when it can. */
   readonly since?: string;
   readonly reason?: string;
 }
 
 /** Not served at all. */
-export interface LeftOutHealth {
+interface LeftOutHealth {
   readonly family: Family;
   readonly since: Timestamp;
   readonly reason: string;
@@ -42,12 +37,16 @@ export interface Health {
   readonly families: readonly FamilyHealth[];
 }
 
-export interface HealthStateOptions {
+interface HealthStateOptions {
   /** A change may wait for twice as long. */
   readonly syncPeriodMs: number;
   readonly now: TimestampSource;
 }
 
+/**
+ * Whether the proxy keeps up: a family that has had a change waiting for too long is unhealthy. A family that has never
+ * reported is left out, so that a machine with one family is not blamed for the other.
+ */
 export class HealthState {
   readonly #timeoutNs: bigint;
   readonly #now: TimestampSource;
@@ -88,7 +87,7 @@ export class HealthState {
     this.#resources = resources;
   }
 
-  /** What the API server is asked for. A failure is no reason to leave the node once all has been listed. */
+  /** What is listed and watched. A failure is no reason to leave the node once all has been listed. */
   get resources(): readonly ResourceHealth[] {
     return this.#resources();
   }
@@ -108,10 +107,9 @@ export class HealthState {
       const lastUpdated = this.#lastUpdated.get(family);
       return lastUpdated ? [{ family, lastUpdated, healthy: !this.#isLate(family, checkedAt) }] : [];
     });
-    const leftOut = [...this.#leftOut.values()];
     return {
       healthy: families.every(({ healthy }) => healthy),
-      leftOut,
+      leftOut: [...this.#leftOut.values()],
       checkedAt,
       lastUpdated: families.map((each) => each.lastUpdated).reduce(newer, undefined),
       families,
@@ -128,25 +126,21 @@ function newer(a: Timestamp | undefined, b: Timestamp): Timestamp {
   return a === undefined || b.steadyNs > a.steadyNs ? b : a;
 }
 
-/**
- * `/healthz` for load balancers, which should also leave a node that is going away; `/livez` for restarts; `/readyz` for
- * people: each part with what is wrong with it.
- */
+type HealthCode = '200' | '503';
 
-export type HealthCode = '200' | '503';
-
-/** Who counts the answers. */
-export interface ProbeCounter {
-  healthzAnswered(code: HealthCode): void;
-  livezAnswered(code: HealthCode): void;
-}
-
-export interface HealthPageOptions {
+interface HealthPageOptions {
   readonly state: HealthState;
   readonly now: TimestampSource;
-  readonly counter?: ProbeCounter | undefined;
+  /** Counts the answers. */
+  readonly counter?:
+    | { healthzAnswered(code: HealthCode): void; livezAnswered(code: HealthCode): void }
+    | undefined;
 }
 
+/**
+ * `/healthz` for load balancers, which should also leave a node that is being deleted; `/livez` for restarts; `/readyz`
+ * for people: each part with what is wrong with it.
+ */
 export class HealthServer extends BoundServer {
   constructor(options: BindOptions & HealthPageOptions) {
     super(options, healthPage(options), {
@@ -163,7 +157,7 @@ export function healthPage({ state, now, counter }: HealthPageOptions): Page {
     const { nodeEligible, resources } = state;
     const health = state.check();
     const isHealthz = path === '/healthz';
-    // A restart would not help where a family cannot be asked for, so /livez is content.
+    // A restart would not help where a family cannot be probed, so /livez succeeds.
     const mayServe =
       nodeEligible &&
       resources.every(({ hasListed }) => hasListed) &&
@@ -215,7 +209,7 @@ function healthAnswer(
     family,
     { lastUpdated: printTime(at), healthy },
   ]);
-  // kube-proxy's page has no such part; it appears when there is something to tell.
+  // kube-proxy's page has no such part; it appears when there is something to report.
   const failing = resources
     .filter(({ hasListed, since }) => !hasListed || since !== undefined)
     .map(({ resource, ...detail }) => [resource, detail]);

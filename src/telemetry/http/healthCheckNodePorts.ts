@@ -1,18 +1,25 @@
-import type { Log } from '../../log/log.ts';
-import { type Family, type Ip, cidrContains } from '../../model/ip.ts';
-import type { ObjectKey } from '../../model/objects.ts';
-import { TimeSlice } from '../../time/timeSlice.ts';
-import { systemClock } from '../../time/systemClock.ts';
-import type { Server } from 'node:http';
-import { type Answer, json, close, listen, pageServer } from './server.ts';
-import type { NodePortAddresses } from '../../plan/types.ts';
-
 /**
  * Health-check node ports: where a load balancer asks whether this node has endpoints of a service.
  *
  * One server for each service that has such a port, in each family. What cannot be opened now is tried again at the
  * next sync.
  */
+import type { Server } from 'node:http';
+import type { Log } from '../../log/log.ts';
+import { cidrContains, type Family, type Ip } from '../../model/ip.ts';
+import type { ObjectKey } from '../../model/objects.ts';
+import type { NodePortAddresses } from '../../plan/types.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { TimeSlice } from '../../time/timeSlice.ts';
+import { type Answer, close, json, listen, pageServer } from './server.ts';
+
+type Addresses = 'all' | readonly Ip[];
+
+/** Health-check node ports listen where node ports do, loopback included if it is in the ranges. */
+export function healthCheckAddresses({ ranges }: NodePortAddresses, ownIps: readonly Ip[]): Addresses {
+  if (ranges === 'all') return 'all';
+  return ownIps.filter((ip) => ranges.some((range) => cidrContains(range, ip)));
+}
 
 export interface HealthCheckFailure {
   readonly service: ObjectKey;
@@ -23,7 +30,7 @@ export interface HealthCheckFailure {
 export interface ServiceHealthOptions {
   readonly family: Family;
   readonly nodeName: string;
-  readonly addresses: 'all' | readonly Ip[];
+  readonly addresses: Addresses;
   /** The proxy's own health. */
   readonly isHealthy: () => boolean;
   readonly log: Log;
@@ -33,7 +40,7 @@ export interface ServiceHealthOptions {
 export class ServiceHealthServers {
   readonly #options: ServiceHealthOptions;
   readonly #listeners = new Map<ObjectKey, HealthCheckListener>();
-  #addresses: 'all' | readonly Ip[];
+  #addresses: Addresses;
   #failed = false;
   #queue: Promise<void> = Promise.resolve();
 
@@ -43,7 +50,7 @@ export class ServiceHealthServers {
   }
 
   /** The node has other addresses now, or another configuration; the next sync opens and closes sockets accordingly. */
-  setAddresses(addresses: 'all' | readonly Ip[]): void {
+  setAddresses(addresses: Addresses): void {
     this.#addresses = addresses;
   }
 
@@ -74,7 +81,7 @@ export class ServiceHealthServers {
     return this.syncServices(new Map());
   }
 
-  /** Opening takes time: what comes meanwhile waits, so that nothing is opened twice. */
+  /** Opening takes time: the next call waits for it, so that nothing is opened twice. */
   #inTurn(work: () => Promise<void>): Promise<void> {
     this.#queue = this.#queue.then(work, work);
     return this.#queue;
@@ -103,13 +110,13 @@ export class ServiceHealthServers {
     const { log, nodeName, onFailure } = this.#options;
     const known = this.#listeners.get(service);
     if (!known) log.verbose(2, 'Opening healthcheck', { service, port });
-    const listener = known ?? new HealthCheckListener({ ...this.#options, service, port });
+    const listener = known ?? new HealthCheckListener(this.#options, service, port);
     try {
       await listener.listenOn(this.#addresses);
       this.#listeners.set(service, listener);
     } catch (error) {
       this.#failed = true;
-      // A new one has all its addresses or none, as in kube-proxy; one that serves goes on at those that it has.
+      // A new one has all its addresses or none, as in kube-proxy; one that serves keeps those that it has.
       if (!known) await listener.close();
       log.error('Failed to start healthcheck', { node: nodeName, service, port, err: error });
       onFailure?.({ service, port, error });
@@ -117,34 +124,25 @@ export class ServiceHealthServers {
   }
 }
 
-/** One service's health-check node port in one family: its sockets and its answer. */
-
-export interface HealthCheckListenerOptions {
-  readonly service: ObjectKey;
-  readonly port: number;
-  readonly family: Family;
-  readonly isHealthy: () => boolean;
-  readonly log: Log;
-}
-
-export class HealthCheckListener {
+/** One service's health-check node port: its sockets and its answer. */
+class HealthCheckListener {
   /** Endpoints on this node. */
   count = 0;
-  readonly #options: HealthCheckListenerOptions;
+  readonly port: number;
+  readonly #service: ObjectKey;
+  readonly #options: Pick<ServiceHealthOptions, 'family' | 'isHealthy' | 'log'>;
   /** By address; all addresses are one. */
   readonly #servers = new Map<string, Server>();
   #closed = false;
 
-  constructor(options: HealthCheckListenerOptions) {
+  constructor(options: ServiceHealthOptions, service: ObjectKey, port: number) {
     this.#options = options;
+    this.#service = service;
+    this.port = port;
   }
 
-  get port(): number {
-    return this.#options.port;
-  }
-
-  /** On these addresses and on no others. Throws when one of them cannot be had; the others are served then. */
-  async listenOn(addresses: 'all' | readonly Ip[]): Promise<void> {
+  /** On these addresses and on no others. Throws when one of them cannot be bound; the others are served then. */
+  async listenOn(addresses: Addresses): Promise<void> {
     const wanted = this.#hosts(addresses);
     // Closed first: the socket for all addresses and one for a single address exclude each other.
     for (const [host, server] of this.#servers) {
@@ -172,52 +170,36 @@ export class HealthCheckListener {
   }
 
   async #listen(host: string): Promise<void> {
-    const { log, family, port } = this.#options;
+    const { log, family } = this.#options;
     const server = pageServer(() => this.#answer(), log);
-    await listen(server, { host, port, ...(family === 'IPv6' && { ipv6Only: true }) });
-    server.on('error', (error) => log.error('Healthcheck closed', { ...this.#name(), err: error }));
+    await listen(server, { host, port: this.port, ...(family === 'IPv6' && { ipv6Only: true }) });
+    server.on('error', (error) => log.error('Healthcheck closed', { service: this.#service, err: error }));
     this.#servers.set(host, server);
   }
 
   /** Sockets of one family only: the other family has a server of its own at the same port. */
-  #hosts(addresses: 'all' | readonly Ip[]): readonly string[] {
+  #hosts(addresses: Addresses): readonly string[] {
     if (addresses !== 'all') return addresses;
     return [this.#options.family === 'IPv4' ? '0.0.0.0' : '::'];
   }
 
-  #name(): { readonly service: ObjectKey } {
-    return { service: this.#options.service };
-  }
-
+  /** 200 says: send me this service's traffic. */
   #answer(): Answer {
+    const { log, isHealthy } = this.#options;
+    const service = this.#service;
     if (this.#closed) {
-      this.#options.log.error('Received request for closed healthcheck', this.#name());
+      log.error('Received request for closed healthcheck', { service });
       return { status: 200, headers: {}, body: '' };
     }
-    const { service, isHealthy } = this.#options;
-    return healthCheckAnswer(service, this.count, isHealthy());
+    const slash = service.indexOf('/');
+    const serviceProxyHealthy = isHealthy();
+    const body = {
+      service: { namespace: service.slice(0, slash), name: service.slice(slash + 1) },
+      localEndpoints: this.count,
+      serviceProxyHealthy,
+    };
+    return json(this.count > 0 && serviceProxyHealthy ? 200 : 503, JSON.stringify(body, undefined, '\t'), {
+      'X-Load-Balancing-Endpoint-Weight': String(this.count),
+    });
   }
-}
-
-/** 200 says: send me this service's traffic. */
-export function healthCheckAnswer(service: ObjectKey, count: number, proxyHealthy: boolean): Answer {
-  const slash = service.indexOf('/');
-  const body = {
-    service: { namespace: service.slice(0, slash), name: service.slice(slash + 1) },
-    localEndpoints: count,
-    serviceProxyHealthy: proxyHealthy,
-  };
-  return json(count > 0 && proxyHealthy ? 200 : 503, JSON.stringify(body, undefined, '\t'), {
-    'X-Load-Balancing-Endpoint-Weight': String(count),
-  });
-}
-
-/** On which addresses health-check node ports answer: where node ports do, loopback included if it is in the ranges. */
-
-export function healthCheckAddresses(
-  { ranges }: NodePortAddresses,
-  ownIps: readonly Ip[],
-): 'all' | readonly Ip[] {
-  if (ranges === 'all') return 'all';
-  return ownIps.filter((ip) => ranges.some((range) => cidrContains(range, ip)));
 }

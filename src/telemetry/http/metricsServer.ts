@@ -1,19 +1,19 @@
+/** The port for operators: metrics, configuration, and on request profiles. It reports; it decides nothing. */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import type { HealthcheckMetrics } from '../metrics/componentMetrics.ts';
+import { type DebugOptions, debugPages } from './debugPages.ts';
 import {
   type Answer,
+  type BindOptions,
+  BoundServer,
   json,
   NOT_FOUND,
   type Page,
   plain,
-  type Request,
   readOnly,
-  type BindOptions,
-  BoundServer,
+  type Request,
 } from './server.ts';
-import { type DebugOptions, debugPages } from './debugPages.ts';
-
-/** The port for operators: metrics, configuration, and on request profiles. It tells; it decides nothing. */
 
 export interface MetricsPageOptions {
   /** The body of `/proxyMode`. */
@@ -21,7 +21,7 @@ export interface MetricsPageOptions {
   readonly metrics: () => Promise<string>;
   /** Of the exposition. */
   readonly metricsContentType: string;
-  readonly healthchecks: HealthcheckRecorder;
+  readonly healthchecks: HealthcheckMetrics;
   /** The configuration in force, keys in the order in which they are shown. */
   readonly configz: () => unknown;
   /** Every flag with its value. */
@@ -29,13 +29,6 @@ export interface MetricsPageOptions {
   readonly status: () => Status;
   /** Absent: no `/debug`. */
   readonly debug?: DebugOptions | undefined;
-}
-
-/** Remembers what `/healthz` answered. */
-export interface HealthcheckRecorder {
-  checked(name: string, type: string, succeeded: boolean): void;
-  print(): Promise<string>;
-  reset(): void;
 }
 
 export class MetricsServer extends BoundServer {
@@ -47,7 +40,7 @@ export class MetricsServer extends BoundServer {
   }
 }
 
-export function metricsPages(options: MetricsPageOptions): Page {
+function metricsPages(options: MetricsPageOptions): Page {
   const { mode, metrics, metricsContentType, healthchecks, configz, flags, status, debug } = options;
   const exposition = async (request: Request, text: Promise<string>): Promise<Answer> =>
     zipped(request, { status: 200, headers: { 'Content-Type': metricsContentType }, body: await text });
@@ -72,12 +65,12 @@ export function metricsPages(options: MetricsPageOptions): Page {
 }
 
 /** That this process answers at all; the proxy's own health has a port of its own. */
-function healthz({ query }: Request, healthchecks: HealthcheckRecorder): Answer {
+function healthz({ query }: Request, healthchecks: HealthcheckMetrics): Answer {
   healthchecks.checked('ping', 'healthz', true);
   return plain(200, query.has('verbose') ? '[+]ping ok\nhealthz check passed\n' : 'ok');
 }
 
-function reset(healthchecks: HealthcheckRecorder): Answer {
+function reset(healthchecks: HealthcheckMetrics): Answer {
   healthchecks.reset();
   return plain(200, 'metrics reset\n');
 }
@@ -100,9 +93,7 @@ function acceptsGzip(accepted: string): boolean {
     .some((each) => each.startsWith('gzip') && !/;q=0(\.0*)?$/.test(each));
 }
 
-/** `/flagz` and `/statusz`: pages for people. */
-
-export interface Status {
+interface Status {
   readonly startedAt: Date;
   readonly now: Date;
   readonly version: string;
@@ -112,12 +103,12 @@ export interface Status {
 
 const WARNING = 'This page is for people; its form may change at any time.';
 
-export function flagzText(flags: Iterable<readonly [name: string, value: string]>): string {
+function flagzText(flags: Iterable<readonly [name: string, value: string]>): string {
   const lines = [...flags].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => `${name}=${value}\n`);
   return `\nkube-proxy flagz\n${WARNING}\n\n${lines.join('')}`;
 }
 
-export function statuszText({ startedAt, now, version, more = [] }: Status): string {
+function statuszText({ startedAt, now, version, more = [] }: Status): string {
   const lines: readonly (readonly [string, string])[] = [
     ['Started', startedAt.toUTCString()],
     ['Up', upTime(now.getTime() - startedAt.getTime())],

@@ -1,6 +1,7 @@
+/** HTTP servers: a page is a function from a request to an answer, both data. */
 import {
-  type IncomingHttpHeaders,
   createServer,
+  type IncomingHttpHeaders,
   type IncomingMessage,
   type Server,
   type ServerResponse,
@@ -8,17 +9,14 @@ import {
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Log } from '../../log/log.ts';
-import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../time/clock.ts';
-
-/** Requests and answers as data, so that a page is a function from one to the other. */
 
 export interface Request {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
-  /** Aborted when the client has gone. */
+  /** Aborted when the client has disconnected. */
   readonly signal: AbortSignal;
   /** The body, or `undefined` where it is longer than that. */
   text(maxBytes: number): Promise<string | undefined>;
@@ -32,52 +30,46 @@ export interface Answer {
 
 export type Page = (request: Request) => Answer | Promise<Answer>;
 
-/** Browsers must not guess another type than the one that is named. */
-const NOSNIFF = { 'X-Content-Type-Options': 'nosniff' } as const;
+type Headers = Readonly<Record<string, string>>;
 
-export function json(status: number, body: string, headers: Readonly<Record<string, string>> = {}): Answer {
-  return { status, headers: { 'Content-Type': 'application/json', ...NOSNIFF, ...headers }, body };
+function typed(status: number, type: string, body: Answer['body'], headers: Headers = {}): Answer {
+  // Browsers must not guess another type than the one that is named.
+  return { status, headers: { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff', ...headers }, body };
 }
 
-export function plain(status: number, body: string): Answer {
-  return { status, headers: { 'Content-Type': 'text/plain; charset=utf-8', ...NOSNIFF }, body };
+export function json(status: number, body: string, headers: Headers = {}): Answer {
+  return typed(status, 'application/json', body, headers);
+}
+
+export function plain(status: number, body: string, headers: Headers = {}): Answer {
+  return typed(status, 'text/plain; charset=utf-8', body, headers);
 }
 
 export function html(body: string): Answer {
-  return { status: 200, headers: { 'Content-Type': 'text/html; charset=utf-8', ...NOSNIFF }, body };
+  return typed(200, 'text/html; charset=utf-8', body);
 }
 
 export function download(fileName: string, body: string | Readable): Answer {
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': 'application/octet-stream',
-      ...NOSNIFF,
-      'Content-Disposition': `attachment; filename="${fileName}"`,
-    },
-    body,
-  };
+  return typed(200, 'application/octet-stream', body, {
+    'Content-Disposition': `attachment; filename="${fileName}"`,
+  });
 }
 
 export const NOT_FOUND: Answer = plain(404, '404 page not found\n');
 
-/** A page that only reads: other methods are told so. */
+/** A page that only reads: other methods are not allowed. */
 export function readOnly(page: Page): Page {
   return (request) =>
     request.method === 'GET' || request.method === 'HEAD'
       ? page(request)
-      : {
-          ...plain(405, 'method not allowed\n'),
-          headers: { ...plain(405, '').headers, Allow: 'GET, HEAD' },
-        };
+      : plain(405, 'method not allowed\n', { Allow: 'GET, HEAD' });
 }
 
-/** From a page to an HTTP server that survives whatever it is sent. */
-
+/** Survives whatever it is sent. */
 export function pageServer(page: Page, log: Log): Server {
   const server = createServer((incoming, response) => {
     reply(page, incoming, response, log).catch((error: unknown) => {
-      log.verbose(3, 'An answer could not be sent', { path: incoming.url, err: error });
+      log.verbose(3, 'Failed to send an HTTP response', { path: incoming.url, err: error });
       response.destroy();
     });
   });
@@ -94,16 +86,16 @@ async function reply(
   response: ServerResponse,
   log: Log,
 ): Promise<void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  const disconnected = new AbortController();
+  response.once('close', () => disconnected.abort());
   let answer: Answer;
   try {
-    answer = await page(requestOf(incoming, gone.signal));
+    answer = await page(requestOf(incoming, disconnected.signal));
   } catch (error) {
-    log.error('A page failed', { path: incoming.url, err: error });
+    log.error('HTTP handler failed', { path: incoming.url, err: error });
     answer = plain(500, 'internal error\n');
   }
-  await send(incoming, response, answer);
+  if (!response.destroyed) await send(incoming, response, answer);
 }
 
 async function send(
@@ -111,7 +103,6 @@ async function send(
   response: ServerResponse,
   { status, headers, body }: Answer,
 ): Promise<void> {
-  if (response.destroyed) return;
   if (typeof body === 'string' || body instanceof Uint8Array) {
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
     response.writeHead(status, { ...headers, 'Content-Length': bytes.length });
@@ -128,23 +119,17 @@ async function send(
 }
 
 function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request {
-  const { path, query } = splitTarget(incoming.url ?? '/');
+  // `/path?query`, or the whole address as it is sent to a proxy.
+  const [, path = '', query = ''] =
+    /^(?:https?:\/\/[^/?]*)?([^?]*)(?:\?(.*))?$/is.exec(incoming.url ?? '/') ?? [];
   return {
     method: incoming.method ?? 'GET',
-    path,
+    path: path === '' ? '/' : path,
     query: new URLSearchParams(query),
     headers: incoming.headers,
     signal,
     text: (maxBytes) => readText(incoming, maxBytes),
   };
-}
-
-/** `/path?query`, or the whole address as it is sent to a proxy. */
-function splitTarget(target: string): { readonly path: string; readonly query: string } {
-  const local = target.replace(/^https?:\/\/[^/?]*/i, '');
-  const mark = local.indexOf('?');
-  const path = mark < 0 ? local : local.slice(0, mark);
-  return { path: path === '' ? '/' : path, query: mark < 0 ? '' : local.slice(mark + 1) };
 }
 
 async function readText(incoming: IncomingMessage, maxBytes: number): Promise<string | undefined> {
@@ -159,47 +144,24 @@ async function readText(incoming: IncomingMessage, maxBytes: number): Promise<st
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Opening and closing listening sockets. */
-
-export interface ListenOptions {
+interface ListenOptions {
   readonly host?: string;
   readonly port: number;
   /** Of `::`: leave the port free on IPv4. */
   readonly ipv6Only?: boolean;
 }
 
-export interface HostPort {
-  /** Without brackets; empty: every address. */
-  readonly host: string;
-  readonly port: number;
-}
-
-/** `0.0.0.0:10256`, `[::]:10256`, `:10256` */
-export function parseListenAddress(address: string): HostPort | undefined {
-  const match = /^(?:\[([^\]]*)\]|([^:[\]]*)):(\d{1,5})$/.exec(address);
-  if (!match) return undefined;
-  const port = Number(match[3]);
-  return port > 65_535 ? undefined : { host: match[1] ?? match[2] ?? '', port };
-}
-
 export function listen(server: Server, options: ListenOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    const onError = (error: Error): void => reject(error);
-    server.once('error', onError);
+    server.once('error', reject);
     server.listen({ ...options, exclusive: true }, () => {
-      server.off('error', onError);
+      server.off('error', reject);
       resolve();
     });
   });
 }
 
-/** Every address of either family where one of them is asked for, as Go's `net.Listen("tcp", …)` does. */
-export function listenAsGo(server: Server, { host, port }: HostPort): Promise<void> {
-  // Without a host, Node listens on `::` for both families, and on 0.0.0.0 where there is no IPv6.
-  return listen(server, ['', '0.0.0.0', '::'].includes(host) ? { port } : { host, port });
-}
-
-/** Resolves when the port is free again. Clients that are still connected are cut off. */
+/** Resolves when the port is free again. Clients that are still connected are disconnected. */
 export function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
@@ -207,7 +169,15 @@ export function close(server: Server): Promise<void> {
   });
 }
 
-/** A server at a configured address, which somebody else may still hold: it tries until it gets it, or gives up at once. */
+/** `0.0.0.0:10256`, `[::]:10256`; `:10256`, with an empty host: every address. */
+export function parseListenAddress(
+  address: string,
+): { readonly host: string; readonly port: number } | undefined {
+  const match = /^(?:\[([^\]]*)\]|([^:[\]]*)):(\d{1,5})$/.exec(address);
+  if (!match) return undefined;
+  const port = Number(match[3]);
+  return port > 65_535 ? undefined : { host: match[1] ?? match[2] ?? '', port };
+}
 
 export interface BindOptions {
   /** `0.0.0.0:10256`, `[::1]:10256`. */
@@ -218,31 +188,32 @@ export interface BindOptions {
   readonly onHardFail?: ((error: Error) => void) | undefined;
 }
 
-interface Failure {
-  /** What the log says. */
+interface FailureTexts {
+  /** Of the log. */
   readonly message: string;
-  /** What went wrong, before the address. */
+  /** Of the error, before the address. */
   readonly what: string;
 }
 
 const RETRY_MS = 5000;
 
+/** A server at a configured address. While another program holds the address, it tries again or gives up. */
 export class BoundServer {
   readonly #options: BindOptions;
   readonly #page: Page;
-  readonly #failure: Failure;
+  readonly #failure: FailureTexts;
   #server: Server | undefined;
   #cancelRetry: (() => void) | undefined;
   #attempt: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  constructor(options: BindOptions, page: Page, failure: Failure) {
+  constructor(options: BindOptions, page: Page, failure: FailureTexts) {
     this.#options = options;
     this.#page = page;
     this.#failure = failure;
   }
 
-  /** Resolves after the first attempt, whatever came of it. */
+  /** Resolves after the first attempt, also when it has failed. */
   start(): Promise<void> {
     this.#attempt = this.#tryToBind();
     return this.#attempt;
@@ -259,16 +230,14 @@ export class BoundServer {
   /** `undefined` while it has none. */
   get port(): number | undefined {
     const address = this.#server?.address();
-    return isAddressInfo(address) ? address.port : undefined;
+    return typeof address === 'object' ? address?.port : undefined;
   }
 
   async #tryToBind(): Promise<void> {
     const { address, log } = this.#options;
     const server = pageServer(this.#page, log);
     try {
-      const hostPort = parseListenAddress(address);
-      if (!hostPort) throw new Error(`${address} is not an address with a port`);
-      await listenAsGo(server, hostPort);
+      await listenLikeGo(server, address);
     } catch (error) {
       this.#onFailure(error);
       return;
@@ -284,14 +253,14 @@ export class BoundServer {
     const error = new Error(`${this.#failure.what} ${address}: ${reason}`, { cause });
     log.error(this.#failure.message, { err: error });
     if (onHardFail) onHardFail(error);
-    else if (!this.#stopped) {
-      this.#cancelRetry = clock.schedule(RETRY_MS, () => {
-        this.#attempt = this.#tryToBind();
-      });
-    }
+    else if (!this.#stopped) this.#cancelRetry = clock.schedule(RETRY_MS, () => void this.start());
   }
 }
 
-function isAddressInfo(address: AddressInfo | string | null | undefined): address is AddressInfo {
-  return typeof address === 'object' && address !== null;
+/** On every address of either family where one of them is asked for, like Go's `net.Listen("tcp", …)`. */
+async function listenLikeGo(server: Server, address: string): Promise<void> {
+  const { host, port } = parseListenAddress(address) ?? {};
+  if (host === undefined || port === undefined) throw new Error(`${address} is not an address with a port`);
+  // Without a host, Node listens on `::` for both families, and on 0.0.0.0 where there is no IPv6.
+  await listen(server, ['', '0.0.0.0', '::'].includes(host) ? { port } : { host, port });
 }

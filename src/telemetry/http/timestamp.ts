@@ -15,7 +15,7 @@ const NS_PER_MINUTE = 60n * NS_PER_SECOND;
 const TOLERANCE_NS = 2n * NS_PER_MS;
 
 /**
- * The wall's time to the nanosecond: Node tells it in milliseconds only, so the steady clock carries it on from one
+ * The wall's time to the nanosecond: Node has it in milliseconds only, so the steady clock carries it on from one
  * reading, until the two disagree.
  */
 export function timestampSource(

@@ -1,12 +1,23 @@
-import type { MetricFamily, Sample } from './exposition.ts';
-import type { Collector } from './instruments.ts';
-
 /**
  * Connections by service port and by endpoint, read from the kernel when somebody asks, but not more often than is
  * worth its cost.
  */
+import type { MetricFamily, Sample } from './exposition.ts';
+import type { Collector } from './instruments.ts';
 
-export interface ConnectionsOptions {
+export interface ConnectionReading {
+  readonly family: string;
+  readonly servicePort: string;
+  readonly protocol: string;
+  readonly endpoint: string;
+  /** What counted them: its count falls only when the element was written again. */
+  readonly element: string;
+  readonly connections: number;
+  /** Other elements have counted these too. They are not added, but read, so that they are not added later either. */
+  readonly isCountedElsewhere: boolean;
+}
+
+interface ConnectionsOptions {
   /** Throws when they cannot be read now. */
   readonly read: () => Promise<readonly ConnectionReading[]>;
   /** Milliseconds; only differences mean anything. */
@@ -37,16 +48,18 @@ export class Connections implements Collector {
     this.#reading ??= this.#refresh().finally(() => (this.#reading = undefined));
     await this.#reading;
     return [
-      family(
-        'junction_service_connections_total',
-        'Connections that were sent on, by service port; those of service ports without a series of their own have no labels but ip_family',
-        this.#services,
-      ),
-      family(
-        'junction_endpoint_connections_total',
-        'Connections that an endpoint got, by service port; those without a series of their own have no labels but ip_family',
-        this.#endpoints,
-      ),
+      {
+        name: 'junction_service_connections_total',
+        help: 'Connections that were sent on, by service port; those of service ports without a series of their own have no labels but ip_family',
+        type: 'counter',
+        samples: this.#services.samples(),
+      },
+      {
+        name: 'junction_endpoint_connections_total',
+        help: 'Connections that an endpoint got, by service port; those without a series of their own have no labels but ip_family',
+        type: 'counter',
+        samples: this.#endpoints.samples(),
+      },
     ];
   }
 
@@ -59,69 +72,57 @@ export class Connections implements Collector {
       this.#services.take(readings);
       this.#endpoints.take(readings);
     } catch {
-      // The last reading is shown again; why the kernel does not answer is told where rules are written.
+      // The last reading is shown again; the sync that writes the rules logs why the kernel does not answer.
     }
     this.#notBefore = now() + Math.max(LEAST_PAUSE_MS, (now() - started) / SHARE);
   }
 }
 
-const BY_SERVICE: SeriesOf = {
-  key: ({ family: ipFamily, protocol, servicePort }) => `${ipFamily} ${protocol} ${servicePort}`,
-  labels: ({ family: ipFamily, protocol, servicePort }) => [
-    ['ip_family', ipFamily],
+type Labels = Sample['labels'];
+
+/** By what readings belong together. A large cluster has hundreds of thousands of them, and a thousand series. */
+interface Grouping {
+  readonly key: (reading: ConnectionReading) => string;
+  readonly labels: (reading: ConnectionReading) => Labels;
+}
+
+const BY_SERVICE: Grouping = {
+  key: ({ family, protocol, servicePort }) => `${family} ${protocol} ${servicePort}`,
+  labels: ({ family, protocol, servicePort }) => [
+    ['ip_family', family],
     ['protocol', protocol],
     ['service_port', servicePort],
   ],
 };
 
-const BY_ENDPOINT: SeriesOf = {
+const BY_ENDPOINT: Grouping = {
   key: (reading) => `${reading.endpoint} ${BY_SERVICE.key(reading)}`,
   labels: (reading) => [['endpoint', reading.endpoint], ...BY_SERVICE.labels(reading)],
 };
 
-function family(name: string, help: string, series: ConnectionSeries): MetricFamily {
-  return { name, help, type: 'counter', samples: series.samples() };
+interface Sum {
+  readonly value: number;
+  readonly last: number;
 }
 
 /**
- * Totals from what many elements have counted, each for itself. Elements come, go, and are written anew, so what is
- * added up is what each of them got since it was last looked at.
+ * Totals of what many elements have counted, each for itself. Elements are added, deleted and written again, so what is
+ * added up is what each of them counted since the reading before. Of so many series the first ones stay; the others are
+ * added up by family.
  */
-
-export interface ConnectionReading {
-  readonly family: string;
-  readonly servicePort: string;
-  readonly protocol: string;
-  readonly endpoint: string;
-  /** What counted them: the same one never counts less, unless it began anew. */
-  readonly element: string;
-  readonly connections: number;
-  /** Other elements have counted these too: they are not added, but looked at, lest they are when that changes. */
-  readonly isCountedElsewhere: boolean;
-}
-
-type Labels = Sample['labels'];
-
-/** By what readings belong together. A large cluster has hundreds of thousands of them, and a thousand series. */
-export interface SeriesOf {
-  readonly key: (reading: ConnectionReading) => string;
-  readonly labels: (reading: ConnectionReading) => Labels;
-}
-
-/** At most so many series: the first come stay, the others are added up by family. */
-export class ConnectionSeries {
+class ConnectionSeries {
   readonly #most: number;
-  readonly #of: SeriesOf;
+  readonly #by: Grouping;
   readonly #totals = new Map<string, Total>();
-  readonly #others = new Map<string, Rest>();
+  readonly #others = new Map<string, Sum>();
 
-  constructor(most: number, of: SeriesOf) {
+  constructor(most: number, by: Grouping) {
     this.#most = most;
-    this.#of = of;
+    this.#by = by;
   }
 
   take(readings: readonly ConnectionReading[]): void {
-    this.#forgetOthersThan(readings);
+    this.#dropOthersThan(readings);
     const rest = new Map<string, number>();
     for (const reading of readings) {
       const total = this.#totalOf(reading);
@@ -134,40 +135,36 @@ export class ConnectionSeries {
   }
 
   samples(): readonly Sample[] {
-    return [
-      ...[...this.#totals.values()].map(({ labels, value }) => sample(labels, value)),
-      ...[...this.#others].map(([family, { value }]) => sample([['ip_family', family]], value)),
-    ];
+    const others = [...this.#others].map(([family, { value }]) => ({
+      labels: [['ip_family', family]] as const,
+      value,
+    }));
+    return [...this.#totals.values(), ...others].map(({ labels, value }) => ({ suffix: '', labels, value }));
   }
 
-  /** First of all, so that there is room for those that are new. */
-  #forgetOthersThan(readings: readonly ConnectionReading[]): void {
-    const gone = new Set(this.#totals.keys());
-    for (const reading of readings) gone.delete(this.#of.key(reading));
-    for (const key of gone) this.#totals.delete(key);
+  /** First, so that there is room for new ones. */
+  #dropOthersThan(readings: readonly ConnectionReading[]): void {
+    const unread = new Set(this.#totals.keys());
+    for (const reading of readings) unread.delete(this.#by.key(reading));
+    for (const key of unread) this.#totals.delete(key);
   }
 
   #totalOf(reading: ConnectionReading): Total | undefined {
-    const key = this.#of.key(reading);
+    const key = this.#by.key(reading);
     const known = this.#totals.get(key);
     if (known || this.#totals.size >= this.#most) return known;
-    const total = new Total(this.#of.labels(reading));
+    const total = new Total(this.#by.labels(reading));
     this.#totals.set(key, total);
     return total;
   }
 
-  /** Of so many together it is not known which began anew: then they stand still once. */
+  /** Of so many together it is not known which were written again: then the sum stands still once. */
   #countRest(sums: ReadonlyMap<string, number>): void {
     for (const [family, sum] of sums) {
       const { value, last } = this.#others.get(family) ?? { value: 0, last: 0 };
       this.#others.set(family, { value: value + Math.max(0, sum - last), last: sum });
     }
   }
-}
-
-interface Rest {
-  readonly value: number;
-  readonly last: number;
 }
 
 /** It never falls. */
@@ -184,7 +181,8 @@ class Total {
 
   count({ element, connections, isCountedElsewhere }: ConnectionReading): void {
     const before = this.#now.get(element) ?? this.#before.get(element) ?? 0;
-    if (!isCountedElsewhere) this.value += increase(before, connections);
+    // An element that was written again counts from 0.
+    if (!isCountedElsewhere) this.value += connections >= before ? connections - before : connections;
     this.#now.set(element, connections);
   }
 
@@ -192,13 +190,4 @@ class Total {
     this.#before = this.#now;
     this.#now = new Map();
   }
-}
-
-/** Elements that were written anew count from 0. */
-function increase(before: number, now: number): number {
-  return now >= before ? now - before : now;
-}
-
-function sample(labels: Labels, value: number): Sample {
-  return { suffix: '', labels, value };
 }

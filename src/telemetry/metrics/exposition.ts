@@ -10,7 +10,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** All that goes under one name. */
+/** All samples of one name. */
 export interface MetricFamily {
   readonly name: string;
   readonly help: string;
@@ -18,10 +18,22 @@ export interface MetricFamily {
   readonly samples: readonly Sample[];
 }
 
-/** What the exposition is sent as; the last part says how names outside of the old alphabet would be written. */
+/** The content type of the exposition; its last part says how names outside of the old alphabet would be written. */
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8; escaping=underscores';
 
-/** By name. A family without samples is not mentioned at all. */
+/** A metric without labels that is read when it is asked for; `undefined`: it cannot be read now. */
+type Reading = readonly [help: string, value: number | undefined];
+
+/** By name: counters end in `_total`, and the others are gauges. */
+export function readings(table: Readonly<Record<string, Reading>>): readonly MetricFamily[] {
+  return Object.entries(table).flatMap(([name, [help, value]]): readonly MetricFamily[] => {
+    if (value === undefined || Number.isNaN(value)) return [];
+    const type = name.endsWith('_total') ? 'counter' : 'gauge';
+    return [{ name, help, type, samples: [{ suffix: '', labels: [], value }] }];
+  });
+}
+
+/** Sorted by name. A family without samples is left out. */
 export function printFamilies(families: readonly MetricFamily[]): string {
   return families
     .filter(({ samples }) => samples.length > 0)

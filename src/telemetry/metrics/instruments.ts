@@ -1,15 +1,14 @@
+/** Counters, gauges and histograms, and tables of them. One with labels has no samples until a label set is used. */
 import {
+  type LabelPair,
   type MetricFamily,
   type MetricType,
-  type Sample,
-  printNumber,
-  type LabelPair,
   printFamilies,
+  printNumber,
+  type Sample,
 } from './exposition.ts';
 
-/** Counters, gauges and histograms. With labels, each shows nothing until a combination of them is used. */
-
-export interface InstrumentOptions<L extends string> {
+interface InstrumentOptions<L extends string> {
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly L[];
@@ -18,6 +17,65 @@ export interface InstrumentOptions<L extends string> {
 /** Something that has metrics to show. */
 export interface Collector {
   collect(): readonly MetricFamily[] | Promise<readonly MetricFamily[]>;
+}
+
+/** Everything that is shown at one address. */
+export class Registry {
+  readonly #collectors: Collector[] = [];
+
+  add<T extends Collector>(collector: T): T {
+    this.#collectors.push(collector);
+    return collector;
+  }
+
+  async collect(): Promise<readonly MetricFamily[]> {
+    const families: MetricFamily[] = [];
+    for (const collector of this.#collectors) families.push(...(await collector.collect()));
+    return families;
+  }
+
+  async print(): Promise<string> {
+    return printFamilies(await this.collect());
+  }
+}
+
+/** A row of a table of metrics: all but the name, which is its key. `stability` stands before the help. */
+type Row<I extends Collector> = (name: string, stability: string) => I;
+type Rows = Readonly<Record<string, Row<Collector>>>;
+export type Instruments<T extends Rows> = { readonly [K in keyof T]: ReturnType<T[K]> };
+
+export function counter<L extends string = never>(help: string, labels: readonly L[] = []): Row<Counter<L>> {
+  return (name, stability) => new Counter({ name, help: stability + help, labels });
+}
+
+export function gauge<L extends string = never>(help: string, labels: readonly L[] = []): Row<Gauge<L>> {
+  return (name, stability) => new Gauge({ name, help: stability + help, labels });
+}
+
+export function histogram<L extends string = never>(
+  help: string,
+  labels: readonly L[],
+  buckets: readonly number[],
+): Row<Histogram<L>> {
+  return (name, stability) => new Histogram({ name, help: stability + help, labels, buckets });
+}
+
+/** Registers the rows of a table. Returns the instruments under the keys of the table. */
+export function register<T extends Rows>(
+  registry: Registry,
+  rows: T,
+  { prefix = '', stability = '' }: { readonly prefix?: string; readonly stability?: string } = {},
+): Instruments<T> {
+  const instruments = Object.entries(rows).map(([name, row]) => [
+    name,
+    registry.add(row(prefix + name, stability)),
+  ]);
+  return Object.fromEntries(instruments) as Instruments<T>;
+}
+
+/** Bounds of histograms: each the double of the one before. */
+export function doubling(start: number, count: number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => start * 2 ** index);
 }
 
 interface Value {
@@ -42,7 +100,7 @@ class Single<L extends string> implements Collector {
     return [{ name: this.#options.name, help: this.#options.help, type: this.#type, samples }];
   }
 
-  /** Forgets every combination of labels. */
+  /** Drops every label set. */
   reset(): void {
     this.series.clear();
   }
@@ -68,7 +126,7 @@ export class Gauge<L extends string = never> extends Single<L> {
   }
 }
 
-export interface HistogramOptions<L extends string> extends InstrumentOptions<L> {
+interface HistogramOptions<L extends string> extends InstrumentOptions<L> {
   /** Upper bounds, ascending, without infinity. */
   readonly buckets: readonly number[];
 }
@@ -118,16 +176,15 @@ export class Histogram<L extends string = never> implements Collector {
   }
 }
 
-/** One value of some kind for each combination of labels that was ever used. */
-
-export type Labels<L extends string> = Readonly<Record<L, string>>;
+type Labels<L extends string> = Readonly<Record<L, string>>;
 
 interface Series<T> {
   readonly labels: readonly LabelPair[];
   readonly state: T;
 }
 
-export class SeriesMap<L extends string, T> {
+/** One state for each label set that was ever used. */
+class SeriesMap<L extends string, T> {
   readonly #names: readonly L[];
   readonly #create: () => T;
   readonly #series = new Map<string, Series<T>>();
@@ -140,7 +197,7 @@ export class SeriesMap<L extends string, T> {
   }
 
   of(labels: Labels<L>): T {
-    // No label of ours holds a NUL, and if one did, two series would share a value: no harm to anybody else.
+    // No label of ours holds a NUL; if one did, two series would share a value.
     const key = this.#names.map((name) => labels[name]).join('\0');
     let series = this.#series.get(key);
     if (!series) {
@@ -159,51 +216,3 @@ export class SeriesMap<L extends string, T> {
     return [...this.#series].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, series]) => series);
   }
 }
-
-/** Everything that is shown at one address. */
-
-export class Registry {
-  readonly #collectors: Collector[] = [];
-
-  add<T extends Collector>(collector: T): T {
-    this.#collectors.push(collector);
-    return collector;
-  }
-
-  async collect(): Promise<readonly MetricFamily[]> {
-    const families: MetricFamily[] = [];
-    for (const collector of this.#collectors) families.push(...(await collector.collect()));
-    return families;
-  }
-
-  async print(): Promise<string> {
-    return printFamilies(await this.collect());
-  }
-}
-
-/** The bounds of histograms, in seconds. */
-
-function doubling(start: number, count: number): readonly number[] {
-  return Array.from({ length: count }, (_, index) => start * 2 ** index);
-}
-
-function steps(start: number, step: number, count: number): readonly number[] {
-  return Array.from({ length: count }, (_, index) => start + step * index);
-}
-
-/** 1 ms to 16 s. */
-export const SYNC_BUCKETS = doubling(0.001, 15);
-
-/** 0.1 ms to 13 s: most of Junction's syncs would all fall into the first bucket of the others. */
-export const FINE_BUCKETS = doubling(0.0001, 18);
-
-/** A quarter of a second to five minutes. */
-export const NETWORK_PROGRAMMING_BUCKETS: readonly number[] = [
-  0.25,
-  0.5,
-  ...steps(1, 1, 59),
-  ...steps(60, 5, 12),
-  ...steps(120, 30, 7),
-];
-
-export const GC_BUCKETS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];

@@ -1,322 +1,272 @@
+/**
+ * What the proxy did, under the names that kube-proxy's dashboards and alerts know, each reported by a method that says
+ * what happened. What does not belong to the mode in force is not registered, and reporting it does nothing.
+ */
 import type { Family } from '../../model/ip.ts';
-import {
-  NETWORK_PROGRAMMING_BUCKETS,
-  SYNC_BUCKETS,
-  Counter,
-  Gauge,
-  Histogram,
-  type Registry,
-  type Collector,
-} from './instruments.ts';
-import type { MetricFamily } from './exposition.ts';
 import type { ObjectKey } from '../../model/objects.ts';
 import type { PlanChange, ServicePortPlan } from '../../plan/types.ts';
+import { readings } from './exposition.ts';
+import {
+  counter,
+  doubling,
+  gauge,
+  histogram,
+  type Instruments,
+  register,
+  type Registry,
+} from './instruments.ts';
 
-/**
- * What the proxy did, under the names that kube-proxy's dashboards and alerts know, each told by a method that says
- * what happened. What does not belong to the mode in force is not registered, and telling it does nothing.
- */
-
-export type ProxyMode = 'iptables' | 'ipvs' | 'nftables';
-export type RuleTable = 'filter' | 'nat';
-
-export interface ProxyMetricsOptions {
+interface ProxyMetricsOptions {
   readonly registry: Registry;
-  readonly mode: ProxyMode;
+  readonly mode: ModeName;
   /** Seconds since 1970. */
   readonly unixSeconds?: (() => number) | undefined;
   /** Counters in the kernel, read when somebody asks. Only where they exist. */
   readonly packets?: PacketCounters | undefined;
 }
 
-export interface EndedSync {
+/** Packets that the kernel counted for rules of ours. `undefined`: the counter cannot be read now. */
+interface PacketCounters {
+  readonly invalidDropped?: (() => bigint | undefined) | undefined;
+  readonly localhostNodePorts?: (() => bigint | undefined) | undefined;
+}
+
+interface EndedSync {
   readonly family: Family;
   readonly kind: 'full' | 'partial';
   readonly seconds: number;
   readonly succeeded: boolean;
 }
 
+type ModeName = 'iptables' | 'ipvs' | 'nftables';
+
 const FAMILY = ['ip_family'] as const;
+/** 1 ms to 16 s. */
+const SYNC_BUCKETS = doubling(0.001, 15);
+/** A quarter of a second to five minutes. */
+const NETWORK_PROGRAMMING_BUCKETS: readonly number[] = [
+  0.25,
+  0.5,
+  ...steps(1, 1, 59),
+  ...steps(60, 5, 12),
+  ...steps(120, 30, 7),
+];
+
+function steps(start: number, step: number, count: number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => start + step * index);
+}
+
+/** kube-proxy promises of none of its metrics that it stays. */
+const KUBE_PROXY = { prefix: 'kubeproxy_', stability: '[ALPHA] ' } as const;
+
+const IN_EVERY_MODE = {
+  sync_proxy_rules_duration_seconds: histogram('SyncProxyRules latency in seconds', FAMILY, SYNC_BUCKETS),
+  sync_proxy_rules_last_timestamp_seconds: gauge(
+    'The last time proxy rules were successfully synced',
+    FAMILY,
+  ),
+  sync_proxy_rules_last_queued_timestamp_seconds: gauge(
+    'The last time a sync of proxy rules was queued',
+    FAMILY,
+  ),
+  network_programming_duration_seconds: histogram(
+    'In Cluster Network Programming Latency in seconds',
+    FAMILY,
+    NETWORK_PROGRAMMING_BUCKETS,
+  ),
+  sync_proxy_rules_endpoint_changes_pending: gauge('Pending proxy rules Endpoint changes'),
+  sync_proxy_rules_endpoint_changes_total: counter('Cumulative proxy rules Endpoint changes'),
+  sync_proxy_rules_service_changes_pending: gauge('Pending proxy rules Service changes'),
+  sync_proxy_rules_service_changes_total: counter('Cumulative proxy rules Service changes'),
+  sync_proxy_rules_no_local_endpoints_total: gauge(
+    'Number of services with a Local traffic policy and no endpoints',
+    ['ip_family', 'traffic_policy'],
+  ),
+  proxy_healthz_total: counter('Cumulative proxy healthz HTTP status', ['code']),
+  proxy_livez_total: counter('Cumulative proxy livez HTTP status', ['code']),
+  conntrack_reconciler_sync_duration_seconds: histogram(
+    'ReconcileConntrackFlowsLatency latency in seconds',
+    FAMILY,
+    SYNC_BUCKETS,
+  ),
+  conntrack_reconciler_deleted_entries_total: counter(
+    'Cumulative conntrack flows deleted by conntrack reconciler',
+    FAMILY,
+  ),
+};
+
+const BY_KIND_OF_SYNC = {
+  sync_full_proxy_rules_duration_seconds: histogram(
+    'SyncProxyRules latency in seconds for full resyncs',
+    FAMILY,
+    SYNC_BUCKETS,
+  ),
+  sync_partial_proxy_rules_duration_seconds: histogram(
+    'SyncProxyRules latency in seconds for partial resyncs',
+    FAMILY,
+    SYNC_BUCKETS,
+  ),
+};
+const RESTORE = {
+  sync_proxy_rules_iptables_restore_failures_total: counter(
+    'Cumulative proxy iptables restore failures',
+    FAMILY,
+  ),
+};
+const RULES = {
+  sync_proxy_rules_iptables_partial_restore_failures_total: counter(
+    'Cumulative proxy iptables partial restore failures',
+    FAMILY,
+  ),
+  sync_proxy_rules_iptables_total: gauge('Total number of iptables rules owned by kube-proxy', [
+    'table',
+    'ip_family',
+  ]),
+  sync_proxy_rules_iptables_last: gauge('Number of iptables rules written by kube-proxy in last sync', [
+    'table',
+    'ip_family',
+  ]),
+};
+const TRANSACTIONS = {
+  sync_proxy_rules_nftables_sync_failures_total: counter('Cumulative proxy nftables sync failures', FAMILY),
+  sync_proxy_rules_nftables_cleanup_failures_total: counter(
+    'Cumulative proxy nftables cleanup failures',
+    FAMILY,
+  ),
+};
+
+type OfMode = Instruments<typeof BY_KIND_OF_SYNC & typeof RESTORE & typeof RULES & typeof TRANSACTIONS>;
+const OF_MODE = {
+  iptables: { ...BY_KIND_OF_SYNC, ...RESTORE, ...RULES },
+  ipvs: RESTORE,
+  nftables: { ...BY_KIND_OF_SYNC, ...TRANSACTIONS },
+} as const;
+
 const of = (family: Family): { readonly ip_family: Family } => ({ ip_family: family });
 
 export class ProxyMetrics {
   readonly #unixSeconds: () => number;
-  readonly #shared: ReturnType<typeof sharedMetrics>;
-  readonly #ofMode: ReturnType<typeof modeMetrics>;
+  readonly #shared: Instruments<typeof IN_EVERY_MODE>;
+  readonly #ofMode: Partial<OfMode>;
 
   constructor({ registry, mode, unixSeconds, packets }: ProxyMetricsOptions) {
     this.#unixSeconds = unixSeconds ?? (() => Date.now() / 1000);
-    this.#shared = sharedMetrics(registry);
-    this.#ofMode = modeMetrics(registry, mode);
-    if (mode === 'iptables' && packets) registry.add(packetCounters(packets));
+    this.#shared = register(registry, IN_EVERY_MODE, KUBE_PROXY);
+    this.#ofMode = register(registry, OF_MODE[mode], KUBE_PROXY);
+    if (mode === 'iptables' && packets) registry.add({ collect: () => readPackets(packets) });
   }
 
   /** A sync was asked for, or the family's loop has begun. */
   queued(family: Family): void {
-    this.#shared.lastQueued.set(of(family), this.#unixSeconds());
+    this.#shared.sync_proxy_rules_last_queued_timestamp_seconds.set(of(family), this.#unixSeconds());
   }
 
-  /** Every attempt that was not put off for want of the first full picture. */
+  /** Every attempt that was not put off until the first full snapshot. */
   syncEnded({ family, kind, seconds, succeeded }: EndedSync): void {
-    this.#shared.duration.observe(of(family), seconds);
-    const { fullDuration, partialDuration } = this.#ofMode;
-    (kind === 'full' ? fullDuration : partialDuration)?.observe(of(family), seconds);
-    if (succeeded) this.#shared.lastSynced.set(of(family), this.#unixSeconds());
+    this.#shared.sync_proxy_rules_duration_seconds.observe(of(family), seconds);
+    this.#ofMode[`sync_${kind}_proxy_rules_duration_seconds`]?.observe(of(family), seconds);
+    if (succeeded) this.#shared.sync_proxy_rules_last_timestamp_seconds.set(of(family), this.#unixSeconds());
   }
 
   /** An event about a service, whether or not it changed anything; once for each family. */
   serviceEvent(): void {
-    this.#shared.serviceChanges.add({});
+    this.#shared.sync_proxy_rules_service_changes_total.add({});
   }
 
   endpointEvent(): void {
-    this.#shared.endpointChanges.add({});
+    this.#shared.sync_proxy_rules_endpoint_changes_total.add({});
   }
 
   servicesPending(count: number): void {
-    this.#shared.servicesPending.set({}, count);
+    this.#shared.sync_proxy_rules_service_changes_pending.set({}, count);
   }
 
   endpointsPending(count: number): void {
-    this.#shared.endpointsPending.set({}, count);
+    this.#shared.sync_proxy_rules_endpoint_changes_pending.set({}, count);
   }
 
-  /** How many want local endpoints, have none here, and have some elsewhere. */
-  noLocalEndpoints(family: Family, counts: { readonly internal: number; readonly external: number }): void {
-    const gauge = this.#shared.noLocalEndpoints;
-    gauge.set({ ...of(family), traffic_policy: 'internal' }, counts.internal);
-    gauge.set({ ...of(family), traffic_policy: 'external' }, counts.external);
+  noLocalEndpoints(family: Family, counts: NoLocalEndpointCounts): void {
+    for (const policy of ['internal', 'external'] as const)
+      this.#shared.sync_proxy_rules_no_local_endpoints_total.set(
+        { ...of(family), traffic_policy: policy },
+        counts[policy],
+      );
   }
 
   /** From the change in the cluster to the kernel of this node. */
   networkProgrammed(family: Family, seconds: number): void {
-    this.#shared.networkProgramming.observe(of(family), seconds);
+    this.#shared.network_programming_duration_seconds.observe(of(family), seconds);
   }
 
   conntrackReconciled(
     family: Family,
     { seconds, deleted }: { readonly seconds: number; readonly deleted: number },
   ): void {
-    this.#shared.conntrackDuration.observe(of(family), seconds);
-    this.#shared.conntrackDeleted.add(of(family), deleted);
+    this.#shared.conntrack_reconciler_sync_duration_seconds.observe(of(family), seconds);
+    this.#shared.conntrack_reconciler_deleted_entries_total.add(of(family), deleted);
   }
 
   healthzAnswered(code: string): void {
-    this.#shared.healthz.add({ code });
+    this.#shared.proxy_healthz_total.add({ code });
   }
 
   livezAnswered(code: string): void {
-    this.#shared.livez.add({ code });
+    this.#shared.proxy_livez_total.add({ code });
   }
 
   restoreFailed(family: Family): void {
-    this.#ofMode.restoreFailures?.add(of(family));
+    this.#ofMode.sync_proxy_rules_iptables_restore_failures_total?.add(of(family));
   }
 
   /** A sync of what had changed, whatever it failed of, as in kube-proxy. */
   partialSyncFailed(family: Family): void {
-    this.#ofMode.partialRestoreFailures?.add(of(family));
+    this.#ofMode.sync_proxy_rules_iptables_partial_restore_failures_total?.add(of(family));
   }
 
   rules(
     family: Family,
-    table: RuleTable,
+    table: 'filter' | 'nat',
     { owned, written }: { readonly owned: number; readonly written: number },
   ): void {
-    this.#ofMode.rulesOwned?.set({ ...of(family), table }, owned);
-    this.#ofMode.rulesWritten?.set({ ...of(family), table }, written);
+    this.#ofMode.sync_proxy_rules_iptables_total?.set({ ...of(family), table }, owned);
+    this.#ofMode.sync_proxy_rules_iptables_last?.set({ ...of(family), table }, written);
   }
 
   nftablesSyncFailed(family: Family): void {
-    this.#ofMode.nftablesSyncFailures?.add(of(family));
+    this.#ofMode.sync_proxy_rules_nftables_sync_failures_total?.add(of(family));
   }
 
   nftablesCleanupFailed(family: Family): void {
-    this.#ofMode.nftablesCleanupFailures?.add(of(family));
+    this.#ofMode.sync_proxy_rules_nftables_cleanup_failures_total?.add(of(family));
   }
 }
 
-/** In every mode. */
-function sharedMetrics(registry: Registry) {
-  const make = maker(registry);
-  return {
-    duration: make.syncHistogram('sync_proxy_rules_duration_seconds', 'SyncProxyRules latency in seconds'),
-    lastSynced: make.gauge(
-      'sync_proxy_rules_last_timestamp_seconds',
-      'The last time proxy rules were successfully synced',
-      FAMILY,
-    ),
-    lastQueued: make.gauge(
-      'sync_proxy_rules_last_queued_timestamp_seconds',
-      'The last time a sync of proxy rules was queued',
-      FAMILY,
-    ),
-    networkProgramming: make.histogram(
-      'network_programming_duration_seconds',
-      'In Cluster Network Programming Latency in seconds',
-      NETWORK_PROGRAMMING_BUCKETS,
-    ),
-    endpointsPending: make.gauge(
-      'sync_proxy_rules_endpoint_changes_pending',
-      'Pending proxy rules Endpoint changes',
-      [],
-    ),
-    endpointChanges: make.counter(
-      'sync_proxy_rules_endpoint_changes_total',
-      'Cumulative proxy rules Endpoint changes',
-      [],
-    ),
-    servicesPending: make.gauge(
-      'sync_proxy_rules_service_changes_pending',
-      'Pending proxy rules Service changes',
-      [],
-    ),
-    serviceChanges: make.counter(
-      'sync_proxy_rules_service_changes_total',
-      'Cumulative proxy rules Service changes',
-      [],
-    ),
-    noLocalEndpoints: make.gauge(
-      'sync_proxy_rules_no_local_endpoints_total',
-      'Number of services with a Local traffic policy and no endpoints',
-      ['ip_family', 'traffic_policy'],
-    ),
-    healthz: make.counter('proxy_healthz_total', 'Cumulative proxy healthz HTTP status', ['code']),
-    livez: make.counter('proxy_livez_total', 'Cumulative proxy livez HTTP status', ['code']),
-    conntrackDuration: make.syncHistogram(
-      'conntrack_reconciler_sync_duration_seconds',
-      'ReconcileConntrackFlowsLatency latency in seconds',
-    ),
-    conntrackDeleted: make.counter(
-      'conntrack_reconciler_deleted_entries_total',
-      'Cumulative conntrack flows deleted by conntrack reconciler',
-      FAMILY,
-    ),
+function readPackets({ invalidDropped, localhostNodePorts }: PacketCounters): ReturnType<typeof readings> {
+  const read = (counted: PacketCounters['invalidDropped']): number | undefined => {
+    const packets = counted?.();
+    return packets === undefined ? undefined : Number(packets);
   };
+  return readings({
+    kubeproxy_iptables_ct_state_invalid_dropped_packets_total: [
+      '[ALPHA] packets dropped by iptables to work around conntrack problems',
+      read(invalidDropped),
+    ],
+    kubeproxy_iptables_localhost_nodeports_accepted_packets_total: [
+      '[ALPHA] Number of packets accepted on nodeports of loopback interface',
+      read(localhostNodePorts),
+    ],
+  });
 }
 
-function modeMetrics(registry: Registry, mode: ProxyMode) {
-  const make = maker(registry);
-  const inModes = <T>(modes: readonly ProxyMode[], create: () => T): T | undefined =>
-    modes.includes(mode) ? create() : undefined;
-  const counterIn = (
-    modes: readonly ProxyMode[],
-    name: string,
-    help: string,
-  ): Counter<'ip_family'> | undefined => inModes(modes, () => make.counter(name, help, FAMILY));
-  return {
-    fullDuration: inModes(['iptables', 'nftables'], () =>
-      make.syncHistogram(
-        'sync_full_proxy_rules_duration_seconds',
-        'SyncProxyRules latency in seconds for full resyncs',
-      ),
-    ),
-    partialDuration: inModes(['iptables', 'nftables'], () =>
-      make.syncHistogram(
-        'sync_partial_proxy_rules_duration_seconds',
-        'SyncProxyRules latency in seconds for partial resyncs',
-      ),
-    ),
-    restoreFailures: counterIn(
-      ['iptables', 'ipvs'],
-      'sync_proxy_rules_iptables_restore_failures_total',
-      'Cumulative proxy iptables restore failures',
-    ),
-    partialRestoreFailures: counterIn(
-      ['iptables'],
-      'sync_proxy_rules_iptables_partial_restore_failures_total',
-      'Cumulative proxy iptables partial restore failures',
-    ),
-    rulesOwned: inModes(['iptables'], () =>
-      make.gauge('sync_proxy_rules_iptables_total', 'Total number of iptables rules owned by kube-proxy', [
-        'table',
-        'ip_family',
-      ]),
-    ),
-    rulesWritten: inModes(['iptables'], () =>
-      make.gauge(
-        'sync_proxy_rules_iptables_last',
-        'Number of iptables rules written by kube-proxy in last sync',
-        ['table', 'ip_family'],
-      ),
-    ),
-    nftablesSyncFailures: counterIn(
-      ['nftables'],
-      'sync_proxy_rules_nftables_sync_failures_total',
-      'Cumulative proxy nftables sync failures',
-    ),
-    nftablesCleanupFailures: counterIn(
-      ['nftables'],
-      'sync_proxy_rules_nftables_cleanup_failures_total',
-      'Cumulative proxy nftables cleanup failures',
-    ),
-  };
-}
-
-/** Registers under kube-proxy's prefix, and says as it does that none of its metrics is promised to stay. */
-function maker(registry: Registry) {
-  const named = (name: string, help: string) => ({ name: `kubeproxy_${name}`, help: `[ALPHA] ${help}` });
-  const histogram = (name: string, help: string, buckets: readonly number[]): Histogram<'ip_family'> =>
-    registry.add(new Histogram({ ...named(name, help), labels: FAMILY, buckets }));
-  return {
-    counter: <L extends string>(name: string, help: string, labels: readonly L[]): Counter<L> =>
-      registry.add(new Counter({ ...named(name, help), labels })),
-    gauge: <L extends string>(name: string, help: string, labels: readonly L[]): Gauge<L> =>
-      registry.add(new Gauge({ ...named(name, help), labels })),
-    histogram,
-    syncHistogram: (name: string, help: string): Histogram<'ip_family'> =>
-      histogram(name, help, SYNC_BUCKETS),
-  };
-}
-
-/** Packets that the kernel counted for rules of ours. */
-
-/** Each reads one counter; `undefined`: it cannot be read now. */
-export interface PacketCounters {
-  readonly invalidDropped?: (() => bigint | undefined) | undefined;
-  readonly localhostNodePorts?: (() => bigint | undefined) | undefined;
-}
-
-const KNOWN = [
-  {
-    counter: 'invalidDropped',
-    name: 'kubeproxy_iptables_ct_state_invalid_dropped_packets_total',
-    help: '[ALPHA] packets dropped by iptables to work around conntrack problems',
-  },
-  {
-    counter: 'localhostNodePorts',
-    name: 'kubeproxy_iptables_localhost_nodeports_accepted_packets_total',
-    help: '[ALPHA] Number of packets accepted on nodeports of loopback interface',
-  },
-] as const;
-
-export function packetCounters(counters: PacketCounters): Collector {
-  return {
-    collect: () =>
-      KNOWN.flatMap(({ counter, name, help }): readonly MetricFamily[] => {
-        const packets = counters[counter]?.();
-        if (packets === undefined) return [];
-        return [
-          { name, help, type: 'counter', samples: [{ suffix: '', labels: [], value: Number(packets) }] },
-        ];
-      }),
-  };
-}
-
-/** Counts what wants endpoints on this node and has them only elsewhere, by looking at what changed. */
-
-type Policy = 'internal' | 'external';
-
-export interface NoLocalEndpointCounts {
+/** By traffic policy: how many want local endpoints, have none here, and have some elsewhere. */
+interface NoLocalEndpointCounts {
   readonly internal: number;
   readonly external: number;
 }
 
+/** Counts what wants endpoints on this node and has them only elsewhere, from what changed. */
 export class NoLocalEndpoints {
-  readonly #byService: Readonly<Record<Policy, Map<ObjectKey, number>>> = {
-    internal: new Map(),
-    external: new Map(),
-  };
+  readonly #byService = { internal: new Map<ObjectKey, number>(), external: new Map<ObjectKey, number>() };
   readonly #servicePorts = { internal: 0, external: 0 };
 
   apply(changes: Iterable<PlanChange>): void {
@@ -338,12 +288,12 @@ export class NoLocalEndpoints {
     if (!port) return;
     // Without any endpoint a packet is rejected, so a drop means that there are some elsewhere.
     if (port.internal.outside.verdict === 'drop') this.#count('internal', port.service, by);
-    // Only the Local policy tells pods from others; a service without any way in from outside drops everybody.
+    // Only the Local policy distinguishes pods from others; a service without any way in from outside drops everybody.
     const { pod, outside } = port.external;
     if (outside.verdict === 'drop' && pod.verdict !== 'drop') this.#count('external', port.service, by);
   }
 
-  #count(policy: Policy, service: ObjectKey, by: 1 | -1): void {
+  #count(policy: keyof NoLocalEndpointCounts, service: ObjectKey, by: 1 | -1): void {
     this.#servicePorts[policy] += by;
     const ofService = this.#byService[policy];
     const left = (ofService.get(service) ?? 0) + by;

@@ -3,14 +3,14 @@ import { addBuildInfo, addFeatures } from '../../../src/telemetry/metrics/compon
 import { Connections } from '../../../src/telemetry/metrics/connections.ts';
 import { faultMetrics, JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
 import { processMetrics, RuntimeMetrics } from '../../../src/telemetry/metrics/processMetrics.ts';
-import { ProxyMetrics, type ProxyMode } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { ProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
 import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../../../src/telemetry/metrics/restClientMetrics.ts';
 import { type ParsedFamily, parseExposition } from './parse.ts';
 
-export const MODES = ['iptables', 'ipvs', 'nftables'] as const satisfies readonly ProxyMode[];
+export const MODES = ['iptables', 'ipvs', 'nftables'] as const;
 
-export async function everythingOf(mode: ProxyMode): Promise<readonly ParsedFamily[]> {
+export async function everythingOf(mode: (typeof MODES)[number]): Promise<readonly ParsedFamily[]> {
   const registry = new Registry();
   const runtime = new RuntimeMetrics();
   registry.add(processMetrics);

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { ProxyMetrics, type ProxyMode } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { ProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
 import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
 import { parseExposition } from './parse.ts';
 
+type ModeName = 'iptables' | 'ipvs' | 'nftables';
+
 function stage(
-  mode: ProxyMode = 'iptables',
+  mode: ModeName = 'iptables',
   options: Partial<ConstructorParameters<typeof ProxyMetrics>[0]> = {},
 ) {
   const registry = new Registry();
@@ -59,7 +61,7 @@ test('the first syncs of both families, in iptables mode', async () => {
 });
 
 describe('what each mode has', () => {
-  const everything = async (mode: ProxyMode): Promise<readonly string[]> => {
+  const everything = async (mode: ModeName): Promise<readonly string[]> => {
     const made = stage(mode, { packets: { invalidDropped: () => 1n, localhostNodePorts: () => 1n } });
     const { metrics } = made;
     metrics.queued('IPv4');
