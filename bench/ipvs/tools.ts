@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { wholeRestore } from '../../src/modes/iptables/rules/whole.ts';
-import { filledSets, printLedger, wholeLedger } from '../../src/modes/ipvs/rules/print.ts';
+import { filledSets, printDesiredState, desiredStateOf } from '../../src/modes/ipvs/rules/print.ts';
 import { ipvsLayout } from '../../src/modes/ipvs/rules/rules.ts';
 import { run } from '../../src/system/processes.ts';
 import { plannedCluster } from '../cluster.ts';
@@ -13,8 +13,8 @@ import type { Sizes, ToolsRun } from './messages.ts';
 export async function measureTools(sizes: Sizes): Promise<ToolsRun> {
   const plan = plannedCluster(sizes);
   const { family, view } = plan;
-  const ledger = wholeLedger(plan, { family, scheduler: 'rr', nodeIps: [], nodePortIps: [] });
-  const { ipset, ipvsadm, ip } = printLedger(ledger, family);
+  const ledger = desiredStateOf(plan, { family, scheduler: 'rr', nodeIps: [], nodePortIps: [] });
+  const { ipset, ipvsadm, ip } = printDesiredState(ledger, family);
   const restore = wholeRestore(ipvsLayout, plan, {
     ...OPTIONS,
     dropInvalid: false,

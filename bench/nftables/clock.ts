@@ -37,7 +37,7 @@ export class Clock {
         this.#begun = performance.now();
         return door.commit(transaction);
       },
-      remembered: (protocol) => door.remembered(protocol),
+      affinityEntries: (protocol) => door.affinityEntries(protocol),
     };
   }
 

@@ -30,7 +30,7 @@ const door = NetlinkNftClient.prototype;
 const real = Object.getOwnPropertyDescriptors(door);
 const commit = given(real.commit.value);
 const inspect = given(real.inspect.value);
-const remembered = given(real.remembered.value);
+const affinityEntries = given(real.affinityEntries.value);
 
 function given<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('the door has other methods than it had');
@@ -56,12 +56,12 @@ door.inspect = async function (wanted, only) {
   return inspect.call(this, wanted, only);
 };
 
-door.remembered = async function (protocol) {
+door.affinityEntries = async function (protocol) {
   if (happens(UNREADABLE)) {
     tell('clients unreadable');
     throw new Error('soak: clients cannot be read');
   }
-  return remembered.call(this, protocol);
+  return affinityEntries.call(this, protocol);
 };
 
 const workers = new Set<Worker>();

@@ -220,7 +220,7 @@ export function mergeSlices(
 }
 
 /** All endpoints of these slices, each counted once however many ports it has. */
-export function countEndpoints(slices: Iterable<EndpointSlice>): number {
+function countEndpoints(slices: Iterable<EndpointSlice>): number {
   let count = 0;
   for (const slice of slices) count += slice.endpoints.length;
   return count;

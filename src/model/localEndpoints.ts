@@ -31,7 +31,7 @@ export function healthCheckPorts(
 /** Endpoints × ports that are looked at; those that are ready and here come first. */
 const MOST_COUNTED = 100_000;
 
-export interface LocalEndpointInputs {
+interface LocalEndpointInputs {
   portsOf(service: ObjectKey): readonly ServicePort[];
   endpointsOf(service: ObjectKey, limits?: MergeLimits): EndpointsByPort;
 }

@@ -68,7 +68,7 @@ export interface Cut {
   readonly capacity: number;
 }
 
-export type CutField =
+type CutField =
   | 'spec.ports'
   | 'spec.externalIPs'
   | 'status.loadBalancer.ingress'
@@ -84,7 +84,7 @@ const FIELDS: Readonly<Record<keyof UnreadCounts, CutField>> = {
 
 const ALL_READ: UnreadCounts = { ports: 0, externalIPs: 0, loadBalancerIPs: 0, sourceRanges: 0 };
 
-export interface BoundedService {
+interface BoundedService {
   readonly ports: readonly ServicePort[];
   /** How many endpoints each port may have. */
   readonly endpointsPerPort: number;

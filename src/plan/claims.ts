@@ -17,7 +17,7 @@ export function frontendKey(address: Ip | undefined, protocol: Protocol, port: n
   return `${address ?? '*'}/${protocol}/${port}`;
 }
 
-export interface Claimant {
+interface Claimant {
   readonly id: ServicePortId;
   readonly createdAt: number | undefined;
   readonly isClusterIP: boolean;

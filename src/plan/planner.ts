@@ -10,7 +10,7 @@ import { planServicePort } from './servicePortPlan.ts';
 import type { FoundFrontend, NodeView, Plan, PlanChange, ServicePortPlan } from './types.ts';
 
 /** Where the planner reads services and endpoints: the trackers. */
-export interface PlanInputs {
+interface PlanInputs {
   portsOf(service: ObjectKey): readonly ServicePort[];
   endpointsOf(service: ObjectKey, limits?: MergeLimits): EndpointsByPort;
   /** How many its slices have, whether they count or not. */
@@ -80,11 +80,11 @@ export class Planner implements Plan {
 
   /** The node itself changed, e.g. its zone: every service may look different now. */
   setView(view: NodeView): readonly PlanChange[] {
-    return this.update(this.adoptView(view));
+    return this.update(this.changeView(view));
   }
 
   /** The same, but the plan stays as it is until these services are recomputed. */
-  adoptView(view: NodeView): readonly ObjectKey[] {
+  changeView(view: NodeView): readonly ObjectKey[] {
     if (deepEqual(view, this.#view)) return [];
     this.#view = view;
     return [...this.#portsOfService.keys()];

@@ -177,7 +177,7 @@ function allowedSourcesOf(port: ServicePort, view: NodeView): AllowedSources | u
 
 /* Which endpoints of a service port this node may use, and for what. */
 
-export interface Selection {
+interface Selection {
   readonly cluster: readonly Endpoint[];
   readonly local: readonly Endpoint[];
   /** Some endpoint could serve, here or on another node. */
@@ -221,7 +221,7 @@ function isDraining(endpoint: Endpoint): boolean {
   return !endpoint.ready && endpoint.serving && endpoint.terminating;
 }
 
-export type TopologyMode = 'same-node' | 'same-zone' | 'none';
+type TopologyMode = 'same-node' | 'same-zone' | 'none';
 
 /** Hints count only if every ready endpoint has them: a partial picture would overload the few that do. */
 export function topologyMode(ready: readonly Endpoint[], locality: Locality): TopologyMode {

@@ -133,7 +133,7 @@ export interface ReservedAddress {
   readonly tcpPort: number | undefined;
 }
 
-export function reservedAddresses(
+function reservedAddresses(
   apiServers: readonly SocketAddress[],
   nodeIps: readonly Ip[],
   family: Family,

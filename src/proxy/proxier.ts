@@ -203,7 +203,7 @@ export class Proxier {
    */
   *#replanning(turn?: Turn): Generator<void, Replanned> {
     const view = nodeView(this.#settings, this.#node, this.family, this.#apiServers.all);
-    for (const key of this.#planner.adoptView(view)) this.#seenAnew.add(key);
+    for (const key of this.#planner.changeView(view)) this.#seenAnew.add(key);
     const causes = this.#causes;
     causes.join(this.#viewCauses.take());
     const pending = this.#pending();

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { HOSTILE } from '../../bench/hostile/objects.ts';
 import { currentLayout } from '../../src/modes/iptables/rules/layouts/current.ts';
-import { compileServicePort as compileIpvs } from '../../src/modes/ipvs/rules/compile.ts';
-import { compileServicePort as compileNft } from '../../src/modes/nftables/rules/compile.ts';
+import { compileVirtualServers } from '../../src/modes/ipvs/rules/compile.ts';
+import { compileElements } from '../../src/modes/nftables/rules/compile.ts';
 import { projectEndpointSlice, projectService } from '../../src/model/project/index.ts';
 import { capacityOf } from '../../src/plan/capacity.ts';
 import type { Plan, ServicePortPlan } from '../../src/plan/types.ts';
@@ -17,12 +17,12 @@ type ModeName = (typeof MODES)[number];
 
 const SIZES: Readonly<Record<ModeName, (port: ServicePortPlan, plan: Plan) => number>> = {
   nftables: (port) => {
-    const { elements, counted } = compileNft(port, { nodePortIps: [], counters: false });
+    const { elements, counted } = compileElements(port, { nodePortIps: [], counters: false });
     return elements.length + counted.length;
   },
   ipvs: (port) => {
     const options = { family: 'IPv4', scheduler: 'rr', nodePortIps: [], nodeIps: [] } as const;
-    const { members, servers } = compileIpvs(port, options);
+    const { members, servers } = compileVirtualServers(port, options);
     return members.length + servers.reduce((sum, { destinations }) => sum + 1 + destinations.length, 0);
   },
   iptables: (port, { view }) => {

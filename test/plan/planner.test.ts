@@ -167,7 +167,7 @@ describe('a service with many ports', () => {
   const stepsOf = (count: number): number => {
     const made = cluster(`shop/web 10.96.0.1 ${ports(count)}`);
     made.tell(`shop/web-1 of web ${ports(count)} | 10.244.0.1`).replan();
-    made.planner.adoptView({ ...VIEW, masqueradeAll: true });
+    made.planner.changeView({ ...VIEW, masqueradeAll: true });
     made.asked.length = 0;
     const steps = [...made.planner.updating(['shop/web'])].length;
     expect(made.asked).toEqual(['shop/web']);

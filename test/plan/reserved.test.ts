@@ -1,6 +1,6 @@
 /** Nobody takes the API server's address away by naming it. */
 import { describe, expect, test } from 'vitest';
-import { compileServicePort } from '../../src/modes/ipvs/rules/compile.ts';
+import { compileVirtualServers } from '../../src/modes/ipvs/rules/compile.ts';
 import type { Node } from '../../src/model/objects.ts';
 import { decide } from '../../src/plan/decide.ts';
 import { ApiServerEndpoints, nodeView, type ViewSettings } from '../../src/plan/view.ts';
@@ -30,7 +30,7 @@ function verdict({ planner }: Cluster, destination: string, port: number): strin
 function captured({ planner }: Cluster): readonly string[] {
   return [...planner.servicePorts.values()].flatMap((port) => {
     const options = { family: 'IPv4', scheduler: 'rr', nodePortIps: [], nodeIps: [NODE_IP] } as const;
-    const { addresses, servers } = compileServicePort(port, options);
+    const { addresses, servers } = compileVirtualServers(port, options);
     return [...addresses, ...servers.map((server) => `${server.ip}:${server.port}`)];
   });
 }

@@ -26,7 +26,7 @@ export function describeState(
     const named = (refs: readonly ChainRef[]): ReadonlySet<string> =>
       new Set(refs.filter((ref) => ref.table === table).map(({ chain }) => chain));
     const shared = named(layout.sharedChains);
-    const adopted = named(layout.adoptedChains);
+    const adopted = named(layout.foreignChains);
     for (const [name, { policy, rules }] of [...(tables.get(table) ?? [])].sort(byName)) {
       const ordered = shared.has(name) ? byOwner(rules) : rules;
       const texts = ordered.map((rule) => `${table} ${name}: ${printKey(rule)}`);

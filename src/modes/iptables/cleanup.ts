@@ -1,5 +1,5 @@
 /** Takes our chains and rules out of iptables, whichever variants of it hold some. */
-import { type CleanupOptions, type CleanupPlan, planCleanup } from './rules/cleanup.ts';
+import { type CleanupScope, type CleanupPlan, planCleanup } from './rules/cleanup.ts';
 import { printStep } from './rules/edit.ts';
 import { parseSave, type Tables } from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
@@ -27,7 +27,7 @@ export interface CleaningOptions {
   readonly runner?: CommandRunner | undefined;
   readonly routesLocalnet?: (() => boolean) | undefined;
   /** Only what this mode wrote. */
-  readonly mode?: CleanupOptions['mode'];
+  readonly mode?: CleanupScope['mode'];
 }
 
 export async function cleanIptables(

@@ -20,7 +20,7 @@ import {
   type Fragment,
   type Layout,
   noRules,
-  remember,
+  recordApplied,
   type RuleCounts,
 } from './rules/fragment.ts';
 import { nameChains, type SharedChainText } from './rules/edit.ts';
@@ -206,7 +206,7 @@ export class IptablesBackend {
     for (const step of steps) await sender.sendWhole(step);
     this.#needsFull = false;
     this.#owned = owned;
-    for (const id of ids) remember(this.#applied, plan, id, options);
+    for (const id of ids) recordApplied(this.#applied, plan, id, options);
     return this.#report(sender.sent.restores > 0 ? 'incremental' : 'nothing', sender, repaired);
   }
 
@@ -219,7 +219,7 @@ export class IptablesBackend {
   ): Promise<readonly SharedChainText[]> {
     if (chains.length === 0) return [];
     const applied = new Map(this.#applied);
-    for (const id of ids) remember(applied, plan, id, options);
+    for (const id of ids) recordApplied(applied, plan, id, options);
     const fragments = appliedFragments(this.#layout, applied, options);
     const shared = new SharedChains(chains);
     await this.#runSliced(shared.read(fragments));
@@ -348,7 +348,7 @@ export class IptablesBackend {
     this.#owned = owned;
     this.#appliedOptions = options;
     this.#applied.clear();
-    for (const id of plan.servicePorts.keys()) remember(this.#applied, plan, id, options);
+    for (const id of plan.servicePorts.keys()) recordApplied(this.#applied, plan, id, options);
     return this.#report('full', sender, repaired);
   }
 

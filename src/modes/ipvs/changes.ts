@@ -1,5 +1,5 @@
 /** From edits of the IPVS backend to messages for the kernel. */
-import type { Edit } from './rules/client.ts';
+import type { IpvsEdit } from './rules/client.ts';
 import type { SetType } from './rules/sets.ts';
 import type { Family } from '../../model/ip.ts';
 import { addAddress, deleteAddress } from '../../netlink/address.ts';
@@ -22,7 +22,7 @@ export type Wire = 'set' | 'server' | 'link' | 'address';
 const HASH_SIZE = 1024;
 const LAST_PORT = 65_535;
 
-export function wireOf({ kind }: Edit): Wire {
+export function wireOf({ kind }: IpvsEdit): Wire {
   switch (kind) {
     case 'createSet':
     case 'destroySet':
@@ -41,7 +41,12 @@ export function wireOf({ kind }: Edit): Wire {
   }
 }
 
-export function changeOf(edit: Edit, family: Family, { ipvs, revisions }: Numbers, device: number): Change {
+export function changeOf(
+  edit: IpvsEdit,
+  family: Family,
+  { ipvs, revisions }: Numbers,
+  device: number,
+): Change {
   switch (edit.kind) {
     case 'createSet': {
       const { set, type, capacity } = edit;

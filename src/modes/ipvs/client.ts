@@ -1,5 +1,5 @@
 /** The kernel behind the IPVS backend: edits become netlink messages, sent in batches. */
-import type { DestinationState, Edit, EditOutcome, IpvsClient, KernelState } from './rules/client.ts';
+import type { DestinationState, IpvsEdit, EditOutcome, IpvsClient, KernelState } from './rules/client.ts';
 import type { ServerKey } from './rules/compile.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
@@ -56,7 +56,7 @@ export class NetlinkIpvsClient implements IpvsClient {
     return states;
   }
 
-  async apply(edits: readonly Edit[]): Promise<readonly EditOutcome[]> {
+  async apply(edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]> {
     const outcomes: EditOutcome[] = [];
     while (outcomes.length < edits.length) {
       const { wire, edits: some } = runAt(edits, outcomes.length);
@@ -65,7 +65,7 @@ export class NetlinkIpvsClient implements IpvsClient {
     return outcomes;
   }
 
-  async #send(wire: Wire, edits: readonly Edit[]): Promise<readonly EditOutcome[]> {
+  async #send(wire: Wire, edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]> {
     const numbers = await this.#known();
     const device = wire === 'address' ? await this.#device() : 0;
     if (device === undefined) return edits.map(() => ({ state: 'refused', name: 'ENODEV' }));
@@ -101,17 +101,17 @@ function destinationsIn(reply: DumpReply): readonly DestinationState[] {
 
 interface Run {
   readonly wire: Wire;
-  readonly edits: readonly Edit[];
+  readonly edits: readonly IpvsEdit[];
 }
 
 /** As messages they take much memory for a short time, and making them holds up everything else. */
 const EDITS_PER_RUN = 1024;
 
 /** Neighbours that go the same way are sent together. */
-function runAt(edits: readonly Edit[], start: number): Run {
+function runAt(edits: readonly IpvsEdit[], start: number): Run {
   const first = edits[start];
   const wire = first ? wireOf(first) : 'set';
-  const isSame = (edit: Edit | undefined): boolean => edit !== undefined && wireOf(edit) === wire;
+  const isSame = (edit: IpvsEdit | undefined): boolean => edit !== undefined && wireOf(edit) === wire;
   let end = start + 1;
   while (end < start + EDITS_PER_RUN && isSame(edits[end])) end++;
   return { wire, edits: edits.slice(start, end) };

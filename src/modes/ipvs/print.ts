@@ -1,5 +1,5 @@
 /** What `junction plan` prints of the IPVS mode: input for four programs, in the order in which it would be written. */
-import { filledSets, type IpvsText, printLedger, wholeLedger } from './rules/print.ts';
+import { filledSets, type IpvsText, printDesiredState, desiredStateOf } from './rules/print.ts';
 import { ipvsLayout } from './rules/rules.ts';
 import { type WholeRules, wholeRules } from '../iptables/rules/whole.ts';
 import type { Settings } from '../../config/index.ts';
@@ -15,7 +15,7 @@ export function ipvsPlanText(plan: Plan, settings: Settings): IpvsPlanText {
   const { family, view } = plan;
   const nodeIps = nodeIpsOf(family);
   const nodePortIps = nodeIps.filter((ip) => answersNodePorts(view.nodePorts, ip));
-  const ledger = wholeLedger(plan, { family, scheduler: settings.scheduler, nodeIps, nodePortIps });
+  const desired = desiredStateOf(plan, { family, scheduler: settings.scheduler, nodeIps, nodePortIps });
   const rules = wholeRules(ipvsLayout, plan, {
     family,
     view,
@@ -25,9 +25,9 @@ export function ipvsPlanText(plan: Plan, settings: Settings): IpvsPlanText {
     dropInvalid: false,
     nfacct: { invalidDropped: false, localhostNodePorts: false },
     endpointComments: false,
-    filledSets: filledSets(ledger),
+    filledSets: filledSets(desired),
   });
-  return { ...printLedger(ledger, family), ...rules };
+  return { ...printDesiredState(desired, family), ...rules };
 }
 
 export function printIpvsPlan(plan: Plan, settings: Settings): string {

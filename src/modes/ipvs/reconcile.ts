@@ -10,20 +10,20 @@ import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { SyncReport } from '../iptables/reconcile.ts';
 import type { TimeSlice } from '../../time/timeSlice.ts';
-import { adoptDevice, adoptServers, adoptSets, isNodePortServer, ourServers } from './rules/resync.ts';
+import { resyncDevice, resyncServers, resyncSets, isNodePortServer, ourServers } from './rules/resync.ts';
 import {
-  type CompileOptions,
-  compileServicePort,
+  type VirtualServerOptions,
+  compileVirtualServers,
   type IpvsFragment,
-  NO_FRAGMENT,
+  NO_SERVERS,
   type ServerKey,
   serverKey,
 } from './rules/compile.ts';
-import { DrainingList, Work } from './rules/changeset.ts';
+import { DrainingList, Changeset } from './rules/changeset.ts';
 import type { IpvsClient } from './rules/client.ts';
-import { Ledger, type LedgerChanges } from './rules/desiredState.ts';
+import { DesiredState, type DesiredChanges } from './rules/desiredState.ts';
 import { changedByOthers, Refusals } from './rules/refusals.ts';
-import { SET_IDS, type SetId, SetRoom } from './rules/sets.ts';
+import { SET_IDS, type SetId, SetCapacities } from './rules/sets.ts';
 
 /** The iptables part, whose rules match the sets. */
 export interface Rules {
@@ -50,15 +50,15 @@ export interface IpvsBackendOptions {
 /** Most steps take microseconds; on some machines so does a look at the clock. */
 const STEPS_PER_LOOK = 4;
 
-type Settings = Omit<CompileOptions, 'family'>;
+type Settings = Omit<VirtualServerOptions, 'family'>;
 
 export class IpvsBackend {
   readonly #options: IpvsBackendOptions;
   readonly #applied = new Map<ServicePortId, ServicePortPlan>();
   readonly #draining: DrainingList;
-  #ledger = new Ledger();
-  #room = new SetRoom();
-  #compileOptions: CompileOptions | undefined;
+  #ledger = new DesiredState();
+  #room = new SetCapacities();
+  #compileOptions: VirtualServerOptions | undefined;
   /** Virtual servers of this process that may still be there although nothing wants them. */
   readonly #leftBehind = new Set<string>();
   #needsFull = true;
@@ -88,7 +88,7 @@ export class IpvsBackend {
 
   async sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: Settings): Promise<SyncReport> {
     const ids = [...dirty];
-    const options: CompileOptions = { ...settings, family: plan.family };
+    const options: VirtualServerOptions = { ...settings, family: plan.family };
     const isKnown = !this.#needsFull && this.#refused.size === 0 && deepEqual(options, this.#compileOptions);
     this.#needsFull = true; // until all of it is in the kernel
     const changes = isKnown ? await this.#change(plan, ids, options) : await this.#compileAll(plan, options);
@@ -119,7 +119,11 @@ export class IpvsBackend {
   }
 
   /** Of what should be in the kernel, the part that changed. */
-  async #change(plan: Plan, ids: readonly ServicePortId[], options: CompileOptions): Promise<LedgerChanges> {
+  async #change(
+    plan: Plan,
+    ids: readonly ServicePortId[],
+    options: VirtualServerOptions,
+  ): Promise<DesiredChanges> {
     await this.#forEachSliced(ids, (id) => this.#ledger.remove(compile(this.#applied.get(id), options)));
     await this.#forEachSliced(ids, (id) => this.#ledger.add(compile(plan.servicePorts.get(id), options)));
     for (const id of ids) this.#remember(plan, id);
@@ -129,14 +133,14 @@ export class IpvsBackend {
     return changes;
   }
 
-  async #compileAll(plan: Plan, options: CompileOptions): Promise<undefined> {
+  async #compileAll(plan: Plan, options: VirtualServerOptions): Promise<undefined> {
     for (const [key] of this.#ledger.servers()) this.#leftBehind.add(key);
-    this.#ledger = new Ledger();
+    this.#ledger = new DesiredState();
     this.#applied.clear();
     this.#compileOptions = options;
     await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
       this.#applied.set(id, port);
-      this.#ledger.add(compileServicePort(port, options));
+      this.#ledger.add(compileVirtualServers(port, options));
     });
     this.#ledger.forgetChanges();
   }
@@ -145,10 +149,10 @@ export class IpvsBackend {
   async #writeChanges(
     plan: Plan,
     ids: readonly ServicePortId[],
-    options: CompileOptions,
-    changes: LedgerChanges,
+    options: VirtualServerOptions,
+    changes: DesiredChanges,
   ): Promise<{ readonly report?: SyncReport; readonly drifted: readonly string[] }> {
-    const work = new Work(plan.family, this.#draining);
+    const work = new Changeset(plan.family, this.#draining);
     work.addChanges(changes);
     const refusals = new Refusals();
     const report = await this.#write(plan, ids, work, refusals);
@@ -164,8 +168,8 @@ export class IpvsBackend {
   async #reconcile(
     plan: Plan,
     ids: readonly ServicePortId[],
-    options: CompileOptions,
-    changes: LedgerChanges | undefined,
+    options: VirtualServerOptions,
+    changes: DesiredChanges | undefined,
     drifted: readonly string[] = [],
   ): Promise<SyncReport> {
     this.#fullRequested = false;
@@ -185,13 +189,13 @@ export class IpvsBackend {
     };
   }
 
-  async #adopt(options: CompileOptions): Promise<Work> {
+  async #adopt(options: VirtualServerOptions): Promise<Changeset> {
     const { client, excludeCIDRs } = this.#options;
     const { family, nodeIps } = options;
-    const work = new Work(family, this.#draining);
+    const work = new Changeset(family, this.#draining);
     const state = await client.read();
-    adoptDevice(state.device, this.#ledger, work);
-    this.#room = new SetRoom(await this.#runSliced(adoptSets(state, this.#ledger, family, work)));
+    resyncDevice(state.device, this.#ledger, work);
+    this.#room = new SetCapacities(await this.#runSliced(resyncSets(state, this.#ledger, family, work)));
     const isKnown = (key: string): boolean =>
       this.#ledger.server(key) !== undefined || this.#leftBehind.has(key);
     const nodes = new Set<string>(nodeIps);
@@ -203,14 +207,14 @@ export class IpvsBackend {
     const existing = [...ours, ...nodePorts];
     const isExcluded = ({ ip }: ServerKey): boolean => excludeCIDRs.some((cidr) => cidrContains(cidr, ip));
     const destinations = await client.readDestinations(existing);
-    await this.#runSliced(adoptServers(existing, destinations, this.#ledger, work, isExcluded));
+    await this.#runSliced(resyncServers(existing, destinations, this.#ledger, work, isExcluded));
     return work;
   }
 
   async #write(
     plan: Plan,
     ids: readonly ServicePortId[],
-    work: Work,
+    work: Changeset,
     refusals: Refusals,
   ): Promise<SyncReport> {
     const { client, rules, now } = this.#options;
@@ -240,7 +244,7 @@ export class IpvsBackend {
   }
 
   /** Everything is in the kernel, but for what it refused. */
-  async #settle(refusals: Refusals, plan: Plan, options: CompileOptions): Promise<void> {
+  async #settle(refusals: Refusals, plan: Plan, options: VirtualServerOptions): Promise<void> {
     this.#refused = await this.#ownersOf(refusals, plan, options);
     this.#leftBehind.clear();
     this.#needsFull = false;
@@ -258,12 +262,12 @@ export class IpvsBackend {
   async #ownersOf(
     refusals: Refusals,
     plan: Plan,
-    options: CompileOptions,
+    options: VirtualServerOptions,
   ): Promise<ReadonlyMap<ServicePortId, Error>> {
     const owners = new Map<ServicePortId, Error>();
     if (refusals.isEmpty) return owners;
     await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
-      const error = refusals.concerning(compileServicePort(port, options), options.family);
+      const error = refusals.concerning(compileVirtualServers(port, options), options.family);
       if (error) owners.set(id, error);
     });
     refusals.throwIfNobodys();
@@ -299,8 +303,8 @@ function* each<T>(items: Iterable<T>, work: (item: T) => void): Generator<void, 
   }
 }
 
-function compile(port: ServicePortPlan | undefined, options: CompileOptions): IpvsFragment {
-  return port ? compileServicePort(port, options) : NO_FRAGMENT;
+function compile(port: ServicePortPlan | undefined, options: VirtualServerOptions): IpvsFragment {
+  return port ? compileVirtualServers(port, options) : NO_SERVERS;
 }
 
 /** `ipvsadm --clear` takes ten thousand; nobody reads their names. */

@@ -3,14 +3,14 @@ import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { affinityMap, BACKSTOP_COMMENT, TABLE, TABLE_COMMENT } from './rules/names.ts';
 import { printKey } from './rules/print.ts';
-import type { Chain, Element, Ruleset, TableSet } from './rules/rule.ts';
+import type { NftChain, Element, Ruleset, TableSet } from './rules/rule.ts';
 import type {
-  CommitOutcome,
+  TransactionOutcome,
   NftClient,
-  Operation,
-  Remembered,
+  TableOperation,
+  AffinityEntry,
   TableState,
-  Transaction,
+  TableTransaction,
 } from './rules/transaction.ts';
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
@@ -73,12 +73,12 @@ export class NetlinkNftClient implements NftClient {
       messagesOf(rulesReply, 'the rules of our table'),
     );
     const readable = wanted.sets.filter(
-      ({ name, remembers }) => sets.get(name) === 'same' && !remembers && (only?.has(name) ?? true),
+      ({ name, dynamicSize }) => sets.get(name) === 'same' && !dynamicSize && (only?.has(name) ?? true),
     );
     return { isDormant: table.isDormant, sets, chains, elements: await this.#readElements(readable) };
   }
 
-  async commit(transaction: Transaction): Promise<CommitOutcome> {
+  async commit(transaction: TableTransaction): Promise<TransactionOutcome> {
     const handles = await this.#handlesFor(transaction);
     const missing = transaction.find((each) => each.kind === 'deleteRule' && !handles.has(each));
     if (missing) return { state: 'refused', name: 'ENOENT', operation: missing };
@@ -97,7 +97,7 @@ export class NetlinkNftClient implements NftClient {
     }
   }
 
-  async remembered(protocol: Protocol): Promise<readonly Remembered[]> {
+  async affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]> {
     const set: TableSet = {
       name: affinityMap(protocol),
       key: ['address', 'address', 'port'],
@@ -116,8 +116,8 @@ export class NetlinkNftClient implements NftClient {
   }
 
   /** The kernel deletes a rule by its handle, which nothing but a listing tells. */
-  async #handlesFor(transaction: Transaction): Promise<ReadonlyMap<Operation, bigint>> {
-    const handles = new Map<Operation, bigint>();
+  async #handlesFor(transaction: TableTransaction): Promise<ReadonlyMap<TableOperation, bigint>> {
+    const handles = new Map<TableOperation, bigint>();
     const deletions = transaction.flatMap((operation) =>
       operation.kind === 'deleteRule' ? [operation] : [],
     );
@@ -140,7 +140,7 @@ export class NetlinkNftClient implements NftClient {
     return handles;
   }
 
-  #lower(operation: Operation, handles: ReadonlyMap<Operation, bigint>): NftOperation {
+  #lower(operation: TableOperation, handles: ReadonlyMap<TableOperation, bigint>): NftOperation {
     const place = this.#place;
     switch (operation.kind) {
       case 'addTable': {
@@ -278,7 +278,7 @@ function sameRules(
   return canonical(texts[0]) === canonical(texts[1]);
 }
 
-function sameHook({ hook }: Chain, base: ReturnType<typeof decodeChain>['base']): boolean {
+function sameHook({ hook }: NftChain, base: ReturnType<typeof decodeChain>['base']): boolean {
   if (!hook) return base === undefined;
   return (
     base?.type === 'nat' &&

@@ -1,6 +1,6 @@
 /** From our words to the kernel's expressions, as nft itself would have written them. */
-import { SETS } from './rules/names.ts';
-import type { Key, KeyPart, Rule, Statement } from './rules/rule.ts';
+import { NFT_SETS } from './rules/names.ts';
+import type { Key, KeyPart, NftRule, Statement } from './rules/rule.ts';
 import { type Cidr, type Family, prefixOf } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import { protocolNumber } from '../../netlink/inet.ts';
@@ -29,9 +29,9 @@ const INTERFACE_NAME_BYTES = 16;
 const REGISTER_WORDS = 16;
 
 /** The set of concatenated ranges, for which nft turns the bytes of a protocol. */
-const RANGES = SETS.allowed;
+const RANGES = NFT_SETS.allowed;
 
-export function lowerRule({ statements }: Rule, family: Family): readonly Expression[] {
+export function lowerRule({ statements }: NftRule, family: Family): readonly Expression[] {
   const lowering = new Lowering(FACTS[family]);
   return statements.flatMap((statement) => lowering.statement(statement));
 }
@@ -88,8 +88,8 @@ class Lowering {
         ];
       case 'changeMark':
         return changeMark(statement.mark, statement.operation);
-      case 'remember':
-        return this.#remember(statement);
+      case 'learn':
+        return this.#learn(statement);
       case 'masquerade':
         return [{ kind: 'masquerade', flags: ['fully-random'] }];
       case 'reject':
@@ -177,7 +177,7 @@ class Lowering {
   }
 
   /** What is remembered begins at the next large register behind the key, as nft has it, if there is room for it. */
-  #remember({ key, map, seconds }: Extract<Statement, { kind: 'remember' }>): readonly Expression[] {
+  #learn({ key, map, seconds }: Extract<Statement, { kind: 'learn' }>): readonly Expression[] {
     const { bytes, destination } = this.#facts;
     const words = key.reduce((sum, part) => sum + wordsOf(this.#bytesOf(part)), 0);
     const aligned = Math.ceil(words / 4) * 4;

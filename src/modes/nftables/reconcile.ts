@@ -11,32 +11,32 @@ import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { SyncAttempt } from '../iptables/reconcile.ts';
-import { type Forgetting, forgetStale, losers } from './rules/affinity.ts';
+import { type Eviction, evictStale, protocolsToEvict } from './rules/affinity.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import { Committer, slices } from './rules/committer.ts';
-import { compileServicePort, compileShared, NO_FRAGMENT, type NftFragment } from './rules/compile.ts';
+import { compileElements, compileShared, NO_ELEMENTS, type NftFragment } from './rules/compile.ts';
 import {
   concernedBy,
   diffElements,
-  type Edit,
+  type ElementEdit,
   editOperations,
   type ForeignElement,
   type InOrder,
-  isEmpty,
-  mending,
+  isEmptyEdit,
+  repairs,
   removal,
   restructure,
   type Restructuring,
-  sizeOf,
+  editSize,
   withoutGaps,
 } from './rules/diff.ts';
-import { adopt, type AdoptedTable, type AdoptReport } from './rules/resync.ts';
+import { resync, type DesiredTable, type ResyncReport } from './rules/resync.ts';
 import { type Element, type Ruleset, setsByName, type TableSet } from './rules/rule.ts';
 import { divide, inTransactions, isDivisible } from './rules/portions.ts';
 import { printKey } from './rules/print.ts';
 import { fixedElements, type NftSettings, rulesetOf, type TableOptions } from './rules/ruleset.ts';
-import { Tally } from './rules/referenceCounts.ts';
-import { chainsIn, type NftClient, noting, type Transaction } from './rules/transaction.ts';
+import { ReferenceCounts } from './rules/referenceCounts.ts';
+import { chainsIn, type NftClient, noting, type TableTransaction } from './rules/transaction.ts';
 
 export interface NftReport {
   readonly kind: 'full' | 'incremental' | 'nothing';
@@ -77,7 +77,7 @@ export class NftBackend {
   readonly #committer: Committer;
   readonly #timeSlice: TimeSlice | undefined;
   readonly #applied = new Map<ServicePortId, ServicePortPlan>();
-  #tally = new Tally();
+  #tally = new ReferenceCounts();
   #options: TableOptions | undefined;
   #ruleset: Ruleset = { sets: [], chains: [] };
   /** Of the tally, when the ruleset was made. */
@@ -173,7 +173,7 @@ export class NftBackend {
     return retired && [repaired, mended, changed, retired];
   }
 
-  /** Chains, rules and sets, without reading what is known. Against what was written last, like the mending of elements. */
+  /** Chains, rules and sets, without reading what is known. Against what was written last, like the repairs of elements. */
   async #repair(options: TableOptions): Promise<Part> {
     const only = this.#foreignSets;
     if (!only) return NOTHING;
@@ -196,10 +196,10 @@ export class NftBackend {
     const concerned = concernedBy(foreign);
     await this.#forEachSliced(this.#applied.values(), (port) => {
       if (!concerned(port)) return;
-      for (const element of compileServicePort(port, options).elements)
+      for (const element of compileElements(port, options).elements)
         wanted.set(`${element.set} ${printKey(element.key)}`, element);
     });
-    const transaction = mending(foreign, setsByName(this.#ruleset), (set, { key }) =>
+    const transaction = repairs(foreign, setsByName(this.#ruleset), (set, { key }) =>
       wanted.get(`${set} ${printKey(key)}`),
     );
     if (transaction.length === 0) return NOTHING;
@@ -217,7 +217,7 @@ export class NftBackend {
     options: TableOptions,
   ): Promise<Part | undefined> {
     this.#needsFull = true; // until all of it is in the kernel
-    const edits: Edit[] = [];
+    const edits: ElementEdit[] = [];
     const left: ServicePortPlan[] = [];
     this.#timeSlice?.begin();
     for (const id of ids) {
@@ -235,10 +235,10 @@ export class NftBackend {
     // The settings are those of the last full sync, so that the shape alone can have changed.
     const ruleset = this.#tally.version === this.#version ? before : this.#rulesetFor(options);
     const { first, last } = restructure(before, ruleset);
-    const changes = edits.filter((edit) => !isEmpty(edit));
+    const changes = edits.filter((edit) => !isEmptyEdit(edit));
     const sets = setsByName(ruleset);
     const order = await this.#runSliced(withoutGaps(changes));
-    for (const protocol of losers(left, plan)) this.#toForget.add(protocol);
+    for (const protocol of protocolsToEvict(left, plan)) this.#toForget.add(protocol);
     for (const id of ids) this.#remember(plan, id);
     this.#ruleset = ruleset; // before the kernel tells of anything in it
     let transactions = 0;
@@ -252,7 +252,7 @@ export class NftBackend {
     this.#needsFull = false;
     return {
       transactions: transactions + forgets,
-      elements: changes.reduce((sum, edit) => sum + sizeOf(edit), 0),
+      elements: changes.reduce((sum, edit) => sum + editSize(edit), 0),
       isClean,
     };
   }
@@ -261,7 +261,7 @@ export class NftBackend {
     order: InOrder,
     { first, last }: Restructuring,
     sets: ReadonlyMap<string, TableSet>,
-  ): AsyncGenerator<Transaction> {
+  ): AsyncGenerator<TableTransaction> {
     const { chunk } = this.#committer;
     if (!isDivisible(order, chunk)) {
       // A packet that is on its way sees no rule of a chain that comes with what leads there.
@@ -303,8 +303,8 @@ export class NftBackend {
     this.#foreignSets = undefined;
     this.#options = options;
     // What a service port had that is refused now must still be looked up.
-    this.#tally = new Tally(isUnsettled ? { tally: this.#tally, now: this.#now() } : undefined);
-    for (const protocol of losers(this.#applied.values(), plan)) this.#toForget.add(protocol);
+    this.#tally = new ReferenceCounts(isUnsettled ? { counts: this.#tally, now: this.#now() } : undefined);
+    for (const protocol of protocolsToEvict(this.#applied.values(), plan)) this.#toForget.add(protocol);
     this.#applied.clear();
     await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
       this.#applied.set(id, port);
@@ -326,11 +326,11 @@ export class NftBackend {
   }
 
   /** Again from the beginning, where somebody else was at the table meanwhile. */
-  async #adopt(table: AdoptedTable, only?: ReadonlySet<string>): Promise<AdoptReport> {
+  async #adopt(table: DesiredTable, only?: ReadonlySet<string>): Promise<ResyncReport> {
     const [client, committer, timeSlice] = [this.#client, this.#committer, this.#timeSlice];
     for (let tries = 1; ; tries++) {
       try {
-        return await adopt({
+        return await resync({
           door: client,
           committer,
           table,
@@ -344,12 +344,12 @@ export class NftBackend {
   }
 
   /** What fails is left for the next sync. */
-  async #forget(plan: Plan, { nodeIps = [] }: TableOptions): Promise<Forgetting> {
+  async #forget(plan: Plan, { nodeIps = [] }: TableOptions): Promise<Eviction> {
     if (this.#toForget.size === 0) return { isDone: true, transactions: 0 };
     const sets = setsByName(this.#ruleset);
     const { chunk } = this.#committer;
     const [client, timeSlice] = [this.#client, this.#timeSlice];
-    const forgetting = await forgetStale(this.#toForget, {
+    const forgetting = await evictStale(this.#toForget, {
       door: client,
       plan,
       nodeIps,
@@ -361,12 +361,12 @@ export class NftBackend {
     return forgetting;
   }
 
-  #wanted(servicePorts: Plan['servicePorts'], options: TableOptions): AdoptedTable {
+  #wanted(servicePorts: Plan['servicePorts'], options: TableOptions): DesiredTable {
     return {
       ruleset: this.#ruleset,
       shared: [...this.#tally.elements(), ...fixedElements(options)],
       servicePorts,
-      compile: (port) => compileServicePort(port, options).elements,
+      compile: (port) => compileElements(port, options).elements,
     };
   }
 
@@ -392,5 +392,5 @@ export class NftBackend {
 }
 
 function compile(port: ServicePortPlan | undefined, options: TableOptions): NftFragment {
-  return port ? compileServicePort(port, options) : NO_FRAGMENT;
+  return port ? compileElements(port, options) : NO_ELEMENTS;
 }

@@ -12,14 +12,14 @@ import type { Selector } from '../../netlink/nftables/selectors.ts';
 import type { Fields, SetSpec } from '../../netlink/nftables/setSpec.ts';
 
 export function specOf(set: TableSet, family: Family): SetSpec {
-  const { name, data, ranges, remembers, counts, comment } = set;
+  const { name, data, ranges, dynamicSize, counts, comment } = set;
   return {
     name,
     key: fieldsOf(set.key, family),
     ...(data === 'verdict' && { data }),
     ...(data === 'endpoint' && { data: endpointFields(isDrawn(set.key), family) }),
     ...(ranges && { flags: ['interval'] }),
-    ...(remembers !== undefined && { flags: ['timeout', 'dynamic'], size: remembers }),
+    ...(dynamicSize !== undefined && { flags: ['timeout', 'dynamic'], size: dynamicSize }),
     ...(counts && { counter: true }),
     ...(comment !== undefined && { comment }),
   };

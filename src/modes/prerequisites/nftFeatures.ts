@@ -1,5 +1,5 @@
 /** Each part of nftables that our table leans on, in the words in which the table says it, and what brings it. Pure. */
-import type { Element, Hook, Key, Rule, Statement, TableSet } from '../nftables/rules/rule.ts';
+import type { Element, NftHook, Key, NftRule, Statement, TableSet } from '../nftables/rules/rule.ts';
 import { type Family, type Ip, parseIp } from '../../model/ip.ts';
 import type { Need } from './check.ts';
 
@@ -14,8 +14,8 @@ export interface NftFeature {
   readonly sets: readonly TableSet[];
   readonly elements: readonly Element[];
   /** Where the rules must be allowed. */
-  readonly at: Hook['point'];
-  readonly rules: readonly Rule[];
+  readonly at: NftHook['point'];
+  readonly rules: readonly NftRule[];
 }
 
 export const COUNTERS = 'counters of elements';
@@ -102,14 +102,14 @@ export function nftFeatures(family: Family): readonly NftFeature[] {
             name: 'affinity',
             key: ['address', 'address', 'port'],
             data: 'endpoint',
-            remembers: MOST_CLIENTS,
+            dynamicSize: MOST_CLIENTS,
           },
         ],
         rules: [
           rule(
             { kind: 'protocol', protocol: 'TCP' },
             {
-              kind: 'remember',
+              kind: 'learn',
               key: ['originalSource', 'originalDestination', 'originalPort'],
               map: 'affinity',
               seconds: SECONDS,
@@ -124,7 +124,7 @@ export function nftFeatures(family: Family): readonly NftFeature[] {
       ['nft_nat', 'nf_tables'],
       '4.3',
       {
-        sets: [{ name: 'clients', key: ['address', 'address', 'port'], data: 'endpoint', remembers: 64 }],
+        sets: [{ name: 'clients', key: ['address', 'address', 'port'], data: 'endpoint', dynamicSize: 64 }],
         rules: [rule({ kind: 'dnatByMap', key: ['source', 'destination', 'port'], map: 'clients' })],
       },
       AFFINITY,
@@ -146,8 +146,8 @@ export function nftFeatures(family: Family): readonly NftFeature[] {
 interface Parts {
   readonly sets?: readonly TableSet[];
   readonly elements?: readonly Element[];
-  readonly at?: Hook['point'];
-  readonly rules: readonly Rule[];
+  readonly at?: NftHook['point'];
+  readonly rules: readonly NftRule[];
 }
 
 function feature(
@@ -160,7 +160,7 @@ function feature(
   return { name, needed, modules, since, sets, elements, at, rules };
 }
 
-function rule(...statements: readonly Statement[]): Rule {
+function rule(...statements: readonly Statement[]): NftRule {
   return { statements };
 }
 

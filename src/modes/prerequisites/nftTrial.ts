@@ -4,9 +4,9 @@
  * address that nobody has.
  */
 import {
-  type Chain,
+  type NftChain,
   type Element,
-  type Hook,
+  type NftHook,
   type Ruleset,
   setsByName,
   type Statement,
@@ -15,8 +15,8 @@ import {
   addChains,
   elementOperations,
   type NftClient,
-  type Operation,
-  type Transaction,
+  type TableOperation,
+  type TableTransaction,
 } from '../nftables/rules/transaction.ts';
 import { type Family, hostCidr } from '../../model/ip.ts';
 import type { NftFeature } from './nftFeatures.ts';
@@ -34,7 +34,7 @@ export type TableTrial =
   /** In the kernel's word. */
   | { readonly state: 'refused'; readonly reason: string };
 
-const HOOKS: readonly Hook[] = [
+const HOOKS: readonly NftHook[] = [
   { point: 'prerouting', priority: -100 },
   { point: 'input', priority: 100 },
   { point: 'output', priority: -100 },
@@ -52,7 +52,7 @@ export function trialTable(features: readonly NftFeature[], family: Family): Tri
     cidr: hostCidr(NOBODY[family]),
     not: false,
   };
-  const chains = HOOKS.flatMap((hook): readonly Chain[] => {
+  const chains = HOOKS.flatMap((hook): readonly NftChain[] => {
     const own = features.filter(({ at }) => at === hook.point);
     if (own.length === 0) return [{ name: hook.point, hook, rules: [] }];
     const behind = own.map(({ rules }, index) => ({ name: `${hook.point}-${index + 1}`, rules }));
@@ -81,14 +81,14 @@ export async function tryTable(door: NftClient, table: TrialTable): Promise<Tabl
 }
 
 /** In place of what a run that was killed has left. */
-function writing({ sets, chains, elements, isOwned }: TrialTable): Transaction {
+function writing({ sets, chains, elements, isOwned }: TrialTable): TableTransaction {
   // Nothing is left of one that was owned.
   if (isOwned) return [{ kind: 'addTable', isOwned }];
   return [
     { kind: 'addTable' },
     { kind: 'deleteTable' },
     { kind: 'addTable' },
-    ...sets.map((set): Operation => ({ kind: 'addSet', set })),
+    ...sets.map((set): TableOperation => ({ kind: 'addSet', set })),
     ...addChains(chains),
     ...elementOperations('addElements', elements, setsByName({ sets })),
   ];

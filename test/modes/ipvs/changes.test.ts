@@ -1,7 +1,7 @@
 /** Every edit of the backend as the command that it means: which part of the kernel gets it, in which bytes. */
 import { constants } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import type { Edit } from '../../../src/modes/ipvs/rules/client.ts';
+import type { IpvsEdit } from '../../../src/modes/ipvs/rules/client.ts';
 import type { SetType } from '../../../src/modes/ipvs/rules/sets.ts';
 import { changeOf, wireOf, type Wire } from '../../../src/modes/ipvs/changes.ts';
 import { cidr, ip } from '../../plan/given.ts';
@@ -30,7 +30,7 @@ const SERVICE = '07000600 72720000 0c000700 01000000 ffffffff 08000800 302a0000 
 const weight = (value: number): string =>
   `08000300 00000000 08000400 0${value}000000 08000500 00000000 08000600 00000000`;
 
-const GOLDEN: readonly (readonly [command: string, Edit, Wire, bytes: string])[] = [
+const GOLDEN: readonly (readonly [command: string, IpvsEdit, Wire, bytes: string])[] = [
   [
     'ipset create A hash:ip family inet hashsize 1024 maxelem 131072',
     { kind: 'createSet', set: 'A', type: 'hash:ip', capacity: 131_072 },
@@ -130,7 +130,7 @@ test.each(GOLDEN)('%s', (_, edit, wire, bytes) => {
 });
 
 test('in IPv6 a set of addresses is of that family, one of ports of none', () => {
-  const hex = (edit: Edit): string => requestHex(changeOf(edit, 'IPv6', NUMBERS, DEVICE));
+  const hex = (edit: IpvsEdit): string => requestHex(changeOf(edit, 'IPv6', NUMBERS, DEVICE));
   expect(hex({ kind: 'createSet', set: 'A', type: 'hash:ip', capacity: 4 })).toContain('05000500 0a000000');
   expect(hex({ kind: 'createSet', set: 'A', type: 'bitmap:port', capacity: 4 })).toContain(
     '05000500 00000000',
@@ -141,7 +141,7 @@ describe('what the kernel means by its refusals', () => {
   const { EEXIST, ENOENT, ESRCH, ENODEV, EADDRNOTAVAIL } = constants.errno;
   const IPSET_ERR_EXIST = 4103;
   const entry = { type: 'bitmap:port', port: 1 } as const;
-  test.each<[string, Edit, readonly (readonly [number, string])[]]>([
+  test.each<[string, IpvsEdit, readonly (readonly [number, string])[]]>([
     [
       'a set that is there otherwise is a refusal',
       { kind: 'createSet', set: 'A', type: 'hash:ip', capacity: 4 },

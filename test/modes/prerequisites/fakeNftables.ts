@@ -1,5 +1,5 @@
 /** A kernel that looks at tables as the real one does, without the modules that a test takes away. */
-import type { Rule, Statement, TableSet } from '../../../src/modes/nftables/rules/rule.ts';
+import type { NftRule, Statement, TableSet } from '../../../src/modes/nftables/rules/rule.ts';
 import type { TableTrial, TrialTable } from '../../../src/modes/prerequisites/nftTrial.ts';
 import type { Family } from '../../../src/model/ip.ts';
 
@@ -60,11 +60,11 @@ export class FakeNftables {
     return key.length > 1 && this.#lacks.includes('several fields') ? 'EINVAL' : undefined;
   }
 
-  #ruleRefusal(chain: string, { statements }: Rule): string | undefined {
+  #ruleRefusal(chain: string, { statements }: NftRule): string | undefined {
     for (const statement of statements) {
       const modules = this.#modulesOf(statement);
       if (modules.some((module) => this.#unloaded.has(module))) return 'ENOENT';
-      if (statement.kind === 'remember' && this.#lacks.includes('update with data')) return 'EINVAL';
+      if (statement.kind === 'learn' && this.#lacks.includes('update with data')) return 'EINVAL';
       if (statement.kind !== 'reject' || !this.#lacks.includes('reject before routing')) continue;
       if (chain.startsWith('prerouting')) return 'ENOTSUP';
     }
@@ -81,7 +81,7 @@ export class FakeNftables {
       case 'masquerade':
         return ['nft_masq'];
       case 'isRewritten':
-      case 'remember':
+      case 'learn':
         return ['nft_ct'];
       case 'dnatByMap':
         return ['nft_nat', ...(statement.key.some((part) => typeof part === 'object') ? ['nft_numgen'] : [])];

@@ -35,7 +35,7 @@ export function ownedRules(
   return [...grouped.values()];
 }
 
-export interface SharedChainWish {
+interface SharedChainWish {
   readonly chain: string;
   readonly bodies: readonly OwnedRules[];
   /** Rules that must stay the last. */
@@ -150,13 +150,13 @@ function sameJump(a: JumpRule, b: JumpRule): boolean {
 }
 
 /** Rules in chains that others use too: ours are added, and those of ours that have had their day are taken out. */
-export function adoptedRules(
+export function foreignRules(
   state: Tables,
-  adopted: readonly SharedRule[],
+  foreign: readonly SharedRule[],
   options: CompileOptions,
   table: Table,
 ): Piece {
-  const wanted = adopted.filter((each) => each.table === table);
+  const wanted = foreign.filter((each) => each.table === table);
   const isWanted = ({ rule }: SharedRule): boolean =>
     wanted.some((each) => ruleKey(each.rule) === ruleKey(rule));
   const stale = isKubeletHere(state) ? [] : everAdopted(options).filter((each) => each.table === table);
@@ -176,7 +176,7 @@ function everAdopted(options: CompileOptions): readonly SharedRule[] {
   const view = { ...options.view, nodePorts: { ...options.view.nodePorts, loopback: false } };
   // The mark for dropping is one of two bits: whichever masquerading did not take, then.
   return EVERY_LAYOUT.flatMap((layout) =>
-    [0x4000, 0x8000].flatMap((mark) => layout.base({ ...options, view, masqueradeMark: mark }).adopted),
+    [0x4000, 0x8000].flatMap((mark) => layout.base({ ...options, view, masqueradeMark: mark }).foreign),
   );
 }
 

@@ -27,7 +27,7 @@ export interface KeptChain {
   readonly reason: 'called' | 'routeLocalnet';
 }
 
-export interface CleanupOptions {
+export interface CleanupScope {
   /** route_localnet is on: the guard of 127.0.0.0/8 stays. */
   readonly routesLocalnet: boolean;
   readonly chainsPerRestore?: number | undefined;
@@ -39,7 +39,7 @@ const NOTHING: CleanupPlan = { steps: [], chains: [], rules: [], kept: [] };
 
 const TABLES: readonly Table[] = ['filter', 'nat', 'mangle'];
 
-export function planCleanup(state: Tables, options: CleanupOptions): CleanupPlan {
+export function planCleanup(state: Tables, options: CleanupScope): CleanupPlan {
   const parts = TABLES.map((table) => cleanTable(state, table, options));
   return {
     steps: parts.flatMap((part) => part.steps),
@@ -49,7 +49,7 @@ export function planCleanup(state: Tables, options: CleanupOptions): CleanupPlan
   };
 }
 
-function cleanTable(state: Tables, table: Table, options: CleanupOptions): CleanupPlan {
+function cleanTable(state: Tables, table: Table, options: CleanupScope): CleanupPlan {
   const { routesLocalnet, chainsPerRestore: size = CHAINS_PER_RESTORE } = options;
   const chains = state.get(table);
   if (!chains) return NOTHING;
@@ -125,7 +125,7 @@ function inChunks(chains: readonly string[], size: number): readonly (readonly s
  * The two modes share the names of some chains. Whose such a chain is now, the others tell: it goes with its own mode, and
  * with either where nothing of the other is here.
  */
-function scopeOf(state: Tables, mode: CleanupOptions['mode']): (table: Table, chain: string) => boolean {
+function scopeOf(state: Tables, mode: CleanupScope['mode']): (table: Table, chain: string) => boolean {
   if (mode === undefined) return () => true;
   const isIpvsHere = [...state.values()].some((chains) =>
     [...chains.keys()].some((each) => IPVS_ONLY.has(each)),
@@ -155,7 +155,7 @@ function ourJumps(
   chains: ReadonlyMap<string, ParsedChain>,
   ours: ReadonlySet<string>,
   table: Table,
-  mode: CleanupOptions['mode'],
+  mode: CleanupScope['mode'],
 ): readonly RuleText[] {
   const keys = jumpKeys(table);
   // Where kubelet has no jump to KUBE-FIREWALL, ours goes even if the chain stays.

@@ -4,7 +4,7 @@ import {
   CHAINS_PER_RESTORE,
   type ChainText,
   inSteps,
-  isEmpty,
+  isEmptyPiece,
   type Piece,
   type PlacedRuleText,
   type RuleText,
@@ -15,7 +15,7 @@ import type { ChainRef, Fragment, Layout, SharedRule } from './fragment.ts';
 import { printRule } from './print.ts';
 import type { Table } from './rule.ts';
 
-export interface FragmentChange {
+interface FragmentChange {
   readonly owner: ServicePortId;
   readonly before: Fragment;
   readonly after: Fragment;
@@ -36,7 +36,7 @@ export class Difference {
   add(change: FragmentChange): void {
     for (const [table, pieces] of this.#pieces) {
       const piece = diffFragments(this.#layout, table, change);
-      if (!isEmpty(piece)) pieces.push(piece);
+      if (!isEmptyPiece(piece)) pieces.push(piece);
     }
   }
 
@@ -106,7 +106,7 @@ function chainTexts(fragment: Fragment, table: Table): ReadonlyMap<string, Chain
   return chains;
 }
 
-export function sharedTexts(
+function sharedTexts(
   fragment: { readonly shared: readonly SharedRule[] },
   table: Table,
 ): readonly RuleText[] {
@@ -116,7 +116,7 @@ export function sharedTexts(
 }
 
 /** Before the tail, where the chain has one. */
-export function placed(layout: Layout, table: Table, rule: RuleText): PlacedRuleText {
+function placed(layout: Layout, table: Table, rule: RuleText): PlacedRuleText {
   return { ...rule, place: hasTail(layout, table, rule.chain) ? 'head' : 'end' };
 }
 

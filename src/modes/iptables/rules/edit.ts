@@ -54,7 +54,7 @@ export function piece(owner: ServicePortId | undefined, parts: Partial<Omit<Piec
   return { owner, writes, removes, adds, deletes };
 }
 
-export function isEmpty({ writes, removes, adds, deletes }: Piece): boolean {
+export function isEmptyPiece({ writes, removes, adds, deletes }: Piece): boolean {
   return writes.length + removes.length + adds.length + deletes.length === 0;
 }
 
@@ -84,7 +84,7 @@ export function inSteps(
   );
   return [
     ...inChunks(table, writes, chainsPerRestore),
-    { table, pieces: [...edits.filter((each) => !isEmpty(each)), ...whole] },
+    { table, pieces: [...edits.filter((each) => !isEmptyPiece(each)), ...whole] },
     ...inChunks(table, deletes, chainsPerRestore),
   ].filter((step) => step.pieces.length > 0);
 }
@@ -136,12 +136,12 @@ function withChain(operation: string, chain: string, rule: string): string {
   return `${rule.slice(0, end)} ${operation} ${chain}${rule.slice(end)}`;
 }
 
-export interface StepSize {
+interface StepSize {
   readonly chains: number;
   readonly rules: number;
 }
 
-export function sizeOf(steps: readonly Step[]): StepSize {
+export function countWrites(steps: readonly Step[]): StepSize {
   let chains = 0;
   let rules = 0;
   for (const { pieces } of steps) {

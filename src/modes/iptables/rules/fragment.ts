@@ -69,7 +69,7 @@ export interface Layout {
   /** The shared chain whose last rule must stay the last. */
   readonly tailChain: ChainRef;
   /** Chains that others use too: our rules are added, nothing else is touched. */
-  readonly adoptedChains: readonly ChainRef[];
+  readonly foreignChains: readonly ChainRef[];
   /** What is there without any service. */
   base(options: CompileOptions): BaseFragment;
   servicePort(port: ServicePortPlan, options: CompileOptions): Fragment;
@@ -79,8 +79,8 @@ export interface BaseFragment {
   readonly chains: readonly OwnChain[];
   /** Rules that must stay the last of their shared chain. */
   readonly tail: readonly SharedRule[];
-  /** Rules in adopted chains. */
-  readonly adopted: readonly SharedRule[];
+  /** Rules in foreign chains. */
+  readonly foreign: readonly SharedRule[];
 }
 
 export const EMPTY_FRAGMENT: Fragment = { chains: [], shared: [] };
@@ -94,7 +94,7 @@ export interface Applied {
 }
 
 /** A service port as the plan has it is what was written. */
-export function remember(
+export function recordApplied(
   applied: Map<ServicePortId, Applied>,
   plan: Plan,
   id: ServicePortId,
@@ -148,5 +148,5 @@ export function addFragment(counts: Record<Table, number>, fragment: Fragment, b
 }
 
 export function addBase(counts: Record<Table, number>, base: BaseFragment): void {
-  addFragment(counts, { chains: base.chains, shared: [...base.tail, ...base.adopted] }, 1);
+  addFragment(counts, { chains: base.chains, shared: [...base.tail, ...base.foreign] }, 1);
 }

@@ -22,7 +22,7 @@ export interface ParsedChain {
 /** A kernel's rules of one family: table → chain → rules, in the order of the text. */
 export type Tables = ReadonlyMap<string, ReadonlyMap<string, ParsedChain>>;
 
-export type Operation = { readonly table: string; readonly line: number } & (
+export type RestoreOperation = { readonly table: string; readonly line: number } & (
   | { readonly kind: 'chain'; readonly chain: string; readonly policy?: string }
   | { readonly kind: 'append'; readonly chain: string; readonly rule: ParsedRule }
   /** `position` counts from 1. */
@@ -71,12 +71,12 @@ export function parseSave(text: string): Tables {
 }
 
 /** What a restore is told to do, line by line. */
-export function parseRestore(text: string): Operation[] {
+export function parseRestore(text: string): RestoreOperation[] {
   return [...readOperations(text)];
 }
 
 /** Lazy, because a restore has already committed the tables before the line that it cannot read. */
-export function* readOperations(text: string): Generator<Operation, void> {
+export function* readOperations(text: string): Generator<RestoreOperation, void> {
   let table = '';
   let line = 0;
   let start = 0;
@@ -107,7 +107,7 @@ export function readLine(
   end: number,
   table: string,
   line: number,
-): Operation | undefined {
+): RestoreOperation | undefined {
   const words = tokenize(text, start, end);
   if (!words) throw new ParseError(table, line, 'a quote stays open');
   const first = words[0];
@@ -122,7 +122,7 @@ export function readLine(
   }
 }
 
-function chainOperation(words: readonly string[], table: string, line: number): Operation {
+function chainOperation(words: readonly string[], table: string, line: number): RestoreOperation {
   const chain = (words[0] ?? '').slice(1);
   const policy = words[1];
   if (chain === '') throw new Error('a chain without a name');
@@ -132,7 +132,7 @@ function chainOperation(words: readonly string[], table: string, line: number): 
     : { table, line, kind: 'chain', chain, policy };
 }
 
-function ruleOperation(words: readonly string[], table: string, line: number): Operation {
+function ruleOperation(words: readonly string[], table: string, line: number): RestoreOperation {
   const counters = parseCounters(words[0] ?? '');
   const at = counters ? 1 : 0;
   const command = words[at];

@@ -188,7 +188,7 @@ function endOfOption(words: readonly string[], from: number): number {
 
 /* The options of the match modules that Junction knows. Any other use of them is left to the caller to keep. */
 
-export function interpretMatch(module: string, options: readonly string[]): Match | undefined {
+function interpretMatch(module: string, options: readonly string[]): Match | undefined {
   const not = options[0] === '!';
   const [option, value, ...rest] = not ? options.slice(1) : options;
   switch (module) {
@@ -223,7 +223,7 @@ export function interpretMatch(module: string, options: readonly string[]): Matc
 }
 
 /** `0x4000`, `0x4000/0xffff`, `16`. */
-export function parseMark(text: string): { readonly value: number; readonly mask: number } | undefined {
+function parseMark(text: string): { readonly value: number; readonly mask: number } | undefined {
   const slash = text.indexOf('/');
   const value = parseNumber(slash < 0 ? text : text.slice(0, slash));
   const mask = slash < 0 ? 0xffff_ffff : parseNumber(text.slice(slash + 1));
@@ -355,7 +355,7 @@ const EXTENSIONS: ReadonlySet<string> = new Set(
 );
 
 /** `words` begins with `-j` or `-g`. */
-export function interpretTarget(words: readonly string[]): Target {
+function interpretTarget(words: readonly string[]): Target {
   const [jump, name = '', option, value, ...rest] = words;
   const other: Target = { kind: 'other', args: words };
   if (jump !== '-j' && jump !== '--jump') return other;

@@ -11,12 +11,12 @@ import {
   CHAINS_PER_RESTORE,
   type ChainText,
   inChunks,
-  isEmpty,
+  isEmptyPiece,
   type Piece,
   piece,
   type Step,
 } from './edit.ts';
-import { adoptedRules, editSharedChain, jumpRules, type OwnedRules, ownedRules } from './chainEdits.ts';
+import { foreignRules, editSharedChain, jumpRules, type OwnedRules, ownedRules } from './chainEdits.ts';
 import type { BaseFragment, CompileOptions, Fragment, Layout, OwnChain } from './fragment.ts';
 import { garbageBatches, ownChains } from './cleanup.ts';
 import { TABLES } from './diff.ts';
@@ -26,7 +26,7 @@ import type { Rule, Table } from './rule.ts';
 import { IN_PLACE } from './saveReader.ts';
 import type { TouchedChains } from './touched.ts';
 
-export interface Desired {
+interface Desired {
   readonly layout: Layout;
   readonly options: CompileOptions;
   readonly base: BaseFragment;
@@ -42,7 +42,7 @@ export interface Desired {
  */
 export type Phase = 'foundation' | 'chains' | 'entries' | 'garbage';
 
-export interface FullStep extends Step {
+interface FullStep extends Step {
   readonly phase: Phase;
 }
 
@@ -98,7 +98,7 @@ class Services {
       TABLES.map((table) => [table, scope ? scope.serviceChains(table) : ownChains(state, table)]),
     );
     for (const { table, name } of base.chains) this.#need(table, name);
-    for (const { table, chain } of [...layout.sharedChains, ...layout.adoptedChains])
+    for (const { table, chain } of [...layout.sharedChains, ...layout.foreignChains])
       this.#need(table, chain);
   }
 
@@ -134,7 +134,7 @@ class Services {
 
 function foundation(state: Tables, { layout, base, scope }: Desired, table: Table): readonly Piece[] {
   const isInScope = (chain: string): boolean => scope?.has(table, chain) ?? true;
-  const empties = [...layout.sharedChains, ...layout.adoptedChains]
+  const empties = [...layout.sharedChains, ...layout.foreignChains]
     .filter((ref) => ref.table === table && isInScope(ref.chain) && !state.get(table)?.has(ref.chain))
     .map((ref): ChainText => ({ name: ref.chain, rules: [] }));
   const writes = base.chains
@@ -191,15 +191,15 @@ function entries(state: Tables, desired: Desired, seen: Services, table: Table):
         isKnown: (id) => seen.ids.has(id),
       }),
     );
-  const rules = base.adopted.filter(({ chain }) => isInScope(chain));
+  const rules = base.foreign.filter(({ chain }) => isInScope(chain));
   const jumps = layout.jumps.filter(({ from }) => isInScope(from));
-  const adopted = adoptedRules(state, rules, options, table);
+  const foreign = foreignRules(state, rules, options, table);
   const writes = base.chains
     .filter((chain) => chain.table === table && isInScope(chain.name) && isInUse(state, chain))
     .flatMap((chain) => rewrite(state.get(table)?.get(chain.name), chain));
-  return nonEmpty([piece(undefined, { writes }), ...shared, adopted, jumpRules(state, jumps, table)]);
+  return nonEmpty([piece(undefined, { writes }), ...shared, foreign, jumpRules(state, jumps, table)]);
 }
 
 function nonEmpty(pieces: readonly Piece[]): readonly Piece[] {
-  return pieces.filter((each) => !isEmpty(each));
+  return pieces.filter((each) => !isEmptyPiece(each));
 }

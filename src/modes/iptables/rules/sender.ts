@@ -1,7 +1,7 @@
 /** Sends steps to the kernel and keeps count of what went. */
 import { isJunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import { printStep, sizeOf, type Step } from './edit.ts';
+import { printStep, countWrites, type Step } from './edit.ts';
 import { noRules, type RuleCounts } from './fragment.ts';
 import type { TimeSlice } from '../../../time/timeSlice.ts';
 import type { Table } from './rule.ts';
@@ -95,7 +95,7 @@ export class Sender {
   }
 
   #count(step: Step, text: string): void {
-    const { chains, rules } = sizeOf([step]);
+    const { chains, rules } = countWrites([step]);
     this.#restores++;
     this.#bytes += text.length;
     this.#chains += chains;

@@ -18,7 +18,7 @@ export interface TouchedTable {
 export type Touched = ReadonlyMap<Table, TouchedTable>;
 
 export class TouchedChains {
-  readonly #layout: Pick<Layout, 'jumps' | 'sharedChains' | 'adoptedChains'>;
+  readonly #layout: Pick<Layout, 'jumps' | 'sharedChains' | 'foreignChains'>;
   readonly #fixed: ReadonlySet<string>;
   readonly #gone = new Set<Table>();
   /** Some table was made dormant. */
@@ -31,7 +31,7 @@ export class TouchedChains {
     this.#fixed = new Set([...own, ...layout.sharedChains].map(keyOf));
   }
 
-  get layout(): Pick<Layout, 'jumps' | 'sharedChains' | 'adoptedChains'> {
+  get layout(): Pick<Layout, 'jumps' | 'sharedChains' | 'foreignChains'> {
     return this.#layout;
   }
 
@@ -72,9 +72,9 @@ export class TouchedChains {
 
   /** Chains of which a part may be right, or another program's. All others are written whole, whatever they hold. */
   toRead(): readonly ChainRef[] {
-    const { jumps, sharedChains, adoptedChains } = this.#layout;
+    const { jumps, sharedChains, foreignChains } = this.#layout;
     const entered = jumps.map(({ table, from }) => ({ table, chain: from }));
-    const all = [...sharedChains, ...adoptedChains, ...entered].filter(({ table, chain }) =>
+    const all = [...sharedChains, ...foreignChains, ...entered].filter(({ table, chain }) =>
       this.has(table, chain),
     );
     return [...new Map(all.map((ref) => [keyOf(ref), ref])).values()];
@@ -85,12 +85,12 @@ export class TouchedChains {
   }
 
   #concernsUs(ref: ChainRef, touch: Touch): boolean {
-    const { jumps, adoptedChains } = this.#layout;
+    const { jumps, foreignChains } = this.#layout;
     if (this.#fixed.has(keyOf(ref)) || (ref.table === 'nat' && isServiceChain(ref.chain))) return true;
     // In chains that others use too, their rules are none of our business.
     if (touch === 'added') return false;
     const isEntered = jumps.some(({ table, from }) => table === ref.table && from === ref.chain);
-    return isEntered || adoptedChains.some((each) => keyOf(each) === keyOf(ref));
+    return isEntered || foreignChains.some((each) => keyOf(each) === keyOf(ref));
   }
 }
 

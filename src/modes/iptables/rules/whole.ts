@@ -30,8 +30,8 @@ export interface TableRule extends ChainRef {
 }
 
 export function wholeRules(layout: Layout, plan: Plan, options: CompileOptions): WholeRules {
-  const { adoptedChains, jumps } = layout;
-  const others = [...adoptedChains, ...jumps.map(({ table, from }) => ({ table, chain: from }))];
+  const { foreignChains, jumps } = layout;
+  const others = [...foreignChains, ...jumps.map(({ table, from }) => ({ table, chain: from }))];
   const isOwn = ({ table }: Step, name: string): boolean =>
     !others.some((other) => other.table === table && other.chain === name);
   const steps = wholeSteps(layout, plan, options).map((step) => ({
@@ -46,8 +46,8 @@ export function wholeRules(layout: Layout, plan: Plan, options: CompileOptions):
   }));
   return {
     restore: printAll(steps),
-    sharedChains: adoptedChains,
-    sharedRules: layout.base(options).adopted.map(tableRule),
+    sharedChains: foreignChains,
+    sharedRules: layout.base(options).foreign.map(tableRule),
     jumps: jumps.map(({ table, from, rule }) => tableRule({ table, chain: from, rule })),
   };
 }

@@ -5,25 +5,25 @@
  */
 import type { Family, Ip } from '../../../model/ip.ts';
 import { type Destination, type ServerKey, serverKey, type VirtualServer } from './compile.ts';
-import type { DestinationEdit, DestinationState, Edit, ServerAttributes } from './client.ts';
-import type { LedgerChanges } from './desiredState.ts';
+import type { DestinationEdit, DestinationState, IpvsEdit, ServerAttributes } from './client.ts';
+import type { DesiredChanges } from './desiredState.ts';
 import { type SetEntry, type SetId, setName } from './sets.ts';
 
-export interface Drained {
+interface Drained {
   readonly server: ServerKey;
   readonly destination: Destination;
 }
 
-export class Work {
+export class Changeset {
   readonly #family: Family;
   readonly #draining: Pick<DrainingList, 'has'>;
-  readonly prepare: Edit[] = [];
-  readonly finish: Edit[] = [];
-  #binds: Edit[] = [];
-  readonly #unbinds: Edit[] = [];
-  readonly #serverDeletes: Edit[] = [];
+  readonly prepare: IpvsEdit[] = [];
+  readonly finish: IpvsEdit[] = [];
+  #binds: IpvsEdit[] = [];
+  readonly #unbinds: IpvsEdit[] = [];
+  readonly #serverDeletes: IpvsEdit[] = [];
   /** For when everything else is done. */
-  readonly entryDeletes: Edit[] = [];
+  readonly entryDeletes: IpvsEdit[] = [];
   readonly leaving = new Map<SetId, SetEntry[]>();
   readonly drained: Drained[] = [];
   readonly deletedServers: ServerKey[] = [];
@@ -38,17 +38,17 @@ export class Work {
     return this.prepare.length === 0 && this.last.length === 0 && this.entryDeletes.length === 0;
   }
 
-  get edits(): readonly Edit[] {
+  get edits(): readonly IpvsEdit[] {
     return [...this.prepare, ...this.last, ...this.entryDeletes];
   }
 
   /** Everything that comes after the rules, but for entries of sets. */
-  get last(): readonly Edit[] {
+  get last(): readonly IpvsEdit[] {
     return [...this.#binds, ...this.finish, ...this.#unbinds, ...this.#serverDeletes];
   }
 
   /** An ordinary sync. */
-  addChanges({ added, removed, bound, unbound, servers }: LedgerChanges): void {
+  addChanges({ added, removed, bound, unbound, servers }: DesiredChanges): void {
     for (const { set, entry } of added) this.addEntry(set, entry);
     for (const { previous, current } of servers) {
       if (!current) {
@@ -77,7 +77,7 @@ export class Work {
   }
 
   /** For when addresses must come before the rules. */
-  takeBinds(): readonly Edit[] {
+  takeBinds(): readonly IpvsEdit[] {
     const binds = this.#binds;
     this.#binds = [];
     return binds;
@@ -169,7 +169,7 @@ function attributesOf(server: VirtualServer): ServerAttributes {
  * This process may die at any time: what is drained has weight 0 in the kernel, where the next one finds it.
  */
 
-export interface Draining {
+interface Draining {
   readonly server: ServerKey;
   readonly destination: Destination;
   readonly since: number;

@@ -5,7 +5,7 @@ import type { SetEntry, SetType } from './sets.ts';
 
 export type ServerAttributes = Omit<VirtualServer, 'destinations' | 'rank' | 'silence'>;
 
-export type Edit =
+export type IpvsEdit =
   | { readonly kind: 'createSet'; readonly set: string; readonly type: SetType; readonly capacity: number }
   | { readonly kind: 'destroySet'; readonly set: string }
   | { readonly kind: 'swapSets'; readonly set: string; readonly other: string }
@@ -69,5 +69,5 @@ export interface IpvsClient {
   /** Of each server; of one that is not there, none. */
   readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]>;
   /** In order; one that is refused stops none of the others. */
-  apply(edits: readonly Edit[]): Promise<readonly EditOutcome[]>;
+  apply(edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]>;
 }

@@ -11,7 +11,7 @@ import type { SetEntry, SetId } from './sets.ts';
 import type { Protocol } from '../../../model/objects.ts';
 
 /** Everything besides the plan that virtual servers depend on. */
-export interface CompileOptions {
+export interface VirtualServerOptions {
   readonly family: Family;
   readonly scheduler: string;
   /** Where node ports answer. */
@@ -26,7 +26,7 @@ const PERSISTENT = 0x1;
 /** For the scheduler mh: the client's port counts too, else all of a client's connections meet the same endpoint. */
 export const MH_PORT = 0x10;
 
-export function compileServicePort(port: ServicePortPlan, options: CompileOptions): IpvsFragment {
+export function compileVirtualServers(port: ServicePortPlan, options: VirtualServerOptions): IpvsFragment {
   const builder = new Builder(port, options);
   for (const { ip, port: endpointPort } of port.localEndpoints ?? []) {
     const { protocol } = port;
@@ -53,11 +53,11 @@ class Builder implements IpvsFragment {
   readonly addresses: Ip[] = [];
   readonly servers: VirtualServer[] = [];
   readonly #port: ServicePortPlan;
-  readonly #options: CompileOptions;
+  readonly #options: VirtualServerOptions;
   /** Every frontend of a service port has the same allowed sources. */
   readonly #hosts = new Set<Ip>();
 
-  constructor(port: ServicePortPlan, options: CompileOptions) {
+  constructor(port: ServicePortPlan, options: VirtualServerOptions) {
     this.#port = port;
     this.#options = options;
   }
@@ -209,7 +209,7 @@ export interface IpvsFragment {
   readonly servers: readonly VirtualServer[];
 }
 
-export const NO_FRAGMENT: IpvsFragment = { members: [], addresses: [], servers: [] };
+export const NO_SERVERS: IpvsFragment = { members: [], addresses: [], servers: [] };
 
 /** `TCP 10.96.0.1:443` */
 export function serverKey({ protocol, ip, port }: ServerKey): string {

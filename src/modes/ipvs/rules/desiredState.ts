@@ -13,12 +13,12 @@ interface Counted<T> {
   readonly count: number;
 }
 
-export interface ServerChange {
+interface ServerChange {
   readonly previous: VirtualServer | undefined;
   readonly current: VirtualServer | undefined;
 }
 
-export interface LedgerChanges {
+export interface DesiredChanges {
   readonly added: readonly Member[];
   readonly removed: readonly Member[];
   readonly bound: readonly Ip[];
@@ -26,7 +26,7 @@ export interface LedgerChanges {
   readonly servers: readonly ServerChange[];
 }
 
-export class Ledger {
+export class DesiredState {
   readonly #members = new Map<SetId, Map<string, Counted<SetEntry>>>();
   readonly #addresses = new Map<Ip, number>();
   readonly #servers = new Map<string, readonly VirtualServer[]>();
@@ -72,7 +72,7 @@ export class Ledger {
   }
 
   /** What has changed since the last time this was asked. */
-  takeChanges(): LedgerChanges {
+  takeChanges(): DesiredChanges {
     const added: Member[] = [];
     const removed: Member[] = [];
     for (const [set, touched] of this.#touchedMembers) {

@@ -7,14 +7,14 @@ import { type Family, hostCidr, hostPort } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import type { Plan } from '../../../plan/types.ts';
 import {
-  type CompileOptions,
-  compileServicePort,
+  type VirtualServerOptions,
+  compileVirtualServers,
   MH_PORT,
   type ServerKey,
   type VirtualServer,
 } from './compile.ts';
-import { Ledger } from './desiredState.ts';
-import { capacityFor, entryKey, SET_IDS, type SetId, setName, SETS } from './sets.ts';
+import { DesiredState } from './desiredState.ts';
+import { capacityFor, entryKey, SET_IDS, type SetId, setName, IPSETS } from './sets.ts';
 
 export interface IpvsText {
   /** For `ipset restore -exist`. Sets are emptied first, so that a second time leaves the same. */
@@ -28,38 +28,38 @@ export interface IpvsText {
 /** It has every address of a service. */
 export const DEVICE = 'kube-ipvs0';
 
-export function wholeLedger(plan: Plan, options: CompileOptions): Ledger {
-  const ledger = new Ledger();
-  for (const port of plan.servicePorts.values()) ledger.add(compileServicePort(port, options));
-  return ledger;
+export function desiredStateOf(plan: Plan, options: VirtualServerOptions): DesiredState {
+  const desired = new DesiredState();
+  for (const port of plan.servicePorts.values()) desired.add(compileVirtualServers(port, options));
+  return desired;
 }
 
 /** Which of the sets the rules have to match. */
-export function filledSets(ledger: Ledger): readonly SetId[] {
-  return SET_IDS.filter((id) => ledger.sizeOf(id) > 0);
+export function filledSets(desired: DesiredState): readonly SetId[] {
+  return SET_IDS.filter((id) => desired.sizeOf(id) > 0);
 }
 
-export function printLedger(ledger: Ledger, family: Family): IpvsText {
+export function printDesiredState(desired: DesiredState, family: Family): IpvsText {
   return {
-    ipset: join(setLines(ledger, family)),
-    ipvsadm: join(serverLines(ledger)),
-    ip: join(addressLines(ledger)),
+    ipset: join(setLines(desired, family)),
+    ipvsadm: join(serverLines(desired)),
+    ip: join(addressLines(desired)),
   };
 }
 
-function* setLines(ledger: Ledger, family: Family): Generator<string> {
+function* setLines(desired: DesiredState, family: Family): Generator<string> {
   for (const id of SET_IDS) {
-    const size = ledger.sizeOf(id);
-    if (size === 0 && 'onDemand' in SETS[id]) continue;
+    const size = desired.sizeOf(id);
+    if (size === 0 && 'onDemand' in IPSETS[id]) continue;
     yield createLine(id, family, size);
     yield `flush ${setName(id, family)}`;
   }
   for (const id of SET_IDS)
-    for (const [, entry] of ledger.entriesOf(id)) yield `add ${setName(id, family)} ${entryKey(entry)}`;
+    for (const [, entry] of desired.entriesOf(id)) yield `add ${setName(id, family)} ${entryKey(entry)}`;
 }
 
 function createLine(id: SetId, family: Family, size: number): string {
-  const { type } = SETS[id];
+  const { type } = IPSETS[id];
   const head = `create ${setName(id, family)} ${type}`;
   if (type === 'bitmap:port') return `${head} range 0-65535`;
   return `${head} family ${family === 'IPv4' ? 'inet' : 'inet6'} hashsize 1024 maxelem ${capacityFor(size)}`;
@@ -67,8 +67,8 @@ function createLine(id: SetId, family: Family, size: number): string {
 
 const SERVER_OPTIONS: Readonly<Record<Protocol, string>> = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' };
 
-function* serverLines(ledger: Ledger): Generator<string> {
-  for (const [, server] of ledger.servers()) {
+function* serverLines(desired: DesiredState): Generator<string> {
+  for (const [, server] of desired.servers()) {
     const name = serverName(server);
     yield `-A ${name} -s ${server.scheduler}${persistence(server)}${schedulerFlags(server)}`;
     for (const { key } of server.destinations) yield `-a ${name} -r ${key} -m -w 1`;
@@ -87,7 +87,7 @@ function schedulerFlags({ flags }: VirtualServer): string {
   return (flags & MH_PORT) === 0 ? '' : ' -b mh-port';
 }
 
-function* addressLines({ addresses }: Ledger): Generator<string> {
+function* addressLines({ addresses }: DesiredState): Generator<string> {
   yield `link add name ${DEVICE} type dummy`;
   for (const ip of addresses.keys()) yield `address replace ${hostCidr(ip)} dev ${DEVICE}`;
 }

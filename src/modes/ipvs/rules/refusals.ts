@@ -2,9 +2,9 @@
 import { JunctionError } from '../../../errors.ts';
 import type { Family } from '../../../model/ip.ts';
 import { type IpvsFragment, type ServerKey, serverKey } from './compile.ts';
-import type { Edit, EditOutcome } from './client.ts';
+import type { IpvsEdit, EditOutcome } from './client.ts';
 import { entryKey, setName } from './sets.ts';
-import type { LedgerChanges } from './desiredState.ts';
+import type { DesiredChanges } from './desiredState.ts';
 
 /** Nobody reads the names of more. */
 const MOST_DRIFTED = 100;
@@ -35,8 +35,8 @@ export class Refusals {
   }
 
   /** Answers what is still to be done because something was there already. */
-  add(edits: readonly Edit[], outcomes: readonly EditOutcome[]): readonly Edit[] {
-    const late: Edit[] = [];
+  add(edits: readonly IpvsEdit[], outcomes: readonly EditOutcome[]): readonly IpvsEdit[] {
+    const late: IpvsEdit[] = [];
     for (const [index, outcome] of outcomes.entries()) {
       const edit = edits[index];
       if (!edit || outcome.state === 'done') continue;
@@ -80,12 +80,12 @@ export class Refusals {
     for (const [key, error] of this.#ofServices) if (!this.#claimed.has(key)) throw error;
   }
 
-  #drifts(edit: Edit, how: string): void {
+  #drifts(edit: IpvsEdit, how: string): void {
     this.#drift ??= how;
     if (this.#drifted.size < MOST_DRIFTED) this.#drifted.add(objectOf(edit));
   }
 
-  #refused(edit: Edit, name: string): void {
+  #refused(edit: IpvsEdit, name: string): void {
     if ((edit.kind === 'bind' || edit.kind === 'unbind') && name === 'ENODEV') {
       // Where it could not be made, that is what has to be said.
       if (!this.#unmade.has(holderOf(edit)))
@@ -102,7 +102,7 @@ export class Refusals {
 }
 
 /** Deleting what is not there is no surprise worth a look; adding to it is. */
-function isDrift(edit: Edit, state: 'exists' | 'absent'): boolean {
+function isDrift(edit: IpvsEdit, state: 'exists' | 'absent'): boolean {
   switch (edit.kind) {
     case 'newServer':
       return state === 'exists';
@@ -119,13 +119,13 @@ function isDrift(edit: Edit, state: 'exists' | 'absent'): boolean {
 }
 
 /** The set, virtual server or device that the edit makes or changes. */
-function holderOf(edit: Edit): string {
+function holderOf(edit: IpvsEdit): string {
   if ('set' in edit) return edit.set;
   return 'server' in edit ? serverKey(edit.server) : 'device';
 }
 
 /** `undefined` for what belongs to no single service. */
-function keyOf(edit: Edit): string | undefined {
+function keyOf(edit: IpvsEdit): string | undefined {
   switch (edit.kind) {
     case 'addEntry':
       return entryName(edit.set, entryKey(edit.entry));
@@ -160,7 +160,7 @@ function destinationName(server: ServerKey, key: string): string {
   return `${serverKey(server)} ${key}`;
 }
 
-function describe(edit: Edit): string {
+function describe(edit: IpvsEdit): string {
   switch (edit.kind) {
     case 'createSet':
       return `create the set ${edit.set} (${edit.type})`;
@@ -193,7 +193,7 @@ function describe(edit: Edit): string {
   }
 }
 
-function hintFor(edit: Edit, name: string): { readonly hint?: string } {
+function hintFor(edit: IpvsEdit, name: string): { readonly hint?: string } {
   if (edit.kind === 'newServer' && name === 'ENOENT')
     return {
       hint: `The kernel has no scheduler ${edit.server.scheduler}: modprobe ip_vs_${edit.server.scheduler}`,
@@ -209,7 +209,7 @@ function hintFor(edit: Edit, name: string): { readonly hint?: string } {
 }
 
 /** `virtual server TCP 10.96.0.1:80`, `set KUBE-CLUSTER-IP`, `address 10.96.0.1 on kube-ipvs0` */
-export function objectOf(edit: Edit): string {
+export function objectOf(edit: IpvsEdit): string {
   if ('set' in edit) return `set ${edit.set}`;
   if ('server' in edit) return `virtual server ${serverKey(edit.server)}`;
   return 'ip' in edit ? `address ${edit.ip} on kube-ipvs0` : 'link kube-ipvs0';
@@ -217,8 +217,8 @@ export function objectOf(edit: Edit): string {
 
 /** What edits change that none of these changes asked for: another program must have been there. */
 export function* changedByOthers(
-  edits: Iterable<Edit>,
-  changes: LedgerChanges,
+  edits: Iterable<IpvsEdit>,
+  changes: DesiredChanges,
   family: Family,
 ): Generator<string> {
   const own = new Set(changedKeys(changes, family));
@@ -232,7 +232,7 @@ export function* changedByOthers(
 }
 
 function* changedKeys(
-  { added, removed, bound, unbound, servers }: LedgerChanges,
+  { added, removed, bound, unbound, servers }: DesiredChanges,
   family: Family,
 ): Generator<string> {
   for (const { set, entry } of [...added, ...removed]) yield entryName(setName(set, family), entryKey(entry));
@@ -244,7 +244,7 @@ function* changedKeys(
   }
 }
 
-function editKey(edit: Edit): string {
+function editKey(edit: IpvsEdit): string {
   if ('entry' in edit) return entryName(edit.set, entryKey(edit.entry));
   if ('server' in edit) return serverKey(edit.server);
   return 'ip' in edit ? edit.ip : objectOf(edit);

@@ -4,42 +4,42 @@ import { JunctionError } from '../../../errors.ts';
 import { type ServerKey, serverKey } from './compile.ts';
 import type {
   DestinationState,
-  Edit,
+  IpvsEdit,
   IpvsClient,
   KernelDevice,
   KernelState,
   ServerAttributes,
 } from './client.ts';
-import type { Ledger } from './desiredState.ts';
-import { capacityFor, create, entryKey, SET_IDS, type SetId, setName, SETS } from './sets.ts';
-import { sameAttributes, type Work } from './changeset.ts';
+import type { DesiredState } from './desiredState.ts';
+import { capacityFor, create, entryKey, SET_IDS, type SetId, setName, IPSETS } from './sets.ts';
+import { sameAttributes, type Changeset } from './changeset.ts';
 
-/** Sets that have to be made, and how much room each has that is there. Step by step, as is `adoptServers`. */
-export function* adoptSets(
+/** Sets that have to be made, and how much room each has that is there. Step by step, as is `resyncServers`. */
+export function* resyncSets(
   state: KernelState,
-  ledger: Ledger,
+  desired: DesiredState,
   family: Family,
-  work: Work,
+  changeset: Changeset,
 ): Generator<void, Map<SetId, number>> {
   const capacities = new Map<SetId, number>();
   for (const id of SET_IDS) {
     const set = setName(id, family);
     const existing = state.sets.get(set);
-    const { type, ...rest } = SETS[id];
+    const { type, ...rest } = IPSETS[id];
     if (existing && existing.type !== type) throw wrongType(set, existing.type, type);
     if (existing) capacities.set(id, existing.capacity);
     else if (!('onDemand' in rest)) {
-      const capacity = capacityFor(ledger.sizeOf(id));
+      const capacity = capacityFor(desired.sizeOf(id));
       capacities.set(id, capacity);
-      work.prepare.push(create(id, family, capacity));
+      changeset.prepare.push(create(id, family, capacity));
     }
     const entries = existing?.entries ?? new Map<string, never>();
-    for (const [key, entry] of ledger.entriesOf(id)) {
-      if (!entries.has(key)) work.addEntry(id, entry);
+    for (const [key, entry] of desired.entriesOf(id)) {
+      if (!entries.has(key)) changeset.addEntry(id, entry);
       yield;
     }
     for (const [key, entry] of entries) {
-      if (!ledger.has(id, key)) work.deleteEntry(id, entry);
+      if (!desired.has(id, key)) changeset.deleteEntry(id, entry);
       yield;
     }
   }
@@ -56,7 +56,7 @@ function wrongType(set: string, found: string, wanted: string): JunctionError {
   );
 }
 
-export function adoptDevice(device: KernelDevice, ledger: Ledger, work: Work): void {
+export function resyncDevice(device: KernelDevice, desired: DesiredState, changeset: Changeset): void {
   if (device.state === 'foreign') {
     throw new JunctionError(
       'DEVICE_TAKEN',
@@ -67,14 +67,14 @@ export function adoptDevice(device: KernelDevice, ledger: Ledger, work: Work): v
     );
   }
   if (device.state === 'absent' || device.broken) {
-    if (device.state === 'present') work.prepare.push({ kind: 'dropDevice' });
-    work.prepare.push({ kind: 'makeDevice' });
-    for (const ip of ledger.addresses.keys()) work.bind(ip);
+    if (device.state === 'present') changeset.prepare.push({ kind: 'dropDevice' });
+    changeset.prepare.push({ kind: 'makeDevice' });
+    for (const ip of desired.addresses.keys()) changeset.bind(ip);
     return;
   }
   const bound = new Set(device.addresses);
-  for (const ip of ledger.addresses.keys()) if (!bound.has(ip)) work.bind(ip);
-  for (const ip of bound) if (!ledger.addresses.has(ip)) work.unbind(ip);
+  for (const ip of desired.addresses.keys()) if (!bound.has(ip)) changeset.bind(ip);
+  for (const ip of bound) if (!desired.addresses.has(ip)) changeset.unbind(ip);
 }
 
 /** Servers in the kernel that are ours to change: wanted, made by this process, or named by our sets or device. */
@@ -112,26 +112,26 @@ export function isNodePortServer(
   return ports?.entries.has(String(port)) ?? false;
 }
 
-export function* adoptServers(
+export function* resyncServers(
   existing: readonly ServerAttributes[],
   destinations: readonly (readonly DestinationState[])[],
-  ledger: Ledger,
-  work: Work,
+  desired: DesiredState,
+  changeset: Changeset,
   isExcluded: (server: ServerKey) => boolean,
 ): Generator<void, void> {
   const there = new Set<string>();
   for (const [index, server] of existing.entries()) {
     const key = serverKey(server);
-    const wanted = ledger.server(key);
+    const wanted = desired.server(key);
     if (wanted) {
       there.add(key);
-      if (!sameAttributes(server, wanted)) work.setServer(wanted);
-      work.matchDestinations(wanted, destinations[index] ?? []);
-    } else if (!isExcluded(server)) work.deleteServer(server);
+      if (!sameAttributes(server, wanted)) changeset.setServer(wanted);
+      changeset.matchDestinations(wanted, destinations[index] ?? []);
+    } else if (!isExcluded(server)) changeset.deleteServer(server);
     yield;
   }
-  for (const [key, server] of ledger.servers()) {
-    if (!there.has(key)) work.newServer(server);
+  for (const [key, server] of desired.servers()) {
+    if (!there.has(key)) changeset.newServer(server);
     yield;
   }
 }
@@ -145,7 +145,7 @@ export function* adoptServers(
  * where a restarted process finds it.
  */
 
-export interface RetireOptions {
+interface RetireOptions {
   readonly family: Family;
   readonly nodeIps: ReadonlySet<string>;
   /** Open connections have had their time. */
@@ -170,7 +170,7 @@ export async function retireServers(door: IpvsClient, options: RetireOptions): P
     (server) => named.has(server) || isNodePortServer(server, state, family, nodeIps),
   );
   const destinations = await door.readDestinations(servers);
-  const edits: Edit[] = [];
+  const edits: IpvsEdit[] = [];
   const keptIps = new Set<string>();
   let [keptServers, connections, addresses] = [0, 0, 0];
   for (const [index, server] of servers.entries()) {
@@ -207,7 +207,7 @@ function openConnections({ protocol }: ServerKey, states: readonly DestinationSt
   return protocol === 'UDP' ? 0 : states.reduce((sum, { connections }) => sum + connections, 0);
 }
 
-function quiesce(server: ServerKey, states: readonly DestinationState[]): readonly Edit[] {
+function quiesce(server: ServerKey, states: readonly DestinationState[]): readonly IpvsEdit[] {
   return states
     .filter(({ weight }) => weight !== 0)
     .map((destination) => ({ kind: 'setDestination', server, destination, weight: 0 }));

@@ -32,7 +32,7 @@ import {
 import type { BaseFragment, CompileOptions, Fragment, Layout } from '../../iptables/rules/fragment.ts';
 import { CHAINS, IPVS_CHAINS, ruleProtocol } from '../../iptables/rules/names.ts';
 import type { Match, Rule, Target } from '../../iptables/rules/rule.ts';
-import { type SetId, SETS, setName } from './sets.ts';
+import { type SetId, IPSETS, setName } from './sets.ts';
 
 const FIREWALL = 'kube-proxy firewall rules';
 const ACCESS = 'kubernetes ipvs access filter';
@@ -50,7 +50,7 @@ export const ipvsLayout: Layout = {
   ],
   sharedChains: [{ table: 'filter', chain: IPVS_CHAINS.ipvsOutFilter }],
   tailChain: { table: 'nat', chain: CHAINS.services },
-  adoptedChains: [],
+  foreignChains: [],
   base,
   servicePort,
 };
@@ -87,7 +87,7 @@ function base(options: CompileOptions): BaseFragment {
       ownChain('filter', IPVS_CHAINS.ipvsFilter, accessRules(sets)),
     ],
     tail: [],
-    adopted: [],
+    foreign: [],
   };
 }
 
@@ -114,7 +114,7 @@ class Sets {
   }
 
   commented(id: SetId, sides: readonly Side[], target: Target, ...more: readonly Match[]): Rule {
-    return rule([comment(SETS[id].comment), this.match(id, sides), ...more], target);
+    return rule([comment(IPSETS[id].comment), this.match(id, sides), ...more], target);
   }
 
   isFilled(id: SetId): boolean {

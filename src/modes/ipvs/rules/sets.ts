@@ -4,8 +4,8 @@
  */
 import type { Cidr, Family, Ip } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
-import type { Edit } from './client.ts';
-import type { Ledger } from './desiredState.ts';
+import type { IpvsEdit } from './client.ts';
+import type { DesiredState } from './desiredState.ts';
 
 interface IpPort {
   readonly ip: Ip;
@@ -22,7 +22,7 @@ export type SetEntry =
 
 export type SetType = SetEntry['type'];
 
-export interface SetInfo {
+interface SetInfo {
   /** Of IPv4. */
   readonly name: string;
   readonly type: SetType;
@@ -32,7 +32,7 @@ export interface SetInfo {
   readonly onDemand?: true;
 }
 
-export const SETS = {
+export const IPSETS = {
   loopBack: {
     name: 'KUBE-LOOP-BACK',
     type: 'hash:ip,port,ip',
@@ -129,14 +129,14 @@ export const SETS = {
   },
 } as const satisfies Readonly<Record<string, SetInfo>>;
 
-export type SetId = keyof typeof SETS;
-export const SET_IDS = Object.keys(SETS) as readonly SetId[];
+export type SetId = keyof typeof IPSETS;
+export const SET_IDS = Object.keys(IPSETS) as readonly SetId[];
 
 /** The kernel's longest name is 31 bytes. */
 const NAME_LENGTH = 31;
 
 export function setName(id: SetId, family: Family): string {
-  const { name } = SETS[id];
+  const { name } = IPSETS[id];
   return family === 'IPv4' ? name : name.replace('KUBE-', 'KUBE-6-').slice(0, NAME_LENGTH);
 }
 
@@ -181,26 +181,26 @@ type Leaving = ReadonlyMap<SetId, readonly SetEntry[]>;
 /** Enough for most; as large as kube-proxy's, so that its sets can be taken over. */
 const USUAL_CAPACITY = 65_536;
 
-export class SetRoom {
+export class SetCapacities {
   readonly #capacities: Map<SetId, number>;
 
   constructor(capacities: Map<SetId, number> = new Map()) {
     this.#capacities = capacities;
   }
 
-  /** What has to be done so that every set can have all that the ledger wants in it, beside what is to leave it. */
-  makeFor(ledger: Ledger, family: Family, leaving: Leaving): readonly Edit[] {
+  /** What has to be done so that every set can have all that the desired wants in it, beside what is to leave it. */
+  makeFor(desired: DesiredState, family: Family, leaving: Leaving): readonly IpvsEdit[] {
     return SET_IDS.flatMap((id) => {
-      if (ledger.sizeOf(id) === 0) return [];
+      if (desired.sizeOf(id) === 0) return [];
       const old = leaving.get(id) ?? [];
-      const size = ledger.sizeOf(id) + old.length;
+      const size = desired.sizeOf(id) + old.length;
       const capacity = this.#capacities.get(id);
-      if (SETS[id].type === 'bitmap:port') return [];
+      if (IPSETS[id].type === 'bitmap:port') return [];
       if (capacity !== undefined && size <= capacity) return [];
       const enough = capacityFor(size, capacity);
       this.#capacities.set(id, enough);
       if (capacity === undefined) return [create(id, family, enough)];
-      const entries = [...ledger.entriesOf(id)].map(([, entry]) => entry);
+      const entries = [...desired.entriesOf(id)].map(([, entry]) => entry);
       return grow(id, family, [...entries, ...old], enough);
     });
   }
@@ -212,15 +212,20 @@ export function capacityFor(size: number, capacity = USUAL_CAPACITY): number {
   return enough;
 }
 
-export function create(id: SetId, family: Family, capacity: number): Edit {
-  return { kind: 'createSet', set: setName(id, family), type: SETS[id].type, capacity };
+export function create(id: SetId, family: Family, capacity: number): IpvsEdit {
+  return { kind: 'createSet', set: setName(id, family), type: IPSETS[id].type, capacity };
 }
 
-function grow(id: SetId, family: Family, entries: readonly SetEntry[], capacity: number): readonly Edit[] {
+function grow(
+  id: SetId,
+  family: Family,
+  entries: readonly SetEntry[],
+  capacity: number,
+): readonly IpvsEdit[] {
   const set = growingName(family);
-  const edits: Edit[] = [
+  const edits: IpvsEdit[] = [
     { kind: 'destroySet', set },
-    { kind: 'createSet', set, type: SETS[id].type, capacity },
+    { kind: 'createSet', set, type: IPSETS[id].type, capacity },
   ];
   for (const entry of entries) edits.push({ kind: 'addEntry', set, entry });
   edits.push({ kind: 'swapSets', set: setName(id, family), other: set }, { kind: 'destroySet', set });

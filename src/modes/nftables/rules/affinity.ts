@@ -9,15 +9,23 @@ import { classifySource } from '../../../plan/decide.ts';
 import { frontendAt } from '../../../plan/claims.ts';
 import type { Plan, Pool, Route, ServicePortPlan, SourceClass } from '../../../plan/types.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import { affinityMap, CHAINS, connectionsSet, SCOPE_LIST, stickyChain, stickyMap } from './names.ts';
-import { type Chain, inSet, type Key, rule, type Rule, type Ruleset, type TableSet } from './rule.ts';
-import { elementOperations, type NftClient, type Remembered } from './transaction.ts';
+import { affinityMap, NFT_CHAINS, connectionsSet, SCOPE_LIST, stickyChain, stickyMap } from './names.ts';
+import {
+  type NftChain,
+  inSet,
+  type Key,
+  nftRule,
+  type NftRule,
+  type Ruleset,
+  type TableSet,
+} from './rule.ts';
+import { elementOperations, type NftClient, type AffinityEntry } from './transaction.ts';
 
 /** A client that goes by itself in the meantime makes the kernel refuse to forget the others. */
 const TRIES = 5;
 const CLASSES: readonly SourceClass[] = ['pod', 'node', 'outside'];
 
-export interface ForgetOptions {
+interface EvictOptions {
   readonly door: NftClient;
   readonly plan: Plan;
   /** All addresses of this node. */
@@ -29,7 +37,7 @@ export interface ForgetOptions {
 }
 
 /** By protocol: whether a client may have been sent where it may not be sent now. */
-export function losers(before: Iterable<ServicePortPlan>, plan: Plan): ReadonlySet<Protocol> {
+export function protocolsToEvict(before: Iterable<ServicePortPlan>, plan: Plan): ReadonlySet<Protocol> {
   const found = new Set<Protocol>();
   for (const port of before) {
     if (port.affinitySeconds === undefined || found.has(port.protocol)) continue;
@@ -38,15 +46,12 @@ export function losers(before: Iterable<ServicePortPlan>, plan: Plan): ReadonlyS
   return found;
 }
 
-export interface Forgetting {
+export interface Eviction {
   readonly isDone: boolean;
   readonly transactions: number;
 }
 
-export async function forgetStale(
-  protocols: Iterable<Protocol>,
-  options: ForgetOptions,
-): Promise<Forgetting> {
+export async function evictStale(protocols: Iterable<Protocol>, options: EvictOptions): Promise<Eviction> {
   let isDone = true;
   let transactions = 0;
   for (const protocol of protocols) {
@@ -63,10 +68,10 @@ export async function forgetStale(
 }
 
 /** There may be a million entries: they are judged in time slices. */
-async function staleEntries(protocol: Protocol, options: ForgetOptions): Promise<readonly Remembered[]> {
-  const stale: Remembered[] = [];
+async function staleEntries(protocol: Protocol, options: EvictOptions): Promise<readonly AffinityEntry[]> {
+  const stale: AffinityEntry[] = [];
   await forEachSliced(
-    await options.door.remembered(protocol),
+    await options.door.affinityEntries(protocol),
     (each) => {
       if (!mayGoOn(protocol, each, options)) stale.push(each);
     },
@@ -77,8 +82,8 @@ async function staleEntries(protocol: Protocol, options: ForgetOptions): Promise
 
 async function forget(
   protocol: Protocol,
-  stale: readonly Remembered[],
-  { door, sets, chunk }: ForgetOptions,
+  stale: readonly AffinityEntry[],
+  { door, sets, chunk }: EvictOptions,
 ): Promise<'done' | 'refused'> {
   const set = affinityMap(protocol);
   for (let start = 0; start < stale.length; start += chunk) {
@@ -124,8 +129,8 @@ function lostFrom(
 
 function mayGoOn(
   protocol: Protocol,
-  { client, destination, port, endpoint }: Remembered,
-  { plan, nodeIps }: ForgetOptions,
+  { client, destination, port, endpoint }: AffinityEntry,
+  { plan, nodeIps }: EvictOptions,
 ): boolean {
   // A node port answers on several addresses.
   const found = plan.find(destination, protocol, port) ?? plan.find(undefined, protocol, port);
@@ -191,7 +196,7 @@ export function affinitySets(timeouts: readonly AffinityTimeout[], counters: boo
         name: affinityMap(protocol),
         key: ['address', 'address', 'port'],
         data: 'endpoint',
-        remembers: MOST_CLIENTS,
+        dynamicSize: MOST_CLIENTS,
         comment: 'client and frontend',
       }),
     ),
@@ -221,7 +226,7 @@ export function affinityChains(
   timeouts: readonly AffinityTimeout[],
   { family, counters }: AffinityOptions,
   before: Ruleset | undefined,
-): readonly Chain[] {
+): readonly NftChain[] {
   const known = new Map(before?.chains.map((chain) => [chain.name, chain]));
   const protocols = protocolsOf(timeouts);
   return [
@@ -229,9 +234,9 @@ export function affinityChains(
       const name = stickyChain(timeout.protocol, timeout.seconds);
       return known.get(name) ?? { name, rules: [learnRule(timeout, family)] };
     }),
-    { name: CHAINS.remembered, rules: protocols.map(rememberedRule) },
+    { name: NFT_CHAINS.remembered, rules: protocols.map(rememberedRule) },
     {
-      name: CHAINS.remember,
+      name: NFT_CHAINS.remember,
       rules: [...(counters ? protocols.flatMap(countRules) : []), ...protocols.map(stickyRule)],
     },
   ];
@@ -241,20 +246,23 @@ function protocolsOf(timeouts: readonly AffinityTimeout[]): readonly Protocol[] 
   return [...new Set(timeouts.map(({ protocol }) => protocol))];
 }
 
-function rememberedRule(protocol: Protocol): Rule {
-  return rule({ kind: 'protocol', protocol }, { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) });
+function rememberedRule(protocol: Protocol): NftRule {
+  return nftRule(
+    { kind: 'protocol', protocol },
+    { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) },
+  );
 }
 
 /** To be found is to be counted. Node ports have a set of their own: an address of the node may be a service's too. */
-function countRules(protocol: Protocol): readonly Rule[] {
+function countRules(protocol: Protocol): readonly NftRule[] {
   return SCOPE_LIST.map((scope) =>
-    rule({ kind: 'protocol', protocol }, inSet(CONNECTION, connectionsSet(scope, protocol))),
+    nftRule({ kind: 'protocol', protocol }, inSet(CONNECTION, connectionsSet(scope, protocol))),
   );
 }
 
 /** nft reads `ct original proto-dst` only where a port was named before it. */
-function stickyRule(protocol: Protocol): Rule {
-  return rule(
+function stickyRule(protocol: Protocol): NftRule {
+  return nftRule(
     { kind: 'protocol', protocol },
     { kind: 'hasPort' },
     { kind: 'verdictByMap', key: ORIGINAL, map: stickyMap(protocol) },
@@ -267,11 +275,15 @@ function stickyRule(protocol: Protocol): Rule {
  * Of IPv6, nft could not read the line whatever stood before it: it has no registers for two addresses, a port and an
  * endpoint, and would end with a failed assertion.
  */
-function learnRule({ protocol, seconds }: AffinityTimeout, family: Family): Rule {
-  return rule({ kind: 'protocol', protocol }, ...(family === 'IPv4' ? [{ kind: 'hasPort' } as const] : []), {
-    kind: 'remember',
-    key: ORIGINAL_CLIENT,
-    map: affinityMap(protocol),
-    seconds,
-  });
+function learnRule({ protocol, seconds }: AffinityTimeout, family: Family): NftRule {
+  return nftRule(
+    { kind: 'protocol', protocol },
+    ...(family === 'IPv4' ? [{ kind: 'hasPort' } as const] : []),
+    {
+      kind: 'learn',
+      key: ORIGINAL_CLIENT,
+      map: affinityMap(protocol),
+      seconds,
+    },
+  );
 }

@@ -10,22 +10,22 @@ import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import { hairpinsOf, NO_FRAGMENT } from './compile.ts';
+import { hairpinsOf, NO_ELEMENTS } from './compile.ts';
 import { Committer, EditStream, slices } from './committer.ts';
-import { diffAtOnce } from './diff.ts';
+import { diffToEnd } from './diff.ts';
 import {
-  type Chain,
+  type NftChain,
   type Element,
   inSet,
-  jump,
-  rule,
-  type Rule,
+  jumpRule,
+  nftRule,
+  type NftRule,
   type Ruleset,
   setsByName,
   type TableSet,
 } from './rule.ts';
 import {
-  FIELDS,
+  FRONTEND_FIELDS,
   fixedElements,
   FRONTEND,
   HAIRPIN_SET,
@@ -37,9 +37,9 @@ import {
   type TableOptions,
   toNodePorts,
 } from './ruleset.ts';
-import { Tally } from './referenceCounts.ts';
-import { addChains, type NftClient, type Operation, type Transaction } from './transaction.ts';
-import { CHAINS, ownerComment, SETS } from './names.ts';
+import { ReferenceCounts } from './referenceCounts.ts';
+import { addChains, type NftClient, type TableOperation, type TableTransaction } from './transaction.ts';
+import { NFT_CHAINS, ownerComment, NFT_SETS } from './names.ts';
 
 export interface BackstopClient extends Pick<NftClient, 'commit'> {
   /** Whether there is a table of this name. */
@@ -54,14 +54,14 @@ export interface BackstopFailure {
   readonly isNews: boolean;
 }
 
-export interface BackstopChanges {
+interface BackstopChanges {
   /** Service ports that may have changed; `undefined`: any, and perhaps it does not stand any more. */
   readonly changed: Iterable<ServicePortId> | undefined;
   /** Those that our own table could not take: what it had of them before stays in force. */
   readonly refused: { has(id: ServicePortId): boolean };
 }
 
-export interface BackstopOptions {
+interface BackstopOptions {
   readonly door: BackstopClient;
   readonly now: () => number;
   readonly timeSlice?: TimeSlice;
@@ -84,7 +84,7 @@ export class Backstop {
   readonly #timeSlice: TimeSlice | undefined;
   readonly #now: () => number;
   readonly #written = new Map<ServicePortId, ServicePortPlan>();
-  #hairpins = new Tally();
+  #hairpins = new ReferenceCounts();
   /** As it is in the kernel; `undefined` where that is not known. */
   #standing: Standing | undefined;
   #pauseMs = FIRST_PAUSE_MS;
@@ -138,9 +138,7 @@ export class Backstop {
     const gone = [...changed].filter((id) => {
       const before = this.#written.get(id);
       const after = plan.servicePorts.get(id);
-      return (
-        before && diffAtOnce(heldFrontends(before), after ? heldFrontends(after) : []).removes.length > 0
-      );
+      return before && diffToEnd(heldFrontends(before), after ? heldFrontends(after) : []).removes.length > 0;
     });
     // As a whole, for the time being: the next sync brings back what is left.
     await this.#try(() => this.#follow({ servicePorts: new Map() }, gone));
@@ -172,11 +170,11 @@ export class Backstop {
     const { ruleset, fixed } = wanted;
     this.#standing = undefined;
     this.#written.clear();
-    this.#hairpins = new Tally();
-    const begin: Transaction = [
+    this.#hairpins = new ReferenceCounts();
+    const begin: TableTransaction = [
       ...(isThere ? [{ kind: 'deleteTable' } as const] : []),
       { kind: 'addTable', isOwned: true },
-      ...ruleset.sets.map((set): Operation => ({ kind: 'addSet', set })),
+      ...ruleset.sets.map((set): TableOperation => ({ kind: 'addSet', set })),
       ...addChains(ruleset.chains),
     ];
     await this.#committer.commit(begin);
@@ -193,7 +191,7 @@ export class Backstop {
       (id) => {
         const [before, after] = [this.#written.get(id), plan.servicePorts.get(id)];
         if (before === after || (after && this.#refused.has(id))) return;
-        const change = diffAtOnce(before ? heldFrontends(before) : [], after ? heldFrontends(after) : []);
+        const change = diffToEnd(before ? heldFrontends(before) : [], after ? heldFrontends(after) : []);
         removes.push(...change.removes);
         adds.push(...change.adds);
         this.#count(before, after);
@@ -207,8 +205,8 @@ export class Backstop {
   }
 
   #count(before: ServicePortPlan | undefined, after: ServicePortPlan | undefined): void {
-    if (before) this.#hairpins.remove({ ...NO_FRAGMENT, counted: hairpinsOf(before) }, this.#now());
-    if (after) this.#hairpins.add({ ...NO_FRAGMENT, counted: hairpinsOf(after) });
+    if (before) this.#hairpins.remove({ ...NO_ELEMENTS, counted: hairpinsOf(before) }, this.#now());
+    if (after) this.#hairpins.add({ ...NO_ELEMENTS, counted: hairpinsOf(after) });
   }
 
   /** All that goes first: a frontend may go from one service port to another. */
@@ -241,37 +239,45 @@ export class Backstop {
 const HELD = { frontends: 'frontends', ports: 'ports' } as const;
 const HOLD_BACK = 'hold-back';
 
-export function backstopRuleset(options: RulesetOptions): Ruleset {
+function backstopRuleset(options: RulesetOptions): Ruleset {
   return { sets: setsOf(options), chains: chainsOf(options) };
 }
 
 function setsOf({ view }: RulesetOptions): readonly TableSet[] {
   return [
-    { name: HELD.frontends, key: FIELDS.address, comment: 'addresses of services that have endpoints' },
-    { name: HELD.ports, key: FIELDS.nodePort, comment: 'node ports of services that have endpoints' },
+    {
+      name: HELD.frontends,
+      key: FRONTEND_FIELDS.address,
+      comment: 'addresses of services that have endpoints',
+    },
+    {
+      name: HELD.ports,
+      key: FRONTEND_FIELDS.nodePort,
+      comment: 'node ports of services that have endpoints',
+    },
     HAIRPIN_SET,
     ...(view.nodePorts.ranges === 'all'
       ? []
-      : [{ name: SETS.nodePortIPs, key: ['address'], comment: 'where node ports answer' } as const]),
+      : [{ name: NFT_SETS.nodePortIPs, key: ['address'], comment: 'where node ports answer' } as const]),
   ];
 }
 
-function chainsOf(options: RulesetOptions): readonly Chain[] {
-  const held: readonly Rule[] = [
-    rule(inSet(FRONTEND.address, HELD.frontends), { kind: 'drop' }),
-    rule(inSet(FRONTEND.nodePort, HELD.ports), ...toNodePorts(options), { kind: 'drop' }),
+function chainsOf(options: RulesetOptions): readonly NftChain[] {
+  const held: readonly NftRule[] = [
+    nftRule(inSet(FRONTEND.address, HELD.frontends), { kind: 'drop' }),
+    nftRule(inSet(FRONTEND.nodePort, HELD.ports), ...toNodePorts(options), { kind: 'drop' }),
   ];
   return [
     { name: HOLD_BACK, rules: held },
-    hooked(CHAINS.prerouting, PRIORITIES.backstopDestination, [jump(HOLD_BACK)]),
-    hooked(CHAINS.output, PRIORITIES.backstopDestination, [jump(HOLD_BACK)]),
+    hooked(NFT_CHAINS.prerouting, PRIORITIES.backstopDestination, [jumpRule(HOLD_BACK)]),
+    hooked(NFT_CHAINS.output, PRIORITIES.backstopDestination, [jumpRule(HOLD_BACK)]),
     // Also for what was sent on just before the rules went.
-    hooked(CHAINS.postrouting, PRIORITIES.backstopSource, masqueradeRules(options)),
+    hooked(NFT_CHAINS.postrouting, PRIORITIES.backstopSource, masqueradeRules(options)),
   ];
 }
 
 /** Frontends that our rules send somewhere, for some clients at least: those they never leave alone. */
-export function heldFrontends({ frontends, protocol, name }: ServicePortPlan): readonly Element[] {
+function heldFrontends({ frontends, protocol, name }: ServicePortPlan): readonly Element[] {
   const comment = ownerComment(name);
   return frontends
     .filter(({ routes }) => Object.values(routes).some(({ verdict }) => verdict === 'forward'))

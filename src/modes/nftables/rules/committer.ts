@@ -6,9 +6,9 @@
  */
 import { JunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import { type Edit, editOperations, isEmpty, sizeOf } from './diff.ts';
+import { type ElementEdit, editOperations, isEmptyEdit, editSize } from './diff.ts';
 import type { TableSet } from './rule.ts';
-import type { CommitOutcome, NftClient, Transaction } from './transaction.ts';
+import type { TransactionOutcome, NftClient, TableTransaction } from './transaction.ts';
 
 /** One commit should hold the lock no longer than twice this, also when the next elements are slower than the last. */
 const LONG_MS = 25;
@@ -34,7 +34,7 @@ export class Committer {
   }
 
   /** Throws when it is refused: this is nobody's in particular. */
-  async commit(transaction: Transaction): Promise<void> {
+  async commit(transaction: TableTransaction): Promise<void> {
     const outcome = await this.attempt(transaction);
     if (outcome.state === 'done') return;
     // A rule may also ask for something that this kernel does not have.
@@ -44,7 +44,7 @@ export class Committer {
     });
   }
 
-  async attempt(transaction: Transaction): Promise<CommitOutcome> {
+  async attempt(transaction: TableTransaction): Promise<TransactionOutcome> {
     if (transaction.length === 0) return { state: 'done' };
     this.transactions++;
     return this.#door.commit(transaction);
@@ -52,7 +52,7 @@ export class Committer {
 
   /** A service port's edit is never split. Answers whose edits the kernel would not have. */
   async commitEdits(
-    edits: readonly Edit[],
+    edits: readonly ElementEdit[],
     sets: ReadonlyMap<string, TableSet>,
   ): Promise<ReadonlyMap<ServicePortId, Error>> {
     if (edits.length === 0) return new Map();
@@ -72,14 +72,14 @@ export class Committer {
     return new Map([...left, ...right]);
   }
 
-  #blame({ owner }: Edit, name: string): ReadonlyMap<ServicePortId, Error> {
+  #blame({ owner }: ElementEdit, name: string): ReadonlyMap<ServicePortId, Error> {
     const error = new JunctionError('NFTABLES_REFUSED', `nftables refuses its elements: ${name}`);
     if (owner === undefined) throw error;
     return new Map([[owner, error]]);
   }
 
-  #learn(edits: readonly Edit[], milliseconds: number): void {
-    const elements = edits.reduce((sum, edit) => sum + sizeOf(edit), 0);
+  #learn(edits: readonly ElementEdit[], milliseconds: number): void {
+    const elements = edits.reduce((sum, edit) => sum + editSize(edit), 0);
     if (elements < this.#elements / 2) return;
     if (milliseconds > LONG_MS) this.#elements = Math.max(FEWEST_ELEMENTS, this.#elements >> 1);
     else if (milliseconds < LONG_MS / 2) this.#elements = Math.min(MOST_ELEMENTS, this.#elements * 2);
@@ -108,7 +108,7 @@ export class EditStream {
   readonly #sets: ReadonlyMap<string, TableSet>;
   readonly #refused = new Map<ServicePortId, Error>();
   #elements = 0;
-  #group: Edit[] = [];
+  #group: ElementEdit[] = [];
   #size = 0;
   #underWay = Promise.resolve();
 
@@ -127,10 +127,10 @@ export class EditStream {
   }
 
   /** Something to wait for when a transaction is full; nothing until then. */
-  add(edit: Edit): Promise<void> | undefined {
-    if (isEmpty(edit)) return undefined;
+  add(edit: ElementEdit): Promise<void> | undefined {
+    if (isEmptyEdit(edit)) return undefined;
     this.#group.push(edit);
-    this.#size += sizeOf(edit);
+    this.#size += editSize(edit);
     return this.#size < this.#committer.chunk ? undefined : this.#send();
   }
 
@@ -150,7 +150,7 @@ export class EditStream {
     this.#underWay.catch(() => undefined); // told to who sends the next one
   }
 
-  async #commit(group: readonly Edit[]): Promise<void> {
+  async #commit(group: readonly ElementEdit[]): Promise<void> {
     for (const [id, error] of await this.#committer.commitEdits(group, this.#sets)) {
       this.#refused.set(id, error);
       if (this.#refused.size > MOST_REFUSED) throw error;

@@ -12,14 +12,14 @@ import {
   poolMap,
   type Scope,
   SCOPES,
-  SETS,
+  NFT_SETS,
   stickyChain,
   stickyMap,
   type View,
 } from './names.ts';
 import type { Element, ElementKey } from './rule.ts';
 
-export interface CompileOptions {
+interface ElementOptions {
   /** Addresses of this node at which node ports answer: affinity is kept for each of them. */
   readonly nodePortIps: readonly Ip[];
   /** Connections are counted. */
@@ -42,14 +42,14 @@ export interface PoolSize {
   readonly size: number;
 }
 
-export const NO_FRAGMENT: NftFragment = { elements: [], counted: [], pools: [], affinity: undefined };
+export const NO_ELEMENTS: NftFragment = { elements: [], counted: [], pools: [], affinity: undefined };
 
-export function compileServicePort(port: ServicePortPlan, options: CompileOptions): NftFragment {
+export function compileElements(port: ServicePortPlan, options: ElementOptions): NftFragment {
   return build(new Builder(port, options, true), port);
 }
 
 /** All but its own elements, of which a large cluster has too many to make them twice. */
-export function compileShared(port: ServicePortPlan, options: CompileOptions): NftFragment {
+export function compileShared(port: ServicePortPlan, options: ElementOptions): NftFragment {
   return build(new Builder(port, options, false), port);
 }
 
@@ -62,7 +62,7 @@ function build(builder: Builder, port: ServicePortPlan): NftFragment {
 /** Endpoints of this node that may dial themselves. Other service ports may have the same. */
 export function hairpinsOf({ localEndpoints = [], protocol }: ServicePortPlan): readonly Element[] {
   return localEndpoints.map(({ ip, port }) => ({
-    set: SETS.hairpin,
+    set: NFT_SETS.hairpin,
     key: { address: ip, protocol, secondAddress: ip, port },
   }));
 }
@@ -73,12 +73,12 @@ class Builder implements NftFragment {
   readonly pools: PoolSize[] = [];
   readonly affinity: AffinityTimeout | undefined;
   readonly #port: ServicePortPlan;
-  readonly #options: CompileOptions;
+  readonly #options: ElementOptions;
   readonly #isWhole: boolean;
   readonly #comment: string;
   readonly #sourceRanges = new Map<AllowedSources, readonly Cidr[]>();
 
-  constructor(port: ServicePortPlan, options: CompileOptions, isWhole: boolean) {
+  constructor(port: ServicePortPlan, options: ElementOptions, isWhole: boolean) {
     this.#port = port;
     this.#options = options;
     this.#isWhole = isWhole;
@@ -96,8 +96,8 @@ class Builder implements NftFragment {
       this.#connections('nodePort', this.#options.nodePortIps, frontend);
       return;
     }
-    this.counted.push({ set: SETS.serviceIPs, key: { address } });
-    if (frontend.kind === 'clusterIP') this.counted.push({ set: SETS.clusterIPs, key: { address } });
+    this.counted.push({ set: NFT_SETS.serviceIPs, key: { address } });
+    if (frontend.kind === 'clusterIP') this.counted.push({ set: NFT_SETS.clusterIPs, key: { address } });
     this.#served('address', { address, protocol, port }, frontend);
     this.#sources(address, frontend);
     this.#sticky([address], port);
@@ -157,7 +157,7 @@ class Builder implements NftFragment {
     if (!this.#isWhole) return;
     let ranges = this.#sourceRanges.get(allowedSources);
     if (!ranges) this.#sourceRanges.set(allowedSources, (ranges = sourcesOf(allowedSources)));
-    for (const range of ranges) this.#add(SETS.allowed, { ...key, range });
+    for (const range of ranges) this.#add(NFT_SETS.allowed, { ...key, range });
   }
 
   #sticky(addresses: readonly Ip[], port: number): void {

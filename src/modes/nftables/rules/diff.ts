@@ -1,30 +1,30 @@
 /** What has to come and go for one service port, and for all that share. */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import { SCOPES, SETS } from './names.ts';
+import { SCOPES, NFT_SETS } from './names.ts';
 import { printKey } from './print.ts';
-import type { Chain, Element, Rule, Ruleset, TableSet } from './rule.ts';
+import type { NftChain, Element, NftRule, Ruleset, TableSet } from './rule.ts';
 import { deepEqual } from '../../../model/equal.ts';
 import {
   addChains,
   elementOperations,
-  type Operation,
+  type TableOperation,
   rewriteChain,
-  type Transaction,
+  type TableTransaction,
 } from './transaction.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
 
-export interface Edit {
+export interface ElementEdit {
   /** `undefined`: several service ports'. */
   readonly owner: ServicePortId | undefined;
   readonly removes: readonly Element[];
   readonly adds: readonly Element[];
 }
 
-export function isEmpty({ removes, adds }: Edit): boolean {
+export function isEmptyEdit({ removes, adds }: ElementEdit): boolean {
   return removes.length === 0 && adds.length === 0;
 }
 
-export function sizeOf({ removes, adds }: Edit): number {
+export function editSize({ removes, adds }: ElementEdit): number {
   return removes.length + adds.length;
 }
 
@@ -35,7 +35,7 @@ export const ELEMENTS_PER_STEP = 500;
 export function* diffElements(
   before: readonly Element[],
   after: readonly Element[],
-): Generator<void, Pick<Edit, 'removes' | 'adds'>> {
+): Generator<void, Pick<ElementEdit, 'removes' | 'adds'>> {
   yield;
   if (before.length === 0 || after.length === 0) return { removes: before, adds: after };
   // A pool of another size is in another map, so that most elements need not be looked for.
@@ -61,10 +61,10 @@ export function* diffElements(
 }
 
 /** For a few. */
-export function diffAtOnce(
+export function diffToEnd(
   before: readonly Element[],
   after: readonly Element[],
-): Pick<Edit, 'removes' | 'adds'> {
+): Pick<ElementEdit, 'removes' | 'adds'> {
   const steps = diffElements(before, after);
   for (;;) {
     const step = steps.next();
@@ -91,7 +91,7 @@ export function idOf({ set, key }: Element): string {
  * some elements go in a second transaction, when no packet is on its way that has to find them: those of a pool that gets
  * another size, and so another map; and the sources of a frontend that lets everybody in from now on.
  */
-export function* withoutGaps(edits: readonly Edit[]): Generator<void, InOrder> {
+export function* withoutGaps(edits: readonly ElementEdit[]): Generator<void, InOrder> {
   if (edits.every(({ removes }) => removes.length === 0))
     return { first: edits, last: [], replaced: new Set() };
   const adds = edits.flatMap((edit) => edit.adds);
@@ -125,10 +125,10 @@ export function* withoutGaps(edits: readonly Edit[]): Generator<void, InOrder> {
   const isLater = (element: Element): boolean => {
     if (isReplaced(element)) return false;
     if (isOfPool(element)) return served.has(frontendOf(element));
-    return element.set === SETS.allowed && opened.has(frontendOf(element));
+    return element.set === NFT_SETS.allowed && opened.has(frontendOf(element));
   };
-  const first: Edit[] = [];
-  const last: Edit[] = [];
+  const first: ElementEdit[] = [];
+  const last: ElementEdit[] = [];
   for (const { owner, adds: own, removes } of edits) {
     const now: Element[] = [];
     const later: Element[] = [];
@@ -143,8 +143,8 @@ export function* withoutGaps(edits: readonly Edit[]): Generator<void, InOrder> {
 }
 
 export interface InOrder {
-  readonly first: readonly Edit[];
-  readonly last: readonly Edit[];
+  readonly first: readonly ElementEdit[];
+  readonly last: readonly ElementEdit[];
   /** Which elements go and come, by `idOf`. */
   readonly replaced: ReadonlySet<string>;
 }
@@ -163,7 +163,10 @@ export function frontendOf({ key: { address, protocol, port } }: Element): strin
 }
 
 /** All that goes before all that comes: an element may go from one service port to another. */
-export function editOperations(edits: readonly Edit[], sets: ReadonlyMap<string, TableSet>): Transaction {
+export function editOperations(
+  edits: readonly ElementEdit[],
+  sets: ReadonlyMap<string, TableSet>,
+): TableTransaction {
   return [
     ...elementOperations(
       'deleteElements',
@@ -180,9 +183,9 @@ export function editOperations(edits: readonly Edit[], sets: ReadonlyMap<string,
 
 export interface Restructuring {
   /** Before the elements. */
-  readonly first: Transaction;
+  readonly first: TableTransaction;
   /** After them: the rules that look them up. */
-  readonly last: Transaction;
+  readonly last: TableTransaction;
 }
 
 /** From one table to another that has more of the same kind. */
@@ -191,7 +194,7 @@ export function restructure(before: Ruleset, after: Ruleset): Restructuring {
   const newSets = without(after.sets, before.sets);
   return {
     first: [
-      ...newSets.map((set): Operation => ({ kind: 'addSet', set })),
+      ...newSets.map((set): TableOperation => ({ kind: 'addSet', set })),
       ...addChains(without(after.chains, before.chains)),
     ],
     last: amendChains(before, after),
@@ -202,14 +205,14 @@ export function restructure(before: Ruleset, after: Ruleset): Restructuring {
  * From one table to another that has less of the same kind: what is looked up or led to by nothing but rules that go.
  * It can be cut anywhere and sent in parts.
  */
-export function removal(before: Ruleset, after: Ruleset): Transaction {
+export function removal(before: Ruleset, after: Ruleset): TableTransaction {
   return [
     ...amendChains(before, after),
-    ...without(before.chains, after.chains).flatMap(({ name }): Operation[] => [
+    ...without(before.chains, after.chains).flatMap(({ name }): TableOperation[] => [
       { kind: 'flushChain', name },
       { kind: 'deleteChain', name },
     ]),
-    ...without(before.sets, after.sets).map(({ name }): Operation => ({ kind: 'deleteSet', name })),
+    ...without(before.sets, after.sets).map(({ name }): TableOperation => ({ kind: 'deleteSet', name })),
   ];
 }
 
@@ -218,7 +221,7 @@ function without<T extends { readonly name: string }>(all: readonly T[], others:
   return all.filter(({ name }) => !names.has(name));
 }
 
-function amendChains(before: Ruleset, after: Ruleset): Transaction {
+function amendChains(before: Ruleset, after: Ruleset): TableTransaction {
   const old = new Map(before.chains.map((chain) => [chain.name, chain]));
   return after.chains.flatMap((chain) => {
     const known = old.get(chain.name);
@@ -230,23 +233,23 @@ function amendChains(before: Ruleset, after: Ruleset): Transaction {
  * When a rule comes that looks up a map, the kernel looks at every element of the map, so that rules which stay had
  * better not go and come: with 300,000 elements that held its lock for 60 ms.
  */
-function amendChain(before: Chain, after: Chain): Transaction {
+function amendChain(before: NftChain, after: NftChain): TableTransaction {
   if (!after.isUnordered) return rewriteChain(after);
   const chain = after.name;
-  const isIn = (rule: Rule, { rules }: Chain): boolean => rules.some((other) => deepEqual(rule, other));
+  const isIn = (rule: NftRule, { rules }: NftChain): boolean => rules.some((other) => deepEqual(rule, other));
   return [
     ...before.rules
       .filter((rule) => !isIn(rule, after))
-      .map((rule): Operation => ({ kind: 'deleteRule', chain, rule })),
+      .map((rule): TableOperation => ({ kind: 'deleteRule', chain, rule })),
     ...after.rules
       .filter((rule) => !isIn(rule, before))
-      .map((rule): Operation => ({ kind: 'addRule', chain, rule })),
+      .map((rule): TableOperation => ({ kind: 'addRule', chain, rule })),
   ];
 }
 
 /*
  * Elements that somebody else took out or put in. The kernel tells which, so that nothing has to be read: reading a map
- * of a hundred thousand elements takes the kernel most of a second, and mending one of them no time at all.
+ * of a hundred thousand elements takes the kernel most of a second, and repairs one of them no time at all.
  */
 
 export interface ForeignElement {
@@ -256,16 +259,16 @@ export interface ForeignElement {
 }
 
 /** `wanted`: what the table should have for a set and a key. */
-export function mending(
+export function repairs(
   foreign: readonly ForeignElement[],
   sets: ReadonlyMap<string, TableSet>,
   wanted: (set: string, element: Element) => Element | undefined,
-): Transaction {
+): TableTransaction {
   const removes: Element[] = [];
   const adds: Element[] = [];
   for (const { element, isThere } of lastOfEach(foreign)) {
     const set = sets.get(element.set);
-    if (!set || set.remembers !== undefined) continue;
+    if (!set || set.dynamicSize !== undefined) continue;
     const want = wanted(element.set, element);
     if (want && isThere && sameValue(want, element)) continue;
     if (isThere) removes.push(element);

@@ -24,7 +24,7 @@ export const SCOPE_LIST: readonly Scope[] = ['address', 'nodePort'];
 /** Who dials: anybody, or who is neither a pod nor this node. */
 export type View = 'any' | 'outside';
 
-export interface ScopeNames {
+interface ScopeNames {
   readonly restricted: string;
   readonly masqueradeAlways: string;
   readonly masqueradeOthers: string;
@@ -55,7 +55,7 @@ export const SCOPES: Readonly<Record<Scope, ScopeNames>> = {
   nodePort: scopeNames(PREFIX.nodePort),
 };
 
-export const SETS = {
+export const NFT_SETS = {
   serviceIPs: 'service-ips',
   clusterIPs: 'cluster-ips',
   nodePortIPs: 'node-port-ips',
@@ -64,7 +64,7 @@ export const SETS = {
   hairpin: 'hairpin',
 } as const;
 
-export const CHAINS = {
+export const NFT_CHAINS = {
   prerouting: 'prerouting',
   output: 'output',
   input: 'input',

@@ -6,31 +6,31 @@
  * the endpoints of a large pool are found by nothing but its frontend's verdict.
  */
 import {
-  type Edit,
+  type ElementEdit,
   editOperations,
   ELEMENTS_PER_STEP,
   frontendOf,
   idOf,
   type InOrder,
-  sizeOf,
+  editSize,
 } from './diff.ts';
-import { LARGEST_DIRECT_POOL, SETS } from './names.ts';
+import { LARGEST_DIRECT_POOL, NFT_SETS } from './names.ts';
 import type { Element, TableSet } from './rule.ts';
-import type { Transaction } from './transaction.ts';
+import type { TableTransaction } from './transaction.ts';
 
-export interface Portions {
+interface Portions {
   /** Seen by no packet yet. */
-  readonly early: readonly Edit[];
-  readonly main: readonly (readonly Edit[])[];
+  readonly early: readonly ElementEdit[];
+  readonly main: readonly (readonly ElementEdit[])[];
   /** Seen by no packet any more. */
-  readonly late: readonly Edit[];
+  readonly late: readonly ElementEdit[];
 }
 
 /** Whether it is worth it. The kernel copies a whole set of ranges for every transaction that changes it. */
 export function isDivisible({ first, last }: InOrder, chunk: number): boolean {
-  const size = [...first, ...last].reduce((sum, edit) => sum + sizeOf(edit), 0);
+  const size = [...first, ...last].reduce((sum, edit) => sum + editSize(edit), 0);
   const hasRanges = (elements: readonly Element[]): boolean =>
-    elements.some(({ set }) => set === SETS.allowed);
+    elements.some(({ set }) => set === NFT_SETS.allowed);
   return size > chunk && ![...first, ...last].some((edit) => hasRanges(edit.adds) || hasRanges(edit.removes));
 }
 
@@ -39,14 +39,14 @@ export function* divide(
   sets: ReadonlyMap<string, TableSet>,
   chunk: number,
 ): Generator<void, Portions> {
-  const early: Edit[] = [];
-  const late: Edit[] = [...last];
+  const early: ElementEdit[] = [];
+  const late: ElementEdit[] = [...last];
   const groups = new Map<string, EditParts>();
   /**
    * What is not served at a cluster IP is refused. So an address becomes one when all that comes there has come, and
    * ceases to be one while all that goes is still there.
    */
-  const clusterIPs: Edit[] = [];
+  const clusterIPs: ElementEdit[] = [];
   const groupOf = (element: Element, isReplaced: boolean): EditParts => {
     // Of a large pool, each place is by itself.
     const key = isReplaced && isOfLargePool(element, sets) ? idOf(element) : frontendOf(element);
@@ -77,7 +77,7 @@ export function* divide(
     early.push({ owner, ...before });
     late.push({ owner, ...after });
   }
-  const [comes, stays, goes]: [Edit[], Edit[], Edit[]] = [[], [], []];
+  const [comes, stays, goes]: [ElementEdit[], ElementEdit[], ElementEdit[]] = [[], [], []];
   for (const group of groups.values()) {
     const change = group.removes.length === 0 ? comes : group.adds.length === 0 ? goes : stays;
     change.push({ owner: undefined, ...group });
@@ -96,12 +96,12 @@ function noParts(): EditParts {
 }
 
 /** Edits that stay whole, in groups of about so many elements. */
-function* chunksOf(edits: readonly Edit[], chunk: number): Generator<readonly Edit[]> {
-  let group: Edit[] = [];
+function* chunksOf(edits: readonly ElementEdit[], chunk: number): Generator<readonly ElementEdit[]> {
+  let group: ElementEdit[] = [];
   let size = 0;
   for (const edit of edits) {
     group.push(edit);
-    size += sizeOf(edit);
+    size += editSize(edit);
     if (size < chunk) continue;
     yield group;
     group = [];
@@ -111,11 +111,11 @@ function* chunksOf(edits: readonly Edit[], chunk: number): Generator<readonly Ed
 }
 
 function isClusterIP({ set }: Element): boolean {
-  return set === SETS.clusterIPs;
+  return set === NFT_SETS.clusterIPs;
 }
 
-function isSome(edit: Edit): boolean {
-  return sizeOf(edit) > 0;
+function isSome(edit: ElementEdit): boolean {
+  return editSize(edit) > 0;
 }
 
 /** The maps of small pools are asked one after the other; these only where a frontend's verdict says so. */
@@ -127,11 +127,11 @@ function isOfLargePool({ set, endpoint }: Element, sets: ReadonlyMap<string, Tab
 
 /** These elements in transactions of so many. */
 export function* inTransactions(
-  edits: readonly Edit[],
+  edits: readonly ElementEdit[],
   sets: ReadonlyMap<string, TableSet>,
   chunk: number,
-): Generator<Transaction> {
-  let group: Edit[] = [];
+): Generator<TableTransaction> {
+  let group: ElementEdit[] = [];
   let size = 0;
   for (const { owner, removes, adds } of edits) {
     for (let at = 0; at < removes.length + adds.length; ) {

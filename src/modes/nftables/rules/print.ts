@@ -3,22 +3,22 @@ import type { Family } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { TABLE, TABLE_COMMENT } from './names.ts';
 import type {
-  Chain,
+  NftChain,
   Element,
   ElementKey,
   FieldType,
-  Hook,
+  NftHook,
   Key,
   KeyPart,
-  Rule,
+  NftRule,
   Ruleset,
   Statement,
   TableSet,
 } from './rule.ts';
 import type { Plan } from '../../../plan/types.ts';
 import { fixedElements, type NftSettings, rulesetOf } from './ruleset.ts';
-import { compileServicePort } from './compile.ts';
-import { Tally } from './referenceCounts.ts';
+import { compileElements } from './compile.ts';
+import { ReferenceCounts } from './referenceCounts.ts';
 
 export interface Words {
   readonly ip: 'ip' | 'ip6';
@@ -45,10 +45,10 @@ export function printTable(
 }
 
 function printSet(set: TableSet, elements: readonly Element[], words: Words): string {
-  const flags = [...(set.ranges ? ['interval'] : []), ...(set.remembers ? ['dynamic', 'timeout'] : [])];
+  const flags = [...(set.ranges ? ['interval'] : []), ...(set.dynamicSize ? ['dynamic', 'timeout'] : [])];
   const lines = [
     printType(set, words),
-    ...(set.remembers === undefined ? [] : [`size ${set.remembers}`]),
+    ...(set.dynamicSize === undefined ? [] : [`size ${set.dynamicSize}`]),
     ...(flags.length === 0 ? [] : [`flags ${flags.join(',')}`]),
     ...(set.counts ? ['counter'] : []),
     ...(set.comment === undefined ? [] : [`comment "${set.comment}"`]),
@@ -117,14 +117,14 @@ function joined(before: string, part: string | number): string {
   return before === '' ? `${part}` : `${before} . ${part}`;
 }
 
-function printChain({ name, hook, rules }: Chain, words: Words): string {
+function printChain({ name, hook, rules }: NftChain, words: Words): string {
   return block(`chain ${name}`, [
     ...(hook ? [`type nat hook ${hook.point} priority ${priority(hook)}; policy accept;`] : []),
-    ...rules.map((rule) => printRule(rule, words)),
+    ...rules.map((rule) => printNftRule(rule, words)),
   ]);
 }
 
-function priority({ point, priority: number }: Hook): string {
+function priority({ point, priority: number }: NftHook): string {
   if (point === 'prerouting' && number === -100) return 'dstnat';
   return point === 'postrouting' && number === 100 ? 'srcnat' : String(number);
 }
@@ -133,12 +133,12 @@ function block(head: string, lines: readonly string[]): string {
   return `\t${head} {\n${lines.map((line) => `\t\t${line}\n`).join('')}\t}\n`;
 }
 
-export function printRule({ statements, comment }: Rule, words: Words): string {
+export function printNftRule({ statements, comment }: NftRule, words: Words): string {
   const protocol = statements.find((each) => each.kind === 'protocol')?.protocol;
   // Where a port of the protocol is named later, nft takes it as said.
   const isImplied = statements.some(
     (each) =>
-      each.kind === 'remember' ||
+      each.kind === 'learn' ||
       each.kind === 'hasPort' ||
       (each.kind === 'inSet' && each.key.includes('port')),
   );
@@ -173,7 +173,7 @@ function printStatement(
       return [`meta mark & ${mark(statement.mark)} ${statement.not ? '==' : '!='} ${mark(0)}`];
     case 'changeMark':
       return [`meta mark set meta mark ${statement.operation === 'set' ? '|' : '^'} ${mark(statement.mark)}`];
-    case 'remember':
+    case 'learn':
       return [
         `update @${statement.map} { ${key(statement.key)} timeout ${duration(statement.seconds)} : ${words.ip} daddr . ${printPart('port', words, protocol)} }`,
       ];
@@ -238,29 +238,29 @@ function mark(value: number): string {
 
 /* The whole table for a plan, as one who starts from nothing would write it. */
 
-export interface WholeTable {
+interface WholeTable {
   readonly ruleset: Ruleset;
   /** By the name of their set. */
   readonly elements: ReadonlyMap<string, readonly Element[]>;
 }
 
-export function wholeTable(plan: Plan, settings: NftSettings): WholeTable {
+function wholeTable(plan: Plan, settings: NftSettings): WholeTable {
   const { family, view } = plan;
   const options = { ...settings, family, view };
-  const tally = new Tally();
+  const counts = new ReferenceCounts();
   const own: Element[] = [];
   for (const port of plan.servicePorts.values()) {
-    const fragment = compileServicePort(port, options);
-    tally.add(fragment);
+    const fragment = compileElements(port, options);
+    counts.add(fragment);
     own.push(...fragment.elements);
   }
   const elements = new Map<string, Element[]>();
-  for (const element of [...tally.elements(), ...fixedElements(options), ...own]) {
+  for (const element of [...counts.elements(), ...fixedElements(options), ...own]) {
     const ofSet = elements.get(element.set);
     if (ofSet) ofSet.push(element);
     else elements.set(element.set, [element]);
   }
-  return { ruleset: rulesetOf(tally.shape(settings.serviceCidrs.length > 0), options), elements };
+  return { ruleset: rulesetOf(counts.shape(settings.serviceCidrs.length > 0), options), elements };
 }
 
 /** As `nft -f` takes it. */

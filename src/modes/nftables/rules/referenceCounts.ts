@@ -8,19 +8,19 @@ import { sameValue } from './diff.ts';
 import type { Scope, View } from './names.ts';
 import { printKey } from './print.ts';
 import type { Element } from './rule.ts';
-import type { Shape } from './ruleset.ts';
+import type { TableShape } from './ruleset.ts';
 
 interface Counted {
   readonly element: Element;
   count: number;
 }
 
-export interface CountedChanges {
+interface CountedChanges {
   readonly added: readonly Element[];
   readonly removed: readonly Element[];
 }
 
-export class Tally {
+export class ReferenceCounts {
   /** By set and key. Mostly one; two where a node port and a service's address are the same with other time-outs. */
   readonly #elements = new Map<string, Map<string, readonly Counted[]>>();
   readonly #touched = new Map<string, Map<string, Element | undefined>>();
@@ -28,10 +28,10 @@ export class Tally {
   readonly #affinity = new UseCounts<AffinityTimeout>();
 
   /** With the sizes and time-outs of one before it, as long as they are not retired. */
-  constructor(before?: { readonly tally: Tally; readonly now: number }) {
+  constructor(before?: { readonly counts: ReferenceCounts; readonly now: number }) {
     if (!before) return;
-    this.#pools.takeOver(before.tally.#pools, before.now);
-    this.#affinity.takeOver(before.tally.#affinity, before.now);
+    this.#pools.takeOver(before.counts.#pools, before.now);
+    this.#affinity.takeOver(before.counts.#affinity, before.now);
   }
 
   /** While it is the same, so is the shape. */
@@ -87,7 +87,7 @@ export class Tally {
       }
   }
 
-  shape(hasServiceCidrs: boolean): Shape {
+  shape(hasServiceCidrs: boolean): TableShape {
     const sizes = (scope: Scope, view: View): readonly number[] =>
       [...this.#pools.values()]
         .filter((pool) => pool.scope === scope && pool.view === view)
@@ -159,7 +159,7 @@ interface Used<T> {
   idleSince: number | undefined;
 }
 
-export class UseCounts<T> {
+class UseCounts<T> {
   readonly #used = new Map<string, Used<T>>();
   readonly #idle = new Set<Used<T>>();
   /** While it is the same, so are the things. */

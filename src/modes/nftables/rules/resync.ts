@@ -7,20 +7,20 @@ import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { type Committer, EditStream, slices } from './committer.ts';
-import { type Edit, sameValue } from './diff.ts';
+import { type ElementEdit, sameValue } from './diff.ts';
 import { ownerComment } from './names.ts';
 import { printKey } from './print.ts';
-import { type Chain, type Element, type Ruleset, setsByName, type TableSet } from './rule.ts';
+import { type NftChain, type Element, type Ruleset, setsByName, type TableSet } from './rule.ts';
 import {
   addChains,
   type NftClient,
-  type Operation,
+  type TableOperation,
   rewriteChain,
   type TableState,
-  type Transaction,
+  type TableTransaction,
 } from './transaction.ts';
 
-export interface AdoptedTable {
+export interface DesiredTable {
   readonly ruleset: Ruleset;
   /** Elements that belong to several service ports, or to none. */
   readonly shared: readonly Element[];
@@ -28,16 +28,16 @@ export interface AdoptedTable {
   compile(port: ServicePortPlan): readonly Element[];
 }
 
-export interface AdoptOptions {
+interface ResyncOptions {
   readonly door: NftClient;
   readonly committer: Committer;
-  readonly table: AdoptedTable;
+  readonly table: DesiredTable;
   /** The sets whose elements have to be looked at. Others have what they should, as long as they are there. */
   readonly only?: ReadonlySet<string>;
   readonly timeSlice: TimeSlice | undefined;
 }
 
-export interface AdoptReport {
+export interface ResyncReport {
   readonly transactions: number;
   readonly elements: number;
   readonly refused: ReadonlyMap<ServicePortId, Error>;
@@ -45,7 +45,7 @@ export interface AdoptReport {
   readonly isClean: boolean;
 }
 
-export async function adopt(options: AdoptOptions): Promise<AdoptReport> {
+export async function resync(options: ResyncOptions): Promise<ResyncReport> {
   const { door, committer, table } = options;
   const begun = committer.transactions;
   const state = await door.inspect(table.ruleset, options.only);
@@ -70,7 +70,7 @@ export async function adopt(options: AdoptOptions): Promise<AdoptReport> {
 async function writeElements(
   work: Elements,
   stream: EditStream,
-  { committer, table, timeSlice }: AdoptOptions,
+  { committer, table, timeSlice }: ResyncOptions,
 ): Promise<void> {
   for (const shared of slices(table.shared, committer.chunk))
     await stream.add(work.editFor(undefined, shared));
@@ -86,20 +86,20 @@ async function writeElements(
  * Sets and chains that are missing. A set that differs cannot be changed in place: it goes with all rules, and comes
  * back. Other chains are left as they are for now: what they look up has yet to come.
  */
-function structure(state: TableState | undefined, { sets, chains }: Ruleset): Transaction {
+function structure(state: TableState | undefined, { sets, chains }: Ruleset): TableTransaction {
   const plain = chains.filter(({ hook }) => hook === undefined);
   if (!state) return [{ kind: 'addTable' }, ...sets.map(addSet), ...addChains(plain)];
   const different = sets.filter(({ name }) => state.sets.get(name) === 'different');
   const missing = sets.filter(({ name }) => !state.sets.has(name));
-  const isNew = ({ name }: Chain): boolean => !state.chains.has(name);
-  const emptied: Transaction =
+  const isNew = ({ name }: NftChain): boolean => !state.chains.has(name);
+  const emptied: TableTransaction =
     different.length === 0
       ? []
-      : [...state.chains.keys()].map((name): Operation => ({ kind: 'flushChain', name }));
+      : [...state.chains.keys()].map((name): TableOperation => ({ kind: 'flushChain', name }));
   const rewritten = different.length > 0 ? chains.filter((chain) => !isNew(chain)) : [];
   return [
     ...emptied,
-    ...different.flatMap((set): Operation[] => [{ kind: 'deleteSet', name: set.name }, addSet(set)]),
+    ...different.flatMap((set): TableOperation[] => [{ kind: 'deleteSet', name: set.name }, addSet(set)]),
     ...missing.map(addSet),
     ...addChains(plain.filter(isNew)),
     ...rewritten.flatMap(rewriteChain),
@@ -107,7 +107,7 @@ function structure(state: TableState | undefined, { sets, chains }: Ruleset): Tr
 }
 
 /** The switch: from here on packets come by, and find what came meanwhile. */
-function hooks(state: TableState | undefined, { sets, chains }: Ruleset): Transaction {
+function hooks(state: TableState | undefined, { sets, chains }: Ruleset): TableTransaction {
   const isRewritten = sets.some(({ name }) => state?.sets.get(name) === 'different');
   return [
     ...chains
@@ -119,27 +119,27 @@ function hooks(state: TableState | undefined, { sets, chains }: Ruleset): Transa
 }
 
 /** Where it is hooked in, and how, is said when it comes. */
-function replaceChain(chain: Chain): Transaction {
+function replaceChain(chain: NftChain): TableTransaction {
   const { name } = chain;
   return [{ kind: 'flushChain', name }, { kind: 'deleteChain', name }, ...addChains([chain])];
 }
 
 /** Sets and chains of another time. A chain that others jump to is emptied first. */
-function garbage(state: TableState | undefined, { sets, chains }: Ruleset): Transaction {
+function garbage(state: TableState | undefined, { sets, chains }: Ruleset): TableTransaction {
   if (!state) return [];
   const wantedSets = new Set(sets.map(({ name }) => name));
   const wantedChains = new Set(chains.map(({ name }) => name));
   const oldChains = [...state.chains.keys()].filter((name) => !wantedChains.has(name));
   return [
-    ...oldChains.map((name): Operation => ({ kind: 'flushChain', name })),
+    ...oldChains.map((name): TableOperation => ({ kind: 'flushChain', name })),
     ...[...state.sets.keys()]
       .filter((name) => !wantedSets.has(name))
-      .map((name): Operation => ({ kind: 'deleteSet', name })),
-    ...oldChains.map((name): Operation => ({ kind: 'deleteChain', name })),
+      .map((name): TableOperation => ({ kind: 'deleteSet', name })),
+    ...oldChains.map((name): TableOperation => ({ kind: 'deleteChain', name })),
   ];
 }
 
-function addSet(set: TableSet): Operation {
+function addSet(set: TableSet): TableOperation {
   return { kind: 'addSet', set };
 }
 
@@ -153,11 +153,11 @@ class Elements {
   /** Sets that were not looked at. */
   readonly #trusted: ReadonlySet<string>;
 
-  constructor(state: TableState | undefined, { ruleset }: AdoptedTable) {
+  constructor(state: TableState | undefined, { ruleset }: DesiredTable) {
     this.sets = setsByName(ruleset);
     const trusted = ruleset.sets.filter(
-      ({ name, remembers }) =>
-        remembers === undefined && state?.sets.get(name) === 'same' && !state.elements.has(name),
+      ({ name, dynamicSize }) =>
+        dynamicSize === undefined && state?.sets.get(name) === 'same' && !state.elements.has(name),
     );
     this.#trusted = new Set(trusted.map(({ name }) => name));
     this.#existing = state?.elements ?? new Map<string, never>();
@@ -168,11 +168,11 @@ class Elements {
   /** Whether there is anything that may have to come or go. */
   get isNeeded(): boolean {
     return [...this.sets.values()].some(
-      ({ name, remembers }) => remembers === undefined && !this.#trusted.has(name),
+      ({ name, dynamicSize }) => dynamicSize === undefined && !this.#trusted.has(name),
     );
   }
 
-  editFor(owner: ServicePortId | undefined, wanted: readonly Element[]): Edit {
+  editFor(owner: ServicePortId | undefined, wanted: readonly Element[]): ElementEdit {
     if (this.#existing.size + this.#trusted.size === 0) return { owner, removes: [], adds: wanted };
     const removes: Element[] = [];
     const adds: Element[] = [];

@@ -39,7 +39,7 @@ export type Statement =
   | { readonly kind: 'hasMark'; readonly mark: number; readonly not: boolean }
   | { readonly kind: 'changeMark'; readonly operation: 'set' | 'flip'; readonly mark: number }
   /** Notes in a map of addresses who was sent where; kept for so long, counted from the last time. */
-  | { readonly kind: 'remember'; readonly key: Key; readonly map: string; readonly seconds: number }
+  | { readonly kind: 'learn'; readonly key: Key; readonly map: string; readonly seconds: number }
   | { readonly kind: 'dnatByMap'; readonly key: Key; readonly map: string }
   | { readonly kind: 'verdictByMap'; readonly key: Key; readonly map: string }
   | { readonly kind: 'masquerade' }
@@ -48,21 +48,21 @@ export type Statement =
   | { readonly kind: 'return' }
   | { readonly kind: 'jump' | 'goto'; readonly chain: string };
 
-export interface Rule {
+export interface NftRule {
   readonly statements: readonly Statement[];
   readonly comment?: string;
 }
 
-export interface Hook {
+export interface NftHook {
   readonly point: 'prerouting' | 'input' | 'output' | 'postrouting';
   readonly priority: number;
 }
 
-export interface Chain {
+export interface NftChain {
   readonly name: string;
   /** All are of the type nat: they see the first packet of a connection, and no other. */
-  readonly hook?: Hook;
-  readonly rules: readonly Rule[];
+  readonly hook?: NftHook;
+  readonly rules: readonly NftRule[];
   /** At most one of its rules has anything to say about a packet: their order means nothing. */
   readonly isUnordered?: true;
 }
@@ -78,7 +78,7 @@ export interface TableSet {
   /** The last field of a key may be a range. */
   readonly ranges?: true;
   /** Elements come from rules, and go by themselves; at most so many. */
-  readonly remembers?: number;
+  readonly dynamicSize?: number;
   /** Each element counts the packets that found it. */
   readonly counts?: true;
   readonly comment?: string;
@@ -86,7 +86,7 @@ export interface TableSet {
 
 export interface Ruleset {
   readonly sets: readonly TableSet[];
-  readonly chains: readonly Chain[];
+  readonly chains: readonly NftChain[];
 }
 
 /** The values of a key, in the order of its fields; those that its set does not have are left out. */
@@ -110,12 +110,12 @@ export interface Element {
   readonly comment?: string;
 }
 
-export function rule(...statements: readonly Statement[]): Rule {
+export function nftRule(...statements: readonly Statement[]): NftRule {
   return { statements };
 }
 
-export function jump(chain: string): Rule {
-  return rule({ kind: 'jump', chain });
+export function jumpRule(chain: string): NftRule {
+  return nftRule({ kind: 'jump', chain });
 }
 
 export function inSet(key: Key, set: string, not = false): Statement {

@@ -6,7 +6,7 @@ import { type Cidr, type Family, type Ip, parseCidr } from '../../../model/ip.ts
 import type { NodeView } from '../../../plan/types.ts';
 import { affinityChains, affinitySets, type AffinityTimeout } from './affinity.ts';
 import {
-  CHAINS,
+  NFT_CHAINS,
   largeChain,
   largeMap,
   LARGEST_DIRECT_POOL,
@@ -15,19 +15,19 @@ import {
   type Scope,
   SCOPE_LIST,
   SCOPES,
-  SETS,
+  NFT_SETS,
   type View,
 } from './names.ts';
 import {
-  type Chain,
+  type NftChain,
   type Element,
   type FieldType,
-  type Hook,
+  type NftHook,
   inSet,
-  jump,
+  jumpRule,
   type Key,
-  rule,
-  type Rule,
+  nftRule,
+  type NftRule,
   type Ruleset,
   type Statement,
   type TableSet,
@@ -35,7 +35,7 @@ import {
 import { withoutCovered } from './compile.ts';
 
 /** What of the cluster shapes the table. */
-export interface Shape {
+export interface TableShape {
   /** Sizes of pools that exist, in order, by the chain that tries them. */
   readonly sizes: Readonly<Record<Scope, Readonly<Record<View, readonly number[]>>>>;
   /** In order. */
@@ -63,35 +63,35 @@ export const FRONTEND: Readonly<Record<Scope, Key>> = {
   address: ['destination', 'protocol', 'port'],
   nodePort: ['protocol', 'port'],
 };
-export const FIELDS: Readonly<Record<Scope, readonly FieldType[]>> = {
+export const FRONTEND_FIELDS: Readonly<Record<Scope, readonly FieldType[]>> = {
   address: ['address', 'protocol', 'port'],
   nodePort: ['protocol', 'port'],
 };
 /** An endpoint that dialled itself, as kube-proxy has it: at the port at which it was dialled. */
 const HAIRPIN: Key = ['source', 'protocol', 'destination', 'port'];
 export const HAIRPIN_SET: TableSet = {
-  name: SETS.hairpin,
+  name: NFT_SETS.hairpin,
   key: ['address', 'protocol', 'address', 'port'],
   comment: 'endpoints of this node, as source and destination',
 };
 const VIEWS: readonly View[] = ['any', 'outside'];
 
 /** What it has in common with the one before is taken from there, so that telling them apart takes little time. */
-export function rulesetOf(shape: Shape, options: RulesetOptions, before?: Ruleset): Ruleset {
+export function rulesetOf(shape: TableShape, options: RulesetOptions, before?: Ruleset): Ruleset {
   return { sets: setsOf(shape, options), chains: chainsOf(shape, options, before) };
 }
 
-function setsOf(shape: Shape, { view, counters }: RulesetOptions): readonly TableSet[] {
+function setsOf(shape: TableShape, { view, counters }: RulesetOptions): readonly TableSet[] {
   return [
-    { name: SETS.serviceIPs, key: ['address'], comment: 'addresses of services' },
-    { name: SETS.clusterIPs, key: ['address'], comment: 'cluster IPs' },
+    { name: NFT_SETS.serviceIPs, key: ['address'], comment: 'addresses of services' },
+    { name: NFT_SETS.clusterIPs, key: ['address'], comment: 'cluster IPs' },
     ...(view.nodePorts.ranges === 'all'
       ? []
-      : [{ name: SETS.nodePortIPs, key: ['address'], comment: 'where node ports answer' } as const]),
+      : [{ name: NFT_SETS.nodePortIPs, key: ['address'], comment: 'where node ports answer' } as const]),
     ...(shape.hasServiceCidrs
       ? [
           {
-            name: SETS.serviceCidrs,
+            name: NFT_SETS.serviceCidrs,
             key: ['address'],
             ranges: true,
             comment: 'where cluster IPs come from',
@@ -100,8 +100,8 @@ function setsOf(shape: Shape, { view, counters }: RulesetOptions): readonly Tabl
       : []),
     HAIRPIN_SET,
     {
-      name: SETS.allowed,
-      key: [...FIELDS.address, 'address'],
+      name: NFT_SETS.allowed,
+      key: [...FRONTEND_FIELDS.address, 'address'],
       ranges: true,
       comment: 'frontend and source range',
     },
@@ -110,8 +110,8 @@ function setsOf(shape: Shape, { view, counters }: RulesetOptions): readonly Tabl
   ];
 }
 
-function scopeSets(scope: Scope, { sizes }: Shape, counters: boolean): readonly TableSet[] {
-  const key = FIELDS[scope];
+function scopeSets(scope: Scope, { sizes }: TableShape, counters: boolean): readonly TableSet[] {
+  const key = FRONTEND_FIELDS[scope];
   const names = SCOPES[scope];
   const plain: readonly (readonly [name: string, comment: string])[] = [
     ...(scope === 'address'
@@ -149,24 +149,24 @@ function hasLarge(sizes: readonly number[]): boolean {
   return sizes.some((size) => size > LARGEST_DIRECT_POOL);
 }
 
-function chainsOf(shape: Shape, options: RulesetOptions, before?: Ruleset): readonly Chain[] {
+function chainsOf(shape: TableShape, options: RulesetOptions, before?: Ruleset): readonly NftChain[] {
   return [
     ...SCOPE_LIST.flatMap((scope) => VIEWS.flatMap((view) => poolChains(scope, view, shape))),
     ...affinityChains(shape.affinity, options, before),
-    { name: CHAINS.serviceAddresses, rules: addressRules(shape, options) },
-    { name: CHAINS.nodePorts, rules: scopeRules('nodePort', shape, options) },
-    { name: CHAINS.services, rules: servicesRules(options) },
-    { name: CHAINS.unserved, rules: unservedRules(shape) },
-    hooked(CHAINS.prerouting, PRIORITIES.destination, [jump(CHAINS.services)]),
-    hooked(CHAINS.output, PRIORITIES.destination, [jump(CHAINS.services)]),
+    { name: NFT_CHAINS.serviceAddresses, rules: addressRules(shape, options) },
+    { name: NFT_CHAINS.nodePorts, rules: scopeRules('nodePort', shape, options) },
+    { name: NFT_CHAINS.services, rules: servicesRules(options) },
+    { name: NFT_CHAINS.unserved, rules: unservedRules(shape) },
+    hooked(NFT_CHAINS.prerouting, PRIORITIES.destination, [jumpRule(NFT_CHAINS.services)]),
+    hooked(NFT_CHAINS.output, PRIORITIES.destination, [jumpRule(NFT_CHAINS.services)]),
     unservedAt('prerouting'),
     unservedAt('output'),
-    hooked(CHAINS.input, PRIORITIES.source, [REMEMBERING]),
-    hooked(CHAINS.postrouting, PRIORITIES.source, [REMEMBERING, ...masqueradeRules(options)]),
+    hooked(NFT_CHAINS.input, PRIORITIES.source, [REMEMBERING]),
+    hooked(NFT_CHAINS.postrouting, PRIORITIES.source, [REMEMBERING, ...masqueradeRules(options)]),
   ];
 }
 
-export function hooked(point: Hook['point'], priority: number, rules: readonly Rule[]): Chain {
+export function hooked(point: NftHook['point'], priority: number, rules: readonly NftRule[]): NftChain {
   return { name: point, hook: { point, priority }, rules };
 }
 
@@ -174,17 +174,17 @@ export function hooked(point: Hook['point'], priority: number, rules: readonly R
  * Apart, and later: while somebody has taken elements or rules away, a packet that they would have sent on comes to the
  * backstop before this could refuse it.
  */
-function unservedAt(point: 'prerouting' | 'output'): Chain {
+function unservedAt(point: 'prerouting' | 'output'): NftChain {
   const hook = { point, priority: PRIORITIES.unserved };
-  return { name: `${CHAINS.unserved}-${point}`, hook, rules: [jump(CHAINS.unserved)] };
+  return { name: `${NFT_CHAINS.unserved}-${point}`, hook, rules: [jumpRule(NFT_CHAINS.unserved)] };
 }
 
 /** Every size in turn, and one lookup for all that are larger. */
-function poolChains(scope: Scope, view: View, { sizes }: Shape): readonly Chain[] {
+function poolChains(scope: Scope, view: View, { sizes }: TableShape): readonly NftChain[] {
   const all = sizes[scope][view];
   const key = FRONTEND[scope];
-  const dnat = (size: number): Rule =>
-    rule({
+  const dnat = (size: number): NftRule =>
+    nftRule({
       kind: 'dnatByMap',
       key: size === 1 ? key : [...key, { drawnOf: size }],
       map: poolMap(scope, view, size),
@@ -197,16 +197,19 @@ function poolChains(scope: Scope, view: View, { sizes }: Shape): readonly Chain[
       isUnordered: true,
       rules: [
         ...all.filter((size) => size <= LARGEST_DIRECT_POOL).map(dnat),
-        ...(large.length > 0 ? [rule({ kind: 'verdictByMap', key, map: largeMap(scope, view) })] : []),
+        ...(large.length > 0 ? [nftRule({ kind: 'verdictByMap', key, map: largeMap(scope, view) })] : []),
       ],
     },
   ];
 }
 
-function servicesRules(options: RulesetOptions): readonly Rule[] {
+function servicesRules(options: RulesetOptions): readonly NftRule[] {
   return [
-    rule(inSet(['destination'], SETS.serviceIPs), { kind: 'jump', chain: CHAINS.serviceAddresses }),
-    rule(...toNodePorts(options), { kind: 'jump', chain: CHAINS.nodePorts }),
+    nftRule(inSet(['destination'], NFT_SETS.serviceIPs), {
+      kind: 'jump',
+      chain: NFT_CHAINS.serviceAddresses,
+    }),
+    nftRule(...toNodePorts(options), { kind: 'jump', chain: NFT_CHAINS.nodePorts }),
   ];
 }
 
@@ -214,29 +217,29 @@ function servicesRules(options: RulesetOptions): readonly Rule[] {
  * Ports of a cluster IP that its service does not have, and cluster IPs that nobody has. Should one of them be an address
  * of the node too, everything else on the node still answers there.
  */
-function unservedRules({ hasServiceCidrs }: Shape): readonly Rule[] {
+function unservedRules({ hasServiceCidrs }: TableShape): readonly NftRule[] {
   const elsewhere: Statement = { kind: 'addressType', side: 'destination', not: true };
   return [
-    rule(inSet(['destination'], SETS.clusterIPs), elsewhere, { kind: 'reject' }),
+    nftRule(inSet(['destination'], NFT_SETS.clusterIPs), elsewhere, { kind: 'reject' }),
     ...(hasServiceCidrs
-      ? [rule(inSet(['destination'], SETS.serviceCidrs), elsewhere, { kind: 'drop' })]
+      ? [nftRule(inSet(['destination'], NFT_SETS.serviceCidrs), elsewhere, { kind: 'drop' })]
       : []),
   ];
 }
 
 /** Whether node ports answer at the destination. */
 export function toNodePorts({ view, family }: RulesetOptions): readonly Statement[] {
-  if (view.nodePorts.ranges !== 'all') return [inSet(['destination'], SETS.nodePortIPs)];
+  if (view.nodePorts.ranges !== 'all') return [inSet(['destination'], NFT_SETS.nodePortIPs)];
   return [
     { kind: 'addressType', side: 'destination', not: false },
     { kind: 'addressIn', side: 'destination', cidr: LOOPBACK[family], not: true },
   ];
 }
 
-function addressRules(shape: Shape, options: RulesetOptions): readonly Rule[] {
+function addressRules(shape: TableShape, options: RulesetOptions): readonly NftRule[] {
   const allowedKey: Key = [...FRONTEND.address, 'source'];
   return [
-    rule(inSet(FRONTEND.address, SCOPES.address.restricted), inSet(allowedKey, SETS.allowed, true), {
+    nftRule(inSet(FRONTEND.address, SCOPES.address.restricted), inSet(allowedKey, NFT_SETS.allowed, true), {
       kind: 'drop',
     }),
     ...scopeRules('address', shape, options),
@@ -245,18 +248,18 @@ function addressRules(shape: Shape, options: RulesetOptions): readonly Rule[] {
 
 function scopeRules(
   scope: Scope,
-  { affinity }: Shape,
+  { affinity }: TableShape,
   { view, masqueradeMark }: RulesetOptions,
-): readonly Rule[] {
+): readonly NftRule[] {
   const names = SCOPES[scope];
   const key = FRONTEND[scope];
   const mark: Statement = { kind: 'changeMark', operation: 'set', mark: masqueradeMark };
   const others = notPod(view);
   const outside: readonly Statement[] = [...others, { kind: 'addressType', side: 'source', not: true }];
   return [
-    rule(inSet(key, names.masqueradeAlways), mark),
-    ...(scope === 'address' ? [rule(...others, inSet(key, names.masqueradeOthers), mark)] : []),
-    rule(
+    nftRule(inSet(key, names.masqueradeAlways), mark),
+    ...(scope === 'address' ? [nftRule(...others, inSet(key, names.masqueradeOthers), mark)] : []),
+    nftRule(
       ...others,
       { kind: 'addressType', side: 'source', not: false },
       inSet(key, names.masqueradeNode),
@@ -264,13 +267,13 @@ function scopeRules(
     ),
     // Not for everybody: an address may be a service's and this node's, and have clients of a node port too.
     ...(affinity.length > 0
-      ? [rule(inSet(key, names.remembering), { kind: 'jump', chain: CHAINS.remembered })]
+      ? [nftRule(inSet(key, names.remembering), { kind: 'jump', chain: NFT_CHAINS.remembered })]
       : []),
-    rule(...outside, inSet(key, names.droppedOutside), { kind: 'drop' }),
-    rule(...outside, { kind: 'jump', chain: poolChain(scope, 'outside') }),
-    jump(poolChain(scope, 'any')),
-    rule(inSet(key, names.refused), { kind: 'reject' }),
-    rule(inSet(key, names.dropped), { kind: 'drop' }),
+    nftRule(...outside, inSet(key, names.droppedOutside), { kind: 'drop' }),
+    nftRule(...outside, { kind: 'jump', chain: poolChain(scope, 'outside') }),
+    jumpRule(poolChain(scope, 'any')),
+    nftRule(inSet(key, names.refused), { kind: 'reject' }),
+    nftRule(inSet(key, names.dropped), { kind: 'drop' }),
   ];
 }
 
@@ -292,15 +295,15 @@ function notPod({ localDetector }: NodeView): readonly Statement[] {
  * A packet that came by before the chains were hooked in, and goes out after that, was not sent anywhere: its client
  * would be sent to the service's own address from then on.
  */
-const REMEMBERING: Rule = rule({ kind: 'isRewritten' }, { kind: 'jump', chain: CHAINS.remember });
+const REMEMBERING: NftRule = nftRule({ kind: 'isRewritten' }, { kind: 'jump', chain: NFT_CHAINS.remember });
 
-export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): readonly Rule[] {
+export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): readonly NftRule[] {
   return [
-    rule({ kind: 'isRewritten' }, inSet(HAIRPIN, SETS.hairpin), { kind: 'masquerade' }),
-    rule({ kind: 'hasMark', mark, not: true }, { kind: 'return' }),
+    nftRule({ kind: 'isRewritten' }, inSet(HAIRPIN, NFT_SETS.hairpin), { kind: 'masquerade' }),
+    nftRule({ kind: 'hasMark', mark, not: true }, { kind: 'return' }),
     // Cleared, so that a packet that passes again inside a tunnel is not masqueraded twice.
-    rule({ kind: 'changeMark', operation: 'flip', mark }),
-    rule({ kind: 'masquerade' }),
+    nftRule({ kind: 'changeMark', operation: 'flip', mark }),
+    nftRule({ kind: 'masquerade' }),
   ];
 }
 
@@ -335,7 +338,7 @@ export function fixedElements({ view, nodePortIps, serviceCidrs }: TableOptions)
   return [
     ...(view.nodePorts.ranges === 'all'
       ? []
-      : nodePortIps.map((address) => ({ set: SETS.nodePortIPs, key: { address } }))),
-    ...withoutCovered(serviceCidrs).map((range) => ({ set: SETS.serviceCidrs, key: { range } })),
+      : nodePortIps.map((address) => ({ set: NFT_SETS.nodePortIPs, key: { address } }))),
+    ...withoutCovered(serviceCidrs).map((range) => ({ set: NFT_SETS.serviceCidrs, key: { range } })),
   ];
 }

@@ -1,30 +1,30 @@
 /** A change of the table, as plain data: the kernel takes all of it or nothing, at one moment. */
 import type { Ip } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
-import type { Chain, Element, Hook, Rule, Ruleset, TableSet } from './rule.ts';
+import type { NftChain, Element, NftHook, NftRule, Ruleset, TableSet } from './rule.ts';
 
-export type Operation =
+export type TableOperation =
   /** Owned: nobody else may change it, and it goes with the socket that made it. */
   | { readonly kind: 'addTable'; readonly isOwned?: true }
   | { readonly kind: 'deleteTable' }
   | { readonly kind: 'addSet'; readonly set: TableSet }
   | { readonly kind: 'deleteSet'; readonly name: string }
-  | { readonly kind: 'addChain'; readonly name: string; readonly hook?: Hook }
+  | { readonly kind: 'addChain'; readonly name: string; readonly hook?: NftHook }
   | { readonly kind: 'flushChain' | 'deleteChain'; readonly name: string }
   /** To delete one, it is found by what it says. */
-  | { readonly kind: 'addRule' | 'deleteRule'; readonly chain: string; readonly rule: Rule }
+  | { readonly kind: 'addRule' | 'deleteRule'; readonly chain: string; readonly rule: NftRule }
   | {
       readonly kind: 'addElements' | 'deleteElements';
       readonly set: TableSet;
       readonly elements: readonly Element[];
     };
 
-export type Transaction = readonly Operation[];
+export type TableTransaction = readonly TableOperation[];
 
-export type CommitOutcome =
+export type TransactionOutcome =
   | { readonly state: 'done' }
   /** The kernel's word for it, and which operation it is about. */
-  | { readonly state: 'refused'; readonly name: string; readonly operation: Operation | undefined };
+  | { readonly state: 'refused'; readonly name: string; readonly operation: TableOperation | undefined };
 
 /** What the kernel has, held against what it should have. */
 export interface TableState {
@@ -38,7 +38,7 @@ export interface TableState {
 }
 
 /** A client that is remembered. */
-export interface Remembered {
+export interface AffinityEntry {
   readonly client: Ip;
   readonly destination: Ip;
   readonly port: number;
@@ -48,16 +48,16 @@ export interface Remembered {
 export interface NftClient {
   /** `only`: elements of these sets alone are read. `undefined`: there is no such table. */
   inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined>;
-  commit(transaction: Transaction): Promise<CommitOutcome>;
+  commit(transaction: TableTransaction): Promise<TransactionOutcome>;
   /** Everybody who is remembered for this protocol. */
-  remembered(protocol: Protocol): Promise<readonly Remembered[]>;
+  affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]>;
 }
 
 /** Tells of every transaction that was taken. */
-export function noting(door: NftClient, onDone: (transaction: Transaction) => void): NftClient {
+export function noting(door: NftClient, onDone: (transaction: TableTransaction) => void): NftClient {
   return {
     inspect: (wanted, only) => door.inspect(wanted, only),
-    remembered: (protocol) => door.remembered(protocol),
+    affinityEntries: (protocol) => door.affinityEntries(protocol),
     commit: async (transaction) => {
       const outcome = await door.commit(transaction);
       if (outcome.state === 'done') onDone(transaction);
@@ -67,7 +67,7 @@ export function noting(door: NftClient, onDone: (transaction: Transaction) => vo
 }
 
 /** Names of the chains that come, go, or get other rules. */
-export function* chainsIn(transaction: Transaction): Generator<string> {
+export function* chainsIn(transaction: TableTransaction): Generator<string> {
   for (const operation of transaction) {
     switch (operation.kind) {
       case 'addRule':
@@ -85,19 +85,19 @@ export function* chainsIn(transaction: Transaction): Generator<string> {
   }
 }
 
-export function addChains(chains: readonly Chain[]): Transaction {
+export function addChains(chains: readonly NftChain[]): TableTransaction {
   return [
-    ...chains.map(({ name, hook }): Operation => ({ kind: 'addChain', name, ...(hook && { hook }) })),
+    ...chains.map(({ name, hook }): TableOperation => ({ kind: 'addChain', name, ...(hook && { hook }) })),
     ...chains.flatMap(addRules),
   ];
 }
 
 /** In place of whatever rules it has. */
-export function rewriteChain(chain: Chain): Transaction {
+export function rewriteChain(chain: NftChain): TableTransaction {
   return [{ kind: 'flushChain', name: chain.name }, ...addRules(chain)];
 }
 
-function addRules({ name, rules }: Chain): Transaction {
+function addRules({ name, rules }: NftChain): TableTransaction {
   return rules.map((rule) => ({ kind: 'addRule', chain: name, rule }));
 }
 
@@ -106,14 +106,14 @@ export function elementOperations(
   kind: 'addElements' | 'deleteElements',
   elements: readonly Element[],
   sets: ReadonlyMap<string, TableSet>,
-): Transaction {
+): TableTransaction {
   const bySet = new Map<string, Element[]>();
   for (const element of elements) {
     const group = bySet.get(element.set);
     if (group) group.push(element);
     else bySet.set(element.set, [element]);
   }
-  return [...bySet].map(([name, group]): Operation => {
+  return [...bySet].map(([name, group]): TableOperation => {
     const set = sets.get(name);
     if (!set) throw new Error(`the table has no set ${name}`);
     return { kind, set, elements: group };

@@ -13,9 +13,9 @@ import type { WalkOutcome } from '../../walkOutcome.ts';
 import type { Family, Ip } from '../../../model/ip.ts';
 import { familyOf } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
-import { printElement, printRule, WORDS } from './print.ts';
-import type { Hook } from './rule.ts';
-import type { Remembered } from './transaction.ts';
+import { printElement, printNftRule, WORDS } from './print.ts';
+import type { NftHook } from './rule.ts';
+import type { AffinityEntry } from './transaction.ts';
 import { type Decided, type Ground, type Trail, type Way, walkChain } from './walkChain.ts';
 import type { WalkTable } from './walkElements.ts';
 import { localAddresses, type NewlyRemembered } from './walkStatement.ts';
@@ -36,7 +36,7 @@ export interface Host {
 
 export interface WalkOptions {
   /** Whom a map of affinity holds; by default nobody. */
-  readonly remembered?: (map: string) => readonly Remembered[];
+  readonly remembered?: (map: string) => readonly AffinityEntry[];
   /** Leave out the paths, for speed. */
   readonly record?: boolean;
 }
@@ -81,7 +81,7 @@ export function walk(table: WalkTable, packet: Packet, host: Host, options: Walk
 }
 
 interface Point {
-  readonly at: Hook['point'];
+  readonly at: NftHook['point'];
   /** Asked with the destination as it is by then. */
   readonly applies: 'always' | 'here' | 'onward';
 }
@@ -179,7 +179,7 @@ function pathOf(trail: Trail | undefined, family: Family): Step[] {
   const steps: Step[] = [];
   for (let at = trail; at; at = at.before) {
     const { chain, ruleIndex, rule, found } = at;
-    const text = printRule(rule, WORDS[family]);
+    const text = printNftRule(rule, WORDS[family]);
     steps.push({
       chain,
       ruleIndex,

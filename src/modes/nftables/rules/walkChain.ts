@@ -3,7 +3,7 @@
  *
  * A number that is drawn splits the packet: every possible way is walked, with its probability.
  */
-import type { Element, Rule } from './rule.ts';
+import type { Element, NftRule } from './rule.ts';
 import {
   branchesOf,
   type InFlight,
@@ -26,7 +26,7 @@ export interface Way extends InFlight {
 export interface Trail {
   readonly chain: string;
   readonly ruleIndex: number;
-  readonly rule: Rule;
+  readonly rule: NftRule;
   /** What the rule found in its sets. */
   readonly found: readonly Element[];
   readonly before: Trail | undefined;

@@ -2,7 +2,7 @@
 import { type Cidr, cidrContains, type Ip } from '../../../model/ip.ts';
 import { printKey } from './print.ts';
 import {
-  type Chain,
+  type NftChain,
   type Element,
   type ElementKey,
   type Ruleset,
@@ -12,7 +12,7 @@ import {
 
 /** What a packet walks through. */
 export interface WalkTable {
-  readonly chains: ReadonlyMap<string, Chain>;
+  readonly chains: ReadonlyMap<string, NftChain>;
   readonly sets: ReadonlyMap<string, TableSet>;
   /** With an address where a set has ranges. `undefined`: there is no such element. */
   find(set: string, key: ElementKey): Element | undefined;

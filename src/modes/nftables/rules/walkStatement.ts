@@ -2,7 +2,7 @@
 import { cidrContains, type Ip, isLoopback } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import type { Element, ElementKey, Key, KeyPart, Statement } from './rule.ts';
-import type { Remembered } from './transaction.ts';
+import type { AffinityEntry } from './transaction.ts';
 import type { WalkTable } from './walkElements.ts';
 
 /** The first packet of a connection, somewhere on its way. */
@@ -23,12 +23,12 @@ export interface World {
   readonly table: WalkTable;
   readonly isLocal: (ip: Ip) => boolean;
   /** Whom a map of remembered clients holds. */
-  readonly remembered: (map: string) => readonly Remembered[];
+  readonly remembered: (map: string) => readonly AffinityEntry[];
   readonly note: (text: string) => void;
 }
 
 /** A client that this packet makes the table remember. */
-export interface NewlyRemembered extends Remembered {
+export interface NewlyRemembered extends AffinityEntry {
   readonly map: string;
   readonly seconds: number;
 }
@@ -39,7 +39,7 @@ export type Verdict =
   | { readonly kind: 'dnat'; readonly ip: Ip; readonly port: number };
 
 /** One of the ways in which a statement may end, by how likely it is. */
-export type Branch =
+type Branch =
   /** The rule does not match. */
   | { readonly kind: 'ends'; readonly chance: number; readonly lookups: number }
   | {
@@ -78,7 +78,7 @@ export function branchesOf(statement: Statement, packet: InFlight, world: World)
         const chain = found?.chain;
         return found && chain !== undefined ? { found, verdict: { kind: 'jump', chain } } : undefined;
       });
-    case 'remember':
+    case 'learn':
       return [{ ...GOES_ON, lookups: 1, remembers: rememberedBy(statement, packet) }];
     case 'changeMark': {
       const { operation, mark } = statement;
@@ -148,7 +148,7 @@ function lookUp(
   let missing = 0;
   for (let index = 0; index < of; index++) {
     const found =
-      shape.remembers === undefined
+      shape.dynamicSize === undefined
         ? world.table.find(set, keyOf(key, packet, index))
         : findRemembered(set, keyOf(key, packet, index), world);
     const consequence = judge(found);
@@ -219,7 +219,7 @@ function valueOf(part: KeyPart, packet: InFlight): Ip | number | undefined {
 }
 
 function rememberedBy(
-  { map, seconds, key }: Extract<Statement, { kind: 'remember' }>,
+  { map, seconds, key }: Extract<Statement, { kind: 'learn' }>,
   packet: InFlight,
 ): NewlyRemembered {
   const { address, secondAddress, port } = keyOf(key, packet, 0);

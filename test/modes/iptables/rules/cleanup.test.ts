@@ -1,7 +1,7 @@
 /** Everything that is ours goes, known by the kernel's state alone, and nothing else does. */
 import { describe, expect, test } from 'vitest';
 import { IptablesBackend } from '../../../../src/modes/iptables/reconcile.ts';
-import { type CleanupOptions, planCleanup } from '../../../../src/modes/iptables/rules/cleanup.ts';
+import { type CleanupScope, planCleanup } from '../../../../src/modes/iptables/rules/cleanup.ts';
 import { printStep } from '../../../../src/modes/iptables/rules/edit.ts';
 import type { LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
@@ -19,7 +19,7 @@ const ON = { routesLocalnet: true };
 
 async function cleanup(
   kernel: FakeKernel,
-  options: CleanupOptions = OFF,
+  options: CleanupScope = OFF,
 ): Promise<ReturnType<typeof planCleanup>> {
   const plan = planCleanup(kernel.tables, options);
   kernel.forget();

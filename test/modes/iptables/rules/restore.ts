@@ -7,7 +7,7 @@
  */
 import { ruleKey } from '../../../../src/modes/iptables/rules/print.ts';
 import {
-  type Operation,
+  type RestoreOperation,
   type ParsedChain,
   type ParsedRule,
   ParseError,
@@ -44,7 +44,7 @@ export const BUILT_IN_CHAINS: ReadonlyMap<string, readonly string[]> = new Map([
 /** The new state; `tables` itself is left alone. Throws a `RestoreError`. */
 export function applyRestore(
   tables: Tables,
-  restore: string | Iterable<Operation>,
+  restore: string | Iterable<RestoreOperation>,
   options: { readonly noflush: boolean } = { noflush: true },
 ): Tables {
   const committed = new Map(tables);
@@ -92,7 +92,7 @@ class TableState {
     }
   }
 
-  apply(operation: Operation): void {
+  apply(operation: RestoreOperation): void {
     switch (operation.kind) {
       case 'chain':
         this.#declare(operation.chain, operation.policy);

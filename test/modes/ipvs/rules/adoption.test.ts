@@ -1,6 +1,6 @@
 /** What a process without memory takes over, what it mends, and what it leaves to others. */
 import { describe, expect, test } from 'vitest';
-import type { Edit } from '../../../../src/modes/ipvs/rules/client.ts';
+import type { IpvsEdit } from '../../../../src/modes/ipvs/rules/client.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
@@ -10,7 +10,7 @@ const WEB = [
   'a/x-1 of x 80 | 10.244.0.1 node-a | 10.244.1.1 node-b',
 ];
 
-function newServer(address: string, port: number, protocol: 'TCP' | 'UDP' = 'TCP'): Edit {
+function newServer(address: string, port: number, protocol: 'TCP' | 'UDP' = 'TCP'): IpvsEdit {
   const key = { protocol, ip: ip(address), port };
   return { kind: 'newServer', server: { ...key, scheduler: 'rr', flags: 0, timeout: 0, clientPrefix: 32 } };
 }

@@ -1,6 +1,9 @@
 /** What a service of each kind becomes: entries of sets, virtual servers with their endpoints, addresses. */
 import { describe, expect, test } from 'vitest';
-import { compileServicePort, type CompileOptions } from '../../../../src/modes/ipvs/rules/compile.ts';
+import {
+  compileVirtualServers,
+  type VirtualServerOptions,
+} from '../../../../src/modes/ipvs/rules/compile.ts';
 import { entryKey, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import { Cluster } from '../../../plan/cluster.ts';
@@ -14,7 +17,7 @@ const NODE_IP = ip('192.0.2.10');
 
 interface Given {
   readonly family?: Family;
-  readonly options?: Partial<CompileOptions>;
+  readonly options?: Partial<VirtualServerOptions>;
 }
 
 function compiled(lines: string, { family = 'IPv4', options = {} }: Given = {}): readonly string[] {
@@ -22,7 +25,7 @@ function compiled(lines: string, { family = 'IPv4', options = {} }: Given = {}):
   cluster.replan();
   const nodeIps = [family === 'IPv4' ? NODE_IP : ip('2001:db8::10')];
   return [...cluster.planner.servicePorts.values()].flatMap((port) => {
-    const { members, addresses, servers } = compileServicePort(port, {
+    const { members, addresses, servers } = compileVirtualServers(port, {
       family,
       scheduler: 'rr',
       nodePortIps: nodeIps,
@@ -269,7 +272,7 @@ describe('load balancer', () => {
     const allowedSources = { ranges: [cidr(range)], hosts: [] };
     const routes = { pod: REJECT, node: REJECT, outside: REJECT };
     const frontend: Frontend = { kind: 'loadBalancerIP', address, port: 80, routes, allowedSources };
-    const { members } = compileServicePort(
+    const { members } = compileVirtualServers(
       { ...planOf('a/x 10.96.0.1 80'), frontends: [frontend] },
       { family, scheduler: 'rr', nodePortIps: [], nodeIps: [] },
     );

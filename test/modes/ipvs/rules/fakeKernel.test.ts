@@ -1,34 +1,34 @@
 /** That the kernel in memory refuses what the real one does, by the same names. */
 import { describe, expect, test } from 'vitest';
-import type { Edit, EditOutcome } from '../../../../src/modes/ipvs/rules/client.ts';
+import type { IpvsEdit, EditOutcome } from '../../../../src/modes/ipvs/rules/client.ts';
 import type { SetEntry } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';
 
-const create = (set: string, capacity = 2, type: 'hash:ip' | 'hash:ip,port,net' = 'hash:ip'): Edit => ({
+const create = (set: string, capacity = 2, type: 'hash:ip' | 'hash:ip,port,net' = 'hash:ip'): IpvsEdit => ({
   kind: 'createSet',
   set,
   type,
   capacity,
 });
 const host = (text: string): SetEntry => ({ type: 'hash:ip', ip: ip(text) });
-const add = (set: string, entry: SetEntry): Edit => ({ kind: 'addEntry', set, entry });
-const del = (set: string, entry: SetEntry): Edit => ({ kind: 'deleteEntry', set, entry });
+const add = (set: string, entry: SetEntry): IpvsEdit => ({ kind: 'addEntry', set, entry });
+const del = (set: string, entry: SetEntry): IpvsEdit => ({ kind: 'deleteEntry', set, entry });
 const SERVER = { protocol: 'TCP', ip: ip('10.96.0.1'), port: 80 } as const;
 const attributes = (scheduler = 'rr') => ({ ...SERVER, scheduler, flags: 0, timeout: 0, clientPrefix: 32 });
 const DESTINATION = { ip: ip('10.244.0.1'), port: 80, key: '10.244.0.1:80' };
-const endpoint = (kind: 'newDestination' | 'setDestination'): Edit => ({
+const endpoint = (kind: 'newDestination' | 'setDestination'): IpvsEdit => ({
   kind,
   server: SERVER,
   destination: DESTINATION,
   weight: 1,
 });
-const REMOVED: Edit = { kind: 'deleteDestination', server: SERVER, destination: DESTINATION };
-const NEW: Edit = { kind: 'newServer', server: attributes() };
-const bind: Edit = { kind: 'bind', ip: ip('10.96.0.1') };
-const unbind: Edit = { kind: 'unbind', ip: ip('10.96.0.1') };
+const REMOVED: IpvsEdit = { kind: 'deleteDestination', server: SERVER, destination: DESTINATION };
+const NEW: IpvsEdit = { kind: 'newServer', server: attributes() };
+const bind: IpvsEdit = { kind: 'bind', ip: ip('10.96.0.1') };
+const unbind: IpvsEdit = { kind: 'unbind', ip: ip('10.96.0.1') };
 
-const CASES: readonly (readonly [string, readonly Edit[], string])[] = [
+const CASES: readonly (readonly [string, readonly IpvsEdit[], string])[] = [
   ['a set that is there and alike', [create('A'), create('A')], 'done'],
   ['a set that is there in another size', [create('A', 2), create('A', 3)], 'EEXIST'],
   ['a set of another type', [create('A'), create('A', 2, 'hash:ip,port,net')], 'EEXIST'],

@@ -6,7 +6,7 @@ import { hostPort, type Ip } from '../../../../src/model/ip.ts';
 import { type Destination, type ServerKey, serverKey } from '../../../../src/modes/ipvs/rules/compile.ts';
 import type {
   DestinationState,
-  Edit,
+  IpvsEdit,
   EditOutcome,
   IpvsClient,
   KernelDevice,
@@ -44,7 +44,7 @@ export interface FakeDevice {
 }
 
 /** What goes wrong with an edit, if anything does: a name that the kernel refuses it by. */
-export type Fault = (edit: Edit) => string | undefined;
+export type Fault = (edit: IpvsEdit) => string | undefined;
 
 /** The process is gone: nothing after this took place. */
 export class Killed extends Error {
@@ -69,7 +69,7 @@ export class FakeIpvsKernel implements IpvsClient {
   schedulers: ReadonlySet<string> = new Set(['rr', 'wrr', 'sh', 'mh']);
   fault: Fault = () => undefined;
   /** Called before each edit, and before each reading; may throw `Killed`. */
-  before: (edit?: Edit) => void = () => {};
+  before: (edit?: IpvsEdit) => void = () => {};
   /** Also of edits that changed nothing, in words. */
   readonly sent: string[] = [];
   reads = 0;
@@ -120,7 +120,7 @@ export class FakeIpvsKernel implements IpvsClient {
     });
   }
 
-  async apply(edits: readonly Edit[]): Promise<readonly EditOutcome[]> {
+  async apply(edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]> {
     return edits.map((edit) => {
       this.before(edit);
       this.sent.push(printEdit(edit));
@@ -139,7 +139,7 @@ export class FakeIpvsKernel implements IpvsClient {
   }
 
   /** Somebody else does this, and it must work. */
-  tamper(...edits: readonly Edit[]): void {
+  tamper(...edits: readonly IpvsEdit[]): void {
     for (const edit of edits) {
       const outcome = this.#perform(edit);
       if (outcome.state !== 'done') throw new Error(`${printEdit(edit)}: ${JSON.stringify(outcome)}`);
@@ -171,7 +171,7 @@ export class FakeIpvsKernel implements IpvsClient {
     return { state: 'present', addresses: [...addresses], broken: isBroken };
   }
 
-  #perform(edit: Edit): EditOutcome {
+  #perform(edit: IpvsEdit): EditOutcome {
     switch (edit.kind) {
       case 'createSet':
       case 'destroySet':
@@ -193,7 +193,7 @@ export class FakeIpvsKernel implements IpvsClient {
     }
   }
 
-  #changeSet(edit: Extract<Edit, { kind: 'createSet' | 'destroySet' | 'swapSets' }>): EditOutcome {
+  #changeSet(edit: Extract<IpvsEdit, { kind: 'createSet' | 'destroySet' | 'swapSets' }>): EditOutcome {
     const known = this.sets.get(edit.set);
     if (edit.kind === 'createSet') {
       if (edit.set.length > NAME_LENGTH) return refused('IPSET_ERR_PROTOCOL');
@@ -216,7 +216,7 @@ export class FakeIpvsKernel implements IpvsClient {
     return DONE;
   }
 
-  #changeEntry({ kind, set, entry }: Extract<Edit, { kind: 'addEntry' | 'deleteEntry' }>): EditOutcome {
+  #changeEntry({ kind, set, entry }: Extract<IpvsEdit, { kind: 'addEntry' | 'deleteEntry' }>): EditOutcome {
     const known = this.sets.get(set);
     if (!known) return ABSENT;
     if (known.type !== entry.type) return refused('IPSET_ERR_PROTOCOL');
@@ -230,7 +230,7 @@ export class FakeIpvsKernel implements IpvsClient {
     return DONE;
   }
 
-  #changeServer(edit: Extract<Edit, { kind: 'newServer' | 'setServer' | 'deleteServer' }>): EditOutcome {
+  #changeServer(edit: Extract<IpvsEdit, { kind: 'newServer' | 'setServer' | 'deleteServer' }>): EditOutcome {
     const key = serverKey(edit.server);
     const known = this.servers.get(key);
     if (edit.kind === 'deleteServer') return this.servers.delete(key) ? DONE : ABSENT;
@@ -243,7 +243,7 @@ export class FakeIpvsKernel implements IpvsClient {
   }
 
   #changeDestination(
-    edit: Extract<Edit, { kind: 'newDestination' | 'setDestination' | 'deleteDestination' }>,
+    edit: Extract<IpvsEdit, { kind: 'newDestination' | 'setDestination' | 'deleteDestination' }>,
   ): EditOutcome {
     const server = this.servers.get(serverKey(edit.server));
     if (!server) return ABSENT;
@@ -262,7 +262,9 @@ export class FakeIpvsKernel implements IpvsClient {
     return DONE;
   }
 
-  #changeDevice(edit: Extract<Edit, { kind: 'makeDevice' | 'dropDevice' | 'bind' | 'unbind' }>): EditOutcome {
+  #changeDevice(
+    edit: Extract<IpvsEdit, { kind: 'makeDevice' | 'dropDevice' | 'bind' | 'unbind' }>,
+  ): EditOutcome {
     if (edit.kind === 'makeDevice') {
       if (this.device) return EXISTS;
       this.device = { type: 'dummy', addresses: new Set(), isBroken: false };

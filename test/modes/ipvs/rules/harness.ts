@@ -5,7 +5,7 @@ import {
   type SyncReport,
 } from '../../../../src/modes/iptables/reconcile.ts';
 import { IpvsBackend, type Rules } from '../../../../src/modes/ipvs/reconcile.ts';
-import type { CompileOptions } from '../../../../src/modes/ipvs/rules/compile.ts';
+import type { VirtualServerOptions } from '../../../../src/modes/ipvs/rules/compile.ts';
 import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';
 import type { Cidr, Family } from '../../../../src/model/ip.ts';
 import type { ServicePortId } from '../../../../src/model/serviceTracker.ts';
@@ -16,7 +16,7 @@ import { meaningOf } from '../../iptables/rules/fakeKernel.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';
 import { printSets, printWorld } from './world.ts';
 
-export type Settings = Omit<CompileOptions, 'family'>;
+export type Settings = Omit<VirtualServerOptions, 'family'>;
 
 export const NODE_IPS = [ip('192.0.2.10'), ip('192.0.2.11')];
 export const SETTINGS: Settings = { scheduler: 'rr', nodeIps: NODE_IPS, nodePortIps: NODE_IPS };

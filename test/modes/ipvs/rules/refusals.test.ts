@@ -1,6 +1,6 @@
 /** The kernel refuses something: who is told, who is served all the same, and when it is tried again. */
 import { describe, expect, test } from 'vitest';
-import type { Edit } from '../../../../src/modes/ipvs/rules/client.ts';
+import type { IpvsEdit } from '../../../../src/modes/ipvs/rules/client.ts';
 import type { Fault } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
 import { printEdit } from './world.ts';
@@ -14,7 +14,7 @@ const Y_WORLD = [
 ];
 
 function refusing(pattern: RegExp, name = 'ENOMEM'): Fault {
-  return (edit: Edit) => (pattern.test(printEdit(edit)) ? name : undefined);
+  return (edit: IpvsEdit) => (pattern.test(printEdit(edit)) ? name : undefined);
 }
 
 const OF_X: readonly (readonly [string, RegExp, string])[] = [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { entryKey, SET_IDS, type SetEntry, SETS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
+import { entryKey, SET_IDS, type SetEntry, IPSETS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 
 /** Name in IPv4, name in IPv6, type: as operators know them. */
@@ -26,7 +26,7 @@ const NAMES = `
 `;
 
 test('names and types of the sets', () => {
-  const rows = SET_IDS.map((id) => [setName(id, 'IPv4'), setName(id, 'IPv6'), SETS[id].type].join(' '));
+  const rows = SET_IDS.map((id) => [setName(id, 'IPv4'), setName(id, 'IPv6'), IPSETS[id].type].join(' '));
   expect(rows).toEqual(
     NAMES.trim()
       .split('\n')
@@ -35,7 +35,7 @@ test('names and types of the sets', () => {
 });
 
 test('those that kube-proxy has not are made on demand', () => {
-  expect(SET_IDS.filter((id) => 'onDemand' in SETS[id])).toEqual(['noLocal', 'noLocalOutside']);
+  expect(SET_IDS.filter((id) => 'onDemand' in IPSETS[id])).toEqual(['noLocal', 'noLocalOutside']);
 });
 
 describe('entries as ipset lists them', () => {

@@ -1,7 +1,7 @@
 /** What there is and what is sent, as `ipset save`, `ipvsadm -Sn` and `ip` would write it. */
 import type { ServerKey } from '../../../../src/modes/ipvs/rules/compile.ts';
-import type { Edit, ServerAttributes } from '../../../../src/modes/ipvs/rules/client.ts';
-import { entryKey, SETS, SET_IDS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
+import type { IpvsEdit, ServerAttributes } from '../../../../src/modes/ipvs/rules/client.ts';
+import { entryKey, IPSETS, SET_IDS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { hostPort } from '../../../../src/model/ip.ts';
 
 const OPTIONS = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' } as const;
@@ -27,7 +27,7 @@ export function printDestination(server: ServerKey, key: string, weight: number)
   return `${serverArguments(server)} -r ${key} -m -w ${weight}`;
 }
 
-export function printEdit(edit: Edit): string {
+export function printEdit(edit: IpvsEdit): string {
   switch (edit.kind) {
     case 'createSet':
       return `create ${edit.set} ${edit.type} ${edit.capacity}`;
@@ -79,7 +79,7 @@ interface World {
 
 /** Made when they are needed; an empty one is as good as none. */
 const ON_DEMAND: ReadonlySet<string> = new Set(
-  SET_IDS.flatMap((id) => ('onDemand' in SETS[id] ? [setName(id, 'IPv4'), setName(id, 'IPv6')] : [])),
+  SET_IDS.flatMap((id) => ('onDemand' in IPSETS[id] ? [setName(id, 'IPv4'), setName(id, 'IPv6')] : [])),
 );
 
 export function printSets({ sets }: Pick<World, 'sets'>): readonly string[] {

@@ -1,6 +1,6 @@
 /** A table that is there already: what a process without memory makes of it. */
 import { describe, expect, test } from 'vitest';
-import type { Transaction } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { TableTransaction } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { cidr, ip, VIEW } from '../../../plan/given.ts';
 import { Harness } from './harness.ts';
 import { printPlain } from './world.ts';
@@ -59,7 +59,7 @@ test('sizes that nobody has any more go', async () => {
   expect([...(harness.kernel.table?.sets.keys() ?? [])].filter((name) => name.endsWith('-2'))).toEqual([]);
 });
 
-const TAMPERINGS: readonly (readonly [string, Transaction])[] = [
+const TAMPERINGS: readonly (readonly [string, TableTransaction])[] = [
   ['the table is gone', [{ kind: 'deleteTable' }]],
   ['a chain has no rules', [{ kind: 'flushChain', name: 'services' }]],
   ['a hook is gone', [{ kind: 'deleteChain', name: 'prerouting' }]],

@@ -1,6 +1,6 @@
 /** Clients that are remembered: for as long as they may go where they went. */
 import { describe, expect, test } from 'vitest';
-import type { Remembered } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { AffinityEntry } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { ip } from '../../../plan/given.ts';
 import { CLIENT, client } from './clients.ts';
 import { Harness } from './harness.ts';
@@ -17,7 +17,7 @@ function remember(harness: Harness, last: number, endpoint: string): void {
   harness.kernel.tamper({ kind: 'addElements', set, elements: [element] });
 }
 
-const printClient = ({ client: who, endpoint }: Remembered): string => `${who} ${endpoint.ip}`;
+const printClient = ({ client: who, endpoint }: AffinityEntry): string => `${who} ${endpoint.ip}`;
 const clients = ({ kernel }: Harness): readonly string[] => kernel.allClients.map(printClient).sort();
 
 async function withTwoClients(): Promise<Harness> {

@@ -1,6 +1,6 @@
 /** Random things that happen to a node. */
 import fc from 'fast-check';
-import { SETS } from '../../../../src/modes/nftables/rules/names.ts';
+import { NFT_SETS } from '../../../../src/modes/nftables/rules/names.ts';
 import type { ForeignElement } from '../../../../src/modes/nftables/rules/diff.ts';
 import type { Element } from '../../../../src/modes/nftables/rules/rule.ts';
 import type { Cidr } from '../../../../src/model/ip.ts';
@@ -181,8 +181,8 @@ function tamper(kernel: FakeNftKernel, what: Tampering, which: number): Told {
       kernel.tamper({ kind: 'deleteElements', set, elements: [element] });
       return { elements: [{ element, isThere: false }] };
     case 'foreign element': {
-      const ips = sets.get(SETS.serviceIPs)?.set;
-      const added: Element = { set: SETS.serviceIPs, key: { address: ip(`203.0.113.${which}`) } };
+      const ips = sets.get(NFT_SETS.serviceIPs)?.set;
+      const added: Element = { set: NFT_SETS.serviceIPs, key: { address: ip(`203.0.113.${which}`) } };
       if (!ips) break;
       kernel.tamper({ kind: 'addElements', set: ips, elements: [added] });
       return { elements: [{ element: added, isThere: true }] };

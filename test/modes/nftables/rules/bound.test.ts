@@ -1,7 +1,7 @@
 /** How often a packet asks a set: so often at most, whatever the number of services. */
 import { describe, expect, test } from 'vitest';
 import type { Scope, View } from '../../../../src/modes/nftables/rules/names.ts';
-import { rulesetOf, type Shape } from '../../../../src/modes/nftables/rules/ruleset.ts';
+import { rulesetOf, type TableShape } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import { walk } from '../../../../src/modes/nftables/rules/walk.ts';
 import { mostLookups } from './bound.ts';
 import { ip, VIEW } from '../../../plan/given.ts';
@@ -10,13 +10,13 @@ import { Harness, SETTINGS } from './harness.ts';
 
 const upTo = (size: number): readonly number[] => Array.from({ length: size }, (_, index) => index + 1);
 
-function shapeOf(sizes: readonly number[], affinity: Shape['affinity'] = []): Shape {
+function shapeOf(sizes: readonly number[], affinity: TableShape['affinity'] = []): TableShape {
   const views: Readonly<Record<View, readonly number[]>> = { any: sizes, outside: sizes };
   const all: Readonly<Record<Scope, typeof views>> = { address: views, nodePort: views };
   return { sizes: all, affinity, hasServiceCidrs: false };
 }
 
-const boundOf = (shape: Shape, counters = false): number =>
+const boundOf = (shape: TableShape, counters = false): number =>
   mostLookups(rulesetOf(shape, { family: 'IPv4', view: VIEW, masqueradeMark: 0x4000, counters }));
 
 describe('the bound', () => {

@@ -2,25 +2,31 @@
  * How often a packet asks a set at most. It follows from the rules alone, and these from the pool sizes and the time-outs
  * in use: the number of services does not come into it.
  */
-import type { Chain, Hook, Rule, Ruleset, Statement } from '../../../../src/modes/nftables/rules/rule.ts';
+import type {
+  NftChain,
+  NftHook,
+  NftRule,
+  Ruleset,
+  Statement,
+} from '../../../../src/modes/nftables/rules/rule.ts';
 
 /** For one packet, through the two hooks that it passes. */
 export function mostLookups(ruleset: Ruleset): number {
   const chains = new Map(ruleset.chains.map((chain) => [chain.name, chain]));
-  const at = (point: Hook['point']): number =>
+  const at = (point: NftHook['point']): number =>
     ruleset.chains
       .filter(({ hook }) => hook?.point === point)
       .reduce((sum, chain) => sum + ofChain(chain, chains), 0);
   return Math.max(at('prerouting'), at('output')) + Math.max(at('input'), at('postrouting'));
 }
 
-type Chains = ReadonlyMap<string, Chain>;
+type Chains = ReadonlyMap<string, NftChain>;
 
-function ofChain({ rules }: Chain, chains: Chains): number {
+function ofChain({ rules }: NftChain, chains: Chains): number {
   return rules.reduce((sum, rule) => sum + ofRule(rule, chains), 0);
 }
 
-function ofRule({ statements }: Rule, chains: Chains): number {
+function ofRule({ statements }: NftRule, chains: Chains): number {
   return statements.reduce((sum, statement) => sum + ofStatement(statement, chains), 0);
 }
 
@@ -28,7 +34,7 @@ function ofStatement(statement: Statement, chains: Chains): number {
   switch (statement.kind) {
     case 'inSet':
     case 'dnatByMap':
-    case 'remember':
+    case 'learn':
       return 1;
     case 'verdictByMap':
       return 1 + Math.max(0, ...largest(statement.map, chains));

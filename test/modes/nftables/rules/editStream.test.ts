@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { Committer, EditStream } from '../../../../src/modes/nftables/rules/committer.ts';
-import type { Edit } from '../../../../src/modes/nftables/rules/diff.ts';
+import type { ElementEdit } from '../../../../src/modes/nftables/rules/diff.ts';
 import type { TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
 import type {
-  CommitOutcome,
+  TransactionOutcome,
   NftClient,
-  Transaction,
+  TableTransaction,
 } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { type Ip, parseIp } from '../../../../src/model/ip.ts';
 
@@ -19,7 +19,7 @@ function ip(number: number): Ip {
 }
 
 /** A service port that has so many addresses. */
-function edit(owner: string, first: number, count: number): Edit {
+function edit(owner: string, first: number, count: number): ElementEdit {
   const adds = Array.from({ length: count }, (_, index) => ({
     set: SET.name,
     key: { address: ip(first + index) },
@@ -30,16 +30,16 @@ function edit(owner: string, first: number, count: number): Edit {
 /** Takes transactions one by one, when it is told to. */
 class SlowDoor implements Pick<NftClient, 'commit'> {
   readonly sizes: number[] = [];
-  readonly #waiting: ((outcome: CommitOutcome) => void)[] = [];
+  readonly #waiting: ((outcome: TransactionOutcome) => void)[] = [];
 
-  commit(transaction: Transaction): Promise<CommitOutcome> {
+  commit(transaction: TableTransaction): Promise<TransactionOutcome> {
     this.sizes.push(
       transaction.reduce((sum, each) => sum + ('elements' in each ? each.elements.length : 0), 0),
     );
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  answer(outcome: CommitOutcome = { state: 'done' }): void {
+  answer(outcome: TransactionOutcome = { state: 'done' }): void {
     this.#waiting.shift()?.(outcome);
   }
 }
@@ -48,7 +48,7 @@ function streamInto(door: SlowDoor): EditStream {
   const whole: NftClient = {
     commit: (transaction) => door.commit(transaction),
     inspect: () => Promise.resolve(undefined),
-    remembered: () => Promise.resolve([]),
+    affinityEntries: () => Promise.resolve([]),
   };
   return new EditStream(new Committer(whole, () => 0), SETS);
 }

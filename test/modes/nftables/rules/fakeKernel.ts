@@ -1,17 +1,17 @@
 /**
  * nftables in memory, as strict as the kernel: a transaction is taken whole, or refused by the name that the kernel has
- * for it. It remembers what it was sent, fails when told to, and can be changed by hand.
+ * for it. It dynamicSize what it was sent, fails when told to, and can be changed by hand.
  */
 import { affinityMap } from '../../../../src/modes/nftables/rules/names.ts';
 import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
 import type { Element, Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
 import type {
-  CommitOutcome,
+  TransactionOutcome,
   NftClient,
-  Operation,
-  Remembered,
+  TableOperation,
+  AffinityEntry,
   TableState,
-  Transaction,
+  TableTransaction,
 } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { type Packet, walk } from '../../../../src/modes/nftables/rules/walk.ts';
 import { walkTable, type WalkTable } from '../../../../src/modes/nftables/rules/walkElements.ts';
@@ -21,14 +21,14 @@ import { PROTOCOLS, type Protocol } from '../../../../src/model/objects.ts';
 import { Draft, type FakeChain, type FakeTable, isSameSet, Refused } from './fakeTable.ts';
 
 /** What goes wrong with a transaction, if anything does: a name that the kernel refuses it by. */
-export type Fault = (transaction: Transaction) => string | undefined;
+export type Fault = (transaction: TableTransaction) => string | undefined;
 
 /** The process is gone: nothing after this took place. */
 export class Killed extends Error {
   override name = 'Killed';
 }
 
-const DONE: CommitOutcome = { state: 'done' };
+const DONE: TransactionOutcome = { state: 'done' };
 const EMPTY: FakeTable = { sets: new Map(), chains: new Map() };
 
 export class FakeNftKernel implements NftClient {
@@ -36,11 +36,11 @@ export class FakeNftKernel implements NftClient {
   table: FakeTable | undefined;
   fault: Fault = () => undefined;
   /** Called before each commit and each reading; may throw `Killed`. */
-  before: (transaction?: Transaction) => void = () => {};
+  before: (transaction?: TableTransaction) => void = () => {};
   /** Called after each commit that was taken; may throw `Killed`: the kernel has it, and nobody was told. */
-  after: (transaction: Transaction) => void = () => {};
+  after: (transaction: TableTransaction) => void = () => {};
   /** Transactions that were taken. */
-  readonly taken: Transaction[] = [];
+  readonly taken: TableTransaction[] = [];
   attempts = 0;
   inspections = 0;
   /** Sets whose elements were read. */
@@ -64,7 +64,7 @@ export class FakeNftKernel implements NftClient {
       }),
     );
     const readable = wanted.sets
-      .filter(({ name, remembers }) => isSame.get(name) === 'same' && remembers === undefined)
+      .filter(({ name, dynamicSize }) => isSame.get(name) === 'same' && dynamicSize === undefined)
       .filter(({ name }) => only?.has(name) ?? true);
     this.read.push(...readable.map(({ name }) => name));
     return {
@@ -80,7 +80,7 @@ export class FakeNftKernel implements NftClient {
     return this.table !== undefined;
   }
 
-  async commit(transaction: Transaction): Promise<CommitOutcome> {
+  async commit(transaction: TableTransaction): Promise<TransactionOutcome> {
     this.before(transaction);
     this.attempts++;
     const fault = this.fault(transaction);
@@ -93,14 +93,14 @@ export class FakeNftKernel implements NftClient {
     return outcome;
   }
 
-  async remembered(protocol: Protocol): Promise<readonly Remembered[]> {
+  async affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]> {
     this.before();
     this.clientReads++;
     return this.clients(affinityMap(protocol));
   }
 
   /** Who is in a map of affinity. */
-  clients(map: string): readonly Remembered[] {
+  clients(map: string): readonly AffinityEntry[] {
     const elements = this.table?.sets.get(map)?.elements.values() ?? [];
     return [...elements].flatMap(({ key: { address, secondAddress, port }, endpoint }) =>
       address && secondAddress && port !== undefined && endpoint
@@ -109,7 +109,7 @@ export class FakeNftKernel implements NftClient {
     );
   }
 
-  get allClients(): readonly Remembered[] {
+  get allClients(): readonly AffinityEntry[] {
     return PROTOCOLS.flatMap((protocol) => this.clients(affinityMap(protocol)));
   }
 
@@ -129,7 +129,7 @@ export class FakeNftKernel implements NftClient {
     return walkTable(this.ruleset, this.elements);
   }
 
-  /** A client dials, and what the table remembers of it is remembered. Answers where it went. */
+  /** A client dials, and what the table dynamicSize of it is remembered. Answers where it went. */
   connect(packet: Packet, addresses: readonly Ip[] = []): string {
     const { outcomes } = walk(
       this.walkable,
@@ -164,14 +164,14 @@ export class FakeNftKernel implements NftClient {
   }
 
   /** Somebody else does this, and it must work. */
-  tamper(...transaction: Transaction): void {
+  tamper(...transaction: TableTransaction): void {
     const outcome = this.#perform(transaction);
     if (outcome.state === 'refused') throw new Error(`${outcome.name}: ${JSON.stringify(outcome.operation)}`);
   }
 
-  #perform(transaction: Transaction): CommitOutcome {
+  #perform(transaction: TableTransaction): TransactionOutcome {
     const draft = new Draft(this.table, this.family);
-    let current: Operation | undefined;
+    let current: TableOperation | undefined;
     try {
       for (const operation of transaction) {
         current = operation;

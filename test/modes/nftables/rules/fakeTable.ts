@@ -3,14 +3,14 @@ import type {
   Element,
   ElementKey,
   FieldType,
-  Rule,
+  NftRule,
   Statement,
   TableSet,
 } from '../../../../src/modes/nftables/rules/rule.ts';
-import type { Hook, Key } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { NftHook, Key } from '../../../../src/modes/nftables/rules/rule.ts';
 import { sameValue } from '../../../../src/modes/nftables/rules/diff.ts';
 import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
-import type { Operation } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { TableOperation } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { deepEqual } from '../../../../src/model/equal.ts';
 import {
   type Cidr,
@@ -27,8 +27,8 @@ export interface FakeSet {
 }
 
 export interface FakeChain {
-  readonly hook: Hook | undefined;
-  readonly rules: readonly Rule[];
+  readonly hook: NftHook | undefined;
+  readonly rules: readonly NftRule[];
 }
 
 export interface FakeTable {
@@ -67,7 +67,7 @@ export class Draft {
     return this.#exists ? { sets: this.#sets, chains: this.#chains, isDormant: this.#isDormant } : undefined;
   }
 
-  perform(operation: Operation): void {
+  perform(operation: TableOperation): void {
     if (operation.kind === 'addTable') {
       this.#exists = true;
       this.#isDormant = false;
@@ -126,7 +126,7 @@ export class Draft {
     this.#own.delete(name);
   }
 
-  #addChain(name: string, hook: Hook | undefined): void {
+  #addChain(name: string, hook: NftHook | undefined): void {
     if (name.length > NAME_LENGTH) throw new Refused('ERANGE');
     const known = this.#chains.get(name);
     if (known && hook && !deepEqual(known.hook, hook)) throw new Refused('ENOTSUP');
@@ -143,13 +143,13 @@ export class Draft {
     this.#chains.delete(name);
   }
 
-  #addRule(name: string, rule: Rule): void {
+  #addRule(name: string, rule: NftRule): void {
     const chain = this.#chain(name);
     for (const statement of rule.statements) this.#check(statement);
     this.#chains.set(name, { ...chain, rules: [...chain.rules, rule] });
   }
 
-  #deleteRule(name: string, rule: Rule): void {
+  #deleteRule(name: string, rule: NftRule): void {
     const chain = this.#chain(name);
     const index = chain.rules.findIndex((each) => deepEqual(each, rule));
     if (index < 0) throw new Refused('ENOENT');
@@ -165,10 +165,10 @@ export class Draft {
     if ('key' in statement && !fits(statement.key, set.key)) throw new Refused('EINVAL');
     if (statement.kind === 'dnatByMap' && set.data !== 'endpoint') throw new Refused('EINVAL');
     if (statement.kind === 'verdictByMap' && set.data !== 'verdict') throw new Refused('EINVAL');
-    if (statement.kind === 'remember' && set.remembers === undefined) throw new Refused('ENOTSUP');
+    if (statement.kind === 'learn' && set.dynamicSize === undefined) throw new Refused('ENOTSUP');
   }
 
-  #validateChain(name: string, hook: Hook, depth: number): void {
+  #validateChain(name: string, hook: NftHook, depth: number): void {
     if (depth > DEEPEST_JUMP) throw new Refused('EMLINK');
     for (const { statements } of this.#chain(name).rules)
       for (const statement of statements) {
@@ -253,11 +253,11 @@ export class Draft {
 
 /** A comment is for people. */
 export function isSameSet(a: TableSet, b: TableSet): boolean {
-  const plain = ({ key, data, ranges, remembers, counts }: TableSet) => ({
+  const plain = ({ key, data, ranges, dynamicSize, counts }: TableSet) => ({
     key,
     data,
     ranges,
-    remembers,
+    dynamicSize,
     counts,
   });
   return deepEqual(plain(a), plain(b));
@@ -291,7 +291,7 @@ function fits(key: Key, fields: readonly FieldType[]): boolean {
   );
 }
 
-function isAllowedAt({ kind }: Statement, { point }: Hook): boolean {
+function isAllowedAt({ kind }: Statement, { point }: NftHook): boolean {
   switch (kind) {
     case 'dnatByMap':
       return point === 'prerouting' || point === 'output';

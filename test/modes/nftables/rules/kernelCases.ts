@@ -1,12 +1,12 @@
 /** Transactions, and what the kernel says to each: for the one in memory and the real one alike. */
-import type { Element, ElementKey, Rule, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
-import type { Operation, Transaction } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { Element, ElementKey, NftRule, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { TableOperation, TableTransaction } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 
 export interface KernelCase {
   readonly name: string;
   /** All but the last must be taken. */
-  readonly transactions: readonly Transaction[];
+  readonly transactions: readonly TableTransaction[];
   /** `done`, or the name that the last one is refused by. */
   readonly outcome: string;
   /** Where the real kernel has no objection although it should have one: the one in memory has. */
@@ -27,23 +27,23 @@ const AFFINITY: TableSet = {
   name: 'affinity-tcp',
   key: ['address', 'address', 'port'],
   data: 'endpoint',
-  remembers: 1000,
+  dynamicSize: 1000,
 };
 
-const TABLE: Transaction = [{ kind: 'addTable' }];
+const TABLE: TableTransaction = [{ kind: 'addTable' }];
 const K: ElementKey = { address: ip('10.96.0.1'), protocol: 'TCP', port: 80 };
 const A = { ip: ip('10.244.0.1'), port: 8080 };
 const B = { ip: ip('10.244.0.2'), port: 8080 };
 
-const addSet = (set: TableSet): Operation => ({ kind: 'addSet', set });
-const deleteSet = ({ name }: TableSet): Operation => ({ kind: 'deleteSet', name });
-const addChain = (name: string): Operation => ({ kind: 'addChain', name });
-const addRule = (chain: string, ...statements: Rule['statements']): Operation => ({
+const addSet = (set: TableSet): TableOperation => ({ kind: 'addSet', set });
+const deleteSet = ({ name }: TableSet): TableOperation => ({ kind: 'deleteSet', name });
+const addChain = (name: string): TableOperation => ({ kind: 'addChain', name });
+const addRule = (chain: string, ...statements: NftRule['statements']): TableOperation => ({
   kind: 'addRule',
   chain,
   rule: { statements },
 });
-const deleteRule = (chain: string, ...statements: Rule['statements']): Operation => ({
+const deleteRule = (chain: string, ...statements: NftRule['statements']): TableOperation => ({
   kind: 'deleteRule',
   chain,
   rule: { statements },
@@ -52,10 +52,10 @@ const elements = (
   kind: 'addElements' | 'deleteElements',
   set: TableSet,
   ...list: readonly Omit<Element, 'set'>[]
-): Operation => ({ kind, set, elements: list.map((element) => ({ set: set.name, ...element })) });
-const add = (set: TableSet, ...list: readonly Omit<Element, 'set'>[]): Operation =>
+): TableOperation => ({ kind, set, elements: list.map((element) => ({ set: set.name, ...element })) });
+const add = (set: TableSet, ...list: readonly Omit<Element, 'set'>[]): TableOperation =>
   elements('addElements', set, ...list);
-const del = (set: TableSet, ...list: readonly Omit<Element, 'set'>[]): Operation =>
+const del = (set: TableSet, ...list: readonly Omit<Element, 'set'>[]): TableOperation =>
   elements('deleteElements', set, ...list);
 
 const host = (text: string): Omit<Element, 'set'> => ({ key: { address: ip(text) } });
@@ -64,19 +64,24 @@ const network = (range: string): Omit<Element, 'set'> => ({ key: { range: cidr(r
 const inPlain = { kind: 'inSet', key: ['destination'], set: 'plain', not: false } as const;
 const jumpTo = (chain: string) => ({ kind: 'jump', chain }) as const;
 const dnat = { kind: 'dnatByMap', key: ['destination', 'protocol', 'port'], map: 'map' } as const;
-const hooked = (point: 'prerouting' | 'postrouting' | 'input', priority = -100): Operation => ({
+const hooked = (point: 'prerouting' | 'postrouting' | 'input', priority = -100): TableOperation => ({
   kind: 'addChain',
   name: 'base',
   hook: { point, priority },
 });
 
 /** In one transaction, behind the table. */
-const once = (name: string, outcome: string, ...operations: Transaction): KernelCase => ({
+const once = (name: string, outcome: string, ...operations: TableTransaction): KernelCase => ({
   name,
   outcome,
   transactions: [TABLE, operations],
 });
-const twice = (name: string, outcome: string, before: Transaction, after: Transaction): KernelCase => ({
+const twice = (
+  name: string,
+  outcome: string,
+  before: TableTransaction,
+  after: TableTransaction,
+): KernelCase => ({
   name,
   outcome,
   transactions: [TABLE, before, after],
@@ -372,7 +377,7 @@ export const KERNEL_CASES: readonly KernelCase[] = [
     addSet(AFFINITY),
     addChain('a'),
     addRule('a', {
-      kind: 'remember',
+      kind: 'learn',
       key: ['originalSource', 'originalDestination', 'originalPort'],
       map: AFFINITY.name,
       seconds: 60,

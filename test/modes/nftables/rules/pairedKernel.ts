@@ -3,10 +3,10 @@ import { deepStrictEqual } from 'node:assert';
 import { printElement } from '../../../../src/modes/nftables/rules/print.ts';
 import type { Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
 import type {
-  CommitOutcome,
+  TransactionOutcome,
   NftClient,
   TableState,
-  Transaction,
+  TableTransaction,
 } from '../../../../src/modes/nftables/rules/transaction.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import { FakeNftKernel } from './fakeKernel.ts';
@@ -14,14 +14,14 @@ import { FakeNftKernel } from './fakeKernel.ts';
 export class PairedKernel extends FakeNftKernel {
   readonly #real: NftClient;
   /** Tampering is told without waiting. */
-  #waiting: Transaction[] = [];
+  #waiting: TableTransaction[] = [];
 
   constructor(real: NftClient, family: Family) {
     super(family);
     this.#real = real;
   }
 
-  override async commit(transaction: Transaction): Promise<CommitOutcome> {
+  override async commit(transaction: TableTransaction): Promise<TransactionOutcome> {
     await this.#catchUp();
     const outcome = await super.commit(transaction);
     const real = await this.#real.commit(transaction);
@@ -36,7 +36,7 @@ export class PairedKernel extends FakeNftKernel {
     return state;
   }
 
-  override tamper(...transaction: Transaction): void {
+  override tamper(...transaction: TableTransaction): void {
     super.tamper(...transaction);
     this.#waiting.push(transaction);
   }
@@ -48,7 +48,7 @@ export class PairedKernel extends FakeNftKernel {
   }
 }
 
-function word(outcome: CommitOutcome): string {
+function word(outcome: TransactionOutcome): string {
   return outcome.state === 'refused' ? outcome.name : outcome.state;
 }
 

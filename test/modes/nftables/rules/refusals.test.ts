@@ -1,6 +1,6 @@
 /** The kernel refuses something: who is told, who is served all the same, and when it is tried again. */
 import { describe, expect, test } from 'vitest';
-import type { Transaction } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { TableTransaction } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { ip } from '../../../plan/given.ts';
 import type { Fault } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
@@ -12,7 +12,7 @@ const Y = ['b/y 10.96.0.2 80', 'b/y-1 of y 80 | 10.1.0.2 node-b | 10.2.0.2 node-
 
 /** A transaction that adds such an element. */
 function refusing(pattern: RegExp, name = 'ENOMEM'): Fault {
-  return (transaction: Transaction) =>
+  return (transaction: TableTransaction) =>
     transaction.some(
       (operation) =>
         operation.kind === 'addElements' &&

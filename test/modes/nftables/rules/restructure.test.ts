@@ -2,7 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { removal, restructure } from '../../../../src/modes/nftables/rules/diff.ts';
 import { poolChain } from '../../../../src/modes/nftables/rules/names.ts';
 import type { Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
-import { rulesetOf, type RulesetOptions, type Shape } from '../../../../src/modes/nftables/rules/ruleset.ts';
+import {
+  rulesetOf,
+  type RulesetOptions,
+  type TableShape,
+} from '../../../../src/modes/nftables/rules/ruleset.ts';
 import { nodeView } from '../../../../src/plan/view.ts';
 
 const OPTIONS: RulesetOptions = {
@@ -24,7 +28,7 @@ const OPTIONS: RulesetOptions = {
 };
 
 function withSizes(...sizes: readonly number[]): Ruleset {
-  const shape: Shape = {
+  const shape: TableShape = {
     sizes: { address: { any: sizes, outside: [] }, nodePort: { any: [], outside: [] } },
     affinity: [],
     hasServiceCidrs: false,

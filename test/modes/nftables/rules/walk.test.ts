@@ -1,6 +1,6 @@
 /** What becomes of a packet, and why. */
 import { describe, expect, test } from 'vitest';
-import type { Element, Rule, Ruleset, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Element, NftRule, Ruleset, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
 import {
   type Outcome,
   type Packet,
@@ -22,8 +22,8 @@ function printOutcome(outcome: Outcome): string {
 }
 
 describe('verdicts', () => {
-  type Chains = Readonly<Record<string, readonly Rule[]>>;
-  const rule = (...statements: Rule['statements']): Rule => ({ statements });
+  type Chains = Readonly<Record<string, readonly NftRule[]>>;
+  const rule = (...statements: NftRule['statements']): NftRule => ({ statements });
   const sent = (
     chains: Chains,
     elements: readonly Element[] = [],

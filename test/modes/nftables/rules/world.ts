@@ -2,15 +2,15 @@
  * What is in the kernel, as lines that are the same for two tables that mean the same: a set that was needed once and is
  * empty now changes nothing, nor do the rules that ask it, nor a chain that no element leads to any more.
  */
-import { printElement, printRule, WORDS } from '../../../../src/modes/nftables/rules/print.ts';
-import { SCOPES, SETS } from '../../../../src/modes/nftables/rules/names.ts';
-import type { Element, Rule, Statement } from '../../../../src/modes/nftables/rules/rule.ts';
+import { printElement, printNftRule, WORDS } from '../../../../src/modes/nftables/rules/print.ts';
+import { SCOPES, NFT_SETS } from '../../../../src/modes/nftables/rules/names.ts';
+import type { Element, NftRule, Statement } from '../../../../src/modes/nftables/rules/rule.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';
 import { setOf } from './fakeTable.ts';
 
 /** Sets that are there whether or not anything is in them. */
 const FIXED: ReadonlySet<string> = new Set([
-  ...Object.values(SETS),
+  ...Object.values(NFT_SETS),
   ...Object.values(SCOPES.address),
   ...Object.values(SCOPES.nodePort),
 ]);
@@ -35,7 +35,7 @@ export function meaningOf({ ruleset, elements, family, table }: FakeNftKernel): 
         `chain ${name} ${hook ? `${hook.point} ${hook.priority}` : ''}`,
         inOneOrder(
           name,
-          meant.map((rule) => `${name}: ${printRule(rule, WORDS[family])}`),
+          meant.map((rule) => `${name}: ${printNftRule(rule, WORDS[family])}`),
         ).join('\n'),
       ];
     }),
@@ -58,7 +58,7 @@ export function isAffinity(set: string): boolean {
 }
 
 /** Asks a set that is empty, so nothing comes of it; who is remembered comes and goes by itself. */
-function isIdle({ statements }: Rule, isMeant: (set: string) => boolean): boolean {
+function isIdle({ statements }: NftRule, isMeant: (set: string) => boolean): boolean {
   return statements.some((statement: Statement) => {
     const set = setOf(statement);
     return set !== undefined && (isAffinity(set) ? statement.kind === 'dnatByMap' : !isMeant(set));

@@ -79,7 +79,7 @@ export const classicLayout: Layout = {
   jumps: JUMPS,
   sharedChains: SHARED,
   tailChain: { table: 'nat', chain: CHAINS.services },
-  adoptedChains: [{ table: 'filter', chain: CHAINS.firewall }],
+  foreignChains: [{ table: 'filter', chain: CHAINS.firewall }],
   base,
   servicePort,
 };
@@ -87,7 +87,7 @@ export const classicLayout: Layout = {
 const toDrop = jump(CHAINS.markDrop);
 
 /** Bit 15, as kubelet had it, unless masquerading took that one. */
-export function dropMark(masqueradeMark: number): number {
+function dropMark(masqueradeMark: number): number {
   return masqueradeMark === 0x8000 ? 0x4000 : 0x8000;
 }
 
@@ -107,7 +107,7 @@ function base(options: CompileOptions): BaseFragment {
       ownChain('filter', CHAINS.forward, forwardRules(options)),
     ],
     tail: nodePortTail(options).map((tail) => shared('nat', CHAINS.services, tail)),
-    adopted: [
+    foreign: [
       ...(options.view.nodePorts.loopback ? [martianRule()] : []),
       shared(
         'filter',

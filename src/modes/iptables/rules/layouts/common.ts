@@ -20,12 +20,12 @@ export function rule(matches: readonly Match[], target?: Target): Rule {
 export const comment = (text: string): Match => ({ kind: 'comment', text });
 export const protocol = (name: Protocol): Match => ({ kind: 'protocol', protocol: ruleProtocol(name) });
 export const source = (cidr: Cidr | Ip): Match => ({ kind: 'source', cidr, not: false });
-export const notSource = (cidr: Cidr | Ip): Match => ({ kind: 'source', cidr, not: true });
+const notSource = (cidr: Cidr | Ip): Match => ({ kind: 'source', cidr, not: true });
 export const destination = (cidr: Cidr | Ip): Match => ({ kind: 'destination', cidr, not: false });
-export const notDestination = (cidr: Cidr | Ip): Match => ({ kind: 'destination', cidr, not: true });
+const notDestination = (cidr: Cidr | Ip): Match => ({ kind: 'destination', cidr, not: true });
 export const destinationPort = (port: number): Match => ({ kind: 'destinationPort', port });
 export const state = (...states: ConntrackState[]): Match => ({ kind: 'conntrackState', states, not: false });
-export const notState = (...states: ConntrackState[]): Match => ({
+const notState = (...states: ConntrackState[]): Match => ({
   kind: 'conntrackState',
   states,
   not: true,

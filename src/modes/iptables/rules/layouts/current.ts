@@ -84,7 +84,7 @@ export const currentLayout: Layout = {
   jumps: JUMPS,
   sharedChains: SHARED,
   tailChain: { table: 'nat', chain: CHAINS.services },
-  adoptedChains: [{ table: 'filter', chain: CHAINS.firewall }],
+  foreignChains: [{ table: 'filter', chain: CHAINS.firewall }],
   base,
   servicePort,
 };
@@ -106,7 +106,7 @@ function base(options: CompileOptions): BaseFragment {
       ownChain('filter', CHAINS.forward, forwardRules(options)),
     ],
     tail: nodePortTail(options).map((tail) => ({ table: 'nat', chain: CHAINS.services, rule: tail })),
-    adopted: options.view.nodePorts.loopback ? [martianRule()] : [],
+    foreign: options.view.nodePorts.loopback ? [martianRule()] : [],
   };
 }
 
