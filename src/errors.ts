@@ -113,7 +113,7 @@ export const ERRORS = {
     remedy: 'Delete or rename it.',
   },
   IPVS_CHANGED: {
-    meaning: 'Somebody else changed sets or virtual servers while Junction wrote them.',
+    meaning: 'Another program changed sets or virtual servers while Junction wrote them.',
     remedy:
       'Junction tries again. If it keeps happening, find the other program: a second proxy on this node?',
   },
@@ -127,12 +127,12 @@ export const ERRORS = {
   },
   NFTABLES_CHANGED: {
     meaning:
-      'Somebody else took away the nftables table, or a part of it, while it was being written, several times in a row.',
-    remedy: 'Junction goes on trying. `junction_foreign_changes_total` names the program that does it.',
+      'Another program deleted the nftables table, or a part of it, while it was being written, several times in a row.',
+    remedy: 'Junction keeps retrying. `junction_foreign_changes_total` names the program that does it.',
   },
   MANIFESTS_UNREADABLE: {
     meaning: 'A file or directory of manifests is not there, or may not be read.',
-    remedy: 'Check --manifests. Once Junction runs, what it names may come and go.',
+    remedy: 'Check --manifests. Once Junction runs, what it names may be deleted and added.',
   },
   KUBECONFIG_INVALID: {
     meaning:

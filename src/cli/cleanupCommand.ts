@@ -1,4 +1,4 @@
-/** `junction cleanup`: takes out everything that is ours, going by the kernel's state alone. */
+/** `junction cleanup`: deletes everything that is ours, found by the kernel's state alone. */
 import type { KeptChain } from '../modes/iptables/rules/cleanup.ts';
 import { NFACCT } from '../modes/iptables/rules/names.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
@@ -29,7 +29,7 @@ import { request } from 'node:http';
 
 type Mode = ValidConfig['mode'];
 
-/** What was there, or is gone. */
+/** What was there, or is deleted. */
 interface Removed {
   readonly iptables: readonly CleanedIptables[];
   readonly counters: readonly string[];
@@ -37,7 +37,7 @@ interface Removed {
   readonly nftables: NftCleanup;
 }
 
-export interface CleanupOptions {
+export interface CleanupCommandOptions {
   readonly families: readonly Family[];
   readonly variant: VariantChoice;
   readonly output: string;
@@ -47,7 +47,7 @@ export interface CleanupOptions {
 }
 
 /** Everything here is the real one unless a test brings its own. */
-export interface CleanupMachine {
+interface CleanupMachine {
   readonly runner?: CommandRunner;
   readonly routesLocalnet?: () => boolean;
   readonly cleanTables?: typeof cleanupNft;
@@ -57,7 +57,7 @@ export interface CleanupMachine {
 
 export async function cleanupCommand(
   output: Output,
-  settings: CleanupOptions,
+  settings: CleanupCommandOptions,
   machine: CleanupMachine = {},
 ): Promise<number> {
   const { families, dryRun, mode } = settings;
@@ -84,18 +84,18 @@ export async function cleanupCommand(
 const NO_IPVS: IpvsCleanup = { remains: [], failures: [] };
 const NO_TABLES: NftCleanup = { tables: [], failures: [], junctionIsRunning: false };
 
-/** The names of these modes are kube-proxy's on purpose, so that nothing tells its objects from ours. */
+/** The names of these modes are kube-proxy's on purpose, so that its objects cannot be distinguished from ours. */
 function stillRunning(mode: Mode): JunctionError {
   return new JunctionError(
     'STILL_RUNNING',
     `a service proxy runs here in the ${mode} mode, and what this would remove is its own`,
-    { hint: 'Stop it first; --dry-run says what would go.' },
+    { hint: 'Stop it first; --dry-run says what would be removed.' },
   );
 }
 
 /** Rules of a program that is not there cannot be looked for, and nobody has written any with it. */
 async function cleanFamilies(
-  { families, variant, dryRun, mode }: CleanupOptions,
+  { families, variant, dryRun, mode }: CleanupCommandOptions,
   output: Output,
   { runner, routesLocalnet }: CleanupMachine,
 ): Promise<readonly CleanedIptables[]> {
@@ -119,7 +119,10 @@ async function cleanFamilies(
   return removed;
 }
 
-function printText({ iptables, counters, ipvs, nftables }: Removed, { dryRun }: CleanupOptions): string {
+function printText(
+  { iptables, counters, ipvs, nftables }: Removed,
+  { dryRun }: CleanupCommandOptions,
+): string {
   const rows = iptables.flatMap((each) =>
     CLEANED_TABLES.map((table) => [
       each.family,
@@ -137,9 +140,8 @@ function printText({ iptables, counters, ipvs, nftables }: Removed, { dryRun }: 
   const counted = counters.map((name) => `Removed the counter ${name}.\n`);
   const others = printIpvsCleanup(ipvs, dryRun) + printNftCleanup(nftables, dryRun);
   const rest = [others, ...kept, ...counted].join('');
-  if (rows.length === 0) return rest === '' ? 'Nothing of ours was there.\n' : rest;
-  const title = dryRun ? 'Would remove:\n' : 'Removed:\n';
-  return title + printColumns(['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], rows) + rest;
+  const header = ['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'];
+  return printRemoved('', header, rows, dryRun) + rest || 'Nothing of ours was there.\n';
 }
 
 const WHY_KEPT: Readonly<Record<KeptChain['reason'], string>> = {
@@ -148,27 +150,25 @@ const WHY_KEPT: Readonly<Record<KeptChain['reason'], string>> = {
     'route_localnet is on, and without this rule neighbours would reach what listens on 127.0.0.1. To be rid of both: sysctl -w net.ipv4.conf.all.route_localnet=0, then this command again.',
 };
 
-function printJson({ iptables, counters, ipvs, nftables }: Removed, { dryRun }: CleanupOptions): string {
-  const removed = iptables.map(({ family, variant, chains, rules, kept }) => ({
-    family,
-    variant,
-    chains,
-    rules,
-    kept,
-  }));
+function printJson(
+  { iptables, counters, ipvs, nftables }: Removed,
+  { dryRun }: CleanupCommandOptions,
+): string {
+  const removed = iptables.map(({ family, variant, chains, rules, kept }) => {
+    return { family, variant, chains, rules, kept };
+  });
   return `${JSON.stringify({ dryRun, removed, counters, ipvs, nftables }, null, 2)}\n`;
 }
 
-/** The part of `junction cleanup` that the IPVS mode left: virtual servers, the device, and sets. */
-
-export interface IpvsCleanup {
+/** What the IPVS mode left: virtual servers, the device, and sets. */
+interface IpvsCleanup {
   readonly remains: readonly IpvsRemains[];
-  /** What the kernel would not let go of. */
+  /** What the kernel refused to delete. */
   readonly failures: readonly string[];
 }
 
-/** Sets go after the rules that match them, so the rules are removed in between. */
-export async function cleanupIpvs(
+/** Sets can be deleted after the rules that match them, so the rules are removed in between. */
+async function cleanupIpvs(
   families: readonly Family[],
   dryRun: boolean,
   removeRules: () => Promise<void>,
@@ -191,33 +191,41 @@ export async function cleanupIpvs(
   }
 }
 
-export function printIpvsCleanup({ remains, failures }: IpvsCleanup, dryRun: boolean): string {
+function printIpvsCleanup({ remains, failures }: IpvsCleanup, dryRun: boolean): string {
   const rows = remains
     .filter(({ servers, addresses, sets }) => servers.length + addresses + sets.length > 0)
-    .map(({ family, servers, addresses, sets }) => [
-      family,
-      String(servers.length),
-      String(addresses),
-      String(sets.length),
-    ]);
-  const kept = failures.map((failure) => `Could not remove ${failure}\n`).join('');
-  if (rows.length === 0) return kept;
-  const title = dryRun ? 'Would remove of IPVS:\n' : 'Removed of IPVS:\n';
+    .map(({ family, servers, addresses, sets }) =>
+      [family, servers.length, addresses, sets.length].map(String),
+    );
   const header = ['FAMILY', 'VIRTUAL SERVERS', 'ADDRESSES ON KUBE-IPVS0', 'SETS'];
-  return title + printColumns(header, rows) + kept;
+  return printRemoved(' of IPVS', header, rows, dryRun) + printFailures(failures);
 }
 
-/** The part of `junction cleanup` that an nftables mode left, ours or kube-proxy's: whole tables. */
+function printRemoved(
+  what: string,
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  dryRun: boolean,
+): string {
+  return rows.length === 0
+    ? ''
+    : `${dryRun ? 'Would remove' : 'Removed'}${what}:\n${printColumns(header, rows)}`;
+}
 
+function printFailures(failures: readonly string[]): string {
+  return failures.map((failure) => `Could not remove ${failure}\n`).join('');
+}
+
+/** What an nftables mode left, ours or kube-proxy's: whole tables. */
 export interface NftCleanup {
   readonly tables: readonly NftRemains[];
-  /** What the kernel would not let go of. */
+  /** What the kernel refused to delete. */
   readonly failures: readonly string[];
-  /** A Junction owns a backstop, so it lives, and mends what is removed. */
+  /** A Junction owns a backstop, so it runs, and repairs what is removed. */
   readonly junctionIsRunning: boolean;
 }
 
-export async function cleanupNft(
+async function cleanupNft(
   families: readonly Family[],
   dryRun: boolean,
   names: readonly string[] = EVERY_TABLE,
@@ -256,27 +264,18 @@ async function isBackstopOwned(channel: NetlinkChannel, families: readonly Famil
     .some(({ name, owner }) => name === BACKSTOP_TABLE && owner !== undefined);
 }
 
-export function printNftCleanup(
-  { tables, failures, junctionIsRunning }: NftCleanup,
-  dryRun: boolean,
-): string {
+function printNftCleanup({ tables, failures, junctionIsRunning }: NftCleanup, dryRun: boolean): string {
   const rows = tables.map(({ family, table, objects }) => [family, table, String(objects)]);
-  const kept = failures.map((failure) => `Could not remove ${failure}\n`).join('');
-  const rest = junctionIsRunning ? `${kept}${RUNNING}` : kept;
-  if (rows.length === 0) return rest;
-  const title = dryRun ? 'Would remove of nftables:\n' : 'Removed of nftables:\n';
-  return title + printColumns(['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'], rows) + rest;
+  const header = ['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'];
+  const running = 'A Junction is running here and will write its tables again: stop it first.\n';
+  return `${printRemoved(' of nftables', header, rows, dryRun)}${printFailures(failures)}${junctionIsRunning ? running : ''}`;
 }
 
-const RUNNING = 'A Junction is running here and will write its tables again: stop it first.\n';
-
-/** A command that takes rules away, beside a Junction that would write them again at once. */
-
-/** One that was told to end may take a moment. */
+/** A Junction that is ending may take a moment. */
 const WAIT_MS = 10_000;
 const RETRY_MS = 200;
 
-/** Throws `ALREADY_RUNNING` while a Junction serves; with `force`, says so and goes on. */
+/** Throws `ALREADY_RUNNING` while a Junction runs, which would write the rules again; with `force`, warns and continues. */
 export async function refuseBesideJunction(output: Output, force: boolean): Promise<void> {
   const until = performance.now() + (force ? 0 : WAIT_MS);
   for (let isFirst = true; ; isFirst = false) {
@@ -296,12 +295,10 @@ export async function refuseBesideJunction(output: Output, force: boolean): Prom
   }
 }
 
-/** Asks whether a service proxy runs here, and in which mode: kube-proxy and Junction both say so. */
-
 const TIMEOUT_MS = 2000;
 const LONGEST_ANSWER = 64;
 
-/** `undefined` where nobody answers, or nobody who is a service proxy. */
+/** The mode of a service proxy that runs here: kube-proxy and Junction both serve `/proxyMode`. `undefined`: none does. */
 export function runningMode(metricsBindAddress: string): Promise<string | undefined> {
   if (metricsBindAddress === '') return Promise.resolve(undefined);
   const address = metricsBindAddress.replace(/^(0\.0\.0\.0|\[::\]|)(?=:\d+$)/, '127.0.0.1');

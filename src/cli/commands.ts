@@ -11,7 +11,7 @@ import {
   wrap,
 } from '../config/index.ts';
 
-export type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'version' | 'completion';
+type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'version' | 'completion';
 
 export interface CommandInfo {
   readonly name: CommandName;
@@ -31,17 +31,13 @@ export const PLAN_OUTPUT_FLAG = flag('output', oneOf(['text', 'script', 'table',
   short: 'o',
   help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything",
 });
-export const CLEANUP_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), 'text', {
+export const OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), 'text', {
   short: 'o',
   help: 'for people, or for programs',
 });
 export const CHECK_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), 'text', {
   short: 'o',
   help: 'a table for people, or json for programs',
-});
-export const VERSION_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), 'text', {
-  short: 'o',
-  help: 'for people, or for programs',
 });
 export const DRY_RUN_FLAG = flag('dry-run', BOOL, false, {
   help: 'say what would be removed, and remove nothing',
@@ -53,6 +49,18 @@ export const CLEANUP_MODE_FLAG = flag('mode', oneOf(['all', 'iptables', 'ipvs', 
 export const FORCE_FLAG = flag('force', BOOL, false, {
   help: 'remove although a Junction runs here, which then writes its rules again',
 });
+
+/** The command line or the configuration is wrong. */
+export class UsageError extends Error {
+  readonly problems: readonly string[];
+  /** Where help is, for a mistake on the command line. */
+  readonly see: string | undefined;
+  constructor(problems: readonly string[], see?: string) {
+    super(problems.join('\n'));
+    this.problems = problems;
+    this.see = see;
+  }
+}
 
 /** What a file says that is for the proxy does no harm, so a command takes the proxy's file as it is. */
 const ANYWHERE = ['config', 'help', 'version'];
@@ -121,7 +129,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'cleanup',
     summary:
       "Remove everything that is Junction's (or kube-proxy's) from iptables, IPVS, ipset and nftables, and say what it was.",
-    ownFlags: [FAMILY_FLAG, CLEANUP_MODE_FLAG, CLEANUP_OUTPUT_FLAG, DRY_RUN_FLAG, FORCE_FLAG],
+    ownFlags: [FAMILY_FLAG, CLEANUP_MODE_FLAG, OUTPUT_FLAG, DRY_RUN_FLAG, FORCE_FLAG],
     uses: [...ANYWHERE, 'iptables-variant', 'metrics-bind-address', 'metrics-port'],
     examples: [
       'junction cleanup --dry-run',
@@ -132,7 +140,7 @@ export const COMMANDS: readonly CommandInfo[] = [
   {
     name: 'version',
     summary: 'Say which version this is, of which commit, and when it was built.',
-    ownFlags: [VERSION_OUTPUT_FLAG],
+    ownFlags: [OUTPUT_FLAG],
     uses: ['help'],
     examples: ['junction version', 'junction version --output json'],
   },

@@ -1,27 +1,21 @@
 /** The command line. Exit codes: 0 done, 1 it did not work out, 2 the command line or the configuration is wrong. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import {
   flagValue,
-  flushMilliseconds,
   isValid,
   type LoadedConfig,
   loadConfig,
   nodeNameOf,
   type ParsedFlags,
   parseCommandLine,
-  printFlags,
-  quantityValue,
   validate,
   type ValidConfig,
-  writeConfig,
   toSettings,
 } from '../config/index.ts';
 import { didYouMean } from '../text/suggest.ts';
-import { runDaemon } from '../daemon/start.ts';
 import { isJunctionError } from '../errors.ts';
 import { requireNetAdmin } from '../modes/prerequisites/netAdmin.ts';
-import { createLog, type Log } from '../log/log.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { printableLine } from '../text/printable.ts';
 import { BUILD, VERSION } from '../version.ts';
@@ -30,7 +24,6 @@ import { cleanupCommand, refuseBesideJunction, runningMode } from './cleanupComm
 import {
   CHECK_OUTPUT_FLAG,
   CLEANUP_MODE_FLAG,
-  CLEANUP_OUTPUT_FLAG,
   type CommandInfo,
   commandHelp,
   COMMANDS,
@@ -40,24 +33,14 @@ import {
   flagsElsewhere,
   commandFlags,
   overview,
+  UsageError,
   PLAN_OUTPUT_FLAG,
-  VERSION_OUTPUT_FLAG,
+  OUTPUT_FLAG,
 } from './commands.ts';
 import { completionScript, type Shell, SHELLS } from './completionCommand.ts';
 import { type Output, STDIO } from './output.ts';
 import { planCommand } from './planCommand.ts';
-import { supervised } from './runCommand.ts';
-
-class UsageError extends Error {
-  readonly problems: readonly string[];
-  /** What tells more, for a mistake in the words of the command line. */
-  readonly see: string | undefined;
-  constructor(problems: readonly string[], see?: string) {
-    super(problems.join('\n'));
-    this.problems = problems;
-    this.see = see;
-  }
-}
+import { runCommand } from './runCommand.ts';
 
 export async function main(argv: readonly string[], io: Output = STDIO): Promise<number> {
   try {
@@ -82,8 +65,8 @@ async function dispatch(argv: readonly string[], io: Output): Promise<number> {
     io.out(overview(columns()));
     return 0;
   }
-  if (first.startsWith('-')) return runCommand(commandNamed('run'), argv, io);
-  return runCommand(commandNamed(first), rest, io);
+  if (first.startsWith('-')) return execute(commandNamed('run'), argv, io);
+  return execute(commandNamed(first), rest, io);
 }
 
 /** A pipe has no width: it ends in a file or a pager. */
@@ -109,7 +92,7 @@ function parse(command: CommandInfo, args: readonly string[]): ParsedFlags {
   return parsed.value;
 }
 
-async function runCommand(command: CommandInfo, args: readonly string[], io: Output): Promise<number> {
+async function execute(command: CommandInfo, args: readonly string[], io: Output): Promise<number> {
   const [first, ...rest] = args;
   if (command.name === 'completion' && first?.startsWith('-') !== true) {
     const script = completionScript(shellOf(first));
@@ -127,14 +110,17 @@ async function runCommand(command: CommandInfo, args: readonly string[], io: Out
     return 0;
   }
   if (command.name === 'version') {
-    io.out(printVersion(flagValue(parsed, VERSION_OUTPUT_FLAG)));
+    io.out(printVersion(flagValue(parsed, OUTPUT_FLAG)));
     return 0;
   }
   const loaded = load(parsed);
   const { config } = loaded;
   switch (command.name) {
     case 'run':
-      return runOrWhatFlagsSay(loaded, parsed, io);
+      return runCommand(loaded, parsed, io, {
+        nodeName: () => nodeName(config),
+        reload: () => load(parsed).config,
+      });
     case 'plan':
       needInput(config);
       return planCommand(config, toSettings(config, nodeName(config)), io, {
@@ -156,7 +142,7 @@ async function runCommand(command: CommandInfo, args: readonly string[], io: Out
         {
           families: familiesOf(parsed),
           variant: config.junction.iptablesVariant,
-          output: flagValue(parsed, CLEANUP_OUTPUT_FLAG),
+          output: flagValue(parsed, OUTPUT_FLAG),
           dryRun: flagValue(parsed, DRY_RUN_FLAG),
           mode: flagValue(parsed, CLEANUP_MODE_FLAG),
         },
@@ -182,76 +168,11 @@ function printVersion(output: string): string {
   return `Junction v${VERSION}\n  commit  ${commit}\n  built   ${date}\n  Node    ${node}\n`;
 }
 
-type ValidLoaded = LoadedConfig & { readonly config: ValidConfig };
-
-function load(parsed: ParsedFlags): ValidLoaded {
+function load(parsed: ParsedFlags): LoadedConfig & { readonly config: ValidConfig } {
   const loaded = orThrow(loadConfig(parsed, { readFile: (path) => readFileSync(path, 'utf8') }));
   const { config } = loaded;
   if (!isValid(config)) throw new UsageError(validate(config));
   return { ...loaded, config };
-}
-
-async function runOrWhatFlagsSay(loaded: ValidLoaded, parsed: ParsedFlags, io: Output): Promise<number> {
-  const { config, invocation, notes } = loaded;
-  const log = openLog(config, io);
-  for (const line of printFlags(parsed)) log.verbose(1, line);
-  for (const { severity, message, fields } of notes) {
-    if (severity === 'warning') log.warn(message, fields);
-    else log.info(message, fields);
-  }
-  if (invocation.writeConfigTo !== undefined) return writeConfigTo(invocation.writeConfigTo, config, log);
-  if (invocation.cleanup) {
-    requireNetAdmin();
-    await refuseBesideJunction(io, false);
-    return cleanupCommand(io, {
-      families: FAMILIES,
-      variant: 'auto',
-      output: 'text',
-      dryRun: false,
-      mode: 'all',
-    });
-  }
-  return supervised(config, log, io, (supervision) =>
-    runDaemon({
-      config,
-      nodeName: nodeName(config),
-      configFile: invocation.configFile,
-      reload: () => load(parsed).config,
-      flags: () => printFlags(parsed),
-      initOnly: invocation.initOnly,
-      log,
-      signal: supervision.signal,
-      supervision,
-    }),
-  );
-}
-
-function openLog({ logging }: ValidConfig, io: Output): Log {
-  const { verbosity, format, vmodule: modules, flushFrequency } = logging;
-  const { splitStream, infoBufferSize } = logging.options[format];
-  const bytes = quantityValue(infoBufferSize);
-  const buffer = bytes > 0 ? { bytes, flushMs: flushMilliseconds(flushFrequency) } : undefined;
-  return createLog({
-    verbosity,
-    format,
-    modules,
-    write: (line) => io.err(line),
-    ...(splitStream && { writeInfo: io.logToStdout?.(buffer) ?? ((line) => io.out(line)) }),
-  });
-}
-
-function writeConfigTo(path: string, config: ValidConfig, log: Log): number {
-  try {
-    writeFileSync(path, writeConfig(config));
-  } catch (error) {
-    throw new UsageError([`cannot write --write-config-to ${path}: ${reasonOf(error)}`]);
-  }
-  log.info('Wrote configuration', { file: path });
-  return 0;
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function familiesOf(parsed: ParsedFlags): readonly Family[] {
@@ -281,7 +202,7 @@ function orThrow<T>(result: { ok: true; value: T } | { ok: false; problems: read
   return result.value;
 }
 
-/** Says what went wrong and what to do about it; answers the exit code. */
+/** Says what went wrong and what to do about it; returns the exit code. */
 function explain(error: unknown, io: Output): number {
   if (error instanceof UsageError) {
     for (const problem of error.problems) io.err(`junction: ${printableLine(problem)}\n`);

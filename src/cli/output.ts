@@ -14,16 +14,16 @@ export interface Output {
   finished?(): Promise<readonly WriteFailure[]>;
   /** Returns what writes log lines to standard output: at once, or through a buffer. Nothing waits for who reads them. */
   logToStdout?(buffer: BufferOptions | undefined): (line: string) => void;
-  /** Log lines were lost, and now there are none again that wait. */
-  onLost?(tell: (lost: LostLines) => void): void;
+  /** Called when log lines were lost and writing works again. */
+  onLost?(report: (lost: LostLines) => void): void;
 }
 
-export interface BufferOptions {
+interface BufferOptions {
   readonly bytes: number;
   readonly flushMs: number;
 }
 
-export interface WriteFailure {
+interface WriteFailure {
   readonly stream: 'standard output' | 'standard error';
   readonly error: NodeJS.ErrnoException;
 }
@@ -39,7 +39,7 @@ export function daemonOutput(): Output {
   const sink = new LogSink(nonBlockingWriter(2, descriptorCalls));
   let infoSink: LogSink | undefined;
   let infoBuffer: LogBuffer | undefined;
-  let tellLost: ((lost: LostLines) => void) | undefined;
+  let reportLost: ((lost: LostLines) => void) | undefined;
   // Not before it is used: Node makes the pipe non-blocking, for all who share it.
   let stdout: CountedStream | undefined;
   const out = (text: string): void => {
@@ -58,16 +58,16 @@ export function daemonOutput(): Output {
     logToStdout: (buffer) => {
       const own = new LogSink(nonBlockingWriter(1, descriptorCalls));
       infoSink = own;
-      own.onLost = (lost) => tellLost?.(lost);
+      own.onLost = (lost) => reportLost?.(lost);
       if (buffer === undefined) return (line) => own.write(line);
       const held = new LogBuffer((lines) => own.write(lines), buffer.bytes, buffer.flushMs);
       infoBuffer = held;
       return (line) => held.write(line);
     },
     finished: async () => (await stdout?.finished()) ?? [],
-    onLost: (tell) => {
-      tellLost = tell;
-      sink.onLost = tell;
+    onLost: (report) => {
+      reportLost = report;
+      sink.onLost = report;
     },
   };
 }
@@ -114,7 +114,7 @@ class CountedStream {
     return this.#failure ? [{ stream: this.#stream, error: this.#failure }] : [];
   }
 
-  /** The first one is the reason; later ones say that the stream is gone. */
+  /** The first one is the reason; later ones say that the stream is closed. */
   #fail(error: NodeJS.ErrnoException): void {
     this.#failure ??= error;
   }

@@ -29,7 +29,7 @@ import { loadManifests, type Manifests, readManifestStream } from '../sources/ma
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 
-export interface PlanOptions {
+interface PlanOptions {
   readonly families: readonly Family[];
   readonly output: string;
   /** Of the terminal, if it is one. */
@@ -37,7 +37,7 @@ export interface PlanOptions {
 }
 
 /**
- * Answers the exit code: 1 if something of the input could not be used. Rules of a part would take down the rest where
+ * Returns the exit code: 1 if something of the input could not be used. Rules of a part would take down the rest where
  * somebody pipes them into iptables-restore or sh, so then there are none; nor is there anything of files that could not
  * be read, nor with --strict.
  */
@@ -101,23 +101,21 @@ function print(
   { output, columns }: PlanOptions,
 ): string {
   if (output === 'json') return printJson(planned, settings, input);
+  const printer = PRINTERS[settings.mode];
   const now = new Date();
   if (output === 'table')
     return planned.map((each) => printPlanTable(each, settings, now, columns)).join('\n');
   if (output === 'script') {
-    const commands = planned.map(({ proxy }) => commandsFor(proxy.plan, settings, input));
-    return printScript(
-      settings,
-      planned.map(({ family }) => family),
-      commands,
-    );
+    const families = planned.map(({ family }) => family);
+    const commands = planned.map(({ proxy }) => printer.commands(proxy.plan, settings, input.serviceCidrs));
+    return printScript(settings, families, commands);
   }
   const isForTwo = planned.length > 1 && settings.mode === 'iptables';
-  const texts = planned.map(({ proxy }) => printText(proxy.plan, settings, input));
+  const texts = planned.map(({ proxy }) => printer.text(proxy.plan, settings, input.serviceCidrs));
   return (isForTwo ? BOTH_IN_ONE : '') + texts.join('\n');
 }
 
-export function planFamily(family: Family, settings: Settings, input: PlanInput): PlannedFamily {
+function planFamily(family: Family, settings: Settings, input: PlanInput): PlannedFamily {
   const capacity = capacityOf(settings.mode, family);
   const proxy = new Proxier({ family, settings, backend: NO_BACKEND, capacity });
   for (const service of input.services) proxy.onService(objectKey(service.namespace, service.name), service);
@@ -133,41 +131,33 @@ const NO_BACKEND = {
   requestFull: (): void => {},
 };
 
-function printText(plan: Plan, settings: Settings, input: PlanInput): string {
-  switch (settings.mode) {
-    case 'iptables':
-      return printRestore(plan, settings);
-    case 'ipvs':
-      return printIpvsPlan(plan, settings);
-    case 'nftables':
-      return printNftPlan(plan, settings, input.serviceCidrs);
-  }
+/** A mode's rules: as text for people and programs, as commands of a script, and as fields of the JSON. */
+interface PlanPrinter {
+  readonly text: (plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]) => string;
+  readonly commands: (plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]) => string;
+  readonly fields: (plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]) => object;
 }
 
-function commandsFor(plan: Plan, settings: Settings, input: PlanInput): string {
-  switch (settings.mode) {
-    case 'iptables':
-      return iptablesCommands(plan.family, rulesOf(plan, settings));
-    case 'ipvs': {
+const PRINTERS: Readonly<Record<Settings['mode'], PlanPrinter>> = {
+  iptables: {
+    text: printRestore,
+    commands: (plan, settings) => iptablesCommands(plan.family, rulesOf(plan, settings)),
+    fields: rulesOf,
+  },
+  ipvs: {
+    text: printIpvsPlan,
+    commands: (plan, settings) => {
       const text = ipvsPlanText(plan, settings);
       return ipvsCommands(plan.family, text, text);
-    }
-    case 'nftables':
-      return nftCommands(nftPlanText(plan, settings, input.serviceCidrs));
-  }
-}
-
-/** What would be written, by the program that takes it. */
-function kernelText(plan: Plan, settings: Settings, input: PlanInput): object {
-  switch (settings.mode) {
-    case 'iptables':
-      return rulesOf(plan, settings);
-    case 'ipvs':
-      return ipvsPlanText(plan, settings);
-    case 'nftables':
-      return { nft: nftPlanText(plan, settings, input.serviceCidrs) };
-  }
-}
+    },
+    fields: ipvsPlanText,
+  },
+  nftables: {
+    text: printNftPlan,
+    commands: (...planned) => nftCommands(nftPlanText(...planned)),
+    fields: (...planned) => ({ nft: nftPlanText(...planned) }),
+  },
+};
 
 function printJson(planned: readonly PlannedFamily[], settings: Settings, input: PlanInput): string {
   const families = planned.map(({ family, proxy }) => ({
@@ -177,15 +167,14 @@ function printJson(planned: readonly PlannedFamily[], settings: Settings, input:
     node: proxy.plan.view,
     servicePorts: [...proxy.plan.servicePorts.values()],
     lostAddresses: lostAddresses(proxy),
-    ...kernelText(proxy.plan, settings, input),
+    ...PRINTERS[settings.mode].fields(proxy.plan, settings, input.serviceCidrs),
   }));
   const { problems, ignored } = input;
   return `${JSON.stringify({ families, problems, ignored }, null, 2)}\n`;
 }
 
 /** What `junction plan` plans for: manifests, standard input, or what an API server has now. */
-
-export interface PlanInput {
+interface PlanInput {
   /** Of a cluster, `nodes` has the Node that is planned for, or none. */
   readonly isCluster: boolean;
   readonly services: readonly Service[];
@@ -194,20 +183,16 @@ export interface PlanInput {
   readonly problems: readonly SourceProblem[];
   /** Services and slices that are not for a proxy, each with the reason. */
   readonly ignored: readonly IgnoredObject[];
-  /** Where cluster IPs come from, as far as the API server tells. */
+  /** Where cluster IPs come from, as far as the API server knows. */
   readonly serviceCidrs: readonly Cidr[];
 }
 
 /** Manifests from standard input, as with kubectl. */
-export const STDIN = '-';
+const STDIN = '-';
 /** Longer than this, and people want to know what they wait for. */
 const PROGRESS_MS = 1000;
 
-export async function readPlanInput(
-  config: ValidConfig,
-  nodeName: string,
-  output: Output,
-): Promise<PlanInput> {
+async function readPlanInput(config: ValidConfig, nodeName: string, output: Output): Promise<PlanInput> {
   if ((config.junction.manifests ?? []).length === 0) return readCluster(config, nodeName, output);
   return { ...(await readManifests(config, output)), isCluster: false, serviceCidrs: [] };
 }

@@ -1,4 +1,4 @@
-/** `junction plan --output table`: who answers where, in which pods that ends, and who got nothing. */
+/** `junction plan --output table`: which endpoints serve an address, and which service ports lost theirs. */
 import type { Settings } from '../config/index.ts';
 import { type Family, hostPort } from '../model/ip.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
@@ -19,7 +19,7 @@ export interface PlannedFamily {
 }
 
 /** An address that a service port asked for and another one has. */
-export interface LostAddress {
+interface LostAddress {
   readonly servicePort: ServicePortId;
   /** `192.0.2.1/TCP/80`; `*` stands for the node's addresses. */
   readonly address: string;

@@ -1,13 +1,93 @@
-/** A daemon under supervision: how it ends is decided here, and what the runs before it ended with is told first. */
-import type { ValidConfig } from '../config/index.ts';
+/** `junction run`: the daemon under supervision, or what flags of kube-proxy ask for instead. */
+import { writeFileSync } from 'node:fs';
+import {
+  flushMilliseconds,
+  type LoadedConfig,
+  type ParsedFlags,
+  printFlags,
+  quantityValue,
+  type ValidConfig,
+  writeConfig,
+} from '../config/index.ts';
 import { RunRecord } from '../daemon/runRecord.ts';
+import { runDaemon } from '../daemon/start.ts';
 import { Supervision } from '../daemon/supervision.ts';
+import { createLog, type Log } from '../log/log.ts';
+import { FAMILIES } from '../model/ip.ts';
+import { requireNetAdmin } from '../modes/prerequisites/netAdmin.ts';
 import { exitNow } from '../system/libc.ts';
 import { killOrphans, PARENT_VARIABLE, parentMark } from '../system/procfs.ts';
-import type { Log } from '../log/log.ts';
+import { cleanupCommand, refuseBesideJunction } from './cleanupCommand.ts';
+import { UsageError } from './commands.ts';
 import type { Output } from './output.ts';
 
-export async function supervised(
+export async function runCommand(
+  { config, invocation, notes }: LoadedConfig & { readonly config: ValidConfig },
+  parsed: ParsedFlags,
+  io: Output,
+  { nodeName, reload }: { readonly nodeName: () => string; readonly reload: () => ValidConfig },
+): Promise<number> {
+  const log = openLog(config, io);
+  for (const line of printFlags(parsed)) log.verbose(1, line);
+  for (const { severity, message, fields } of notes) {
+    if (severity === 'warning') log.warn(message, fields);
+    else log.info(message, fields);
+  }
+  if (invocation.writeConfigTo !== undefined) return writeConfigTo(invocation.writeConfigTo, config, log);
+  if (invocation.cleanup) {
+    requireNetAdmin();
+    await refuseBesideJunction(io, false);
+    const everything = {
+      families: FAMILIES,
+      variant: 'auto',
+      output: 'text',
+      dryRun: false,
+      mode: 'all',
+    } as const;
+    return cleanupCommand(io, everything);
+  }
+  return supervised(config, log, io, (supervision) =>
+    runDaemon({
+      config,
+      nodeName: nodeName(),
+      configFile: invocation.configFile,
+      reload,
+      flags: () => printFlags(parsed),
+      initOnly: invocation.initOnly,
+      log,
+      signal: supervision.signal,
+      supervision,
+    }),
+  );
+}
+
+function openLog({ logging }: ValidConfig, io: Output): Log {
+  const { verbosity, format, vmodule: modules, flushFrequency } = logging;
+  const { splitStream, infoBufferSize } = logging.options[format];
+  const bytes = quantityValue(infoBufferSize);
+  const buffer = bytes > 0 ? { bytes, flushMs: flushMilliseconds(flushFrequency) } : undefined;
+  return createLog({
+    verbosity,
+    format,
+    modules,
+    write: (line) => io.err(line),
+    ...(splitStream && { writeInfo: io.logToStdout?.(buffer) ?? ((line) => io.out(line)) }),
+  });
+}
+
+function writeConfigTo(path: string, config: ValidConfig, log: Log): number {
+  try {
+    writeFileSync(path, writeConfig(config));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError([`cannot write --write-config-to ${path}: ${reason}`]);
+  }
+  log.info('Wrote configuration', { file: path });
+  return 0;
+}
+
+/** How the daemon ends is decided by the supervision. The crashes of earlier runs are logged first. */
+async function supervised(
   config: ValidConfig,
   log: Log,
   io: Output,
@@ -23,7 +103,7 @@ export async function supervised(
   });
   supervision.start();
   try {
-    tellOfPreviousRuns(record, log);
+    logPreviousRuns(record, log);
     for (const { pid, command } of killOrphans())
       log.warn('Killed a program that an earlier run left behind', { pid, command });
     // All children inherit it, those of credential plugins too.
@@ -34,8 +114,8 @@ export async function supervised(
   }
 }
 
-function tellOfPreviousRuns({ previous, problem }: RunRecord, log: Log): void {
-  if (problem !== undefined) log.info('Crashes are not remembered for the next run', { reason: problem });
+function logPreviousRuns({ previous, problem }: RunRecord, log: Log): void {
+  if (problem !== undefined) log.info('Crashes are not recorded for the next run', { reason: problem });
   if (!previous.last) return;
   const { cause, at, what } = previous.last;
   log.error('The run before this one crashed', {

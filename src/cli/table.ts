@@ -2,7 +2,7 @@ import { wrap } from '../config/index.ts';
 
 const INDENT = '  ';
 
-export interface DetailedRow {
+interface DetailedRow {
   readonly lines: readonly (readonly string[])[];
   /** A text that stands below the row. */
   readonly details: string;

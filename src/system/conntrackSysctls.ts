@@ -1,8 +1,8 @@
 /**
  * The connection-tracking limits and time-outs that a node with many services needs.
  *
- * A setting that cannot be made leaves the kernel's own value in force, and every service works; so it is told
- * once, with what it means, and is no reason to stop. In a network namespace that is not the first, the kernel
+ * A setting that cannot be made leaves the kernel's own value in force, and every service works; so it is
+ * logged once, with its consequence, and is no reason to stop. In a network namespace that is not the first, the kernel
  * refuses the table's size by design.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import type { Log } from '../log/log.ts';
-import { ensureSysctl, readSysctl } from './sysctl.ts';
+import { ensureSysctl, readSysctl, settingError } from './sysctl.ts';
 
 export interface ConntrackSettings {
   /** 0: leave the limit as it is, and `min` with it. */
@@ -27,26 +27,27 @@ export interface ConntrackSettings {
 
 /** What the table of connections costs is memory; more than this is asked for by `min` alone. */
 const SCALED_LIMIT = 1_048_576;
+const MAX = 'net/netfilter/nf_conntrack_max';
 const HASHSIZE = 'nf_conntrack/parameters/hashsize';
 const BUCKETS = 'net/netfilter/nf_conntrack_buckets';
 
-export interface WantedSetting {
+interface WantedSetting {
   /** Under /proc/sys, or under /sys/module for the hash size. */
   readonly name: string;
   readonly wanted: number;
   readonly consequence: string;
 }
 
-export type ConntrackOutcome = WantedSetting &
+type ConntrackOutcome = WantedSetting &
   (
     | { readonly state: 'set' | 'already' }
     /** `SYSCTL_MISSING` may mean that nothing has loaded nf_conntrack yet: the first rules do. */
     | { readonly state: 'failed'; readonly error: JunctionError }
   );
 
-export interface ConntrackOptions {
+interface ConntrackOptions {
   readonly log: Pick<Log, 'info' | 'warn'>;
-  /** Throws the first failure instead of telling all of them. */
+  /** Throws the first failure instead of logging all of them. */
   readonly strict?: boolean | undefined;
   readonly cpus?: number | undefined;
   /** Instead of /proc/sys. */
@@ -65,60 +66,61 @@ export function wantedConntrackMax(
   return scaled > SCALED_LIMIT ? SCALED_LIMIT : Math.max(scaled, min);
 }
 
-/** In the order in which they are made. */
+/** In the order in which they are made: `undefined` leaves what is there. */
+const SETTINGS: readonly {
+  readonly name: string;
+  readonly wanted: (settings: ConntrackSettings, max: number | undefined) => number | undefined;
+  readonly consequence: string;
+}[] = [
+  {
+    name: MAX,
+    wanted: (_, max) => max,
+    consequence: "when the kernel's own limit of tracked connections is reached, new connections are dropped",
+  },
+  {
+    name: HASHSIZE,
+    wanted: (_, max) => (max === undefined ? undefined : Math.floor(max / 4)),
+    consequence: 'with many connections every packet takes longer to find its own',
+  },
+  {
+    name: 'net/netfilter/nf_conntrack_tcp_timeout_established',
+    wanted: ({ tcpEstablishedTimeoutMs }) => seconds(tcpEstablishedTimeoutMs),
+    consequence: 'idle TCP connections are forgotten, or kept, for as long as the kernel is set to',
+  },
+  {
+    name: 'net/netfilter/nf_conntrack_tcp_timeout_close_wait',
+    wanted: ({ tcpCloseWaitTimeoutMs }) => seconds(tcpCloseWaitTimeoutMs),
+    consequence: 'a TCP connection that one side has closed may be forgotten while the other still sends',
+  },
+  {
+    name: 'net/netfilter/nf_conntrack_tcp_be_liberal',
+    wanted: ({ tcpBeLiberal }) => (tcpBeLiberal ? 1 : undefined),
+    consequence: 'TCP packets outside the window count as invalid, and are dropped',
+  },
+  {
+    name: 'net/netfilter/nf_conntrack_udp_timeout',
+    wanted: ({ udpTimeoutMs }) => seconds(udpTimeoutMs),
+    consequence: 'a UDP client that asked once keeps its endpoint for as long as the kernel is set to',
+  },
+  {
+    name: 'net/netfilter/nf_conntrack_udp_timeout_stream',
+    wanted: ({ udpStreamTimeoutMs }) => seconds(udpStreamTimeoutMs),
+    consequence: 'a UDP conversation keeps its endpoint for as long as the kernel is set to',
+  },
+];
+
 export function wantedConntrackSettings(
   settings: ConntrackSettings,
   cpuCount: number,
 ): readonly WantedSetting[] {
   const max = wantedConntrackMax(settings, cpuCount);
-  return [
-    setting(
-      'nf_conntrack_max',
-      max,
-      "when the kernel's own limit of tracked connections is reached, new connections are dropped",
-    ),
-    ...(max === undefined
-      ? []
-      : [
-          {
-            name: HASHSIZE,
-            wanted: Math.floor(max / 4),
-            consequence: 'with many connections every packet takes longer to find its own',
-          },
-        ]),
-    setting(
-      'nf_conntrack_tcp_timeout_established',
-      seconds(settings.tcpEstablishedTimeoutMs),
-      'idle TCP connections are forgotten, or kept, for as long as the kernel is set to',
-    ),
-    setting(
-      'nf_conntrack_tcp_timeout_close_wait',
-      seconds(settings.tcpCloseWaitTimeoutMs),
-      'a TCP connection that one side has closed may be forgotten while the other still sends',
-    ),
-    setting(
-      'nf_conntrack_tcp_be_liberal',
-      settings.tcpBeLiberal ? 1 : undefined,
-      'TCP packets outside the window count as invalid, and are dropped',
-    ),
-    setting(
-      'nf_conntrack_udp_timeout',
-      seconds(settings.udpTimeoutMs),
-      'a UDP client that asked once keeps its endpoint for as long as the kernel is set to',
-    ),
-    setting(
-      'nf_conntrack_udp_timeout_stream',
-      seconds(settings.udpStreamTimeoutMs),
-      'a UDP conversation keeps its endpoint for as long as the kernel is set to',
-    ),
-  ].flat();
+  return SETTINGS.flatMap(({ name, wanted, consequence }) => {
+    const value = wanted(settings, max);
+    return value === undefined ? [] : [{ name, wanted: value, consequence }];
+  });
 }
 
-function setting(name: string, wanted: number | undefined, consequence: string): readonly WantedSetting[] {
-  return wanted === undefined ? [] : [{ name: `net/netfilter/${name}`, wanted, consequence }];
-}
-
-/** Whole seconds; never 0, which would forget every connection at once. */
+/** Whole seconds; never 0, with which every connection would expire at once. */
 function seconds(milliseconds: number): number | undefined {
   return milliseconds > 0 ? Math.max(1, Math.floor(milliseconds / 1000)) : undefined;
 }
@@ -135,7 +137,7 @@ export function applyConntrackSettings(
     } catch (error) {
       if (!isJunctionError(error)) throw error;
       if (options.strict) throw fatal(error);
-      options.log.warn('Could not set a connection-tracking parameter; going on without it', {
+      options.log.warn('Failed to set a connection-tracking parameter; continuing without it', {
         name: each.name,
         wanted: each.wanted,
         err: error,
@@ -149,9 +151,7 @@ export function applyConntrackSettings(
 
 function ensureSetting({ name, wanted }: WantedSetting, { log, root }: ConntrackOptions): boolean {
   const { changed } = ensureSysctl(name, wanted, { root });
-  if (changed && name.endsWith('/nf_conntrack_max')) {
-    log.info('Setting nf_conntrack_max', { nfConntrackMax: wanted });
-  }
+  if (changed && name === MAX) log.info('Setting nf_conntrack_max', { nfConntrackMax: wanted });
   if (changed) log.info('Set sysctl', { entry: name, value: wanted });
   return changed;
 }
@@ -166,7 +166,7 @@ function growHashTable({ name, wanted }: WantedSetting, options: ConntrackOption
   } catch (cause) {
     // A container sees /sys read-only; the same number is a sysctl since Linux 4.8.
     const isLarger = growBuckets(wanted, options);
-    if (isLarger === undefined) throw hashsizeError(path, wanted, cause);
+    if (isLarger === undefined) throw settingError(`cannot set ${path} to ${wanted}`, cause, HASHSIZE_HINTS);
     if (!isLarger) return false;
   }
   log.info('Setting conntrack hashsize', { conntrackHashsize: wanted });
@@ -184,27 +184,12 @@ function growBuckets(wanted: number, { root }: ConntrackOptions): boolean | unde
   }
 }
 
-function hashsizeError(path: string, wanted: number, cause: unknown): JunctionError {
-  const errno = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
-  const message = `cannot set ${path} to ${wanted}: ${errno}`;
-  switch (errno) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return new JunctionError('SYSCTL_MISSING', message, { cause, hint: 'modprobe nf_conntrack' });
-    case 'EACCES':
-    case 'EPERM':
-    case 'EROFS':
-      return new JunctionError('SYSCTL_DENIED', message, {
-        cause,
-        hint: 'Run privileged, with /sys mounted read-write, or set it on the node before Junction starts.',
-      });
-    default:
-      return new JunctionError('SYSCTL_REFUSED', message, {
-        cause,
-        hint: 'The kernel takes it in the first network namespace only: set it on the machine itself.',
-      });
-  }
-}
+const HASHSIZE_HINTS = {
+  SYSCTL_MISSING: 'modprobe nf_conntrack',
+  SYSCTL_DENIED:
+    'Run privileged, with /sys mounted read-write, or set it on the node before Junction starts.',
+  SYSCTL_REFUSED: 'The kernel takes it in the first network namespace only: set it on the machine itself.',
+} as const;
 
 function fatal(cause: JunctionError): JunctionError {
   return new JunctionError(

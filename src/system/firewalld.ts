@@ -1,5 +1,5 @@
 /**
- * Tells when firewalld has thrown our rules away: it does so whenever it starts or reloads.
+ * Notices when firewalld has flushed our rules: it does so whenever it starts or reloads.
  *
  * The canary notices the same within a sync period; this notices at once. A machine without firewalld or without
  * D-Bus loses nothing.
@@ -19,15 +19,15 @@ export const FIREWALLD = {
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 60_000;
 
-export type FirewalldState =
+type FirewalldState =
   | 'stopped'
   | 'connecting'
   /** There is no bus; it is looked for now and then. */
   | 'absent'
   | 'listening';
 
-export interface FirewalldOptions {
-  /** Our rules are gone, or may be: everything is to be written again. */
+interface FirewalldOptions {
+  /** Our rules are deleted, or may be: everything is to be written again. */
   readonly onReload: (why: string) => void;
   readonly log: Pick<Log, 'info' | 'verbose'>;
   /** Where the bus may listen; else what the environment says, or the usual places. */
@@ -42,7 +42,7 @@ export class FirewalldListener {
   #connection: DbusConnection | undefined;
   #retryMs = FIRST_RETRY_MS;
   #cancelRetry: (() => void) | undefined;
-  #toldAbsent = false;
+  #loggedAbsent = false;
   /** What was missed while nobody listened cannot be known. */
   #missedSignals = false;
   /** The unique name of firewalld's own connection. */
@@ -59,7 +59,7 @@ export class FirewalldListener {
     return this.#state;
   }
 
-  /** Resolves after the first attempt, whatever comes of it. */
+  /** Resolves after the first attempt, also when it has failed. */
   async start(): Promise<void> {
     if (this.#state !== 'stopped') return;
     this.#missedSignals = false;
@@ -94,7 +94,7 @@ export class FirewalldListener {
     if (life !== this.#life) return;
     this.#state = 'listening';
     this.#retryMs = FIRST_RETRY_MS;
-    this.#toldAbsent = false;
+    this.#loggedAbsent = false;
     this.#options.log.verbose(1, 'Listening for reloads of firewalld', {
       running: this.#owner !== undefined,
     });
@@ -121,7 +121,7 @@ export class FirewalldListener {
     throw failure;
   }
 
-  /** The owner before its signals: a signal counts only if it comes from the owner. */
+  /** The owner before its signals: a signal counts only if the owner sent it. */
   async #subscribe(connection: DbusConnection): Promise<void> {
     const addMatch = (rule: string): Promise<unknown> =>
       connection.call({ ...BUS, member: 'AddMatch', signature: 's', args: [rule] });
@@ -166,8 +166,8 @@ export class FirewalldListener {
   #retry(life: number, error: unknown): void {
     if (this.#state === 'listening') {
       this.#options.log.verbose(1, 'Lost the D-Bus system bus; connecting again', { err: error });
-    } else if (!this.#toldAbsent) {
-      this.#toldAbsent = true;
+    } else if (!this.#loggedAbsent) {
+      this.#loggedAbsent = true;
       this.#options.log.verbose(1, 'Could not connect to D-Bus system bus', {
         err: error,
         consequence: 'a reload of firewalld is noticed by the periodic checks only',

@@ -77,13 +77,13 @@ function outline(servicePort: ServicePortPlan | undefined): string {
     .join();
 }
 
-export type HeldPortEvent =
+type HeldPortEvent =
   /** Once, until the port is held or wanted no longer. */
   | { readonly kind: 'refused'; readonly port: HeldPort; readonly errno: string; readonly message: string }
   /** After it was refused. */
   | { readonly kind: 'recovered'; readonly port: HeldPort; readonly message: string };
 
-export interface HeldPortsOptions {
+interface HeldPortsOptions {
   readonly onEvent: (event: HeldPortEvent) => void;
   readonly bind?: ((address: PortAddress) => BindResult) | undefined;
   readonly ownersOf?: ((ports: readonly PortAddress[]) => ReadonlyMap<PortAddress, Holder>) | undefined;
@@ -108,7 +108,7 @@ export class HeldPorts {
     return this.#held.size;
   }
 
-  /** Wanted, and held by somebody else: worth another try even when no service has changed. */
+  /** Wanted, and held by another program: worth another try even when no service has changed. */
   get refused(): number {
     return this.#refused.size;
   }
@@ -124,15 +124,15 @@ export class HeldPorts {
     for (const key of this.#refused.keys()) {
       if (!wanted.has(key)) this.#refused.delete(key);
     }
-    const news = [...wanted].flatMap(([key, port]) => (this.#held.has(key) ? [] : this.#take(key, port)));
-    this.#report(news);
+    const refusals = [...wanted].flatMap(([key, port]) => (this.#held.has(key) ? [] : this.#take(key, port)));
+    this.#report(refusals);
   }
 
   close(): void {
     this.reconcile([]);
   }
 
-  /** Answers a refusal that nobody has been told of. */
+  /** Returns a refusal that was not reported before. */
   #take(key: string, port: HeldPort): readonly Refusal[] {
     const result = (this.#options.bind ?? bindPort)(port);
     const before = this.#refused.get(key);
@@ -171,15 +171,6 @@ function keyOf({ family, ip, port, protocol }: PortAddress): string {
   return `${family} ${ip} ${port}/${protocol}`;
 }
 
-/**
- * A port that is bound and nothing more: nobody else can have it, and nobody gets an answer from it.
- *
- * By libc, because Node listens where it binds, and what listens accepts connections that no rule has caught. A TCP
- * socket that does not listen is refused to clients as if nobody had the port. Without SO_REUSEADDR on it the kernel
- * also refuses it to programs that set theirs, and passes it over when it picks a port for an outgoing connection.
- * Numbers from asm-generic/socket.h, linux/in6.h and linux/socket.h.
- */
-
 export interface PortAddress {
   readonly family: Family;
   /** Empty: every address of the family. */
@@ -201,6 +192,14 @@ const SO_RCVBUF = 8;
 const IPPROTO_IPV6 = 41;
 const IPV6_V6ONLY = 26;
 
+/**
+ * Binds a port and does not listen: no other program can have it, and no client gets an answer from it.
+ *
+ * By libc, because Node listens where it binds, and what listens accepts connections that no rule has caught. A TCP
+ * socket that does not listen is refused to clients as if nobody had the port. Without SO_REUSEADDR on it the kernel
+ * also refuses it to programs that set theirs, and passes it over when it picks a port for an outgoing connection.
+ * Numbers from asm-generic/socket.h, linux/in6.h and linux/socket.h.
+ */
 export function bindPort(address: PortAddress): BindResult {
   const { socket, close, errno } = libc();
   const fd = socket(AF[address.family], SOCK[address.protocol] | SOCK_CLOEXEC, 0);

@@ -1,7 +1,7 @@
 /**
  * One Junction for each network namespace. The lock is an abstract unix socket: such names belong to a network namespace,
- * whatever files containers share, and the kernel frees them however a process ends. Whoever connects is told who holds
- * it; the process id comes from the kernel, which translates it into our own pid namespace.
+ * whatever files containers share, and the kernel frees them however a process ends. Whoever connects gets to know who holds
+ * it; the process id is the kernel's, which translates it into our own pid namespace.
  */
 import { createServer, type Server, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,8 +17,8 @@ export interface InstanceLock {
   release(): Promise<void>;
 }
 
-export interface InstanceLockOptions {
-  /** What the others are told, besides process and command line: `mode`, `node`. */
+interface InstanceLockOptions {
+  /** What others get to know besides process and command line: `mode`, `node`. */
   readonly about: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   /** How long to wait for one that is ending. */
@@ -52,7 +52,7 @@ export async function takeInstanceLock(options: InstanceLockOptions): Promise<In
   }
 }
 
-export interface LockHolder {
+interface LockHolder {
   /** `pid 123 (…), since …` */
   readonly text: string;
   readonly isImpostor: boolean;
@@ -62,8 +62,8 @@ export interface LockHolder {
 export async function findHolder(name?: string): Promise<LockHolder | undefined> {
   const peer = connectUnix(pathOf(name));
   if (!peer) return undefined;
-  const told = await readAll(peer);
-  return { text: printHolder(peer, told), isImpostor: peer.uid !== 0 && process.getuid?.() === 0 };
+  const answer = await readAll(peer);
+  return { text: printHolder(peer, answer), isImpostor: peer.uid !== 0 && process.getuid?.() === 0 };
 }
 
 export function alreadyRunning(holder: string, hint?: string): JunctionError {
@@ -126,9 +126,9 @@ async function readAll({ fd }: Peer): Promise<string> {
   return text;
 }
 
-/** What the holder told is text of another process: only known fields, quoted and cut. */
-function printHolder({ pid, uid }: Peer, told: string): string {
-  const fields = parse(told);
+/** The answer is text of another process: only known fields, quoted and cut. */
+function printHolder({ pid, uid }: Peer, answer: string): string {
+  const fields = parse(answer);
   const field = (name: string): string | undefined => {
     const value = fields[name];
     return typeof value === 'string' || typeof value === 'number' ? String(value).slice(0, 300) : undefined;
@@ -145,7 +145,7 @@ function printHolder({ pid, uid }: Peer, told: string): string {
     }),
     ...(field('command') === undefined ? [] : [`command ${JSON.stringify(field('command'))}`]),
   ];
-  return told === '' ? `${parts.join(', ')}; it does not answer` : parts.join(', ');
+  return answer === '' ? `${parts.join(', ')}; it does not answer` : parts.join(', ');
 }
 
 function parse(text: string): Readonly<Record<string, unknown>> {
@@ -157,9 +157,8 @@ function parse(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Connecting to an abstract unix socket, and who listens there in the kernel's word. Node has no way to ask. */
-
-export interface Peer {
+/** The other end of a connection. */
+interface Peer {
   /** The connection; whoever asked closes it. */
   readonly fd: number;
   /** In our pid namespace; 0 where it cannot be seen from here. */
@@ -174,8 +173,11 @@ const SOCK_NONBLOCK = 0o4000;
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
 
-/** `undefined`: nobody listens. `path` begins with a NUL. */
-export function connectUnix(path: string): Peer | undefined {
+/**
+ * Connects to an abstract unix socket, whose path begins with a NUL. Returns also which process listens, which Node has no
+ * way to ask for; `undefined`: none does.
+ */
+function connectUnix(path: string): Peer | undefined {
   const { socket, connect, close, errno } = libc();
   const fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) throw failed('make a unix socket', errno());
@@ -186,7 +188,7 @@ export function connectUnix(path: string): Peer | undefined {
   if (connect(fd, address, address.length) === 0) return { fd, ...credentials(fd) };
   const code = errno();
   close(fd);
-  // EAGAIN: its backlog is full, so somebody is there who will be asked again.
+  // EAGAIN: its backlog is full, so a process listens there, which is asked again.
   if (code === constants.errno.ECONNREFUSED || code === constants.errno.EAGAIN) return undefined;
   throw failed('connect to a unix socket', code);
 }

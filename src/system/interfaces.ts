@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os';
 import { type Family, type Ip, familyOf, parseIp } from '../model/ip.ts';
 
-export interface LocalAddress {
+interface LocalAddress {
   readonly interface: string;
   readonly ip: Ip;
   readonly family: Family;
@@ -13,7 +13,7 @@ export interface LocalAddress {
 export type InterfaceLister = typeof networkInterfaces;
 
 /** In the order of interfaces and of addresses on them. Interfaces that are down are left out. */
-export function localAddresses(list: InterfaceLister = networkInterfaces): readonly LocalAddress[] {
+export function interfaceAddresses(list: InterfaceLister = networkInterfaces): readonly LocalAddress[] {
   return Object.entries(list()).flatMap(([name, addresses]) =>
     (addresses ?? []).flatMap(({ address, internal }) => {
       const ip = parseIp(address.replace(/%.*$/, ''));
@@ -23,6 +23,6 @@ export function localAddresses(list: InterfaceLister = networkInterfaces): reado
 }
 
 export function localIps(family: Family, list: InterfaceLister = networkInterfaces): readonly Ip[] {
-  const ips = localAddresses(list).filter((address) => address.family === family);
+  const ips = interfaceAddresses(list).filter((address) => address.family === family);
   return [...new Set(ips.map(({ ip }) => ip))];
 }

@@ -8,7 +8,7 @@ import { JunctionError, isJunctionError } from '../errors.ts';
 import { writeSync } from 'node:fs';
 import type { DescriptorCalls } from '../log/sink.ts';
 
-export interface Libc {
+interface Libc {
   readonly flock: (fd: number, operation: number) => number;
   readonly socket: (domain: number, type: number, protocol: number) => number;
   readonly bind: (fd: number, address: Uint8Array, length: number) => number;
@@ -113,13 +113,12 @@ export function errnoName(errno: number): string {
   return entry ? entry[0] : `errno ${errno}`;
 }
 
-/** What the log needs of libc to write to standard error without waiting. */
-
 const MSG_DONTWAIT = 0x40;
 const MSG_NOSIGNAL = 0x4000;
 /** asm-generic/poll.h */
 const POLLOUT = 4;
 
+/** What the log needs of libc to write to standard error without waiting. */
 export const descriptorCalls: DescriptorCalls = {
   sendNow: (descriptor, bytes) =>
     withLibc(

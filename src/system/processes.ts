@@ -1,4 +1,7 @@
-/** Running a program: no shell, whole output, a typed answer. */
+/**
+ * Running programs: no shell, whole output, a typed answer. Each leads a process group of its own, so that one that hangs
+ * is killed together with whatever it started: iptables runs modprobe, and in many images it is a shell script.
+ */
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
@@ -12,9 +15,9 @@ export interface RunOptions {
   readonly stdin?: string | undefined;
   /** After this the program and its process group are killed, and `PROGRAM_TIMED_OUT` is thrown. */
   readonly timeoutMs?: number | undefined;
-  /** Given the output while it comes; the result has none of it then. */
+  /** Called with the output while it arrives; the result has none of it then. */
   readonly onStdout?: ((text: string) => Promise<void>) | undefined;
-  /** Told when it starts, and waited for before it is given its input; and when it has ended. */
+  /** Called when it starts, and awaited before it is given its input; and when it has ended. */
   readonly observer?: ProcessObserver | undefined;
   /** Added to Junction's own environment. */
   readonly env?: Readonly<Record<string, string>> | undefined;
@@ -226,11 +229,6 @@ export function packageOf(program: string): string | undefined {
   return entry && (entry[1] === '$1' ? name : entry[1]);
 }
 
-/**
- * The programs that run for us right now. Each leads a process group of its own, so that one that hangs is killed
- * together with whatever it started: iptables runs modprobe, and in many images it is a shell script.
- */
-
 /** Between SIGTERM and SIGKILL. iptables ends within milliseconds when it can end at all. */
 const KILL_GRACE_MS = 1000;
 /** How long a killed program may take to disappear: one that waits inside the kernel for a disk or a lock stays. */
@@ -311,8 +309,6 @@ function endsWithin(child: ChildProcess, milliseconds: number): Promise<boolean>
   });
 }
 
-/** Whether a program's failure says anything about what it was asked. */
-
 /** What a machine is short of now it may have again later. */
 const SHORTAGES: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']);
 
@@ -320,7 +316,10 @@ const SHORTAGES: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EAGAIN', '
 const PASSING =
   /Resource temporarily unavailable|Cannot allocate memory|Too many open files|Interrupted system call/;
 
-/** It gave no answer, for a reason that passes: its lock was held, it was killed, the machine was short of something. */
+/**
+ * The program gave no answer, for a reason that passes: its lock was held, it was killed, the machine was short of
+ * something. So its failure says nothing about what it was asked.
+ */
 export function isUnanswered(error: JunctionError): boolean {
   const { code, cause } = error;
   if (code === 'PROGRAM_NOT_STARTED')

@@ -1,17 +1,12 @@
-/** Which process has something open, as far as /proc tells. Only asked when something has failed already: it is slow. */
+/** What /proc knows of processes: which has something open, which has a port, which an earlier run left behind. */
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { type Ip, parseIp } from '../model/ip.ts';
 import type { PortAddress } from './heldPorts.ts';
 
 export interface Holder {
   readonly pid: number;
-  /** `undefined` when the process is gone, or in another pid namespace. */
+  /** `undefined` when the process has ended, or is in another pid namespace. */
   readonly command: string | undefined;
-}
-
-export interface OpenDescriptor {
-  readonly pid: number;
-  readonly descriptor: string;
 }
 
 /** `pid 123 (iptables-restor)` */
@@ -24,12 +19,15 @@ export function holderOf(pid: number): Holder {
   return { pid, command: attempt(() => readFileSync(`/proc/${pid}/comm`, 'utf8').trim()) };
 }
 
+function processIds(): readonly number[] {
+  const names = attempt(() => readdirSync('/proc')) ?? [];
+  return names.flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
+}
+
 /** Of every process that we may look into. */
-export function* openDescriptors(): Generator<OpenDescriptor> {
-  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
-    for (const descriptor of attempt(() => readdirSync(`/proc/${name}/fd`)) ?? [])
-      yield { pid: Number(name), descriptor };
-  }
+export function* openDescriptors(): Generator<{ readonly pid: number; readonly descriptor: string }> {
+  for (const pid of processIds())
+    for (const descriptor of attempt(() => readdirSync(`/proc/${pid}/fd`)) ?? []) yield { pid, descriptor };
 }
 
 /** By the inode of the socket, in one walk however many there are. Those that nobody is seen to hold are left out. */
@@ -46,7 +44,7 @@ export function socketHolders(inodes: ReadonlySet<string>): ReadonlyMap<string, 
   return found;
 }
 
-/** Processes come and go while we look. */
+/** Processes start and end while we look. */
 export function attempt<T>(look: () => T): T | undefined {
   try {
     return look();
@@ -55,8 +53,6 @@ export function attempt<T>(look: () => T): T | undefined {
   }
 }
 
-/** Who has a port, as far as /proc tells. Only asked when something has failed already, so it may be slow. */
-
 interface ListedSocket {
   readonly ip: Ip;
   readonly port: number;
@@ -64,7 +60,7 @@ interface ListedSocket {
   readonly inode: string;
 }
 
-/** In one walk over all processes, however many ports. Ports whose owner cannot be seen are left out. */
+/** Which process has which port. Slow: only called when something has failed already. One walk over all processes. Ports whose owner cannot be seen are left out. */
 export function portOwners(ports: readonly PortAddress[]): ReadonlyMap<PortAddress, Holder> {
   const listed = new Map(['tcp', 'tcp6', 'udp', 'udp6'].map((file) => [file, listSockets(file)]));
   const inodes = new Map(
@@ -95,20 +91,21 @@ function overlap(wanted: Ip | '', other: Ip): boolean {
   return wanted === '' || wanted === other || other === '0.0.0.0' || other === '::';
 }
 
-/** A socket whose process is gone, as in TIME_WAIT, has no inode. */
+/** A socket whose process has ended, as in TIME_WAIT, has no inode. */
 const NO_INODE = '0';
 const LISTEN = '0A';
 
 function listSockets(file: string): readonly ListedSocket[] {
-  const text = attempt(() => readFileSync(`/proc/net/${file}`, 'utf8')) ?? '';
-  return text.split('\n').flatMap((line) => {
-    const words = line.trim().split(/\s+/);
-    const [address = '', port = ''] = (words[1] ?? '').split(':');
-    const inode = words[9];
-    const ip = parseIp(addressText(address));
-    if (ip === undefined || inode === undefined || inode === NO_INODE) return [];
-    return [{ ip, port: Number.parseInt(port, 16), listens: words[3] === LISTEN, inode }];
-  });
+  return read(`/proc/net/${file}`)
+    .split('\n')
+    .flatMap((line) => {
+      const words = line.trim().split(/\s+/);
+      const [address = '', port = ''] = (words[1] ?? '').split(':');
+      const inode = words[9];
+      const ip = parseIp(addressText(address));
+      if (ip === undefined || inode === undefined || inode === NO_INODE) return [];
+      return [{ ip, port: Number.parseInt(port, 16), listens: words[3] === LISTEN, inode }];
+    });
 }
 
 /** The kernel prints addresses as numbers of four bytes in the machine's order: `0100007F` is 127.0.0.1. */
@@ -118,18 +115,8 @@ function addressText(hex: string): string {
   return bytes.length === 4 ? bytes.join('.') : (bytes.toString('hex').match(/.{4}/g) ?? []).join(':');
 }
 
-/**
- * Programs that an earlier run started and left behind: a hung iptables outlives a proxy that was killed with SIGKILL,
- * and may hold the xtables lock for ever. Every child has the process that started it in its environment.
- */
-
-/** In the environment of each child. */
+/** In the environment of each child: the process that started it. */
 export const PARENT_VARIABLE = 'JUNCTION_PARENT';
-
-export interface Orphan {
-  readonly pid: number;
-  readonly command: string;
-}
 
 /**
  * This process as its children name it: number, time of start, the namespace in which the number means it, and the
@@ -139,13 +126,16 @@ export function parentMark(): string {
   return [process.pid, startTime(process.pid) ?? '', namespace('pid'), namespace('net')].join(':');
 }
 
-/** Kills, with SIGKILL, what earlier runs in our PID and network namespace left behind. Returns what that was. */
-export function killOrphans(): readonly Orphan[] {
-  const orphans: Orphan[] = [];
-  for (const pid of processes()) {
+/**
+ * Kills, with SIGKILL, programs that earlier runs in our PID and network namespace left behind, and returns them: a hung
+ * iptables outlives a proxy that was killed with SIGKILL, and may hold the xtables lock for ever.
+ */
+export function killOrphans(): readonly { readonly pid: number; readonly command: string }[] {
+  const orphans: { readonly pid: number; readonly command: string }[] = [];
+  for (const pid of processIds()) {
     const mark = markOf(pid);
     if (pid === process.pid || mark === undefined || !isOrphaned(mark)) continue;
-    const command = readOr(`/proc/${pid}/cmdline`, '').replaceAll('\0', ' ').trim();
+    const command = read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
     try {
       process.kill(pid, 'SIGKILL');
       orphans.push({ pid, command });
@@ -156,17 +146,9 @@ export function killOrphans(): readonly Orphan[] {
   return orphans;
 }
 
-function processes(): readonly number[] {
-  try {
-    return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
-  } catch {
-    return [];
-  }
-}
-
 function markOf(pid: number): string | undefined {
   const start = `${PARENT_VARIABLE}=`;
-  const variables = readOr(`/proc/${pid}/environ`, '').split('\0');
+  const variables = read(`/proc/${pid}/environ`).split('\0');
   return variables.find((each) => each.startsWith(start))?.slice(start.length);
 }
 
@@ -179,8 +161,8 @@ function isOrphaned(mark: string): boolean {
 
 /** In ticks since the machine booted: with the number, it names one process. */
 function startTime(pid: number): string | undefined {
-  const stat = readOr(`/proc/${pid}/stat`, '');
-  // The name of the program, in parentheses, may have spaces; 19 fields follow it before the time of start.
+  const stat = read(`/proc/${pid}/stat`);
+  // The name of the program, in parentheses, may have spaces; 19 fields stand between it and the time of start.
   return stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
@@ -188,17 +170,10 @@ function startTime(pid: number): string | undefined {
 }
 
 function namespace(kind: 'net' | 'pid'): string {
-  try {
-    return readlinkSync(`/proc/self/ns/${kind}`).replace(/\D/g, '');
-  } catch {
-    return '';
-  }
+  return (attempt(() => readlinkSync(`/proc/self/ns/${kind}`)) ?? '').replace(/\D/g, '');
 }
 
-function readOr(path: string, otherwise: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return otherwise;
-  }
+/** Empty when it cannot be read. */
+function read(path: string): string {
+  return attempt(() => readFileSync(path, 'utf8')) ?? '';
 }

@@ -5,17 +5,18 @@
  * Synchronous on purpose: /proc/sys/net shows the network namespace of the thread that opens it, and Node's
  * asynchronous file calls run on other threads.
  */
-import { readFileSync, writeFileSync, readdirSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { JunctionError, isJunctionError } from '../errors.ts';
-import type { Family } from '../model/ip.ts';
+import { isJunctionError, JunctionError } from '../errors.ts';
 import type { Log } from '../log/log.ts';
+import type { Family } from '../model/ip.ts';
 
 export interface SysctlOptions {
+  /** Instead of /proc/sys. */
   readonly root?: string | undefined;
 }
 
-export interface SysctlChange {
+interface SysctlChange {
   readonly name: string;
   readonly previous: string;
   readonly value: string;
@@ -26,7 +27,7 @@ export function readSysctl(name: string, options: SysctlOptions = {}): string {
   try {
     return readFileSync(pathOf(name, options), 'utf8').trim();
   } catch (error) {
-    throw sysctlError(name, 'read', error);
+    throw settingError(`cannot read sysctl ${name}`, error);
   }
 }
 
@@ -42,7 +43,7 @@ export function ensureSysctl(
   try {
     writeFileSync(pathOf(name, options), wanted);
   } catch (error) {
-    throw sysctlError(name, `set to ${wanted}`, error);
+    throw settingError(`cannot write sysctl ${name} (set to ${wanted})`, error);
   }
   return { name, previous, value: wanted, changed: true };
 }
@@ -56,27 +57,29 @@ function pathOf(name: string, options: SysctlOptions): string {
   return join(options.root ?? '/proc/sys', name);
 }
 
-function sysctlError(name: string, doing: string, cause: unknown): JunctionError {
+const CODES: Readonly<Record<string, 'SYSCTL_MISSING' | 'SYSCTL_DENIED'>> = {
+  ENOENT: 'SYSCTL_MISSING',
+  ENOTDIR: 'SYSCTL_MISSING',
+  EACCES: 'SYSCTL_DENIED',
+  EPERM: 'SYSCTL_DENIED',
+  EROFS: 'SYSCTL_DENIED',
+};
+
+/** By the errno of the cause. */
+export function settingError(
+  message: string,
+  cause: unknown,
+  hints: { readonly [code in 'SYSCTL_MISSING' | 'SYSCTL_DENIED' | 'SYSCTL_REFUSED']?: string } = {},
+): JunctionError {
   const errno = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
-  const message = `cannot ${doing === 'read' ? 'read' : 'write'} sysctl ${name}${doing === 'read' ? '' : ` (${doing})`}: ${errno}`;
-  switch (errno) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return new JunctionError('SYSCTL_MISSING', message, { cause });
-    case 'EACCES':
-    case 'EPERM':
-    case 'EROFS':
-      return new JunctionError('SYSCTL_DENIED', message, { cause });
-    default:
-      return new JunctionError('SYSCTL_REFUSED', message, { cause });
-  }
+  const code = CODES[errno] ?? 'SYSCTL_REFUSED';
+  return new JunctionError(code, `${message}: ${errno}`, { cause, hint: hints[code] });
 }
 
-/** Whether this node routes packets to 127.0.0.0/8, so that a neighbour's packet can reach what listens there. */
-
 /**
- * The kernel takes the setting of `all` or that of the interface, whichever is on. What cannot be read counts as on: a
- * guard too many drops only packets that nobody should send.
+ * Whether this node routes packets to 127.0.0.0/8, so that a neighbour's packet can reach what listens there. The kernel
+ * takes the setting of `all` or that of the interface, whichever is on. What cannot be read counts as on: a guard too
+ * many drops only packets that nobody should send.
  */
 export function isLocalnetRouted(root = '/proc/sys'): boolean {
   const folder = join(root, 'net/ipv4/conf');
@@ -89,19 +92,15 @@ export function isLocalnetRouted(root = '/proc/sys'): boolean {
   }
 }
 
-/** What the machine itself must be set to for services to work, looked at once at the start. */
-
-export interface SystemSettingsOptions {
+export interface SystemSettingsOptions extends SysctlOptions {
   readonly families: readonly Family[];
   /** Node ports answer on 127.0.0.1. */
   readonly localhostNodePorts: boolean;
   /** Turns the bridge settings on where they are off; else they are only looked at. */
   readonly setBridgeCalls?: boolean | undefined;
-  /** Instead of /proc/sys. */
-  readonly root?: string | undefined;
 }
 
-export interface SystemWarning {
+interface SystemWarning {
   readonly name: string;
   readonly message: string;
   /** A command, or what else to do. */
@@ -110,7 +109,7 @@ export interface SystemWarning {
   readonly error?: JunctionError;
 }
 
-export interface SystemSettings {
+interface SystemSettings {
   /** Those that had another value before. */
   readonly changes: readonly SysctlChange[];
   readonly warnings: readonly SystemWarning[];
@@ -121,7 +120,9 @@ const BRIDGE_CALLS: Readonly<Record<Family, string>> = {
   IPv4: 'net/bridge/bridge-nf-call-iptables',
   IPv6: 'net/bridge/bridge-nf-call-ip6tables',
 };
+const NOTHING: SystemSettings = { changes: [], warnings: [] };
 
+/** What the machine itself must be set to for services to work, looked at once at the start. */
 export function applySystemSettings(options: SystemSettingsOptions): SystemSettings {
   const results = [
     ...(options.localhostNodePorts && options.families.includes('IPv4') ? [routeLocalnet(options)] : []),
@@ -133,7 +134,7 @@ export function applySystemSettings(options: SystemSettingsOptions): SystemSetti
   };
 }
 
-/** Packets to 127.0.0.1 that are sent on to a pod are martians, unless the kernel is told otherwise. */
+/** Packets to 127.0.0.1 that are sent on to a pod are martians without this setting. */
 function routeLocalnet(options: SystemSettingsOptions): SystemSettings {
   return ensure(
     ROUTE_LOCALNET,
@@ -143,7 +144,7 @@ function routeLocalnet(options: SystemSettingsOptions): SystemSettings {
   );
 }
 
-/** Read each time and not remembered: br_netfilter, which brings the setting, may be loaded at any time. */
+/** Read each time and not cached: br_netfilter, which brings the setting, may be loaded at any time. */
 function bridgeCalls(name: string, options: SystemSettingsOptions): SystemSettings {
   if (!isOff(name, options)) return NOTHING;
   const consequence = 'pods on one bridge that talk through a service get answers from the wrong address';
@@ -154,9 +155,9 @@ function bridgeCalls(name: string, options: SystemSettingsOptions): SystemSettin
   };
 }
 
-function isOff(name: string, { root }: SystemSettingsOptions): boolean {
+function isOff(name: string, options: SysctlOptions): boolean {
   try {
-    return readSysctl(name, { root }) === '0';
+    return readSysctl(name, options) === '0';
   } catch (error) {
     if (isJunctionError(error)) return false;
     throw error;
@@ -166,11 +167,11 @@ function isOff(name: string, { root }: SystemSettingsOptions): boolean {
 function ensure(
   name: string,
   consequence: string,
-  { root }: SystemSettingsOptions,
+  options: SysctlOptions,
   remedy: (error: JunctionError) => string,
 ): SystemSettings {
   try {
-    const change = ensureSysctl(name, 1, { root });
+    const change = ensureSysctl(name, 1, options);
     return { changes: change.changed ? [change] : [], warnings: [] };
   } catch (error) {
     if (!isJunctionError(error)) throw error;
@@ -184,18 +185,14 @@ function command(name: string): string {
   return `sysctl -w ${name.replaceAll('/', '.')}=1`;
 }
 
-const NOTHING: SystemSettings = { changes: [], warnings: [] };
-
-/** How soon the kernel ends this process when memory runs out: -1000 never, 1000 first. */
-
-export interface OomScoreOptions {
-  readonly log: Pick<Log, 'verbose'>;
-  /** Instead of /proc. */
-  readonly root?: string | undefined;
-}
-
-/** Lowering it takes CAP_SYS_RESOURCE, and everything works without: answers whether it is done. */
-export function applyOomScore(score: number, { log, root = '/proc' }: OomScoreOptions): boolean {
+/**
+ * How soon the kernel ends this process when memory runs out: -1000 never, 1000 first. Lowering it takes
+ * CAP_SYS_RESOURCE, and everything works without. Returns whether it was set.
+ */
+export function applyOomScore(
+  score: number,
+  { log, root = '/proc' }: { readonly log: Pick<Log, 'verbose'>; readonly root?: string | undefined },
+): boolean {
   try {
     writeFileSync(join(root, 'self/oom_score_adj'), String(score));
     return true;

@@ -1,6 +1,6 @@
 /** `junction cleanup --dry-run` against a kernel in memory: what it says, and that it only says it. */
 import { describe, expect, test } from 'vitest';
-import { type CleanupOptions, cleanupCommand, type NftCleanup } from '../../src/cli/cleanupCommand.ts';
+import { type CleanupCommandOptions, cleanupCommand, type NftCleanup } from '../../src/cli/cleanupCommand.ts';
 import { EMPTY, FakeKernel } from '../modes/iptables/rules/fakeKernel.ts';
 import { Harness } from '../modes/iptables/rules/harness.ts';
 import { fakeRunner } from '../system/support/fakeRunner.ts';
@@ -9,7 +9,7 @@ const NO_TABLES: NftCleanup = { tables: [], failures: [], junctionIsRunning: fal
 
 async function cleanup(
   kernel: FakeKernel,
-  values: Partial<CleanupOptions>,
+  values: Partial<CleanupCommandOptions>,
   nftables: Partial<NftCleanup> = {},
   routesLocalnet = false,
 ): Promise<{ out: string; commands: readonly string[] }> {
@@ -144,7 +144,7 @@ describe('what the kernel will not let go of', () => {
 describe('of one mode', () => {
   /** What each of the others would have been asked for. */
   async function asked(
-    mode: CleanupOptions['mode'],
+    mode: CleanupCommandOptions['mode'],
     running?: string,
     dryRun = true,
   ): Promise<readonly string[]> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type InterfaceLister, localAddresses, localIps } from '../../src/system/interfaces.ts';
+import { type InterfaceLister, interfaceAddresses, localIps } from '../../src/system/interfaces.ts';
 
 const v4 = { netmask: '', mac: '', cidr: null, family: 'IPv4' } as const;
 const v6 = { netmask: '', mac: '', cidr: null, family: 'IPv6', scopeid: 0 } as const;
@@ -17,7 +17,7 @@ const list: InterfaceLister = () => ({
 
 describe('local addresses', () => {
   it('are canonical, with their interface', () => {
-    expect(localAddresses(list).map(({ interface: name, ip }) => `${name} ${ip}`)).toEqual([
+    expect(interfaceAddresses(list).map(({ interface: name, ip }) => `${name} ${ip}`)).toEqual([
       'lo 127.0.0.1',
       'lo ::1',
       'eth0 192.168.0.2',

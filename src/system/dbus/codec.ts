@@ -11,10 +11,10 @@ const NO_AUTO_START = 2;
 const TYPES = ['invalid', 'call', 'return', 'error', 'signal'] as const;
 const LITTLE = 'l'.charCodeAt(0);
 const BIG = 'B'.charCodeAt(0);
-/** The protocol allows 128 MiB; nothing that a listener waits for comes near this. */
+/** The protocol allows 128 MiB; nothing that a listener waits for is nearly as long. */
 const MAX_BYTES = 1 << 20;
 
-export type MessageType = (typeof TYPES)[number];
+type MessageType = (typeof TYPES)[number];
 export type DbusValue = string | number | boolean;
 
 export interface DbusMessage {
@@ -78,7 +78,7 @@ export function encodeMessage(message: DbusMessage): Uint8Array {
   return whole.finish();
 }
 
-/** How long the first message in the buffer is; `undefined` while that cannot be told yet. */
+/** How long the first message in the buffer is; `undefined` while that is not known yet. */
 export function messageBytes(buffer: Uint8Array): number | undefined {
   if (buffer.length < FIXED_BYTES) return undefined;
   const reader = new Reader(buffer);

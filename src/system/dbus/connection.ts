@@ -16,8 +16,8 @@ export interface Call {
   readonly args?: readonly DbusValue[];
 }
 
-export interface ConnectionEvents {
-  /** Signals, and calls to us. Replies go to whoever called. */
+interface ConnectionEvents {
+  /** Signals, and calls to us. Replies are given to the caller. */
   readonly onMessage: (message: DbusMessage) => void;
   /** Once, when a connection that was open is no more; not after `close`. */
   readonly onClosed: (reason: Error) => void;
@@ -99,7 +99,7 @@ export class DbusConnection {
     });
   }
 
-  /** Answers the message's serial number. */
+  /** Returns the serial number of the message. */
   send(message: Omit<DbusMessage, 'serial'>): number {
     this.#serial += 1;
     this.#socket.write(encodeMessage({ ...message, serial: this.#serial }));
@@ -186,9 +186,10 @@ export class DbusConnection {
   }
 }
 
-/** Where a message bus listens: `unix:path=/run/dbus/system_bus_socket,guid=…;unix:abstract=/tmp/dbus-x`. */
-
-/** The paths of the unix sockets in an address, as `node:net` takes them; other transports are left out. */
+/**
+ * The paths of the unix sockets in an address such as `unix:path=/run/dbus/system_bus_socket,guid=…;unix:abstract=/tmp/x`,
+ * as `node:net` takes them. Other transports are left out.
+ */
 export function socketPaths(address: string): readonly string[] {
   return address.split(';').flatMap((entry) => {
     if (!entry.startsWith('unix:')) return [];
