@@ -32,7 +32,7 @@ export class AgentProcess {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: toolEnvironment(),
     });
-    child.on('error', () => {}); // told by the missing pid below
+    child.on('error', () => {}); // seen by the missing pid below
     if (child.pid === undefined)
       throw new Error(`cannot start ${name}: no unshare command (package util-linux)`);
     const agent = new AgentProcess(name, child.pid, child);

@@ -15,7 +15,7 @@ export const REQUEST_TIMEOUT_MS = 15_000;
 const COMMAND_TIMEOUT_MS = 300_000;
 /** Below the node ports and the ports that the kernel chooses from. */
 const FRESH_PORTS = { first: 20_000, count: 10_000 };
-/** A caller that died before the kernel was asked to tell of it is not told of any more. */
+/** A caller that died before the kernel was asked for a signal at its death causes no signal any more. */
 const UNLESS_ORPHANED = '[ "$PPID" = "$0" ] && exec "$@"';
 const LOOPBACK = ['127.0.0.1', '::1'];
 
@@ -59,8 +59,8 @@ export class Host {
 
   /**
    * A source port that was not used before. The kernel gives two connections to two addresses the same port now and then.
-   * Where both lead to one endpoint IPVS cannot tell them apart, and a port that was used before may still belong to a
-   * connection that the kernel remembers.
+   * Where both lead to one endpoint IPVS cannot distinguish them, and a port that was used before may still belong to a
+   * connection that the kernel still tracks.
    */
   freshPort(): number {
     return FRESH_PORTS.first + (this.#portsTaken++ % FRESH_PORTS.count);
@@ -107,7 +107,7 @@ export class Host {
     });
   }
 
-  /** Like `exec`, and fails when the command does. Answers with what it printed. */
+  /** Like `exec`, and fails when the command does. Returns what it printed. */
   async run(argv: readonly string[], options: ExecOptions = {}): Promise<string> {
     const { exitCode, stdout, stderr, timedOut } = await this.exec(argv, options);
     if (exitCode === 0) return stdout;

@@ -11,7 +11,7 @@ export function neededSysctls(host: HostName): Sysctls {
 
 /** Older kernels have these for the whole machine or not at all. */
 export const WELCOME_SYSCTLS: Sysctls = {
-  // Rejections are told by ICMP. By default one per second goes to the same peer, and a rejected test looks like a drop.
+  // Rejections are sent as ICMP. By default one per second goes to the same peer, and a rejected test looks like a drop.
   'net/ipv4/icmp_ratelimit': '0',
   'net/ipv6/icmp/ratelimit': '0',
   'net/ipv4/icmp_msgs_per_sec': '100000',
@@ -20,7 +20,7 @@ export const WELCOME_SYSCTLS: Sysctls = {
 
 /**
  * By default an SCTP handshake is repeated after three seconds. A rejection that comes back while connect() still holds
- * the socket is lost, as with TCP, and only the repeated one is heard.
+ * the socket is lost, as with TCP, and only the repeated one arrives.
  */
 export const SCTP_SYSCTLS: Sysctls = { 'net/sctp/rto_min': '100', 'net/sctp/rto_initial': '300' };
 
@@ -52,7 +52,7 @@ function nodeSysctls(node: 'node1' | 'node2'): Sysctls {
   return {
     'net/ipv4/ip_forward': '1',
     'net/ipv6/conf/all/forwarding': '1',
-    // A packet that leaves by the way it came makes the kernel tell the sender a shorter way, past the node's rules.
+    // A packet that leaves by the way it came makes the kernel redirect the sender to a shorter way, past the node's rules.
     // Written after ip_forward, which resets redirect settings.
     'net/ipv4/conf/all/send_redirects': '0',
     'net/ipv4/conf/default/send_redirects': '0',

@@ -20,7 +20,7 @@ export type Pids = Readonly<Record<HostName, number>>;
 export function linkScript(node: NodeName, pids: Pids): string {
   return script([
     'link set lo up',
-    // Snooping would hold back neighbour discovery until a querier is heard, and here there is none.
+    // Snooping would hold back neighbour discovery until there is a querier, and here there is none.
     'link add cni0 type bridge forward_delay 0 mcast_snooping 0',
     'link set cni0 up',
     ...PODS_OF[node].flatMap((pod) => [

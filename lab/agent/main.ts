@@ -38,13 +38,13 @@ function handle<Name extends OperationName>(name: Name, input: Operations[Name][
 
 async function answer(call: Call): Promise<void> {
   try {
-    tell({ id: call.id, output: await handle(call.operation, call.input) });
+    send({ id: call.id, output: await handle(call.operation, call.input) });
   } catch (error) {
-    tell({ id: call.id, error: error instanceof Error ? error.message : String(error) });
+    send({ id: call.id, error: error instanceof Error ? error.message : String(error) });
   }
 }
 
-function tell(message: object): void {
+function send(message: object): void {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
@@ -61,4 +61,4 @@ process.stdin.on('end', leave);
 process.stdin.on('error', leave);
 process.stdout.on('error', leave);
 readLines(process.stdin, (line) => void answer(JSON.parse(line) as Call));
-tell({ ready: true });
+send({ ready: true });

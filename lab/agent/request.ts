@@ -31,12 +31,12 @@ function requestUdp(input: Dial): Promise<Outcome> {
     const family = input.address.includes(':') ? 'udp6' : 'udp4';
     const socket = createSocket({ type: family });
     let settled = false;
-    const settle = (tell: () => void): void => {
+    const settle = (report: () => void): void => {
       if (settled) return;
       settled = true;
       clearTimeout(timer);
       socket.close();
-      tell();
+      report();
     };
     const succeed = (outcome: Outcome): void => settle(() => resolve(outcome));
     const fail = (error: NodeJS.ErrnoException): void =>

@@ -37,7 +37,7 @@ async function serveTcp(host: string, { port, address }: Listen): Promise<Server
 }
 
 async function serveSctp(host: string, { port, address }: Listen): Promise<Server> {
-  // A wildcard socket tells its peer all addresses of the host, and the peer may go on with one that nobody translates.
+  // A wildcard socket announces all addresses of the host to its peer, and the peer may go on with one that nobody translates.
   if (address === undefined) throw new Error('an SCTP server needs an address');
   const server = createServer((socket) => answerLines(host, 'sctp', socket));
   server.listen({ fd: bindSctp(address, port) });

@@ -17,7 +17,7 @@ export interface DemoContext {
   readonly signal: AbortSignal;
 }
 
-/** Answers the exit code: 0 if every request went as planned. */
+/** Returns the exit code: 0 if every request went as planned. */
 export async function runDemo(context: DemoContext): Promise<number> {
   const lab = await step(
     'Starting a cluster',

@@ -61,7 +61,7 @@ export function surroundingTerminal(): SurroundingTerminal {
 }
 
 /** In a guest the output is a file, which the host copies to its terminal. */
-export function adoptTerminal(): void {
+export function takeOverTerminal(): void {
   if (!isInGuest()) return;
   const { isTTY, columns } = surroundingTerminal();
   Object.defineProperty(process.stdout, 'isTTY', { value: isTTY });

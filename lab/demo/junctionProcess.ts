@@ -15,7 +15,7 @@ export interface LogLine {
 
 /** It takes a second, and half a minute in a guest on a machine that has much else to do. */
 const READY_LIMIT_MS = 180_000;
-const REMEMBERED_LINES = 20;
+const KEPT_LINES = 20;
 /** Lines of which the first of each family is kept. */
 const KEPT: ReadonlySet<string> = new Set(['Using iptables', 'Synced rules', 'Serving']);
 
@@ -102,7 +102,7 @@ export class JunctionProcess {
 
   #receive(text: string): void {
     this.#lines.push(text);
-    if (this.#lines.length > REMEMBERED_LINES) this.#lines.shift();
+    if (this.#lines.length > KEPT_LINES) this.#lines.shift();
     const line = parseLine(text);
     if (!line) return;
     if (KEPT.has(line.msg) && !this.#find(line.msg, String(line['ipFamily']))) this.#log.push(line);

@@ -1,4 +1,4 @@
-/** Stays: sends the requests again when Junction has written new rules or when asked to, until told to end. */
+/** Stays: sends the requests again when Junction has written new rules or when asked to, until it is stopped. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { painter } from '../../src/cli/table.ts';
 import type { Lab } from '../lab.ts';

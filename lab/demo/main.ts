@@ -4,7 +4,7 @@ import { runDemo } from './demo.ts';
 import { runDemoInGuest } from './guestDemo.ts';
 import { copyManifests } from './guestManifests.ts';
 import {
-  adoptTerminal,
+  takeOverTerminal,
   hasLostOwner,
   isInGuest,
   isInUserNamespace,
@@ -29,7 +29,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const { options } = parsed;
   if (isInGuest()) {
-    adoptTerminal();
+    takeOverTerminal();
     const manifests = await copyManifests(options.manifests);
     return runUntilSignalled(options, (signal) => runDemo({ options: { ...options, manifests }, signal }));
   }

@@ -1,7 +1,7 @@
 /** One line per step: on a terminal it is drawn over until the step is done. */
 import { canRedraw, painter } from '../../src/cli/table.ts';
 
-/** Where nothing can be drawn over, a step that takes this long is told of. */
+/** Where nothing can be drawn over, a step that takes this long is announced. */
 const STILL_AT_IT_MS = 10_000;
 const TURN_MS = 1000;
 

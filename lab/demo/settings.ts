@@ -26,7 +26,7 @@ export function junctionArguments(options: DemoOptions): readonly string[] {
 /** Somebody is watching: after an edit, the next one need not wait for a second. */
 const MIN_SYNC_PERIOD = '200ms';
 
-/** As the other modes do without being told. */
+/** As the other modes do by default. */
 const EVERY_NODE_ADDRESS = '--nodeport-addresses=0.0.0.0/0,::/0';
 
 const FLAGS_OF_MODE: Readonly<Record<DemoMode, (options: DemoOptions) => readonly string[]>> = {

@@ -28,7 +28,7 @@ export interface Row {
 }
 
 const REQUESTS = 12;
-/** Silence takes its whole time to tell from an answer, and is as telling the second time. */
+/** Silence is known only after the whole time limit, and a second try shows nothing new. */
 const REQUESTS_INTO_SILENCE = 2;
 /** Where no answer is expected; answers come within milliseconds. */
 const SILENCE_MS = 600;

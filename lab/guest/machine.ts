@@ -95,7 +95,7 @@ export async function runInGuest(script: string, options: GuestOptions = {}): Pr
       modulesFolder: MODULES_FOLDER,
     });
     await writeFile(init, text, { mode: 0o755 });
-    const tails = followOutput(outputFolder, options);
+    const tails = tailOutput(outputFolder, options);
     const { console, ended } = await boot(folder, init, options);
     for (const tail of tails) tail.stop();
     const [code, stdout, stderr] = await Promise.all(
@@ -109,7 +109,7 @@ export async function runInGuest(script: string, options: GuestOptions = {}): Pr
   }
 }
 
-function followOutput(folder: string, options: GuestOptions): readonly Tail[] {
+function tailOutput(folder: string, options: GuestOptions): readonly Tail[] {
   const { onBooted, onLine, onOutput = onLine && lineByLine(onLine) } = options;
   const write = (text: string): void => appendFileSync(join(folder, 'input'), text);
   return [

@@ -1,4 +1,4 @@
-/** What is added to a file that somebody else still writes. */
+/** What is added to a file that another process still writes. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 

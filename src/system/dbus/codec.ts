@@ -32,16 +32,7 @@ export interface DbusMessage {
   readonly body: readonly DbusValue[];
 }
 
-type FieldName =
-  | 'path'
-  | 'interface'
-  | 'member'
-  | 'errorName'
-  | 'replySerial'
-  | 'destination'
-  | 'sender'
-  | 'signature';
-const FIELDS: Readonly<Record<FieldName, readonly [code: number, type: string]>> = {
+const FIELDS = {
   path: [1, 'o'],
   interface: [2, 's'],
   member: [3, 's'],
@@ -50,7 +41,8 @@ const FIELDS: Readonly<Record<FieldName, readonly [code: number, type: string]>>
   destination: [6, 's'],
   sender: [7, 's'],
   signature: [8, 'g'],
-};
+} as const;
+type FieldName = keyof typeof FIELDS;
 const FIELD_NAMES = Object.keys(FIELDS) as readonly FieldName[];
 
 export class MalformedMessage extends Error {}
@@ -178,6 +170,20 @@ class Writer {
   }
 }
 
+type ReadNumber = (view: DataView, at: number, little: boolean) => number;
+const UINT32: readonly [ReadNumber, 4] = [(view, at, little) => view.getUint32(at, little), 4];
+/** By type: how its number is read, of how many bytes. That of a text is its length. */
+const NUMBERS: Readonly<Record<string, readonly [read: ReadNumber, size: 1 | 2 | 4]>> = {
+  y: [(view, at) => view.getUint8(at), 1],
+  n: [(view, at, little) => view.getInt16(at, little), 2],
+  q: [(view, at, little) => view.getUint16(at, little), 2],
+  i: [(view, at, little) => view.getInt32(at, little), 4],
+  u: UINT32,
+  b: UINT32,
+  s: UINT32,
+  o: UINT32,
+};
+
 class Reader {
   at = 0;
   readonly #view: DataView;
@@ -205,27 +211,12 @@ class Reader {
 
   /** `undefined` for a type that is not read here. */
   value(type: string): DbusValue | undefined {
-    switch (type) {
-      case 'y':
-        return this.byte();
-      case 'n':
-        return this.#view.getInt16(this.#take(2), this.#little);
-      case 'q':
-        return this.#view.getUint16(this.#take(2), this.#little);
-      case 'i':
-        return this.#view.getInt32(this.#take(4), this.#little);
-      case 'u':
-        return this.#view.getUint32(this.#take(4), this.#little);
-      case 'b':
-        return this.#view.getUint32(this.#take(4), this.#little) !== 0;
-      case 's':
-      case 'o':
-        return this.#text(this.#view.getUint32(this.#take(4), this.#little));
-      case 'g':
-        return this.#text(this.byte());
-      default:
-        return undefined;
-    }
+    if (type === 'g') return this.#text(this.byte());
+    const [read, size] = NUMBERS[type] ?? [];
+    if (!read || !size) return undefined;
+    const number = read(this.#view, this.#take(size), this.#little);
+    if (type === 's' || type === 'o') return this.#text(number);
+    return type === 'b' ? number !== 0 : number;
   }
 
   #text(length: number): string {
