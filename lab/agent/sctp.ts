@@ -13,7 +13,7 @@ const AF = { IPv4: 2, IPv6: 10 } as const;
 const SOCK_STREAM = 1;
 const SOCK_CLOEXEC = 0o2000000;
 const IPPROTO_SCTP = 132;
-/** Level and name of the option by which a socket hears of ICMP errors, which SCTP otherwise only takes note of. */
+/** Level and name of the option by which a socket gets ICMP errors, which SCTP otherwise only takes note of. */
 const RECEIVE_ERRORS = { IPv4: [0, 11], IPv6: [41, 25] } as const;
 
 /** A socket that is not connected yet. */
