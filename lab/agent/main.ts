@@ -38,13 +38,13 @@ function handle<Name extends OperationName>(name: Name, input: Operations[Name][
 
 async function answer(call: Call): Promise<void> {
   try {
-    send({ id: call.id, output: await handle(call.operation, call.input) });
+    post({ id: call.id, output: await handle(call.operation, call.input) });
   } catch (error) {
-    send({ id: call.id, error: error instanceof Error ? error.message : String(error) });
+    post({ id: call.id, error: error instanceof Error ? error.message : String(error) });
   }
 }
 
-function send(message: object): void {
+function post(message: object): void {
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 
@@ -61,4 +61,4 @@ process.stdin.on('end', leave);
 process.stdin.on('error', leave);
 process.stdout.on('error', leave);
 readLines(process.stdin, (line) => void answer(JSON.parse(line) as Call));
-send({ ready: true });
+post({ ready: true });
