@@ -2,8 +2,8 @@
 import type { Ip } from '../../src/model/ip.ts';
 import { type Change, EXISTS } from '../../src/netlink/batch.ts';
 import { type MessageWriter, NLM_F_CREATE, NLM_F_EXCL } from '../../src/netlink/codec.ts';
-import { ipBytes } from '../../src/netlink/inet.ts';
-import { NFNL_SUBSYS_CTNETLINK, NFPROTO_IPV4, nfgenmsg, nfnlType } from '../../src/netlink/nfnetlink.ts';
+import { addressFamily, ipBytes } from '../../src/netlink/inet.ts';
+import { NFNL_SUBSYS_CTNETLINK, nfnlRequest } from '../../src/netlink/nfnetlink.ts';
 
 const IPCTNL_MSG_CT_NEW = 0;
 const CTA_TUPLE_ORIG = 1;
@@ -26,15 +26,14 @@ export interface Side {
 
 /** Of datagrams that `client` sends to `dialled`, and that `answerer` answers. */
 export function newFlow(client: Side, dialled: Side, answerer: Side): Change {
+  const flags = NLM_F_CREATE | NLM_F_EXCL;
   return {
-    type: nfnlType(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_NEW),
-    flags: NLM_F_CREATE | NLM_F_EXCL,
-    payload: (writer) =>
+    ...nfnlRequest(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_NEW, flags, addressFamily('IPv4'), (writer) =>
       writer
-        .raw(nfgenmsg(NFPROTO_IPV4))
         .nested(CTA_TUPLE_ORIG, (tuple) => writeTuple(tuple, client, dialled))
         .nested(CTA_TUPLE_REPLY, (tuple) => writeTuple(tuple, answerer, client))
         .u32be(CTA_TIMEOUT, TIMEOUT_SECONDS),
+    ),
     expected: EXISTS,
   };
 }

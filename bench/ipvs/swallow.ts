@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import type { IpvsChannels } from '../../src/modes/ipvs/client.ts';
 import type { NetlinkChannel } from '../../src/netlink/channel.ts';
 import { MessageWriter } from '../../src/netlink/codec.ts';
-import type { NetlinkReply } from '../../src/netlink/reply.ts';
+import type { NetlinkReply } from '../../src/netlink/socket.ts';
 import { ThreadChannel } from '../../src/netlink/threadChannel.ts';
 
 const CTRL_ATTR_FAMILY_ID = 1;

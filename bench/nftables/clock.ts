@@ -2,7 +2,7 @@
 import type { BackstopClient } from '../../src/modes/nftables/rules/backstop.ts';
 import type { NftClient } from '../../src/modes/nftables/rules/transaction.ts';
 import type { TransactionChannel } from '../../src/netlink/channel.ts';
-import type { Transaction } from '../../src/netlink/commit.ts';
+import type { NetlinkTransaction } from '../../src/netlink/batch.ts';
 
 export interface Spent {
   /** From elements to the bytes of messages. */
@@ -61,7 +61,7 @@ export class Clock {
       dumpAll: (requests) => channel.dumpAll(requests),
       commit: async (transaction) => {
         let written = performance.now();
-        const watched: Transaction = {
+        const watched: NetlinkTransaction = {
           bytes: transaction.bytes,
           write: (writer, takeSequence) => {
             const result = transaction.write(writer, takeSequence);

@@ -22,7 +22,7 @@ import type { IpvsChannels } from '../modes/ipvs/client.ts';
 import { directChannel, type NetlinkChannel, type TransactionChannel } from '../netlink/channel.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../netlink/socket.ts';
 import { BACKSTOP_TABLE } from '../modes/nftables/rules/names.ts';
-import { decodeTable, getTables } from '../netlink/nftables/table.ts';
+import { decodeTable, getTables } from '../netlink/nftables/objects.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { alreadyRunning, findHolder } from '../system/instanceLock.ts';
 import { request } from 'node:http';

@@ -9,20 +9,18 @@ import {
   type LinkAddress,
   RTM_DELADDR,
   RTM_NEWADDR,
-} from '../netlink/address.ts';
-import type { Message } from '../netlink/codec.ts';
-import { RTM_DELLINK, RTM_NEWLINK } from '../netlink/link.ts';
-import { NETLINK_ROUTE } from '../netlink/socket.ts';
-import {
-  type NetlinkThread,
+  RTM_DELLINK,
+  RTM_NEWLINK,
   RTNLGRP_IPV4_IFADDR,
   RTNLGRP_IPV6_IFADDR,
   RTNLGRP_LINK,
-  type Watch,
-} from '../netlink/thread.ts';
+} from '../netlink/rtnetlink.ts';
+import { messagesOf } from '../netlink/channel.ts';
+import type { Message } from '../netlink/codec.ts';
+import { NETLINK_ROUTE } from '../netlink/socket.ts';
+import type { NetlinkThread, Watch } from '../netlink/thread.ts';
 import { findDevice } from './ipvs/device.ts';
 import { type DeviceFollower, DeviceNews } from './ipvs/deviceNews.ts';
-import { messagesOf } from '../netlink/dump.ts';
 
 export interface AddressFollower {
   onNodeAddresses(): void;

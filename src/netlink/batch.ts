@@ -30,7 +30,7 @@ const MESSAGES_PER_DATAGRAM = 128;
 /** Well under the usual send buffer, of which the kernel counts its own overhead too. */
 const BYTES_PER_DATAGRAM = 1 << 16;
 
-const DONE: ChangeOutcome = { state: 'done' };
+const DONE = { state: 'done' } as const;
 
 export function applyChange(socket: NetlinkSocket, change: Change): ChangeOutcome {
   const reply = socket.request(change);
@@ -106,3 +106,68 @@ function outcomeOf({ expected, nameOf = errnoName }: Change, errno: number): Cha
 
 export const EXISTS: ReadonlyMap<number, 'exists'> = new Map([[constants.errno.EEXIST, 'exists']]);
 export const NOTHING: ReadonlyMap<number, never> = new Map<number, never>();
+
+/** What a generation is refused with that is over. Node has no name for it. */
+const ERESTART = 85;
+
+/** Messages that the kernel takes all together or not at all. */
+export interface NetlinkTransaction {
+  /** About how many it will be. */
+  readonly bytes: number;
+  /** `undefined` when there is nothing to do. */
+  readonly write: (writer: MessageWriter, takeSequence: () => number) => WrittenTransaction | undefined;
+}
+
+export interface WrittenTransaction {
+  /** The sequence number of the message that begins it. When it is refused as a whole, that one is, and no other. */
+  readonly begin: number;
+  /** The sequence number of the last one, which is acknowledged. */
+  readonly last: number;
+  /** By sequence number, which operation a message is part of. */
+  readonly operations: ReadonlyMap<number, number>;
+}
+
+export type CommitReply =
+  | { readonly state: 'done' }
+  /** Nothing was done: the kernel is at another generation than the transaction was made for. */
+  | { readonly state: 'outdated' }
+  /** Nothing was done. */
+  | { readonly state: 'refused'; readonly refusals: readonly CommitRefusal[] };
+
+export interface CommitRefusal {
+  /** Its place in the transaction; `undefined` when it is the whole that was refused. */
+  readonly operation: number | undefined;
+  readonly errno: number;
+  readonly name: string;
+}
+
+export function commit(socket: NetlinkSocket, transaction: NetlinkTransaction): CommitReply {
+  const writer = new MessageWriter(transaction.bytes);
+  const written = transaction.write(writer, () => socket.takeSequence());
+  if (!written) return DONE;
+  socket.send(writer.finish());
+  const refusals: CommitRefusal[] = [];
+  for (const messages of socket.answers(written.last, written.begin))
+    noteCommitRefusals(refusals, written, messages);
+  return commitReply(refusals);
+}
+
+/** Adds what the messages say against the transaction. Others answer one before. */
+export function noteCommitRefusals(
+  refusals: CommitRefusal[],
+  { begin, operations }: WrittenTransaction,
+  messages: readonly Message[],
+): void {
+  for (const { type, sequence, payload } of messages) {
+    const operation = operations.get(sequence);
+    if (type !== NLMSG_ERROR || (operation === undefined && sequence !== begin)) continue;
+    const errno = decodeErrno(payload);
+    if (errno !== 0) refusals.push({ operation, errno, name: errnoName(errno) });
+  }
+}
+
+export function commitReply(refusals: readonly CommitRefusal[]): CommitReply {
+  if (refusals.length === 0) return DONE;
+  const isOutdated = refusals.some(({ operation, errno }) => operation === undefined && errno === ERESTART);
+  return isOutdated ? { state: 'outdated' } : { state: 'refused', refusals };
+}

@@ -8,12 +8,11 @@
 import { JunctionError } from '../errors.ts';
 
 export const HEADER_BYTES = 16;
-const ATTRIBUTE_HEADER_BYTES = 4;
+export const ATTRIBUTE_HEADER_BYTES = 4;
 const ATTRIBUTE_MAX_BYTES = 0xffff;
-const NLA_F_NESTED = 0x8000;
-const NLA_TYPE_MASK = 0x3fff;
-/** Set on a type by the few families that insist on hearing that a number is big endian. */
-export const NLA_F_NET_BYTEORDER = 0x4000;
+export const NLA_F_NESTED = 0x8000;
+/** Without the flags: nested, byte order. */
+export const NLA_TYPE_MASK = 0x3fff;
 
 export const NLM_F_REQUEST = 0x01;
 export const NLM_F_MULTI = 0x02;
@@ -41,11 +40,6 @@ export interface Message extends MessageHeader {
   /** The name (port id) of the socket whose request it comes of: usually the number of its process. */
   readonly sender?: number;
   readonly payload: Uint8Array;
-}
-
-export interface Attribute {
-  readonly type: number;
-  readonly value: Uint8Array;
 }
 
 /** Writes messages one after another into one growing buffer. */
@@ -89,7 +83,10 @@ export class MessageWriter {
 
   /** NUL-terminated. */
   string(type: number, text: string): this {
-    return this.attribute(type, this.#text.encode(`${text}\0`));
+    if (!isAscii(text)) return this.attribute(type, this.#text.encode(`${text}\0`));
+    const start = this.#begin(type, text.length + 1);
+    for (let index = 0; index < text.length; index++) this.#bytes[start + index] = text.charCodeAt(index);
+    return this;
   }
 
   u8(type: number, value: number): this {
@@ -131,9 +128,20 @@ export class MessageWriter {
   }
 
   nested(type: number, body: (writer: this) => void): this {
-    const start = this.#reserve(ATTRIBUTE_HEADER_BYTES);
+    const start = this.openNest();
     body(this);
-    this.#attributeHeader(start, type | NLA_F_NESTED, this.#length - start);
+    return this.closeNest(start, type);
+  }
+
+  /** The same without a function. Returns what `closeNest` needs. */
+  openNest(): number {
+    return this.#reserve(ATTRIBUTE_HEADER_BYTES);
+  }
+
+  /** `isKept`: also when nothing was written into it. */
+  closeNest(start: number, type: number, isKept = true): this {
+    if (!isKept && this.#length === start + ATTRIBUTE_HEADER_BYTES) this.#length = start;
+    else this.#attributeHeader(start, type | NLA_F_NESTED, this.#length - start);
     return this;
   }
 
@@ -147,7 +155,7 @@ export class MessageWriter {
     this.#length = 0;
   }
 
-  /** Answers where the value goes. To be called first: it may replace the buffer and its view. */
+  /** Returns where the value goes. To be called first: it may replace the buffer and its view. */
   #begin(type: number, size: number): number {
     const start = this.#reserve(ATTRIBUTE_HEADER_BYTES + size);
     this.#attributeHeader(start, type, ATTRIBUTE_HEADER_BYTES + size);
@@ -161,7 +169,7 @@ export class MessageWriter {
     this.#view.setUint16(start + 2, type, LITTLE_ENDIAN);
   }
 
-  /** Makes room, with padding; answers where it starts. */
+  /** Makes room, with padding; returns where it starts. */
   #reserve(size: number): number {
     const start = this.#length;
     this.#length += align(size);
@@ -198,101 +206,23 @@ export function decodeMessages(bytes: Uint8Array): readonly Message[] {
   return messages;
 }
 
-/** Flags (nested, byte order) are taken off the types. */
-export function decodeAttributes(bytes: Uint8Array): readonly Attribute[] {
-  const attributes: Attribute[] = [];
-  eachAttribute(bytes, (type, value) => attributes.push({ type, value }));
-  return attributes;
-}
-
-/** For the usual case that each type occurs once; of several, the last. */
-export function attributesByType(bytes: Uint8Array): ReadonlyMap<number, Uint8Array> {
-  const attributes = new Map<number, Uint8Array>();
-  eachAttribute(bytes, (type, value) => attributes.set(type, value));
-  return attributes;
-}
-
-function eachAttribute(bytes: Uint8Array, take: (type: number, value: Uint8Array) => void): void {
-  const view = viewOf(bytes);
-  for (let offset = 0; offset < bytes.length; ) {
-    const left = bytes.length - offset;
-    if (left < ATTRIBUTE_HEADER_BYTES) throw malformed(`${left} bytes are no attribute`);
-    const length = view.getUint16(offset, LITTLE_ENDIAN);
-    if (length < ATTRIBUTE_HEADER_BYTES || length > left)
-      throw malformed(`an attribute claims ${length} of ${left} bytes`);
-    const type = view.getUint16(offset + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK;
-    take(type, bytes.subarray(offset + ATTRIBUTE_HEADER_BYTES, offset + length));
-    offset += align(length);
-  }
-}
-
-/** The value of an attribute without which the message means nothing. `what` names it: `the name of a link`. */
-export function requiredAttribute(
-  attributes: ReadonlyMap<number, Uint8Array>,
-  type: number,
-  what: string,
-): Uint8Array {
-  const value = attributes.get(type);
-  if (!value) throw malformed(`${what} is missing`);
-  return value;
-}
-
-/** What follows a family's fixed header of that many bytes. */
-export function afterHeader(payload: Uint8Array, headerBytes: number): Uint8Array {
-  if (payload.length < headerBytes)
-    throw malformed(`${payload.length} bytes where a header of ${headerBytes} belongs`);
-  return payload.subarray(headerBytes);
-}
-
 /** The errno in an acknowledgement, positive; 0 is success. */
 export function decodeErrno(payload: Uint8Array): number {
   if (payload.length < 4) throw malformed(`an error message of ${payload.length} bytes`);
   return -viewOf(payload).getInt32(0, LITTLE_ENDIAN);
 }
 
-export function decodeU64be(value: Uint8Array): bigint {
-  if (value.length !== 8) throw malformed(`${value.length} bytes where a 64-bit number belongs`);
-  return viewOf(value).getBigUint64(0);
-}
-
-export function decodeU8(value: Uint8Array): number {
-  if (value.length !== 1) throw malformed(`${value.length} bytes where a single one belongs`);
-  return viewOf(value).getUint8(0);
-}
-
-export function decodeU16be(value: Uint8Array): number {
-  if (value.length !== 2) throw malformed(`${value.length} bytes where a 16-bit number belongs`);
-  return viewOf(value).getUint16(0);
-}
-
-/** In the machine's byte order. */
-export function decodeU16(value: Uint8Array): number {
-  if (value.length !== 2) throw malformed(`${value.length} bytes where a 16-bit number belongs`);
-  return viewOf(value).getUint16(0, LITTLE_ENDIAN);
-}
-
-/** In the machine's byte order. */
-export function decodeU32(value: Uint8Array): number {
-  if (value.length !== 4) throw malformed(`${value.length} bytes where a 32-bit number belongs`);
-  return viewOf(value).getUint32(0, LITTLE_ENDIAN);
-}
-
-export function decodeU32be(value: Uint8Array): number {
-  if (value.length !== 4) throw malformed(`${value.length} bytes where a 32-bit number belongs`);
-  return viewOf(value).getUint32(0);
-}
-
-export function decodeString(value: Uint8Array): string {
-  const end = value.indexOf(0);
-  return new TextDecoder().decode(end < 0 ? value : value.subarray(0, end));
-}
-
-function viewOf(bytes: Uint8Array): DataView {
+export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function align(length: number): number {
+export function align(length: number): number {
   return (length + 3) & ~3;
+}
+
+export function isAscii(text: string): boolean {
+  for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) > 0x7f) return false;
+  return true;
 }
 
 export function malformed(message: string): JunctionError {

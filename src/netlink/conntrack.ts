@@ -1,87 +1,112 @@
-/** The kernel's table of flows: asked for some of them, told to forget one. Numbers as in conntrackFlow.ts. */
+/**
+ * The kernel's table of connections: reads the flows of datagram protocols, deletes one. Numbers from
+ * linux/netfilter/nfnetlink_conntrack.h.
+ *
+ * A table may hold hundreds of thousands of flows, so they are not read with an attribute table: the bytes are read in
+ * place, and only a flow that is wanted becomes an object.
+ */
 import { constants } from 'node:os';
-import { type Family, parseBytes } from '../model/ip.ts';
-import type { DatagramProtocol, FlowQuestion } from '../plan/flows.ts';
-import { applyChanges, type Change, type ChangeOutcome } from './batch.ts';
-import { NLM_F_DUMP } from './codec.ts';
+import { type Family, type Ip, parseBytes } from '../model/ip.ts';
+import { AttributeTable, attributeEnd, optional } from './attributes.ts';
+import { type Change, type ChangeOutcome, applyChanges } from './batch.ts';
 import {
-  CTA_ID,
-  CTA_IP_V4_DST,
-  CTA_PROTO_DST_PORT,
-  CTA_PROTO_NUM,
-  CTA_TUPLE_IP,
-  CTA_TUPLE_ORIG,
-  CTA_TUPLE_PROTO,
-  decodeFlow,
-  type KernelFlow,
-  PROTOCOL_NUMBERS,
-  type WantsFlow,
-} from './conntrackFlow.ts';
-import { NFNL_SUBSYS_CTNETLINK, NFPROTO_IPV4, NFPROTO_IPV6, nfgenmsg, nfnlType } from './nfnetlink.ts';
+  ATTRIBUTE_HEADER_BYTES,
+  LITTLE_ENDIAN,
+  NLA_TYPE_MASK,
+  NLM_F_DUMP,
+  align,
+  malformed,
+  viewOf,
+} from './codec.ts';
+import { type TransportProtocol, addressFamily, decodeIp, protocolByte, protocolOfNumber } from './inet.ts';
+import { bytes, bytesAt, u16be, u32, u32be, u8 } from './kinds.ts';
+import { NFGENMSG_BYTES, NFNL_SUBSYS_CTNETLINK, nfnlRequest } from './nfnetlink.ts';
 import { NETLINK_NETFILTER, type NetlinkEnd, type NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 const IPCTNL_MSG_CT_GET = 1;
 const IPCTNL_MSG_CT_DELETE = 2;
+const CTA_TUPLE_ORIG = 1;
+const CTA_TUPLE_REPLY = 2;
+const CTA_ID = 12;
+const CTA_ZONE = 18;
+const CTA_TUPLE_IP = 1;
+const CTA_TUPLE_PROTO = 2;
+const CTA_TUPLE_ZONE = 3;
+const CTA_IP_V4_SRC = 1;
+const CTA_IP_V4_DST = 2;
+const CTA_IP_V6_SRC = 3;
+const CTA_IP_V6_DST = 4;
+const CTA_PROTO_NUM = 1;
+const CTA_PROTO_SRC_PORT = 2;
+const CTA_PROTO_DST_PORT = 3;
 const CTA_FILTER = 25;
-const CTA_FILTER_ORIG_FLAGS = 1;
-const CTA_FILTER_REPLY_FLAGS = 2;
 /** Which parts of the original tuple must be equal: net/netfilter/nf_internals.h, CTA_FILTER_F_*. */
 const FILTER_IP_DST = 1 << 1;
 const FILTER_PROTO_NUM = 1 << 3;
 const FILTER_PROTO_DST_PORT = 1 << 5;
 
+const REQUEST = new AttributeTable('a request for flows', {
+  destination: optional([CTA_TUPLE_ORIG, CTA_TUPLE_IP, CTA_IP_V4_DST], bytes),
+  protocol: optional([CTA_TUPLE_ORIG, CTA_TUPLE_PROTO, CTA_PROTO_NUM], protocolByte),
+  port: optional([CTA_TUPLE_ORIG, CTA_TUPLE_PROTO, CTA_PROTO_DST_PORT], u16be),
+  originalFlags: optional([CTA_FILTER, 1], u32),
+  replyFlags: optional([CTA_FILTER, 2], u32),
+});
+
 const ABSENT: Change['expected'] = new Map([[constants.errno.ENOENT, 'absent']]);
-const FAMILY_NUMBERS: Readonly<Record<Family, number>> = { IPv4: NFPROTO_IPV4, IPv6: NFPROTO_IPV6 };
+
+type FlowProtocol = Exclude<TransportProtocol, 'TCP'>;
 
 /** What a dump is narrowed to inside the kernel. */
 export interface DumpFilter {
-  readonly protocol: DatagramProtocol;
-  readonly address?: FlowQuestion['address'];
+  readonly protocol: FlowProtocol;
+  readonly address?: Ip | undefined;
   readonly port?: number;
 }
 
+export interface KernelFlow {
+  readonly protocol: FlowProtocol;
+  readonly destination: Ip;
+  readonly destinationPort: number;
+  /** Where the replies come from. */
+  readonly answerer: Ip;
+  readonly answererPort: number;
+  /** The kernel's number for it: another flow with the same addresses and ports has another one. */
+  readonly id: number;
+  /** Addresses and ports of the first packet, as the kernel writes them. */
+  readonly original: Uint8Array;
+}
+
+/** Asked before anything else is read. */
+export type WantsFlow = (protocol: FlowProtocol, destinationPort: number) => boolean;
+
 /**
- * Kernels before 5.8 do not know the filter, ignore it, and hand out every flow of the family: whoever reads the
- * answer has to look again.
+ * Kernels before 5.8 do not know the filter, ignore it, and return every flow of the family: whoever reads the reply has
+ * to check again.
  */
-export function getFlows(family: Family, filter: DumpFilter): NetlinkRequest {
-  const { protocol, address, port } = filter;
+export function getFlows(family: Family, { protocol, address, port }: DumpFilter): NetlinkRequest {
   // For IPv6 the kernel compares the wrong way round, from 5.8 on and still in 6.18: it would leave out the very
   // address that is asked for.
   const destination = address === undefined || family === 'IPv6' ? undefined : parseBytes(address);
-  const flags =
+  const originalFlags =
     FILTER_PROTO_NUM | (destination ? FILTER_IP_DST : 0) | (port === undefined ? 0 : FILTER_PROTO_DST_PORT);
-  return {
-    type: nfnlType(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_GET),
-    flags: NLM_F_DUMP,
-    payload: (writer) => {
-      writer.raw(nfgenmsg(FAMILY_NUMBERS[family]));
-      writer.nested(CTA_TUPLE_ORIG, (tuple) => {
-        if (destination) tuple.nested(CTA_TUPLE_IP, (ip) => ip.attribute(CTA_IP_V4_DST, destination));
-        tuple.nested(CTA_TUPLE_PROTO, (proto) => {
-          proto.u8(CTA_PROTO_NUM, PROTOCOL_NUMBERS[protocol]);
-          if (port !== undefined) proto.u16be(CTA_PROTO_DST_PORT, port);
-        });
-      });
-      writer.nested(CTA_FILTER, (nest) => {
-        nest.u32(CTA_FILTER_ORIG_FLAGS, flags).u32(CTA_FILTER_REPLY_FLAGS, 0);
-      });
-    },
-  };
+  return nfnlRequest(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_GET, NLM_F_DUMP, addressFamily(family), (writer) =>
+    REQUEST.write(writer, { destination, protocol, port, originalFlags, replyFlags: 0 }),
+  );
 }
 
 /** With its number, so that a younger flow with the same addresses and ports is not hit. */
 export function deleteFlow(family: Family, { original, id }: KernelFlow): Change {
-  return {
-    type: nfnlType(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_DELETE),
-    flags: 0,
-    payload: (writer) =>
-      writer
-        .raw(nfgenmsg(FAMILY_NUMBERS[family]))
-        .nested(CTA_TUPLE_ORIG, (tuple) => tuple.raw(original))
-        .u32be(CTA_ID, id),
-    expected: ABSENT,
-  };
+  const request = nfnlRequest(
+    NFNL_SUBSYS_CTNETLINK,
+    IPCTNL_MSG_CT_DELETE,
+    0,
+    addressFamily(family),
+    (writer) => {
+      writer.nested(CTA_TUPLE_ORIG, (tuple) => tuple.raw(original)).u32be(CTA_ID, id);
+    },
+  );
+  return { ...request, expected: ABSENT };
 }
 
 /** To be opened in the network namespace whose flows are meant. */
@@ -101,7 +126,7 @@ export class ConntrackTable {
     }
   }
 
-  /** A few at a time, as the kernel hands them out. They may be removed meanwhile. */
+  /** A few at a time, as the kernel returns them. They may be removed meanwhile. */
   *flows(filter: DumpFilter, wants: WantsFlow): Generator<readonly KernelFlow[], NetlinkEnd> {
     const batches = this.#reading.batches(getFlows(this.#family, filter));
     for (;;) {
@@ -111,7 +136,7 @@ export class ConntrackTable {
     }
   }
 
-  /** Outcomes in the order of the flows; one that has gone by itself is `absent`. */
+  /** Outcomes in the order of the flows; one that has ended by itself is `absent`. */
   remove(flows: readonly KernelFlow[]): readonly ChangeOutcome[] {
     return applyChanges(
       this.#removing,
@@ -123,4 +148,53 @@ export class ConntrackTable {
     this.#reading.close();
     this.#removing.close();
   }
+}
+
+/** `undefined`: not wanted, of another protocol, or in a zone, where no rule of a service proxy puts one. */
+export function decodeFlow(payload: Uint8Array, wants: WantsFlow): KernelFlow | undefined {
+  const view = viewOf(payload);
+  const all: Span = [NFGENMSG_BYTES, payload.length];
+  const original = need(view, all, CTA_TUPLE_ORIG);
+  const first = need(view, original, CTA_TUPLE_PROTO);
+  const protocol = protocolOfNumber(u8.read(view, ...need(view, first, CTA_PROTO_NUM)));
+  if (!protocol || protocol === 'TCP') return undefined;
+  const destinationPort = u16be.read(view, ...need(view, first, CTA_PROTO_DST_PORT));
+  if (!wants(protocol, destinationPort)) return undefined;
+  const reply = need(view, all, CTA_TUPLE_REPLY);
+  const isZoned = find(view, all, CTA_ZONE) ?? find(view, original, CTA_TUPLE_ZONE);
+  if (isZoned ?? find(view, reply, CTA_TUPLE_ZONE)) return undefined;
+  const replyPorts = need(view, reply, CTA_TUPLE_PROTO);
+  return {
+    protocol,
+    destination: ipIn(view, need(view, original, CTA_TUPLE_IP), CTA_IP_V4_DST, CTA_IP_V6_DST),
+    destinationPort,
+    answerer: ipIn(view, need(view, reply, CTA_TUPLE_IP), CTA_IP_V4_SRC, CTA_IP_V6_SRC),
+    answererPort: u16be.read(view, ...need(view, replyPorts, CTA_PROTO_SRC_PORT)),
+    id: u32be.read(view, ...need(view, all, CTA_ID)),
+    original: bytesAt(view, ...original),
+  };
+}
+
+/** From and to, in bytes of the payload. */
+type Span = readonly [start: number, end: number];
+
+/** The value of the first attribute of this type inside a span, which is never outside the payload. */
+function find(view: DataView, [start, end]: Span, type: number): Span | undefined {
+  for (let at = start; at < end; ) {
+    const valueEnd = attributeEnd(view, at, end);
+    if ((view.getUint16(at + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK) === type)
+      return [at + ATTRIBUTE_HEADER_BYTES, valueEnd];
+    at = align(valueEnd);
+  }
+  return undefined;
+}
+
+function need(view: DataView, span: Span, type: number): Span {
+  const found = find(view, span, type);
+  if (!found) throw malformed(`attribute ${type} is missing`);
+  return found;
+}
+
+function ipIn(view: DataView, addresses: Span, v4: number, v6: number): Ip {
+  return decodeIp(bytesAt(view, ...(find(view, addresses, v4) ?? need(view, addresses, v6))));
 }

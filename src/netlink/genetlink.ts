@@ -1,15 +1,18 @@
 /** Generic netlink: families that have a name, and a number only while the machine runs. From linux/genetlink.h. */
 import { constants } from 'node:os';
 import { JunctionError } from '../errors.ts';
-import { type MessageWriter, afterHeader, attributesByType, decodeU16, requiredAttribute } from './codec.ts';
+import { AttributeTable, required } from './attributes.ts';
+import { type MessageWriter, malformed } from './codec.ts';
+import { text, u16 } from './kinds.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 const GENL_ID_CTRL = 16;
 const CTRL_CMD_GETFAMILY = 3;
-const CTRL_ATTR_FAMILY_ID = 1;
-const CTRL_ATTR_FAMILY_NAME = 2;
 /** struct genlmsghdr: command, version, reserved. */
 export const GENLMSGHDR_BYTES = 4;
+
+const FAMILY = new AttributeTable('a family', { number: required(1, u16) });
+const NAMED = new AttributeTable('a family', { name: required(2, text) });
 
 export type FamilyLookup =
   | { readonly state: 'present'; readonly id: number }
@@ -20,7 +23,7 @@ export function findFamily(socket: NetlinkSocket, name: string, module: string):
   const reply = socket.request(getFamily(name));
   if (reply.kind === 'answered') {
     const [message] = reply.messages;
-    if (!message) throw new JunctionError('NETLINK_MALFORMED', `netlink: no answer about the family ${name}`);
+    if (!message) throw malformed(`no answer about the family ${name}`);
     return { state: 'present', id: decodeFamilyId(message.payload) };
   }
   if (reply.errno === constants.errno.ENOENT)
@@ -29,29 +32,22 @@ export function findFamily(socket: NetlinkSocket, name: string, module: string):
 }
 
 export function getFamily(name: string): NetlinkRequest {
-  return genericRequest(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, (writer) =>
-    writer.string(CTRL_ATTR_FAMILY_NAME, name),
-  );
+  return genericRequest(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, (writer) => NAMED.write(writer, { name }));
 }
 
 export function decodeFamilyId(payload: Uint8Array): number {
-  const attributes = genericAttributes(payload);
-  return decodeU16(requiredAttribute(attributes, CTRL_ATTR_FAMILY_ID, 'the number of a family'));
+  return FAMILY.read(payload, GENLMSGHDR_BYTES).number;
 }
 
 export function genericRequest(
   family: number,
   command: number,
-  version: number,
-  body: (writer: MessageWriter) => void,
+  attributes: (writer: MessageWriter) => void = () => undefined,
 ): NetlinkRequest {
   return {
     type: family,
     flags: 0,
-    payload: (writer) => body(writer.raw(Uint8Array.of(command, version, 0, 0))),
+    // Version 1, of the control family and of IPVS.
+    payload: (writer) => attributes(writer.raw(Uint8Array.of(command, 1, 0, 0))),
   };
-}
-
-export function genericAttributes(payload: Uint8Array): ReadonlyMap<number, Uint8Array> {
-  return attributesByType(afterHeader(payload, GENLMSGHDR_BYTES));
 }

@@ -1,7 +1,7 @@
 /** Addresses, families and protocols as the kernel's numbers and bytes. From sys/socket.h and linux/in.h. */
-import { type Family, familyOf, type Ip, ipOfBytes, parseBytes, parseIp } from '../model/ip.ts';
-import type { Protocol } from '../model/objects.ts';
-import { malformed } from './codec.ts';
+import { type Cidr, type Family, type Ip, ipOfBytes, parseBytes, parseIp, prefixOf } from '../model/ip.ts';
+import { malformed, viewOf } from './codec.ts';
+import { type Kind, bytesAt, u8, words } from './kinds.ts';
 
 export const AF_UNSPEC = 0;
 const AF_INET = 2;
@@ -17,17 +17,33 @@ export function familyOfNumber(number: number): Family | undefined {
   return number === AF_INET6 ? 'IPv6' : undefined;
 }
 
-const PROTOCOL_NUMBERS: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
-const PROTOCOLS: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
+export type TransportProtocol = 'TCP' | 'UDP' | 'SCTP';
 
-export function protocolNumber(protocol: Protocol): number {
+const PROTOCOL_NUMBERS: Readonly<Record<TransportProtocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
+/** In one byte. */
+export const protocolByte = words(PROTOCOL_NUMBERS, u8);
+
+export function protocolNumber(protocol: TransportProtocol): number {
   return PROTOCOL_NUMBERS[protocol];
 }
 
 /** `undefined` for a protocol that services cannot have. */
-export function protocolOfNumber(number: number): Protocol | undefined {
-  return PROTOCOLS.find((protocol) => PROTOCOL_NUMBERS[protocol] === number);
+export function protocolOfNumber(number: number): TransportProtocol | undefined {
+  return protocolByte.word(number);
 }
+
+/** Four or sixteen bytes. */
+export const address: Kind<Ip> = {
+  write: (writer, type, ip) => {
+    if (ip.includes(':')) writer.attribute(type, ipBytes(ip));
+    else {
+      const bytes = new Uint8Array(4);
+      writeIpv4(ip, bytes, 0);
+      writer.attribute(type, bytes);
+    }
+  },
+  read: (view, start, end) => decodeIp(bytesAt(view, start, end)),
+};
 
 export function ipBytes(ip: Ip): Uint8Array {
   const bytes = parseBytes(ip);
@@ -35,40 +51,101 @@ export function ipBytes(ip: Ip): Uint8Array {
   return bytes;
 }
 
-/** The same into memory that is there already, of which the rest is left alone. Answers how many bytes it took. */
-export function copyIp(ip: Ip, into: Uint8Array): number {
-  if (familyOf(ip) === 'IPv6') {
-    const bytes = ipBytes(ip);
-    into.set(bytes);
-    return bytes.length;
-  }
-  let index = 0;
-  let octet = 0;
-  // Canonical text has nothing but digits and dots; a start has hundreds of thousands of addresses.
-  for (let at = 0; at < ip.length; at++) {
-    const code = ip.charCodeAt(at);
-    if (code === DOT) {
-      into[index++] = octet;
-      octet = 0;
-    } else octet = octet * 10 + code - ZERO;
-  }
-  into[index] = octet;
-  return index + 1;
-}
-
-const DOT = '.'.charCodeAt(0);
-const ZERO = '0'.charCodeAt(0);
-
 /** Four or sixteen bytes as canonical text. */
 export function decodeIp(bytes: Uint8Array): Ip {
+  // Written out, because it is what a large table spends its time on.
+  if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}` as Ip;
   const ip = bytes.length === 16 ? parseIp(groups(bytes)) : ipOfBytes(bytes);
   if (!ip) throw malformed(`${bytes.length} bytes where an address belongs`);
   return ip;
 }
 
 function groups(bytes: Uint8Array): string {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return Array.from({ length: bytes.length >> 1 }, (_, index) => view.getUint16(index * 2).toString(16)).join(
-    ':',
-  );
+  const view = viewOf(bytes);
+  return Array.from({ length: 8 }, (_, index) => view.getUint16(index * 2).toString(16)).join(':');
+}
+
+const DOT = '.'.charCodeAt(0);
+const COLON = ':'.charCodeAt(0);
+const ZERO = '0'.charCodeAt(0);
+const NINE = '9'.charCodeAt(0);
+const LETTER_OFFSET = 'a'.charCodeAt(0) - 10;
+
+/**
+ * Four or sixteen bytes, which must be zero before. A canonical address goes straight into bytes: a start has hundreds of
+ * thousands of them.
+ */
+export function writeIp(ip: Ip, into: Uint8Array, at: number): void {
+  if (!ip.includes(':')) writeIpv4(ip, into, at);
+  // Dots in an IPv6 address are rare enough to be left to the thorough reader.
+  else if (ip.includes('.')) into.set(ipBytes(ip), at);
+  else writeIpv6(ip, into, at);
+}
+
+function writeIpv4(ip: Ip, into: Uint8Array, start: number): void {
+  let at = start;
+  let octet = 0;
+  for (let index = 0; index < ip.length; index++) {
+    const code = ip.charCodeAt(index);
+    if (code === DOT) {
+      into[at++] = octet;
+      octet = 0;
+    } else octet = octet * 10 + code - ZERO;
+  }
+  into[at] = octet;
+}
+
+function writeIpv6(ip: Ip, into: Uint8Array, start: number): void {
+  let at = start;
+  let gap = -1;
+  let group = 0;
+  let digits = 0;
+  for (let index = 0; index < ip.length; index++) {
+    const code = ip.charCodeAt(index);
+    if (code !== COLON) {
+      group = group * 16 + (code <= NINE ? code - ZERO : code - LETTER_OFFSET);
+      digits += 1;
+      continue;
+    }
+    if (digits > 0) {
+      into[at++] = group >> 8;
+      into[at++] = group & 0xff;
+    } else gap = at;
+    group = 0;
+    digits = 0;
+  }
+  if (digits > 0) {
+    into[at++] = group >> 8;
+    into[at++] = group & 0xff;
+  }
+  if (gap < 0) return;
+  const end = start + 16;
+  into.copyWithin(end - (at - gap), gap, at);
+  into.fill(0, gap, end - (at - gap));
+}
+
+interface AddressRange {
+  readonly first: Uint8Array;
+  readonly last: Uint8Array;
+  /** `undefined` when the network ends where all addresses do. */
+  readonly beyond: Uint8Array | undefined;
+}
+
+/** The addresses of a network, as the keys of intervals. */
+export function rangeOf(cidr: Cidr): AddressRange {
+  const first = ipBytes(cidr.slice(0, cidr.indexOf('/')) as Ip);
+  const last = first.slice();
+  for (let bit = prefixOf(cidr); bit < last.length * 8; bit++)
+    last[bit >> 3] = (last[bit >> 3] ?? 0) | (0x80 >> (bit & 7));
+  return { first, last, beyond: next(last) };
+}
+
+function next(address: Uint8Array): Uint8Array | undefined {
+  const bytes = address.slice();
+  for (let index = bytes.length - 1; index >= 0; index--) {
+    const byte = ((bytes[index] ?? 0) + 1) & 0xff;
+    bytes[index] = byte;
+    if (byte !== 0) return bytes;
+  }
+  return undefined;
 }

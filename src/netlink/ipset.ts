@@ -7,31 +7,53 @@
 import { constants } from 'node:os';
 import type { Family } from '../model/ip.ts';
 import { errnoName } from '../system/libc.ts';
+import { runToEnd } from '../time/timeSlice.ts';
+import { AttributeTable, type ValueOf, constant, optional, required } from './attributes.ts';
 import { type Change, NOTHING } from './batch.ts';
-import { type MessageWriter, NLA_F_NET_BYTEORDER, NLM_F_CREATE, NLM_F_EXCL } from './codec.ts';
-import { type IpsetEntry, type IpsetType, writeEntry } from './ipsetEntry.ts';
-import { NFNL_SUBSYS_IPSET, NFPROTO_UNSPEC, nfgenmsg, nfnlType } from './nfnetlink.ts';
-import { addressFamily } from './inet.ts';
+import { type Message, type MessageWriter, NLM_F_CREATE, NLM_F_EXCL, malformed } from './codec.ts';
+import { addressFamily, familyOfNumber } from './inet.ts';
+import {
+  type IpsetEntry,
+  type IpsetType,
+  NLA_F_NET_BYTEORDER as NET,
+  decodeEntries,
+  isIpsetType,
+  writeEntry,
+} from './ipsetEntry.ts';
+import { bytes, text, u16be, u32be, u8 } from './kinds.ts';
+import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, NFPROTO_UNSPEC, nfnlRequest } from './nfnetlink.ts';
+import type { NetlinkReply, NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 const PROTOCOL = 6;
 const IPSET_CMD_CREATE = 2;
 const IPSET_CMD_DESTROY = 3;
-const IPSET_CMD_FLUSH = 4;
-const IPSET_CMD_RENAME = 5;
 const IPSET_CMD_SWAP = 6;
+const IPSET_CMD_LIST = 7;
 const IPSET_CMD_ADD = 9;
 const IPSET_CMD_DEL = 10;
-const IPSET_ATTR_PROTOCOL = 1;
-export const IPSET_ATTR_SETNAME = 2;
-export const IPSET_ATTR_TYPENAME = 3;
-export const IPSET_ATTR_REVISION = 4;
-export const IPSET_ATTR_FAMILY = 5;
-export const IPSET_ATTR_DATA = 7;
-const IPSET_ATTR_SETNAME2 = IPSET_ATTR_TYPENAME;
-const IPSET_ATTR_PORT_FROM = 4;
-const IPSET_ATTR_PORT_TO = 5;
-export const IPSET_ATTR_HASHSIZE = 18;
-export const IPSET_ATTR_MAXELEM = 19;
+const IPSET_CMD_TYPE = 13;
+const IPSET_ATTR_DATA = 7;
+
+/** A message about a set. What the kernel tells of a large one comes in several, of which the first has all of it. */
+const SET = new AttributeTable('a set', {
+  protocol: constant(1, u8, PROTOCOL),
+  name: optional(2, text),
+  /** Of a swap, the other set. */
+  type: optional(3, text),
+  revision: optional(4, u8),
+  family: optional(5, u8),
+  flags: optional(6 | NET, u32be),
+  from: optional([IPSET_ATTR_DATA, 4 | NET], u16be),
+  to: optional([IPSET_ATTR_DATA, 5 | NET], u16be),
+  hashSize: optional([IPSET_ATTR_DATA, 18 | NET], u32be),
+  maxElements: optional([IPSET_ATTR_DATA, 19 | NET], u32be),
+  elements: optional([IPSET_ATTR_DATA, 24], u32be),
+  references: optional([IPSET_ATTR_DATA, 25], u32be),
+  entries: optional(8, bytes),
+});
+type SetMessage = ValueOf<typeof SET>;
+
+const TYPE = new AttributeTable('a type of sets', { revision: required(4, u8) });
 
 const IPSET_ERR_EXIST = 4103;
 /** Of these, those from 4352 on mean something else for bitmaps, which are never full. */
@@ -52,62 +74,26 @@ const ERROR_NAMES: Readonly<Record<number, string>> = {
   4353: 'IPSET_ERR_HASH_ELEM',
 };
 
-export interface HashSpec {
-  readonly type: Exclude<IpsetType, 'bitmap:port'>;
-  readonly family: Family;
-  readonly hashSize: number;
-  readonly maxElements: number;
-}
-
-export interface BitmapSpec {
-  readonly type: 'bitmap:port';
-  readonly from: number;
-  readonly to: number;
-}
-
-export type IpsetSpec = HashSpec | BitmapSpec;
+type IpsetSpec =
+  | {
+      readonly type: Exclude<IpsetType, 'bitmap:port'>;
+      readonly family: Family;
+      readonly hashSize: number;
+      readonly maxElements: number;
+    }
+  | { readonly type: 'bitmap:port'; readonly from: number; readonly to: number };
 
 /** `refused` with EEXIST: there is a set of that name which differs in type, family or size. */
 export function createSet(name: string, spec: IpsetSpec, revision: number): Change {
-  const family = spec.type === 'bitmap:port' ? NFPROTO_UNSPEC : addressFamily(spec.family);
-  return change(
-    IPSET_CMD_CREATE,
-    // Without NLM_F_EXCL, a set that is there and alike is as good as a new one.
-    NLM_F_CREATE,
-    (writer) =>
-      writer
-        .string(IPSET_ATTR_SETNAME, name)
-        .string(IPSET_ATTR_TYPENAME, spec.type)
-        .u8(IPSET_ATTR_REVISION, revision)
-        .u8(IPSET_ATTR_FAMILY, family)
-        .nested(IPSET_ATTR_DATA, (data) => writeSpec(data, spec)),
-    NOTHING,
-  );
+  const family = 'family' in spec ? addressFamily(spec.family) : NFPROTO_UNSPEC;
+  // Without NLM_F_EXCL, a set that is there and alike is as good as a new one.
+  return change(IPSET_CMD_CREATE, NLM_F_CREATE, { ...spec, name, revision, family }, NOTHING);
 }
 
 /** `refused` with IPSET_ERR_BUSY: a rule still refers to it. */
 export function destroySet(name: string): Change {
   // Without NLM_F_EXCL, kernels since 5.14 call it done when there is no such set.
-  return change(
-    IPSET_CMD_DESTROY,
-    NLM_F_EXCL,
-    (writer) => writer.string(IPSET_ATTR_SETNAME, name),
-    ABSENT_SET,
-  );
-}
-
-export function flushSet(name: string): Change {
-  return change(IPSET_CMD_FLUSH, 0, (writer) => writer.string(IPSET_ATTR_SETNAME, name), ABSENT_SET);
-}
-
-/** Only while no rule refers to it (IPSET_ERR_REFERENCED), and to a name that is free (IPSET_ERR_EXIST_SETNAME2). */
-export function renameSet(from: string, to: string): Change {
-  return change(
-    IPSET_CMD_RENAME,
-    0,
-    (writer) => writer.string(IPSET_ATTR_SETNAME, from).string(IPSET_ATTR_SETNAME2, to),
-    ABSENT_SET,
-  );
+  return change(IPSET_CMD_DESTROY, NLM_F_EXCL, { name }, ABSENT_SET);
 }
 
 /**
@@ -115,12 +101,7 @@ export function renameSet(from: string, to: string): Change {
  * one is, that is IPSET_ERR_EXIST_SETNAME2.
  */
 export function swapSets(one: string, other: string): Change {
-  return change(
-    IPSET_CMD_SWAP,
-    0,
-    (writer) => writer.string(IPSET_ATTR_SETNAME, one).string(IPSET_ATTR_SETNAME2, other),
-    ABSENT_SET,
-  );
+  return change(IPSET_CMD_SWAP, 0, { name: one, type: other }, ABSENT_SET);
 }
 
 export function addEntry(name: string, entry: IpsetEntry): Change {
@@ -132,60 +113,168 @@ export function deleteEntry(name: string, entry: IpsetEntry): Change {
 }
 
 const { ENOENT } = constants.errno;
-const ABSENT_SET = new Map([[ENOENT, 'absent' as const]]);
+const ABSENT_SET: Change['expected'] = new Map([[ENOENT, 'absent']]);
 /** One error says "is there" when adding and "is not there" when deleting. */
-const EXISTING_ENTRY = new Map([
-  [IPSET_ERR_EXIST, 'exists' as const],
-  [ENOENT, 'absent' as const],
+const EXISTING_ENTRY: Change['expected'] = new Map([
+  [IPSET_ERR_EXIST, 'exists'],
+  [ENOENT, 'absent'],
 ]);
-const ABSENT_ENTRY = new Map([
-  [IPSET_ERR_EXIST, 'absent' as const],
-  [ENOENT, 'absent' as const],
+const ABSENT_ENTRY: Change['expected'] = new Map([
+  [IPSET_ERR_EXIST, 'absent'],
+  [ENOENT, 'absent'],
 ]);
 
 function entryChange(command: number, name: string, entry: IpsetEntry, expected: Change['expected']): Change {
-  return change(
-    command,
-    NLM_F_EXCL,
-    (writer) =>
-      writer.string(IPSET_ATTR_SETNAME, name).nested(IPSET_ATTR_DATA, (data) => writeEntry(data, entry)),
-    expected,
-  );
+  const request = ipsetRequest(command, NLM_F_EXCL, { name }, (writer) => {
+    writer.nested(IPSET_ATTR_DATA, (data) => writeEntry(data, entry));
+  });
+  return { ...request, expected, nameOf: ipsetErrorName };
 }
 
-function change(
+/** For what the library does not do by itself, with the kernel's number of the command. */
+export function change(
   command: number,
   flags: number,
-  body: (writer: MessageWriter) => void,
+  message: Partial<SetMessage>,
   expected: Change['expected'],
 ): Change {
-  return { ...ipsetRequest(command, flags, body), expected, nameOf: ipsetErrorName };
+  return { ...ipsetRequest(command, flags, message), expected, nameOf: ipsetErrorName };
 }
 
-export function ipsetRequest(
+function ipsetRequest(
   command: number,
   flags: number,
-  body: (writer: MessageWriter) => void,
-): Pick<Change, 'type' | 'flags' | 'payload'> {
-  return {
-    type: nfnlType(NFNL_SUBSYS_IPSET, command),
-    flags,
-    payload: (writer) => body(writer.raw(nfgenmsg(addressFamily('IPv4'))).u8(IPSET_ATTR_PROTOCOL, PROTOCOL)),
-  };
+  message: Partial<SetMessage>,
+  more?: (writer: MessageWriter) => void,
+): NetlinkRequest {
+  return nfnlRequest(NFNL_SUBSYS_IPSET, command, flags, addressFamily('IPv4'), (writer) => {
+    SET.write(writer, message);
+    more?.(writer);
+  });
 }
 
-export function ipsetErrorName(errno: number): string {
+function ipsetErrorName(errno: number): string {
   return ERROR_NAMES[errno] ?? errnoName(errno);
 }
 
-function writeSpec(writer: MessageWriter, spec: IpsetSpec): void {
-  if (spec.type === 'bitmap:port') {
-    writer
-      .u16be(IPSET_ATTR_PORT_FROM | NLA_F_NET_BYTEORDER, spec.from)
-      .u16be(IPSET_ATTR_PORT_TO | NLA_F_NET_BYTEORDER, spec.to);
-    return;
+interface IpsetHeader {
+  readonly name: string;
+  /** Also types that are none of ours: another program's set. */
+  readonly type: string;
+  readonly revision: number;
+  /** A set of ports has none. */
+  readonly family: Family | undefined;
+  readonly hashSize: number | undefined;
+  readonly maxElements: number | undefined;
+  /** Rules and sets that refer to it. */
+  readonly references: number;
+  /** Kernels before 4.14 do not tell. */
+  readonly elements: number | undefined;
+}
+
+interface Ipset extends IpsetHeader {
+  readonly type: IpsetType;
+  readonly entries: readonly IpsetEntry[];
+}
+
+/** To be asked with `dump`. Of all sets when there is no name. */
+export function listRequest(name: string | undefined, flags: number): NetlinkRequest {
+  return ipsetRequest(IPSET_CMD_LIST, 0, { name, flags: flags === 0 ? undefined : flags });
+}
+
+/** The messages of one set: the first has the header, and each some of the entries. */
+export function decodeIpset(messages: readonly Pick<Message, 'payload'>[]): Ipset | undefined {
+  return runToEnd(decodingSet(messages));
+}
+
+/** The same, message by message. */
+export function* decodingSet(
+  messages: readonly Pick<Message, 'payload'>[],
+): Generator<void, Ipset | undefined> {
+  let header: IpsetHeader | undefined;
+  const entries: IpsetEntry[] = [];
+  for (const { payload } of messages) {
+    const message = SET.read(payload, NFGENMSG_BYTES);
+    header ??= headerOf(message);
+    if (!header) throw malformed('entries without the set that they are in');
+    const type = typeOf(header);
+    if (message.entries) for (const entry of decodeEntries(type, message.entries)) entries.push(entry);
+    yield;
   }
-  writer
-    .u32be(IPSET_ATTR_HASHSIZE | NLA_F_NET_BYTEORDER, spec.hashSize)
-    .u32be(IPSET_ATTR_MAXELEM | NLA_F_NET_BYTEORDER, spec.maxElements);
+  return header && { ...header, type: typeOf(header), entries };
+}
+
+/** Of a set of any type. */
+export function decodeSetHeader(messages: readonly Pick<Message, 'payload'>[]): IpsetHeader | undefined {
+  const [first] = messages;
+  return first && headerOf(SET.read(first.payload, NFGENMSG_BYTES));
+}
+
+/** `undefined`: a later message of the same set. */
+function headerOf(message: SetMessage): IpsetHeader | undefined {
+  const { name, type, revision, family, hashSize, maxElements, references = 0, elements } = message;
+  if (type === undefined) return undefined;
+  if (name === undefined || revision === undefined || family === undefined)
+    throw malformed('a set without its name, revision or family');
+  return {
+    name,
+    type,
+    revision,
+    family: familyOfNumber(family),
+    hashSize,
+    maxElements,
+    references,
+    elements,
+  };
+}
+
+function typeOf({ type }: IpsetHeader): IpsetType {
+  if (!isIpsetType(type)) throw malformed(`a set of type ${type}`);
+  return type;
+}
+
+/**
+ * The program ipset refuses to list any set at all when one has a revision that it does not know. These are what its
+ * version 7.10 (2020) knows; kernels have newer ones, with nothing that is needed here. (Kernels show `bucketsize` and
+ * `initval` only for their very newest revision, so a set of ours may lack them in listings.)
+ */
+const NEWEST_REVISION: Readonly<Record<IpsetType, number>> = {
+  'hash:ip': 5,
+  'hash:ip,port': 6,
+  'hash:ip,port,ip': 6,
+  'hash:ip,port,net': 8,
+  'bitmap:port': 3,
+};
+
+export type IpsetSupport =
+  | { readonly state: 'present'; readonly revision: number }
+  | { readonly state: 'absent'; readonly module: string; readonly reason: string };
+
+/** The kernel loads the type's module if it can. */
+export function probeSetType(socket: NetlinkSocket, type: IpsetType, family: Family): IpsetSupport {
+  return decodeSupport(type, socket.request(typeRequest(type, family)));
+}
+
+export function decodeSupport(type: IpsetType, reply: NetlinkReply): IpsetSupport {
+  if (reply.kind === 'refused') {
+    const module = `ip_set_${type.replaceAll(/[:,]/g, (sign) => (sign === ':' ? '_' : ''))}`;
+    return {
+      state: 'absent',
+      module,
+      reason: `the kernel has no sets of type ${type} (${ipsetErrorName(reply.errno)}): load the module ${module}`,
+    };
+  }
+  const [message] = reply.messages;
+  if (!message) throw malformed(`no answer about sets of type ${type}`);
+  return { state: 'present', revision: Math.min(decodeRevision(message.payload), NEWEST_REVISION[type]) };
+}
+
+export function typeRequest(type: IpsetType, family: Family): NetlinkRequest {
+  const number = type === 'bitmap:port' ? NFPROTO_UNSPEC : addressFamily(family);
+  return ipsetRequest(IPSET_CMD_TYPE, 0, { type, family: number });
+}
+
+/** The newest that the kernel knows. */
+export function decodeRevision(payload: Uint8Array): number {
+  return TYPE.read(payload, NFGENMSG_BYTES).revision;
 }

@@ -1,124 +1,96 @@
-/** The members of sets, as messages. */
-import { type Cidr, type Ip, familyOf, parseCidr, prefixOf } from '../model/ip.ts';
-import type { Protocol } from '../model/objects.ts';
-import {
-  type MessageWriter,
-  NLA_F_NET_BYTEORDER,
-  attributesByType,
-  decodeU16be,
-  decodeU8,
-  malformed,
-  requiredAttribute,
-} from './codec.ts';
-import { decodeIp, ipBytes, protocolNumber, protocolOfNumber } from './inet.ts';
+/** The members of ipsets. */
+import { type Cidr, type Ip, parseCidr, prefixOf } from '../model/ip.ts';
+import { AttributeTable, type ValueOf, list, optional, required } from './attributes.ts';
+import { type MessageWriter, malformed, viewOf } from './codec.ts';
+import { address, protocolByte } from './inet.ts';
+import { type Kind, u16be, u8 } from './kinds.ts';
 
-const IPSET_ATTR_IP = 1;
-const IPSET_ATTR_PORT = 4;
-const IPSET_ATTR_PROTO = 7;
-const IPSET_ATTR_IP2 = 20;
-const IPSET_ATTR_CIDR2 = 21;
-const IPSET_ATTR_IPADDR_IPV4 = 1;
-const IPSET_ATTR_IPADDR_IPV6 = 2;
+/** ipset insists on hearing that a number or an address is big endian. */
+export const NLA_F_NET_BYTEORDER = 0x4000;
+const NET = NLA_F_NET_BYTEORDER;
 
-export const IPSET_TYPES = [
-  'hash:ip',
-  'hash:ip,port',
-  'hash:ip,port,ip',
-  'hash:ip,port,net',
-  'bitmap:port',
-] as const;
-export type IpsetType = (typeof IPSET_TYPES)[number];
+const ADDRESS = new AttributeTable('an address', {
+  v4: optional(1 | NET, address),
+  v6: optional(2 | NET, address),
+});
 
-interface IpPort {
-  readonly ip: Ip;
-  readonly protocol: Protocol;
-  readonly port: number;
-}
+/** In a nest, under the number of its family. */
+const ipNest: Kind<Ip> = {
+  write: (writer, type, ip) => {
+    const start = writer.openNest();
+    address.write(writer, (ip.includes(':') ? 2 : 1) | NET, ip);
+    writer.closeNest(start, type);
+  },
+  read: (view, start, end) => {
+    const { v4, v6 } = ADDRESS.readFrom(view, start, end);
+    const ip = v4 ?? v6;
+    if (ip === undefined) throw malformed('an address without its bytes');
+    return ip;
+  },
+};
 
+const IP = { ip: required(1, ipNest) } as const;
+const PORT = { port: required(4 | NET, u16be) } as const;
+const IP_PORT = { ...IP, ...PORT, protocol: required(7, protocolByte) } as const;
+const SECOND_IP = { secondIp: required(20, ipNest) } as const;
+
+const ENTRIES = {
+  'hash:ip': new AttributeTable('an entry of hash:ip', IP),
+  'hash:ip,port': new AttributeTable('an entry of hash:ip,port', IP_PORT),
+  'hash:ip,port,ip': new AttributeTable('an entry of hash:ip,port,ip', { ...IP_PORT, ...SECOND_IP }),
+  'hash:ip,port,net': new AttributeTable('an entry of hash:ip,port,net', {
+    ...IP_PORT,
+    ...SECOND_IP,
+    prefix: required(21, u8),
+  }),
+  'bitmap:port': new AttributeTable('an entry of bitmap:port', PORT),
+} as const;
+
+export type IpsetType = keyof typeof ENTRIES;
+export const IPSET_TYPES = Object.keys(ENTRIES) as readonly IpsetType[];
+
+type PlainType = Exclude<IpsetType, 'hash:ip,port,net'>;
+type PlainEntry = {
+  [Type in PlainType]: { readonly type: Type } & ValueOf<(typeof ENTRIES)[Type]>;
+}[PlainType];
 /** Networks are never the empty prefix: the kernel refuses 0.0.0.0/0. */
-export type IpsetEntry =
-  | { readonly type: 'hash:ip'; readonly ip: Ip }
-  | ({ readonly type: 'hash:ip,port' } & IpPort)
-  | ({ readonly type: 'hash:ip,port,ip'; readonly secondIp: Ip } & IpPort)
-  | ({ readonly type: 'hash:ip,port,net'; readonly net: Cidr } & IpPort)
-  | { readonly type: 'bitmap:port'; readonly port: number };
+type NetEntry = { readonly type: 'hash:ip,port,net'; readonly net: Cidr } & ValueOf<
+  (typeof ENTRIES)['hash:ip,port']
+>;
+export type IpsetEntry = PlainEntry | NetEntry;
 
 export function writeEntry(writer: MessageWriter, entry: IpsetEntry): void {
-  if (entry.type === 'bitmap:port') {
-    writer.u16be(IPSET_ATTR_PORT | NLA_F_NET_BYTEORDER, entry.port);
+  if (entry.type !== 'hash:ip,port,net') {
+    ENTRIES[entry.type].write(writer, entry);
     return;
   }
-  writeIp(writer, IPSET_ATTR_IP, entry.ip);
-  if (entry.type === 'hash:ip') return;
-  writer
-    .u16be(IPSET_ATTR_PORT | NLA_F_NET_BYTEORDER, entry.port)
-    .u8(IPSET_ATTR_PROTO, protocolNumber(entry.protocol));
-  if (entry.type === 'hash:ip,port,ip') writeIp(writer, IPSET_ATTR_IP2, entry.secondIp);
-  if (entry.type === 'hash:ip,port,net') {
-    writeIp(writer, IPSET_ATTR_IP2, addressOf(entry.net));
-    writer.u8(IPSET_ATTR_CIDR2, prefixOf(entry.net));
-  }
+  // A canonical network begins with a canonical address.
+  const secondIp = entry.net.slice(0, entry.net.indexOf('/')) as Ip;
+  ENTRIES[entry.type].write(writer, { ...entry, secondIp, prefix: prefixOf(entry.net) });
 }
 
 export function decodeEntry(type: IpsetType, data: Uint8Array): IpsetEntry {
-  const attributes = attributesByType(data);
-  const value = (number: number, what: string): Uint8Array =>
-    requiredAttribute(attributes, number, `the ${what} in a set of type ${type}`);
-  const port = (): number => decodeU16be(value(IPSET_ATTR_PORT, 'port'));
-  const ip = (): Ip => readIp(value(IPSET_ATTR_IP, 'address'));
-  const ipPort = (): IpPort => ({
-    ip: ip(),
-    protocol: protocolOf(decodeU8(value(IPSET_ATTR_PROTO, 'protocol'))),
-    port: port(),
-  });
-  const secondIp = (): Ip => readIp(value(IPSET_ATTR_IP2, 'second address'));
-  switch (type) {
-    case 'hash:ip':
-      return { type, ip: ip() };
-    case 'bitmap:port':
-      return { type, port: port() };
-    case 'hash:ip,port':
-      return { type, ...ipPort() };
-    case 'hash:ip,port,ip':
-      return { type, ...ipPort(), secondIp: secondIp() };
-    case 'hash:ip,port,net':
-      return {
-        type,
-        ...ipPort(),
-        net: netOf(secondIp(), decodeU8(value(IPSET_ATTR_CIDR2, 'prefix length'))),
-      };
-  }
+  return readEntry(type, viewOf(data), 0, data.length);
+}
+
+/** All that one message has of a set. */
+export function decodeEntries(type: IpsetType, members: Uint8Array): readonly IpsetEntry[] {
+  const entry: Kind<IpsetEntry> = {
+    write: () => undefined,
+    read: (view, start, end) => readEntry(type, view, start, end),
+  };
+  const entries = list(entry).read(viewOf(members), 0, members.length, {});
+  return typeof entries === 'object' ? entries : [];
+}
+
+function readEntry(type: IpsetType, view: DataView, start: number, end: number): IpsetEntry {
+  if (type !== 'hash:ip,port,net') return { type, ...ENTRIES[type].readFrom(view, start, end) } as PlainEntry;
+  const { secondIp, prefix, ...rest } = ENTRIES[type].readFrom(view, start, end);
+  const net = parseCidr(`${secondIp}/${prefix}`);
+  if (!net) throw malformed(`${secondIp} with a prefix of ${prefix} bits`);
+  return { type, ...rest, net };
 }
 
 export function isIpsetType(text: string): text is IpsetType {
-  return (IPSET_TYPES as readonly string[]).includes(text);
-}
-
-/** A canonical network begins with a canonical address. */
-function addressOf(net: Cidr): Ip {
-  return net.slice(0, net.indexOf('/')) as Ip;
-}
-
-function netOf(ip: Ip, prefix: number): Cidr {
-  const net = parseCidr(`${ip}/${prefix}`);
-  if (!net) throw malformed(`${ip} with a prefix of ${prefix} bits`);
-  return net;
-}
-
-function protocolOf(number: number): Protocol {
-  const protocol = protocolOfNumber(number);
-  if (!protocol) throw malformed(`protocol ${number} in a set`);
-  return protocol;
-}
-
-function writeIp(writer: MessageWriter, type: number, ip: Ip): void {
-  const inner = familyOf(ip) === 'IPv4' ? IPSET_ATTR_IPADDR_IPV4 : IPSET_ATTR_IPADDR_IPV6;
-  writer.nested(type, (nested) => nested.attribute(inner | NLA_F_NET_BYTEORDER, ipBytes(ip)));
-}
-
-function readIp(nested: Uint8Array): Ip {
-  const attributes = attributesByType(nested);
-  const bytes = attributes.get(IPSET_ATTR_IPADDR_IPV4) ?? attributes.get(IPSET_ATTR_IPADDR_IPV6);
-  if (!bytes) throw malformed('an address without its bytes');
-  return decodeIp(bytes);
+  return Object.hasOwn(ENTRIES, text);
 }

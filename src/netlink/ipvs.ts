@@ -1,66 +1,284 @@
-/** What IPVS's objects share. Numbers from linux/ip_vs.h. */
-import { JunctionError } from '../errors.ts';
-import type { Family, Ip } from '../model/ip.ts';
-import { type MessageWriter, malformed } from './codec.ts';
-import { type FamilyLookup, findFamily, genericAttributes, genericRequest } from './genetlink.ts';
-import { copyIp, decodeIp } from './inet.ts';
+/** IPVS: virtual servers, their real servers, and its time-outs. Numbers from linux/ip_vs.h. */
+import { constants } from 'node:os';
+import { type Family, type Ip, familyOf } from '../model/ip.ts';
+import { AttributeTable, type ValueOf, optional, required } from './attributes.ts';
+import { type Change, EXISTS, NOTHING } from './batch.ts';
+import { dump, messagesOf } from './channel.ts';
+import { LITTLE_ENDIAN, type MessageWriter, malformed, viewOf } from './codec.ts';
+import { GENLMSGHDR_BYTES, type FamilyLookup, findFamily, genericRequest } from './genetlink.ts';
+import {
+  type TransportProtocol,
+  addressFamily,
+  decodeIp,
+  familyOfNumber,
+  protocolNumber,
+  protocolOfNumber,
+  writeIp,
+} from './inet.ts';
+import { type Kind, bytes, text, u16, u16be, u32, u32be } from './kinds.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
-const IPVS_GENL_NAME = 'IPVS';
-const IPVS_GENL_VERSION = 1;
-const IPVS_COMMANDS = {
-  newService: 1,
-  setService: 2,
-  deleteService: 3,
-  getService: 4,
-  newDestination: 5,
-  setDestination: 6,
-  deleteDestination: 7,
-  getDestination: 8,
-  setConfig: 12,
-  getConfig: 13,
-  getInfo: 15,
-  flush: 17,
-} as const;
+const IPVS_CMD_NEW_SERVICE = 1;
+const IPVS_CMD_SET_SERVICE = 2;
+const IPVS_CMD_DEL_SERVICE = 3;
+const IPVS_CMD_GET_SERVICE = 4;
+const IPVS_CMD_NEW_DEST = 5;
+const IPVS_CMD_SET_DEST = 6;
+const IPVS_CMD_DEL_DEST = 7;
+const IPVS_CMD_GET_DEST = 8;
+const IPVS_CMD_SET_CONFIG = 12;
+const IPVS_CMD_ATTR_SERVICE = 1;
+const IPVS_CMD_ATTR_DEST = 2;
+
 /** union nf_inet_addr, of which an IPv4 address takes the first four. */
 const ADDRESS_BYTES = 16;
-
-/** The number by which this kernel knows IPVS; every request needs it. */
-export function findIpvs(socket: NetlinkSocket): FamilyLookup {
-  return findFamily(socket, IPVS_GENL_NAME, 'ip_vs');
-}
-
-export function ipvsRequest(
-  family: number,
-  command: keyof typeof IPVS_COMMANDS,
-  body: (writer: MessageWriter) => void,
-): NetlinkRequest {
-  return genericRequest(family, IPVS_COMMANDS[command], IPVS_GENL_VERSION, body);
-}
-
-/** The attributes of the one message that answers a question about IPVS itself. */
-export function askIpvs(
-  socket: NetlinkSocket,
-  what: string,
-  request: NetlinkRequest,
-): ReadonlyMap<number, Uint8Array> {
-  const reply = socket.request(request);
-  if (reply.kind === 'refused')
-    throw new JunctionError('NETLINK_FAILED', `netlink: cannot read ${what}: ${reply.name}`);
-  const [message] = reply.messages;
-  if (!message) throw malformed(`no answer about ${what}`);
-  return genericAttributes(message.payload);
-}
-
 /** Overwritten by each address; writing an attribute copies it. */
 const FIELD = new Uint8Array(ADDRESS_BYTES);
 
-export function writeAddressField(writer: MessageWriter, type: number, ip: Ip): MessageWriter {
-  FIELD.fill(0, copyIp(ip, FIELD));
-  return writer.attribute(type, FIELD);
+/** Written as an address, and read as bytes: whose they are, another attribute says, maybe a later one. */
+const addressField: Kind<Ip | Uint8Array> = {
+  write: (writer, type, ip) => {
+    FIELD.fill(0);
+    if (typeof ip === 'string') writeIp(ip, FIELD, 0);
+    writer.attribute(type, FIELD);
+  },
+  read: bytes.read,
+};
+
+const SERVICE = new AttributeTable('a virtual server', {
+  family: required([IPVS_CMD_ATTR_SERVICE, 1], u16),
+  protocol: required([IPVS_CMD_ATTR_SERVICE, 2], u16),
+  address: required([IPVS_CMD_ATTR_SERVICE, 3], addressField),
+  port: required([IPVS_CMD_ATTR_SERVICE, 4], u16be),
+  scheduler: required([IPVS_CMD_ATTR_SERVICE, 6], text),
+  /** struct ip_vs_flags: flags, mask. */
+  flags: required([IPVS_CMD_ATTR_SERVICE, 7], bytes),
+  timeout: required([IPVS_CMD_ATTR_SERVICE, 8], u32),
+  /** A mask in the order of the network for IPv4, a number of bits in the machine's order for IPv6. */
+  netmask: required([IPVS_CMD_ATTR_SERVICE, 9], bytes),
+});
+const FIREWALL_MARK = new AttributeTable('a virtual server', {
+  mark: optional([IPVS_CMD_ATTR_SERVICE, 5], u32),
+});
+
+const DESTINATION = new AttributeTable('a real server', {
+  address: required([IPVS_CMD_ATTR_DEST, 1], addressField),
+  port: required([IPVS_CMD_ATTR_DEST, 2], u16be),
+  family: required([IPVS_CMD_ATTR_DEST, 11], u16),
+  method: required([IPVS_CMD_ATTR_DEST, 3], u32),
+  weight: required([IPVS_CMD_ATTR_DEST, 4], u32),
+  upperThreshold: optional([IPVS_CMD_ATTR_DEST, 5], u32),
+  lowerThreshold: optional([IPVS_CMD_ATTR_DEST, 6], u32),
+  activeConnections: required([IPVS_CMD_ATTR_DEST, 7], u32),
+  inactiveConnections: required([IPVS_CMD_ATTR_DEST, 8], u32),
+});
+
+/** In whole seconds. */
+const TIMEOUTS = new AttributeTable('the time-outs of IPVS', {
+  tcp: required(4, u32),
+  tcpFin: required(5, u32),
+  udp: required(6, u32),
+});
+export type IpvsTimeouts = ValueOf<typeof TIMEOUTS>;
+
+const ALL_BITS = 0xffff_ffff;
+/** The kernel's own note that the service is in its table; always there, and not ours to set. */
+export const IP_VS_SVC_F_HASHED = 0x2;
+const IP_VS_CONN_F_FWD_MASK = 7;
+const FORWARDING = ['masquerade', 'local', 'tunnel', 'route', 'bypass'] as const;
+
+/** What tells one service from another. */
+export interface IpvsServiceKey {
+  readonly protocol: TransportProtocol;
+  readonly ip: Ip;
+  readonly port: number;
 }
 
-export function decodeAddressField(field: Uint8Array, family: Family): Ip {
+interface IpvsService extends IpvsServiceKey {
+  readonly scheduler: string;
+  readonly flags: number;
+  /** Of persistence, in seconds. */
+  readonly timeout: number;
+  /** How much of a client's address counts for persistence: 32 or 128 is all of it. */
+  readonly clientPrefix: number;
+}
+
+interface IpvsDestinationKey {
+  readonly ip: Ip;
+  readonly port: number;
+}
+
+/** Forwarded by masquerading, with no limits on connections. */
+interface IpvsDestination extends IpvsDestinationKey {
+  /** 0: no new connections. */
+  readonly weight: number;
+}
+
+interface IpvsDestinationState extends IpvsDestination {
+  readonly forwarding: (typeof FORWARDING)[number];
+  readonly activeConnections: number;
+  readonly inactiveConnections: number;
+}
+
+const { EEXIST, ENOENT, ESRCH } = constants.errno;
+const ABSENT_SERVICE: Change['expected'] = new Map([[ESRCH, 'absent']]);
+const NEW_DESTINATION: Change['expected'] = new Map([
+  [EEXIST, 'exists'],
+  [ESRCH, 'absent'],
+]);
+const ABSENT_DESTINATION: Change['expected'] = new Map([
+  [ESRCH, 'absent'],
+  [ENOENT, 'absent'],
+]);
+
+/** The number by which this kernel knows IPVS; every request needs it. */
+export function findIpvsFamily(socket: NetlinkSocket): FamilyLookup {
+  return findFamily(socket, 'IPVS', 'ip_vs');
+}
+
+/** Those for firewall marks, which have no address and are not ours, are left out. */
+export function listServices(socket: NetlinkSocket, ipvs: number): readonly IpvsService[] {
+  const messages = messagesOf(dump(socket, 'the virtual servers', getServices(ipvs)), 'the virtual servers');
+  return messages.flatMap(({ payload }) => decodeService(payload) ?? []);
+}
+
+/** To be asked with `dump`. */
+export function getServices(ipvs: number): NetlinkRequest {
+  return genericRequest(ipvs, IPVS_CMD_GET_SERVICE);
+}
+
+/** `refused` with ENOENT: the kernel has no such scheduler. */
+export function newService(ipvs: number, service: IpvsService): Change {
+  return change(ipvs, IPVS_CMD_NEW_SERVICE, EXISTS, (writer) => writeService(writer, service));
+}
+
+/** Takes effect immediately; connections and destinations stay. */
+export function setService(ipvs: number, service: IpvsService): Change {
+  return change(ipvs, IPVS_CMD_SET_SERVICE, ABSENT_SERVICE, (writer) => writeService(writer, service));
+}
+
+export function deleteService(ipvs: number, key: IpvsServiceKey): Change {
+  return change(ipvs, IPVS_CMD_DEL_SERVICE, ABSENT_SERVICE, (writer) =>
+    SERVICE.write(writer, keyOfService(key)),
+  );
+}
+
+/** To be asked with `dump`. A service that is not there has none. */
+export function getDestinations(ipvs: number, service: IpvsServiceKey): NetlinkRequest {
+  return genericRequest(ipvs, IPVS_CMD_GET_DEST, (writer) => SERVICE.write(writer, keyOfService(service)));
+}
+
+/** `absent`: the service is. */
+export function newDestination(ipvs: number, service: IpvsServiceKey, destination: IpvsDestination): Change {
+  return change(ipvs, IPVS_CMD_NEW_DEST, NEW_DESTINATION, (writer) =>
+    writeDestination(writer, service, destination),
+  );
+}
+
+/** `absent`: the service or the destination is. */
+export function setDestination(ipvs: number, service: IpvsServiceKey, destination: IpvsDestination): Change {
+  return change(ipvs, IPVS_CMD_SET_DEST, ABSENT_DESTINATION, (writer) =>
+    writeDestination(writer, service, destination),
+  );
+}
+
+/** Its connections end at their next packet, or when they expire. */
+export function deleteDestination(ipvs: number, service: IpvsServiceKey, key: IpvsDestinationKey): Change {
+  return change(ipvs, IPVS_CMD_DEL_DEST, ABSENT_DESTINATION, (writer) => {
+    SERVICE.write(writer, keyOfService(service));
+    DESTINATION.write(writer, keyOfDestination(key));
+  });
+}
+
+/** 0 leaves a time-out as it is. */
+export function setTimeouts(ipvs: number, timeouts: IpvsTimeouts): Change {
+  return change(ipvs, IPVS_CMD_SET_CONFIG, NOTHING, (writer) => TIMEOUTS.write(writer, timeouts));
+}
+
+function change(
+  ipvs: number,
+  command: number,
+  expected: Change['expected'],
+  attributes: (writer: MessageWriter) => void,
+): Change {
+  return { ...genericRequest(ipvs, command, attributes), expected };
+}
+
+function keyOfService({ protocol, ip, port }: IpvsServiceKey): Partial<ValueOf<typeof SERVICE>> {
+  return { family: addressFamily(familyOf(ip)), protocol: protocolNumber(protocol), address: ip, port };
+}
+
+function keyOfDestination({ ip, port }: IpvsDestinationKey): Partial<ValueOf<typeof DESTINATION>> {
+  return { address: ip, port, family: addressFamily(familyOf(ip)) };
+}
+
+function writeService(writer: MessageWriter, service: IpvsService): void {
+  const { scheduler, timeout, clientPrefix } = service;
+  const flags = new Uint8Array(new Uint32Array([service.flags, ALL_BITS]).buffer);
+  const netmask = new Uint8Array(4);
+  if (familyOf(service.ip) === 'IPv4') viewOf(netmask).setUint32(0, maskOf(clientPrefix));
+  else viewOf(netmask).setUint32(0, clientPrefix, LITTLE_ENDIAN);
+  SERVICE.write(writer, { ...keyOfService(service), scheduler, flags, timeout, netmask });
+}
+
+function writeDestination(
+  writer: MessageWriter,
+  service: IpvsServiceKey,
+  destination: IpvsDestination,
+): void {
+  SERVICE.write(writer, keyOfService(service));
+  DESTINATION.write(writer, {
+    ...keyOfDestination(destination),
+    method: FORWARDING.indexOf('masquerade'),
+    weight: destination.weight,
+    upperThreshold: 0,
+    lowerThreshold: 0,
+  });
+}
+
+/** `undefined`: it is for a firewall mark, has no address, and is none of ours. */
+export function decodeService(payload: Uint8Array): IpvsService | undefined {
+  if (FIREWALL_MARK.read(payload, GENLMSGHDR_BYTES).mark !== undefined) return undefined;
+  const service = SERVICE.read(payload, GENLMSGHDR_BYTES);
+  const family = familyOfNumber(service.family);
+  const protocol = protocolOfNumber(service.protocol);
+  if (!family || !protocol) throw malformed('a virtual server of an unknown family or protocol');
+  const { port, scheduler, timeout } = service;
+  return {
+    protocol,
+    ip: ipOf(service.address, family),
+    port,
+    scheduler,
+    flags: u32.read(viewOf(service.flags), 0, service.flags.length - 4),
+    timeout,
+    clientPrefix: prefixOfMask(service.netmask, family),
+  };
+}
+
+export function decodeDestination(payload: Uint8Array): IpvsDestinationState {
+  const destination = DESTINATION.read(payload, GENLMSGHDR_BYTES);
+  const family = familyOfNumber(destination.family);
+  const forwarding = FORWARDING[destination.method & IP_VS_CONN_F_FWD_MASK];
+  if (!family || !forwarding) throw malformed('a real server of an unknown family or forwarding method');
+  const { port, weight, activeConnections, inactiveConnections } = destination;
+  const ip = ipOf(destination.address, family);
+  return { ip, port, weight, forwarding, activeConnections, inactiveConnections };
+}
+
+function ipOf(field: Ip | Uint8Array, family: Family): Ip {
+  if (typeof field === 'string') return field;
   if (field.length !== ADDRESS_BYTES) throw malformed(`an address of ${field.length} bytes in IPVS`);
   return decodeIp(family === 'IPv4' ? field.subarray(0, 4) : field);
+}
+
+function maskOf(prefix: number): number {
+  return prefix === 0 ? 0 : (ALL_BITS << (32 - prefix)) >>> 0;
+}
+
+function prefixOfMask(netmask: Uint8Array, family: Family): number {
+  if (family === 'IPv6') return u32.read(viewOf(netmask), 0, netmask.length);
+  const mask = u32be.read(viewOf(netmask), 0, netmask.length);
+  const prefix = Math.clz32(~mask);
+  if (maskOf(prefix) !== mask) throw malformed(`the netmask ${mask.toString(16)} has holes`);
+  return prefix;
 }

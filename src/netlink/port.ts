@@ -2,9 +2,7 @@
 import { constants } from 'node:os';
 import { JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
-import { libc } from '../system/libc.ts';
-import { AnswersLost, netlinkFailed } from './failure.ts';
-import { poll } from './poll.ts';
+import { errnoName, libc } from '../system/libc.ts';
 import { FILTER_INSTRUCTION_BYTES } from './socketFilter.ts';
 
 export interface DatagramPort {
@@ -20,6 +18,17 @@ export interface PortOptions {
   readonly timeoutMs?: number;
   /** A descriptor; when there is something to read from it, waiting ends with `PortStopped`. */
   readonly stop?: number;
+}
+
+export function netlinkFailed(what: string, errno: number): JunctionError {
+  return new JunctionError('NETLINK_FAILED', `netlink: ${what}: ${errnoName(errno)}`);
+}
+
+/** The kernel had more to say than the socket's buffer holds. What was done is done; nobody knows what. */
+export class AnswersLost extends JunctionError {
+  constructor(why = 'the buffer of the socket was full: ENOBUFS') {
+    super('NETLINK_FAILED', `netlink: answers were lost, because ${why}`);
+  }
 }
 
 /** Nobody is interested in the answer any more. */
@@ -170,7 +179,7 @@ export class KernelPort implements DatagramPort {
     libc().close(this.descriptor);
   }
 
-  /** Makes the send buffer larger for a datagram that is. Answers false when it may not, or when that was no help. */
+  /** Makes the send buffer larger for a datagram that is. Returns false when it may not, or when that was no help. */
   #fit(bytes: number): boolean {
     if (bytes <= this.#sendBytes || !this.#set(SOL_SOCKET, SO_SNDBUFFORCE, bytes)) return false;
     this.#sendBytes = bytes;
@@ -188,4 +197,24 @@ function kernelAddress(): Uint8Array {
   const address = new Uint8Array(ADDRESS_BYTES);
   address.set(new Uint8Array(new Uint16Array([AF_NETLINK]).buffer));
   return address;
+}
+
+/** asm-generic/poll.h */
+const POLLIN = 1;
+
+/** Waits for descriptors. Returns those that have something to read or an error; none when the time is over. */
+export function poll(descriptors: readonly number[], timeoutMs: number): ReadonlySet<number> {
+  // struct pollfd: 32 bits of descriptor, 16 of what is asked, 16 of what is so.
+  const halves = new Int16Array(descriptors.length * 4);
+  const words = new Int32Array(halves.buffer);
+  for (const [index, descriptor] of descriptors.entries()) {
+    words[index * 2] = descriptor;
+    halves[index * 4 + 2] = POLLIN;
+  }
+  const { poll: wait, errno } = libc();
+  while (wait(new Uint8Array(halves.buffer), descriptors.length, timeoutMs) < 0) {
+    const code = errno();
+    if (code !== constants.errno.EINTR) throw netlinkFailed('cannot wait', code);
+  }
+  return new Set(descriptors.filter((_, index) => halves[index * 4 + 3] !== 0));
 }

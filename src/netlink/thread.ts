@@ -1,21 +1,19 @@
 /**
- * Netlink off the main thread: one worker owns the sockets, so that neither a long batch nor the wait for news ever
+ * Netlink off the main thread: one worker owns the sockets, so that neither a long batch nor the wait for notifications ever
  * holds up anything else. A worker that ends by itself is replaced; what it had to do has failed, and says so.
  */
 import { isJunctionError, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import type { NetlinkChannel, TransactionChannel } from './channel.ts';
 import { type Message, NLMSG_OVERRUN, decodeMessages } from './codec.ts';
-import { stackOf } from './failure.ts';
-import { Losses } from './losses.ts';
 import { ThreadChannel } from './threadChannel.ts';
-import { type News, WorkerHandle } from './workerHandle.ts';
-import { type WorkerProgram, workerProgram } from './workerProgram.ts';
-
-/** linux/rtnetlink.h */
-export const RTNLGRP_LINK = 1;
-export const RTNLGRP_IPV4_IFADDR = 5;
-export const RTNLGRP_IPV6_IFADDR = 9;
+import {
+  type Notification,
+  WorkerHandle,
+  type WorkerProgram,
+  stackOf,
+  workerProgram,
+} from './workerHandle.ts';
 
 export interface WatchHandler {
   messages(messages: readonly Message[]): void;
@@ -59,6 +57,7 @@ interface OpenWatch {
 
 const DEFAULT_TIMEOUT_MS = 5000;
 const DEFAULT_PAUSE_MS = 1000;
+const LOSS_PAUSE_MS = 1000;
 
 export class NetlinkThread {
   readonly #options: ThreadOptions;
@@ -186,7 +185,7 @@ export class NetlinkThread {
     const worker = await WorkerHandle.start({
       program,
       timeoutMs,
-      onNews: (news) => this.#passOn(news),
+      onNotification: (notification) => this.#passOn(notification),
       onCrash: () => this.#crashed(),
     });
     await this.#watchAgain(worker);
@@ -234,16 +233,16 @@ export class NetlinkThread {
     this.#isRestarting = false;
   }
 
-  #passOn(news: News): void {
-    const watch = this.#watches.get(news.watch);
+  #passOn(notification: Notification): void {
+    const watch = this.#watches.get(notification.watch);
     if (!watch) return;
     const { handler, losses } = watch;
-    if (news.kind === 'lost') {
+    if (notification.kind === 'lost') {
       losses.note();
       return;
     }
     try {
-      const messages = decodeMessages(news.bytes);
+      const messages = decodeMessages(notification.bytes);
       handler.messages(messages);
       if (!messages.some(({ type }) => type === NLMSG_OVERRUN)) return;
       countFault('netlink_overrun', 'the kernel says so');
@@ -258,4 +257,40 @@ export class NetlinkThread {
 
 function closedError(): JunctionError {
   return new JunctionError('NETLINK_FAILED', 'netlink: its thread was closed');
+}
+
+/**
+ * Notifications that are missing or unreadable, for one watcher. It reads everything again, which is a lot of work: at
+ * once for the first loss, and for those that follow it at most once a second, the last of them included.
+ */
+class Losses {
+  readonly #tell: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #hasMore = false;
+
+  constructor(tell: () => void) {
+    this.#tell = tell;
+  }
+
+  note(): void {
+    if (this.#timer) {
+      this.#hasMore = true;
+      return;
+    }
+    this.#timer = setTimeout(() => this.#pauseEnds(), LOSS_PAUSE_MS).unref();
+    this.#tell();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#hasMore = false;
+  }
+
+  #pauseEnds(): void {
+    this.#timer = undefined;
+    if (!this.#hasMore) return;
+    this.#hasMore = false;
+    this.note();
+  }
 }

@@ -7,26 +7,22 @@ import {
   type Batch,
   type Change,
   type ChangeOutcome,
+  type CommitRefusal,
+  type CommitReply,
+  type NetlinkTransaction,
+  commitReply,
+  noteCommitRefusals,
   noteRefusals,
   outcomesOf,
   writeBatch,
 } from './batch.ts';
-import type { TransactionChannel } from './channel.ts';
+import { DUMP_ATTEMPTS, type DumpReply, type TransactionChannel, changedTooOften } from './channel.ts';
 import { type Message, MessageWriter, NLM_F_DUMP, malformed } from './codec.ts';
-import {
-  type CommitOutcome,
-  type CommitRefusal,
-  type Transaction,
-  commitOutcome,
-  noteCommitRefusals,
-} from './commit.ts';
-import { type DumpReply, DUMP_ATTEMPTS, changedTooOften } from './dump.ts';
-import { ReplyReader } from './reply.ts';
-import { type NetlinkReply, type NetlinkRequest, writeRequest } from './socket.ts';
+import { type NetlinkReply, type NetlinkRequest, ReplyReader, writeRequest } from './socket.ts';
 import type { Exchange } from './worker/protocol.ts';
 
-/** Sends, and gives the answers away while they come. Answers when all have come. */
-export type Send = (
+/** Sends, and gives the answers away while they come. Resolves when all have come. */
+type Send = (
   bytes: Uint8Array<ArrayBuffer>,
   exchanges: readonly Exchange[],
   take: (messages: readonly Message[]) => void,
@@ -51,7 +47,7 @@ export class ThreadChannel implements TransactionChannel {
     return pieces.flat();
   }
 
-  async commit(transaction: Transaction): Promise<CommitOutcome> {
+  async commit(transaction: NetlinkTransaction): Promise<CommitReply> {
     const writer = new MessageWriter(transaction.bytes);
     const written = transaction.write(writer, () => this.#takeSequence());
     const refusals: CommitRefusal[] = [];
@@ -62,7 +58,7 @@ export class ThreadChannel implements TransactionChannel {
         noteCommitRefusals(refusals, written, messages),
       );
     }
-    return commitOutcome(refusals);
+    return commitReply(refusals);
   }
 
   async request(request: NetlinkRequest): Promise<NetlinkReply> {
@@ -127,7 +123,7 @@ export class ThreadChannel implements TransactionChannel {
     return [...answers.values()].map((answer) => answer.reply());
   }
 
-  /** Answers in the order of the pieces. The first failure stops those that are not under way yet. */
+  /** Results in the order of the pieces. The first failure stops those that are not under way yet. */
   async #inPieces<Item, Result>(
     items: readonly Item[],
     size: number,

@@ -1,11 +1,12 @@
 /** The main thread's end of one worker: jobs that wait for their answers, and a worker that can always be ended. */
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import { libc } from '../system/libc.ts';
-import { netlinkFailed, stackOf } from './failure.ts';
+import { netlinkFailed } from './port.ts';
 import type { FromWorker, ToWorker, WorkerSettings } from './worker/protocol.ts';
-import type { WorkerProgram } from './workerProgram.ts';
 
 const EFD_CLOEXEC = 0o2000000;
 const EFD_NONBLOCK = 0o4000;
@@ -15,14 +16,14 @@ const MOST_SOCKETS = 64;
 const END_GRACE_MS = 2000;
 
 /** A message without the number of the job, which is given here. */
-export type Job<Kind extends ToWorker['kind']> = Omit<Extract<ToWorker, { readonly kind: Kind }>, 'id'>;
+type Job<Kind extends ToWorker['kind']> = Omit<Extract<ToWorker, { readonly kind: Kind }>, 'id'>;
 type AnyJob = { readonly [Kind in ToWorker['kind']]: Job<Kind> }[ToWorker['kind']];
-export type News = Extract<FromWorker, { readonly kind: 'heard' | 'lost' }>;
+export type Notification = Extract<FromWorker, { readonly kind: 'heard' | 'lost' }>;
 
-export interface HandleOptions {
+interface HandleOptions {
   readonly program: WorkerProgram;
   readonly timeoutMs: number;
-  readonly onNews: (news: News) => void;
+  readonly onNotification: (notification: Notification) => void;
   /** It was at work, and ended of its own accord: everything that it had to do has failed. */
   readonly onCrash: () => void;
 }
@@ -46,7 +47,7 @@ export class WorkerHandle {
   #state: 'starts' | 'runs' | 'ends' | 'ended' = 'starts';
   #uncaught: unknown;
 
-  /** Answers when the worker has taken up its work. */
+  /** Resolves when the worker has taken up its work. */
   static async start(options: HandleOptions): Promise<WorkerHandle> {
     const handle = new WorkerHandle(options);
     await handle.#ready();
@@ -75,7 +76,7 @@ export class WorkerHandle {
     this.#worker.on('exit', () => this.#ended());
   }
 
-  /** Answers when the job is done. `take` is given the answers while they come. */
+  /** Resolves when the job is done. `take` is given the answers while they come. */
   perform(job: AnyJob, take: (bytes: Uint8Array) => void = () => undefined): Promise<void> {
     if (this.#state !== 'runs') return Promise.reject(this.#goneError());
     const id = ++this.#lastId;
@@ -115,7 +116,7 @@ export class WorkerHandle {
     switch (message.kind) {
       case 'heard':
       case 'lost':
-        if (this.#state === 'runs') this.#options.onNews(message);
+        if (this.#state === 'runs') this.#options.onNotification(message);
         return;
       case 'part':
         this.#take(message.id, message.bytes);
@@ -188,4 +189,44 @@ function openEvent(): number {
 function signal(descriptor: number): void {
   const one = new Uint8Array(new BigUint64Array([1n]).buffer);
   libc().write(descriptor, one, one.length);
+}
+
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** The last is what bundles of single tests have, which are no package of modules. */
+const BUILT = ['./netlink-worker.js', '../netlink-worker.js', './netlink-worker.mjs'];
+const SOURCE = './worker/main.ts';
+
+export type WorkerProgram =
+  | { readonly kind: 'file'; readonly url: URL }
+  /** CommonJS: the only kind of module that a worker takes as text. */
+  | { readonly kind: 'text'; readonly text: string };
+
+/** Beside the bundle that the build made, or in the sources, to be compiled now. */
+let program: Promise<WorkerProgram> | undefined;
+
+export function workerProgram(): Promise<WorkerProgram> {
+  program ??= findOrCompile();
+  return program;
+}
+
+async function findOrCompile(): Promise<WorkerProgram> {
+  const url = BUILT.map((path) => new URL(path, import.meta.url)).find((each) => existsSync(each));
+  if (url) return { kind: 'file', url };
+  const { build } = await import('esbuild');
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL(SOURCE, import.meta.url))],
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    external: ['koffi'],
+    // Text has no place of its own from which koffi could be found.
+    define: { 'import.meta.url': JSON.stringify(import.meta.url) },
+    write: false,
+    logLevel: 'silent',
+  });
+  return { kind: 'text', text: outputFiles[0]?.text ?? '' };
 }

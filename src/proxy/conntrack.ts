@@ -16,8 +16,7 @@ import type { Plan, PlanChange } from '../plan/types.ts';
 import { TimeSlice, runSliced } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
 import type { ChangeOutcome } from '../netlink/batch.ts';
-import { ConntrackTable, type DumpFilter } from '../netlink/conntrack.ts';
-import type { KernelFlow, WantsFlow } from '../netlink/conntrackFlow.ts';
+import { ConntrackTable, type DumpFilter, type KernelFlow, type WantsFlow } from '../netlink/conntrack.ts';
 import type { NetlinkEnd } from '../netlink/socket.ts';
 
 /** The kernel's table of flows, or what stands for it in a test. */

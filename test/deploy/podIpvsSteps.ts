@@ -3,7 +3,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { findIpvs } from '../../src/netlink/ipvs.ts';
+import { findIpvsFamily } from '../../src/netlink/ipvs.ts';
 import { NETLINK_GENERIC, NetlinkSocket } from '../../src/netlink/socket.ts';
 import { eventually } from '../e2e/support/eventually.ts';
 
@@ -74,7 +74,7 @@ export async function ipvsPodSteps(pod: IpvsPod): Promise<void> {
 function netlinkFindsIpvs(): string {
   const socket = NetlinkSocket.open(NETLINK_GENERIC);
   try {
-    return findIpvs(socket).state;
+    return findIpvsFamily(socket).state;
   } finally {
     socket.close();
   }

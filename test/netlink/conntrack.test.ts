@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MessageWriter, decodeMessages } from '../../src/netlink/codec.ts';
-import { deleteFlow, getFlows } from '../../src/netlink/conntrack.ts';
-import { decodeFlow } from '../../src/netlink/conntrackFlow.ts';
+import { deleteFlow, getFlows, decodeFlow } from '../../src/netlink/conntrack.ts';
 import type { NetlinkRequest } from '../../src/netlink/socket.ts';
 import { ip } from '../plan/given.ts';
 

@@ -7,10 +7,9 @@ import {
   NLMSG_ERROR,
   decodeMessages,
 } from '../../src/netlink/codec.ts';
-import { getLinks } from '../../src/netlink/link.ts';
+import { getLinks } from '../../src/netlink/rtnetlink.ts';
 import { writeRequest } from '../../src/netlink/socket.ts';
-import { exchange } from '../../src/netlink/worker/exchange.ts';
-import { Parts } from '../../src/netlink/worker/parts.ts';
+import { exchange, Parts } from '../../src/netlink/worker/exchange.ts';
 import { KernelPeer, type Script, acknowledge, done, object, refusal } from './support/kernelPeer.ts';
 
 const EPERM = 1;

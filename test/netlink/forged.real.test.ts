@@ -9,9 +9,9 @@ const IMPORTS = `
   import { faultCounts } from './src/faults.ts';
   import { AddressWatch } from './src/modes/addressWatch.ts';
   import { libc } from './src/system/libc.ts';
-  import { addAddress } from './src/netlink/address.ts';
+  import { addAddress } from './src/netlink/rtnetlink.ts';
   import { MessageWriter } from './src/netlink/codec.ts';
-  import { getLink, decodeLink } from './src/netlink/link.ts';
+  import { getLink, decodeLink } from './src/netlink/rtnetlink.ts';
   import { KernelPort } from './src/netlink/port.ts';
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
   import { NetlinkThread } from './src/netlink/thread.ts';

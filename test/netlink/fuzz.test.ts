@@ -2,7 +2,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isJunctionError } from '../../src/errors.ts';
-import { HEADER_BYTES, decodeAttributes, decodeMessages } from '../../src/netlink/codec.ts';
+import { HEADER_BYTES, decodeMessages } from '../../src/netlink/codec.ts';
+import { decodeAttributes } from './support/attributes.ts';
 import { fuzz } from './support/fuzz.ts';
 import { DECODERS } from './support/golden.ts';
 

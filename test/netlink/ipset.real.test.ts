@@ -8,8 +8,8 @@ const IMPORTS = `
   import { applyChange, applyChanges } from './src/netlink/batch.ts';
   import * as ipset from './src/netlink/ipset.ts';
   import { entryKey } from './src/modes/ipvs/rules/sets.ts';
-  import { listSetHeaders, readSet } from './src/netlink/ipsetList.ts';
-  import { probeSetType } from './src/netlink/ipsetType.ts';
+  import { flushSet, listSetHeaders, readSet, renameSet } from './test/netlink/support/readers.ts';
+  import { probeSetType } from './src/netlink/ipset.ts';
   const socket = NetlinkSocket.open(NETLINK_NETFILTER);
   const print = (value) => console.log(JSON.stringify(value));
   const brief = ({ state, name }) => name ?? state;
@@ -138,10 +138,10 @@ describe('in a namespace', () => {
          ipset.addEntry('S', one), ipset.addEntry('S', one), ipset.deleteEntry('S', one),
          ipset.deleteEntry('S', one), ipset.addEntry('NONE', one), ipset.addEntry('S', one),
          ipset.addEntry('S', { type: 'hash:ip', ip: 'fd00::1' }),
-         ipset.destroySet('NONE'), ipset.flushSet('S'), ipset.flushSet('NONE'),
+         ipset.destroySet('NONE'), flushSet('S'), flushSet('NONE'),
          create('T', { ...hash('hash:ip'), maxElements: 1 }), create('U', ports),
          ipset.addEntry('T', two), ipset.swapSets('S', 'T'), ipset.swapSets('S', 'U'), ipset.swapSets('S', 'NONE'),
-         ipset.renameSet('S', 'T'), ipset.renameSet('S', 'V'), ipset.renameSet('NONE', 'W'), ipset.destroySet('U'),
+         renameSet('S', 'T'), renameSet('S', 'V'), renameSet('NONE', 'W'), ipset.destroySet('U'),
          create('N', hash('hash:ip,port,net')), ipset.addEntry('N', { ...net, net: '0.0.0.0/0' }),
        ]).map(brief));`,
     );

@@ -1,10 +1,17 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MessageWriter, decodeMessages } from '../../src/netlink/codec.ts';
-import { addEntry, createSet, deleteEntry, swapSets } from '../../src/netlink/ipset.ts';
+import {
+  addEntry,
+  createSet,
+  deleteEntry,
+  swapSets,
+  decodeIpset,
+  listRequest,
+  decodeRevision,
+  typeRequest,
+} from '../../src/netlink/ipset.ts';
 import { type IpsetEntry, type IpsetType, decodeEntry, writeEntry } from '../../src/netlink/ipsetEntry.ts';
-import { decodeSet, listRequest } from '../../src/netlink/ipsetList.ts';
-import { decodeRevision, typeRequest } from '../../src/netlink/ipsetType.ts';
 import { type Cidr, type Ip, parseCidr, parseIp } from '../../src/model/ip.ts';
 import { requestHex, unhex } from '../system/support/bytes.ts';
 
@@ -86,7 +93,7 @@ describe('golden bytes', () => {
     const second = unhex(
       '02000000 05000100 06000000 06000200 41000000 14000880 10000780 0c000180 08000140 0a000002',
     );
-    expect(decodeSet([{ payload: first }, { payload: second }])).toEqual({
+    expect(decodeIpset([{ payload: first }, { payload: second }])).toEqual({
       name: 'A',
       type: 'hash:ip',
       revision: 5,
@@ -157,8 +164,8 @@ describe('bounds', () => {
   });
 
   it.each([
-    ['entries before their set', () => decodeSet([{ payload: unhex('02000000 06000200 41000000') }])],
-    ['a stub', () => decodeSet([{ payload: unhex('0200') }])],
+    ['entries before their set', () => decodeIpset([{ payload: unhex('02000000 06000200 41000000') }])],
+    ['a stub', () => decodeIpset([{ payload: unhex('0200') }])],
     ['a type without revision', () => decodeRevision(unhex('02000000'))],
   ])('%s', (_, act) => {
     expect(act).toThrow(expect.objectContaining({ code: 'NETLINK_MALFORMED' }));

@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { decodeFamilyId, getFamily } from '../../src/netlink/genetlink.ts';
-import { flushIpvs, setTimeouts } from '../../src/netlink/ipvsConfig.ts';
-import { decodeDestination, deleteDestination, newDestination } from '../../src/netlink/ipvsDestination.ts';
-import { decodeService, deleteService, newService } from '../../src/netlink/ipvsService.ts';
+import {
+  setTimeouts,
+  decodeDestination,
+  deleteDestination,
+  newDestination,
+  decodeService,
+  deleteService,
+  newService,
+} from '../../src/netlink/ipvs.ts';
+import { flushIpvs } from './support/readers.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { requestHex, unhex } from '../system/support/bytes.ts';
 

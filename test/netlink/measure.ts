@@ -3,9 +3,8 @@
  * worker. In the network namespace that it runs in; docs/decisions/0015-netlink-in-one-thread.md has the command.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { addAddress, deleteAddress } from '../../src/netlink/address.ts';
+import { addAddress, deleteAddress, decodeLink, getLink, newLink } from '../../src/netlink/rtnetlink.ts';
 import { type NetlinkChannel, directChannel } from '../../src/netlink/channel.ts';
-import { decodeLink, getLink, newLink } from '../../src/netlink/link.ts';
 import { NETLINK_ROUTE, NetlinkSocket } from '../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../src/netlink/thread.ts';
 import type { Ip } from '../../src/model/ip.ts';

@@ -6,8 +6,10 @@ import { type Namespace, openNamespace, requireNamespaces } from '../system/supp
 const IMPORTS = `
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
   import { applyChange, applyChanges } from './src/netlink/batch.ts';
-  import { deleteLink, listLinks, newLink, readLink } from './src/netlink/link.ts';
-  import { addAddress, deleteAddress, listAddresses } from './src/netlink/address.ts';
+  import { deleteLink, newLink, readLink } from './src/netlink/rtnetlink.ts';
+  import { listLinks } from './test/netlink/support/readers.ts';
+  import { addAddress, deleteAddress } from './src/netlink/rtnetlink.ts';
+  import { listAddresses } from './test/netlink/support/readers.ts';
   const socket = NetlinkSocket.open(NETLINK_ROUTE);
   const print = (value) => console.log(JSON.stringify(value));
 `;

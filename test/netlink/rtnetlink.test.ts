@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addAddress, decodeAddress } from '../../src/netlink/address.ts';
-import { decodeLink, newLink } from '../../src/netlink/link.ts';
+import { addAddress, decodeAddress, decodeLink, newLink } from '../../src/netlink/rtnetlink.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { requestHex, unhex } from '../system/support/bytes.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MessageWriter } from '../../src/netlink/codec.ts';
-import { isAllFrom, senderOf } from '../../src/netlink/worker/sender.ts';
+import { isAllFrom, senderOf } from '../../src/netlink/worker/exchange.ts';
 
 const SENDER_OFFSET = 12;
 

@@ -9,10 +9,12 @@ const IMPORTS = `
   import { setTimeout as sleep } from 'node:timers/promises';
   import { applyChanges } from './src/netlink/batch.ts';
   import { NLM_F_CREATE, NLM_F_DUMP } from './src/netlink/codec.ts';
-  import { addAddress, decodeAddress, deleteAddress, getAddresses, listAddresses } from './src/netlink/address.ts';
-  import { decodeLink, getLink, getLinks, newLink } from './src/netlink/link.ts';
+  import { addAddress, decodeAddress, deleteAddress, getAddresses } from './src/netlink/rtnetlink.ts';
+  import { listAddresses } from './test/netlink/support/readers.ts';
+  import { decodeLink, getLink, getLinks, newLink } from './src/netlink/rtnetlink.ts';
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
-  import { NetlinkThread, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_LINK } from './src/netlink/thread.ts';
+  import { RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_LINK } from './src/netlink/rtnetlink.ts';
+  import { NetlinkThread } from './src/netlink/thread.ts';
   const print = (value) => console.log(JSON.stringify(value));
   const ips = (count) => Array.from({ length: count }, (_, i) => '10.1.' + (i >> 8) + '.' + (i & 255));
   const counted = (items) => Object.fromEntries([...new Set(items)].sort().map((item) =>
@@ -44,13 +46,13 @@ describe('in a namespace', () => {
       `${IMPORTS}
        import { directChannel } from './src/netlink/channel.ts';
        import { NFNLGRP_NFTABLES } from './src/netlink/nftables/message.ts';
-       import { decodeNews } from './src/netlink/nftables/news.ts';
+       import { decodeNotification } from './src/netlink/nftables/notifications.ts';
        import { transaction } from './src/netlink/nftables/transaction.ts';
        import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
        const thread = await NetlinkThread.start();
        const heard = { all: [], others: [] };
        const record = (into) => ({
-         messages: (messages) => into.push(...messages.map(decodeNews).flatMap(({ table }) => table?.name ?? [])),
+         messages: (messages) => into.push(...messages.map(decodeNotification).flatMap(({ table }) => table?.name ?? [])),
          lost: () => into.push('lost'),
        });
        await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], record(heard.all));
@@ -76,7 +78,7 @@ describe('in a namespace', () => {
        import { readdirSync } from 'node:fs';
        import { createRequire, syncBuiltinESMExports } from 'node:module';
        import { NFNLGRP_NFTABLES } from './src/netlink/nftables/message.ts';
-       import { getTable } from './src/netlink/nftables/table.ts';
+       import { getTable } from './src/netlink/nftables/objects.ts';
        import { transaction } from './src/netlink/nftables/transaction.ts';
        import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
        const threads = createRequire(import.meta.url)('node:worker_threads');

@@ -1,10 +1,9 @@
 /** What the main thread does about its worker, whatever becomes of that. */
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { addAddress } from '../../src/netlink/address.ts';
+import { addAddress, decodeLink, getLink, newLink } from '../../src/netlink/rtnetlink.ts';
 import { type FaultName, faultCounts } from '../../src/faults.ts';
 import { malformed, type Message } from '../../src/netlink/codec.ts';
-import { decodeLink, getLink, newLink } from '../../src/netlink/link.ts';
 import { NETLINK_ROUTE } from '../../src/netlink/socket.ts';
 import { NetlinkThread, type ThreadOptions, type WatchHandler } from '../../src/netlink/thread.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';

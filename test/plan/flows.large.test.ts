@@ -1,7 +1,7 @@
 /** Stale flows of one large Service: what is looked at grows with its frontends, its endpoints and its flows, not their products. */
 import { expect, test } from 'vitest';
 import { FlowCleaner, type FlowTable } from '../../src/proxy/conntrack.ts';
-import type { KernelFlow } from '../../src/netlink/conntrackFlow.ts';
+import type { KernelFlow } from '../../src/netlink/conntrack.ts';
 import { createLog } from '../../src/log/log.ts';
 import type { Ip } from '../../src/model/ip.ts';
 import { reviewAll, reviewChanges } from '../../src/plan/flows.ts';

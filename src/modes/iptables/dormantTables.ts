@@ -7,7 +7,7 @@ import type { Table } from './rules/rule.ts';
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { TransactionChannel } from '../../netlink/channel.ts';
-import { decodeTable, getTables } from '../../netlink/nftables/table.ts';
+import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
 
 /** Clears the flag; returns the tables that had it. */

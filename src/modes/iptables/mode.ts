@@ -10,7 +10,7 @@ import { IptablesProxier } from './proxier.ts';
 import { OwnPrograms } from './ownPrograms.ts';
 import { RulesetWatch } from './rulesetWatch.ts';
 import { readTableInfo } from './tableInfo.ts';
-import { readNftGeneration } from '../../netlink/nftGeneration.ts';
+import { readNftGeneration } from '../../netlink/nftables/message.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Family } from '../../model/ip.ts';

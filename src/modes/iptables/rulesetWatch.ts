@@ -10,10 +10,11 @@ import type { Table } from './rules/rule.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';
-import { decodeString, type Message } from '../../netlink/codec.ts';
+import type { Message } from '../../netlink/codec.ts';
 import { familyOfNumber } from '../../netlink/inet.ts';
-import { decodeGenerationNews, getGeneration } from '../../netlink/nftables/generation.ts';
 import {
+  decodeGeneration,
+  getGeneration,
   NFNLGRP_NFTABLES,
   NFT_MSG_DELCHAIN,
   NFT_MSG_DELRULE,
@@ -23,9 +24,9 @@ import {
   NFT_MSG_NEWRULE,
   NFT_MSG_NEWTABLE,
   operationOf,
-  received,
 } from '../../netlink/nftables/message.ts';
-import { decodeTable } from '../../netlink/nftables/table.ts';
+import { namesIn } from '../../netlink/nftables/notifications.ts';
+import { decodeTable } from '../../netlink/nftables/objects.ts';
 import { NFNL_SUBSYS_NFTABLES, nfnlType } from '../../netlink/nfnetlink.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { filterProgram } from '../../netlink/socketFilter.ts';
@@ -52,10 +53,12 @@ const TABLES: ReadonlySet<string> = new Set<Table>(['filter', 'nat', 'mangle']);
 /** From so many chains on, their names are not worth the memory: everything is read. */
 const MOST_CHAINS = 5000;
 const NEW_GENERATION = nfnlType(NFNL_SUBSYS_NFTABLES, NFT_MSG_NEWGEN);
-/** The same two numbers name the table in messages of tables, chains and rules, and the chain in those of rules. */
-const NFTA_TABLE = 1;
-const NFTA_CHAIN_NAME = 3;
-const NFTA_RULE_CHAIN = 2;
+const TOUCHING: ReadonlySet<number> = new Set([
+  NFT_MSG_NEWCHAIN,
+  NFT_MSG_DELCHAIN,
+  NFT_MSG_NEWRULE,
+  NFT_MSG_DELRULE,
+]);
 const OUR_PREFIX = 'KUBE-';
 const OUR_PREFIX_BYTES = Buffer.from(OUR_PREFIX);
 
@@ -121,16 +124,14 @@ export class RulesetWatch {
 
   #heardGenerations(messages: readonly Message[]): void {
     for (const { payload, sender } of messages)
-      if (!this.#programs.has(sender)) this.#lastChangedBy = decodeGenerationNews(payload);
+      if (!this.#programs.has(sender)) this.#lastChangedBy = changedBy(payload);
   }
 
   #note(message: Message): void {
     const family = familyOfNumber(message.payload[0] ?? 0);
     const operation = operationOf(message);
     if (!family || operation === undefined || operation > NFT_MSG_DELRULE) return;
-    const { attributes } = received(message.payload);
-    const table = attributes.get(NFTA_TABLE);
-    const name = table && decodeString(table);
+    const { table: name, chain: chainName } = namesIn(message);
     if (!isTable(name)) return;
     if (operation === NFT_MSG_DELTABLE) {
       const noted = this.#tableOf(family, name);
@@ -145,7 +146,7 @@ export class RulesetWatch {
       if (decodeTable(message.payload).isDormant) this.#tableOf(family, name).isDormant = true;
       return;
     }
-    const chain = touchedChain(operation, attributes, message.payload);
+    const chain = touchedChain(operation, chainName, message.payload);
     if (!chain) return;
     const noted = this.#tableOf(family, name);
     const { chains } = noted;
@@ -169,16 +170,16 @@ export class RulesetWatch {
 
   /** The last message of a transaction says who made it. */
   #ended({ payload }: Message): void {
-    const { processId, processName } = decodeGenerationNews(payload);
+    const by = changedBy(payload);
     const noted = new Map(this.#noted);
     this.#noted.clear();
-    this.#lastChangedBy = { processId, processName };
+    this.#lastChangedBy = by;
     for (const follower of this.#followers) {
       const touched = noted.get(follower.family);
       if (!touched) continue;
       const isTooMuch = [...touched.values()].some((each) => each.isTooMuch);
-      if (isTooMuch) follower.onLost({ processId, processName });
-      else follower.onChange(touched, { processId, processName });
+      if (isTooMuch) follower.onLost(by);
+      else follower.onChange(touched, by);
     }
   }
 
@@ -194,6 +195,11 @@ export class RulesetWatch {
   }
 }
 
+function changedBy(payload: Uint8Array): ChangedBy {
+  const { processId, processName } = decodeGeneration(payload);
+  return { processId, processName };
+}
+
 function isTable(name: string | undefined): name is Table {
   return name !== undefined && TABLES.has(name);
 }
@@ -201,15 +207,10 @@ function isTable(name: string | undefined): name is Table {
 /** `undefined` for a chain that cannot concern us. */
 function touchedChain(
   operation: number,
-  attributes: ReadonlyMap<number, Uint8Array>,
+  name: string | undefined,
   payload: Uint8Array,
 ): { readonly name: string; readonly touch: Touch } | undefined {
-  const isRule = operation === NFT_MSG_NEWRULE || operation === NFT_MSG_DELRULE;
-  const isChain = operation === NFT_MSG_NEWCHAIN || operation === NFT_MSG_DELCHAIN;
-  if (!isRule && !isChain) return undefined;
-  const value = attributes.get(isRule ? NFTA_RULE_CHAIN : NFTA_CHAIN_NAME);
-  if (!value) return undefined;
-  const name = decodeString(value);
+  if (name === undefined || !TOUCHING.has(operation)) return undefined;
   const touch = operation === NFT_MSG_DELRULE || operation === NFT_MSG_DELCHAIN ? 'deleted' : 'added';
   if (name.startsWith(OUR_PREFIX)) return { name, touch };
   // A rule of another chain matters if it led to one of ours. Its target is somewhere in it, as text.

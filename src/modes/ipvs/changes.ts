@@ -2,12 +2,17 @@
 import type { IpvsEdit } from './rules/client.ts';
 import type { SetType } from './rules/sets.ts';
 import type { Family } from '../../model/ip.ts';
-import { addAddress, deleteAddress } from '../../netlink/address.ts';
+import { addAddress, deleteAddress, deleteLink, newLink } from '../../netlink/rtnetlink.ts';
 import type { Change } from '../../netlink/batch.ts';
 import { addEntry, createSet, deleteEntry, destroySet, swapSets } from '../../netlink/ipset.ts';
-import { deleteDestination, newDestination, setDestination } from '../../netlink/ipvsDestination.ts';
-import { deleteService, newService, setService } from '../../netlink/ipvsService.ts';
-import { deleteLink, newLink } from '../../netlink/link.ts';
+import {
+  deleteDestination,
+  newDestination,
+  setDestination,
+  deleteService,
+  newService,
+  setService,
+} from '../../netlink/ipvs.ts';
 import { DEVICE } from './device.ts';
 
 /** What the kernel must be asked for before anything can be said to it. */

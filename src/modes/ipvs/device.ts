@@ -3,10 +3,16 @@ import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import type { KernelDevice } from './rules/client.ts';
 import type { Family, Ip } from '../../model/ip.ts';
-import { decodeAddress, getAddresses } from '../../netlink/address.ts';
+import {
+  decodeAddress,
+  getAddresses,
+  decodeLink,
+  getLink,
+  type Link,
+  decodeIsLocal,
+  getRoute,
+} from '../../netlink/rtnetlink.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-import { decodeLink, getLink, type Link } from '../../netlink/link.ts';
-import { decodeIsLocal, getRoute } from '../../netlink/route.ts';
 
 export const DEVICE = 'kube-ipvs0';
 

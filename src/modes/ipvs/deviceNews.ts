@@ -1,7 +1,13 @@
 /** What the kernel tells of the device whose addresses are the services': who binds them hears of what others did. */
 import type { Family, Ip } from '../../model/ip.ts';
-import { type LinkAddress, RTM_NEWADDR } from '../../netlink/address.ts';
-import { decodeLink, IFF_UP, type Link, RTM_DELLINK } from '../../netlink/link.ts';
+import {
+  type LinkAddress,
+  RTM_NEWADDR,
+  decodeLink,
+  IFF_UP,
+  type Link,
+  RTM_DELLINK,
+} from '../../netlink/rtnetlink.ts';
 import { DEVICE } from './device.ts';
 
 export interface DeviceFollower {

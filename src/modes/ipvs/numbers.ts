@@ -4,7 +4,7 @@ import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { decodeFamilyId, getFamily } from '../../netlink/genetlink.ts';
 import { IPSET_TYPES, type IpsetType } from '../../netlink/ipsetEntry.ts';
-import { decodeSupport, typeRequest } from '../../netlink/ipsetType.ts';
+import { decodeSupport, typeRequest } from '../../netlink/ipset.ts';
 import type { Numbers } from './changes.ts';
 import type { IpvsChannels } from './client.ts';
 

@@ -5,11 +5,10 @@ import { entryKey, SET_IDS, type SetEntry, setName } from './rules/sets.ts';
 import { type Family, familyOf } from '../../model/ip.ts';
 import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import type { NetlinkChannel } from '../../netlink/channel.ts';
-import { type DumpReply, messagesOf } from '../../netlink/dump.ts';
-import { decodeSetHeader, decodingSet, listRequest } from '../../netlink/ipsetList.ts';
+import { type DumpReply, messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
+import { decodeSetHeader, decodingSet, listRequest } from '../../netlink/ipset.ts';
 import { isIpsetType } from '../../netlink/ipsetEntry.ts';
-import { decodeService, getServices, IP_VS_SVC_F_HASHED } from '../../netlink/ipvsService.ts';
+import { decodeService, getServices, IP_VS_SVC_F_HASHED } from '../../netlink/ipvs.ts';
 
 /** So many take some tens of microseconds. */
 const STEP = 32;

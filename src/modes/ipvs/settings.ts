@@ -3,7 +3,7 @@ import { release } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-import { type IpvsTimeouts, setTimeouts } from '../../netlink/ipvsConfig.ts';
+import { type IpvsTimeouts, setTimeouts } from '../../netlink/ipvs.ts';
 import { ensureSysctl, type SysctlOptions } from '../../system/sysctl.ts';
 
 export interface IpvsSysctls {

@@ -15,7 +15,7 @@ import {
 } from './cleanup.ts';
 import { findDevice } from './device.ts';
 import { type IpvsChannels, NetlinkIpvsClient } from './client.ts';
-import { listRequest } from '../../netlink/ipsetList.ts';
+import { listRequest } from '../../netlink/ipset.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
 import type { Log } from '../../log/log.ts';
 import { FAMILIES } from '../../model/ip.ts';

@@ -4,7 +4,7 @@ import { BACKSTOP_TABLE, TABLE } from './rules/names.ts';
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { NetlinkChannel, TransactionChannel } from '../../netlink/channel.ts';
-import { decodeTable, getTables } from '../../netlink/nftables/table.ts';
+import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
 
 export const KUBE_PROXY_TABLE = 'kube-proxy';

@@ -15,23 +15,30 @@ import type {
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import type { TransactionChannel } from '../../netlink/channel.ts';
+import { type DumpReply, messagesOf, type TransactionChannel } from '../../netlink/channel.ts';
+import { type NftOperation, transaction as batchOf } from '../../netlink/nftables/transaction.ts';
 import type { Message } from '../../netlink/codec.ts';
-import { type DumpReply, messagesOf } from '../../netlink/dump.ts';
-import { decodeChain, getChains } from '../../netlink/nftables/chain.ts';
+import {
+  decodeChain,
+  getChains,
+  decodeTable,
+  getTable,
+  type NftTable,
+  decodeRule,
+  decodeSet,
+  getRules,
+  getSets,
+} from '../../netlink/nftables/objects.ts';
 import {
   decodeElements,
   elementList,
   getElements,
   type SetElement,
+  readElements,
 } from '../../netlink/nftables/elements.ts';
-import type { Expression } from '../../netlink/nftables/expressions/expression.ts';
+import type { Expression } from '../../netlink/nftables/expressions.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
-import { readElements } from '../../netlink/nftables/reading.ts';
-import { decodeTable, getTable, type Table } from '../../netlink/nftables/table.ts';
-import { decodeRule, getRules } from '../../netlink/nftables/rule.ts';
-import { decodeSet, getSets, propertiesOf } from '../../netlink/nftables/set.ts';
-import { type NftOperation, transaction as batchOf } from '../../netlink/nftables/transaction.ts';
+import { propertiesOf } from '../../netlink/nftables/setSpec.ts';
 import { lowerRule } from './lower.ts';
 import { elementsOf, endpointOf, keyOf, listOf, specOf } from './sets.ts';
 
@@ -231,7 +238,7 @@ export class NetlinkNftClient implements NftClient {
     return result;
   }
 
-  async #table(): Promise<Table | undefined> {
+  async #table(): Promise<NftTable | undefined> {
     const reply = await this.#channel.request(getTable(this.#place));
     const [message] = reply.kind === 'answered' ? reply.messages : [];
     if (message) return decodeTable(message.payload);

@@ -9,8 +9,7 @@ import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
 import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-import type { SetElement } from '../../netlink/nftables/elements.ts';
-import { readElements } from '../../netlink/nftables/reading.ts';
+import { type SetElement, readElements } from '../../netlink/nftables/elements.ts';
 import { endpointOf, keyOf } from './sets.ts';
 
 export interface ConnectionCount {

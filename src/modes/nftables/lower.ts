@@ -3,12 +3,15 @@ import { NFT_SETS } from './rules/names.ts';
 import type { Key, KeyPart, NftRule, Statement } from './rules/rule.ts';
 import { type Cidr, type Family, prefixOf } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import { protocolNumber } from '../../netlink/inet.ts';
-import { CT_STATUS_DNAT } from '../../netlink/nftables/expressions/conntrack.ts';
-import type { Expression } from '../../netlink/nftables/expressions/expression.ts';
-import { FIB_TYPE_LOCAL } from '../../netlink/nftables/expressions/fib.ts';
-import { rangeOf } from '../../netlink/nftables/ipText.ts';
-import { registerAt, VERDICT_REGISTER, wordsOf } from '../../netlink/nftables/registers.ts';
+import { protocolNumber, rangeOf } from '../../netlink/inet.ts';
+import {
+  CT_STATUS_DNAT,
+  type Expression,
+  FIB_TYPE_LOCAL,
+  registerAt,
+  VERDICT_REGISTER,
+  wordsOf,
+} from '../../netlink/nftables/expressions.ts';
 
 interface FamilyFacts {
   readonly name: 'ip' | 'ip6';

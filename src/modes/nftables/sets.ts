@@ -3,13 +3,10 @@ import type { Element, ElementKey, FieldType, TableSet } from './rules/rule.ts';
 import { type Cidr, type Family, type Ip, parseCidr } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import { malformed } from '../../netlink/codec.ts';
-import { decodeIp, protocolOfNumber } from '../../netlink/inet.ts';
-import type { DataType } from '../../netlink/nftables/dataTypes.ts';
+import { decodeIp, protocolOfNumber, rangeOf } from '../../netlink/inet.ts';
+import type { DataType, Selector, SetFields, SetSpec } from '../../netlink/nftables/setSpec.ts';
 import { ElementList } from '../../netlink/nftables/elementList.ts';
 import type { SetElement } from '../../netlink/nftables/elements.ts';
-import { rangeOf } from '../../netlink/nftables/ipText.ts';
-import type { Selector } from '../../netlink/nftables/selectors.ts';
-import type { Fields, SetSpec } from '../../netlink/nftables/setSpec.ts';
 
 export function specOf(set: TableSet, family: Family): SetSpec {
   const { name, data, ranges, dynamicSize, counts, comment } = set;
@@ -29,12 +26,12 @@ function isDrawn(key: readonly FieldType[]): boolean {
   return key.some((field) => typeof field === 'object');
 }
 
-function fieldsOf(key: readonly FieldType[], family: Family): Fields {
+function fieldsOf(key: readonly FieldType[], family: Family): SetFields {
   if (!isDrawn(key)) return { type: key.map((field) => dataType(field, family)) };
   return { typeof: key.map((field) => selector(field, family)) };
 }
 
-function endpointFields(byExpressions: boolean, family: Family): Fields {
+function endpointFields(byExpressions: boolean, family: Family): SetFields {
   if (byExpressions) return { typeof: [selector('address', family), 'th dport'] };
   return { type: [dataType('address', family), 'inet_service'] };
 }
@@ -129,7 +126,7 @@ function elementOf(set: TableSet, element: SetElement, family: Family): Element 
     set: set.name,
     key,
     ...(data && { endpoint: endpointOf(data, family) }),
-    ...(verdict && 'chain' in verdict && { chain: verdict.chain }),
+    ...(verdict?.chain !== undefined && { chain: verdict.chain }),
     ...(comment !== undefined && { comment }),
   };
 }

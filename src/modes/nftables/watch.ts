@@ -8,10 +8,15 @@ import type { Family } from '../../model/ip.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';
 import type { Message } from '../../netlink/codec.ts';
 import { familyOfNumber } from '../../netlink/inet.ts';
-import { decodeGenerationNews, getGeneration } from '../../netlink/nftables/generation.ts';
+import {
+  decodeGeneration,
+  getGeneration,
+  NFNLGRP_NFTABLES,
+  NFT_MSG_NEWGEN,
+  operationOf,
+} from '../../netlink/nftables/message.ts';
 import type { ElementsOfSet } from '../../netlink/nftables/elements.ts';
-import { type NftNews, decodeNews } from '../../netlink/nftables/news.ts';
-import { NFNLGRP_NFTABLES, NFT_MSG_NEWGEN, operationOf } from '../../netlink/nftables/message.ts';
+import { type NftNotification, decodeNotification } from '../../netlink/nftables/notifications.ts';
 import { NFGENMSG_BYTES } from '../../netlink/nfnetlink.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
@@ -79,7 +84,7 @@ export class TableWatch {
   async #findSelf(): Promise<void> {
     const reply = await this.#thread.channel(NETLINK_NETFILTER).request(getGeneration());
     const [message] = reply.kind === 'answered' ? reply.messages : [];
-    this.#own = message && decodeGenerationNews(message.payload).processId;
+    this.#own = message && decodeGeneration(message.payload).processId;
   }
 
   #heard(messages: readonly Message[]): void {
@@ -101,7 +106,7 @@ export class TableWatch {
   /** The last message of a transaction says who made it. */
   #ended(payload: Uint8Array): void {
     if (this.#touched.size === 0) return;
-    const { processId, processName } = decodeGenerationNews(payload);
+    const { processId, processName } = decodeGeneration(payload);
     const touched = new Map(this.#touched);
     this.#touched.clear();
     if (processId !== undefined && processId === this.#own) return;
@@ -145,7 +150,7 @@ function tableNews(messages: readonly Message[]): TableNews | undefined {
   const objects = new Set<string>();
   let isStructural = false;
   for (const message of messages) {
-    const told = decodeNews(message);
+    const told = decodeNotification(message);
     if (told.kind === 'deleted table') return undefined;
     objects.add(objectOf(told));
     if (told.kind === 'new set' || told.kind === 'deleted set') sets.add(told.set.name);
@@ -156,7 +161,7 @@ function tableNews(messages: readonly Message[]): TableNews | undefined {
   return { elements, isStructural, sets, objects: [...objects] };
 }
 
-function objectOf(told: NftNews): string {
+function objectOf(told: NftNotification): string {
   switch (told.kind) {
     case 'new chain':
     case 'deleted chain':

@@ -5,7 +5,7 @@
 import type { Family } from '../../model/ip.ts';
 import type { IptablesClient } from '../iptables/client.ts';
 import type { IpsetType } from '../../netlink/ipsetEntry.ts';
-import type { IpsetSupport } from '../../netlink/ipsetType.ts';
+import type { IpsetSupport } from '../../netlink/ipset.ts';
 import type { CommandRunner } from '../../system/processes.ts';
 import type { TableTrial, TrialTable } from './nftTrial.ts';
 

@@ -5,12 +5,16 @@ import { type Family, type Ip, parseIp } from '../../model/ip.ts';
 import { applyChange, type Change } from '../../netlink/batch.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { directChannel } from '../../netlink/channel.ts';
-import { createSet, destroySet } from '../../netlink/ipset.ts';
+import { createSet, destroySet, type IpsetSupport, probeSetType } from '../../netlink/ipset.ts';
 import type { IpsetType } from '../../netlink/ipsetEntry.ts';
-import { type IpsetSupport, probeSetType } from '../../netlink/ipsetType.ts';
-import { findIpvs } from '../../netlink/ipvs.ts';
-import { deleteService, type IpvsServiceKey, listServices, newService } from '../../netlink/ipvsService.ts';
-import { deleteLink, newLink, readLink } from '../../netlink/link.ts';
+import {
+  findIpvsFamily,
+  deleteService,
+  type IpvsServiceKey,
+  listServices,
+  newService,
+} from '../../netlink/ipvs.ts';
+import { deleteLink, newLink, readLink } from '../../netlink/rtnetlink.ts';
 import { deleteNfacct, ensureNfacct, readNfacct } from '../../netlink/nfacct.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../../netlink/socket.ts';
 import { OWNED_TRIAL_TABLE, TRIAL_TABLE } from '../nftables/cleanup.ts';
@@ -59,7 +63,7 @@ export const netlinkTrials: NetlinkTrials = {
   removeCounter: async (name) => untilDone(() => deleteNfacct(name) || readNfacct(name) === undefined),
   tryTable: tryTableBySocket,
   findIpvs: () =>
-    attempt(NETLINK_GENERIC, (socket) => (findIpvs(socket).state === 'present' ? DONE : NO_IPVS)),
+    attempt(NETLINK_GENERIC, (socket) => (findIpvsFamily(socket).state === 'present' ? DONE : NO_IPVS)),
   schedulersInUse: () =>
     withIpvs((socket, ipvs) => listServices(socket, ipvs).map(({ scheduler }) => scheduler)) ?? [],
   tryScheduler,
@@ -144,7 +148,7 @@ function make(socket: NetlinkSocket, change: Change): Trial {
 
 function withIpvs<T>(ask: (socket: NetlinkSocket, ipvs: number) => T): T | undefined {
   return withSocket(NETLINK_GENERIC, (socket) => {
-    const lookup = findIpvs(socket);
+    const lookup = findIpvsFamily(socket);
     return lookup.state === 'present' ? ask(socket, lookup.id) : undefined;
   });
 }

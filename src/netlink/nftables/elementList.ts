@@ -5,24 +5,28 @@
  *     list.begin().ip(address).protocol('TCP').port(80).data().ip(endpoint).port(8080).comment('shop/api').end();
  */
 import type { Ip } from '../../model/ip.ts';
-import type { Protocol } from '../../model/objects.ts';
-import { LITTLE_ENDIAN, malformed } from '../codec.ts';
-import { protocolNumber } from '../inet.ts';
-import { NFTA_DATA_VALUE, NFTA_DATA_VERDICT } from './data.ts';
-import { writeIp } from './ipText.ts';
+import {
+  ATTRIBUTE_HEADER_BYTES as HEADER_BYTES,
+  LITTLE_ENDIAN,
+  NLA_F_NESTED,
+  align,
+  isAscii,
+  malformed,
+} from '../codec.ts';
+import { type TransportProtocol, protocolNumber, writeIp } from '../inet.ts';
+import { VERDICTS, type Verdict } from './expressions.ts';
 import { COMMENT_MAX_BYTES, commentText } from './userData.ts';
-import { VERDICTS, type Verdict } from './verdict.ts';
 
-const NLA_F_NESTED = 0x8000;
-const HEADER_BYTES = 4;
 const NFTA_LIST_ELEM = 1;
-export const NFTA_SET_ELEM_KEY = 1;
-export const NFTA_SET_ELEM_DATA = 2;
-export const NFTA_SET_ELEM_FLAGS = 3;
-export const NFTA_SET_ELEM_TIMEOUT = 4;
-export const NFTA_SET_ELEM_USERDATA = 6;
-export const NFTA_SET_ELEM_KEY_END = 10;
+const NFTA_SET_ELEM_KEY = 1;
+const NFTA_SET_ELEM_DATA = 2;
+const NFTA_SET_ELEM_FLAGS = 3;
+const NFTA_SET_ELEM_TIMEOUT = 4;
+const NFTA_SET_ELEM_USERDATA = 6;
+const NFTA_SET_ELEM_KEY_END = 10;
 export const NFT_SET_ELEM_INTERVAL_END = 1;
+const NFTA_DATA_VALUE = 1;
+const NFTA_DATA_VERDICT = 2;
 const NFTA_VERDICT_CODE = 1;
 const NFTA_VERDICT_CHAIN = 2;
 /** The attribute that holds a message's elements says its length, itself included, in 16 bits. */
@@ -80,7 +84,7 @@ export class ElementList {
     return this;
   }
 
-  protocol(protocol: Protocol): this {
+  protocol(protocol: TransportProtocol): this {
     const at = this.#field(1);
     this.#bytes[at] = protocolNumber(protocol);
     return this;
@@ -114,7 +118,7 @@ export class ElementList {
     this.#view.setUint16(at + 6, NFTA_DATA_VERDICT | NLA_F_NESTED, LITTLE_ENDIAN);
     this.#header(at + 8, NFTA_VERDICT_CODE, HEADER_BYTES + 4);
     this.#view.setUint32(at + 12, VERDICTS.number(verdict.verdict));
-    if ('chain' in verdict)
+    if (verdict.chain !== undefined)
       this.#attribute(NFTA_VERDICT_CHAIN, new TextEncoder().encode(`${verdict.chain}\0`));
     this.#view.setUint16(at, this.#length - at, LITTLE_ENDIAN);
     this.#view.setUint16(at + 4, this.#length - at - HEADER_BYTES, LITTLE_ENDIAN);
@@ -136,7 +140,7 @@ export class ElementList {
     return this;
   }
 
-  /** After which it is gone. */
+  /** After which it is deleted. */
   timeout(milliseconds: number): this {
     this.#close();
     const at = this.#reserve(HEADER_BYTES + 8);
@@ -246,10 +250,10 @@ export class ElementList {
     this.#view.setUint16(at + 2, type, LITTLE_ENDIAN);
   }
 
-  /** Makes room, with padding; answers where it starts. To be called first: it may replace the buffer and its view. */
+  /** Makes room, with padding; returns where it starts. To be called first: it may replace the buffer and its view. */
   #reserve(size: number): number {
     const start = this.#length;
-    this.#length += (size + 3) & ~3;
+    this.#length += align(size);
     if (this.#length > this.#bytes.length) {
       const larger = new Uint8Array(Math.max(this.#length, this.#bytes.length * 2));
       larger.set(this.#bytes.subarray(0, start));
@@ -258,9 +262,4 @@ export class ElementList {
     }
     return start;
   }
-}
-
-function isAscii(text: string): boolean {
-  for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) > 0x7f) return false;
-  return true;
 }

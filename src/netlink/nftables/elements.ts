@@ -1,199 +1,201 @@
-/** The elements of sets and maps. */
+/** The elements of sets and maps: reading them. `ElementList` writes them. */
 import {
-  NLM_F_CREATE,
-  NLM_F_EXCL,
-  decodeAttributes,
-  decodeString,
-  decodeU32be,
-  decodeU64be,
-  malformed,
-  requiredAttribute,
-} from '../codec.ts';
-import type { NetlinkRequest } from '../socket.ts';
-import { decodeData, decodeValue } from './data.ts';
+  AttributeTable,
+  type ValueOf,
+  list,
+  nested,
+  optional,
+  required,
+  withDefault,
+} from '../attributes.ts';
+import { DUMP_ATTEMPTS, type NetlinkChannel, changedTooOften } from '../channel.ts';
+import type { Message } from '../codec.ts';
+import { type Kind, UNKNOWN, bytes, milliseconds, text, u32be } from '../kinds.ts';
+import { NFGENMSG_BYTES } from '../nfnetlink.ts';
+import type { NetlinkRefusal, NetlinkRequest } from '../socket.ts';
+import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { ElementList, NFT_SET_ELEM_INTERVAL_END } from './elementList.ts';
+import { VERDICT, type Verdict, expressionKind } from './expressions.ts';
 import {
-  ElementList,
-  NFTA_SET_ELEM_DATA,
-  NFTA_SET_ELEM_FLAGS,
-  NFTA_SET_ELEM_KEY,
-  NFTA_SET_ELEM_KEY_END,
-  NFTA_SET_ELEM_TIMEOUT,
-  NFTA_SET_ELEM_USERDATA,
-  NFT_SET_ELEM_INTERVAL_END,
-} from './elementList.ts';
-import { decodeExpression } from './expressions/expression.ts';
-import {
-  NFT_MSG_DELSETELEM,
   NFT_MSG_GETSETELEM,
-  NFT_MSG_NEWSETELEM,
   type NftFamily,
-  type NftMessage,
   type TablePlace,
-  nftMessage,
-  received,
+  comment,
+  nftFamilyOf,
+  nftRequest,
 } from './message.ts';
-import { decodeComment } from './userData.ts';
-import type { Verdict } from './verdict.ts';
 
-const NFTA_SET_ELEM_LIST_TABLE = 1;
-const NFTA_SET_ELEM_LIST_SET = 2;
-const NFTA_SET_ELEM_LIST_ELEMENTS = 3;
-const NFTA_SET_ELEM_EXPIRATION = 5;
-const NFTA_SET_ELEM_EXPR = 7;
-const NFT_SET_ELEM_CATCHALL = 2;
+/** A verdict that has no word here, such as a queue, is none. */
+const verdict: Kind<Verdict> = {
+  write: nested(VERDICT).write,
+  read: (view, start, end) => VERDICT.tryRead(view, start, end),
+};
+
+const intervalEnd: Kind<true> = {
+  write: (writer, type) => writer.u32be(type, NFT_SET_ELEM_INTERVAL_END),
+  read: (view, start, end) =>
+    (u32be.read(view, start, end) & NFT_SET_ELEM_INTERVAL_END) === 0 ? undefined : true,
+};
+
+interface ElementCounter {
+  readonly packets: bigint;
+  readonly bytes: bigint;
+}
+
+const counter: Kind<ElementCounter> = {
+  write: (writer, type, value) => expressionKind.write(writer, type, { kind: 'counter', ...value }),
+  read: (view, start, end, read) => {
+    const expression = expressionKind.read(view, start, end, read);
+    if (!expression || expression === UNKNOWN || expression.kind !== 'counter') return undefined;
+    return { packets: expression.packets, bytes: expression.bytes };
+  },
+};
+
+const NO_KEY = new Uint8Array();
+
+const ELEMENT = new AttributeTable('an element', {
+  /** With its padding, if it is a concatenation. Empty for the element that stands for all others. */
+  key: withDefault([1, 1], bytes, NO_KEY),
+  /** The last key of a range, in a set of concatenations. */
+  keyEnd: optional([10, 1], bytes),
+  /** The key is the first beyond an interval. */
+  isIntervalEnd: optional(3, intervalEnd),
+  data: optional([2, 1], bytes),
+  verdict: optional([2, 2], verdict),
+  comment: optional(6, comment),
+  timeoutMs: optional(4, milliseconds),
+  /** How long it has still to live. */
+  expiresMs: optional(5, milliseconds),
+  counter: optional(7, counter),
+});
+export type SetElement = ValueOf<typeof ELEMENT>;
+
+const ELEMENTS = new AttributeTable('elements', {
+  table: required(1, text),
+  set: required(2, text),
+  elements: withDefault(3, list(nested(ELEMENT)), []),
+});
+
+/** Attributes that are written already. */
+const encodedNest: Kind<Uint8Array> = {
+  write: (writer, type, value) => writer.nested(type, (inner) => inner.raw(value)),
+  read: bytes.read,
+};
+
+const ENCODED_ELEMENTS = new AttributeTable('elements', {
+  table: required(1, text),
+  set: required(2, text),
+  encoded: optional(3, encodedNest),
+});
 
 export interface SetPlace extends TablePlace {
   readonly set: string;
 }
 
-/** An element that is there already stays as it is; one that has other data is EEXIST. */
-export interface NewElements extends SetPlace {
-  readonly kind: 'new elements';
-  readonly elements: ElementList;
-  /** EEXIST for any that is there already. */
-  readonly isExclusive?: true;
+export type ElementsOfSet = ValueOf<typeof ELEMENTS> & { readonly family: NftFamily | undefined };
+
+/** To be asked with `dump`; each message of the reply has some. Refused with ENOENT where there is no such set. */
+export function getElements(place: SetPlace): NetlinkRequest {
+  return elementsRequest(NFT_MSG_GETSETELEM, 0, place);
 }
 
-/** Refused with ENOENT when one of them is not there. Only keys are looked at, and whether they end an interval. */
-export interface DeleteElements extends SetPlace {
-  readonly kind: 'delete elements';
-  readonly elements: ElementList;
+/** `encoded`: elements of an `ElementList`; without them, all that the set has. */
+export function elementsRequest(
+  operation: number,
+  flags: number,
+  { family, table, set }: SetPlace,
+  encoded?: Uint8Array,
+): NetlinkRequest {
+  return nftRequest(operation, flags, family, ENCODED_ELEMENTS, { table, set, encoded });
 }
 
-/** All elements; the set stays. */
-export interface FlushSet extends SetPlace {
-  readonly kind: 'flush set';
+/** As many messages as the elements take. */
+export function elementRequests(
+  operation: number,
+  flags: number,
+  place: SetPlace,
+  elements: ElementList,
+): readonly NetlinkRequest[] {
+  return Array.from(elements.messages(), (encoded) => elementsRequest(operation, flags, place, encoded));
 }
 
-export interface SetElement {
-  /** With its padding, if it is a concatenation. Empty for the element that stands for all others. */
-  readonly key: Uint8Array;
-  /** The last key of a range, in a set of concatenations. */
-  readonly keyEnd?: Uint8Array;
-  /** The key is the first beyond an interval. */
-  readonly isIntervalEnd?: true;
-  readonly data?: Uint8Array;
-  readonly verdict?: Verdict;
-  readonly comment?: string;
-  readonly timeoutMs?: number;
-  /** How long it has still to live. */
-  readonly expiresMs?: number;
-  readonly counter?: { readonly packets: bigint; readonly bytes: bigint };
-}
-
-export interface ElementsOfSet {
-  readonly family: NftFamily | undefined;
-  readonly table: string;
-  readonly set: string;
-  readonly elements: readonly SetElement[];
-}
-
-export function newElements({ elements, isExclusive, ...place }: NewElements): readonly NftMessage[] {
-  const flags = NLM_F_CREATE | (isExclusive ? NLM_F_EXCL : 0);
-  return elementMessages(NFT_MSG_NEWSETELEM, flags, place, elements);
-}
-
-export function deleteElements({ elements, ...place }: DeleteElements): readonly NftMessage[] {
-  return elementMessages(NFT_MSG_DELSETELEM, 0, place, elements);
-}
-
-export function flushSet({ family, table, set }: FlushSet): NftMessage {
-  return nftMessage(NFT_MSG_DELSETELEM, 0, family, (writer) =>
-    writer.string(NFTA_SET_ELEM_LIST_TABLE, table).string(NFTA_SET_ELEM_LIST_SET, set),
-  );
-}
-
-/** To be asked with `dump`; each message of the answer has some. Refused with ENOENT where there is no such set. */
-export function getElements({ family, table, set }: SetPlace): NetlinkRequest {
-  return nftMessage(NFT_MSG_GETSETELEM, 0, family, (writer) =>
-    writer.string(NFTA_SET_ELEM_LIST_TABLE, table).string(NFTA_SET_ELEM_LIST_SET, set),
-  );
+export function decodeElements(payload: Uint8Array): ElementsOfSet {
+  return { family: nftFamilyOf(payload), ...ELEMENTS.read(payload, NFGENMSG_BYTES) };
 }
 
 /** For a few, or for those that were read: what the kernel counts is left out. */
 export function elementList(elements: Iterable<SetElement>): ElementList {
-  const list = new ElementList();
-  for (const { key, keyEnd, isIntervalEnd, data, verdict, comment, timeoutMs } of elements) {
-    list.begin().raw(key);
-    if (keyEnd) list.rangeEnd().raw(keyEnd);
-    if (data) list.data().raw(data);
-    if (verdict) list.verdict(verdict);
-    if (isIntervalEnd) list.intervalEnd();
-    if (timeoutMs !== undefined) list.timeout(timeoutMs);
-    if (comment !== undefined) list.comment(comment);
-    list.end();
+  const result = new ElementList();
+  for (const { key, keyEnd, isIntervalEnd, data, verdict: outcome, comment: remark, timeoutMs } of elements) {
+    result.begin().raw(key);
+    if (keyEnd) result.rangeEnd().raw(keyEnd);
+    if (data) result.data().raw(data);
+    if (outcome) result.verdict(outcome);
+    if (isIntervalEnd) result.intervalEnd();
+    if (timeoutMs !== undefined) result.timeout(timeoutMs);
+    if (remark !== undefined) result.comment(remark);
+    result.end();
   }
-  return list;
+  return result;
 }
 
-export function decodeElements(payload: Uint8Array): ElementsOfSet {
-  const { family, attributes } = received(payload);
-  const list = decodeAttributes(attributes.get(NFTA_SET_ELEM_LIST_ELEMENTS) ?? new Uint8Array());
-  return {
-    family,
-    table: decodeString(requiredAttribute(attributes, NFTA_SET_ELEM_LIST_TABLE, 'the table of elements')),
-    set: decodeString(requiredAttribute(attributes, NFTA_SET_ELEM_LIST_SET, 'the set of elements')),
-    elements: list.map(({ value }) => decodeElement(value)),
-  };
-}
+type ElementsReply =
+  | { readonly kind: 'answered'; readonly elements: readonly SetElement[] }
+  /** ENOENT: there is no such set. */
+  | NetlinkRefusal;
 
-function decodeElement(bytes: Uint8Array): SetElement {
-  const element: { -readonly [Property in keyof SetElement]?: SetElement[Property] } = {};
-  for (const { type, value } of decodeAttributes(bytes)) {
-    switch (type) {
-      case NFTA_SET_ELEM_KEY:
-        element.key = decodeValue(value);
-        break;
-      case NFTA_SET_ELEM_KEY_END:
-        element.keyEnd = decodeValue(value);
-        break;
-      case NFTA_SET_ELEM_DATA: {
-        const data = decodeData(value);
-        if (data.kind === 'value') element.data = data.value;
-        else if (data.kind === 'verdict') element.verdict = data.verdict;
-        break;
+/**
+ * All elements of these sets, in the order of the places. Each message of the kernel's reply walks the hash table from
+ * its start again, so the time grows with the square: 10 ms for ten thousand elements, seven tenths of a second for a
+ * hundred thousand, ten seconds for three hundred thousand (Linux 6.18).
+ */
+export async function readElements(
+  channel: NetlinkChannel,
+  places: readonly SetPlace[],
+): Promise<readonly ElementsReply[]> {
+  const replies: ElementsReply[] = [];
+  let left = places.map((place, index) => ({ place, index }));
+  for (let attempt = 0; left.length > 0; attempt++) {
+    if (attempt === DUMP_ATTEMPTS) throw changedTooOften('the elements of a set');
+    const again: typeof left = [];
+    const answers = await channel.dumpAll(left.map(({ place }) => getElements(place)));
+    for (const [at, asked] of left.entries()) {
+      const answer = answers[at];
+      if (!answer || answer.kind === 'refused') {
+        if (answer) replies[asked.index] = answer;
+        continue;
       }
-      case NFTA_SET_ELEM_FLAGS: {
-        const flags = decodeU32be(value);
-        if ((flags & NFT_SET_ELEM_INTERVAL_END) !== 0) element.isIntervalEnd = true;
-        if ((flags & NFT_SET_ELEM_CATCHALL) !== 0) element.key = new Uint8Array();
-        break;
-      }
-      case NFTA_SET_ELEM_TIMEOUT:
-        element.timeoutMs = Number(decodeU64be(value));
-        break;
-      case NFTA_SET_ELEM_EXPIRATION:
-        element.expiresMs = Number(decodeU64be(value));
-        break;
-      case NFTA_SET_ELEM_USERDATA: {
-        const comment = decodeComment(value);
-        if (comment !== undefined) element.comment = comment;
-        break;
-      }
-      case NFTA_SET_ELEM_EXPR: {
-        const expression = decodeExpression(value);
-        if (expression.kind === 'counter')
-          element.counter = { packets: expression.packets, bytes: expression.bytes };
-      }
+      const elements = await runSliced(decoding(answer.messages), new TimeSlice(systemClock));
+      if (hasDuplicates(elements)) again.push(asked);
+      else replies[asked.index] = { kind: 'answered', elements };
     }
+    left = again;
   }
-  const { key } = element;
-  if (!key) throw malformed('the key of an element is missing');
-  return { ...element, key };
+  return replies;
 }
 
-function elementMessages(
-  operation: number,
-  flags: number,
-  { family, table, set }: SetPlace,
-  elements: ElementList,
-): readonly NftMessage[] {
-  return Array.from(elements.messages(), (bytes) =>
-    nftMessage(operation, flags, family, (writer) =>
-      writer
-        .string(NFTA_SET_ELEM_LIST_TABLE, table)
-        .string(NFTA_SET_ELEM_LIST_SET, set)
-        .nested(NFTA_SET_ELEM_LIST_ELEMENTS, (list) => list.raw(bytes)),
-    ),
-  );
+/** Other work has its turn between two messages: there may be hundreds of thousands of elements. */
+function* decoding(messages: readonly Message[]): Generator<void, readonly SetElement[]> {
+  const elements: SetElement[] = [];
+  for (const { payload } of messages) {
+    for (const element of decodeElements(payload).elements) elements.push(element);
+    yield;
+  }
+  return elements;
+}
+
+/**
+ * While a hash table grows, which it does for a moment after it was filled, elements change their places. Some are
+ * then returned twice and as many not at all, and the kernel does not say that its reply is incomplete.
+ */
+function hasDuplicates(elements: readonly SetElement[]): boolean {
+  const keys = new Set<string>();
+  for (const { key, isIntervalEnd } of elements) keys.add(keyText(key) + (isIntervalEnd ? 'end' : ''));
+  return keys.size < elements.length;
+}
+
+/** A character for each byte. */
+function keyText(key: Uint8Array): string {
+  return String.fromCharCode(...key);
 }

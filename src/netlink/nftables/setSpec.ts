@@ -1,21 +1,28 @@
-/** A set or a map as one would declare it to nft, and what that means to the kernel. */
-import { type DataType, totalBytes, typeBytes, typeNumber } from './dataTypes.ts';
-import { type Selector, selectorType } from './selectors.ts';
+/**
+ * A set or a map as one would declare it to nft, what that means to the kernel, and what nft has the kernel keep so
+ * that it can print the set again. Numbers from nft and libnftnl/udata.h.
+ */
+import type { ValueOf } from '../attributes.ts';
+import { LITTLE_ENDIAN } from '../codec.ts';
+import { decodeText } from '../kinds.ts';
+import { type Expression, META_KEYS, wordsOf } from './expressions.ts';
+import type { SET_ATTRIBUTES } from './objects.ts';
+import { type UserDatum, commentText, decodeUserData, encodeUserData } from './userData.ts';
 
 /** One field, or the parts of a concatenation. */
-export type Fields = { readonly type: readonly DataType[] } | { readonly typeof: readonly Selector[] };
+export type SetFields = { readonly type: readonly DataType[] } | { readonly typeof: readonly Selector[] };
 
-export type SetFlag = 'constant' | 'interval' | 'timeout' | 'dynamic';
+export type SetFlag = keyof typeof FLAG_BITS;
 
 export interface SetSpec {
   readonly name: string;
-  readonly key: Fields;
+  readonly key: SetFields;
   /** A map has it. */
-  readonly data?: Fields | 'verdict';
+  readonly data?: SetFields | 'verdict';
   readonly flags?: readonly SetFlag[];
   /** How many elements it takes at most. */
   readonly size?: number;
-  /** After which an element is gone that has no time-out of its own. */
+  /** After which an element is deleted that has no time-out of its own. */
   readonly timeoutMs?: number;
   /** Each element counts packets and bytes. */
   readonly counter?: true;
@@ -24,39 +31,39 @@ export interface SetSpec {
   readonly comment?: string;
 }
 
-/** Numbers that the kernel keeps and answers. */
-export interface SetShape {
-  readonly flags: number;
-  readonly keyType: number;
-  readonly keyBytes: number;
-  readonly dataType: number | undefined;
-  readonly dataBytes: number | undefined;
-  /** Of a concatenation of intervals. */
-  readonly fieldBytes: readonly number[];
-}
+/** enum byteorder of nft */
+const NONE = 0;
+const HOST = 1;
+const NETWORK = 2;
 
-const NFT_SET_INTERVAL = 0x4;
+/** By nft's `enum datatypes`: the kernel only keeps the number. An `integer` is what `numgen` makes. */
+const DATA_TYPES = {
+  integer: { number: 4, bytes: 4, order: HOST },
+  ipv4_addr: { number: 7, bytes: 4, order: NETWORK },
+  ipv6_addr: { number: 8, bytes: 16, order: NETWORK },
+  inet_proto: { number: 12, bytes: 1, order: NONE },
+  inet_service: { number: 13, bytes: 2, order: NETWORK },
+  mark: { number: 19, bytes: 4, order: HOST },
+} as const;
+export type DataType = keyof typeof DATA_TYPES;
+
+/** The number of a concatenation has six bits for each part. */
+const BITS_PER_PART = 6;
+const WORD_BYTES = 4;
+const FLAG_BITS = { constant: 0x2, interval: 0x4, timeout: 0x10, dynamic: 0x20 } as const;
 const NFT_SET_MAP = 0x8;
 const NFT_SET_CONCAT = 0x80;
-const FLAG_BITS: Readonly<Record<SetFlag, number>> = {
-  constant: 0x2,
-  interval: NFT_SET_INTERVAL,
-  timeout: 0x10,
-  dynamic: 0x20,
-};
-export const NFT_DATA_VERDICT = 0xffffff00;
-/** What the kernel answers for a map of verdicts; it does not read what it is told. */
+const NFT_DATA_VERDICT = 0xffffff00;
+/** What the kernel returns for a map of verdicts; it does not read what it is told. */
 const VERDICT_BYTES = 16;
+const NEW_COUNTER: Expression = { kind: 'counter', packets: 0n, bytes: 0n };
 
-export function fieldTypes(fields: Fields): readonly DataType[] {
-  return 'type' in fields ? fields.type : fields.typeof.map(selectorType);
-}
+/** All by which the kernel tells sets from each other. */
+type SetProperties = Omit<ValueOf<typeof SET_ATTRIBUTES>, 'table' | 'name' | 'id' | 'handle'>;
 
-export function isConcatenation(fields: Fields): boolean {
-  return fieldTypes(fields).length > 1;
-}
-
-export function shapeOf({ key, data, flags = [] }: SetSpec): SetShape {
+/** What the kernel returns for a set that was made so. */
+export function propertiesOf(spec: SetSpec): SetProperties {
+  const { key, data, flags = [], size, timeoutMs, counter } = spec;
   const types = fieldTypes(key);
   const isRanges = flags.includes('interval') && types.length > 1;
   const bits = flags.reduce((all, flag) => all | FLAG_BITS[flag], 0);
@@ -66,6 +73,153 @@ export function shapeOf({ key, data, flags = [] }: SetSpec): SetShape {
     keyBytes: totalBytes(types),
     dataType: data && (data === 'verdict' ? NFT_DATA_VERDICT : typeNumber(fieldTypes(data))),
     dataBytes: data && (data === 'verdict' ? VERDICT_BYTES : totalBytes(fieldTypes(data))),
-    fieldBytes: isRanges ? types.map(typeBytes) : [],
+    fields: isRanges ? types.map((type) => ({ bytes: DATA_TYPES[type].bytes })) : undefined,
+    size,
+    timeoutMs,
+    expression: counter && NEW_COUNTER,
+    userData: encodeSetUserData(spec),
   };
+}
+
+function fieldTypes(fields: SetFields): readonly DataType[] {
+  return 'type' in fields ? fields.type : fields.typeof.map((each) => selected(each).type);
+}
+
+function typeNumber(parts: readonly DataType[]): number {
+  return parts.reduce((number, part) => (number << BITS_PER_PART) | DATA_TYPES[part].number, 0);
+}
+
+/** One part is as long as it is; several begin in a register each. */
+function totalBytes(parts: readonly DataType[]): number {
+  const [first, ...others] = parts;
+  if (first && others.length === 0) return DATA_TYPES[first].bytes;
+  return parts.reduce((total, part) => total + wordsOf(DATA_TYPES[part].bytes) * WORD_BYTES, 0);
+}
+
+/**
+ * What a set was declared to hold with `typeof`, in the words of nft: expressions instead of types. A number of
+ * `numgen` has no type that a set could be declared with, so a map with one in its key cannot do without. `th` is a
+ * transport header of any kind.
+ */
+export type Selector = FixedSelector | `numgen random mod ${number}`;
+type FixedSelector = keyof typeof SELECTED;
+
+interface Selected {
+  readonly type: DataType;
+  readonly expression: number;
+  /** What the expression needs to be told from others of its kind. */
+  readonly details: readonly number[];
+}
+
+/** enum expr_types of nft */
+const EXPR_VERDICT = 1;
+const EXPR_PAYLOAD = 7;
+const EXPR_META = 9;
+const EXPR_CONCAT = 13;
+const EXPR_NUMGEN = 23;
+/** enum proto_desc_id of nft */
+const TH = 11;
+const IP = 12;
+const IP6 = 13;
+const NFT_NG_RANDOM = 1;
+
+const SELECTED = {
+  'ip saddr': payload('ipv4_addr', IP, 11),
+  'ip daddr': payload('ipv4_addr', IP, 12),
+  'ip6 saddr': payload('ipv6_addr', IP6, 8),
+  'ip6 daddr': payload('ipv6_addr', IP6, 9),
+  'th sport': payload('inet_service', TH, 1),
+  'th dport': payload('inet_service', TH, 2),
+  'meta l4proto': { type: 'inet_proto', expression: EXPR_META, details: [META_KEYS.number('l4proto')] },
+  'meta mark': { type: 'mark', expression: EXPR_META, details: [META_KEYS.number('mark')] },
+} as const;
+
+function payload(type: DataType, header: number, field: number): Selected {
+  return { type, expression: EXPR_PAYLOAD, details: [header, field] };
+}
+
+function selected(selector: Selector): Selected {
+  if (isFixed(selector)) return SELECTED[selector];
+  const modulus = Number(selector.slice('numgen random mod '.length));
+  return { type: 'integer', expression: EXPR_NUMGEN, details: [NFT_NG_RANDOM, modulus, 0] };
+}
+
+function isFixed(selector: Selector): selector is FixedSelector {
+  return selector in SELECTED;
+}
+
+const UDATA_SET_KEYBYTEORDER = 0;
+const UDATA_SET_DATABYTEORDER = 1;
+const UDATA_SET_MERGE_ELEMENTS = 2;
+const UDATA_SET_KEY_TYPEOF = 3;
+const UDATA_SET_DATA_TYPEOF = 4;
+const UDATA_SET_DATA_INTERVAL = 6;
+const UDATA_SET_COMMENT = 7;
+
+/** The same bytes that nft would have the kernel keep. */
+export function encodeSetUserData({ key, data, mergesElements, comment }: SetSpec): Uint8Array {
+  const entries: UserDatum[] = [number(UDATA_SET_KEYBYTEORDER, byteOrder(key))];
+  if (data) entries.push(number(UDATA_SET_DATABYTEORDER, data === 'verdict' ? NONE : byteOrder(data)));
+  if (mergesElements) entries.push(number(UDATA_SET_MERGE_ELEMENTS, 1));
+  const keyTypeof = typeofFields(key);
+  if (keyTypeof) entries.push({ type: UDATA_SET_KEY_TYPEOF, value: keyTypeof });
+  const dataTypeof = data && typeofData(key, data);
+  if (dataTypeof) entries.push({ type: UDATA_SET_DATA_TYPEOF, value: dataTypeof });
+  if (data) entries.push(number(UDATA_SET_DATA_INTERVAL, 0));
+  if (comment !== undefined) entries.push({ type: UDATA_SET_COMMENT, value: commentText(comment) });
+  return encodeUserData(entries);
+}
+
+export function decodeSetComment(userData: Uint8Array): string | undefined {
+  const comment = decodeUserData(userData)?.find(({ type }) => type === UDATA_SET_COMMENT);
+  return comment && decodeText(comment.value);
+}
+
+/** A concatenation has none. Unlike that of its type, the byte order of `meta l4proto` is known. */
+function byteOrder(fields: SetFields): number {
+  const [first, ...others] = fieldTypes(fields);
+  if (!first || others.length > 0) return NONE;
+  const { order } = DATA_TYPES[first];
+  return 'typeof' in fields && order === NONE ? HOST : order;
+}
+
+function typeofFields(fields: SetFields): Uint8Array | undefined {
+  if ('typeof' in fields) return encodeSelectors(fields.typeof);
+  // Declared with `type`, a concatenation has no names.
+  return fields.type.length > 1 ? typeOf(EXPR_CONCAT, []) : undefined;
+}
+
+function typeofData(key: SetFields, data: SetFields | 'verdict'): Uint8Array | undefined {
+  if (data !== 'verdict') return typeofFields(data);
+  return 'typeof' in key ? typeOf(EXPR_VERDICT, []) : undefined;
+}
+
+/** How nft writes these down for itself. */
+function encodeSelectors(selectors: readonly Selector[]): Uint8Array {
+  const [first, ...others] = selectors;
+  if (first && others.length === 0) return encodeSelector(first);
+  return typeOf(
+    EXPR_CONCAT,
+    selectors.map((selector, type) => ({ type, value: encodeSelector(selector) })),
+  );
+}
+
+function encodeSelector(selector: Selector): Uint8Array {
+  const { expression, details } = selected(selector);
+  return typeOf(
+    expression,
+    details.map((detail, type) => number(type, detail)),
+  );
+}
+
+/** enum nftnl_udata_set_typeof_types: 0 is the expression, 1 what is known of it. */
+function typeOf(expression: number, details: readonly UserDatum[]): Uint8Array {
+  return encodeUserData([number(0, expression), { type: 1, value: encodeUserData(details) }]);
+}
+
+/** In the machine's byte order. */
+function number(type: number, value: number): UserDatum {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, value, LITTLE_ENDIAN);
+  return { type, value: bytes };
 }

@@ -1,54 +1,99 @@
 /**
- * Changes that the kernel makes all at once or not at all, as data. They go out as one datagram between a message that
+ * Changes that the kernel makes all together or not at all, as data. They go out as one datagram between a message that
  * begins them and one that ends them. Numbers from linux/netfilter/nfnetlink.h.
  */
-import type { MessageWriter } from '../codec.ts';
-import { NLM_F_ACK, NLM_F_REQUEST } from '../codec.ts';
-import type { Transaction, WrittenTransaction } from '../commit.ts';
+import type { NetlinkTransaction, WrittenTransaction } from '../batch.ts';
+import { type MessageWriter, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST } from '../codec.ts';
 import { NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC } from '../nfnetlink.ts';
-import { type DeleteChain, type NewChain, deleteChain, newChain } from './chain.ts';
+import type { NetlinkRequest } from '../socket.ts';
+import type { ElementList } from './elementList.ts';
+import { type SetPlace, elementRequests, elementsRequest } from './elements.ts';
+import type { Expression } from './expressions.ts';
 import {
-  type DeleteElements,
-  type FlushSet,
-  type NewElements,
-  deleteElements,
-  flushSet,
-  newElements,
-} from './elements.ts';
-import type { NftMessage } from './message.ts';
-import { type DeleteRule, type FlushChain, type NewRule, deleteRule, flushChain, newRule } from './rule.ts';
-import { type DeleteSet, type NewSet, deleteSet, newSet } from './set.ts';
-import { type DeleteTable, type NewTable, deleteTable, newTable } from './table.ts';
+  NFT_MSG_DELCHAIN,
+  NFT_MSG_DELRULE,
+  NFT_MSG_DELSET,
+  NFT_MSG_DELSETELEM,
+  NFT_MSG_DELTABLE,
+  NFT_MSG_NEWCHAIN,
+  NFT_MSG_NEWRULE,
+  NFT_MSG_NEWSET,
+  NFT_MSG_NEWSETELEM,
+  NFT_MSG_NEWTABLE,
+  type TablePlace,
+  nftRequest,
+} from './message.ts';
+import {
+  type BaseChain,
+  type ChainPlace,
+  HOOKS,
+  NFT_TABLE_F_OWNER,
+  POLICIES,
+  SET_ATTRIBUTES,
+  SET_NAME,
+  chainRequest,
+  ruleRequest,
+  tableRequest,
+} from './objects.ts';
+import { type SetSpec, propertiesOf } from './setSpec.ts';
 
 const NFNL_MSG_BATCH_BEGIN = 0x10;
 const NFNL_MSG_BATCH_END = 0x11;
 const NFNL_BATCH_GENID = 1;
 /** struct nfgenmsg, whose last two bytes name the subsystem here, big endian. */
 const BATCH_HEADER = Uint8Array.of(NFPROTO_UNSPEC, 0, 0, NFNL_SUBSYS_NFTABLES);
+/** Add at the end and not at the start. linux/netlink.h */
+const NLM_F_APPEND = 0x800;
 
 export type NftOperation =
-  | NewTable
-  | DeleteTable
-  | NewChain
-  | DeleteChain
-  | NewRule
-  | DeleteRule
-  | FlushChain
-  | NewSet
-  | DeleteSet
-  | NewElements
-  | DeleteElements
-  | FlushSet;
+  /** One that is there already stays as it is, comment and all, but wakes up if it was dormant. */
+  | ({
+      readonly kind: 'new table';
+      readonly comment?: string;
+      /** Only the socket that made it can change it, and it is deleted with that socket. */
+      readonly isOwned?: boolean;
+    } & TablePlace)
+  /** With all that is in it. */
+  | ({ readonly kind: 'delete table' } & TablePlace)
+  /** One that is there already stays, with its rules. */
+  | ({ readonly kind: 'new chain'; readonly base?: BaseChain; readonly comment?: string } & ChainPlace)
+  /** Refused with EBUSY while a rule or a map leads to it. Its rules are deleted with it. */
+  | ({ readonly kind: 'delete chain' } & ChainPlace)
+  /** All its rules; the chain stays. */
+  | ({ readonly kind: 'flush chain' } & ChainPlace)
+  /** At the end of its chain, or right behind another rule, by its handle. */
+  | ({
+      readonly kind: 'new rule';
+      readonly expressions: readonly Expression[];
+      readonly comment?: string;
+      readonly after?: bigint;
+    } & ChainPlace)
+  | ({ readonly kind: 'delete rule'; readonly handle: bigint } & ChainPlace)
+  /** One that is there already stays. */
+  | ({ readonly kind: 'new set'; readonly set: SetSpec } & TablePlace)
+  /** Refused with EBUSY while a rule looks into it. */
+  | ({ readonly kind: 'delete set' } & SetPlace)
+  /** All elements; the set stays. */
+  | ({ readonly kind: 'flush set' } & SetPlace)
+  | ({
+      /** An element that is there already stays as it is; one that has other data is EEXIST. */
+      readonly kind: 'new elements';
+      readonly elements: ElementList;
+      /** EEXIST for any that is there already. */
+      readonly isExclusive?: true;
+    } & SetPlace)
+  /** Refused with ENOENT when one of them is not there. Only keys are looked at, and whether they end an interval. */
+  | ({ readonly kind: 'delete elements'; readonly elements: ElementList } & SetPlace);
 
-export interface TransactionOptions {
-  /** Nothing is done when the kernel is at another one: somebody else made changes since it was read. */
+interface TransactionOptions {
+  /** Nothing is done when the kernel is at another one: another program made changes since it was read. */
   readonly generation?: number;
 }
 
 export function transaction(
   operations: readonly NftOperation[],
   { generation }: TransactionOptions = {},
-): Transaction {
+): NetlinkTransaction {
   return {
     bytes: operations.reduce((total, operation) => total + roughBytes(operation), 1024),
     write: (writer, takeSequence) => writeTransaction(writer, operations, generation, takeSequence),
@@ -62,7 +107,7 @@ function writeTransaction(
   takeSequence: () => number,
 ): WrittenTransaction | undefined {
   const messages = operations.flatMap((operation, index) =>
-    messagesOf(operation, index).map((message) => ({ message, index })),
+    requestsOf(operation, index).map((message) => ({ message, index })),
   );
   if (messages.length === 0) return undefined;
   const begin = takeSequence();
@@ -85,32 +130,53 @@ function writeTransaction(
   return { begin, last, operations: bySequence };
 }
 
-function messagesOf(operation: NftOperation, index: number): readonly NftMessage[] {
+/** `index` is its place in the transaction. Elements may take several messages. */
+export function requestsOf(operation: NftOperation, index: number): readonly NetlinkRequest[] {
   switch (operation.kind) {
-    case 'new table':
-      return [newTable(operation)];
+    case 'new table': {
+      const { comment, isOwned } = operation;
+      const flags = isOwned ? NFT_TABLE_F_OWNER : 0;
+      return [tableRequest(NFT_MSG_NEWTABLE, NLM_F_CREATE, operation, { flags, comment })];
+    }
     case 'delete table':
-      return [deleteTable(operation)];
-    case 'new chain':
-      return [newChain(operation)];
+      return [tableRequest(NFT_MSG_DELTABLE, 0, operation)];
+    case 'new chain': {
+      const { base, comment } = operation;
+      const hook = base && {
+        ...base,
+        hook: HOOKS.number(base.hook),
+        policy: POLICIES.number(base.policy),
+      };
+      return [chainRequest(NFT_MSG_NEWCHAIN, NLM_F_CREATE, operation, { ...hook, comment })];
+    }
     case 'delete chain':
-      return [deleteChain(operation)];
-    case 'new rule':
-      return [newRule(operation)];
+      return [chainRequest(NFT_MSG_DELCHAIN, 0, operation)];
+    case 'new rule': {
+      const { expressions, after, comment } = operation;
+      const flags = NLM_F_CREATE | NLM_F_APPEND;
+      return [ruleRequest(NFT_MSG_NEWRULE, flags, operation, { expressions, after, comment })];
+    }
     case 'delete rule':
-      return [deleteRule(operation)];
+      return [ruleRequest(NFT_MSG_DELRULE, 0, operation, { handle: operation.handle })];
     case 'flush chain':
-      return [flushChain(operation)];
-    case 'new set':
-      return [newSet(operation, index + 1)];
-    case 'delete set':
-      return [deleteSet(operation)];
-    case 'new elements':
-      return newElements(operation);
-    case 'delete elements':
-      return deleteElements(operation);
+      return [ruleRequest(NFT_MSG_DELRULE, 0, operation)];
+    case 'new set': {
+      const { family, table, set } = operation;
+      const fields = { table, name: set.name, id: index + 1, ...propertiesOf(set) };
+      return [nftRequest(NFT_MSG_NEWSET, NLM_F_CREATE, family, SET_ATTRIBUTES, fields)];
+    }
+    case 'delete set': {
+      const { family, table, set } = operation;
+      return [nftRequest(NFT_MSG_DELSET, 0, family, SET_NAME, { table, name: set })];
+    }
     case 'flush set':
-      return [flushSet(operation)];
+      return [elementsRequest(NFT_MSG_DELSETELEM, 0, operation)];
+    case 'new elements': {
+      const flags = NLM_F_CREATE | (operation.isExclusive ? NLM_F_EXCL : 0);
+      return elementRequests(NFT_MSG_NEWSETELEM, flags, operation, operation.elements);
+    }
+    case 'delete elements':
+      return elementRequests(NFT_MSG_DELSETELEM, 0, operation, operation.elements);
   }
 }
 

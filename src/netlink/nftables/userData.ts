@@ -3,6 +3,7 @@
  * and reads comments, and how a set is to be printed, out of it. Numbers from libnftnl/udata.h.
  */
 import { malformed } from '../codec.ts';
+import { decodeText } from '../kinds.ts';
 
 /** Of tables, chains, rules and elements alike. */
 const UDATA_COMMENT = 0;
@@ -10,7 +11,6 @@ const UDATA_COMMENT = 0;
 export const COMMENT_MAX_BYTES = 128;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 export interface UserDatum {
   readonly type: number;
@@ -29,7 +29,7 @@ export function encodeUserData(data: readonly UserDatum[]): Uint8Array {
   return bytes;
 }
 
-/** `undefined` for what does not follow the convention: somebody else's. */
+/** `undefined` for what does not follow the convention: another program's. */
 export function decodeUserData(bytes: Uint8Array): readonly UserDatum[] | undefined {
   const data: UserDatum[] = [];
   for (let offset = 0; offset < bytes.length; ) {
@@ -52,13 +52,7 @@ export function encodeComment(comment: string): Uint8Array {
   return encodeUserData([{ type: UDATA_COMMENT, value: commentText(comment) }]);
 }
 
-export function decodeComment(userData: Uint8Array | undefined): string | undefined {
-  const data = userData && decodeUserData(userData);
-  const comment = data?.find(({ type }) => type === UDATA_COMMENT);
+export function decodeComment(userData: Uint8Array): string | undefined {
+  const comment = decodeUserData(userData)?.find(({ type }) => type === UDATA_COMMENT);
   return comment && decodeText(comment.value);
-}
-
-export function decodeText(value: Uint8Array): string {
-  const end = value.indexOf(0);
-  return decoder.decode(end < 0 ? value : value.subarray(0, end));
 }

@@ -6,12 +6,8 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { isJunctionError } from '../../errors.ts';
 import { countFault, type FaultName, onFault } from '../../faults.ts';
 import { libc } from '../../system/libc.ts';
-import { AnswersLost } from '../failure.ts';
-import { poll } from '../poll.ts';
-import { KernelPort, type PortOptions, PortStopped } from '../port.ts';
-import { endsAnswer, exchange } from './exchange.ts';
-import { isAllFrom, senderOf } from './sender.ts';
-import { Parts } from './parts.ts';
+import { AnswersLost, KernelPort, type PortOptions, PortStopped, poll } from '../port.ts';
+import { Parts, endsAnswer, exchange, isAllFrom, senderOf } from './exchange.ts';
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.ts';
 
 /** So many datagrams of one watch, and then it is the others' turn. */

@@ -1,10 +1,13 @@
 /** The guest's own IPVS, through our code and through `ipvsadm`. */
 import { spawnSync } from 'node:child_process';
 import { type Change, type ChangeOutcome, applyChanges } from '../../../src/netlink/batch.ts';
-import { findIpvs } from '../../../src/netlink/ipvs.ts';
-import { flushIpvs } from '../../../src/netlink/ipvsConfig.ts';
-import { newDestination } from '../../../src/netlink/ipvsDestination.ts';
-import { type IpvsServiceKey, newService } from '../../../src/netlink/ipvsService.ts';
+import {
+  findIpvsFamily,
+  newDestination,
+  type IpvsServiceKey,
+  newService,
+} from '../../../src/netlink/ipvs.ts';
+import { flushIpvs } from '../../netlink/support/readers.ts';
 import { NETLINK_GENERIC, NETLINK_ROUTE, NetlinkSocket } from '../../../src/netlink/socket.ts';
 import { type Ip, parseIp } from '../../../src/model/ip.ts';
 
@@ -25,7 +28,7 @@ export function ipvsKernel(): IpvsKernel {
 
 function open(): IpvsKernel {
   const socket = NetlinkSocket.open(NETLINK_GENERIC);
-  const lookup = findIpvs(socket);
+  const lookup = findIpvsFamily(socket);
   const id = lookup.state === 'present' ? lookup.id : failed(lookup.reason);
   return { socket, links: NetlinkSocket.open(NETLINK_ROUTE), id };
 }

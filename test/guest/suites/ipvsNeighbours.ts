@@ -3,14 +3,18 @@ import { deepEqual, equal } from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { entryKey } from '../../../src/modes/ipvs/rules/sets.ts';
-import { addAddress, deleteAddress, listAddresses } from '../../../src/netlink/address.ts';
-import { addEntry, createSet } from '../../../src/netlink/ipset.ts';
-import { readSet } from '../../../src/netlink/ipsetList.ts';
-import { probeSetType } from '../../../src/netlink/ipsetType.ts';
-import { flushIpvs } from '../../../src/netlink/ipvsConfig.ts';
-import { listDestinations, newDestination } from '../../../src/netlink/ipvsDestination.ts';
-import { newService } from '../../../src/netlink/ipvsService.ts';
-import { deleteLink, IFF_UP, type Link, newLink, readLink } from '../../../src/netlink/link.ts';
+import {
+  addAddress,
+  deleteAddress,
+  deleteLink,
+  IFF_UP,
+  type Link,
+  newLink,
+  readLink,
+} from '../../../src/netlink/rtnetlink.ts';
+import { listAddresses, readSet, flushIpvs, listDestinations } from '../../netlink/support/readers.ts';
+import { addEntry, createSet, probeSetType } from '../../../src/netlink/ipset.ts';
+import { newDestination, newService } from '../../../src/netlink/ipvs.ts';
 import { NETLINK_NETFILTER, NetlinkSocket } from '../../../src/netlink/socket.ts';
 import type { GuestSuite } from '../suite.ts';
 import { apply, CLUSTER, failed, ip, ipvsKernel, ONE, PLAIN, run, SIX } from './ipvsKernel.ts';

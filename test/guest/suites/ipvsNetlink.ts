@@ -1,20 +1,18 @@
 /** IPVS over netlink, beside what `ipvsadm` says of the same kernel. */
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { findFamily } from '../../../src/netlink/genetlink.ts';
-import { flushIpvs, readInfo, readTimeouts, setTimeouts } from '../../../src/netlink/ipvsConfig.ts';
 import {
+  setTimeouts,
   deleteDestination,
-  listDestinations,
   newDestination,
   setDestination,
-} from '../../../src/netlink/ipvsDestination.ts';
-import {
   deleteService,
   type IpvsServiceKey,
   listServices,
   newService,
   setService,
-} from '../../../src/netlink/ipvsService.ts';
+} from '../../../src/netlink/ipvs.ts';
+import { flushIpvs, readInfo, readTimeouts, listDestinations } from '../../netlink/support/readers.ts';
 import type { GuestSuite } from '../suite.ts';
 import {
   apply,

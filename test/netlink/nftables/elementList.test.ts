@@ -1,15 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeAttributes } from '../../../src/netlink/codec.ts';
-import { ipBytes } from '../../../src/netlink/inet.ts';
+import { decodeAttributes } from '../support/attributes.ts';
+import { ipBytes, rangeOf, writeIp } from '../../../src/netlink/inet.ts';
 import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
-import {
-  type SetElement,
-  decodeElements,
-  elementList,
-  newElements,
-} from '../../../src/netlink/nftables/elements.ts';
-import { rangeOf, writeIp } from '../../../src/netlink/nftables/ipText.ts';
+import { type SetElement, decodeElements, elementList } from '../../../src/netlink/nftables/elements.ts';
+import { newElements } from './support/messages.ts';
 import { MessageWriter, decodeMessages } from '../../../src/netlink/codec.ts';
 import { type Cidr, type Ip, parseCidr, parseIp } from '../../../src/model/ip.ts';
 import { unhex } from '../../system/support/bytes.ts';

@@ -4,11 +4,10 @@ import { MessageWriter } from '../../../src/netlink/codec.ts';
 import {
   type Expression,
   decodeExpression,
-  decodeExpressions,
   writeExpression,
-  writeExpressions,
-} from '../../../src/netlink/nftables/expressions/expression.ts';
-import { registerAt } from '../../../src/netlink/nftables/registers.ts';
+  registerAt,
+} from '../../../src/netlink/nftables/expressions.ts';
+import { decodeExpressions, writeExpressions } from './support/messages.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { expressions } from './support/arbitraries.ts';
 import { GOLDEN_EXPRESSIONS } from './support/expressions.ts';

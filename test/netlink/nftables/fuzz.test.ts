@@ -1,12 +1,9 @@
 /** Bytes that no kernel would send, for the decoders of nftables. */
-import { decodeChain } from '../../../src/netlink/nftables/chain.ts';
+import { decodeChain, decodeRule, decodeSet, decodeTable } from '../../../src/netlink/nftables/objects.ts';
 import { decodeElements } from '../../../src/netlink/nftables/elements.ts';
-import { decodeExpression } from '../../../src/netlink/nftables/expressions/expression.ts';
-import { decodeGenerationNews } from '../../../src/netlink/nftables/generation.ts';
-import { decodeNews } from '../../../src/netlink/nftables/news.ts';
-import { decodeRule } from '../../../src/netlink/nftables/rule.ts';
-import { decodeSet } from '../../../src/netlink/nftables/set.ts';
-import { decodeTable } from '../../../src/netlink/nftables/table.ts';
+import { decodeExpression } from '../../../src/netlink/nftables/expressions.ts';
+import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
+import { decodeNotification } from '../../../src/netlink/nftables/notifications.ts';
 import { decodeComment } from '../../../src/netlink/nftables/userData.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { type Decoder, fuzz } from '../support/fuzz.ts';
@@ -32,8 +29,8 @@ const DECODERS: readonly Decoder[] = [
   decoder('an element with a verdict', decodeElements, golden.VERDICT_ELEMENT),
   decoder('elements that are intervals', decodeElements, golden.INTERVAL_ELEMENTS),
   decoder('an element with a time-out', decodeElements, golden.TIMED_ELEMENT),
-  decoder('a generation', decodeGenerationNews, golden.GENERATION),
-  decoder('news', (payload) => decodeNews({ type: (10 << 8) | 6, payload }), golden.RULE),
+  decoder('a generation', decodeGeneration, golden.GENERATION),
+  decoder('news', (payload) => decodeNotification({ type: (10 << 8) | 6, payload }), golden.RULE),
   decoder('a comment', (bytes) => [decodeComment(bytes)], unhex('0005 6d696e6500')),
   ...GOLDEN_EXPRESSIONS.map(({ line, bytes }) => decoder(line, decodeExpression, bytes)),
 ];

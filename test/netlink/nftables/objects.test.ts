@@ -2,21 +2,23 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Message, MessageWriter, decodeMessages } from '../../../src/netlink/codec.ts';
-import { decodeChain, newChain } from '../../../src/netlink/nftables/chain.ts';
-import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
+import { decodeChain, decodeRule, decodeSet, decodeTable } from '../../../src/netlink/nftables/objects.ts';
 import {
-  decodeElements,
+  newChain,
   deleteElements,
-  elementList,
-  getElements,
   newElements,
-} from '../../../src/netlink/nftables/elements.ts';
-import { decodeGenerationNews } from '../../../src/netlink/nftables/generation.ts';
-import type { NftMessage } from '../../../src/netlink/nftables/message.ts';
-import { decodeNews } from '../../../src/netlink/nftables/news.ts';
-import { decodeRule, deleteRule, newRule } from '../../../src/netlink/nftables/rule.ts';
-import { decodeSet, newSet, propertiesOf } from '../../../src/netlink/nftables/set.ts';
-import { decodeTable, deleteTable, newTable } from '../../../src/netlink/nftables/table.ts';
+  deleteRule,
+  newRule,
+  newSet,
+  deleteTable,
+  newTable,
+} from './support/messages.ts';
+import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
+import { decodeElements, elementList, getElements } from '../../../src/netlink/nftables/elements.ts';
+import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
+import type { NetlinkRequest } from '../../../src/netlink/socket.ts';
+import { decodeNotification } from '../../../src/netlink/nftables/notifications.ts';
+import { propertiesOf } from '../../../src/netlink/nftables/setSpec.ts';
 import { requestHex, unhex } from '../../system/support/bytes.ts';
 import { baseChain, comment, expressions, name, setElement, setSpec } from './support/arbitraries.ts';
 import * as golden from './support/golden.ts';
@@ -24,7 +26,7 @@ import type { Ip } from '../../../src/model/ip.ts';
 
 const PLACE = { family: 'ip', table: 't' } as const;
 
-function sent(message: NftMessage): Message {
+function sent(message: NetlinkRequest): Message {
   const { type, flags, payload } = message;
   const [decoded] = decodeMessages(
     new MessageWriter().message({ type, flags, sequence: 1 }, payload).finish(),
@@ -141,7 +143,7 @@ describe('what a kernel says', () => {
   });
 
   it('of a generation', () => {
-    expect(decodeGenerationNews(golden.GENERATION)).toEqual({ id: 2, processId: 0x57b0, processName: 'nft' });
+    expect(decodeGeneration(golden.GENERATION)).toEqual({ id: 2, processId: 0x57b0, processName: 'nft' });
   });
 
   it.each([
@@ -158,11 +160,11 @@ describe('what a kernel says', () => {
     [15, 'new generation', golden.GENERATION],
     [18, 'other', golden.TABLE],
   ])('as news, operation %i: %s', (operation, kind, payload) => {
-    expect(decodeNews({ type: (10 << 8) | operation, payload }).kind).toBe(kind);
+    expect(decodeNotification({ type: (10 << 8) | operation, payload }).kind).toBe(kind);
   });
 
   it('of another subsystem is no news', () => {
-    expect(decodeNews({ type: 1 << 8, payload: golden.TABLE })).toEqual({ kind: 'other' });
+    expect(decodeNotification({ type: 1 << 8, payload: golden.TABLE })).toEqual({ kind: 'other' });
   });
 });
 

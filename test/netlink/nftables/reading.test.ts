@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { NetlinkChannel } from '../../../src/netlink/channel.ts';
-import type { DumpReply } from '../../../src/netlink/dump.ts';
-import { readElements } from '../../../src/netlink/nftables/reading.ts';
+import type { NetlinkChannel, DumpReply } from '../../../src/netlink/channel.ts';
+import { readElements } from '../../../src/netlink/nftables/elements.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { INTERVAL_ELEMENTS, MAP_ELEMENT, RANGE_ELEMENT } from './support/golden.ts';
 

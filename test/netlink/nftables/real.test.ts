@@ -14,18 +14,21 @@ const IMPORTS = `
   import { directChannel } from './src/netlink/channel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
   import { NetlinkThread } from './src/netlink/thread.ts';
-  import { dumpMessages } from './src/netlink/dump.ts';
-  import { decodeChain, getChains } from './src/netlink/nftables/chain.ts';
+  import { dumpMessages } from './test/netlink/support/readers.ts';
+  import { decodeChain, getChains } from './src/netlink/nftables/objects.ts';
   import { ElementList } from './src/netlink/nftables/elementList.ts';
-  import { decodeGenerationNews, getGeneration } from './src/netlink/nftables/generation.ts';
+  import { decodeGeneration, getGeneration } from './src/netlink/nftables/message.ts';
   import { NFNLGRP_NFTABLES } from './src/netlink/nftables/message.ts';
-  import { decodeNews } from './src/netlink/nftables/news.ts';
-  import { readElements } from './src/netlink/nftables/reading.ts';
-  import { decodeRule, getRules } from './src/netlink/nftables/rule.ts';
-  import { decodeSet, getSets, propertiesOf } from './src/netlink/nftables/set.ts';
-  import { decodeTable, getTables } from './src/netlink/nftables/table.ts';
+  import { decodeNotification } from './src/netlink/nftables/notifications.ts';
+  import { readElements } from './src/netlink/nftables/elements.ts';
+  import { decodeRule, getRules } from './src/netlink/nftables/objects.ts';
+  import { decodeSet, getSets } from './src/netlink/nftables/objects.ts';
+  import { propertiesOf } from './src/netlink/nftables/setSpec.ts';
+  import { decodeTable, getTables } from './src/netlink/nftables/objects.ts';
   import { transaction } from './src/netlink/nftables/transaction.ts';
   import { sketchOperations } from './test/netlink/nftables/support/sketch.ts';
+  const sorted = (value) => JSON.stringify(value, (_, each) => each?.constructor === Object
+    ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each);
   const print = (value) => console.log(JSON.stringify(value, (_, each) =>
     typeof each === 'bigint' ? Number(each) : each instanceof Uint8Array ? Buffer.from(each).toString('hex') : each));
   const socket = NetlinkSocket.open(NETLINK_NETFILTER);
@@ -35,7 +38,7 @@ const IMPORTS = `
   const read = (request, decode) => dumpMessages(socket, 'the table', request).map(({ payload }) => decode(payload));
   const elementsOf = async (set, family = 'ip') =>
     (await readElements(channel, [{ ...place, family, set }]))[0].elements;
-  const generation = () => decodeGenerationNews(socket.request(getGeneration()).messages[0].payload).id;
+  const generation = () => decodeGeneration(socket.request(getGeneration()).messages[0].payload).id;
   const numbered = (count, data = 0, from = 0) => {
     const list = new ElementList();
     for (let index = from; index < from + count; index++)
@@ -340,7 +343,7 @@ describe('in a namespace', () => {
        const thread = await NetlinkThread.start();
        const heard = [];
        await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
-         messages: (messages) => heard.push(...messages.map(decodeNews)),
+         messages: (messages) => heard.push(...messages.map(decodeNotification)),
          lost: () => heard.push({ kind: 'lost' }),
        });
        const generations = () => heard.filter(({ kind }) => kind === 'new generation');
@@ -357,7 +360,7 @@ describe('in a namespace', () => {
          [kind, news.filter((each) => each.kind === kind).length]));
        const rules = made.filter(({ kind }) => kind === 'new rule').map(({ rule }) => rule.expressions);
        print({ made: count(made), deleted: count(deleted), who: deleted.at(-1).generation.processName,
-         sameRules: JSON.stringify(rules) === JSON.stringify(
+         sameRules: sorted(rules) === sorted(
            operations.filter(({ kind }) => kind === 'new rule').map(({ expressions }) => expressions)),
          names: made.filter(({ kind }) => kind === 'new set').map(({ set }) => set.name).slice(0, 2) });`,
     );

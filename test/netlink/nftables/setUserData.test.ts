@@ -1,7 +1,6 @@
 /** Byte for byte what nft 1.0.6 has the kernel keep for a set that is declared so. */
 import { expect, it } from 'vitest';
-import type { SetSpec } from '../../../src/netlink/nftables/setSpec.ts';
-import { decodeSetComment, encodeSetUserData } from '../../../src/netlink/nftables/setUserData.ts';
+import { type SetSpec, decodeSetComment, encodeSetUserData } from '../../../src/netlink/nftables/setSpec.ts';
 
 const IP_DADDR = '0004 07000000 010c 0004 0c000000 0104 0c000000';
 const L4PROTO = '0004 09000000 0106 0004 10000000';

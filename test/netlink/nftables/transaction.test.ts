@@ -1,15 +1,13 @@
 /** How changes become one datagram, and what the answers to it mean. */
 import { describe, expect, it } from 'vitest';
 import { directChannel } from '../../../src/netlink/channel.ts';
-import { MessageWriter, NLM_F_ACK } from '../../../src/netlink/codec.ts';
-import type { Transaction } from '../../../src/netlink/commit.ts';
+import { MessageWriter, NLM_F_ACK, decodeMessages } from '../../../src/netlink/codec.ts';
+import type { NetlinkTransaction } from '../../../src/netlink/batch.ts';
 import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
 import { type NftOperation, transaction } from '../../../src/netlink/nftables/transaction.ts';
 import { NetlinkSocket } from '../../../src/netlink/socket.ts';
 import { ThreadChannel } from '../../../src/netlink/threadChannel.ts';
-import { exchange } from '../../../src/netlink/worker/exchange.ts';
-import { Parts } from '../../../src/netlink/worker/parts.ts';
-import { decodeMessages } from '../../../src/netlink/codec.ts';
+import { exchange, Parts } from '../../../src/netlink/worker/exchange.ts';
 import { KernelPeer, type Script, acknowledge, refusal } from '../support/kernelPeer.ts';
 
 const PLACE = { family: 'ip', table: 't' } as const;
@@ -30,7 +28,7 @@ const elements = (count: number): NftOperation => {
   return { kind: 'new elements', ...PLACE, set: 's', elements: list };
 };
 
-function hexOf(written: Transaction): string {
+function hexOf(written: NetlinkTransaction): string {
   const writer = new MessageWriter();
   let sequence = 0;
   written.write(writer, () => ++sequence);

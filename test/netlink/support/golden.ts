@@ -1,33 +1,27 @@
 /** Every decoder of the library, with a message that it reads. For little-endian machines, which is where tests run. */
-import { decodeAddress } from '../../../src/netlink/address.ts';
+import { decodeAddress, decodeLink, decodeIsLocal } from '../../../src/netlink/rtnetlink.ts';
+import { NLMSG_OVERRUN, decodeErrno, decodeMessages } from '../../../src/netlink/codec.ts';
+import { decodeText } from '../../../src/netlink/kinds.ts';
 import {
-  NLMSG_OVERRUN,
   decodeAttributes,
-  decodeErrno,
-  decodeMessages,
-  decodeString,
   decodeU16,
   decodeU16be,
   decodeU32,
   decodeU32be,
   decodeU64be,
   decodeU8,
-} from '../../../src/netlink/codec.ts';
-import { decodeFlow } from '../../../src/netlink/conntrackFlow.ts';
+} from './attributes.ts';
+import { decodeFlow } from '../../../src/netlink/conntrack.ts';
 import { decodeFamilyId, findFamily } from '../../../src/netlink/genetlink.ts';
 import { decodeIp } from '../../../src/netlink/inet.ts';
 import { IPSET_TYPES, decodeEntry } from '../../../src/netlink/ipsetEntry.ts';
-import { decodeSet, listSetHeaders } from '../../../src/netlink/ipsetList.ts';
-import { decodeRevision } from '../../../src/netlink/ipsetType.ts';
-import { readInfo, readTimeouts } from '../../../src/netlink/ipvsConfig.ts';
-import { decodeDestination } from '../../../src/netlink/ipvsDestination.ts';
-import { decodeService } from '../../../src/netlink/ipvsService.ts';
-import { decodeLink } from '../../../src/netlink/link.ts';
+import { decodeIpset, decodeRevision } from '../../../src/netlink/ipset.ts';
+import { listSetHeaders } from './readers.ts';
+import { readInfo, readTimeouts } from './readers.ts';
+import { decodeDestination, decodeService } from '../../../src/netlink/ipvs.ts';
 import { decodeNfacct } from '../../../src/netlink/nfacct.ts';
-import { decodeGeneration } from '../../../src/netlink/nftGeneration.ts';
-import { ReplyReader } from '../../../src/netlink/reply.ts';
-import { decodeIsLocal } from '../../../src/netlink/route.ts';
-import { NetlinkSocket } from '../../../src/netlink/socket.ts';
+import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
+import { ReplyReader, NetlinkSocket } from '../../../src/netlink/socket.ts';
 import { endsAnswer } from '../../../src/netlink/worker/exchange.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import type { Decoder } from './fuzz.ts';
@@ -93,7 +87,7 @@ export const DECODERS: readonly Decoder[] = [
   decoder('a reply', readReply, DATAGRAM),
   decoder('attributes', decodeAttributes, ENTRY),
   decoder('an acknowledgement', decodeErrno, '00000000 10000000 10000000 01000000 00000000'),
-  decoder('a string', decodeString, '76697030 00'),
+  decoder('a string', decodeText, '76697030 00'),
   decoder('8 bits', decodeU8, '01'),
   decoder('16 bits', decodeU16, '0100'),
   decoder('16 bits, big endian', decodeU16be, '0001'),
@@ -106,7 +100,7 @@ export const DECODERS: readonly Decoder[] = [
   decoder('an address of a link', decodeAddress, ADDRESS_4),
   decoder('an IPv6 address of a link', decodeAddress, ADDRESS_6),
   decoder('a route', decodeIsLocal, '02200000 ff020002 00000000 08000100 0a600001'),
-  decoder('a set', (payload) => decodeSet([{ payload }]), SET),
+  decoder('a set', (payload) => decodeIpset([{ payload }]), SET),
   decoder('the headers of sets', (payload) => listSetHeaders(asked(payload)), SET),
   ...IPSET_TYPES.map((type) => decoder(`an entry of ${type}`, (data) => decodeEntry(type, data), ENTRY)),
   decoder('the revision of a type of set', decodeRevision, '02000000 05000400 05000000'),

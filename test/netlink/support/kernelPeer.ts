@@ -16,8 +16,7 @@ import {
   NLM_F_REQUEST,
   decodeMessages,
 } from '../../../src/netlink/codec.ts';
-import { AnswersLost } from '../../../src/netlink/failure.ts';
-import type { DatagramPort } from '../../../src/netlink/port.ts';
+import { AnswersLost, type DatagramPort } from '../../../src/netlink/port.ts';
 
 /** A datagram, or the end of waiting for one. */
 export type Incoming = Uint8Array | 'ENOBUFS' | 'silence';

@@ -1,5 +1,5 @@
 /** Workers that stand in for the real one: they need no kernel, and fail as they are told. */
-import type { WorkerProgram } from '../../../src/netlink/workerProgram.ts';
+import type { WorkerProgram } from '../../../src/netlink/workerHandle.ts';
 
 /** What a job's protocol makes the worker do. */
 export const ANSWER = 0;

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FlowCleaner, type FlowTable } from '../../../src/proxy/conntrack.ts';
 import type { ChangeOutcome } from '../../../src/netlink/batch.ts';
-import type { DumpFilter } from '../../../src/netlink/conntrack.ts';
-import type { KernelFlow, WantsFlow } from '../../../src/netlink/conntrackFlow.ts';
+import type { DumpFilter, KernelFlow, WantsFlow } from '../../../src/netlink/conntrack.ts';
 import type { NetlinkEnd } from '../../../src/netlink/socket.ts';
 import { createLog } from '../../../src/log/log.ts';
 import { cluster } from '../../plan/cluster.ts';

@@ -1,12 +1,9 @@
 /** Anything that the library can write. */
 import * as fc from 'fast-check';
-import type { BaseChain } from '../../../../src/netlink/nftables/chain.ts';
+import type { BaseChain } from '../../../../src/netlink/nftables/objects.ts';
 import type { SetElement } from '../../../../src/netlink/nftables/elements.ts';
-import type { Expression } from '../../../../src/netlink/nftables/expressions/expression.ts';
-import { registerAt } from '../../../../src/netlink/nftables/registers.ts';
-import type { Selector } from '../../../../src/netlink/nftables/selectors.ts';
-import type { Fields, SetFlag, SetSpec } from '../../../../src/netlink/nftables/setSpec.ts';
-import type { Verdict } from '../../../../src/netlink/nftables/verdict.ts';
+import { type Expression, registerAt, type Verdict } from '../../../../src/netlink/nftables/expressions.ts';
+import type { Selector, SetFields, SetFlag, SetSpec } from '../../../../src/netlink/nftables/setSpec.ts';
 
 const u32 = fc.nat(0xffffffff);
 const u64 = fc.bigInt({ min: 0n, max: (1n << 64n) - 1n });
@@ -130,7 +127,7 @@ export const baseChain: fc.Arbitrary<BaseChain> = fc.record({
   policy: fc.constantFrom('drop', 'accept'),
 });
 
-const fields: fc.Arbitrary<Fields> = fc.oneof(
+const fields: fc.Arbitrary<SetFields> = fc.oneof(
   fc
     .array(fc.constantFrom('ipv4_addr', 'ipv6_addr', 'inet_proto', 'inet_service', 'mark'), {
       minLength: 1,

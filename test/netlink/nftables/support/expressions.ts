@@ -1,6 +1,6 @@
 /** Every expression: the line that `nft --debug=netlink` prints for it, what it is here, and the kernel's bytes. */
 import { unhex } from '../../../system/support/bytes.ts';
-import type { Expression } from '../../../../src/netlink/nftables/expressions/expression.ts';
+import type { Expression } from '../../../../src/netlink/nftables/expressions.ts';
 
 export interface GoldenExpression {
   readonly line: string;

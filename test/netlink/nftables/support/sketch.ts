@@ -3,15 +3,12 @@
  * What the text has no words for in this version of nft is left out of it, and told apart.
  */
 import { LITTLE_ENDIAN } from '../../../../src/netlink/codec.ts';
-import type { BaseChain } from '../../../../src/netlink/nftables/chain.ts';
+import type { BaseChain } from '../../../../src/netlink/nftables/objects.ts';
 import { ElementList } from '../../../../src/netlink/nftables/elementList.ts';
-import type { Expression } from '../../../../src/netlink/nftables/expressions/expression.ts';
-import { rangeOf } from '../../../../src/netlink/nftables/ipText.ts';
-import { registerAt, wordsOf } from '../../../../src/netlink/nftables/registers.ts';
-import type { Selector } from '../../../../src/netlink/nftables/selectors.ts';
-import type { SetSpec } from '../../../../src/netlink/nftables/setSpec.ts';
+import { type Expression, registerAt, wordsOf } from '../../../../src/netlink/nftables/expressions.ts';
+import { rangeOf, ipBytes } from '../../../../src/netlink/inet.ts';
+import type { Selector, SetSpec } from '../../../../src/netlink/nftables/setSpec.ts';
 import type { NftOperation } from '../../../../src/netlink/nftables/transaction.ts';
-import { ipBytes } from '../../../../src/netlink/inet.ts';
 import type { Cidr, Ip } from '../../../../src/model/ip.ts';
 
 export type SketchFamily = 'ip' | 'ip6';

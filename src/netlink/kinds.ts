@@ -1,0 +1,139 @@
+/** The kinds of values that attributes have: numbers of several sizes, text, bytes, words for numbers. */
+import { LITTLE_ENDIAN, type MessageWriter, malformed } from './codec.ts';
+
+/** A value that has no word here. */
+export const UNKNOWN: unique symbol = Symbol('unknown');
+
+/** What was read of a message so far, by the names of a table's rows. */
+export type Fields = Record<string, unknown>;
+
+/** How values of one kind are written and read. */
+export interface Kind<Value> {
+  write(this: void, writer: MessageWriter, type: number, value: Value): void;
+  /** Of the bytes from `start` to `end`. `undefined` is the same as no attribute. */
+  read(
+    this: void,
+    view: DataView,
+    start: number,
+    end: number,
+    read: Fields,
+  ): Value | undefined | typeof UNKNOWN;
+}
+
+/** A kind whose values are always understood. */
+interface PlainKind<Value> extends Kind<Value> {
+  read(this: void, view: DataView, start: number, end: number): Value;
+}
+
+export const u8: PlainKind<number> = {
+  write: (writer, type, value) => writer.u8(type, value),
+  read: (view, start, end) => view.getUint8(sized(start, end, 1)),
+};
+
+/** In the machine's byte order. */
+export const u16: PlainKind<number> = {
+  write: (writer, type, value) => writer.u16(type, value),
+  read: (view, start, end) => view.getUint16(sized(start, end, 2), LITTLE_ENDIAN),
+};
+
+export const u16be: PlainKind<number> = {
+  write: (writer, type, value) => writer.u16be(type, value),
+  read: (view, start, end) => view.getUint16(sized(start, end, 2)),
+};
+
+/** In the machine's byte order. */
+export const u32: PlainKind<number> = {
+  write: (writer, type, value) => writer.u32(type, value),
+  read: (view, start, end) => view.getUint32(sized(start, end, 4), LITTLE_ENDIAN),
+};
+
+export const u32be: PlainKind<number> = {
+  write: (writer, type, value) => writer.u32be(type, value),
+  read: (view, start, end) => view.getUint32(sized(start, end, 4)),
+};
+
+/** With a sign. */
+export const i32be: PlainKind<number> = {
+  write: (writer, type, value) => writer.u32be(type, value >>> 0),
+  read: (view, start, end) => view.getInt32(sized(start, end, 4)),
+};
+
+export const u64be: PlainKind<bigint> = {
+  write: (writer, type, value) => writer.u64be(type, value),
+  read: (view, start, end) => view.getBigUint64(sized(start, end, 8)),
+};
+
+/** 64 bits, of which 53 are enough. */
+export const milliseconds: PlainKind<number> = {
+  write: (writer, type, value) => writer.u64be(type, BigInt(value)),
+  read: (view, start, end) => Number(u64be.read(view, start, end)),
+};
+
+/** NUL-terminated. */
+export const text: PlainKind<string> = {
+  write: (writer, type, value) => writer.string(type, value),
+  read: (view, start, end) => decodeText(bytesAt(view, start, end)),
+};
+
+export const bytes: PlainKind<Uint8Array> = {
+  write: (writer, type, value) => writer.attribute(type, value),
+  read: (view, start, end) => bytesAt(view, start, end),
+};
+
+export interface Words<Word extends string> extends Kind<Word> {
+  number(word: Word): number;
+  /** `undefined` for a number that has no word here. */
+  word(number: number): Word | undefined;
+}
+
+/** Numbers of the kernel and the words that stand for them: those of the program nft where it has any. */
+export function words<Word extends string>(
+  numbers: Readonly<Record<Word, number>>,
+  kind: PlainKind<number> = u32be,
+): Words<Word> {
+  const byNumber = new Map(Object.entries<number>(numbers).map(([word, number]) => [number, word as Word]));
+  return {
+    number: (word) => numbers[word],
+    word: (number) => byNumber.get(number),
+    write: (writer, type, word) => kind.write(writer, type, numbers[word]),
+    read: (view, start, end) => byNumber.get(kind.read(view, start, end)) ?? UNKNOWN,
+  };
+}
+
+/** Words for single bits, read in the order of the table. `ignored`: bits that the kernel adds by itself. */
+export function flagWords<Word extends string>(
+  table: Readonly<Record<Word, number>>,
+  ignored = 0,
+): Kind<readonly Word[]> {
+  const all = Object.entries<number>(table).map(([word, bit]) => [word as Word, bit] as const);
+  const known = all.reduce((bits, [, bit]) => bits | bit, ignored);
+  return {
+    write: (writer, type, flags) =>
+      writer.u32be(
+        type,
+        flags.reduce((bits, flag) => bits | table[flag], 0),
+      ),
+    read: (view, start, end) => {
+      const bits = u32be.read(view, start, end);
+      if ((bits & ~known) !== 0) return UNKNOWN;
+      return all.filter(([, bit]) => (bits & bit) !== 0).map(([word]) => word);
+    },
+  };
+}
+
+const decoder = new TextDecoder();
+
+export function decodeText(value: Uint8Array): string {
+  const end = value.indexOf(0);
+  return decoder.decode(end < 0 ? value : value.subarray(0, end));
+}
+
+/** Not a copy. */
+export function bytesAt(view: DataView, start: number, end: number): Uint8Array {
+  return new Uint8Array(view.buffer, view.byteOffset + start, end - start);
+}
+
+function sized(start: number, end: number, size: number): number {
+  if (end - start !== size) throw malformed(`${end - start} bytes where ${size} belong`);
+  return start;
+}

@@ -1,0 +1,203 @@
+/**
+ * Network interfaces, their addresses, and routes. Numbers from linux/rtnetlink.h, linux/if_link.h and
+ * linux/if_addr.h.
+ */
+import { constants } from 'node:os';
+import { JunctionError } from '../errors.ts';
+import { type Family, type Ip, familyOf } from '../model/ip.ts';
+import { AttributeTable, optional, required } from './attributes.ts';
+import { type Change, EXISTS } from './batch.ts';
+import { LITTLE_ENDIAN, type MessageWriter, NLM_F_CREATE, NLM_F_EXCL, malformed, viewOf } from './codec.ts';
+import { AF_UNSPEC, address, addressFamily, decodeIp, familyOfNumber, ipBytes } from './inet.ts';
+import { bytes, text, u32 } from './kinds.ts';
+import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
+
+export const RTM_NEWLINK = 16;
+export const RTM_DELLINK = 17;
+const RTM_GETLINK = 18;
+export const RTM_NEWADDR = 20;
+export const RTM_DELADDR = 21;
+const RTM_GETADDR = 22;
+const RTM_GETROUTE = 26;
+
+export const RTNLGRP_LINK = 1;
+export const RTNLGRP_IPV4_IFADDR = 5;
+export const RTNLGRP_IPV6_IFADDR = 9;
+
+const LINK = new AttributeTable('a link', {
+  name: required(3, text),
+  kind: optional([18, 1], text),
+  filter: optional(29, u32),
+});
+
+const ADDRESS = new AttributeTable('an address of a link', {
+  local: optional(2, bytes),
+  address: optional(1, bytes),
+});
+
+const ROUTE = new AttributeTable('a route', { destination: required(1, address) });
+
+/** Counters are most of a link's message, and nobody here reads them. */
+const RTEXT_FILTER_SKIP_STATS = 1 << 3;
+/** struct ifinfomsg: family, padding, type, index, flags, mask. */
+const IFINFOMSG_BYTES = 16;
+/** struct ifaddrmsg: family, prefix length, flags, scope, index. */
+const IFADDRMSG_BYTES = 8;
+const INDEX_OFFSET = 4;
+const FLAGS_OFFSET = 8;
+/** struct rtmsg: family, two prefix lengths, type of service, table, protocol, scope, type, flags. */
+const RTMSG_BYTES = 12;
+const ROUTE_TYPE_OFFSET = 7;
+const RTN_LOCAL = 2;
+
+export const IFF_UP = 1;
+
+export interface Link {
+  readonly index: number;
+  readonly name: string;
+  /** `dummy`, `bridge`, `veth`; hardware and loopback have none. */
+  readonly kind: string | undefined;
+  readonly flags: number;
+}
+
+type AddressScope = 'global' | 'site' | 'link' | 'host';
+const SCOPES: Readonly<Record<number, AddressScope>> = { 0: 'global', 200: 'site', 253: 'link', 254: 'host' };
+
+export interface LinkAddress {
+  readonly linkIndex: number;
+  readonly ip: Ip;
+  readonly family: Family;
+  readonly prefix: number;
+  /** A number is a scope that somebody has named in /etc/iproute2/rt_scopes. */
+  readonly scope: AddressScope | number;
+}
+
+const { EADDRNOTAVAIL, ENODEV, ENXIO } = constants.errno;
+const ABSENT_LINK: Change['expected'] = new Map([[ENODEV, 'absent']]);
+const ABSENT_ADDRESS: Change['expected'] = new Map(
+  [EADDRNOTAVAIL, ENODEV, ENXIO].map((errno) => [errno, 'absent']),
+);
+
+/** `undefined` where there is none of that name. */
+export function readLink(socket: NetlinkSocket, name: string): Link | undefined {
+  const reply = socket.request(getLink(name));
+  if (reply.kind === 'answered') {
+    const [message] = reply.messages;
+    return message && decodeLink(message.payload);
+  }
+  if (reply.errno === ENODEV) return undefined;
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot read the link ${name}: ${reply.name}`);
+}
+
+/** Nothing but its name and kind, and not up. EOPNOTSUPP: the kernel lacks the module of that kind. */
+export function newLink(name: string, kind: string): Change {
+  return { ...linkRequest(RTM_NEWLINK, { name, kind }, NLM_F_CREATE | NLM_F_EXCL), expected: EXISTS };
+}
+
+export function deleteLink(name: string): Change {
+  return { ...linkRequest(RTM_DELLINK, { name }), expected: ABSENT_LINK };
+}
+
+export function getLinks(): NetlinkRequest {
+  return linkRequest(RTM_GETLINK, { filter: RTEXT_FILTER_SKIP_STATS });
+}
+
+export function getLink(name: string): NetlinkRequest {
+  return linkRequest(RTM_GETLINK, { name });
+}
+
+export function decodeLink(payload: Uint8Array): Link {
+  const { name, kind } = LINK.read(payload, IFINFOMSG_BYTES);
+  return { index: u32At(payload, INDEX_OFFSET), name, kind, flags: u32At(payload, FLAGS_OFFSET) };
+}
+
+function linkRequest(
+  type: number,
+  attributes: Parameters<(typeof LINK)['write']>[1],
+  flags = 0,
+): NetlinkRequest {
+  const header = new Uint8Array(IFINFOMSG_BYTES);
+  return { type, flags, payload: (writer) => LINK.write(writer.raw(header), attributes) };
+}
+
+/** As a host prefix, with global scope. ENODEV: no such link. */
+export function addAddress(linkIndex: number, ip: Ip): Change {
+  return {
+    type: RTM_NEWADDR,
+    flags: NLM_F_CREATE | NLM_F_EXCL,
+    payload: (writer) => writeHostAddress(writer, linkIndex, ip),
+    expected: EXISTS,
+  };
+}
+
+/** Also `absent` when the link is. */
+export function deleteAddress(linkIndex: number, ip: Ip): Change {
+  return {
+    type: RTM_DELADDR,
+    flags: 0,
+    payload: (writer) => writeHostAddress(writer, linkIndex, ip),
+    expected: ABSENT_ADDRESS,
+  };
+}
+
+function writeHostAddress(writer: MessageWriter, linkIndex: number, ip: Ip): void {
+  const header = hostHeader(IFADDRMSG_BYTES, ip);
+  viewOf(header).setUint32(INDEX_OFFSET, linkIndex, LITTLE_ENDIAN);
+  const own = ipBytes(ip);
+  ADDRESS.write(writer.raw(header), { local: own, address: own });
+}
+
+/** Of all links, also those that are down. */
+export function getAddresses(family?: Family): NetlinkRequest {
+  const number = family ? addressFamily(family) : AF_UNSPEC;
+  return {
+    type: RTM_GETADDR,
+    flags: 0,
+    payload: (writer) => writer.raw(Uint8Array.of(number, 0, 0, 0, 0, 0, 0, 0)),
+  };
+}
+
+/** `undefined` for addresses of other families, such as MCTP's. */
+export function decodeAddress(payload: Uint8Array): LinkAddress | undefined {
+  const [familyNumber = 0, prefix = 0, , scope = 0] = payload;
+  const family = familyOfNumber(familyNumber);
+  const attributes = ADDRESS.read(payload, IFADDRMSG_BYTES);
+  if (!family) return undefined;
+  // On a point-to-point link, IFA_ADDRESS is the other side's.
+  const own = attributes.local ?? attributes.address;
+  if (own?.length !== (family === 'IPv4' ? 4 : 16))
+    throw malformed('a link without an address of its family');
+  return {
+    linkIndex: u32At(payload, INDEX_OFFSET),
+    ip: decodeIp(own),
+    family,
+    prefix,
+    scope: SCOPES[scope] ?? scope,
+  };
+}
+
+/** Where the kernel would send a packet. */
+export function getRoute(to: Ip): NetlinkRequest {
+  return {
+    type: RTM_GETROUTE,
+    flags: 0,
+    payload: (writer) => ROUTE.write(writer.raw(hostHeader(RTMSG_BYTES, to)), { destination: to }),
+  };
+}
+
+/** Whether the packet is for this machine itself. */
+export function decodeIsLocal(payload: Uint8Array): boolean {
+  if (payload.length < RTMSG_BYTES) throw malformed(`a route of ${payload.length} bytes`);
+  return payload[ROUTE_TYPE_OFFSET] === RTN_LOCAL;
+}
+
+/** ifaddrmsg and rtmsg both begin with the family and the length of the prefix: here, all of the address. */
+function hostHeader(size: number, ip: Ip): Uint8Array {
+  const header = new Uint8Array(size);
+  header.set(familyOf(ip) === 'IPv4' ? [addressFamily('IPv4'), 32] : [addressFamily('IPv6'), 128]);
+  return header;
+}
+
+function u32At(payload: Uint8Array, offset: number): number {
+  return u32.read(viewOf(payload), offset, offset + 4);
+}

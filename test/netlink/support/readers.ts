@@ -1,0 +1,146 @@
+/** Readers that wait in the calling thread, for tests and guests: the program itself asks through channels. */
+import { constants } from 'node:os';
+import { JunctionError } from '../../../src/errors.ts';
+import type { Family } from '../../../src/model/ip.ts';
+import { AttributeTable, required } from '../../../src/netlink/attributes.ts';
+import { type Change, NOTHING } from '../../../src/netlink/batch.ts';
+import { dump, messagesOf } from '../../../src/netlink/channel.ts';
+import { type Message, malformed } from '../../../src/netlink/codec.ts';
+import { GENLMSGHDR_BYTES, genericRequest } from '../../../src/netlink/genetlink.ts';
+import { change, decodeIpset, decodeSetHeader, listRequest } from '../../../src/netlink/ipset.ts';
+import {
+  type IpvsServiceKey,
+  type IpvsTimeouts,
+  decodeDestination,
+  getDestinations,
+} from '../../../src/netlink/ipvs.ts';
+import { u32 } from '../../../src/netlink/kinds.ts';
+import {
+  type Link,
+  type LinkAddress,
+  RTM_NEWADDR,
+  RTM_NEWLINK,
+  decodeAddress,
+  decodeLink,
+  getAddresses,
+  getLinks,
+} from '../../../src/netlink/rtnetlink.ts';
+import type { NetlinkRequest, NetlinkSocket } from '../../../src/netlink/socket.ts';
+
+export function dumpMessages(
+  socket: NetlinkSocket,
+  what: string,
+  request: NetlinkRequest,
+): readonly Message[] {
+  return messagesOf(dump(socket, what, request), what);
+}
+
+export function listLinks(socket: NetlinkSocket): readonly Link[] {
+  return dumpMessages(socket, 'the links', getLinks())
+    .filter(({ type }) => type === RTM_NEWLINK)
+    .map(({ payload }) => decodeLink(payload));
+}
+
+interface AddressFilter {
+  readonly family?: Family;
+  readonly linkIndex?: number;
+}
+
+/** Of all links, also those that are down. */
+export function listAddresses(socket: NetlinkSocket, filter: AddressFilter = {}): readonly LinkAddress[] {
+  const { family, linkIndex } = filter;
+  return dumpMessages(socket, 'the addresses', getAddresses(family))
+    .filter(({ type }) => type === RTM_NEWADDR)
+    .flatMap(({ payload }) => decodeAddress(payload) ?? [])
+    .filter((address) => linkIndex === undefined || address.linkIndex === linkIndex);
+}
+
+const IPSET_CMD_FLUSH = 4;
+const IPSET_CMD_RENAME = 5;
+const IPSET_FLAG_LIST_HEADER = 1 << 2;
+const ABSENT_SET = new Map([[constants.errno.ENOENT, 'absent' as const]]);
+
+export function flushSet(name: string): Change {
+  return change(IPSET_CMD_FLUSH, 0, { name }, ABSENT_SET);
+}
+
+/** Only while no rule refers to it (IPSET_ERR_REFERENCED), and to a name that is free (IPSET_ERR_EXIST_SETNAME2). */
+export function renameSet(from: string, to: string): Change {
+  return change(IPSET_CMD_RENAME, 0, { name: from, type: to }, ABSENT_SET);
+}
+
+/** Of all sets, without their entries. */
+export function listSetHeaders(
+  socket: NetlinkSocket,
+): readonly NonNullable<ReturnType<typeof decodeSetHeader>>[] {
+  const messages = listMessages(socket, 'the sets', listRequest(undefined, IPSET_FLAG_LIST_HEADER)) ?? [];
+  return messages.flatMap((message) => decodeSetHeader([message]) ?? []);
+}
+
+/** `undefined` where there is none of that name. One of another type than ours cannot be read. */
+export function readSet(socket: NetlinkSocket, name: string): ReturnType<typeof decodeIpset> {
+  const messages = listMessages(socket, `the set ${name}`, listRequest(name, 0));
+  return messages && decodeIpset(messages);
+}
+
+function listMessages(
+  socket: NetlinkSocket,
+  what: string,
+  request: NetlinkRequest,
+): readonly Message[] | undefined {
+  const reply = dump(socket, what, request);
+  if (reply.kind === 'answered') return reply.messages;
+  if (reply.errno === constants.errno.ENOENT) return undefined;
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list ${what}: ${reply.name}`);
+}
+
+const IPVS_CMD_GET_CONFIG = 13;
+const IPVS_CMD_GET_INFO = 15;
+const IPVS_CMD_FLUSH = 17;
+
+const TIMEOUTS = new AttributeTable('the time-outs of IPVS', {
+  tcp: required(4, u32),
+  tcpFin: required(5, u32),
+  udp: required(6, u32),
+});
+const INFO = new AttributeTable('IPVS', { version: required(1, u32), connectionTableSize: required(2, u32) });
+
+/** Of a service that is not there: none, for so the kernel answers. */
+export function listDestinations(
+  socket: NetlinkSocket,
+  ipvs: number,
+  service: IpvsServiceKey,
+): readonly ReturnType<typeof decodeDestination>[] {
+  const request = getDestinations(ipvs, service);
+  return dumpMessages(socket, 'the real servers', request).map(({ payload }) => decodeDestination(payload));
+}
+
+export function readTimeouts(socket: NetlinkSocket, ipvs: number): IpvsTimeouts {
+  return TIMEOUTS.read(askIpvs(socket, genericRequest(ipvs, IPVS_CMD_GET_CONFIG)), GENLMSGHDR_BYTES);
+}
+
+export function readInfo(
+  socket: NetlinkSocket,
+  ipvs: number,
+): { readonly version: string; readonly connectionTableSize: number } {
+  const request = genericRequest(ipvs, IPVS_CMD_GET_INFO);
+  const { version, connectionTableSize } = INFO.read(askIpvs(socket, request), GENLMSGHDR_BYTES);
+  return {
+    version: [version >> 16, version >> 8, version].map((part) => part & 0xff).join('.'),
+    connectionTableSize,
+  };
+}
+
+/** Every service with its destinations, whoever made them. */
+export function flushIpvs(ipvs: number): Change {
+  return { ...genericRequest(ipvs, IPVS_CMD_FLUSH), expected: NOTHING };
+}
+
+function askIpvs(socket: NetlinkSocket, request: NetlinkRequest): Uint8Array {
+  const reply = socket.request(request);
+  if (reply.kind === 'refused')
+    throw new JunctionError('NETLINK_FAILED', `netlink: cannot ask IPVS: ${reply.name}`);
+  const [message] = reply.messages;
+  if (!message) throw malformed('no answer about IPVS');
+  return message.payload;
+}
