@@ -45,6 +45,6 @@ export function codeOf({ text }: SourceFile): string {
 /** `model` for `src/model/ip.ts`, `rules` for what is pure of a mode, `lab` for all of it, `errors.ts` for `src/errors.ts`. */
 export function roomOf(path: string): string {
   if (path.startsWith('lab/')) return 'lab';
-  if (/^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|walkOutcome\.ts)/.test(path)) return 'rules';
+  if (/^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|walk\.ts)/.test(path)) return 'rules';
   return path.split('/')[1] ?? path;
 }

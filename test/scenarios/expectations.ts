@@ -1,6 +1,7 @@
 /** What a scenario's rows say, as text, and what `decide` and the rules make of them, as the same text. */
 import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
-import { type Outcome, walk } from '../../src/modes/iptables/rules/walk.ts';
+import { type WalkOutcome } from '../../src/modes/walk.ts';
+import { walkIptables } from '../../src/modes/iptables/rules/walk.ts';
 import { decide, type ForwardTarget } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { differenceIn, type Mechanism } from './differences.ts';
@@ -45,7 +46,7 @@ const TOLERANCE = 1e-4;
 
 export function walked(tables: Tables, row: Subject): string {
   const packet = { ...row.packet, viaBridge: row.packet.inInterface === 'cni0' };
-  const { outcomes, notes } = walk(tables, packet, NODE1, { record: false });
+  const { outcomes, notes } = walkIptables(tables, packet, NODE1, { record: false });
   const [note] = notes;
   if (note !== undefined) return printRow(row, note);
   const verdicts = new Set(outcomes.map(({ kind }) => kind));
@@ -55,22 +56,22 @@ export function walked(tables: Tables, row: Subject): string {
   const targets = outcomes.map((outcome) => target(row, outcome));
   const unfair = outcomes.find(({ probability }) => Math.abs(probability * outcomes.length - 1) > TOLERANCE);
   if (unfair) return printRow(row, `${printTarget(target(row, unfair))} with ${unfair.probability}`);
-  const remembering = outcomes.filter(({ remembered }) => remembered.length > 0);
+  const remembering = outcomes.filter(({ learned }) => learned.length > 0);
   if (remembering.length > 0 && !remembering.every((outcome) => isRemembered(tables, row, outcome)))
     return printRow(row, 'forgets its client');
   return printRow(row, { verdict, targets, sticky: remembering.length === outcomes.length });
 }
 
-function target(row: Subject, outcome: Outcome): Target {
+function target(row: Subject, outcome: WalkOutcome<string>): Target {
   if (outcome.kind !== 'forward') throw new Error('not forwarded');
   return targetAt(row, outcome.to, outcome.port, outcome.masqueraded);
 }
 
 /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else. */
-function isRemembered(tables: Tables, row: Subject, first: Outcome): boolean {
-  const again = walk(tables, row.packet, NODE1, {
+function isRemembered(tables: Tables, row: Subject, first: WalkOutcome<string>): boolean {
+  const again = walkIptables(tables, row.packet, NODE1, {
     record: false,
-    affinity: (list) => first.remembered.includes(list),
+    affinity: (list) => first.learned.includes(list),
   });
   const [only] = again.outcomes;
   return (

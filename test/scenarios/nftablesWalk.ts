@@ -1,8 +1,9 @@
 /** Junction's nftables mode over a table in memory, and what that table makes of a packet. */
 import { mostLookups } from '../modes/nftables/rules/bound.ts';
-import { type Outcome, walk } from '../../src/modes/nftables/rules/walk.ts';
-import type { NewlyRemembered } from '../../src/modes/nftables/rules/walkStatement.ts';
-import type { WalkTable } from '../../src/modes/nftables/rules/walkElements.ts';
+import { type WalkOutcome } from '../../src/modes/walk.ts';
+import { walkNftables } from '../../src/modes/nftables/rules/walk.ts';
+import { type LearnedEntry } from '../../src/modes/nftables/rules/walk.ts';
+import { type WalkTable } from '../../src/modes/nftables/rules/walk.ts';
 import { isLocal, type Packet } from '../../src/plan/decide.ts';
 import { NftProxier } from '../../src/modes/nftables/proxier.ts';
 import { type Family, isLoopback } from '../../src/model/ip.ts';
@@ -43,7 +44,7 @@ export function walkableOf({ walkable, ruleset }: FakeNftKernel): Walkable {
 /** In the words of a row. What cannot be said in them is wrong. */
 export function walkedNft({ table, mostLookups: mostOf }: Walkable, row: Subject): string {
   const most = mostOf(row.packet);
-  const { outcomes, notes } = walk(table, row.packet, NODE1, { record: false });
+  const { outcomes, notes } = walkNftables(table, row.packet, NODE1, { record: false });
   const [note] = notes;
   if (note !== undefined) return printRow(row, note);
   const excess = outcomes.find(({ lookups }) => lookups > most);
@@ -55,27 +56,26 @@ export function walkedNft({ table, mostLookups: mostOf }: Walkable, row: Subject
   const targets = outcomes.map((outcome) => target(row, outcome));
   const unfair = outcomes.find(({ probability }) => Math.abs(probability * outcomes.length - 1) > TOLERANCE);
   if (unfair) return printRow(row, `${printTarget(target(row, unfair))} with ${unfair.probability}`);
-  const sticky = outcomes.filter(({ remembers }) => remembers.length > 0);
+  const sticky = outcomes.filter(({ learned }) => learned.length > 0);
   if (!sticky.every((outcome) => isRemembered(table, row, outcome)))
     return printRow(row, 'forgets its client');
   return printRow(row, { verdict, targets, sticky: sticky.length > 0 && sticky.length === outcomes.length });
 }
 
-function target(row: Subject, outcome: Outcome): Target {
+function target(row: Subject, outcome: WalkOutcome<LearnedEntry>): Target {
   if (outcome.kind !== 'forward') throw new Error('not forwarded');
   return targetAt(row, outcome.to, outcome.port, outcome.masqueraded);
 }
 
 /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else, and still remembered. */
-function isRemembered(table: WalkTable, row: Subject, first: Outcome): boolean {
-  const clients = (map: string): readonly NewlyRemembered[] =>
-    first.remembers.filter((each) => each.map === map);
-  const { outcomes } = walk(table, row.packet, NODE1, { record: false, remembered: clients });
+function isRemembered(table: WalkTable, row: Subject, first: WalkOutcome<LearnedEntry>): boolean {
+  const clients = (map: string): readonly LearnedEntry[] => first.learned.filter((each) => each.map === map);
+  const { outcomes } = walkNftables(table, row.packet, NODE1, { record: false, affinity: clients });
   const [only] = outcomes;
   return (
     outcomes.length === 1 &&
     only !== undefined &&
-    only.remembers.length === 1 &&
+    only.learned.length === 1 &&
     printTarget(target(row, only)) === printTarget(target(row, first))
   );
 }

@@ -10,6 +10,7 @@ import type { ConntrackState, Match, Rule, Target } from './rule.ts';
 
 type Protocol = 'tcp' | 'udp' | 'sctp';
 
+/** Some saves print a protocol as its number. */
 const PROTOCOLS: ReadonlyMap<string, Protocol> = new Map([
   ['tcp', 'tcp'],
   ['6', 'tcp'],
@@ -149,33 +150,19 @@ function plainOption(words: readonly string[], from: number, end: number, not: b
 }
 
 /** Options that never belong to the module or target before them. */
-function isBoundary(word: string | undefined): boolean {
-  switch (word) {
-    case '-m':
-    case '-j':
-    case '-g':
-    case '-s':
-    case '-d':
-    case '-p':
-    case '-i':
-    case '-o':
-    case '-f':
-    case '--match':
-    case '--jump':
-    case '--goto':
-    case '--dport':
-    case '--sport':
-    case '--destination-port':
-    case '--source-port':
-      return true;
-    default:
-      return false;
-  }
-}
+const BOUNDARIES: ReadonlySet<string | undefined> = new Set(
+  '-m -j -g -s -d -p -i -o -f --match --jump --goto --dport --sport --destination-port --source-port'.split(
+    ' ',
+  ),
+);
 
 function endOfOptions(words: readonly string[], from: number): number {
   let at = from;
-  while (at < words.length && !isBoundary(words[at]) && !(words[at] === '!' && isBoundary(words[at + 1])))
+  while (
+    at < words.length &&
+    !BOUNDARIES.has(words[at]) &&
+    !(words[at] === '!' && BOUNDARIES.has(words[at + 1]))
+  )
     at++;
   return at;
 }
@@ -186,8 +173,7 @@ function endOfOption(words: readonly string[], from: number): number {
   return at;
 }
 
-/* The options of the match modules that Junction knows. Any other use of them is left to the caller to keep. */
-
+/** What a known match module's options say; `undefined` for any other use, which is kept word for word. */
 function interpretMatch(module: string, options: readonly string[]): Match | undefined {
   const not = options[0] === '!';
   const [option, value, ...rest] = not ? options.slice(1) : options;
@@ -254,19 +240,18 @@ function conntrackState(text: string, not: boolean): Match | undefined {
   return states.every(isConntrackState) ? { kind: 'conntrackState', states, not } : undefined;
 }
 
+const STATES: ReadonlySet<string> = new Set<ConntrackState>([
+  'NEW',
+  'ESTABLISHED',
+  'RELATED',
+  'INVALID',
+  'DNAT',
+  'SNAT',
+  'UNTRACKED',
+]);
+
 function isConntrackState(text: string): text is ConntrackState {
-  switch (text) {
-    case 'NEW':
-    case 'ESTABLISHED':
-    case 'RELATED':
-    case 'INVALID':
-    case 'DNAT':
-    case 'SNAT':
-    case 'UNTRACKED':
-      return true;
-    default:
-      return false;
-  }
+  return STATES.has(text);
 }
 
 /** A save adds `--rsource` and the mask of a single address, which are the defaults. */
@@ -322,28 +307,16 @@ function isSide(text: string): text is 'src' | 'dst' {
   return text === 'src' || text === 'dst';
 }
 
-/** A save prints the protocol as its number. */
-const VIRTUAL_PROTOCOLS: ReadonlyMap<string, 'tcp' | 'udp' | 'sctp'> = new Map([
-  ['tcp', 'tcp'],
-  ['6', 'tcp'],
-  ['udp', 'udp'],
-  ['17', 'udp'],
-  ['sctp', 'sctp'],
-  ['132', 'sctp'],
-]);
-
 function virtualServer(options: readonly string[]): Match | undefined {
   const values = new Map<string, string>();
   for (let at = 0; at < options.length; at += 2) values.set(options[at] ?? '', options[at + 1] ?? '');
-  const protocol = VIRTUAL_PROTOCOLS.get(values.get('--vproto') ?? '');
+  const protocol = PROTOCOLS.get(values.get('--vproto') ?? '');
   const address = parseIp((values.get('--vaddr') ?? '').replace(/\/(?:32|128)$/, ''));
   const port = values.get('--vport') ?? '';
   if (protocol === undefined || address === undefined || !/^\d{1,5}$/.test(port) || values.size !== 3)
     return undefined;
   return { kind: 'virtualServer', protocol, address, port: Number(port) };
 }
-
-/* What follows `-j` or `-g`. */
 
 /** Target extensions of iptables and ip6tables: any other name is a chain's. */
 const EXTENSIONS: ReadonlySet<string> = new Set(

@@ -1,182 +1,178 @@
-/**
- * Sends the first packet of a connection through the rules, and says everything that can become of it.
- *
- * ```
- *  from elsewhere:  nat PREROUTING ─┬─ here:  filter INPUT
- *                                   └─ on:    filter FORWARD ─ nat POSTROUTING
- *  from the node:   nat OUTPUT ─ filter OUTPUT ─ nat POSTROUTING ─┬─ here: filter INPUT, from lo
- *                                                                 └─ on
- * ```
- * A packet that the node sends to itself keeps its connection, so nat PREROUTING does not see it again.
- */
-import type { WalkOutcome } from '../../walkOutcome.ts';
-import type { Ip } from '../../../model/ip.ts';
+/** Sends packets through the tables of iptables: which rule matches, and what its target does. */
+import { type Cidr, cidrContains, type Ip, parseIp } from '../../../model/ip.ts';
+import type { Host, Packet } from '../../../plan/decide.ts';
+import {
+  type RuleExit,
+  type Verdict,
+  type WalkContext,
+  type WalkOptions,
+  walkPacket,
+  type WalkResult,
+  type Way,
+} from '../../walk.ts';
+import { ruleProtocol } from './names.ts';
 import type { Tables } from './parse.ts';
-import { printRule } from './print.ts';
-import { type Decided, type Ground, type Trail, type Verdict, type Way, walkChain } from './walkChain.ts';
-import { localAddresses, type World } from './walkMatch.ts';
+import { printRule, probabilityBits } from './print.ts';
+import type { ConntrackState, Match, Rule, Target } from './rule.ts';
 
-export interface Packet {
-  readonly source: Ip;
-  readonly destination: Ip;
-  readonly protocol: 'TCP' | 'UDP' | 'SCTP';
-  readonly port: number;
-  /** Undefined when the node itself sends the packet. */
-  readonly inInterface: string | undefined;
+export interface IptablesPacket extends Packet {
   /** Came in through a port of a bridge. */
   readonly viaBridge?: boolean;
 }
 
-export interface Host {
-  /** The node's own addresses. Loopback addresses need not be named. */
-  readonly addresses: readonly Ip[];
-}
-
-export interface WalkOptions {
+export interface IptablesWalkOptions extends WalkOptions {
   /** Which recent-client lists hold the client; by default none. */
   readonly affinity?: (list: string) => boolean;
-  /** Leave out the paths, for speed. */
-  readonly record?: boolean;
 }
 
-/** A rule that matched. */
-export interface Step {
-  readonly table: string;
-  readonly chain: string;
-  readonly ruleIndex: number;
-  readonly text: string;
-}
+/** Deeper than any kernel goes: only a loop gets there. */
+const DEEPEST_JUMP = 512;
 
-interface Ending {
-  readonly probability: number;
-  readonly path: readonly Step[];
-  /** The recent-client lists that the client was put on. */
-  readonly remembered: readonly string[];
-}
-
-export type Outcome = WalkOutcome<Ending>;
-
-export interface WalkResult {
-  /** Their probabilities add up to 1. */
-  readonly outcomes: readonly Outcome[];
-  /** What could not be evaluated. */
-  readonly notes: readonly string[];
-}
-
-export function walk(tables: Tables, packet: Packet, host: Host, options: WalkOptions = {}): WalkResult {
-  const notes = new Set<string>();
-  const trip: Trip = {
-    tables,
-    record: options.record ?? true,
-    world: {
-      isLocal: localAddresses(host.addresses),
-      affinity: options.affinity ?? (() => false),
-      note: (text) => notes.add(text),
+/** An outcome's `learned` are the recent-client lists that the client was put on. */
+export function walkIptables(
+  tables: Tables,
+  packet: IptablesPacket,
+  host: Host,
+  options: IptablesWalkOptions = {},
+): WalkResult<string> {
+  const { affinity = () => false } = options;
+  const viaBridge = packet.viaBridge ?? false;
+  return walkPacket<Rule, string>(
+    {
+      deepestJump: DEEPEST_JUMP,
+      baseChains: ({ type: table, point }) => {
+        const chain = point.toUpperCase();
+        const policy = tables.get(table)?.get(chain)?.policy;
+        if (!tables.get(table)?.has(chain)) return [];
+        return [{ table, chain, policy: policy === 'DROP' ? 'drop' : 'accept' }];
+      },
+      rulesOf: (table, chain) => tables.get(table)?.get(chain)?.rules,
+      leave: (rule, way, context) => leave(rule, { way, context, affinity, viaBridge }),
+      print: printRule,
     },
+    packet,
+    host,
+    options,
+  );
+}
+
+interface Place {
+  readonly way: Way<string>;
+  readonly context: WalkContext;
+  readonly affinity: (list: string) => boolean;
+  readonly viaBridge: boolean;
+}
+
+function leave(rule: Rule, place: Place): readonly RuleExit<string>[] {
+  const { way, context } = place;
+  const chance = chanceOf(rule, place);
+  if (chance === 0) return [{ way, isMatch: false }];
+  const lists = rule.matches.flatMap((match) => (match.kind === 'recentSet' ? [match.name] : []));
+  const matched: RuleExit<string> = {
+    way: {
+      ...way,
+      probability: way.probability * chance,
+      mark: markAfter(rule.target, way.mark),
+      learned: lists.length === 0 ? way.learned : [...way.learned, ...lists],
+    },
+    isMatch: true,
+    verdict: verdictOf(rule.target, way, context),
   };
-  const outcomes = travel(trip, start(packet), packet.inInterface === undefined ? FROM_NODE : FROM_ELSEWHERE);
-  return { outcomes, notes: [...notes] };
+  if (chance === 1) return [matched];
+  return [{ way: { ...way, probability: way.probability * (1 - chance) }, isMatch: false }, matched];
 }
 
-interface Trip {
-  readonly tables: Tables;
-  readonly record: boolean;
-  readonly world: World;
+/** The probability that the rule matches: 0 or 1, or something between for a random choice. */
+function chanceOf(rule: Rule, place: Place): number {
+  let chance = 1;
+  for (const match of rule.matches) {
+    if (match.kind === 'statistic') chance *= Math.min(1, probabilityBits(match.probability) / 2 ** 31);
+    else if (!matches(match, place)) return 0;
+  }
+  return chance;
 }
 
-interface Hook {
-  readonly table: 'filter' | 'nat';
-  readonly chain: string;
-  /** Asked with the destination as it is by then. */
-  readonly applies: 'always' | 'here' | 'onward';
-  /** The incoming interface, where it is no longer the one that the packet began with. */
-  readonly inInterface?: '' | 'lo';
+function matches(match: Exclude<Match, { kind: 'statistic' }>, place: Place): boolean {
+  const { way, context } = place;
+  switch (match.kind) {
+    case 'comment':
+    case 'nfacct':
+    case 'recentSet':
+      return true;
+    case 'protocol':
+      return match.protocol === ruleProtocol(way.protocol);
+    case 'source':
+    case 'destination':
+      return isWithin(match.cidr, way[match.kind]) !== match.not;
+    case 'destinationPort':
+      return match.port === way.port;
+    case 'inInterface':
+      return isInterface(match.name, way.inInterface) !== match.not;
+    case 'addressType':
+      return context.isLocal(match.side === 'src' ? way.source : way.destination) !== match.not;
+    case 'conntrackState':
+      return match.states.some((state) => hasState(way, state)) !== match.not;
+    case 'mark':
+      return ((way.mark & match.mask) >>> 0 === match.value >>> 0) !== match.not;
+    case 'recentCheck':
+      return place.affinity(match.name);
+    case 'physdevIsIn':
+      return place.viaBridge !== match.not;
+    case 'set':
+    case 'virtualServer':
+      context.note(`not evaluated, taken as no match: ${printRule({ matches: [match], target: undefined })}`);
+      return false;
+    case 'other':
+      context.note(`not evaluated, taken as no match: ${match.args.join(' ')}`);
+      return false;
+    default:
+      return match satisfies never;
+  }
 }
 
-const FROM_ELSEWHERE: readonly Hook[] = [
-  { table: 'nat', chain: 'PREROUTING', applies: 'always' },
-  { table: 'filter', chain: 'INPUT', applies: 'here' },
-  { table: 'filter', chain: 'FORWARD', applies: 'onward' },
-  { table: 'nat', chain: 'POSTROUTING', applies: 'onward', inInterface: '' },
-];
-
-const FROM_NODE: readonly Hook[] = [
-  { table: 'nat', chain: 'OUTPUT', applies: 'always' },
-  { table: 'filter', chain: 'OUTPUT', applies: 'always' },
-  { table: 'nat', chain: 'POSTROUTING', applies: 'always' },
-  { table: 'filter', chain: 'INPUT', applies: 'here', inInterface: 'lo' },
-];
-
-const PROTOCOLS = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' } as const;
-
-function start(packet: Packet): Way {
-  return {
-    source: packet.source,
-    destination: packet.destination,
-    protocol: PROTOCOLS[packet.protocol],
-    port: packet.port,
-    inInterface: packet.inInterface ?? '',
-    viaBridge: packet.viaBridge ?? false,
-    mark: 0,
-    rewritten: false,
-    probability: 1,
-    masqueraded: false,
-    remembered: [],
-    trail: undefined,
-  };
+function isWithin(cidr: Cidr | Ip, ip: Ip): boolean {
+  return cidr.includes('/') ? cidrContains(cidr as Cidr, ip) : cidr === ip;
 }
 
-function travel(trip: Trip, first: Way, hooks: readonly Hook[]): Outcome[] {
-  let ways: Way[] = [first];
-  const stopped: Outcome[] = [];
-  for (const hook of hooks) {
-    const through: Way[] = [];
-    for (const way of ways) {
-      if (!applies(hook, trip.world.isLocal(way.destination))) {
-        through.push(way);
-        continue;
-      }
-      for (const decided of passHook(trip, hook, way)) {
-        if (decided.verdict === 'accept') through.push(decided.way);
-        else stopped.push({ kind: decided.verdict, ...ending(decided.way) });
-      }
+function isInterface(pattern: string, name: string): boolean {
+  return pattern.endsWith('+') ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
+}
+
+function hasState(way: Way<string>, state: ConntrackState): boolean {
+  return state === 'NEW' || (state === 'DNAT' && way.isRewritten);
+}
+
+function markAfter(target: Target | undefined, mark: number): number {
+  if (target?.kind !== 'mark') return mark;
+  return (target.operation === 'xor' ? mark ^ target.value : mark | target.value) >>> 0;
+}
+
+function verdictOf(target: Target | undefined, way: Way<string>, { note }: WalkContext): Verdict | undefined {
+  if (!target) return undefined;
+  switch (target.kind) {
+    case 'mark':
+      return undefined;
+    case 'dnat':
+      return dnatTo(target.to, way, note);
+    case 'other': {
+      const [option, chain] = target.args;
+      if (option === '-g' && chain !== undefined) return { kind: 'goto', chain };
+      note(`not evaluated, taken as passing: ${target.args.join(' ')}`);
+      return undefined;
     }
-    ways = through;
+    case 'jump':
+      return { kind: 'jump', chain: target.chain };
+    default:
+      return { kind: target.kind };
   }
-  return [...ways.map(arrival), ...stopped];
 }
 
-function applies(hook: Hook, here: boolean): boolean {
-  return hook.applies === 'always' || here === (hook.applies === 'here');
-}
-
-/** A table without this chain lets everything through. */
-function passHook(trip: Trip, hook: Hook, way: Way): readonly Decided[] {
-  const chains = trip.tables.get(hook.table);
-  const chain = chains?.get(hook.chain);
-  if (!chains || !chain) return [{ verdict: 'accept', way }];
-  const ground: Ground = { ...trip.world, table: hook.table, chains, record: trip.record };
-  const entering = hook.inInterface === undefined ? way : { ...way, inInterface: hook.inInterface };
-  const { decided, returned } = walkChain(ground, hook.chain, entering);
-  const policy: Verdict = chain.policy === 'DROP' ? 'drop' : 'accept';
-  return [...decided, ...returned.map((left): Decided => ({ verdict: policy, way: left }))];
-}
-
-function arrival(way: Way): Outcome {
-  const { masqueraded } = way;
-  if (!way.rewritten) return { kind: 'pass', masqueraded, ...ending(way) };
-  return { kind: 'forward', to: way.destination, port: way.port, masqueraded, ...ending(way) };
-}
-
-function ending(way: Way): Ending {
-  return { probability: way.probability, path: pathOf(way.trail), remembered: way.remembered };
-}
-
-function pathOf(trail: Trail | undefined): Step[] {
-  const steps: Step[] = [];
-  for (let at = trail; at; at = at.before) {
-    const { table, chain, ruleIndex } = at;
-    steps.push({ table, chain, ruleIndex, text: printRule(at.rule) });
-  }
-  return steps.toReversed();
+function dnatTo(to: string, way: Way<string>, note: (text: string) => void): Verdict {
+  const whole = parseIp(to);
+  if (whole !== undefined) return { kind: 'dnat', ip: whole, port: way.port };
+  const [, bracketed, plain, port] = /^(?:\[(.*)\]|(.*)):(\d+)$/.exec(to) ?? [];
+  const ip = parseIp(bracketed ?? plain ?? '');
+  if (ip !== undefined) return { kind: 'dnat', ip, port: Number(port) };
+  note(`not evaluated, not one address and port: ${to}`);
+  return { kind: 'accept' };
 }

@@ -15,10 +15,6 @@ import type {
   Statement,
   TableSet,
 } from './rule.ts';
-import type { Plan } from '../../../plan/types.ts';
-import { fixedElements, type NftSettings, rulesetOf } from './ruleset.ts';
-import { compileElements } from './compile.ts';
-import { ReferenceCounts } from './referenceCounts.ts';
 
 export interface Words {
   readonly ip: 'ip' | 'ip6';
@@ -234,37 +230,4 @@ function hostless(cidr: string): string {
 
 function mark(value: number): string {
   return `0x${(value >>> 0).toString(16).padStart(8, '0')}`;
-}
-
-/* The whole table for a plan, as one who starts from nothing would write it. */
-
-interface WholeTable {
-  readonly ruleset: Ruleset;
-  /** By the name of their set. */
-  readonly elements: ReadonlyMap<string, readonly Element[]>;
-}
-
-function wholeTable(plan: Plan, settings: NftSettings): WholeTable {
-  const { family, view } = plan;
-  const options = { ...settings, family, view };
-  const counts = new ReferenceCounts();
-  const own: Element[] = [];
-  for (const port of plan.servicePorts.values()) {
-    const fragment = compileElements(port, options);
-    counts.add(fragment);
-    own.push(...fragment.elements);
-  }
-  const elements = new Map<string, Element[]>();
-  for (const element of [...counts.elements(), ...fixedElements(options), ...own]) {
-    const ofSet = elements.get(element.set);
-    if (ofSet) ofSet.push(element);
-    else elements.set(element.set, [element]);
-  }
-  return { ruleset: rulesetOf(counts.shape(settings.serviceCidrs.length > 0), options), elements };
-}
-
-/** As `nft -f` takes it. */
-export function printWholeTable(plan: Plan, settings: NftSettings): string {
-  const { ruleset, elements } = wholeTable(plan, settings);
-  return printTable(ruleset, elements, plan.family);
 }

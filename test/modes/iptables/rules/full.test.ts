@@ -2,14 +2,14 @@
 import { describe, expect, test } from 'vitest';
 import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
 import type { Tables } from '../../../../src/modes/iptables/rules/parse.ts';
-import { walk, type Packet } from '../../../../src/modes/iptables/rules/walk.ts';
+import { walkIptables, type IptablesPacket } from '../../../../src/modes/iptables/rules/walk.ts';
 import { ip } from '../../../plan/given.ts';
 import { Harness } from './harness.ts';
 import { WORLD_4 } from './goldenWorld.ts';
 
 const HOST = { addresses: [ip('192.0.2.10')] };
 
-const DESTINATIONS: readonly (readonly [string, number, Packet['protocol']])[] = [
+const DESTINATIONS: readonly (readonly [string, number, IptablesPacket['protocol']])[] = [
   ['10.96.0.10', 53, 'UDP'],
   ['10.96.0.10', 53, 'TCP'],
   ['10.96.7.7', 80, 'TCP'],
@@ -30,7 +30,7 @@ const SOURCES: readonly (readonly [string, string | undefined])[] = [
   ['192.0.2.10', undefined],
   ['203.0.113.9', 'eth0'],
 ];
-const PACKETS: readonly Packet[] = DESTINATIONS.flatMap(([destination, port, protocol]) =>
+const PACKETS: readonly IptablesPacket[] = DESTINATIONS.flatMap(([destination, port, protocol]) =>
   SOURCES.map(([source, inInterface]) => ({
     source: ip(source),
     destination: ip(destination),
@@ -43,7 +43,7 @@ const PACKETS: readonly Packet[] = DESTINATIONS.flatMap(([destination, port, pro
 /** Where each packet goes, in the order of PACKETS. */
 function outcomes(tables: Tables): readonly string[] {
   return PACKETS.map((packet) => {
-    const { outcomes: found, notes } = walk(tables, packet, HOST, { record: false });
+    const { outcomes: found, notes } = walkIptables(tables, packet, HOST, { record: false });
     expect(notes).toEqual([]);
     const texts = found.map((each) =>
       each.kind === 'forward'

@@ -1,7 +1,7 @@
 /** Where packets for services go, as a table. */
 import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
-import { type Packet, walk } from '../../../../src/modes/iptables/rules/walk.ts';
+import { type IptablesPacket, walkIptables } from '../../../../src/modes/iptables/rules/walk.ts';
 import { ip } from './rules.ts';
 import { SERVICES, type Settings, serviceRules } from './serviceRules.ts';
 
@@ -16,7 +16,7 @@ const SENDERS = {
 
 type Sender = keyof typeof SENDERS;
 
-function packetTo(sender: Sender, target: string): Packet {
+function packetTo(sender: Sender, target: string): IptablesPacket {
   const [name, frontend] = target.split(' ');
   const service = SERVICES.find((one) => one.name === name);
   if (!service) throw new Error(`no service ${target}`);
@@ -32,7 +32,7 @@ function packetTo(sender: Sender, target: string): Packet {
 
 /** `both`, `local` or `remote`, and whether the source is rewritten. */
 function describeWalk(settings: Settings, sender: Sender, target: string): string {
-  const { outcomes, notes } = walk(parseSave(serviceRules(settings)), packetTo(sender, target), HOST);
+  const { outcomes, notes } = walkIptables(parseSave(serviceRules(settings)), packetTo(sender, target), HOST);
   expect(notes).toEqual([]);
   expect(outcomes.reduce((sum, { probability }) => sum + probability, 0)).toBe(1);
   const places = new Set<string>();
@@ -97,8 +97,8 @@ describe.each(COLUMNS.map(([name, settings], index) => [name, settings, index] a
 
 describe('besides', () => {
   const tables = parseSave(serviceRules({ detector: true, masqueradeAll: false }));
-  const send = (packet: Omit<Packet, 'protocol' | 'port'> & Partial<Packet>): string[] =>
-    walk(tables, { protocol: 'TCP', port: 80, ...packet }, HOST).outcomes.map((outcome) =>
+  const send = (packet: Omit<IptablesPacket, 'protocol' | 'port'> & Partial<IptablesPacket>): string[] =>
+    walkIptables(tables, { protocol: 'TCP', port: 80, ...packet }, HOST).outcomes.map((outcome) =>
       outcome.kind === 'forward' ? `${outcome.to}${outcome.masqueraded ? ' masq' : ''}` : outcome.kind,
     );
 
@@ -128,7 +128,7 @@ describe('besides', () => {
   });
 
   test('the path tells why', () => {
-    const [outcome] = walk(tables, packetTo('outside', 'S2 LB'), HOST).outcomes;
+    const [outcome] = walkIptables(tables, packetTo('outside', 'S2 LB'), HOST).outcomes;
     expect(
       outcome?.path.map(({ table, chain, ruleIndex, text }) => `${table} ${chain}[${ruleIndex}] ${text}`),
     ).toMatchInlineSnapshot(`

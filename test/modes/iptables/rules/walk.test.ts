@@ -1,32 +1,35 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
+import { type WalkOutcome, type WalkResult } from '../../../../src/modes/walk.ts';
 import {
-  type Outcome,
-  type Packet,
-  walk,
-  type WalkOptions,
-  type WalkResult,
+  type IptablesPacket,
+  walkIptables,
+  type IptablesWalkOptions,
 } from '../../../../src/modes/iptables/rules/walk.ts';
 import { ip } from './rules.ts';
 
 const HOST = { addresses: [ip('192.0.2.1'), ip('2001:db8::1')] };
-const FROM_POD: Packet = {
+const FROM_POD: IptablesPacket = {
   source: ip('10.0.0.9'),
   destination: ip('172.30.0.1'),
   protocol: 'TCP',
   port: 80,
   inInterface: 'cni0',
 };
-const FROM_NODE: Packet = { ...FROM_POD, source: ip('192.0.2.1'), inInterface: undefined };
+const FROM_NODE: IptablesPacket = { ...FROM_POD, source: ip('192.0.2.1'), inInterface: undefined };
 
 /** Lines of nat, or of filter when they follow `filter:`; chains are made as they are named. */
-function run(lines: readonly string[], packet: Packet = FROM_POD, options: WalkOptions = {}): WalkResult {
+function run(
+  lines: readonly string[],
+  packet: IptablesPacket = FROM_POD,
+  options: IptablesWalkOptions = {},
+): WalkResult<string> {
   const nat = lines.filter((line) => !line.startsWith('filter: '));
   const filter = lines
     .filter((line) => line.startsWith('filter: '))
     .map((line) => line.slice('filter: '.length));
-  return walk(parseSave(tableText('nat', nat) + tableText('filter', filter)), packet, HOST, options);
+  return walkIptables(parseSave(tableText('nat', nat) + tableText('filter', filter)), packet, HOST, options);
 }
 
 function tableText(name: string, lines: readonly string[]): string {
@@ -46,7 +49,7 @@ function tableText(name: string, lines: readonly string[]): string {
   ].join('\n');
 }
 
-function brief(outcome: Outcome): string {
+function brief(outcome: WalkOutcome<string>): string {
   switch (outcome.kind) {
     case 'forward':
       return `${outcome.to}:${outcome.port}${outcome.masqueraded ? ' masq' : ''}`;
@@ -57,7 +60,7 @@ function brief(outcome: Outcome): string {
   }
 }
 
-function kinds(result: WalkResult): string[] {
+function kinds(result: WalkResult<string>): string[] {
   return result.outcomes.map(brief);
 }
 
@@ -68,7 +71,7 @@ describe('which hooks a packet passes', () => {
     ...['PREROUTING', 'OUTPUT', 'POSTROUTING'].map((chain) => `${chain} -m comment --comment seen`),
     ...['INPUT', 'FORWARD', 'OUTPUT'].map((chain) => `filter: ${chain} -m comment --comment seen`),
   ];
-  const table: readonly (readonly [string, Packet, readonly string[]])[] = [
+  const table: readonly (readonly [string, IptablesPacket, readonly string[]])[] = [
     ['from a pod, onward', FROM_POD, ['nat PREROUTING', 'filter FORWARD', 'nat POSTROUTING']],
     [
       'from a pod, to the node',
@@ -100,8 +103,8 @@ describe('which hooks a packet passes', () => {
   });
 
   test('no tables at all', () => {
-    expect(walk(new Map(), FROM_POD, HOST)).toEqual({
-      outcomes: [{ kind: 'pass', masqueraded: false, probability: 1, path: [], remembered: [] }],
+    expect(walkIptables(new Map(), FROM_POD, HOST)).toEqual({
+      outcomes: [{ kind: 'pass', masqueraded: false, probability: 1, path: [], lookups: 0, learned: [] }],
       notes: [],
     });
   });
@@ -164,8 +167,8 @@ describe('chains', () => {
 });
 
 describe('matches', () => {
-  const at = (change: Partial<Packet>): Packet => ({ ...FROM_POD, ...change });
-  const cases: readonly (readonly [match: string, yes: Packet, no: Packet])[] = [
+  const at = (change: Partial<IptablesPacket>): IptablesPacket => ({ ...FROM_POD, ...change });
+  const cases: readonly (readonly [match: string, yes: IptablesPacket, no: IptablesPacket])[] = [
     ['-s 10.0.0.0/8', FROM_POD, FROM_NODE],
     ['! -s 10.0.0.0/8', at({ source: ip('11.0.0.1') }), FROM_POD],
     ['-d 172.30.0.1/32', FROM_POD, at({ destination: ip('172.30.0.2') })],
@@ -181,7 +184,7 @@ describe('matches', () => {
     ['-m physdev ! --physdev-is-in', FROM_POD, at({ viaBridge: true })],
   ];
   test.each(cases)('%s', (match, yes, no) => {
-    const matched = (packet: Packet): boolean =>
+    const matched = (packet: IptablesPacket): boolean =>
       run([`PREROUTING ${match}`], packet).outcomes[0]?.path.length === 1;
     expect([matched(yes), matched(no)]).toEqual([true, false]);
   });
@@ -305,7 +308,7 @@ describe('affinity', () => {
 
   test('a new client is balanced, and put on the list of its endpoint', () => {
     const { outcomes } = run(rules);
-    expect(outcomes.map((outcome) => [brief(outcome), outcome.probability, outcome.remembered])).toEqual([
+    expect(outcomes.map((outcome) => [brief(outcome), outcome.probability, outcome.learned])).toEqual([
       ['10.1.0.1:80', 0.5, ['ONE']],
       ['10.1.0.2:80', 0.5, ['TWO']],
     ]);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Scope, View } from '../../../../src/modes/nftables/rules/names.ts';
 import { rulesetOf, type TableShape } from '../../../../src/modes/nftables/rules/ruleset.ts';
-import { walk } from '../../../../src/modes/nftables/rules/walk.ts';
+import { walkNftables } from '../../../../src/modes/nftables/rules/walk.ts';
 import { mostLookups } from './bound.ts';
 import { ip, VIEW } from '../../../plan/given.ts';
 import { CLIENT } from './clients.ts';
@@ -56,7 +56,7 @@ describe.each([1, 10, 1000])('among %i services', (count) => {
     const ask = (destination: string, port: number): readonly number[] => {
       const packet = { ...CLIENT, destination: ip(destination), port };
       const host = { addresses: [ip('192.0.2.10')] };
-      return [...new Set(walk(walkable, packet, host).outcomes.map(({ lookups }) => lookups))];
+      return [...new Set(walkNftables(walkable, packet, host).outcomes.map(({ lookups }) => lookups))];
     };
     expect(mostLookups(ruleset)).toBe(18);
     expect(ask('10.96.0.0', 80)).toEqual([7]);

@@ -1,5 +1,5 @@
 /** Who dials, in tests. */
-import type { Packet } from '../../../../src/modes/nftables/rules/walk.ts';
+import { type Packet } from '../../../../src/plan/decide.ts';
 import { ip } from '../../../plan/given.ts';
 
 /** From outside, for the cluster IP of most tests. */

@@ -1,8 +1,10 @@
 /** Which element counts a connection, where clients are remembered and the pool does not see them again. */
 import { describe, expect, test } from 'vitest';
-import { printElement, printWholeTable } from '../../../../src/modes/nftables/rules/print.ts';
+import { printElement } from '../../../../src/modes/nftables/rules/print.ts';
+import { printWholeTable } from '../../../../src/modes/nftables/rules/whole.ts';
 import type { AffinityEntry } from '../../../../src/modes/nftables/rules/transaction.ts';
-import { type Packet, walk } from '../../../../src/modes/nftables/rules/walk.ts';
+import { type Packet } from '../../../../src/plan/decide.ts';
+import { walkNftables } from '../../../../src/modes/nftables/rules/walk.ts';
 import { ip } from '../../../plan/given.ts';
 import { CLIENT } from './clients.ts';
 import { Harness, NODE_IPS } from './harness.ts';
@@ -26,8 +28,8 @@ function countingSets({ kernel }: Harness): readonly string[] {
 
 /** The elements that count a connection which somebody makes now. */
 function countedBy({ kernel }: Harness, packet: Packet): readonly string[] {
-  const remembered = (map: string): readonly AffinityEntry[] => kernel.clients(map);
-  const { outcomes } = walk(kernel.walkable, packet, { addresses: NODE_IPS }, { remembered });
+  const affinity = (map: string): readonly AffinityEntry[] => kernel.clients(map);
+  const { outcomes } = walkNftables(kernel.walkable, packet, { addresses: NODE_IPS }, { affinity });
   const found = outcomes.flatMap(({ path }) => path.flatMap((step) => step.found));
   return found.filter((text) => COUNTING.test(text));
 }

@@ -1,6 +1,6 @@
 /**
  * nftables in memory, as strict as the kernel: a transaction is taken whole, or refused by the name that the kernel has
- * for it. It dynamicSize what it was sent, fails when told to, and can be changed by hand.
+ * for it. It remembers what it was sent, fails when told to, and can be changed by hand.
  */
 import { affinityMap } from '../../../../src/modes/nftables/rules/names.ts';
 import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
@@ -13,8 +13,9 @@ import type {
   TableState,
   TableTransaction,
 } from '../../../../src/modes/nftables/rules/transaction.ts';
-import { type Packet, walk } from '../../../../src/modes/nftables/rules/walk.ts';
-import { walkTable, type WalkTable } from '../../../../src/modes/nftables/rules/walkElements.ts';
+import { type Packet } from '../../../../src/plan/decide.ts';
+import { walkNftables } from '../../../../src/modes/nftables/rules/walk.ts';
+import { walkTable, type WalkTable } from '../../../../src/modes/nftables/rules/walk.ts';
 import { deepEqual } from '../../../../src/model/equal.ts';
 import type { Family, Ip } from '../../../../src/model/ip.ts';
 import { PROTOCOLS, type Protocol } from '../../../../src/model/objects.ts';
@@ -129,17 +130,17 @@ export class FakeNftKernel implements NftClient {
     return walkTable(this.ruleset, this.elements);
   }
 
-  /** A client dials, and what the table dynamicSize of it is remembered. Answers where it went. */
+  /** A client dials, and what the table learns of it is kept. Returns where it went. */
   connect(packet: Packet, addresses: readonly Ip[] = []): string {
-    const { outcomes } = walk(
+    const { outcomes } = walkNftables(
       this.walkable,
       packet,
       { addresses },
-      { remembered: (map) => this.clients(map) },
+      { affinity: (map) => this.clients(map) },
     );
     const [outcome] = outcomes;
     if (outcome?.kind !== 'forward') return outcome?.kind ?? 'nothing';
-    for (const { map, client, destination, port, endpoint } of outcome.remembers) {
+    for (const { map, client, destination, port, endpoint } of outcome.learned) {
       const set = this.table?.sets.get(map)?.set;
       if (!set) throw new Error(`no map ${map}`);
       const element: Element = {

@@ -1,8 +1,8 @@
 /** While a table changes, in however many transactions, a packet goes where it went before or where it will go. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Packet } from '../../../../src/modes/nftables/rules/walk.ts';
-import type { WalkTable } from '../../../../src/modes/nftables/rules/walkElements.ts';
+import { type Packet } from '../../../../src/plan/decide.ts';
+import { type WalkTable } from '../../../../src/modes/nftables/rules/walk.ts';
 import { survivorOf } from '../../anySteps.ts';
 import { anySteps, perform, type Step } from './anySteps.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';

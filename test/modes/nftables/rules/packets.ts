@@ -1,6 +1,8 @@
 /** Every packet that could matter to the clusters that tests make up, and what can become of it. */
-import { type Outcome, type Packet, walk } from '../../../../src/modes/nftables/rules/walk.ts';
-import type { WalkTable } from '../../../../src/modes/nftables/rules/walkElements.ts';
+import { type WalkOutcome } from '../../../../src/modes/walk.ts';
+import { type Packet } from '../../../../src/plan/decide.ts';
+import { type LearnedEntry, walkNftables } from '../../../../src/modes/nftables/rules/walk.ts';
+import { type WalkTable } from '../../../../src/modes/nftables/rules/walk.ts';
 import { ip } from '../../../plan/given.ts';
 import { CLIENT } from './clients.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';
@@ -26,12 +28,15 @@ export const PACKETS: readonly Packet[] = SOURCES.flatMap(({ source, inInterface
   ),
 );
 
-export function outcomesOf({ walkable }: FakeNftKernel, packet: Packet): readonly Outcome[] {
+export function outcomesOf(
+  { walkable }: FakeNftKernel,
+  packet: Packet,
+): readonly WalkOutcome<LearnedEntry>[] {
   return outcomesIn(walkable, packet);
 }
 
-export function outcomesIn(table: WalkTable, packet: Packet): readonly Outcome[] {
-  return walk(table, packet, HOST, { record: false }).outcomes;
+export function outcomesIn(table: WalkTable, packet: Packet): readonly WalkOutcome<LearnedEntry>[] {
+  return walkNftables(table, packet, HOST, { record: false }).outcomes;
 }
 
 export function printPacket({ source, protocol, destination, port }: Packet): string {

@@ -2,7 +2,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { printWholeTable } from '../../../../src/modes/nftables/rules/print.ts';
+import { printWholeTable } from '../../../../src/modes/nftables/rules/whole.ts';
 import { bundle } from '../../../system/support/bundle.ts';
 import { output } from '../../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';

@@ -1,7 +1,7 @@
 /** Sizes of pools and time-outs that no service uses any more leave the table, some seconds later. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { walk } from '../../../../src/modes/nftables/rules/walk.ts';
+import { walkNftables } from '../../../../src/modes/nftables/rules/walk.ts';
 import { ip } from '../../../plan/given.ts';
 import { survivorOf } from '../../anySteps.ts';
 import { anySteps, perform } from './anySteps.ts';
@@ -93,7 +93,9 @@ describe('many distinct time-outs', () => {
   const PLAIN = ['b/plain 10.96.0.1 80', 'b/plain-1 of plain 80 | 10.1.0.1 node-b'];
 
   const lookups = ({ kernel }: Harness): readonly number[] =>
-    walk(kernel.walkable, CLIENT, { addresses: [ip('192.0.2.10')] }).outcomes.map((each) => each.lookups);
+    walkNftables(kernel.walkable, CLIENT, { addresses: [ip('192.0.2.10')] }).outcomes.map(
+      (each) => each.lookups,
+    );
 
   test('cost a service without affinity what one costs, and leave with those who had them', async () => {
     const one = new Harness();

@@ -1,20 +1,21 @@
 /** What becomes of a packet, and why. */
 import { describe, expect, test } from 'vitest';
 import type { Element, NftRule, Ruleset, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
+import { type WalkOutcome } from '../../../../src/modes/walk.ts';
+import { type Packet } from '../../../../src/plan/decide.ts';
 import {
-  type Outcome,
-  type Packet,
-  walk,
-  type WalkOptions,
+  type LearnedEntry,
+  walkNftables,
+  type NftWalkOptions,
 } from '../../../../src/modes/nftables/rules/walk.ts';
-import { walkTable } from '../../../../src/modes/nftables/rules/walkElements.ts';
+import { walkTable } from '../../../../src/modes/nftables/rules/walk.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 import { CLIENT } from './clients.ts';
 import { Harness } from './harness.ts';
 
 const HOST = { addresses: [ip('192.0.2.10')] };
 
-function printOutcome(outcome: Outcome): string {
+function printOutcome(outcome: WalkOutcome<LearnedEntry>): string {
   const { kind, probability } = outcome;
   const target = kind === 'forward' ? ` ${outcome.to}:${outcome.port}` : '';
   const mask = 'masqueraded' in outcome && outcome.masqueraded ? '*' : '';
@@ -40,7 +41,7 @@ describe('verdicts', () => {
         }),
       })),
     };
-    const { outcomes, notes } = walk(walkTable(ruleset, elements), packet, HOST);
+    const { outcomes, notes } = walkNftables(walkTable(ruleset, elements), packet, HOST);
     return [...outcomes.map(printOutcome), ...notes];
   };
   const drop = rule({ kind: 'drop' });
@@ -118,10 +119,10 @@ describe('verdicts', () => {
 });
 
 describe('the way through a table', () => {
-  const sent = async (packet: Packet, options: WalkOptions, ...lines: readonly string[]) => {
+  const sent = async (packet: Packet, options: NftWalkOptions, ...lines: readonly string[]) => {
     const harness = new Harness();
     await harness.sync(...lines);
-    return walk(harness.kernel.walkable, packet, HOST, options);
+    return walkNftables(harness.kernel.walkable, packet, HOST, options);
   };
   const X = ['a/x 10.96.0.1 80 affinity=60', 'a/x-1 of x 80 | 10.1.0.1 node-b'];
 
@@ -147,7 +148,7 @@ describe('the way through a table', () => {
 
   test('says who is remembered', async () => {
     const { outcomes } = await sent(CLIENT, {}, ...X);
-    expect(outcomes[0]?.remembers).toEqual([
+    expect(outcomes[0]?.learned).toEqual([
       {
         map: 'affinity-tcp',
         seconds: 60,

@@ -1,0 +1,353 @@
+/**
+ * Sends the first packet of a connection through the rules of a mode, and returns everything that can become of it.
+ *
+ * ```
+ *  from elsewhere:  nat prerouting ─┬─ here:  filter input ─ nat input
+ *                                   └─ on:    filter forward ─ nat postrouting
+ *  from the node:   nat output ─ filter output ─ nat postrouting ─┬─ here: filter input, from lo
+ *                                                                 └─ on
+ * ```
+ * Chains of the type nat see a connection once for its destination and once for its source: what the node sends to itself
+ * has been through output and postrouting, so neither nat prerouting nor nat input sees it again.
+ *
+ * A random choice splits the packet: every possible way is walked, with its probability. A mode supplies the chains at a
+ * hook, the rules of a chain, and what one rule does to a packet.
+ */
+import { type Ip, isLoopback } from '../model/ip.ts';
+import type { Protocol } from '../model/objects.ts';
+import type { Host, Packet } from '../plan/decide.ts';
+
+/** One possible way of the packet, as far as it has been walked. `Learned`: what a mode keeps of a client. */
+export interface Way<Learned> {
+  readonly source: Ip;
+  readonly destination: Ip;
+  readonly protocol: Protocol;
+  readonly port: number;
+  /** What the client dialled. */
+  readonly original: { readonly source: Ip; readonly destination: Ip; readonly port: number };
+  /** Empty where a packet has no such interface: in the hooks output and postrouting. */
+  readonly inInterface: string;
+  readonly mark: number;
+  readonly isRewritten: boolean;
+  readonly masqueraded: boolean;
+  readonly probability: number;
+  /** Sets that were asked or changed. */
+  readonly lookups: number;
+  readonly learned: readonly Learned[];
+  readonly trail: Trail | undefined;
+}
+
+export type Verdict =
+  | { readonly kind: 'accept' | 'drop' | 'reject' | 'return' | 'masquerade' }
+  | { readonly kind: 'jump' | 'goto'; readonly chain: string }
+  | { readonly kind: 'dnat'; readonly ip: Ip; readonly port: number };
+
+/** One of the ways in which a packet can leave a rule. */
+export interface RuleExit<Learned> {
+  readonly way: Way<Learned>;
+  readonly isMatch: boolean;
+  /** Without one, the next rule follows. */
+  readonly verdict?: Verdict | undefined;
+  /** What the rule found in its sets; asked for a trace only. */
+  readonly found?: () => readonly string[];
+}
+
+export interface Hook {
+  readonly type: 'filter' | 'nat';
+  readonly point: 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
+}
+
+export interface WalkContext {
+  readonly isLocal: (ip: Ip) => boolean;
+  /** What could not be evaluated. */
+  readonly note: (text: string) => void;
+}
+
+export interface BaseChain {
+  readonly table: string;
+  readonly chain: string;
+  readonly policy: 'accept' | 'drop';
+}
+
+/** What a mode supplies. */
+export interface WalkedRules<Rule, Learned> {
+  /** By priority. A hook without a chain lets everything through. */
+  baseChains(hook: Hook): readonly BaseChain[];
+  rulesOf(table: string, chain: string): readonly Rule[] | undefined;
+  /** With a match of its statements or without. The probabilities of all exits add up to that of the way. */
+  leave(rule: Rule, way: Way<Learned>, context: WalkContext): readonly RuleExit<Learned>[];
+  print(rule: Rule, way: Way<Learned>): string;
+  /** One jump more is a loop. */
+  readonly deepestJump: number;
+}
+
+export interface WalkOptions {
+  /** `true`, the default: the rules that matched are in the outcomes' paths. `all`: also those that did not. */
+  readonly record?: boolean | 'all';
+}
+
+/** A rule on the packet's way. */
+export interface TraceStep {
+  readonly table: string;
+  readonly chain: string;
+  readonly ruleIndex: number;
+  readonly text: string;
+  /** `any-1 { 10.96.0.1 . tcp . 80 : 10.244.0.1 . 8080 }` */
+  readonly found: readonly string[];
+  readonly isPassedOver?: true;
+}
+
+interface WalkEnding<Learned> {
+  readonly probability: number;
+  readonly path: readonly TraceStep[];
+  readonly lookups: number;
+  readonly learned: readonly Learned[];
+}
+
+export type WalkOutcome<Learned> =
+  | ({
+      readonly kind: 'forward';
+      readonly to: Ip;
+      readonly port: number;
+      readonly masqueraded: boolean;
+    } & WalkEnding<Learned>)
+  /** Goes on to where it was going. */
+  | ({ readonly kind: 'pass'; readonly masqueraded: boolean } & WalkEnding<Learned>)
+  | ({ readonly kind: 'reject' | 'drop' } & WalkEnding<Learned>);
+
+export interface WalkResult<Learned> {
+  /** Their probabilities add up to 1. */
+  readonly outcomes: readonly WalkOutcome<Learned>[];
+  /** What could not be evaluated, or is missing from the rules. */
+  readonly notes: readonly string[];
+}
+
+/** The rules on a way, newest first, so that ways share their beginnings. */
+interface Trail {
+  readonly table: string;
+  readonly chain: string;
+  readonly ruleIndex: number;
+  readonly text: () => string;
+  readonly found: (() => readonly string[]) | undefined;
+  readonly isMatch: boolean;
+  readonly before: Trail | undefined;
+}
+
+interface PathHook extends Hook {
+  /** Asked with the destination as it is by then. */
+  readonly applies: 'always' | 'here' | 'onward';
+  /** The incoming interface, where it is no longer the one that the packet began with. */
+  readonly inInterface?: '' | 'lo';
+}
+
+const FROM_ELSEWHERE: readonly PathHook[] = [
+  { type: 'nat', point: 'prerouting', applies: 'always' },
+  { type: 'filter', point: 'input', applies: 'here' },
+  { type: 'nat', point: 'input', applies: 'here' },
+  { type: 'filter', point: 'forward', applies: 'onward' },
+  { type: 'nat', point: 'postrouting', applies: 'onward', inInterface: '' },
+];
+
+const FROM_NODE: readonly PathHook[] = [
+  { type: 'nat', point: 'output', applies: 'always' },
+  { type: 'filter', point: 'output', applies: 'always' },
+  { type: 'nat', point: 'postrouting', applies: 'always' },
+  { type: 'filter', point: 'input', applies: 'here', inInterface: 'lo' },
+];
+
+export function walkPacket<Rule, Learned>(
+  rules: WalkedRules<Rule, Learned>,
+  packet: Packet,
+  host: Host,
+  options: WalkOptions = {},
+): WalkResult<Learned> {
+  const notes = new Set<string>();
+  const addresses = new Set<string>(host.addresses);
+  const walker = new Walker(rules, options.record ?? true, {
+    isLocal: (ip) => isLoopback(ip) || addresses.has(ip),
+    note: (text) => notes.add(text),
+  });
+  return { outcomes: walker.outcomes(packet), notes: [...notes] };
+}
+
+interface Decided<Learned> {
+  readonly verdict: 'accept' | 'drop' | 'reject';
+  readonly way: Way<Learned>;
+}
+
+/** Where ways are when a rule, or a chain, is done with them. */
+interface Passage<Learned> {
+  readonly decided: Decided<Learned>[];
+  /** Came out at the end of the chain, or by a return. */
+  readonly returned: Way<Learned>[];
+}
+
+class Walker<Rule, Learned> {
+  readonly #rules: WalkedRules<Rule, Learned>;
+  readonly #record: boolean | 'all';
+  readonly #context: WalkContext;
+
+  constructor(rules: WalkedRules<Rule, Learned>, record: boolean | 'all', context: WalkContext) {
+    this.#rules = rules;
+    this.#record = record;
+    this.#context = context;
+  }
+
+  outcomes({ source, destination, protocol, port, inInterface }: Packet): WalkOutcome<Learned>[] {
+    let ways: readonly Way<Learned>[] = [
+      {
+        source,
+        destination,
+        protocol,
+        port,
+        original: { source, destination, port },
+        inInterface: inInterface ?? '',
+        mark: 0,
+        isRewritten: false,
+        masqueraded: false,
+        probability: 1,
+        lookups: 0,
+        learned: [],
+        trail: undefined,
+      },
+    ];
+    const stopped: WalkOutcome<Learned>[] = [];
+    for (const hook of inInterface === undefined ? FROM_NODE : FROM_ELSEWHERE) {
+      const through: Way<Learned>[] = [];
+      for (const way of ways) {
+        const isHere = this.#context.isLocal(way.destination);
+        if (hook.applies !== 'always' && isHere !== (hook.applies === 'here')) {
+          through.push(way);
+          continue;
+        }
+        for (const { verdict, way: after } of this.#passHook(hook, way)) {
+          if (verdict === 'accept') through.push(after);
+          else stopped.push({ kind: verdict, ...ending(after) });
+        }
+      }
+      ways = through;
+    }
+    return [...ways.map(arrival), ...stopped];
+  }
+
+  /** Where there are several chains, a packet goes on to the next until one has rewritten it. */
+  #passHook(hook: PathHook, way: Way<Learned>): readonly Decided<Learned>[] {
+    const isDestination = hook.point === 'prerouting' || hook.point === 'output';
+    const chains = this.#rules.baseChains(hook);
+    if (chains.length === 0) return [{ verdict: 'accept', way }];
+    let waiting: readonly Way<Learned>[] = [
+      hook.inInterface === undefined ? way : { ...way, inInterface: hook.inInterface },
+    ];
+    const ended: Decided<Learned>[] = [];
+    for (const [index, { table, chain, policy }] of chains.entries()) {
+      const next: Way<Learned>[] = [];
+      for (const each of waiting) {
+        const { decided, returned } = this.#walkChain(table, chain, each, 0);
+        for (const left of returned) decided.push({ verdict: policy, way: left });
+        for (const one of decided) {
+          const isSettled = isDestination ? one.way.isRewritten : one.way.masqueraded;
+          if (one.verdict === 'accept' && !isSettled && index < chains.length - 1) next.push(one.way);
+          else ended.push(one);
+        }
+      }
+      waiting = next;
+    }
+    return ended;
+  }
+
+  #walkChain(table: string, chain: string, way: Way<Learned>, depth: number): Passage<Learned> {
+    const rules = this.#rules.rulesOf(table, chain);
+    if (!rules) {
+      this.#context.note(`${table === '' ? 'the table' : `table ${table}`} has no chain ${chain}`);
+      return { decided: [], returned: [way] };
+    }
+    if (depth > this.#rules.deepestJump) throw new Error(`too many jumps, by chain ${chain}`);
+    const passage: Passage<Learned> = { decided: [], returned: [] };
+    let live: readonly Way<Learned>[] = [way];
+    for (const [ruleIndex, rule] of rules.entries()) {
+      if (live.length === 0) break;
+      const next: Way<Learned>[] = [];
+      for (const current of live)
+        for (const exit of this.#rules.leave(rule, current, this.#context)) {
+          const recorded = this.#recorded(table, chain, ruleIndex, rule, exit);
+          next.push(...this.#follow(table, exit.verdict, recorded, depth, passage));
+        }
+      live = next;
+    }
+    passage.returned.push(...live);
+    return passage;
+  }
+
+  /** Returns the ways that go on to the next rule; others are put where they end. */
+  #follow(
+    table: string,
+    verdict: Verdict | undefined,
+    way: Way<Learned>,
+    depth: number,
+    { decided, returned }: Passage<Learned>,
+  ): readonly Way<Learned>[] {
+    if (!verdict) return [way];
+    switch (verdict.kind) {
+      case 'jump':
+      case 'goto': {
+        const below = this.#walkChain(table, verdict.chain, way, depth + 1);
+        decided.push(...below.decided);
+        if (verdict.kind === 'jump') return below.returned;
+        returned.push(...below.returned);
+        return [];
+      }
+      case 'return':
+        returned.push(way);
+        return [];
+      case 'masquerade':
+        decided.push({ verdict: 'accept', way: { ...way, masqueraded: true } });
+        return [];
+      case 'dnat': {
+        const { ip, port } = verdict;
+        decided.push({ verdict: 'accept', way: { ...way, destination: ip, port, isRewritten: true } });
+        return [];
+      }
+      default:
+        decided.push({ verdict: verdict.kind, way });
+        return [];
+    }
+  }
+
+  #recorded(
+    table: string,
+    chain: string,
+    ruleIndex: number,
+    rule: Rule,
+    { way, isMatch, found }: RuleExit<Learned>,
+  ): Way<Learned> {
+    if (this.#record === false || (!isMatch && this.#record !== 'all')) return way;
+    const text = (): string => this.#rules.print(rule, way);
+    return { ...way, trail: { table, chain, ruleIndex, text, found, isMatch, before: way.trail } };
+  }
+}
+
+function arrival<Learned>(way: Way<Learned>): WalkOutcome<Learned> {
+  const { masqueraded, destination, port } = way;
+  if (!way.isRewritten) return { kind: 'pass', masqueraded, ...ending(way) };
+  return { kind: 'forward', to: destination, port, masqueraded, ...ending(way) };
+}
+
+function ending<Learned>({ probability, trail, lookups, learned }: Way<Learned>): WalkEnding<Learned> {
+  return { probability, path: pathOf(trail), lookups, learned };
+}
+
+function pathOf(trail: Trail | undefined): TraceStep[] {
+  const steps: TraceStep[] = [];
+  for (let at = trail; at; at = at.before) {
+    const { table, chain, ruleIndex, text, found, isMatch } = at;
+    steps.push({
+      table,
+      chain,
+      ruleIndex,
+      text: text(),
+      found: found?.() ?? [],
+      ...(!isMatch && { isPassedOver: true }),
+    });
+  }
+  return steps.toReversed();
+}
