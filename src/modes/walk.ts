@@ -261,7 +261,7 @@ class Walker<Rule, Learned> {
       this.#context.note(`${table === '' ? 'the table' : `table ${table}`} has no chain ${chain}`);
       return { decided: [], returned: [way] };
     }
-    if (depth > this.#rules.deepestJump) throw new Error(`too many jumps, by chain ${chain}`);
+    if (depth > this.#rules.deepestJump) throw new Error(`too many jumps, a loop through chain ${chain}`);
     const passage: Passage<Learned> = { decided: [], returned: [] };
     let live: readonly Way<Learned>[] = [way];
     for (const [ruleIndex, rule] of rules.entries()) {

@@ -27,9 +27,16 @@ import { nameChains, type SharedChainText } from './rules/edit.ts';
 import { fullSteps } from './rules/resync.ts';
 import { hasServiceChains } from './rules/cleanup.ts';
 import { Difference, SharedChains, TABLES } from './rules/diff.ts';
-import { type ParsedChain, parseSave, type Tables } from './rules/parse.ts';
+import {
+  digestChain,
+  mentionsServices,
+  type ParsedChain,
+  parseSave,
+  SaveReader,
+  type Tables,
+  type WantedChains,
+} from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
-import { digestChain, mentionsServices, SaveReader, type WantedChains } from './rules/saveReader.ts';
 import { isRefusal, Sender, type Sent, type TableClient, type TakeText } from './rules/sender.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
 

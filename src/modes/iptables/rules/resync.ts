@@ -21,9 +21,8 @@ import type { BaseFragment, CompileOptions, Fragment, Layout, OwnChain } from '.
 import { garbageBatches, ownChains } from './cleanup.ts';
 import { TABLES } from './diff.ts';
 import { printRule, ruleKey } from './print.ts';
-import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
+import { IN_PLACE, type ParsedChain, type ParsedRule, type Tables } from './parse.ts';
 import type { Rule, Table } from './rule.ts';
-import { IN_PLACE } from './saveReader.ts';
 import type { TouchedChains } from './touched.ts';
 
 interface Desired {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { parseRestore, type Tables } from '../../../../src/modes/iptables/rules/parse.ts';
+import type { Tables } from '../../../../src/modes/iptables/rules/parse.ts';
+import { parseRestore } from './restoreText.ts';
 import { printRule } from '../../../../src/modes/iptables/rules/print.ts';
 import { applyRestore, RestoreError } from './restore.ts';
 import { RESTORE_CASES } from './restoreCases.ts';

@@ -1,9 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseRestore, parseSave, tokenize } from '../../../../src/modes/iptables/rules/parse.ts';
+import { parseSave, tokenize } from '../../../../src/modes/iptables/rules/parse.ts';
 import { parseRule } from '../../../../src/modes/iptables/rules/parseRule.ts';
 import { appendLine, printRule } from '../../../../src/modes/iptables/rules/print.ts';
 import type { Rule } from '../../../../src/modes/iptables/rules/rule.ts';
+import { parseRestore } from './restoreText.ts';
 import { ip, SAMPLES, toIpv6 } from './rules.ts';
 
 function ruleOf(text: string): Rule {

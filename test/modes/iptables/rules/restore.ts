@@ -7,13 +7,12 @@
  */
 import { ruleKey } from '../../../../src/modes/iptables/rules/print.ts';
 import {
-  type RestoreOperation,
   type ParsedChain,
   type ParsedRule,
   ParseError,
-  readOperations,
   type Tables,
 } from '../../../../src/modes/iptables/rules/parse.ts';
+import { readOperations, type RestoreOperation } from './restoreText.ts';
 import { jumpOf, type Rule } from '../../../../src/modes/iptables/rules/rule.ts';
 
 export class RestoreError extends Error {

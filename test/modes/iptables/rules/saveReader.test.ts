@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { parseSave, type ParsedChain, type Tables } from '../../../../src/modes/iptables/rules/parse.ts';
 import {
   digestChain,
   IN_PLACE,
+  type ParsedChain,
+  parseSave,
   SaveReader,
+  type Tables,
   type WantedChains,
-} from '../../../../src/modes/iptables/rules/saveReader.ts';
+} from '../../../../src/modes/iptables/rules/parse.ts';
 import { EMPTY } from './fakeKernel.ts';
 import { FOREIGN, KUBELET } from './foreign.ts';
 
