@@ -29,7 +29,7 @@ function sourceLine(path: string, text: string): number {
   );
 }
 
-const WROTE = sourceLine('src/cli/main.ts', "log.info('Wrote configuration'");
+const WROTE = sourceLine('src/cli/runCommand.ts', "log.info('Wrote configuration'");
 
 test('JSON lines name the line of the source, not that of the bundle', () => {
   const { err } = run('--logging-format=json');
@@ -37,11 +37,11 @@ test('JSON lines name the line of the source, not that of the bundle', () => {
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-  expect(lines.at(-1)).toMatchObject({ caller: `cli/main.ts:${WROTE}`, msg: 'Wrote configuration', v: 0 });
+  expect(lines.at(-1)).toMatchObject({ caller: `cli/runCommand.ts:${WROTE}`, msg: 'Wrote configuration', v: 0 });
 });
 
 test('text lines too', () => {
-  expect(run().err).toContain(` main.ts:${WROTE}] "Wrote configuration"`);
+  expect(run().err).toContain(` runCommand.ts:${WROTE}] "Wrote configuration"`);
 });
 
 test('every call of the logger in the bundle leads to one in the source', () => {
@@ -67,7 +67,7 @@ test('every call of the logger in the bundle leads to one in the source', () => 
 });
 
 test('the verbosity of one source file', () => {
-  expect(run('--vmodule=main=1').err).toContain('"FLAG: --vmodule=');
+  expect(run('--vmodule=runCommand=1').err).toContain('"FLAG: --vmodule=');
   expect(run('--vmodule=start=1').err).not.toContain('"FLAG: ');
 });
 
