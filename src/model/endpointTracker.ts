@@ -29,14 +29,14 @@ export class EndpointTracker {
   readonly #triggers = new Map<ObjectKey, number[]>();
   readonly #startedAt: number;
 
-  /** `startedAt`: triggers from before then tell of changes that somebody else has applied. */
+  /** `startedAt`: triggers from before then belong to changes that were applied before. */
   constructor(family: Family, nodeName: string, startedAt = Number.POSITIVE_INFINITY) {
     this.#family = family;
     this.#nodeName = nodeName;
     this.#startedAt = startedAt;
   }
 
-  /** Notes what a slice is now; `undefined`: it is gone. Answers whether this was a change. */
+  /** Notes what a slice is now; `undefined`: it is gone. Returns whether this was a change. */
   update(namespace: string, name: string, slice: EndpointSlice | undefined): boolean {
     const ours = slice?.family === this.#family ? slice : undefined;
     const sliceKey = objectKey(namespace, name);
@@ -91,8 +91,8 @@ export class EndpointTracker {
 
   /**
    * Makes the pending slices of these services current; hands out those of which a slice is not what it was. Whether an
-   * endpoint is not, the plan finds out, which knows how many of them count. `onSlice` is called with every slice that was
-   * told of, as it was and as it is.
+   * endpoint is not, the plan finds out, which knows how many of them count. `onSlice` is called with every pending
+   * slice, as it was and as it is.
    */
   apply(
     services: Iterable<ObjectKey> = this.pendingServices(),

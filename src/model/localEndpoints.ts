@@ -54,7 +54,7 @@ export class LocalEndpoints {
     return this.#counts;
   }
 
-  /** Looks at these services again; answers whether anything is different now. */
+  /** Looks at these services again; returns whether anything changed. */
   update(services: Iterable<ObjectKey>): boolean {
     let changed = false;
     for (const service of services) {

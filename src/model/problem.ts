@@ -1,4 +1,4 @@
-/** What is wrong with an object that somebody gave us, said so that they can mend it. */
+/** What is wrong with an object that somebody gave us, said so that they can correct it. */
 export interface Problem {
   /** Path inside the object, e.g. `['spec', 'ports', 0, 'port']`. */
   readonly path: readonly (string | number)[];

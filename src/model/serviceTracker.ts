@@ -24,7 +24,7 @@ export class ServiceTracker {
     this.#family = family;
   }
 
-  /** Notes what a service is now; `undefined`: it is gone. Answers whether anything is pending at all. */
+  /** Notes what a service is now; `undefined`: it is gone. Returns whether anything is pending at all. */
   update(key: ObjectKey, service: Service | undefined): boolean {
     const current = service ? servicePorts(service, this.#family) : NONE;
     if (deepEqual(current, this.portsOf(key))) this.#pending.delete(key);

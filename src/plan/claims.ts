@@ -3,7 +3,7 @@
  * name.
  *
  * Two services may name the same external IP and port. An address can be served once, and a newcomer must not take
- * it from whoever has it. A cluster IP is allocated by the cluster; nobody can claim it away by naming it.
+ * it from whoever has it. A cluster IP is allocated by the cluster; no other service can claim it by naming it.
  */
 import type { Ip } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
@@ -77,7 +77,7 @@ export class Claims {
     return 'owner' in claimed ? [claimed.owner, ...claimed.others.inOrder()] : [claimed];
   }
 
-  /** Answers whose share of frontends this changed, apart from the claimant's own. */
+  /** Returns whose share of frontends this changed, apart from the claimant's own. */
   claim(key: FrontendKey, claimant: Claimant): ServicePortId | undefined {
     const claimed = this.#claimants.get(key);
     const owner = claimed && ownerOf(claimed);
@@ -104,7 +104,7 @@ export class Claims {
     return eldest.id;
   }
 
-  /** Answers who owns the key now, if somebody else waited for it. */
+  /** Returns who owns the key now, if another service port waited for it. */
   release(key: FrontendKey, id: ServicePortId): ServicePortId | undefined {
     const claimed = this.#claimants.get(key);
     if (!claimed) return undefined;

@@ -1,5 +1,5 @@
 /**
- * What the plan means: where a packet goes. Every backend is right when real packets do what this says.
+ * What the plan means: where a packet goes. Every mode is right when real packets do what this says.
  *
  * The packet is the first of a connection; what follows it goes the same way.
  */

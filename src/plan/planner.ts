@@ -30,7 +30,7 @@ export class Planner implements Plan {
   /** Of services that are too large. */
   readonly #cuts = new Map<ObjectKey, readonly Cut[]>();
   readonly #newCuts = new Set<ObjectKey>();
-  /** As each service port would be if nobody else claimed its frontends. */
+  /** As each service port would be if no other one claimed its frontends. */
   readonly #wanted = new Map<ServicePortId, ServicePortPlan>();
   readonly #granted = new Map<ServicePortId, ServicePortPlan>();
   /** As its frontends were last claimed. */
@@ -62,7 +62,7 @@ export class Planner implements Plan {
     return servicePort && frontend && { servicePort, frontend };
   }
 
-  /** Recomputes these services; answers what became different. */
+  /** Recomputes these services; returns what changed. */
   update(services: Iterable<ObjectKey>): readonly PlanChange[] {
     const steps = this.updating(services);
     for (;;) {

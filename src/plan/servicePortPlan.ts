@@ -91,7 +91,7 @@ function drainingOf(endpoints: readonly Endpoint[], { cluster, local }: Selectio
   return endpoints.filter((endpoint) => endpoint.serving && !chosen.has(endpoint));
 }
 
-/** The cluster IP: the same endpoints for everybody; who is no pod is masqueraded, so that replies come back here. */
+/** The cluster IP: the same endpoints for everybody; sources outside the pod network are masqueraded, so that replies come back here. */
 function internalRoutes(port: ServicePort, selection: Selection, view: NodeView): Routes {
   if (!selection.hasAny) return REJECT_ALL;
   const pool = port.internalPolicyLocal ? 'local' : 'cluster';
@@ -223,7 +223,7 @@ function isDraining(endpoint: Endpoint): boolean {
 
 type TopologyMode = 'same-node' | 'same-zone' | 'none';
 
-/** Hints count only if every ready endpoint has them: a partial picture would overload the few that do. */
+/** Hints count only if every ready endpoint has them: else the few that have them would be overloaded. */
 export function topologyMode(ready: readonly Endpoint[], locality: Locality): TopologyMode {
   if (isHinted(ready, (endpoint) => endpoint.nodeHints, locality.nodeName)) return 'same-node';
   // A node without a zone is in the zone "", for which the API server accepts hints too.

@@ -1,6 +1,6 @@
 /**
  * The plan: for one address family, which frontends exist on this node and what happens to a packet for each.
- * No chain names, no kernel words. Backends compile it; `decide` says what it means.
+ * No chain names, no kernel words. Modes compile it; `decide` says what it means.
  */
 import type { Endpoint } from '../model/endpointTracker.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';
@@ -22,7 +22,7 @@ export interface NodeView {
   readonly reserved?: readonly ReservedAddress[];
 }
 
-/** How to tell that a packet comes from a pod. */
+/** How to detect that a packet comes from a pod of this cluster. */
 export type LocalTrafficDetector =
   | { readonly kind: 'none' }
   | { readonly kind: 'cidr'; readonly cidr: Cidr }

@@ -1,19 +1,28 @@
-/** Raw EndpointSlice → `EndpointSlice`. */
-import { type Family, familyOf, type Ip } from '../ip.ts';
+/** Raw EndpointSlice and Endpoints → `EndpointSlice`. */
+import { FAMILIES, type Family, familyOf, type Ip } from '../ip.ts';
 import { type EndpointSlice, PROTOCOLS, type SliceEndpoint, type SlicePort } from '../objects.ts';
 import type { Projection } from '../problem.ts';
-import { readOrdinaryIp } from './addresses.ts';
+import { readChoice, readFlag, readOptionalPort, readOrdinaryIp, readPort, readText } from './read.ts';
 import { type Cursor, Ignored, project } from './cursor.ts';
-import { HEADLESS, hasLabel, label, readMetadata, readTriggerTime } from './metadata.ts';
-import { fits, LABEL, readOptionalName, SUBDOMAIN } from './names.ts';
-import { readChoice, readFlag, readOptionalPort, readText } from './read.ts';
+import {
+  fits,
+  hasLabel,
+  HEADLESS,
+  label,
+  LABEL,
+  type Metadata,
+  readMetadata,
+  readOptionalName,
+  readTriggerTime,
+  SUBDOMAIN,
+} from './names.ts';
 
 const SERVICE_NAME = 'kubernetes.io/service-name';
 const ADDRESS_TYPES: readonly (Family | 'FQDN')[] = ['IPv4', 'IPv6', 'FQDN'];
-export const NO_HINTS: readonly string[] = [];
+const NO_HINTS: readonly string[] = [];
 const NO_ENDPOINTS: readonly SliceEndpoint[] = [];
 export const PORT_LEFT_OUT = 'this port is left out';
-export const ENDPOINT_LEFT_OUT = 'this endpoint is left out';
+const ENDPOINT_LEFT_OUT = 'this endpoint is left out';
 
 export function projectEndpointSlice(raw: unknown): Projection<EndpointSlice> {
   return project(raw, readEndpointSlice);
@@ -28,7 +37,7 @@ function readEndpointSlice(root: Cursor): EndpointSlice | Ignored {
   if (addressType === 'FQDN') return new Ignored('its addresses are host names');
   const service = readText(label(metadata, SERVICE_NAME));
   if (service === '') return new Ignored(`it has no label ${SERVICE_NAME}`);
-  // A label may be `Web_2.x`. Such a slice is nobody's, and no longer its former service's.
+  // A label may be `Web_2.x`. Such a slice belongs to no service, and no longer to its former one.
   if (!fits(LABEL, service)) return new Ignored(`no service can have the name in its label ${SERVICE_NAME}`);
 
   return {
@@ -60,7 +69,7 @@ function readPorts(root: Cursor): readonly SlicePort[] {
     );
   for (const at of root.maps('ports', MOST_SLICE_PORTS)) {
     // The API server checks neither the range of the number nor that there is one.
-    const port = at.attempt(PORT_LEFT_OUT, readPort);
+    const port = at.attempt(PORT_LEFT_OUT, readSlicePort);
     if (port === undefined) continue;
     const name = at.field('name');
     const number = at.field('port');
@@ -73,7 +82,7 @@ function readPorts(root: Cursor): readonly SlicePort[] {
   return ports;
 }
 
-function readPort(at: Cursor): SlicePort {
+function readSlicePort(at: Cursor): SlicePort {
   return {
     name: readOptionalName(at.field('name'), LABEL),
     protocol: readChoice(at.field('protocol'), PROTOCOLS, 'TCP'),
@@ -108,7 +117,7 @@ function readEndpoint(at: Cursor, family: Family): SliceEndpoint | undefined {
 }
 
 /** A name that no node can have is that of another node. */
-export function readNodeName(at: Cursor): string | undefined {
+function readNodeName(at: Cursor): string | undefined {
   return at.attempt('it counts as none', (part) => readOptionalName(part, SUBDOMAIN)) || undefined;
 }
 
@@ -122,7 +131,7 @@ function readAddress(at: Cursor, family: Family): Ip | undefined {
   return readEndpointIp(first, family);
 }
 
-export function readEndpointIp(at: Cursor, family: Family | undefined): Ip | undefined {
+function readEndpointIp(at: Cursor, family: Family | undefined): Ip | undefined {
   if (at.missing || at.value === '') {
     at.warn('is empty', 'an IP address');
     return undefined;
@@ -141,4 +150,65 @@ function readHints(hints: Cursor, key: string): readonly string[] {
   if (hints.missing) return NO_HINTS;
   const names = hints.maps(key).map((at) => readText(at.field('name')));
   return names.length === 0 ? NO_HINTS : names;
+}
+
+const SKIP_MIRROR = 'endpointslice.kubernetes.io/skip-mirror';
+
+/**
+ * Raw Endpoints, the API before EndpointSlice → one `EndpointSlice` for each subset and family. A cluster's own control
+ * plane mirrors these into slices; a manifest has no control plane.
+ */
+export function projectEndpoints(raw: unknown): Projection<readonly EndpointSlice[]> {
+  return project(raw, readSubsets);
+}
+
+function readSubsets(root: Cursor): readonly EndpointSlice[] | Ignored {
+  const metadata = root.map('metadata');
+  const identity = readMetadata(metadata, SUBDOMAIN);
+
+  if (hasLabel(metadata, HEADLESS)) return new Ignored('its service is headless');
+  if (label(metadata, SKIP_MIRROR).value === 'true') return new Ignored('it has EndpointSlices of its own');
+  // Endpoints once served as locks too, with names that no service can have.
+  if (identity.name !== '' && !fits(LABEL, identity.name)) return new Ignored('no service can have its name');
+
+  const triggerTime = readTriggerTime(metadata);
+  return root.maps('subsets').flatMap((subset, index) => readSubset(subset, index, identity, triggerTime));
+}
+
+function readSubset(
+  subset: Cursor,
+  index: number,
+  { namespace, name }: Metadata,
+  triggerTime: number | undefined,
+): readonly EndpointSlice[] {
+  const ports = subset.maps('ports').flatMap((at) => at.attempt(PORT_LEFT_OUT, readSubsetPort) ?? []);
+  const all = [
+    ...readAddresses(subset, 'addresses', true),
+    ...readAddresses(subset, 'notReadyAddresses', false),
+  ];
+  return FAMILIES.flatMap((family) => {
+    const endpoints = all.filter(({ ip }) => familyOf(ip) === family);
+    if (endpoints.length === 0) return [];
+    const sliceName = `endpoints-${name}-${index}-${family.toLowerCase()}`;
+    return [{ namespace, name: sliceName, service: name, family, ports, endpoints, triggerTime }];
+  });
+}
+
+function readSubsetPort(at: Cursor): SlicePort {
+  return {
+    name: readOptionalName(at.field('name'), LABEL),
+    protocol: readChoice(at.field('protocol'), PROTOCOLS, 'TCP'),
+    port: readPort(at.field('port')),
+  };
+}
+
+function readAddresses(subset: Cursor, key: string, ready: boolean): readonly SliceEndpoint[] {
+  return subset.maps(key).flatMap((at) => {
+    const nodeName = readNodeName(at.field('nodeName'));
+    const ip = at.field('ip').attempt(ENDPOINT_LEFT_OUT, (part) => readEndpointIp(part, undefined));
+    if (ip === undefined) return [];
+    return [
+      { ip, nodeName, ready, serving: ready, terminating: false, zoneHints: NO_HINTS, nodeHints: NO_HINTS },
+    ];
+  });
 }

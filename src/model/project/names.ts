@@ -1,11 +1,11 @@
 /**
- * Names, checked as the API server checks them.
+ * `metadata`: names, checked as the API server checks them, labels and times.
  *
  * They end up in rules, comments and file names, so nothing passes here that needs quoting there.
  */
 import type { Cursor } from './cursor.ts';
 import { quote } from './quote.ts';
-import { readText } from './read.ts';
+import { readText, readTime } from './read.ts';
 
 export interface NameRule {
   readonly most: number;
@@ -52,4 +52,33 @@ export function readOptionalName(at: Cursor, rule: NameRule): string {
     name.length > rule.most ? `has ${name.length} characters` : `${quote(name)} is not a valid name`;
   at.refuse(what, rule.expected);
   return '';
+}
+
+export interface Metadata {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A manifest may leave the namespace out, as it may for kubectl. */
+export function readMetadata(metadata: Cursor, nameRule: NameRule): Metadata {
+  return {
+    namespace: readOptionalName(metadata.field('namespace'), LABEL) || 'default',
+    name: readName(metadata.field('name'), nameRule),
+  };
+}
+
+export function label(metadata: Cursor, name: string): Cursor {
+  return metadata.map('labels').field(name);
+}
+
+/** A selector looks at the name alone, so an empty value counts. */
+export function hasLabel(metadata: Cursor, name: string): boolean {
+  return label(metadata, name).value !== undefined;
+}
+
+const TRIGGER_TIME = 'endpoints.kubernetes.io/last-change-trigger-time';
+export const HEADLESS = 'service.kubernetes.io/headless';
+
+export function readTriggerTime(metadata: Cursor): number | undefined {
+  return readTime(metadata.map('annotations').field(TRIGGER_TIME));
 }

@@ -2,12 +2,10 @@
 import type { Cidr, Ip } from '../ip.ts';
 import type { Node } from '../objects.ts';
 import type { Projection } from '../problem.ts';
-import { NO_CIDRS, NO_IPS, readCidrLeniently, readEach, readIpLeniently } from './addresses.ts';
+import { NO_CIDRS, NO_IPS, readCidrLeniently, readEach, readIpLeniently, readText } from './read.ts';
 import { type Cursor, project } from './cursor.ts';
-import { label } from './metadata.ts';
-import { fits, LABEL_VALUE, readName, SUBDOMAIN } from './names.ts';
+import { fits, label, LABEL_VALUE, readName, SUBDOMAIN } from './names.ts';
 import { quote } from './quote.ts';
-import { readText } from './read.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';
 

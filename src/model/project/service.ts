@@ -1,15 +1,34 @@
 /** Raw Service → `Service`. */
-import type { Service, ServiceType, TrafficPolicy } from '../objects.ts';
+import {
+  PROTOCOLS,
+  type Service,
+  type ServicePortSpec,
+  type ServiceType,
+  type TrafficPolicy,
+} from '../objects.ts';
 import type { Projection } from '../problem.ts';
-import { NO_CIDRS, NO_IPS, readEach, readOrdinaryIp } from './addresses.ts';
-import { readClusterIPs } from './clusterIps.ts';
+import {
+  LINK_LOCAL,
+  NO_CIDRS,
+  NO_IPS,
+  oneOf,
+  readChoice,
+  readChoiceOr,
+  readCidrLeniently,
+  readEach,
+  readInteger,
+  readOptionalPort,
+  readOrdinaryIp,
+  readPort,
+  readText,
+  readTime,
+  specialAddress,
+} from './read.ts';
 import { type Cursor, Ignored, project } from './cursor.ts';
-import { hasLabel, readMetadata } from './metadata.ts';
-import { LABEL } from './names.ts';
+import { hasLabel, LABEL, readMetadata, readOptionalName } from './names.ts';
 import { quote } from './quote.ts';
-import { readChoiceOr, readInteger, readOptionalPort, readText, readTime } from './read.ts';
-import { MOST_PORTS, readServicePorts } from './servicePorts.ts';
-import { readSourceRanges } from './sourceRanges.ts';
+import { type Cidr, FAMILIES, type Family, familyOf, type Ip, parseIp } from '../ip.ts';
+import { PORT_LEFT_OUT } from './endpointSlice.ts';
 
 const OTHER_PROXY = 'service.kubernetes.io/service-proxy-name';
 const TYPES: readonly (ServiceType | 'ExternalName')[] = [
@@ -95,4 +114,127 @@ function readAffinity(spec: Cursor): number | undefined {
       readInteger(config.map('clientIP').field('timeoutSeconds'), 1, 86_400, DEFAULT_AFFINITY_SECONDS),
     );
   return seconds ?? DEFAULT_AFFINITY_SECONDS;
+}
+
+/**
+ * With `ipFamilies`, the entry of `clusterIPs` at the same index; without, `clusterIP` alone. A manifest may give
+ * `clusterIP` alone in both cases: the API server would have copied it into the list.
+ *
+ * A service of which no cluster IP can be read is refused: it has nothing that it could be served at.
+ */
+function readClusterIPs(spec: Cursor): Service['clusterIPs'] {
+  const families = readFamilies(spec);
+  const list = spec.list('clusterIPs');
+  const addresses = families.length === 0 || list.length === 0 ? [spec.field('clusterIP')] : list;
+  const found: Partial<Record<Family, Ip>> = {};
+  for (const [index, at] of addresses.entries()) {
+    const ip = at.attempt('it is left out', (part) => readClusterIP(part, families[index]));
+    if (ip === undefined) continue;
+    const family = familyOf(ip);
+    if (families.length === 0 || families[index] === family) found[family] ??= ip;
+  }
+  if (Object.keys(found).length === 0) addresses.forEach((at, index) => readClusterIP(at, families[index]));
+  return found;
+}
+
+type FamilyEntry = Family | 'unknown';
+
+/** The first entry of a family counts. */
+function readFamilies(spec: Cursor): readonly FamilyEntry[] {
+  return spec.list('ipFamilies').map((item) => {
+    const family = item.attempt('the cluster IP at this index is left out', (at) => {
+      if (at.missing || at.value === '') at.refuse('is empty', oneOf(FAMILIES));
+      return readChoice(at, FAMILIES, 'IPv4');
+    });
+    return family ?? 'unknown';
+  });
+}
+
+function readClusterIP(at: Cursor, family: FamilyEntry | undefined): Ip | undefined {
+  const text = readText(at);
+  const ip = parseIp(text);
+  if (ip === undefined) {
+    at.refuse(`${quote(text)} is not an IP address`, 'an IP address or None');
+    return undefined;
+  }
+  const special = specialAddress(ip);
+  // A cluster may have its services' addresses in the link-local range; the other special ranges are the machine's.
+  if (special !== undefined && special !== LINK_LOCAL) {
+    at.refuse(`${ip} is ${special}`, 'an address that no machine has by itself');
+  } else if (family === 'unknown') {
+    at.refuse(`${ip} has no family in ipFamilies`, oneOf(FAMILIES));
+  } else if (family !== undefined && familyOf(ip) !== family) {
+    at.refuse(`${ip} is not ${family}`, `an ${family} address, as ipFamilies says`);
+  }
+  return ip;
+}
+
+/** Twice what a Service may have (see plan/capacity.ts), because some may have to be left out. */
+const MOST_PORTS = 2000;
+
+/** A service of which no port can be read is refused: what it served before stays. */
+function readServicePorts(spec: Cursor): readonly ServicePortSpec[] {
+  const list = spec.field('ports');
+  if (list.missing || (Array.isArray(list.value) && list.value.length === 0)) {
+    list.refuse('is empty', 'at least one port');
+  }
+  const seen = new Map<string, Cursor>();
+  const items = spec.maps('ports', MOST_PORTS);
+  const ports = items.flatMap((item) => {
+    const port = item.attempt(PORT_LEFT_OUT, (at) => readServicePort(at, seen));
+    if (port === undefined) return [];
+    for (const { claim } of claimsOf(port)) seen.set(claim, item);
+    return [port];
+  });
+  if (ports.length === 0) for (const item of items) readServicePort(item, seen);
+  return ports;
+}
+
+function readServicePort(at: Cursor, seen: ReadonlyMap<string, Cursor>): ServicePortSpec {
+  const port: ServicePortSpec = {
+    name: readOptionalName(at.field('name'), LABEL),
+    protocol: readChoice(at.field('protocol'), PROTOCOLS, 'TCP'),
+    port: readPort(at.field('port')),
+    nodePort: readOptionalPort(at.field('nodePort')),
+  };
+  refuseRepetitions(at, port, seen);
+  return port;
+}
+
+/** Two ports with one name are one key; two with one number would fight for the same packets. */
+function refuseRepetitions(at: Cursor, port: ServicePortSpec, seen: ReadonlyMap<string, Cursor>): void {
+  for (const { key, claim } of claimsOf(port)) {
+    const field = at.field(key);
+    const isStandIn = (field.value ?? '') !== port[key];
+    const holder = isStandIn ? undefined : seen.get(claim);
+    if (holder === undefined) continue;
+    field.refuse(
+      `${quote(port[key])} is taken by ${holder.label}`,
+      `one of its own for each ${port.protocol} port`,
+    );
+  }
+}
+
+function claimsOf(port: ServicePortSpec): readonly { key: 'name' | 'port' | 'nodePort'; claim: string }[] {
+  return (['name', 'port', 'nodePort'] as const)
+    .filter((key) => port[key] !== 0)
+    .map((key) => ({ key, claim: `${key} ${port[key]} ${port.protocol}` }));
+}
+
+/**
+ * Ranges that cannot be read are left out, as upstream does. `undefined`: ranges are given and none could be read.
+ * Upstream then lets everybody in, which is not what somebody wrote who wanted to restrict it.
+ */
+function readSourceRanges(spec: Cursor): readonly Cidr[] | undefined {
+  const items = spec.list('loadBalancerSourceRanges');
+  const ranges = readEach(items, NO_CIDRS, readCidrLeniently);
+  const written = items.some((at) => typeof at.value === 'string' && at.value.trim() !== '');
+  if (!written || ranges.length > 0) return ranges;
+  spec
+    .field('loadBalancerSourceRanges')
+    .warn(
+      'has no valid range; the load-balancer addresses are not served',
+      'at least one CIDR such as 192.0.2.0/24',
+    );
+  return undefined;
 }

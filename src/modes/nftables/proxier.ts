@@ -44,7 +44,7 @@ export class NftProxier {
     const now = (): number => systemClock.now();
     const timeSlice = new TimeSlice(systemClock);
     this.#backend = new NftBackend({ client: options.client, now, timeSlice });
-    this.#backstop = options.backstop && new Backstop({ door: options.backstop, now, timeSlice });
+    this.#backstop = options.backstop && new Backstop({ client: options.backstop, now, timeSlice });
   }
 
   async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {

@@ -331,7 +331,7 @@ export class NftBackend {
     for (let tries = 1; ; tries++) {
       try {
         return await resync({
-          door: client,
+          client,
           committer,
           table,
           timeSlice,
@@ -350,7 +350,7 @@ export class NftBackend {
     const { chunk } = this.#committer;
     const [client, timeSlice] = [this.#client, this.#timeSlice];
     const forgetting = await evictStale(this.#toForget, {
-      door: client,
+      client,
       plan,
       nodeIps,
       sets,

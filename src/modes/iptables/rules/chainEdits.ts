@@ -71,7 +71,7 @@ function ownerOf({ matches }: Rule, wish: SharedChainWish): ServicePortId | unde
   return wish.isKnown(id) ? id : undefined;
 }
 
-/** Which rules of a chain nobody has asked for yet. */
+/** Rules of a chain that are not wanted so far. */
 class Positions {
   readonly #rules: readonly ParsedRule[];
   readonly #byKey = new Map<string, number[]>();
@@ -115,11 +115,11 @@ class Positions {
   }
 }
 
-/* The ways from the kernel's own chains, and from chains that others use too, into ours. */
+// Base-chain jumps, and rules in foreign chains.
 
 /**
  * Jumps that are missing, and those of the other layout. Where one of a chain's jumps is missing all of ours in that
- * chain are written anew, because their order counts: a packet that is to be dropped must not be accepted first.
+ * chain are written again, because their order counts: a packet that is to be dropped must not be accepted first.
  */
 export function jumpRules(state: Tables, jumps: readonly JumpRule[], table: Table): Piece {
   const wanted = jumps.filter((jump) => jump.table === table);

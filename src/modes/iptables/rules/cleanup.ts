@@ -1,6 +1,6 @@
 /**
- * Takes out everything that is ours, from nothing but the kernel's state. What is ours is known by its name: the
- * fixed chains, and the prefixes of service chains. kubelet's chains, and what others have, stay.
+ * Deletes everything that is ours, from the kernel's state alone. What is ours is known by its name: the
+ * fixed chains, and the prefixes of service chains. kubelet's chains, and those of other programs, stay.
  */
 import { CHAINS_PER_RESTORE, piece, type Piece, type RuleText, type Step } from './edit.ts';
 import { isKubeletHere, isLocalnetGuard } from './chainEdits.ts';
@@ -91,7 +91,7 @@ function stepsOf(table: Table, { removes, called, goes }: Removal, size: number)
   if (removes.length + called.length + goes.length === 0) return [];
   if (called.length + goes.length <= size) {
     const writes = called.map((name) => ({ name, rules: [] }));
-    // A chain that goes is emptied first, so its rules are not there to be removed one by one.
+    // A chain that is deleted is emptied first, so its rules are not there to be removed one by one.
     const gone = new Set(goes);
     const elsewhere = removes.filter(({ chain }) => !gone.has(chain));
     return [{ table, pieces: [piece(undefined, { removes: elsewhere, writes, deletes: goes })] }];
@@ -122,7 +122,7 @@ function inChunks(chains: readonly string[], size: number): readonly (readonly s
 }
 
 /**
- * The two modes share the names of some chains. Whose such a chain is now, the others tell: it goes with its own mode, and
+ * The two modes share the names of some chains. Which mode such a chain belongs to is known by the others: it is deleted with its own mode, and
  * with either where nothing of the other is here.
  */
 function scopeOf(state: Tables, mode: CleanupScope['mode']): (table: Table, chain: string) => boolean {
@@ -170,7 +170,7 @@ function ourJumps(
     );
 }
 
-/** Chains of ours that somebody else's rules jump to. Their rules are not ours to touch, so the chain must stay. */
+/** Chains of ours that other programs' rules jump to. Those rules are not ours to change, so the chain must stay. */
 function calledByOthers(
   chains: ReadonlyMap<string, ParsedChain>,
   ours: ReadonlySet<string>,

@@ -1,8 +1,8 @@
 /**
- * Changes of a table as data: printed by `junction plan`, sent by the door, compared by tests.
+ * Changes of a table as data: printed by `junction plan`, sent by the client, compared by tests.
  *
  * A step is one restore of one table, so the kernel takes all of it or nothing. Its pieces name whose they are, so
- * that a step which the kernel refuses can be divided until the culprit stands alone.
+ * that a step which the kernel refuses can be bisected to the service port that it is about.
  */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import { chainLine } from './print.ts';

@@ -134,7 +134,7 @@ export function* counted(
   }
 }
 
-/* How many rules are ours, by table. Kept by adding and taking away, so that nobody has to count. */
+/* How many rules are ours, by table. Kept by adding and subtracting, so that no sync has to count them all. */
 
 export type RuleCounts = Readonly<Record<Table, number>>;
 

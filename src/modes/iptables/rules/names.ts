@@ -115,7 +115,7 @@ export function sha256(text: string): Int32Array {
   return hash;
 }
 
-/** Puts the padded text into the buffer; answers how long it is. */
+/** Puts the padded text into the buffer; returns how long it is. */
 function fill(text: string): number {
   if (text.length * 3 + BLOCK * 2 > buffer.length) buffer = new Uint8Array(text.length * 3 + BLOCK * 2);
   const length = writeAscii(text) ?? encoder.encodeInto(text, buffer).written;

@@ -1,6 +1,6 @@
 /**
  * From what the kernel really has to what it should have. At a cold start that is everything; after a restart or
- * when somebody else has been at our chains, it is the difference.
+ * when another program changed our chains, it is the difference.
  *
  * Leaves come first and the way in comes last, so that no packet ever meets a half-written service. Services are
  * compiled while they are sent, some hundred chains at a time, so that a large cluster's rules are never all in
@@ -47,7 +47,7 @@ interface FullStep extends Step {
 
 /**
  * What to do, in order. Each step assumes that the ones before it are done. Between two services there is nothing to
- * do: a moment at which others can have their turn.
+ * do: a point at which other work can have its turn.
  */
 export function* fullSteps(
   state: Tables,
@@ -84,7 +84,7 @@ export function* fullSteps(
 /** What is remembered of the services while they pass. */
 class Services {
   readonly ids = new Set<ServicePortId>();
-  /** Chains of ours that nobody has asked for yet. */
+  /** Chains of ours that no service has needed so far. */
   readonly #unneeded: ReadonlyMap<Table, Set<string>>;
   /** By `table chain`. */
   readonly shared = new Map<string, OwnedRules[]>();

@@ -19,7 +19,7 @@ export interface Sent {
 }
 
 export class Sender {
-  readonly #door: TableClient;
+  readonly #client: TableClient;
   readonly refused = new Map<ServicePortId, Error>();
   readonly #written = noRules();
   #restores = 0;
@@ -28,8 +28,8 @@ export class Sender {
   #rules = 0;
   #refusals = 0;
 
-  constructor(door: TableClient) {
-    this.#door = door;
+  constructor(client: TableClient) {
+    this.#client = client;
   }
 
   get sent(): Sent {
@@ -47,7 +47,7 @@ export class Sender {
   async sendWhole(step: Step): Promise<void> {
     const text = printStep(step);
     try {
-      await this.#door.restore(step.table, text);
+      await this.#client.restore(step.table, text);
     } catch (error) {
       if (isRefusal(error)) this.#refusals++;
       throw error;
@@ -68,7 +68,7 @@ export class Sender {
     }
   }
 
-  /** Sends what can be sent. A chain that somebody else's rule jumps to, for one, cannot be deleted. */
+  /** Sends what can be sent. A chain that another program's rule jumps to, for one, cannot be deleted. */
   async trySend({ table, pieces }: Step): Promise<void> {
     try {
       await this.send({ table, pieces });
@@ -117,12 +117,10 @@ export function isRefusal(error: unknown): boolean {
   return isJunctionError(error, 'IPTABLES_RESTORE_FAILED');
 }
 
-/* iptables as the backend sees it: programs and a kernel outside, a kernel in memory in tests. */
-
-/** What the backend needs of the outside world. */
+/** iptables as the mode needs it: programs and a kernel outside, a kernel in memory in tests. */
 export interface TableClient {
   save(table: Table, options: { readonly counters: boolean }): Promise<string>;
-  /** The same as `save`, in pieces that are forgotten once they are taken; for what is too much to hold. */
+  /** The same as `save`, in pieces that are dropped once they are taken; for what is too large to hold. */
   readSave?(table: Table, options: { readonly counters: boolean }, take: TakeText): Promise<void>;
   /** One chain as a save prints it; `undefined` where there is none. Without it, every look is at everything. */
   list?(table: Table, chain: string): Promise<string | undefined>;
@@ -131,7 +129,7 @@ export interface TableClient {
   wake?(): Promise<readonly Table[]>;
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
-  /** Without it, long work is done at once. */
+  /** Without it, long work is done without a pause. */
   readonly timeSlice?: TimeSlice;
 }
 

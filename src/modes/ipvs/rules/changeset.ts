@@ -218,7 +218,7 @@ export class DrainingList {
     this.#byServer.delete(serverKey(server));
   }
 
-  /** Answers how to delete those of a server that have ended; what is no more, or wanted again, it forgets. */
+  /** Returns the edits that delete those of a server that have ended; what is gone, or wanted again, is dropped from the list. */
   ended(server: ServerKey, states: readonly DestinationState[], now: number): readonly DestinationEdit[] {
     const edits: DestinationEdit[] = [];
     for (const { destination, since } of this.#byServer.get(serverKey(server))?.values() ?? []) {

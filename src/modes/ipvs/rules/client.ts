@@ -1,4 +1,4 @@
-/** What the IPVS backend needs of the outside world: to read it, and to change it one object at a time, many at once. */
+/** The kernel as the IPVS mode needs it: to read it, and to change many objects in one call. */
 import type { Ip } from '../../../model/ip.ts';
 import type { Destination, ServerKey, VirtualServer } from './compile.ts';
 import type { SetEntry, SetType } from './sets.ts';
@@ -32,7 +32,7 @@ export type EditOutcome =
   | { readonly state: 'refused'; readonly name: string };
 
 export interface KernelSet {
-  /** Also types that are none of ours: somebody else's set of the same name. */
+  /** Also types that are not ours: another program's set of the same name. */
   readonly type: string;
   /** How many entries it can have; a set of ports has no limit. */
   readonly capacity: number;

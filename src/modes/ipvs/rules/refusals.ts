@@ -6,7 +6,7 @@ import type { IpvsEdit, EditOutcome } from './client.ts';
 import { entryKey, setName } from './sets.ts';
 import type { DesiredChanges } from './desiredState.ts';
 
-/** Nobody reads the names of more. */
+/** Enough for a log line. */
 const MOST_DRIFTED = 100;
 
 export class Refusals {
@@ -34,7 +34,7 @@ export class Refusals {
     return this.#others.length > 0;
   }
 
-  /** Answers what is still to be done because something was there already. */
+  /** Returns what is still to be done because something was there already. */
   add(edits: readonly IpvsEdit[], outcomes: readonly EditOutcome[]): readonly IpvsEdit[] {
     const late: IpvsEdit[] = [];
     for (const [index, outcome] of outcomes.entries()) {
@@ -53,7 +53,7 @@ export class Refusals {
     if (this.#drift === undefined) return;
     throw new JunctionError(
       'IPVS_CHANGED',
-      `somebody else changes what Junction writes (${this.#drift}); it will be tried again`,
+      `another program changes what Junction writes (${this.#drift}); it will be tried again`,
     );
   }
 

@@ -162,14 +162,14 @@ export interface Retired {
   readonly failures: readonly string[];
 }
 
-export async function retireServers(door: IpvsClient, options: RetireOptions): Promise<Retired> {
+export async function retireServers(client: IpvsClient, options: RetireOptions): Promise<Retired> {
   const { family, nodeIps, isOverdue } = options;
-  const state = await door.read();
+  const state = await client.read();
   const named = new Set(ourServers(state, family, () => false));
   const servers = state.servers.filter(
     (server) => named.has(server) || isNodePortServer(server, state, family, nodeIps),
   );
-  const destinations = await door.readDestinations(servers);
+  const destinations = await client.readDestinations(servers);
   const edits: IpvsEdit[] = [];
   const keptIps = new Set<string>();
   let [keptServers, connections, addresses] = [0, 0, 0];
@@ -190,7 +190,7 @@ export async function retireServers(door: IpvsClient, options: RetireOptions): P
     addresses++;
     edits.push({ kind: 'unbind', ip });
   }
-  const outcomes = await door.apply(edits);
+  const outcomes = await client.apply(edits);
   return {
     servers: servers.length - keptServers,
     addresses,

@@ -7,6 +7,8 @@
 import type { Frontend, ServicePortPlan } from '../../../plan/types.ts';
 import {
   accept,
+  acceptEstablished,
+  acceptMarked,
   comment,
   drop,
   forwardJump,
@@ -14,10 +16,10 @@ import {
   jump,
   jumpTo,
   loopbackRange,
-  marked,
+  markMasquerade,
+  masqueradeMarked,
   natJumps,
   notFromLocal,
-  notMarked,
   ownChain,
   podMatch,
   reject,
@@ -60,20 +62,18 @@ function base(options: CompileOptions): BaseFragment {
   return {
     chains: [
       ownChain('nat', CHAINS.services, servicesRules(options, sets)),
-      ownChain('nat', CHAINS.postrouting, postroutingRules(options, sets)),
+      ownChain('nat', CHAINS.postrouting, [
+        ...sets.whereFilled('loopBack', DIALLED_FROM, { kind: 'masquerade', randomFully: false }),
+        ...masqueradeMarked(options),
+      ]),
       ownChain('nat', IPVS_CHAINS.nodePort, nodePortRules(sets)),
       ownChain('nat', IPVS_CHAINS.loadBalancer, [
         ...sets.whereFilled('loadBalancerLocal', DIALLED, toMasquerade, fromLocal),
         ...sets.whereFilled('loadBalancerLocal', DIALLED, returnToCaller),
         rule([], toMasquerade),
       ]),
-      ownChain('nat', CHAINS.markMasquerade, [
-        rule([], { kind: 'mark', operation: 'or', value: options.masqueradeMark }),
-      ]),
-      ownChain('filter', CHAINS.forward, [
-        rule([comment('kubernetes forwarding rules'), marked(options.masqueradeMark)], accept),
-        rule([comment('kubernetes forwarding conntrack rule'), state('RELATED', 'ESTABLISHED')], accept),
-      ]),
+      markMasquerade(options.masqueradeMark),
+      ownChain('filter', CHAINS.forward, [acceptMarked(options.masqueradeMark), acceptEstablished]),
       ownChain('filter', IPVS_CHAINS.nodePort, [sets.commented('healthCheckNodePort', ['dst'], accept)]),
       ownChain('filter', CHAINS.proxyFirewall, [
         ...noLocalRules(options, sets),
@@ -155,19 +155,6 @@ function clusterIPRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
   if (others) return [sets.commented('clusterIP', DIALLED, toMasquerade, others)];
   // Pods cannot be told apart; but what comes from a service address is the node's own.
   return [sets.commented('clusterIP', ['src', 'dst'], toMasquerade)];
-}
-
-function postroutingRules(options: CompileOptions, sets: Sets): readonly Rule[] {
-  const mark = options.masqueradeMark;
-  return [
-    ...sets.whereFilled('loopBack', DIALLED_FROM, { kind: 'masquerade', randomFully: false }),
-    rule([notMarked(mark)], returnToCaller),
-    rule([], { kind: 'mark', operation: 'xor', value: mark }),
-    rule([comment('kubernetes service traffic requiring SNAT')], {
-      kind: 'masquerade',
-      randomFully: options.randomFully,
-    }),
-  ];
 }
 
 const NODE_PORT_SETS = [

@@ -140,7 +140,7 @@ export function setName(id: SetId, family: Family): string {
   return family === 'IPv4' ? name : name.replace('KUBE-', 'KUBE-6-').slice(0, NAME_LENGTH);
 }
 
-/** Where a set that has become too small is made anew before the two change places. */
+/** Where a larger set is filled before it is swapped with one that has become too small. */
 export function growingName(family: Family): string {
   return family === 'IPv4' ? 'KUBE-GROWING' : 'KUBE-6-GROWING';
 }
@@ -171,8 +171,8 @@ function ipPortKey({ ip, protocol, port }: IpPort): string {
 }
 
 /*
- * How many entries each set can have. The kernel fixes that when a set is made; one that has become too small is made
- * anew in twice the size beside the old one, filled, and put in its place while rules go on matching it.
+ * How many entries each set can have. The kernel fixes that when a set is made; one that has become too small is created
+ * again in twice the size beside the old one, filled, and swapped with it while rules go on matching it.
  */
 
 /** Entries that go last. */

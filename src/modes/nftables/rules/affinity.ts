@@ -26,7 +26,7 @@ const TRIES = 5;
 const CLASSES: readonly SourceClass[] = ['pod', 'node', 'outside'];
 
 interface EvictOptions {
-  readonly door: NftClient;
+  readonly client: NftClient;
   readonly plan: Plan;
   /** All addresses of this node. */
   readonly nodeIps: readonly Ip[];
@@ -71,7 +71,7 @@ export async function evictStale(protocols: Iterable<Protocol>, options: EvictOp
 async function staleEntries(protocol: Protocol, options: EvictOptions): Promise<readonly AffinityEntry[]> {
   const stale: AffinityEntry[] = [];
   await forEachSliced(
-    await options.door.affinityEntries(protocol),
+    await options.client.affinityEntries(protocol),
     (each) => {
       if (!mayGoOn(protocol, each, options)) stale.push(each);
     },
@@ -83,7 +83,7 @@ async function staleEntries(protocol: Protocol, options: EvictOptions): Promise<
 async function forget(
   protocol: Protocol,
   stale: readonly AffinityEntry[],
-  { door, sets, chunk }: EvictOptions,
+  { client, sets, chunk }: EvictOptions,
 ): Promise<'done' | 'refused'> {
   const set = affinityMap(protocol);
   for (let start = 0; start < stale.length; start += chunk) {
@@ -91,7 +91,7 @@ async function forget(
       set,
       key: { address: client, secondAddress: destination, port },
     }));
-    const { state } = await door.commit(elementOperations('deleteElements', elements, sets));
+    const { state } = await client.commit(elementOperations('deleteElements', elements, sets));
     if (state === 'refused') return state;
   }
   return 'done';
@@ -142,7 +142,7 @@ function mayGoOn(
   return possibleClasses(plan, from).some((each) => endpointsOf(servicePort, frontend.routes[each]).has(key));
 }
 
-/** Where pods are told by where they come in, which is not remembered, who is not the node itself may be one. */
+/** Where pods are detected by interface, which an entry does not hold, any source but the node may be one. */
 function possibleClasses({ view }: Plan, from: SourceClass): readonly SourceClass[] {
   const isByInterface =
     view.localDetector.kind === 'interface' || view.localDetector.kind === 'interfacePrefix';

@@ -1,5 +1,5 @@
 /**
- * A second table, that nobody else can change: the kernel lets only the socket that made it, and removes it with that
+ * A second table, that no other program can change: the kernel lets only the socket that made it, and removes it with that
  * socket. `nft flush ruleset` leaves it alone, and as long as one chain that rewrites addresses is there, the kernel goes
  * on rewriting the packets of open connections. New ones are held back until our rules are there again
  * (`backstopRules.ts`).
@@ -62,7 +62,7 @@ interface BackstopChanges {
 }
 
 interface BackstopOptions {
-  readonly door: BackstopClient;
+  readonly client: BackstopClient;
   readonly now: () => number;
   readonly timeSlice?: TimeSlice;
 }
@@ -79,7 +79,7 @@ interface Standing {
 }
 
 export class Backstop {
-  readonly #door: BackstopClient;
+  readonly #client: BackstopClient;
   readonly #committer: Committer;
   readonly #timeSlice: TimeSlice | undefined;
   readonly #now: () => number;
@@ -94,9 +94,9 @@ export class Backstop {
   #reason: string | undefined;
   #refused: BackstopChanges['refused'] = new Set();
 
-  constructor({ door, now, timeSlice }: BackstopOptions) {
-    this.#door = door;
-    this.#committer = new Committer(door, now);
+  constructor({ client, now, timeSlice }: BackstopOptions) {
+    this.#client = client;
+    this.#committer = new Committer(client, now);
     this.#timeSlice = timeSlice;
     this.#now = now;
   }
@@ -106,7 +106,7 @@ export class Backstop {
     this.#isDoubtful = true;
   }
 
-  /** After each sync of our own table. Answers what went wrong. */
+  /** After each sync of our own table. Returns what went wrong. */
   async sync(
     plan: Plan,
     { changed, refused }: BackstopChanges,
@@ -144,7 +144,7 @@ export class Backstop {
     await this.#try(() => this.#follow({ servicePorts: new Map() }, gone));
   }
 
-  /** Answers why it failed. */
+  /** Returns why it failed. */
   async #try(work: () => Promise<void>): Promise<string | undefined> {
     try {
       await work();
@@ -160,7 +160,7 @@ export class Backstop {
     const ruleset = backstopRuleset(options);
     const sets = setsByName(ruleset);
     const wanted = { ruleset, fixed: fixedElements(options).filter(({ set }) => sets.has(set)) };
-    const isThere = await this.#door.isThere();
+    const isThere = await this.#client.isThere();
     if (isThere && deepEqual(wanted, this.#standing))
       await this.#follow(plan, new Set([...this.#written.keys(), ...plan.servicePorts.keys()]));
     else await this.#build(plan, wanted, isThere);
@@ -225,7 +225,7 @@ export class Backstop {
     this.#notBefore = this.#now() + this.#pauseMs;
     this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2);
     await this.#try(async () => {
-      if (await this.#door.isThere()) await this.#door.commit([{ kind: 'deleteTable' }]);
+      if (await this.#client.isThere()) await this.#client.commit([{ kind: 'deleteTable' }]);
     });
   }
 }
@@ -258,7 +258,7 @@ function setsOf({ view }: RulesetOptions): readonly TableSet[] {
     HAIRPIN_SET,
     ...(view.nodePorts.ranges === 'all'
       ? []
-      : [{ name: NFT_SETS.nodePortIPs, key: ['address'], comment: 'where node ports answer' } as const]),
+      : [{ name: NFT_SETS.nodePortIPs, key: ['address'], comment: 'addresses for node ports' } as const]),
   ];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Commits many edits in transactions that are short enough for the kernel's lock, and finds out whose edit is to blame
+ * Commits many edits in transactions that are short enough for the kernel's lock, and finds out whose edit it was
  * when one is refused.
  *
  * How many elements take how long differs from machine to machine, so it is measured.
@@ -17,13 +17,13 @@ const MOST_ELEMENTS = 20_000;
 const FEWEST_ELEMENTS = 200;
 
 export class Committer {
-  readonly #door: Pick<NftClient, 'commit'>;
+  readonly #client: Pick<NftClient, 'commit'>;
   readonly #now: () => number;
   #elements: number;
   transactions = 0;
 
-  constructor(door: Pick<NftClient, 'commit'>, now: () => number, elements = FIRST_ELEMENTS) {
-    this.#door = door;
+  constructor(client: Pick<NftClient, 'commit'>, now: () => number, elements = FIRST_ELEMENTS) {
+    this.#client = client;
     this.#elements = elements;
     this.#now = now;
   }
@@ -33,7 +33,7 @@ export class Committer {
     return this.#elements;
   }
 
-  /** Throws when it is refused: this is nobody's in particular. */
+  /** Throws when it is refused: it belongs to no service port. */
   async commit(transaction: TableTransaction): Promise<void> {
     const outcome = await this.attempt(transaction);
     if (outcome.state === 'done') return;
@@ -47,10 +47,10 @@ export class Committer {
   async attempt(transaction: TableTransaction): Promise<TransactionOutcome> {
     if (transaction.length === 0) return { state: 'done' };
     this.transactions++;
-    return this.#door.commit(transaction);
+    return this.#client.commit(transaction);
   }
 
-  /** A service port's edit is never split. Answers whose edits the kernel would not have. */
+  /** A service port's edit is never split. Returns whose edits the kernel refused. */
   async commitEdits(
     edits: readonly ElementEdit[],
     sets: ReadonlyMap<string, TableSet>,
@@ -58,7 +58,7 @@ export class Committer {
     if (edits.length === 0) return new Map();
     const started = this.#now();
     this.transactions++;
-    const outcome = await this.#door.commit(editOperations(edits, sets));
+    const outcome = await this.#client.commit(editOperations(edits, sets));
     if (outcome.state === 'done') {
       this.#learn(edits, this.#now() - started);
       return new Map();
@@ -87,7 +87,7 @@ export class Committer {
 }
 
 /**
- * What was just found or made is gone, so this is nobody's fault. To look for one whose fault it is would take long: the
+ * What was just found or made is gone, so no service port is at fault. To bisect would take long: the
  * kernel needs some 20 ms to refuse a transaction.
  */
 function throwIfChanged(name: string): void {
@@ -100,7 +100,7 @@ function throwIfChanged(name: string): void {
  * is made ready, and no more than that is in memory.
  */
 
-/** With more than this it is not they who are to blame. */
+/** With more than this, the service ports are not the cause. */
 const MOST_REFUSED = 100;
 
 export class EditStream {
@@ -134,7 +134,7 @@ export class EditStream {
     return this.#size < this.#committer.chunk ? undefined : this.#send();
   }
 
-  /** Answers when the kernel has everything. */
+  /** Resolves when the kernel has everything. */
   async flush(): Promise<void> {
     await this.#send();
     await this.#underWay;
@@ -147,7 +147,7 @@ export class EditStream {
     this.#size = 0;
     await this.#underWay;
     this.#underWay = this.#commit(group);
-    this.#underWay.catch(() => undefined); // told to who sends the next one
+    this.#underWay.catch(() => undefined); // thrown to the caller that sends the next one
   }
 
   async #commit(group: readonly ElementEdit[]): Promise<void> {

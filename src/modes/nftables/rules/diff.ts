@@ -1,4 +1,4 @@
-/** What has to come and go for one service port, and for all that share. */
+/** What has to be added and deleted, for one service port and for elements that several share. */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import { SCOPES, NFT_SETS } from './names.ts';
 import { printKey } from './print.ts';
@@ -28,10 +28,10 @@ export function editSize({ removes, adds }: ElementEdit): number {
   return removes.length + adds.length;
 }
 
-/** After so many elements others may have their turn. */
+/** After so many elements other work may have its turn. */
 export const ELEMENTS_PER_STEP = 500;
 
-/** An element whose value changed goes and comes; a comment alone is not worth it. */
+/** An element whose value changed is deleted and added; a changed comment alone is not worth it. */
 export function* diffElements(
   before: readonly Element[],
   after: readonly Element[],
@@ -60,7 +60,7 @@ export function* diffElements(
   return { removes, adds };
 }
 
-/** For a few. */
+/** For a few elements. */
 export function diffToEnd(
   before: readonly Element[],
   after: readonly Element[],
@@ -87,8 +87,8 @@ export function idOf({ set, key }: Element): string {
 }
 
 /**
- * A packet sees each element of one moment, but not all of them of the same: a change may come between two lookups. So
- * some elements go in a second transaction, when no packet is on its way that has to find them: those of a pool that gets
+ * A change may come between two lookups of one packet. So
+ * some elements are deleted in a second transaction, when no packet is on its way that has to find them: those of a pool that gets
  * another size, and so another map; and the sources of a frontend that lets everybody in from now on.
  */
 export function* withoutGaps(edits: readonly ElementEdit[]): Generator<void, InOrder> {
@@ -145,7 +145,7 @@ export function* withoutGaps(edits: readonly ElementEdit[]): Generator<void, InO
 export interface InOrder {
   readonly first: readonly ElementEdit[];
   readonly last: readonly ElementEdit[];
-  /** Which elements go and come, by `idOf`. */
+  /** Which elements are deleted and added, by `idOf`. */
   readonly replaced: ReadonlySet<string>;
 }
 
@@ -162,7 +162,7 @@ export function frontendOf({ key: { address, protocol, port } }: Element): strin
   return `${address} ${protocol} ${port}`;
 }
 
-/** All that goes before all that comes: an element may go from one service port to another. */
+/** Deletes before adds: an element may pass from one service port to another. */
 export function editOperations(
   edits: readonly ElementEdit[],
   sets: ReadonlyMap<string, TableSet>,
@@ -248,7 +248,7 @@ function amendChain(before: NftChain, after: NftChain): TableTransaction {
 }
 
 /*
- * Elements that somebody else took out or put in. The kernel tells which, so that nothing has to be read: reading a map
+ * Elements that another program deleted or added. The kernel names them, so that nothing has to be read: reading a map
  * of a hundred thousand elements takes the kernel most of a second, and repairs one of them no time at all.
  */
 
@@ -287,7 +287,7 @@ function lastOfEach(foreign: readonly ForeignElement[]): Iterable<ForeignElement
   ).values();
 }
 
-/** Whether elements of a service port may be among them: told by ports alone, so that few have to be compiled. */
+/** Whether elements of a service port may be among them: judged by ports alone, so that few have to be compiled. */
 export function concernedBy(foreign: readonly ForeignElement[]): (port: ServicePortPlan) => boolean {
   // Where a key has two ports, the first is the endpoint's.
   const ports = new Set(foreign.map(({ element: { key } }) => key.secondPort ?? key.port));

@@ -24,18 +24,7 @@ export const SCOPE_LIST: readonly Scope[] = ['address', 'nodePort'];
 /** Who dials: anybody, or who is neither a pod nor this node. */
 export type View = 'any' | 'outside';
 
-interface ScopeNames {
-  readonly restricted: string;
-  readonly masqueradeAlways: string;
-  readonly masqueradeOthers: string;
-  readonly masqueradeNode: string;
-  readonly remembering: string;
-  readonly refused: string;
-  readonly dropped: string;
-  readonly droppedOutside: string;
-}
-
-function scopeNames(prefix: string): ScopeNames {
+function scopeNames(prefix: string) {
   return {
     restricted: `${prefix}restricted`,
     masqueradeAlways: `${prefix}masquerade-always`,
@@ -50,10 +39,10 @@ function scopeNames(prefix: string): ScopeNames {
 
 const PREFIX: Readonly<Record<Scope, string>> = { address: '', nodePort: 'ports-' };
 
-export const SCOPES: Readonly<Record<Scope, ScopeNames>> = {
+export const SCOPES = {
   address: scopeNames(PREFIX.address),
   nodePort: scopeNames(PREFIX.nodePort),
-};
+} as const;
 
 export const NFT_SETS = {
   serviceIPs: 'service-ips',
@@ -110,7 +99,7 @@ export function stickyChain(protocol: Protocol, seconds: number): string {
   return `${stickyMap(protocol)}-${seconds}`;
 }
 
-/** What was dialled and where that was sent, counted for frontends that remember their clients. */
+/** What was dialled and where that was sent, counted for frontends with affinity. */
 export function connectionsSet(scope: Scope, protocol: Protocol): string {
   return `${PREFIX[scope]}connections-${protocol.toLowerCase()}`;
 }

@@ -1,8 +1,8 @@
 /**
  * A large change in several transactions, none of which is long: one Service may have tens of thousands of elements, and
- * while the kernel takes them nobody else's change gets in.
+ * while the kernel takes them no other change gets in.
  *
- * What packets can see of one frontend changes in one transaction. What they cannot see comes before it and goes after it:
+ * What packets can see of one frontend changes in one transaction. What they cannot see is added before it and deleted after it:
  * the endpoints of a large pool are found by nothing but its frontend's verdict.
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * What several service ports share: elements that go with the last who wants them, the sizes of pools, the time-outs of
+ * Reference counts of what several service ports share: elements that are deleted with their last user, the sizes of pools, the time-outs of
  * affinity. From it follows the shape of the table.
  */
 import type { AffinityTimeout } from './affinity.ts';
@@ -63,7 +63,7 @@ export class ReferenceCounts {
     this.#affinity.retire(since);
   }
 
-  /** What came and went since this was last asked. */
+  /** What was added and deleted since the last call. */
   takeChanges(): CountedChanges {
     const added: Element[] = [];
     const removed: Element[] = [];
@@ -155,7 +155,7 @@ interface Used<T> {
   readonly key: string;
   readonly thing: T;
   uses: number;
-  /** Since when nobody uses it. */
+  /** Since when it has no user. */
   idleSince: number | undefined;
 }
 
@@ -165,7 +165,7 @@ class UseCounts<T> {
   /** While it is the same, so are the things. */
   version = 0;
 
-  /** All that `before` has, used by nobody. */
+  /** All that `before` has, without a user. */
   takeOver(before: UseCounts<T>, now: number): void {
     for (const [key, { thing }] of before.#used) {
       this.add(key, thing);
@@ -192,7 +192,7 @@ class UseCounts<T> {
     this.#idle.add(known);
   }
 
-  /** Forgets what nobody has used since then. */
+  /** Drops what has not been used since then. */
   retire(since: number): void {
     for (const used of this.#idle) {
       if (used.idleSince === undefined || used.idleSince > since) return; // they became idle in this order

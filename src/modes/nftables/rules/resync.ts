@@ -29,7 +29,7 @@ export interface DesiredTable {
 }
 
 interface ResyncOptions {
-  readonly door: NftClient;
+  readonly client: NftClient;
   readonly committer: Committer;
   readonly table: DesiredTable;
   /** The sets whose elements have to be looked at. Others have what they should, as long as they are there. */
@@ -41,14 +41,14 @@ export interface ResyncReport {
   readonly transactions: number;
   readonly elements: number;
   readonly refused: ReadonlyMap<ServicePortId, Error>;
-  /** Nothing is left of another time. */
+  /** No stale object is left. */
   readonly isClean: boolean;
 }
 
 export async function resync(options: ResyncOptions): Promise<ResyncReport> {
-  const { door, committer, table } = options;
+  const { client, committer, table } = options;
   const begun = committer.transactions;
-  const state = await door.inspect(table.ruleset, options.only);
+  const state = await client.inspect(table.ruleset, options.only);
   if (state?.isDormant) await committer.commit([{ kind: 'addTable' }]);
   await committer.commit(structure(state, table.ruleset));
   const work = new Elements(state, table);
@@ -60,7 +60,7 @@ export async function resync(options: ResyncOptions): Promise<ResyncReport> {
   for (const removes of slices(stale, committer.chunk))
     await stream.add({ owner: undefined, removes, adds: [] });
   await stream.flush();
-  // Nothing looks at it any more: it may stay for another time, if it has to.
+  // No rule refers to it: it may stay until the next resync, if it has to.
   const swept = refused.size > 0 ? undefined : await committer.attempt(garbage(state, table.ruleset));
   const { elements } = stream;
   const isClean = swept?.state !== 'refused';
@@ -83,8 +83,8 @@ async function writeElements(
 }
 
 /**
- * Sets and chains that are missing. A set that differs cannot be changed in place: it goes with all rules, and comes
- * back. Other chains are left as they are for now: what they look up has yet to come.
+ * Sets and chains that are missing. A set that differs cannot be changed in place: it is deleted with all rules, and
+ * added again. Other chains are left as they are for now: what they look up is added later.
  */
 function structure(state: TableState | undefined, { sets, chains }: Ruleset): TableTransaction {
   const plain = chains.filter(({ hook }) => hook === undefined);
@@ -106,7 +106,7 @@ function structure(state: TableState | undefined, { sets, chains }: Ruleset): Ta
   ];
 }
 
-/** The switch: from here on packets come by, and find what came meanwhile. */
+/** The switch: from here on packets come to the chains, and find the elements. */
 function hooks(state: TableState | undefined, { sets, chains }: Ruleset): TableTransaction {
   const isRewritten = sets.some(({ name }) => state?.sets.get(name) === 'different');
   return [
@@ -124,7 +124,7 @@ function replaceChain(chain: NftChain): TableTransaction {
   return [{ kind: 'flushChain', name }, { kind: 'deleteChain', name }, ...addChains([chain])];
 }
 
-/** Sets and chains of another time. A chain that others jump to is emptied first. */
+/** Stale sets and chains. A chain that others jump to is emptied first. */
 function garbage(state: TableState | undefined, { sets, chains }: Ruleset): TableTransaction {
   if (!state) return [];
   const wantedSets = new Set(sets.map(({ name }) => name));
@@ -146,7 +146,7 @@ function addSet(set: TableSet): TableOperation {
 class Elements {
   readonly sets: ReadonlyMap<string, TableSet>;
   readonly #existing: TableState['elements'];
-  /** What of the kernel's elements nobody has asked for yet, by set and key. */
+  /** The kernel's elements that are not wanted so far, by set and key. */
   readonly #unwanted = new Map<string, Map<string, Element>>();
   /** Of sets of ranges, by set and frontend; some may be wanted meanwhile. */
   readonly #rangesByPlace = new Map<string, ReadonlyMap<string, readonly Element[]>>();
@@ -165,7 +165,7 @@ class Elements {
       if (this.sets.has(set)) this.#unwanted.set(set, new Map(elements));
   }
 
-  /** Whether there is anything that may have to come or go. */
+  /** Whether any element may have to be added or deleted. */
   get isNeeded(): boolean {
     return [...this.sets.values()].some(
       ({ name, dynamicSize }) => dynamicSize === undefined && !this.#trusted.has(name),
@@ -203,7 +203,7 @@ class Elements {
     return kept.size === 0 ? all : all.filter(({ comment }) => comment !== undefined && !kept.has(comment));
   }
 
-  /** Ranges that may be in the way of another one of the same frontend. All of them go: nobody else can want them. */
+  /** Ranges that may be in the way of another one of the same frontend. All of them are deleted: no other service port can want them. */
   #takeOtherRanges(element: Element): readonly Element[] {
     const unwanted = this.#unwanted.get(element.set);
     if (!unwanted) return [];

@@ -87,14 +87,14 @@ function setsOf(shape: TableShape, { view, counters }: RulesetOptions): readonly
     { name: NFT_SETS.clusterIPs, key: ['address'], comment: 'cluster IPs' },
     ...(view.nodePorts.ranges === 'all'
       ? []
-      : [{ name: NFT_SETS.nodePortIPs, key: ['address'], comment: 'where node ports answer' } as const]),
+      : [{ name: NFT_SETS.nodePortIPs, key: ['address'], comment: 'addresses for node ports' } as const]),
     ...(shape.hasServiceCidrs
       ? [
           {
             name: NFT_SETS.serviceCidrs,
             key: ['address'],
             ranges: true,
-            comment: 'where cluster IPs come from',
+            comment: 'service CIDRs',
           } as const,
         ]
       : []),
@@ -117,15 +117,15 @@ function scopeSets(scope: Scope, { sizes }: TableShape, counters: boolean): read
     ...(scope === 'address'
       ? ([
           [names.restricted, 'only from allowed sources'],
-          [names.masqueradeOthers, 'masquerade who is no pod'],
+          [names.masqueradeOthers, 'masquerade sources outside the pod network'],
         ] as const)
       : []),
-    [names.masqueradeAlways, 'masquerade everybody'],
-    [names.masqueradeNode, 'masquerade what the node itself sends'],
-    [names.remembering, 'clients go where they went before'],
+    [names.masqueradeAlways, 'masquerade all sources'],
+    [names.masqueradeNode, 'masquerade traffic of this node'],
+    [names.remembering, 'frontends with session affinity'],
     [names.refused, 'no endpoints'],
-    [names.dropped, 'no endpoints on this node'],
-    [names.droppedOutside, 'no endpoints on this node for clients outside'],
+    [names.dropped, 'no local endpoints'],
+    [names.droppedOutside, 'no local endpoints for clients outside'],
   ];
   return [
     ...plain.map(([name, comment]): TableSet => ({ name, key, comment })),
@@ -214,7 +214,7 @@ function servicesRules(options: RulesetOptions): readonly NftRule[] {
 }
 
 /**
- * Ports of a cluster IP that its service does not have, and cluster IPs that nobody has. Should one of them be an address
+ * Ports of a cluster IP that its service does not have, and cluster IPs that no service has. Should one of them be an address
  * of the node too, everything else on the node still answers there.
  */
 function unservedRules({ hasServiceCidrs }: TableShape): readonly NftRule[] {
@@ -277,7 +277,7 @@ function scopeRules(
   ];
 }
 
-/** Nothing where pods cannot be told apart: then nobody is one. */
+/** Sources outside the pod network. Nothing where that cannot be detected: then all are. */
 function notPod({ localDetector }: NodeView): readonly Statement[] {
   switch (localDetector.kind) {
     case 'none':

@@ -1,10 +1,10 @@
-/** A change of the table, as plain data: the kernel takes all of it or nothing, at one moment. */
+/** A change of the table, as plain data: the kernel takes all of it or nothing. */
 import type { Ip } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import type { NftChain, Element, NftHook, NftRule, Ruleset, TableSet } from './rule.ts';
 
 export type TableOperation =
-  /** Owned: nobody else may change it, and it goes with the socket that made it. */
+  /** Owned: no other program may change it, and it is deleted with the socket that made it. */
   | { readonly kind: 'addTable'; readonly isOwned?: true }
   | { readonly kind: 'deleteTable' }
   | { readonly kind: 'addSet'; readonly set: TableSet }
@@ -53,20 +53,20 @@ export interface NftClient {
   affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]>;
 }
 
-/** Tells of every transaction that was taken. */
-export function noting(door: NftClient, onDone: (transaction: TableTransaction) => void): NftClient {
+/** Calls `onDone` with every transaction that was committed. */
+export function noting(client: NftClient, onDone: (transaction: TableTransaction) => void): NftClient {
   return {
-    inspect: (wanted, only) => door.inspect(wanted, only),
-    affinityEntries: (protocol) => door.affinityEntries(protocol),
+    inspect: (wanted, only) => client.inspect(wanted, only),
+    affinityEntries: (protocol) => client.affinityEntries(protocol),
     commit: async (transaction) => {
-      const outcome = await door.commit(transaction);
+      const outcome = await client.commit(transaction);
       if (outcome.state === 'done') onDone(transaction);
       return outcome;
     },
   };
 }
 
-/** Names of the chains that come, go, or get other rules. */
+/** Names of the chains that are added, deleted, or get other rules. */
 export function* chainsIn(transaction: TableTransaction): Generator<string> {
   for (const operation of transaction) {
     switch (operation.kind) {

@@ -62,7 +62,7 @@ export class Harness {
       now,
       ...(given.firstChunk !== undefined && { firstChunk: given.firstChunk }),
     });
-    this.#backstop = given.backstop && new Backstop({ door: given.backstop, now });
+    this.#backstop = given.backstop && new Backstop({ client: given.backstop, now });
   }
 
   /** Tells the cluster these lines, and syncs. What a failed sync left undone is tried again by the next. */

@@ -7,6 +7,9 @@
 import type { Frontend, ServicePortPlan } from '../../../../plan/types.ts';
 import {
   accept,
+  acceptEstablished,
+  acceptMarked,
+  allowRules,
   type BalanceStyle,
   balancingRules,
   comment,
@@ -15,8 +18,8 @@ import {
   dialled,
   drop,
   endpointChainNames,
-  type EndpointChains,
   endpointChains,
+  type EndpointChains,
   forwardJump,
   fromLocal,
   healthCheckRules,
@@ -24,6 +27,7 @@ import {
   jumpTo,
   loopbackRange,
   marked,
+  markMasquerade,
   martianRule,
   masqueradedSources,
   natJumps,
@@ -96,7 +100,7 @@ function base(options: CompileOptions): BaseFragment {
   const unwanted = dropMark(mark);
   return {
     chains: [
-      ownChain('nat', CHAINS.markMasquerade, [rule([], { kind: 'mark', operation: 'set', value: mark })]),
+      markMasquerade(mark, 'set'),
       ownChain('nat', CHAINS.markDrop, [rule([], { kind: 'mark', operation: 'or', value: unwanted })]),
       ownChain('nat', CHAINS.postrouting, [
         rule([comment('kubernetes service traffic requiring SNAT'), marked(mark)], {
@@ -106,7 +110,7 @@ function base(options: CompileOptions): BaseFragment {
       ]),
       ownChain('filter', CHAINS.forward, forwardRules(options)),
     ],
-    tail: nodePortTail(options).map((tail) => shared('nat', CHAINS.services, tail)),
+    tail: nodePortTail(options),
     foreign: [
       ...(options.view.nodePorts.loopback ? [martianRule()] : []),
       shared(
@@ -120,11 +124,9 @@ function base(options: CompileOptions): BaseFragment {
 
 function forwardRules(options: CompileOptions): readonly Rule[] {
   const established = state('RELATED', 'ESTABLISHED');
-  const byMark = rule([comment('kubernetes forwarding rules'), marked(options.masqueradeMark)], accept);
+  const byMark = acceptMarked(options.masqueradeMark);
   const detector = options.view.localDetector;
-  if (detector.kind !== 'cidr') {
-    return [byMark, rule([comment('kubernetes forwarding conntrack rule'), established], accept)];
-  }
+  if (detector.kind !== 'cidr') return [byMark, acceptEstablished];
   return [
     byMark,
     rule(
@@ -284,9 +286,7 @@ function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnCh
   const target = jump(entryChain(port, hash));
   const rules = [
     ...(hasLocalView(port) ? [] : [rule([label], toMasquerade)]),
-    ...(allowed
-      ? [...allowed.ranges, ...allowed.hosts].map((from) => rule([label, source(from)], target))
-      : [rule([label], target)]),
+    ...(allowed ? allowRules(allowed, label, target) : [rule([label], target)]),
     rule([label], toDrop),
   ];
   return [{ table: 'nat', name: PREFIXES.firewall + hash, rules }];

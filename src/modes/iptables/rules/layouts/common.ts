@@ -1,5 +1,6 @@
 /** What the layouts share: constructors of matches and targets, base-chain jumps, choosing one endpoint of a pool. */
 import type {
+  AllowedSources,
   LocalTrafficDetector,
   Pool,
   PoolName,
@@ -49,7 +50,7 @@ export function dialled(text: string, name: Protocol, address: Ip, port: number)
   return [comment(text), protocol(name), destination(address), destinationPort(port)];
 }
 
-/** Matches packets of pods, or of everybody else; `undefined` where pods cannot be told apart. */
+/** Matches packets from the pod network, or from outside it; `undefined` where that cannot be detected. */
 export function podMatch(detector: LocalTrafficDetector, which: 'pods' | 'others'): Match | undefined {
   const not = which === 'others';
   switch (detector.kind) {
@@ -138,6 +139,34 @@ export function masqueradedSources(
   return others ? [others] : [];
 }
 
+/** Accepts what the service rules have marked, whatever the firewall's policy. */
+export function acceptMarked(mark: number): Rule {
+  return rule([comment('kubernetes forwarding rules'), marked(mark)], accept);
+}
+
+export const acceptEstablished = rule(
+  [comment('kubernetes forwarding conntrack rule'), state('RELATED', 'ESTABLISHED')],
+  accept,
+);
+
+/** Clears the mark, so that a packet that passes again inside a tunnel is not masqueraded twice. */
+export function masqueradeMarked({ masqueradeMark: mark, randomFully }: CompileOptions): readonly Rule[] {
+  return [
+    rule([notMarked(mark)], returnToCaller),
+    rule([], { kind: 'mark', operation: 'xor', value: mark }),
+    rule([comment('kubernetes service traffic requiring SNAT')], { kind: 'masquerade', randomFully }),
+  ];
+}
+
+export function markMasquerade(mark: number, operation: 'or' | 'set' = 'or'): OwnChain {
+  return ownChain('nat', CHAINS.markMasquerade, [rule([], { kind: 'mark', operation, value: mark })]);
+}
+
+/** One rule for each source that may come. */
+export function allowRules({ ranges, hosts }: AllowedSources, label: Match, target: Target): readonly Rule[] {
+  return [...ranges, ...hosts].map((from) => rule([label, source(from)], target));
+}
+
 export function poolPrefix(pool: PoolName): string {
   return pool === 'cluster' ? PREFIXES.service : PREFIXES.local;
 }
@@ -145,14 +174,11 @@ export function poolPrefix(pool: PoolName): string {
 const NODE_PORT_TAIL = 'kubernetes service nodeports; NOTE: this must be the last rule in this chain';
 
 /** The way from KUBE-SERVICES to the node ports: the last rule, or rules, of that chain. */
-export function nodePortTail(options: CompileOptions): readonly Rule[] {
-  const { nodePortIps, view, family } = options;
-  const toNodePorts = jump(CHAINS.nodePorts);
-  if (nodePortIps !== 'all') {
-    return nodePortIps.map((ip) => rule([comment(NODE_PORT_TAIL), destination(ip)], toNodePorts));
-  }
-  const notLoopback = view.nodePorts.loopback ? [] : [notDestination(loopbackRange(family))];
-  return [rule([comment(NODE_PORT_TAIL), toLocal, ...notLoopback], toNodePorts)];
+export function nodePortTail({ nodePortIps, view, family }: CompileOptions): readonly SharedRule[] {
+  const tail = (...matches: readonly Match[]): SharedRule =>
+    shared('nat', CHAINS.services, rule([comment(NODE_PORT_TAIL), ...matches], jump(CHAINS.nodePorts)));
+  if (nodePortIps !== 'all') return nodePortIps.map((ip) => tail(destination(ip)));
+  return [tail(toLocal, ...(view.nodePorts.loopback ? [] : [notDestination(loopbackRange(family))]))];
 }
 
 /** route_localnet=1 would let neighbours reach what listens on 127.0.0.1 (CVE-2020-8558). */

@@ -1,7 +1,9 @@
 /** The chains that kube-proxy writes today, to the letter. `docs/iptables.md` draws them. */
 import type { Frontend, PoolName, Route, ServicePortPlan } from '../../../../plan/types.ts';
 import {
-  accept,
+  acceptEstablished,
+  acceptMarked,
+  allowRules,
   type BalanceStyle,
   balancingRules,
   comment,
@@ -10,8 +12,8 @@ import {
   dialled,
   drop,
   endpointChainNames,
-  type EndpointChains,
   endpointChains,
+  type EndpointChains,
   forwardJump,
   fromLocal,
   healthCheckRules,
@@ -19,21 +21,19 @@ import {
   jump,
   jumpTo,
   loopbackRange,
-  marked,
+  markMasquerade,
   martianRule,
   masqueradedSources,
+  masqueradeMarked,
   natJumps,
   nodePortTail,
-  notMarked,
   ownChain,
   podMatch,
   poolPrefix,
   protocol,
   reject,
-  returnToCaller,
   rule,
   shared,
-  source,
   state,
   toExternalServices,
   toLocal,
@@ -90,22 +90,13 @@ export const currentLayout: Layout = {
 };
 
 function base(options: CompileOptions): BaseFragment {
-  const mark = options.masqueradeMark;
   return {
     chains: [
-      ownChain('nat', CHAINS.markMasquerade, [rule([], { kind: 'mark', operation: 'or', value: mark })]),
-      ownChain('nat', CHAINS.postrouting, [
-        rule([notMarked(mark)], returnToCaller),
-        // Clear the mark, so that a packet that passes again inside a tunnel is not masqueraded twice.
-        rule([], { kind: 'mark', operation: 'xor', value: mark }),
-        rule([comment('kubernetes service traffic requiring SNAT')], {
-          kind: 'masquerade',
-          randomFully: options.randomFully,
-        }),
-      ]),
+      markMasquerade(options.masqueradeMark),
+      ownChain('nat', CHAINS.postrouting, masqueradeMarked(options)),
       ownChain('filter', CHAINS.forward, forwardRules(options)),
     ],
-    tail: nodePortTail(options).map((tail) => ({ table: 'nat', chain: CHAINS.services, rule: tail })),
+    tail: nodePortTail(options),
     foreign: options.view.nodePorts.loopback ? [martianRule()] : [],
   };
 }
@@ -116,8 +107,8 @@ function forwardRules(options: CompileOptions): readonly Rule[] {
     : [];
   return [
     ...(options.dropInvalid ? [rule([state('INVALID'), ...counter], drop)] : []),
-    rule([comment('kubernetes forwarding rules'), marked(options.masqueradeMark)], accept),
-    rule([comment('kubernetes forwarding conntrack rule'), state('RELATED', 'ESTABLISHED')], accept),
+    acceptMarked(options.masqueradeMark),
+    acceptEstablished,
   ];
 }
 
@@ -290,7 +281,7 @@ function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnCh
   const target = jump(PREFIXES.external + hash);
   return [
     ownChain('nat', PREFIXES.firewall + hash, [
-      ...[...allowed.ranges, ...allowed.hosts].map((from) => rule([label, source(from)], target)),
+      ...allowRules(allowed, label, target),
       rule([comment(`other traffic to ${port.name} will be dropped by ${CHAINS.proxyFirewall}`)]),
     ]),
   ];
