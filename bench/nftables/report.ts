@@ -70,7 +70,7 @@ function processRows(base: readonly OwnSeries[]): readonly (readonly string[])[]
     row('heap in use then', base, mebibytes, ({ settled }) => settled.heap),
     row('heap in use after a collection', base, mebibytes, ({ live }) => live.heap),
     row('longest block of the event loop', base, ms, ({ blockMs }) => blockMs),
-    row('news that the listener missed', base, String, ({ lost }) => lost),
+    row('notifications missed', base, String, ({ lost }) => lost),
   ];
 }
 

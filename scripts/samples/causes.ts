@@ -1,4 +1,4 @@
-/** Lines of the log about writes, each with its cause. */
+/** Lines of the log about writes, each with its cause, and about what another program changed. */
 import { createLog } from '../../src/log/log.ts';
 import { SyncRunner } from '../../src/proxy/syncRunner.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
@@ -7,8 +7,18 @@ import { service, SETTINGS, slice } from '../../test/plan/given.ts';
 import { FakeBackend, REPORT } from '../../test/proxy/fakes.ts';
 import { FakeClock } from '../../test/time/fakeClock.ts';
 
-/** Without the time and place of each line, and without the numbers, of which a made-up kernel has none. */
+/** Without the numbers, of which a made-up kernel has none. */
 export async function causes(): Promise<string> {
+  const lines = (await logLines()).filter((line) => line.startsWith('"Synced rules"'));
+  return lines.map((line) => line.replace(/ changedServicePorts=.* cause=/, ' … cause=')).join('');
+}
+
+export async function repaired(): Promise<string> {
+  return (await logLines()).filter((line) => line.startsWith('"Another program')).join('');
+}
+
+/** Without the time and place of each line. */
+async function logLines(): Promise<readonly string[]> {
   const clock = new FakeClock();
   const backend = new FakeBackend();
   const lines: string[] = [];
@@ -40,8 +50,5 @@ export async function causes(): Promise<string> {
     proxy.onService(`shop/s${number}`, service(`shop/s${number} 10.96.1.${number} 80`));
   await sync();
   await loop.stop();
-  return lines
-    .filter((line) => line.includes('"Synced rules"'))
-    .map((line) => line.replace(/^[^\]]*\] /, '').replace(/ changedServicePorts=.* cause=/, ' … cause='))
-    .join('');
+  return lines.map((line) => line.replace(/^[^\]]*\] /, ''));
 }

@@ -12,6 +12,7 @@ const PAGES_WITH_SAMPLES = [
   'docs/deployment.md',
   'docs/errors.md',
   'docs/holding-ports.md',
+  'docs/iptables.md',
   'docs/manifests.md',
   'docs/metrics.md',
 ];

@@ -11,7 +11,8 @@ import { FAMILIES } from '../../src/model/ip.ts';
 import { logFailure } from '../../src/proxy/syncRunner.ts';
 import { readManifest } from '../../src/sources/manifests/fileReading.ts';
 import { printSourceProblem } from '../../src/sources/source.ts';
-import { causes } from './causes.ts';
+import { causes, repaired } from './causes.ts';
+import { CHANGES } from './changes.ts';
 import { fakeMachine } from '../../test/modes/prerequisites/fakeMachine.ts';
 import { lateFamily, unlistedResource } from './healthz.ts';
 
@@ -31,6 +32,8 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   'healthz-late': lateFamily,
   'healthz-resources': unlistedResource,
   causes,
+  repaired,
+  ...CHANGES,
 };
 
 interface Printed {

@@ -1,5 +1,5 @@
 /** Runs of the program that end by themselves: what they do, what they say, how they exit. */
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,6 +11,7 @@ import { PROGRAM, runProgram } from './support/program.ts';
 import { ourRules } from './support/rules.ts';
 import { manifests } from './world.ts';
 
+const EXAMPLES = join(import.meta.dirname, '../../examples');
 const WORLD = manifests([{ name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080, pods: 'ac' }]);
 
 describe('a run that ends by itself', () => {
@@ -111,6 +112,22 @@ describe('a run that ends by itself', () => {
       expect(await lab().host('node1').run([save])).not.toContain('KUBE-');
     }
     expect((await junction(word)).stdout).toBe('Nothing of ours was there.\n');
+  });
+
+  test('cleanup after a run with the examples says what docs/iptables.md shows', async () => {
+    const daemon = await Daemon.create(lab().host('node1'));
+    const files = (await readdir(EXAMPLES)).filter((name) => name.endsWith('.yaml')).sort();
+    const texts = await Promise.all(files.map((name) => readFile(join(EXAMPLES, name), 'utf8')));
+    await daemon.write(texts.join('\n---\n'));
+    await daemon.start();
+    await daemon.close();
+    const { stdout } = await junction('cleanup');
+    const page = await readFile(join(EXAMPLES, '../docs/iptables.md'), 'utf8');
+    const shown = /^<!-- checked: test\/e2e\/invocation\.test\.ts -->\n```\n([^]*?)^```$/m.exec(page)?.[1];
+    // Only where the kernel has nfacct.
+    const withoutCounters = (text: string | undefined): string | undefined =>
+      text?.replaceAll(/^Removed the counter .*\n/gm, '');
+    expect(withoutCounters(stdout)).toBe(withoutCounters(shown));
   });
 
   test.each([['--cleanup'], ['cleanup']])(
