@@ -1,0 +1,63 @@
+// Runs Junction in one mode beside a small API server, changes an EndpointSlice, and prints the source files that ran.
+import { spawn, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** Until the work of the start, or of the change before, is over. */
+const SETTLE_MS = 4000;
+/** From the log line about the write to the end of what belongs to it. */
+const AFTER_MS = 150;
+
+const [mode, apiServer] = process.argv.slice(2);
+spawnSync('ip', ['link', 'set', 'lo', 'up'], { stdio: 'inherit' });
+
+const server = spawn(process.execPath, [apiServer], { stdio: ['pipe', 'pipe', 'inherit'], cwd: ROOT });
+const url = await new Promise((resolve) => createInterface({ input: server.stdout }).once('line', resolve));
+const junction = spawn(
+  process.execPath,
+  [
+    ...['--require', join(ROOT, 'scripts/eventPath/recorder.cjs'), join(ROOT, 'dist/junction.js'), 'run'],
+    ...[`--proxy-mode=${mode}`, `--master=${url}`, '--hostname-override=node1', '--cluster-cidr=10.244.0.0/16'],
+    // The guest's kernel has no other.
+    ...(mode === 'ipvs' ? ['--iptables-variant=legacy'] : []),
+    ...['--state-dir=', '--v=1'],
+  ],
+  { stdio: ['ignore', 'inherit', 'pipe'] },
+);
+let said = [];
+createInterface({ input: junction.stderr }).on('line', (line) => said.push(line));
+
+async function says(pattern) {
+  while (!said.some((line) => pattern.test(line))) {
+    if (junction.exitCode !== null) throw new Error(`Junction ended:\n${said.join('\n')}`);
+    await sleep(20);
+  }
+}
+
+async function change(pods) {
+  said = [];
+  server.stdin.write(`${pods}\n`);
+  await says(/"Synced rules" ipFamily="IPv4"/);
+  await sleep(AFTER_MS);
+}
+
+await says(/"Serving" ipFamily="IPv4"/);
+await sleep(SETTLE_MS);
+// The first change opens what is opened late; the second is measured.
+await change('acd');
+await sleep(SETTLE_MS);
+junction.kill('SIGUSR2');
+await sleep(200);
+await change('ac');
+junction.kill('SIGUSR2');
+await says(/^RAN /);
+await sleep(3000); // until its threads have said it too
+const ran = said.filter((line) => line.startsWith('RAN ')).flatMap((line) => JSON.parse(line.slice('RAN '.length)));
+const files = [...new Set(ran)].sort();
+console.log([`${mode}: ${files.length} files`, ...files, ''].join('\n'));
+junction.kill('SIGTERM');
+server.stdin.end();
+await new Promise((resolve) => junction.once('exit', resolve));
+process.exit();
