@@ -15,17 +15,21 @@ spawnSync('ip', ['link', 'set', 'lo', 'up'], { stdio: 'inherit' });
 
 const server = spawn(process.execPath, [apiServer], { stdio: ['pipe', 'pipe', 'inherit'], cwd: ROOT });
 const url = await new Promise((resolve) => createInterface({ input: server.stdout }).once('line', resolve));
-const junction = spawn(
-  process.execPath,
-  [
-    ...['--require', join(ROOT, 'scripts/eventPath/recorder.cjs'), join(ROOT, 'dist/junction.js'), 'run'],
-    ...[`--proxy-mode=${mode}`, `--master=${url}`, '--hostname-override=node1', '--cluster-cidr=10.244.0.0/16'],
-    // The guest's kernel has no other.
-    ...(mode === 'ipvs' ? ['--iptables-variant=legacy'] : []),
-    ...['--state-dir=', '--v=1'],
-  ],
-  { stdio: ['ignore', 'inherit', 'pipe'] },
-);
+const args = [
+  '--require',
+  join(ROOT, 'scripts/eventPath/recorder.cjs'),
+  join(ROOT, 'dist/junction.js'),
+  'run',
+  `--proxy-mode=${mode}`,
+  `--master=${url}`,
+  '--hostname-override=node1',
+  '--cluster-cidr=10.244.0.0/16',
+  '--state-dir=',
+  '--v=1',
+];
+// The guest's kernel has no other.
+if (mode === 'ipvs') args.push('--iptables-variant=legacy');
+const junction = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'pipe'] });
 let said = [];
 createInterface({ input: junction.stderr }).on('line', (line) => said.push(line));
 
@@ -54,7 +58,9 @@ await change('ac');
 junction.kill('SIGUSR2');
 await says(/^RAN /);
 await sleep(3000); // until its threads have said it too
-const ran = said.filter((line) => line.startsWith('RAN ')).flatMap((line) => JSON.parse(line.slice('RAN '.length)));
+const ran = said
+  .filter((line) => line.startsWith('RAN '))
+  .flatMap((line) => JSON.parse(line.slice('RAN '.length)));
 const files = [...new Set(ran)].sort();
 console.log([`${mode}: ${files.length} files`, ...files, ''].join('\n'));
 junction.kill('SIGTERM');

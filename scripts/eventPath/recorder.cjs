@@ -27,7 +27,9 @@ function filesOf(url, functions) {
   const marks = [...readFileSync(fileURLToPath(url), 'utf8').matchAll(/^\/\/ (src\/.*\.ts)$/gm)];
   const fileAt = (offset) => marks.findLast(({ index }) => index < offset)?.[1];
   return functions
-    .filter(({ functionName, ranges }) => ranges[0].count > 0 && (functionName !== '' || ranges[0].startOffset > 0))
+    .filter(
+      ({ functionName, ranges }) => ranges[0].count > 0 && (functionName !== '' || ranges[0].startOffset > 0),
+    )
     .map(({ ranges }) => fileAt(ranges[0].startOffset))
     .filter((file) => file !== undefined);
 }

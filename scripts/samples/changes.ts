@@ -14,9 +14,7 @@ async function lastRestores(...syncs: readonly (readonly string[])[]): Promise<s
 }
 
 export const CHANGES: Readonly<Record<string, () => Promise<string>>> = {
-  'change-endpoint-removed': () =>
-    lastRestores([API, `${API_ENDPOINTS} | 10.244.2.12`], [API_ENDPOINTS]),
+  'change-endpoint-removed': () => lastRestores([API, `${API_ENDPOINTS} | 10.244.2.12`], [API_ENDPOINTS]),
   'change-service-added': () => lastRestores([API, API_ENDPOINTS], [SEARCH, SEARCH_ENDPOINTS]),
-  'change-no-endpoints': () =>
-    lastRestores([SEARCH, SEARCH_ENDPOINTS], [`${SEARCH_ENDPOINTS} unready`]),
+  'change-no-endpoints': () => lastRestores([SEARCH, SEARCH_ENDPOINTS], [`${SEARCH_ENDPOINTS} unready`]),
 };

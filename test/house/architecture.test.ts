@@ -1,34 +1,37 @@
-/** ARCHITECTURE.md is a map: every name and every path on it must be there. */
+/** ARCHITECTURE.md is a map: every name and path on it is there, and in the file that it says. So are those of the pages beside it. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { main } from '../../src/cli/main.ts';
+import { filesUnder, ROOT, type SourceFile } from './sources.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
-const TEXT = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8').replace(/```[\s\S]*?```/g, '');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const PAGE = read('ARCHITECTURE.md');
+const TEXT = `${PAGE}\n${read('CONTRIBUTING.md')}`
+  .replaceAll(/```[\s\S]*?```/g, '')
+  .replaceAll(/<!--.*?-->/g, '');
 const FILES = ['src', 'lab', 'test', 'bench', 'scripts', 'examples', 'docs'].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
 );
-const SOURCES = FILES.filter((path) => /^(?:src|lab)\//.test(path) && path.endsWith('.ts')).map((path) =>
-  readFileSync(join(ROOT, path), 'utf8'),
-);
+const SOURCES = [...filesUnder('src'), ...filesUnder('lab')];
 const QUOTED = [...new Set([...TEXT.matchAll(/`([^`\n]+)`/g)].map(([, quoted = '']) => quoted))];
 
 /** `decide`, `Planner.update`, `decide(plan, packet)` */
 const NAME = /^([A-Za-z][A-Za-z0-9]*)(?:\.([a-z]\w*))?(?:\(.*\))?$/;
-/** Words of others: a mode, a layout, a variable, a function of the packet's way. */
+/** Words of others: a mode, a layout, a pool, a command, a variable, a type of TypeScript. */
 const NOT_OURS =
-  /^(?:CI|iptables|ipvs|nftables|current|classic|cluster|local|pod|node|outside|forward|run|api|npm)$/;
+  /^(?:CI|any|iptables|ipvs|nftables|current|classic|cluster|local|pod|node|outside|forward|run|plan|check|cleanup|api|npm)$/;
 
-const isDeclared = (name: string): boolean => {
+const isDeclared = (name: string, sources: readonly SourceFile[] = SOURCES): boolean => {
   const declaration = new RegExp(`\\b(?:class|interface|type|function\\*?|const|enum) ${name}\\b`);
   const method = new RegExp(`^ {2}(?:async )?\\*?#?${name}(?:<.*>)?\\(`, 'm');
-  return SOURCES.some((source) => declaration.test(source) || method.test(source));
+  return sources.some(({ text }) => declaration.test(text) || method.test(text));
 };
 
 const hasMember = (owner: string, member: string): boolean => {
   const declaration = new RegExp(`\\b(?:class|interface) ${owner}\\b`);
   const line = new RegExp(`^ {2}(?:readonly |async |get |static )*\\*?${member}(?:<.*>)?[(:]`, 'm');
-  return SOURCES.some((source) => declaration.test(source) && line.test(source));
+  return SOURCES.some(({ text }) => declaration.test(text) && line.test(text));
 };
 
 const names = QUOTED.flatMap((quoted) => {
@@ -36,19 +39,119 @@ const names = QUOTED.flatMap((quoted) => {
   return owner === '' || member === 'ts' || NOT_OURS.test(owner) ? [] : [{ quoted, owner, member }];
 });
 
-test.each(names)('$quoted', ({ owner, member }) => {
-  expect(member === undefined ? isDeclared(owner) : hasMember(owner, member)).toBe(true);
+describe('names', () => {
+  test('there are some', () => expect(names.length).toBeGreaterThan(40));
+
+  test.each(names)('$quoted', ({ owner, member }) => {
+    expect(member === undefined ? isDeclared(owner) : hasMember(owner, member)).toBe(true);
+  });
 });
 
-const paths = QUOTED.filter((quoted) => /^[\w*.-]+\/[\w/*.-]*$|\.(?:ts|md|yaml)$/.test(quoted));
+describe('paths', () => {
+  const paths = QUOTED.filter((quoted) => /^[\w*.-]+\/[\w/*.-]*$|\.(?:ts|md|yaml)$/.test(quoted));
 
-test.each(paths)('%s', (path) => {
-  const isThere = ['', 'src', 'test'].some((folder) => existsSync(join(ROOT, folder, path)));
-  const isFolder = path.endsWith('/') && FILES.some((file) => file.includes(`/${path}`));
-  const ending = path.replace('*', '');
-  const isFile = FILES.some(
-    (file) =>
-      basename(file) === path || file.endsWith(`/${path}`) || (path !== ending && file.endsWith(ending)),
+  test.each(paths)('%s', (path) => {
+    const isThere = ['', 'src', 'test'].some((folder) => existsSync(join(ROOT, folder, path)));
+    const isFolder = path.endsWith('/') && FILES.some((file) => file.includes(`/${path}`));
+    const ending = path.replace('*', '');
+    const isFile = FILES.some(
+      (file) =>
+        basename(file) === path || file.endsWith(`/${path}`) || (path !== ending && file.endsWith(ending)),
+    );
+    expect(isThere || isFolder || isFile).toBe(true);
+  });
+});
+
+describe('docs/seeds.md', () => {
+  const seeds = [...read('docs/seeds.md').matchAll(/`([\w/.-]+\.ts|[\w-]+\/(?:[\w-]+\/)*)`/g)].map(
+    ([, path = '']) => path,
   );
-  expect(isThere || isFolder || isFile).toBe(true);
+
+  test('names some', () => expect(seeds.length).toBeGreaterThan(80));
+
+  test.each([...new Set(seeds)])('%s', (path) => {
+    const isBelow = ['src', 'test', ''].some((folder) => existsSync(join(ROOT, folder, path)));
+    expect(isBelow || FILES.some((file) => file.endsWith(`/${path}`))).toBe(true);
+  });
+});
+
+/** "`externalRoutes` in `src/plan/servicePortPlan.ts`" */
+const PLACES = [...TEXT.matchAll(/`(\w+)(?:\.(\w+))?` in `(src\/[\w/.-]+)`/g)].map(
+  ([, owner = '', member, path = '']) => ({ name: member ?? owner, path }),
+);
+
+describe('where it is decided', () => {
+  test('there are some', () => expect(PLACES.length).toBeGreaterThan(8));
+
+  test.each(PLACES)('$name in $path', ({ name, path }) => {
+    const sources = SOURCES.filter((source) => source.path.startsWith(path));
+    expect(isDeclared(name, sources)).toBe(true);
+  });
+});
+
+describe("one event's way in", () => {
+  const [, after = ''] = PAGE.split("\n## One event's way in\n");
+  const [way = ''] = after.split('\n## ');
+  const [shared = '', ...modes] = way.split('\n### ').slice(1);
+  const filesOf = (text: string): readonly string[] =>
+    [...text.matchAll(/^\| `(src\/[\w/.-]+)` \|/gm)].map(([, path = '']) => path);
+
+  test('for every mode', () => {
+    expect(modes.map((text) => text.split('\n')[0])).toEqual([
+      'In iptables mode',
+      'In IPVS mode',
+      'In nftables mode',
+    ]);
+  });
+
+  test.each(modes.map((text) => [text.split('\n')[0] ?? '', text]))('%s: at most 30 files', (_, text) => {
+    const files = [...filesOf(shared), ...filesOf(text)];
+    expect(files.length).toBeGreaterThan(15);
+    expect(files.length).toBeLessThanOrEqual(30);
+    expect(files.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+    expect(new Set(files).size).toBe(files.length);
+  });
+});
+
+describe("one packet's way through", () => {
+  const drawings = (path: string): string =>
+    [...read(path).matchAll(/^```text\n([\s\S]*?)^```$/gm)].map(([, drawing = '']) => drawing).join('\n');
+
+  async function planned(...flags: readonly string[]): Promise<string> {
+    let out = '';
+    const write = (text: string): void => void (out += text);
+    const cluster = [
+      `--manifests=${join(ROOT, 'examples')}`,
+      '--hostname-override=node1',
+      '--cluster-cidr=10.244.0.0/16',
+    ];
+    await main(['plan', ...cluster, '--family=ipv4', ...flags], {
+      out: write,
+      painted: write,
+      err: () => {},
+    });
+    return out;
+  }
+
+  test.each(['ARCHITECTURE.md', 'docs/iptables.md', 'docs/ipvs.md'])(
+    'chains in drawings of %s',
+    async (path) => {
+      const layouts = ['current', 'classic'].map((layout) => planned(`--iptables-layout=${layout}`));
+      const written = (await Promise.all([...layouts, planned('--proxy-mode=ipvs')])).join('\n');
+      const chains = new Set([...drawings(path).matchAll(/\bKUBE(?:-[A-Z]+)+/g)].map(([chain]) => chain));
+      expect(chains.size).toBeGreaterThan(5);
+      expect([...chains].filter((chain) => !written.includes(chain))).toEqual([]);
+    },
+  );
+
+  test.each(['ARCHITECTURE.md', 'docs/nftables.md'])('sets and maps in drawings of %s', async (path) => {
+    // The backstop is no part of a plan.
+    const backstop = read('src/modes/nftables/rules/backstop.ts').replaceAll(/'([a-z-]+)'/g, 'set $1');
+    const written = (await planned('--proxy-mode=nftables')) + backstop;
+    const sets = new Set(
+      [...drawings(path).matchAll(/@([a-z][a-z-]*[a-z])(?!-?\*)\b/g)].map(([, name = '']) => name),
+    );
+    expect(sets.size).toBeGreaterThan(2);
+    expect([...sets].filter((name) => !new RegExp(`(?:set|map) ${name}`).test(written))).toEqual([]);
+  });
 });

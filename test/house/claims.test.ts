@@ -60,7 +60,9 @@ describe('numbers in README', () => {
   test("the table beside kube-proxy has each row of docs/benchmarks.md's", () => {
     const rows = (text: string): readonly string[] =>
       text.split('\n').filter((line) => /^\| (nft|ipt)/.test(line));
-    const ours = rows(DIFFERENCES.split('**Cost follows change.**')[0] ?? '').map((row) => row.replace(': ', ' | '));
+    const ours = rows(DIFFERENCES.split('**Cost follows change.**')[0] ?? '').map((row) =>
+      row.replace(': ', ' | '),
+    );
     expect(ours).toEqual(rows(section(BENCHMARKS, 'Beside kube-proxy, with a real API server')));
   });
 });
