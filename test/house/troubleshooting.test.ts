@@ -1,8 +1,7 @@
-/** docs/troubleshooting.md: log messages, metrics, error codes and flags that it names are the program's. */
+/** docs/troubleshooting.md: log messages, metrics and error codes that it names are the program's. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { FLAGS } from '../../src/config/index.ts';
 import { ERRORS } from '../../src/errors.ts';
 import { filesUnder, ROOT } from './sources.ts';
 
@@ -19,19 +18,11 @@ const QUOTED = [...PAGE.matchAll(/`([^`\n]+)`/g)].map(([, quoted = '']) => quote
 const MESSAGES = QUOTED.filter((quoted) => /^(?:[A-Z]\w*|keep|kube-proxy runs) (?:\S+ ){2,}/.test(quoted));
 const METRIC_NAMES = QUOTED.filter((quoted) => /^(?:junction|kubeproxy|nodejs)_[a-z_]+$/.test(quoted));
 const CODES = QUOTED.filter((quoted) => /^[A-Z]+(?:_[A-Z]+)+$/.test(quoted));
-const OTHERS_FLAGS = /\b(?:firewall-cmd|pgrep|conntrack|nft|curl)\b.*/;
-const FLAG_NAMES = QUOTED.filter((quoted) => !OTHERS_FLAGS.test(quoted)).flatMap((quoted) =>
-  [...quoted.matchAll(/--([a-z][a-z-]+)/g)].map(([, name = '']) => name),
-);
-/** Flags of single commands, not of the configuration. */
-const COMMAND_FLAGS: ReadonlySet<string> = new Set(['output', 'dry-run', 'mode', 'help', 'family']);
-
 describe('docs/troubleshooting.md', () => {
   test('names some of each', () => {
     expect(MESSAGES.length).toBeGreaterThan(25);
     expect(METRIC_NAMES.length).toBeGreaterThan(8);
     expect(CODES.length).toBeGreaterThan(4);
-    expect(FLAG_NAMES.length).toBeGreaterThan(8);
   });
 
   test.each([...new Set(MESSAGES)])('the program says: %s', (message) => {
@@ -44,9 +35,5 @@ describe('docs/troubleshooting.md', () => {
 
   test.each([...new Set(CODES)])('code %s', (code) => {
     expect(Object.keys(ERRORS)).toContain(code);
-  });
-
-  test.each([...new Set(FLAG_NAMES)])('flag --%s', (name) => {
-    expect(COMMAND_FLAGS.has(name) || FLAGS.some((flag) => flag.name === name)).toBe(true);
   });
 });
