@@ -4,28 +4,52 @@
  */
 import { isMap } from '../model/project/cursor.ts';
 import { nearest } from '../text/suggest.ts';
-import { type ParsedText, parseText, type Position } from '../text/yamlText.ts';
+import { LineIndex } from '../text/lines.ts';
+import { parseYaml, readDocument, type YamlValue } from '../text/yaml.ts';
 import { describeRaw } from './scalarKinds.ts';
 import type { Field, Note, Result, SettingValue } from './setting.ts';
 import { API_VERSION, CONFIG_FIELDS, type FieldValues, KIND } from './table.ts';
 
-export interface DecodedFile {
+interface DecodedFile {
   /** Only what the file sets. */
   readonly values: FieldValues;
   readonly notes: readonly Note[];
 }
 
+/** One missing bracket can be followed by an error on every line below it. */
+const MOST_FAULTS = 5;
+
 /** `file` is for messages. */
-export function decodeFile(text: string, file: string): Result<DecodedFile> {
-  const parsed = parseText(text);
-  const at = ({ line, column }: Position): string => `${file}:${line}:${column}`;
-  if ('faults' in parsed) {
-    return failed(parsed.faults.map(({ position, message }) => `${at(position)}: ${message}`));
+export function decodeFile(contents: string, file: string): Result<DecodedFile> {
+  const text = contents.replace(/^\uFEFF/, '');
+  const lines = new LineIndex(text);
+  const at = (offset: number): string => {
+    const { line, column } = lines.position(offset);
+    return `${file}:${line}:${column}`;
+  };
+  const yaml = parseYaml(text);
+  if ('message' in yaml) return failed([`${at(yaml.offset)}: the file cannot be read: ${yaml.message}`]);
+  const [document, ...others] = yaml.documents;
+  if (!document) return failed([`${at(0)}: the file is empty`]);
+  if (document.errors.length > 0) {
+    const faults = document.errors.slice(0, MOST_FAULTS);
+    return failed(faults.map(({ pos, message }) => `${at(pos[0])}: ${firstLine(message)}`));
   }
-  const decoder = new Decoder(parsed, at);
+  const value = readDocument(document);
+  if ('message' in value) {
+    const { offset, message, isConversion } = value;
+    return failed([
+      isConversion ? `${at(0)}: ${firstLine(message)}` : `${at(offset)}: the file cannot be read: ${message}`,
+    ]);
+  }
+  const decoder = new Decoder(value, at);
   decoder.decode();
   if (decoder.problems.length > 0) return failed(decoder.problems);
-  return { ok: true, value: { values: decoder.values, notes: decoder.notes() } };
+  return { ok: true, value: { values: decoder.values, notes: decoder.notes(others.length > 0) } };
+}
+
+function firstLine(message: string): string {
+  return message.split('\n')[0] ?? message;
 }
 
 function failed(problems: readonly string[]): Result<never> {
@@ -69,32 +93,33 @@ class Decoder {
   readonly problems: string[] = [];
   readonly #oddities: Oddity[] = [];
   #moreOddities = 0;
-  readonly #parsed: ParsedText;
-  readonly #at: (position: Position) => string;
+  readonly #file: YamlValue;
+  readonly #at: (offset: number) => string;
 
-  constructor(parsed: ParsedText, at: (position: Position) => string) {
-    this.#parsed = parsed;
+  constructor(file: YamlValue, at: (offset: number) => string) {
+    this.#file = file;
     this.#at = at;
   }
 
   decode(): void {
-    const { raw, duplicates } = this.#parsed;
+    const { raw, repeatedKeys } = this.#file;
     if (!isMap(raw)) {
       this.#complain([], `the file must hold a map, and holds ${describeRaw(raw)}`);
       return;
     }
     if (!this.#checkHeader(raw)) return;
     this.#decodeMap(raw, TREE, []);
-    for (const { path, position } of duplicates) {
+    const inOrder = [...repeatedKeys].sort((a, b) => a.offset - b.offset);
+    for (const { path, offset } of inOrder) {
       const name = path.join('.');
       this.#note(() => ({
         brief: `field "${name}" already set`,
-        full: `${this.#at(position)}: ${name} is here a second time; the last one counts`,
+        full: `${this.#at(offset)}: ${name} is here a second time; the last one counts`,
       }));
     }
   }
 
-  notes(): readonly Note[] {
+  notes(hasMoreDocuments: boolean): readonly Note[] {
     const notes: Note[] = [];
     if (this.#oddities.length > 0) {
       const err = `strict decoding error: ${this.#oddities.map(({ brief }) => brief).join(', ')}`;
@@ -106,11 +131,11 @@ class Decoder {
     }
     for (const { full } of this.#oddities) notes.push({ severity: 'warning', message: full });
     if (this.#moreOddities > 0) {
-      const message = `${this.#at({ line: 1, column: 1 })}: ${this.#moreOddities} more fields are unknown or repeated`;
+      const message = `${this.#at(0)}: ${this.#moreOddities} more fields are unknown or repeated`;
       notes.push({ severity: 'warning', message });
     }
-    if (this.#parsed.hasMoreDocuments) {
-      const message = `${this.#at({ line: 1, column: 1 })}: the file holds several documents; only the first is read`;
+    if (hasMoreDocuments) {
+      const message = `${this.#at(0)}: the file holds several documents; only the first is read`;
       notes.push({ severity: 'warning', message });
     }
     return notes;
@@ -171,7 +196,7 @@ class Decoder {
   }
 
   #where(path: readonly string[]): string {
-    return this.#at(this.#parsed.positionOf(path));
+    return this.#at(this.#file.offsetOf(path, 'key'));
   }
 }
 

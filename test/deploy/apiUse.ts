@@ -1,7 +1,7 @@
 /** What Junction asks of the API server, by the paths that the program itself has. */
 import { eventsPath } from '../../src/telemetry/events/event.ts';
-import { Interner } from '../../src/sources/api/interner.ts';
-import { endpointSlices, oneNode, serviceCidrs, services } from '../../src/sources/api/resource.ts';
+import { Interner } from '../../src/sources/api/resources.ts';
+import { endpointSlices, oneNode, serviceCidrs, services } from '../../src/sources/api/resources.ts';
 
 export interface ApiUse {
   readonly group: string;

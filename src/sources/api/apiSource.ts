@@ -4,11 +4,10 @@ import type { Clock } from '../../time/clock.ts';
 import type { Source, SourceEvents } from '../source.ts';
 import type { ApiClient } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
-import { Interner } from './interner.ts';
-import { Mirror } from './mirror.ts';
 import { Reflector } from './reflector.ts';
-import { endpointSlices, oneNode, type Resource, serviceCidrs, services } from './resource.ts';
+import { endpointSlices, Interner, oneNode, type Resource, serviceCidrs, services } from './resources.ts';
 import { ServerMonitor } from './serverMonitor.ts';
+import { ResourceStore } from './store.ts';
 
 export interface ApiSourceEvents extends SourceEvents {
   /** Every range that cluster IPs come from, sorted; after the first list and after each change. */
@@ -72,7 +71,7 @@ export class ApiSource implements Source {
   #reflectCidrs(events: ApiSourceEvents): () => Promise<void> {
     const ranges = new Map<string, readonly Cidr[]>();
     let isListed = false;
-    const tell = (): void => {
+    const emit = (): void => {
       if (isListed) events.serviceCIDRs?.([...new Set([...ranges.values()].flat())].sort());
     };
     return this.#reflect(
@@ -81,12 +80,12 @@ export class ApiSource implements Source {
       (name, value) => {
         if (value === undefined) ranges.delete(name);
         else ranges.set(name, value.cidrs);
-        tell();
+        emit();
       },
       () => {
         if (isListed) return;
         isListed = true;
-        tell();
+        emit();
       },
     );
   }
@@ -94,7 +93,7 @@ export class ApiSource implements Source {
   #reflect<T>(
     events: SourceEvents,
     resource: Resource<T>,
-    tell: (key: string, value: T | undefined) => void,
+    emit: (key: string, value: T | undefined) => void,
     onListed?: () => void,
   ): () => Promise<void> {
     const { client, clock, random, onDiagnostic } = this.#options;
@@ -103,7 +102,7 @@ export class ApiSource implements Source {
     const reflector = new Reflector({
       client,
       resource,
-      mirror: new Mirror({ kind, project, tell, report: (problem) => events.report(problem) }),
+      store: new ResourceStore({ kind, project, emit, report: (problem) => events.report(problem) }),
       clock,
       random: random ?? Math.random,
       server: this.#server,

@@ -1,14 +1,19 @@
 /** Requests to the API server, with the identity and the rate limit that belong to each. */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../time/clock.ts';
+import { wait } from '../../time/wait.ts';
 import type { ApiAccess, Identity } from './credentials/access.ts';
 import type { OnDiagnostic, RequestMethod } from './diagnostics.ts';
-import { type ApiFailure, failureOfError, failureOfStatus, malformed } from './failure.ts';
-import { parseJson } from './jsonItems.ts';
-import { Limiter, type RateLimit } from './limiter.ts';
-import { readRetryAfter } from './retryAfter.ts';
+import {
+  type ApiFailure,
+  failureOfError,
+  failureOfStatus,
+  malformedAnswer,
+  parseJson,
+  readRetryAfter,
+  readStatus,
+} from './failure.ts';
 import { PROBE_TIMEOUT_MS, type ProbeResult } from './serverMonitor.ts';
-import { readStatus } from './status.ts';
 import { Transport } from './transport.ts';
 
 export interface ApiClientOptions {
@@ -84,28 +89,12 @@ export class ApiClient {
   }
 
   post(path: string, body: unknown, options: RequestOptions = {}): Promise<JsonResponse> {
-    const headers = { 'content-type': 'application/json', ...options.headers };
-    return this.#exchange({
-      ...options,
-      headers,
-      method: 'POST',
-      path,
-      body: JSON.stringify(body),
-      isWatch: false,
-    });
+    return this.#exchange('POST', path, body, 'application/json', options);
   }
 
   /** As a strategic merge patch, unless a header says otherwise. */
   patch(path: string, body: unknown, options: RequestOptions = {}): Promise<JsonResponse> {
-    const headers = { 'content-type': 'application/strategic-merge-patch+json', ...options.headers };
-    return this.#exchange({
-      ...options,
-      headers,
-      method: 'PATCH',
-      path,
-      body: JSON.stringify(body),
-      isWatch: false,
-    });
+    return this.#exchange('PATCH', path, body, 'application/strategic-merge-patch+json', options);
   }
 
   /**
@@ -132,11 +121,11 @@ export class ApiClient {
     } finally {
       cancel();
       stop.removeEventListener('abort', end);
-      if (!stop.aborted) this.#tellOfProbe(code);
+      if (!stop.aborted) this.#reportProbe(code);
     }
   }
 
-  #tellOfProbe(code: string): void {
+  #reportProbe(code: string): void {
     const host = hostOf(this.#options.access);
     const unmeasured = { isRetry: false, limitedMs: undefined, sentBytes: undefined };
     this.#options.onDiagnostic?.({ kind: 'request', method: 'GET', host, code, ...unmeasured });
@@ -174,10 +163,18 @@ export class ApiClient {
     return failureOfStatus(readStatus(raw, response.status), what, retryAfterMs);
   }
 
-  async #exchange(outgoing: Outgoing): Promise<JsonResponse> {
-    const { status, body } = await this.#send(outgoing);
+  async #exchange(
+    method: RequestMethod,
+    path: string,
+    content: unknown,
+    contentType: string,
+    options: RequestOptions,
+  ): Promise<JsonResponse> {
+    const headers = { 'content-type': contentType, ...options.headers };
+    const sent = { ...options, headers, method, path, body: JSON.stringify(content), isWatch: false };
+    const { status, body } = await this.#send(sent);
     const text = await readText(body);
-    return { status, body: text === '' ? undefined : parseJson(text, `the answer to ${outgoing.path}`) };
+    return { status, body: text === '' ? undefined : parseJson(text, `the answer to ${path}`) };
   }
 
   async #send(outgoing: Outgoing): Promise<ApiResponse> {
@@ -210,30 +207,23 @@ export class ApiClient {
   async #attempt(outgoing: Outgoing, isRetry: boolean): Promise<ApiResponse> {
     const { clock, access, onDiagnostic } = this.#options;
     const { method, signal, isWatch, body = '' } = outgoing;
+    const host = hostOf(access);
     const asked = clock.now();
     if (!isWatch) await this.#limiter.acquire(signal);
     signal?.throwIfAborted();
     const limitedMs = isWatch ? undefined : clock.now() - asked;
     const sentBytes = isWatch ? undefined : Buffer.byteLength(body);
-    const tell = (code: string): void =>
-      onDiagnostic?.({
-        kind: 'request',
-        method,
-        host: hostOf(access),
-        code,
-        isRetry,
-        limitedMs,
-        sentBytes,
-      });
+    const report = (code: string): void =>
+      onDiagnostic?.({ kind: 'request', method, host, code, isRetry, limitedMs, sentBytes });
     try {
       const { statusCode: status, headers, body } = await this.#request(outgoing);
-      tell(String(status));
+      report(String(status));
       const plain = plainHeaders(headers);
       if (asksToWait(status, plain)) this.#noteWait(outgoing);
       return { status, headers: plain, body };
     } catch (error) {
       if (signal?.aborted) throw error;
-      tell('<error>');
+      report('<error>');
       throw failureOfError(error, `${access.server.origin}${outgoing.path.replace(/\?.*/s, '')}`);
     }
   }
@@ -305,7 +295,7 @@ async function* measured(
   }
 }
 
-/** A plugin may take a minute, a handshake ten seconds; nobody who is told to stop waits for them. */
+/** A plugin may take a minute, a handshake ten seconds; a stop does not wait for them. */
 async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return result;
   let stop = (): void => undefined;
@@ -334,7 +324,8 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   let length = 0;
   for await (const chunk of body) {
     length += chunk.length;
-    if (length > MOST_ANSWER_BYTES) throw malformed(`an answer is longer than ${MOST_ANSWER_BYTES} bytes`);
+    if (length > MOST_ANSWER_BYTES)
+      throw malformedAnswer(`an answer is longer than ${MOST_ANSWER_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -345,5 +336,38 @@ function parsed(text: string): unknown {
     return JSON.parse(text);
   } catch {
     return undefined;
+  }
+}
+
+export interface RateLimit {
+  /** Below 0: no limit. 0: the default, 5. */
+  readonly qps: number;
+  /** 0: the default, 10. */
+  readonly burst: number;
+}
+
+const DEFAULT_LIMIT: RateLimit = { qps: 5, burst: 10 };
+
+/** Client-side rate limit: a bucket that holds `burst` requests and fills with `qps` a second. */
+export class Limiter {
+  readonly #clock: Clock;
+  readonly #msPerRequest: number;
+  readonly #burst: number;
+  /** When the bucket is, or will be, full. */
+  #fullAt: number;
+
+  constructor(clock: Clock, { qps, burst }: RateLimit = DEFAULT_LIMIT) {
+    this.#clock = clock;
+    this.#msPerRequest = qps < 0 ? 0 : 1000 / (qps || DEFAULT_LIMIT.qps);
+    this.#burst = burst || DEFAULT_LIMIT.burst;
+    this.#fullAt = clock.now();
+  }
+
+  /** Resolves when a request may go out. */
+  async acquire(signal?: AbortSignal): Promise<void> {
+    const now = this.#clock.now();
+    this.#fullAt = Math.max(this.#fullAt, now) + this.#msPerRequest;
+    const delay = this.#fullAt - now - this.#burst * this.#msPerRequest;
+    if (delay > 0) await wait(this.#clock, delay, signal);
   }
 }

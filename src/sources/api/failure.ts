@@ -1,7 +1,7 @@
 /** Why a request, or the stream that it opened, came to nothing; sorted by what can be done about it. */
 import { type ErrorCode, type ErrorOptions, isJunctionError, JunctionError } from '../../errors.ts';
+import { isMap, ownField } from '../../model/project/cursor.ts';
 import { quote } from '../../model/project/quote.ts';
-import type { Status } from './status.ts';
 
 export type FailureKind =
   /** The resourceVersion, or the continue token, is older than what the server remembers. */
@@ -24,13 +24,13 @@ export type FailureKind =
   | 'credentials';
 
 interface FailureOptions extends ErrorOptions {
-  readonly status?: Status | undefined;
+  readonly status?: ApiStatus | undefined;
   readonly retryAfterMs?: number | undefined;
 }
 
 export class ApiFailure extends JunctionError {
   readonly kind: FailureKind;
-  readonly status: Status | undefined;
+  readonly status: ApiStatus | undefined;
   readonly retryAfterMs: number | undefined;
 
   constructor(code: ErrorCode, kind: FailureKind, message: string, options: FailureOptions = {}) {
@@ -41,7 +41,7 @@ export class ApiFailure extends JunctionError {
   }
 }
 
-/** Whoever was told of a change threw. That is no failure of the API server, and trying again would hide it. */
+/** A listener threw on a change. That is no failure of the API server, and trying again would hide it. */
 export class ListenerError extends Error {
   override readonly name = 'ListenerError';
   constructor(cause: unknown) {
@@ -49,8 +49,16 @@ export class ListenerError extends Error {
   }
 }
 
-export function malformed(message: string, cause?: unknown): ApiFailure {
+export function malformedAnswer(message: string, cause?: unknown): ApiFailure {
   return new ApiFailure('API_MALFORMED', 'malformed', message, { cause });
+}
+
+export function parseJson(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw malformedAnswer(`${what} is not JSON`, error);
+  }
 }
 
 export function silent(message: string): ApiFailure {
@@ -68,7 +76,7 @@ export function wentBack(resource: string, from: string, to: string): ApiFailure
   return new ApiFailure('API_MALFORMED', 'ahead', message);
 }
 
-export function failureOfStatus(status: Status, what: string, retryAfterMs?: number): ApiFailure {
+export function failureOfStatus(status: ApiStatus, what: string, retryAfterMs?: number): ApiFailure {
   const kind = kindOfStatus(status);
   const text = status.message === '' ? '' : `: ${quoteMessage(status.message)}`;
   const message = `${what}: the API server answered ${status.code}${status.reason && ` ${status.reason}`}${text}`;
@@ -99,7 +107,7 @@ function quoteMessage(message: string): string {
   return oneLine.length > MOST_MESSAGE ? `${oneLine.slice(0, MOST_MESSAGE)}…` : oneLine;
 }
 
-function kindOfStatus({ code, reason, message, causes }: Status): FailureKind {
+function kindOfStatus({ code, reason, message, causes }: ApiStatus): FailureKind {
   if (code === 410 || reason === 'Expired' || reason === 'Gone') return 'expired';
   const isAhead =
     causes.some((cause) => cause === 'ResourceVersionTooLarge' || cause === 'Too large resource version') ||
@@ -127,7 +135,7 @@ export function failureOfError(error: unknown, what: string): ApiFailure {
     const message = `${what}: cannot trust the API server: ${quoteMessage(tls)}`;
     return new ApiFailure('API_UNTRUSTED', 'untrusted', message, { cause: error });
   }
-  if (code.startsWith('HPE_')) return malformed(`${what}: the answer is not HTTP (${code})`, error);
+  if (code.startsWith('HPE_')) return malformedAnswer(`${what}: the answer is not HTTP (${code})`, error);
   const message = messageOf(error);
   // Most messages of the network have the code in them: connect ECONNREFUSED 192.0.2.1:6443.
   const suffix = message.includes(code) ? '' : ` (${code})`;
@@ -160,4 +168,56 @@ function codeOf(error: unknown): string {
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return messageOf(error.errors.at(-1));
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The API server's way to say that something went wrong: an object of kind Status. */
+export interface ApiStatus {
+  readonly code: number;
+  /** A word such as `Expired`; '' when there is none. */
+  readonly reason: string;
+  readonly message: string;
+  readonly causes: readonly string[];
+  readonly retryAfterMs: number | undefined;
+}
+
+export function readStatus(raw: unknown, httpCode: number): ApiStatus {
+  const details = ownField(raw, 'details');
+  const code = ownField(raw, 'code');
+  const seconds = ownField(details, 'retryAfterSeconds');
+  const causes = ownField(details, 'causes');
+  return {
+    code: typeof code === 'number' && code > 0 ? code : httpCode,
+    reason: text(ownField(raw, 'reason')),
+    message: text(ownField(raw, 'message')),
+    causes: Array.isArray(causes) ? causes.filter(isMap).map(causeName) : [],
+    retryAfterMs: typeof seconds === 'number' && seconds > 0 ? boundRetryAfter(seconds * 1000) : undefined,
+  };
+}
+
+/** Servers before 1.18.6 give the cause a message, but no reason. */
+function causeName(cause: Readonly<Record<string, unknown>>): string {
+  return text(ownField(cause, 'reason')) || text(ownField(cause, 'message'));
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/**
+ * Whoever asks for more is not believed: the API server itself asks for 1 to 64 s, and a wrong number (or a date, seen
+ * by a wrong clock) would silence a resource for as long.
+ */
+const LONGEST_MS = 60_000;
+
+/** Milliseconds that a `Retry-After` header asks for, in seconds or as a date; at most a minute of them. */
+export function readRetryAfter(header: string | undefined, wallTime: () => number): number | undefined {
+  if (header === undefined || header.trim() === '') return undefined;
+  const text = header.trim();
+  const delay = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - wallTime();
+  return boundRetryAfter(delay);
+}
+
+/** As much of it as is waited for; nothing for what is no number. */
+export function boundRetryAfter(delayMs: number): number | undefined {
+  return Number.isNaN(delayMs) ? undefined : Math.min(Math.max(delayMs, 0), LONGEST_MS);
 }

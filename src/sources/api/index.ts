@@ -5,11 +5,10 @@ export {
   type ApiResponse,
   type JsonResponse,
   type Query,
+  type RateLimit,
   type RequestOptions,
 } from './client.ts';
-export type { ApiAccess, Identity } from './credentials/access.ts';
+export type { ApiAccess, Identity, PluginRunner } from './credentials/access.ts';
 export { loadAccess, type LoadAccessOptions } from './credentials/load.ts';
-export type { PluginRunner } from './credentials/surroundings.ts';
 export type { ApiDiagnostic, ListMethod, OnDiagnostic, ResourceDiagnostic } from './diagnostics.ts';
 export { ApiFailure, type FailureKind } from './failure.ts';
-export type { RateLimit } from './limiter.ts';

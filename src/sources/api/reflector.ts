@@ -1,24 +1,20 @@
 /**
- * Keeps a mirror of one resource: lists it, watches from there, and finds back after everything that can go wrong.
+ * Keeps the store of one resource up to date: lists it, watches from there, and finds back after everything that can go wrong.
  *
  * A list is streamed where the server can: one watch that begins with every object and goes on with every change.
  * Otherwise it is read in pages, and a watch follows from the version of the list.
  */
-import { Backoff } from './backoff.ts';
+import { Backoff, wait } from '../../time/wait.ts';
 import type { ListMethod } from './diagnostics.ts';
-import { ApiFailure, endedAtOnce, type FailureKind, malformed, wentBack } from './failure.ts';
-import { ANSWER_SILENCE_MS, type Guard, guarded } from './guard.ts';
-import { Patience } from './patience.ts';
-import { currentVersion, listPages, type NotOlderThan, type PagedList } from './listPages.ts';
-import type { Mirror } from './mirror.ts';
-import { isOlder } from './resourceVersion.ts';
+import { ApiFailure, endedAtOnce, type FailureKind, malformedAnswer, wentBack } from './failure.ts';
+import { currentVersion, listPages, type NotOlderThan, type PagedList } from './list.ts';
+import { ANSWER_SILENCE_MS, AnswerLimit, guarded, type RequestGuard } from './request.ts';
 import { LIST_SPREAD_MS, type ServerMonitor, type Waiter } from './serverMonitor.ts';
-import { wait } from './wait.ts';
-import { BOOKMARK_DUE_MS, runWatch, type WatchRunOptions } from './watchRun.ts';
-import type { WatchFrame } from './watchStream.ts';
+import type { ResourceStore } from './store.ts';
+import { BOOKMARK_DUE_MS, runWatch, type WatchFrame, type WatchOptions } from './watch.ts';
 
-export interface ReflectorOptions<T> extends WatchRunOptions<T> {
-  readonly mirror: Mirror<T>;
+interface ReflectorOptions<T> extends WatchOptions<T> {
+  readonly store: ResourceStore<T>;
   /** Shared by all reflectors. */
   readonly server: ServerMonitor;
   /** After each complete list. */
@@ -51,9 +47,9 @@ export class Reflector<T> implements Waiter {
   /** The next list is read in pages: the server was too busy for a streaming one. */
   #skipsStream = false;
   #hasListed = false;
-  readonly #patience: Patience;
+  readonly #answerLimit: AnswerLimit;
   /** Of the request that is under way. */
-  #guard: Guard | undefined;
+  #guard: RequestGuard | undefined;
   /** What fails now was sent before the server returned. */
   #isFree = false;
   /** Ends the wait before the next attempt. */
@@ -62,7 +58,7 @@ export class Reflector<T> implements Waiter {
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     this.#backoff = new Backoff(options.clock, options.random);
-    this.#patience = new Patience(options.clock);
+    this.#answerLimit = new AnswerLimit(options.clock);
     options.server.add(this);
   }
 
@@ -74,7 +70,7 @@ export class Reflector<T> implements Waiter {
     this.#isFree = true;
   }
 
-  /** Resolves when the signal has aborted and nothing is told any more. */
+  /** Resolves when the signal has aborted and nothing is emitted any more. */
   async run(stop: AbortSignal): Promise<void> {
     const onStop = (): void => this.#wake?.abort();
     stop.addEventListener('abort', onStop);
@@ -121,10 +117,10 @@ export class Reflector<T> implements Waiter {
   }
 
   async #listInPages(stop: AbortSignal): Promise<void> {
-    const { client, resource, mirror } = this.#options;
+    const { client, resource, store } = this.#options;
     const begun = this.#listStarted('pages');
-    const read = (guard: Guard): Promise<PagedList> =>
-      listPages(client, resource, mirror, this.#notOlderThan('any'), guard);
+    const read = (guard: RequestGuard): Promise<PagedList> =>
+      listPages(client, resource, store, this.#notOlderThan('any'), guard);
     let list: PagedList;
     try {
       list = await this.#guarded(stop, read);
@@ -139,29 +135,29 @@ export class Reflector<T> implements Waiter {
 
   /** Resolves when the watch that the list turned into has ended, or with the reason why there was no list. */
   async #listByWatch(stop: AbortSignal): Promise<ApiFailure | undefined> {
-    const { resource, mirror } = this.#options;
+    const { resource, store } = this.#options;
     const begun = this.#listStarted('stream');
     const from = this.#notOlderThan('latest');
     const floor = typeof from === 'object' ? from : {};
     let isLive = false;
-    mirror.beginList();
+    store.beginList();
     try {
       const lastedMs = await runWatch(
         this.#options,
         {
           query: { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', ...floor },
           resourceVersion: '',
-          answerMs: this.#patience.forAnswer(),
-          onGuard: (guard) => this.#sent(guard),
-          onOpen: () => this.#patience.answered(),
-          onFrame: (frame, limits) => {
+          answerMs: this.#answerLimit.ofWatch,
+          onRequest: (guard) => this.#sent(guard),
+          onOpen: () => this.#answerLimit.answered(),
+          onFrame: (frame, guard) => {
             if (isLive) {
               this.#onLiveFrame(frame);
             } else if (frame.endsInitialEvents) {
               isLive = true;
               this.#wasOpen = true;
-              limits.expectSilence();
-              const objects = mirror.endList();
+              guard.allow(BOOKMARK_DUE_MS);
+              const objects = store.endList();
               this.#listEnded('stream', begun, {
                 resourceVersion: frame.resourceVersion,
                 objects,
@@ -187,7 +183,9 @@ export class Reflector<T> implements Waiter {
       if (error.kind === 'silent') this.#options.client.renewConnections();
       return error;
     }
-    return isLive ? undefined : malformed(`listing ${resource.name}: the stream ended before its bookmark`);
+    return isLive
+      ? undefined
+      : malformedAnswer(`listing ${resource.name}: the stream ended before its bookmark`);
   }
 
   async #watch(stop: AbortSignal): Promise<void> {
@@ -199,13 +197,13 @@ export class Reflector<T> implements Waiter {
       {
         query: { resourceVersion },
         resourceVersion,
-        answerMs: this.#patience.forAnswer(),
-        onGuard: (guard) => this.#sent(guard),
-        onOpen: (limits) => {
+        answerMs: this.#answerLimit.ofWatch,
+        onRequest: (guard) => this.#sent(guard),
+        onOpen: (guard) => {
           this.#wasOpen = true;
           this.#silentSince = clock.now();
-          this.#patience.answered();
-          limits.expectSilence();
+          this.#answerLimit.answered();
+          guard.allow(BOOKMARK_DUE_MS);
           this.#options.server.served(this);
         },
         onFrame: (frame) => this.#onLiveFrame(frame),
@@ -246,9 +244,9 @@ export class Reflector<T> implements Waiter {
   }
 
   #apply({ type, object }: WatchFrame): void {
-    const { mirror } = this.#options;
-    if (type === 'DELETED') mirror.delete(object);
-    else if (type !== 'BOOKMARK') mirror.set(object);
+    const { store } = this.#options;
+    if (type === 'DELETED') store.delete(object);
+    else if (type !== 'BOOKMARK') store.set(object);
   }
 
   /** Decides what to do next, and waits until then. */
@@ -264,7 +262,7 @@ export class Reflector<T> implements Waiter {
     this.#decide(failure);
     if (failure.kind === 'silent') {
       client.renewConnections();
-      if (!server.isAway) this.#patience.grow();
+      if (!server.isAway) this.#answerLimit.grow();
     }
     const isAnswer = isLost(failure.kind);
     if (!isAnswer && failure.kind !== 'credentials') server.suspect(this);
@@ -289,9 +287,9 @@ export class Reflector<T> implements Waiter {
     return wake.signal.aborted && !stop.aborted;
   }
 
-  #sent(guard: Guard): void {
+  #sent(guard: RequestGuard): void {
     this.#guard = guard;
-    this.#patience.sent();
+    this.#answerLimit.sent();
   }
 
   #decide({ kind, status }: ApiFailure): void {
@@ -306,10 +304,10 @@ export class Reflector<T> implements Waiter {
   }
 
   #takeAsEmpty(failure: ApiFailure): void {
-    const { resource, onDiagnostic, onListed, mirror } = this.#options;
+    const { resource, onDiagnostic, onListed, store } = this.#options;
     onDiagnostic({ kind: 'resourceAbsent', resource: resource.name, failure });
-    mirror.beginList();
-    mirror.endList();
+    store.beginList();
+    store.endList();
     this.#hasListed = true;
     onListed();
   }
@@ -350,10 +348,10 @@ export class Reflector<T> implements Waiter {
     onListed();
   }
 
-  #guarded<R>(stop: AbortSignal, run: (guard: Guard) => Promise<R>): Promise<R> {
+  #guarded<R>(stop: AbortSignal, run: (guard: RequestGuard) => Promise<R>): Promise<R> {
     const { clock, resource } = this.#options;
     const what = `listing ${resource.name}`;
-    const answerMs = this.#patience.forList();
+    const answerMs = this.#answerLimit.ofList;
     return guarded({ clock, stop, what, answerMs, silenceMs: ANSWER_SILENCE_MS }, (guard) => {
       this.#sent(guard);
       return run(guard);
@@ -369,4 +367,15 @@ function isRefusal(kind: FailureKind): boolean {
 /** The server does not have the version that was asked for. */
 function isLost(kind: FailureKind): boolean {
   return kind === 'expired' || kind === 'ahead';
+}
+
+const NUMBER = /^(?:0|[1-9]\d*)$/;
+
+/**
+ * Whether one version is known to be older than another. They are opaque in old servers, comparable numbers since
+ * 1.35; what is not a number is never older.
+ */
+export function isOlder(one: string, other: string): boolean {
+  if (!NUMBER.test(one) || !NUMBER.test(other)) return false;
+  return one.length === other.length ? one < other : one.length < other.length;
 }

@@ -5,7 +5,7 @@
  * request has failed, one small request (`/readyz`) goes out every second or two. Nothing is sent while all is well.
  */
 import type { Clock } from '../../time/clock.ts';
-import { wait } from './wait.ts';
+import { wait } from '../../time/wait.ts';
 
 /**
  * ready: it serves. notReady: something answers, but does not serve yet: informers and roles are being loaded, a load
@@ -13,7 +13,7 @@ import { wait } from './wait.ts';
  */
 export type ProbeResult = 'ready' | 'notReady' | 'noAnswer';
 
-export interface ServerMonitorOptions {
+interface ServerMonitorOptions {
   readonly clock: Clock;
   /** From 0 to 1. */
   readonly random: () => number;
@@ -45,7 +45,7 @@ export class ServerMonitor {
   readonly #options: ServerMonitorOptions;
   readonly #waiters = new Set<Waiter>();
   readonly #suspects = new Set<Waiter>();
-  /** unknown: nobody has asked since the last failure. */
+  /** unknown: there was no probe since the last failure. */
   #state: ProbeResult | 'unknown' = 'unknown';
   #probing: AbortController | undefined;
   #sent = 0;
@@ -74,7 +74,7 @@ export class ServerMonitor {
     void this.#probe(this.#probing.signal);
   }
 
-  /** A request of this one got what it asked for: whoever else waits need not. */
+  /** A request of this one got what it asked for: the others need not wait. */
   served(waiter: Waiter): void {
     this.#suspects.delete(waiter);
     if (this.isAway) this.#note('ready');

@@ -4,8 +4,8 @@ import type { Problem, Projection } from '../../model/problem.ts';
 import type { SourceProblem } from '../source.ts';
 import type { WorldObject } from '../world.ts';
 import { listedKind, projectKind, withDefaultKind } from './kinds.ts';
-import { LineIndex, type Position } from './lines.ts';
-import { type ParsedDocument, parseText } from './parse.ts';
+import { LineIndex, type Position } from '../../text/lines.ts';
+import { parseManifest, type ParsedDocument } from './parse.ts';
 import { type Shape, shapeOf } from './schema.ts';
 import { unknownFields } from './unknownFields.ts';
 import { kindProblem, versionOf } from './unknownKinds.ts';
@@ -47,7 +47,7 @@ type Path = readonly (string | number)[];
 
 export function readChunk(text: string, options: ReadingOptions = {}): ChunkReading {
   const reader = new ChunkReader(text, options);
-  const { documents, faults } = parseText(text);
+  const { documents, faults } = parseManifest(text);
   for (const { offset, ...fault } of faults) reader.find(fault, offset);
   for (const document of documents) if (document.raw !== null) reader.readDocument(document);
   return reader;

@@ -1,42 +1,37 @@
 /** Text → plain values, with a way to find where each part stands. Never throws. */
-import type { Document, ErrorCode, YAMLError } from 'yaml';
+import type { ErrorCode, YAMLError } from 'yaml';
 import { escape, quote } from '../../model/project/index.ts';
+import { findRepeatedKey, JsonPositions, readJsonTexts } from '../../text/json.ts';
 import {
-  MOST_USES,
   parseYaml,
+  readDocument,
   type RepeatedKey,
-  type Survey,
-  survey,
   type YamlFault,
+  type YamlValue,
 } from '../../text/yaml.ts';
-import { findRepeatedKey, JsonPositions, readJsonTexts } from './json.ts';
-import { offsetInYaml } from './yamlPosition.ts';
 
-export interface ParsedDocument {
-  readonly raw: unknown;
-  offsetOf(path: readonly (string | number)[], part?: 'key' | 'value'): number;
-}
+export type ParsedDocument = Pick<YamlValue, 'raw' | 'offsetOf'>;
 
-export interface Fault {
+interface ManifestFault {
   readonly severity: 'error' | 'warning';
   readonly offset: number;
   readonly message: string;
   readonly expected?: string;
 }
 
-export interface Parsed {
+interface ParsedManifest {
   readonly documents: readonly ParsedDocument[];
-  readonly faults: readonly Fault[];
+  readonly faults: readonly ManifestFault[];
 }
 
 /** One missing bracket can be followed by an error on every line below it. */
 const MOST_FAULTS = 5;
 
-export function parseText(text: string): Parsed {
+export function parseManifest(text: string): ParsedManifest {
   return parseJson(text) ?? parseYamlText(text);
 }
 
-function parseJson(text: string): Parsed | undefined {
+function parseJson(text: string): ParsedManifest | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
   const texts = readJsonTexts(text);
   if (texts === undefined) return undefined; // perhaps YAML in flow style, and the YAML parser says where it is wrong
@@ -49,11 +44,11 @@ function parseJson(text: string): Parsed | undefined {
   return { documents, faults: [] };
 }
 
-function parseYamlText(text: string): Parsed {
+function parseYamlText(text: string): ParsedManifest {
   const yaml = parseYaml(text);
   if ('message' in yaml) return { documents: [], faults: [unreadable(yaml)] };
   const documents: ParsedDocument[] = [];
-  const faults: Fault[] = [];
+  const faults: ManifestFault[] = [];
   for (const document of yaml.documents) {
     const { errors, warnings } = document;
     faults.push(...syntaxFaults(errors));
@@ -61,52 +56,37 @@ function parseYamlText(text: string): Parsed {
       faults.push({ severity: 'warning', offset: pos[0], message: tidy(message) });
     }
     if (errors.length > 0) continue;
-    const surveyed = survey(document);
-    if ('message' in surveyed) faults.push(unreadable(surveyed));
-    else if (surveyed.repeatedKeys.length > 0) faults.push(...repeatedKeys(surveyed));
-    else readDocument(document, surveyed, documents, faults);
+    const value = readDocument(document);
+    if ('message' in value) faults.push(unreadable(value));
+    else if (value.repeatedKeys.length > 0) faults.push(...repeatedKeys(value));
+    else documents.push(value);
   }
   const isTemplate = faults.some(({ severity }) => severity === 'error') && text.includes('{{');
   return { documents, faults: isTemplate ? faults.map(asTemplate) : faults };
 }
 
 /** Charts are tried as manifests, and the parser has its own ideas about their braces. */
-function asTemplate(fault: Fault): Fault {
+function asTemplate(fault: ManifestFault): ManifestFault {
   return { ...fault, expected: 'a manifest; this looks like a template, which helm template renders' };
 }
 
-function readDocument(
-  document: Document,
-  { targets }: Survey,
-  documents: ParsedDocument[],
-  faults: Fault[],
-): void {
-  const offsetOf: ParsedDocument['offsetOf'] = (path, part) => offsetInYaml(document, targets, path, part);
-  try {
-    documents.push({ raw: document.toJS({ maxAliasCount: MOST_USES }), offsetOf });
-  } catch (error) {
-    const message = error instanceof Error ? error.message : 'unknown reason';
-    faults.push(unreadable({ offset: offsetOf([]), message }));
-  }
-}
-
-function repeatedKeys(surveyed: Survey): readonly Fault[] {
-  return surveyed.repeatedKeys.slice(0, MOST_FAULTS).map((key) => {
+function repeatedKeys(value: YamlValue): readonly ManifestFault[] {
+  return value.repeatedKeys.slice(0, MOST_FAULTS).map((key) => {
     // `cat *.yaml` of files that do not begin with `---`.
     if (key.name !== 'apiVersion') return repeatedKey(key);
     return { ...repeatedKey(key), expected: 'each key once; is the line --- between two objects missing?' };
   });
 }
 
-function repeatedKey({ offset, name }: RepeatedKey): Fault {
+function repeatedKey({ offset, name }: Pick<RepeatedKey, 'offset' | 'name'>): ManifestFault {
   return { ...fault(offset, `key ${quote(name)} is already set in this map`), expected: 'each key once' };
 }
 
-function unreadable({ offset, message }: YamlFault): Fault {
+function unreadable({ offset, message }: YamlFault): ManifestFault {
   return fault(offset, `this document cannot be read: ${tidy(message)}`);
 }
 
-function syntaxFaults(errors: readonly YAMLError[]): readonly Fault[] {
+function syntaxFaults(errors: readonly YAMLError[]): readonly ManifestFault[] {
   return errors.slice(0, MOST_FAULTS).map(({ pos, code, message }) => {
     const expected = EXPECTED[code];
     return { ...fault(pos[0], tidy(message)), ...(expected !== undefined && { expected }) };
@@ -122,7 +102,7 @@ const EXPECTED: Readonly<Partial<Record<ErrorCode, string>>> = {
   TAB_AS_INDENT: 'spaces',
 };
 
-function fault(offset: number, message: string): Fault {
+function fault(offset: number, message: string): ManifestFault {
   return { severity: 'error', offset, message };
 }
 

@@ -1,11 +1,11 @@
 /** Waits and limits, on a clock that the test owns. */
 import { describe, expect, it } from 'vitest';
-import { Backoff } from '../../../src/sources/api/backoff.ts';
-import { Limiter } from '../../../src/sources/api/limiter.ts';
-import { readRetryAfter } from '../../../src/sources/api/retryAfter.ts';
-import { isOlder } from '../../../src/sources/api/resourceVersion.ts';
-import { wait } from '../../../src/sources/api/wait.ts';
-import { Watchdog } from '../../../src/sources/api/watchdog.ts';
+import { Backoff } from '../../../src/time/wait.ts';
+import { Limiter } from '../../../src/sources/api/client.ts';
+import { readRetryAfter } from '../../../src/sources/api/failure.ts';
+import { isOlder } from '../../../src/sources/api/reflector.ts';
+import { wait } from '../../../src/time/wait.ts';
+import { Watchdog } from '../../../src/sources/api/request.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 
 describe('back-off', () => {
@@ -63,7 +63,7 @@ describe('the watchdog', () => {
     const watchdog = new Watchdog(clock, 1000, () => barks++);
     for (let index = 0; index < 10; index++) {
       await clock.advance(900);
-      watchdog.sign();
+      watchdog.touch();
     }
     expect(barks).toBe(0);
     watchdog.allow(5000);

@@ -1,10 +1,10 @@
 /** What goes wrong while changes are watched. Each ends with the world of the server. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiClient } from '../../../src/sources/api/client.ts';
-import { Interner } from '../../../src/sources/api/interner.ts';
-import { Mirror } from '../../../src/sources/api/mirror.ts';
+import { Interner } from '../../../src/sources/api/resources.ts';
+import { ResourceStore } from '../../../src/sources/api/store.ts';
 import { Reflector } from '../../../src/sources/api/reflector.ts';
-import { services } from '../../../src/sources/api/resource.ts';
+import { services } from '../../../src/sources/api/resources.ts';
 import { ServerMonitor } from '../../../src/sources/api/serverMonitor.ts';
 import { StatusError, TestApiServer } from '../../support/apiServer/index.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
@@ -354,19 +354,19 @@ describe('a listener that throws', () => {
       await server.close();
     });
     const resource = services(new Interner());
-    const tell = (): void => {
+    const emit = (): void => {
       throw new Error('a bug');
     };
-    const mirror = new Mirror({
+    const store = new ResourceStore({
       kind: resource.kind,
       project: resource.project,
-      tell,
+      emit,
       report: () => undefined,
     });
     const reflector = new Reflector({
       client,
       resource,
-      mirror,
+      store,
       clock,
       random: () => 0,
       server: new ServerMonitor({ clock, random: () => 0, probe: () => Promise.resolve('ready') }),

@@ -2,8 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { parseManifests } from '../../../src/sources/manifests/index.ts';
-import { JsonPositions } from '../../../src/sources/manifests/json.ts';
-import { parseText } from '../../../src/sources/manifests/parse.ts';
+import { JsonPositions } from '../../../src/text/json.ts';
+import { parseManifest } from '../../../src/sources/manifests/parse.ts';
 import { printSourceProblem } from '../../../src/sources/source.ts';
 
 const PIECES = [
@@ -85,7 +85,7 @@ describe('any text', () => {
         const text = JSON.stringify(raw, null, indent);
         const positions = new JsonPositions(text);
         // A comment makes it YAML.
-        const [document] = parseText(`${text} # YAML`).documents;
+        const [document] = parseManifest(`${text} # YAML`).documents;
         for (const path of pathsOf(raw)) expect(positions.offsetOf(path)).toBe(document?.offsetOf(path));
       }),
     );

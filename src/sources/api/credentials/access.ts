@@ -1,4 +1,7 @@
-/** How to reach the API server, and who to be there. */
+/** How to reach the API server, with which identity. */
+import type { PluginCall, PluginResult } from '../../../system/pluginProcess.ts';
+import type { Clock } from '../../../time/clock.ts';
+
 export interface ApiAccess {
   /** Where this was read, for messages: `kubeconfig /etc/junction.conf, context prod`. */
   readonly origin: string;
@@ -22,4 +25,19 @@ export interface Identity {
   readonly ca: string | undefined;
   readonly certificate: string | undefined;
   readonly key: string | undefined;
+}
+
+/** Starts a credential plugin. It must come to an end, whatever the plugin does. */
+export type PluginRunner = (call: PluginCall) => Promise<PluginResult>;
+
+/** What credentials need of the machine. */
+export interface Environment {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly readFile: (path: string) => Promise<string>;
+  readonly clock: Clock;
+  /** Milliseconds since the epoch. */
+  readonly wallTime: () => number;
+  readonly runPlugin: PluginRunner;
+  /** The client certificate that a plugin gave, in PEM; `undefined`: a token alone. */
+  readonly onPluginCertificate?: ((pem: string | undefined) => void) | undefined;
 }

@@ -2,17 +2,16 @@
 import { JunctionError } from '../../../errors.ts';
 import { isMap, ownField } from '../../../model/project/cursor.ts';
 import { quote } from '../../../model/project/quote.ts';
-import type { Identity } from './access.ts';
-import { bearer, type IdentityPart } from './parts.ts';
-import type { Section } from './section.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Environment, Identity } from './access.ts';
+import { bearer, type IdentityPart } from './identity.ts';
+import type { KubeconfigSection } from './kubeconfig.ts';
 
 const VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
 /** A credential that ends while its request is on the way is refused. */
 const EARLY_MS = 5000;
 const SHOWN_OUTPUT = 300;
 
-export interface ExecPlugin {
+interface ExecPlugin {
   readonly where: string;
   readonly apiVersion: string;
   readonly command: string;
@@ -24,7 +23,7 @@ export interface ExecPlugin {
 }
 
 export function readExecPlugin(
-  exec: Section,
+  exec: KubeconfigSection,
   resolve: (path: string) => string,
   clusterInfo: () => Readonly<Record<string, unknown>>,
 ): ExecPlugin {
@@ -56,7 +55,7 @@ export function readExecPlugin(
   };
 }
 
-function readVariable(exec: Section, entry: unknown): readonly [string, string] {
+function readVariable(exec: KubeconfigSection, entry: unknown): readonly [string, string] {
   const name = ownField(entry, 'name');
   const value = ownField(entry, 'value') ?? '';
   if (typeof name === 'string' && name !== '' && typeof value === 'string') return [name, value];
@@ -70,21 +69,21 @@ interface Credential {
 }
 
 /** Runs the plugin when there is no credential, or it ends, or the server did not take it. */
-export function execPart(plugin: ExecPlugin, surroundings: Surroundings): IdentityPart {
+export function execPart(plugin: ExecPlugin, environment: Environment): IdentityPart {
   let credential: Credential | undefined;
   let running: Promise<Credential> | undefined;
   const isGood = (): boolean => {
     const end = credential?.expiresAt ?? Number.POSITIVE_INFINITY;
-    return credential !== undefined && surroundings.wallTime() < end - EARLY_MS;
+    return credential !== undefined && environment.wallTime() < end - EARLY_MS;
   };
   return {
     current: async () => {
       if (credential !== undefined && isGood()) return credential.identity;
-      running ??= obtain(plugin, surroundings).finally(() => {
+      running ??= obtain(plugin, environment).finally(() => {
         running = undefined;
       });
       credential = await running;
-      surroundings.onPluginCertificate?.(credential.identity.certificate);
+      environment.onPluginCertificate?.(credential.identity.certificate);
       return credential.identity;
     },
     renew: () => {
@@ -94,12 +93,12 @@ export function execPart(plugin: ExecPlugin, surroundings: Surroundings): Identi
   };
 }
 
-async function obtain(plugin: ExecPlugin, surroundings: Surroundings): Promise<Credential> {
+async function obtain(plugin: ExecPlugin, environment: Environment): Promise<Credential> {
   const { where, apiVersion, command, args, cluster, installHint } = plugin;
   const spec = { ...(cluster === undefined ? {} : { cluster }), interactive: false };
   const info = JSON.stringify({ apiVersion, kind: 'ExecCredential', spec });
-  const env = { ...surroundings.env, ...plugin.env, KUBERNETES_EXEC_INFO: info };
-  const result = await surroundings.runPlugin({ command, args, env });
+  const env = { ...environment.env, ...plugin.env, KUBERNETES_EXEC_INFO: info };
+  const result = await environment.runPlugin({ command, args, env });
   if (result.kind === 'failed') {
     const reason = result.isMissing ? 'there is no such program' : result.reason;
     const hint = result.isMissing && installHint !== '' ? installHint.trim() : undefined;

@@ -1,18 +1,27 @@
-/** Which cluster and user a kubeconfig's current context means. */
+/** Which cluster and user a kubeconfig's current context means, and the parts of the identity that they give. */
 import { dirname, isAbsolute, join } from 'node:path';
 import { JunctionError } from '../../../errors.ts';
 import { isMap, ownField } from '../../../model/project/cursor.ts';
 import { quote } from '../../../model/project/quote.ts';
-import { MOST_USES, parseYaml, survey } from '../../../text/yaml.ts';
-import { explainFileError } from './explain.ts';
-import { Section } from './section.ts';
-import type { Surroundings } from './surroundings.ts';
+import { LineIndex } from '../../../text/lines.ts';
+import { parseYaml, readDocument } from '../../../text/yaml.ts';
+import type { Environment } from './access.ts';
+import { execPart, readExecPlugin } from './execPlugin.ts';
+import {
+  certificatePart,
+  explainFileError,
+  FileText,
+  type IdentityPart,
+  passwordPart,
+  type Text,
+  tokenPart,
+} from './identity.ts';
 
 export interface CurrentContext {
   /** `kubeconfig /etc/junction.conf, context "prod"` */
   readonly origin: string;
-  readonly cluster: Section;
-  readonly user: Section;
+  readonly cluster: KubeconfigSection;
+  readonly user: KubeconfigSection;
   /** Paths in a kubeconfig are relative to its directory. */
   readonly resolve: (path: string) => string;
 }
@@ -28,7 +37,7 @@ const NONE = 'none';
 export async function readKubeconfig(
   path: string,
   needsCluster: boolean,
-  { readFile }: Surroundings,
+  { readFile }: Environment,
 ): Promise<CurrentContext> {
   const where = `kubeconfig ${path}`;
   let text: string;
@@ -40,7 +49,7 @@ export async function readKubeconfig(
       hint: path.startsWith('~') ? TILDE_HINT : PATH_HINT,
     });
   }
-  const root = new Section(where, readYaml(text, where));
+  const root = new KubeconfigSection(where, readYaml(text, where));
   const name = root.text('current-context');
   const resolve = (file: string): string => (isAbsolute(file) ? file : join(dirname(path), file));
   if (name === '') {
@@ -58,7 +67,7 @@ export async function readKubeconfig(
     origin: context.where,
     cluster:
       clusterName === '' ? empty(where) : named(root, 'clusters', 'cluster', clusterName, context.where),
-    // A context without a user is somebody anonymous.
+    // A context without a user is anonymous.
     user: userName === '' ? empty(where) : named(root, 'users', 'user', userName, context.where),
     resolve,
   };
@@ -66,7 +75,7 @@ export async function readKubeconfig(
 
 function readYaml(text: string, where: string): unknown {
   const bad = (offset: number, message: string): JunctionError => {
-    const line = text.slice(0, offset).split('\n').length;
+    const { line } = new LineIndex(text).position(offset);
     return new JunctionError('KUBECONFIG_INVALID', `${where}:${line}: ${message}`);
   };
   const yaml = parseYaml(text);
@@ -76,31 +85,185 @@ function readYaml(text: string, where: string): unknown {
   const [error] = document.errors;
   // The parser's own message would show the line, and with it perhaps a token.
   if (error !== undefined) throw bad(error.pos[0], `it is not YAML (${error.code})`);
-  const surveyed = survey(document);
-  if ('message' in surveyed) throw bad(surveyed.offset, surveyed.message);
-  const [repeated] = surveyed.repeatedKeys;
+  const value = readDocument(document);
+  if ('message' in value) throw bad(value.offset, value.message);
+  const [repeated] = value.repeatedKeys;
   if (repeated !== undefined) throw bad(repeated.offset, 'it is not YAML (DUPLICATE_KEY)');
-  return document.toJS({ maxAliasCount: MOST_USES }) as unknown;
+  return value.raw;
 }
 
-function empty(where: string): Section {
-  return new Section(where, {});
+function empty(where: string): KubeconfigSection {
+  return new KubeconfigSection(where, {});
 }
 
 /** The entry of `clusters`, `users` or `contexts` with this name. */
-function named(root: Section, listName: string, field: string, name: string, wantedBy: string): Section {
+function named(
+  root: KubeconfigSection,
+  listName: string,
+  field: string,
+  name: string,
+  wantedBy: string,
+): KubeconfigSection {
   const entry = root.list(listName).find((each) => isMap(each) && ownField(each, 'name') === name);
   if (entry === undefined) {
     const hint = `It has: ${namesOf(root, listName)}.`;
     throw root.bad(listName, `has no ${field} ${quote(name)}, which ${wantedBy} names`, hint);
   }
-  return new Section(`${root.where}, ${field} ${quote(name)}`, ownField(entry, field));
+  return new KubeconfigSection(`${root.where}, ${field} ${quote(name)}`, ownField(entry, field));
 }
 
-function namesOf(root: Section, listName: string): string {
+function namesOf(root: KubeconfigSection, listName: string): string {
   const names = root.list(listName).flatMap((each) => {
     const name = ownField(each, 'name');
     return typeof name === 'string' ? quote(name) : [];
   });
   return names.length === 0 ? NONE : names.join(', ');
+}
+
+/** One map of a kubeconfig, read field by field, with messages that say where it stands. */
+export class KubeconfigSection {
+  /** `kubeconfig /etc/junction.conf, user "proxy"` */
+  readonly where: string;
+  readonly #map: Readonly<Record<string, unknown>>;
+
+  constructor(where: string, value: unknown) {
+    this.where = where;
+    if (value !== undefined && value !== null && !isMap(value)) {
+      throw new JunctionError('KUBECONFIG_INVALID', `${where} is ${quote(value)}, not a map`);
+    }
+    this.#map = isMap(value) ? value : {};
+  }
+
+  has(field: string): boolean {
+    const value = ownField(this.#map, field);
+    return value !== undefined && value !== null && value !== '';
+  }
+
+  /** '' when it is not there. Values are never shown: some are secrets. */
+  text(field: string): string {
+    const value = ownField(this.#map, field) ?? '';
+    if (typeof value !== 'string') throw this.bad(field, 'is not text');
+    return value;
+  }
+
+  flag(field: string): boolean {
+    const value = ownField(this.#map, field) ?? false;
+    if (typeof value !== 'boolean') throw this.bad(field, 'is neither true nor false');
+    return value;
+  }
+
+  /** Text in base64; nothing when it is not there. */
+  decoded(field: string): string | undefined {
+    const text = this.text(field).replaceAll(/\s/g, '');
+    if (text === '') return undefined;
+    const bytes = Buffer.from(text, 'base64');
+    if (bytes.toString('base64').replace(/=+$/, '') !== text.replace(/=+$/, '')) {
+      throw this.bad(field, 'is not base64');
+    }
+    return bytes.toString('utf8');
+  }
+
+  list(field: string): readonly unknown[] {
+    const value = ownField(this.#map, field) ?? [];
+    if (!Array.isArray(value)) throw this.bad(field, 'is not a list');
+    return value;
+  }
+
+  section(field: string, where = `${this.where}, ${field}`): KubeconfigSection {
+    return new KubeconfigSection(where, ownField(this.#map, field));
+  }
+
+  bad(field: string, what: string, hint?: string): JunctionError {
+    return new JunctionError('KUBECONFIG_INVALID', `${this.where}: ${field} ${what}`, { hint });
+  }
+}
+
+/** Fields that would give Junction another identity, if they were left out silently. */
+const UNSUPPORTED: Readonly<Record<string, string>> = {
+  'auth-provider': 'Use exec with a credential plugin.',
+  as: 'Give the credentials of the user that Junction is to be.',
+  'as-uid': 'Give the credentials of the user that Junction is to be.',
+  'as-groups': 'Give the credentials of the user that Junction is to be.',
+};
+
+export function clusterParts(context: CurrentContext, environment: Environment): readonly IdentityPart[] {
+  const authority = textOf(context.cluster, 'certificate-authority', context, environment);
+  return authority === undefined ? [] : [certificatePart('ca', authority)];
+}
+
+export function userParts(
+  context: CurrentContext,
+  server: URL,
+  environment: Environment,
+): readonly IdentityPart[] {
+  const { user } = context;
+  for (const [field, hint] of Object.entries(UNSUPPORTED)) {
+    if (user.has(field)) throw user.bad(field, 'is not supported', hint);
+  }
+  return [
+    ...certificates(context, environment),
+    ...authorization(context, environment),
+    ...(user.has('exec') ? [plugin(context, server, environment)] : []),
+  ];
+}
+
+function certificates(context: CurrentContext, environment: Environment): readonly IdentityPart[] {
+  const { user } = context;
+  const certificate = textOf(user, 'client-certificate', context, environment);
+  const key = textOf(user, 'client-key', context, environment);
+  if (certificate !== undefined && key === undefined) throw user.bad('client-key', 'is not set');
+  if (certificate === undefined && key !== undefined) throw user.bad('client-certificate', 'is not set');
+  if (certificate === undefined || key === undefined) return [];
+  return [certificatePart('certificate', certificate), certificatePart('key', key)];
+}
+
+function authorization(context: CurrentContext, environment: Environment): readonly IdentityPart[] {
+  const { user } = context;
+  const token = user.text('token') || undefined;
+  const file = fileOf(user, 'tokenFile', context, environment);
+  const name = user.text('username');
+  const password = user.text('password');
+  const hasToken = token !== undefined || file !== undefined;
+  if (hasToken && name !== '')
+    throw user.bad('username', 'cannot stand beside a token', 'Remove one of them.');
+  if (hasToken)
+    return [tokenPart(file, token, `${user.where}: ${file === undefined ? 'token' : 'tokenFile'}`)];
+  return name === '' ? [] : [passwordPart(name, password)];
+}
+
+function plugin(
+  { user, cluster, resolve }: CurrentContext,
+  server: URL,
+  environment: Environment,
+): IdentityPart {
+  const clusterInfo = (): Readonly<Record<string, unknown>> => ({
+    server: server.href.replace(/\/$/, ''),
+    ...(cluster.has('tls-server-name') ? { 'tls-server-name': cluster.text('tls-server-name') } : {}),
+    ...(cluster.flag('insecure-skip-tls-verify') ? { 'insecure-skip-tls-verify': true } : {}),
+    ...(cluster.has('certificate-authority-data')
+      ? { 'certificate-authority-data': cluster.text('certificate-authority-data') }
+      : {}),
+    ...(cluster.has('proxy-url') ? { 'proxy-url': cluster.text('proxy-url') } : {}),
+  });
+  return execPart(readExecPlugin(user.section('exec'), resolve, clusterInfo), environment);
+}
+
+/** `FIELD-data`, else the file that `FIELD` names. */
+function textOf(
+  section: KubeconfigSection,
+  field: string,
+  context: CurrentContext,
+  environment: Environment,
+): Text | undefined {
+  return section.decoded(`${field}-data`) ?? fileOf(section, field, context, environment);
+}
+
+function fileOf(
+  section: KubeconfigSection,
+  field: string,
+  { resolve }: CurrentContext,
+  environment: Environment,
+): FileText | undefined {
+  const path = section.text(field);
+  return path === '' ? undefined : new FileText(resolve(path), `${section.where}: ${field}`, environment);
 }

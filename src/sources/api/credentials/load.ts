@@ -1,22 +1,21 @@
 /** Finds out how to reach the API server: from a kubeconfig, from inside a cluster, or from an address alone. */
 import { readFile as readFileFromDisk } from 'node:fs/promises';
 import { JunctionError } from '../../../errors.ts';
-import type { ApiAccess, Identity } from './access.ts';
-import { checkIdentity } from './checkIdentity.ts';
-import { FileText } from './fileText.ts';
-import { type CurrentContext, readKubeconfig } from './kubeconfig.ts';
-import type { IdentityPart } from './parts.ts';
-import { certificatePart, tokenPart } from './parts.ts';
-import { proxyFromEnvironment, readProxy } from './proxy.ts';
-import type { Section } from './section.ts';
-import { hostAndPort, readServer, writtenHost } from './server.ts';
-import type { Surroundings } from './surroundings.ts';
-import { systemRootsPart } from './systemRoots.ts';
-import { clusterParts, userParts } from './userParts.ts';
+import type { ApiAccess, Environment, Identity } from './access.ts';
+import {
+  certificatePart,
+  checkIdentity,
+  FileText,
+  type IdentityPart,
+  systemRootsPart,
+  tokenPart,
+} from './identity.ts';
+import { clusterParts, type CurrentContext, readKubeconfig, userParts } from './kubeconfig.ts';
+import { hostAndPort, proxyFromEnvironment, readProxy, readServer, writtenHost } from './server.ts';
 
 export interface LoadAccessOptions
-  extends Pick<Surroundings, 'env' | 'clock' | 'runPlugin'>,
-    Partial<Pick<Surroundings, 'readFile' | 'wallTime' | 'onPluginCertificate'>> {
+  extends Pick<Environment, 'env' | 'clock' | 'runPlugin'>,
+    Partial<Pick<Environment, 'readFile' | 'wallTime' | 'onPluginCertificate'>> {
   /** Path of a kubeconfig. */
   readonly kubeconfig?: string | undefined;
   /** URL of the API server; counts before the one in the kubeconfig. */
@@ -32,10 +31,10 @@ const NOBODY: Identity = {
 
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** Everything that can be checked without the server is. Rejects with a `JunctionError` that says what to mend. */
+/** Everything that can be checked without the server is. Rejects with a `JunctionError` that says what to correct. */
 export async function loadAccess(options: LoadAccessOptions): Promise<ApiAccess> {
   const { kubeconfig = '', master = '' } = options;
-  const surroundings: Surroundings = {
+  const environment: Environment = {
     env: options.env,
     clock: options.clock,
     readFile: options.readFile ?? ((path) => readFileFromDisk(path, 'utf8')),
@@ -43,13 +42,13 @@ export async function loadAccess(options: LoadAccessOptions): Promise<ApiAccess>
     runPlugin: options.runPlugin,
     onPluginCertificate: options.onPluginCertificate,
   };
-  if (kubeconfig !== '') return fromKubeconfig(kubeconfig, master, surroundings);
-  if (master !== '') return fromAddress(master, surroundings);
-  return fromCluster(surroundings);
+  if (kubeconfig !== '') return fromKubeconfig(kubeconfig, master, environment);
+  if (master !== '') return fromAddress(master, environment);
+  return fromCluster(environment);
 }
 
-async function fromKubeconfig(path: string, master: string, surroundings: Surroundings): Promise<ApiAccess> {
-  const context = await readKubeconfig(path, master === '', surroundings);
+async function fromKubeconfig(path: string, master: string, environment: Environment): Promise<ApiAccess> {
+  const context = await readKubeconfig(path, master === '', environment);
   const { cluster, user } = context;
   const insecure = cluster.flag('insecure-skip-tls-verify');
   const hasAuthority = cluster.has('certificate-authority') || cluster.has('certificate-authority-data');
@@ -63,7 +62,7 @@ async function fromKubeconfig(path: string, master: string, surroundings: Surrou
   const server = readKubeconfigServer(context, master, insecure || hasAuthority);
   const proxy =
     readProxy(cluster.text('proxy-url'), `${cluster.where}: proxy-url`) ??
-    proxyFromEnvironment(server, surroundings.env);
+    proxyFromEnvironment(server, environment.env);
   const access = createAccess({
     origin: context.origin,
     server,
@@ -73,51 +72,42 @@ async function fromKubeconfig(path: string, master: string, surroundings: Surrou
     serverName: master === '' ? cluster.text('tls-server-name') || undefined : undefined,
     proxy,
     parts: [
-      ...(insecure || hasAuthority ? [] : rootsFor(server, surroundings)),
-      ...clusterParts(context, surroundings),
-      ...userParts(context, server, surroundings),
+      ...(insecure || hasAuthority ? [] : rootsFor(server, environment)),
+      ...clusterParts(context, environment),
+      ...userParts(context, server, environment),
     ],
-    surroundings,
+    environment,
   });
   // A plugin runs when it is needed: its own server may come up after us. What the cluster's part names is checked.
   if (!user.has('exec')) await access.identity();
-  else await checkParts(clusterParts(context, surroundings), context.origin, surroundings);
+  else checkIdentity(await join(clusterParts(context, environment)), context.origin, environment.wallTime());
   return access;
 }
 
-async function checkParts(
-  parts: readonly IdentityPart[],
-  origin: string,
-  { wallTime }: Surroundings,
-): Promise<void> {
+async function join(parts: readonly IdentityPart[]): Promise<Identity> {
   let identity = NOBODY;
   for (const part of parts) identity = { ...identity, ...(await part.current()) };
-  checkIdentity(identity, origin, wallTime());
+  return identity;
 }
 
 function readKubeconfigServer({ cluster, user }: CurrentContext, master: string, speaksOfTls: boolean): URL {
   const hasCertificate = user.has('client-certificate') || user.has('client-certificate-data');
   const tls = speaksOfTls || hasCertificate;
   if (master !== '') return readServer(master, '--master', tls);
-  if (!cluster.has('server')) throw missingServer(cluster);
+  if (!cluster.has('server')) {
+    const hint = 'Set it to the URL of the API server, such as https://10.0.0.1:6443.';
+    throw cluster.bad('server', 'is not set', hint);
+  }
   return readServer(cluster.text('server'), `${cluster.where}: server`, tls);
 }
 
-function rootsFor(server: URL, surroundings: Surroundings): readonly IdentityPart[] {
-  return server.protocol === 'https:' ? [systemRootsPart(surroundings)] : [];
+function rootsFor(server: URL, environment: Environment): readonly IdentityPart[] {
+  return server.protocol === 'https:' ? [systemRootsPart(environment)] : [];
 }
 
-function missingServer(cluster: Section): JunctionError {
-  return cluster.bad(
-    'server',
-    'is not set',
-    'Set it to the URL of the API server, such as https://10.0.0.1:6443.',
-  );
-}
-
-function fromAddress(master: string, surroundings: Surroundings): ApiAccess {
+function fromAddress(master: string, environment: Environment): ApiAccess {
   const server = readServer(master, '--master', false);
-  const proxy = proxyFromEnvironment(server, surroundings.env);
+  const proxy = proxyFromEnvironment(server, environment.env);
   const origin = `--master ${server.origin}`;
   return createAccess({
     origin,
@@ -126,13 +116,13 @@ function fromAddress(master: string, surroundings: Surroundings): ApiAccess {
     insecure: false,
     serverName: undefined,
     proxy,
-    parts: rootsFor(server, surroundings),
-    surroundings,
+    parts: rootsFor(server, environment),
+    environment,
   });
 }
 
-async function fromCluster(surroundings: Surroundings): Promise<ApiAccess> {
-  const { env } = surroundings;
+async function fromCluster(environment: Environment): Promise<ApiAccess> {
+  const { env } = environment;
   const host = env['KUBERNETES_SERVICE_HOST'] ?? '';
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '';
   if (host === '' || port === '') {
@@ -144,7 +134,7 @@ async function fromCluster(surroundings: Surroundings): Promise<ApiAccess> {
   }
   const origin = 'service account';
   const server = readServer(`https://${hostAndPort(host, port)}`, 'KUBERNETES_SERVICE_HOST', true);
-  const file = (name: string): FileText => new FileText(`${ACCOUNT}/${name}`, origin, surroundings);
+  const file = (name: string): FileText => new FileText(`${ACCOUNT}/${name}`, origin, environment);
   const access = createAccess({
     origin,
     server,
@@ -156,7 +146,7 @@ async function fromCluster(surroundings: Surroundings): Promise<ApiAccess> {
       certificatePart('ca', file('ca.crt')),
       tokenPart(file('token'), undefined, `${origin}: the token`),
     ],
-    surroundings,
+    environment,
   });
   await access.identity();
   return access;
@@ -164,19 +154,18 @@ async function fromCluster(surroundings: Surroundings): Promise<ApiAccess> {
 
 interface AccessParts extends Omit<ApiAccess, 'identity' | 'renew'> {
   readonly parts: readonly IdentityPart[];
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
 }
 
-function createAccess({ parts, surroundings, ...access }: AccessParts): ApiAccess {
+function createAccess({ parts, environment, ...access }: AccessParts): ApiAccess {
   let checked: Identity | undefined;
   return {
     ...access,
     identity: async () => {
-      let identity = NOBODY;
-      for (const part of parts) identity = { ...identity, ...(await part.current()) };
+      const identity = await join(parts);
       const isKnown = checked?.certificate === identity.certificate && checked?.key === identity.key;
       if (!isKnown || checked?.ca !== identity.ca)
-        checkIdentity(identity, access.origin, surroundings.wallTime());
+        checkIdentity(identity, access.origin, environment.wallTime());
       checked = identity;
       return identity;
     },

@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import type { ApiAccess } from '../../../../src/sources/api/credentials/access.ts';
 import { type LoadAccessOptions, loadAccess } from '../../../../src/sources/api/credentials/load.ts';
-import type { PluginCall, PluginResult } from '../../../../src/sources/api/credentials/surroundings.ts';
+import type { PluginCall, PluginResult } from '../../../../src/system/pluginProcess.ts';
 import { FakeClock } from '../../../time/fakeClock.ts';
 
 export class Machine {

@@ -1,5 +1,22 @@
-/** How long to wait before the next attempt: longer each time, and never the same on two nodes. */
-import type { Clock } from '../../time/clock.ts';
+/** The ways to wait before the next attempt. Half of a delay is chance, so that no two nodes ask at the same time. */
+import type { Clock } from './clock.ts';
+
+/** Resolves after the delay, or as soon as the signal aborts: the caller looks at the signal next anyway. */
+export function wait(clock: Clock, delayMs: number, signal?: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) {
+      resolve();
+      return;
+    }
+    const end = (): void => {
+      cancel();
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const cancel = clock.schedule(delayMs, end);
+    signal?.addEventListener('abort', end);
+  });
+}
 
 /** As client-go's reflectors do, so that a cluster's API server meets the load that it knows. */
 const FIRST_MS = 1600;
@@ -7,6 +24,7 @@ const MOST_MS = 30_000;
 const FACTOR = 2;
 const RESET_AFTER_MS = 120_000;
 
+/** How long to wait before the next attempt: longer each time. */
 export class Backoff {
   readonly #clock: Clock;
   readonly #random: () => number;

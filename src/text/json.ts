@@ -5,9 +5,7 @@
  * but keeps no positions, so they are looked up here, when there is a problem to point at. The text is known to be
  * valid JSON: `JSON.parse` took it.
  */
-import type { RepeatedKey } from '../../text/yaml.ts';
-
-type Path = readonly (string | number)[];
+import type { RepeatedKey, TextPath } from './yaml.ts';
 
 interface Child {
   readonly key: number | undefined;
@@ -27,7 +25,7 @@ export class JsonPositions {
    * Offset of the value at this path, or of its key, or of the nearest parent that exists. Maps and lists are shown by
    * their key anyway.
    */
-  offsetOf(path: Path, part: 'key' | 'value' = 'value'): number {
+  offsetOf(path: TextPath, part: 'key' | 'value' = 'value'): number {
     let value = skipSpace(this.#text, 0);
     let shown = value;
     for (const step of path) {
@@ -67,7 +65,7 @@ export class JsonPositions {
   }
 }
 
-export interface JsonText {
+interface JsonText {
   readonly raw: unknown;
   readonly text: string;
   readonly offset: number;
@@ -102,7 +100,7 @@ function readStream(text: string): readonly JsonText[] | undefined {
 }
 
 /** The first key that its map already has. `JSON.parse` would let the last one win. */
-export function findRepeatedKey(text: string): RepeatedKey | undefined {
+export function findRepeatedKey(text: string): Omit<RepeatedKey, 'path'> | undefined {
   const open: (Set<string> | undefined)[] = [];
   for (let at = 0; at < text.length; at++) {
     const character = text[at];

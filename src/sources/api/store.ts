@@ -1,4 +1,4 @@
-/** What the API server holds of one resource, as slim values by key, and the differences told to whoever asked. */
+/** What the API server holds of one resource, as slim values by key. Differences are emitted. */
 import { deepEqual } from '../../model/equal.ts';
 import { type Problem, printPath, type Projection } from '../../model/problem.ts';
 import { isMap, ownField } from '../../model/project/cursor.ts';
@@ -6,27 +6,27 @@ import { printMessage } from '../../model/project/index.ts';
 import type { SourceProblem } from '../source.ts';
 import { ListenerError } from './failure.ts';
 
-export interface MirrorOptions<T> {
+interface StoreOptions<T> {
   /** `Service` */
   readonly kind: string;
   readonly project: (raw: unknown) => Projection<T>;
   /** Only differences; `undefined`: it is gone. */
-  readonly tell: (key: string, value: T | undefined) => void;
+  readonly emit: (key: string, value: T | undefined) => void;
   readonly report: (problem: SourceProblem) => void;
 }
 
-/** Nobody reads more of them for one object. */
+/** For one object; more of them are of no use to a reader. */
 const MOST_REPORTS = 20;
 
-export class Mirror<T> {
-  readonly #options: MirrorOptions<T>;
+export class ResourceStore<T> {
+  readonly #options: StoreOptions<T>;
   readonly #values = new Map<string, T>();
   /** By key: problems that were reported and still exist. */
   readonly #reported = new Map<string, ReadonlySet<string>>();
   /** While a list goes on: the keys that came with it. */
   #listed: Set<string> | undefined;
 
-  constructor(options: MirrorOptions<T>) {
+  constructor(options: StoreOptions<T>) {
     this.#options = options;
   }
 
@@ -39,7 +39,7 @@ export class Mirror<T> {
     this.#listed = new Set();
   }
 
-  /** The list was complete: what did not come with it is gone. Answers how many objects came. */
+  /** The list was complete: what did not come with it is gone. Returns how many objects came. */
   endList(): number {
     const listed = this.#listed ?? new Set();
     this.#listed = undefined;
@@ -92,16 +92,16 @@ export class Mirror<T> {
     const before = this.#values.get(key);
     if (before !== undefined && deepEqual(before, value)) return;
     this.#values.set(key, value);
-    this.#tell(key, value);
+    this.#emit(key, value);
   }
 
   #drop(key: string): void {
-    if (this.#values.delete(key)) this.#tell(key, undefined);
+    if (this.#values.delete(key)) this.#emit(key, undefined);
   }
 
-  #tell(key: string, value: T | undefined): void {
+  #emit(key: string, value: T | undefined): void {
     try {
-      this.#options.tell(key, value);
+      this.#options.emit(key, value);
     } catch (error) {
       throw new ListenerError(error);
     }

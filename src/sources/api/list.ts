@@ -1,11 +1,102 @@
+/** A list in pages. Each page is streamed into the store; nothing else of it is kept. */
+import { ownField } from '../../model/project/cursor.ts';
+import type { ApiClient, Query } from './client.ts';
+import { ApiFailure, malformedAnswer, parseJson } from './failure.ts';
+import type { RequestGuard } from './request.ts';
+import type { Resource } from './resources.ts';
+import type { ResourceStore } from './store.ts';
+
+const PAGE_SIZE = '500';
+
+export interface PagedList {
+  readonly resourceVersion: string;
+  readonly objects: number;
+  readonly requests: number;
+}
+
 /**
- * A list's body cut into its items while it arrives.
- *
- * A list of a large cluster is hundreds of megabytes, most of which nobody reads. Here no more than one item is held
- * as text. Only the outermost object and the array `items` are read here; each value inside is found by counting
- * brackets and handed to `JSON.parse`, which knows whether it is one.
+ * Where a list may begin. `any`: what the server's cache holds will do. `latest`: what etcd holds now. Otherwise at
+ * least this resourceVersion, so that the store does not go back in time when another server answers.
  */
-import { malformed } from './failure.ts';
+export type NotOlderThan = 'any' | 'latest' | { readonly resourceVersion: string };
+
+export async function listPages<T>(
+  client: ApiClient,
+  resource: Resource<T>,
+  store: ResourceStore<T>,
+  from: NotOlderThan,
+  guard: RequestGuard,
+): Promise<PagedList> {
+  const take = (item: unknown): void => store.set(item);
+  store.beginList();
+  // With a version and a limit, servers before 1.33 read from etcd: every node at once, after a crash. Without the
+  // limit the list comes from their cache, as it does for version 0.
+  let page: Query = {
+    ...firstPage(from),
+    ...(from === 'latest' || from === 'any' ? { limit: PAGE_SIZE } : {}),
+  };
+  for (let requests = 1; ; requests++) {
+    let envelope: ListEnvelope;
+    try {
+      envelope = await readPage(client, resource, take, page, guard);
+    } catch (error) {
+      // The pages left the server's memory while we read them, or another server of the same name does not know
+      // their token. Everything at once needs neither.
+      if (!isUnknownPage(error) || page['continue'] === undefined) throw error;
+      store.beginList();
+      page = firstPage(from);
+      continue;
+    }
+    const { resourceVersion, continueToken } = envelope;
+    if (continueToken === '') return { resourceVersion, objects: store.endList(), requests };
+    // The token holds the version; giving one beside it is refused.
+    page = { limit: PAGE_SIZE, continue: continueToken };
+  }
+}
+
+/** The version of a list that is made now. */
+export async function currentVersion<T>(
+  client: ApiClient,
+  resource: Resource<T>,
+  guard: RequestGuard,
+): Promise<string> {
+  const { resourceVersion } = await readPage(client, resource, () => undefined, { limit: '1' }, guard);
+  return resourceVersion;
+}
+
+function firstPage(from: NotOlderThan): Query {
+  if (from === 'any') return { resourceVersion: '0' };
+  if (from === 'latest') return {};
+  return { resourceVersion: from.resourceVersion, resourceVersionMatch: 'NotOlderThan' };
+}
+
+function isUnknownPage(error: unknown): boolean {
+  return error instanceof ApiFailure && (error.kind === 'expired' || error.kind === 'unsupported');
+}
+
+async function readPage<T>(
+  client: ApiClient,
+  { path, selectors, name, kind }: Resource<T>,
+  take: (item: unknown) => void,
+  page: Query,
+  guard: RequestGuard,
+): Promise<ListEnvelope> {
+  const response = await client.get(path, { ...selectors, ...page }, { signal: guard.signal });
+  guard.touch();
+  if (response.status !== 200) throw await client.failureOf(response, `listing ${name}`);
+  const splitter = new ItemSplitter();
+  for await (const chunk of response.body) {
+    guard.touch();
+    for (const item of splitter.push(chunk)) take(item);
+    const pause = guard.pause();
+    if (pause) await pause;
+  }
+  const envelope = splitter.end();
+  const isList = envelope.kind === `${kind}List` && envelope.hasItems && envelope.resourceVersion !== '';
+  if (!isList)
+    throw malformedAnswer(`listing ${name}: the answer is not a ${kind}List with a resourceVersion`);
+  return envelope;
+}
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -16,8 +107,7 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-const MEBIBYTE = 1024 * 1024;
-const MOST_VALUE_BYTES = 16 * MEBIBYTE;
+const MOST_VALUE_BYTES = 16 * 1024 * 1024;
 
 /** What stands around the items. */
 export interface ListEnvelope {
@@ -26,7 +116,7 @@ export interface ListEnvelope {
   /** '' after the last page. */
   readonly continueToken: string;
   readonly remainingItemCount: number | undefined;
-  /** Nobody may take an answer without the field for an empty list: that would delete the whole cluster. */
+  /** An answer without the field must not be taken for an empty list: that would delete the whole cluster. */
   readonly hasItems: boolean;
 }
 
@@ -46,6 +136,13 @@ type Expected =
 
 type Value = 'key' | 'value' | 'item';
 
+/**
+ * A list's body cut into its items while it arrives.
+ *
+ * A list of a large cluster is hundreds of megabytes, most of which is not used. Here no more than one item is held
+ * as text. Only the outermost object and the array `items` are read here; each value inside is found by counting
+ * brackets and handed to `JSON.parse`, which knows whether it is one.
+ */
 export class ItemSplitter {
   readonly #most: number;
   readonly #envelope = new Map<string, unknown>();
@@ -89,14 +186,14 @@ export class ItemSplitter {
 
   /** Call at the end of the body. */
   end(): ListEnvelope {
-    if (this.#expected !== 'nothing') throw malformed('the list ended before its last bracket');
+    if (this.#expected !== 'nothing') throw malformedAnswer('the list ended before its last bracket');
     const metadata = this.#envelope.get('metadata');
     const kind = this.#envelope.get('kind');
-    const remaining = field(metadata, 'remainingItemCount');
+    const remaining = ownField(metadata, 'remainingItemCount');
     return {
       kind: typeof kind === 'string' ? kind : '',
-      resourceVersion: text(field(metadata, 'resourceVersion')),
-      continueToken: text(field(metadata, 'continue')),
+      resourceVersion: text(ownField(metadata, 'resourceVersion')),
+      continueToken: text(ownField(metadata, 'continue')),
       remainingItemCount: typeof remaining === 'number' ? remaining : undefined,
       hasItems: this.#hasItems,
     };
@@ -135,13 +232,13 @@ export class ItemSplitter {
   }
 
   #accept(isRight: boolean, next: Expected): false {
-    if (!isRight) throw malformed('the list is not JSON');
+    if (!isRight) throw malformedAnswer('the list is not JSON');
     this.#expected = next;
     return false;
   }
 
   #beginKey(byte: number): true {
-    if (byte !== QUOTE) throw malformed('the list is not JSON');
+    if (byte !== QUOTE) throw malformedAnswer('the list is not JSON');
     return this.#begin('key', byte);
   }
 
@@ -156,7 +253,7 @@ export class ItemSplitter {
     if (kind === 'key') this.#key = text(parsed);
     else this.#envelope.set(this.#key, parsed);
     const isItems = kind === 'value' && this.#key === 'items';
-    if (isItems && parsed !== null) throw malformed('the items of the list are not a list');
+    if (isItems && parsed !== null) throw malformedAnswer('the items of the list are not a list');
   }
 
   /** The index after the value's last byte; -1 when the value goes on in the next chunk. */
@@ -197,7 +294,8 @@ export class ItemSplitter {
 
   #keep(part: Uint8Array): void {
     this.#length += part.length;
-    if (this.#length > this.#most) throw malformed(`an item of the list is longer than ${this.#most} bytes`);
+    if (this.#length > this.#most)
+      throw malformedAnswer(`an item of the list is longer than ${this.#most} bytes`);
     this.#parts.push(part);
   }
 
@@ -208,14 +306,6 @@ export class ItemSplitter {
     this.#length = 0;
     this.#value = undefined;
     return parseJson(bytes.toString('utf8'), 'an item of the list');
-  }
-}
-
-export function parseJson(text: string, what: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw malformed(`${what} is not JSON`, error);
   }
 }
 
@@ -233,12 +323,6 @@ function endOfScalar(chunk: Uint8Array, from: number): number {
 
 function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
-}
-
-function field(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
-    ? Reflect.get(value, key)
-    : undefined;
 }
 
 function text(value: unknown): string {

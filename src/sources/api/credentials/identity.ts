@@ -1,0 +1,187 @@
+/** Parts of an identity: texts of the kubeconfig, files that are replaced, the machine's authorities; and their check. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { JunctionError } from '../../../errors.ts';
+import type { Environment, Identity } from './access.ts';
+
+export interface IdentityPart {
+  current(): Promise<Partial<Identity>>;
+  /** What is known is no good any more. False: nothing else can be had. */
+  renew(): boolean;
+}
+
+/** A text from the kubeconfig itself, or from a file beside it. */
+export type Text = string | FileText;
+
+export function certificatePart(field: 'ca' | 'certificate' | 'key', text: Text): IdentityPart {
+  return part([text], async () => ({ [field]: await read(text) }));
+}
+
+/** The file counts; the token beside it steps in while the file cannot be read. */
+export function tokenPart(
+  file: FileText | undefined,
+  token: string | undefined,
+  where: string,
+): IdentityPart {
+  const texts = [file, token].filter((text) => text !== undefined);
+  return part(texts, async () => {
+    try {
+      return { authorization: bearer(await read(file ?? token ?? ''), where) };
+    } catch (error) {
+      if (file === undefined || token === undefined) throw error;
+      return { authorization: bearer(token, where) };
+    }
+  });
+}
+
+export function passwordPart(user: string, password: string): IdentityPart {
+  const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+  return part([], async () => ({ authorization }));
+}
+
+/** What a header may hold. A token with a line break inside is a wrong file, and would make a broken request. */
+const TOKEN = /^[\x21-\x7e]+$/;
+
+export function bearer(token: string, where: string): string {
+  const trimmed = token.trim();
+  if (TOKEN.test(trimmed)) return `Bearer ${trimmed}`;
+  throw new JunctionError('CREDENTIALS_UNAVAILABLE', `${where} has characters that no token has`, {
+    hint: 'Put the bare token there: one line, without quotes.',
+  });
+}
+
+function part(texts: readonly Text[], current: IdentityPart['current']): IdentityPart {
+  const files = texts.filter((text) => typeof text !== 'string');
+  return {
+    current,
+    renew: () => {
+      for (const file of files) file.expire();
+      return files.length > 0;
+    },
+  };
+}
+
+async function read(text: Text): Promise<string> {
+  return typeof text === 'string' ? text : text.read();
+}
+
+/** The kubelet writes a new token long before the old one ends; a minute late is early enough. */
+const FRESH_MS = 60_000;
+
+/** A file that is replaced now and then: a token, a certificate. */
+export class FileText {
+  readonly path: string;
+  readonly #what: string;
+  readonly #environment: Environment;
+  #last: { readonly text: string; readonly readAt: number } | undefined;
+  #isStale = false;
+
+  /** `what` is for messages: `kubeconfig /etc/junction.conf, user "proxy": tokenFile`. */
+  constructor(path: string, what: string, environment: Environment) {
+    this.path = path;
+    this.#what = what;
+    this.#environment = environment;
+  }
+
+  async read(): Promise<string> {
+    const { clock, readFile } = this.#environment;
+    const last = this.#last;
+    if (last !== undefined && !this.#isStale && clock.now() - last.readAt < FRESH_MS) return last.text;
+    try {
+      const text = await readFile(this.path);
+      if (text.trim() === '') throw new Error('it is empty');
+      this.#last = { text, readAt: clock.now() };
+      this.#isStale = false;
+      return text;
+    } catch (error) {
+      // In the middle of being replaced, perhaps; what was good a minute ago may still be.
+      if (last !== undefined) return last.text;
+      const message = `${this.#what}: cannot read ${this.path}: ${explainFileError(error)}`;
+      throw new JunctionError('CREDENTIALS_UNAVAILABLE', message, { cause: error });
+    }
+  }
+
+  /** The next read goes to the disk. */
+  expire(): void {
+    this.#isStale = true;
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'it may not be read',
+  EISDIR: 'it is a directory',
+  ENOTDIR: 'a part of the path is not a directory',
+};
+
+/** Why a file could not be read, in words. */
+export function explainFileError(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return REASONS[code] ?? (code === '' ? String(error) : code);
+}
+
+/** Debian, Fedora, SUSE, Alpine. */
+const BUNDLES = [
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/ca-bundle.pem',
+  '/etc/ssl/cert.pem',
+];
+
+/** What to trust when nothing says it: the machine's own authorities, as kubectl does. Node.js would trust its own. */
+export function systemRootsPart({ env, readFile }: Environment): IdentityPart {
+  const given = env['SSL_CERT_FILE'] ?? '';
+  let bundle: Promise<string | undefined> | undefined;
+  const find = async (): Promise<string | undefined> => {
+    for (const path of given === '' ? BUNDLES : [given]) {
+      const text = await readFile(path).catch(() => '');
+      if (text.includes('BEGIN CERTIFICATE')) return text;
+    }
+    return undefined;
+  };
+  return {
+    current: async () => ({ ca: await (bundle ??= find()) }),
+    renew: () => false,
+  };
+}
+
+/** Finds before the handshake what a handshake would only hint at. */
+export function checkIdentity({ ca, certificate, key }: Identity, origin: string, wallTime: number): void {
+  if (ca !== undefined) parseCertificate(ca, `${origin}: the certificate authority`);
+  if (certificate === undefined && key === undefined) return;
+  if (certificate === undefined || key === undefined) {
+    const [given, missing] = key === undefined ? ['certificate', 'key'] : ['key', 'certificate'];
+    throw unusable(`${origin}: there is a client ${given}, but no client ${missing}`);
+  }
+  const parsed = parseCertificate(certificate, `${origin}: the client certificate`);
+  if (!parsed.checkPrivateKey(parseKey(key, origin))) {
+    throw unusable(`${origin}: the client key does not belong to the client certificate`);
+  }
+  if (Date.parse(parsed.validTo) < wallTime) {
+    const message = `${origin}: the client certificate expired on ${parsed.validTo}`;
+    throw unusable(message, 'Renew the certificate, or check the clock of this machine.');
+  }
+}
+
+function parseCertificate(pem: string, what: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (error) {
+    throw unusable(`${what} is not a certificate in PEM`, undefined, error);
+  }
+}
+
+function parseKey(pem: string, origin: string): ReturnType<typeof createPrivateKey> {
+  try {
+    return createPrivateKey(pem);
+  } catch (error) {
+    throw unusable(
+      `${origin}: the client key is not a private key in PEM without a password`,
+      undefined,
+      error,
+    );
+  }
+}
+
+function unusable(message: string, hint?: string, cause?: unknown): JunctionError {
+  return new JunctionError('CREDENTIALS_UNAVAILABLE', message, { hint, cause });
+}

@@ -1,0 +1,180 @@
+/** What is watched, how each of it is asked for, and the slim values that are kept of it. */
+import { type Cidr, parseCidr } from '../../model/ip.ts';
+import type { EndpointSlice, Node, Service, SliceEndpoint } from '../../model/objects.ts';
+import type { Projection } from '../../model/problem.ts';
+import { project } from '../../model/project/cursor.ts';
+import { projectEndpointSlice, projectNode, projectService, quote } from '../../model/project/index.ts';
+import { readName, SUBDOMAIN } from '../../model/project/names.ts';
+import { readText } from '../../model/project/read.ts';
+
+export interface Resource<T> {
+  /** As in paths: `services`. */
+  readonly name: string;
+  /** `Service` */
+  readonly kind: string;
+  readonly path: string;
+  readonly selectors: Readonly<Record<string, string>>;
+  /** Servers may not have it; then it counts as empty. */
+  readonly optional: boolean;
+  readonly project: (raw: unknown) => Projection<T>;
+}
+
+export function services(interner: Interner): Resource<Service> {
+  return {
+    name: 'services',
+    kind: 'Service',
+    path: '/api/v1/services',
+    selectors: {
+      labelSelector: '!service.kubernetes.io/service-proxy-name',
+      fieldSelector: 'spec.clusterIP!=None',
+    },
+    optional: false,
+    project: (raw) => mapValue(projectService(raw), (value) => slimService(value, interner)),
+  };
+}
+
+export function endpointSlices(interner: Interner): Resource<EndpointSlice> {
+  return {
+    name: 'endpointslices',
+    kind: 'EndpointSlice',
+    path: '/apis/discovery.k8s.io/v1/endpointslices',
+    selectors: { labelSelector: '!service.kubernetes.io/headless' },
+    optional: false,
+    project: (raw) => mapValue(projectEndpointSlice(raw), (value) => slimEndpointSlice(value, interner)),
+  };
+}
+
+export function oneNode(name: string): Resource<Node> {
+  return {
+    name: 'nodes',
+    kind: 'Node',
+    path: '/api/v1/nodes',
+    selectors: { fieldSelector: `metadata.name=${name}` },
+    optional: false,
+    project: projectNode,
+  };
+}
+
+export function serviceCidrs(): Resource<ServiceCidr> {
+  return {
+    name: 'servicecidrs',
+    kind: 'ServiceCIDR',
+    path: '/apis/networking.k8s.io/v1/servicecidrs',
+    selectors: {},
+    optional: true,
+    project: projectServiceCidr,
+  };
+}
+
+function mapValue<T>(projection: Projection<T>, map: (value: T) => T): Projection<T> {
+  return projection.kind === 'object' ? { ...projection, value: map(projection.value) } : projection;
+}
+
+/** A range that cluster IPs come from. */
+export interface ServiceCidr {
+  readonly name: string;
+  readonly cidrs: readonly Cidr[];
+}
+
+function projectServiceCidr(raw: unknown): Projection<ServiceCidr> {
+  return project(raw, (root) => ({
+    name: readName(root.map('metadata').field('name'), SUBDOMAIN),
+    cidrs: root
+      .map('spec')
+      .list('cidrs')
+      .flatMap((at) => {
+        const text = readText(at);
+        const cidr = parseCidr(text);
+        if (cidr === undefined) at.warn(`${quote(text)} is not a CIDR`, 'a CIDR such as 10.96.0.0/16');
+        return cidr ?? [];
+      }),
+  }));
+}
+
+function slimService(value: Service, interner: Interner): Service {
+  const ports = value.ports.map((port) => ({
+    name: interner.text(port.name),
+    protocol: port.protocol,
+    port: port.port,
+    nodePort: port.nodePort,
+  }));
+  const id = ports.map(({ name, protocol, port, nodePort }) => `${name} ${protocol} ${port} ${nodePort}`);
+  return {
+    ...value,
+    namespace: interner.text(value.namespace),
+    ports: interner.list(`service ${id.join()}`, ports),
+  };
+}
+
+function slimEndpointSlice(value: EndpointSlice, interner: Interner): EndpointSlice {
+  const id = value.ports.map(({ name, protocol, port }) => `${name} ${protocol} ${port}`);
+  return {
+    namespace: interner.text(value.namespace),
+    name: value.name,
+    // Nearly each is another: sharing would keep the names of services that are long gone.
+    service: value.service,
+    family: value.family,
+    ports: interner.list(`slice ${id.join()}`, value.ports),
+    endpoints: value.endpoints.map((endpoint) => slimEndpoint(endpoint, interner)),
+    triggerTime: value.triggerTime,
+  };
+}
+
+function slimEndpoint(endpoint: SliceEndpoint, interner: Interner): SliceEndpoint {
+  return {
+    ip: endpoint.ip,
+    nodeName: endpoint.nodeName === undefined ? undefined : interner.text(endpoint.nodeName),
+    ready: endpoint.ready,
+    serving: endpoint.serving,
+    terminating: endpoint.terminating,
+    zoneHints: slimNames(endpoint.zoneHints, interner),
+    nodeHints: slimNames(endpoint.nodeHints, interner),
+  };
+}
+
+function slimNames(names: readonly string[], interner: Interner): readonly string[] {
+  return names.length === 0 ? names : interner.list(`names ${names.join()}`, names);
+}
+
+const MOST_VALUES = 50_000;
+/** Longer ones are rarely repeated. */
+const LONGEST = 300;
+
+/**
+ * One copy of each value that many objects repeat: namespaces, node names, zones, lists of ports.
+ *
+ * Bounded: a cluster that makes up new names all the time gives up sharing, not memory.
+ */
+export class Interner {
+  readonly #most: number;
+  readonly #texts = new Map<string, string>();
+  readonly #lists = new Map<string, readonly unknown[]>();
+
+  constructor(most = MOST_VALUES) {
+    this.#most = most;
+  }
+
+  text(value: string): string {
+    if (value.length > LONGEST) return value;
+    const known = this.#texts.get(value);
+    if (known !== undefined) return known;
+    this.#makeRoom(this.#texts);
+    this.#texts.set(value, value);
+    return value;
+  }
+
+  /** Two lists with one `id` have the same content. */
+  list<T>(id: string, value: readonly T[]): readonly T[] {
+    if (id.length > LONGEST) return value;
+    const known = this.#lists.get(id);
+    if (known !== undefined) return known as readonly T[];
+    this.#makeRoom(this.#lists);
+    this.#lists.set(id, value);
+    return value;
+  }
+
+  /** Starting over forgets what went out of use; what is in use comes back with the next objects. */
+  #makeRoom(values: Map<string, unknown>): void {
+    if (values.size >= this.#most) values.clear();
+  }
+}

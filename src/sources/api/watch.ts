@@ -1,0 +1,174 @@
+/** One watch, from its request to its end: how long it may be, how long it may be silent, and the frames of its body. */
+import { isMap, ownField } from '../../model/project/cursor.ts';
+import type { Clock } from '../../time/clock.ts';
+import type { ApiClient, Query } from './client.ts';
+import type { OnDiagnostic } from './diagnostics.ts';
+import { ApiFailure, failureOfStatus, malformedAnswer, parseJson, readStatus } from './failure.ts';
+import { guarded, type RequestGuard } from './request.ts';
+import type { Resource } from './resources.ts';
+
+export interface WatchFrame {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';
+  readonly object: unknown;
+  readonly resourceVersion: string;
+  /** The bookmark after the last object of a streamed list. */
+  readonly endsInitialEvents: boolean;
+}
+
+export interface WatchOptions<T> {
+  readonly client: ApiClient;
+  readonly resource: Resource<T>;
+  readonly clock: Clock;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  readonly onDiagnostic: OnDiagnostic;
+}
+
+interface WatchRun {
+  readonly query: Query;
+  /** For diagnostics. */
+  readonly resourceVersion: string;
+  /** How long the answer may take to begin. */
+  readonly answerMs: number;
+  /** The request goes out. */
+  readonly onRequest: (guard: RequestGuard) => void;
+  /** The server has begun to answer. */
+  readonly onOpen: (guard: RequestGuard) => void;
+  readonly onFrame: (frame: WatchFrame, guard: RequestGuard) => void;
+}
+
+/**
+ * Between two objects of a streaming list. etcd is asked for its progress every 100 ms, and the bookmark at the end
+ * waits for that; where it does not come, an ordinary list serves sooner.
+ */
+const STREAM_SILENCE_MS = 20_000;
+/**
+ * The API server sends a bookmark about every minute. None means that the connection is dead, or that the server has
+ * not reached our version: such a watch is silent for ever (etcd was restored from a backup).
+ */
+export const BOOKMARK_DUE_MS = 100_000;
+
+/** Watches end after 5 to 10 minutes, so that clients spread over servers again after one was restarted. */
+const LEAST_WATCH_SECONDS = 300;
+
+/** Resolves when the server ended the watch as agreed, with the time that it lasted. */
+export async function runWatch<T>(
+  { client, resource, clock, random, onDiagnostic }: WatchOptions<T>,
+  run: WatchRun,
+  stop: AbortSignal,
+): Promise<number> {
+  const { name, path, selectors, kind } = resource;
+  const what = `watching ${name}`;
+  const query: Query = {
+    ...selectors,
+    watch: 'true',
+    allowWatchBookmarks: 'true',
+    timeoutSeconds: String(Math.floor(LEAST_WATCH_SECONDS * (1 + random()))),
+    ...run.query,
+  };
+  const begun = clock.now();
+  let events = 0;
+  let isOpen = false;
+  const ended = (failure: ApiFailure | undefined): number => {
+    const durationMs = clock.now() - begun;
+    if (isOpen) onDiagnostic({ kind: 'watchEnded', resource: name, events, durationMs, failure });
+    return durationMs;
+  };
+  const read = async (guard: RequestGuard): Promise<void> => {
+    run.onRequest(guard);
+    const response = await client.get(path, query, { signal: guard.signal });
+    guard.touch();
+    if (response.status !== 200) throw await client.failureOf(response, what);
+    isOpen = true;
+    onDiagnostic({ kind: 'watchStarted', resource: name, resourceVersion: run.resourceVersion });
+    run.onOpen(guard);
+    const splitter = new LineSplitter();
+    for await (const chunk of response.body) {
+      guard.touch();
+      for (const line of splitter.push(chunk)) {
+        const frame = readFrame(line, kind, what);
+        if (frame === undefined) continue;
+        events++;
+        run.onFrame(frame, guard);
+      }
+      const pause = guard.pause();
+      if (pause) await pause;
+    }
+    splitter.end();
+  };
+  try {
+    await guarded({ clock, stop, what, answerMs: run.answerMs, silenceMs: STREAM_SILENCE_MS }, read);
+  } catch (error) {
+    if (error instanceof ApiFailure) ended(error);
+    throw error;
+  }
+  return ended(undefined);
+}
+
+const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
+
+/** Nothing for what a newer server may send and this version does not know. */
+function readFrame(line: string, kind: string, what: string): WatchFrame | undefined {
+  const raw = parseJson(line, `${what}: a frame`);
+  const type = ownField(raw, 'type');
+  const object = ownField(raw, 'object');
+  if (typeof type !== 'string' || !isMap(object))
+    throw malformedAnswer(`${what}: a frame is not a watch event`);
+  if (type === 'ERROR') throw failureOfStatus(readStatus(object, 500), what);
+  const isKnown = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED' || type === 'BOOKMARK';
+  if (!isKnown || (ownField(object, 'kind') ?? kind) !== kind) return undefined;
+  const metadata = ownField(object, 'metadata');
+  const resourceVersion = ownField(metadata, 'resourceVersion');
+  if (typeof resourceVersion !== 'string' || resourceVersion === '') {
+    throw malformedAnswer(`${what}: an event has no resourceVersion`);
+  }
+  const mark = ownField(ownField(metadata, 'annotations'), INITIAL_EVENTS_END);
+  return { type, object, resourceVersion, endsInitialEvents: type === 'BOOKMARK' && mark === 'true' };
+}
+
+const NEWLINE = 0x0a;
+/** etcd holds no object above 1.5 MiB by default; what is ten times that is not a frame. */
+const MOST_FRAME_BYTES = 16 * 1024 * 1024;
+
+/** A watch's body cut into its frames: one JSON text per line. */
+export class LineSplitter {
+  readonly #most: number;
+  #parts: Uint8Array[] = [];
+  #length = 0;
+
+  constructor(mostBytes = MOST_FRAME_BYTES) {
+    this.#most = mostBytes;
+  }
+
+  /** The lines that this chunk completes, without those that are blank. */
+  *push(chunk: Uint8Array): Generator<string> {
+    let from = 0;
+    for (;;) {
+      const end = chunk.indexOf(NEWLINE, from);
+      this.#keep(chunk.subarray(from, end < 0 ? chunk.length : end));
+      if (end < 0) return;
+      const line = this.#take();
+      if (line.trim() !== '') yield line;
+      from = end + 1;
+    }
+  }
+
+  /** Call at the end of the body: a frame without its newline was cut off. */
+  end(): void {
+    if (this.#take().trim() !== '') throw malformedAnswer('the watch ended in the middle of a frame');
+  }
+
+  #keep(part: Uint8Array): void {
+    if (part.length === 0) return;
+    this.#length += part.length;
+    if (this.#length > this.#most) throw malformedAnswer(`a watch frame is longer than ${this.#most} bytes`);
+    this.#parts.push(part);
+  }
+
+  #take(): string {
+    const bytes = Buffer.concat(this.#parts, this.#length);
+    this.#parts = [];
+    this.#length = 0;
+    return bytes.toString('utf8');
+  }
+}
