@@ -2,7 +2,7 @@
 import type { Clock } from './clock.ts';
 
 /** Resolves after the delay, or as soon as the signal aborts: the caller looks at the signal next anyway. */
-export function wait(clock: Clock, delayMs: number, signal?: AbortSignal | undefined): Promise<void> {
+export function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) {
       resolve();
