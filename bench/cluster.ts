@@ -70,7 +70,7 @@ export function fill(
     const service = makeService(index);
     const slice = makeSlice(index, endpoints);
     proxy.onService(objectKey(service.namespace, service.name), service);
-    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
   }
   proxy.onSynced();
 }

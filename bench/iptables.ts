@@ -41,7 +41,7 @@ export async function ownTimes(sizes: Sizes): Promise<OwnTimes> {
     const index = (change * 37) % sizes.services;
     const slice = makeSlice(index, sizes.endpoints, change);
     const before = performance.now();
-    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
     const report = await mustSync(proxy);
     times.push(performance.now() - before);
     changeBytes = report.bytes;
@@ -78,13 +78,13 @@ export async function kernelTimes(sizes: Sizes, variant: 'nft' | 'legacy'): Prom
     const changes: number[] = [];
     for (let change = 1; change <= 5; change++) {
       const slice = makeSlice((change * 37) % sizes.services, sizes.endpoints, change);
-      proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+      proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
       changes.push((await timed(() => mustSync(proxy)))[0]);
     }
     const added = makeService(sizes.services);
     const addedSlice = makeSlice(sizes.services, sizes.endpoints);
     proxy.onService(objectKey(added.namespace, added.name), added);
-    proxy.onEndpointSlice(addedSlice.namespace, addedSlice.name, addedSlice);
+    proxy.onEndpointSlice(objectKey(addedSlice.namespace, addedSlice.name), addedSlice);
     const [addServiceMs] = await timed(() => mustSync(proxy));
     proxy.requestFull();
     const [restartMs, verified] = await timed(() => mustSync(proxy));

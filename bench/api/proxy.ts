@@ -111,9 +111,9 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
 function timed(proxy: DualStackProxier, stopwatch: Stopwatch): SourceEvents {
   return {
     service: (key, current) => proxy.service(key, current),
-    endpointSlice: (namespace, name, current) => {
+    endpointSlice: (key, current) => {
       stopwatch.received();
-      proxy.endpointSlice(namespace, name, current);
+      proxy.endpointSlice(key, current);
     },
     node: (name, current) => proxy.node(name, current),
     synced: () => {

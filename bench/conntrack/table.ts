@@ -71,7 +71,7 @@ function makeServices(): void {
 function replan(generation: number): readonly PlanChange[] {
   const slice = makeSlice(0, 1, generation);
   const ports = slice.ports.map((port) => ({ ...port, protocol: 'UDP' as const }));
-  proxy.onEndpointSlice(slice.namespace, slice.name, { ...slice, ports });
+  proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), { ...slice, ports });
   return proxy.replan().changes;
 }
 

@@ -1,4 +1,5 @@
 /** Our own part alone: everything up to the finished messages, which go nowhere. */
+import { objectKey } from '../../src/model/objects.ts';
 import { IpvsBackend } from '../../src/modes/ipvs/reconcile.ts';
 import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
 import { noRules } from '../../src/modes/iptables/rules/fragment.ts';
@@ -36,7 +37,7 @@ export async function encodeTimes(sizes: Sizes): Promise<EncodeTimes> {
   for (let change = 1; change <= CHANGES; change++) {
     const slice = makeSlice((change * 37) % sizes.services, sizes.endpoints, change);
     const before = performance.now();
-    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
     await proxy.sync();
     changeMs.push(performance.now() - before);
   }

@@ -40,7 +40,7 @@ async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes)
   const changeMs: number[] = [];
   for (let change = 1; change <= CHANGES; change++) {
     const slice = makeSlice((change * 37) % sizes.services, sizes.endpoints, change);
-    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
     changeMs.push(await timed());
   }
   const addMs: number[] = [];
@@ -48,7 +48,7 @@ async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes)
     const service = makeService(sizes.services + added);
     const slice = makeSlice(sizes.services + added, sizes.endpoints);
     proxy.onService(objectKey(service.namespace, service.name), service);
-    proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
     addMs.push(await timed());
   }
   const removeMs: number[] = [];
@@ -56,7 +56,7 @@ async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes)
     const service = makeService(sizes.services + removed);
     const slice = makeSlice(sizes.services + removed, sizes.endpoints);
     proxy.onService(objectKey(service.namespace, service.name), undefined);
-    proxy.onEndpointSlice(slice.namespace, slice.name, undefined);
+    proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), undefined);
     removeMs.push(await timed());
   }
   proxy.requestFull();

@@ -93,7 +93,7 @@ class Measurement {
       const index = (number * 37) % services;
       const slice = makeSlice(index, endpoints, number + 1);
       const elapsed = await this.#timed(() =>
-        this.#proxy.onEndpointSlice(slice.namespace, slice.name, slice),
+        this.#proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice),
       );
       changeCommitMs.push(this.#clock.take().kernel);
       return elapsed;
@@ -181,21 +181,21 @@ class Measurement {
     const service = makeService(index);
     const slice = makeSlice(index, endpoints);
     this.#proxy.onService(objectKey(service.namespace, service.name), service);
-    this.#proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+    this.#proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
   }
 
   #remove(index: number): void {
     const service = makeService(index);
     const slice = makeSlice(index, 1);
     this.#proxy.onService(objectKey(service.namespace, service.name), undefined);
-    this.#proxy.onEndpointSlice(slice.namespace, slice.name, undefined);
+    this.#proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), undefined);
   }
 
   async #grow(index: number): Promise<number> {
     await this.#timed(() => this.#add(index, 3));
     return this.#timed(() => {
       const slice = makeSlice(index, 4);
-      this.#proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+      this.#proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
     });
   }
 
@@ -203,7 +203,7 @@ class Measurement {
     const { services, endpoints } = this.#sizes;
     for (let number = 0; number < Math.min(BURST, services); number++) {
       const slice = makeSlice(number, endpoints, generation);
-      this.#proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+      this.#proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
     }
   }
 }

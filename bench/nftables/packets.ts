@@ -79,7 +79,7 @@ async function writeFlat(
   const proxy = nftProxy(thread, { counters, channel: 'thread' });
   fill(proxy, sizes);
   proxy.onService(objectKey(service.namespace, service.name), service);
-  proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+  proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
   await mustSync(proxy);
   return thread;
 }

@@ -7,7 +7,7 @@ import { objectKey, type Protocol } from '../../src/model/objects.ts';
 import { decide } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
-import { parseManifests } from '../../src/sources/manifests/load.ts';
+import { parseManifests } from '../../src/sources/manifests/store.ts';
 import { ourTables } from '../../test/e2e/support/nftTable.ts';
 import { insteadIn } from '../../test/scenarios/expectations.ts';
 import { PacketSender } from '../../test/scenarios/labPackets.ts';
@@ -64,7 +64,7 @@ async function planOf(family: Family, text: string): Promise<Plan> {
     backend: { sync: () => Promise.resolve(NO_REPORT), requestFull: () => {} },
   });
   for (const service of services) proxy.onService(objectKey(service.namespace, service.name), service);
-  for (const slice of slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+  for (const slice of slices) proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
   proxy.onSynced();
   await proxy.sync();
   return proxy.plan;

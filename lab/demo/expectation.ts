@@ -9,7 +9,7 @@ import { type Decision, decide, type Packet } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { ADDRESSES } from '../topology.ts';
-import { ManifestSource } from '../../src/sources/manifests/index.ts';
+import { ManifestSource } from '../../src/sources/manifests/manifestSource.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
 
 const NO_BACKEND = {
@@ -52,8 +52,8 @@ export class Expectation implements SourceEvents {
     for (const proxy of this.#proxies.values()) proxy.onService(key, current);
   }
 
-  endpointSlice(namespace: string, name: string, current: EndpointSlice | undefined): void {
-    for (const proxy of this.#proxies.values()) proxy.onEndpointSlice(namespace, name, current);
+  endpointSlice(key: ObjectKey, current: EndpointSlice | undefined): void {
+    for (const proxy of this.#proxies.values()) proxy.onEndpointSlice(key, current);
   }
 
   node(name: string, current: Node | undefined): void {

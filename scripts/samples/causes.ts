@@ -31,14 +31,13 @@ async function logLines(): Promise<readonly string[]> {
   };
   loop.start();
   proxy.onService('shop/cart', service('shop/cart 10.96.0.40 80'));
-  proxy.onEndpointSlice('shop', 'cart-1', slice('shop/cart-1 of cart 8080 | 10.1.0.5 | 10.1.0.6 | 10.1.0.8'));
+  proxy.onEndpointSlice('shop/cart-1', slice('shop/cart-1 of cart 8080 | 10.1.0.5 | 10.1.0.6 | 10.1.0.8'));
   proxy.onSynced();
   backend.report = () => ({ ...REPORT, kind: 'full', chains: 16, rules: 37 });
   await sync();
   backend.report = () => ({ ...REPORT, chains: 2, rules: 5 });
   proxy.onEndpointSlice(
-    'shop',
-    'cart-1',
+    'shop/cart-1',
     slice('shop/cart-1 of cart 8080 | 10.1.0.5 | 10.1.0.6 draining | 10.1.0.7'),
   );
   await sync();

@@ -25,7 +25,7 @@ import { JunctionError } from '../errors.ts';
 import { runPlugin } from '../system/pluginProcess.ts';
 import { ApiClient, type ApiFailure, ApiSource, loadAccess } from '../sources/api/index.ts';
 import type { IgnoredObject } from '../sources/manifests/fileReading.ts';
-import { loadManifests, type Manifests, readManifestStream } from '../sources/manifests/load.ts';
+import { loadManifests, type Manifests, readManifestStream } from '../sources/manifests/store.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 
@@ -119,7 +119,7 @@ function planFamily(family: Family, settings: Settings, input: PlanInput): Plann
   const capacity = capacityOf(settings.mode, family);
   const proxy = new Proxier({ family, settings, backend: NO_BACKEND, capacity });
   for (const service of input.services) proxy.onService(objectKey(service.namespace, service.name), service);
-  for (const slice of input.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+  for (const slice of input.slices) proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
   const node = input.nodes.find(({ name }) => name === settings.nodeName);
   proxy.onNode(node);
   proxy.replan();
@@ -246,7 +246,7 @@ async function readCluster(config: ValidConfig, nodeName: string, output: Output
       source
         .start({
           service: (key, current) => put(services, key, current),
-          endpointSlice: (namespace, name, current) => put(slices, objectKey(namespace, name), current),
+          endpointSlice: (key, current) => put(slices, key, current),
           node: (name, current) => put(nodes, name, current),
           serviceCIDRs: (cidrs) => {
             serviceCidrs = cidrs;

@@ -43,8 +43,8 @@ export class NodeGate implements SourceEvents {
     this.#options.inner.service(key, current);
   }
 
-  endpointSlice(namespace: string, name: string, current: EndpointSlice | undefined): void {
-    this.#options.inner.endpointSlice(namespace, name, current);
+  endpointSlice(key: ObjectKey, current: EndpointSlice | undefined): void {
+    this.#options.inner.endpointSlice(key, current);
   }
 
   serviceCIDRs(cidrs: readonly Cidr[]): void {

@@ -15,7 +15,8 @@ import {
   type PluginRunner,
   type ResourceDiagnostic,
 } from '../sources/api/index.ts';
-import { checkRoots, ManifestSource } from '../sources/manifests/index.ts';
+import { ManifestSource } from '../sources/manifests/manifestSource.ts';
+import { checkRoots } from '../sources/manifests/scan.ts';
 import type { SocketAddress } from '../plan/view.ts';
 import type { Source } from '../sources/source.ts';
 import { dialledAddresses } from './dialledAddresses.ts';

@@ -14,14 +14,14 @@ import {
   type SliceEndpoint,
 } from './objects.ts';
 
-type SlicesByName = ReadonlyMap<string, EndpointSlice>;
-const NO_SLICES: SlicesByName = new Map();
+type SlicesByKey = ReadonlyMap<ObjectKey, EndpointSlice>;
+const NO_SLICES: SlicesByKey = new Map();
 
 export class EndpointTracker {
   readonly #family: Family;
   readonly #nodeName: string;
-  readonly #applied = new Map<ObjectKey, SlicesByName>();
-  readonly #pending = new Map<ObjectKey, Map<string, EndpointSlice | undefined>>();
+  readonly #applied = new Map<ObjectKey, SlicesByKey>();
+  readonly #pending = new Map<ObjectKey, Map<ObjectKey, EndpointSlice | undefined>>();
   /** Which service a slice was last seen with: its label may change. */
   readonly #serviceOfSlice = new Map<ObjectKey, ObjectKey>();
 
@@ -36,17 +36,16 @@ export class EndpointTracker {
     this.#startedAt = startedAt;
   }
 
-  /** Notes what a slice is now; `undefined`: it is gone. Returns whether this was a change. */
-  update(namespace: string, name: string, slice: EndpointSlice | undefined): boolean {
+  /** Notes what a slice is now; `undefined`: it was deleted. Returns whether this was a change. */
+  update(sliceKey: ObjectKey, slice: EndpointSlice | undefined): boolean {
     const ours = slice?.family === this.#family ? slice : undefined;
-    const sliceKey = objectKey(namespace, name);
     const before = this.#serviceOfSlice.get(sliceKey);
-    const now = ours && objectKey(namespace, ours.service);
+    const now = ours && objectKey(ours.namespace, ours.service);
     let changed = false;
-    if (before !== undefined && before !== now) changed = this.#note(before, name, undefined);
+    if (before !== undefined && before !== now) changed = this.#note(before, sliceKey, undefined);
     if (now !== undefined && ours) {
       this.#serviceOfSlice.set(sliceKey, now);
-      changed = this.#note(now, name, ours) || changed;
+      changed = this.#note(now, sliceKey, ours) || changed;
     } else {
       this.#serviceOfSlice.delete(sliceKey);
     }
@@ -105,9 +104,9 @@ export class EndpointTracker {
       this.#pending.delete(service);
       const before = this.#applied.get(service) ?? NO_SLICES;
       let isChanged = false;
-      for (const [name, slice] of pending) {
-        isChanged ||= !sameEndpoints(before.get(name), slice);
-        onSlice?.(before.get(name), slice);
+      for (const [key, slice] of pending) {
+        isChanged ||= !sameEndpoints(before.get(key), slice);
+        onSlice?.(before.get(key), slice);
       }
       if (isChanged) changes.add(service);
       const after = withPending(before, pending);
@@ -117,12 +116,12 @@ export class EndpointTracker {
     return changes;
   }
 
-  #note(service: ObjectKey, name: string, slice: EndpointSlice | undefined): boolean {
+  #note(service: ObjectKey, key: ObjectKey, slice: EndpointSlice | undefined): boolean {
     const pending = this.#pending.get(service);
-    const known = pending?.has(name) ? pending.get(name) : this.#applied.get(service)?.get(name);
+    const known = pending?.has(key) ? pending.get(key) : this.#applied.get(service)?.get(key);
     if (deepEqual(known, slice)) return false;
-    if (pending) pending.set(name, slice);
-    else this.#pending.set(service, new Map([[name, slice]]));
+    if (pending) pending.set(key, slice);
+    else this.#pending.set(service, new Map([[key, slice]]));
     this.#noteTrigger(service, slice);
     return true;
   }
@@ -146,13 +145,13 @@ function sameEndpoints(a: EndpointSlice | undefined, b: EndpointSlice | undefine
 }
 
 function withPending(
-  applied: SlicesByName,
+  applied: SlicesByKey,
   pending: ReadonlyMap<string, EndpointSlice | undefined>,
-): SlicesByName {
+): SlicesByKey {
   const slices = new Map(applied);
-  for (const [name, slice] of pending) {
-    if (slice) slices.set(name, slice);
-    else slices.delete(name);
+  for (const [key, slice] of pending) {
+    if (slice) slices.set(key, slice);
+    else slices.delete(key);
   }
   return slices;
 }
@@ -173,7 +172,7 @@ export interface Endpoint {
 }
 
 /** `port name/protocol`: which port of the service an endpoint belongs to. */
-export type PortKey = string & { readonly __portKey?: true };
+export type PortKey = string;
 
 export function portKey(portName: string, protocol: Protocol): PortKey {
   return `${portName}/${protocol}`;

@@ -10,7 +10,7 @@ export type Protocol = 'TCP' | 'UDP' | 'SCTP';
 export const PROTOCOLS: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
 
 /** `namespace/name` */
-export type ObjectKey = string & { readonly __objectKey?: true };
+export type ObjectKey = string;
 
 export function objectKey(namespace: string, name: string): ObjectKey {
   return `${namespace}/${name}`;

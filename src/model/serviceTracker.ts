@@ -73,7 +73,7 @@ export class ServiceTracker {
 /* One port of one Service, as one address family sees it. */
 
 /** `namespace/name:port/TCP`, or `namespace/name/TCP` for a port without a name. */
-export type ServicePortId = string & { readonly __servicePortId?: true };
+export type ServicePortId = string;
 
 export interface ServicePort {
   readonly id: ServicePortId;

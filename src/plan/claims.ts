@@ -11,7 +11,7 @@ import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { Frontend, ServicePortPlan } from './types.ts';
 
 /** `10.96.0.1/TCP/80`; `*` stands for the node's addresses. */
-export type FrontendKey = string & { readonly __frontendKey?: true };
+export type FrontendKey = string;
 
 export function frontendKey(address: Ip | undefined, protocol: Protocol, port: number): FrontendKey {
   return `${address ?? '*'}/${protocol}/${port}`;

@@ -10,7 +10,7 @@ import {
   parseIp,
   prefixOf,
 } from '../model/ip.ts';
-import { type EndpointSlice, type Node, objectKey, type ObjectKey, type Protocol } from '../model/objects.ts';
+import type { EndpointSlice, Node, ObjectKey, Protocol } from '../model/objects.ts';
 import type { LocalTrafficDetector, NodePortAddresses, NodeView } from './types.ts';
 
 export interface ViewSettings {
@@ -164,9 +164,8 @@ export class ApiServerEndpoints {
     return this.#all;
   }
 
-  update(namespace: string, name: string, slice: EndpointSlice | undefined): void {
-    const key = objectKey(namespace, name);
-    const isTheirs = namespace === 'default' && slice?.service === 'kubernetes';
+  update(key: ObjectKey, slice: EndpointSlice | undefined): void {
+    const isTheirs = slice?.namespace === 'default' && slice.service === 'kubernetes';
     if (!isTheirs && !this.#slices.has(key)) return;
     if (isTheirs) this.#slices.set(key, addressesOf(slice));
     else this.#slices.delete(key);

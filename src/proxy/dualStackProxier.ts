@@ -43,8 +43,8 @@ export class DualStackProxier implements SourceEvents {
     this.#each((proxier) => proxier.onService(key, current));
   }
 
-  endpointSlice(namespace: string, name: string, current: EndpointSlice | undefined): void {
-    this.#each((proxier) => proxier.onEndpointSlice(namespace, name, current));
+  endpointSlice(key: ObjectKey, current: EndpointSlice | undefined): void {
+    this.#each((proxier) => proxier.onEndpointSlice(key, current));
   }
 
   node(name: string, current: Node | undefined): void {

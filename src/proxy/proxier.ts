@@ -135,9 +135,9 @@ export class Proxier {
     return isPending;
   }
 
-  onEndpointSlice(namespace: string, name: string, slice: EndpointSlice | undefined): boolean {
-    this.#apiServers.update(namespace, name, slice);
-    const changed = this.#endpoints.update(namespace, name, slice);
+  onEndpointSlice(key: ObjectKey, slice: EndpointSlice | undefined): boolean {
+    this.#apiServers.update(key, slice);
+    const changed = this.#endpoints.update(key, slice);
     if (changed) this.#observer.endpointEvent();
     return changed;
   }

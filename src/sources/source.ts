@@ -1,16 +1,16 @@
 /** Where Services, EndpointSlices and Nodes come from. Every source looks like this. */
-import { printableLine } from '../text/printable.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
+import { printableLine } from '../text/printable.ts';
 
-/** What a source tells. Only differences: an object that did not change is not told again. */
+/** What a source emits. Only differences: an object that did not change is not emitted again. */
 export interface SourceEvents {
-  /** `undefined`: it is gone. */
+  /** `undefined`: it was deleted. */
   service(key: ObjectKey, current: Service | undefined): void;
-  endpointSlice(namespace: string, name: string, current: EndpointSlice | undefined): void;
+  endpointSlice(key: ObjectKey, current: EndpointSlice | undefined): void;
   node(name: string, current: Node | undefined): void;
-  /** The first full picture of every kind has been told. Called once. */
+  /** The first full snapshot of every kind has been emitted. Called once. */
   synced(): void;
-  /** Something for the operator to read. Told once, when it appears. */
+  /** Something for the operator to read. Reported once, when it appears. */
   report(problem: SourceProblem): void;
 }
 

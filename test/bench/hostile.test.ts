@@ -55,7 +55,7 @@ function read(name: string): readonly Told[] {
     }
     const projection = projectEndpointSlice(raw);
     if (projection.kind !== 'object') throw new Error('not an EndpointSlice');
-    return (proxy) => proxy.onEndpointSlice('default', raw.metadata.name, projection.value);
+    return (proxy) => proxy.onEndpointSlice(`default/${raw.metadata.name}`, projection.value);
   });
 }
 

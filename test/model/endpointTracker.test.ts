@@ -7,10 +7,9 @@ function tell(tracker: EndpointTracker, line: string): boolean {
   const text = line.slice(2);
   if (line.startsWith('+')) {
     const given = slice(text);
-    return tracker.update(given.namespace, given.name, given);
+    return tracker.update(`${given.namespace}/${given.name}`, given);
   }
-  const [namespace = '', name = ''] = text.split('/');
-  return tracker.update(namespace, name, undefined);
+  return tracker.update(text, undefined);
 }
 
 /** The endpoints of each service that has others than before. */
@@ -123,6 +122,6 @@ test('a service without slices is forgotten', () => {
 test('a time stamp alone is no change of endpoints', () => {
   const made = tracker(ONE);
   const stamped = { ...slice(ONE.slice(2)), triggerTime: 5 };
-  expect(made.update('x', 's1', stamped)).toBe(true);
+  expect(made.update('x/s1', stamped)).toBe(true);
   expect(made.apply().size).toBe(0);
 });

@@ -45,7 +45,7 @@ class Stage {
   tell(...lines: readonly string[]): string {
     for (const line of lines) {
       if (line.startsWith('- ')) this.#services.update(line.slice(2), undefined);
-      else if (line.includes(' of ')) this.#endpoints.update('x', slice(line).name, slice(line));
+      else if (line.includes(' of ')) this.#endpoints.update(`x/${slice(line).name}`, slice(line));
       else this.#services.update(keyOf(service(line)), service(line));
     }
     const changed = this.local.update([...this.#services.apply().keys(), ...this.#endpoints.apply().keys()]);

@@ -100,13 +100,13 @@ test('slices', () => {
         const key = `${given.namespace}/${given.name}`;
         if (event.kind === 'set') final.set(key, event.line);
         else final.delete(key);
-        tracker.update(given.namespace, given.name, event.kind === 'set' ? given : undefined);
+        tracker.update(key, event.kind === 'set' ? given : undefined);
       }
       sync();
       const fresh = new EndpointTracker('IPv4', 'node-a');
       for (const line of final.values()) {
         const given = slice(line);
-        fresh.update(given.namespace, given.name, given);
+        fresh.update(`${given.namespace}/${given.name}`, given);
       }
       fresh.apply();
       for (const key of KEYS) {

@@ -1,7 +1,7 @@
 /** A small cluster whose services and slices are lines of text, and the plan that one node makes of it. */
 import { type EndpointsByPort, EndpointTracker } from '../../src/model/endpointTracker.ts';
 import type { Family } from '../../src/model/ip.ts';
-import type { EndpointSlice, ObjectKey, Service } from '../../src/model/objects.ts';
+import { type EndpointSlice, type ObjectKey, objectKey, type Service } from '../../src/model/objects.ts';
 import { type ServicePortId, ServiceTracker } from '../../src/model/serviceTracker.ts';
 import { Planner } from '../../src/plan/planner.ts';
 import type { NodeView, PlanChange } from '../../src/plan/types.ts';
@@ -46,13 +46,12 @@ export class Cluster {
   }
 
   setSlice(given: EndpointSlice): void {
-    this.#slices.update(given.namespace, given.name, given);
+    this.#slices.update(objectKey(given.namespace, given.name), given);
   }
 
   #delete(path: string): void {
-    const [namespace = '', name = ''] = path.split('/');
     this.#services.update(path, undefined);
-    this.#slices.update(namespace, name, undefined);
+    this.#slices.update(path, undefined);
   }
 
   /** Applies what was told; answers the plan's changes. */

@@ -59,11 +59,11 @@ describe('in a mode that binds addresses', () => {
   test('the endpoints of default/kubernetes are API servers', () => {
     const servers = new ApiServerEndpoints();
     const given = slice('default/kubernetes of kubernetes https:6443 | 203.0.113.2');
-    servers.update('default', 'kubernetes', given);
-    servers.update('shop', 'kubernetes', { ...given, namespace: 'shop' });
+    servers.update('default/kubernetes', given);
+    servers.update('shop/kubernetes', { ...given, namespace: 'shop' });
     expect(servers.all).toEqual([{ ip: '203.0.113.2', port: 6443 }]);
     expect(verdict(cluster(IPVS, CLAIM, servers.all), '203.0.113.2', 80)).toBe('pass');
-    servers.update('default', 'kubernetes', { ...given, service: 'other' });
+    servers.update('default/kubernetes', { ...given, service: 'other' });
     expect(servers.all).toEqual([]);
   });
 

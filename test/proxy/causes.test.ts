@@ -32,7 +32,7 @@ class Stage {
   /** Serves one service, and has said so. */
   async serve(): Promise<void> {
     this.proxy.onService('a/b', service('a/b 10.96.0.1 80'));
-    this.proxy.onEndpointSlice('a', 'b-1', slice('a/b-1 of b 8080 | 10.1.0.1'));
+    this.proxy.onEndpointSlice('a/b-1', slice('a/b-1 of b 8080 | 10.1.0.1'));
     this.proxy.onSynced();
     this.loop.request();
     await settle();
@@ -66,8 +66,8 @@ test('the first sync is the start, whatever there was', async () => {
 test('objects that changed, each once', async () => {
   const stage = new Stage();
   await stage.serve();
-  stage.proxy.onEndpointSlice('a', 'b-1', slice('a/b-1 of b 8080 | 10.1.0.1 | 10.1.0.2'));
-  stage.proxy.onEndpointSlice('a', 'b-1', slice('a/b-1 of b 8080 | 10.1.0.1 | 10.1.0.7'));
+  stage.proxy.onEndpointSlice('a/b-1', slice('a/b-1 of b 8080 | 10.1.0.1 | 10.1.0.2'));
+  stage.proxy.onEndpointSlice('a/b-1', slice('a/b-1 of b 8080 | 10.1.0.1 | 10.1.0.7'));
   stage.proxy.onService('a/c', service('a/c 10.96.0.2 80'));
   expect(await stage.sync()).toBe('Service a/c added; EndpointSlice a/b-1: endpoint 10.1.0.7 added');
   stage.proxy.onService('a/c', undefined);
@@ -86,7 +86,7 @@ test('a sync that failed keeps its causes for the next one', async () => {
   const stage = new Stage();
   await stage.serve();
   stage.backend.report = () => Promise.reject(new Error('lock'));
-  stage.proxy.onEndpointSlice('a', 'b-1', undefined);
+  stage.proxy.onEndpointSlice('a/b-1', undefined);
   await stage.sync(() => stage.loop.request('addresses of this node changed'));
   stage.backend.report = () => REPORT;
   await stage.clock.advance(30_000);

@@ -4,7 +4,7 @@ import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { SyncRunner } from '../../src/proxy/syncRunner.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
-import { MemorySource } from '../../src/sources/memory.ts';
+import { MemorySource } from '../sources/memorySource.ts';
 import { node, service, SETTINGS, slice } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeBackend, FakeLog } from './fakes.ts';
@@ -45,7 +45,7 @@ describe('events go to the families that they concern', () => {
     expect(stage.four.syncs.slice(1).flat().toSorted()).toEqual(['a/both/TCP', 'a/four/TCP']);
     expect(stage.six.syncs.slice(1).flat()).toEqual(['a/both/TCP']);
     const six = stage.six.syncs.length;
-    stage.proxy.endpointSlice('a', 'four-1', slice('a/four-1 of four 80 | 10.244.0.1'));
+    stage.proxy.endpointSlice('a/four-1', slice('a/four-1 of four 80 | 10.244.0.1'));
     await stage.clock.advance(5000);
     expect(stage.four.syncs.at(-1)).toEqual(['a/four/TCP']);
     expect(stage.six.syncs).toHaveLength(six);

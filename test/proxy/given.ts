@@ -1,5 +1,6 @@
 /** A family's proxy with a backend that writes down what it is given, told of objects in one line each. */
 import type { Family } from '../../src/model/ip.ts';
+import { objectKey } from '../../src/model/objects.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { keyOf, service, SETTINGS, slice } from '../plan/given.ts';
 import { FakeBackend } from './fakes.ts';
@@ -18,7 +19,7 @@ export function tell(proxy: Proxier, ...lines: readonly string[]): boolean {
       if (line.startsWith('- ')) return proxy.onService(line.slice(2), undefined);
       if (/^\S+ of /.test(line)) {
         const given = slice(line);
-        return proxy.onEndpointSlice(given.namespace, given.name, given);
+        return proxy.onEndpointSlice(objectKey(given.namespace, given.name), given);
       }
       const given = service(line);
       return proxy.onService(keyOf(given), given);

@@ -110,7 +110,7 @@ describe('a backend that wants some at a time', () => {
     const { proxy } = await served();
     const [large = '', endpoints = ''] = LARGE;
     tell(proxy, large);
-    proxy.onEndpointSlice('shop', 'large-1', { ...slice(endpoints), triggerTime: 1_800_000_000_000 });
+    proxy.onEndpointSlice('shop/large-1', { ...slice(endpoints), triggerTime: 1_800_000_000_000 });
     const first = await proxy.sync();
     const second = await proxy.sync('next');
     expect([first?.triggers, second?.triggers]).toEqual([[], [1_800_000_000_000]]);

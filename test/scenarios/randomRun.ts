@@ -74,9 +74,10 @@ export function tellChange(proxy: Proxier, now: RandomCluster, told: Change): Ra
 function tellSlot(proxy: Proxier, before: Slot | undefined, after: Slot): void {
   proxy.onService(objectKey('default', after.name), after.service);
   for (const { namespace, name } of before?.slices ?? []) {
-    if (!after.slices.some((slice) => slice.name === name)) proxy.onEndpointSlice(namespace, name, undefined);
+    if (!after.slices.some((slice) => slice.name === name))
+      proxy.onEndpointSlice(objectKey(namespace, name), undefined);
   }
-  for (const slice of after.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+  for (const slice of after.slices) proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
 }
 
 /** Packets that a mechanism treats otherwise than `decide`: what it does, and what that says. */

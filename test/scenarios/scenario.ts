@@ -6,7 +6,7 @@ import type { Host } from '../../src/plan/decide.ts';
 import type { DetectLocal, ViewSettings } from '../../src/plan/view.ts';
 import type { Backend } from '../../src/proxy/proxier.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
-import { type Manifests, parseManifests } from '../../src/sources/manifests/load.ts';
+import { type Manifests, parseManifests } from '../../src/sources/manifests/store.ts';
 import { type KubernetesObject, node1, printManifests } from './objects.ts';
 import { parsePackets, type Row } from './packets.ts';
 
@@ -80,7 +80,7 @@ export function proxyOf(family: Family, { manifests, settings }: Scenario, backe
   const proxy = new Proxier({ family, settings, backend });
   for (const service of manifests.services)
     proxy.onService(objectKey(service.namespace, service.name), service);
-  for (const slice of manifests.slices) proxy.onEndpointSlice(slice.namespace, slice.name, slice);
+  for (const slice of manifests.slices) proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
   proxy.onNode(manifests.nodes.find(({ name }) => name === settings.nodeName));
   proxy.onSynced();
   return proxy;

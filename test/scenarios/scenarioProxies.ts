@@ -5,7 +5,12 @@ import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
 import { type Backend, Proxier } from '../../src/proxy/proxier.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
-import { tellDifference, type World, worldKey, type WorldObject } from '../../src/sources/world.ts';
+import {
+  emitDifference,
+  type Snapshot,
+  snapshotKey,
+  type SnapshotObject,
+} from '../../src/sources/manifests/snapshot.ts';
 import type { Scenario } from './scenario.ts';
 
 export interface FamilyBackend {
@@ -18,7 +23,7 @@ export class ScenarioProxies {
   readonly #backends: readonly FamilyBackend[];
   #settings: ViewSettings | undefined;
   #proxies: readonly Proxier[] = [];
-  #world: World = new Map();
+  #snapshot: Snapshot = new Map();
 
   constructor(backends: readonly FamilyBackend[]) {
     this.#backends = backends;
@@ -33,9 +38,9 @@ export class ScenarioProxies {
   /** From the scenario before to this one: the objects change; where settings do, it is as if Junction was restarted. */
   async apply({ settings, manifests }: Pick<Scenario, 'settings' | 'manifests'>): Promise<void> {
     if (!deepEqual(settings, this.#settings)) this.#restart(settings);
-    const world = worldOf(manifests);
-    for (const proxy of this.#proxies) tellDifference(eventsOf(proxy), this.#world, world);
-    this.#world = world;
+    const world = snapshotOf(manifests);
+    for (const proxy of this.#proxies) emitDifference(eventsOf(proxy), this.#snapshot, world);
+    this.#snapshot = world;
     await Promise.all(this.#proxies.map(syncAll));
   }
 
@@ -47,7 +52,7 @@ export class ScenarioProxies {
 
   #restart(settings: ViewSettings): void {
     this.#settings = settings;
-    this.#world = new Map();
+    this.#snapshot = new Map();
     this.#proxies = this.#backends.map((each) => {
       const backend = each.start(settings);
       const proxy = new Proxier({ family: each.family, settings, backend });
@@ -63,19 +68,19 @@ async function syncAll(proxy: Proxier): Promise<void> {
     throw new Error(`${id} was refused`, { cause: error });
 }
 
-function worldOf({ services, slices, nodes }: Scenario['manifests']): World {
-  const objects: readonly WorldObject[] = [
-    ...services.map((value): WorldObject => ({ kind: 'Service', value })),
-    ...slices.map((value): WorldObject => ({ kind: 'EndpointSlice', value })),
-    ...nodes.map((value): WorldObject => ({ kind: 'Node', value })),
+function snapshotOf({ services, slices, nodes }: Scenario['manifests']): Snapshot {
+  const objects: readonly SnapshotObject[] = [
+    ...services.map((value): SnapshotObject => ({ kind: 'Service', value })),
+    ...slices.map((value): SnapshotObject => ({ kind: 'EndpointSlice', value })),
+    ...nodes.map((value): SnapshotObject => ({ kind: 'Node', value })),
   ];
-  return new Map(objects.map((object) => [worldKey(object), object]));
+  return new Map(objects.map((object) => [snapshotKey(object), object]));
 }
 
 function eventsOf(proxy: Proxier): SourceEvents {
   return {
     service: (key, service) => void proxy.onService(key, service),
-    endpointSlice: (namespace, name, slice) => void proxy.onEndpointSlice(namespace, name, slice),
+    endpointSlice: (key, slice) => void proxy.onEndpointSlice(key, slice),
     node: (_, node) => void proxy.onNode(node),
     synced: () => {},
     report: (problem) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MemorySource } from '../../src/sources/memory.ts';
+import { MemorySource } from './memorySource.ts';
 import { recorder } from './recorder.ts';
 
 const WEB =

@@ -11,8 +11,7 @@ export function recorder(): Recorder {
   return {
     events: {
       service: (key, current) => lines.push(`${sign(current)} Service ${key}`),
-      endpointSlice: (namespace, name, current) =>
-        lines.push(`${sign(current)} EndpointSlice ${namespace}/${name}`),
+      endpointSlice: (key, current) => lines.push(`${sign(current)} EndpointSlice ${key}`),
       node: (name, current) =>
         lines.push(`${sign(current)} Node ${name}${current?.zone ? ` in ${current.zone}` : ''}`),
       synced: () => lines.push('synced'),

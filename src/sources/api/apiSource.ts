@@ -53,10 +53,7 @@ export class ApiSource implements Source {
     const runs = [
       this.#reflect(events, oneNode(this.#options.nodeName), (name, node) => events.node(name, node)),
       this.#reflect(events, services(interner), (key, service) => events.service(key, service)),
-      this.#reflect(events, endpointSlices(interner), (key, slice) => {
-        const slash = key.indexOf('/');
-        events.endpointSlice(key.slice(0, slash), key.slice(slash + 1), slice);
-      }),
+      this.#reflect(events, endpointSlices(interner), (key, slice) => events.endpointSlice(key, slice)),
       ...(this.#options.withServiceCIDRs ? [this.#reflectCidrs(events)] : []),
     ];
     this.#running = Promise.all(runs.map((run) => run()));

@@ -1,14 +1,22 @@
 /** What one piece of a manifest file says. Positions are within the piece, so the reading can be kept. */
-import { type Kind, kindOf, nameOf, printMessage, quote } from '../../model/project/index.ts';
 import type { Problem, Projection } from '../../model/problem.ts';
-import type { SourceProblem } from '../source.ts';
-import type { WorldObject } from '../world.ts';
-import { listedKind, projectKind, withDefaultKind } from './kinds.ts';
+import {
+  type Kind,
+  kindOf,
+  nameOf,
+  printMessage,
+  projectEndpointSlice,
+  projectEndpoints,
+  projectNode,
+  projectService,
+  quote,
+} from '../../model/project/index.ts';
 import { LineIndex, type Position } from '../../text/lines.ts';
-import { parseManifest, type ParsedDocument } from './parse.ts';
-import { type Shape, shapeOf } from './schema.ts';
-import { unknownFields } from './unknownFields.ts';
-import { kindProblem, versionOf } from './unknownKinds.ts';
+import type { TextPath } from '../../text/yaml.ts';
+import type { SourceProblem } from '../source.ts';
+import { type ParsedDocument, parseManifest } from './parse.ts';
+import { kindProblem, type ObjectShape, objectShape, unknownFields, versionOf } from './schema.ts';
+import type { SnapshotObject } from './snapshot.ts';
 
 /** One object that the text defines. */
 export interface Definition {
@@ -20,7 +28,7 @@ export interface Definition {
   /** Why it is ignored. */
   readonly reason?: string;
   /** One, or for Endpoints several, or none when the object is not for us. */
-  readonly objects: readonly WorldObject[];
+  readonly objects: readonly SnapshotObject[];
 }
 
 export interface Finding extends Omit<SourceProblem, 'where'> {
@@ -42,8 +50,6 @@ export interface ChunkReading {
   /** Deployments and the like. */
   readonly otherKinds: number;
 }
-
-type Path = readonly (string | number)[];
 
 export function readChunk(text: string, options: ReadingOptions = {}): ChunkReading {
   const reader = new ChunkReader(text, options);
@@ -78,7 +84,7 @@ class ChunkReader implements ChunkReading {
       this.#readObject(document, raw, []);
       return;
     }
-    this.#checkFields(document, raw, [], shapeOf('List'), undefined);
+    this.#checkFields(document, raw, [], objectShape('List'), undefined);
     const { kind, apiVersion, items = [] } = raw as { readonly [name: string]: unknown };
     if (kind === 'List' && (apiVersion ?? 'v1') !== 'v1') this.#checkKind(document, kind, apiVersion, []);
     if (items === null) return;
@@ -92,7 +98,7 @@ class ChunkReader implements ChunkReading {
     }
   }
 
-  #readObject(document: ParsedDocument, raw: unknown, path: Path): void {
+  #readObject(document: ParsedDocument, raw: unknown, path: TextPath): void {
     const kindName =
       typeof raw === 'object' && raw !== null ? (raw as { readonly kind?: unknown }).kind : undefined;
     if (typeof kindName !== 'string' || kindName === '') {
@@ -116,20 +122,20 @@ class ChunkReader implements ChunkReading {
     }
   }
 
-  /** Answers whether there is something wrong with it. */
-  #checkKind(document: ParsedDocument, kind: string, apiVersion: unknown, path: Path): boolean {
+  /** Returns whether there is something wrong with it. */
+  #checkKind(document: ParsedDocument, kind: string, apiVersion: unknown, path: TextPath): boolean {
     const problem = kindProblem(kind, apiVersion);
     if (problem === undefined) return false;
     this.#findUnknown(problem.message, document.offsetOf([...path, problem.field]), undefined);
     return true;
   }
 
-  /** Answers whether there is any. */
+  /** Returns whether there is any. */
   #checkFields(
     document: ParsedDocument,
     raw: unknown,
-    path: Path,
-    shape: Shape,
+    path: TextPath,
+    shape: ObjectShape,
     object: string | undefined,
   ): boolean {
     const { found, more } = unknownFields(raw, shape);
@@ -146,7 +152,7 @@ class ChunkReader implements ChunkReading {
     this.find({ severity, message, unknown: true, ...(object !== undefined && { object }) }, offset);
   }
 
-  #readKnown(document: ParsedDocument, raw: unknown, path: Path, kind: Kind): void {
+  #readKnown(document: ParsedDocument, raw: unknown, path: TextPath, kind: Kind): void {
     const name = nameOf(kind, raw);
     const projection = projectKind(kind, raw);
     const object = name === undefined ? undefined : `${kind} ${name}`;
@@ -168,11 +174,11 @@ class ChunkReader implements ChunkReading {
   #checkShape(
     document: ParsedDocument,
     raw: unknown,
-    path: Path,
+    path: TextPath,
     kind: Kind,
     object: string | undefined,
   ): boolean {
-    const hasUnknown = this.#checkFields(document, raw, path, shapeOf(kind), object);
+    const hasUnknown = this.#checkFields(document, raw, path, objectShape(kind), object);
     // Hand-written manifests often leave it out, and the kind says enough; kubectl refuses them.
     if (!this.#strict || (raw as { readonly apiVersion?: unknown }).apiVersion !== undefined)
       return hasUnknown;
@@ -181,7 +187,7 @@ class ChunkReader implements ChunkReading {
     return true;
   }
 
-  #define(id: string, position: Position, projection: Projection<readonly WorldObject[]>): void {
+  #define(id: string, position: Position, projection: Projection<readonly SnapshotObject[]>): void {
     if (projection.kind === 'object') {
       this.definitions.push({ id, position, state: 'good', objects: projection.value });
     } else if (projection.kind === 'ignored') {
@@ -192,7 +198,7 @@ class ChunkReader implements ChunkReading {
   }
 
   /** The beta has other fields; to read it as if it were v1 would lose the node names without a word. */
-  #refuseOldSlice(document: ParsedDocument, raw: unknown, path: Path): boolean {
+  #refuseOldSlice(document: ParsedDocument, raw: unknown, path: TextPath): boolean {
     const { apiVersion } = raw as { readonly apiVersion?: unknown };
     if (typeof apiVersion !== 'string' || !apiVersion.startsWith('discovery.k8s.io/')) return false;
     if (kindOf({ ...(raw as object), apiVersion: 'discovery.k8s.io/v1' }) !== 'EndpointSlice') return false;
@@ -206,4 +212,40 @@ class ChunkReader implements ChunkReading {
       this.definitions.push({ id: object.object, position, state: 'bad', objects: [] });
     return true;
   }
+}
+
+/** The kind and version that the items of a list have unless they say otherwise; '' for a mixed List. */
+function listedKind(raw: unknown): { readonly kind: string; readonly apiVersion: unknown } | undefined {
+  if (typeof raw !== 'object' || raw === null) return undefined;
+  const { kind, apiVersion } = raw as { readonly kind?: unknown; readonly apiVersion?: unknown };
+  if (kind === 'List') return { kind: '', apiVersion: undefined };
+  const item = typeof kind === 'string' && kind.endsWith('List') ? kind.slice(0, -'List'.length) : '';
+  return kindOf({ kind: item, apiVersion }) && { kind: item, apiVersion };
+}
+
+function withDefaultKind(
+  item: unknown,
+  { kind, apiVersion }: { kind: string; apiVersion: unknown },
+): unknown {
+  if (kind === '' || typeof item !== 'object' || item === null || Object.hasOwn(item, 'kind')) return item;
+  return { kind, apiVersion, ...item };
+}
+
+function projectKind(kind: Kind, raw: unknown): Projection<readonly SnapshotObject[]> {
+  switch (kind) {
+    case 'Service':
+      return mapValue(projectService(raw), (value) => [{ kind, value }]);
+    case 'EndpointSlice':
+      return mapValue(projectEndpointSlice(raw), (value) => [{ kind, value }]);
+    case 'Endpoints':
+      return mapValue(projectEndpoints(raw), (slices) =>
+        slices.map((value) => ({ kind: 'EndpointSlice', value })),
+      );
+    default:
+      return mapValue(projectNode(raw), (value) => [{ kind, value }]);
+  }
+}
+
+function mapValue<T, U>(projection: Projection<T>, change: (value: T) => U): Projection<U> {
+  return projection.kind === 'object' ? { ...projection, value: change(projection.value) } : projection;
 }

@@ -1,15 +1,16 @@
-/** Manifests in files and directories as a source: told at the start, and again whenever they change. */
-import type { ReadingOptions } from './chunkReading.ts';
+/** Manifests in files and directories as a source: emitted at the start, and again whenever they change. */
+import { type FSWatcher, watch } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import type { Source, SourceEvents, SourceProblem } from '../source.ts';
-import { tellDifference, type World } from '../world.ts';
-import { unreadable } from './roots.ts';
+import type { ReadingOptions } from './chunkReading.ts';
+import { explain, isManifestName, type Scan, unreadable } from './scan.ts';
+import { emitDifference, type Snapshot } from './snapshot.ts';
 import { ManifestStore } from './store.ts';
-import { DirectoryWatcher } from './watch.ts';
 
 export interface ManifestSourceOptions extends ReadingOptions {
   /** How long to wait after a change for more of them. */
   readonly debounceMilliseconds?: number;
-  /** For file systems that tell nobody of changes. */
+  /** For file systems that do not notify of changes. */
   readonly pollMilliseconds?: number;
 }
 
@@ -23,7 +24,7 @@ export class ManifestSource implements Source {
   readonly #debounce: number;
   readonly #poll: number;
   #events: SourceEvents | undefined;
-  #world: World = new Map();
+  #snapshot: Snapshot = new Map();
   #problems: readonly SourceProblem[] = [];
   #troubles = new Map<string, SourceProblem>();
   #timer: NodeJS.Timeout | undefined;
@@ -79,22 +80,22 @@ export class ManifestSource implements Source {
   async #refresh(first: boolean): Promise<void> {
     let again = true;
     while (again && this.#events) {
-      const { world, problems, scan, badRoots } = await this.#store.refresh();
+      const { snapshot, problems, scan, badRoots } = await this.#store.refresh();
       if (first && badRoots.length > 0) throw unreadable(badRoots);
       this.#troubles.clear();
       again = await this.#watcher.update(scan.directories);
-      this.#tell(world, [...problems, ...this.#troubles.values()]);
+      this.#emit(snapshot, [...problems, ...this.#troubles.values()]);
     }
   }
 
-  #tell(world: World, problems: readonly SourceProblem[]): void {
+  #emit(snapshot: Snapshot, problems: readonly SourceProblem[]): void {
     if (!this.#events) return;
-    const before = this.#world;
+    const before = this.#snapshot;
     const known = new Set(this.#problems.map(keyOf));
-    this.#world = world;
+    this.#snapshot = snapshot;
     this.#problems = problems;
     for (const problem of problems) if (!known.has(keyOf(problem))) this.#events.report(problem);
-    tellDifference(this.#events, before, world);
+    emitDifference(this.#events, before, snapshot);
   }
 
   #soon(): void {
@@ -133,4 +134,82 @@ export class ManifestSource implements Source {
 
 function keyOf({ severity, where, object, message }: SourceProblem): string {
   return JSON.stringify([severity, where, object, message]);
+}
+
+interface WatchEvents {
+  changed(): void;
+  /** A directory cannot be watched; changes in it will be noticed late. */
+  troubled(directory: string, message: string): void;
+}
+
+interface Watched {
+  readonly watcher: FSWatcher;
+  /** A directory that was moved away and replaced has the same path but is another. */
+  readonly identity: string;
+  names: ReadonlySet<string> | 'all';
+}
+
+/** Notices that something in a set of directories may have changed. */
+class DirectoryWatcher {
+  readonly #events: WatchEvents;
+  readonly #watched = new Map<string, Watched>();
+
+  constructor(events: WatchEvents) {
+    this.#events = events;
+  }
+
+  /** True when a directory was added: what happened in it just before was not seen. */
+  async update(directories: Scan['directories']): Promise<boolean> {
+    for (const directory of this.#watched.keys()) if (!directories.has(directory)) this.#drop(directory);
+    let added = false;
+    for (const [directory, names] of directories) added = (await this.#keep(directory, names)) || added;
+    return added;
+  }
+
+  close(): void {
+    for (const directory of this.#watched.keys()) this.#drop(directory);
+  }
+
+  async #keep(directory: string, names: Watched['names']): Promise<boolean> {
+    try {
+      const { dev, ino } = await stat(directory);
+      const identity = `${dev} ${ino}`;
+      const known = this.#watched.get(directory);
+      if (known?.identity === identity) {
+        known.names = names;
+        return false;
+      }
+      this.#drop(directory);
+      this.#add(directory, identity, names);
+      return true;
+    } catch (error) {
+      this.#drop(directory);
+      this.#events.troubled(directory, explain(error));
+      return false;
+    }
+  }
+
+  #add(directory: string, identity: string, names: Watched['names']): void {
+    const watcher = watch(directory);
+    const watched: Watched = { watcher, identity, names };
+    this.#watched.set(directory, watched);
+    watcher.on('change', (type, name) => {
+      if (matters(watched.names, type, String(name ?? ''))) this.#events.changed();
+    });
+    watcher.on('error', () => {
+      if (this.#watched.get(directory) === watched) this.#drop(directory);
+      this.#events.changed();
+    });
+  }
+
+  #drop(directory: string): void {
+    this.#watched.get(directory)?.watcher.close();
+    this.#watched.delete(directory);
+  }
+}
+
+function matters(names: Watched['names'], type: string, name: string): boolean {
+  if (name === '') return true;
+  // Creations, removals and moves can be of directories and links, `..data` of a ConfigMap among them.
+  return names === 'all' ? type === 'rename' || isManifestName(name) : names.has(name);
 }

@@ -1,7 +1,8 @@
 /** Which manifest files there are now, in the order in which they win, and which directories to watch for changes. */
-import type { Stats } from 'node:fs';
-import { lstat, readdir, realpath, stat } from 'node:fs/promises';
+import { constants, type Stats } from 'node:fs';
+import { access, lstat, readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { JunctionError } from '../../errors.ts';
 
 export interface FoundFile {
   /** As the operator wrote it, or below what they wrote. */
@@ -122,6 +123,34 @@ class Scanner implements Scan {
   }
 }
 
+/** Throws `MANIFESTS_UNREADABLE`, before anything is done, where a path cannot be read. */
+export async function checkRoots(paths: readonly string[]): Promise<void> {
+  const problems: Pick<PathProblem, 'path' | 'message'>[] = [];
+  for (const path of paths) {
+    const message = await rootProblem(path);
+    if (message !== undefined) problems.push({ path, message });
+  }
+  if (problems.length > 0) throw unreadable(problems);
+}
+
+async function rootProblem(path: string): Promise<string | undefined> {
+  if (path === '-')
+    return 'is standard input, which cannot be followed (junction plan reads it): name a file or a directory';
+  try {
+    const stats = await stat(path);
+    if (!stats.isDirectory() && !stats.isFile()) return 'is neither a file nor a directory';
+    await access(path, constants.R_OK);
+    return undefined;
+  } catch (error) {
+    return explainRoot(path, error);
+  }
+}
+
+export function unreadable(problems: readonly Pick<PathProblem, 'path' | 'message'>[]): JunctionError {
+  const what = problems.map(({ path, message }) => `manifests: ${path} ${message}`).join('; ');
+  return new JunctionError('MANIFESTS_UNREADABLE', what);
+}
+
 const EXPLANATIONS: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
   ENOTDIR: 'does not exist',
@@ -135,8 +164,8 @@ export function explain(error: unknown): string {
   return EXPLANATIONS[code] ?? `cannot be read: ${code || String(error)}`;
 }
 
-/** Of a path that somebody typed. */
-export async function explainRoot(path: string, error: unknown): Promise<string> {
+/** Of a path that was typed. */
+async function explainRoot(path: string, error: unknown): Promise<string> {
   if (isGone(error) && path.startsWith('~'))
     return 'does not exist; a shell replaces ~ only at the beginning of a word: write the path in full';
   return (await isLink(path)) ? explainLink(error) : explain(error);

@@ -1,24 +1,28 @@
-/** The manifests as they are on disk now, read again only where they changed. */
+/**
+ * The manifests as they are on disk now, read again only where they changed: which object is used when one is defined
+ * twice, and what stays when there is no good version.
+ */
 import { relative } from 'node:path';
+import type { EndpointSlice, Node, Service } from '../../model/objects.ts';
 import type { SourceProblem } from '../source.ts';
-import type { World } from '../world.ts';
 import type { ReadingOptions } from './chunkReading.ts';
-import { contentProblem, readContent } from './content.ts';
+import { contentProblem, readContent, readStream } from './content.ts';
 import {
   type FileReading,
   type IgnoredObject,
   ignoredObjects,
   keepReading,
+  type PlacedDefinition,
   readManifest,
 } from './fileReading.ts';
-import { type InForce, resolve, worldOf } from './resolve.ts';
 import { type FoundFile, type PathProblem, type Scan, scan } from './scan.ts';
+import { type Snapshot, snapshotKey, type SnapshotObject } from './snapshot.ts';
 
-export interface Picture {
-  readonly world: World;
+interface Refresh {
+  readonly snapshot: Snapshot;
   readonly problems: readonly SourceProblem[];
   readonly ignored: readonly IgnoredObject[];
-  /** Documents of kinds that are no concern of a proxy. */
+  /** Documents of kinds that a proxy does not read. */
   readonly otherKinds: number;
   readonly scan: Scan;
   /** Roots that cannot be looked into. */
@@ -46,7 +50,7 @@ export class ManifestStore {
     this.#options = options;
   }
 
-  async refresh(): Promise<Picture> {
+  async refresh(): Promise<Refresh> {
     const found = await scan(this.#roots);
     const files = new Map<string, KnownFile>();
     for (const file of found.files) {
@@ -61,7 +65,7 @@ export class ManifestStore {
     const { inForce, duplicates } = resolve(readings, this.#inForce);
     this.#inForce = inForce;
     return {
-      world: worldOf(inForce),
+      snapshot: snapshotOf(inForce),
       problems: [
         ...found.problems.map(pathProblem),
         ...found.emptyRoots.map(emptyRoot),
@@ -99,4 +103,124 @@ function emptyRoot(path: string): SourceProblem {
 
 function hides(problem: PathProblem, path: string): boolean {
   return problem.hidden && !relative(problem.path, path).startsWith('..');
+}
+
+/** By the id of the definition. */
+type InForce = ReadonlyMap<string, readonly SnapshotObject[]>;
+
+interface Resolution {
+  readonly inForce: InForce;
+  readonly duplicates: readonly SourceProblem[];
+}
+
+/** `files` in the order in which they win. */
+function resolve(files: Iterable<FileReading>, before: InForce): Resolution {
+  const byId = new Map<string, PlacedDefinition[]>();
+  for (const { definitions } of files) {
+    for (const definition of definitions) {
+      const others = byId.get(definition.id);
+      if (others) others.push(definition);
+      else byId.set(definition.id, [definition]);
+    }
+  }
+  const inForce = new Map<string, readonly SnapshotObject[]>();
+  const duplicates: SourceProblem[] = [];
+  for (const [id, definitions] of byId) {
+    const winner = choose(definitions);
+    inForce.set(id, winner?.objects ?? before.get(id) ?? []);
+    if (winner && definitions.length > 1) duplicates.push(...unusedDefinitions(id, winner, definitions));
+  }
+  return { inForce, duplicates };
+}
+
+/** The first that says something; what a broken file once said only when no other file says it now. */
+function choose(definitions: readonly PlacedDefinition[]): PlacedDefinition | undefined {
+  const usable = definitions.filter(({ state, objects }) => state !== 'bad' || objects.length > 0);
+  return usable.find(({ carried }) => !carried) ?? usable[0];
+}
+
+function unusedDefinitions(
+  id: string,
+  winner: PlacedDefinition,
+  all: readonly PlacedDefinition[],
+): SourceProblem[] {
+  return all
+    .filter((definition) => definition !== winner && !definition.carried)
+    .map(({ where }) => ({
+      severity: 'warning',
+      where,
+      object: id,
+      message: `is also defined at ${winner.where}, and that one is used`,
+      expected: 'each object once',
+    }));
+}
+
+/** Two ids can make the same object only when a slice has the name that we give to a subset of Endpoints. */
+function snapshotOf(inForce: InForce): Snapshot {
+  const snapshot = new Map<string, SnapshotObject>();
+  for (const objects of inForce.values()) {
+    for (const object of objects) {
+      const key = snapshotKey(object);
+      if (!snapshot.has(key)) snapshot.set(key, object);
+    }
+  }
+  return snapshot;
+}
+
+export interface Manifests {
+  readonly services: readonly Service[];
+  readonly slices: readonly EndpointSlice[];
+  readonly nodes: readonly Node[];
+  readonly problems: readonly SourceProblem[];
+  /** Services and slices that are not for a proxy, each with the reason. */
+  readonly ignored: readonly IgnoredObject[];
+  /** All documents that were left alone: `ignored`, and those of other kinds. */
+  readonly ignoredCount: number;
+}
+
+/** Never rejects: a path that does not exist is one of the problems. */
+export async function loadManifests(
+  paths: readonly string[],
+  options: ReadingOptions = {},
+): Promise<Manifests> {
+  const { snapshot, problems, ignored, otherKinds } = await new ManifestStore(paths, options).refresh();
+  return { ...byKind(snapshot), problems, ignored, ignoredCount: ignored.length + otherKinds };
+}
+
+/** The same for standard input. */
+export async function readManifestStream(
+  stream: AsyncIterable<Buffer>,
+  name: string,
+  options: ReadingOptions = {},
+): Promise<Manifests> {
+  const content = await readStream(stream);
+  if (content.kind === 'text') return parseManifests(content.text, name, options);
+  const problems = [contentProblem(name, content)];
+  return { services: [], slices: [], nodes: [], problems, ignored: [], ignoredCount: 0 };
+}
+
+/** The same for one text; `name` stands for the file in problems. */
+export function parseManifests(text: string, name = 'text', options: ReadingOptions = {}): Manifests {
+  const reading = readManifest(name, text, undefined, options);
+  const { inForce, duplicates } = resolve([reading], new Map());
+  const ignored = ignoredObjects(reading);
+  const ignoredCount = ignored.length + reading.otherKinds;
+  return {
+    ...byKind(snapshotOf(inForce)),
+    problems: [...reading.problems, ...duplicates],
+    ignored,
+    ignoredCount,
+  };
+}
+
+function byKind(snapshot: Snapshot): Pick<Manifests, 'services' | 'slices' | 'nodes'> {
+  const services: Service[] = [];
+  const slices: EndpointSlice[] = [];
+  const nodes: Node[] = [];
+  for (const object of snapshot.values()) {
+    if (object.kind === 'Service') services.push(object.value);
+    else if (object.kind === 'EndpointSlice') slices.push(object.value);
+    else nodes.push(object.value);
+  }
+  return { services, slices, nodes };
 }

@@ -166,7 +166,7 @@ export function record(): {
     isSynced: () => synced,
     events: {
       service: (key, value) => change(`Service ${key}`, value),
-      endpointSlice: (namespace, name, value) => change(`EndpointSlice ${namespace}/${name}`, value),
+      endpointSlice: (key, value) => change(`EndpointSlice ${key}`, value),
       node: (name, value) => change(`Node ${name}`, value),
       serviceCIDRs: (cidrs) => void lines.push(`ServiceCIDRs ${cidrs.join(' ')}`),
       synced: () => {

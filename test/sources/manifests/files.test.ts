@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readContent } from '../../../src/sources/manifests/content.ts';
-import { loadManifests } from '../../../src/sources/manifests/index.ts';
+import { loadManifests } from '../../../src/sources/manifests/store.ts';
 import { printSourceProblem } from '../../../src/sources/source.ts';
 
 let directory = '';

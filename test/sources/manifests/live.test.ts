@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ManifestSource, type ManifestSourceOptions } from '../../../src/sources/manifests/index.ts';
+import { ManifestSource, type ManifestSourceOptions } from '../../../src/sources/manifests/manifestSource.ts';
 import { type Recorder, recorder } from '../recorder.ts';
 
 let directory = '';

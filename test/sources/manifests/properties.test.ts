@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { parseManifests } from '../../../src/sources/manifests/index.ts';
+import { parseManifests } from '../../../src/sources/manifests/store.ts';
 import { JsonPositions } from '../../../src/text/json.ts';
 import { parseManifest } from '../../../src/sources/manifests/parse.ts';
 import { printSourceProblem } from '../../../src/sources/source.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { SLOW_TEXTS } from '../../support/slowYaml.ts';
 import { describe, expect, it } from 'vitest';
-import { parseManifests } from '../../../src/sources/manifests/index.ts';
+import { parseManifests } from '../../../src/sources/manifests/store.ts';
 import { printSourceProblem } from '../../../src/sources/source.ts';
 
 function lines(text: string): readonly string[] {

@@ -1,7 +1,7 @@
 /** Fields and kinds that Kubernetes does not know: where they are, what was meant, and what is no mistake. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parseManifests } from '../../../src/sources/manifests/index.ts';
+import { parseManifests } from '../../../src/sources/manifests/store.ts';
 import { printSourceProblem } from '../../../src/sources/source.ts';
 
 function lines(text: string, strict = false): readonly string[] {

@@ -1,16 +1,23 @@
 /** A source that holds what a test gives it. */
-import { type EndpointSlice, type Node, type ObjectKey, objectKey, type Service } from '../model/objects.ts';
-import { parseManifests } from './manifests/load.ts';
-import { printSourceProblem, type Source, type SourceEvents } from './source.ts';
-import { sameObject, tell, type WorldObject, worldKey } from './world.ts';
+import { deepEqual } from '../../src/model/equal.ts';
+import {
+  type EndpointSlice,
+  type Node,
+  type ObjectKey,
+  objectKey,
+  type Service,
+} from '../../src/model/objects.ts';
+import { parseManifests } from '../../src/sources/manifests/store.ts';
+import { printSourceProblem, type Source, type SourceEvents } from '../../src/sources/source.ts';
+import { emitObject, snapshotKey, type SnapshotObject } from '../../src/sources/manifests/snapshot.ts';
 
 export class MemorySource implements Source {
-  readonly #world = new Map<string, WorldObject>();
+  readonly #snapshot = new Map<string, SnapshotObject>();
   #events: SourceEvents | undefined;
 
   async start(events: SourceEvents): Promise<void> {
     this.#events = events;
-    for (const object of this.#world.values()) tell(events, object, true);
+    for (const object of this.#snapshot.values()) emitObject(events, object, true);
     events.synced();
   }
 
@@ -49,29 +56,29 @@ export class MemorySource implements Source {
 
   /** Deletes every object of a text, like `kubectl delete`. */
   delete(text: string): void {
-    for (const object of objectsOf(text)) this.#delete(worldKey(object));
+    for (const object of objectsOf(text)) this.#delete(snapshotKey(object));
   }
 
-  #set(object: WorldObject): void {
-    const key = worldKey(object);
-    if (sameObject(this.#world.get(key), object)) return;
-    this.#world.set(key, object);
-    if (this.#events) tell(this.#events, object, true);
+  #set(object: SnapshotObject): void {
+    const key = snapshotKey(object);
+    if (deepEqual(this.#snapshot.get(key), object)) return;
+    this.#snapshot.set(key, object);
+    if (this.#events) emitObject(this.#events, object, true);
   }
 
   #delete(key: string): void {
-    const object = this.#world.get(key);
-    if (!this.#world.delete(key) || object === undefined) return;
-    if (this.#events) tell(this.#events, object, false);
+    const object = this.#snapshot.get(key);
+    if (!this.#snapshot.delete(key) || object === undefined) return;
+    if (this.#events) emitObject(this.#events, object, false);
   }
 }
 
-function objectsOf(text: string): readonly WorldObject[] {
+function objectsOf(text: string): readonly SnapshotObject[] {
   const { services, slices, nodes, problems } = parseManifests(text);
   if (problems.length > 0) throw new Error(problems.map(printSourceProblem).join('\n'));
   return [
-    ...nodes.map((value): WorldObject => ({ kind: 'Node', value })),
-    ...services.map((value): WorldObject => ({ kind: 'Service', value })),
-    ...slices.map((value): WorldObject => ({ kind: 'EndpointSlice', value })),
+    ...nodes.map((value): SnapshotObject => ({ kind: 'Node', value })),
+    ...services.map((value): SnapshotObject => ({ kind: 'Service', value })),
+    ...slices.map((value): SnapshotObject => ({ kind: 'EndpointSlice', value })),
   ];
 }
