@@ -6,13 +6,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { endGroup, trackChild } from './processes.ts';
 
-interface PluginCall {
+export interface PluginCall {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-type PluginResult =
+export type PluginResult =
   | { readonly kind: 'ran'; readonly code: number; readonly stdout: string; readonly stderr: string }
   /** It could not be started, or was killed. */
   | { readonly kind: 'failed'; readonly reason: string; readonly isMissing: boolean };
