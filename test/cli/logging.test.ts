@@ -37,7 +37,11 @@ test('JSON lines name the line of the source, not that of the bundle', () => {
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-  expect(lines.at(-1)).toMatchObject({ caller: `cli/runCommand.ts:${WROTE}`, msg: 'Wrote configuration', v: 0 });
+  expect(lines.at(-1)).toMatchObject({
+    caller: `cli/runCommand.ts:${WROTE}`,
+    msg: 'Wrote configuration',
+    v: 0,
+  });
 });
 
 test('text lines too', () => {

@@ -1,15 +1,5 @@
 /** One rule for each match and target that a mode writes, in the words in which it writes them. Pure. */
-import {
-  accept,
-  comment,
-  destinationPort,
-  marked,
-  protocol,
-  reject,
-  rule,
-  state,
-  toLocal,
-} from '../iptables/rules/layouts/common.ts';
+import { match, rule, target } from '../iptables/rules/layouts/common.ts';
 import type { Match, Rule, Table, Target } from '../iptables/rules/rule.ts';
 import { type Family, type Ip, parseIp } from '../../model/ip.ts';
 import * as extensions from './extensions.ts';
@@ -57,10 +47,10 @@ export function iptablesTrialRules(
     nat(extensions.STATISTIC, [{ kind: 'statistic', probability: '0.5000000000' }]),
     nat(extensions.RECENT, [{ kind: 'recentSet', name: TRIAL_CHAIN }]),
     nat(extensions.RECENT, [{ kind: 'recentCheck', name: TRIAL_CHAIN, seconds: CLIENT_SECONDS, reap: true }]),
-    nat(extensions.TCP, [protocol('TCP'), destinationPort(PORT)]),
-    nat(extensions.UDP, [protocol('UDP'), destinationPort(PORT)]),
-    nat(extensions.SCTP, [protocol('SCTP'), destinationPort(PORT)]),
-    nat(extensions.DNAT, [protocol('TCP')], { kind: 'dnat', to }),
+    nat(extensions.TCP, [match.protocol('TCP'), match.destinationPort(PORT)]),
+    nat(extensions.UDP, [match.protocol('UDP'), match.destinationPort(PORT)]),
+    nat(extensions.SCTP, [match.protocol('SCTP'), match.destinationPort(PORT)]),
+    nat(extensions.DNAT, [match.protocol('TCP')], { kind: 'dnat', to }),
     ...(layout === 'classic' && support.physdev ? [physdevRule(extensions.PHYSDEV)] : []),
     ...(layout === 'current' && support.counter ? [counterRule] : []),
   ];
@@ -80,16 +70,16 @@ export function ipvsTrialRules(support: TrialSupport): readonly TrialRule[] {
 
 function commonRules({ randomFully }: TrialSupport): readonly TrialRule[] {
   return [
-    nat(extensions.COMMENT, [comment('a trial of Junction')]),
-    nat(extensions.ADDRESS_TYPE, [toLocal]),
-    nat(extensions.MARK_MATCH, [marked(MARK)]),
+    nat(extensions.COMMENT, [match.comment('a trial of Junction')]),
+    nat(extensions.ADDRESS_TYPE, [match.toLocal]),
+    nat(extensions.MARK_MATCH, [match.marked(MARK)]),
     nat(extensions.MARK_TARGET, [], { kind: 'mark', operation: 'or', value: MARK }),
     nat(extensions.MASQUERADE, [], { kind: 'masquerade', randomFully }),
-    filter(extensions.COMMENT, [comment('a trial of Junction')]),
-    filter(extensions.ADDRESS_TYPE, [toLocal]),
-    filter(extensions.CONNTRACK, [state('RELATED', 'ESTABLISHED')]),
-    filter(extensions.MARK_MATCH, [marked(MARK)]),
-    filter(extensions.REJECT, [], reject),
+    filter(extensions.COMMENT, [match.comment('a trial of Junction')]),
+    filter(extensions.ADDRESS_TYPE, [match.toLocal]),
+    filter(extensions.CONNTRACK, [match.state('RELATED', 'ESTABLISHED')]),
+    filter(extensions.MARK_MATCH, [match.marked(MARK)]),
+    filter(extensions.REJECT, [], target.reject),
   ];
 }
 
@@ -99,12 +89,12 @@ function physdevRule(extension: Extension): TrialRule {
   return nat(extension, [{ kind: 'physdevIsIn', not: true }]);
 }
 
-function nat(extension: Extension, matches: readonly Match[], target: Target = accept): TrialRule {
-  return { extension, table: 'nat', rule: rule(matches, target) };
+function nat(extension: Extension, matches: readonly Match[], to: Target = target.accept): TrialRule {
+  return { extension, table: 'nat', rule: rule(matches, to) };
 }
 
-function filter(extension: Extension, matches: readonly Match[], target: Target = accept): TrialRule {
-  return { extension, table: 'filter', rule: rule(matches, target) };
+function filter(extension: Extension, matches: readonly Match[], to: Target = target.accept): TrialRule {
+  return { extension, table: 'filter', rule: rule(matches, to) };
 }
 
 function known(text: string): Ip {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { accept, comment, reject, rule, toLocal } from '../../../src/modes/iptables/rules/layouts/common.ts';
+import { match, rule, target } from '../../../src/modes/iptables/rules/layouts/common.ts';
 import { JunctionError } from '../../../src/errors.ts';
 import { tryRules } from '../../../src/modes/prerequisites/ruleTrial.ts';
 import { FakeIptables, type FakeIptablesOptions } from './fakeIptables.ts';
 
-const plain = rule([comment('x')], accept);
-const local = rule([toLocal], accept);
-const recent = rule([{ kind: 'recentSet', name: 'X' }], accept);
-const refuse = rule([], reject);
+const plain = rule([match.comment('x')], target.accept);
+const local = rule([match.toLocal], target.accept);
+const recent = rule([{ kind: 'recentSet', name: 'X' }], target.accept);
+const refuse = rule([], target.reject);
 const RULES = [plain, local, recent, refuse];
 
 const VARIANTS: readonly (readonly [string, FakeIptablesOptions])[] = [

@@ -6,30 +6,20 @@
  */
 import type { Frontend, ServicePortPlan } from '../../../plan/types.ts';
 import {
-  accept,
   acceptEstablished,
   acceptMarked,
-  comment,
-  drop,
   forwardJump,
-  fromLocal,
-  jump,
   jumpTo,
   loopbackRange,
   markMasquerade,
   masqueradeMarked,
+  match,
   natJumps,
-  notFromLocal,
   ownChain,
   podMatch,
-  reject,
-  returnToCaller,
   rule,
   shared,
-  source,
-  state,
-  toLocal,
-  toMasquerade,
+  target,
 } from '../../iptables/rules/layouts/common.ts';
 import type { BaseFragment, CompileOptions, Fragment, Layout } from '../../iptables/rules/fragment.ts';
 import { CHAINS, IPVS_CHAINS, ruleProtocol } from '../../iptables/rules/names.ts';
@@ -44,11 +34,11 @@ export const ipvsLayout: Layout = {
   jumps: [
     ...natJumps,
     forwardJump,
-    jumpTo('filter', 'INPUT', IPVS_CHAINS.nodePort, comment('kubernetes health check rules')),
-    jumpTo('filter', 'INPUT', CHAINS.proxyFirewall, comment(FIREWALL)),
-    jumpTo('filter', 'FORWARD', CHAINS.proxyFirewall, comment(FIREWALL)),
-    jumpTo('filter', 'INPUT', IPVS_CHAINS.ipvsFilter, comment(ACCESS)),
-    jumpTo('filter', 'OUTPUT', IPVS_CHAINS.ipvsOutFilter, comment(ACCESS)),
+    jumpTo('filter', 'INPUT', IPVS_CHAINS.nodePort, match.comment('kubernetes health check rules')),
+    jumpTo('filter', 'INPUT', CHAINS.proxyFirewall, match.comment(FIREWALL)),
+    jumpTo('filter', 'FORWARD', CHAINS.proxyFirewall, match.comment(FIREWALL)),
+    jumpTo('filter', 'INPUT', IPVS_CHAINS.ipvsFilter, match.comment(ACCESS)),
+    jumpTo('filter', 'OUTPUT', IPVS_CHAINS.ipvsOutFilter, match.comment(ACCESS)),
   ],
   sharedChains: [{ table: 'filter', chain: IPVS_CHAINS.ipvsOutFilter }],
   tailChain: { table: 'nat', chain: CHAINS.services },
@@ -68,21 +58,23 @@ function base(options: CompileOptions): BaseFragment {
       ]),
       ownChain('nat', IPVS_CHAINS.nodePort, nodePortRules(sets)),
       ownChain('nat', IPVS_CHAINS.loadBalancer, [
-        ...sets.whereFilled('loadBalancerLocal', DIALLED, toMasquerade, fromLocal),
-        ...sets.whereFilled('loadBalancerLocal', DIALLED, returnToCaller),
-        rule([], toMasquerade),
+        ...sets.whereFilled('loadBalancerLocal', DIALLED, target.masquerade, match.fromLocal),
+        ...sets.whereFilled('loadBalancerLocal', DIALLED, target.return),
+        rule([], target.masquerade),
       ]),
       markMasquerade(options.masqueradeMark),
       ownChain('filter', CHAINS.forward, [acceptMarked(options.masqueradeMark), acceptEstablished]),
-      ownChain('filter', IPVS_CHAINS.nodePort, [sets.commented('healthCheckNodePort', ['dst'], accept)]),
+      ownChain('filter', IPVS_CHAINS.nodePort, [
+        sets.commented('healthCheckNodePort', ['dst'], target.accept),
+      ]),
       ownChain('filter', CHAINS.proxyFirewall, [
         ...noLocalRules(options, sets),
-        ...sets.whereFilled('loadBalancerFirewall', DIALLED, jump(IPVS_CHAINS.sourceRanges)),
+        ...sets.whereFilled('loadBalancerFirewall', DIALLED, target.jump(IPVS_CHAINS.sourceRanges)),
       ]),
       ownChain('filter', IPVS_CHAINS.sourceRanges, [
-        ...sets.whereFilled('loadBalancerSourceCidr', DIALLED_FROM, returnToCaller),
-        ...sets.whereFilled('loadBalancerSourceIP', DIALLED_FROM, returnToCaller),
-        rule([], drop),
+        ...sets.whereFilled('loadBalancerSourceCidr', DIALLED_FROM, target.return),
+        ...sets.whereFilled('loadBalancerSourceIP', DIALLED_FROM, target.return),
+        rule([], target.drop),
       ]),
       ownChain('filter', IPVS_CHAINS.ipvsFilter, accessRules(sets)),
     ],
@@ -109,52 +101,52 @@ class Sets {
     return { kind: 'set', name: setName(id, this.#options.family), sides };
   }
 
-  plain(id: SetId, sides: readonly Side[], target: Target): Rule {
-    return rule([this.match(id, sides)], target);
+  plain(id: SetId, sides: readonly Side[], to: Target): Rule {
+    return rule([this.match(id, sides)], to);
   }
 
-  commented(id: SetId, sides: readonly Side[], target: Target, ...more: readonly Match[]): Rule {
-    return rule([comment(IPSETS[id].comment), this.match(id, sides), ...more], target);
+  commented(id: SetId, sides: readonly Side[], to: Target, ...more: readonly Match[]): Rule {
+    return rule([match.comment(IPSETS[id].comment), this.match(id, sides), ...more], to);
   }
 
   isFilled(id: SetId): boolean {
     return this.#filled.has(id);
   }
 
-  whereFilled(id: SetId, sides: readonly Side[], target: Target, ...more: readonly Match[]): readonly Rule[] {
-    return this.isFilled(id) ? [this.commented(id, sides, target, ...more)] : [];
+  whereFilled(id: SetId, sides: readonly Side[], to: Target, ...more: readonly Match[]): readonly Rule[] {
+    return this.isFilled(id) ? [this.commented(id, sides, to, ...more)] : [];
   }
 }
 
 function servicesRules(options: CompileOptions, sets: Sets): readonly Rule[] {
-  const fromOutside: readonly Match[] = [{ kind: 'physdevIsIn', not: true }, notFromLocal];
+  const fromOutside: readonly Match[] = [{ kind: 'physdevIsIn', not: true }, match.notFromLocal];
   const external = (id: SetId): readonly Rule[] => [
-    ...sets.whereFilled(id, DIALLED, accept, ...fromOutside),
-    ...sets.whereFilled(id, DIALLED, accept, toLocal),
+    ...sets.whereFilled(id, DIALLED, target.accept, ...fromOutside),
+    ...sets.whereFilled(id, DIALLED, target.accept, match.toLocal),
   ];
   return [
-    rule([source(loopbackRange(options.family))], returnToCaller),
-    ...sets.whereFilled('loadBalancer', DIALLED, jump(IPVS_CHAINS.loadBalancer)),
+    rule([match.source(loopbackRange(options.family))], target.return),
+    ...sets.whereFilled('loadBalancer', DIALLED, target.jump(IPVS_CHAINS.loadBalancer)),
     ...clusterIPRules(options, sets),
-    ...sets.whereFilled('externalIP', DIALLED, toMasquerade),
+    ...sets.whereFilled('externalIP', DIALLED, target.masquerade),
     ...external('externalIP'),
     // What the node dials itself has the dialled address as its source, at which nobody else could answer it.
-    ...sets.whereFilled('externalIPLocal', DIALLED, toMasquerade, fromLocal),
+    ...sets.whereFilled('externalIPLocal', DIALLED, target.masquerade, match.fromLocal),
     ...external('externalIPLocal'),
-    rule([toLocal], jump(IPVS_CHAINS.nodePort)),
+    rule([match.toLocal], target.jump(IPVS_CHAINS.nodePort)),
     ...(['clusterIP', 'loadBalancer'] as const)
       .filter((id) => sets.isFilled(id))
-      .map((id) => sets.plain(id, DIALLED, accept)),
+      .map((id) => sets.plain(id, DIALLED, target.accept)),
   ];
 }
 
 function clusterIPRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
   if (!sets.isFilled('clusterIP')) return [];
-  if (view.masqueradeAll) return [sets.commented('clusterIP', DIALLED, toMasquerade)];
+  if (view.masqueradeAll) return [sets.commented('clusterIP', DIALLED, target.masquerade)];
   const others = podMatch(view.localDetector, 'others');
-  if (others) return [sets.commented('clusterIP', DIALLED, toMasquerade, others)];
+  if (others) return [sets.commented('clusterIP', DIALLED, target.masquerade, others)];
   // Pods cannot be told apart; but what comes from a service address is the node's own.
-  return [sets.commented('clusterIP', ['src', 'dst'], toMasquerade)];
+  return [sets.commented('clusterIP', ['src', 'dst'], target.masquerade)];
 }
 
 const NODE_PORT_SETS = [
@@ -166,10 +158,10 @@ const NODE_PORT_SETS = [
 function nodePortRules(sets: Sets): readonly Rule[] {
   return NODE_PORT_SETS.flatMap(([protocol, local, all, sides]) => {
     const is: Match = { kind: 'protocol', protocol, bare: true };
-    const first = ({ matches, target }: Rule): Rule => ({ matches: [is, ...matches], target });
+    const first = ({ matches, target: to }: Rule): Rule => rule([is, ...matches], to);
     return [
-      ...sets.whereFilled(local, sides, returnToCaller).map(first),
-      ...sets.whereFilled(all, sides, toMasquerade).map(first),
+      ...sets.whereFilled(local, sides, target.return).map(first),
+      ...sets.whereFilled(all, sides, target.masquerade).map(first),
     ];
   });
 }
@@ -178,8 +170,14 @@ function nodePortRules(sets: Sets): readonly Rule[] {
 function noLocalRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
   const others = podMatch(view.localDetector, 'others');
   return [
-    ...sets.whereFilled('noLocal', DIALLED, drop),
-    ...sets.whereFilled('noLocalOutside', DIALLED, drop, ...(others ? [others] : []), notFromLocal),
+    ...sets.whereFilled('noLocal', DIALLED, target.drop),
+    ...sets.whereFilled(
+      'noLocalOutside',
+      DIALLED,
+      target.drop,
+      ...(others ? [others] : []),
+      match.notFromLocal,
+    ),
   ];
 }
 
@@ -187,9 +185,9 @@ function noLocalRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
 function accessRules(sets: Sets): readonly Rule[] {
   const known = ['loadBalancer', 'clusterIP', 'externalIP', 'externalIPLocal'] as const;
   return [
-    ...known.map((id) => sets.plain(id, DIALLED, returnToCaller)),
-    sets.plain('healthCheckNodePort', ['dst'], returnToCaller),
-    rule([state('NEW'), sets.match('ipvsIPs', ['dst'])], reject),
+    ...known.map((id) => sets.plain(id, DIALLED, target.return)),
+    sets.plain('healthCheckNodePort', ['dst'], target.return),
+    rule([match.state('NEW'), sets.match('ipvsIPs', ['dst'])], target.reject),
   ];
 }
 
@@ -207,7 +205,9 @@ function servicePort(port: ServicePortPlan): Fragment {
         address,
         port: number,
       };
-      return [shared('filter', IPVS_CHAINS.ipvsOutFilter, rule([source(address), dialled], drop))];
+      return [
+        shared('filter', IPVS_CHAINS.ipvsOutFilter, rule([match.source(address), dialled], target.drop)),
+      ];
     }),
   };
 }

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   balancingRules,
-  comment,
   endpointChainNames,
+  match,
   probability,
 } from '../../../../src/modes/iptables/rules/layouts/common.ts';
 import { printRule } from '../../../../src/modes/iptables/rules/print.ts';
@@ -44,8 +44,8 @@ test.each([
 
 const STYLE = {
   decimals: 10,
-  affinityComment: () => [comment('again')],
-  choiceComment: () => [comment('choice')],
+  affinityComment: () => [match.comment('again')],
+  choiceComment: () => [match.comment('choice')],
 };
 
 function rules(port: string, list: string): readonly string[] {

@@ -5,48 +5,8 @@
  * The meaning is the plan's, so a few rules are here that old releases lacked; `docs/iptables.md` lists them.
  */
 import type { Frontend, ServicePortPlan } from '../../../../plan/types.ts';
-import {
-  accept,
-  acceptEstablished,
-  acceptMarked,
-  allowRules,
-  type BalanceStyle,
-  balancingRules,
-  comment,
-  destination,
-  destinationPort,
-  dialled,
-  drop,
-  endpointChainNames,
-  endpointChains,
-  type EndpointChains,
-  forwardJump,
-  fromLocal,
-  healthCheckRules,
-  jump,
-  jumpTo,
-  loopbackRange,
-  marked,
-  markMasquerade,
-  martianRule,
-  masqueradedSources,
-  natJumps,
-  nodePortTail,
-  notFromLocal,
-  ownChain,
-  podMatch,
-  poolPrefix,
-  protocol,
-  reject,
-  rule,
-  shared,
-  source,
-  state,
-  toExternalServices,
-  toLocal,
-  toMasquerade,
-  toServices,
-} from './common.ts';
+import * as common from './common.ts';
+import { dialled, match, ownChain, rule, shared, target } from './common.ts';
 import {
   type BaseFragment,
   type ChainRef,
@@ -63,12 +23,12 @@ import type { Match, Rule } from '../rule.ts';
 const notFromBridge: Match = { kind: 'physdevIsIn', not: true };
 
 const JUMPS: readonly JumpRule[] = [
-  ...['INPUT', 'FORWARD', 'OUTPUT'].map(toExternalServices),
-  ...['FORWARD', 'OUTPUT'].map(toServices),
-  ...natJumps,
-  forwardJump,
+  ...['INPUT', 'FORWARD', 'OUTPUT'].map(common.toExternalServices),
+  ...['FORWARD', 'OUTPUT'].map(common.toServices),
+  ...common.natJumps,
+  common.forwardJump,
   // Ends up before KUBE-FORWARD, which would accept a packet that carries both marks.
-  ...['INPUT', 'OUTPUT', 'FORWARD'].map((from) => jumpTo('filter', from, CHAINS.firewall)),
+  ...['INPUT', 'OUTPUT', 'FORWARD'].map((from) => common.jumpTo('filter', from, CHAINS.firewall)),
 ];
 
 const SHARED: readonly ChainRef[] = [
@@ -88,7 +48,7 @@ export const classicLayout: Layout = {
   servicePort,
 };
 
-const toDrop = jump(CHAINS.markDrop);
+const toDrop = target.jump(CHAINS.markDrop);
 
 /** Bit 15, as kubelet had it, unless masquerading took that one. */
 function dropMark(masqueradeMark: number): number {
@@ -100,63 +60,70 @@ function base(options: CompileOptions): BaseFragment {
   const unwanted = dropMark(mark);
   return {
     chains: [
-      markMasquerade(mark, 'set'),
+      common.markMasquerade(mark, 'set'),
       ownChain('nat', CHAINS.markDrop, [rule([], { kind: 'mark', operation: 'or', value: unwanted })]),
       ownChain('nat', CHAINS.postrouting, [
-        rule([comment('kubernetes service traffic requiring SNAT'), marked(mark)], {
+        rule([match.comment('kubernetes service traffic requiring SNAT'), match.marked(mark)], {
           kind: 'masquerade',
           randomFully: false,
         }),
       ]),
       ownChain('filter', CHAINS.forward, forwardRules(options)),
     ],
-    tail: nodePortTail(options),
+    tail: common.nodePortTail(options),
     foreign: [
-      ...(options.view.nodePorts.loopback ? [martianRule()] : []),
+      ...(options.view.nodePorts.loopback ? [common.martianRule()] : []),
       shared(
         'filter',
         CHAINS.firewall,
-        rule([comment('kubernetes firewall for dropping marked packets'), marked(unwanted)], drop),
+        rule(
+          [match.comment('kubernetes firewall for dropping marked packets'), match.marked(unwanted)],
+          target.drop,
+        ),
       ),
     ],
   };
 }
 
 function forwardRules(options: CompileOptions): readonly Rule[] {
-  const established = state('RELATED', 'ESTABLISHED');
-  const byMark = acceptMarked(options.masqueradeMark);
+  const established = match.state('RELATED', 'ESTABLISHED');
+  const byMark = common.acceptMarked(options.masqueradeMark);
   const detector = options.view.localDetector;
-  if (detector.kind !== 'cidr') return [byMark, acceptEstablished];
+  if (detector.kind !== 'cidr') return [byMark, common.acceptEstablished];
   return [
     byMark,
     rule(
-      [source(detector.cidr), comment('kubernetes forwarding conntrack pod source rule'), established],
-      accept,
+      [
+        match.source(detector.cidr),
+        match.comment('kubernetes forwarding conntrack pod source rule'),
+        established,
+      ],
+      target.accept,
     ),
     rule(
       [
-        comment('kubernetes forwarding conntrack pod destination rule'),
-        destination(detector.cidr),
+        match.comment('kubernetes forwarding conntrack pod destination rule'),
+        match.destination(detector.cidr),
         established,
       ],
-      accept,
+      target.accept,
     ),
   ];
 }
 
 function servicePort(port: ServicePortPlan, options: CompileOptions): Fragment {
   const hash = serviceHash(port);
-  const names = endpointChainNames(port);
+  const names = common.endpointChainNames(port);
   return {
     chains: [
-      ...endpointChains(port, names, options.endpointComments),
+      ...common.endpointChains(port, names, options.endpointComments),
       ...poolChains(port, hash, names),
       ...externalLocalChain(port, hash, names, options),
       ...firewallChain(port, hash),
     ],
     shared: [
       ...port.frontends.flatMap((frontend) => frontendRules(port, frontend, hash, options)),
-      ...healthCheckRules(port, CHAINS.externalServices),
+      ...common.healthCheckRules(port, CHAINS.externalServices),
     ],
   };
 }
@@ -174,7 +141,9 @@ function frontendRules(
     case 'externalIP':
       return externalIPRules(port, frontend, hash);
     case 'loadBalancerIP':
-      return inServices([rule(dial(port, frontend, 'loadbalancer IP'), jump(PREFIXES.firewall + hash))]);
+      return inServices([
+        rule(dial(port, frontend, 'loadbalancer IP'), target.jump(PREFIXES.firewall + hash)),
+      ]);
     case 'nodePort':
       return nodePortRules(port, frontend, hash, options);
   }
@@ -183,11 +152,16 @@ function frontendRules(
 function rejectRule(port: ServicePortPlan, frontend: Frontend): SharedRule {
   const text = `${port.name} has no endpoints`;
   if (frontend.address === undefined) {
-    const matches = [comment(text), toLocal, protocol(port.protocol), destinationPort(frontend.port)];
-    return shared('filter', CHAINS.externalServices, rule(matches, reject));
+    const matches = [
+      match.comment(text),
+      match.toLocal,
+      match.protocol(port.protocol),
+      match.destinationPort(frontend.port),
+    ];
+    return shared('filter', CHAINS.externalServices, rule(matches, target.reject));
   }
   const chain = frontend.kind === 'clusterIP' ? CHAINS.services : CHAINS.externalServices;
-  return shared('filter', chain, rule(dial(port, frontend, 'has no endpoints'), reject));
+  return shared('filter', chain, rule(dial(port, frontend, 'has no endpoints'), target.reject));
 }
 
 function clusterIPRules(
@@ -201,10 +175,10 @@ function clusterIPRules(
     return inServices([rule(dial(port, frontend, 'has no local endpoints'), toDrop)]);
   }
   const matches = dial(port, frontend, 'cluster IP');
-  const sources = masqueradedSources(frontend.routes, options);
+  const sources = common.masqueradedSources(frontend.routes, options);
   return inServices([
-    ...(sources ? [rule([...matches, ...sources], toMasquerade)] : []),
-    rule(matches, jump(poolPrefix(outside.pool) + hash)),
+    ...(sources ? [rule([...matches, ...sources], target.masquerade)] : []),
+    rule(matches, target.jump(common.poolPrefix(outside.pool) + hash)),
   ]);
 }
 
@@ -215,12 +189,12 @@ function externalIPRules(
   hash: ServiceHash,
 ): readonly SharedRule[] {
   const matches = dial(port, frontend, 'external IP');
-  const target = jump(entryChain(port, hash));
+  const next = target.jump(entryChain(port, hash));
   return inServices([
-    ...(hasLocalView(port) ? [] : [rule(matches, toMasquerade)]),
-    rule([...matches, notFromBridge, notFromLocal], target),
-    rule([...matches, toLocal], target),
-    rule(matches, target),
+    ...(hasLocalView(port) ? [] : [rule(matches, target.masquerade)]),
+    rule([...matches, notFromBridge, match.notFromLocal], next),
+    rule([...matches, match.toLocal], next),
+    rule(matches, next),
   ]);
 }
 
@@ -230,11 +204,17 @@ function nodePortRules(
   hash: ServiceHash,
   options: CompileOptions,
 ): readonly SharedRule[] {
-  const matches = [comment(port.name), protocol(port.protocol), destinationPort(frontend.port)];
-  const whoNeedsIt = hasLocalView(port) ? [...matches, source(loopbackRange(options.family))] : matches;
+  const matches = [
+    match.comment(port.name),
+    match.protocol(port.protocol),
+    match.destinationPort(frontend.port),
+  ];
+  const whoNeedsIt = hasLocalView(port)
+    ? [...matches, match.source(common.loopbackRange(options.family))]
+    : matches;
   return [
-    shared('nat', CHAINS.nodePorts, rule(whoNeedsIt, toMasquerade)),
-    shared('nat', CHAINS.nodePorts, rule(matches, jump(entryChain(port, hash)))),
+    shared('nat', CHAINS.nodePorts, rule(whoNeedsIt, target.masquerade)),
+    shared('nat', CHAINS.nodePorts, rule(matches, target.jump(entryChain(port, hash)))),
   ];
 }
 
@@ -257,43 +237,55 @@ function hasOpenFrontend(port: ServicePortPlan, kinds: readonly Frontend['kind']
 function externalLocalChain(
   port: ServicePortPlan,
   hash: ServiceHash,
-  names: EndpointChains,
+  names: common.EndpointChains,
   options: CompileOptions,
 ): readonly OwnChain[] {
   if (!hasLocalView(port) || !hasOpenFrontend(port, ['externalIP', 'loadBalancerIP', 'nodePort'])) return [];
-  const toService = jump(PREFIXES.service + hash);
-  const fromPod = podMatch(options.view.localDetector, 'pods');
+  const toService = target.jump(PREFIXES.service + hash);
+  const fromPod = common.podMatch(options.view.localDetector, 'pods');
   const local = port.pools.local;
   const rules: Rule[] = [];
   if (fromPod) {
     const text = 'Redirect pods trying to reach external loadbalancer VIP to clusterIP';
-    rules.push(rule([comment(text), fromPod], toService));
+    rules.push(rule([match.comment(text), fromPod], toService));
   }
-  rules.push(rule([comment(`masquerade LOCAL traffic for ${port.name} LB IP`), fromLocal], toMasquerade));
   rules.push(
-    rule([comment(`route LOCAL traffic for ${port.name} LB IP to service chain`), fromLocal], toService),
+    rule(
+      [match.comment(`masquerade LOCAL traffic for ${port.name} LB IP`), match.fromLocal],
+      target.masquerade,
+    ),
+  );
+  rules.push(
+    rule(
+      [match.comment(`route LOCAL traffic for ${port.name} LB IP to service chain`), match.fromLocal],
+      toService,
+    ),
   );
   if (local && port.external.outside.verdict === 'forward')
-    rules.push(...balancingRules(port, local, names, localStyle(port)));
-  else rules.push(rule([comment(`${port.name} has no local endpoints`)], toDrop));
+    rules.push(...common.balancingRules(port, local, names, localStyle(port)));
+  else rules.push(rule([match.comment(`${port.name} has no local endpoints`)], toDrop));
   return [{ table: 'nat', name: PREFIXES.externalLocal + hash, rules }];
 }
 
 function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnChain[] {
   if (!hasOpenFrontend(port, ['loadBalancerIP'])) return [];
   const allowed = port.frontends.find(({ kind }) => kind === 'loadBalancerIP')?.allowedSources;
-  const label = comment(`${port.name} loadbalancer IP`);
-  const target = jump(entryChain(port, hash));
+  const label = match.comment(`${port.name} loadbalancer IP`);
+  const next = target.jump(entryChain(port, hash));
   const rules = [
-    ...(hasLocalView(port) ? [] : [rule([label], toMasquerade)]),
-    ...(allowed ? allowRules(allowed, label, target) : [rule([label], target)]),
+    ...(hasLocalView(port) ? [] : [rule([label], target.masquerade)]),
+    ...(allowed ? common.allowRules(allowed, label, next) : [rule([label], next)]),
     rule([label], toDrop),
   ];
   return [{ table: 'nat', name: PREFIXES.firewall + hash, rules }];
 }
 
 /** KUBE-SVC- for the cluster; KUBE-SVL- only where the cluster IP itself is local. */
-function poolChains(port: ServicePortPlan, hash: ServiceHash, names: EndpointChains): readonly OwnChain[] {
+function poolChains(
+  port: ServicePortPlan,
+  hash: ServiceHash,
+  names: common.EndpointChains,
+): readonly OwnChain[] {
   const { cluster, local } = port.pools;
   const { outside } = port.internal;
   const chains: OwnChain[] = [];
@@ -301,7 +293,7 @@ function poolChains(port: ServicePortPlan, hash: ServiceHash, names: EndpointCha
     chains.push({
       table: 'nat',
       name: prefix + hash,
-      rules: balancingRules(port, pool, names, nameStyle(port)),
+      rules: common.balancingRules(port, pool, names, nameStyle(port)),
     });
   };
   if (cluster) add(PREFIXES.service, cluster);
@@ -309,15 +301,15 @@ function poolChains(port: ServicePortPlan, hash: ServiceHash, names: EndpointCha
   return chains;
 }
 
-function nameStyle(port: ServicePortPlan): BalanceStyle {
-  const label = [comment(port.name)];
+function nameStyle(port: ServicePortPlan): common.BalanceStyle {
+  const label = [match.comment(port.name)];
   return { decimals: 5, affinityComment: () => label, choiceComment: () => label };
 }
 
-function localStyle(port: ServicePortPlan): BalanceStyle {
+function localStyle(port: ServicePortPlan): common.BalanceStyle {
   return {
     ...nameStyle(port),
-    choiceComment: (_, index) => [comment(`Balancing rule ${index} for ${port.name}`)],
+    choiceComment: (_, index) => [match.comment(`Balancing rule ${index} for ${port.name}`)],
   };
 }
 

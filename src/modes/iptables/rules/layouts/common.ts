@@ -14,40 +14,40 @@ import { type Cidr, type Family, type Ip, parseCidr } from '../../../../model/ip
 import type { Protocol } from '../../../../model/objects.ts';
 import type { Endpoint } from '../../../../model/endpointTracker.ts';
 
-export function rule(matches: readonly Match[], target?: Target): Rule {
-  return { matches, target };
+export function rule(matches: readonly Match[], to?: Target): Rule {
+  return { matches, target: to };
 }
 
-export const comment = (text: string): Match => ({ kind: 'comment', text });
-export const protocol = (name: Protocol): Match => ({ kind: 'protocol', protocol: ruleProtocol(name) });
-export const source = (cidr: Cidr | Ip): Match => ({ kind: 'source', cidr, not: false });
-const notSource = (cidr: Cidr | Ip): Match => ({ kind: 'source', cidr, not: true });
-export const destination = (cidr: Cidr | Ip): Match => ({ kind: 'destination', cidr, not: false });
-const notDestination = (cidr: Cidr | Ip): Match => ({ kind: 'destination', cidr, not: true });
-export const destinationPort = (port: number): Match => ({ kind: 'destinationPort', port });
-export const state = (...states: ConntrackState[]): Match => ({ kind: 'conntrackState', states, not: false });
-const notState = (...states: ConntrackState[]): Match => ({
-  kind: 'conntrackState',
-  states,
-  not: true,
-});
-export const marked = (mark: number): Match => ({ kind: 'mark', value: mark, mask: mark, not: false });
-export const notMarked = (mark: number): Match => ({ kind: 'mark', value: mark, mask: mark, not: true });
+/** `-m …`, `-s`, `-d`, `-p`. */
+export const match = {
+  comment: (text: string): Match => ({ kind: 'comment', text }),
+  protocol: (name: Protocol): Match => ({ kind: 'protocol', protocol: ruleProtocol(name) }),
+  source: (cidr: Cidr | Ip, not = false): Match => ({ kind: 'source', cidr, not }),
+  destination: (cidr: Cidr | Ip, not = false): Match => ({ kind: 'destination', cidr, not }),
+  destinationPort: (port: number): Match => ({ kind: 'destinationPort', port }),
+  state: (...states: ConntrackState[]): Match => ({ kind: 'conntrackState', states, not: false }),
+  notState: (...states: ConntrackState[]): Match => ({ kind: 'conntrackState', states, not: true }),
+  marked: (mark: number): Match => ({ kind: 'mark', value: mark, mask: mark, not: false }),
+  notMarked: (mark: number): Match => ({ kind: 'mark', value: mark, mask: mark, not: true }),
+  fromLocal: { kind: 'addressType', side: 'src', type: 'LOCAL', not: false },
+  notFromLocal: { kind: 'addressType', side: 'src', type: 'LOCAL', not: true },
+  toLocal: { kind: 'addressType', side: 'dst', type: 'LOCAL', not: false },
+  isNew: { kind: 'conntrackState', states: ['NEW'], not: false },
+} as const satisfies Readonly<Record<string, Match | ((...args: never[]) => Match)>>;
 
-export const fromLocal: Match = { kind: 'addressType', side: 'src', type: 'LOCAL', not: false };
-export const notFromLocal: Match = { kind: 'addressType', side: 'src', type: 'LOCAL', not: true };
-export const toLocal: Match = { kind: 'addressType', side: 'dst', type: 'LOCAL', not: false };
-
-export const accept: Target = { kind: 'accept' };
-export const drop: Target = { kind: 'drop' };
-export const reject: Target = { kind: 'reject' };
-export const returnToCaller: Target = { kind: 'return' };
-export const jump = (chain: string): Target => ({ kind: 'jump', chain });
-export const toMasquerade: Target = jump(CHAINS.markMasquerade);
+/** `-j …` */
+export const target = {
+  accept: { kind: 'accept' },
+  drop: { kind: 'drop' },
+  reject: { kind: 'reject' },
+  return: { kind: 'return' },
+  jump: (chain: string): Target => ({ kind: 'jump', chain }),
+  masquerade: { kind: 'jump', chain: CHAINS.markMasquerade },
+} as const satisfies Readonly<Record<string, Target | ((chain: string) => Target)>>;
 
 /** `-m comment --comment … -m tcp -p tcp -d ADDRESS --dport PORT`: how a rule names an address that clients dial. */
 export function dialled(text: string, name: Protocol, address: Ip, port: number): readonly Match[] {
-  return [comment(text), protocol(name), destination(address), destinationPort(port)];
+  return [match.comment(text), match.protocol(name), match.destination(address), match.destinationPort(port)];
 }
 
 /** Matches packets from the pod network, or from outside it; `undefined` where that cannot be detected. */
@@ -78,35 +78,34 @@ function knownCidr(text: string): Cidr {
   return cidr;
 }
 
-export const isNew = state('NEW');
 const PORTALS = 'kubernetes service portals';
 const VISIBLE = 'kubernetes externally-visible service portals';
 
 export function jumpTo(table: Table, from: string, chain: string, ...matches: Match[]): JumpRule {
-  return { table, from, rule: rule(matches, jump(chain)) };
+  return { table, from, rule: rule(matches, target.jump(chain)) };
 }
 
 /** From a filter chain to the refusals of cluster IPs. */
 export function toServices(from: string): JumpRule {
-  return jumpTo('filter', from, CHAINS.services, isNew, comment(PORTALS));
+  return jumpTo('filter', from, CHAINS.services, match.isNew, match.comment(PORTALS));
 }
 
 /** From a filter chain to the refusals of everything that is visible outside. */
 export function toExternalServices(from: string): JumpRule {
-  return jumpTo('filter', from, CHAINS.externalServices, isNew, comment(VISIBLE));
+  return jumpTo('filter', from, CHAINS.externalServices, match.isNew, match.comment(VISIBLE));
 }
 
 export const forwardJump = jumpTo(
   'filter',
   'FORWARD',
   CHAINS.forward,
-  comment('kubernetes forwarding rules'),
+  match.comment('kubernetes forwarding rules'),
 );
 
 export const natJumps: readonly JumpRule[] = [
-  jumpTo('nat', 'OUTPUT', CHAINS.services, comment(PORTALS)),
-  jumpTo('nat', 'PREROUTING', CHAINS.services, comment(PORTALS)),
-  jumpTo('nat', 'POSTROUTING', CHAINS.postrouting, comment('kubernetes postrouting rules')),
+  jumpTo('nat', 'OUTPUT', CHAINS.services, match.comment(PORTALS)),
+  jumpTo('nat', 'PREROUTING', CHAINS.services, match.comment(PORTALS)),
+  jumpTo('nat', 'POSTROUTING', CHAINS.postrouting, match.comment('kubernetes postrouting rules')),
 ];
 
 export function ownChain(table: Table, name: string, rules: readonly Rule[]): OwnChain {
@@ -121,11 +120,11 @@ export function shared(table: Table, chain: string, sharedRule: Rule): SharedRul
 export function healthCheckRules(port: ServicePortPlan, chain: string): readonly SharedRule[] {
   if (port.healthCheckNodePort === 0) return [];
   const matches = [
-    comment(`${port.name} health check node port`),
-    protocol('TCP'),
-    destinationPort(port.healthCheckNodePort),
+    match.comment(`${port.name} health check node port`),
+    match.protocol('TCP'),
+    match.destinationPort(port.healthCheckNodePort),
   ];
-  return [shared('filter', chain, rule(matches, accept))];
+  return [shared('filter', chain, rule(matches, target.accept))];
 }
 
 /** Which sources of a frontend are masqueraded: matches for them, or nothing where none is. */
@@ -141,20 +140,20 @@ export function masqueradedSources(
 
 /** Accepts what the service rules have marked, whatever the firewall's policy. */
 export function acceptMarked(mark: number): Rule {
-  return rule([comment('kubernetes forwarding rules'), marked(mark)], accept);
+  return rule([match.comment('kubernetes forwarding rules'), match.marked(mark)], target.accept);
 }
 
 export const acceptEstablished = rule(
-  [comment('kubernetes forwarding conntrack rule'), state('RELATED', 'ESTABLISHED')],
-  accept,
+  [match.comment('kubernetes forwarding conntrack rule'), match.state('RELATED', 'ESTABLISHED')],
+  target.accept,
 );
 
 /** Clears the mark, so that a packet that passes again inside a tunnel is not masqueraded twice. */
 export function masqueradeMarked({ masqueradeMark: mark, randomFully }: CompileOptions): readonly Rule[] {
   return [
-    rule([notMarked(mark)], returnToCaller),
+    rule([match.notMarked(mark)], target.return),
     rule([], { kind: 'mark', operation: 'xor', value: mark }),
-    rule([comment('kubernetes service traffic requiring SNAT')], { kind: 'masquerade', randomFully }),
+    rule([match.comment('kubernetes service traffic requiring SNAT')], { kind: 'masquerade', randomFully }),
   ];
 }
 
@@ -164,7 +163,7 @@ export function markMasquerade(mark: number, operation: 'or' | 'set' = 'or'): Ow
 
 /** One rule for each source that may come. */
 export function allowRules({ ranges, hosts }: AllowedSources, label: Match, target: Target): readonly Rule[] {
-  return [...ranges, ...hosts].map((from) => rule([label, source(from)], target));
+  return [...ranges, ...hosts].map((from) => rule([label, match.source(from)], target));
 }
 
 export function poolPrefix(pool: PoolName): string {
@@ -176,9 +175,15 @@ const NODE_PORT_TAIL = 'kubernetes service nodeports; NOTE: this must be the las
 /** The way from KUBE-SERVICES to the node ports: the last rule, or rules, of that chain. */
 export function nodePortTail({ nodePortIps, view, family }: CompileOptions): readonly SharedRule[] {
   const tail = (...matches: readonly Match[]): SharedRule =>
-    shared('nat', CHAINS.services, rule([comment(NODE_PORT_TAIL), ...matches], jump(CHAINS.nodePorts)));
-  if (nodePortIps !== 'all') return nodePortIps.map((ip) => tail(destination(ip)));
-  return [tail(toLocal, ...(view.nodePorts.loopback ? [] : [notDestination(loopbackRange(family))]))];
+    shared(
+      'nat',
+      CHAINS.services,
+      rule([match.comment(NODE_PORT_TAIL), ...matches], target.jump(CHAINS.nodePorts)),
+    );
+  if (nodePortIps !== 'all') return nodePortIps.map((ip) => tail(match.destination(ip)));
+  return [
+    tail(match.toLocal, ...(view.nodePorts.loopback ? [] : [match.destination(loopbackRange(family), true)])),
+  ];
 }
 
 /** route_localnet=1 would let neighbours reach what listens on 127.0.0.1 (CVE-2020-8558). */
@@ -189,12 +194,12 @@ export function martianRule(): SharedRule {
     chain: CHAINS.firewall,
     rule: rule(
       [
-        comment('block incoming localnet connections'),
-        destination(loopback),
-        notSource(loopback),
-        notState('RELATED', 'ESTABLISHED', 'DNAT'),
+        match.comment('block incoming localnet connections'),
+        match.destination(loopback),
+        match.source(loopback, true),
+        match.notState('RELATED', 'ESTABLISHED', 'DNAT'),
       ],
-      drop,
+      target.drop,
     ),
   };
 }
@@ -231,7 +236,7 @@ export function balancingRules(
     for (const [index, endpoint] of pool.entries()) {
       const name = chains[index] ?? '';
       const remembered: Match = { kind: 'recentCheck', name, seconds, reap: true };
-      rules.push(rule([...style.affinityComment(endpoint), remembered], jump(name)));
+      rules.push(rule([...style.affinityComment(endpoint), remembered], target.jump(name)));
     }
   }
   for (const [index, endpoint] of pool.entries()) {
@@ -241,7 +246,7 @@ export function balancingRules(
       remaining === 1
         ? text
         : [...text, { kind: 'statistic', probability: probability(remaining, style.decimals) }];
-    rules.push(rule(matches, jump(chains[index] ?? '')));
+    rules.push(rule(matches, target.jump(chains[index] ?? '')));
   }
   return rules;
 }
@@ -271,7 +276,7 @@ export function endpointChains(
   const { cluster = [], local = [] } = port.pools;
   const inCluster = new Set(cluster.map((endpoint) => endpoint.key));
   const localOnly = local.filter((endpoint) => !inCluster.has(endpoint.key));
-  const text: readonly Match[] = comments ? [comment(port.name)] : [];
+  const text: readonly Match[] = comments ? [match.comment(port.name)] : [];
   return [...cluster, ...localOnly].map((endpoint) => {
     const name = names.get(endpoint.key) ?? '';
     const remember: readonly Match[] =
@@ -280,8 +285,8 @@ export function endpointChains(
       table: 'nat',
       name,
       rules: [
-        rule([...text, source(endpoint.ip)], toMasquerade),
-        rule([...text, ...remember, protocol(port.protocol)], { kind: 'dnat', to: endpoint.key }),
+        rule([...text, match.source(endpoint.ip)], target.masquerade),
+        rule([...text, ...remember, match.protocol(port.protocol)], { kind: 'dnat', to: endpoint.key }),
       ],
     };
   });

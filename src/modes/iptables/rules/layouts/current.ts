@@ -1,45 +1,7 @@
 /** The chains that kube-proxy writes today, to the letter. `docs/iptables.md` draws them. */
 import type { Frontend, PoolName, Route, ServicePortPlan } from '../../../../plan/types.ts';
-import {
-  acceptEstablished,
-  acceptMarked,
-  allowRules,
-  type BalanceStyle,
-  balancingRules,
-  comment,
-  destination,
-  destinationPort,
-  dialled,
-  drop,
-  endpointChainNames,
-  endpointChains,
-  type EndpointChains,
-  forwardJump,
-  fromLocal,
-  healthCheckRules,
-  isNew,
-  jump,
-  jumpTo,
-  loopbackRange,
-  markMasquerade,
-  martianRule,
-  masqueradedSources,
-  masqueradeMarked,
-  natJumps,
-  nodePortTail,
-  ownChain,
-  podMatch,
-  poolPrefix,
-  protocol,
-  reject,
-  rule,
-  shared,
-  state,
-  toExternalServices,
-  toLocal,
-  toMasquerade,
-  toServices,
-} from './common.ts';
+import * as common from './common.ts';
+import { dialled, match, ownChain, rule, shared, target } from './common.ts';
 import {
   type BaseFragment,
   type ChainRef,
@@ -56,18 +18,18 @@ import type { Match, Rule, Target } from '../rule.ts';
 const LB_FIREWALL = 'kubernetes load balancer firewall';
 
 const JUMPS: readonly JumpRule[] = [
-  toExternalServices('INPUT'),
-  toExternalServices('FORWARD'),
-  jumpTo('filter', 'INPUT', CHAINS.nodePorts, comment('kubernetes health check service ports')),
-  toServices('FORWARD'),
-  toServices('OUTPUT'),
-  forwardJump,
+  common.toExternalServices('INPUT'),
+  common.toExternalServices('FORWARD'),
+  common.jumpTo('filter', 'INPUT', CHAINS.nodePorts, match.comment('kubernetes health check service ports')),
+  common.toServices('FORWARD'),
+  common.toServices('OUTPUT'),
+  common.forwardJump,
   ...['INPUT', 'OUTPUT', 'FORWARD'].map((from) =>
-    jumpTo('filter', from, CHAINS.proxyFirewall, isNew, comment(LB_FIREWALL)),
+    common.jumpTo('filter', from, CHAINS.proxyFirewall, match.isNew, match.comment(LB_FIREWALL)),
   ),
-  ...natJumps,
-  jumpTo('filter', 'INPUT', CHAINS.firewall),
-  jumpTo('filter', 'OUTPUT', CHAINS.firewall),
+  ...common.natJumps,
+  common.jumpTo('filter', 'INPUT', CHAINS.firewall),
+  common.jumpTo('filter', 'OUTPUT', CHAINS.firewall),
 ];
 
 const SHARED: readonly ChainRef[] = [
@@ -92,12 +54,12 @@ export const currentLayout: Layout = {
 function base(options: CompileOptions): BaseFragment {
   return {
     chains: [
-      markMasquerade(options.masqueradeMark),
-      ownChain('nat', CHAINS.postrouting, masqueradeMarked(options)),
+      common.markMasquerade(options.masqueradeMark),
+      ownChain('nat', CHAINS.postrouting, common.masqueradeMarked(options)),
       ownChain('filter', CHAINS.forward, forwardRules(options)),
     ],
-    tail: nodePortTail(options),
-    foreign: options.view.nodePorts.loopback ? [martianRule()] : [],
+    tail: common.nodePortTail(options),
+    foreign: options.view.nodePorts.loopback ? [common.martianRule()] : [],
   };
 }
 
@@ -106,25 +68,25 @@ function forwardRules(options: CompileOptions): readonly Rule[] {
     ? [{ kind: 'nfacct', name: NFACCT.invalidDropped }]
     : [];
   return [
-    ...(options.dropInvalid ? [rule([state('INVALID'), ...counter], drop)] : []),
-    acceptMarked(options.masqueradeMark),
-    acceptEstablished,
+    ...(options.dropInvalid ? [rule([match.state('INVALID'), ...counter], target.drop)] : []),
+    common.acceptMarked(options.masqueradeMark),
+    common.acceptEstablished,
   ];
 }
 
 function servicePort(port: ServicePortPlan, options: CompileOptions): Fragment {
   const hash = serviceHash(port);
-  const names = endpointChainNames(port);
+  const names = common.endpointChainNames(port);
   return {
     chains: [
-      ...endpointChains(port, names, options.endpointComments),
+      ...common.endpointChains(port, names, options.endpointComments),
       ...poolChains(port, hash, names, options),
       ...externalChain(port, hash, options),
       ...firewallChain(port, hash),
     ],
     shared: [
       ...port.frontends.flatMap((frontend) => frontendRules(port, frontend, hash, options)),
-      ...healthCheckRules(port, CHAINS.nodePorts),
+      ...common.healthCheckRules(port, CHAINS.nodePorts),
     ],
   };
 }
@@ -157,9 +119,9 @@ function refusalOf(port: ServicePortPlan, route: Route): Refusal | undefined {
     case 'forward':
       return undefined;
     case 'reject':
-      return { text: `${port.name} has no endpoints`, target: reject };
+      return { text: `${port.name} has no endpoints`, target: target.reject };
     case 'drop':
-      return { text: `${port.name} has no local endpoints`, target: drop };
+      return { text: `${port.name} has no local endpoints`, target: target.drop };
   }
 }
 
@@ -173,7 +135,7 @@ function clusterIPRules(
   const route = routes.outside;
   if (route.verdict === 'forward') {
     const matches = dialled(`${port.name} cluster IP`, port.protocol, address, number);
-    return [shared('nat', CHAINS.services, rule(matches, jump(poolChainName(route, hash))))];
+    return [shared('nat', CHAINS.services, rule(matches, target.jump(poolChainName(route, hash))))];
   }
   return refusal
     ? [
@@ -196,19 +158,19 @@ function addressRules(
   const { address, port: number } = frontend;
   if (address === undefined) return [];
   const rules: SharedRule[] = [];
-  const match = (text: string): readonly Match[] => dialled(text, port.protocol, address, number);
+  const dialledAs = (text: string): readonly Match[] => dialled(text, port.protocol, address, number);
   const firewall = PREFIXES.firewall + hash;
   if (isOpen(frontend)) {
     const label = frontend.kind === 'externalIP' ? 'external IP' : 'loadbalancer IP';
-    const target = frontend.allowedSources ? firewall : PREFIXES.external + hash;
-    rules.push(shared('nat', CHAINS.services, rule(match(`${port.name} ${label}`), jump(target))));
+    const next = frontend.allowedSources ? firewall : PREFIXES.external + hash;
+    rules.push(shared('nat', CHAINS.services, rule(dialledAs(`${port.name} ${label}`), target.jump(next))));
     if (frontend.allowedSources) {
       const text = `${port.name} traffic not accepted by ${firewall}`;
-      rules.push(shared('filter', CHAINS.proxyFirewall, rule(match(text), drop)));
+      rules.push(shared('filter', CHAINS.proxyFirewall, rule(dialledAs(text), target.drop)));
     }
   }
   if (refusal)
-    rules.push(shared('filter', CHAINS.externalServices, rule(match(refusal.text), refusal.target)));
+    rules.push(shared('filter', CHAINS.externalServices, rule(dialledAs(refusal.text), refusal.target)));
   return rules;
 }
 
@@ -220,19 +182,19 @@ function nodePortRules(
   options: CompileOptions,
 ): readonly SharedRule[] {
   const rules: SharedRule[] = [];
-  const toPort = destinationPort(frontend.port);
+  const toPort = match.destinationPort(frontend.port);
   if (isOpen(frontend)) {
-    const target = jump(PREFIXES.external + hash);
-    const name = [comment(port.name), protocol(port.protocol)];
+    const next = target.jump(PREFIXES.external + hash);
+    const name = [match.comment(port.name), match.protocol(port.protocol)];
     if (options.view.nodePorts.loopback && options.nfacct.localhostNodePorts) {
       const counter: Match = { kind: 'nfacct', name: NFACCT.localhostNodePorts };
-      const matches = [...name, destination(loopbackRange('IPv4')), toPort, counter];
-      rules.push(shared('nat', CHAINS.nodePorts, rule(matches, target)));
+      const matches = [...name, match.destination(common.loopbackRange('IPv4')), toPort, counter];
+      rules.push(shared('nat', CHAINS.nodePorts, rule(matches, next)));
     }
-    rules.push(shared('nat', CHAINS.nodePorts, rule([...name, toPort], target)));
+    rules.push(shared('nat', CHAINS.nodePorts, rule([...name, toPort], next)));
   }
   if (refusal) {
-    const matches = [comment(refusal.text), toLocal, protocol(port.protocol), toPort];
+    const matches = [match.comment(refusal.text), match.toLocal, match.protocol(port.protocol), toPort];
     rules.push(shared('filter', CHAINS.externalServices, rule(matches, refusal.target)));
   }
   return rules;
@@ -254,21 +216,23 @@ function externalChain(
 
 function externalRules(port: ServicePortPlan, hash: ServiceHash, options: CompileOptions): readonly Rule[] {
   const { pod, node, outside } = port.external;
-  const text = (what: string): Match => comment(`${what} for ${port.name} external destinations`);
+  const text = (what: string): Match => match.comment(`${what} for ${port.name} external destinations`);
   const rules: Rule[] = [];
   if (outside.verdict === 'forward' && outside.masquerade) {
-    rules.push(rule([text('masquerade traffic')], toMasquerade));
+    rules.push(rule([text('masquerade traffic')], target.masquerade));
   } else {
-    const fromPod = podMatch(options.view.localDetector, 'pods');
+    const fromPod = common.podMatch(options.view.localDetector, 'pods');
     if (fromPod && pod.verdict === 'forward') {
-      rules.push(rule([text('pod traffic'), fromPod], jump(poolChainName(pod, hash))));
+      rules.push(rule([text('pod traffic'), fromPod], target.jump(poolChainName(pod, hash))));
     }
     if (node.verdict === 'forward') {
-      rules.push(rule([text('masquerade LOCAL traffic'), fromLocal], toMasquerade));
-      rules.push(rule([text('route LOCAL traffic'), fromLocal], jump(poolChainName(node, hash))));
+      rules.push(rule([text('masquerade LOCAL traffic'), match.fromLocal], target.masquerade));
+      rules.push(
+        rule([text('route LOCAL traffic'), match.fromLocal], target.jump(poolChainName(node, hash))),
+      );
     }
   }
-  if (outside.verdict === 'forward') rules.push(rule([], jump(poolChainName(outside, hash))));
+  if (outside.verdict === 'forward') rules.push(rule([], target.jump(poolChainName(outside, hash))));
   return rules;
 }
 
@@ -277,12 +241,12 @@ function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnCh
     (frontend) => frontend.allowedSources && isOpen(frontend),
   )?.allowedSources;
   if (!allowed) return [];
-  const label = comment(`${port.name} loadbalancer IP`);
-  const target = jump(PREFIXES.external + hash);
+  const label = match.comment(`${port.name} loadbalancer IP`);
+  const next = target.jump(PREFIXES.external + hash);
   return [
     ownChain('nat', PREFIXES.firewall + hash, [
-      ...allowRules(allowed, label, target),
-      rule([comment(`other traffic to ${port.name} will be dropped by ${CHAINS.proxyFirewall}`)]),
+      ...common.allowRules(allowed, label, next),
+      rule([match.comment(`other traffic to ${port.name} will be dropped by ${CHAINS.proxyFirewall}`)]),
     ]),
   ];
 }
@@ -290,7 +254,7 @@ function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnCh
 function poolChains(
   port: ServicePortPlan,
   hash: ServiceHash,
-  names: EndpointChains,
+  names: common.EndpointChains,
   options: CompileOptions,
 ): readonly OwnChain[] {
   const style = balanceStyle(port, options);
@@ -299,9 +263,9 @@ function poolChains(
     const pool = port.pools[name];
     if (!pool) continue;
     chains.push(
-      ownChain('nat', poolPrefix(name) + hash, [
+      ownChain('nat', common.poolPrefix(name) + hash, [
         ...clusterIPMasquerade(port, name, options),
-        ...balancingRules(port, pool, names, style),
+        ...common.balancingRules(port, pool, names, style),
       ]),
     );
   }
@@ -317,18 +281,18 @@ function clusterIPMasquerade(
   const frontend = port.frontends.find(({ kind }) => kind === 'clusterIP');
   const { outside } = port.internal;
   if (frontend?.address === undefined || outside.verdict !== 'forward' || outside.pool !== pool) return [];
-  const sources = masqueradedSources(port.internal, options);
+  const sources = common.masqueradedSources(port.internal, options);
   if (!sources) return [];
   const matches = dialled(`${port.name} cluster IP`, port.protocol, frontend.address, frontend.port);
-  return [rule([...matches, ...sources], toMasquerade)];
+  return [rule([...matches, ...sources], target.masquerade)];
 }
 
-function balanceStyle(port: ServicePortPlan, options: CompileOptions): BalanceStyle {
+function balanceStyle(port: ServicePortPlan, options: CompileOptions): common.BalanceStyle {
   const label = (endpoint: { readonly key: string }): readonly Match[] =>
-    options.endpointComments ? [comment(`${port.name} -> ${endpoint.key}`)] : [];
+    options.endpointComments ? [match.comment(`${port.name} -> ${endpoint.key}`)] : [];
   return { decimals: 10, affinityComment: label, choiceComment: label };
 }
 
 function poolChainName(route: { readonly pool: PoolName }, hash: ServiceHash): string {
-  return poolPrefix(route.pool) + hash;
+  return common.poolPrefix(route.pool) + hash;
 }
