@@ -156,8 +156,7 @@ function withPending(
   return slices;
 }
 
-/* Endpoints of a service, merged from all its slices. */
-
+/** Endpoints of a service, merged from all its slices. */
 export interface Endpoint {
   readonly ip: Ip;
   readonly port: number;

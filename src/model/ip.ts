@@ -91,6 +91,11 @@ export function isLoopback(ip: Ip): boolean {
   return ip === '::1' || ip.startsWith('127.');
 }
 
+export const LOOPBACK_RANGE: Readonly<Record<Family, Cidr>> = {
+  IPv4: '127.0.0.0/8' as Cidr,
+  IPv6: '::1/128' as Cidr,
+};
+
 /** `10.0.0.1:80`, `[fd00::1]:80` */
 export function hostPort(ip: Ip, port: number): string {
   return familyOf(ip) === 'IPv4' ? `${ip}:${port}` : `[${ip}]:${port}`;

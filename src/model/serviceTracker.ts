@@ -70,8 +70,6 @@ export class ServiceTracker {
   }
 }
 
-/* One port of one Service, as one address family sees it. */
-
 /** `namespace/name:port/TCP`, or `namespace/name/TCP` for a port without a name. */
 export type ServicePortId = string;
 

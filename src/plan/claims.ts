@@ -141,8 +141,7 @@ function bySeniority(a: Claimant, b: Claimant): number {
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }
 
-/* Finding one frontend among many: a Service may have thousands of addresses, and each of its flows asks for one. */
-
+/** Finding one frontend among many: a Service may have thousands of addresses, and each of its flows asks for one. */
 const FEW = 8;
 
 type Index = ReadonlyMap<string, Frontend>;

@@ -175,8 +175,7 @@ function allowedSourcesOf(port: ServicePort, view: NodeView): AllowedSources | u
   return { ranges: port.sourceRanges, hosts: nodeIsAllowed ? port.loadBalancerIPs : [] };
 }
 
-/* Which endpoints of a service port this node may use, and for what. */
-
+/** Which endpoints of a service port this node may use, and for what. */
 interface Selection {
   readonly cluster: readonly Endpoint[];
   readonly local: readonly Endpoint[];

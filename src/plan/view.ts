@@ -115,13 +115,12 @@ function isUnspecified(ip: Ip): boolean {
   return ip === '0.0.0.0' || ip === '::';
 }
 
-/*
+/**
  * Addresses that no Service may claim from outside: those at which the API server is reached.
  *
  * A mode that binds a service's addresses to the node (IPVS) makes each of them the node's own, at every port. If one is the
  * API server's, this node has cut itself off: it cannot even learn that the Service is gone, and nor can whoever starts next.
  */
-
 export interface SocketAddress {
   readonly ip: Ip;
   readonly port: number;

@@ -196,12 +196,11 @@ function hasRule(state: Tables, table: Table, chain: string, rule: Rule): boolea
   return rules.some((other) => ruleKey(other) === key);
 }
 
-/*
+/**
  * The rule in KUBE-FIREWALL that keeps neighbours from what listens on 127.0.0.0/8 while route_localnet is on
  * (CVE-2020-8558). It is written before route_localnet is set, and stays until route_localnet is off:
  * docs/decisions/0026-the-guard-of-route-localnet.md.
  */
-
 const GUARD = martianRule();
 const GUARD_KEY = ruleKey(GUARD.rule);
 

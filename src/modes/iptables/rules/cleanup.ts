@@ -122,8 +122,8 @@ function inChunks(chains: readonly string[], size: number): readonly (readonly s
 }
 
 /**
- * The two modes share the names of some chains. Which mode such a chain belongs to is known by the others: it is deleted with its own mode, and
- * with either where nothing of the other is here.
+ * The two modes share the names of some chains. Such a chain is deleted with its own mode, which the other chains show, and
+ * with either where the other mode has none.
  */
 function scopeOf(state: Tables, mode: CleanupScope['mode']): (table: Table, chain: string) => boolean {
   if (mode === undefined) return () => true;

@@ -147,8 +147,7 @@ function sameLines(a: readonly string[] | undefined, b: readonly string[]): bool
   return a !== undefined && a.length === b.length && a.every((line, index) => line === b[index]);
 }
 
-/* Chains in which many services have rules, with the rules of all of them. */
-
+/** Chains in which many services have rules, with the rules of all of them. */
 export class SharedChains {
   readonly #chains: readonly (SharedChainText & { readonly rules: string[] })[];
 

@@ -85,8 +85,6 @@ export interface BaseFragment {
 
 export const EMPTY_FRAGMENT: Fragment = { chains: [], shared: [] };
 
-/* Fragments of all service ports, one by one: what is compiled is sent and forgotten before the next one is. */
-
 /** What a service port was last written as. */
 export interface Applied {
   readonly plan: ServicePortPlan;
@@ -134,8 +132,7 @@ export function* counted(
   }
 }
 
-/* How many rules are ours, by table. Kept by adding and subtracting, so that no sync has to count them all. */
-
+/** How many rules are ours, by table. Kept by adding and subtracting, so that no sync has to count them all. */
 export type RuleCounts = Readonly<Record<Table, number>>;
 
 export function noRules(): Record<Table, number> {

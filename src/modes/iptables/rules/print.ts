@@ -144,14 +144,13 @@ function checkedWord(text: string): string {
   return text;
 }
 
-/*
+/**
  * One text for all writings of the same rule, so that what Junction wants can be compared with what a save shows.
  *
  * Two rules have the same key exactly when the kernel holds the same rule for them. The kernel (both variants, checked
  * with iptables 1.8.9) keeps addresses, interfaces and the protocol number apart from the matches, keeps the matches in
  * their order, and forgets how an option was written.
  */
-
 export function ruleKey(rule: Rule): string {
   let source = '';
   let destination = '';

@@ -163,12 +163,11 @@ function attributesOf(server: VirtualServer): ServerAttributes {
   return { protocol, ip, port, scheduler, flags, timeout, clientPrefix };
 }
 
-/*
+/**
  * Endpoints that get nothing new, and go when their connections have ended.
  *
  * This process may die at any time: what is drained has weight 0 in the kernel, where the next one finds it.
  */
-
 interface Draining {
   readonly server: ServerKey;
   readonly destination: Destination;

@@ -168,8 +168,7 @@ const HALVES: Readonly<Record<Family, readonly Cidr[]>> = {
   IPv6: ['::/1', '8000::/1'].flatMap((text) => parseCidr(text) ?? []),
 };
 
-/* What the IPVS mode makes of a part of the plan: virtual servers, entries of sets, addresses of its device. */
-
+/** What the IPVS mode makes of a part of the plan: virtual servers, entries of sets, addresses of its device. */
 export interface ServerKey {
   readonly protocol: Protocol;
   readonly ip: Ip;

@@ -136,7 +136,7 @@ export function* resyncServers(
   }
 }
 
-/*
+/**
  * Leaving the IPVS mode: another mode forwards by now, and new connections no longer get to IPVS. A virtual server with
  * open connections stays until they end, and so does its address: IPVS forgets a connection with its virtual server, and
  * the connection's next packet would be a first one to the new rules, which choose another endpoint.
@@ -144,7 +144,6 @@ export function* resyncServers(
  * What stays has weight 0, so that it answers nobody when its service is deleted meanwhile. All of it is in the kernel,
  * where a restarted process finds it.
  */
-
 interface RetireOptions {
   readonly family: Family;
   readonly nodeIps: ReadonlySet<string>;

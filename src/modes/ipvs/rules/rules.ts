@@ -4,13 +4,13 @@
  *
  * Rules on empty sets are left out, as in kube-proxy, whose rules these are but for those that name KUBE-NO-LOCAL…
  */
+import { LOOPBACK_RANGE } from '../../../model/ip.ts';
 import type { Frontend, ServicePortPlan } from '../../../plan/types.ts';
 import {
   acceptEstablished,
   acceptMarked,
   forwardJump,
   jumpTo,
-  loopbackRange,
   markMasquerade,
   masqueradeMarked,
   match,
@@ -125,7 +125,7 @@ function servicesRules(options: CompileOptions, sets: Sets): readonly Rule[] {
     ...sets.whereFilled(id, DIALLED, target.accept, match.toLocal),
   ];
   return [
-    rule([match.source(loopbackRange(options.family))], target.return),
+    rule([match.source(LOOPBACK_RANGE[options.family])], target.return),
     ...sets.whereFilled('loadBalancer', DIALLED, target.jump(IPVS_CHAINS.loadBalancer)),
     ...clusterIPRules(options, sets),
     ...sets.whereFilled('externalIP', DIALLED, target.masquerade),

@@ -230,12 +230,11 @@ export class Backstop {
   }
 }
 
-/*
+/**
  * The backstop's rules: they come after ours, so that they see the first packets that ours did nothing with. While ours
- * are there, that is none for a service. While somebody has taken them away, a new connection to a service is held back:
+ * are there, that is none for a service. While another program has removed them, a new connection to a service is held back:
  * its first packet is dropped, the kernel remembers nothing of it, and the client sends it again a second later.
  */
-
 const HELD = { frontends: 'frontends', ports: 'ports' } as const;
 const HOLD_BACK = 'hold-back';
 

@@ -201,8 +201,6 @@ function sourcesOf({ ranges, hosts }: AllowedSources): readonly Cidr[] {
   return withoutCovered([...ranges, ...hosts.map(hostCidr)]);
 }
 
-/* Ranges of addresses: sets of them take none that lies within another. */
-
 /**
  * Those that say it all, by where they begin. Two networks are apart, or one lies within the other; so in this order only
  * the last one that was kept can hold the next.

@@ -1,5 +1,6 @@
 /** What has to be added and deleted, for one service port and for elements that several share. */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
+import { runToEnd } from '../../../time/timeSlice.ts';
 import { SCOPES, NFT_SETS } from './names.ts';
 import { printKey } from './print.ts';
 import type { NftChain, Element, NftRule, Ruleset, TableSet } from './rule.ts';
@@ -65,11 +66,7 @@ export function diffToEnd(
   before: readonly Element[],
   after: readonly Element[],
 ): Pick<ElementEdit, 'removes' | 'adds'> {
-  const steps = diffElements(before, after);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
+  return runToEnd(diffElements(before, after));
 }
 
 function setsOf(elements: readonly Element[]): ReadonlySet<string> {
@@ -247,11 +244,10 @@ function amendChain(before: NftChain, after: NftChain): TableTransaction {
   ];
 }
 
-/*
+/**
  * Elements that another program deleted or added. The kernel names them, so that nothing has to be read: reading a map
- * of a hundred thousand elements takes the kernel most of a second, and repairs one of them no time at all.
+ * of a hundred thousand elements takes the kernel most of a second, and repairing one of them no time at all.
  */
-
 export interface ForeignElement {
   readonly element: Element;
   /** Whether it is in the table now. */

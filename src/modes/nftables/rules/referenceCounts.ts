@@ -149,8 +149,7 @@ function inner<V>(maps: Map<string, Map<string, V>>, key: string): Map<string, V
   return map;
 }
 
-/* Things that come with the first who uses them, and may go some time after the last. */
-
+/** Things that come with the first who uses them, and may go some time after the last. */
 interface Used<T> {
   readonly key: string;
   readonly thing: T;

@@ -2,7 +2,7 @@
  * The whole table but for its elements. It does not grow with the cluster: what changes it is a pool size, or a time-out
  * of affinity, that no service had before, and the node's settings. `docs/nftables.md` draws it.
  */
-import { type Cidr, type Family, type Ip, parseCidr } from '../../../model/ip.ts';
+import { type Cidr, type Family, type Ip, LOOPBACK_RANGE } from '../../../model/ip.ts';
 import type { NodeView } from '../../../plan/types.ts';
 import { affinityChains, affinitySets, type AffinityTimeout } from './affinity.ts';
 import {
@@ -232,7 +232,7 @@ export function toNodePorts({ view, family }: RulesetOptions): readonly Statemen
   if (view.nodePorts.ranges !== 'all') return [inSet(['destination'], NFT_SETS.nodePortIPs)];
   return [
     { kind: 'addressType', side: 'destination', not: false },
-    { kind: 'addressIn', side: 'destination', cidr: LOOPBACK[family], not: true },
+    { kind: 'addressIn', side: 'destination', cidr: LOOPBACK_RANGE[family], not: true },
   ];
 }
 
@@ -307,19 +307,7 @@ export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): reado
   ];
 }
 
-const LOOPBACK = {
-  IPv4: knownCidr('127.0.0.0/8'),
-  IPv6: knownCidr('::1/128'),
-} as const;
-
-function knownCidr(text: string) {
-  const cidr = parseCidr(text);
-  if (cidr === undefined) throw new Error(`not a CIDR: ${text}`);
-  return cidr;
-}
-
-/* What a table depends on besides the plan: the node's settings and addresses. */
-
+/** What a table depends on besides the plan: the node's settings and addresses. */
 export interface NftSettings {
   readonly masqueradeMark: number;
   readonly counters: boolean;

@@ -4,6 +4,7 @@
  *
  * The meaning is the plan's, so a few rules are here that old releases lacked; `docs/iptables.md` lists them.
  */
+import { LOOPBACK_RANGE } from '../../../../model/ip.ts';
 import type { Frontend, ServicePortPlan } from '../../../../plan/types.ts';
 import * as common from './common.ts';
 import { dialled, match, ownChain, rule, shared, target } from './common.ts';
@@ -210,7 +211,7 @@ function nodePortRules(
     match.destinationPort(frontend.port),
   ];
   const whoNeedsIt = hasLocalView(port)
-    ? [...matches, match.source(common.loopbackRange(options.family))]
+    ? [...matches, match.source(LOOPBACK_RANGE[options.family])]
     : matches;
   return [
     shared('nat', CHAINS.nodePorts, rule(whoNeedsIt, target.masquerade)),

@@ -10,7 +10,7 @@ import type {
 import type { CompileOptions, JumpRule, OwnChain, SharedRule } from '../fragment.ts';
 import { CHAINS, endpointChain, PREFIXES, ruleProtocol } from '../names.ts';
 import type { ConntrackState, Match, Rule, Table, Target } from '../rule.ts';
-import { type Cidr, type Family, type Ip, parseCidr } from '../../../../model/ip.ts';
+import { type Cidr, type Ip, LOOPBACK_RANGE } from '../../../../model/ip.ts';
 import type { Protocol } from '../../../../model/objects.ts';
 import type { Endpoint } from '../../../../model/endpointTracker.ts';
 
@@ -63,19 +63,6 @@ export function podMatch(detector: LocalTrafficDetector, which: 'pods' | 'others
     case 'interfacePrefix':
       return { kind: 'inInterface', name: `${detector.prefix}+`, not };
   }
-}
-
-export function loopbackRange(family: Family): Cidr {
-  return family === 'IPv4' ? LOOPBACK_V4 : LOOPBACK_V6;
-}
-
-const LOOPBACK_V4 = knownCidr('127.0.0.0/8');
-const LOOPBACK_V6 = knownCidr('::1/128');
-
-function knownCidr(text: string): Cidr {
-  const cidr = parseCidr(text);
-  if (cidr === undefined) throw new Error(`not a CIDR: ${text}`);
-  return cidr;
 }
 
 const PORTALS = 'kubernetes service portals';
@@ -182,13 +169,16 @@ export function nodePortTail({ nodePortIps, view, family }: CompileOptions): rea
     );
   if (nodePortIps !== 'all') return nodePortIps.map((ip) => tail(match.destination(ip)));
   return [
-    tail(match.toLocal, ...(view.nodePorts.loopback ? [] : [match.destination(loopbackRange(family), true)])),
+    tail(
+      match.toLocal,
+      ...(view.nodePorts.loopback ? [] : [match.destination(LOOPBACK_RANGE[family], true)]),
+    ),
   ];
 }
 
 /** route_localnet=1 would let neighbours reach what listens on 127.0.0.1 (CVE-2020-8558). */
 export function martianRule(): SharedRule {
-  const loopback = loopbackRange('IPv4');
+  const loopback = LOOPBACK_RANGE.IPv4;
   return {
     table: 'filter',
     chain: CHAINS.firewall,

@@ -1,4 +1,5 @@
 /** The chains that kube-proxy writes today, to the letter. `docs/iptables.md` draws them. */
+import { LOOPBACK_RANGE } from '../../../../model/ip.ts';
 import type { Frontend, PoolName, Route, ServicePortPlan } from '../../../../plan/types.ts';
 import * as common from './common.ts';
 import { dialled, match, ownChain, rule, shared, target } from './common.ts';
@@ -188,7 +189,7 @@ function nodePortRules(
     const name = [match.comment(port.name), match.protocol(port.protocol)];
     if (options.view.nodePorts.loopback && options.nfacct.localhostNodePorts) {
       const counter: Match = { kind: 'nfacct', name: NFACCT.localhostNodePorts };
-      const matches = [...name, match.destination(common.loopbackRange('IPv4')), toPort, counter];
+      const matches = [...name, match.destination(LOOPBACK_RANGE.IPv4), toPort, counter];
       rules.push(shared('nat', CHAINS.nodePorts, rule(matches, next)));
     }
     rules.push(shared('nat', CHAINS.nodePorts, rule([...name, toPort], next)));
