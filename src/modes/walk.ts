@@ -37,7 +37,7 @@ export interface Way<Learned> {
   readonly trail: Trail | undefined;
 }
 
-export type Verdict =
+export type WalkVerdict =
   | { readonly kind: 'accept' | 'drop' | 'reject' | 'return' | 'masquerade' }
   | { readonly kind: 'jump' | 'goto'; readonly chain: string }
   | { readonly kind: 'dnat'; readonly ip: Ip; readonly port: number };
@@ -47,12 +47,12 @@ export interface RuleExit<Learned> {
   readonly way: Way<Learned>;
   readonly isMatch: boolean;
   /** Without one, the next rule follows. */
-  readonly verdict?: Verdict | undefined;
+  readonly verdict?: WalkVerdict | undefined;
   /** What the rule found in its sets; asked for a trace only. */
   readonly found?: () => readonly string[];
 }
 
-export interface Hook {
+interface Hook {
   readonly type: 'filter' | 'nat';
   readonly point: 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
 }
@@ -63,16 +63,16 @@ export interface WalkContext {
   readonly note: (text: string) => void;
 }
 
-export interface BaseChain {
+interface WalkedChain {
   readonly table: string;
   readonly chain: string;
   readonly policy: 'accept' | 'drop';
 }
 
 /** What a mode supplies. */
-export interface WalkedRules<Rule, Learned> {
+interface WalkedRules<Rule, Learned> {
   /** By priority. A hook without a chain lets everything through. */
-  baseChains(hook: Hook): readonly BaseChain[];
+  baseChains(hook: Hook): readonly WalkedChain[];
   rulesOf(table: string, chain: string): readonly Rule[] | undefined;
   /** With a match of its statements or without. The probabilities of all exits add up to that of the way. */
   leave(rule: Rule, way: Way<Learned>, context: WalkContext): readonly RuleExit<Learned>[];
@@ -87,7 +87,7 @@ export interface WalkOptions {
 }
 
 /** A rule on the packet's way. */
-export interface TraceStep {
+interface TraceStep {
   readonly table: string;
   readonly chain: string;
   readonly ruleIndex: number;
@@ -281,7 +281,7 @@ class Walker<Rule, Learned> {
   /** Returns the ways that go on to the next rule; others are put where they end. */
   #follow(
     table: string,
-    verdict: Verdict | undefined,
+    verdict: WalkVerdict | undefined,
     way: Way<Learned>,
     depth: number,
     { decided, returned }: Passage<Learned>,

@@ -2,7 +2,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
-import { LAYOUT_NAMES, LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from '../modes/iptables/rules/layoutNames.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { Proxier } from '../../src/proxy/proxier.ts';
 import { walked } from './expectations.ts';

@@ -1,6 +1,6 @@
 /** Every scenario against `decide`, and against the rules of each layout, walked in memory. */
 import { describe, expect, test } from 'vitest';
-import { LAYOUT_NAMES } from '../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from '../modes/iptables/rules/layoutNames.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { SCENARIOS } from './cases/index.ts';
 import { decided, expectedIn, walked } from './expectations.ts';

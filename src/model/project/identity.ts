@@ -3,19 +3,19 @@ import { objectKey } from '../objects.ts';
 import { isMap, ownField } from './cursor.ts';
 import { fits, LABEL, SUBDOMAIN } from './names.ts';
 
-export type Kind = 'Service' | 'EndpointSlice' | 'Endpoints' | 'Node';
+export type ObjectKind = 'Service' | 'EndpointSlice' | 'Endpoints' | 'Node';
 
-const API_VERSIONS: Readonly<Record<Kind, string>> = {
+const API_VERSIONS: Readonly<Record<ObjectKind, string>> = {
   Service: 'v1',
   EndpointSlice: 'discovery.k8s.io/v1',
   Endpoints: 'v1',
   Node: 'v1',
 };
 
-export const KINDS = Object.keys(API_VERSIONS) as readonly Kind[];
+export const KINDS = Object.keys(API_VERSIONS) as readonly ObjectKind[];
 
 /** The kind that we read, if it is one. Knative has a Service too: the API group tells them apart. */
-export function kindOf(raw: unknown): Kind | undefined {
+export function kindOf(raw: unknown): ObjectKind | undefined {
   const name = ownField(raw, 'kind');
   const kind = KINDS.find((known) => known === name);
   if (kind === undefined) return undefined;
@@ -24,12 +24,12 @@ export function kindOf(raw: unknown): Kind | undefined {
 }
 
 /** The one version in which it is served. */
-export function apiVersionOf(kind: Kind): string {
+export function apiVersionOf(kind: ObjectKind): string {
   return API_VERSIONS[kind];
 }
 
 /** `shop/web`, or a node's name. Nothing when the object does not say, or says it in a way that cannot be. */
-export function nameOf(kind: Kind, raw: unknown): string | undefined {
+export function nameOf(kind: ObjectKind, raw: unknown): string | undefined {
   const metadata = ownField(raw, 'metadata');
   if (!isMap(metadata)) return undefined;
   const name = ownField(metadata, 'name');

@@ -1,6 +1,6 @@
 /** Raw Kubernetes objects → the checked, slim values of `../objects.ts`. Nothing here throws, whatever comes in. */
 export { projectEndpoints, projectEndpointSlice } from './endpointSlice.ts';
-export { apiVersionOf, KINDS, type Kind, kindOf, nameOf } from './identity.ts';
+export { apiVersionOf, KINDS, type ObjectKind, kindOf, nameOf } from './identity.ts';
 export { projectNode } from './node.ts';
 export { printMessage, printProblem } from './print.ts';
 export { escape, quote } from './quote.ts';

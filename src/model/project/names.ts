@@ -7,7 +7,7 @@ import type { Cursor } from './cursor.ts';
 import { quote } from './quote.ts';
 import { readText, readTime } from './read.ts';
 
-export interface NameRule {
+interface NameRule {
   readonly most: number;
   readonly pattern: RegExp;
   readonly expected: string;

@@ -1,4 +1,5 @@
 /** The dummy device whose addresses make service addresses this node's own, so that IPVS gets to see their packets. */
+import { DEVICE } from './rules/print.ts';
 import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import type { KernelDevice } from './rules/client.ts';
@@ -14,7 +15,7 @@ import {
 } from '../../netlink/rtnetlink.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 
-export const DEVICE = 'kube-ipvs0';
+export { DEVICE };
 
 export async function findDevice(route: NetlinkChannel): Promise<Link | undefined> {
   const reply = await route.request(getLink(DEVICE));

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { affinityMap, BACKSTOP_COMMENT, TABLE, TABLE_COMMENT } from './rules/names.ts';
 import { printKey } from './rules/print.ts';
-import type { NftChain, Element, Ruleset, TableSet } from './rules/rule.ts';
+import type { ChainSpec, Element, Ruleset, TableSet } from './rules/rule.ts';
 import type {
   TransactionOutcome,
   NftClient,
@@ -285,7 +285,7 @@ function sameRules(
   return canonical(texts[0]) === canonical(texts[1]);
 }
 
-function sameHook({ hook }: NftChain, base: ReturnType<typeof decodeChain>['base']): boolean {
+function sameHook({ hook }: ChainSpec, base: ReturnType<typeof decodeChain>['base']): boolean {
   if (!hook) return base === undefined;
   return (
     base?.type === 'nat' &&

@@ -1,6 +1,6 @@
 /** From our words to the kernel's expressions, as nft itself would have written them. */
 import { NFT_SETS } from './rules/names.ts';
-import type { Key, KeyPart, NftRule, Statement } from './rules/rule.ts';
+import type { Key, KeyPart, RuleSpec, Statement } from './rules/rule.ts';
 import { type Cidr, type Family, prefixOf } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import { protocolNumber, rangeOf } from '../../netlink/inet.ts';
@@ -34,7 +34,7 @@ const REGISTER_WORDS = 16;
 /** The set of concatenated ranges, for which nft turns the bytes of a protocol. */
 const RANGES = NFT_SETS.allowed;
 
-export function lowerRule({ statements }: NftRule, family: Family): readonly Expression[] {
+export function lowerRule({ statements }: RuleSpec, family: Family): readonly Expression[] {
   const lowering = new Lowering(FACTS[family]);
   return statements.flatMap((statement) => lowering.statement(statement));
 }

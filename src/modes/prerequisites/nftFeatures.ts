@@ -1,5 +1,5 @@
 /** Each part of nftables that our table leans on, in the words in which the table says it, and what brings it. Pure. */
-import type { Element, NftHook, Key, NftRule, Statement, TableSet } from '../nftables/rules/rule.ts';
+import type { Element, HookSpec, Key, RuleSpec, Statement, TableSet } from '../nftables/rules/rule.ts';
 import { type Family, type Ip, parseIp } from '../../model/ip.ts';
 import type { Need } from './check.ts';
 
@@ -14,8 +14,8 @@ export interface NftFeature {
   readonly sets: readonly TableSet[];
   readonly elements: readonly Element[];
   /** Where the rules must be allowed. */
-  readonly at: NftHook['point'];
-  readonly rules: readonly NftRule[];
+  readonly at: HookSpec['point'];
+  readonly rules: readonly RuleSpec[];
 }
 
 export const COUNTERS = 'counters of elements';
@@ -146,8 +146,8 @@ export function nftFeatures(family: Family): readonly NftFeature[] {
 interface Parts {
   readonly sets?: readonly TableSet[];
   readonly elements?: readonly Element[];
-  readonly at?: NftHook['point'];
-  readonly rules: readonly NftRule[];
+  readonly at?: HookSpec['point'];
+  readonly rules: readonly RuleSpec[];
 }
 
 function feature(
@@ -160,7 +160,7 @@ function feature(
   return { name, needed, modules, since, sets, elements, at, rules };
 }
 
-function rule(...statements: readonly Statement[]): NftRule {
+function rule(...statements: readonly Statement[]): RuleSpec {
   return { statements };
 }
 

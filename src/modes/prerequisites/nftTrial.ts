@@ -4,9 +4,9 @@
  * address that nobody has.
  */
 import {
-  type NftChain,
+  type ChainSpec,
   type Element,
-  type NftHook,
+  type HookSpec,
   type Ruleset,
   setsByName,
   type Statement,
@@ -34,7 +34,7 @@ export type TableTrial =
   /** In the kernel's word. */
   | { readonly state: 'refused'; readonly reason: string };
 
-const HOOKS: readonly NftHook[] = [
+const HOOKS: readonly HookSpec[] = [
   { point: 'prerouting', priority: -100 },
   { point: 'input', priority: 100 },
   { point: 'output', priority: -100 },
@@ -52,7 +52,7 @@ export function trialTable(features: readonly NftFeature[], family: Family): Tri
     cidr: hostCidr(NOBODY[family]),
     not: false,
   };
-  const chains = HOOKS.flatMap((hook): readonly NftChain[] => {
+  const chains = HOOKS.flatMap((hook): readonly ChainSpec[] => {
     const own = features.filter(({ at }) => at === hook.point);
     if (own.length === 0) return [{ name: hook.point, hook, rules: [] }];
     const behind = own.map(({ rules }, index) => ({ name: `${hook.point}-${index + 1}`, rules }));

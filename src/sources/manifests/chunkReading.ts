@@ -1,7 +1,7 @@
 /** What one piece of a manifest file says. Positions are within the piece, so the reading can be kept. */
 import type { Problem, Projection } from '../../model/problem.ts';
 import {
-  type Kind,
+  type ObjectKind,
   kindOf,
   nameOf,
   printMessage,
@@ -152,7 +152,7 @@ class ChunkReader implements ChunkReading {
     this.find({ severity, message, unknown: true, ...(object !== undefined && { object }) }, offset);
   }
 
-  #readKnown(document: ParsedDocument, raw: unknown, path: TextPath, kind: Kind): void {
+  #readKnown(document: ParsedDocument, raw: unknown, path: TextPath, kind: ObjectKind): void {
     const name = nameOf(kind, raw);
     const projection = projectKind(kind, raw);
     const object = name === undefined ? undefined : `${kind} ${name}`;
@@ -175,7 +175,7 @@ class ChunkReader implements ChunkReading {
     document: ParsedDocument,
     raw: unknown,
     path: TextPath,
-    kind: Kind,
+    kind: ObjectKind,
     object: string | undefined,
   ): boolean {
     const hasUnknown = this.#checkFields(document, raw, path, objectShape(kind), object);
@@ -231,7 +231,7 @@ function withDefaultKind(
   return { kind, apiVersion, ...item };
 }
 
-function projectKind(kind: Kind, raw: unknown): Projection<readonly SnapshotObject[]> {
+function projectKind(kind: ObjectKind, raw: unknown): Projection<readonly SnapshotObject[]> {
   switch (kind) {
     case 'Service':
       return mapValue(projectService(raw), (value) => [{ kind, value }]);

@@ -1,5 +1,5 @@
 /** A kernel that looks at tables as the real one does, without the modules that a test takes away. */
-import type { NftRule, Statement, TableSet } from '../../../src/modes/nftables/rules/rule.ts';
+import type { RuleSpec, Statement, TableSet } from '../../../src/modes/nftables/rules/rule.ts';
 import type { TableTrial, TrialTable } from '../../../src/modes/prerequisites/nftTrial.ts';
 import type { Family } from '../../../src/model/ip.ts';
 
@@ -60,7 +60,7 @@ export class FakeNftables {
     return key.length > 1 && this.#lacks.includes('several fields') ? 'EINVAL' : undefined;
   }
 
-  #ruleRefusal(chain: string, { statements }: NftRule): string | undefined {
+  #ruleRefusal(chain: string, { statements }: RuleSpec): string | undefined {
     for (const statement of statements) {
       const modules = this.#modulesOf(statement);
       if (modules.some((module) => this.#unloaded.has(module))) return 'ENOENT';

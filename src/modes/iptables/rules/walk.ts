@@ -3,7 +3,7 @@ import { type Cidr, cidrContains, type Ip, parseIp } from '../../../model/ip.ts'
 import type { Host, Packet } from '../../../plan/decide.ts';
 import {
   type RuleExit,
-  type Verdict,
+  type WalkVerdict,
   type WalkContext,
   type WalkOptions,
   walkPacket,
@@ -147,7 +147,11 @@ function markAfter(target: Target | undefined, mark: number): number {
   return (target.operation === 'xor' ? mark ^ target.value : mark | target.value) >>> 0;
 }
 
-function verdictOf(target: Target | undefined, way: Way<string>, { note }: WalkContext): Verdict | undefined {
+function verdictOf(
+  target: Target | undefined,
+  way: Way<string>,
+  { note }: WalkContext,
+): WalkVerdict | undefined {
   if (!target) return undefined;
   switch (target.kind) {
     case 'mark':
@@ -167,7 +171,7 @@ function verdictOf(target: Target | undefined, way: Way<string>, { note }: WalkC
   }
 }
 
-function dnatTo(to: string, way: Way<string>, note: (text: string) => void): Verdict {
+function dnatTo(to: string, way: Way<string>, note: (text: string) => void): WalkVerdict {
   const whole = parseIp(to);
   if (whole !== undefined) return { kind: 'dnat', ip: whole, port: way.port };
   const [, bracketed, plain, port] = /^(?:\[(.*)\]|(.*)):(\d+)$/.exec(to) ?? [];

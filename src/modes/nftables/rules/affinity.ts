@@ -11,11 +11,11 @@ import type { Plan, Pool, Route, ServicePortPlan, SourceClass } from '../../../p
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { affinityMap, NFT_CHAINS, connectionsSet, SCOPE_LIST, stickyChain, stickyMap } from './names.ts';
 import {
-  type NftChain,
+  type ChainSpec,
   inSet,
   type Key,
   nftRule,
-  type NftRule,
+  type RuleSpec,
   type Ruleset,
   type TableSet,
 } from './rule.ts';
@@ -226,7 +226,7 @@ export function affinityChains(
   timeouts: readonly AffinityTimeout[],
   { family, counters }: AffinityOptions,
   before: Ruleset | undefined,
-): readonly NftChain[] {
+): readonly ChainSpec[] {
   const known = new Map(before?.chains.map((chain) => [chain.name, chain]));
   const protocols = protocolsOf(timeouts);
   return [
@@ -246,7 +246,7 @@ function protocolsOf(timeouts: readonly AffinityTimeout[]): readonly Protocol[] 
   return [...new Set(timeouts.map(({ protocol }) => protocol))];
 }
 
-function rememberedRule(protocol: Protocol): NftRule {
+function rememberedRule(protocol: Protocol): RuleSpec {
   return nftRule(
     { kind: 'protocol', protocol },
     { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) },
@@ -254,14 +254,14 @@ function rememberedRule(protocol: Protocol): NftRule {
 }
 
 /** To be found is to be counted. Node ports have a set of their own: an address of the node may be a service's too. */
-function countRules(protocol: Protocol): readonly NftRule[] {
+function countRules(protocol: Protocol): readonly RuleSpec[] {
   return SCOPE_LIST.map((scope) =>
     nftRule({ kind: 'protocol', protocol }, inSet(CONNECTION, connectionsSet(scope, protocol))),
   );
 }
 
 /** nft reads `ct original proto-dst` only where a port was named before it. */
-function stickyRule(protocol: Protocol): NftRule {
+function stickyRule(protocol: Protocol): RuleSpec {
   return nftRule(
     { kind: 'protocol', protocol },
     { kind: 'hasPort' },
@@ -275,7 +275,7 @@ function stickyRule(protocol: Protocol): NftRule {
  * Of IPv6, nft could not read the line whatever stood before it: it has no registers for two addresses, a port and an
  * endpoint, and would end with a failed assertion.
  */
-function learnRule({ protocol, seconds }: AffinityTimeout, family: Family): NftRule {
+function learnRule({ protocol, seconds }: AffinityTimeout, family: Family): RuleSpec {
   return nftRule(
     { kind: 'protocol', protocol },
     ...(family === 'IPv4' ? [{ kind: 'hasPort' } as const] : []),

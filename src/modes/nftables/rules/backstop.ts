@@ -14,12 +14,12 @@ import { hairpinsOf, NO_ELEMENTS } from './compile.ts';
 import { Committer, EditStream, slices } from './committer.ts';
 import { diffToEnd } from './diff.ts';
 import {
-  type NftChain,
+  type ChainSpec,
   type Element,
   inSet,
   jumpRule,
   nftRule,
-  type NftRule,
+  type RuleSpec,
   type Ruleset,
   setsByName,
   type TableSet,
@@ -261,8 +261,8 @@ function setsOf({ view }: RulesetOptions): readonly TableSet[] {
   ];
 }
 
-function chainsOf(options: RulesetOptions): readonly NftChain[] {
-  const held: readonly NftRule[] = [
+function chainsOf(options: RulesetOptions): readonly ChainSpec[] {
+  const held: readonly RuleSpec[] = [
     nftRule(inSet(FRONTEND.address, HELD.frontends), { kind: 'drop' }),
     nftRule(inSet(FRONTEND.nodePort, HELD.ports), ...toNodePorts(options), { kind: 'drop' }),
   ];

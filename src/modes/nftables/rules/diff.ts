@@ -3,7 +3,7 @@ import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import { runToEnd } from '../../../time/timeSlice.ts';
 import { SCOPES, NFT_SETS } from './names.ts';
 import { printKey } from './print.ts';
-import type { NftChain, Element, NftRule, Ruleset, TableSet } from './rule.ts';
+import type { ChainSpec, Element, RuleSpec, Ruleset, TableSet } from './rule.ts';
 import { deepEqual } from '../../../model/equal.ts';
 import {
   addChains,
@@ -230,10 +230,11 @@ function amendChains(before: Ruleset, after: Ruleset): TableTransaction {
  * When a rule comes that looks up a map, the kernel looks at every element of the map, so that rules which stay had
  * better not go and come: with 300,000 elements that held its lock for 60 ms.
  */
-function amendChain(before: NftChain, after: NftChain): TableTransaction {
+function amendChain(before: ChainSpec, after: ChainSpec): TableTransaction {
   if (!after.isUnordered) return rewriteChain(after);
   const chain = after.name;
-  const isIn = (rule: NftRule, { rules }: NftChain): boolean => rules.some((other) => deepEqual(rule, other));
+  const isIn = (rule: RuleSpec, { rules }: ChainSpec): boolean =>
+    rules.some((other) => deepEqual(rule, other));
   return [
     ...before.rules
       .filter((rule) => !isIn(rule, after))

@@ -3,25 +3,25 @@ import type { Family } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { TABLE, TABLE_COMMENT } from './names.ts';
 import type {
-  NftChain,
+  ChainSpec,
   Element,
   ElementKey,
   FieldType,
-  NftHook,
+  HookSpec,
   Key,
   KeyPart,
-  NftRule,
+  RuleSpec,
   Ruleset,
   Statement,
   TableSet,
 } from './rule.ts';
 
-export interface Words {
+export interface FamilyWords {
   readonly ip: 'ip' | 'ip6';
   readonly address: 'ipv4_addr' | 'ipv6_addr';
 }
 
-export const WORDS: Readonly<Record<Family, Words>> = {
+export const WORDS: Readonly<Record<Family, FamilyWords>> = {
   IPv4: { ip: 'ip', address: 'ipv4_addr' },
   IPv6: { ip: 'ip6', address: 'ipv6_addr' },
 };
@@ -40,7 +40,7 @@ export function printTable(
   return `table ${words.ip} ${TABLE} {\n\tcomment "${TABLE_COMMENT}"\n${blocks.join('\n')}}\n`;
 }
 
-function printSet(set: TableSet, elements: readonly Element[], words: Words): string {
+function printSet(set: TableSet, elements: readonly Element[], words: FamilyWords): string {
   const flags = [...(set.ranges ? ['interval'] : []), ...(set.dynamicSize ? ['dynamic', 'timeout'] : [])];
   const lines = [
     printType(set, words),
@@ -56,27 +56,27 @@ function printSet(set: TableSet, elements: readonly Element[], words: Words): st
 }
 
 /** A drawn index has no type of its own: such keys are said by what they come from. */
-function printType({ key, data }: TableSet, words: Words): string {
+function printType({ key, data }: TableSet, words: FamilyWords): string {
   const isDrawn = key.some((field) => typeof field === 'object');
   const value = data === 'endpoint' ? (isDrawn ? typeofEndpoint(words) : typeEndpoint(words)) : data;
   const fields = key.map((field) => (isDrawn ? typeofField(field, words) : typeField(field, words)));
   return `${isDrawn ? 'typeof' : 'type'} ${fields.join(' . ')}${value === undefined ? '' : ` : ${value}`}`;
 }
 
-function typeEndpoint({ address }: Words): string {
+function typeEndpoint({ address }: FamilyWords): string {
   return `${address} . inet_service`;
 }
 
-function typeofEndpoint({ ip }: Words): string {
+function typeofEndpoint({ ip }: FamilyWords): string {
   return `${ip} daddr . th dport`;
 }
 
-function typeField(field: FieldType, { address }: Words): string {
+function typeField(field: FieldType, { address }: FamilyWords): string {
   if (field === 'address') return address;
   return field === 'protocol' ? 'inet_proto' : 'inet_service';
 }
 
-function typeofField(field: FieldType, { ip }: Words): string {
+function typeofField(field: FieldType, { ip }: FamilyWords): string {
   if (typeof field === 'object') return `numgen random mod ${field.drawnOf}`;
   if (field === 'address') return `${ip} daddr`;
   return field === 'protocol' ? 'meta l4proto' : 'th dport';
@@ -113,14 +113,14 @@ function joined(before: string, part: string | number): string {
   return before === '' ? `${part}` : `${before} . ${part}`;
 }
 
-function printChain({ name, hook, rules }: NftChain, words: Words): string {
+function printChain({ name, hook, rules }: ChainSpec, words: FamilyWords): string {
   return block(`chain ${name}`, [
     ...(hook ? [`type nat hook ${hook.point} priority ${priority(hook)}; policy accept;`] : []),
     ...rules.map((rule) => printNftRule(rule, words)),
   ]);
 }
 
-function priority({ point, priority: number }: NftHook): string {
+function priority({ point, priority: number }: HookSpec): string {
   if (point === 'prerouting' && number === -100) return 'dstnat';
   return point === 'postrouting' && number === 100 ? 'srcnat' : String(number);
 }
@@ -129,7 +129,7 @@ function block(head: string, lines: readonly string[]): string {
   return `\t${head} {\n${lines.map((line) => `\t\t${line}\n`).join('')}\t}\n`;
 }
 
-export function printNftRule({ statements, comment }: NftRule, words: Words): string {
+export function printNftRule({ statements, comment }: RuleSpec, words: FamilyWords): string {
   const protocol = statements.find((each) => each.kind === 'protocol')?.protocol;
   // Where a port of the protocol is named later, nft takes it as said.
   const isImplied = statements.some(
@@ -146,7 +146,7 @@ export function printNftRule({ statements, comment }: NftRule, words: Words): st
 
 function printStatement(
   statement: Statement,
-  words: Words,
+  words: FamilyWords,
   protocol: Protocol | undefined,
 ): readonly string[] {
   const key = (parts: Key): string => parts.map((part) => printPart(part, words, protocol)).join(' . ');
@@ -189,7 +189,7 @@ function printStatement(
   }
 }
 
-function printPart(part: KeyPart, { ip }: Words, protocol: Protocol | undefined): string {
+function printPart(part: KeyPart, { ip }: FamilyWords, protocol: Protocol | undefined): string {
   if (typeof part === 'object') return `numgen random mod ${part.drawnOf}`;
   switch (part) {
     case 'source':

@@ -10,7 +10,7 @@ import { type Committer, EditStream, slices } from './committer.ts';
 import { type ElementEdit, sameValue } from './diff.ts';
 import { ownerComment } from './names.ts';
 import { printKey } from './print.ts';
-import { type NftChain, type Element, type Ruleset, setsByName, type TableSet } from './rule.ts';
+import { type ChainSpec, type Element, type Ruleset, setsByName, type TableSet } from './rule.ts';
 import {
   addChains,
   type NftClient,
@@ -91,7 +91,7 @@ function structure(state: TableState | undefined, { sets, chains }: Ruleset): Ta
   if (!state) return [{ kind: 'addTable' }, ...sets.map(addSet), ...addChains(plain)];
   const different = sets.filter(({ name }) => state.sets.get(name) === 'different');
   const missing = sets.filter(({ name }) => !state.sets.has(name));
-  const isNew = ({ name }: NftChain): boolean => !state.chains.has(name);
+  const isNew = ({ name }: ChainSpec): boolean => !state.chains.has(name);
   const emptied: TableTransaction =
     different.length === 0
       ? []
@@ -119,7 +119,7 @@ function hooks(state: TableState | undefined, { sets, chains }: Ruleset): TableT
 }
 
 /** Where it is hooked in, and how, is said when it comes. */
-function replaceChain(chain: NftChain): TableTransaction {
+function replaceChain(chain: ChainSpec): TableTransaction {
   const { name } = chain;
   return [{ kind: 'flushChain', name }, { kind: 'deleteChain', name }, ...addChains([chain])];
 }

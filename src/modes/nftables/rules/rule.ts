@@ -48,21 +48,21 @@ export type Statement =
   | { readonly kind: 'return' }
   | { readonly kind: 'jump' | 'goto'; readonly chain: string };
 
-export interface NftRule {
+export interface RuleSpec {
   readonly statements: readonly Statement[];
   readonly comment?: string;
 }
 
-export interface NftHook {
+export interface HookSpec {
   readonly point: 'prerouting' | 'input' | 'output' | 'postrouting';
   readonly priority: number;
 }
 
-export interface NftChain {
+export interface ChainSpec {
   readonly name: string;
   /** All are of the type nat: they see the first packet of a connection, and no other. */
-  readonly hook?: NftHook;
-  readonly rules: readonly NftRule[];
+  readonly hook?: HookSpec;
+  readonly rules: readonly RuleSpec[];
   /** At most one of its rules has anything to say about a packet: their order means nothing. */
   readonly isUnordered?: true;
 }
@@ -86,7 +86,7 @@ export interface TableSet {
 
 export interface Ruleset {
   readonly sets: readonly TableSet[];
-  readonly chains: readonly NftChain[];
+  readonly chains: readonly ChainSpec[];
 }
 
 /** The values of a key, in the order of its fields; those that its set does not have are left out. */
@@ -110,11 +110,11 @@ export interface Element {
   readonly comment?: string;
 }
 
-export function nftRule(...statements: readonly Statement[]): NftRule {
+export function nftRule(...statements: readonly Statement[]): RuleSpec {
   return { statements };
 }
 
-export function jumpRule(chain: string): NftRule {
+export function jumpRule(chain: string): RuleSpec {
   return nftRule({ kind: 'jump', chain });
 }
 

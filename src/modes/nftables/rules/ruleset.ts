@@ -19,15 +19,15 @@ import {
   type View,
 } from './names.ts';
 import {
-  type NftChain,
+  type ChainSpec,
   type Element,
   type FieldType,
-  type NftHook,
+  type HookSpec,
   inSet,
   jumpRule,
   type Key,
   nftRule,
-  type NftRule,
+  type RuleSpec,
   type Ruleset,
   type Statement,
   type TableSet,
@@ -149,7 +149,7 @@ function hasLarge(sizes: readonly number[]): boolean {
   return sizes.some((size) => size > LARGEST_DIRECT_POOL);
 }
 
-function chainsOf(shape: TableShape, options: RulesetOptions, before?: Ruleset): readonly NftChain[] {
+function chainsOf(shape: TableShape, options: RulesetOptions, before?: Ruleset): readonly ChainSpec[] {
   return [
     ...SCOPE_LIST.flatMap((scope) => VIEWS.flatMap((view) => poolChains(scope, view, shape))),
     ...affinityChains(shape.affinity, options, before),
@@ -166,7 +166,7 @@ function chainsOf(shape: TableShape, options: RulesetOptions, before?: Ruleset):
   ];
 }
 
-export function hooked(point: NftHook['point'], priority: number, rules: readonly NftRule[]): NftChain {
+export function hooked(point: HookSpec['point'], priority: number, rules: readonly RuleSpec[]): ChainSpec {
   return { name: point, hook: { point, priority }, rules };
 }
 
@@ -174,16 +174,16 @@ export function hooked(point: NftHook['point'], priority: number, rules: readonl
  * Apart, and later: while somebody has taken elements or rules away, a packet that they would have sent on comes to the
  * backstop before this could refuse it.
  */
-function unservedAt(point: 'prerouting' | 'output'): NftChain {
+function unservedAt(point: 'prerouting' | 'output'): ChainSpec {
   const hook = { point, priority: PRIORITIES.unserved };
   return { name: `${NFT_CHAINS.unserved}-${point}`, hook, rules: [jumpRule(NFT_CHAINS.unserved)] };
 }
 
 /** Every size in turn, and one lookup for all that are larger. */
-function poolChains(scope: Scope, view: View, { sizes }: TableShape): readonly NftChain[] {
+function poolChains(scope: Scope, view: View, { sizes }: TableShape): readonly ChainSpec[] {
   const all = sizes[scope][view];
   const key = FRONTEND[scope];
-  const dnat = (size: number): NftRule =>
+  const dnat = (size: number): RuleSpec =>
     nftRule({
       kind: 'dnatByMap',
       key: size === 1 ? key : [...key, { drawnOf: size }],
@@ -203,7 +203,7 @@ function poolChains(scope: Scope, view: View, { sizes }: TableShape): readonly N
   ];
 }
 
-function servicesRules(options: RulesetOptions): readonly NftRule[] {
+function servicesRules(options: RulesetOptions): readonly RuleSpec[] {
   return [
     nftRule(inSet(['destination'], NFT_SETS.serviceIPs), {
       kind: 'jump',
@@ -217,7 +217,7 @@ function servicesRules(options: RulesetOptions): readonly NftRule[] {
  * Ports of a cluster IP that its service does not have, and cluster IPs that no service has. Should one of them be an address
  * of the node too, everything else on the node still answers there.
  */
-function unservedRules({ hasServiceCidrs }: TableShape): readonly NftRule[] {
+function unservedRules({ hasServiceCidrs }: TableShape): readonly RuleSpec[] {
   const elsewhere: Statement = { kind: 'addressType', side: 'destination', not: true };
   return [
     nftRule(inSet(['destination'], NFT_SETS.clusterIPs), elsewhere, { kind: 'reject' }),
@@ -236,7 +236,7 @@ export function toNodePorts({ view, family }: RulesetOptions): readonly Statemen
   ];
 }
 
-function addressRules(shape: TableShape, options: RulesetOptions): readonly NftRule[] {
+function addressRules(shape: TableShape, options: RulesetOptions): readonly RuleSpec[] {
   const allowedKey: Key = [...FRONTEND.address, 'source'];
   return [
     nftRule(inSet(FRONTEND.address, SCOPES.address.restricted), inSet(allowedKey, NFT_SETS.allowed, true), {
@@ -250,7 +250,7 @@ function scopeRules(
   scope: Scope,
   { affinity }: TableShape,
   { view, masqueradeMark }: RulesetOptions,
-): readonly NftRule[] {
+): readonly RuleSpec[] {
   const names = SCOPES[scope];
   const key = FRONTEND[scope];
   const mark: Statement = { kind: 'changeMark', operation: 'set', mark: masqueradeMark };
@@ -295,9 +295,9 @@ function notPod({ localDetector }: NodeView): readonly Statement[] {
  * A packet that came by before the chains were hooked in, and goes out after that, was not sent anywhere: its client
  * would be sent to the service's own address from then on.
  */
-const REMEMBERING: NftRule = nftRule({ kind: 'isRewritten' }, { kind: 'jump', chain: NFT_CHAINS.remember });
+const REMEMBERING: RuleSpec = nftRule({ kind: 'isRewritten' }, { kind: 'jump', chain: NFT_CHAINS.remember });
 
-export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): readonly NftRule[] {
+export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): readonly RuleSpec[] {
   return [
     nftRule({ kind: 'isRewritten' }, inSet(HAIRPIN, NFT_SETS.hairpin), { kind: 'masquerade' }),
     nftRule({ kind: 'hasMark', mark, not: true }, { kind: 'return' }),

@@ -1,7 +1,7 @@
 /** A change of the table, as plain data: the kernel takes all of it or nothing. */
 import type { Ip } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
-import type { NftChain, Element, NftHook, NftRule, Ruleset, TableSet } from './rule.ts';
+import type { ChainSpec, Element, HookSpec, RuleSpec, Ruleset, TableSet } from './rule.ts';
 
 export type TableOperation =
   /** Owned: no other program may change it, and it is deleted with the socket that made it. */
@@ -9,10 +9,10 @@ export type TableOperation =
   | { readonly kind: 'deleteTable' }
   | { readonly kind: 'addSet'; readonly set: TableSet }
   | { readonly kind: 'deleteSet'; readonly name: string }
-  | { readonly kind: 'addChain'; readonly name: string; readonly hook?: NftHook }
+  | { readonly kind: 'addChain'; readonly name: string; readonly hook?: HookSpec }
   | { readonly kind: 'flushChain' | 'deleteChain'; readonly name: string }
   /** To delete one, it is found by what it says. */
-  | { readonly kind: 'addRule' | 'deleteRule'; readonly chain: string; readonly rule: NftRule }
+  | { readonly kind: 'addRule' | 'deleteRule'; readonly chain: string; readonly rule: RuleSpec }
   | {
       readonly kind: 'addElements' | 'deleteElements';
       readonly set: TableSet;
@@ -85,7 +85,7 @@ export function* chainsIn(transaction: TableTransaction): Generator<string> {
   }
 }
 
-export function addChains(chains: readonly NftChain[]): TableTransaction {
+export function addChains(chains: readonly ChainSpec[]): TableTransaction {
   return [
     ...chains.map(({ name, hook }): TableOperation => ({ kind: 'addChain', name, ...(hook && { hook }) })),
     ...chains.flatMap(addRules),
@@ -93,11 +93,11 @@ export function addChains(chains: readonly NftChain[]): TableTransaction {
 }
 
 /** In place of whatever rules it has. */
-export function rewriteChain(chain: NftChain): TableTransaction {
+export function rewriteChain(chain: ChainSpec): TableTransaction {
   return [{ kind: 'flushChain', name: chain.name }, ...addRules(chain)];
 }
 
-function addRules({ name, rules }: NftChain): TableTransaction {
+function addRules({ name, rules }: ChainSpec): TableTransaction {
   return rules.map((rule) => ({ kind: 'addRule', chain: name, rule }));
 }
 

@@ -3,7 +3,7 @@ import { type Cidr, cidrContains, familyOf, type Ip } from '../../../model/ip.ts
 import type { Host, Packet } from '../../../plan/decide.ts';
 import {
   type RuleExit,
-  type Verdict,
+  type WalkVerdict,
   type WalkContext,
   type WalkOptions,
   walkPacket,
@@ -16,8 +16,8 @@ import {
   type ElementKey,
   type Key,
   type KeyPart,
-  type NftChain,
-  type NftRule,
+  type ChainSpec,
+  type RuleSpec,
   type Ruleset,
   setsByName,
   type Statement,
@@ -27,7 +27,7 @@ import type { AffinityEntry } from './transaction.ts';
 
 /** What a packet walks through: a table and its elements, made to be asked which element a key finds. */
 export interface WalkTable {
-  readonly chains: ReadonlyMap<string, NftChain>;
+  readonly chains: ReadonlyMap<string, ChainSpec>;
   readonly sets: ReadonlyMap<string, TableSet>;
   /** With an address where a set has ranges. `undefined`: there is no such element. */
   find(set: string, key: ElementKey): Element | undefined;
@@ -54,7 +54,7 @@ export function walkNftables(
   options: NftWalkOptions = {},
 ): WalkResult<LearnedEntry> {
   const { affinity = () => [] } = options;
-  return walkPacket<NftRule, LearnedEntry>(
+  return walkPacket<RuleSpec, LearnedEntry>(
     {
       deepestJump: DEEPEST_JUMP,
       baseChains: ({ type, point }) =>
@@ -116,7 +116,7 @@ interface Lookups extends WalkContext {
 }
 
 /** Statement by statement; a statement that draws a number has several branches. */
-function leaveRule({ statements }: NftRule, first: NftWay, context: Lookups): readonly Exit[] {
+function leaveRule({ statements }: RuleSpec, first: NftWay, context: Lookups): readonly Exit[] {
   const exits: Exit[] = [];
   let live: readonly { readonly way: NftWay; readonly elements: readonly Element[] }[] = [
     { way: first, elements: [] },
@@ -159,7 +159,7 @@ interface Branch {
   readonly element?: Element;
   readonly learned?: LearnedEntry;
   /** Leaves the rule by this. */
-  readonly verdict?: Verdict;
+  readonly verdict?: WalkVerdict;
 }
 
 const MATCH: Branch = { isMatch: true, chance: 1 };

@@ -1,6 +1,6 @@
 /** Starts, restarts, switches of layout, and what others do to the rules meanwhile. */
 import { describe, expect, test } from 'vitest';
-import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from './layoutNames.ts';
 import { cidr, VIEW } from '../../../plan/given.ts';
 import { EMPTY, FakeKernel } from './fakeKernel.ts';
 import { FOREIGN, KUBELET } from './foreign.ts';

@@ -1,6 +1,6 @@
 /** Restores that fail: what is kept, what is tried again, and who else has to wait for it. */
 import { describe, expect, test } from 'vitest';
-import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from './layoutNames.ts';
 import { EMPTY, type Fault, lockHeld, refusal } from './fakeKernel.ts';
 import { chainName, Harness } from './harness.ts';
 

@@ -4,7 +4,7 @@ import { IptablesBackend } from '../../../../src/modes/iptables/reconcile.ts';
 import { type CleanupScope, planCleanup } from '../../../../src/modes/iptables/rules/cleanup.ts';
 import { printStep } from '../../../../src/modes/iptables/rules/edit.ts';
 import type { LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
-import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from './layoutNames.ts';
 import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';
 import { VIEW } from '../../../plan/given.ts';
 import { EMPTY, FakeKernel } from './fakeKernel.ts';

@@ -1,6 +1,6 @@
 /** In which order a full sync writes, and what packets meet meanwhile. */
 import { describe, expect, test } from 'vitest';
-import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from './layoutNames.ts';
 import type { Tables } from '../../../../src/modes/iptables/rules/parse.ts';
 import { walkIptables, type IptablesPacket } from '../../../../src/modes/iptables/rules/walk.ts';
 import { ip } from '../../../plan/given.ts';

@@ -3,7 +3,7 @@
  * specification; a change in them is a change of what operators see, and has to be meant.
  */
 import { describe, expect, test } from 'vitest';
-import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from './layoutNames.ts';
 import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
 import { applyRestore } from './restore.ts';
 import { FAMILIES } from '../../../../src/model/ip.ts';

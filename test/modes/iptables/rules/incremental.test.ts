@@ -1,7 +1,7 @@
 /** After the first sync, only what changed is written, and nothing is read. */
 import { describe, expect, test } from 'vitest';
 import { chainName, Harness } from './harness.ts';
-import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from './layoutNames.ts';
 
 const WORLD = `
   shop/web 10.96.0.1 http:80

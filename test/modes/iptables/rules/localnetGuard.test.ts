@@ -1,7 +1,8 @@
 /** The guard of 127.0.0.0/8: written by itself before anything else, and never taken out by a sync. */
 import { describe, expect, test } from 'vitest';
 import { printStep } from '../../../../src/modes/iptables/rules/edit.ts';
-import { LAYOUT_NAMES, LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from './layoutNames.ts';
 import { guardStep } from '../../../../src/modes/iptables/rules/chainEdits.ts';
 import { IptablesBackend } from '../../../../src/modes/iptables/reconcile.ts';
 import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';

@@ -1,6 +1,6 @@
 /** What another program changed is repaired by looking at it alone. */
 import { describe, expect, test } from 'vitest';
-import { LAYOUT_NAMES } from '../../../../src/modes/iptables/rules/layouts/index.ts';
+import { LAYOUT_NAMES } from './layoutNames.ts';
 import type { Table } from '../../../../src/modes/iptables/rules/rule.ts';
 import type { Touch, Touched } from '../../../../src/modes/iptables/rules/touched.ts';
 import { ip } from '../../../plan/given.ts';

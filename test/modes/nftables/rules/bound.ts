@@ -3,9 +3,9 @@
  * in use: the number of services does not come into it.
  */
 import type {
-  NftChain,
-  NftHook,
-  NftRule,
+  ChainSpec,
+  HookSpec,
+  RuleSpec,
   Ruleset,
   Statement,
 } from '../../../../src/modes/nftables/rules/rule.ts';
@@ -13,20 +13,20 @@ import type {
 /** For one packet, through the two hooks that it passes. */
 export function mostLookups(ruleset: Ruleset): number {
   const chains = new Map(ruleset.chains.map((chain) => [chain.name, chain]));
-  const at = (point: NftHook['point']): number =>
+  const at = (point: HookSpec['point']): number =>
     ruleset.chains
       .filter(({ hook }) => hook?.point === point)
       .reduce((sum, chain) => sum + ofChain(chain, chains), 0);
   return Math.max(at('prerouting'), at('output')) + Math.max(at('input'), at('postrouting'));
 }
 
-type Chains = ReadonlyMap<string, NftChain>;
+type Chains = ReadonlyMap<string, ChainSpec>;
 
-function ofChain({ rules }: NftChain, chains: Chains): number {
+function ofChain({ rules }: ChainSpec, chains: Chains): number {
   return rules.reduce((sum, rule) => sum + ofRule(rule, chains), 0);
 }
 
-function ofRule({ statements }: NftRule, chains: Chains): number {
+function ofRule({ statements }: RuleSpec, chains: Chains): number {
   return statements.reduce((sum, statement) => sum + ofStatement(statement, chains), 0);
 }
 

@@ -3,11 +3,11 @@ import type {
   Element,
   ElementKey,
   FieldType,
-  NftRule,
+  RuleSpec,
   Statement,
   TableSet,
 } from '../../../../src/modes/nftables/rules/rule.ts';
-import type { NftHook, Key } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { HookSpec, Key } from '../../../../src/modes/nftables/rules/rule.ts';
 import { sameValue } from '../../../../src/modes/nftables/rules/diff.ts';
 import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
 import type { TableOperation } from '../../../../src/modes/nftables/rules/transaction.ts';
@@ -27,8 +27,8 @@ export interface FakeSet {
 }
 
 export interface FakeChain {
-  readonly hook: NftHook | undefined;
-  readonly rules: readonly NftRule[];
+  readonly hook: HookSpec | undefined;
+  readonly rules: readonly RuleSpec[];
 }
 
 export interface FakeTable {
@@ -126,7 +126,7 @@ export class Draft {
     this.#own.delete(name);
   }
 
-  #addChain(name: string, hook: NftHook | undefined): void {
+  #addChain(name: string, hook: HookSpec | undefined): void {
     if (name.length > NAME_LENGTH) throw new Refused('ERANGE');
     const known = this.#chains.get(name);
     if (known && hook && !deepEqual(known.hook, hook)) throw new Refused('ENOTSUP');
@@ -143,13 +143,13 @@ export class Draft {
     this.#chains.delete(name);
   }
 
-  #addRule(name: string, rule: NftRule): void {
+  #addRule(name: string, rule: RuleSpec): void {
     const chain = this.#chain(name);
     for (const statement of rule.statements) this.#check(statement);
     this.#chains.set(name, { ...chain, rules: [...chain.rules, rule] });
   }
 
-  #deleteRule(name: string, rule: NftRule): void {
+  #deleteRule(name: string, rule: RuleSpec): void {
     const chain = this.#chain(name);
     const index = chain.rules.findIndex((each) => deepEqual(each, rule));
     if (index < 0) throw new Refused('ENOENT');
@@ -168,7 +168,7 @@ export class Draft {
     if (statement.kind === 'learn' && set.dynamicSize === undefined) throw new Refused('ENOTSUP');
   }
 
-  #validateChain(name: string, hook: NftHook, depth: number): void {
+  #validateChain(name: string, hook: HookSpec, depth: number): void {
     if (depth > DEEPEST_JUMP) throw new Refused('EMLINK');
     for (const { statements } of this.#chain(name).rules)
       for (const statement of statements) {
@@ -291,7 +291,7 @@ function fits(key: Key, fields: readonly FieldType[]): boolean {
   );
 }
 
-function isAllowedAt({ kind }: Statement, { point }: NftHook): boolean {
+function isAllowedAt({ kind }: Statement, { point }: HookSpec): boolean {
   switch (kind) {
     case 'dnatByMap':
       return point === 'prerouting' || point === 'output';

@@ -1,5 +1,5 @@
 /** Transactions, and what the kernel says to each: for the one in memory and the real one alike. */
-import type { Element, ElementKey, NftRule, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Element, ElementKey, RuleSpec, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
 import type { TableOperation, TableTransaction } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 
@@ -38,12 +38,12 @@ const B = { ip: ip('10.244.0.2'), port: 8080 };
 const addSet = (set: TableSet): TableOperation => ({ kind: 'addSet', set });
 const deleteSet = ({ name }: TableSet): TableOperation => ({ kind: 'deleteSet', name });
 const addChain = (name: string): TableOperation => ({ kind: 'addChain', name });
-const addRule = (chain: string, ...statements: NftRule['statements']): TableOperation => ({
+const addRule = (chain: string, ...statements: RuleSpec['statements']): TableOperation => ({
   kind: 'addRule',
   chain,
   rule: { statements },
 });
-const deleteRule = (chain: string, ...statements: NftRule['statements']): TableOperation => ({
+const deleteRule = (chain: string, ...statements: RuleSpec['statements']): TableOperation => ({
   kind: 'deleteRule',
   chain,
   rule: { statements },

@@ -1,6 +1,6 @@
 /** What becomes of a packet, and why. */
 import { describe, expect, test } from 'vitest';
-import type { Element, NftRule, Ruleset, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Element, RuleSpec, Ruleset, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
 import { type WalkOutcome } from '../../../../src/modes/walk.ts';
 import { type Packet } from '../../../../src/plan/decide.ts';
 import {
@@ -23,8 +23,8 @@ function printOutcome(outcome: WalkOutcome<LearnedEntry>): string {
 }
 
 describe('verdicts', () => {
-  type Chains = Readonly<Record<string, readonly NftRule[]>>;
-  const rule = (...statements: NftRule['statements']): NftRule => ({ statements });
+  type Chains = Readonly<Record<string, readonly RuleSpec[]>>;
+  const rule = (...statements: RuleSpec['statements']): RuleSpec => ({ statements });
   const sent = (
     chains: Chains,
     elements: readonly Element[] = [],

@@ -4,7 +4,7 @@
  */
 import { printElement, printNftRule, WORDS } from '../../../../src/modes/nftables/rules/print.ts';
 import { SCOPES, NFT_SETS } from '../../../../src/modes/nftables/rules/names.ts';
-import type { Element, NftRule, Statement } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Element, RuleSpec, Statement } from '../../../../src/modes/nftables/rules/rule.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';
 import { setOf } from './fakeTable.ts';
 
@@ -58,7 +58,7 @@ export function isAffinity(set: string): boolean {
 }
 
 /** Asks a set that is empty, so nothing comes of it; who is remembered comes and goes by itself. */
-function isIdle({ statements }: NftRule, isMeant: (set: string) => boolean): boolean {
+function isIdle({ statements }: RuleSpec, isMeant: (set: string) => boolean): boolean {
   return statements.some((statement: Statement) => {
     const set = setOf(statement);
     return set !== undefined && (isAffinity(set) ? statement.kind === 'dnatByMap' : !isMeant(set));

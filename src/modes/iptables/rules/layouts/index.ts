@@ -7,6 +7,5 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
   current: currentLayout,
   classic: classicLayout,
 };
-export const LAYOUT_NAMES: readonly LayoutName[] = ['current', 'classic'];
 /** Whatever mode ran before: its chains are known, and go when they are not needed. */
 export const EVERY_LAYOUT: readonly Layout[] = [currentLayout, classicLayout, ipvsLayout];
