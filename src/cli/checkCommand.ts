@@ -1,18 +1,15 @@
 /** `junction check`: whether this machine has what a proxy mode needs, and whether manifests can be used. */
 import { type ValidConfig, wrap } from '../config/index.ts';
-import { isIpv6Enabled } from '../modes/iptables/families.ts';
-import { preflightSettings } from '../modes/prerequisites.ts';
+import { checkMode, machineOf, preflightSettings } from '../modes/prerequisites.ts';
 import {
   absent,
   type Check,
   type CheckState,
   present,
+  readinessOf,
   summary,
-  verdictOf,
 } from '../modes/prerequisites/check.ts';
 import type { Machine } from '../modes/prerequisites/machine.ts';
-import { checkMode } from '../modes/prerequisites/preflight.ts';
-import { systemMachine } from '../modes/prerequisites/systemMachine.ts';
 import type { Family } from '../model/ip.ts';
 import { printable, printableLine } from '../text/printable.ts';
 import { printSourceProblem } from '../sources/source.ts';
@@ -20,23 +17,19 @@ import type { Output } from './output.ts';
 import { readManifests } from './planCommand.ts';
 import { type Colour, fitsIn, painter, printDetailedTable, printColumns } from './table.ts';
 
-export interface CheckOptions {
+interface CheckOptions {
   readonly families: readonly Family[];
   readonly output: string;
   /** Of the terminal, if it is one. */
   readonly columns?: number | undefined;
 }
 
-/** Answers the exit code: 0 if all that the mode needs is known to be there. */
+/** Returns the exit code: 0 if all that the mode needs is known to be there. */
 export async function checkCommand(
   config: ValidConfig,
   output: Output,
   options: CheckOptions,
-  machine: Machine = systemMachine({
-    variant: config.junction.iptablesVariant,
-    sysctlRoot: config.junction.sysctlRoot,
-    hasIpv6: isIpv6Enabled,
-  }),
+  machine: Machine = machineOf(config),
 ): Promise<number> {
   const { mode } = config;
   const checks = [
@@ -45,7 +38,7 @@ export async function checkCommand(
   ];
   if (options.output === 'json') output.out(printJson(mode, checks));
   else output.painted(printText(mode, checks, options.columns));
-  return verdictOf(checks) === 'yes' ? 0 : 1;
+  return readinessOf(checks) === 'yes' ? 0 : 1;
 }
 
 /** One row; each problem besides, with its place, where `plan` writes it. */
@@ -73,7 +66,7 @@ function countOf(count: number, what: string): string {
 
 /** The names of these fields stay as they are: scripts read them. */
 function printJson(mode: string, checks: readonly Check[]): string {
-  const verdict = verdictOf(checks);
+  const verdict = readinessOf(checks);
   return `${JSON.stringify({ mode, canRun: verdict === 'yes', verdict, summary: summary(mode, checks), checks }, null, 2)}\n`;
 }
 

@@ -15,7 +15,7 @@ import {
 } from '../config/index.ts';
 import { didYouMean } from '../text/suggest.ts';
 import { isJunctionError } from '../errors.ts';
-import { requireNetAdmin } from '../modes/prerequisites/netAdmin.ts';
+import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { printableLine } from '../text/printable.ts';
 import { BUILD, VERSION } from '../version.ts';

@@ -14,7 +14,7 @@ import { runDaemon } from '../daemon/start.ts';
 import { Supervision } from '../daemon/supervision.ts';
 import { createLog, type Log } from '../log/log.ts';
 import { FAMILIES } from '../model/ip.ts';
-import { requireNetAdmin } from '../modes/prerequisites/netAdmin.ts';
+import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
 import { exitNow } from '../system/libc.ts';
 import { killOrphans, PARENT_VARIABLE, parentMark } from '../system/procfs.ts';
 import { cleanupCommand, refuseBesideJunction } from './cleanupCommand.ts';

@@ -2,9 +2,7 @@
  * A start, in an order that changes nothing in the kernel before it is known to be of use: configuration and credentials
  * first, then the lock that keeps a second Junction away, then the mode, then kernel settings, then rules.
  */
-import { readFileSync } from 'node:fs';
-import { hasCapability } from '../modes/prerequisites/capabilities.ts';
-import { requireNetAdmin } from '../modes/prerequisites/netAdmin.ts';
+import { hasCapability, readProcessStatus, requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
 import { type InstanceLock, takeInstanceLock } from '../system/instanceLock.ts';
 import { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
 import { Registry } from '../telemetry/metrics/instruments.ts';
@@ -126,7 +124,7 @@ async function setUp(options: DaemonOptions, mode: ProxyMode): Promise<Postponed
  */
 async function initialize(options: DaemonOptions): Promise<number> {
   const { log, signal } = options;
-  if (hasCapability(readFileSync('/proc/self/status', 'utf8'), 'NET_ADMIN')) {
+  if (hasCapability(readProcessStatus(), 'NET_ADMIN')) {
     const mode = await openMode({ ...options, runner: new StartRunner(signal).run });
     try {
       await setUp(options, mode);

@@ -1,51 +1,91 @@
 /** Before the first write: is everything there that the mode needs? */
 import { toSettings, type ValidConfig } from '../config/index.ts';
 import { isJunctionError } from '../errors.ts';
-import type { IptablesClient } from './iptables/client.ts';
-import { type Check, verdictOf } from './prerequisites/check.ts';
-import type { Machine } from './prerequisites/machine.ts';
-import { abilitiesOf, type NftAbilities } from './prerequisites/nftables.ts';
-import { checkMode, checkModeWith, report } from './prerequisites/preflight.ts';
-import type { PreflightSettings } from './prerequisites/settings.ts';
-import { systemMachine } from './prerequisites/systemMachine.ts';
-import type { CommandRunner } from '../system/processes.ts';
 import type { Family } from '../model/ip.ts';
+import type { ModeName } from '../model/mode.ts';
 import { nodeView } from '../plan/view.ts';
-import { probeClient, isIpv6Enabled } from './iptables/families.ts';
+import type { CommandRunner } from '../system/processes.ts';
 import type { FamilyAnswer, LeftOutFamily, NotServed } from './familyState.ts';
+import type { IptablesClient } from './iptables/client.ts';
+import { probeClient, isIpv6Enabled } from './iptables/families.ts';
+import { iptablesModeChecks, openClients } from './iptables/prerequisites.ts';
+import { ipvsModeChecks } from './ipvs/prerequisites.ts';
 import type { ModeOptions } from './mode.ts';
+import { abilitiesOf, type NftAbilities, nftablesModeChecks } from './nftables/prerequisites.ts';
+import { capabilityCheck } from './prerequisites/capabilities.ts';
+import { absent, type Check, readinessOf, report } from './prerequisites/check.ts';
+import type { Machine, PreflightSettings } from './prerequisites/machine.ts';
+import { systemMachine } from './prerequisites/systemMachine.ts';
 
 type PreflightOptions = Pick<ModeOptions, 'config' | 'log' | 'runner'>;
-type IptablesMode = 'iptables' | 'ipvs';
+/** Of modes that write rules of iptables. */
+const RULE_CHECKS = { iptables: iptablesModeChecks, ipvs: ipvsModeChecks } as const;
+type IptablesMode = keyof typeof RULE_CHECKS;
 
-/** Throws when something that is needed is missing. */
+/** Everything that a mode needs, on a machine on which nothing has been opened yet. */
+export function checkMode(
+  mode: ModeName,
+  settings: PreflightSettings,
+  families: readonly Family[],
+  machine: Machine,
+): Promise<readonly Check[]> {
+  return withCapability(machine, async () => {
+    const enabled = families.filter((family) => family === 'IPv4' || machine.hasIpv6());
+    const ipv6 = enabled.length < families.length ? [noIpv6(families.length > 1)] : [];
+    if (mode === 'nftables') return [...ipv6, ...(await nftablesModeChecks(machine, enabled))];
+    const { clients, checks } = await openClients(machine, enabled);
+    return [...checks, ...ipv6, ...(await RULE_CHECKS[mode](machine, clients, settings))];
+  });
+}
+
+/** Without it everything else would be refused too, twenty times in other words. */
+async function withCapability(
+  machine: Machine,
+  rest: () => Promise<readonly Check[]>,
+): Promise<readonly Check[]> {
+  const capability = capabilityCheck(machine.processStatus());
+  return capability.state === 'missing' ? [capability] : [capability, ...(await rest())];
+}
+
+function noIpv6(others: boolean): Check {
+  return absent(
+    'IPv6',
+    others ? 'for IPv6 services' : 'always',
+    'this machine has no IPv6, or it is turned off',
+    'Nothing, if the cluster has none; otherwise sysctl -w net.ipv6.conf.all.disable_ipv6=0, and boot without ipv6.disable=1.',
+  );
+}
+
+/** With clients that are open already. Throws when something that is needed is missing. */
 export async function preflight(
   mode: IptablesMode,
-  doors: readonly IptablesClient[],
+  clients: readonly IptablesClient[],
   families: readonly Family[],
   { config, log, runner }: PreflightOptions,
 ): Promise<void> {
-  const served = doors.filter(({ family }) => families.includes(family));
-  report(mode, await checkModeWith(mode, preflightSettings(config), served, machineOf(config, runner)), log);
+  const served = clients.filter(({ family }) => families.includes(family));
+  const machine = machineOf(config, runner);
+  const settings = preflightSettings(config);
+  report(mode, await withCapability(machine, () => RULE_CHECKS[mode](machine, served, settings)), log);
 }
 
-/** Of a family that was left out: whether it works now, with everything that the mode needs of it. */
+/** Whether a family that was left out works now, with everything that the mode needs of it. */
 export async function askAgain(
   mode: IptablesMode,
-  doors: readonly IptablesClient[],
+  clients: readonly IptablesClient[],
   family: Family,
   options: PreflightOptions,
 ): Promise<FamilyAnswer> {
-  const door = doors.find((other) => other.family === family);
-  if (!door)
+  const client = clients.find((other) => other.family === family);
+  if (!client)
     return {
       state: 'absent',
       reason: 'its programs could not be used when Junction started',
       remedy: 'Restart Junction once they are installed.',
     };
   try {
-    const answer = await probeClient(door);
-    if (answer.state === 'works') await preflight(mode, [door], [family], options);
+    const answer = await probeClient(client);
+    if (answer.state === 'works') await preflight(mode, [client], [family], options);
     return answer;
   } catch (error) {
     if (!isJunctionError(error)) throw error;
@@ -57,12 +97,12 @@ interface NftPreflight extends NftAbilities {
   readonly leftOut: readonly LeftOutFamily[];
 }
 
-/** Answers what the mode can do here. Throws when something that is needed is missing. */
+/** Returns what the mode can do here. Throws when something that is needed is missing. */
 export async function nftPreflight(
   families: readonly Family[],
   { config, log, runner }: PreflightOptions,
 ): Promise<NftPreflight> {
-  const checks = await checkMode('nftables', preflightSettings(config), families, machineOf(config, runner));
+  const checks = await checkNft(families, config, runner);
   report('nftables', checks, log);
   const abilities = abilitiesOf(checks, families);
   const leftOut = families
@@ -71,10 +111,20 @@ export async function nftPreflight(
   return { ...abilities, leftOut };
 }
 
-export async function askForTables(family: Family, options: PreflightOptions): Promise<FamilyAnswer> {
-  const { config, runner } = options;
-  const checks = await checkMode('nftables', preflightSettings(config), [family], machineOf(config, runner));
-  return verdictOf(checks) === 'yes' ? { state: 'works' } : lackOf(checks, family);
+export async function askForTables(
+  family: Family,
+  { config, runner }: PreflightOptions,
+): Promise<FamilyAnswer> {
+  const checks = await checkNft([family], config, runner);
+  return readinessOf(checks) === 'yes' ? { state: 'works' } : lackOf(checks, family);
+}
+
+function checkNft(
+  families: readonly Family[],
+  config: ValidConfig,
+  runner: CommandRunner,
+): Promise<readonly Check[]> {
+  return checkMode('nftables', preflightSettings(config), families, machineOf(config, runner));
 }
 
 function lackOf(checks: readonly Check[], family: Family): NotServed {
@@ -86,7 +136,7 @@ function lackOf(checks: readonly Check[], family: Family): NotServed {
   };
 }
 
-function machineOf({ junction }: ValidConfig, runner: CommandRunner): Machine {
+export function machineOf({ junction }: ValidConfig, runner?: CommandRunner): Machine {
   const { iptablesVariant: variant, sysctlRoot } = junction;
   return systemMachine({ variant, sysctlRoot, runner, hasIpv6: isIpv6Enabled });
 }

@@ -1,19 +1,20 @@
-/** What IPVS mode needs. All of it is spoken to by netlink: the programs ipset and ipvsadm need not be there. */
-import { type Check, unknown } from '../prerequisites/check.ts';
-import { conntrackCheck } from '../prerequisites/conntrackNetlink.ts';
-import { dummyLinkCheck } from '../prerequisites/dummyLink.ts';
-import { PHYSDEV_FOR_ALL } from '../prerequisites/extensions.ts';
-import { ruleChecks } from '../prerequisites/iptables.ts';
-import { ipvsChecks } from '../prerequisites/ipvs.ts';
-import type { Machine, TrialDoor } from '../prerequisites/machine.ts';
-import { setTypeChecks } from '../prerequisites/setTypes.ts';
-import type { PreflightSettings } from '../prerequisites/settings.ts';
+/** What IPVS mode needs. All of it is asked for by netlink: the programs ipset and ipvsadm need not be installed. */
+import type { Family } from '../../model/ip.ts';
+import { IPSET_TYPES } from '../../netlink/ipsetEntry.ts';
+import { ruleChecks } from '../iptables/prerequisites.ts';
+import { EXTENSIONS } from '../iptables/trialRules.ts';
+import { atLeast } from '../iptables/version.ts';
+import { absent, type Check, present, unknown } from '../prerequisites/check.ts';
+import { DONE, type Machine, type PreflightSettings, type TrialClient } from '../prerequisites/machine.ts';
+import { conntrackCheck, moduleCheck, moduleRemedy, offerWithModule } from '../prerequisites/pieces.ts';
 import { sysctlChecks, type WantedSysctl } from '../prerequisites/sysctls.ts';
-import { ipvsTrialRules } from '../prerequisites/trialRules.ts';
+import { DEVICE } from './rules/print.ts';
+import { ipvsLayout } from './rules/rules.ts';
+import { SET_IDS } from './rules/sets.ts';
 
 export async function ipvsModeChecks(
   machine: Machine,
-  clients: readonly TrialDoor[],
+  clients: readonly TrialClient[],
   settings: PreflightSettings,
 ): Promise<readonly Check[]> {
   const families = clients.map(({ family }) => family);
@@ -21,56 +22,116 @@ export async function ipvsModeChecks(
   // Before IPVS: every kernel loads it with the match ipvs, those from before 2022 not when its netlink family is asked
   // for; and a container may not load modules itself.
   const rules = await ruleChecks(machine, clients, {
-    rulesOf: ipvsTrialRules,
-    sets: true,
+    layout: ipvsLayout,
+    localhostNodePorts: false,
     counters: false,
-    physdev: PHYSDEV_FOR_ALL,
+    // Here the rule is not one Service's: the kernel takes it with all the others, or none.
+    physdev: {
+      ...EXTENSIONS.physdevIsIn,
+      needed: 'for Services with external IPs, the first of which would keep all rules from being written',
+    },
+    sets: SET_IDS,
   });
-  const ipvs = await ipvsChecks(machine, settings.scheduler);
-  // These settings are there only while IPVS is.
-  const hasIpvs = ipvs.every(({ state, subject }) => state === 'present' || subject.includes('scheduler'));
+  const ipvs = await moduleCheck(machine, {
+    module: 'ip_vs',
+    offer: () => machine.findIpvs(),
+    found: 'the kernel has IPVS',
+  });
+  const hasIpvs = ipvs.state === 'present';
   return [
-    ...ipvs,
-    await dummyLinkCheck(machine),
+    ipvs,
+    await schedulerCheck(machine, settings.scheduler, hasIpvs),
+    await deviceCheck(machine),
     ...sets,
     ...rules,
     await conntrackCheck(machine, families),
-    ...(hasIpvs ? [] : [untriedSysctls]),
+    ...(hasIpvs ? [] : [unknown('sysctls net.ipv4.vs.*', 'always', 'not there without IPVS', CHECK_AGAIN)]),
     ...sysctlChecks(machine, sysctls(settings, machine.kernelRelease, hasIpvs)),
   ];
 }
 
-const untriedSysctls = unknown(
-  'sysctls net.ipv4.vs.*',
-  'always',
-  'not there without IPVS',
-  'Check again with ip_vs loaded.',
-);
+const CHECK_AGAIN = 'Check again with ip_vs loaded.';
+
+async function schedulerCheck(machine: Machine, scheduler: string, hasIpvs: boolean): Promise<Check> {
+  const subject = `IPVS scheduler ${scheduler}`;
+  if (!hasIpvs) return unknown(subject, 'always', 'not tried without IPVS', CHECK_AGAIN);
+  // A virtual server that has it proves more than a trial, and nothing needs to be made.
+  if (machine.schedulersInUse().includes(scheduler)) return present(subject, 'always', 'in use');
+  return moduleCheck(machine, {
+    module: `ip_vs_${scheduler}`,
+    offer: () => machine.tryScheduler(scheduler),
+    subject,
+    found: 'a trial virtual server took it',
+    lack: 'a virtual server with it is refused: ',
+    remedy: 'Check the spelling of --ipvs-scheduler (rr, wrr, lc, sh, mh …). ',
+  });
+}
+
+/** The dummy device that service addresses are bound to. */
+async function deviceCheck(machine: Machine): Promise<Check> {
+  const link = machine.link(DEVICE);
+  if (link?.kind === 'dummy') return present(`device ${DEVICE}`, 'always', 'it is there, of kind dummy');
+  if (link) {
+    return absent(
+      `device ${DEVICE}`,
+      'always',
+      `it is there, and is no dummy device but ${link.kind ?? 'hardware'}`,
+      `Give that device another name, or delete it: ip link delete ${DEVICE}. Junction makes its own.`,
+    );
+  }
+  return moduleCheck(machine, {
+    module: 'dummy',
+    offer: () => machine.tryLink('dummy'),
+    found: 'a trial device could be made',
+    lack: 'no dummy device can be made: ',
+  });
+}
+
+async function setTypeChecks(machine: Machine, families: readonly Family[]): Promise<readonly Check[]> {
+  const accepted: string[] = [];
+  const refused: string[] = [];
+  const modules: string[] = [];
+  let reason: string | undefined;
+  for (const type of IPSET_TYPES) {
+    let module = '';
+    const offer = () => {
+      for (const family of families) {
+        const support = machine.setType(type, family);
+        if (support.state === 'present') continue;
+        module = support.module;
+        return { state: 'refused', reason: support.reason } as const;
+      }
+      return DONE;
+    };
+    const trial = offer().state === 'done' ? DONE : await offerWithModule(machine, module, offer);
+    (trial.state === 'done' ? accepted : refused).push(type);
+    if (trial.state === 'done') continue;
+    modules.push(module);
+    reason ??= trial.reason;
+  }
+  const there = accepted.length > 0 ? [present('ipset types', 'always', accepted.join('; '))] : [];
+  if (reason === undefined) return there;
+  const subject = `kernel module${modules.length > 1 ? 's' : ''} ${modules.join(', ')}`;
+  const found = `no sets of the type ${refused.join('; ')}: ${reason}`;
+  return [...there, absent(subject, 'always', found, moduleRemedy(machine, modules))];
+}
 
 function sysctls(
   { strictArp }: PreflightSettings,
   kernelRelease: string,
   hasIpvs: boolean,
 ): readonly WantedSysctl[] {
+  const kernel = /^\d+\.\d+/.exec(kernelRelease)?.[0] ?? '0';
+  // From 4.1 to 5.8 a reused client port costs a second unless this is 0; before, it is not there; since, it is fixed.
+  const reusesConnections = atLeast(kernel, '4.1') && !atLeast(kernel, '5.9');
   const setting = (name: string, value: number): WantedSysctl => ({ name, value, needed: 'always' });
   const ipvs = [
     setting('net/ipv4/vs/conntrack', 1),
     setting('net/ipv4/vs/expire_nodest_conn', 1),
     setting('net/ipv4/vs/expire_quiescent_template', 1),
-    ...(reusesConnections(kernelRelease) ? [setting('net/ipv4/vs/conn_reuse_mode', 0)] : []),
+    ...(reusesConnections ? [setting('net/ipv4/vs/conn_reuse_mode', 0)] : []),
   ].map((each) => ({ ...each, module: 'ip_vs' }));
-  return [
-    ...(hasIpvs ? ipvs : []),
-    setting('net/ipv4/ip_forward', 1),
-    ...(strictArp
-      ? [setting('net/ipv4/conf/all/arp_ignore', 1), setting('net/ipv4/conf/all/arp_announce', 2)]
-      : []),
-  ];
-}
-
-/** From 4.1 to 5.8 a reused client port costs a second unless this is 0; before, it is not there; since, it is mended. */
-function reusesConnections(kernelRelease: string): boolean {
-  const [, major, minor] = /^(\d+)\.(\d+)/.exec(kernelRelease) ?? [];
-  const version = Number(major) * 1000 + Number(minor);
-  return version >= 4001 && version < 5009;
+  const arp = [setting('net/ipv4/conf/all/arp_ignore', 1), setting('net/ipv4/conf/all/arp_announce', 2)];
+  // The first are there only while IPVS is.
+  return [...(hasIpvs ? ipvs : []), setting('net/ipv4/ip_forward', 1), ...(strictArp ? arp : [])];
 }

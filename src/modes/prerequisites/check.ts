@@ -1,4 +1,6 @@
-/** What a look at the machine found, as a value. Pure. */
+/** The result of a check of the machine, and what the daemon does with it. */
+import { JunctionError } from '../../errors.ts';
+import type { Log } from '../../log/log.ts';
 
 export type CheckState =
   | 'present'
@@ -17,21 +19,18 @@ export interface Check {
   readonly state: CheckState;
   readonly needed: Need;
   readonly found: string;
-  /** What brings it; empty where nothing is wrong. */
+  /** Empty where nothing is wrong. */
   readonly remedy: string;
 }
 
-export type Verdict =
-  | 'yes'
-  | 'no'
-  /** Nothing that is needed is known to be missing, but something of it could not be tried. */
-  | 'unclear';
+/** `unclear`: nothing that is needed is known to be missing, but something of it could not be tried. */
+type Readiness = 'yes' | 'no' | 'unclear';
 
 export function present(subject: string, needed: Need, found: string): Check {
   return { subject, state: 'present', needed, found, remedy: '' };
 }
 
-/** Something that is not there: how bad that is depends on what it is needed for. */
+/** `missing` or `degraded`, by what it is needed for. */
 export function absent(subject: string, needed: Need, found: string, remedy: string): Check {
   return { subject, state: needed === 'always' ? 'missing' : 'degraded', needed, found, remedy };
 }
@@ -40,7 +39,7 @@ export function unknown(subject: string, needed: Need, found: string, remedy: st
   return { subject, state: 'unknown', needed, found, remedy };
 }
 
-export function verdictOf(checks: readonly Check[]): Verdict {
+export function readinessOf(checks: readonly Check[]): Readiness {
   if (checks.some(({ state }) => state === 'missing')) return 'no';
   return checks.some(({ state, needed }) => state === 'unknown' && needed === 'always') ? 'unclear' : 'yes';
 }
@@ -48,7 +47,7 @@ export function verdictOf(checks: readonly Check[]): Verdict {
 /** `ipvs mode cannot run here: 2 things are missing.` */
 export function summary(mode: string, checks: readonly Check[]): string {
   const count = (state: CheckState): number => checks.filter((check) => check.state === state).length;
-  const verdicts: Readonly<Record<Verdict, string>> = {
+  const beginnings: Readonly<Record<Readiness, string>> = {
     yes: `${mode} mode can run here`,
     no: `${mode} mode cannot run here: ${things(count('missing'), 'is', 'are')} missing`,
     unclear: `whether ${mode} mode can run here is not clear`,
@@ -57,9 +56,28 @@ export function summary(mode: string, checks: readonly Check[]): string {
     ...(count('degraded') > 0 ? [`${things(count('degraded'), 'is', 'are')} only partly there`] : []),
     ...(count('unknown') > 0 ? [`${things(count('unknown'), 'was', 'were')} not tried`] : []),
   ];
-  return `${[verdicts[verdictOf(checks)], ...rest].join('; ')}.`;
+  return `${[beginnings[readinessOf(checks)], ...rest].join('; ')}.`;
 }
 
 function things(count: number, one: string, many: string): string {
   return count === 1 ? `1 thing ${one}` : `${count} things ${many}`;
+}
+
+/** Warns of what is degraded. Throws when something that is needed is missing, and names all of it. */
+export function report(mode: string, checks: readonly Check[], log: Pick<Log, 'warn' | 'verbose'>): void {
+  const readiness = readinessOf(checks);
+  for (const { subject, state, needed, found, remedy } of checks) {
+    const fields = { what: subject, found, needed, whatToDo: remedy };
+    if (state === 'degraded') log.warn('The machine lacks something that is needed for a part', fields);
+    // Next to what is missing, what could not be tried for its want is noise.
+    else if (state === 'unknown' && needed === 'always' && readiness === 'unclear')
+      log.warn('Could not check something that is needed', fields);
+    else log.verbose(2, 'Checked', { ...fields, state });
+  }
+  if (readiness !== 'no') return;
+  const missing = checks.filter(({ state }) => state === 'missing');
+  throw new JunctionError('PREFLIGHT_FAILED', summary(mode, missing).replace(/\.$/, ''), {
+    detail: missing.map(({ subject, found, remedy }) => `- ${subject}: ${found}\n  ${remedy}`).join('\n'),
+    hint: `Bring what is missing; \`junction check --proxy-mode=${mode}\` shows all of it.`,
+  });
 }

@@ -1,13 +1,20 @@
-/**
- * All that the checks may do to a machine: looks, and trials that leave nothing behind. `systemMachine.ts` does them to
- * the machine that we run on.
- */
+/** All that the checks may do to a machine: reads, and trials that leave nothing behind. `systemMachine.ts` does them. */
 import type { Family } from '../../model/ip.ts';
-import type { IptablesClient } from '../iptables/client.ts';
 import type { IpsetType } from '../../netlink/ipsetEntry.ts';
 import type { IpsetSupport } from '../../netlink/ipset.ts';
 import type { CommandRunner } from '../../system/processes.ts';
-import type { TableTrial, TrialTable } from './nftTrial.ts';
+import type { IptablesClient } from '../iptables/client.ts';
+import type { LayoutName } from '../iptables/rules/fragment.ts';
+import type { NftTrial, TrialTable } from '../nftables/trialTable.ts';
+
+/** What of the configuration decides on what a mode needs. */
+export interface PreflightSettings {
+  readonly layout: LayoutName;
+  /** Node ports answer on 127.0.0.1. */
+  readonly localhostNodePorts: boolean;
+  readonly scheduler: string;
+  readonly strictArp: boolean;
+}
 
 export type Trial =
   | { readonly state: 'done' }
@@ -21,10 +28,8 @@ export type SysctlLook =
   | { readonly state: 'absent' }
   | { readonly state: 'unreadable'; readonly reason: string };
 
-export type LinkLook = { readonly kind: string | undefined } | undefined;
-
-/** What the checks need of a door. */
-export type TrialDoor = Pick<
+/** What the checks need of a client of iptables. */
+export type TrialClient = Pick<
   IptablesClient,
   'family' | 'version' | 'variant' | 'reason' | 'features' | 'programs' | 'restore'
 >;
@@ -36,11 +41,14 @@ export interface Machine {
   /** /proc/self/status */
   processStatus(): string;
   hasIpv6(): boolean;
-  /** Whether the modules of the running kernel are in sight. */
+  /** Whether /lib/modules has the modules of the running kernel. */
   hasModuleFolder(): boolean;
   /** Tries each module once. */
   loadModule(name: string): Promise<Trial>;
-  openDoor(family: Family): Promise<TrialDoor>;
+  sysctl(name: string): SysctlLook;
+  openClient(family: Family): Promise<TrialClient>;
+  /** Writes a table of nftables that no other program has, reads it back, and deletes it. */
+  tryTable(family: Family, table: TrialTable): Promise<NftTrial>;
 
   setType(type: IpsetType, family: Family): IpsetSupport;
   /** A set of type hash:ip, until `removeSet`. */
@@ -50,15 +58,10 @@ export interface Machine {
   makeCounter(name: string): Trial;
   removeCounter(name: string): Promise<void>;
 
-  /** Writes a table of nftables that nobody else has, reads it back, and removes it. */
-  tryTable(family: Family, table: TrialTable): Promise<TableTrial>;
-
   findIpvs(): Trial;
   schedulersInUse(): readonly string[];
   tryScheduler(name: string): Trial;
-
-  link(name: string): LinkLook;
+  link(name: string): { readonly kind: string | undefined } | undefined;
   tryLink(kind: string): Trial;
   tryConntrack(family: Family): Trial;
-  sysctl(name: string): SysctlLook;
 }

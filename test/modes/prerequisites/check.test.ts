@@ -4,11 +4,11 @@ import {
   absent,
   type Check,
   present,
+  readinessOf,
   summary,
   unknown,
-  verdictOf,
 } from '../../../src/modes/prerequisites/check.ts';
-import { moduleRemedy, tryWithModule } from '../../../src/modes/prerequisites/modules.ts';
+import { moduleRemedy, offerWithModule } from '../../../src/modes/prerequisites/pieces.ts';
 import { fakeMachine } from './fakeMachine.ts';
 
 const good = present('a', 'always', 'there');
@@ -30,7 +30,7 @@ describe('what checks come to', () => {
       'x mode cannot run here: 2 things are missing; 2 things are only partly there.',
     ],
   ])('%#', (checks, verdict, text) => {
-    expect(verdictOf(checks)).toBe(verdict);
+    expect(readinessOf(checks)).toBe(verdict);
     expect(summary('x', checks)).toBe(text);
   });
 });
@@ -70,19 +70,23 @@ describe('a module', () => {
 
   test('is loaded only if it is missing', async () => {
     const machine = fakeMachine();
-    expect(await tryWithModule(machine, 'dummy', () => machine.tryLink('dummy'))).toEqual({ state: 'done' });
+    expect(await offerWithModule(machine, 'dummy', () => machine.tryLink('dummy'))).toEqual({
+      state: 'done',
+    });
     expect(machine.trials).toEqual(['link of kind dummy']);
   });
 
   test('that modprobe brings is there', async () => {
     const machine = fakeMachine({ unloaded: ['dummy'] });
-    expect(await tryWithModule(machine, 'dummy', () => machine.tryLink('dummy'))).toEqual({ state: 'done' });
+    expect(await offerWithModule(machine, 'dummy', () => machine.tryLink('dummy'))).toEqual({
+      state: 'done',
+    });
     expect(machine.trials).toEqual(['link of kind dummy', 'modprobe dummy', 'link of kind dummy']);
   });
 
   test('that modprobe does not have: the words of the kernel and of modprobe', async () => {
     const machine = fakeMachine({ modules: ['dummy'] });
-    expect(await tryWithModule(machine, 'dummy', () => machine.tryLink('dummy'))).toEqual({
+    expect(await offerWithModule(machine, 'dummy', () => machine.tryLink('dummy'))).toEqual({
       state: 'refused',
       reason: 'EOPNOTSUPP; modprobe: FATAL: Module dummy not found',
     });
@@ -90,7 +94,7 @@ describe('a module', () => {
 
   test('that is loaded and does not help', async () => {
     const refused = { state: 'refused', reason: 'EPERM' } as const;
-    expect(await tryWithModule(fakeMachine(), 'dummy', () => refused)).toEqual({
+    expect(await offerWithModule(fakeMachine(), 'dummy', () => refused)).toEqual({
       state: 'refused',
       reason: 'EPERM, though the module dummy is loaded',
     });

@@ -6,7 +6,7 @@
 import { JunctionError } from '../../../src/errors.ts';
 import { featuresOf, type Variant } from '../../../src/modes/iptables/version.ts';
 import { programsOf } from '../../../src/modes/iptables/variant.ts';
-import type { TrialDoor } from '../../../src/modes/prerequisites/machine.ts';
+import type { TrialClient } from '../../../src/modes/prerequisites/machine.ts';
 import type { Family } from '../../../src/model/ip.ts';
 
 export interface FakeIptablesOptions {
@@ -23,7 +23,7 @@ export interface FakeIptablesOptions {
   readonly error?: JunctionError;
 }
 
-export class FakeIptables implements TrialDoor {
+export class FakeIptables implements TrialClient {
   readonly family: Family;
   readonly variant: Variant;
   readonly version = '1.8.9';
@@ -81,9 +81,10 @@ export class FakeIptables implements TrialDoor {
       throw failed(
         `iptables-restore v1.8.9: Couldn't load match \`${library.slice(3)}':No such file or directory\n\nError occurred at line: 3`,
       );
+    if (this.#options.refuses?.some((words) => `${line} `.includes(`${words} `)) === true)
+      return `RULE_APPEND failed (No such file or directory): rule in chain ${name}`;
     chains.set(table + name, [...rules, line]);
-    const isRefused = this.#options.refuses?.some((words) => `${line} `.includes(`${words} `)) === true;
-    return isRefused ? `RULE_APPEND failed (No such file or directory): rule in chain ${name}` : undefined;
+    return undefined;
   }
 
   #complaint(errors: readonly string[], commit: number): string {

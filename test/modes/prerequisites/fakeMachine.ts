@@ -1,6 +1,6 @@
 /** A machine that has everything, but for what a test takes away. */
 import { JunctionError } from '../../../src/errors.ts';
-import { DONE, type LinkLook, type Machine, type Trial } from '../../../src/modes/prerequisites/machine.ts';
+import { DONE, type Machine, type Trial } from '../../../src/modes/prerequisites/machine.ts';
 import type { Family } from '../../../src/model/ip.ts';
 import { fakeRunner } from '../../system/support/fakeRunner.ts';
 import { FakeNftables, type FakeNftablesOptions } from './fakeNftables.ts';
@@ -25,7 +25,7 @@ export interface Lacks {
   readonly nftVersion?: string;
   readonly schedulersInUse?: readonly string[];
   readonly schedulers?: readonly string[];
-  readonly link?: LinkLook;
+  readonly link?: ReturnType<Machine['link']>;
   /** Values under /proc/sys; a setting that is `undefined` is not there. */
   readonly sysctls?: Readonly<Record<string, string | undefined>>;
   readonly readOnlySysctls?: boolean;
@@ -34,7 +34,7 @@ export interface Lacks {
 const ALL_CAPABILITIES = '000001ffffffffff';
 
 export interface FakeMachine extends Machine {
-  readonly doors: FakeIptables[];
+  readonly clients: FakeIptables[];
   /** Sets and counters that are there now, by name. */
   readonly trialObjects: ReadonlySet<string>;
   /** What was tried and made, in order. */
@@ -45,7 +45,7 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
   const unloaded = new Set([...(lacks.unloaded ?? []), ...(lacks.modules ?? [])]);
   const trialObjects = new Set<string>();
   const trials: string[] = [];
-  const doors: FakeIptables[] = [];
+  const clients: FakeIptables[] = [];
   const nftablesOf = (family: Family): FakeNftables =>
     new FakeNftables(family, { ...lacks.nftables, ...lacks.nftablesOf?.[family] }, unloaded);
   const nftables: Readonly<Record<Family, FakeNftables>> = {
@@ -71,7 +71,7 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
     trialObjects.delete(name);
   };
   return {
-    doors,
+    clients,
     trialObjects,
     trials,
     kernelRelease: '6.1.0-18-amd64',
@@ -92,15 +92,15 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
       unloaded.delete(name);
       return DONE;
     },
-    openDoor: async (family) => {
+    openClient: async (family) => {
       const program = family === 'IPv4' ? 'iptables' : 'ip6tables';
       if (lacks.programs?.includes(program) === true)
         throw new JunctionError('PROGRAM_MISSING', `the program ${program} is not installed`, {
           hint: 'apt-get install iptables',
         });
-      const door = new FakeIptables({ ...lacks.iptables, ...lacks.iptablesOf?.[family], family });
-      doors.push(door);
-      return door;
+      const client = new FakeIptables({ ...lacks.iptables, ...lacks.iptablesOf?.[family], family });
+      clients.push(client);
+      return client;
     },
     setType: (type) => {
       const module = `ip_set_${type.replace(':', '_').replaceAll(',', '')}`;

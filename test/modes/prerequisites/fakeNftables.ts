@@ -1,6 +1,6 @@
 /** A kernel that looks at tables as the real one does, without the modules that a test takes away. */
-import type { RuleSpec, Statement, TableSet } from '../../../src/modes/nftables/rules/rule.ts';
-import type { TableTrial, TrialTable } from '../../../src/modes/prerequisites/nftTrial.ts';
+import type { ChainSpec, RuleSpec, Statement, TableSet } from '../../../src/modes/nftables/rules/rule.ts';
+import type { NftTrial, TrialTable } from '../../../src/modes/nftables/trialTable.ts';
 import type { Family } from '../../../src/model/ip.ts';
 
 /** What an old kernel does not have, though no module brings it. */
@@ -32,7 +32,7 @@ export class FakeNftables {
     this.#unloaded = unloaded;
   }
 
-  tryTable(table: TrialTable): TableTrial {
+  tryTable(table: TrialTable): NftTrial {
     const reason =
       this.#interruptions.shift() ??
       this.#refusal(table) ??
@@ -48,10 +48,13 @@ export class FakeNftables {
     if (chains.some(({ hook }) => hook) && this.#unloaded.has('nft_chain_nat')) return 'ENOENT';
     const names = new Set(sets.map(({ name }) => name));
     if (elements.some(({ set }) => !names.has(set))) return 'ENOENT';
-    const byPoint = chains.flatMap(({ name, rules }) => rules.map((rule) => ({ name, rule })));
+    const early = reachedFromPrerouting(chains);
+    const all = chains.flatMap(({ name, rules }) =>
+      rules.map((rule) => ({ isEarly: early.has(name), rule })),
+    );
     return (
       sets.map((set) => this.#setRefusal(set)).find((reason) => reason !== undefined) ??
-      byPoint.map(({ name, rule }) => this.#ruleRefusal(name, rule)).find((reason) => reason !== undefined)
+      all.map(({ isEarly, rule }) => this.#ruleRefusal(isEarly, rule)).find((reason) => reason !== undefined)
     );
   }
 
@@ -60,13 +63,13 @@ export class FakeNftables {
     return key.length > 1 && this.#lacks.includes('several fields') ? 'EINVAL' : undefined;
   }
 
-  #ruleRefusal(chain: string, { statements }: RuleSpec): string | undefined {
+  #ruleRefusal(isEarly: boolean, { statements }: RuleSpec): string | undefined {
     for (const statement of statements) {
       const modules = this.#modulesOf(statement);
       if (modules.some((module) => this.#unloaded.has(module))) return 'ENOENT';
       if (statement.kind === 'learn' && this.#lacks.includes('update with data')) return 'EINVAL';
       if (statement.kind !== 'reject' || !this.#lacks.includes('reject before routing')) continue;
-      if (chain.startsWith('prerouting')) return 'ENOTSUP';
+      if (isEarly) return 'ENOTSUP';
     }
     return undefined;
   }
@@ -89,4 +92,18 @@ export class FakeNftables {
         return [];
     }
   }
+}
+
+/** Names of chains, by jumps alone. */
+function reachedFromPrerouting(chains: readonly ChainSpec[]): ReadonlySet<string> {
+  const reached = new Set<string>();
+  const visit = (name: string): void => {
+    if (reached.has(name)) return;
+    reached.add(name);
+    for (const { rules } of chains.filter((chain) => chain.name === name))
+      for (const { statements } of rules)
+        for (const statement of statements) if ('chain' in statement) visit(statement.chain);
+  };
+  for (const { name, hook } of chains) if (hook?.point === 'prerouting') visit(name);
+  return reached;
 }

@@ -1,8 +1,8 @@
 /** Every way in which a machine can lack something, by a machine that is made up. */
 import { describe, expect, test } from 'vitest';
-import { type Check, verdictOf } from '../../../src/modes/prerequisites/check.ts';
-import { checkMode } from '../../../src/modes/prerequisites/preflight.ts';
-import type { PreflightSettings } from '../../../src/modes/prerequisites/settings.ts';
+import { type Check, readinessOf } from '../../../src/modes/prerequisites/check.ts';
+import { checkMode } from '../../../src/modes/prerequisites.ts';
+import type { PreflightSettings } from '../../../src/modes/prerequisites/machine.ts';
 import { JunctionError } from '../../../src/errors.ts';
 import { FAMILIES } from '../../../src/model/ip.ts';
 import { type FakeMachine, fakeMachine, type Lacks } from './fakeMachine.ts';
@@ -22,7 +22,7 @@ async function check(
   settings: Partial<PreflightSettings> = {},
 ): Promise<readonly Check[]> {
   const checks = await checkMode(mode, { ...SETTINGS, ...settings }, FAMILIES, machine);
-  expect(machine.doors.flatMap((door) => [...door.chains])).toEqual([]);
+  expect(machine.clients.flatMap((client) => [...client.chains])).toEqual([]);
   expect([...machine.trialObjects]).toEqual([]);
   return checks;
 }
@@ -210,7 +210,7 @@ describe.each(CASES)('%s mode on a machine that lacks %s', (mode, _, lacks, sett
     const bad = checks.filter(({ state }) => state !== 'present');
     for (const { found, remedy } of bad) expect([found, remedy]).not.toContain('');
     const isMissing = expected.some((text) => text.startsWith('missing'));
-    expect(verdictOf(checks) === 'no').toBe(isMissing);
+    expect(readinessOf(checks) === 'no').toBe(isMissing);
   });
 });
 
@@ -227,7 +227,7 @@ describe('the words', () => {
       },
     ]);
     expect(machine.trials).toEqual([]);
-    expect(machine.doors).toEqual([]);
+    expect(machine.clients).toEqual([]);
   });
 
   test('a refused match names its module, and where it was refused', async () => {

@@ -1,9 +1,10 @@
 /** Everything that nftables mode needs, taken away one by one from a machine that is made up. */
 import { describe, expect, test } from 'vitest';
-import { type Check, verdictOf } from '../../../src/modes/prerequisites/check.ts';
-import { COUNTERS, nftFeatures } from '../../../src/modes/prerequisites/nftFeatures.ts';
-import { abilitiesOf } from '../../../src/modes/prerequisites/nftables.ts';
-import { checkMode } from '../../../src/modes/prerequisites/preflight.ts';
+import { type Check, readinessOf } from '../../../src/modes/prerequisites/check.ts';
+import { abilitiesOf, NFT_PIECES } from '../../../src/modes/nftables/prerequisites.ts';
+import { type TrialTable, trialTable } from '../../../src/modes/nftables/trialTable.ts';
+import { checkMode } from '../../../src/modes/prerequisites.ts';
+import type { KernelPiece } from '../../../src/modes/prerequisites/pieces.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import { fakeMachine, type Lacks } from './fakeMachine.ts';
 
@@ -76,7 +77,7 @@ const CASES: readonly (readonly [string, Lacks, readonly string[]])[] = [
   ],
   [
     'room for all of it',
-    { nftablesOf: { IPv6: { mostSets: 3 } } },
+    { nftablesOf: { IPv6: { mostSets: 20 } } },
     ['missing nftables: all of it in one table, IPv6'],
   ],
   [
@@ -97,27 +98,29 @@ const CASES: readonly (readonly [string, Lacks, readonly string[]])[] = [
 /** Every part that has a set of several fields. */
 function everyMap(state: 'missing'): readonly string[] {
   return FAMILIES.flatMap((family) =>
-    nftFeatures(family)
-      .filter(({ sets }) => sets.some(({ key }) => key.length > 1))
-      .map(({ name, needed }) => `${needed === 'always' ? state : 'degraded'} nftables: ${name}, ${family}`),
+    piecesWith(family, ({ sets }) => sets.some(({ key }) => key.length > 1)).map(
+      ({ name, needed }) => `${needed === 'always' ? state : 'degraded'} nftables: ${name}, ${family}`,
+    ),
   );
 }
 
+function piecesWith(family: Family, has: (table: TrialTable) => boolean): readonly KernelPiece[] {
+  return NFT_PIECES.filter(({ name }) => has(trialTable(family, [name])));
+}
+
 function natTroubles(family: Family): readonly string[] {
-  return nftFeatures(family)
-    .filter(({ rules }) =>
+  return piecesWith(family, ({ chains }) =>
+    chains.some(({ rules }) =>
       rules.some(({ statements }) => statements.some(({ kind }) => kind === 'dnatByMap')),
-    )
-    .map(
-      ({ name, needed }) => `${needed === 'always' ? 'missing' : 'degraded'} nftables: ${name}, ${family}`,
-    );
+    ),
+  ).map(({ name, needed }) => `${needed === 'always' ? 'missing' : 'degraded'} nftables: ${name}, ${family}`);
 }
 
 describe('a machine that lacks', () => {
   test.each(CASES)('%s', async (_, lacks, expected) => {
     const checks = await check(lacks);
     expect(troubles(checks)).toEqual(expected);
-    expect(verdictOf(checks)).toBe(expected.some((text) => text.startsWith('missing')) ? 'no' : 'yes');
+    expect(readinessOf(checks)).toBe(expected.some((text) => text.startsWith('missing')) ? 'no' : 'yes');
     for (const { state, remedy } of checks) expect(remedy === '').toBe(state === 'present');
   });
 });
@@ -148,7 +151,9 @@ describe('what is said', () => {
   });
 
   test('what is taken and forgotten', async () => {
-    expect(await find({ nftables: { lacks: ['counters'] } }, `nftables: ${COUNTERS}, IPv4`)).toMatchObject({
+    expect(
+      await find({ nftables: { lacks: ['counters'] } }, 'nftables: counters of elements, IPv4'),
+    ).toMatchObject({
       state: 'degraded',
       needed: 'for metrics that count connections by service and endpoint',
       found: 'the kernel takes it, and knows nothing of it afterwards',
@@ -171,7 +176,7 @@ describe('trials', () => {
       'table of IPv6',
       'owned table of IPv6',
     ]);
-    expect(machine.doors).toEqual([]);
+    expect(machine.clients).toEqual([]);
   });
 
   test('a module that nobody had loaded is loaded', async () => {

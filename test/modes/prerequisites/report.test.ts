@@ -1,7 +1,6 @@
 /** What the daemon makes of it before its first write. */
 import { describe, expect, test } from 'vitest';
-import { absent, type Check, present, unknown } from '../../../src/modes/prerequisites/check.ts';
-import { report } from '../../../src/modes/prerequisites/preflight.ts';
+import { absent, type Check, present, report, unknown } from '../../../src/modes/prerequisites/check.ts';
 
 function told(checks: readonly Check[]): { readonly warnings: readonly string[]; readonly error?: unknown } {
   const warnings: string[] = [];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { match, rule, target } from '../../../src/modes/iptables/rules/layouts/common.ts';
 import { JunctionError } from '../../../src/errors.ts';
-import { tryRules } from '../../../src/modes/prerequisites/ruleTrial.ts';
+import { tryRules } from '../../../src/modes/iptables/ruleTrial.ts';
 import { FakeIptables, type FakeIptablesOptions } from './fakeIptables.ts';
 
 const plain = rule([match.comment('x')], target.accept);
@@ -82,4 +82,10 @@ test('legacy writes once and removes once, along with what a killed run has left
   await tryRules(iptables, 'nat', RULES);
   expect(iptables.inputs).toHaveLength(2);
   expect([...iptables.chains]).toEqual([]);
+});
+
+test('nor does it where every rule is refused, so that nothing stands in the way of the deletion', async () => {
+  const iptables = new FakeIptables({ variant: 'nft', refuses: ['-m recent'] });
+  expect(await tryRules(iptables, 'nat', [recent])).toMatchObject({ state: 'tried' });
+  expect(iptables.inputs).toHaveLength(1);
 });

@@ -1,12 +1,18 @@
-/** The whole table for a plan, written from nothing: for people to read, and for `nft -f`. */
+/** The whole table for a plan, written from nothing: for people to read, for `nft -f`, and for the kernel's opinion. */
 import type { Plan } from '../../../plan/types.ts';
 import { compileElements } from './compile.ts';
 import { printTable } from './print.ts';
 import { ReferenceCounts } from './referenceCounts.ts';
-import type { Element } from './rule.ts';
+import type { Element, Ruleset } from './rule.ts';
 import { fixedElements, type NftSettings, rulesetOf } from './ruleset.ts';
 
-export function printWholeTable(plan: Plan, settings: NftSettings): string {
+interface WholeTable {
+  readonly ruleset: Ruleset;
+  /** By the name of their set. */
+  readonly elements: ReadonlyMap<string, readonly Element[]>;
+}
+
+export function wholeTable(plan: Plan, settings: NftSettings): WholeTable {
   const { family, view } = plan;
   const options = { ...settings, family, view };
   const counts = new ReferenceCounts();
@@ -22,6 +28,10 @@ export function printWholeTable(plan: Plan, settings: NftSettings): string {
     if (ofSet) ofSet.push(element);
     else elements.set(element.set, [element]);
   }
-  const ruleset = rulesetOf(counts.shape(settings.serviceCidrs.length > 0), options);
-  return printTable(ruleset, elements, family);
+  return { ruleset: rulesetOf(counts.shape(settings.serviceCidrs.length > 0), options), elements };
+}
+
+export function printWholeTable(plan: Plan, settings: NftSettings): string {
+  const { ruleset, elements } = wholeTable(plan, settings);
+  return printTable(ruleset, elements, plan.family);
 }

@@ -1,0 +1,153 @@
+/**
+ * Rules offered to the kernel in a chain that nothing jumps to.
+ *
+ * With the nft variant they are never there, not for a moment: the transaction ends by deleting the chain with the rules
+ * in it, so that the kernel looks at every rule and then refuses it all, naming each line that it would not have had.
+ * (With the chain emptied first the kernel would not even look: it accepts rules of matches that it does not have.) The
+ * legacy variant, and an nft variant so old that it does not name lines, writes the chain and takes it out again.
+ */
+import { isJunctionError, type JunctionError } from '../../errors.ts';
+import type { TrialClient } from '../prerequisites/machine.ts';
+import { appendLine, chainLine } from './rules/print.ts';
+import type { Rule, Table } from './rules/rule.ts';
+
+export const TRIAL_CHAIN = 'KUBE-JUNCTION-TRIAL';
+
+export type RuleTrial =
+  /** Reasons by rule; none where all were accepted. */
+  | { readonly state: 'tried'; readonly refused: ReadonlyMap<Rule, string> }
+  | { readonly state: 'noTable'; readonly reason: string }
+  /** For a reason that has nothing to do with the rules: the lock, a missing program. */
+  | { readonly state: 'failed'; readonly error: JunctionError };
+
+type Client = Pick<TrialClient, 'variant' | 'restore'>;
+
+type Attempt =
+  | Exclude<RuleTrial, { state: 'failed' }>
+  /** One of them at least, and the text does not say which. */
+  | { readonly state: 'refused'; readonly reason: string };
+
+/** All at once; in halves only to find out which. */
+export async function tryRules(client: Client, table: Table, rules: readonly Rule[]): Promise<RuleTrial> {
+  try {
+    const all = await attempt(client, table, rules);
+    if (all.state !== 'refused') return all;
+    const none = await attempt(client, table, []);
+    if (none.state === 'refused') return { state: 'noTable', reason: none.reason };
+    return { state: 'tried', refused: new Map(await bisect(client, table, rules, all.reason)) };
+  } catch (error) {
+    if (isJunctionError(error)) return { state: 'failed', error };
+    throw error;
+  }
+}
+
+type Refused = readonly (readonly [Rule, string])[];
+
+/** Of rules that are refused together, those that are to blame. */
+async function bisect(
+  client: Client,
+  table: Table,
+  rules: readonly Rule[],
+  reason: string,
+): Promise<Refused> {
+  const [first, ...others] = rules;
+  if (!first) return [];
+  if (others.length === 0) return [[first, reason]];
+  const middle = Math.ceil(rules.length / 2);
+  const refused: (readonly [Rule, string])[] = [];
+  for (const half of [rules.slice(0, middle), rules.slice(middle)]) {
+    const tried = await attempt(client, table, half);
+    if (tried.state === 'tried') refused.push(...tried.refused);
+    else refused.push(...(await bisect(client, table, half, tried.reason)));
+  }
+  return refused;
+}
+
+async function attempt(client: Client, table: Table, rules: readonly Rule[]): Promise<Attempt> {
+  if (client.variant === 'nft' && rules.length > 0) {
+    const refusal = await restore(client, table, [...dryHead(table), ...rules.map(trialLine), REMOVAL]);
+    // A kernel that deletes a chain with the rules in it has looked at them all the same.
+    if (refusal === undefined) return ACCEPTED;
+    const read = readRefusals(refusal, table, rules);
+    if (read) return read;
+  }
+  return writeAndRemove(client, table, rules);
+}
+
+const ACCEPTED: Attempt = { state: 'tried', refused: new Map() };
+
+/** `undefined` where the text does not name lines. */
+function readRefusals(error: JunctionError, table: Table, rules: readonly Rule[]): Attempt | undefined {
+  const first = dryHead(table).length + 1;
+  const complaints = [...(error.detail ?? '').matchAll(/^line (\d+): \w+ failed \((.*?)\)/gm)];
+  // Backwards, for of several complaints about a line the first is the cause of the others.
+  const lines = new Map(
+    complaints.toReversed().map(([, line, reason]) => [Number(line) - first, inWords(reason ?? '')]),
+  );
+  // The deletion fails as soon as one rule is taken; where it did not and a rule is not named, this is about something else.
+  if (!lines.delete(rules.length) && !rules.every((_, index) => lines.has(index))) return undefined;
+  const [earliest] = [...lines].toSorted(([a], [b]) => a - b);
+  if (earliest && earliest[0] < 0) return { state: 'noTable', reason: earliest[1] };
+  const refused = rules.flatMap((rule, index) => {
+    const reason = lines.get(index);
+    return reason === undefined ? [] : [[rule, reason] as const];
+  });
+  return { state: 'tried', refused: new Map(refused) };
+}
+
+async function writeAndRemove(client: Client, table: Table, rules: readonly Rule[]): Promise<Attempt> {
+  try {
+    const refusal = await restore(client, table, [...head(table), ...rules.map(trialLine)]);
+    return refusal === undefined ? ACCEPTED : { state: 'refused', reason: reasonOf(refusal) };
+  } finally {
+    // Also what a run that was killed in between has left.
+    await restore(client, table, [...head(table), REMOVAL]);
+  }
+}
+
+const REMOVAL = `-X ${TRIAL_CHAIN}`;
+
+function trialLine(rule: Rule): string {
+  return appendLine(TRIAL_CHAIN, rule);
+}
+
+/** In the nat table with one of the kernel's own chains, which need a module that a chain of ours does not. */
+function dryHead(table: Table): readonly string[] {
+  return table === 'nat' ? [`*${table}`, chainLine('POSTROUTING'), chainLine(TRIAL_CHAIN)] : head(table);
+}
+
+/** Makes the chain, or empties it. */
+function head(table: Table): readonly string[] {
+  return [`*${table}`, chainLine(TRIAL_CHAIN)];
+}
+
+async function restore(
+  client: Client,
+  table: Table,
+  lines: readonly string[],
+): Promise<JunctionError | undefined> {
+  try {
+    await client.restore(table, `${[...lines, 'COMMIT'].join('\n')}\n`);
+    return undefined;
+  } catch (error) {
+    if (isJunctionError(error, 'IPTABLES_RESTORE_FAILED')) return error;
+    throw error;
+  }
+}
+
+/** What the kernel calls a missing file is a part that it does not have. */
+function inWords(reason: string): string {
+  return reason === 'No such file or directory'
+    ? `the kernel does not have it ("${reason}")`
+    : `the kernel refuses it ("${reason}")`;
+}
+
+/** The line that says most: that a library or a module is missing, rather than that a line failed. */
+function reasonOf({ detail, message }: JunctionError): string {
+  const lines = (detail ?? message).split('\n');
+  const best = lines.find((line) =>
+    /missing kernel module|Couldn't load|initialize|option|Could not/.test(line),
+  );
+  const program = /^\S*restore v\S+ \(\w+\): /;
+  return (best ?? message).replace(program, '').trim();
+}
