@@ -2,13 +2,13 @@
  * Decodes a configuration file. Strict first: unknown and repeated fields. Those alone do not fail it, because old and
  * new versions of Kubernetes share files; anything else does.
  */
-import { isMap } from '../model/project/cursor.ts';
 import { nearest } from '../text/suggest.ts';
 import { LineIndex } from '../text/lines.ts';
 import { parseYaml, readDocument, type YamlValue } from '../text/yaml.ts';
 import { describeRaw } from './scalarKinds.ts';
 import type { Field, Note, Result, SettingValue } from './setting.ts';
 import { API_VERSION, CONFIG_FIELDS, type FieldValues, KIND } from './table.ts';
+import { isMap } from '../text/cursor.ts';
 
 interface DecodedFile {
   /** Only what the file sets. */

@@ -1,7 +1,7 @@
 /** Kinds of settings that hold several values. */
-import { isMap } from '../model/project/cursor.ts';
 import { BOOL, describeRaw, quoteWord, STRING, UNSIGNED } from './scalarKinds.ts';
 import type { FeatureGates, Reading, SettingKind, StringList, VerbosityRule } from './setting.ts';
+import { isMap } from '../text/cursor.ts';
 
 export const STRING_LIST: SettingKind<StringList> = {
   name: 'list of strings',

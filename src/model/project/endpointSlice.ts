@@ -1,9 +1,6 @@
 /** Raw EndpointSlice and Endpoints → `EndpointSlice`. */
 import { FAMILIES, type Family, familyOf, type Ip } from '../ip.ts';
 import { type EndpointSlice, PROTOCOLS, type SliceEndpoint, type SlicePort } from '../objects.ts';
-import type { Projection } from '../problem.ts';
-import { readChoice, readFlag, readOptionalPort, readOrdinaryIp, readPort, readText } from './read.ts';
-import { type Cursor, Ignored, project } from './cursor.ts';
 import {
   fits,
   hasLabel,
@@ -16,6 +13,8 @@ import {
   readTriggerTime,
   SUBDOMAIN,
 } from './names.ts';
+import { type Cursor, Ignored, project, type Projection, readChoice, readFlag, readOptionalPort, readPort, readText } from '../../text/cursor.ts';
+import { readOrdinaryIp } from './addresses.ts';
 
 const SERVICE_NAME = 'kubernetes.io/service-name';
 const ADDRESS_TYPES: readonly (Family | 'FQDN')[] = ['IPv4', 'IPv6', 'FQDN'];

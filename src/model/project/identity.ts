@@ -1,7 +1,7 @@
 /** Which object a raw value is, as far as that can be told even when the rest of it is wrong. */
 import { objectKey } from '../objects.ts';
-import { isMap, ownField } from './cursor.ts';
 import { fits, LABEL, SUBDOMAIN } from './names.ts';
+import { isMap, ownField } from '../../text/cursor.ts';
 
 export type ObjectKind = 'Service' | 'EndpointSlice' | 'Endpoints' | 'Node';
 

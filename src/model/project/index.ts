@@ -2,6 +2,4 @@
 export { projectEndpoints, projectEndpointSlice } from './endpointSlice.ts';
 export { apiVersionOf, KINDS, type ObjectKind, kindOf, nameOf } from './identity.ts';
 export { projectNode } from './node.ts';
-export { printMessage, printProblem } from './print.ts';
-export { escape, quote } from './quote.ts';
 export { projectService } from './service.ts';

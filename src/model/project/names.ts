@@ -3,9 +3,8 @@
  *
  * They end up in rules, comments and file names, so nothing passes here that needs quoting there.
  */
-import type { Cursor } from './cursor.ts';
-import { quote } from './quote.ts';
-import { readText, readTime } from './read.ts';
+import { type Cursor, readText, readTime } from '../../text/cursor.ts';
+import { quote } from '../../text/printable.ts';
 
 interface NameRule {
   readonly most: number;

@@ -1,11 +1,10 @@
 /** Raw Node → `Node`. */
 import type { Cidr, Ip } from '../ip.ts';
 import type { Node } from '../objects.ts';
-import type { Projection } from '../problem.ts';
-import { NO_CIDRS, NO_IPS, readCidrLeniently, readEach, readIpLeniently, readText } from './read.ts';
-import { type Cursor, project } from './cursor.ts';
 import { fits, label, LABEL_VALUE, readName, SUBDOMAIN } from './names.ts';
-import { quote } from './quote.ts';
+import { type Cursor, project, type Projection, readText } from '../../text/cursor.ts';
+import { NO_CIDRS, NO_IPS, readCidrLeniently, readEach, readIpLeniently } from './addresses.ts';
+import { quote } from '../../text/printable.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';
 

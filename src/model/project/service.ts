@@ -6,29 +6,12 @@ import {
   type ServiceType,
   type TrafficPolicy,
 } from '../objects.ts';
-import type { Projection } from '../problem.ts';
-import {
-  LINK_LOCAL,
-  NO_CIDRS,
-  NO_IPS,
-  oneOf,
-  readChoice,
-  readChoiceOr,
-  readCidrLeniently,
-  readEach,
-  readInteger,
-  readOptionalPort,
-  readOrdinaryIp,
-  readPort,
-  readText,
-  readTime,
-  specialAddress,
-} from './read.ts';
-import { type Cursor, Ignored, project } from './cursor.ts';
 import { hasLabel, LABEL, readMetadata, readOptionalName } from './names.ts';
-import { quote } from './quote.ts';
 import { type Cidr, FAMILIES, type Family, familyOf, type Ip, parseIp } from '../ip.ts';
 import { PORT_LEFT_OUT } from './endpointSlice.ts';
+import { type Cursor, Ignored, orList, project, type Projection, readChoice, readChoiceOr, readInteger, readOptionalPort, readPort, readText, readTime } from '../../text/cursor.ts';
+import { LINK_LOCAL, NO_CIDRS, NO_IPS, readCidrLeniently, readEach, readOrdinaryIp, specialAddress } from './addresses.ts';
+import { quote } from '../../text/printable.ts';
 
 const OTHER_PROXY = 'service.kubernetes.io/service-proxy-name';
 const TYPES: readonly (ServiceType | 'ExternalName')[] = [
@@ -143,7 +126,7 @@ type FamilyEntry = Family | 'unknown';
 function readFamilies(spec: Cursor): readonly FamilyEntry[] {
   return spec.list('ipFamilies').map((item) => {
     const family = item.attempt('the cluster IP at this index is left out', (at) => {
-      if (at.missing || at.value === '') at.refuse('is empty', oneOf(FAMILIES));
+      if (at.missing || at.value === '') at.refuse('is empty', orList(FAMILIES));
       return readChoice(at, FAMILIES, 'IPv4');
     });
     return family ?? 'unknown';
@@ -162,7 +145,7 @@ function readClusterIP(at: Cursor, family: FamilyEntry | undefined): Ip | undefi
   if (special !== undefined && special !== LINK_LOCAL) {
     at.refuse(`${ip} is ${special}`, 'an address that no machine has by itself');
   } else if (family === 'unknown') {
-    at.refuse(`${ip} has no family in ipFamilies`, oneOf(FAMILIES));
+    at.refuse(`${ip} has no family in ipFamilies`, orList(FAMILIES));
   } else if (family !== undefined && familyOf(ip) !== family) {
     at.refuse(`${ip} is not ${family}`, `an ${family} address, as ipFamilies says`);
   }

@@ -1,7 +1,7 @@
 /** Why a request, or the stream that it opened, came to nothing; sorted by what can be done about it. */
 import { type ErrorCode, type ErrorOptions, isJunctionError, JunctionError } from '../../errors.ts';
-import { isMap, ownField } from '../../model/project/cursor.ts';
-import { quote } from '../../model/project/quote.ts';
+import { isMap, ownField } from '../../text/cursor.ts';
+import { quote } from '../../text/printable.ts';
 
 export type FailureKind =
   /** The resourceVersion, or the continue token, is older than what the server remembers. */

@@ -1,10 +1,10 @@
 /** A list in pages. Each page is streamed into the store; nothing else of it is kept. */
-import { ownField } from '../../model/project/cursor.ts';
 import type { ApiClient, Query } from './client.ts';
 import { ApiFailure, malformedAnswer, parseJson } from './failure.ts';
 import type { RequestGuard } from './request.ts';
 import type { Resource } from './resources.ts';
 import type { ResourceStore } from './store.ts';
+import { ownField } from '../../text/cursor.ts';
 
 const PAGE_SIZE = '500';
 

@@ -1,11 +1,10 @@
 /** What is watched, how each of it is asked for, and the slim values that are kept of it. */
 import { type Cidr, parseCidr } from '../../model/ip.ts';
 import type { EndpointSlice, Node, Service, SliceEndpoint } from '../../model/objects.ts';
-import type { Projection } from '../../model/problem.ts';
-import { project } from '../../model/project/cursor.ts';
-import { projectEndpointSlice, projectNode, projectService, quote } from '../../model/project/index.ts';
+import { projectEndpointSlice, projectNode, projectService } from '../../model/project/index.ts';
 import { readName, SUBDOMAIN } from '../../model/project/names.ts';
-import { readText } from '../../model/project/read.ts';
+import { project, type Projection, readText } from '../../text/cursor.ts';
+import { quote } from '../../text/printable.ts';
 
 export interface Resource<T> {
   /** As in paths: `services`. */

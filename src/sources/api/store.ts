@@ -1,10 +1,8 @@
 /** What the API server holds of one resource, as slim values by key. Differences are emitted. */
 import { deepEqual } from '../../model/equal.ts';
-import { type Problem, printPath, type Projection } from '../../model/problem.ts';
-import { isMap, ownField } from '../../model/project/cursor.ts';
-import { printMessage } from '../../model/project/index.ts';
 import type { SourceProblem } from '../source.ts';
 import { ListenerError } from './failure.ts';
+import { isMap, ownField, printMessage, printPath, type Problem, type Projection } from '../../text/cursor.ts';
 
 interface StoreOptions<T> {
   /** `Service` */

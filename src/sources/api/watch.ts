@@ -1,11 +1,11 @@
 /** One watch, from its request to its end: how long it may be, how long it may be silent, and the frames of its body. */
-import { isMap, ownField } from '../../model/project/cursor.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { ApiClient, Query } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
 import { ApiFailure, failureOfStatus, malformedAnswer, parseJson, readStatus } from './failure.ts';
 import { guarded, type RequestGuard } from './request.ts';
 import type { Resource } from './resources.ts';
+import { isMap, ownField } from '../../text/cursor.ts';
 
 export interface WatchFrame {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';

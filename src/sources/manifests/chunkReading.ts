@@ -1,22 +1,13 @@
 /** What one piece of a manifest file says. Positions are within the piece, so the reading can be kept. */
-import type { Problem, Projection } from '../../model/problem.ts';
-import {
-  type ObjectKind,
-  kindOf,
-  nameOf,
-  printMessage,
-  projectEndpointSlice,
-  projectEndpoints,
-  projectNode,
-  projectService,
-  quote,
-} from '../../model/project/index.ts';
+import { kindOf, nameOf, type ObjectKind, projectEndpointSlice, projectEndpoints, projectNode, projectService } from '../../model/project/index.ts';
 import { LineIndex, type Position } from '../../text/lines.ts';
 import type { TextPath } from '../../text/yaml.ts';
 import type { SourceProblem } from '../source.ts';
 import { type ParsedDocument, parseManifest } from './parse.ts';
 import { kindProblem, type ObjectShape, objectShape, unknownFields, versionOf } from './schema.ts';
 import type { SnapshotObject } from './snapshot.ts';
+import { printMessage, type Problem, type Projection } from '../../text/cursor.ts';
+import { quote } from '../../text/printable.ts';
 
 /** One object that the text defines. */
 export interface Definition {

@@ -1,6 +1,5 @@
 /** Text → plain values, with a way to find where each part stands. Never throws. */
 import type { ErrorCode, YAMLError } from 'yaml';
-import { escape, quote } from '../../model/project/index.ts';
 import { findRepeatedKey, JsonPositions, readJsonTexts } from '../../text/json.ts';
 import {
   parseYaml,
@@ -9,6 +8,7 @@ import {
   type YamlFault,
   type YamlValue,
 } from '../../text/yaml.ts';
+import { escape, quote } from '../../text/printable.ts';
 
 export type ParsedDocument = Pick<YamlValue, 'raw' | 'offsetOf'>;
 

@@ -5,10 +5,11 @@
  * `name:Shape` is a map with the fields of that shape, `name:Shape[]` a list of such maps. A field without a shape holds
  * a scalar, a list of scalars, or a map with any keys (labels, annotations, capacity, fieldsV1).
  */
-import { printPath } from '../../model/problem.ts';
-import { apiVersionOf, escape, KINDS, quote } from '../../model/project/index.ts';
+import { apiVersionOf, KINDS } from '../../model/project/index.ts';
 import { nearest } from '../../text/suggest.ts';
 import type { TextPath } from '../../text/yaml.ts';
+import { printPath } from '../../text/cursor.ts';
+import { escape, quote } from '../../text/printable.ts';
 
 const OBJECT = 'apiVersion kind metadata:ObjectMeta';
 const PORT = 'name port protocol appProtocol';

@@ -3,8 +3,8 @@
  * by field. An object that is refused keeps its last good version, so none of these may be refused.
  */
 import { describe, expect, it } from 'vitest';
-import type { Projection } from '../../../src/model/problem.ts';
 import { projectEndpointSlice, projectNode, projectService } from '../../../src/model/project/index.ts';
+import type { Projection } from '../../../src/text/cursor.ts';
 
 /** [field, odd value that the API server lets through, what is kept, how many warnings] */
 type Row = readonly [field: string, parts: object, expected: object, warnings?: number];

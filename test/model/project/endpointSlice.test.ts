@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EndpointSlice } from '../../../src/model/objects.ts';
-import { printProblem, projectEndpointSlice } from '../../../src/model/project/index.ts';
+import { projectEndpointSlice } from '../../../src/model/project/index.ts';
+import { printProblem } from '../../../src/text/cursor.ts';
 
 function raw(parts: object = {}, metadata: object = {}): unknown {
   return {

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  kindOf,
-  nameOf,
-  printProblem,
-  projectEndpoints,
-  projectNode,
-} from '../../../src/model/project/index.ts';
+import { kindOf, nameOf, projectEndpoints, projectNode } from '../../../src/model/project/index.ts';
+import { printProblem } from '../../../src/text/cursor.ts';
 
 describe('legacy Endpoints', () => {
   const metadata = { name: 'web', namespace: 'shop' };

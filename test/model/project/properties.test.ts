@@ -1,14 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Projection } from '../../../src/model/problem.ts';
-import {
-  printProblem,
-  projectEndpointSlice,
-  projectEndpoints,
-  projectNode,
-  projectService,
-  quote,
-} from '../../../src/model/project/index.ts';
+import { projectEndpointSlice, projectEndpoints, projectNode, projectService } from '../../../src/model/project/index.ts';
+import { printProblem, type Projection } from '../../../src/text/cursor.ts';
+import { quote } from '../../../src/text/printable.ts';
 
 const PROJECTORS: readonly (readonly [string, (raw: unknown) => Projection<unknown>])[] = [
   ['Service', projectService],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Service } from '../../../src/model/objects.ts';
-import { printProblem, projectService } from '../../../src/model/project/index.ts';
+import { projectService } from '../../../src/model/project/index.ts';
+import { printProblem } from '../../../src/text/cursor.ts';
 
 interface RawService {
   readonly metadata?: object;

@@ -1,10 +1,10 @@
 /** Credentials from a program: `exec` in a kubeconfig (client.authentication.k8s.io). */
 import { JunctionError } from '../../../errors.ts';
-import { isMap, ownField } from '../../../model/project/cursor.ts';
-import { quote } from '../../../model/project/quote.ts';
 import type { Environment, Identity } from './access.ts';
 import { bearer, type IdentityPart } from './identity.ts';
 import type { KubeconfigSection } from './kubeconfig.ts';
+import { isMap, ownField } from '../../../text/cursor.ts';
+import { quote } from '../../../text/printable.ts';
 
 const VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
 /** A credential that ends while its request is on the way is refused. */

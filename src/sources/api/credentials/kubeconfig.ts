@@ -1,8 +1,6 @@
 /** Which cluster and user a kubeconfig's current context means, and the parts of the identity that they give. */
 import { dirname, isAbsolute, join } from 'node:path';
 import { JunctionError } from '../../../errors.ts';
-import { isMap, ownField } from '../../../model/project/cursor.ts';
-import { quote } from '../../../model/project/quote.ts';
 import { LineIndex } from '../../../text/lines.ts';
 import { parseYaml, readDocument } from '../../../text/yaml.ts';
 import type { Environment } from './access.ts';
@@ -16,6 +14,8 @@ import {
   type Text,
   tokenPart,
 } from './identity.ts';
+import { isMap, ownField } from '../../../text/cursor.ts';
+import { quote } from '../../../text/printable.ts';
 
 export interface CurrentContext {
   /** `kubeconfig /etc/junction.conf, context "prod"` */

@@ -2,7 +2,7 @@
 import { isIP, isIPv6 } from 'node:net';
 import { JunctionError } from '../../../errors.ts';
 import { cidrContains, parseCidr, parseIp } from '../../../model/ip.ts';
-import { quote } from '../../../model/project/quote.ts';
+import { quote } from '../../../text/printable.ts';
 
 /** A server without a scheme is taken as `kubectl` takes it: HTTPS when anything speaks of TLS, else HTTP. */
 export function readServer(text: string, where: string, speaksOfTls: boolean): URL {
