@@ -23,9 +23,10 @@ import { directChannel, type NetlinkChannel, type TransactionChannel } from '../
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../netlink/socket.ts';
 import { BACKSTOP_TABLE } from '../modes/nftables/rules/names.ts';
 import { decodeTable, getTables } from '../netlink/nftables/objects.ts';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { alreadyRunning, findHolder } from '../system/instanceLock.ts';
 import { request } from 'node:http';
+import { systemClock } from '../time/systemClock.ts';
+import { wait } from '../time/wait.ts';
 
 type Mode = ValidConfig['mode'];
 
@@ -291,7 +292,7 @@ export async function refuseBesideJunction(output: Output, force: boolean): Prom
         'Stop it first: it would write again what is removed. Or say --force, to remove all the same.',
       );
     if (isFirst) output.err(`note: waiting for a Junction to end: ${holder.text}\n`);
-    await sleep(RETRY_MS);
+    await wait(systemClock, RETRY_MS);
   }
 }
 

@@ -4,7 +4,7 @@ import { FEATURE_GATES, STRING_LIST } from '../listKinds.ts';
 import { BOOL, DURATION, FLOAT, INT, STRING } from '../scalarKinds.ts';
 import { field, flag } from '../setting.ts';
 
-/** Lists are read item by item as they arrive (src/sources/api/jsonItems.ts), for which JSON is enough. */
+/** Lists are read item by item as they arrive (src/sources/api/list.ts), for which JSON is enough. */
 const JSON_ONLY = 'Junction speaks JSON with the API server, whatever this says';
 
 export const FEATURES = {

@@ -5,12 +5,13 @@
  * lock a file. Other programs on the node may be of either age.
  */
 import { closeSync, openSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import { printHolder } from '../../system/procfs.ts';
 import { errnoName, libc } from '../../system/libc.ts';
 import { lockHolder, socketHolder } from './lockHolder.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 
 export const XTABLES_LOCK_PATH = '/run/xtables.lock';
 const XTABLES_SOCKET = 'xtables';
@@ -57,7 +58,7 @@ async function retry<T>(attempt: () => T | undefined, options: LockOptions): Pro
   for (let left = options.timeoutMs ?? 2000; ; left -= step) {
     const result = attempt();
     if (result !== undefined || left < step) return result;
-    await sleep(step);
+    await wait(systemClock, step);
   }
 }
 

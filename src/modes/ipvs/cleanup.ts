@@ -2,7 +2,6 @@
  * Takes out what the IPVS mode leaves, from nothing but the kernel's state: virtual servers that our sets or our device
  * name, the device, and the sets. Virtual servers of others stay.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isNodePortServer, ourServers } from './rules/resync.ts';
 import { type ServerKey, serverKey } from './rules/compile.ts';
 import type { KernelDevice, KernelSet } from './rules/client.ts';
@@ -18,6 +17,8 @@ import { deleteService } from '../../netlink/ipvs.ts';
 import { DEVICE, findDevice, readDevice } from './device.ts';
 import type { IpvsChannels } from './client.ts';
 import { readServers, readSets } from './reading.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 
 const TRIES = 5;
 const PAUSE_MS = 50;
@@ -81,7 +82,7 @@ export async function removeSets(
     if (tries === TRIES) return refusals(outcomes, (index) => `set ${asked[index]}`);
     names = asked.filter((_, index) => outcomes[index]?.state === 'refused');
     // Whoever lists a set keeps it for that moment.
-    if (names.length > 0) await sleep(PAUSE_MS);
+    if (names.length > 0) await wait(systemClock, PAUSE_MS);
   }
   return [];
 }

@@ -1,6 +1,5 @@
 /** The kernel behind the nftables backend: a transaction becomes one netlink batch. */
 import { constants } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { affinityMap, BACKSTOP_COMMENT, TABLE, TABLE_COMMENT } from './rules/names.ts';
 import { printKey } from './rules/print.ts';
 import type { ChainSpec, Element, Ruleset, TableSet } from './rules/rule.ts';
@@ -41,6 +40,8 @@ import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { propertiesOf } from '../../netlink/nftables/setSpec.ts';
 import { lowerRule } from './lower.ts';
 import { elementsOf, endpointOf, keyOf, listOf, specOf } from './sets.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 
 /** The kernel is busy with somebody else's change. */
 const TRANSIENT: ReadonlySet<string> = new Set(['EINTR', 'EAGAIN', 'EBUSY', 'ENOBUFS']);
@@ -96,7 +97,7 @@ export class NetlinkNftClient implements NftClient {
       const [first] = outcome.state === 'refused' ? outcome.refusals : [];
       const name = first?.name ?? 'ERESTART';
       if (tries < TRIES && (TRANSIENT.has(name) || outcome.state === 'outdated')) {
-        await sleep(PAUSE_MS * tries);
+        await wait(systemClock, PAUSE_MS * tries);
         continue;
       }
       const index = first?.operation;

@@ -2,7 +2,7 @@
 import type { ApiFailure } from './failure.ts';
 
 /** What becomes `rest_client_*` metrics. */
-export type ClientDiagnostic =
+type ClientDiagnostic =
   /** One HTTP request, when its headers have come or it has failed. */
   | {
       readonly kind: 'request';

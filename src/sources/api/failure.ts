@@ -171,7 +171,7 @@ function messageOf(error: unknown): string {
 }
 
 /** The API server's way to say that something went wrong: an object of kind Status. */
-export interface ApiStatus {
+interface ApiStatus {
   readonly code: number;
   /** A word such as `Expired`; '' when there is none. */
   readonly reason: string;
@@ -218,6 +218,6 @@ export function readRetryAfter(header: string | undefined, wallTime: () => numbe
 }
 
 /** As much of it as is waited for; nothing for what is no number. */
-export function boundRetryAfter(delayMs: number): number | undefined {
+function boundRetryAfter(delayMs: number): number | undefined {
   return Number.isNaN(delayMs) ? undefined : Math.min(Math.max(delayMs, 0), LONGEST_MS);
 }

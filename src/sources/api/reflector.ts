@@ -11,9 +11,9 @@ import { currentVersion, listPages, type NotOlderThan, type PagedList } from './
 import { ANSWER_SILENCE_MS, AnswerLimit, guarded, type RequestGuard } from './request.ts';
 import { LIST_SPREAD_MS, type ServerMonitor, type Waiter } from './serverMonitor.ts';
 import type { ResourceStore } from './store.ts';
-import { BOOKMARK_DUE_MS, runWatch, type WatchFrame, type WatchOptions } from './watch.ts';
+import { BOOKMARK_DUE_MS, runWatch, type WatchFrame, type WatchContext } from './watch.ts';
 
-interface ReflectorOptions<T> extends WatchOptions<T> {
+interface ReflectorOptions<T> extends WatchContext<T> {
   readonly store: ResourceStore<T>;
   /** Shared by all reflectors. */
   readonly server: ServerMonitor;

@@ -21,7 +21,7 @@ export interface RequestGuard {
   hurry(limitMs: number): void;
 }
 
-export interface RequestLimits {
+interface RequestLimits {
   readonly clock: Clock;
   readonly stop: AbortSignal;
   /** For messages: `watching services`. */

@@ -70,7 +70,7 @@ function mapValue<T>(projection: Projection<T>, map: (value: T) => T): Projectio
 }
 
 /** A range that cluster IPs come from. */
-export interface ServiceCidr {
+interface ServiceCidr {
   readonly name: string;
   readonly cidrs: readonly Cidr[];
 }

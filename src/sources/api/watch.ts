@@ -15,7 +15,7 @@ export interface WatchFrame {
   readonly endsInitialEvents: boolean;
 }
 
-export interface WatchOptions<T> {
+export interface WatchContext<T> {
   readonly client: ApiClient;
   readonly resource: Resource<T>;
   readonly clock: Clock;
@@ -53,7 +53,7 @@ const LEAST_WATCH_SECONDS = 300;
 
 /** Resolves when the server ended the watch as agreed, with the time that it lasted. */
 export async function runWatch<T>(
-  { client, resource, clock, random, onDiagnostic }: WatchOptions<T>,
+  { client, resource, clock, random, onDiagnostic }: WatchContext<T>,
   run: WatchRun,
   stop: AbortSignal,
 ): Promise<number> {

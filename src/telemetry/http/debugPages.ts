@@ -1,7 +1,8 @@
 /** Pages for looking into the process. They cost time, so they are there only when asked for. */
 import { Session } from 'node:inspector/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, download, html, type Page, plain, readOnly, type Request } from './server.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 
 export interface DebugOptions {
   readonly setVerbosity: (level: number) => void;
@@ -106,7 +107,8 @@ async function takeProfile(
       await session.post('HeapProfiler.enable');
       await session.post('HeapProfiler.startSampling', what === 'heap' ? {} : COLLECTED);
     }
-    const elapsed = await sleep(seconds * 1000, true, { signal }).catch(() => false);
+    await wait(systemClock, seconds * 1000, signal);
+    const elapsed = !signal.aborted;
     const { profile } = await (what === 'cpu'
       ? session.post('Profiler.stop')
       : session.post('HeapProfiler.stopSampling'));
