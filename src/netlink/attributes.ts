@@ -15,10 +15,10 @@ import {
   type MessageWriter,
   NLA_TYPE_MASK,
   align,
-  malformed,
+  malformedMessage,
   viewOf,
 } from './codec.ts';
-import { type Fields, type Kind, UNKNOWN, bytes } from './kinds.ts';
+import { type Fields, type AttributeKind, UNKNOWN, bytes } from './kinds.ts';
 
 type Path = number | readonly number[];
 /** `hidden` rows are no part of the value. */
@@ -27,7 +27,7 @@ type Presence = 'required' | 'optional' | 'hidden';
 interface Row<Value, P extends Presence> {
   readonly presence: P;
   readonly path: Path;
-  readonly kind: Kind<Value>;
+  readonly kind: AttributeKind<Value>;
   /** Read where the attribute is absent. */
   readonly fallback?: Value | undefined;
   /** Of a hidden row that is written. */
@@ -49,31 +49,39 @@ type RowValue<R> = R extends Row<infer Value, Presence> ? Value : never;
 export type ValueOf<Table> = Table extends AttributeTable<infer R> ? ValueOfRows<R> : never;
 
 /** Without it, a message is malformed. */
-export function required<Value>(path: Path, kind: Kind<Value>): Row<Value, 'required'> {
+export function required<Value>(path: Path, kind: AttributeKind<Value>): Row<Value, 'required'> {
   return { presence: 'required', path, kind };
 }
 
-export function optional<Value>(path: Path, kind: Kind<Value>): Row<Value, 'optional'> {
+export function optional<Value>(path: Path, kind: AttributeKind<Value>): Row<Value, 'optional'> {
   return { presence: 'optional', path, kind };
 }
 
 /** Read as `fallback` where it is absent. */
-export function withDefault<Value>(path: Path, kind: Kind<Value>, fallback: Value): Row<Value, 'required'> {
+export function withDefault<Value>(
+  path: Path,
+  kind: AttributeKind<Value>,
+  fallback: Value,
+): Row<Value, 'required'> {
   return { presence: 'required', path, kind, fallback };
 }
 
 /** Always written so. Another value means something that the table has no words for. */
-export function constant<Value>(path: Path, kind: Kind<Value>, value: Value): Row<unknown, 'hidden'> {
+export function constant<Value>(
+  path: Path,
+  kind: AttributeKind<Value>,
+  value: Value,
+): Row<unknown, 'hidden'> {
   return { ...onlyIf(path, kind, (each) => each === value), compute: () => value };
 }
 
 /** Not written. A value that fails the test means something that the table has no words for. */
 export function onlyIf<Value>(
   path: Path,
-  kind: Kind<Value>,
+  kind: AttributeKind<Value>,
   test: (value: unknown, read: Fields) => boolean = () => false,
 ): Row<unknown, 'hidden'> {
-  const check: Kind<unknown> = {
+  const check: AttributeKind<unknown> = {
     write: (writer, type, value) => kind.write(writer, type, value as Value),
     read: (view, start, end, read) => (test(kind.read(view, start, end, read), read) ? undefined : UNKNOWN),
   };
@@ -83,7 +91,7 @@ export function onlyIf<Value>(
 /** Written from the other fields, and not read. */
 export function computed<Value>(
   path: Path,
-  kind: Kind<Value>,
+  kind: AttributeKind<Value>,
   compute: (value: Fields) => Value,
 ): Row<unknown, 'hidden'> {
   return {
@@ -95,7 +103,7 @@ export function computed<Value>(
 }
 
 /** A nest that is written also when it is empty. */
-export function nest(number: number): Row<unknown, 'hidden'> {
+export function emptyNest(number: number): Row<unknown, 'hidden'> {
   return { presence: 'hidden', path: [number, EMPTY_NEST], kind: bytes };
 }
 
@@ -105,7 +113,7 @@ const EMPTY_NEST = -1;
 interface Node {
   readonly name: string;
   readonly number: number;
-  readonly kind: Kind<unknown>;
+  readonly kind: AttributeKind<unknown>;
   readonly compute: ((value: unknown) => unknown) | undefined;
   readonly children: Node[] | undefined;
   /** The children by their numbers, flags taken off. */
@@ -141,16 +149,16 @@ export class AttributeTable<R extends Rows> {
   /** Of the bytes after a header of so many. */
   read(payload: Uint8Array, headerBytes = 0): ValueOfRows<R> {
     if (payload.length < headerBytes)
-      throw malformed(`${payload.length} bytes where a header of ${headerBytes} belongs`);
+      throw malformedMessage(`${payload.length} bytes where a header of ${headerBytes} belongs`);
     return this.readFrom(viewOf(payload), headerBytes, payload.length);
   }
 
   readFrom(view: DataView, start: number, end: number): ValueOfRows<R> {
     const value = { ...this.#blank };
     const unknown = readNodes(this.#byNumber, view, start, end, value);
-    if (unknown) throw malformed(`the ${unknown.name} of ${this.title} is none that is known`);
+    if (unknown) throw malformedMessage(`the ${unknown.name} of ${this.title} is none that is known`);
     const missing = this.#complete(value);
-    if (missing) throw malformed(`the ${missing} of ${this.title} is missing`);
+    if (missing) throw malformedMessage(`the ${missing} of ${this.title} is missing`);
     return value as unknown as ValueOfRows<R>;
   }
 
@@ -240,15 +248,15 @@ function readNodes(
 /** Where the attribute ends that begins at `at`. Throws when that is beyond `end`. */
 export function attributeEnd(view: DataView, at: number, end: number): number {
   const left = end - at;
-  if (left < ATTRIBUTE_HEADER_BYTES) throw malformed(`${left} bytes are no attribute`);
+  if (left < ATTRIBUTE_HEADER_BYTES) throw malformedMessage(`${left} bytes are no attribute`);
   const length = view.getUint16(at, LITTLE_ENDIAN);
   if (length < ATTRIBUTE_HEADER_BYTES || length > left)
-    throw malformed(`an attribute claims ${length} of ${left} bytes`);
+    throw malformedMessage(`an attribute claims ${length} of ${left} bytes`);
   return at + length;
 }
 
 /** Attributes inside an attribute, as a value of its own. */
-export function nested<R extends Rows>(table: AttributeTable<R>): Kind<ValueOf<AttributeTable<R>>> {
+export function nested<R extends Rows>(table: AttributeTable<R>): AttributeKind<ValueOf<AttributeTable<R>>> {
   return {
     write: (writer, type, value) => {
       const start = writer.openNest();
@@ -262,7 +270,10 @@ export function nested<R extends Rows>(table: AttributeTable<R>): Kind<ValueOf<A
 const NFTA_LIST_ELEM = 1;
 
 /** Any number of attributes inside an attribute, all of one kind; `type` is what each is written with. */
-export function list<Value>(kind: Kind<Value>, type = NFTA_LIST_ELEM): Kind<readonly Value[]> {
+export function list<Value>(
+  kind: AttributeKind<Value>,
+  type = NFTA_LIST_ELEM,
+): AttributeKind<readonly Value[]> {
   return {
     write: (writer, number, values) => {
       const start = writer.openNest();

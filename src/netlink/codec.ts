@@ -15,7 +15,6 @@ export const NLA_F_NESTED = 0x8000;
 export const NLA_TYPE_MASK = 0x3fff;
 
 export const NLM_F_REQUEST = 0x01;
-export const NLM_F_MULTI = 0x02;
 export const NLM_F_ACK = 0x04;
 export const NLM_F_DUMP_INTR = 0x10;
 export const NLM_F_EXCL = 0x200;
@@ -42,42 +41,64 @@ export interface Message extends MessageHeader {
   readonly payload: Uint8Array;
 }
 
-/** Writes messages one after another into one growing buffer. */
-export class MessageWriter {
-  #bytes: Uint8Array<ArrayBuffer>;
-  #view: DataView;
-  #length = 0;
+/** A buffer that grows. What is written must not be kept across `reserve`, which may replace it. */
+export class ByteBuffer {
+  protected bytes: Uint8Array<ArrayBuffer>;
+  protected view: DataView;
+  protected used = 0;
+
+  constructor(capacity: number) {
+    this.bytes = new Uint8Array(capacity);
+    this.view = new DataView(this.bytes.buffer);
+  }
+
+  /** In bytes. */
+  get length(): number {
+    return this.used;
+  }
+
+  /** Makes room, with padding, of zeros; returns where it starts. */
+  protected reserve(size: number): number {
+    const start = this.used;
+    this.used += align(size);
+    if (this.used > this.bytes.length) {
+      const larger = new Uint8Array(Math.max(this.used, this.bytes.length * 2));
+      larger.set(this.bytes.subarray(0, start));
+      this.bytes = larger;
+      this.view = new DataView(larger.buffer);
+    }
+    return start;
+  }
+}
+
+/** Writes messages one after another into one buffer. */
+export class MessageWriter extends ByteBuffer {
   readonly #text = new TextEncoder();
 
   constructor(capacity = 4096) {
-    this.#bytes = new Uint8Array(capacity);
-    this.#view = new DataView(this.#bytes.buffer);
-  }
-
-  get length(): number {
-    return this.#length;
+    super(capacity);
   }
 
   message(header: MessageHeader, payload: (writer: this) => void): this {
-    const start = this.#reserve(HEADER_BYTES);
+    const start = this.reserve(HEADER_BYTES);
     payload(this);
-    this.#view.setUint32(start, this.#length - start, LITTLE_ENDIAN);
-    this.#view.setUint16(start + 4, header.type, LITTLE_ENDIAN);
-    this.#view.setUint16(start + 6, header.flags, LITTLE_ENDIAN);
-    this.#view.setUint32(start + 8, header.sequence, LITTLE_ENDIAN);
+    this.view.setUint32(start, this.used - start, LITTLE_ENDIAN);
+    this.view.setUint16(start + 4, header.type, LITTLE_ENDIAN);
+    this.view.setUint16(start + 6, header.flags, LITTLE_ENDIAN);
+    this.view.setUint32(start + 8, header.sequence, LITTLE_ENDIAN);
     return this;
   }
 
   /** A family's fixed header. */
   raw(value: Uint8Array): this {
-    const start = this.#reserve(value.length);
-    this.#bytes.set(value, start);
+    const start = this.reserve(value.length);
+    this.bytes.set(value, start);
     return this;
   }
 
   attribute(type: number, value: Uint8Array): this {
     const start = this.#begin(type, value.length);
-    this.#bytes.set(value, start);
+    this.bytes.set(value, start);
     return this;
   }
 
@@ -85,45 +106,45 @@ export class MessageWriter {
   string(type: number, text: string): this {
     if (!isAscii(text)) return this.attribute(type, this.#text.encode(`${text}\0`));
     const start = this.#begin(type, text.length + 1);
-    for (let index = 0; index < text.length; index++) this.#bytes[start + index] = text.charCodeAt(index);
+    for (let index = 0; index < text.length; index++) this.bytes[start + index] = text.charCodeAt(index);
     return this;
   }
 
   u8(type: number, value: number): this {
     const start = this.#begin(type, 1);
-    this.#view.setUint8(start, value);
+    this.view.setUint8(start, value);
     return this;
   }
 
   u16be(type: number, value: number): this {
     const start = this.#begin(type, 2);
-    this.#view.setUint16(start, value);
+    this.view.setUint16(start, value);
     return this;
   }
 
   u32be(type: number, value: number): this {
     const start = this.#begin(type, 4);
-    this.#view.setUint32(start, value);
+    this.view.setUint32(start, value);
     return this;
   }
 
   /** In the machine's byte order. */
   u16(type: number, value: number): this {
     const start = this.#begin(type, 2);
-    this.#view.setUint16(start, value, LITTLE_ENDIAN);
+    this.view.setUint16(start, value, LITTLE_ENDIAN);
     return this;
   }
 
   /** In the machine's byte order. */
   u32(type: number, value: number): this {
     const start = this.#begin(type, 4);
-    this.#view.setUint32(start, value, LITTLE_ENDIAN);
+    this.view.setUint32(start, value, LITTLE_ENDIAN);
     return this;
   }
 
   u64be(type: number, value: bigint): this {
     const start = this.#begin(type, 8);
-    this.#view.setBigUint64(start, value);
+    this.view.setBigUint64(start, value);
     return this;
   }
 
@@ -135,51 +156,38 @@ export class MessageWriter {
 
   /** The same without a function. Returns what `closeNest` needs. */
   openNest(): number {
-    return this.#reserve(ATTRIBUTE_HEADER_BYTES);
+    return this.reserve(ATTRIBUTE_HEADER_BYTES);
   }
 
   /** `isKept`: also when nothing was written into it. */
   closeNest(start: number, type: number, isKept = true): this {
-    if (!isKept && this.#length === start + ATTRIBUTE_HEADER_BYTES) this.#length = start;
-    else this.#attributeHeader(start, type | NLA_F_NESTED, this.#length - start);
+    if (!isKept && this.used === start + ATTRIBUTE_HEADER_BYTES) this.used = start;
+    else this.#attributeHeader(start, type | NLA_F_NESTED, this.used - start);
     return this;
   }
 
   /** A view of what was written, good until the next write. */
   finish(): Uint8Array<ArrayBuffer> {
-    return this.#bytes.subarray(0, this.#length);
+    return this.bytes.subarray(0, this.used);
   }
 
   reset(): void {
-    this.#bytes.fill(0, 0, this.#length);
-    this.#length = 0;
+    this.bytes.fill(0, 0, this.used);
+    this.used = 0;
   }
 
   /** Returns where the value goes. To be called first: it may replace the buffer and its view. */
   #begin(type: number, size: number): number {
-    const start = this.#reserve(ATTRIBUTE_HEADER_BYTES + size);
+    const start = this.reserve(ATTRIBUTE_HEADER_BYTES + size);
     this.#attributeHeader(start, type, ATTRIBUTE_HEADER_BYTES + size);
     return start + ATTRIBUTE_HEADER_BYTES;
   }
 
   #attributeHeader(start: number, type: number, size: number): void {
     if (size > ATTRIBUTE_MAX_BYTES)
-      throw malformed(`attribute ${type & NLA_TYPE_MASK} of ${size} bytes is too long`);
-    this.#view.setUint16(start, size, LITTLE_ENDIAN);
-    this.#view.setUint16(start + 2, type, LITTLE_ENDIAN);
-  }
-
-  /** Makes room, with padding; returns where it starts. */
-  #reserve(size: number): number {
-    const start = this.#length;
-    this.#length += align(size);
-    if (this.#length > this.#bytes.length) {
-      const larger = new Uint8Array(Math.max(this.#length, this.#bytes.length * 2));
-      larger.set(this.#bytes.subarray(0, start));
-      this.#bytes = larger;
-      this.#view = new DataView(larger.buffer);
-    }
-    return start;
+      throw malformedMessage(`attribute ${type & NLA_TYPE_MASK} of ${size} bytes is too long`);
+    this.view.setUint16(start, size, LITTLE_ENDIAN);
+    this.view.setUint16(start + 2, type, LITTLE_ENDIAN);
   }
 }
 
@@ -189,10 +197,10 @@ export function decodeMessages(bytes: Uint8Array): readonly Message[] {
   const messages: Message[] = [];
   for (let offset = 0; offset < bytes.length; ) {
     if (bytes.length - offset < HEADER_BYTES)
-      throw malformed(`${bytes.length - offset} bytes are no message`);
+      throw malformedMessage(`${bytes.length - offset} bytes are no message`);
     const length = view.getUint32(offset, LITTLE_ENDIAN);
     if (length < HEADER_BYTES || length > bytes.length - offset) {
-      throw malformed(`a message claims ${length} of ${bytes.length - offset} bytes`);
+      throw malformedMessage(`a message claims ${length} of ${bytes.length - offset} bytes`);
     }
     messages.push({
       type: view.getUint16(offset + 4, LITTLE_ENDIAN),
@@ -208,7 +216,7 @@ export function decodeMessages(bytes: Uint8Array): readonly Message[] {
 
 /** The errno in an acknowledgement, positive; 0 is success. */
 export function decodeErrno(payload: Uint8Array): number {
-  if (payload.length < 4) throw malformed(`an error message of ${payload.length} bytes`);
+  if (payload.length < 4) throw malformedMessage(`an error message of ${payload.length} bytes`);
   return -viewOf(payload).getInt32(0, LITTLE_ENDIAN);
 }
 
@@ -225,6 +233,6 @@ export function isAscii(text: string): boolean {
   return true;
 }
 
-export function malformed(message: string): JunctionError {
+export function malformedMessage(message: string): JunctionError {
   return new JunctionError('NETLINK_MALFORMED', `netlink: ${message}`);
 }

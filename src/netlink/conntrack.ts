@@ -15,7 +15,7 @@ import {
   NLA_TYPE_MASK,
   NLM_F_DUMP,
   align,
-  malformed,
+  malformedMessage,
   viewOf,
 } from './codec.ts';
 import { type TransportProtocol, addressFamily, decodeIp, protocolByte, protocolOfNumber } from './inet.ts';
@@ -191,7 +191,7 @@ function find(view: DataView, [start, end]: Span, type: number): Span | undefine
 
 function need(view: DataView, span: Span, type: number): Span {
   const found = find(view, span, type);
-  if (!found) throw malformed(`attribute ${type} is missing`);
+  if (!found) throw malformedMessage(`attribute ${type} is missing`);
   return found;
 }
 

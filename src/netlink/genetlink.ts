@@ -2,7 +2,7 @@
 import { constants } from 'node:os';
 import { JunctionError } from '../errors.ts';
 import { AttributeTable, required } from './attributes.ts';
-import { type MessageWriter, malformed } from './codec.ts';
+import { type MessageWriter, malformedMessage } from './codec.ts';
 import { text, u16 } from './kinds.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
@@ -23,7 +23,7 @@ export function findFamily(socket: NetlinkSocket, name: string, module: string):
   const reply = socket.request(getFamily(name));
   if (reply.kind === 'answered') {
     const [message] = reply.messages;
-    if (!message) throw malformed(`no answer about the family ${name}`);
+    if (!message) throw malformedMessage(`no answer about the family ${name}`);
     return { state: 'present', id: decodeFamilyId(message.payload) };
   }
   if (reply.errno === constants.errno.ENOENT)

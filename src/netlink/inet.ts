@@ -1,7 +1,7 @@
 /** Addresses, families and protocols as the kernel's numbers and bytes. From sys/socket.h and linux/in.h. */
 import { type Cidr, type Family, type Ip, ipOfBytes, parseBytes, parseIp, prefixOf } from '../model/ip.ts';
-import { malformed, viewOf } from './codec.ts';
-import { type Kind, bytesAt, u8, words } from './kinds.ts';
+import { malformedMessage, viewOf } from './codec.ts';
+import { type AttributeKind, bytesAt, u8, words } from './kinds.ts';
 
 export const AF_UNSPEC = 0;
 const AF_INET = 2;
@@ -33,7 +33,7 @@ export function protocolOfNumber(number: number): TransportProtocol | undefined 
 }
 
 /** Four or sixteen bytes. */
-export const address: Kind<Ip> = {
+export const address: AttributeKind<Ip> = {
   write: (writer, type, ip) => {
     if (ip.includes(':')) writer.attribute(type, ipBytes(ip));
     else {
@@ -47,7 +47,7 @@ export const address: Kind<Ip> = {
 
 export function ipBytes(ip: Ip): Uint8Array {
   const bytes = parseBytes(ip);
-  if (!bytes) throw malformed(`${ip} is no address`);
+  if (!bytes) throw malformedMessage(`${ip} is no address`);
   return bytes;
 }
 
@@ -56,7 +56,7 @@ export function decodeIp(bytes: Uint8Array): Ip {
   // Written out, because it is what a large table spends its time on.
   if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}` as Ip;
   const ip = bytes.length === 16 ? parseIp(groups(bytes)) : ipOfBytes(bytes);
-  if (!ip) throw malformed(`${bytes.length} bytes where an address belongs`);
+  if (!ip) throw malformedMessage(`${bytes.length} bytes where an address belongs`);
   return ip;
 }
 

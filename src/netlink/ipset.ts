@@ -7,10 +7,9 @@
 import { constants } from 'node:os';
 import type { Family } from '../model/ip.ts';
 import { errnoName } from '../system/libc.ts';
-import { runToEnd } from '../time/timeSlice.ts';
 import { AttributeTable, type ValueOf, constant, optional, required } from './attributes.ts';
 import { type Change, NOTHING } from './batch.ts';
-import { type Message, type MessageWriter, NLM_F_CREATE, NLM_F_EXCL, malformed } from './codec.ts';
+import { type Message, type MessageWriter, NLM_F_CREATE, NLM_F_EXCL, malformedMessage } from './codec.ts';
 import { addressFamily, familyOfNumber } from './inet.ts';
 import {
   type IpsetEntry,
@@ -25,13 +24,19 @@ import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, NFPROTO_UNSPEC, nfnlRequest } from '
 import type { NetlinkReply, NetlinkRequest, NetlinkSocket } from './socket.ts';
 
 const PROTOCOL = 6;
-const IPSET_CMD_CREATE = 2;
-const IPSET_CMD_DESTROY = 3;
-const IPSET_CMD_SWAP = 6;
-const IPSET_CMD_LIST = 7;
-const IPSET_CMD_ADD = 9;
-const IPSET_CMD_DEL = 10;
-const IPSET_CMD_TYPE = 13;
+/** `flush` and `rename` are for whoever needs more than a proxy does. */
+const COMMANDS = {
+  create: 2,
+  destroy: 3,
+  flush: 4,
+  rename: 5,
+  swap: 6,
+  list: 7,
+  add: 9,
+  delete: 10,
+  type: 13,
+} as const;
+type Command = keyof typeof COMMANDS;
 const IPSET_ATTR_DATA = 7;
 
 /** A message about a set. What the kernel tells of a large one comes in several, of which the first has all of it. */
@@ -87,13 +92,13 @@ type IpsetSpec =
 export function createSet(name: string, spec: IpsetSpec, revision: number): Change {
   const family = 'family' in spec ? addressFamily(spec.family) : NFPROTO_UNSPEC;
   // Without NLM_F_EXCL, a set that is there and alike is as good as a new one.
-  return change(IPSET_CMD_CREATE, NLM_F_CREATE, { ...spec, name, revision, family }, NOTHING);
+  return ipsetChange('create', NLM_F_CREATE, { ...spec, name, revision, family }, NOTHING);
 }
 
 /** `refused` with IPSET_ERR_BUSY: a rule still refers to it. */
 export function destroySet(name: string): Change {
   // Without NLM_F_EXCL, kernels since 5.14 call it done when there is no such set.
-  return change(IPSET_CMD_DESTROY, NLM_F_EXCL, { name }, ABSENT_SET);
+  return ipsetChange('destroy', NLM_F_EXCL, { name }, ABSENT_SET);
 }
 
 /**
@@ -101,15 +106,15 @@ export function destroySet(name: string): Change {
  * one is, that is IPSET_ERR_EXIST_SETNAME2.
  */
 export function swapSets(one: string, other: string): Change {
-  return change(IPSET_CMD_SWAP, 0, { name: one, type: other }, ABSENT_SET);
+  return ipsetChange('swap', 0, { name: one, type: other }, ABSENT_SET);
 }
 
 export function addEntry(name: string, entry: IpsetEntry): Change {
-  return entryChange(IPSET_CMD_ADD, name, entry, EXISTING_ENTRY);
+  return entryChange('add', name, entry, EXISTING_ENTRY);
 }
 
 export function deleteEntry(name: string, entry: IpsetEntry): Change {
-  return entryChange(IPSET_CMD_DEL, name, entry, ABSENT_ENTRY);
+  return entryChange('delete', name, entry, ABSENT_ENTRY);
 }
 
 const { ENOENT } = constants.errno;
@@ -124,16 +129,20 @@ const ABSENT_ENTRY: Change['expected'] = new Map([
   [ENOENT, 'absent'],
 ]);
 
-function entryChange(command: number, name: string, entry: IpsetEntry, expected: Change['expected']): Change {
+function entryChange(
+  command: Command,
+  name: string,
+  entry: IpsetEntry,
+  expected: Change['expected'],
+): Change {
   const request = ipsetRequest(command, NLM_F_EXCL, { name }, (writer) => {
     writer.nested(IPSET_ATTR_DATA, (data) => writeEntry(data, entry));
   });
   return { ...request, expected, nameOf: ipsetErrorName };
 }
 
-/** For what the library does not do by itself, with the kernel's number of the command. */
-export function change(
-  command: number,
+export function ipsetChange(
+  command: Command,
   flags: number,
   message: Partial<SetMessage>,
   expected: Change['expected'],
@@ -142,12 +151,12 @@ export function change(
 }
 
 function ipsetRequest(
-  command: number,
+  command: Command,
   flags: number,
   message: Partial<SetMessage>,
   more?: (writer: MessageWriter) => void,
 ): NetlinkRequest {
-  return nfnlRequest(NFNL_SUBSYS_IPSET, command, flags, addressFamily('IPv4'), (writer) => {
+  return nfnlRequest(NFNL_SUBSYS_IPSET, COMMANDS[command], flags, addressFamily('IPv4'), (writer) => {
     SET.write(writer, message);
     more?.(writer);
   });
@@ -179,15 +188,10 @@ interface Ipset extends IpsetHeader {
 
 /** To be asked with `dump`. Of all sets when there is no name. */
 export function listRequest(name: string | undefined, flags: number): NetlinkRequest {
-  return ipsetRequest(IPSET_CMD_LIST, 0, { name, flags: flags === 0 ? undefined : flags });
+  return ipsetRequest('list', 0, { name, flags: flags === 0 ? undefined : flags });
 }
 
-/** The messages of one set: the first has the header, and each some of the entries. */
-export function decodeIpset(messages: readonly Pick<Message, 'payload'>[]): Ipset | undefined {
-  return runToEnd(decodingSet(messages));
-}
-
-/** The same, message by message. */
+/** The messages of one set, one at a time: the first has the header, and each some of the entries. */
 export function* decodingSet(
   messages: readonly Pick<Message, 'payload'>[],
 ): Generator<void, Ipset | undefined> {
@@ -196,7 +200,7 @@ export function* decodingSet(
   for (const { payload } of messages) {
     const message = SET.read(payload, NFGENMSG_BYTES);
     header ??= headerOf(message);
-    if (!header) throw malformed('entries without the set that they are in');
+    if (!header) throw malformedMessage('entries without the set that they are in');
     const type = typeOf(header);
     if (message.entries) for (const entry of decodeEntries(type, message.entries)) entries.push(entry);
     yield;
@@ -215,7 +219,7 @@ function headerOf(message: SetMessage): IpsetHeader | undefined {
   const { name, type, revision, family, hashSize, maxElements, references = 0, elements } = message;
   if (type === undefined) return undefined;
   if (name === undefined || revision === undefined || family === undefined)
-    throw malformed('a set without its name, revision or family');
+    throw malformedMessage('a set without its name, revision or family');
   return {
     name,
     type,
@@ -229,7 +233,7 @@ function headerOf(message: SetMessage): IpsetHeader | undefined {
 }
 
 function typeOf({ type }: IpsetHeader): IpsetType {
-  if (!isIpsetType(type)) throw malformed(`a set of type ${type}`);
+  if (!isIpsetType(type)) throw malformedMessage(`a set of type ${type}`);
   return type;
 }
 
@@ -265,13 +269,13 @@ export function decodeSupport(type: IpsetType, reply: NetlinkReply): IpsetSuppor
     };
   }
   const [message] = reply.messages;
-  if (!message) throw malformed(`no answer about sets of type ${type}`);
+  if (!message) throw malformedMessage(`no answer about sets of type ${type}`);
   return { state: 'present', revision: Math.min(decodeRevision(message.payload), NEWEST_REVISION[type]) };
 }
 
 export function typeRequest(type: IpsetType, family: Family): NetlinkRequest {
   const number = type === 'bitmap:port' ? NFPROTO_UNSPEC : addressFamily(family);
-  return ipsetRequest(IPSET_CMD_TYPE, 0, { type, family: number });
+  return ipsetRequest('type', 0, { type, family: number });
 }
 
 /** The newest that the kernel knows. */

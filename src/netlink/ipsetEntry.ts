@@ -1,9 +1,9 @@
 /** The members of ipsets. */
 import { type Cidr, type Ip, parseCidr, prefixOf } from '../model/ip.ts';
 import { AttributeTable, type ValueOf, list, optional, required } from './attributes.ts';
-import { type MessageWriter, malformed, viewOf } from './codec.ts';
+import { type MessageWriter, malformedMessage, viewOf } from './codec.ts';
 import { address, protocolByte } from './inet.ts';
-import { type Kind, u16be, u8 } from './kinds.ts';
+import { type AttributeKind, u16be, u8 } from './kinds.ts';
 
 /** ipset insists on hearing that a number or an address is big endian. */
 export const NLA_F_NET_BYTEORDER = 0x4000;
@@ -15,7 +15,7 @@ const ADDRESS = new AttributeTable('an address', {
 });
 
 /** In a nest, under the number of its family. */
-const ipNest: Kind<Ip> = {
+const ipNest: AttributeKind<Ip> = {
   write: (writer, type, ip) => {
     const start = writer.openNest();
     address.write(writer, (ip.includes(':') ? 2 : 1) | NET, ip);
@@ -24,7 +24,7 @@ const ipNest: Kind<Ip> = {
   read: (view, start, end) => {
     const { v4, v6 } = ADDRESS.readFrom(view, start, end);
     const ip = v4 ?? v6;
-    if (ip === undefined) throw malformed('an address without its bytes');
+    if (ip === undefined) throw malformedMessage('an address without its bytes');
     return ip;
   },
 };
@@ -69,13 +69,9 @@ export function writeEntry(writer: MessageWriter, entry: IpsetEntry): void {
   ENTRIES[entry.type].write(writer, { ...entry, secondIp, prefix: prefixOf(entry.net) });
 }
 
-export function decodeEntry(type: IpsetType, data: Uint8Array): IpsetEntry {
-  return readEntry(type, viewOf(data), 0, data.length);
-}
-
 /** All that one message has of a set. */
 export function decodeEntries(type: IpsetType, members: Uint8Array): readonly IpsetEntry[] {
-  const entry: Kind<IpsetEntry> = {
+  const entry: AttributeKind<IpsetEntry> = {
     write: () => undefined,
     read: (view, start, end) => readEntry(type, view, start, end),
   };
@@ -87,7 +83,7 @@ function readEntry(type: IpsetType, view: DataView, start: number, end: number):
   if (type !== 'hash:ip,port,net') return { type, ...ENTRIES[type].readFrom(view, start, end) } as PlainEntry;
   const { secondIp, prefix, ...rest } = ENTRIES[type].readFrom(view, start, end);
   const net = parseCidr(`${secondIp}/${prefix}`);
-  if (!net) throw malformed(`${secondIp} with a prefix of ${prefix} bits`);
+  if (!net) throw malformedMessage(`${secondIp} with a prefix of ${prefix} bits`);
   return { type, ...rest, net };
 }
 

@@ -4,7 +4,7 @@ import { type Family, type Ip, familyOf } from '../model/ip.ts';
 import { AttributeTable, type ValueOf, optional, required } from './attributes.ts';
 import { type Change, EXISTS, NOTHING } from './batch.ts';
 import { dump, messagesOf } from './channel.ts';
-import { LITTLE_ENDIAN, type MessageWriter, malformed, viewOf } from './codec.ts';
+import { LITTLE_ENDIAN, type MessageWriter, malformedMessage, viewOf } from './codec.ts';
 import { GENLMSGHDR_BYTES, type FamilyLookup, findFamily, genericRequest } from './genetlink.ts';
 import {
   type TransportProtocol,
@@ -15,20 +15,23 @@ import {
   protocolOfNumber,
   writeIp,
 } from './inet.ts';
-import { type Kind, bytes, text, u16, u16be, u32, u32be } from './kinds.ts';
+import { type AttributeKind, bytes, text, u16, u16be, u32, u32be } from './kinds.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
 
-const IPVS_CMD_NEW_SERVICE = 1;
-const IPVS_CMD_SET_SERVICE = 2;
-const IPVS_CMD_DEL_SERVICE = 3;
-const IPVS_CMD_GET_SERVICE = 4;
-const IPVS_CMD_NEW_DEST = 5;
-const IPVS_CMD_SET_DEST = 6;
-const IPVS_CMD_DEL_DEST = 7;
-const IPVS_CMD_GET_DEST = 8;
-const IPVS_CMD_SET_CONFIG = 12;
-const IPVS_CMD_ATTR_SERVICE = 1;
-const IPVS_CMD_ATTR_DEST = 2;
+const COMMANDS = {
+  newService: 1,
+  setService: 2,
+  deleteService: 3,
+  getService: 4,
+  newDestination: 5,
+  setDestination: 6,
+  deleteDestination: 7,
+  getDestination: 8,
+  setConfig: 12,
+} as const;
+/** IPVS_CMD_ATTR_SERVICE and IPVS_CMD_ATTR_DEST */
+const SERVICE_NEST = 1;
+const DESTINATION_NEST = 2;
 
 /** union nf_inet_addr, of which an IPv4 address takes the first four. */
 const ADDRESS_BYTES = 16;
@@ -36,7 +39,7 @@ const ADDRESS_BYTES = 16;
 const FIELD = new Uint8Array(ADDRESS_BYTES);
 
 /** Written as an address, and read as bytes: whose they are, another attribute says, maybe a later one. */
-const addressField: Kind<Ip | Uint8Array> = {
+const addressField: AttributeKind<Ip | Uint8Array> = {
   write: (writer, type, ip) => {
     FIELD.fill(0);
     if (typeof ip === 'string') writeIp(ip, FIELD, 0);
@@ -46,31 +49,31 @@ const addressField: Kind<Ip | Uint8Array> = {
 };
 
 const SERVICE = new AttributeTable('a virtual server', {
-  family: required([IPVS_CMD_ATTR_SERVICE, 1], u16),
-  protocol: required([IPVS_CMD_ATTR_SERVICE, 2], u16),
-  address: required([IPVS_CMD_ATTR_SERVICE, 3], addressField),
-  port: required([IPVS_CMD_ATTR_SERVICE, 4], u16be),
-  scheduler: required([IPVS_CMD_ATTR_SERVICE, 6], text),
+  family: required([SERVICE_NEST, 1], u16),
+  protocol: required([SERVICE_NEST, 2], u16),
+  address: required([SERVICE_NEST, 3], addressField),
+  port: required([SERVICE_NEST, 4], u16be),
+  scheduler: required([SERVICE_NEST, 6], text),
   /** struct ip_vs_flags: flags, mask. */
-  flags: required([IPVS_CMD_ATTR_SERVICE, 7], bytes),
-  timeout: required([IPVS_CMD_ATTR_SERVICE, 8], u32),
+  flags: required([SERVICE_NEST, 7], bytes),
+  timeout: required([SERVICE_NEST, 8], u32),
   /** A mask in the order of the network for IPv4, a number of bits in the machine's order for IPv6. */
-  netmask: required([IPVS_CMD_ATTR_SERVICE, 9], bytes),
+  netmask: required([SERVICE_NEST, 9], bytes),
 });
 const FIREWALL_MARK = new AttributeTable('a virtual server', {
-  mark: optional([IPVS_CMD_ATTR_SERVICE, 5], u32),
+  mark: optional([SERVICE_NEST, 5], u32),
 });
 
 const DESTINATION = new AttributeTable('a real server', {
-  address: required([IPVS_CMD_ATTR_DEST, 1], addressField),
-  port: required([IPVS_CMD_ATTR_DEST, 2], u16be),
-  family: required([IPVS_CMD_ATTR_DEST, 11], u16),
-  method: required([IPVS_CMD_ATTR_DEST, 3], u32),
-  weight: required([IPVS_CMD_ATTR_DEST, 4], u32),
-  upperThreshold: optional([IPVS_CMD_ATTR_DEST, 5], u32),
-  lowerThreshold: optional([IPVS_CMD_ATTR_DEST, 6], u32),
-  activeConnections: required([IPVS_CMD_ATTR_DEST, 7], u32),
-  inactiveConnections: required([IPVS_CMD_ATTR_DEST, 8], u32),
+  address: required([DESTINATION_NEST, 1], addressField),
+  port: required([DESTINATION_NEST, 2], u16be),
+  family: required([DESTINATION_NEST, 11], u16),
+  method: required([DESTINATION_NEST, 3], u32),
+  weight: required([DESTINATION_NEST, 4], u32),
+  upperThreshold: optional([DESTINATION_NEST, 5], u32),
+  lowerThreshold: optional([DESTINATION_NEST, 6], u32),
+  activeConnections: required([DESTINATION_NEST, 7], u32),
+  inactiveConnections: required([DESTINATION_NEST, 8], u32),
 });
 
 /** In whole seconds. */
@@ -144,47 +147,47 @@ export function listServices(socket: NetlinkSocket, ipvs: number): readonly Ipvs
 
 /** To be asked with `dump`. */
 export function getServices(ipvs: number): NetlinkRequest {
-  return genericRequest(ipvs, IPVS_CMD_GET_SERVICE);
+  return genericRequest(ipvs, COMMANDS.getService);
 }
 
 /** `refused` with ENOENT: the kernel has no such scheduler. */
 export function newService(ipvs: number, service: IpvsService): Change {
-  return change(ipvs, IPVS_CMD_NEW_SERVICE, EXISTS, (writer) => writeService(writer, service));
+  return change(ipvs, 'newService', EXISTS, (writer) => writeService(writer, service));
 }
 
 /** Takes effect immediately; connections and destinations stay. */
 export function setService(ipvs: number, service: IpvsService): Change {
-  return change(ipvs, IPVS_CMD_SET_SERVICE, ABSENT_SERVICE, (writer) => writeService(writer, service));
+  return change(ipvs, 'setService', ABSENT_SERVICE, (writer) => writeService(writer, service));
 }
 
 export function deleteService(ipvs: number, key: IpvsServiceKey): Change {
-  return change(ipvs, IPVS_CMD_DEL_SERVICE, ABSENT_SERVICE, (writer) =>
-    SERVICE.write(writer, keyOfService(key)),
-  );
+  return change(ipvs, 'deleteService', ABSENT_SERVICE, (writer) => SERVICE.write(writer, keyOfService(key)));
 }
 
 /** To be asked with `dump`. A service that is not there has none. */
 export function getDestinations(ipvs: number, service: IpvsServiceKey): NetlinkRequest {
-  return genericRequest(ipvs, IPVS_CMD_GET_DEST, (writer) => SERVICE.write(writer, keyOfService(service)));
+  return genericRequest(ipvs, COMMANDS.getDestination, (writer) =>
+    SERVICE.write(writer, keyOfService(service)),
+  );
 }
 
 /** `absent`: the service is. */
 export function newDestination(ipvs: number, service: IpvsServiceKey, destination: IpvsDestination): Change {
-  return change(ipvs, IPVS_CMD_NEW_DEST, NEW_DESTINATION, (writer) =>
+  return change(ipvs, 'newDestination', NEW_DESTINATION, (writer) =>
     writeDestination(writer, service, destination),
   );
 }
 
 /** `absent`: the service or the destination is. */
 export function setDestination(ipvs: number, service: IpvsServiceKey, destination: IpvsDestination): Change {
-  return change(ipvs, IPVS_CMD_SET_DEST, ABSENT_DESTINATION, (writer) =>
+  return change(ipvs, 'setDestination', ABSENT_DESTINATION, (writer) =>
     writeDestination(writer, service, destination),
   );
 }
 
 /** Its connections end at their next packet, or when they expire. */
 export function deleteDestination(ipvs: number, service: IpvsServiceKey, key: IpvsDestinationKey): Change {
-  return change(ipvs, IPVS_CMD_DEL_DEST, ABSENT_DESTINATION, (writer) => {
+  return change(ipvs, 'deleteDestination', ABSENT_DESTINATION, (writer) => {
     SERVICE.write(writer, keyOfService(service));
     DESTINATION.write(writer, keyOfDestination(key));
   });
@@ -192,16 +195,16 @@ export function deleteDestination(ipvs: number, service: IpvsServiceKey, key: Ip
 
 /** 0 leaves a time-out as it is. */
 export function setTimeouts(ipvs: number, timeouts: IpvsTimeouts): Change {
-  return change(ipvs, IPVS_CMD_SET_CONFIG, NOTHING, (writer) => TIMEOUTS.write(writer, timeouts));
+  return change(ipvs, 'setConfig', NOTHING, (writer) => TIMEOUTS.write(writer, timeouts));
 }
 
 function change(
   ipvs: number,
-  command: number,
+  command: keyof typeof COMMANDS,
   expected: Change['expected'],
   attributes: (writer: MessageWriter) => void,
 ): Change {
-  return { ...genericRequest(ipvs, command, attributes), expected };
+  return { ...genericRequest(ipvs, COMMANDS[command], attributes), expected };
 }
 
 function keyOfService({ protocol, ip, port }: IpvsServiceKey): Partial<ValueOf<typeof SERVICE>> {
@@ -242,7 +245,7 @@ export function decodeService(payload: Uint8Array): IpvsService | undefined {
   const service = SERVICE.read(payload, GENLMSGHDR_BYTES);
   const family = familyOfNumber(service.family);
   const protocol = protocolOfNumber(service.protocol);
-  if (!family || !protocol) throw malformed('a virtual server of an unknown family or protocol');
+  if (!family || !protocol) throw malformedMessage('a virtual server of an unknown family or protocol');
   const { port, scheduler, timeout } = service;
   return {
     protocol,
@@ -259,7 +262,8 @@ export function decodeDestination(payload: Uint8Array): IpvsDestinationState {
   const destination = DESTINATION.read(payload, GENLMSGHDR_BYTES);
   const family = familyOfNumber(destination.family);
   const forwarding = FORWARDING[destination.method & IP_VS_CONN_F_FWD_MASK];
-  if (!family || !forwarding) throw malformed('a real server of an unknown family or forwarding method');
+  if (!family || !forwarding)
+    throw malformedMessage('a real server of an unknown family or forwarding method');
   const { port, weight, activeConnections, inactiveConnections } = destination;
   const ip = ipOf(destination.address, family);
   return { ip, port, weight, forwarding, activeConnections, inactiveConnections };
@@ -267,7 +271,7 @@ export function decodeDestination(payload: Uint8Array): IpvsDestinationState {
 
 function ipOf(field: Ip | Uint8Array, family: Family): Ip {
   if (typeof field === 'string') return field;
-  if (field.length !== ADDRESS_BYTES) throw malformed(`an address of ${field.length} bytes in IPVS`);
+  if (field.length !== ADDRESS_BYTES) throw malformedMessage(`an address of ${field.length} bytes in IPVS`);
   return decodeIp(family === 'IPv4' ? field.subarray(0, 4) : field);
 }
 
@@ -279,6 +283,6 @@ function prefixOfMask(netmask: Uint8Array, family: Family): number {
   if (family === 'IPv6') return u32.read(viewOf(netmask), 0, netmask.length);
   const mask = u32be.read(viewOf(netmask), 0, netmask.length);
   const prefix = Math.clz32(~mask);
-  if (maskOf(prefix) !== mask) throw malformed(`the netmask ${mask.toString(16)} has holes`);
+  if (maskOf(prefix) !== mask) throw malformedMessage(`the netmask ${mask.toString(16)} has holes`);
   return prefix;
 }

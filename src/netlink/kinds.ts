@@ -1,5 +1,5 @@
 /** The kinds of values that attributes have: numbers of several sizes, text, bytes, words for numbers. */
-import { LITTLE_ENDIAN, type MessageWriter, malformed } from './codec.ts';
+import { LITTLE_ENDIAN, type MessageWriter, malformedMessage } from './codec.ts';
 
 /** A value that has no word here. */
 export const UNKNOWN: unique symbol = Symbol('unknown');
@@ -8,7 +8,7 @@ export const UNKNOWN: unique symbol = Symbol('unknown');
 export type Fields = Record<string, unknown>;
 
 /** How values of one kind are written and read. */
-export interface Kind<Value> {
+export interface AttributeKind<Value> {
   write(this: void, writer: MessageWriter, type: number, value: Value): void;
   /** Of the bytes from `start` to `end`. `undefined` is the same as no attribute. */
   read(
@@ -21,7 +21,7 @@ export interface Kind<Value> {
 }
 
 /** A kind whose values are always understood. */
-interface PlainKind<Value> extends Kind<Value> {
+interface PlainKind<Value> extends AttributeKind<Value> {
   read(this: void, view: DataView, start: number, end: number): Value;
 }
 
@@ -80,7 +80,7 @@ export const bytes: PlainKind<Uint8Array> = {
   read: (view, start, end) => bytesAt(view, start, end),
 };
 
-export interface Words<Word extends string> extends Kind<Word> {
+export interface WordKind<Word extends string> extends AttributeKind<Word> {
   number(word: Word): number;
   /** `undefined` for a number that has no word here. */
   word(number: number): Word | undefined;
@@ -90,7 +90,7 @@ export interface Words<Word extends string> extends Kind<Word> {
 export function words<Word extends string>(
   numbers: Readonly<Record<Word, number>>,
   kind: PlainKind<number> = u32be,
-): Words<Word> {
+): WordKind<Word> {
   const byNumber = new Map(Object.entries<number>(numbers).map(([word, number]) => [number, word as Word]));
   return {
     number: (word) => numbers[word],
@@ -104,7 +104,7 @@ export function words<Word extends string>(
 export function flagWords<Word extends string>(
   table: Readonly<Record<Word, number>>,
   ignored = 0,
-): Kind<readonly Word[]> {
+): AttributeKind<readonly Word[]> {
   const all = Object.entries<number>(table).map(([word, bit]) => [word as Word, bit] as const);
   const known = all.reduce((bits, [, bit]) => bits | bit, ignored);
   return {
@@ -134,6 +134,6 @@ export function bytesAt(view: DataView, start: number, end: number): Uint8Array 
 }
 
 function sized(start: number, end: number, size: number): number {
-  if (end - start !== size) throw malformed(`${end - start} bytes where ${size} belong`);
+  if (end - start !== size) throw malformedMessage(`${end - start} bytes where ${size} belong`);
   return start;
 }

@@ -7,7 +7,14 @@ import { JunctionError } from '../errors.ts';
 import { type Family, type Ip, familyOf } from '../model/ip.ts';
 import { AttributeTable, optional, required } from './attributes.ts';
 import { type Change, EXISTS } from './batch.ts';
-import { LITTLE_ENDIAN, type MessageWriter, NLM_F_CREATE, NLM_F_EXCL, malformed, viewOf } from './codec.ts';
+import {
+  LITTLE_ENDIAN,
+  type MessageWriter,
+  NLM_F_CREATE,
+  NLM_F_EXCL,
+  malformedMessage,
+  viewOf,
+} from './codec.ts';
 import { AF_UNSPEC, address, addressFamily, decodeIp, familyOfNumber, ipBytes } from './inet.ts';
 import { bytes, text, u32 } from './kinds.ts';
 import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
@@ -27,7 +34,6 @@ export const RTNLGRP_IPV6_IFADDR = 9;
 const LINK = new AttributeTable('a link', {
   name: required(3, text),
   kind: optional([18, 1], text),
-  filter: optional(29, u32),
 });
 
 const ADDRESS = new AttributeTable('an address of a link', {
@@ -37,8 +43,6 @@ const ADDRESS = new AttributeTable('an address of a link', {
 
 const ROUTE = new AttributeTable('a route', { destination: required(1, address) });
 
-/** Counters are most of a link's message, and nobody here reads them. */
-const RTEXT_FILTER_SKIP_STATS = 1 << 3;
 /** struct ifinfomsg: family, padding, type, index, flags, mask. */
 const IFINFOMSG_BYTES = 16;
 /** struct ifaddrmsg: family, prefix length, flags, scope, index. */
@@ -96,10 +100,6 @@ export function newLink(name: string, kind: string): Change {
 
 export function deleteLink(name: string): Change {
   return { ...linkRequest(RTM_DELLINK, { name }), expected: ABSENT_LINK };
-}
-
-export function getLinks(): NetlinkRequest {
-  return linkRequest(RTM_GETLINK, { filter: RTEXT_FILTER_SKIP_STATS });
 }
 
 export function getLink(name: string): NetlinkRequest {
@@ -166,7 +166,7 @@ export function decodeAddress(payload: Uint8Array): LinkAddress | undefined {
   // On a point-to-point link, IFA_ADDRESS is the other side's.
   const own = attributes.local ?? attributes.address;
   if (own?.length !== (family === 'IPv4' ? 4 : 16))
-    throw malformed('a link without an address of its family');
+    throw malformedMessage('a link without an address of its family');
   return {
     linkIndex: u32At(payload, INDEX_OFFSET),
     ip: decodeIp(own),
@@ -187,7 +187,7 @@ export function getRoute(to: Ip): NetlinkRequest {
 
 /** Whether the packet is for this machine itself. */
 export function decodeIsLocal(payload: Uint8Array): boolean {
-  if (payload.length < RTMSG_BYTES) throw malformed(`a route of ${payload.length} bytes`);
+  if (payload.length < RTMSG_BYTES) throw malformedMessage(`a route of ${payload.length} bytes`);
   return payload[ROUTE_TYPE_OFFSET] === RTN_LOCAL;
 }
 

@@ -18,7 +18,7 @@ import {
   NLM_F_REQUEST,
   decodeErrno,
   decodeMessages,
-  malformed,
+  malformedMessage,
 } from './codec.ts';
 import { type DatagramPort, KernelPort } from './port.ts';
 
@@ -90,7 +90,7 @@ export class NetlinkSocket {
       const ours = datagram.filter((message) => message.sequence === sequence && reader.take(message));
       if (ours.length > 0) yield ours;
     }
-    if (!reader.end) throw malformed('an answer without an end');
+    if (!reader.end) throw malformedMessage('an answer without an end');
     return reader.end;
   }
 

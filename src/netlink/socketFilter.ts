@@ -15,7 +15,7 @@ const EVERYTHING = 0xffffffff;
 const TYPE_OFFSET = 4;
 const SENDER_OFFSET = 12;
 
-export interface MessageFilter {
+interface MessageFilter {
   /** Names of sockets (port ids) whose requests nobody wants to hear of. */
   readonly notFrom: readonly number[];
   /** Only messages of this type; all messages of a datagram are taken to be of the first one's. */

@@ -17,7 +17,7 @@ import {
   writeBatch,
 } from './batch.ts';
 import { DUMP_ATTEMPTS, type DumpReply, type TransactionChannel, changedTooOften } from './channel.ts';
-import { type Message, MessageWriter, NLM_F_DUMP, malformed } from './codec.ts';
+import { type Message, MessageWriter, NLM_F_DUMP, malformedMessage } from './codec.ts';
 import { type NetlinkReply, type NetlinkRequest, ReplyReader, writeRequest } from './socket.ts';
 import type { Exchange } from './worker/protocol.ts';
 
@@ -63,7 +63,7 @@ export class ThreadChannel implements TransactionChannel {
 
   async request(request: NetlinkRequest): Promise<NetlinkReply> {
     const [reply] = await this.#ask([request]);
-    if (!reply) throw malformed('no answer');
+    if (!reply) throw malformedMessage('no answer');
     return reply;
   }
 
@@ -160,7 +160,7 @@ class Answer {
 
   reply(): NetlinkReply {
     const { end } = this.#reader;
-    if (!end) throw malformed('an answer without an end');
+    if (!end) throw malformedMessage('an answer without an end');
     return end.kind === 'refused' ? end : { ...end, messages: this.#messages };
   }
 }

@@ -7,7 +7,7 @@ import {
   NLMSG_ERROR,
   decodeMessages,
 } from '../../src/netlink/codec.ts';
-import { getLinks } from '../../src/netlink/rtnetlink.ts';
+import { getLinks } from './support/readers.ts';
 import { writeRequest } from '../../src/netlink/socket.ts';
 import { exchange, Parts } from '../../src/netlink/worker/exchange.ts';
 import { KernelPeer, type Script, acknowledge, done, object, refusal } from './support/kernelPeer.ts';

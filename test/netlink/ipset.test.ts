@@ -6,14 +6,14 @@ import {
   createSet,
   deleteEntry,
   swapSets,
-  decodeIpset,
   listRequest,
   decodeRevision,
   typeRequest,
 } from '../../src/netlink/ipset.ts';
-import { type IpsetEntry, type IpsetType, decodeEntry, writeEntry } from '../../src/netlink/ipsetEntry.ts';
+import { type IpsetEntry, type IpsetType, writeEntry } from '../../src/netlink/ipsetEntry.ts';
 import { type Cidr, type Ip, parseCidr, parseIp } from '../../src/model/ip.ts';
 import { requestHex, unhex } from '../system/support/bytes.ts';
+import { decodeEntry, decodeIpset } from './support/readers.ts';
 
 const ip = (text: string): Ip => parseIp(text) ?? ('' as Ip);
 const net = (text: string): Cidr => parseCidr(text) ?? ('' as Cidr);

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { addAddress, decodeLink, getLink, newLink } from '../../src/netlink/rtnetlink.ts';
 import { type FaultName, faultCounts } from '../../src/faults.ts';
-import { malformed, type Message } from '../../src/netlink/codec.ts';
+import { malformedMessage, type Message } from '../../src/netlink/codec.ts';
 import { NETLINK_ROUTE } from '../../src/netlink/socket.ts';
 import { NetlinkThread, type ThreadOptions, type WatchHandler } from '../../src/netlink/thread.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
@@ -181,7 +181,7 @@ describe('a watch', () => {
   });
 
   it.each([
-    ['cannot be decoded', (): never => raise(malformed('an attribute claims 7 of 3 bytes'))],
+    ['cannot be decoded', (): never => raise(malformedMessage('an attribute claims 7 of 3 bytes'))],
     ['meets a fault of ours', (): never => raise(new TypeError('undefined is not a function'))],
   ])('whose message %s reads everything again, and goes on', async (_, fail) => {
     const before = count('netlink_malformed');

@@ -16,18 +16,12 @@ import {
   decodeGeneration,
   getGeneration,
   NFNLGRP_NFTABLES,
-  NFT_MSG_DELCHAIN,
-  NFT_MSG_DELRULE,
-  NFT_MSG_DELTABLE,
-  NFT_MSG_NEWCHAIN,
-  NFT_MSG_NEWGEN,
-  NFT_MSG_NEWRULE,
-  NFT_MSG_NEWTABLE,
+  NEW_GENERATION,
   operationOf,
+  type OperationName,
 } from '../../netlink/nftables/message.ts';
 import { namesIn } from '../../netlink/nftables/notifications.ts';
 import { decodeTable } from '../../netlink/nftables/objects.ts';
-import { NFNL_SUBSYS_NFTABLES, nfnlType } from '../../netlink/nfnetlink.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { filterProgram } from '../../netlink/socketFilter.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
@@ -52,13 +46,13 @@ interface Noted {
 const TABLES: ReadonlySet<string> = new Set<Table>(['filter', 'nat', 'mangle']);
 /** From so many chains on, their names are not worth the memory: everything is read. */
 const MOST_CHAINS = 5000;
-const NEW_GENERATION = nfnlType(NFNL_SUBSYS_NFTABLES, NFT_MSG_NEWGEN);
-const TOUCHING: ReadonlySet<number> = new Set([
-  NFT_MSG_NEWCHAIN,
-  NFT_MSG_DELCHAIN,
-  NFT_MSG_NEWRULE,
-  NFT_MSG_DELRULE,
+const TOUCHING: ReadonlySet<OperationName> = new Set<OperationName>([
+  'new chain',
+  'delete chain',
+  'new rule',
+  'delete rule',
 ]);
+const NAMING: ReadonlySet<OperationName> = new Set<OperationName>([...TOUCHING, 'new table', 'delete table']);
 const OUR_PREFIX = 'KUBE-';
 const OUR_PREFIX_BYTES = Buffer.from(OUR_PREFIX);
 
@@ -130,10 +124,10 @@ export class RulesetWatch {
   #note(message: Message): void {
     const family = familyOfNumber(message.payload[0] ?? 0);
     const operation = operationOf(message);
-    if (!family || operation === undefined || operation > NFT_MSG_DELRULE) return;
+    if (!family || operation === undefined || !NAMING.has(operation)) return;
     const { table: name, chain: chainName } = namesIn(message);
     if (!isTable(name)) return;
-    if (operation === NFT_MSG_DELTABLE) {
+    if (operation === 'delete table') {
       const noted = this.#tableOf(family, name);
       noted.isGone = true;
       noted.isDormant = false;
@@ -141,7 +135,7 @@ export class RulesetWatch {
       noted.chains.clear();
       return;
     }
-    if (operation === NFT_MSG_NEWTABLE) {
+    if (operation === 'new table') {
       // Any other is made, or is given what it has already.
       if (decodeTable(message.payload).isDormant) this.#tableOf(family, name).isDormant = true;
       return;
@@ -206,15 +200,15 @@ function isTable(name: string | undefined): name is Table {
 
 /** `undefined` for a chain that cannot concern us. */
 function touchedChain(
-  operation: number,
+  operation: OperationName,
   name: string | undefined,
   payload: Uint8Array,
 ): { readonly name: string; readonly touch: Touch } | undefined {
   if (name === undefined || !TOUCHING.has(operation)) return undefined;
-  const touch = operation === NFT_MSG_DELRULE || operation === NFT_MSG_DELCHAIN ? 'deleted' : 'added';
+  const touch = operation === 'delete rule' || operation === 'delete chain' ? 'deleted' : 'added';
   if (name.startsWith(OUR_PREFIX)) return { name, touch };
   // A rule of another chain matters if it led to one of ours. Its target is somewhere in it, as text.
-  const wasJump = operation === NFT_MSG_DELRULE && bytesOf(payload).includes(OUR_PREFIX_BYTES);
+  const wasJump = operation === 'delete rule' && bytesOf(payload).includes(OUR_PREFIX_BYTES);
   return wasJump ? { name, touch } : undefined;
 }
 

@@ -22,7 +22,7 @@ import {
   getChains,
   decodeTable,
   getTable,
-  type NftTable,
+  type KernelTable,
   decodeRule,
   decodeSet,
   getRules,
@@ -239,7 +239,7 @@ export class NetlinkNftClient implements NftClient {
     return result;
   }
 
-  async #table(): Promise<NftTable | undefined> {
+  async #table(): Promise<KernelTable | undefined> {
     const reply = await this.#channel.request(getTable(this.#place));
     const [message] = reply.kind === 'answered' ? reply.messages : [];
     if (message) return decodeTable(message.payload);

@@ -2,7 +2,7 @@
 import type { Element, ElementKey, FieldType, TableSet } from './rules/rule.ts';
 import { type Cidr, type Family, type Ip, parseCidr } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import { malformed } from '../../netlink/codec.ts';
+import { malformedMessage } from '../../netlink/codec.ts';
 import { decodeIp, protocolOfNumber, rangeOf } from '../../netlink/inet.ts';
 import type { DataType, Selector, SetFields, SetSpec } from '../../netlink/nftables/setSpec.ts';
 import { ElementList } from '../../netlink/nftables/elementList.ts';
@@ -88,7 +88,7 @@ function writeKey(list: ElementList, set: TableSet, key: ElementKey, end: 'first
 }
 
 function required<T>(value: T | undefined, { name }: TableSet): T {
-  if (value === undefined) throw malformed(`an element of ${name} lacks a part of its key`);
+  if (value === undefined) throw malformedMessage(`an element of ${name} lacks a part of its key`);
   return value;
 }
 

@@ -12,7 +12,6 @@ import {
   decodeGeneration,
   getGeneration,
   NFNLGRP_NFTABLES,
-  NFT_MSG_NEWGEN,
   operationOf,
 } from '../../netlink/nftables/message.ts';
 import type { ElementsOfSet } from '../../netlink/nftables/elements.ts';
@@ -89,7 +88,7 @@ export class TableWatch {
 
   #heard(messages: readonly Message[]): void {
     for (const message of messages) {
-      if (operationOf(message) === NFT_MSG_NEWGEN) this.#ended(message.payload);
+      if (operationOf(message) === 'new generation') this.#ended(message.payload);
       else if (isOurs(message.payload)) this.#note(message);
     }
   }

@@ -7,14 +7,14 @@
 import type { Ip } from '../../model/ip.ts';
 import {
   ATTRIBUTE_HEADER_BYTES as HEADER_BYTES,
+  ByteBuffer,
   LITTLE_ENDIAN,
   NLA_F_NESTED,
-  align,
   isAscii,
-  malformed,
+  malformedMessage,
 } from '../codec.ts';
 import { type TransportProtocol, protocolNumber, writeIp } from '../inet.ts';
-import { VERDICTS, type Verdict } from './expressions.ts';
+import { VERDICTS, type NftVerdict } from './expressions.ts';
 import { COMMENT_MAX_BYTES, commentText } from './userData.ts';
 
 const NFTA_LIST_ELEM = 1;
@@ -32,10 +32,7 @@ const NFTA_VERDICT_CHAIN = 2;
 /** The attribute that holds a message's elements says its length, itself included, in 16 bits. */
 const MESSAGE_BYTES = 0xffff - HEADER_BYTES;
 
-export class ElementList {
-  #bytes: Uint8Array;
-  #view: DataView;
-  #length = 0;
+export class ElementList extends ByteBuffer {
   #count = 0;
   #element = 0;
   /** Where the key or data begins that is being written; 0 is none, since an element's header comes before any. */
@@ -47,23 +44,17 @@ export class ElementList {
   #commentEnd = 0;
 
   constructor(capacity = 1024) {
-    this.#bytes = new Uint8Array(capacity);
-    this.#view = new DataView(this.#bytes.buffer);
+    super(capacity);
   }
 
   get count(): number {
     return this.#count;
   }
 
-  /** In bytes. */
-  get length(): number {
-    return this.#length;
-  }
-
   /** An element, and its key. */
   begin(): this {
-    this.#element = this.#reserve(HEADER_BYTES);
-    this.#view.setUint16(this.#element + 2, NFTA_LIST_ELEM | NLA_F_NESTED, LITTLE_ENDIAN);
+    this.#element = this.reserve(HEADER_BYTES);
+    this.view.setUint16(this.#element + 2, NFTA_LIST_ELEM | NLA_F_NESTED, LITTLE_ENDIAN);
     return this.#open(NFTA_SET_ELEM_KEY);
   }
 
@@ -80,48 +71,48 @@ export class ElementList {
   ip(ip: Ip): this {
     const bytes = ip.includes(':') ? 16 : 4;
     const at = this.#field(bytes);
-    writeIp(ip, this.#bytes, at);
+    writeIp(ip, this.bytes, at);
     return this;
   }
 
   protocol(protocol: TransportProtocol): this {
     const at = this.#field(1);
-    this.#bytes[at] = protocolNumber(protocol);
+    this.bytes[at] = protocolNumber(protocol);
     return this;
   }
 
   port(port: number): this {
     const at = this.#field(2);
-    this.#view.setUint16(at, port);
+    this.view.setUint16(at, port);
     return this;
   }
 
   /** A number of `numgen`, which is in the machine's byte order. */
   index(index: number): this {
     const at = this.#field(4);
-    this.#view.setUint32(at, index, LITTLE_ENDIAN);
+    this.view.setUint32(at, index, LITTLE_ENDIAN);
     return this;
   }
 
   /** One field, or all of them with their padding. */
   raw(value: Uint8Array): this {
     const at = this.#field(value.length);
-    this.#bytes.set(value, at);
+    this.bytes.set(value, at);
     return this;
   }
 
   /** What a map of verdicts has for the key. */
-  verdict(verdict: Verdict): this {
+  verdict(verdict: NftVerdict): this {
     this.#close();
-    const at = this.#reserve(3 * HEADER_BYTES + 4);
-    this.#view.setUint16(at + 2, NFTA_SET_ELEM_DATA | NLA_F_NESTED, LITTLE_ENDIAN);
-    this.#view.setUint16(at + 6, NFTA_DATA_VERDICT | NLA_F_NESTED, LITTLE_ENDIAN);
+    const at = this.reserve(3 * HEADER_BYTES + 4);
+    this.view.setUint16(at + 2, NFTA_SET_ELEM_DATA | NLA_F_NESTED, LITTLE_ENDIAN);
+    this.view.setUint16(at + 6, NFTA_DATA_VERDICT | NLA_F_NESTED, LITTLE_ENDIAN);
     this.#header(at + 8, NFTA_VERDICT_CODE, HEADER_BYTES + 4);
-    this.#view.setUint32(at + 12, VERDICTS.number(verdict.verdict));
+    this.view.setUint32(at + 12, VERDICTS.number(verdict.verdict));
     if (verdict.chain !== undefined)
       this.#attribute(NFTA_VERDICT_CHAIN, new TextEncoder().encode(`${verdict.chain}\0`));
-    this.#view.setUint16(at, this.#length - at, LITTLE_ENDIAN);
-    this.#view.setUint16(at + 4, this.#length - at - HEADER_BYTES, LITTLE_ENDIAN);
+    this.view.setUint16(at, this.used - at, LITTLE_ENDIAN);
+    this.view.setUint16(at + 4, this.used - at - HEADER_BYTES, LITTLE_ENDIAN);
     return this;
   }
 
@@ -129,79 +120,62 @@ export class ElementList {
     this.#close();
     // The elements of a service have one comment, and come one after the other.
     if (comment === this.#comment) {
-      const at = this.#reserve(this.#commentEnd - this.#commentAt);
-      this.#bytes.copyWithin(at, this.#commentAt, this.#commentEnd);
+      const at = this.reserve(this.#commentEnd - this.#commentAt);
+      this.bytes.copyWithin(at, this.#commentAt, this.#commentEnd);
       return this;
     }
     this.#comment = comment;
-    this.#commentAt = this.#length;
+    this.#commentAt = this.used;
     this.#writeComment(comment);
-    this.#commentEnd = this.#length;
+    this.#commentEnd = this.used;
     return this;
   }
 
   /** After which it is deleted. */
   timeout(milliseconds: number): this {
     this.#close();
-    const at = this.#reserve(HEADER_BYTES + 8);
+    const at = this.reserve(HEADER_BYTES + 8);
     this.#header(at, NFTA_SET_ELEM_TIMEOUT, HEADER_BYTES + 8);
-    this.#view.setBigUint64(at + HEADER_BYTES, BigInt(milliseconds));
+    this.view.setBigUint64(at + HEADER_BYTES, BigInt(milliseconds));
     return this;
   }
 
   /** The key is the first that is beyond an interval. */
   intervalEnd(): this {
     this.#close();
-    const at = this.#reserve(HEADER_BYTES + 4);
+    const at = this.reserve(HEADER_BYTES + 4);
     this.#header(at, NFTA_SET_ELEM_FLAGS, HEADER_BYTES + 4);
-    this.#view.setUint32(at + HEADER_BYTES, NFT_SET_ELEM_INTERVAL_END);
+    this.view.setUint32(at + HEADER_BYTES, NFT_SET_ELEM_INTERVAL_END);
     return this;
   }
 
   end(): void {
     this.#close();
-    const bytes = this.#length - this.#element;
-    if (bytes > MESSAGE_BYTES) throw malformed(`an element of ${bytes} bytes`);
-    this.#view.setUint16(this.#element, bytes, LITTLE_ENDIAN);
+    const bytes = this.used - this.#element;
+    if (bytes > MESSAGE_BYTES) throw malformedMessage(`an element of ${bytes} bytes`);
+    this.view.setUint16(this.#element, bytes, LITTLE_ENDIAN);
     this.#count += 1;
   }
 
   /** As many whole elements as a message takes, one message after the other. Views, good until the next write. */
   *messages(): Generator<Uint8Array, void, undefined> {
-    for (let start = 0; start < this.#length; ) {
+    for (let start = 0; start < this.used; ) {
       let end = start;
-      while (end < this.#length) {
-        const next = end + this.#view.getUint16(end, LITTLE_ENDIAN);
+      while (end < this.used) {
+        const next = end + this.view.getUint16(end, LITTLE_ENDIAN);
         if (next - start > MESSAGE_BYTES) break;
         end = next;
       }
-      yield this.#bytes.subarray(start, end);
-      start = end;
-    }
-  }
-
-  /** Lists of at most so many elements, together the same. */
-  *pieces(count: number): Generator<ElementList, void, undefined> {
-    for (let start = 0; start < this.#length; ) {
-      let end = start;
-      let elements = 0;
-      for (; end < this.#length && elements < count; elements++)
-        end += this.#view.getUint16(end, LITTLE_ENDIAN);
-      const piece = new ElementList(0);
-      piece.#bytes = this.#bytes.slice(start, end);
-      piece.#view = new DataView(piece.#bytes.buffer);
-      piece.#length = end - start;
-      piece.#count = elements;
-      yield piece;
+      yield this.bytes.subarray(start, end);
       start = end;
     }
   }
 
   #open(type: number): this {
     this.#close();
-    const at = this.#reserve(2 * HEADER_BYTES);
-    this.#view.setUint16(at + 2, type | NLA_F_NESTED, LITTLE_ENDIAN);
-    this.#view.setUint16(at + 6, NFTA_DATA_VALUE, LITTLE_ENDIAN);
+    const at = this.reserve(2 * HEADER_BYTES);
+    this.view.setUint16(at + 2, type | NLA_F_NESTED, LITTLE_ENDIAN);
+    this.view.setUint16(at + 6, NFTA_DATA_VALUE, LITTLE_ENDIAN);
     this.#section = at;
     this.#fields = 0;
     return this;
@@ -210,24 +184,24 @@ export class ElementList {
   #field(bytes: number): number {
     this.#fields += 1;
     this.#fieldBytes = bytes;
-    return this.#reserve(bytes);
+    return this.reserve(bytes);
   }
 
   /** A single field is as long as it is; of a concatenation, the last one too is padded. */
   #close(): void {
     const at = this.#section;
     if (at === 0) return;
-    const padded = this.#length - at - HEADER_BYTES;
-    this.#view.setUint16(at, padded + HEADER_BYTES, LITTLE_ENDIAN);
+    const padded = this.used - at - HEADER_BYTES;
+    this.view.setUint16(at, padded + HEADER_BYTES, LITTLE_ENDIAN);
     const exact = this.#fields === 1 ? HEADER_BYTES + this.#fieldBytes : padded;
-    this.#view.setUint16(at + HEADER_BYTES, exact, LITTLE_ENDIAN);
+    this.view.setUint16(at + HEADER_BYTES, exact, LITTLE_ENDIAN);
     this.#section = 0;
   }
 
   #attribute(type: number, value: Uint8Array): this {
-    const at = this.#reserve(HEADER_BYTES + value.length);
+    const at = this.reserve(HEADER_BYTES + value.length);
     this.#header(at, type, HEADER_BYTES + value.length);
-    this.#bytes.set(value, at + HEADER_BYTES);
+    this.bytes.set(value, at + HEADER_BYTES);
     return this;
   }
 
@@ -238,28 +212,15 @@ export class ElementList {
       this.#attribute(NFTA_SET_ELEM_USERDATA, Uint8Array.of(0, text.length, ...text));
       return;
     }
-    const at = this.#reserve(HEADER_BYTES + 3 + length);
+    const at = this.reserve(HEADER_BYTES + 3 + length);
     this.#header(at, NFTA_SET_ELEM_USERDATA, HEADER_BYTES + 3 + length);
-    this.#bytes[at + HEADER_BYTES + 1] = length + 1;
+    this.bytes[at + HEADER_BYTES + 1] = length + 1;
     for (let index = 0; index < length; index++)
-      this.#bytes[at + HEADER_BYTES + 2 + index] = comment.charCodeAt(index);
+      this.bytes[at + HEADER_BYTES + 2 + index] = comment.charCodeAt(index);
   }
 
   #header(at: number, type: number, bytes: number): void {
-    this.#view.setUint16(at, bytes, LITTLE_ENDIAN);
-    this.#view.setUint16(at + 2, type, LITTLE_ENDIAN);
-  }
-
-  /** Makes room, with padding; returns where it starts. To be called first: it may replace the buffer and its view. */
-  #reserve(size: number): number {
-    const start = this.#length;
-    this.#length += align(size);
-    if (this.#length > this.#bytes.length) {
-      const larger = new Uint8Array(Math.max(this.#length, this.#bytes.length * 2));
-      larger.set(this.#bytes.subarray(0, start));
-      this.#bytes = larger;
-      this.#view = new DataView(larger.buffer);
-    }
-    return start;
+    this.view.setUint16(at, bytes, LITTLE_ENDIAN);
+    this.view.setUint16(at + 2, type, LITTLE_ENDIAN);
   }
 }

@@ -10,29 +10,28 @@ import {
 } from '../attributes.ts';
 import { DUMP_ATTEMPTS, type NetlinkChannel, changedTooOften } from '../channel.ts';
 import type { Message } from '../codec.ts';
-import { type Kind, UNKNOWN, bytes, milliseconds, text, u32be } from '../kinds.ts';
-import { NFGENMSG_BYTES } from '../nfnetlink.ts';
+import { type AttributeKind, UNKNOWN, bytes, milliseconds, text, u32be } from '../kinds.ts';
 import type { NetlinkRefusal, NetlinkRequest } from '../socket.ts';
 import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { ElementList, NFT_SET_ELEM_INTERVAL_END } from './elementList.ts';
-import { VERDICT, type Verdict, expressionKind } from './expressions.ts';
+import { VERDICT, type NftVerdict, expressionKind } from './expressions.ts';
 import {
-  NFT_MSG_GETSETELEM,
-  type NftFamily,
+  type InFamily,
+  type OperationName,
   type TablePlace,
-  comment,
-  nftFamilyOf,
+  commentKind,
   nftRequest,
+  readMessage,
 } from './message.ts';
 
 /** A verdict that has no word here, such as a queue, is none. */
-const verdict: Kind<Verdict> = {
+const verdict: AttributeKind<NftVerdict> = {
   write: nested(VERDICT).write,
   read: (view, start, end) => VERDICT.tryRead(view, start, end),
 };
 
-const intervalEnd: Kind<true> = {
+const intervalEnd: AttributeKind<true> = {
   write: (writer, type) => writer.u32be(type, NFT_SET_ELEM_INTERVAL_END),
   read: (view, start, end) =>
     (u32be.read(view, start, end) & NFT_SET_ELEM_INTERVAL_END) === 0 ? undefined : true,
@@ -43,7 +42,7 @@ interface ElementCounter {
   readonly bytes: bigint;
 }
 
-const counter: Kind<ElementCounter> = {
+const counter: AttributeKind<ElementCounter> = {
   write: (writer, type, value) => expressionKind.write(writer, type, { kind: 'counter', ...value }),
   read: (view, start, end, read) => {
     const expression = expressionKind.read(view, start, end, read);
@@ -63,7 +62,7 @@ const ELEMENT = new AttributeTable('an element', {
   isIntervalEnd: optional(3, intervalEnd),
   data: optional([2, 1], bytes),
   verdict: optional([2, 2], verdict),
-  comment: optional(6, comment),
+  comment: optional(6, commentKind),
   timeoutMs: optional(4, milliseconds),
   /** How long it has still to live. */
   expiresMs: optional(5, milliseconds),
@@ -78,7 +77,7 @@ const ELEMENTS = new AttributeTable('elements', {
 });
 
 /** Attributes that are written already. */
-const encodedNest: Kind<Uint8Array> = {
+const encodedNest: AttributeKind<Uint8Array> = {
   write: (writer, type, value) => writer.nested(type, (inner) => inner.raw(value)),
   read: bytes.read,
 };
@@ -93,16 +92,16 @@ export interface SetPlace extends TablePlace {
   readonly set: string;
 }
 
-export type ElementsOfSet = ValueOf<typeof ELEMENTS> & { readonly family: NftFamily | undefined };
+export type ElementsOfSet = InFamily & ValueOf<typeof ELEMENTS>;
 
 /** To be asked with `dump`; each message of the reply has some. Refused with ENOENT where there is no such set. */
 export function getElements(place: SetPlace): NetlinkRequest {
-  return elementsRequest(NFT_MSG_GETSETELEM, 0, place);
+  return elementsRequest('get elements', 0, place);
 }
 
 /** `encoded`: elements of an `ElementList`; without them, all that the set has. */
 export function elementsRequest(
-  operation: number,
+  operation: OperationName,
   flags: number,
   { family, table, set }: SetPlace,
   encoded?: Uint8Array,
@@ -112,7 +111,7 @@ export function elementsRequest(
 
 /** As many messages as the elements take. */
 export function elementRequests(
-  operation: number,
+  operation: OperationName,
   flags: number,
   place: SetPlace,
   elements: ElementList,
@@ -121,20 +120,20 @@ export function elementRequests(
 }
 
 export function decodeElements(payload: Uint8Array): ElementsOfSet {
-  return { family: nftFamilyOf(payload), ...ELEMENTS.read(payload, NFGENMSG_BYTES) };
+  return readMessage(ELEMENTS, payload);
 }
 
 /** For a few, or for those that were read: what the kernel counts is left out. */
 export function elementList(elements: Iterable<SetElement>): ElementList {
   const result = new ElementList();
-  for (const { key, keyEnd, isIntervalEnd, data, verdict: outcome, comment: remark, timeoutMs } of elements) {
+  for (const { key, keyEnd, isIntervalEnd, data, verdict: outcome, comment, timeoutMs } of elements) {
     result.begin().raw(key);
     if (keyEnd) result.rangeEnd().raw(keyEnd);
     if (data) result.data().raw(data);
     if (outcome) result.verdict(outcome);
     if (isIntervalEnd) result.intervalEnd();
     if (timeoutMs !== undefined) result.timeout(timeoutMs);
-    if (remark !== undefined) result.comment(remark);
+    if (comment !== undefined) result.comment(comment);
     result.end();
   }
   return result;

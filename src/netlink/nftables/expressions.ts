@@ -14,9 +14,9 @@ import {
   required,
   withDefault,
 } from '../attributes.ts';
-import { type MessageWriter, malformed, viewOf } from '../codec.ts';
+import { type MessageWriter, malformedMessage, viewOf } from '../codec.ts';
 import {
-  type Kind,
+  type AttributeKind,
   UNKNOWN,
   bytes,
   bytesAt,
@@ -67,7 +67,7 @@ export const VERDICT = new AttributeTable('a verdict', {
   /** Of a jump and a goto. */
   chain: optional(2, text),
 });
-export type Verdict = ValueOf<typeof VERDICT>;
+export type NftVerdict = ValueOf<typeof VERDICT>;
 
 /** enum nft_meta_keys */
 export const META_KEYS = words({
@@ -106,7 +106,7 @@ const NAT_FLAG_BITS = { random: 4, persistent: 8, 'fully-random': 16 } as const;
 const NAT_IMPLIED = 1 | 2;
 
 /** Not written when there are none. */
-function omitted<Value>(kind: Kind<readonly Value[]>): Kind<readonly Value[]> {
+function omitted<Value>(kind: AttributeKind<readonly Value[]>): AttributeKind<readonly Value[]> {
   return {
     write: (writer, type, flags) => {
       if (flags.length > 0) kind.write(writer, type, flags);
@@ -116,13 +116,13 @@ function omitted<Value>(kind: Kind<readonly Value[]>): Kind<readonly Value[]> {
 }
 
 /** The kernel shows none as zero. */
-const timeout: Kind<number> = {
+const timeout: AttributeKind<number> = {
   write: milliseconds.write,
   read: (view, start, end) => milliseconds.read(view, start, end) || undefined,
 };
 
 const NFT_LOOKUP_F_INV = 1;
-const inverted: Kind<true> = {
+const inverted: AttributeKind<true> = {
   write: (writer, type) => writer.u32be(type, NFT_LOOKUP_F_INV),
   read: (view, start, end) => {
     const flags = u32be.read(view, start, end);
@@ -136,7 +136,7 @@ const isZero = (value: unknown): boolean => value === 0;
 function sameLength({ mask, xor }: Record<string, unknown>): number {
   if (mask instanceof Uint8Array && xor instanceof Uint8Array && mask.length === xor.length)
     return mask.length;
-  throw malformed('a mask and an xor of different lengths');
+  throw malformedMessage('a mask and an xor of different lengths');
 }
 
 /** `name` is the kernel's. Two expressions of one name are tried in turn. */
@@ -310,7 +310,7 @@ export function decodeExpression(encoded: Uint8Array): Expression {
 }
 
 /** As an attribute. */
-export const expressionKind: Kind<Expression> = {
+export const expressionKind: AttributeKind<Expression> = {
   write: (writer, type, value) => writer.nested(type, (inner) => writeExpression(inner, value)),
   read: (view, start, end) => decodeExpression(bytesAt(view, start, end)),
 };

@@ -1,27 +1,34 @@
 /** What all messages of nf_tables have in common. Numbers from linux/netfilter/nf_tables.h. */
 import { AttributeTable, type Rows, type ValueOf, optional, required } from '../attributes.ts';
-import { type Kind, bytesAt, text, u32be, words } from '../kinds.ts';
-import { NFGENMSG_BYTES, NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC, nfnlRequest } from '../nfnetlink.ts';
+import { type AttributeKind, bytesAt, text, u32be, words } from '../kinds.ts';
+import { NFGENMSG_BYTES, NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC, nfnlRequest, nfnlType } from '../nfnetlink.ts';
 import { NETLINK_NETFILTER, type NetlinkRequest, requestOnce } from '../socket.ts';
 import { decodeComment, encodeComment } from './userData.ts';
 
-export const NFT_MSG_NEWTABLE = 0;
-export const NFT_MSG_GETTABLE = 1;
-export const NFT_MSG_DELTABLE = 2;
-export const NFT_MSG_NEWCHAIN = 3;
-export const NFT_MSG_GETCHAIN = 4;
-export const NFT_MSG_DELCHAIN = 5;
-export const NFT_MSG_NEWRULE = 6;
-export const NFT_MSG_GETRULE = 7;
-export const NFT_MSG_DELRULE = 8;
-export const NFT_MSG_NEWSET = 9;
-export const NFT_MSG_GETSET = 10;
-export const NFT_MSG_DELSET = 11;
-export const NFT_MSG_NEWSETELEM = 12;
-export const NFT_MSG_GETSETELEM = 13;
-export const NFT_MSG_DELSETELEM = 14;
-export const NFT_MSG_NEWGEN = 15;
-const NFT_MSG_GETGEN = 16;
+/** NFT_MSG_*: what is done to an object, or was done, in a notification. */
+const OPERATIONS = words({
+  'new table': 0,
+  'get table': 1,
+  'delete table': 2,
+  'new chain': 3,
+  'get chain': 4,
+  'delete chain': 5,
+  'new rule': 6,
+  'get rule': 7,
+  'delete rule': 8,
+  'new set': 9,
+  'get set': 10,
+  'delete set': 11,
+  'new elements': 12,
+  'get elements': 13,
+  'delete elements': 14,
+  'new generation': 15,
+  'get generation': 16,
+});
+export type OperationName = Parameters<(typeof OPERATIONS)['number']>[0];
+
+/** The type of the message that ends the notifications of a transaction. */
+export const NEW_GENERATION = nfnlType(NFNL_SUBSYS_NFTABLES, OPERATIONS.number('new generation'));
 
 /** The group that is notified of every change. linux/netfilter/nfnetlink.h */
 export const NFNLGRP_NFTABLES = 7;
@@ -37,32 +44,40 @@ export interface TablePlace {
 }
 
 /** For people; nft prints it. */
-export const comment: Kind<string> = {
+export const commentKind: AttributeKind<string> = {
   write: (writer, type, value) => writer.attribute(type, encodeComment(value)),
   read: (view, start, end) => decodeComment(bytesAt(view, start, end)),
 };
 
 /** Without a table, it asks for everything of a family. */
 export function nftRequest<R extends Rows>(
-  operation: number,
+  operation: OperationName,
   flags: number,
   family: NftFamily,
   table?: AttributeTable<R>,
   value: Partial<ValueOf<AttributeTable<R>>> = {},
 ): NetlinkRequest {
-  return nfnlRequest(NFNL_SUBSYS_NFTABLES, operation, flags, NFT_FAMILIES.number(family), (writer) =>
+  const number = OPERATIONS.number(operation);
+  return nfnlRequest(NFNL_SUBSYS_NFTABLES, number, flags, NFT_FAMILIES.number(family), (writer) =>
     table?.write(writer, value),
   );
 }
 
 /** The operation of a message, `undefined` when it is another subsystem's. */
-export function operationOf({ type }: { readonly type: number }): number | undefined {
-  return type >> 8 === NFNL_SUBSYS_NFTABLES ? type & 0xff : undefined;
+export function operationOf({ type }: { readonly type: number }): OperationName | undefined {
+  return type >> 8 === NFNL_SUBSYS_NFTABLES ? OPERATIONS.word(type & 0xff) : undefined;
 }
 
-/** `undefined` for a family that is newer than this program. */
-export function nftFamilyOf(payload: Uint8Array): NftFamily | undefined {
-  return NFT_FAMILIES.word(payload[0] ?? 0);
+export interface InFamily {
+  /** `undefined` for a family that is newer than this program. */
+  readonly family: NftFamily | undefined;
+}
+
+export function readMessage<R extends Rows>(
+  table: AttributeTable<R>,
+  payload: Uint8Array,
+): InFamily & ValueOf<AttributeTable<R>> {
+  return { family: NFT_FAMILIES.word(payload[0] ?? 0), ...table.read(payload, NFGENMSG_BYTES) };
 }
 
 /** The generation: a number that the kernel raises with every change to any table of the network namespace. */
@@ -78,7 +93,7 @@ const GENERATION = new AttributeTable('a generation', {
 export type NftGeneration = ValueOf<typeof GENERATION>;
 
 export function getGeneration(): NetlinkRequest {
-  return nfnlRequest(NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN, 0, NFPROTO_UNSPEC);
+  return nfnlRequest(NFNL_SUBSYS_NFTABLES, OPERATIONS.number('get generation'), 0, NFPROTO_UNSPEC);
 }
 
 export function decodeGeneration(payload: Uint8Array): NftGeneration {

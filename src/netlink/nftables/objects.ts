@@ -3,39 +3,36 @@ import {
   AttributeTable,
   type ValueOf,
   list,
-  nest,
+  emptyNest,
   nested,
   optional,
   required,
   withDefault,
 } from '../attributes.ts';
 import { bytes, i32be, milliseconds, text, u32be, u64be, words } from '../kinds.ts';
-import { NFGENMSG_BYTES } from '../nfnetlink.ts';
 import type { NetlinkRequest } from '../socket.ts';
 import { expressionKind, expressionList } from './expressions.ts';
 import {
-  NFT_MSG_GETCHAIN,
-  NFT_MSG_GETRULE,
-  NFT_MSG_GETSET,
-  NFT_MSG_GETTABLE,
+  type InFamily,
   type NftFamily,
+  type OperationName,
   type TablePlace,
-  comment,
-  nftFamilyOf,
+  commentKind,
   nftRequest,
+  readMessage,
 } from './message.ts';
 import { decodeSetComment } from './setSpec.ts';
 
 const NFT_TABLE_F_DORMANT = 0x1;
 export const NFT_TABLE_F_OWNER = 0x2;
 
-export const TABLE_ATTRIBUTES = new AttributeTable('a table', {
+const TABLE_ATTRIBUTES = new AttributeTable('a table', {
   name: required(1, text),
   flags: withDefault(2, u32be, 0),
   /** Chains, sets and other objects in it. */
   objects: withDefault(3, u32be, 0),
   handle: withDefault(4, u64be, 0n),
-  comment: optional(6, comment),
+  comment: optional(6, commentKind),
   /** The number of the socket whose own it is. */
   owner: optional(7, u32be),
 });
@@ -45,27 +42,27 @@ export const HOOKS = words({ prerouting: 0, input: 1, forward: 2, output: 3, pos
 export const POLICIES = words({ drop: 0, accept: 1 });
 const CHAIN_TYPES = ['filter', 'nat', 'route'] as const;
 
-export const CHAIN_ATTRIBUTES = new AttributeTable('a chain', {
+const CHAIN_ATTRIBUTES = new AttributeTable('a chain', {
   table: required(1, text),
   name: required(3, text),
   hook: optional([4, 1], u32be),
   priority: optional([4, 2], i32be),
   policy: optional(5, u32be),
   type: optional(7, text),
-  comment: optional(12, comment),
+  comment: optional(12, commentKind),
   handle: withDefault(2, u64be, 0n),
   /** Its rules, and the rules and elements that lead to it. */
   references: withDefault(6, u32be, 0),
 });
 
-export const RULE_ATTRIBUTES = new AttributeTable('a rule', {
+const RULE_ATTRIBUTES = new AttributeTable('a rule', {
   table: required(1, text),
   chain: required(2, text),
   handle: withDefault(3, u64be, 0n),
   expressions: withDefault(4, expressionList, []),
   /** The handle of the rule before it. */
   after: optional(6, u64be),
-  comment: optional(7, comment),
+  comment: optional(7, commentKind),
 });
 
 /** A set that is asked for or deleted. */
@@ -83,7 +80,7 @@ export const SET_ATTRIBUTES = new AttributeTable('a set', {
   dataBytes: optional(7, u32be),
   /** Any number that no other set of the transaction has. */
   id: optional(10, u32be),
-  description: nest(9),
+  description: emptyNest(9),
   size: optional([9, 1], u32be),
   /** Of a concatenation of intervals. */
   fields: optional([9, 2], list(nested(FIELD))),
@@ -94,12 +91,7 @@ export const SET_ATTRIBUTES = new AttributeTable('a set', {
   handle: withDefault(16, u64be, 0n),
 });
 
-/** `undefined` for a family that is newer than this program. */
-interface InFamily {
-  readonly family: NftFamily | undefined;
-}
-
-export interface NftTable extends InFamily, ValueOf<typeof TABLE_ATTRIBUTES> {
+export interface KernelTable extends InFamily, ValueOf<typeof TABLE_ATTRIBUTES> {
   /** Packets do not come to its chains. */
   readonly isDormant: boolean;
 }
@@ -112,7 +104,7 @@ export interface BaseChain {
   readonly policy: Parameters<(typeof POLICIES)['number']>[0];
 }
 
-export interface NftChain
+export interface KernelChain
   extends InFamily,
     Pick<ValueOf<typeof CHAIN_ATTRIBUTES>, 'table' | 'name' | 'handle' | 'references' | 'comment'> {
   /** `undefined` also where its hook is none of ours. */
@@ -120,16 +112,16 @@ export interface NftChain
   readonly isBase: boolean;
 }
 
-export type NftRule = InFamily & ValueOf<typeof RULE_ATTRIBUTES>;
+export type KernelRule = InFamily & ValueOf<typeof RULE_ATTRIBUTES>;
 
-export type NftSet = InFamily & ValueOf<typeof SET_ATTRIBUTES> & { readonly comment: string | undefined };
+export type KernelSet = InFamily & ValueOf<typeof SET_ATTRIBUTES> & { readonly comment: string | undefined };
 
 export interface ChainPlace extends TablePlace {
   readonly chain: string;
 }
 
 export function tableRequest(
-  operation: number,
+  operation: OperationName,
   flags: number,
   { family, table }: TablePlace,
   more: Partial<ValueOf<typeof TABLE_ATTRIBUTES>> = {},
@@ -138,7 +130,7 @@ export function tableRequest(
 }
 
 export function chainRequest(
-  operation: number,
+  operation: OperationName,
   flags: number,
   { family, table, chain }: ChainPlace,
   more: Partial<ValueOf<typeof CHAIN_ATTRIBUTES>> = {},
@@ -147,7 +139,7 @@ export function chainRequest(
 }
 
 export function ruleRequest(
-  operation: number,
+  operation: OperationName,
   flags: number,
   { family, table, chain }: ChainPlace,
   more: Partial<ValueOf<typeof RULE_ATTRIBUTES>> = {},
@@ -157,21 +149,21 @@ export function ruleRequest(
 
 /** Of one family. To be asked with `dump`. */
 export function getTables(family: NftFamily): NetlinkRequest {
-  return nftRequest(NFT_MSG_GETTABLE, 0, family);
+  return nftRequest('get table', 0, family);
 }
 
 export function getTable(place: TablePlace): NetlinkRequest {
-  return tableRequest(NFT_MSG_GETTABLE, 0, place);
+  return tableRequest('get table', 0, place);
 }
 
 /** Of all tables of the family. To be asked with `dump`. */
 export function getChains(family: NftFamily): NetlinkRequest {
-  return nftRequest(NFT_MSG_GETCHAIN, 0, family);
+  return nftRequest('get chain', 0, family);
 }
 
 /** Of all chains of the table or of one, in their order. To be asked with `dump`. A table that is not there has none. */
 export function getRules({ family, table }: TablePlace, chain?: string): NetlinkRequest {
-  return nftRequest(NFT_MSG_GETRULE, 0, family, RULE_ATTRIBUTES, {
+  return nftRequest('get rule', 0, family, RULE_ATTRIBUTES, {
     table,
     ...(chain !== undefined && { chain }),
   });
@@ -179,47 +171,34 @@ export function getRules({ family, table }: TablePlace, chain?: string): Netlink
 
 /** To be asked with `dump`. Refused with ENOENT where there is no such table. */
 export function getSets({ family, table }: TablePlace): NetlinkRequest {
-  return nftRequest(NFT_MSG_GETSET, 0, family, SET_NAME, { table });
+  return nftRequest('get set', 0, family, SET_NAME, { table });
 }
 
-export function decodeTable(payload: Uint8Array): NftTable {
-  const table = TABLE_ATTRIBUTES.read(payload, NFGENMSG_BYTES);
-  return { family: nftFamilyOf(payload), ...table, isDormant: (table.flags & NFT_TABLE_F_DORMANT) > 0 };
+export function decodeTable(payload: Uint8Array): KernelTable {
+  const table = readMessage(TABLE_ATTRIBUTES, payload);
+  return { ...table, isDormant: (table.flags & NFT_TABLE_F_DORMANT) > 0 };
 }
 
-export function decodeChain(payload: Uint8Array): NftChain {
-  const chain = CHAIN_ATTRIBUTES.read(payload, NFGENMSG_BYTES);
-  const { table, name, handle, references, comment: remark } = chain;
+export function decodeChain(payload: Uint8Array): KernelChain {
+  const chain = readMessage(CHAIN_ATTRIBUTES, payload);
+  const { family, table, name, handle, references, comment } = chain;
   const isBase = chain.hook !== undefined || chain.priority !== undefined;
-  return {
-    family: nftFamilyOf(payload),
-    table,
-    name,
-    handle,
-    references,
-    comment: remark,
-    isBase,
-    base: baseOf(chain),
-  };
+  return { family, table, name, handle, references, comment, isBase, base: baseOf(chain) };
 }
 
-function baseOf({
-  hook: number,
-  priority,
-  policy: policyNumber = 1,
-  type: name,
-}: ValueOf<typeof CHAIN_ATTRIBUTES>): BaseChain | undefined {
-  const hook = number === undefined ? undefined : HOOKS.word(number);
-  const policy = POLICIES.word(policyNumber);
-  const type = CHAIN_TYPES.find((each) => each === name);
+function baseOf(chain: ValueOf<typeof CHAIN_ATTRIBUTES>): BaseChain | undefined {
+  const { priority } = chain;
+  const hook = chain.hook === undefined ? undefined : HOOKS.word(chain.hook);
+  const policy = POLICIES.word(chain.policy ?? POLICIES.number('accept'));
+  const type = CHAIN_TYPES.find((each) => each === chain.type);
   return hook && policy && type && priority !== undefined ? { type, hook, priority, policy } : undefined;
 }
 
-export function decodeRule(payload: Uint8Array): NftRule {
-  return { family: nftFamilyOf(payload), ...RULE_ATTRIBUTES.read(payload, NFGENMSG_BYTES) };
+export function decodeRule(payload: Uint8Array): KernelRule {
+  return readMessage(RULE_ATTRIBUTES, payload);
 }
 
-export function decodeSet(payload: Uint8Array): NftSet {
-  const set = SET_ATTRIBUTES.read(payload, NFGENMSG_BYTES);
-  return { family: nftFamilyOf(payload), ...set, comment: decodeSetComment(set.userData) };
+export function decodeSet(payload: Uint8Array): KernelSet {
+  const set = readMessage(SET_ATTRIBUTES, payload);
+  return { ...set, comment: decodeSetComment(set.userData) };
 }

@@ -9,20 +9,7 @@ import type { NetlinkRequest } from '../socket.ts';
 import type { ElementList } from './elementList.ts';
 import { type SetPlace, elementRequests, elementsRequest } from './elements.ts';
 import type { Expression } from './expressions.ts';
-import {
-  NFT_MSG_DELCHAIN,
-  NFT_MSG_DELRULE,
-  NFT_MSG_DELSET,
-  NFT_MSG_DELSETELEM,
-  NFT_MSG_DELTABLE,
-  NFT_MSG_NEWCHAIN,
-  NFT_MSG_NEWRULE,
-  NFT_MSG_NEWSET,
-  NFT_MSG_NEWSETELEM,
-  NFT_MSG_NEWTABLE,
-  type TablePlace,
-  nftRequest,
-} from './message.ts';
+import { type TablePlace, nftRequest } from './message.ts';
 import {
   type BaseChain,
   type ChainPlace,
@@ -136,10 +123,10 @@ export function requestsOf(operation: NftOperation, index: number): readonly Net
     case 'new table': {
       const { comment, isOwned } = operation;
       const flags = isOwned ? NFT_TABLE_F_OWNER : 0;
-      return [tableRequest(NFT_MSG_NEWTABLE, NLM_F_CREATE, operation, { flags, comment })];
+      return [tableRequest('new table', NLM_F_CREATE, operation, { flags, comment })];
     }
     case 'delete table':
-      return [tableRequest(NFT_MSG_DELTABLE, 0, operation)];
+      return [tableRequest('delete table', 0, operation)];
     case 'new chain': {
       const { base, comment } = operation;
       const hook = base && {
@@ -147,36 +134,36 @@ export function requestsOf(operation: NftOperation, index: number): readonly Net
         hook: HOOKS.number(base.hook),
         policy: POLICIES.number(base.policy),
       };
-      return [chainRequest(NFT_MSG_NEWCHAIN, NLM_F_CREATE, operation, { ...hook, comment })];
+      return [chainRequest('new chain', NLM_F_CREATE, operation, { ...hook, comment })];
     }
     case 'delete chain':
-      return [chainRequest(NFT_MSG_DELCHAIN, 0, operation)];
+      return [chainRequest('delete chain', 0, operation)];
     case 'new rule': {
       const { expressions, after, comment } = operation;
       const flags = NLM_F_CREATE | NLM_F_APPEND;
-      return [ruleRequest(NFT_MSG_NEWRULE, flags, operation, { expressions, after, comment })];
+      return [ruleRequest('new rule', flags, operation, { expressions, after, comment })];
     }
     case 'delete rule':
-      return [ruleRequest(NFT_MSG_DELRULE, 0, operation, { handle: operation.handle })];
+      return [ruleRequest('delete rule', 0, operation, { handle: operation.handle })];
     case 'flush chain':
-      return [ruleRequest(NFT_MSG_DELRULE, 0, operation)];
+      return [ruleRequest('delete rule', 0, operation)];
     case 'new set': {
       const { family, table, set } = operation;
       const fields = { table, name: set.name, id: index + 1, ...propertiesOf(set) };
-      return [nftRequest(NFT_MSG_NEWSET, NLM_F_CREATE, family, SET_ATTRIBUTES, fields)];
+      return [nftRequest('new set', NLM_F_CREATE, family, SET_ATTRIBUTES, fields)];
     }
     case 'delete set': {
       const { family, table, set } = operation;
-      return [nftRequest(NFT_MSG_DELSET, 0, family, SET_NAME, { table, name: set })];
+      return [nftRequest('delete set', 0, family, SET_NAME, { table, name: set })];
     }
     case 'flush set':
-      return [elementsRequest(NFT_MSG_DELSETELEM, 0, operation)];
+      return [elementsRequest('delete elements', 0, operation)];
     case 'new elements': {
       const flags = NLM_F_CREATE | (operation.isExclusive ? NLM_F_EXCL : 0);
-      return elementRequests(NFT_MSG_NEWSETELEM, flags, operation, operation.elements);
+      return elementRequests('new elements', flags, operation, operation.elements);
     }
     case 'delete elements':
-      return elementRequests(NFT_MSG_DELSETELEM, 0, operation, operation.elements);
+      return elementRequests('delete elements', 0, operation, operation.elements);
   }
 }
 

@@ -2,7 +2,7 @@
  * What the kernel keeps for programs without reading it. The program nft writes single-byte types and lengths into it,
  * and reads comments, and how a set is to be printed, out of it. Numbers from libnftnl/udata.h.
  */
-import { malformed } from '../codec.ts';
+import { malformedMessage } from '../codec.ts';
 import { decodeText } from '../kinds.ts';
 
 /** Of tables, chains, rules and elements alike. */
@@ -21,7 +21,7 @@ export function encodeUserData(data: readonly UserDatum[]): Uint8Array {
   const bytes = new Uint8Array(data.reduce((total, { value }) => total + 2 + value.length, 0));
   let offset = 0;
   for (const { type, value } of data) {
-    if (value.length > 0xff) throw malformed(`user data of ${value.length} bytes`);
+    if (value.length > 0xff) throw malformedMessage(`user data of ${value.length} bytes`);
     bytes.set([type, value.length], offset);
     bytes.set(value, offset + 2);
     offset += 2 + value.length;

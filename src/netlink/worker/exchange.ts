@@ -1,5 +1,5 @@
 /** Sends datagrams and passes on what answers them. Of the messages, only as much is read as tells where they end. */
-import { HEADER_BYTES, LITTLE_ENDIAN, align, malformed, viewOf } from '../codec.ts';
+import { HEADER_BYTES, LITTLE_ENDIAN, align, malformedMessage, viewOf } from '../codec.ts';
 import type { DatagramPort } from '../port.ts';
 import { ReplyBudget, isEnd } from '../socket.ts';
 import type { Exchange } from './protocol.ts';
@@ -34,7 +34,7 @@ export function endsAnswer(datagram: Uint8Array, last: number, begin = last): bo
     const left = datagram.length - offset;
     const length = left < HEADER_BYTES ? 0 : view.getUint32(offset, LITTLE_ENDIAN);
     if (length < HEADER_BYTES || length > left)
-      throw malformed(`a message claims ${length} of ${left} bytes`);
+      throw malformedMessage(`a message claims ${length} of ${left} bytes`);
     const type = view.getUint16(offset + 4, LITTLE_ENDIAN);
     const sequence = view.getUint32(offset + 8, LITTLE_ENDIAN);
     isEnded ||= isEnd({ type }) && (sequence === last || sequence === begin);

@@ -96,25 +96,8 @@ describe('many', () => {
     );
   });
 
-  it('are cut into lists of at most so many', () => {
-    const pieces = [...numbered(2500).pieces(1000)];
-    expect(pieces.map(({ count }) => count)).toEqual([1000, 1000, 500]);
-    expect(pieces.flatMap((piece) => read(piece)).map(({ comment }) => comment)).toEqual(
-      Array.from({ length: 2500 }, (_, index) => `number ${index}`),
-    );
-  });
-
-  it('a piece may grow, and leaves its origin alone', () => {
-    const list = numbered(3);
-    const [piece] = [...list.pieces(2)];
-    piece?.begin().port(9).end();
-    expect(piece && read(piece)).toHaveLength(3);
-    expect(read(list).map(({ comment }) => comment)).toEqual(['number 0', 'number 1', 'number 2']);
-  });
-
   it('none is no message', () => {
     expect([...new ElementList().messages()]).toEqual([]);
-    expect([...new ElementList().pieces(5)]).toEqual([]);
   });
 });
 

@@ -1,7 +1,16 @@
 /** Single attributes and values, as the tables read them. */
 import { list } from '../../../src/netlink/attributes.ts';
 import { ATTRIBUTE_HEADER_BYTES, LITTLE_ENDIAN, NLA_TYPE_MASK, viewOf } from '../../../src/netlink/codec.ts';
-import { type Kind, bytesAt, u16, u16be, u32, u32be, u64be, u8 } from '../../../src/netlink/kinds.ts';
+import {
+  type AttributeKind,
+  bytesAt,
+  u16,
+  u16be,
+  u32,
+  u32be,
+  u64be,
+  u8,
+} from '../../../src/netlink/kinds.ts';
 
 interface Attribute {
   readonly type: number;
@@ -9,7 +18,7 @@ interface Attribute {
 }
 
 /** The type is right before the value. */
-const attribute: Kind<Attribute> = {
+const attribute: AttributeKind<Attribute> = {
   write: () => undefined,
   read: (view, start, end) => ({
     type: view.getUint16(start - ATTRIBUTE_HEADER_BYTES + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK,

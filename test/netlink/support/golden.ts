@@ -14,10 +14,9 @@ import {
 import { decodeFlow } from '../../../src/netlink/conntrack.ts';
 import { decodeFamilyId, findFamily } from '../../../src/netlink/genetlink.ts';
 import { decodeIp } from '../../../src/netlink/inet.ts';
-import { IPSET_TYPES, decodeEntry } from '../../../src/netlink/ipsetEntry.ts';
-import { decodeIpset, decodeRevision } from '../../../src/netlink/ipset.ts';
-import { listSetHeaders } from './readers.ts';
-import { readInfo, readTimeouts } from './readers.ts';
+import { IPSET_TYPES } from '../../../src/netlink/ipsetEntry.ts';
+import { decodeRevision } from '../../../src/netlink/ipset.ts';
+import { decodeEntry, decodeIpset, listSetHeaders, readInfo, readTimeouts } from './readers.ts';
 import { decodeDestination, decodeService } from '../../../src/netlink/ipvs.ts';
 import { decodeNfacct } from '../../../src/netlink/nfacct.ts';
 import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';

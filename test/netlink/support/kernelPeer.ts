@@ -12,13 +12,14 @@ import {
   NLM_F_ACK,
   NLM_F_DUMP,
   NLM_F_DUMP_INTR,
-  NLM_F_MULTI,
   NLM_F_REQUEST,
   decodeMessages,
 } from '../../../src/netlink/codec.ts';
 import { AnswersLost, type DatagramPort } from '../../../src/netlink/port.ts';
 
 /** A datagram, or the end of waiting for one. */
+const NLM_F_MULTI = 0x02;
+
 export type Incoming = Uint8Array | 'ENOBUFS' | 'silence';
 
 /** What one request is answered. It may have no end. */

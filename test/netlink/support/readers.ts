@@ -5,9 +5,16 @@ import type { Family } from '../../../src/model/ip.ts';
 import { AttributeTable, required } from '../../../src/netlink/attributes.ts';
 import { type Change, NOTHING } from '../../../src/netlink/batch.ts';
 import { dump, messagesOf } from '../../../src/netlink/channel.ts';
-import { type Message, malformed } from '../../../src/netlink/codec.ts';
+import {
+  ATTRIBUTE_HEADER_BYTES,
+  LITTLE_ENDIAN,
+  type Message,
+  malformedMessage,
+} from '../../../src/netlink/codec.ts';
+import { type IpsetEntry, type IpsetType, decodeEntries } from '../../../src/netlink/ipsetEntry.ts';
+import { runToEnd } from '../../../src/time/timeSlice.ts';
 import { GENLMSGHDR_BYTES, genericRequest } from '../../../src/netlink/genetlink.ts';
-import { change, decodeIpset, decodeSetHeader, listRequest } from '../../../src/netlink/ipset.ts';
+import { decodeSetHeader, decodingSet, ipsetChange, listRequest } from '../../../src/netlink/ipset.ts';
 import {
   type IpvsServiceKey,
   type IpvsTimeouts,
@@ -23,7 +30,6 @@ import {
   decodeAddress,
   decodeLink,
   getAddresses,
-  getLinks,
 } from '../../../src/netlink/rtnetlink.ts';
 import type { NetlinkRequest, NetlinkSocket } from '../../../src/netlink/socket.ts';
 
@@ -33,6 +39,21 @@ export function dumpMessages(
   request: NetlinkRequest,
 ): readonly Message[] {
   return messagesOf(dump(socket, what, request), what);
+}
+
+const RTM_GETLINK = 18;
+const IFLA_EXT_MASK = 29;
+/** Counters are most of a link's message, and nobody here reads them. */
+const RTEXT_FILTER_SKIP_STATS = 1 << 3;
+const IFINFOMSG_BYTES = 16;
+
+export function getLinks(): NetlinkRequest {
+  return {
+    type: RTM_GETLINK,
+    flags: 0,
+    payload: (writer) =>
+      writer.raw(new Uint8Array(IFINFOMSG_BYTES)).u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS),
+  };
 }
 
 export function listLinks(socket: NetlinkSocket): readonly Link[] {
@@ -55,18 +76,16 @@ export function listAddresses(socket: NetlinkSocket, filter: AddressFilter = {})
     .filter((address) => linkIndex === undefined || address.linkIndex === linkIndex);
 }
 
-const IPSET_CMD_FLUSH = 4;
-const IPSET_CMD_RENAME = 5;
 const IPSET_FLAG_LIST_HEADER = 1 << 2;
 const ABSENT_SET = new Map([[constants.errno.ENOENT, 'absent' as const]]);
 
 export function flushSet(name: string): Change {
-  return change(IPSET_CMD_FLUSH, 0, { name }, ABSENT_SET);
+  return ipsetChange('flush', 0, { name }, ABSENT_SET);
 }
 
 /** Only while no rule refers to it (IPSET_ERR_REFERENCED), and to a name that is free (IPSET_ERR_EXIST_SETNAME2). */
 export function renameSet(from: string, to: string): Change {
-  return change(IPSET_CMD_RENAME, 0, { name: from, type: to }, ABSENT_SET);
+  return ipsetChange('rename', 0, { name: from, type: to }, ABSENT_SET);
 }
 
 /** Of all sets, without their entries. */
@@ -75,6 +94,22 @@ export function listSetHeaders(
 ): readonly NonNullable<ReturnType<typeof decodeSetHeader>>[] {
   const messages = listMessages(socket, 'the sets', listRequest(undefined, IPSET_FLAG_LIST_HEADER)) ?? [];
   return messages.flatMap((message) => decodeSetHeader([message]) ?? []);
+}
+
+/** The messages of one set: the first has the header, and each some of the entries. */
+export function decodeIpset(
+  messages: readonly Pick<Message, 'payload'>[],
+): ReturnType<typeof decodingSet> extends Generator<void, infer Set> ? Set : never {
+  return runToEnd(decodingSet(messages));
+}
+
+export function decodeEntry(type: IpsetType, data: Uint8Array): IpsetEntry {
+  const member = new Uint8Array(ATTRIBUTE_HEADER_BYTES + data.length);
+  new DataView(member.buffer).setUint16(0, member.length, LITTLE_ENDIAN);
+  member.set(data, ATTRIBUTE_HEADER_BYTES);
+  const [entry] = decodeEntries(type, member);
+  if (!entry) throw new Error('no entry');
+  return entry;
 }
 
 /** `undefined` where there is none of that name. One of another type than ours cannot be read. */
@@ -141,6 +176,6 @@ function askIpvs(socket: NetlinkSocket, request: NetlinkRequest): Uint8Array {
   if (reply.kind === 'refused')
     throw new JunctionError('NETLINK_FAILED', `netlink: cannot ask IPVS: ${reply.name}`);
   const [message] = reply.messages;
-  if (!message) throw malformed('no answer about IPVS');
+  if (!message) throw malformedMessage('no answer about IPVS');
   return message.payload;
 }

@@ -2,7 +2,11 @@
 import * as fc from 'fast-check';
 import type { BaseChain } from '../../../../src/netlink/nftables/objects.ts';
 import type { SetElement } from '../../../../src/netlink/nftables/elements.ts';
-import { type Expression, registerAt, type Verdict } from '../../../../src/netlink/nftables/expressions.ts';
+import {
+  type Expression,
+  registerAt,
+  type NftVerdict,
+} from '../../../../src/netlink/nftables/expressions.ts';
 import type { Selector, SetFields, SetFlag, SetSpec } from '../../../../src/netlink/nftables/setSpec.ts';
 
 const u32 = fc.nat(0xffffffff);
@@ -12,7 +16,7 @@ export const comment = fc.string({ minLength: 0, maxLength: 60, unit: 'grapheme-
 const register = fc.nat(15).map(registerAt);
 const bytes = fc.uint8Array({ minLength: 1, maxLength: 16 });
 
-export const verdict: fc.Arbitrary<Verdict> = fc.oneof(
+export const verdict: fc.Arbitrary<NftVerdict> = fc.oneof(
   fc.record({ verdict: fc.constantFrom('accept', 'drop', 'return', 'continue', 'break') }),
   fc.record({ verdict: fc.constantFrom('jump', 'goto'), chain: name }),
 );
