@@ -118,7 +118,7 @@ describe('tables of nftables', () => {
        import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
        const socket = NetlinkSocket.open(NETLINK_NETFILTER);
        const place = { family: '${family}', table: 'junction-backstop' };
-       await directChannel(socket).commit(transaction([{ kind: 'new table', ...place, isOwned: true }]));
+       await directChannel(socket).commit(transaction([{ kind: 'addTable', ...place, isOwned: true }]));
        const argv = ${JSON.stringify([script, 'cleanup', ...(flags === '' ? [] : [flags])])};
        const { status, stdout } = spawnSync(process.execPath, argv, { encoding: 'utf8' });
        console.log(JSON.stringify({ status, lines: stdout.trimEnd().split('\\n') }));`,

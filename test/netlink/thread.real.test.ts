@@ -57,7 +57,7 @@ describe('in a namespace', () => {
        });
        await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], record(heard.all));
        await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], record(heard.others), { othersOnly: true });
-       const newTable = (table) => transaction([{ kind: 'new table', family: 'ip', table }]);
+       const newTable = (table) => transaction([{ kind: 'addTable', family: 'ip', table }]);
        await thread.transactionChannel(NETLINK_NETFILTER).commit(newTable('ours'));
        const other = NetlinkSocket.open(NETLINK_NETFILTER);
        await directChannel(other).commit(newTable('theirs'));
@@ -94,7 +94,7 @@ describe('in a namespace', () => {
        const channel = thread.transactionChannel(NETLINK_NETFILTER);
        const place = { family: 'ip', table: 'own' };
        const isThere = async () => (await channel.request(getTable(place))).kind === 'answered';
-       await channel.commit(transaction([{ kind: 'new table', ...place, isOwned: true }]));
+       await channel.commit(transaction([{ kind: 'addTable', ...place, isOwned: true }]));
        const before = { isThere: await isThere(), open: open() };
        await workers[0].terminate();
        await until(() => lost === 1);

@@ -22,7 +22,7 @@ export async function wakeTables(channel: TransactionChannel, family: Family): P
   );
   const found = TABLES.filter((table) => dormant.has(table));
   for (const table of found) {
-    const outcome = await channel.commit(transaction([{ kind: 'new table', family: nftFamily, table }]));
+    const outcome = await channel.commit(transaction([{ kind: 'addTable', family: nftFamily, table }]));
     if (outcome.state === 'done') continue;
     const name = outcome.state === 'refused' ? outcome.refusals[0]?.name : outcome.state;
     throw new JunctionError(

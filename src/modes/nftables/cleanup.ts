@@ -48,7 +48,7 @@ export async function removeTable(
   channel: TransactionChannel,
   { family, table }: NftRemains,
 ): Promise<string | undefined> {
-  const outcome = await channel.commit(transaction([{ kind: 'delete table', family, table }]));
+  const outcome = await channel.commit(transaction([{ kind: 'deleteTable', family, table }]));
   if (outcome.state === 'done') return undefined;
   const name = outcome.state === 'refused' ? outcome.refusals[0]?.name : outcome.state;
   return name === 'ENOENT' ? undefined : (name ?? 'refused');

@@ -153,47 +153,41 @@ export class NetlinkNftClient implements NftClient {
     switch (operation.kind) {
       case 'addTable': {
         const { isOwned = false } = operation;
-        return { kind: 'new table', ...place, comment: isOwned ? BACKSTOP_COMMENT : TABLE_COMMENT, isOwned };
+        return { kind: 'addTable', ...place, comment: isOwned ? BACKSTOP_COMMENT : TABLE_COMMENT, isOwned };
       }
       case 'deleteTable':
-        return { kind: 'delete table', ...place };
+        return { ...operation, ...place };
       case 'addSet':
-        return { kind: 'new set', ...place, set: specOf(operation.set, this.#family) };
+        return { kind: 'addSet', ...place, set: specOf(operation.set, this.#family) };
       case 'deleteSet':
-        return { kind: 'delete set', ...place, set: operation.name };
+        return { kind: 'deleteSet', ...place, set: operation.name };
       case 'addChain': {
         const { hook } = operation;
         const base =
           hook && ({ type: 'nat', hook: hook.point, priority: hook.priority, policy: 'accept' } as const);
-        return { kind: 'new chain', ...place, chain: operation.name, ...(base && { base }) };
+        return { kind: 'addChain', ...place, chain: operation.name, ...(base && { base }) };
       }
       case 'flushChain':
-        return { kind: 'flush chain', ...place, chain: operation.name };
       case 'deleteChain':
-        return { kind: 'delete chain', ...place, chain: operation.name };
+        return { kind: operation.kind, ...place, chain: operation.name };
       case 'addRule': {
         const { chain, rule } = operation;
         const expressions = lowerRule(rule, this.#family);
         const { comment } = rule;
-        return { kind: 'new rule', ...place, chain, expressions, ...(comment !== undefined && { comment }) };
+        return { kind: 'addRule', ...place, chain, expressions, ...(comment !== undefined && { comment }) };
       }
       case 'deleteRule':
         return {
-          kind: 'delete rule',
+          kind: 'deleteRule',
           ...place,
           chain: operation.chain,
           handle: handles.get(operation) ?? 0n,
         };
       case 'addElements':
       case 'deleteElements': {
-        const isDelete = operation.kind === 'deleteElements';
-        const elements = listOf(operation.set, operation.elements, isDelete);
-        return {
-          kind: isDelete ? 'delete elements' : 'new elements',
-          ...place,
-          set: operation.set.name,
-          elements,
-        };
+        const { kind, set } = operation;
+        const elements = listOf(set, operation.elements, kind === 'deleteElements');
+        return { kind, ...place, set: set.name, elements };
       }
     }
   }
@@ -264,7 +258,7 @@ export class NetlinkNftClient implements NftClient {
   /** What nobody else has words for can only be removed here. If it will not go, it does not matter to us either. */
   async #expel({ name }: TableSet, strangers: readonly SetElement[]): Promise<void> {
     const elements = elementList(strangers);
-    await this.#channel.commit(batchOf([{ kind: 'delete elements', ...this.#place, set: name, elements }]));
+    await this.#channel.commit(batchOf([{ kind: 'deleteElements', ...this.#place, set: name, elements }]));
   }
 
   /** `undefined`: there is no such set. */

@@ -35,42 +35,42 @@ const NLM_F_APPEND = 0x800;
 export type NftOperation =
   /** One that is there already stays as it is, comment and all, but wakes up if it was dormant. */
   | ({
-      readonly kind: 'new table';
+      readonly kind: 'addTable';
       readonly comment?: string;
       /** Only the socket that made it can change it, and it is deleted with that socket. */
       readonly isOwned?: boolean;
     } & TablePlace)
   /** With all that is in it. */
-  | ({ readonly kind: 'delete table' } & TablePlace)
+  | ({ readonly kind: 'deleteTable' } & TablePlace)
   /** One that is there already stays, with its rules. */
-  | ({ readonly kind: 'new chain'; readonly base?: BaseChain; readonly comment?: string } & ChainPlace)
+  | ({ readonly kind: 'addChain'; readonly base?: BaseChain; readonly comment?: string } & ChainPlace)
   /** Refused with EBUSY while a rule or a map leads to it. Its rules are deleted with it. */
-  | ({ readonly kind: 'delete chain' } & ChainPlace)
+  | ({ readonly kind: 'deleteChain' } & ChainPlace)
   /** All its rules; the chain stays. */
-  | ({ readonly kind: 'flush chain' } & ChainPlace)
+  | ({ readonly kind: 'flushChain' } & ChainPlace)
   /** At the end of its chain, or right behind another rule, by its handle. */
   | ({
-      readonly kind: 'new rule';
+      readonly kind: 'addRule';
       readonly expressions: readonly Expression[];
       readonly comment?: string;
       readonly after?: bigint;
     } & ChainPlace)
-  | ({ readonly kind: 'delete rule'; readonly handle: bigint } & ChainPlace)
+  | ({ readonly kind: 'deleteRule'; readonly handle: bigint } & ChainPlace)
   /** One that is there already stays. */
-  | ({ readonly kind: 'new set'; readonly set: SetSpec } & TablePlace)
+  | ({ readonly kind: 'addSet'; readonly set: SetSpec } & TablePlace)
   /** Refused with EBUSY while a rule looks into it. */
-  | ({ readonly kind: 'delete set' } & SetPlace)
+  | ({ readonly kind: 'deleteSet' } & SetPlace)
   /** All elements; the set stays. */
-  | ({ readonly kind: 'flush set' } & SetPlace)
+  | ({ readonly kind: 'flushSet' } & SetPlace)
   | ({
       /** An element that is there already stays as it is; one that has other data is EEXIST. */
-      readonly kind: 'new elements';
+      readonly kind: 'addElements';
       readonly elements: ElementList;
       /** EEXIST for any that is there already. */
       readonly isExclusive?: true;
     } & SetPlace)
   /** Refused with ENOENT when one of them is not there. Only keys are looked at, and whether they end an interval. */
-  | ({ readonly kind: 'delete elements'; readonly elements: ElementList } & SetPlace);
+  | ({ readonly kind: 'deleteElements'; readonly elements: ElementList } & SetPlace);
 
 interface TransactionOptions {
   /** Nothing is done when the kernel is at another one: another program made changes since it was read. */
@@ -120,14 +120,14 @@ function writeTransaction(
 /** `index` is its place in the transaction. Elements may take several messages. */
 export function requestsOf(operation: NftOperation, index: number): readonly NetlinkRequest[] {
   switch (operation.kind) {
-    case 'new table': {
+    case 'addTable': {
       const { comment, isOwned } = operation;
       const flags = isOwned ? NFT_TABLE_F_OWNER : 0;
       return [tableRequest('new table', NLM_F_CREATE, operation, { flags, comment })];
     }
-    case 'delete table':
+    case 'deleteTable':
       return [tableRequest('delete table', 0, operation)];
-    case 'new chain': {
+    case 'addChain': {
       const { base, comment } = operation;
       const hook = base && {
         ...base,
@@ -136,33 +136,33 @@ export function requestsOf(operation: NftOperation, index: number): readonly Net
       };
       return [chainRequest('new chain', NLM_F_CREATE, operation, { ...hook, comment })];
     }
-    case 'delete chain':
+    case 'deleteChain':
       return [chainRequest('delete chain', 0, operation)];
-    case 'new rule': {
+    case 'addRule': {
       const { expressions, after, comment } = operation;
       const flags = NLM_F_CREATE | NLM_F_APPEND;
       return [ruleRequest('new rule', flags, operation, { expressions, after, comment })];
     }
-    case 'delete rule':
+    case 'deleteRule':
       return [ruleRequest('delete rule', 0, operation, { handle: operation.handle })];
-    case 'flush chain':
+    case 'flushChain':
       return [ruleRequest('delete rule', 0, operation)];
-    case 'new set': {
+    case 'addSet': {
       const { family, table, set } = operation;
       const fields = { table, name: set.name, id: index + 1, ...propertiesOf(set) };
       return [nftRequest('new set', NLM_F_CREATE, family, SET_ATTRIBUTES, fields)];
     }
-    case 'delete set': {
+    case 'deleteSet': {
       const { family, table, set } = operation;
       return [nftRequest('delete set', 0, family, SET_NAME, { table, name: set })];
     }
-    case 'flush set':
+    case 'flushSet':
       return [elementsRequest('delete elements', 0, operation)];
-    case 'new elements': {
+    case 'addElements': {
       const flags = NLM_F_CREATE | (operation.isExclusive ? NLM_F_EXCL : 0);
       return elementRequests('new elements', flags, operation, operation.elements);
     }
-    case 'delete elements':
+    case 'deleteElements':
       return elementRequests('delete elements', 0, operation, operation.elements);
   }
 }

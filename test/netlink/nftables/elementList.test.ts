@@ -10,7 +10,7 @@ import { type Cidr, type Ip, parseCidr, parseIp } from '../../../src/model/ip.ts
 import { unhex } from '../../system/support/bytes.ts';
 
 function read(list: ElementList): readonly SetElement[] {
-  return newElements({ kind: 'new elements', family: 'ip', table: 't', set: 's', elements: list }).flatMap(
+  return newElements({ kind: 'addElements', family: 'ip', table: 't', set: 's', elements: list }).flatMap(
     ({ type, flags, payload }) => {
       const writer = new MessageWriter().message({ type, flags, sequence: 1 }, payload);
       return decodeMessages(writer.finish()).flatMap((message) => decodeElements(message.payload).elements);

@@ -170,7 +170,7 @@ describe('what a kernel says', () => {
 
 describe('golden bytes', () => {
   it('nft add table ip t { comment "mine"; }', () => {
-    expect(requestHex(newTable({ kind: 'new table', ...PLACE, comment: 'mine' }))).toBe(
+    expect(requestHex(newTable({ kind: 'addTable', ...PLACE, comment: 'mine' }))).toBe(
       [
         '30000000 000a0004 01000000 00000000 02000000', //   NEWTABLE, create
         '06000100 74000000 08000200 00000000', //            NAME "t", FLAGS 0
@@ -180,7 +180,7 @@ describe('golden bytes', () => {
   });
 
   it('nft add table ip t { flags owner; }', () => {
-    expect(requestHex(newTable({ kind: 'new table', ...PLACE, isOwned: true }))).toBe(
+    expect(requestHex(newTable({ kind: 'addTable', ...PLACE, isOwned: true }))).toBe(
       [
         '24000000 000a0004 01000000 00000000 02000000', //   NEWTABLE, create
         '06000100 74000000 08000200 00000002', //            NAME "t", FLAGS owner
@@ -189,14 +189,14 @@ describe('golden bytes', () => {
   });
 
   it('nft delete table ip t', () => {
-    expect(requestHex(deleteTable({ kind: 'delete table', ...PLACE }))).toBe(
+    expect(requestHex(deleteTable({ kind: 'deleteTable', ...PLACE }))).toBe(
       '1c000000 020a0000 01000000 00000000 02000000 06000100 74000000',
     );
   });
 
   it('nft add chain ip t a { type nat hook prerouting priority -100; policy accept; }', () => {
     const base = { type: 'nat', hook: 'prerouting', priority: -100, policy: 'accept' } as const;
-    expect(requestHex(newChain({ kind: 'new chain', ...PLACE, chain: 'a', base }))).toBe(
+    expect(requestHex(newChain({ kind: 'addChain', ...PLACE, chain: 'a', base }))).toBe(
       [
         '48000000 030a0004 01000000 00000000 02000000', //   NEWCHAIN, create
         '06000100 74000000 06000300 61000000', //            TABLE "t", NAME "a"
@@ -208,7 +208,7 @@ describe('golden bytes', () => {
 
   it('nft add rule ip t a drop comment "why"', () => {
     const expressions = [{ kind: 'verdict', verdict: 'drop' } as const];
-    expect(requestHex(newRule({ kind: 'new rule', ...PLACE, chain: 'a', expressions, comment: 'why' }))).toBe(
+    expect(requestHex(newRule({ kind: 'addRule', ...PLACE, chain: 'a', expressions, comment: 'why' }))).toBe(
       [
         '64000000 060a000c 01000000 00000000 02000000', //   NEWRULE, create, append
         '06000100 74000000 06000200 61000000', //            TABLE "t", CHAIN "a"
@@ -222,7 +222,7 @@ describe('golden bytes', () => {
   });
 
   it('nft delete rule ip t a handle 8', () => {
-    expect(requestHex(deleteRule({ kind: 'delete rule', ...PLACE, chain: 'a', handle: 8n }))).toBe(
+    expect(requestHex(deleteRule({ kind: 'deleteRule', ...PLACE, chain: 'a', handle: 8n }))).toBe(
       [
         '30000000 080a0000 01000000 00000000 02000000',
         '06000100 74000000 06000200 61000000 0c000300 00000000 00000008',
@@ -232,7 +232,7 @@ describe('golden bytes', () => {
 
   it('nft add set ip t s { type ipv4_addr . inet_service; flags interval; }', () => {
     const set = { name: 's', key: { type: ['ipv4_addr', 'inet_service'] }, flags: ['interval'] } as const;
-    expect(requestHex(newSet({ kind: 'new set', ...PLACE, set }, 1))).toBe(
+    expect(requestHex(newSet({ kind: 'addSet', ...PLACE, set }, 1))).toBe(
       [
         '78000000 090a0004 01000000 00000000 02000000', //   NEWSET, create
         '06000100 74000000 06000200 73000000', //            TABLE "t", NAME "s"
@@ -259,7 +259,7 @@ describe('golden bytes', () => {
       .port(6443)
       .comment('k8s')
       .end();
-    const [message] = newElements({ kind: 'new elements', ...PLACE, set: 'm', elements });
+    const [message] = newElements({ kind: 'addElements', ...PLACE, set: 'm', elements });
     expect(message && requestHex(message)).toBe(
       [
         '60000000 0c0a0004 01000000 00000000 02000000', //   NEWSETELEM, create
@@ -277,7 +277,7 @@ describe('golden bytes', () => {
       { key: unhex('0a000000') },
       { key: unhex('0b000000'), isIntervalEnd: true },
     ]);
-    const [message] = deleteElements({ kind: 'delete elements', ...PLACE, set: 's', elements });
+    const [message] = deleteElements({ kind: 'deleteElements', ...PLACE, set: 's', elements });
     expect(message && requestHex(message)).toBe(
       [
         '50000000 0e0a0000 01000000 00000000 02000000 06000100 74000000 06000200 73000000',
@@ -298,7 +298,7 @@ describe('there and back', () => {
   it('tables', () => {
     fc.assert(
       fc.property(name, comment, (table, text) => {
-        const message = newTable({ kind: 'new table', family: 'ip6', table, comment: text });
+        const message = newTable({ kind: 'addTable', family: 'ip6', table, comment: text });
         expect(decodeTable(sent(message).payload)).toMatchObject({
           family: 'ip6',
           name: table,
@@ -312,7 +312,7 @@ describe('there and back', () => {
     fc.assert(
       fc.property(name, comment, fc.option(baseChain, { nil: undefined }), (chain, text, base) => {
         const message = newChain({
-          kind: 'new chain',
+          kind: 'addChain',
           ...PLACE,
           chain,
           comment: text,
@@ -326,7 +326,7 @@ describe('there and back', () => {
   it('rules', () => {
     fc.assert(
       fc.property(fc.array(expressions, { maxLength: 8 }), comment, (list, text) => {
-        const message = newRule({ kind: 'new rule', ...PLACE, chain: 'c', expressions: list, comment: text });
+        const message = newRule({ kind: 'addRule', ...PLACE, chain: 'c', expressions: list, comment: text });
         expect(decodeRule(sent(message).payload)).toMatchObject({ expressions: list, comment: text });
       }),
     );
@@ -336,7 +336,7 @@ describe('there and back', () => {
     fc.assert(
       fc.property(setSpec, (set) => {
         const properties = propertiesOf(set);
-        const decoded = decodeSet(sent(newSet({ kind: 'new set', ...PLACE, set }, 7)).payload);
+        const decoded = decodeSet(sent(newSet({ kind: 'addSet', ...PLACE, set }, 7)).payload);
         expect(decoded).toEqual({ ...decoded, ...properties, name: set.name, comment: set.comment });
       }),
     );
@@ -347,7 +347,7 @@ describe('there and back', () => {
       fc.property(fc.array(setElement, { minLength: 1, maxLength: 20 }), (elements) => {
         const list = elementList(elements);
         expect(list.count).toBe(elements.length);
-        const messages = newElements({ kind: 'new elements', ...PLACE, set: 's', elements: list });
+        const messages = newElements({ kind: 'addElements', ...PLACE, set: 's', elements: list });
         expect(messages.flatMap((message) => decodeElements(sent(message).payload).elements)).toEqual(
           elements,
         );

@@ -46,9 +46,9 @@ const IMPORTS = `
     return list;
   };
   const numbers = { name: 'numbers', key: { typeof: ['meta mark'] }, data: { typeof: ['meta mark'] } };
-  const numbersTable = [{ kind: 'new table', ...place }, { kind: 'new set', ...place, set: numbers }];
-  const add = (elements) => ({ kind: 'new elements', ...place, set: 'numbers', elements });
-  const remove = (elements) => ({ kind: 'delete elements', ...place, set: 'numbers', elements });
+  const numbersTable = [{ kind: 'addTable', ...place }, { kind: 'addSet', ...place, set: numbers }];
+  const add = (elements) => ({ kind: 'addElements', ...place, set: 'numbers', elements });
+  const remove = (elements) => ({ kind: 'deleteElements', ...place, set: 'numbers', elements });
 `;
 
 /**
@@ -125,11 +125,11 @@ describe('in a namespace', () => {
          const operations = sketchOperations('${family}', true);
          const { state } = await commit(operations);
          const at = { ...place, family: '${family}' };
-         const written = operations.filter(({ kind }) => kind === 'new rule');
+         const written = operations.filter(({ kind }) => kind === 'addRule');
          const rules = read(getRules(at), decodeRule);
          const inOrder = read(getChains(at.family), decodeChain).flatMap(({ name }) =>
            written.filter(({ chain }) => chain === name));
-         const specs = operations.filter(({ kind }) => kind === 'new set').map(({ set }) => set);
+         const specs = operations.filter(({ kind }) => kind === 'addSet').map(({ set }) => set);
          const sets = new Map(read(getSets(at), decodeSet).map((set) => [set.name, set]));
          print({ state,
            rules: [rules.map(({ chain, expressions }) => ({ chain, expressions })),
@@ -162,15 +162,15 @@ describe('in a namespace', () => {
       namespace,
       'errors',
       `${IMPORTS}
-       const chain = (name) => ({ kind: 'new chain', ...place, chain: name });
+       const chain = (name) => ({ kind: 'addChain', ...place, chain: name });
        const twice = numbered(1);
        print([
          await commit(numbersTable),
-         await commit([chain('fine'), { kind: 'delete chain', ...place, chain: 'none' }, add(numbered(3000)),
+         await commit([chain('fine'), { kind: 'deleteChain', ...place, chain: 'none' }, add(numbered(3000)),
            { ...add(numbered(1)), set: 'missing' }, remove(numbered(1, 0, 9999)), chain('fine too')]),
          await commit([add(numbered(1, 7)), add(numbered(1, 8))]),
          await commit([add(numbered(1)), { ...add(numbered(1)), isExclusive: true }]),
-         await commit([{ kind: 'delete table', ...place, table: 'none' }]),
+         await commit([{ kind: 'deleteTable', ...place, table: 'none' }]),
          (await elementsOf('numbers')).length,
          read(getChains('ip'), decodeChain).length,
        ]);`,
@@ -203,7 +203,7 @@ describe('in a namespace', () => {
        const first = await commit(numbersTable, { generation: before });
        const after = generation();
        const stale = await commit([add(numbered(1))], { generation: before });
-       const refused = await commit([add(numbered(1)), { kind: 'delete chain', ...place, chain: 'none' }], { generation: after });
+       const refused = await commit([add(numbered(1)), { kind: 'deleteChain', ...place, chain: 'none' }], { generation: after });
        const unmoved = generation();
        spawnSync('nft', ['add', 'table', 'ip', 'other']);
        const conflict = await commit([add(numbered(1))], { generation: after });
@@ -279,7 +279,7 @@ describe('in a namespace', () => {
        const outcomes = [
          await commit([...numbersTable, add(numbered(1000, 1))]),
          await commit([remove(numbered(1000)), add(numbered(1000, 2))]),
-         await commit([{ kind: 'flush set', ...place, set: 'numbers' }, add(numbered(3, 3))]),
+         await commit([{ kind: 'flushSet', ...place, set: 'numbers' }, add(numbered(3, 3))]),
        ];
        print({ states: outcomes.map(({ state }) => state),
          data: (await elementsOf('numbers')).map(({ data }) => data) });`,
@@ -292,15 +292,15 @@ describe('in a namespace', () => {
       namespace,
       'rules',
       `${IMPORTS}
-       const rule = (comment, more = {}) => ({ kind: 'new rule', ...place, chain: 'c', comment,
+       const rule = (comment, more = {}) => ({ kind: 'addRule', ...place, chain: 'c', comment,
          expressions: [{ kind: 'counter', packets: 0n, bytes: 0n }], ...more });
        const handles = () => new Map(read(getRules(place), decodeRule).map(({ comment, handle }) => [comment, handle]));
-       const outcomes = [await commit([{ kind: 'new table', ...place }, { kind: 'new chain', ...place, chain: 'c' },
-         { kind: 'new chain', ...place, chain: 'd' }, rule('one'), rule('two'), rule('three'), rule('gone', { chain: 'd' })])];
+       const outcomes = [await commit([{ kind: 'addTable', ...place }, { kind: 'addChain', ...place, chain: 'c' },
+         { kind: 'addChain', ...place, chain: 'd' }, rule('one'), rule('two'), rule('three'), rule('gone', { chain: 'd' })])];
        outcomes.push(await commit([rule('one and a half', { after: handles().get('one') }),
-         { kind: 'delete rule', ...place, chain: 'c', handle: handles().get('two') },
-         { kind: 'flush chain', ...place, chain: 'd' }]));
-       outcomes.push(await commit([{ kind: 'delete chain', ...place, chain: 'd' }]));
+         { kind: 'deleteRule', ...place, chain: 'c', handle: handles().get('two') },
+         { kind: 'flushChain', ...place, chain: 'd' }]));
+       outcomes.push(await commit([{ kind: 'deleteChain', ...place, chain: 'd' }]));
        print(outcomes);`,
     );
     const comments = [...(await listing()).matchAll(/comment "(.*)"/g)].map(([, comment]) => comment);
@@ -315,13 +315,13 @@ describe('in a namespace', () => {
       `${IMPORTS}
        const other = NetlinkSocket.open(NETLINK_NETFILTER);
        const byOther = (operations) => directChannel(other).commit(transaction(operations));
-       const own = { kind: 'new table', ...place, isOwned: true };
+       const own = { kind: 'addTable', ...place, isOwned: true };
        const made = await byOther([own]);
        const [table] = read(getTables('ip'), decodeTable);
-       const refused = await commit([{ kind: 'new chain', ...place, chain: 'c' }]);
+       const refused = await commit([{ kind: 'addChain', ...place, chain: 'c' }]);
        spawnSync('nft', ['flush', 'ruleset']);
        const left = read(getTables('ip'), decodeTable).map(({ name }) => name);
-       const changed = await byOther([{ kind: 'new chain', ...place, chain: 'c' }]);
+       const changed = await byOther([{ kind: 'addChain', ...place, chain: 'c' }]);
        other.close();
        while (read(getTables('ip'), decodeTable).length > 0) await sleep(5);
        print({ states: [made, refused, changed].map(({ state, refusals }) => refusals?.[0]?.name ?? state),
@@ -361,7 +361,7 @@ describe('in a namespace', () => {
        const rules = made.filter(({ kind }) => kind === 'new rule').map(({ rule }) => rule.expressions);
        print({ made: count(made), deleted: count(deleted), who: deleted.at(-1).generation.processName,
          sameRules: sorted(rules) === sorted(
-           operations.filter(({ kind }) => kind === 'new rule').map(({ expressions }) => expressions)),
+           operations.filter(({ kind }) => kind === 'addRule').map(({ expressions }) => expressions)),
          names: made.filter(({ kind }) => kind === 'new set').map(({ set }) => set.name).slice(0, 2) });`,
     );
     expect(answer).toMatchObject({

@@ -20,12 +20,12 @@ const EBUSY = 16;
 const ENOMEM = 12;
 const ERESTART = 85;
 
-const table: NftOperation = { kind: 'new table', ...PLACE };
-const chain: NftOperation = { kind: 'new chain', ...PLACE, chain: 'c' };
+const table: NftOperation = { kind: 'addTable', ...PLACE };
+const chain: NftOperation = { kind: 'addChain', ...PLACE, chain: 'c' };
 const elements = (count: number): NftOperation => {
   const list = new ElementList();
   for (let index = 0; index < count; index++) list.begin().index(index).end();
-  return { kind: 'new elements', ...PLACE, set: 's', elements: list };
+  return { kind: 'addElements', ...PLACE, set: 's', elements: list };
 };
 
 function hexOf(written: NetlinkTransaction): string {

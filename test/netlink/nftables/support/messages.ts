@@ -18,18 +18,18 @@ const one =
     return message;
   };
 
-export const newTable = one<'new table'>();
-export const deleteTable = one<'delete table'>();
-export const newChain = one<'new chain'>();
-export const newRule = one<'new rule'>();
-export const deleteRule = one<'delete rule'>();
-export const newSet = one<'new set'>();
+export const newTable = one<'addTable'>();
+export const deleteTable = one<'deleteTable'>();
+export const newChain = one<'addChain'>();
+export const newRule = one<'addRule'>();
+export const deleteRule = one<'deleteRule'>();
+export const newSet = one<'addSet'>();
 
-export function newElements(operation: Operation<'new elements'>): readonly NetlinkRequest[] {
+export function newElements(operation: Operation<'addElements'>): readonly NetlinkRequest[] {
   return requestsOf(operation, 0);
 }
 
-export function deleteElements(operation: Operation<'delete elements'>): readonly NetlinkRequest[] {
+export function deleteElements(operation: Operation<'deleteElements'>): readonly NetlinkRequest[] {
   return requestsOf(operation, 0);
 }
 

@@ -120,9 +120,9 @@ export function sketchOperations(
   const ip = (text: string): Ip => addressText(family, text) as Ip;
   const addressBytes = isV4 ? 4 : 16;
 
-  const set = (spec: SetSpec): NftOperation => ({ kind: 'new set', ...place, set: spec });
+  const set = (spec: SetSpec): NftOperation => ({ kind: 'addSet', ...place, set: spec });
   const chain = (name: string, base?: BaseChain): NftOperation => ({
-    kind: 'new chain',
+    kind: 'addChain',
     ...place,
     chain: name,
     ...(base && { base }),
@@ -131,7 +131,7 @@ export function sketchOperations(
     name: string,
     ...expressions: readonly (Expression | readonly Expression[])[]
   ): NftOperation => ({
-    kind: 'new rule',
+    kind: 'addRule',
     ...place,
     chain: name,
     expressions: expressions.flat(),
@@ -139,7 +139,7 @@ export function sketchOperations(
   const elements = (name: string, write: (list: ElementList) => void): NftOperation => {
     const list = new ElementList();
     write(list);
-    return { kind: 'new elements', ...place, set: name, elements: list };
+    return { kind: 'addElements', ...place, set: name, elements: list };
   };
 
   type Load = (word: number) => { readonly expressions: readonly Expression[]; readonly words: number };
@@ -237,7 +237,7 @@ export function sketchOperations(
   const services = rangeOf(ip('10.96.0.0/16') as string as Cidr);
 
   return [
-    { kind: 'new table', ...place, comment: 'Junction: services as data' },
+    { kind: 'addTable', ...place, comment: 'Junction: services as data' },
     set({ name: 'service-ips', key: { type: [address] }, comment: 'addresses of services' }),
     set({ name: 'service-cidrs', key: { type: [address] }, flags: ['interval'], mergesElements: true }),
     set({ name: 'masquerade-always', key: concatenation }),
@@ -274,7 +274,7 @@ export function sketchOperations(
     chain('services'),
     chain('service-addresses'),
     chain('node-ports'),
-    { kind: 'new chain', ...place, chain: 'pool-1', comment: 'a large pool' },
+    { kind: 'addChain', ...place, chain: 'pool-1', comment: 'a large pool' },
     chain('input', { ...NAT, hook: 'input', priority: 100 }),
     chain('postrouting', { ...NAT, hook: 'postrouting', priority: 100 }),
     rule('prerouting', go('jump', 'services')),
@@ -308,7 +308,7 @@ export function sketchOperations(
     rule('service-addresses', reject),
     rule('node-ports', translate('ports-2', [protocol, port, random(2)])),
     {
-      kind: 'new rule',
+      kind: 'addRule',
       ...place,
       chain: 'pool-1',
       expressions: [{ kind: 'verdict', verdict: 'return' }],
