@@ -15,7 +15,7 @@ import {
   FLAGS,
   isDefault,
   isZero,
-  nest,
+  nestFields,
 } from './table.ts';
 
 export interface LoadedConfig {
@@ -93,7 +93,7 @@ const FLAG_OF_PATH: ReadonlyMap<string, Flag> = new Map(
 );
 
 function fromFlags(parsed: ParsedFlags, { writeConfigTo }: Invocation): Result<Chosen> {
-  const fields = nest((field) => {
+  const fields = nestFields((field) => {
     const flag = FLAG_OF_PATH.get(field.path);
     const value = flag === undefined ? field.default : flagValue(parsed, flag);
     return writeConfigTo === undefined ? withPortFlag(parsed, field, value) : value;
@@ -121,7 +121,7 @@ function fromFile(parsed: ParsedFlags, file: string, readFile: Reader['readFile'
   const isIpv6 = isIpv6Address(values.get('bindAddress'));
   const dropped = droppedByKubeProxy(values);
   const kept = new Map([...values].filter(([path]) => !dropped.includes(path)));
-  const fields = nest((field) => withWinningFlag(parsed, field, withDefault(field, kept, isIpv6)));
+  const fields = nestFields((field) => withWinningFlag(parsed, field, withDefault(field, kept, isIpv6)));
   const gateIsMissing = dropped.map((path) => ({
     severity: 'warning' as const,
     message: `${path} has no effect without the feature gate LoggingAlphaOptions`,

@@ -82,7 +82,7 @@ export type ConfigFields = Plain<All<Nested<KnownField>>>;
 export type FieldValues = ReadonlyMap<string, SettingValue>;
 
 /** Every field of the table has a value here, so the result has every field. */
-export function nest(valueOf: (field: Field) => SettingValue): ConfigFields {
+export function nestFields(valueOf: (field: Field) => SettingValue): ConfigFields {
   const root: Record<string, unknown> = {};
   for (const field of CONFIG_FIELDS) setAt(root, field.path, valueOf(field));
   return root as unknown as ConfigFields;

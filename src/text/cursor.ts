@@ -182,7 +182,7 @@ export class Cursor {
 }
 
 /** What a message calls the field: `port`, `externalIPs[1]`. */
-export function labelOf(path: readonly Key[]): string {
+function labelOf(path: readonly Key[]): string {
   const start = path.findLastIndex((part) => typeof part === 'string');
   if (start < 0) return 'the object';
   return path
