@@ -70,7 +70,7 @@ const MOST_NAMED = 200;
 
 /**
  * Gates that mean nothing here. kube-proxy takes every gate of Kubernetes, about 150 that change with each version, and
- * clusters set one list for all their components: kind sets KubeletInUserNamespace. So these are told, not refused.
+ * clusters set one list for all their components: kind sets KubeletInUserNamespace. So these are logged, not refused.
  */
 export function unknownGates(gates: FeatureGates): readonly Note[] {
   const unknown = Object.keys(gates).filter((name) => !isGateName(name));

@@ -1,4 +1,4 @@
-/** Lists from this length on are remembered once they were found equal. */
+/** Lists from this length on are cached once they were found equal. */
 const LONG = 16;
 
 /**

@@ -86,7 +86,7 @@ export function writeBatch(
   return { changes: bySequence, last };
 }
 
-/** Adds error numbers by sequence number, also of messages that somebody else's answers bring. */
+/** Adds error numbers by sequence number, also of messages that answers to other requests bring. */
 export function noteRefusals(errors: Map<number, number>, messages: readonly Message[]): void {
   for (const { type, sequence, payload } of messages)
     if (type === NLMSG_ERROR) errors.set(sequence, decodeErrno(payload));

@@ -47,7 +47,7 @@ const NETLINK_ADD_MEMBERSHIP = 1;
 const NETLINK_CAP_ACK = 10;
 const MSG_TRUNC = 0x20;
 const MSG_DONTWAIT = 0x40;
-/** Answers wait here until a whole batch has been worked through; the system's default holds some two hundred. */
+/** Replies wait here until a whole batch has been worked through; the system's default holds some two hundred. */
 const KERNEL_BUFFER_BYTES = 4 << 20;
 /** The kernel's own dump buffers are 32 KiB at most. */
 const RECEIVE_BYTES = 1 << 17;

@@ -22,7 +22,7 @@ export interface WatchHandler {
 }
 
 export interface Watch {
-  /** Replaces the filter. What was told before has been passed on when this is done. */
+  /** Replaces the filter. Earlier notifications have been passed on when this is done. */
   setFilter(filter: Uint8Array): Promise<void>;
   close(): Promise<void>;
 }
@@ -104,9 +104,9 @@ export class NetlinkThread {
     return channel;
   }
 
-  /** An exchange that fails ends its socket, and the next one has another; of each protocol one may be told. */
-  onSocketLost(protocol: number, tell: () => void): void {
-    this.#socketLost.set(protocol, tell);
+  /** An exchange that fails ends its socket, and the next one has another; of each protocol one may be notified. */
+  onSocketLost(protocol: number, notify: () => void): void {
+    this.#socketLost.set(protocol, notify);
   }
 
   /** It does not keep the process alive. */
@@ -264,12 +264,12 @@ function closedError(): JunctionError {
  * once for the first loss, and for those that follow it at most once a second, the last of them included.
  */
 class Losses {
-  readonly #tell: () => void;
+  readonly #notify: () => void;
   #timer: NodeJS.Timeout | undefined;
   #hasMore = false;
 
-  constructor(tell: () => void) {
-    this.#tell = tell;
+  constructor(notify: () => void) {
+    this.#notify = notify;
   }
 
   note(): void {
@@ -278,7 +278,7 @@ class Losses {
       return;
     }
     this.#timer = setTimeout(() => this.#pauseEnds(), LOSS_PAUSE_MS).unref();
-    this.#tell();
+    this.#notify();
   }
 
   close(): void {

@@ -18,7 +18,7 @@ const END_GRACE_MS = 2000;
 /** A message without the number of the job, which is given here. */
 type Job<Kind extends ToWorker['kind']> = Omit<Extract<ToWorker, { readonly kind: Kind }>, 'id'>;
 type AnyJob = { readonly [Kind in ToWorker['kind']]: Job<Kind> }[ToWorker['kind']];
-export type Notification = Extract<FromWorker, { readonly kind: 'heard' | 'lost' }>;
+export type Notification = Extract<FromWorker, { readonly kind: 'notified' | 'lost' }>;
 
 interface HandleOptions {
   readonly program: WorkerProgram;
@@ -114,7 +114,7 @@ export class WorkerHandle {
 
   #receive(message: FromWorker): void {
     switch (message.kind) {
-      case 'heard':
+      case 'notified':
       case 'lost':
         if (this.#state === 'runs') this.#options.onNotification(message);
         return;

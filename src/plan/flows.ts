@@ -1,5 +1,5 @@
 /**
- * Datagram flows that are wrong: the kernel remembers where the first packet of a flow went and sends the rest there,
+ * Datagram flows that are wrong: the kernel tracks where the first packet of a flow went and sends the rest there,
  * whatever has become of the endpoint, the service or the rules. TCP finds out by itself; UDP and SCTP do not.
  *
  * A flow is judged by the plan as it is when the flow is looked at. A change only says which flows to look at, and
@@ -112,7 +112,7 @@ class Review implements FlowReview {
     if (servicePort && this.#mayAnswer(servicePort, flow)) return false;
     const wentToOurs = this.#before.get(key)?.some((servers) => servers.has(answererOf(flow))) ?? false;
     if (wentToOurs) return true;
-    // Somebody else's address with the same port number is none of our business.
+    // Another host's address with the same port number is none of our business.
     return this.#answersAt(destination) && (servicePort !== undefined || isRewritten(flow));
   }
 
@@ -120,7 +120,7 @@ class Review implements FlowReview {
     return this.#serversOf(servicePort).has(answererOf(flow));
   }
 
-  /** Whether node ports answer on an address. Remembered, because thousands of flows have the same few. */
+  /** Whether node ports answer on an address. Cached, because thousands of flows have the same few. */
   #answersAt(address: Ip): boolean {
     const known = this.#isNodeAddress.get(address);
     if (known !== undefined) return known;

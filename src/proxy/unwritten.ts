@@ -2,7 +2,7 @@
  * Service ports that are planned and not known to be in the kernel yet, and which of them a sync writes.
  *
  * Where a backend takes time for every rule, a sync writes some of them and leaves the rest to the next one, so that
- * somebody else's change comes in between: 1,000 ports of one Service are a second's work for iptables-nft-restore.
+ * another service's change comes in between: 1,000 ports of one Service are a second's work for iptables-nft-restore.
  */
 import type { ObjectKey } from '../model/objects.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';

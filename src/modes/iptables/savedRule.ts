@@ -5,14 +5,14 @@
  * its values, after undoing the differences of spelling that are known.
  */
 export function savedRuleExists(saved: string, chain: string, args: readonly string[]): boolean {
-  const wanted = fingerprint(args);
+  const wanted = canonical(args);
   const prefix = `-A ${chain} `;
   return saved
     .split('\n')
-    .some((line) => line.startsWith(prefix) && fingerprint(splitWords(line.slice(prefix.length))) === wanted);
+    .some((line) => line.startsWith(prefix) && canonical(splitWords(line.slice(prefix.length))) === wanted);
 }
 
-function fingerprint(words: readonly string[]): string {
+function canonical(words: readonly string[]): string {
   const options: string[][] = [];
   let negated = false;
   for (const word of words.map(canonicalWord)) {

@@ -179,7 +179,7 @@ class Lowering {
     ];
   }
 
-  /** What is remembered begins at the next large register behind the key, as nft has it, if there is room for it. */
+  /** The data of the entry begins at the next large register behind the key, as nft has it, if there is room for it. */
   #learn({ key, map, seconds }: Extract<Statement, { kind: 'learn' }>): readonly Expression[] {
     const { bytes, destination } = this.#facts;
     const words = key.reduce((sum, part) => sum + wordsOf(this.#bytesOf(part)), 0);

@@ -15,9 +15,7 @@ export function nftPlanText(plan: Plan, settings: Settings, serviceCidrs: readon
     nodePortIps: nodePortIps(plan),
     serviceCidrs,
   });
-  return (
-    REPLACING[plan.family] + (plan.family === 'IPv4' ? table : table.replaceAll(REMEMBERING, UNWRITABLE))
-  );
+  return REPLACING[plan.family] + (plan.family === 'IPv4' ? table : table.replaceAll(LEARNING, UNWRITABLE));
 }
 
 /**
@@ -29,7 +27,7 @@ const REPLACING: Readonly<Record<Family, string>> = {
   IPv6: `add table ip6 ${TABLE}\ndelete table ip6 ${TABLE}\n`,
 };
 
-const REMEMBERING = /^([ \t]*)((?:.* )?update @affinity-\w+ .*)$/gm;
+const LEARNING = /^([ \t]*)((?:.* )?update @affinity-\w+ .*)$/gm;
 /**
  * nft 1.0.6 has no registers left for two IPv6 addresses, a port and an endpoint, and ends with a failed assertion.
  * Junction has room for them.

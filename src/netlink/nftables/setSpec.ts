@@ -54,7 +54,7 @@ const FLAG_BITS = { constant: 0x2, interval: 0x4, timeout: 0x10, dynamic: 0x20 }
 const NFT_SET_MAP = 0x8;
 const NFT_SET_CONCAT = 0x80;
 const NFT_DATA_VERDICT = 0xffffff00;
-/** What the kernel returns for a map of verdicts; it does not read what it is told. */
+/** What the kernel returns for a map of verdicts; the length in a request is ignored. */
 const VERDICT_BYTES = 16;
 const NEW_COUNTER: Expression = { kind: 'counter', packets: 0n, bytes: 0n };
 

@@ -42,7 +42,7 @@ export type ToWorker =
       readonly othersOnly: boolean;
       readonly filter?: Uint8Array | undefined;
     }
-  /** Of what the kernel tells from now on. What it told before has been passed on when this is done. */
+  /** Filters notifications from now on. Earlier notifications have been passed on when this is done. */
   | { readonly kind: 'filter'; readonly id: number; readonly watch: number; readonly filter: Uint8Array }
   | { readonly kind: 'unwatch'; readonly id: number; readonly watch: number };
 
@@ -53,7 +53,7 @@ export type FromWorker =
   | { readonly kind: 'done'; readonly id: number }
   | { readonly kind: 'failed'; readonly id: number; readonly code: ErrorCode; readonly message: string }
   /** Whole messages of the groups that are watched. */
-  | { readonly kind: 'heard'; readonly watch: number; readonly bytes: Uint8Array }
+  | { readonly kind: 'notified'; readonly watch: number; readonly bytes: Uint8Array }
   | { readonly kind: 'lost'; readonly watch: number }
   /** To be counted: this thread has counts of its own, which nobody reads. */
   | { readonly kind: 'fault'; readonly fault: FaultName; readonly detail: string; readonly times: number };

@@ -1,6 +1,6 @@
 /**
- * The thread that owns the sockets. It runs no event loop: it waits in `poll` for work, for news from the kernel, and
- * for its end, all at once.
+ * The thread that owns the sockets. It runs no event loop: it waits in `poll` for work, for notifications from the
+ * kernel, and for its end, all at once.
  */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { isJunctionError } from '../../errors.ts';
@@ -21,7 +21,7 @@ const IDLE_MS = 30_000;
 /** The sequence number of what nobody asked for. */
 const NOBODY = 0;
 
-/** Returns when it is told to end. */
+/** Returns when it is stopped. */
 export function serve(main: MessagePort, settings: WorkerSettings): void {
   const sockets = new Sockets(main, settings);
   const faults = new Faults();
@@ -41,7 +41,7 @@ export function serve(main: MessagePort, settings: WorkerSettings): void {
   }
 }
 
-/** Counted here and told in one message for each kind and turn: whoever floods a socket must not flood the thread. */
+/** Counted here and sent in one message for each kind and turn: whoever floods a socket must not flood the thread. */
 class Faults {
   readonly #seen = new Map<FaultName, { times: number; detail: string }>();
 
@@ -77,7 +77,7 @@ class Sockets {
     this.#settings = settings;
   }
 
-  /** Waits for whatever is next, and passes news on. Throws when it is time to end. */
+  /** Waits for whatever is next, and passes notifications on. Throws when it is time to end. */
   listen(timeoutMs: number): void {
     const { wake, stop } = this.#settings;
     const watched = [...this.#watches.values()].map(({ port }) => port.descriptor);
@@ -123,7 +123,7 @@ class Sockets {
     switch (job.kind) {
       case 'exchange': {
         const parts = new Parts((bytes) => say(this.#main, { kind: 'part', id: job.id, bytes }, bytes));
-        // Our own changes are news too, and a socket without the rights to a larger buffer holds those of one datagram.
+        // Our own changes cause notifications too, and a socket without the rights to a larger buffer holds those of one datagram.
         const listen = (): void => this.listen(0);
         const answers = {
           add: (datagram: Uint8Array): void => {
@@ -183,7 +183,7 @@ class Sockets {
   }
 
   #hear(watch: number, { port, protocol, othersOnly }: Listener): void {
-    const parts = new Parts((bytes) => say(this.#main, { kind: 'heard', watch, bytes }, bytes));
+    const parts = new Parts((bytes) => say(this.#main, { kind: 'notified', watch, bytes }, bytes));
     try {
       for (let count = 0; count < DATAGRAMS_PER_TURN; count++) {
         const datagram = port.take();
@@ -208,7 +208,7 @@ class Sockets {
 const MOST_DRAINED = 100_000;
 
 /**
- * A socket that overflowed gets nothing more until it is empty, and no second error says so. Whoever is told of the loss
+ * A socket that overflowed gets nothing more until it is empty, and no second error says so. Whoever is notified of the loss
  * reads everything afterwards, so what is still in it need not be passed on.
  */
 function drain(port: KernelPort): void {

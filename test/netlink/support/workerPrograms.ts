@@ -35,10 +35,10 @@ const PROGRAM = `
     else for (const { last } of exchanges ?? [])
       parentPort.postMessage({ kind: 'part', id, bytes: acknowledgement(last) });
     if (protocol === ${HEAR_NOISE}) for (let round = 0; round < 3; round++)
-      parentPort.postMessage({ kind: 'heard', watch: job.watch, bytes: Uint8Array.of(1, 2, 3) });
+      parentPort.postMessage({ kind: 'notified', watch: job.watch, bytes: Uint8Array.of(1, 2, 3) });
     if (protocol === ${HEAR_OVERRUN})
-      parentPort.postMessage({ kind: 'heard', watch: job.watch, bytes: acknowledgement(0, 4) });
-    if (kind === 'watch') parentPort.postMessage({ kind: 'heard', watch: job.watch, bytes: acknowledgement(0) });
+      parentPort.postMessage({ kind: 'notified', watch: job.watch, bytes: acknowledgement(0, 4) });
+    if (kind === 'watch') parentPort.postMessage({ kind: 'notified', watch: job.watch, bytes: acknowledgement(0) });
     parentPort.postMessage({ kind: 'done', id });
   });
   setInterval(() => {

@@ -81,7 +81,7 @@ export function* fullSteps(
   }
 }
 
-/** What is remembered of the services while they pass. */
+/** What is kept of the services while they pass. */
 class Services {
   readonly ids = new Set<ServicePortId>();
   /** Chains of ours that no service has needed so far. */

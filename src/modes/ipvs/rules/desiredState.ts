@@ -2,7 +2,7 @@
  * What the kernel should have, and how many ask for it: an endpoint or an address may belong to several service ports,
  * and goes with the last of them.
  *
- * Between two `takeChanges` it remembers what it was asked to change, so that a sync costs what changed and no more.
+ * Between two `takeChanges` it records what it was asked to change, so that a sync costs what changed and no more.
  */
 import type { Ip } from '../../../model/ip.ts';
 import { type IpvsFragment, type Member, serverKey, type VirtualServer } from './compile.ts';
