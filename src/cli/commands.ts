@@ -7,7 +7,7 @@ import {
   flag,
   flagHelp,
   helpColumns,
-  oneOf,
+  choiceOf,
   wrap,
 } from '../config/index.ts';
 
@@ -24,25 +24,25 @@ export interface CommandInfo {
   readonly examples: readonly string[];
 }
 
-export const FAMILY_FLAG = flag('family', oneOf(['both', 'ipv4', 'ipv6']), 'both', {
+export const FAMILY_FLAG = flag('family', choiceOf(['both', 'ipv4', 'ipv6']), 'both', {
   help: 'address families',
 });
-export const PLAN_OUTPUT_FLAG = flag('output', oneOf(['text', 'script', 'table', 'json']), 'text', {
+export const PLAN_OUTPUT_FLAG = flag('output', choiceOf(['text', 'script', 'table', 'json']), 'text', {
   short: 'o',
   help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything",
 });
-export const OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), 'text', {
+export const OUTPUT_FLAG = flag('output', choiceOf(['text', 'json']), 'text', {
   short: 'o',
   help: 'for people, or for programs',
 });
-export const CHECK_OUTPUT_FLAG = flag('output', oneOf(['text', 'json']), 'text', {
+export const CHECK_OUTPUT_FLAG = flag('output', choiceOf(['text', 'json']), 'text', {
   short: 'o',
   help: 'a table for people, or json for programs',
 });
 export const DRY_RUN_FLAG = flag('dry-run', BOOL, false, {
   help: 'say what would be removed, and remove nothing',
 });
-export const CLEANUP_MODE_FLAG = flag('mode', oneOf(['all', 'iptables', 'ipvs', 'nftables']), 'all', {
+export const CLEANUP_MODE_FLAG = flag('mode', choiceOf(['all', 'iptables', 'ipvs', 'nftables']), 'all', {
   help: "remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode; all: everything that is Junction's or kube-proxy's",
 });
 

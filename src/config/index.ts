@@ -16,7 +16,7 @@ export { parseDuration, printDuration } from './goFormats.ts';
 export { FLAG_GROUPS, type FlagGroup, flagHelp, helpColumns, wrap } from './help.ts';
 export { STRING_LIST } from './listKinds.ts';
 export { type Invocation, type LoadedConfig, loadConfig, nodeNameOf } from './load.ts';
-export { BOOL, flushMilliseconds, INT, oneOf, quantityValue, STRING } from './scalarKinds.ts';
+export { BOOL, flushMilliseconds, INT, choiceOf, quantityValue, STRING } from './scalarKinds.ts';
 export { type Flag, flag, type Note, type Reload, type Result } from './setting.ts';
 export { type Settings, toSettings } from './settings.ts';
 export { FLAGS } from './table.ts';

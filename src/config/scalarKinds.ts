@@ -252,7 +252,7 @@ export const VERSION_REQUEST: SettingKind<string> = {
 };
 
 /** A word out of a few, checked at once. */
-export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): SettingKind<T> {
+export function choiceOf<const T extends string>(choices: readonly [T, ...T[]]): SettingKind<T> {
   const read = (raw: unknown): Reading<T> => {
     const value = choices.find((choice) => choice === raw);
     return value === undefined ? { problem: `must be one of ${choices.join(', ')}` } : { value };

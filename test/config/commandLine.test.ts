@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { flag, flagValue, FLAGS, oneOf, parseCommandLine, printFlags } from '../../src/config/index.ts';
+import { flag, flagValue, FLAGS, choiceOf, parseCommandLine, printFlags } from '../../src/config/index.ts';
 import { parse, problemsOf } from './given.ts';
 
 describe('what a command line gives', () => {
@@ -75,7 +75,10 @@ describe('what a command line gives', () => {
   });
 
   test('a command may know other flags', () => {
-    const output = flag('output', oneOf(['text', 'json']), 'text', { short: 'o', help: 'what is printed' });
+    const output = flag('output', choiceOf(['text', 'json']), 'text', {
+      short: 'o',
+      help: 'what is printed',
+    });
     const parsed = parseCommandLine(['-o', 'json'], [output]);
     expect(parsed.ok && flagValue(parsed.value, output)).toBe('json');
     expect(parseCommandLine(['-o', 'yaml'], [output])).toEqual({
@@ -85,7 +88,7 @@ describe('what a command line gives', () => {
   });
 
   test('of a repeated flag the last counts, before it is looked at', () => {
-    const output = flag('output', oneOf(['text', 'json']), 'text', { help: 'what is printed' });
+    const output = flag('output', choiceOf(['text', 'json']), 'text', { help: 'what is printed' });
     const parsed = parseCommandLine(['--output=yaml', '--output=json'], [output]);
     expect(parsed.ok && flagValue(parsed.value, output)).toBe('json');
     expect(parse('--hostname-override= ', '--hostname-override=A').values.get('hostname-override')).toBe('a');

@@ -277,7 +277,7 @@ function askedFor({ method, path }: Outgoing): string {
   return `${method} ${path.replace(/\?.*/s, '')}`;
 }
 
-/** `ended` is told how many bytes there were, or nothing where the answer was not read to its end. */
+/** `ended` gets how many bytes there were, or nothing where the answer was not read to its end. */
 async function* measured(
   body: AsyncIterable<Uint8Array>,
   ended: (bytes: number | undefined) => void,

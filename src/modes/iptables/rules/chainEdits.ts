@@ -159,7 +159,7 @@ export function foreignRules(
   const wanted = foreign.filter((each) => each.table === table);
   const isWanted = ({ rule }: SharedRule): boolean =>
     wanted.some((each) => ruleKey(each.rule) === ruleKey(rule));
-  const stale = isKubeletHere(state) ? [] : everAdopted(options).filter((each) => each.table === table);
+  const stale = isKubeletHere(state) ? [] : everShared(options).filter((each) => each.table === table);
   const text = ({ chain, rule }: SharedRule): RuleText => ({ chain, rule: printRule(rule) });
   const isThere = ({ chain, rule }: SharedRule): boolean => hasRule(state, table, chain, rule);
   return piece(undefined, {
@@ -172,7 +172,7 @@ export function foreignRules(
  * Every rule that some layout may put into a chain that is not its own, but for the guard of 127.0.0.0/8: route_localnet
  * stays on when nobody needs it any more, and with it the guard (localnetGuard.ts).
  */
-function everAdopted(options: CompileOptions): readonly SharedRule[] {
+function everShared(options: CompileOptions): readonly SharedRule[] {
   const view = { ...options.view, nodePorts: { ...options.view.nodePorts, loopback: false } };
   // The mark for dropping is one of two bits: whichever masquerading did not take, then.
   return EVERY_LAYOUT.flatMap((layout) =>

@@ -169,7 +169,7 @@ class Builder implements NftFragment {
       this.counted.push({ set, key: { address, port }, chain, comment: this.#comment });
   }
 
-  /** A client that is remembered passes its pool by. */
+  /** A client with an affinity entry passes its pool by. */
   #connections(scope: Scope, addresses: readonly Ip[], { port: secondPort, routes }: Frontend): void {
     const { affinitySeconds, protocol } = this.#port;
     if (affinitySeconds === undefined || !this.#options.counters || !this.#isWhole) return;

@@ -225,8 +225,8 @@ export function balancingRules(
   if (seconds !== undefined) {
     for (const [index, endpoint] of pool.entries()) {
       const name = chains[index] ?? '';
-      const remembered: Match = { kind: 'recentCheck', name, seconds, reap: true };
-      rules.push(rule([...style.affinityComment(endpoint), remembered], target.jump(name)));
+      const lookup: Match = { kind: 'recentCheck', name, seconds, reap: true };
+      rules.push(rule([...style.affinityComment(endpoint), lookup], target.jump(name)));
     }
   }
   for (const [index, endpoint] of pool.entries()) {
@@ -269,14 +269,13 @@ export function endpointChains(
   const text: readonly Match[] = comments ? [match.comment(port.name)] : [];
   return [...cluster, ...localOnly].map((endpoint) => {
     const name = names.get(endpoint.key) ?? '';
-    const remember: readonly Match[] =
-      port.affinitySeconds === undefined ? [] : [{ kind: 'recentSet', name }];
+    const learn: readonly Match[] = port.affinitySeconds === undefined ? [] : [{ kind: 'recentSet', name }];
     return {
       table: 'nat',
       name,
       rules: [
         rule([...text, match.source(endpoint.ip)], target.masquerade),
-        rule([...text, ...remember, match.protocol(port.protocol)], { kind: 'dnat', to: endpoint.key }),
+        rule([...text, ...learn, match.protocol(port.protocol)], { kind: 'dnat', to: endpoint.key }),
       ],
     };
   });
