@@ -1,5 +1,5 @@
 /**
- * Clients that are remembered for an endpoint to which they may not go any more must be forgotten: the map would go on
+ * Affinity entries for an endpoint that must not be used any more are evicted: the map would go on
  * sending them there. It is asked about after the new pools are in the kernel, so that nobody is noted down meanwhile;
  * and only where a service with affinity lost something, or where it is not known what was before.
  */
@@ -60,7 +60,7 @@ export async function evictStale(protocols: Iterable<Protocol>, options: EvictOp
     for (let tries = 0; tries < TRIES && outcome === 'refused'; tries++) {
       const stale = await staleEntries(protocol, options);
       transactions += Math.ceil(stale.length / options.chunk);
-      outcome = await forget(protocol, stale, options);
+      outcome = await evict(protocol, stale, options);
     }
     isDone &&= outcome === 'done';
   }
@@ -80,7 +80,7 @@ async function staleEntries(protocol: Protocol, options: EvictOptions): Promise<
   return stale;
 }
 
-async function forget(
+async function evict(
   protocol: Protocol,
   stale: readonly AffinityEntry[],
   { client, sets, chunk }: EvictOptions,
@@ -149,7 +149,7 @@ function possibleClasses({ view }: Plan, from: SourceClass): readonly SourceClas
   return isByInterface && from === 'outside' ? ['pod', 'outside'] : [from];
 }
 
-/** Made once for each pool: every remembered client asks for one. */
+/** Made once for each pool: every affinity entry needs one. */
 const keysOfPool = new WeakMap<Pool, ReadonlySet<string>>();
 const NOBODY: ReadonlySet<string> = new Set();
 
@@ -185,7 +185,7 @@ const ORIGINAL_CLIENT: Key = ['originalSource', 'originalDestination', 'original
 const ORIGINAL: Key = ['originalDestination', 'originalPort'];
 /** The endpoint first: with its port named before it, nft can read `ct original proto-dst` again. */
 const CONNECTION: Key = ['destination', 'port', 'originalDestination', 'originalPort'];
-/** Clients that are remembered at one time. */
+/** Affinity entries of one time. */
 const MOST_CLIENTS = 1_000_000;
 
 export function affinitySets(timeouts: readonly AffinityTimeout[], counters: boolean): readonly TableSet[] {
@@ -234,7 +234,7 @@ export function affinityChains(
       const name = stickyChain(timeout.protocol, timeout.seconds);
       return known.get(name) ?? { name, rules: [learnRule(timeout, family)] };
     }),
-    { name: NFT_CHAINS.remembered, rules: protocols.map(rememberedRule) },
+    { name: NFT_CHAINS.remembered, rules: protocols.map(lookupRule) },
     {
       name: NFT_CHAINS.remember,
       rules: [...(counters ? protocols.flatMap(countRules) : []), ...protocols.map(stickyRule)],
@@ -246,7 +246,7 @@ function protocolsOf(timeouts: readonly AffinityTimeout[]): readonly Protocol[] 
   return [...new Set(timeouts.map(({ protocol }) => protocol))];
 }
 
-function rememberedRule(protocol: Protocol): RuleSpec {
+function lookupRule(protocol: Protocol): RuleSpec {
   return nftRule(
     { kind: 'protocol', protocol },
     { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) },

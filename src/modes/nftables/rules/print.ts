@@ -16,7 +16,7 @@ import type {
   TableSet,
 } from './rule.ts';
 
-export interface FamilyWords {
+interface FamilyWords {
   readonly ip: 'ip' | 'ip6';
   readonly address: 'ipv4_addr' | 'ipv6_addr';
 }

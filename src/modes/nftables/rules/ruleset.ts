@@ -161,8 +161,8 @@ function chainsOf(shape: TableShape, options: RulesetOptions, before?: Ruleset):
     hooked(NFT_CHAINS.output, PRIORITIES.destination, [jumpRule(NFT_CHAINS.services)]),
     unservedAt('prerouting'),
     unservedAt('output'),
-    hooked(NFT_CHAINS.input, PRIORITIES.source, [REMEMBERING]),
-    hooked(NFT_CHAINS.postrouting, PRIORITIES.source, [REMEMBERING, ...masqueradeRules(options)]),
+    hooked(NFT_CHAINS.input, PRIORITIES.source, [LEARNING]),
+    hooked(NFT_CHAINS.postrouting, PRIORITIES.source, [LEARNING, ...masqueradeRules(options)]),
   ];
 }
 
@@ -295,7 +295,7 @@ function notPod({ localDetector }: NodeView): readonly Statement[] {
  * A packet that came by before the chains were hooked in, and goes out after that, was not sent anywhere: its client
  * would be sent to the service's own address from then on.
  */
-const REMEMBERING: RuleSpec = nftRule({ kind: 'isRewritten' }, { kind: 'jump', chain: NFT_CHAINS.remember });
+const LEARNING: RuleSpec = nftRule({ kind: 'isRewritten' }, { kind: 'jump', chain: NFT_CHAINS.remember });
 
 export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): readonly RuleSpec[] {
   return [
@@ -315,7 +315,7 @@ export interface NftSettings {
   readonly nodePortIps: readonly Ip[];
   /** Where cluster IPs come from, where that is known. */
   readonly serviceCidrs: readonly Cidr[];
-  /** All addresses of this node: what a remembered client is depends on them. */
+  /** All addresses of this node: what an affinity entry means depends on them. */
   readonly nodeIps?: readonly Ip[];
 }
 
