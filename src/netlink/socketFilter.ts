@@ -1,6 +1,6 @@
 /**
  * Which messages a netlink socket gets, as a classic BPF program that the kernel runs before it queues one. What is
- * dropped there costs neither room in the socket's buffer nor a thread's time: a cold start of ours would be told with
+ * dropped there costs neither room in the socket's buffer nor a thread's time: a cold start of ours would arrive with
  * a hundred thousand messages. Numbers from linux/filter.h.
  */
 import { LITTLE_ENDIAN } from './codec.ts';

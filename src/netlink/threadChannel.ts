@@ -2,7 +2,7 @@
  * A channel whose socket is in another thread. Messages are written and read here; what crosses is bytes. Long work is
  * cut into pieces, between which this thread does other things, and of which a few are on their way at any time.
  */
-import { setImmediate as breathe } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type Batch,
   type Change,
@@ -132,7 +132,7 @@ export class ThreadChannel implements TransactionChannel {
     const results: Promise<Result>[] = [];
     try {
       for (let from = 0; from < items.length; from += size) {
-        if (from > 0) await breathe();
+        if (from > 0) await nextTurn();
         await results[results.length - PIECES_UNDER_WAY];
         const result = act(items.slice(from, from + size));
         result.catch(() => undefined); // told below, after those before it

@@ -13,7 +13,17 @@ import {
   readTriggerTime,
   SUBDOMAIN,
 } from './names.ts';
-import { type Cursor, Ignored, project, type Projection, readChoice, readFlag, readOptionalPort, readPort, readText } from '../../text/cursor.ts';
+import {
+  type Cursor,
+  Ignored,
+  project,
+  type Projection,
+  readChoice,
+  readFlag,
+  readOptionalPort,
+  readPort,
+  readText,
+} from '../../text/cursor.ts';
 import { readOrdinaryIp } from './addresses.ts';
 
 const SERVICE_NAME = 'kubernetes.io/service-name';

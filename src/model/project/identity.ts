@@ -1,4 +1,4 @@
-/** Which object a raw value is, as far as that can be told even when the rest of it is wrong. */
+/** Which object a raw value is, as far as that is known even when the rest of it is wrong. */
 import { objectKey } from '../objects.ts';
 import { fits, LABEL, SUBDOMAIN } from './names.ts';
 import { isMap, ownField } from '../../text/cursor.ts';

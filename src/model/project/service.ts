@@ -9,8 +9,29 @@ import {
 import { hasLabel, LABEL, readMetadata, readOptionalName } from './names.ts';
 import { type Cidr, FAMILIES, type Family, familyOf, type Ip, parseIp } from '../ip.ts';
 import { PORT_LEFT_OUT } from './endpointSlice.ts';
-import { type Cursor, Ignored, orList, project, type Projection, readChoice, readChoiceOr, readInteger, readOptionalPort, readPort, readText, readTime } from '../../text/cursor.ts';
-import { LINK_LOCAL, NO_CIDRS, NO_IPS, readCidrLeniently, readEach, readOrdinaryIp, specialAddress } from './addresses.ts';
+import {
+  type Cursor,
+  Ignored,
+  orList,
+  project,
+  type Projection,
+  readChoice,
+  readChoiceOr,
+  readInteger,
+  readOptionalPort,
+  readPort,
+  readText,
+  readTime,
+} from '../../text/cursor.ts';
+import {
+  LINK_LOCAL,
+  NO_CIDRS,
+  NO_IPS,
+  readCidrLeniently,
+  readEach,
+  readOrdinaryIp,
+  specialAddress,
+} from './addresses.ts';
 import { quote } from '../../text/printable.ts';
 
 const OTHER_PROXY = 'service.kubernetes.io/service-proxy-name';

@@ -4,7 +4,7 @@ import { isMap, ownField } from '../../text/cursor.ts';
 import { quote } from '../../text/printable.ts';
 
 export type FailureKind =
-  /** The resourceVersion, or the continue token, is older than what the server remembers. */
+  /** The resourceVersion, or the continue token, is older than what the server keeps. */
   | 'expired'
   /** The resourceVersion is newer than what this server has seen. */
   | 'ahead'

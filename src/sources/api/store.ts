@@ -2,7 +2,14 @@
 import { deepEqual } from '../../model/equal.ts';
 import type { SourceProblem } from '../source.ts';
 import { ListenerError } from './failure.ts';
-import { isMap, ownField, printMessage, printPath, type Problem, type Projection } from '../../text/cursor.ts';
+import {
+  isMap,
+  ownField,
+  printMessage,
+  printPath,
+  type Problem,
+  type Projection,
+} from '../../text/cursor.ts';
 
 interface StoreOptions<T> {
   /** `Service` */

@@ -1,5 +1,13 @@
 /** What one piece of a manifest file says. Positions are within the piece, so the reading can be kept. */
-import { kindOf, nameOf, type ObjectKind, projectEndpointSlice, projectEndpoints, projectNode, projectService } from '../../model/project/index.ts';
+import {
+  kindOf,
+  nameOf,
+  type ObjectKind,
+  projectEndpointSlice,
+  projectEndpoints,
+  projectNode,
+  projectService,
+} from '../../model/project/index.ts';
 import { LineIndex, type Position } from '../../text/lines.ts';
 import type { TextPath } from '../../text/yaml.ts';
 import type { SourceProblem } from '../source.ts';
