@@ -7,7 +7,6 @@ import { JunctionMetrics } from '../../src/telemetry/metrics/junctionMetrics.ts'
 import { ProxyMetrics } from '../../src/telemetry/metrics/proxyMetrics.ts';
 import { Registry } from '../../src/telemetry/metrics/instruments.ts';
 import type { SyncOutcome } from '../../src/proxy/proxier.ts';
-import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import { systemClock } from '../../src/time/systemClock.ts';
 import { parseExposition } from '../telemetry/metrics/parse.ts';
 
@@ -28,7 +27,7 @@ function outcome(refused: readonly string[], isUnclean = false): SyncOutcome {
       written: NONE,
       owned: NONE,
       refusals: 0,
-      refused: new Map(refused.map((id) => [id as ServicePortId, new Error('EINVAL')])),
+      refused: new Map(refused.map((id) => [id, new Error('EINVAL')])),
       isUnclean,
     },
   };

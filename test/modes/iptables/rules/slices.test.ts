@@ -7,7 +7,7 @@ class BreathingKernel extends FakeKernel {
   asked = 0;
   readonly timeSlice = {
     begin: (): void => undefined,
-    take: (): undefined => void this.asked++,
+    pause: (): undefined => void this.asked++,
   };
 }
 
