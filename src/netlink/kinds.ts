@@ -80,7 +80,7 @@ export const bytes: PlainKind<Uint8Array> = {
   read: (view, start, end) => bytesAt(view, start, end),
 };
 
-export interface WordKind<Word extends string> extends AttributeKind<Word> {
+interface WordKind<Word extends string> extends AttributeKind<Word> {
   number(word: Word): number;
   /** `undefined` for a number that has no word here. */
   word(number: number): Word | undefined;
