@@ -229,11 +229,15 @@ function writeDestination(
   service: IpvsServiceKey,
   destination: IpvsDestination,
 ): void {
+  const { ip, port, weight } = destination;
   SERVICE.write(writer, keyOfService(service));
+  // One literal: a start has tens of thousands of these, and spreading the key took twice as long.
   DESTINATION.write(writer, {
-    ...keyOfDestination(destination),
+    address: ip,
+    port,
+    family: addressFamily(familyOf(ip)),
     method: FORWARDING.indexOf('masquerade'),
-    weight: destination.weight,
+    weight,
     upperThreshold: 0,
     lowerThreshold: 0,
   });
