@@ -80,7 +80,7 @@ export function plannedCluster(sizes: Sizes): Plan {
   const proxy = new Proxier({
     family: 'IPv4',
     settings: VIEW,
-    backend: {
+    writer: {
       sync: () => Promise.reject(new Error('this plan is not written anywhere')),
       requestFull: () => {},
     },

@@ -1,5 +1,6 @@
 /** iptables mode at several sizes: our own time, and the time of the restores that it leads to. */
-import { IptablesBackend, type SyncReport } from '../src/modes/iptables/reconcile.ts';
+import { IptablesRules } from '../src/modes/iptables/reconcile.ts';
+import type { SyncReport } from '../src/proxy/report.ts';
 import type { TableClient } from '../src/modes/iptables/rules/sender.ts';
 import type { LayoutName } from '../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
@@ -44,9 +45,13 @@ export async function ownTimes(sizes: Sizes): Promise<OwnTimes> {
     proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
     const report = await mustSync(proxy);
     times.push(performance.now() - before);
-    changeBytes = report.bytes;
+    changeBytes = bytesOf(report);
   }
-  return { coldMs, coldBytes: cold.bytes, changeMs: median(times), changeBytes };
+  return { coldMs, coldBytes: bytesOf(cold), changeMs: median(times), changeBytes };
+}
+
+function bytesOf({ counts }: SyncReport): number {
+  return counts['restore.bytes'] ?? 0;
 }
 
 async function coldSync(
@@ -88,8 +93,8 @@ export async function kernelTimes(sizes: Sizes, variant: 'nft' | 'legacy'): Prom
     const [addServiceMs] = await timed(() => mustSync(proxy));
     proxy.requestFull();
     const [restartMs, verified] = await timed(() => mustSync(proxy));
-    if (verified.restores > 0) throw new Error('a second look found differences');
-    return { coldMs, restores: cold.restores, changeMs: median(changes), addServiceMs, restartMs };
+    if (verified.commits > 0) throw new Error('a second look found differences');
+    return { coldMs, restores: cold.commits, changeMs: median(changes), addServiceMs, restartMs };
   } finally {
     namespace.close();
   }
@@ -119,11 +124,11 @@ function makeProxy(
   door: TableClient,
   layout: LayoutName,
 ): { readonly proxy: Proxier; readonly fill: (sizes: Sizes) => void } {
-  const backend = new IptablesBackend(LAYOUTS[layout], door);
+  const backend = new IptablesRules(LAYOUTS[layout], door);
   const proxy = new Proxier({
     family: 'IPv4',
     settings: VIEW,
-    backend: {
+    writer: {
       sync: (plan, dirty) => backend.sync(plan, dirty, OPTIONS),
       requestFull: () => backend.requestFull(),
     },

@@ -1,14 +1,13 @@
 /** The process that is measured: source, trackers, planner and compiler, with a door that swallows the rules' text. */
 import { readFileSync } from 'node:fs';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { IptablesBackend } from '../../src/modes/iptables/reconcile.ts';
+import { IptablesRules } from '../../src/modes/iptables/reconcile.ts';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
-import { keepGarbageYoung } from '../../src/daemon/heap.ts';
+import { disablePretenuring } from '../../src/daemon/start.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { SyncRunner } from '../../src/proxy/syncRunner.ts';
-import { Proxier } from '../../src/proxy/proxier.ts';
-import { NO_OBSERVER } from '../../src/proxy/observer.ts';
+import { NO_OBSERVER, Proxier } from '../../src/proxy/proxier.ts';
 import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
 import { ApiClient, ApiSource } from '../../src/sources/api/index.ts';
 import type { ApiAccess } from '../../src/sources/api/credentials/access.ts';
@@ -25,7 +24,7 @@ const LAST_EVENTS_MS = 500;
 const log = createLog({ verbosity: 0, format: 'text' });
 
 async function main(options: ProxyOptions): Promise<void> {
-  keepGarbageYoung(); // as the daemon does
+  disablePretenuring(); // as the daemon does
   const stopwatch = new Stopwatch();
   const blocks = new BlockMeter();
   const proxy = makeProxy(stopwatch, options.minSyncPeriodMs);
@@ -75,7 +74,7 @@ function makeProxy(stopwatch: Stopwatch, minSyncPeriodMs: number): DualStackProx
 }
 
 function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number): SyncRunner {
-  const backend = new IptablesBackend(LAYOUTS.current, {
+  const backend = new IptablesRules(LAYOUTS.current, {
     save: async () => '',
     // A real restore takes its time too, and meanwhile the event loop turns.
     restore: (_, text) => {
@@ -88,7 +87,7 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
   const proxy = new Proxier({
     family,
     settings: { ...VIEW, nodeName: NODE_NAME },
-    backend: {
+    writer: {
       sync: (plan, dirty) => backend.sync(plan, dirty, OPTIONS),
       requestFull: () => backend.requestFull(),
     },

@@ -59,7 +59,7 @@ export class Stopwatch {
     for (const trigger of triggers) this.#fromServer.push(this.#printedWall - trigger);
     if (this.#firstWrittenAt > 0) return;
     this.#firstWrittenAt = now;
-    this.#bytes = report.bytes;
+    this.#bytes = report.counts['restore.bytes'] ?? 0;
     this.#onStarted();
   }
 

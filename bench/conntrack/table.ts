@@ -24,7 +24,7 @@ const GONE: Side = { ip: ip('10.0.0.0'), port: 8080 };
 const proxy = new Proxier({
   family: 'IPv4',
   settings: VIEW,
-  backend: { sync: () => Promise.reject(new Error('nothing is written here')), requestFull: () => {} },
+  writer: { sync: () => Promise.reject(new Error('nothing is written here')), requestFull: () => {} },
 });
 const log = createLog({ verbosity: 0, format: 'text' });
 const cleaner = new FlowCleaner({ family: 'IPv4', localIps: () => [], log });

@@ -1,8 +1,7 @@
 /** Our own part alone: everything up to the finished messages, which go nowhere. */
 import { objectKey } from '../../src/model/objects.ts';
-import { IpvsBackend } from '../../src/modes/ipvs/reconcile.ts';
-import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
-import { noRules } from '../../src/modes/iptables/rules/fragment.ts';
+import { IpvsServers } from '../../src/modes/ipvs/reconcile.ts';
+import type { SyncReport } from '../../src/proxy/report.ts';
 import { NetlinkIpvsClient } from '../../src/modes/ipvs/client.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
@@ -45,7 +44,7 @@ export async function encodeTimes(sizes: Sizes): Promise<EncodeTimes> {
 }
 
 function openProxy(channels: SwallowingChannels): Proxier {
-  const backend = new IpvsBackend({
+  const backend = new IpvsServers({
     client: new NetlinkIpvsClient('IPv4', channels),
     rules: { sync: async () => NO_RULES, requestFull: () => {} },
     excludeCIDRs: [],
@@ -56,7 +55,7 @@ function openProxy(channels: SwallowingChannels): Proxier {
   return new Proxier({
     family: 'IPv4',
     settings: VIEW,
-    backend: {
+    writer: {
       sync: (plan, dirty) => backend.sync(plan, dirty, { scheduler: 'rr', nodeIps: [], nodePortIps: [] }),
       requestFull: () => backend.requestFull(),
     },
@@ -65,12 +64,10 @@ function openProxy(channels: SwallowingChannels): Proxier {
 
 const NO_RULES: SyncReport = {
   kind: 'nothing',
-  restores: 0,
-  bytes: 0,
-  chains: 0,
-  rules: 0,
-  written: noRules(),
-  refusals: 0,
-  owned: noRules(),
+  commits: 0,
+  objects: 0,
   refused: new Map(),
+  repaired: [],
+  retryAfterMs: undefined,
+  counts: {},
 };

@@ -82,7 +82,7 @@ async function openProxy(thread: NetlinkThread, watch: AddressWatch, clients: Ti
       throw error;
     },
   });
-  watch.follow({
+  watch.subscribe({
     family: 'IPv4',
     isBound: (ip) => backend.isBound(ip),
     onDevice: () => {
@@ -90,7 +90,7 @@ async function openProxy(thread: NetlinkThread, watch: AddressWatch, clients: Ti
     },
     onNodeAddresses: () => {},
   });
-  return new Proxier({ family: 'IPv4', settings: VIEW, backend });
+  return new Proxier({ family: 'IPv4', settings: VIEW, writer: backend });
 }
 
 async function mustSync(proxy: Proxier): Promise<void> {

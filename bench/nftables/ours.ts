@@ -1,5 +1,5 @@
 /** nftables mode in the namespace of this process: a cold start, and then one thing after another. */
-import { keepGarbageYoung } from '../../src/daemon/heap.ts';
+import { disablePretenuring } from '../../src/daemon/start.ts';
 import { BACKSTOP_TABLE } from '../../src/modes/nftables/rules/names.ts';
 import { NetlinkNftClient } from '../../src/modes/nftables/client.ts';
 import { NftProxier } from '../../src/modes/nftables/proxier.ts';
@@ -20,11 +20,11 @@ const BURSTS = 3;
 const GROWN = 21;
 
 export async function measureOurs(task: OwnTask): Promise<OwnRun> {
-  keepGarbageYoung(); // as the daemon does
+  disablePretenuring(); // as the daemon does
   const thread = await NetlinkThread.start();
   const watch = task.listens ? await TableWatch.start(thread) : undefined;
   let lost = 0;
-  watch?.follow({ family: 'IPv4', onChange: () => lost++ });
+  watch?.subscribe({ family: 'IPv4', onChange: () => lost++ });
   try {
     return { ...(await new Measurement(task, thread).run()), lost };
   } finally {
@@ -53,9 +53,8 @@ export function nftProxy(
     masqueradeBit: 14,
     counters,
     nodeIps: () => [],
-    serviceCidrs: () => [],
   });
-  return new Proxier({ family: 'IPv4', settings: VIEW, backend });
+  return new Proxier({ family: 'IPv4', settings: VIEW, writer: backend });
 }
 
 export async function mustSync(proxy: Proxier): Promise<void> {

@@ -61,7 +61,7 @@ async function planOf(family: Family, text: string): Promise<Plan> {
       nodePortAddresses: [],
       localhostNodePorts: false,
     },
-    backend: { sync: () => Promise.resolve(NO_REPORT), requestFull: () => {} },
+    writer: { sync: () => Promise.resolve(NO_REPORT), requestFull: () => {} },
   });
   for (const service of services) proxy.onService(objectKey(service.namespace, service.name), service);
   for (const slice of slices) proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
@@ -72,14 +72,12 @@ async function planOf(family: Family, text: string): Promise<Plan> {
 
 const NO_REPORT = {
   kind: 'full',
-  restores: 0,
-  bytes: 0,
-  chains: 0,
-  rules: 0,
-  written: { filter: 0, nat: 0, mangle: 0 },
-  refusals: 0,
-  owned: { filter: 0, nat: 0, mangle: 0 },
+  commits: 0,
+  objects: 0,
   refused: new Map<never, never>(),
+  repaired: [],
+  retryAfterMs: undefined,
+  counts: {},
 } as const;
 
 /** From everybody to every frontend; not where endpoints were made up. */

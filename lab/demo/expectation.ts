@@ -32,7 +32,7 @@ export class Expectation implements SourceEvents {
     this.#settings = settings;
     this.#source = new ManifestSource(settings.manifests);
     this.#proxies = new Map(
-      FAMILIES.map((family) => [family, new Proxier({ family, settings, backend: NO_BACKEND })]),
+      FAMILIES.map((family) => [family, new Proxier({ family, settings, writer: NO_BACKEND })]),
     );
   }
 

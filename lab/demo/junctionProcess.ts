@@ -91,7 +91,7 @@ export class JunctionProcess {
     const noun = mode === 'nftables' ? 'element' : 'rule';
     const parts = FAMILIES.map((family) => {
       const line = this.#find('Serving', family);
-      return `${family}: ${countOf(line?.['servicePorts'], 'service port')}, ${countOf(line?.['rulesWritten'], noun)}`;
+      return `${family}: ${countOf(line?.['servicePorts'], 'service port')}, ${countOf(line?.['objectsWritten'], noun)}`;
     });
     return parts.join('; ');
   }

@@ -23,7 +23,12 @@ async function logLines(): Promise<readonly string[]> {
   const backend = new FakeBackend();
   const lines: string[] = [];
   const log = createLog({ verbosity: 1, format: 'text', write: (line) => lines.push(line) });
-  const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, backend, timeSlice: new TimeSlice(clock) });
+  const proxy = new Proxier({
+    family: 'IPv4',
+    settings: SETTINGS,
+    writer: backend,
+    timeSlice: new TimeSlice(clock),
+  });
   const loop = new SyncRunner({ proxier: proxy, log, clock, minSyncPeriodMs: 1000, syncPeriodMs: 30_000 });
   const sync = async (request = (): void => loop.request()): Promise<void> => {
     request();

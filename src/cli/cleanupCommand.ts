@@ -12,12 +12,12 @@ import {
   EVERY_TABLE,
   OWN_TABLES,
   findTables,
-  type NftRemains,
+  type StaleTable,
   removeTable,
 } from '../modes/nftables/cleanup.ts';
 import type { Output } from './output.ts';
 import { printColumns } from './table.ts';
-import { findRemains, type IpvsRemains, removeServers, removeSets } from '../modes/ipvs/cleanup.ts';
+import { findStaleObjects, type StaleIpvsObjects, removeServers, removeSets } from '../modes/ipvs/cleanup.ts';
 import type { IpvsChannels } from '../modes/ipvs/client.ts';
 import { directChannel, type NetlinkChannel, type TransactionChannel } from '../netlink/channel.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../netlink/socket.ts';
@@ -163,7 +163,7 @@ function printJson(
 
 /** What the IPVS mode left: virtual servers, the device, and sets. */
 interface IpvsCleanup {
-  readonly remains: readonly IpvsRemains[];
+  readonly remains: readonly StaleIpvsObjects[];
   /** What the kernel refused to delete. */
   readonly failures: readonly string[];
 }
@@ -181,8 +181,8 @@ async function cleanupIpvs(
     const [route, netfilter, generic] = sockets.map(directChannel);
     if (!route || !netfilter || !generic) throw new Error('no sockets');
     const channels: IpvsChannels = { route, netfilter, generic };
-    const remains: IpvsRemains[] = [];
-    for (const family of families) remains.push(await findRemains(channels, family));
+    const remains: StaleIpvsObjects[] = [];
+    for (const family of families) remains.push(await findStaleObjects(channels, family));
     const failures = dryRun ? [] : [...(await removeServers(channels, remains))];
     await removeRules();
     if (!dryRun) failures.push(...(await removeSets(channels, remains)));
@@ -219,7 +219,7 @@ function printFailures(failures: readonly string[]): string {
 
 /** What an nftables mode left, ours or kube-proxy's: whole tables. */
 export interface NftCleanup {
-  readonly tables: readonly NftRemains[];
+  readonly tables: readonly StaleTable[];
   /** What the kernel refused to delete. */
   readonly failures: readonly string[];
   /** A Junction owns a backstop, so it runs, and repairs what is removed. */

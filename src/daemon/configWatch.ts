@@ -8,7 +8,7 @@ import type { ConfigChange, ValidConfig } from '../config/index.ts';
 import { diffConfig } from '../config/index.ts';
 import type { Log } from '../log/log.ts';
 
-export interface ConfigWatchOptions {
+interface ConfigWatchOptions {
   readonly path: string;
   readonly current: () => ValidConfig;
   /** Reads it again, with the same flags; throws with what is wrong. */

@@ -31,9 +31,9 @@ import { systemClock } from '../time/systemClock.ts';
 import { BUILD, KUBERNETES_VERSION, VERSION } from '../version.ts';
 import { ConfigWatch } from './configWatch.ts';
 import { FamilyRuntime } from './familyRuntime.ts';
-import type { ProxyMode } from '../modes/mode.ts';
-import { LeftOutFamilies } from './leftOutFamilies.ts';
-import { primaryFamily } from './primaryFamily.ts';
+import { servedFamilies } from '../modes/familyState.ts';
+import type { Mode } from '../modes/mode.ts';
+import { LeftOutFamilies, primaryFamily } from './leftOutFamilies.ts';
 import { NodeGate } from './nodeGate.ts';
 import { applyPostponed, type Postponed, tellOfLocalhost } from './preparation.ts';
 import { makeServers } from './servers.ts';
@@ -66,7 +66,7 @@ export interface DaemonParts {
   readonly opened: OpenedSource;
   readonly registry: Registry;
   readonly own: JunctionMetrics;
-  readonly mode: ProxyMode;
+  readonly mode: Mode;
   /** Kernel settings that wait for the first rules. */
   readonly postponed: Postponed;
 }
@@ -93,7 +93,7 @@ export class Daemon {
   });
 
   readonly #opened: OpenedSource;
-  readonly #mode: ProxyMode;
+  readonly #mode: Mode;
   #postponed: Postponed | undefined;
 
   constructor(options: DaemonOptions, { opened, registry, own, mode, postponed }: DaemonParts) {
@@ -111,7 +111,9 @@ export class Daemon {
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     const metrics = this.#makeMetrics();
     this.#leftOut = this.#makeLeftOut();
-    this.#families = mode.startable.map((family) => this.#makeFamily(family, metrics));
+    this.#families = mode.families
+      .filter(({ isStartable }) => isStartable)
+      .map(({ family }) => this.#makeFamily(family, metrics));
     this.#proxy = new DualStackProxier({
       nodeName,
       runners: this.#families.map(({ runner }) => runner),
@@ -194,8 +196,10 @@ export class Daemon {
 
   #makeLeftOut(): LeftOutFamilies {
     return new LeftOutFamilies({
-      families: this.#mode.leftOut,
-      ask: (family) => this.#mode.ask(family),
+      families: this.#mode.families.flatMap(({ family, answer }) =>
+        answer.state === 'works' ? [] : { family, answer },
+      ),
+      ask: (family) => this.#mode.probe(family),
       onServed: (served) => this.#families.find(({ family }) => family === served)?.start(),
       onAnswer: (family, { state, reason }) =>
         this.#health.leftOut(family, { reason, isAnswered: state === 'absent' }),
@@ -206,7 +210,7 @@ export class Daemon {
   /** kube-proxy ends too where the node's primary family cannot be served. */
   #servesPrimary(node: Node | undefined): boolean {
     const primary = primaryFamily(this.#config.bindAddress, node);
-    if (this.#mode.families.includes(primary) || this.#isStarted(primary)) return true;
+    if (servedFamilies(this.#mode.families).includes(primary) || this.#isStarted(primary)) return true;
     const reason = this.#leftOut.get(primary)?.reason ?? 'it is turned off on this machine';
     this.#fail(new Error(`no support for primary IP family "${primary}": ${reason}`));
     return false;
@@ -268,7 +272,7 @@ export class Daemon {
 
   /** After the first rules of the first family, which is IPv4 wherever that is served. */
   #applyPostponed(family: Family): void {
-    if (!this.#postponed || family !== this.#mode.families[0]) return;
+    if (!this.#postponed || family !== servedFamilies(this.#mode.families)[0]) return;
     applyPostponed(this.#options, this.#postponed);
     this.#postponed = undefined;
   }
@@ -313,7 +317,9 @@ export class Daemon {
       waits: tellsOfNode,
       needsPodCIDRs: config.detectLocalMode === 'NodeCIDR',
       onNode: (node: Node | undefined) => this.#health.setNodeEligible(node?.eligible ?? !tellsOfNode),
-      onServiceCidrs: (cidrs) => this.#mode.setServiceCidrs?.(cidrs),
+      onServiceCidrs: (cidrs) => {
+        for (const family of this.#families) family.setServiceCidrs(cidrs);
+      },
       mayOpen: (node) => this.#servesPrimary(node),
       onFatal: (error) => this.#fail(error),
     });

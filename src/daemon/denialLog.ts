@@ -6,9 +6,9 @@ import type { Log } from '../log/log.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import { TimeSlice } from '../time/timeSlice.ts';
 import type { Clock } from '../time/clock.ts';
-import { type Denial, ToldDenials } from './toldDenials.ts';
+import type { FrontendKey } from '../plan/claims.ts';
 
-export interface DenialLogOptions {
+interface DenialLogOptions {
   /** What a service port is denied now. */
   readonly denied: (id: ServicePortId) => readonly Denial[];
   readonly log: Log;
@@ -20,7 +20,7 @@ const MOST_LINES = 20;
 
 export class DenialLog {
   readonly #options: DenialLogOptions;
-  readonly #told = new ToldDenials();
+  readonly #named = new NamedDenials();
   readonly #waiting = new Set<ServicePortId>();
   #isTelling = false;
 
@@ -28,7 +28,7 @@ export class DenialLog {
     this.#options = options;
   }
 
-  /** Of these service ports something changed. Answers when all has been said, or at once where that goes on already. */
+  /** Of these service ports something changed. Resolves when all has been said, or at once where that goes on already. */
   async tell(ids: Iterable<ServicePortId>): Promise<void> {
     for (const id of ids) this.#waiting.add(id);
     if (this.#isTelling) return;
@@ -48,9 +48,9 @@ export class DenialLog {
       });
   }
 
-  /** One line for each service port, however many addresses it names. Answers whether there was anything to say. */
+  /** One line for each service port, however many addresses it names. Returns whether there was anything to say. */
   #tell(id: ServicePortId, isNamed: boolean): boolean {
-    const [first, ...others] = this.#told.news(id, this.#options.denied(id));
+    const [first, ...others] = this.#named.added(id, this.#options.denied(id));
     if (!first) return false;
     if (isNamed)
       this.#options.log.warn('Another service answers at this address already', {
@@ -61,4 +61,27 @@ export class DenialLog {
       });
     return true;
   }
+}
+
+/* Two services name one address: who did not get it should know, and once is enough until it is resolved. */
+
+export interface Denial {
+  readonly key: FrontendKey;
+  readonly owner: ServicePortId;
+}
+
+export class NamedDenials {
+  readonly #named = new Map<ServicePortId, ReadonlySet<string>>();
+
+  /** Of all that a service port is denied now, what was not named before. */
+  added(id: ServicePortId, denied: readonly Denial[]): readonly Denial[] {
+    const before = this.#named.get(id);
+    if (denied.length > 0) this.#named.set(id, new Set(denied.map(textOf)));
+    else this.#named.delete(id);
+    return denied.filter((denial) => before?.has(textOf(denial)) !== true);
+  }
+}
+
+function textOf({ key, owner }: Denial): string {
+  return `${key} ${owner}`;
 }

@@ -1,4 +1,4 @@
-/** Everything that serves one address family: its runner, its guard, its health-check ports, its held ports. */
+/** Everything that serves one address family: syncs, monitoring, health-check ports, held ports. */
 import type { Settings } from '../config/index.ts';
 import {
   healthCheckAddresses,
@@ -8,20 +8,25 @@ import {
 import { type CleaningReport, FlowCleaner } from '../proxy/conntrack.ts';
 import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../system/heldPorts.ts';
 import type { Log } from '../log/log.ts';
-import type { Family, Ip } from '../model/ip.ts';
+import type { Cidr, Family, Ip } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import { capacityOf, printCut } from '../plan/capacity.ts';
-import { SyncRunner } from '../proxy/syncRunner.ts';
-import { Proxier, type SyncOutcome } from '../proxy/proxier.ts';
-import type { FamilyObserver } from '../proxy/observer.ts';
+import {
+  type FamilyEvents,
+  type FlushMonitor,
+  SyncRunner,
+  VERIFICATION,
+  type Verification,
+} from '../proxy/syncRunner.ts';
+import { type FamilyObserver, Proxier, type SyncOutcome } from '../proxy/proxier.ts';
+import type { ChangedBy, ForeignChange } from '../proxy/foreignChanges.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { DenialLog } from './denialLog.ts';
-import { Monitor } from './monitor.ts';
-import type { ProxyMode } from '../modes/mode.ts';
+import type { Mode, ModeFamily } from '../modes/mode.ts';
 
-export interface FamilyRuntimeOptions {
+interface FamilyRuntimeOptions {
   readonly family: Family;
-  readonly mode: ProxyMode;
+  readonly mode: Mode;
   readonly settings: Settings;
   readonly syncPeriodMs: number;
   readonly minSyncPeriodMs: number;
@@ -41,10 +46,11 @@ export interface FamilyRuntimeOptions {
   readonly log: Log;
 }
 
-export class FamilyRuntime {
+export class FamilyRuntime implements FamilyEvents {
   readonly family: Family;
   readonly runner: SyncRunner;
   readonly #options: FamilyRuntimeOptions;
+  readonly #mode: ModeFamily;
   #monitor: Monitor;
   #monitorIntervalMs: number;
   readonly #held: HeldPorts | undefined;
@@ -54,17 +60,19 @@ export class FamilyRuntime {
   #heldIsStale = true;
   readonly #denials: DenialLog;
   #isFirst = true;
-  /** Somebody else may have taken rules away, so that flows began past them. */
+  /** Another program may have deleted rules, so that flows began past them. */
   #wereRulesGone = false;
 
   constructor(options: FamilyRuntimeOptions) {
     const { family, mode, settings, observer, log, syncPeriodMs, minSyncPeriodMs } = options;
     this.#options = options;
     this.family = family;
+    this.#mode = mode.open(family, this);
+    const { verification } = this.#mode;
     const proxier = new Proxier({
       family,
       settings,
-      backend: mode.backend(family),
+      writer: this.#mode.writer,
       capacity: capacityOf(mode.name, family),
       observer,
       startedAt: Date.now(),
@@ -77,21 +85,39 @@ export class FamilyRuntime {
       minSyncPeriodMs,
       syncPeriodMs,
       observer,
-      generation: mode.generation?.(family),
-      requestJumps: mode.requestJumps?.(family),
-      isTold: mode.isTold,
+      ...verification,
       onForeignChange: (program) => {
         this.#wereRulesGone = true;
         options.onForeignChange(program);
       },
       onSynced: (outcome) => this.#onSynced(outcome),
     });
-    mode.attach(this.runner);
     this.#denials = new DenialLog({ denied: (id) => proxier.denied(id), log, clock: systemClock });
     this.#monitorIntervalMs = syncPeriodMs;
     this.#monitor = this.#makeMonitor();
-    this.#flows = new FlowCleaner({ family: this.family, localIps: () => mode.localIps(this.family), log });
+    this.#flows = new FlowCleaner({ family: this.family, localIps: () => this.#mode.localIps(), log });
     this.#held = options.holdPorts ? makeHeldPorts(options) : undefined;
+  }
+
+  request(cause: string): void {
+    this.runner.request(cause);
+  }
+
+  requestUrgently(cause: string): void {
+    this.runner.requestUrgently(cause);
+  }
+
+  foreignChange(change: ForeignChange): void {
+    this.runner.foreignChange(change);
+  }
+
+  suspect(changedBy: ChangedBy | undefined): void {
+    this.runner.suspect(changedBy);
+  }
+
+  /** Where cluster IPs come from. */
+  setServiceCidrs(cidrs: readonly Cidr[]): void {
+    this.#mode.setServiceCidrs?.(cidrs);
   }
 
   start(): void {
@@ -126,9 +152,7 @@ export class FamilyRuntime {
     const { localEndpoints, plan } = this.runner.proxier;
     const { report } = outcome;
     const areFlowsUnknown =
-      this.#isFirst ||
-      this.#wereRulesGone ||
-      (report.kind === 'full' && report.rules + (report.objects ?? 0) > 0);
+      this.#isFirst || this.#wereRulesGone || (report.kind === 'full' && report.objects > 0);
     this.#wereRulesGone = false;
     void this.#flows.clean(outcome.changes, plan, areFlowsUnknown).then((cleaned) => {
       if (cleaned) this.#options.onConntrack(cleaned);
@@ -138,27 +162,24 @@ export class FamilyRuntime {
     void this.#health.sync(localEndpoints.ports, localEndpoints.counts);
     const isStale = this.#heldIsStale || outcome.changes.some(concernsHeldPorts);
     if (this.#held && (isStale || this.#held.refused > 0)) {
-      this.#held.reconcile(heldPortsOf(plan, this.#options.mode.localIps(this.family)));
+      this.#held.reconcile(heldPortsOf(plan, this.#mode.localIps()));
     }
     this.#heldIsStale = false;
     if (this.#isFirst) {
       this.#logReady(outcome);
-      this.#options.mode.ready?.(this.family);
+      this.#mode.ready();
       this.#options.onReady();
     }
     this.#isFirst = false;
   }
 
   #makeMonitor(): Monitor {
-    const { mode, log } = this.#options;
     return new Monitor({
-      canary: mode.canary?.(this.family),
       runner: this.runner,
+      verification: this.#mode.verification,
       intervalMs: this.#monitorIntervalMs,
-      verifiesAlways: mode.verifiesEachPeriod ?? false,
-      // Ports that others had.
+      // Ports that other programs had.
       hasRetries: () => (this.#held?.refused ?? 0) > 0 || (this.#health?.hasFailures ?? false),
-      log,
     });
   }
 
@@ -176,10 +197,7 @@ export class FamilyRuntime {
   }
 
   #healthCheckAddresses(): 'all' | readonly Ip[] {
-    return healthCheckAddresses(
-      this.runner.proxier.plan.view.nodePorts,
-      this.#options.mode.localIps(this.family),
-    );
+    return healthCheckAddresses(this.runner.proxier.plan.view.nodePorts, this.#mode.localIps());
   }
 
   #logReady({ report }: SyncOutcome): void {
@@ -189,8 +207,7 @@ export class FamilyRuntime {
       ipFamily: this.family,
       servicePorts: plan.servicePorts.size,
       endpoints: plan.endpointCount,
-      chainsWritten: report.chains,
-      rulesWritten: report.rules,
+      objectsWritten: report.objects,
     });
     if (plan.view.localDetector.kind !== 'none') return;
     log.info('Pods cannot be told from other sources, so traffic to cluster IPs is not masqueraded', {
@@ -246,4 +263,43 @@ function makeHeldPorts({ log, onPortTaken }: FamilyRuntimeOptions): HeldPorts {
       onPortTaken(event.message);
     },
   });
+}
+
+/* Notices that another program changed our rules: all of them at once by a canary, a few by reading them back. */
+
+interface MonitorOptions {
+  readonly runner: SyncRunner;
+  readonly verification: Verification;
+  readonly intervalMs: number;
+  /** Whether a sync has something to try again, though nothing has changed. */
+  readonly hasRetries: () => boolean;
+}
+
+class Monitor {
+  readonly #options: MonitorOptions;
+  readonly #flushes: FlushMonitor | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: MonitorOptions) {
+    this.#options = options;
+    const { verification, runner, intervalMs } = options;
+    this.#flushes = verification.flushMonitor?.(intervalMs, () => runner.flushed());
+  }
+
+  start(): void {
+    this.#flushes?.start();
+    this.#timer = setInterval(() => this.#look(), this.#options.intervalMs);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#flushes?.stop();
+  }
+
+  #look(): void {
+    const { runner, hasRetries, verification } = this.#options;
+    if (verification.isEachPeriod) runner.requestFull(VERIFICATION);
+    else runner.verify();
+    if (hasRetries()) runner.request('ports that another program had');
+  }
 }

@@ -1,9 +1,10 @@
 /** Families that could not be served at the start: asked for again now and then, until they can. */
 import type { Log } from '../log/log.ts';
-import type { Family } from '../model/ip.ts';
+import { type Family, familyOf, parseIp } from '../model/ip.ts';
 import type { FamilyAnswer, LeftOutFamily, NotServed } from '../modes/familyState.ts';
+import type { Node } from '../model/objects.ts';
 
-export interface LeftOutOptions {
+interface LeftOutOptions {
   readonly families: readonly LeftOutFamily[];
   readonly ask: (family: Family) => Promise<FamilyAnswer>;
   /** It can be served now. */
@@ -84,4 +85,14 @@ export class LeftOutFamilies {
     this.#answers.set(family, answer);
     onAnswer(family, answer);
   }
+}
+
+/* The node's primary address family, as kube-proxy finds it. */
+
+/** Of a bind address that is one machine's, else of the node's first address, else IPv4. */
+export function primaryFamily(bindAddress: string, node: Pick<Node, 'ips'> | undefined): Family {
+  const bound = parseIp(bindAddress);
+  if (bound !== undefined && bound !== '0.0.0.0' && bound !== '::') return familyOf(bound);
+  const [first] = node?.ips ?? [];
+  return first === undefined ? 'IPv4' : familyOf(first);
 }

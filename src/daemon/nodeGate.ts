@@ -8,7 +8,7 @@ import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.t
 import type { SourceEvents, SourceProblem } from '../sources/source.ts';
 import type { Clock } from '../time/clock.ts';
 
-export interface NodeGateOptions {
+interface NodeGateOptions {
   readonly inner: SourceEvents;
   readonly nodeName: string;
   readonly clock: Clock;

@@ -69,7 +69,7 @@ export function findKubeProxyProcesses(proc = '/proc'): readonly string[] {
 }
 
 /** To be asked before our own ports are open. */
-export async function findKubeProxyPorts(): Promise<readonly string[]> {
+async function findKubeProxyPorts(): Promise<readonly string[]> {
   const [mode, health] = await Promise.all([get(MODE_URL), get(HEALTH_URL)]);
   return [
     ...(mode !== undefined && /^(iptables|ipvs|nftables)\s*$/.test(mode)

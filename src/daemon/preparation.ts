@@ -8,14 +8,14 @@ import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 import { nodeView } from '../plan/view.ts';
 
-export interface Preparation {
+interface Preparation {
   readonly config: ValidConfig;
   readonly nodeName: string;
   readonly log: Log;
 }
 
-/** Answers whether conntrack's settings are not there yet: the first rules bring its module. */
-export function applyConntrack({ config, log }: Preparation): boolean {
+/** Returns whether conntrack's settings are not there yet: the first rules bring its module. */
+function applyConntrack({ config, log }: Preparation): boolean {
   const { conntrack } = config;
   const outcomes = applyConntrackSettings(
     {

@@ -7,9 +7,9 @@ import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync
 import { join } from 'node:path';
 import { libc } from '../system/libc.ts';
 
-export type CrashCause = 'uncaught_error' | 'killed';
+type CrashCause = 'uncaught_error' | 'killed';
 
-export interface Crash {
+interface Crash {
   readonly cause: CrashCause;
   /** When it was noticed; of a run that was killed, when it began. */
   readonly at: string;

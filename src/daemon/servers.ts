@@ -24,7 +24,7 @@ export interface ServerOptions {
   readonly onHardFail: (which: 'healthz' | 'metrics', error: Error) => void;
 }
 
-export interface RunningServer {
+interface RunningServer {
   start(): Promise<void>;
   stop(): Promise<void>;
 }

@@ -8,6 +8,7 @@ import type { Log } from '../log/log.ts';
 import type { Registry } from '../telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../telemetry/metrics/restClientMetrics.ts';
 import {
+  type ApiAccess,
   ApiClient,
   type ApiDiagnostic,
   ApiSource,
@@ -19,10 +20,11 @@ import { ManifestSource } from '../sources/manifests/manifestSource.ts';
 import { checkRoots } from '../sources/manifests/scan.ts';
 import type { SocketAddress } from '../plan/view.ts';
 import type { Source } from '../sources/source.ts';
-import { dialledAddresses } from './dialledAddresses.ts';
 import type { Clock } from '../time/clock.ts';
 import { VERSION } from '../version.ts';
 import { SourceHealth, type SourceMetrics } from './sourceHealth.ts';
+import { lookup } from 'node:dns/promises';
+import { parseIp } from '../model/ip.ts';
 
 export interface OpenedSource {
   readonly source: Source;
@@ -37,7 +39,7 @@ export interface OpenedSource {
   close(): Promise<void>;
 }
 
-export interface SourceOptions {
+interface SourceOptions {
   readonly config: ValidConfig;
   readonly nodeName: string;
   readonly log: Log;
@@ -165,4 +167,23 @@ function logDiagnostic(log: Log, diagnostic: ResourceDiagnostic): void {
       });
       return;
   }
+}
+
+/* The addresses that connections to the API server go to: the server's, or those of the proxy before it. */
+
+/** A name is looked up once. Where that fails, the endpoints of default/kubernetes are still known. */
+export async function dialledAddresses({
+  server,
+  proxy,
+}: Pick<ApiAccess, 'server' | 'proxy'>): Promise<readonly SocketAddress[]> {
+  const { hostname, port, protocol } = proxy ?? server;
+  const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const ip = parseIp(host);
+  if (ip !== undefined) return [{ ip, port: number }];
+  const found = await lookup(host, { all: true }).catch(() => []);
+  return found.flatMap(({ address }) => {
+    const each = parseIp(address);
+    return each === undefined ? [] : [{ ip: each, port: number }];
+  });
 }

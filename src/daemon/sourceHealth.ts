@@ -9,7 +9,7 @@ import type { Log } from '../log/log.ts';
 import type { ApiFailure, ResourceDiagnostic } from '../sources/api/index.ts';
 import type { Clock } from '../time/clock.ts';
 
-export interface SourceHealthOptions {
+interface SourceHealthOptions {
   readonly clock: Clock;
   readonly now: TimestampSource;
   readonly log: Log;

@@ -10,17 +10,18 @@ import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
 import { logFaults } from './faultLog.ts';
-import { keepGarbageYoung } from './heap.ts';
-import { openMode, type ProxyMode } from '../modes/mode.ts';
+import { type Mode, openMode } from '../modes/mode.ts';
+import { servedFamilies } from '../modes/familyState.ts';
 import { KubeProxyWatch } from './otherProxies.ts';
 import { applyModeSysctls, type Postponed, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 import { openSource } from './source.ts';
-import { StartRunner } from './startRunner.ts';
+import { type CommandRunner, run } from '../system/processes.ts';
+import { setFlagsFromString } from 'node:v8';
 
 /** The exit code. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
   const { config, nodeName, initOnly, log, signal, supervision } = options;
-  keepGarbageYoung();
+  disablePretenuring();
   const endFaultLog = logFaults(log, systemClock);
   log.info('Version info', { version: `v${VERSION}`, node: process.version });
   log.info('Starting Junction', {
@@ -110,11 +111,11 @@ async function serve(
   }
 }
 
-async function setUp(options: DaemonOptions, mode: ProxyMode): Promise<Postponed> {
-  warnOfInconsistencies(options, mode.families);
+async function setUp(options: DaemonOptions, mode: Mode): Promise<Postponed> {
+  warnOfInconsistencies(options, servedFamilies(mode.families));
   options.signal.throwIfAborted();
-  const postponed = await prepareSystem(options, mode.guardLocalnet);
-  await mode.applySettings?.();
+  const postponed = await prepareSystem(options, () => mode.guardLocalnet());
+  await mode.applySettings();
   return postponed;
 }
 
@@ -138,4 +139,49 @@ async function initialize(options: DaemonOptions): Promise<number> {
   }
   log.info('System initialized and --init-only specified');
   return 0;
+}
+
+/*
+ * Runs programs while Junction starts. SIGTERM must not wait for one that waits for the xtables lock: that one is killed,
+ * which is safe, because iptables changes a table as a whole or not at all. What tidies up after it may still run, for a
+ * moment.
+ */
+
+const TIDYING_LIMIT_MS = 2000;
+
+class StartRunner {
+  readonly #signal: AbortSignal;
+  readonly #runner: CommandRunner;
+  #hasStarted = false;
+
+  constructor(signal: AbortSignal, runner: CommandRunner = run) {
+    this.#signal = signal;
+    this.#runner = runner;
+  }
+
+  /** From now on the signal is no concern of the programs that run. */
+  started(): void {
+    this.#hasStarted = true;
+  }
+
+  readonly run: CommandRunner = async (argv, options = {}) => {
+    if (this.#hasStarted) return this.#runner(argv, options);
+    if (!this.#signal.aborted) return this.#runner(argv, { ...options, signal: this.#signal });
+    // Its outcome does not matter any more: whoever asked is to end, and tidies up on the way.
+    const timeoutMs = Math.min(options.timeoutMs ?? TIDYING_LIMIT_MS, TIDYING_LIMIT_MS);
+    await this.#runner(argv, { ...options, timeoutMs }).catch(() => undefined);
+    throw this.#signal.reason;
+  };
+}
+
+/* How V8 is asked to treat the memory of a process that runs for months. */
+
+/**
+ * V8 notices where objects are made that live long, and makes all later ones from there in the old generation. Here
+ * that guess is wrong: the first sync's rules of a large cluster live long enough to count, and the garbage of all later
+ * rules then waits for a full collection, which a process with little to do does not make. Measured with 10,000 services
+ * × 10 endpoints, three runs each: 192 to 222 MiB resident with it, 187 to 196 MiB without it, for the same CPU time.
+ */
+export function disablePretenuring(): void {
+  setFlagsFromString('--no-allocation-site-pretenuring');
 }

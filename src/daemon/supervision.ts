@@ -6,7 +6,7 @@ import type { Log } from '../log/log.ts';
 import { killChildren, printChildren } from '../system/processes.ts';
 import type { PreviousRuns, RunRecord } from './runRecord.ts';
 
-export interface SupervisionOptions {
+interface SupervisionOptions {
   readonly log: Log;
   readonly record: RunRecord;
   /** Writes what waits to be logged, for so long at most. */

@@ -1,20 +1,19 @@
 /** Turns what a family's proxy tells into metrics and health. */
-import type { SyncAttempt } from '../modes/iptables/reconcile.ts';
 import { isRefusal } from '../modes/iptables/rules/sender.ts';
 import type { HealthState } from '../telemetry/http/health.ts';
 import { ChangeTimer, type JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
 import { NoLocalEndpoints, type ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import type { Family } from '../model/ip.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
-import type { SyncOutcome } from '../proxy/proxier.ts';
-import type { FamilyObserver } from '../proxy/observer.ts';
+import type { FamilyObserver, SyncOutcome } from '../proxy/proxier.ts';
+import type { SyncAttempt } from '../proxy/report.ts';
 import type { Clock } from '../time/clock.ts';
-import type { ProxyMode } from '../modes/mode.ts';
+import type { Mode } from '../modes/mode.ts';
 
-export interface TelemetryOptions {
+interface TelemetryOptions {
   readonly family: Family;
   /** What is without local endpoints is counted by services in the ipvs mode, by their ports in the others. */
-  readonly mode: ProxyMode['name'];
+  readonly mode: Mode['name'];
   readonly metrics: ProxyMetrics;
   readonly own: JunctionMetrics;
   readonly health: HealthState;
@@ -72,11 +71,11 @@ export class FamilyTelemetry implements FamilyObserver {
     const { family, mode, metrics, own, health, clock, wallTime } = this.#options;
     const kind = report.kind === 'full' ? 'full' : 'partial';
     metrics.syncEnded({ family, kind, seconds, succeeded: true });
-    for (const table of ['filter', 'nat'] as const) {
-      metrics.rules(family, table, { owned: report.owned[table], written: report.written[table] });
-    }
-    for (let refusal = 0; refusal < report.refusals; refusal++) metrics.restoreFailed(family);
-    if (report.hasPartialFailed) metrics.partialSyncFailed(family);
+    const count = (name: string): number => report.counts[name] ?? 0;
+    for (const table of ['filter', 'nat'] as const)
+      metrics.rules(family, table, { owned: count(`owned.${table}`), written: count(`written.${table}`) });
+    for (let refusal = 0; refusal < count('restore.refusals'); refusal++) metrics.restoreFailed(family);
+    if (count('partial.failures') > 0) metrics.partialSyncFailed(family);
     metrics.noLocalEndpoints(family, mode === 'ipvs' ? this.#noLocal.services : this.#noLocal.servicePorts);
     for (const trigger of triggers) metrics.networkProgrammed(family, (wallTime() - trigger) / 1000);
     const times = this.#timer.written(clock.now());
@@ -87,18 +86,18 @@ export class FamilyTelemetry implements FamilyObserver {
         endpoints: this.#plan.endpointCount,
       });
     }
-    if (mode === 'nftables' && report.refused.size > 0) metrics.nftablesSyncFailed(family);
-    if (mode === 'nftables' && report.isUnclean) metrics.nftablesCleanupFailed(family);
+    if (report.refused.size > 0) metrics.nftablesSyncFailed(family);
+    if (count('cleanup.failures') > 0) metrics.nftablesCleanupFailed(family);
     own.refused(family, report.refused.size);
     own.synced(family, report.kind);
     health.updated(family);
   }
 
   failed(error: unknown, seconds: number, attempt: SyncAttempt): void {
-    const { family, mode, metrics, own } = this.#options;
+    const { family, metrics, own } = this.#options;
     metrics.syncEnded({ family, kind: attempt, seconds, succeeded: false });
     if (attempt === 'partial') metrics.partialSyncFailed(family);
-    if (mode === 'nftables') metrics.nftablesSyncFailed(family);
+    metrics.nftablesSyncFailed(family);
     if (isRefusal(error)) metrics.restoreFailed(family);
     own.synced(family, 'failed');
   }

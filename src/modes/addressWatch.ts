@@ -15,14 +15,13 @@ import {
   RTNLGRP_IPV6_IFADDR,
   RTNLGRP_LINK,
 } from '../netlink/rtnetlink.ts';
-import { messagesOf } from '../netlink/channel.ts';
 import type { Message } from '../netlink/codec.ts';
 import { NETLINK_ROUTE } from '../netlink/socket.ts';
 import type { NetlinkThread, Watch } from '../netlink/thread.ts';
-import { findDevice } from './ipvs/device.ts';
-import { type DeviceFollower, DeviceNews } from './ipvs/deviceNews.ts';
+import { DeviceWatch, type DeviceSubscriber, findDevice } from './ipvs/device.ts';
+import { messagesOf } from '../netlink/channel.ts';
 
-export interface AddressFollower {
+interface AddressSubscriber {
   onNodeAddresses(): void;
 }
 
@@ -35,8 +34,8 @@ const LOOPBACK: Readonly<Record<Family, readonly Ip[]>> = {
 
 export class AddressWatch {
   readonly #thread: Thread;
-  readonly #followers: AddressFollower[] = [];
-  readonly #device = new DeviceNews();
+  readonly #subscribers: AddressSubscriber[] = [];
+  readonly #device = new DeviceWatch();
   /** By link and address: one address may be on two links. */
   #nodeIps = new Map<string, Ip>();
   #watch: Watch | undefined;
@@ -45,8 +44,8 @@ export class AddressWatch {
   #retry: NodeJS.Timeout | undefined;
   #failures = 0;
   #isClosed = false;
-  /** Counts what was told, so that news during a reading is not taken for older than the reading. */
-  #heardCount = 0;
+  /** Counts notifications, so that one during a reading is not taken for older than the reading. */
+  #receivedCount = 0;
 
   private constructor(thread: Thread) {
     this.#thread = thread;
@@ -56,7 +55,7 @@ export class AddressWatch {
     const watch = new AddressWatch(thread);
     const groups = [RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR];
     watch.#watch = await thread.watch(NETLINK_ROUTE, groups, {
-      messages: (messages) => watch.#heard(messages),
+      messages: (messages) => watch.#receive(messages),
       lost: () => watch.#lookAgain(),
     });
     await watch.#read();
@@ -73,9 +72,9 @@ export class AddressWatch {
     return [...this.nodeIps(family), ...LOOPBACK[family]];
   }
 
-  follow(follower: AddressFollower | (AddressFollower & DeviceFollower)): void {
-    this.#followers.push(follower);
-    if ('onDevice' in follower) this.#device.follow(follower);
+  subscribe(subscriber: AddressSubscriber | (AddressSubscriber & DeviceSubscriber)): void {
+    this.#subscribers.push(subscriber);
+    if ('onDevice' in subscriber) this.#device.subscribe(subscriber);
   }
 
   async close(): Promise<void> {
@@ -88,7 +87,7 @@ export class AddressWatch {
   async #read(): Promise<void> {
     const route = this.#thread.channel(NETLINK_ROUTE);
     for (let tries = 0; tries < MOST_READINGS; tries++) {
-      const heardBefore = this.#heardCount;
+      const receivedBefore = this.#receivedCount;
       const device = await findDevice(route);
       const [reply] = await route.dumpAll([getAddresses()]);
       const addresses = messagesOf(reply, 'the addresses').flatMap(
@@ -97,26 +96,26 @@ export class AddressWatch {
       this.#device.found(device);
       const own = addresses.filter((address) => this.#isNodes(address));
       this.#nodeIps = new Map(own.map((address) => [keyOf(address), address.ip]));
-      if (this.#heardCount === heardBefore) return;
+      if (this.#receivedCount === receivedBefore) return;
     }
   }
 
-  #heard(messages: readonly Message[]): void {
-    this.#heardCount++;
+  #receive(messages: readonly Message[]): void {
+    this.#receivedCount++;
     let nodesChanged = false;
     for (const { type, payload } of messages) {
-      if (type === RTM_NEWLINK || type === RTM_DELLINK) this.#device.heardOfLink(type, payload);
+      if (type === RTM_NEWLINK || type === RTM_DELLINK) this.#device.onLink(type, payload);
       else if (type === RTM_NEWADDR || type === RTM_DELADDR)
-        nodesChanged = this.#heardOfAddress(type, payload) || nodesChanged;
+        nodesChanged = this.#onAddress(type, payload) || nodesChanged;
     }
-    if (nodesChanged) this.#tellEverybody();
+    if (nodesChanged) this.#notifyAll();
   }
 
-  /** Answers whether the node's own addresses are different now. */
-  #heardOfAddress(type: number, payload: Uint8Array): boolean {
+  /** Returns whether the node's own addresses are different now. */
+  #onAddress(type: number, payload: Uint8Array): boolean {
     const address = decodeAddress(payload);
     if (!address) return false;
-    if (this.#device.has(address)) this.#device.heardOfAddress(type, address);
+    if (this.#device.has(address)) this.#device.onAddress(type, address);
     if (!this.#isNodes(address)) return false;
     const key = keyOf(address);
     if (type === RTM_DELADDR) return this.#nodeIps.delete(key);
@@ -131,8 +130,8 @@ export class AddressWatch {
     return !this.#device.has(address) && !isLoopback(ip) && !isOnLinkOnly;
   }
 
-  #tellEverybody(): void {
-    for (const each of this.#followers) each.onNodeAddresses();
+  #notifyAll(): void {
+    for (const each of this.#subscribers) each.onNodeAddresses();
   }
 
   #lookAgain(): void {
@@ -152,15 +151,15 @@ export class AddressWatch {
       const milliseconds = Math.min(RETRY_MS * 2 ** this.#failures++, MOST_RETRY_MS);
       if (!this.#isClosed) this.#retry = setTimeout(() => this.#lookAgain(), milliseconds).unref();
     }
-    this.#tellEverybody();
-    this.#device.tellEverybody(); // a full sync looks for itself, and fails aloud
+    this.#notifyAll();
+    this.#device.notifyAll(); // a full sync looks for itself, and fails aloud
   }
 }
 
 /** After a reading that failed; twice as long after each that fails again. */
 const RETRY_MS = 1000;
 const MOST_RETRY_MS = 30_000;
-/** Addresses that change faster than they can be read are somebody's runaway program. */
+/** Addresses that change faster than they can be read come from a runaway program. */
 const MOST_READINGS = 10;
 
 function keyOf({ linkIndex, ip }: LinkAddress): string {

@@ -1,4 +1,4 @@
-/** Whether an address family can be served on this machine, as far as somebody could ask. */
+/** Whether an address family can be served on this machine, as far as that could be found out. */
 import type { Family } from '../model/ip.ts';
 
 export type FamilyAnswer =
@@ -13,4 +13,24 @@ export type NotServed = Exclude<FamilyAnswer, { state: 'works' }>;
 export interface LeftOutFamily {
   readonly family: Family;
   readonly answer: NotServed;
+}
+
+export interface FamilySupport {
+  readonly family: Family;
+  readonly answer: FamilyAnswer;
+  /** It is served, or may be later. */
+  readonly isStartable: boolean;
+}
+
+export function servedFamilies(families: readonly FamilySupport[]): readonly Family[] {
+  return families.filter(({ answer }) => answer.state === 'works').map(({ family }) => family);
+}
+
+export function familySupport(
+  served: readonly Family[],
+  leftOut: readonly LeftOutFamily[],
+  startable: readonly Family[],
+): readonly FamilySupport[] {
+  const works = served.map((family) => ({ family, answer: { state: 'works' } as const }));
+  return [...works, ...leftOut].map((each) => ({ ...each, isStartable: startable.includes(each.family) }));
 }

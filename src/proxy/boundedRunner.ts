@@ -4,13 +4,13 @@
  * Requests that come while it runs or rests fold into one. A token bucket of `burst` tokens refills by one per
  * `minInterval`, counted from the end of a run, so that with a burst of one there is always that much rest between
  * runs. What is urgent does not wait for that, but only so often in a row. A failed run is repeated after
- * `retryInterval`; any run puts off the periodic one.
+ * `retryInterval`, and a run may say when it wants to be repeated; any run puts off the periodic one.
  */
 import type { Clock } from '../time/clock.ts';
 
 export interface BoundedRunnerOptions {
-  /** Throws, or rejects, when it failed. */
-  readonly run: () => Promise<void>;
+  /** Rejects when it failed. Resolves to the milliseconds after which it wants to run again, if it does. */
+  readonly run: () => Promise<number | undefined>;
   readonly minIntervalMs: number;
   readonly maxIntervalMs: number;
   readonly retryIntervalMs: number;
@@ -109,7 +109,7 @@ export class BoundedRunner {
     this.#isUrgent = false;
     let nextIn = maxIntervalMs;
     try {
-      await run();
+      nextIn = Math.min((await run()) ?? maxIntervalMs, maxIntervalMs);
     } catch (error) {
       nextIn = Math.min(retryIntervalMs, maxIntervalMs);
       onError?.(error);

@@ -26,7 +26,7 @@ export interface FlowTable {
   close(): void;
 }
 
-export interface FlowCleanerOptions {
+interface FlowCleanerOptions {
   readonly family: Family;
   /** The node's addresses, asked for at every cleaning: they come and go. */
   readonly localIps: () => readonly Ip[];
@@ -57,7 +57,7 @@ export class FlowCleaner {
 
   /**
    * To be called after these changes are in the kernel; `first`: whatever flows there are, this process has not seen
-   * them. Answers `undefined` where no flow can have become wrong, and never fails.
+   * them. Returns `undefined` where no flow can have become wrong, and never fails.
    */
   async clean(
     changes: readonly PlanChange[],

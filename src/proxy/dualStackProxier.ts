@@ -6,7 +6,7 @@ import type { Log } from '../log/log.ts';
 import type { SyncRunner } from './syncRunner.ts';
 import type { Proxier } from './proxier.ts';
 
-export interface DualStackProxierOptions {
+interface DualStackProxierOptions {
   readonly nodeName: string;
   readonly runners: readonly SyncRunner[];
   readonly log: Log;

@@ -4,7 +4,6 @@
  * Nothing is written before the first full picture of every kind has arrived: half a picture would cut off every
  * service that is not in it yet.
  */
-import type { SyncAttempt, SyncReport } from '../modes/iptables/reconcile.ts';
 import { EndpointTracker, type MergeLimits } from '../model/endpointTracker.ts';
 import { describeNode, describeService, describeSlice } from '../model/describeChange.ts';
 import type { Family } from '../model/ip.ts';
@@ -15,28 +14,27 @@ import { type Capacity, costOf, type Cut, UNBOUNDED } from '../plan/capacity.ts'
 import { Planner } from '../plan/planner.ts';
 import { ApiServerEndpoints, nodeView, type ViewSettings } from '../plan/view.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
-import { runToEnd, TimeSlice, runSliced } from '../time/timeSlice.ts';
+import { runSliced, runToEnd, TimeSlice } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { Causes } from './causes.ts';
-import { Turns } from './turns.ts';
-import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
-import { Unwritten } from './unwritten.ts';
+import { Turns, Unwritten } from './writeOrder.ts';
+import type { SyncAttempt, SyncReport } from './report.ts';
 
-/** Writes a plan into the kernel. */
-export interface Backend {
+/** One address family of a mode: writes a plan into the kernel. */
+export interface KernelWriter {
   sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport>;
-  /** The next sync reads the kernel and mends what differs. */
+  /** The next sync reads the kernel and repairs what differs. */
   requestFull(): void;
-  /** What the last sync set out to do, also if it failed; unset: there is only one way. */
+  /** What the last sync set out to do, also if it failed; unset: a full sync. */
   readonly attempt?: SyncAttempt | undefined;
   /** How many endpoints and frontends a sync is to write before others have their turn; unset: all that changed. */
   readonly writesPerSync?: number | undefined;
 }
 
-export interface ProxierOptions {
+interface ProxierOptions {
   readonly family: Family;
   readonly settings: ViewSettings;
-  readonly backend: Backend;
+  readonly writer: KernelWriter;
   readonly observer?: FamilyObserver;
   /** Wall time in milliseconds; how long changes took is counted for those from after it. */
   readonly startedAt?: number;
@@ -62,7 +60,7 @@ export interface SyncOutcome {
 export class Proxier {
   readonly family: Family;
   #settings: ViewSettings;
-  readonly #backend: Backend;
+  readonly #writer: KernelWriter;
   readonly #services: ServiceTracker;
   readonly #endpoints: EndpointTracker;
   readonly #planner: Planner;
@@ -91,10 +89,10 @@ export class Proxier {
   readonly #viewCauses = new Causes();
 
   constructor(options: ProxierOptions) {
-    const { family, settings, backend, observer, startedAt } = options;
+    const { family, settings, writer, observer, startedAt } = options;
     this.family = family;
     this.#settings = settings;
-    this.#backend = backend;
+    this.#writer = writer;
     this.#observer = observer ?? NO_OBSERVER;
     this.#timeSlice = options.timeSlice ?? new TimeSlice(systemClock);
     this.#services = new ServiceTracker(family);
@@ -113,7 +111,7 @@ export class Proxier {
     return this.#planner;
   }
 
-  /** Addresses that a service port asked for and somebody else has. */
+  /** Addresses that a service port asked for and another program has. */
   denied(id: ServicePortId): ReturnType<Planner['denied']> {
     return this.#planner.denied(id);
   }
@@ -169,12 +167,12 @@ export class Proxier {
   }
 
   requestFull(): void {
-    this.#backend.requestFull();
+    this.#writer.requestFull();
   }
 
   /** What the last sync set out to do, also if it failed. */
   get attempt(): SyncAttempt {
-    return this.#backend.attempt ?? 'full';
+    return this.#writer.attempt ?? 'full';
   }
 
   /** Applies what has changed to the plan alone. */
@@ -235,9 +233,9 @@ export class Proxier {
     this.#timeSlice.begin();
     const { changes, triggers } = await runSliced(replanning, this.#timeSlice);
     this.#unwritten.add(changes);
-    const writing = this.#unwritten.next(this.#hasWritten ? this.#backend.writesPerSync : undefined);
+    const writing = this.#unwritten.next(this.#hasWritten ? this.#writer.writesPerSync : undefined);
     for (const trigger of triggers) this.#heldTriggers.push(trigger);
-    const report = await this.#backend.sync(this.#planner, writing);
+    const report = await this.#writer.sync(this.#planner, writing);
     const causes = this.#hasWritten ? this.#writtenCauses(writing) : startCauses(this.#causes);
     this.#hasWritten = true;
     const written = this.#unwritten.written(writing);
@@ -273,3 +271,31 @@ function startCauses(all: Causes): Causes {
   all.note('start');
   return all.take();
 }
+
+/* What metrics and health are made of. */
+
+export interface FamilyObserver {
+  /** The loop turns; nothing is written yet. */
+  started(): void;
+  /** A service was told of; so many have changes that are not applied yet. */
+  serviceEvent(pending: number): void;
+  endpointEvent(): void;
+  /** A sync is wanted. */
+  queued(): void;
+  /** What had changed is in the plan now. */
+  planned(plan: Plan, changes: readonly PlanChange[]): void;
+  synced(outcome: SyncOutcome, seconds: number): void;
+  failed(error: unknown, seconds: number, attempt: SyncAttempt): void;
+}
+
+const nothing = (): void => {};
+
+export const NO_OBSERVER: FamilyObserver = {
+  started: nothing,
+  serviceEvent: nothing,
+  endpointEvent: nothing,
+  queued: nothing,
+  planned: nothing,
+  synced: nothing,
+  failed: nothing,
+};

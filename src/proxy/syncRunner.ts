@@ -3,12 +3,10 @@ import { isJunctionError } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 import type { Clock } from '../time/clock.ts';
-import { LookBudget } from './lookBudget.ts';
 import { BoundedRunner } from './boundedRunner.ts';
 import { Causes } from './causes.ts';
-import type { Proxier, SyncOutcome } from './proxier.ts';
-import { type ChangedBy, ForeignChanges, printSome } from './foreignChanges.ts';
-import { type FamilyObserver, NO_OBSERVER } from './observer.ts';
+import { type FamilyObserver, NO_OBSERVER, type Proxier, type SyncOutcome } from './proxier.ts';
+import { type ChangedBy, type ForeignChange, ForeignChanges, printSome } from './foreignChanges.ts';
 
 /** Cheap to read, and different whenever another program may have changed the kernel's rules. */
 export interface Generation {
@@ -17,7 +15,36 @@ export interface Generation {
   readonly rules?: number;
 }
 
-export interface SyncRunnerOptions {
+/** Notices that everything was flushed. */
+export interface FlushMonitor {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/** How a mode notices that another program changed what we wrote. */
+export interface Verification {
+  /** The kernel notifies of every change that others make, so nothing has to be verified now and then. */
+  readonly isNotified?: boolean | undefined;
+  /** Everything is read back in each sync period, whatever that takes: nothing cheaper would notice each change. */
+  readonly isEachPeriod?: boolean | undefined;
+  readonly generation?: (() => Generation | undefined) | undefined;
+  /** The next sync looks at the base-chain jumps, whatever a look at everything would cost. */
+  readonly requestJumps?: (() => void) | undefined;
+  readonly flushMonitor?: ((intervalMs: number, onFlushed: () => void) => FlushMonitor) | undefined;
+}
+
+/** What a mode reports of a family. */
+export interface FamilyEvents {
+  /** Asks for a sync. */
+  request(cause: string): void;
+  requestUrgently(cause: string): void;
+  /** Another program changed these; what is to be repaired was noted before. */
+  foreignChange(change: ForeignChange): void;
+  /** Something may have been changed, and it is not known what. */
+  suspect(changedBy: ChangedBy | undefined): void;
+}
+
+interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'generation' | 'requestJumps'> {
   readonly proxier: Proxier;
   /** What it writes, for the log; unset: iptables. */
   readonly mode?: 'iptables' | 'ipvs' | 'nftables';
@@ -25,11 +52,6 @@ export interface SyncRunnerOptions {
   readonly clock: Clock;
   readonly minSyncPeriodMs: number;
   readonly syncPeriodMs: number;
-  readonly generation?: (() => Generation | undefined) | undefined;
-  /** The next sync looks at the base-chain jumps, whatever a look at everything would cost. */
-  readonly requestJumps?: (() => void) | undefined;
-  /** The kernel itself tells of every change that others make, so nothing has to be verified now and then. */
-  readonly isTold?: boolean | undefined;
   readonly observer?: FamilyObserver;
   /** Another program changed what we wrote; called with its name. */
   readonly onForeignChange?: ((program: string) => void) | undefined;
@@ -45,13 +67,13 @@ const SUSPECT_SHARE = 0.1;
 export const VERIFICATION = 'verification of what is in the kernel';
 export const NODE_ADDRESSES = 'addresses of this node changed';
 const SUSPICION = 'another program changed something, and the kernel did not say what';
+const RETRY = 'again what the kernel did not take';
 /** But no look waits longer than so many sync periods. */
 const MOST_PERIODS = 10;
 
-export class SyncRunner {
+export class SyncRunner implements FamilyEvents {
   readonly #options: SyncRunnerOptions;
   readonly #runner: BoundedRunner;
-  /** Where a mode reports what other programs changed. */
   readonly foreignChanges: ForeignChanges;
   #isStarted = false;
   #isStopping = false;
@@ -65,6 +87,8 @@ export class SyncRunner {
   /** Who may have changed what the next look finds. */
   #suspect: { readonly changedBy: ChangedBy | undefined; readonly since: number } | undefined;
   #cancelLook: (() => void) | undefined;
+  /** When the mode wants another sync. */
+  #retryAt: number | undefined;
   /** Why the next sync was asked for, besides objects that changed. */
   readonly #causes = new Causes();
   #syncPeriodMs: number;
@@ -133,7 +157,7 @@ export class SyncRunner {
     this.#runner.requestUrgently();
   }
 
-  /** Everything is read back and mended where it differs. */
+  /** Everything is read back and repaired where it differs. */
   requestFull(cause?: string): void {
     this.proxier.requestFull();
     this.request(cause);
@@ -141,13 +165,13 @@ export class SyncRunner {
 
   /** The canary is gone. Where the kernel notifies of changes, what went with it is being repaired already. */
   flushed(): void {
-    if (!this.#options.isTold) this.requestFull('our canary chain is gone: the tables were flushed');
+    if (!this.#options.isNotified) this.requestFull('our canary chain is gone: the tables were flushed');
   }
 
   /** The same, unless nothing can have changed or looks are too costly to repeat so soon. */
   verify(): void {
-    const { isTold, generation, requestJumps } = this.#options;
-    if (isTold) return;
+    const { isNotified, generation, requestJumps } = this.#options;
+    if (isNotified) return;
     const now = generation?.();
     if (now !== undefined && now.id === this.#verified?.id) return;
     const before = this.#lastSeen;
@@ -159,6 +183,10 @@ export class SyncRunner {
       requestJumps();
       this.request(VERIFICATION);
     }
+  }
+
+  foreignChange(change: ForeignChange): void {
+    this.foreignChanges.noticed(change);
   }
 
   /**
@@ -198,27 +226,37 @@ export class SyncRunner {
     return this.#runner.stop();
   }
 
-  async #sync(): Promise<void> {
+  /** Returns after how many milliseconds the mode wants another sync. */
+  async #sync(): Promise<number | undefined> {
     const { proxier, log, clock, mode = 'iptables' } = this.#options;
     if (!proxier.isSynced) {
       log.verbose(2, `Not syncing ${mode} until Services and Endpoints have been received`, {
         ipFamily: proxier.family,
       });
-      return;
+      return undefined;
     }
+    this.#noteRetry();
     log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxier.family });
-    let isPartial = false;
+    let outcome: SyncOutcome | undefined;
     do {
       const started = clock.now();
       const generation = this.#options.generation?.();
       this.foreignChanges.syncBegan();
       const causes = this.#causes.take();
-      const outcome = await this.#write(started, isPartial ? 'next' : 'first', causes);
-      if (!outcome) return;
+      outcome = await this.#write(started, outcome ? 'next' : 'first', causes);
+      if (!outcome) return undefined;
       this.#finish(outcome, generation, clock.now() - started, causes);
       this.#throwIfRefused(outcome);
-      isPartial = outcome.isPartial ?? false;
-    } while (isPartial && !this.#isStopping);
+    } while (outcome.isPartial && !this.#isStopping);
+    const { retryAfterMs } = outcome.report;
+    this.#retryAt = retryAfterMs === undefined ? undefined : clock.now() + retryAfterMs;
+    return retryAfterMs;
+  }
+
+  #noteRetry(): void {
+    if (this.#retryAt === undefined || this.#options.clock.now() < this.#retryAt) return;
+    this.#causes.note(RETRY);
+    this.#observer.queued();
   }
 
   async #write(started: number, turn: 'first' | 'next', causes: Causes): Promise<SyncOutcome | undefined> {
@@ -235,19 +273,19 @@ export class SyncRunner {
   #finish(outcome: SyncOutcome, generation: Generation | undefined, elapsedMs: number, causes: Causes): void {
     const { clock, onSynced } = this.#options;
     const { report } = outcome;
-    const isLook = report.kind === 'full' && report.restores === 0;
+    const isLook = report.kind === 'full' && report.commits === 0;
     if (report.kind === 'full') this.#looks.ended(clock.now(), isLook ? elapsedMs : undefined);
     if (report.kind === 'full') this.#areRulesMissing = false;
     if (isLook) this.#verified = generation;
-    else if (report.restores > 0) this.#verified = undefined;
+    else if (report.commits > 0) this.#verified = undefined;
     this.#lastSeen = this.#options.generation?.();
     this.#logOutcome(outcome, elapsedMs, causes);
-    this.#tellOfRepairs(report);
+    this.#reportRepairs(report);
     this.#observer.synced(outcome, elapsedMs / 1000);
     onSynced?.(outcome);
   }
 
-  #tellOfRepairs({ kind, repaired = [] }: SyncOutcome['report']): void {
+  #reportRepairs({ kind, repaired }: SyncOutcome['report']): void {
     const suspect = this.#suspect;
     if (kind === 'full') this.#suspect = undefined;
     else if (suspect && repaired.length > 0) this.#lookNow();
@@ -272,23 +310,22 @@ export class SyncRunner {
       elapsed: `${Math.round(elapsedMs * 10) / 10}ms`,
       fullSync: report.kind === 'full',
     });
-    const { objects = 0 } = report;
-    if (report.kind === 'nothing' || (report.kind === 'full' && report.restores + objects === 0)) return;
+    const { kind, commits, objects } = report;
+    if (kind === 'nothing' || commits + objects === 0) return;
     log.verbose(1, 'Synced rules', {
       ipFamily: this.proxier.family,
-      kind: report.kind,
+      kind,
       changedServicePorts: changes.length,
-      chains: report.chains,
-      rules: report.rules,
-      restores: report.restores,
-      ...(objects > 0 && { objects }),
+      commits,
+      objects,
+      ...Object.fromEntries(Object.entries(report.counts).filter(([name]) => !name.includes('.'))),
       milliseconds: Math.round(elapsedMs * 10) / 10,
       cause: this.#printCause(report, causes, requested),
     });
   }
 
   #printCause(
-    { kind, repaired = [] }: SyncOutcome['report'],
+    { kind, repaired }: SyncOutcome['report'],
     ofObjects: Causes | undefined,
     requested: Causes,
   ): string {
@@ -313,4 +350,29 @@ export function logFailure(log: Log, ipFamily: Family, error: unknown, syncPerio
     ...(isJunctionError(error) && { whatToDo: error.hint }),
     retryingTime: `${syncPeriodMs / 1000}s`,
   });
+}
+
+/**
+ * How often the whole kernel may be read back. A look costs what the fastest of the last few took: one that waited for
+ * a lock or for a processor says nothing about the next. Syncs that wrote something are no looks and cost nothing here.
+ */
+const KEPT = 3;
+
+class LookBudget {
+  readonly #recentMs: number[] = [];
+  #endedAt = Number.NEGATIVE_INFINITY;
+
+  ended(now: number, lookMs: number | undefined): void {
+    this.#endedAt = now;
+    if (lookMs === undefined) return;
+    this.#recentMs.push(lookMs);
+    if (this.#recentMs.length > KEPT) this.#recentMs.shift();
+  }
+
+  /** How long the next look has to wait, if looks may take this part of the time, but wait no longer than that. */
+  waitMs(now: number, share: number, mostMs: number): number {
+    if (this.#recentMs.length === 0) return 0;
+    const pauseMs = Math.min(mostMs, Math.min(...this.#recentMs) / share);
+    return Math.max(0, this.#endedAt + pauseMs - now);
+  }
 }

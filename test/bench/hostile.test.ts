@@ -68,7 +68,7 @@ function planOf(name: string, mode: ModeName): Proxier {
   const backend = new FakeBackend();
   const family = familyOf(name);
   const capacity = capacityOf(mode, family);
-  const proxy = new Proxier({ family, settings: SETTINGS, backend, capacity });
+  const proxy = new Proxier({ family, settings: SETTINGS, writer: backend, capacity });
   let objects = told.get(name);
   if (!objects) told.set(name, (objects = read(name)));
   for (const tell of objects) tell(proxy);

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { DenialLog } from '../../src/daemon/denialLog.ts';
-import type { Denial } from '../../src/daemon/toldDenials.ts';
+import { type Denial, DenialLog } from '../../src/daemon/denialLog.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FakeClock } from '../time/fakeClock.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dialledAddresses } from '../../src/daemon/dialledAddresses.ts';
+import { dialledAddresses } from '../../src/daemon/source.ts';
 
 test.each([
   ['https://203.0.113.1:6443', undefined, [{ ip: '203.0.113.1', port: 6443 }]],

@@ -79,7 +79,7 @@ describe('a question that went unanswered is asked again', () => {
       served: ['IPv4'],
       leftOut: [{ family: 'IPv6', answer: { state: 'unanswered' } }],
     });
-    expect(opened).toHaveProperty('doors.length', 2);
+    expect(opened).toHaveProperty('clients.length', 2);
   });
 
   test('for ever, in both: it ends, and says what it waited for', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { primaryFamily } from '../../src/daemon/primaryFamily.ts';
+import { primaryFamily } from '../../src/daemon/leftOutFamilies.ts';
 import { parseIp } from '../../src/model/ip.ts';
 
 test.each([

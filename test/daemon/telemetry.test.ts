@@ -12,23 +12,18 @@ import { parseExposition } from '../telemetry/metrics/parse.ts';
 
 type ModeName = 'iptables' | 'ipvs' | 'nftables';
 
-const NONE = { filter: 0, nat: 0, mangle: 0 };
-
 function outcome(refused: readonly string[], isUnclean = false): SyncOutcome {
   return {
     changes: [],
     triggers: [],
     report: {
       kind: 'full',
-      restores: 1,
-      bytes: 0,
-      chains: 0,
-      rules: 0,
-      written: NONE,
-      owned: NONE,
-      refusals: 0,
+      commits: 1,
+      objects: 0,
       refused: new Map(refused.map((id) => [id, new Error('EINVAL')])),
-      isUnclean,
+      repaired: [],
+      retryAfterMs: undefined,
+      counts: { ...(isUnclean && { 'cleanup.failures': 1 }) },
     },
   };
 }
@@ -77,7 +72,10 @@ describe('failed syncs', () => {
   test('a sync of what changed that the kernel refused, and one that never got there', async () => {
     const { telemetry, failures } = stage('iptables');
     const { report, ...rest } = outcome([]);
-    telemetry.synced({ ...rest, report: { ...report, refusals: 1, hasPartialFailed: true } }, 0.1);
+    telemetry.synced(
+      { ...rest, report: { ...report, counts: { 'restore.refusals': 1, 'partial.failures': 1 } } },
+      0.1,
+    );
     expect(await failures()).toEqual([
       `${PARTIAL} 1`,
       'kubeproxy_sync_proxy_rules_iptables_restore_failures_total 1',

@@ -87,7 +87,7 @@ describe('a running daemon', () => {
     await running().start();
     expect(await ourRules(node)).toBe(before);
     expect(running().log.slice(running().log.lastIndexOf('Starting'))).toMatch(
-      /"Serving" ipFamily="IPv4".*chainsWritten=0 rulesWritten=0/,
+      /"Serving" ipFamily="IPv4".*objectsWritten=0/,
     );
 
     await running().end('SIGKILL');

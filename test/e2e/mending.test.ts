@@ -66,7 +66,7 @@ describe.each(['nft', 'legacy'] as const)('rules changed by other programs, ipta
     await expectWhole('the jump again');
     const line = repairedLine('iptables-nft-re', 'chain nat PREROUTING');
     await eventually('the log', () => line.test(said(from)));
-    expect(said(from)).toMatch(/"Synced rules" ipFamily="IPv4" .* chains=0 rules=1 restores=1/);
+    expect(said(from)).toMatch(/"Synced rules" ipFamily="IPv4" .* commits=1 objects=1 chains=0/);
     if (variant === 'nft') expect(said(from)).not.toContain('fullSync=true');
   });
 

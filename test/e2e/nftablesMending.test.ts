@@ -29,7 +29,7 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.5}]}}`,
 ];
 
 /** With the words of the log: how many elements were written, in how many transactions. */
-const TAMPERINGS: readonly (readonly [what: string, script: string, rules: number, restores: number])[] = [
+const TAMPERINGS: readonly (readonly [what: string, script: string, objects: number, commits: number])[] = [
   ['an element deleted', 'delete element ip junction service-ips { 10.96.1.3 }', 1, 1],
   ['an element of a map deleted', 'delete element ip junction any-3 { 10.96.1.3 . tcp . 80 . 1 }', 1, 1],
   [
@@ -85,7 +85,7 @@ describe('others at our tables', () => {
   const untilWhole = (what: string): Promise<void> =>
     eventually(what, async () => (await ourTables(node())) === whole);
 
-  test.each(TAMPERINGS)('%s', async (what, script, rules, restores) => {
+  test.each(TAMPERINGS)('%s', async (what, script, objects, commits) => {
     const from = daemon().log.length;
     await nft(script);
     await untilWhole(`an end of: ${what}`);
@@ -94,8 +94,8 @@ describe('others at our tables', () => {
     for (const line of [repaired, /"Synced rules" ipFamily="IPv4"/])
       await eventually(`the log: ${line.source}`, () => line.test(daemon().log.slice(from)));
     const said = daemon().log.slice(from);
-    const [, ...written] = /"Synced rules" ipFamily="IPv4" .*rules=(\d+) restores=(\d+)/.exec(said) ?? [];
-    expect(written.map(Number)).toEqual([rules, restores]);
+    const [, ...written] = /"Synced rules" ipFamily="IPv4" .*commits=(\d+) objects=(\d+)/.exec(said) ?? [];
+    expect(written.map(Number)).toEqual([commits, objects]);
     expect(said).not.toContain('IPv6');
     expect(await answerers(lab().host('pod-b'), '10.96.1.3')).toBe('pod-a pod-b pod-c');
   });

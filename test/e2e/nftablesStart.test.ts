@@ -56,7 +56,7 @@ describe('a start with thousands of services', () => {
   test('writes nothing over a table that is right', async () => {
     await daemon().end('SIGTERM');
     await daemon().start();
-    expect(lastStart()).toMatch(/"Serving" ipFamily="IPv4" .*rulesWritten=0/);
+    expect(lastStart()).toMatch(/"Serving" ipFamily="IPv4" .*objectsWritten=0/);
     expect(lastStart()).not.toContain('"Synced rules"');
     expect(await told()).toEqual([]);
   });

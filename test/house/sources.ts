@@ -42,9 +42,13 @@ export function codeOf({ text }: SourceFile): string {
     .replaceAll(/"(?:[^"\\\n]|\\.)*"/g, '""');
 }
 
-/** `model` for `src/model/ip.ts`, `rules` for what is pure of a mode, `lab` for all of it, `errors.ts` for `src/errors.ts`. */
+/**
+ * `model` for `src/model/ip.ts`, `rules` for what is pure of a mode, `reconciler` for what is pure of the proxy and used by
+ * all modes, `lab` for all of it, `errors.ts` for `src/errors.ts`.
+ */
 export function roomOf(path: string): string {
   if (path.startsWith('lab/')) return 'lab';
   if (/^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|walk\.ts)/.test(path)) return 'rules';
+  if (/^src\/proxy\/(?:reconciler|report|retryDelay)\.ts/.test(path)) return 'reconciler';
   return path.split('/')[1] ?? path;
 }

@@ -25,7 +25,7 @@ async function started(thread: FakeThread = usual()): Promise<World> {
   const told: string[] = [];
   const bound: ReadonlySet<Ip> = new Set([ip(SERVICE.ip), ip('fd00:96::1')]);
   for (const family of ['IPv4', 'IPv6'] satisfies Family[]) {
-    watch.follow({
+    watch.subscribe({
       family,
       isBound: (address) => bound.has(address),
       onDevice: () => told.push(`${family} device`),
@@ -242,7 +242,7 @@ test('who follows the node’s addresses alone hears nothing of the device', asy
   const thread = usual();
   const watch = await AddressWatch.start(thread);
   let count = 0;
-  watch.follow({ onNodeAddresses: () => count++ });
+  watch.subscribe({ onNodeAddresses: () => count++ });
   thread.tell(newLink({ ...DEVICE, isUp: true }), newAddress(FOREIGN), delAddress(SERVICE), delLink(DEVICE));
   expect(count).toBe(0);
   thread.tell(delAddress(NODE));

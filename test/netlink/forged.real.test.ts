@@ -76,7 +76,7 @@ describe('in a namespace', () => {
        const thread = await NetlinkThread.start();
        const watch = await AddressWatch.start(thread);
        let told = 0;
-       watch.follow({ onNodeAddresses: () => told++ });
+       watch.subscribe({ onNodeAddresses: () => told++ });
        const ids = targets().filter((each) => !own.includes(each));
        for (const id of ids) for (const bytes of [newAddress('192.0.2.66'), NOISE, new Uint8Array(2), newAddress('192.0.2.67')])
          forge(bytes, id);

@@ -7,6 +7,8 @@ interface Setup extends Partial<Omit<BoundedRunnerOptions, 'clock' | 'run'>> {
   readonly takes?: readonly number[];
   /** Which runs fail, counted from 1. */
   readonly fails?: readonly number[];
+  /** After how many milliseconds each run wants another. */
+  readonly wants?: readonly (number | undefined)[];
 }
 
 class Stage {
@@ -16,7 +18,7 @@ class Stage {
   readonly errors: unknown[] = [];
   readonly runner: BoundedRunner;
 
-  constructor({ takes = [0], fails = [], ...options }: Setup = {}) {
+  constructor({ takes = [0], fails = [], wants = [], ...options }: Setup = {}) {
     this.runner = new BoundedRunner({
       minIntervalMs: 1000,
       retryIntervalMs: 30_000,
@@ -34,6 +36,7 @@ class Stage {
           });
         }
         if (fails.includes(number)) throw new Error(`run ${number}`);
+        return wants[number - 1];
       },
     });
     this.runner.start();
@@ -54,6 +57,9 @@ class Stage {
 describe('when it runs', () => {
   const table: readonly (readonly [string, Setup, readonly number[], number, readonly number[]])[] = [
     ['not without a request', {}, [], 60_000, []],
+    ['again when a run wants it', { wants: [5000, 2000] }, [0], 60_000, [0, 5000, 7000]],
+    ['as the last run wants it', { wants: [5000, undefined] }, [0, 2000], 60_000, [0, 2000]],
+    ['not sooner than it may', { wants: [10] }, [0], 60_000, [0, 1000]],
     ['the first request at once', {}, [0], 10_000, [0]],
     ['the first request at once, however late', {}, [5000], 10_000, [5000]],
     ['a second request after the shortest interval', {}, [0, 100], 10_000, [0, 1000]],

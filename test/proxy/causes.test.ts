@@ -1,6 +1,6 @@
 /** Each line of the log about a write says why it was made. */
 import { expect, test } from 'vitest';
-import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
+import type { SyncReport } from '../../src/proxy/report.ts';
 import { Causes } from '../../src/proxy/causes.ts';
 import { SyncRunner } from '../../src/proxy/syncRunner.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
@@ -18,7 +18,7 @@ class Stage {
 
   constructor() {
     const timeSlice = new TimeSlice(this.clock);
-    this.proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, backend: this.backend, timeSlice });
+    this.proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer: this.backend, timeSlice });
     this.loop = new SyncRunner({
       proxier: this.proxy,
       log: this.log.log,
@@ -99,7 +99,7 @@ test('a sync that failed keeps its causes for the next one', async () => {
 test('what a sync did not write is no cause of the next', async () => {
   const stage = new Stage();
   await stage.serve();
-  stage.backend.report = (): SyncReport => ({ ...REPORT, kind: 'nothing', restores: 0 });
+  stage.backend.report = (): SyncReport => ({ ...REPORT, kind: 'nothing', commits: 0 });
   await stage.sync(() => stage.loop.request('addresses of this node changed'));
   stage.backend.report = () => REPORT;
   stage.proxy.onNode(node('node1', '10.0.0.1'));

@@ -20,7 +20,7 @@ class Stage {
     const runners = FAMILIES.map((family) => {
       const backend = family === 'IPv4' ? this.four : this.six;
       const timeSlice = new TimeSlice(this.clock);
-      const proxy = new Proxier({ family, settings: SETTINGS, backend, timeSlice });
+      const proxy = new Proxier({ family, settings: SETTINGS, writer: backend, timeSlice });
       return new SyncRunner({
         proxier: proxy,
         log: this.log.log,

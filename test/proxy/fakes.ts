@@ -1,24 +1,22 @@
 /** A backend that writes down what it is given, and a log that keeps its lines. */
-import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
+import type { SyncReport } from '../../src/proxy/report.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { lineWithoutPlace } from '../support/logLine.ts';
 import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import type { Backend } from '../../src/proxy/proxier.ts';
+import type { KernelWriter } from '../../src/proxy/proxier.ts';
 
 export const REPORT: SyncReport = {
   kind: 'incremental',
-  restores: 1,
-  bytes: 1,
-  chains: 1,
-  rules: 1,
+  commits: 1,
+  objects: 1,
   refused: new Map(),
-  refusals: 0,
-  owned: { filter: 1, nat: 1, mangle: 0 },
-  written: { filter: 0, nat: 1, mangle: 0 },
+  repaired: [],
+  retryAfterMs: undefined,
+  counts: { chains: 1, 'owned.filter': 1, 'owned.nat': 1, 'written.filter': 0, 'written.nat': 1 },
 };
 
-export class FakeBackend implements Backend {
+export class FakeBackend implements KernelWriter {
   /** The service ports that each sync was told of, sorted. */
   readonly syncs: (readonly ServicePortId[])[] = [];
   fulls = 0;

@@ -10,7 +10,7 @@ export function make(family: Family = 'IPv4'): {
   readonly proxy: Proxier;
 } {
   const backend = new FakeBackend();
-  return { backend, proxy: new Proxier({ family, settings: SETTINGS, backend, startedAt: 0 }) };
+  return { backend, proxy: new Proxier({ family, settings: SETTINGS, writer: backend, startedAt: 0 }) };
 }
 
 export function tell(proxy: Proxier, ...lines: readonly string[]): boolean {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
+import type { SyncReport } from '../../src/proxy/report.ts';
 import { UNBOUNDED } from '../../src/plan/capacity.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { node, SETTINGS } from '../plan/given.ts';
@@ -121,7 +121,7 @@ test('what is told between two slices of planning is neither lost nor mixed up',
   const clock = new FakeClock();
   const backend = new FakeBackend();
   const timeSlice = new TimeSlice(clock, 0); // others are due after every service
-  const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, backend, timeSlice });
+  const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer: backend, timeSlice });
   proxy.onSynced();
   const before = [1, 2, 3, 4].flatMap((number) => [
     `shop/s${number} 10.96.0.${number} 80 ext=192.0.2.1`,
@@ -152,7 +152,7 @@ test('what is told between two slices of planning is neither lost nor mixed up',
   expect(proxy.plan.endpointCount).toBe(fresh.plan.endpointCount);
 });
 
-const REPORT_OF_NOTHING: SyncReport = { ...REPORT, kind: 'nothing', restores: 0 };
+const REPORT_OF_NOTHING: SyncReport = { ...REPORT, kind: 'nothing', commits: 0 };
 
 describe('whether a sync is needed', () => {
   test('for what this family sees', () => {
@@ -243,7 +243,7 @@ describe('a large service', () => {
   test('what is beyond its capacity is told once, also where the plan stays the same', async () => {
     const backend = new FakeBackend();
     const capacity = { ...UNBOUNDED, frontends: 2 };
-    const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, backend, capacity });
+    const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer: backend, capacity });
     proxy.onSynced();
     tell(proxy, 'shop/web 10.96.0.1 80 ext=1.1.1.1');
     await proxy.sync();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { SyncReport } from '../../src/modes/iptables/reconcile.ts';
+import type { SyncReport } from '../../src/proxy/report.ts';
 import { SyncRunner, type Generation } from '../../src/proxy/syncRunner.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { Proxier, type SyncOutcome } from '../../src/proxy/proxier.ts';
@@ -23,7 +23,7 @@ class Stage {
     this.proxy = new Proxier({
       family: 'IPv4',
       settings: SETTINGS,
-      backend: this.backend,
+      writer: this.backend,
       // On a busy machine real time would be over in the middle of it.
       timeSlice: new TimeSlice(this.clock),
     });
@@ -57,7 +57,7 @@ class Stage {
   }
 }
 
-const FULL: SyncReport = { ...REPORT, kind: 'full', restores: 0 };
+const FULL: SyncReport = { ...REPORT, kind: 'full', commits: 0, objects: 0 };
 
 describe('when it syncs', () => {
   test('not before the first full picture', async () => {
@@ -247,7 +247,7 @@ describe('what a look costs', () => {
   test('fewer rules than we left are looked at ten times sooner', async () => {
     const stage = new Stage();
     stage.generation = { id: 'a', rules: 100 };
-    const nothing: SyncReport = { ...REPORT, kind: 'nothing', restores: 0 };
+    const nothing: SyncReport = { ...REPORT, kind: 'nothing', commits: 0 };
     lasting(stage, [2000, FULL], [10, nothing], [2000, FULL]);
     stage.loop.requestFull();
     await stage.clock.advance(2000);
@@ -264,7 +264,7 @@ describe('what a look costs', () => {
   test('until then the base-chain jumps are looked at, whatever a look at everything costs', async () => {
     const stage = new Stage();
     stage.generation = { id: 'a', rules: 100 };
-    lasting(stage, [20_000, FULL], [10, { ...REPORT, kind: 'nothing', restores: 0 }]);
+    lasting(stage, [20_000, FULL], [10, { ...REPORT, kind: 'nothing', commits: 0 }]);
     stage.loop.requestFull();
     await stage.clock.advance(20_000);
     stage.generation = { id: 'b', rules: 101 };
@@ -329,7 +329,7 @@ describe('a suspicion', () => {
     const stage = new Stage();
     let looks = 0;
     stage.backend.report = async () => {
-      if (looks === stage.backend.fulls) return { ...REPORT, kind: 'nothing', restores: 0 };
+      if (looks === stage.backend.fulls) return { ...REPORT, kind: 'nothing', commits: 0 };
       looks = stage.backend.fulls;
       await new Promise<void>((resolve) => {
         stage.clock.schedule(1000, resolve);
@@ -355,7 +355,7 @@ describe('what is logged', () => {
 
   test('not one that had nothing to do', async () => {
     const stage = new Stage();
-    stage.reports({ ...REPORT, kind: 'nothing', restores: 0 }, FULL);
+    stage.reports({ ...REPORT, kind: 'nothing', commits: 0 }, FULL);
     stage.loop.request();
     await stage.clock.advance(5000);
     stage.loop.request();

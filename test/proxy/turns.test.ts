@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Turns } from '../../src/proxy/turns.ts';
+import { Turns } from '../../src/proxy/writeOrder.ts';
 
 /** Services are large whose name says so. */
 function turns(): Turns {

@@ -2,7 +2,7 @@
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { parseSave, type Tables } from '../../src/modes/iptables/rules/parse.ts';
 import { IptablesClient } from '../../src/modes/iptables/client.ts';
-import type { Variant } from '../../src/modes/iptables/version.ts';
+import type { Variant } from '../../src/modes/iptables/variant.ts';
 import { prefixed, run } from '../../src/system/processes.ts';
 import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';

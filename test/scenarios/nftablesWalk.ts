@@ -17,7 +17,6 @@ export function nftProxy(family: Family, kernel: FakeNftKernel): NftProxier {
     masqueradeBit: 14,
     counters: true,
     nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),
-    serviceCidrs: () => [],
   });
 }
 

@@ -5,7 +5,7 @@ import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
-import { type Backend, Proxier } from '../../src/proxy/proxier.ts';
+import { type KernelWriter, Proxier } from '../../src/proxy/proxier.ts';
 import type { Mechanism } from './differences.ts';
 import { decided, insteadIn } from './expectations.ts';
 import { printRow, type Subject } from './packets.ts';
@@ -39,9 +39,9 @@ export interface RandomWorld {
 
 export async function startProxy(
   { family: ofFamily, settings, cluster }: RandomWorld,
-  backend: Backend,
+  backend: KernelWriter,
 ): Promise<Proxier> {
-  const proxy = new Proxier({ family: ofFamily, settings, backend });
+  const proxy = new Proxier({ family: ofFamily, settings, writer: backend });
   for (const each of cluster.slots) tellSlot(proxy, undefined, each);
   proxy.onNode(nodeIn(cluster.zone));
   proxy.onSynced();

@@ -4,7 +4,7 @@ import { type Cidr, FAMILIES, type Family, type Ip, parseCidr, parseIp } from '.
 import { objectKey } from '../../src/model/objects.ts';
 import type { Host } from '../../src/plan/decide.ts';
 import type { DetectLocal, ViewSettings } from '../../src/plan/view.ts';
-import type { Backend } from '../../src/proxy/proxier.ts';
+import type { KernelWriter } from '../../src/proxy/proxier.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { type Manifests, parseManifests } from '../../src/sources/manifests/store.ts';
 import { type KubernetesObject, node1, printManifests } from './objects.ts';
@@ -76,8 +76,8 @@ export function node1Addresses(family: Family): readonly Ip[] {
 
 export const NODE1: Host = { addresses: FAMILIES.flatMap(node1Addresses) };
 
-export function proxyOf(family: Family, { manifests, settings }: Scenario, backend: Backend): Proxier {
-  const proxy = new Proxier({ family, settings, backend });
+export function proxyOf(family: Family, { manifests, settings }: Scenario, backend: KernelWriter): Proxier {
+  const proxy = new Proxier({ family, settings, writer: backend });
   for (const service of manifests.services)
     proxy.onService(objectKey(service.namespace, service.name), service);
   for (const slice of manifests.slices) proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);

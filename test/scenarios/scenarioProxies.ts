@@ -3,7 +3,7 @@ import { deepEqual } from '../../src/model/equal.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
-import { type Backend, Proxier } from '../../src/proxy/proxier.ts';
+import { type KernelWriter, Proxier } from '../../src/proxy/proxier.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
 import {
   emitDifference,
@@ -16,7 +16,7 @@ import type { Scenario } from './scenario.ts';
 export interface FamilyBackend {
   readonly family: Family;
   /** One that remembers nothing, as after a restart; the kernel keeps what it has. */
-  start(settings: ViewSettings): Backend;
+  start(settings: ViewSettings): KernelWriter;
 }
 
 export class ScenarioProxies {
@@ -55,7 +55,7 @@ export class ScenarioProxies {
     this.#snapshot = new Map();
     this.#proxies = this.#backends.map((each) => {
       const backend = each.start(settings);
-      const proxy = new Proxier({ family: each.family, settings, backend });
+      const proxy = new Proxier({ family: each.family, settings, writer: backend });
       proxy.onSynced();
       return proxy;
     });

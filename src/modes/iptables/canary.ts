@@ -1,19 +1,21 @@
 /**
- * The canary: an empty chain that dies when somebody flushes iptables, so that we notice and write everything again.
+ * The canary: an empty chain that is deleted with all others when iptables is flushed, so that we notice and write everything again.
  *
  * Mangle is the table that is looked at, because it is small. A check that could not be made, because of the lock,
  * say, tells nothing and changes nothing.
  */
 import { setTimeout as sleepFor } from 'node:timers/promises';
+import { isJunctionError } from '../../errors.ts';
+import type { Log } from '../../log/log.ts';
 import type { ChainLook, IptablesClient, TableName } from './client.ts';
 
-export const CANARY_CHAIN = 'KUBE-PROXY-CANARY';
+const CANARY_CHAIN = 'KUBE-PROXY-CANARY';
 const WATCHED: TableName = 'mangle';
 const OTHERS: readonly TableName[] = ['nat', 'filter'];
 const POLL_MS = 100;
 const POLLS = 50;
 
-export type CanaryEvent =
+type CanaryEvent =
   | { readonly kind: 'setupFailed'; readonly message: string; readonly error: unknown }
   | { readonly kind: 'checkFailed'; readonly message: string; readonly error: unknown }
   | { readonly kind: 'deleted'; readonly message: string }
@@ -24,13 +26,37 @@ export type CanaryEvent =
 /** Waits; ends early, without an error, when the signal is aborted. */
 export type Sleep = (milliseconds: number, signal: AbortSignal) => Promise<void>;
 
-export interface CanaryOptions {
+interface CanaryOptions {
   readonly client: Pick<IptablesClient, 'ensureChain' | 'lookForChain'>;
   readonly intervalMs: number;
   /** Writes everything again. */
   readonly onFlushed: () => void | Promise<void>;
   readonly onEvent?: ((event: CanaryEvent) => void) | undefined;
   readonly sleep?: Sleep | undefined;
+}
+
+/** With its events in the log. */
+export function canaryMonitor(
+  client: IptablesClient,
+  intervalMs: number,
+  onFlushed: () => void,
+  log: Log,
+): CanaryMonitor {
+  const ipFamily = client.family;
+  return new CanaryMonitor({
+    client,
+    intervalMs,
+    onFlushed,
+    onEvent: (event) => {
+      if (!('error' in event)) log.info(event.message, { ipFamily });
+      else
+        log.warn(event.message, {
+          ipFamily,
+          err: event.error,
+          ...(isJunctionError(event.error) && { whatToDo: event.error.hint }),
+        });
+    },
+  });
 }
 
 export class CanaryMonitor {

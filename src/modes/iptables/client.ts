@@ -10,26 +10,34 @@ import { printHolder } from '../../system/procfs.ts';
 import {
   type Argv,
   type CommandRunner,
+  isUnanswered,
   type ProcessObserver,
+  run,
   type RunOptions,
   type RunResult,
-  run,
-  isUnanswered,
 } from '../../system/processes.ts';
-import { lockHolder } from './lockHolder.ts';
-import { type LockOptions, XTABLES_LOCK_PATH, held, takeXtablesLocks } from './locks.ts';
-import { killed, type Outcome, outcomeOf, outputOf, printEnd } from './outcome.ts';
-import { SerialQueue } from './queue.ts';
-import { around, failingLine, isCommit } from './restoreFailure.ts';
-import { savedRuleExists } from './savedRule.ts';
-import { type Programs, type VariantChoice, chooseVariant } from './variant.ts';
+import { held, lockHolder, type LockOptions, takeXtablesLocks, XTABLES_LOCK_PATH } from './locks.ts';
 import {
-  type IptablesFeatures,
-  type Variant,
+  around,
+  failingLine,
+  isCommit,
+  killed,
+  type Outcome,
+  outcomeOf,
+  outputOf,
+  printEnd,
+} from './outcome.ts';
+import { savedRuleExists } from './savedRule.ts';
+import {
+  chooseVariant,
   featuresOf,
+  type IptablesFeatures,
   needsRestoreProbe,
   parseVersion,
-} from './version.ts';
+  type Programs,
+  type Variant,
+  type VariantChoice,
+} from './variant.ts';
 
 export type TableName = 'filter' | 'nat' | 'mangle' | 'raw' | 'security';
 
@@ -51,13 +59,13 @@ export interface ClientOptions {
   readonly onCommand?: ((command: CommandReport) => void) | undefined;
 }
 
-export interface CommandReport {
+interface CommandReport {
   readonly argv: Argv;
   readonly code: number | null;
   readonly milliseconds: number;
 }
 
-export interface RestoreOptions {
+interface RestoreOptions {
   /** Empties the whole table first, foreign rules and all. */
   readonly flush?: boolean | undefined;
   /** Reads the counters in the input. */
@@ -140,7 +148,7 @@ export class IptablesClient {
     return new IptablesClient(state, options);
   }
 
-  /** Answers whether the chain was there before. */
+  /** Returns whether the chain was there before. */
   ensureChain(table: TableName, chain: string): Promise<boolean> {
     return this.#queue.run(async () => {
       const command = await this.#rule('-N', table, chain);
@@ -150,12 +158,12 @@ export class IptablesClient {
     });
   }
 
-  /** Answers whether the chain was there. */
+  /** Returns whether the chain was there. */
   flushChain(table: TableName, chain: string): Promise<boolean> {
     return this.#queue.run(() => this.#changeIfThere('-F', table, chain));
   }
 
-  /** Answers whether the chain was there. It must be empty, and nothing may jump to it. */
+  /** Returns whether the chain was there. It must be empty, and nothing may jump to it. */
   deleteChain(table: TableName, chain: string): Promise<boolean> {
     return this.#queue.run(() => this.#changeIfThere('-X', table, chain));
   }
@@ -179,7 +187,7 @@ export class IptablesClient {
     return this.#queue.run(() => this.#check(table, chain, args));
   }
 
-  /** Answers whether the rule was there before; where it stood then, it stays. */
+  /** Returns whether the rule was there before; where it stood then, it stays. */
   ensureRule(
     position: 'prepend' | 'append',
     table: TableName,
@@ -194,7 +202,7 @@ export class IptablesClient {
     });
   }
 
-  /** Answers whether the rule was there. A rule whose chain, target or match does not exist is not. */
+  /** Returns whether the rule was there. A rule whose chain, target or match does not exist is not. */
   deleteRule(table: TableName, chain: string, args: readonly string[]): Promise<boolean> {
     return this.#queue.run(async () => {
       const check = await this.#find(table, chain, args);
@@ -370,4 +378,15 @@ async function printsVersion(runner: CommandRunner, restore: string): Promise<bo
   // With empty input: a restore that does not know the option goes on to read rules.
   const result = await runner([restore, '--version'], { stdin: '', timeoutMs: TIMEOUT_MS });
   return parseVersion(result.stdout + result.stderr) !== undefined;
+}
+
+/** Runs tasks one after another, in the order in which they were given. A failed task does not stop the next. */
+class SerialQueue {
+  #last: Promise<unknown> = Promise.resolve();
+
+  run<T>(task: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(task);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
 }

@@ -18,7 +18,7 @@ export interface OpenedFamilies {
   readonly leftOut: readonly LeftOutFamily[];
 }
 
-export interface FamilyOptions extends Pick<ModeOptions, 'config' | 'log' | 'runner' | 'signal'> {
+interface FamilyOptions extends Pick<ModeOptions, 'config' | 'log' | 'runner' | 'signal'> {
   /** How long a start waits for an answer. */
   readonly patienceMs?: number | undefined;
   readonly pauseMs?: number | undefined;

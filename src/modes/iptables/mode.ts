@@ -1,82 +1,82 @@
-/** The iptables mode's part of a start: its programs, and a watch over the node's addresses and our rules. */
+/** The iptables mode: its programs, and a watch over the node's addresses and our rules. */
 import { LAYOUTS } from './rules/layouts/index.ts';
 import { TABLES } from './rules/diff.ts';
 import { toSettings } from '../../config/index.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { localIps } from '../../system/interfaces.ts';
-import { wakeTables } from './dormantTables.ts';
-import { writeLocalnetGuard } from './localnetGuard.ts';
-import { IptablesProxier } from './proxier.ts';
-import { OwnPrograms } from './ownPrograms.ts';
-import { RulesetWatch } from './rulesetWatch.ts';
-import { readTableInfo } from './tableInfo.ts';
+import { readTableInfo, wakeTables } from './tableInfo.ts';
+import { IptablesProxier, writeLocalnetGuard } from './proxier.ts';
+import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
 import { readNftGeneration } from '../../netlink/nftables/message.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
-import type { Family } from '../../model/ip.ts';
 import { type Generation, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
+import { familySupport } from '../familyState.ts';
+import { StaleObjects } from '../staleObjects.ts';
+import { canaryMonitor } from './canary.ts';
 import { clientOf, openFamilies } from './families.ts';
-import { StaleIpvs } from '../ipvs/staleObjects.ts';
-import type { ModeOptions, ProxyMode } from '../mode.ts';
-import { removeStaleTables } from '../nftables/staleObjects.ts';
+import { StaleIpvs } from '../ipvs/cleanup.ts';
+import type { Mode, ModeOptions } from '../mode.ts';
+import { removeStaleTables } from '../nftables/cleanup.ts';
 import { askAgain, preflight } from '../prerequisites.ts';
 
-export async function openIptablesMode(options: ModeOptions): Promise<ProxyMode> {
+export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   const { config, nodeName, log } = options;
   const programs = new OwnPrograms();
-  const { clients, served: families, leftOut } = await openFamilies({ ...options, programs });
-  await preflight('iptables', clients, families, options);
-  const { layout, masqueradeBit } = toSettings(config, nodeName);
-  const isNft = clients.every(({ variant }) => variant === 'nft');
+  const { clients, served, leftOut } = await openFamilies({ ...options, programs });
+  await preflight('iptables', clients, served, options);
+  const { layout: layoutName, masqueradeBit } = toSettings(config, nodeName);
+  const layout = LAYOUTS[layoutName];
   const thread = await NetlinkThread.start();
   const addresses = await AddressWatch.start(thread);
+  const isNft = clients.every(({ variant }) => variant === 'nft');
   const rulesets = isNft ? await RulesetWatch.start(thread, programs) : undefined;
-  const proxies = new Map<Family, IptablesProxier>();
-  const waiting = new Set<Family>(families);
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
-  let removing = Promise.resolve();
+  const stale = new StaleObjects(served, async () => {
+    await staleIpvs.remove();
+    await removeStaleTables(log);
+  });
   return {
     name: 'iptables',
-    families,
-    leftOut,
-    startable: clients.map(({ family }) => family),
-    ask: (family) => askAgain('iptables', clients, family, options),
-    backend: (family) => {
+    families: familySupport(
+      served,
+      leftOut,
+      clients.map(({ family }) => family),
+    ),
+    guardLocalnet: async () => {
+      const client = clients.find(({ family }) => family === 'IPv4');
+      if (client) await writeLocalnetGuard(client, layout);
+    },
+    applySettings: () => Promise.resolve(),
+    open: (family, events) => {
       const client = clientOf(clients, family);
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
       const wake = client.variant === 'nft' ? () => wakeTables(channel, family) : undefined;
-      const proxy = new IptablesProxier({ client, layout: LAYOUTS[layout], masqueradeBit, wake });
-      proxies.set(family, proxy);
-      return proxy;
-    },
-    ready: (family) => {
-      waiting.delete(family);
-      if (waiting.size === 0) removing = staleIpvs.remove().then(() => removeStaleTables(log));
-    },
-    guardLocalnet: async () => {
-      const client = clients.find(({ family }) => family === 'IPv4');
-      if (client) await writeLocalnetGuard(client, LAYOUTS[layout]);
-    },
-    attach: (loop) => {
-      const { family } = loop.proxier;
-      addresses.follow({ onNodeAddresses: () => loop.request(NODE_ADDRESSES) });
-      rulesets?.follow({
+      const proxier = new IptablesProxier({ client, layout, masqueradeBit, wake });
+      addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
+      rulesets?.subscribe({
         family,
         onChange: (touched, changedBy) => {
-          const objects = proxies.get(family)?.noteForeign(touched) ?? [];
-          if (objects.length > 0) loop.foreignChanges.noticed({ objects, changedBy });
+          const objects = proxier.noteForeign(touched);
+          if (objects.length > 0) events.foreignChange({ objects, changedBy });
         },
-        onLost: (changedBy) => loop.suspect(changedBy),
+        onLost: (changedBy) => events.suspect(changedBy),
       });
+      return {
+        writer: proxier,
+        verification: {
+          isNotified: rulesets !== undefined,
+          generation: client.variant === 'nft' ? nftGeneration : () => readTableInfo(family, TABLES),
+          requestJumps: () => proxier.requestJumps(),
+          flushMonitor: (intervalMs, onFlushed) => canaryMonitor(client, intervalMs, onFlushed, log),
+        },
+        localIps: () => localIps(family),
+        ready: () => stale.ready(family),
+      };
     },
-    canary: (family) => clientOf(clients, family),
-    isTold: rulesets !== undefined,
-    generation: (family) =>
-      clientOf(clients, family).variant === 'nft' ? nftGeneration : () => readTableInfo(family, TABLES),
-    requestJumps: (family) => () => proxies.get(family)?.requestJumps(),
-    localIps: (family) => localIps(family),
+    probe: (family) => askAgain('iptables', clients, family, options),
     close: async () => {
-      await removing;
+      await stale.close();
       await staleIpvs.close();
       await rulesets?.close();
       await addresses.close();

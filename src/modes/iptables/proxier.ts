@@ -1,6 +1,6 @@
-/** The iptables backend of one family, joined to the real kernel. */
-import { IptablesBackend, type StaticOptions, type SyncAttempt, type SyncReport } from './reconcile.ts';
-import { CHAINS_PER_RESTORE } from './rules/edit.ts';
+/** One address family of the iptables mode: its rules, and what they depend on besides the plan. */
+import { IptablesRules, type StaticOptions } from './reconcile.ts';
+import { CHAINS_PER_RESTORE, printStep } from './rules/edit.ts';
 import type { TableClient } from './rules/sender.ts';
 import type { Touched } from './rules/touched.ts';
 import type { Layout } from './rules/fragment.ts';
@@ -10,6 +10,7 @@ import type { Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { NodeView, Plan } from '../../plan/types.ts';
+import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import { isJunctionError } from '../../errors.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -17,6 +18,8 @@ import { localIps } from '../../system/interfaces.ts';
 import { ensureNfacct } from '../../netlink/nfacct.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import type { IptablesClient } from './client.ts';
+import { guardStep } from './rules/chainEdits.ts';
+import { parseSave } from './rules/parse.ts';
 
 export interface IptablesProxierOptions {
   readonly client: IptablesClient;
@@ -37,14 +40,14 @@ const WRITES_PER_SYNC = 2000;
 
 export class IptablesProxier {
   readonly writesPerSync: number | undefined;
-  readonly #backend: IptablesBackend;
+  readonly #rules: IptablesRules;
   readonly #addresses: () => readonly Ip[];
   readonly #fixed: Omit<StaticOptions, 'nodePortIps'>;
 
   constructor(options: IptablesProxierOptions) {
     const { client, layout } = options;
     const { wake } = options;
-    this.#backend = new IptablesBackend(layout, { ...tableClient(client), ...(wake && { wake }) });
+    this.#rules = new IptablesRules(layout, { ...tableClient(client), ...(wake && { wake }) });
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.#addresses = options.addresses ?? (() => localIps(client.family));
     this.#fixed = {
@@ -59,13 +62,13 @@ export class IptablesProxier {
     const ids = [...dirty];
     const options = { ...this.#fixed, nodePortIps: this.#nodePortIps(plan.view) };
     try {
-      const report = await this.#backend.sync(plan, ids, options);
+      const report = await this.#rules.sync(plan, ids, options);
       if (report.refused.size === 0 || !this.#makeMissingCounters()) return report;
     } catch (error) {
       if (!this.#makeMissingCounters()) throw error;
     }
-    this.#backend.requestFull();
-    return this.#backend.sync(plan, ids, options);
+    this.#rules.requestFull();
+    return this.#rules.sync(plan, ids, options);
   }
 
   /**
@@ -79,19 +82,19 @@ export class IptablesProxier {
   }
 
   get attempt(): SyncAttempt {
-    return this.#backend.attempt;
+    return this.#rules.attempt;
   }
 
   requestFull(): void {
-    this.#backend.requestFull();
+    this.#rules.requestFull();
   }
 
   noteForeign(touched: Touched): readonly string[] {
-    return this.#backend.noteForeign(touched);
+    return this.#rules.noteForeign(touched);
   }
 
   requestJumps(): void {
-    this.#backend.requestJumps();
+    this.#rules.requestJumps();
   }
 
   #nodePortIps({ nodePorts }: NodeView): 'all' | readonly Ip[] {
@@ -130,4 +133,12 @@ function availableCounters(): StaticOptions['nfacct'] {
     invalidDropped: isThere(NFACCT.invalidDropped),
     localhostNodePorts: isThere(NFACCT.localhostNodePorts),
   };
+}
+
+/* Writes the guard of 127.0.0.0/8 by itself, before route_localnet is set and long before the first sync. */
+
+export async function writeLocalnetGuard(client: IptablesClient, layout: Layout): Promise<void> {
+  const state = parseSave(await client.save('filter', { counters: false }));
+  const step = guardStep(state, layout);
+  if (step) await client.restore(step.table, printStep(step), { flush: false, counters: true });
 }

@@ -1,5 +1,5 @@
 /**
- * Hears from the kernel of every change that other programs make to the tables of iptables, in its nft variant, and
+ * Is notified by the kernel of every change that other programs make to the tables of iptables, in its nft variant, and
  * who made it. What our own programs do is filtered out inside the kernel.
  *
  * There are two sockets. One is told of each chain and rule; a flush of a large cluster overflows it. The other gets
@@ -25,9 +25,10 @@ import { decodeTable } from '../../netlink/nftables/objects.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { filterProgram } from '../../netlink/socketFilter.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
-import type { OwnPrograms } from './ownPrograms.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ProcessObserver } from '../../system/processes.ts';
 
-export interface RulesetFollower {
+interface RulesetSubscriber {
   readonly family: Family;
   /** Another program changed this much; of chains only those that may be ours, or may have had a jump of ours. */
   onChange(touched: Touched, changedBy: ChangedBy): void;
@@ -61,7 +62,7 @@ type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
 export class RulesetWatch {
   readonly #thread: Thread;
   readonly #programs: OwnPrograms;
-  readonly #followers: RulesetFollower[] = [];
+  readonly #subscribers: RulesetSubscriber[] = [];
   /** Of the transaction that is being told of. */
   readonly #noted = new Map<Family, Map<Table, Noted>>();
   #watches: readonly Watch[] = [];
@@ -75,17 +76,17 @@ export class RulesetWatch {
   static async start(thread: Thread, programs: OwnPrograms): Promise<RulesetWatch> {
     const watch = new RulesetWatch(thread, programs);
     const all = await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
-      messages: (messages) => watch.#heard(messages),
+      messages: (messages) => watch.#receive(messages),
       lost: () => void watch.#lost(),
     });
     const generations = await thread.watch(
       NETLINK_NETFILTER,
       [NFNLGRP_NFTABLES],
-      { messages: (messages) => watch.#heardGenerations(messages), lost: () => undefined },
+      { messages: (messages) => watch.#receiveGenerations(messages), lost: () => undefined },
       { filter: filterProgram({ notFrom: [], onlyType: NEW_GENERATION }) },
     );
     watch.#watches = [all, generations];
-    programs.follow(async (notFrom) => {
+    programs.subscribe(async (notFrom) => {
       await Promise.all([
         all.setFilter(filterProgram({ notFrom })),
         generations.setFilter(filterProgram({ notFrom, onlyType: NEW_GENERATION })),
@@ -94,16 +95,16 @@ export class RulesetWatch {
     return watch;
   }
 
-  follow(follower: RulesetFollower): void {
-    this.#followers.push(follower);
+  subscribe(subscriber: RulesetSubscriber): void {
+    this.#subscribers.push(subscriber);
   }
 
   async close(): Promise<void> {
-    this.#programs.follow(undefined);
+    this.#programs.subscribe(undefined);
     for (const watch of this.#watches) await watch.close();
   }
 
-  #heard(messages: readonly Message[]): void {
+  #receive(messages: readonly Message[]): void {
     for (const message of messages) {
       if (this.#programs.has(message.sender)) continue;
       try {
@@ -116,7 +117,7 @@ export class RulesetWatch {
     }
   }
 
-  #heardGenerations(messages: readonly Message[]): void {
+  #receiveGenerations(messages: readonly Message[]): void {
     for (const { payload, sender } of messages)
       if (!this.#programs.has(sender)) this.#lastChangedBy = changedBy(payload);
   }
@@ -168,12 +169,12 @@ export class RulesetWatch {
     const noted = new Map(this.#noted);
     this.#noted.clear();
     this.#lastChangedBy = by;
-    for (const follower of this.#followers) {
-      const touched = noted.get(follower.family);
+    for (const subscriber of this.#subscribers) {
+      const touched = noted.get(subscriber.family);
       if (!touched) continue;
       const isTooMuch = [...touched.values()].some((each) => each.isTooMuch);
-      if (isTooMuch) follower.onLost(by);
-      else follower.onChange(touched, by);
+      if (isTooMuch) subscriber.onLost(by);
+      else subscriber.onChange(touched, by);
     }
   }
 
@@ -185,7 +186,7 @@ export class RulesetWatch {
     const asked = this.#thread.channel(NETLINK_NETFILTER).request(getGeneration());
     await asked.catch(() => undefined);
     this.#noted.clear();
-    for (const follower of this.#followers) follower.onLost(this.#lastChangedBy);
+    for (const subscriber of this.#subscribers) subscriber.onLost(this.#lastChangedBy);
   }
 }
 
@@ -214,4 +215,49 @@ function touchedChain(
 
 function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
+}
+
+/* The programs that we run ourselves, by the numbers of their processes: what they change is no foreign change. */
+
+/** Gets the numbers of those that run now, and answers when the kernel tells of them no more. */
+type OwnProgramsSubscriber = (processIds: readonly number[]) => Promise<void>;
+
+const MOST_WAIT_MS = 1000;
+
+export class OwnPrograms implements ProcessObserver {
+  readonly #running = new Set<number>();
+  /** Running, or ended so recently that the kernel's word of what they did may still be on its way. */
+  readonly #known = new Set<number>();
+  #subscriber: OwnProgramsSubscriber | undefined;
+
+  subscribe(subscriber: OwnProgramsSubscriber | undefined): void {
+    this.#subscriber = subscriber;
+  }
+
+  has(processId: number | undefined): boolean {
+    return processId !== undefined && this.#known.has(processId);
+  }
+
+  async started(processId: number): Promise<void> {
+    this.#running.add(processId);
+    this.#known.add(processId);
+    await this.#notify();
+  }
+
+  ended(processId: number): void {
+    this.#running.delete(processId);
+    void this.#notify().then(() => {
+      // The number may have been given to another program of ours meanwhile.
+      if (!this.#running.has(processId)) this.#known.delete(processId);
+    });
+  }
+
+  /**
+   * A subscriber that fails has lost its socket, and looks at everything when it has another. One that is slow must not
+   * hold up a write: what the kernel tells of it then is recognised by its sender.
+   */
+  async #notify(): Promise<void> {
+    const told = this.#subscriber?.([...this.#running]).catch(() => undefined);
+    if (told) await Promise.race([told, sleep(MOST_WAIT_MS, undefined, { ref: false })]);
+  }
 }

@@ -5,8 +5,14 @@
 import type { Family } from '../../model/ip.ts';
 import { libc } from '../../system/libc.ts';
 import { LITTLE_ENDIAN } from '../../netlink/codec.ts';
+import { TABLES } from './rules/diff.ts';
+import type { Table } from './rules/rule.ts';
+import { JunctionError } from '../../errors.ts';
+import type { TransactionChannel } from '../../netlink/channel.ts';
+import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
+import { transaction } from '../../netlink/nftables/transaction.ts';
 
-export interface TableInfo {
+interface TableInfo {
   /** Different when the table is. (A rule that was replaced by another of the same size is not seen.) */
   readonly id: string;
   readonly rules: number;
@@ -49,4 +55,33 @@ function readOne(fd: number, family: Family, table: string): Uint8Array<ArrayBuf
   const length = new Uint8Array(new Uint32Array([INFO_BYTES]).buffer);
   const level = family === 'IPv4' ? IPPROTO_IP : IPPROTO_IPV6;
   return libc().getsockopt(fd, level, GET_INFO, info, length) === 0 ? info : undefined;
+}
+
+/*
+ * Tables that another program made dormant (`nft add table ip nat { flags dormant; }`): packets do not come to their
+ * chains any more. iptables-nft neither shows the flag nor clears it.
+ */
+
+/** Clears the flag; returns the tables that had it. */
+export async function wakeTables(channel: TransactionChannel, family: Family): Promise<readonly Table[]> {
+  const nftFamily = family === 'IPv4' ? 'ip' : 'ip6';
+  const [reply] = await channel.dumpAll([getTables(nftFamily)]);
+  if (reply?.kind !== 'answered') return []; // a kernel without nftables has no such tables
+  const dormant = new Set(
+    reply.messages
+      .map(({ payload }) => decodeTable(payload))
+      .flatMap((each) => (each.isDormant ? each.name : [])),
+  );
+  const found = TABLES.filter((table) => dormant.has(table));
+  for (const table of found) {
+    const outcome = await channel.commit(transaction([{ kind: 'addTable', family: nftFamily, table }]));
+    if (outcome.state === 'done') continue;
+    const name = outcome.state === 'refused' ? outcome.refusals[0]?.name : outcome.state;
+    throw new JunctionError(
+      'NETLINK_FAILED',
+      `the table ${nftFamily} ${table} is dormant, and the kernel refuses to wake it: ${name ?? 'refused'}`,
+      { hint: `Clear the flag by hand: nft add table ${nftFamily} ${table}` },
+    );
+  }
+  return found;
 }

@@ -73,7 +73,7 @@ export function sampleRules(options: SampleOptions): TrialRules {
     endpointComments: true,
   };
   const base = layout.base(compile);
-  const fragments = [...compileAll(layout, plan, compile)].map(([, fragment]) => fragment);
+  const fragments = [...compileAll(layout, plan.servicePorts, compile)].map(([, fragment]) => fragment);
   const chains = [...base.chains, ...fragments.flatMap((fragment) => fragment.chains)];
   const single = [
     ...layout.jumps,

@@ -6,7 +6,6 @@ import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Argv, CommandRunner } from '../../system/processes.ts';
 import { killed } from './outcome.ts';
-import { type Variant, parseVersion } from './version.ts';
 
 /** `system`: what `iptables` is, without looking further. */
 export type VariantChoice = 'auto' | 'system' | Variant;
@@ -17,7 +16,7 @@ export interface Programs {
   readonly restore: string;
 }
 
-export interface ChosenVariant {
+interface ChosenVariant {
   /** `undefined` when nobody looked. */
   readonly variant: Variant | undefined;
   readonly programs: Programs;
@@ -130,4 +129,104 @@ function clearlyMore({ nft, legacy }: Readonly<Record<Variant, number>>): Varian
   if (nft >= 10 && nft > legacy * 2) return 'nft';
   if (legacy >= 10 && legacy > nft * 2) return 'legacy';
   return undefined;
+}
+
+/* What an iptables can do, from the version that it prints. Pure. */
+
+export type Variant = 'nft' | 'legacy';
+
+interface IptablesVersion {
+  /** `1.8.9` */
+  readonly text: string;
+  readonly variant: Variant;
+}
+
+export interface IptablesFeatures {
+  /** `-C` exists. */
+  readonly check: boolean;
+  /** Goes before the operation: `['-w', '5']`, `['-w']` (waits without limit), or nothing. */
+  readonly wait: readonly string[];
+  /** The same for restore; `undefined` means that restore takes no lock, so that we take it. */
+  readonly restoreWait: readonly string[] | undefined;
+  /** `-j MASQUERADE --random-fully` exists. */
+  readonly randomFully: boolean;
+}
+
+const VERSION = /v([0-9]+(\.[0-9]+)+)/;
+
+/** Reads `iptables v1.8.9 (nf_tables)`. Before 1.8 there was only what is called legacy now, and no word for it. */
+export function parseVersion(output: string): IptablesVersion | undefined {
+  const text = VERSION.exec(output)?.[1];
+  return text === undefined
+    ? undefined
+    : { text, variant: output.includes('(nf_tables)') ? 'nft' : 'legacy' };
+}
+
+export function atLeast(version: string, minimum: string): boolean {
+  const wanted = minimum.split('.').map(Number);
+  const parts = version.split('.').map(Number);
+  for (let index = 0; index < Math.max(wanted.length, parts.length); index++) {
+    const difference = (parts[index] ?? 0) - (wanted[index] ?? 0);
+    if (difference !== 0) return difference > 0;
+  }
+  return true;
+}
+
+/**
+ * Upstream restore learned `-w` in 1.6.2, but Red Hat brought it to older versions, together with `--version`. So for
+ * those versions an `iptables-restore --version` that answers means that `-w` is there.
+ */
+export function needsRestoreProbe(version: string): boolean {
+  return !atLeast(version, '1.6.2');
+}
+
+export function featuresOf(
+  version: string,
+  restoreHasVersion: boolean,
+  lockSeconds: number,
+): IptablesFeatures {
+  const limited = ['-w', String(lockSeconds)];
+  const unlimited = ['-w'];
+  return {
+    check: atLeast(version, '1.4.11'),
+    wait: atLeast(version, '1.4.22') ? limited : atLeast(version, '1.4.20') ? unlimited : [],
+    restoreWait: atLeast(version, '1.6.2') ? limited : restoreHasVersion ? unlimited : undefined,
+    randomFully: atLeast(version, '1.6.2'),
+  };
+}
+
+/* Which variants of iptables may hold rules of ours. */
+
+/**
+ * nft wherever it is installed. legacy only if the kernel has tables of it, because asking for one would create it.
+ * A system so old that it has only plain `iptables` is taken as it is.
+ */
+export async function variantsInUse(
+  family: Family,
+  runner: CommandRunner,
+): Promise<readonly VariantChoice[]> {
+  const variants: VariantChoice[] = [];
+  if (await exists(programsOf(family, 'nft').save, runner)) variants.push('nft');
+  if ((await hasLegacyTables(family, runner)) && (await exists(programsOf(family, 'legacy').save, runner))) {
+    variants.push('legacy');
+  }
+  return variants.length > 0 ? variants : ['system'];
+}
+
+const TIMEOUT_MS = 30_000;
+
+async function exists(program: string, runner: CommandRunner): Promise<boolean> {
+  try {
+    await runner([program, '--version'], { timeoutMs: TIMEOUT_MS });
+    return true;
+  } catch (error) {
+    if (isJunctionError(error, 'PROGRAM_MISSING')) return false;
+    throw error;
+  }
+}
+
+async function hasLegacyTables(family: Family, runner: CommandRunner): Promise<boolean> {
+  const file = family === 'IPv4' ? '/proc/net/ip_tables_names' : '/proc/net/ip6_tables_names';
+  const { code, stdout } = await runner(['cat', file]); // by the runner, which may enter another namespace
+  return code === 0 && stdout.trim() !== '';
 }

@@ -1,15 +1,52 @@
-/** The kernel behind the IPVS backend: edits become netlink messages, sent in batches. */
-import type { DestinationState, IpvsEdit, EditOutcome, IpvsClient, KernelState } from './rules/client.ts';
+/** IPVS, sets and the device in the kernel: edits become netlink messages, sent in batches. */
+import type {
+  DestinationState,
+  EditOutcome,
+  IpvsClient,
+  IpvsEdit,
+  KernelSet,
+  KernelState,
+  ServerAttributes,
+} from './rules/client.ts';
 import type { ServerKey } from './rules/compile.ts';
-import { type Family, hostPort } from '../../model/ip.ts';
-import { TimeSlice } from '../../time/timeSlice.ts';
+import { type Family, familyOf, hostPort } from '../../model/ip.ts';
+import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { type DumpReply, messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
-import { decodeDestination, getDestinations } from '../../netlink/ipvs.ts';
+import { type NetlinkChannel, type DumpReply, messagesOf } from '../../netlink/channel.ts';
+import {
+  decodeDestination,
+  deleteDestination,
+  getDestinations,
+  newDestination,
+  setDestination,
+  decodeService,
+  deleteService,
+  getServices,
+  IP_VS_SVC_F_HASHED,
+  newService,
+  setService,
+} from '../../netlink/ipvs.ts';
 import { findDevice, readDevice } from './device.ts';
-import { changeOf, type Numbers, type Wire, wireOf } from './changes.ts';
-import { findNumbers } from './numbers.ts';
-import { readServers, readSets } from './reading.ts';
+import { DEVICE } from './rules/print.ts';
+import { entryKey, SET_IDS, type SetEntry, setName, type SetType } from './rules/sets.ts';
+import { addAddress, deleteAddress, deleteLink, newLink } from '../../netlink/rtnetlink.ts';
+import type { Change } from '../../netlink/batch.ts';
+import {
+  addEntry,
+  createSet,
+  deleteEntry,
+  destroySet,
+  swapSets,
+  decodeSetHeader,
+  decodingSet,
+  listRequest,
+  decodeSupport,
+  typeRequest,
+} from '../../netlink/ipset.ts';
+import { constants } from 'node:os';
+import { IPSET_TYPES, type IpsetType, isIpsetType } from '../../netlink/ipsetEntry.ts';
+import { JunctionError } from '../../errors.ts';
+import { decodeFamilyId, getFamily } from '../../netlink/genetlink.ts';
 
 export interface IpvsChannels {
   readonly route: NetlinkChannel;
@@ -114,4 +151,175 @@ function runAt(edits: readonly IpvsEdit[], start: number): Run {
   let end = start + 1;
   while (end < start + EDITS_PER_RUN && isSame(edits[end])) end++;
   return { wire, edits: edits.slice(start, end) };
+}
+
+/* From edits of the IPVS mode to messages for the kernel. */
+
+/** What the kernel must be asked for before anything can be said to it. */
+export interface Numbers {
+  readonly ipvs: number;
+  readonly revisions: ReadonlyMap<SetType, number>;
+}
+
+/** Which part of the kernel an edit is for. */
+export type Wire = 'set' | 'server' | 'link' | 'address';
+
+const HASH_SIZE = 1024;
+const LAST_PORT = 65_535;
+
+export function wireOf({ kind }: IpvsEdit): Wire {
+  switch (kind) {
+    case 'createSet':
+    case 'destroySet':
+    case 'swapSets':
+    case 'addEntry':
+    case 'deleteEntry':
+      return 'set';
+    case 'makeDevice':
+    case 'dropDevice':
+      return 'link';
+    case 'bind':
+    case 'unbind':
+      return 'address';
+    default:
+      return 'server';
+  }
+}
+
+export function changeOf(
+  edit: IpvsEdit,
+  family: Family,
+  { ipvs, revisions }: Numbers,
+  device: number,
+): Change {
+  switch (edit.kind) {
+    case 'createSet': {
+      const { set, type, capacity } = edit;
+      const spec =
+        type === 'bitmap:port'
+          ? { type, from: 0, to: LAST_PORT }
+          : { type, family, hashSize: HASH_SIZE, maxElements: capacity };
+      return createSet(set, spec, revisions.get(type) ?? 0);
+    }
+    case 'destroySet':
+      return destroySet(edit.set);
+    case 'swapSets':
+      return swapSets(edit.set, edit.other);
+    case 'addEntry':
+      return addEntry(edit.set, edit.entry);
+    case 'deleteEntry':
+      return deleteEntry(edit.set, edit.entry);
+    case 'newServer':
+      return newService(ipvs, edit.server);
+    case 'setServer':
+      return setService(ipvs, edit.server);
+    case 'deleteServer':
+      return deleteService(ipvs, edit.server);
+    case 'newDestination':
+      return newDestination(ipvs, edit.server, { ...edit.destination, weight: edit.weight });
+    case 'setDestination':
+      return setDestination(ipvs, edit.server, { ...edit.destination, weight: edit.weight });
+    case 'deleteDestination':
+      return deleteDestination(ipvs, edit.server, edit.destination);
+    case 'makeDevice':
+      return newLink(DEVICE, 'dummy');
+    case 'dropDevice':
+      return deleteLink(DEVICE);
+    case 'bind':
+      return addAddress(device, edit.ip);
+    case 'unbind':
+      return deleteAddress(device, edit.ip);
+  }
+}
+
+/* Sets and virtual servers as the kernel has them. */
+
+/** So many take some tens of microseconds. */
+const STEP = 32;
+
+/** Those of our names, by name. */
+export async function readSets(
+  netfilter: NetlinkChannel,
+  family: Family,
+): Promise<ReadonlyMap<string, KernelSet>> {
+  const names = SET_IDS.map((id) => setName(id, family));
+  const replies = await netfilter.dumpAll(names.map((name) => listRequest(name, 0)));
+  const timeSlice = new TimeSlice(systemClock);
+  const sets = new Map<string, KernelSet>();
+  for (const [index, reply] of replies.entries()) {
+    const set = await runSliced(decodingKernelSet(reply), timeSlice);
+    if (set) sets.set(names[index] ?? '', set);
+  }
+  return sets;
+}
+
+/** Everybody's. */
+export async function readServers(
+  generic: NetlinkChannel,
+  ipvs: number,
+  family: Family,
+): Promise<readonly ServerAttributes[]> {
+  const [reply] = await generic.dumpAll([getServices(ipvs)]);
+  return runSliced(decodingServers(reply, family), new TimeSlice(systemClock));
+}
+
+function* decodingServers(
+  reply: DumpReply | undefined,
+  family: Family,
+): Generator<void, readonly ServerAttributes[]> {
+  const servers: ServerAttributes[] = [];
+  for (const { payload } of messagesOf(reply, 'the virtual servers')) {
+    const server = decodeService(payload);
+    // Without the kernel's own note that the server is in its table.
+    if (server && familyOf(server.ip) === family)
+      servers.push({ ...server, flags: server.flags & ~IP_VS_SVC_F_HASHED });
+    if (servers.length % STEP === 0) yield;
+  }
+  return servers;
+}
+
+function* decodingKernelSet(reply: DumpReply): Generator<void, KernelSet | undefined> {
+  if (reply.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
+  const messages = messagesOf(reply, 'the sets');
+  const header = decodeSetHeader(messages);
+  if (!header) return undefined;
+  const capacity = header.maxElements ?? Number.POSITIVE_INFINITY;
+  if (!isIpsetType(header.type)) return { type: header.type, capacity, entries: new Map() };
+  const entries = new Map<string, SetEntry>();
+  for (const entry of (yield* decodingSet(messages))?.entries ?? []) {
+    entries.set(entryKey(entry), entry);
+    if (entries.size % STEP === 0) yield;
+  }
+  return { type: header.type, capacity, entries };
+}
+
+/* Numbers that differ from kernel to kernel, asked once. */
+
+export async function findNumbers(
+  { generic, netfilter }: Pick<IpvsChannels, 'generic' | 'netfilter'>,
+  family: Family,
+): Promise<Numbers> {
+  const reply = await generic.request(getFamily('IPVS'));
+  const [message] = reply.kind === 'answered' ? reply.messages : [];
+  if (!message) throw noIpvs(reply);
+  const revisions = new Map<IpsetType, number>();
+  for (const type of IPSET_TYPES) {
+    const support = decodeSupport(type, await netfilter.request(typeRequest(type, family)));
+    if (support.state === 'absent')
+      throw new JunctionError('IPVS_UNAVAILABLE', support.reason, { hint: `modprobe ${support.module}` });
+    revisions.set(type, support.revision);
+  }
+  return { ipvs: decodeFamilyId(message.payload), revisions };
+}
+
+function noIpvs(reply: {
+  readonly kind: string;
+  readonly errno?: number;
+  readonly name?: string;
+}): JunctionError {
+  if (reply.errno === constants.errno.ENOENT)
+    return new JunctionError('IPVS_UNAVAILABLE', "can't use the IPVS proxier: the kernel has no IPVS", {
+      hint: 'Load its module on the node: modprobe ip_vs',
+    });
+  return new JunctionError('NETLINK_FAILED', `netlink: cannot look up IPVS: ${reply.name ?? 'no answer'}`);
 }

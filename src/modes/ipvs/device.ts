@@ -1,21 +1,23 @@
 /** The dummy device whose addresses make service addresses this node's own, so that IPVS gets to see their packets. */
-import { DEVICE } from './rules/print.ts';
 import { constants } from 'node:os';
+import { DEVICE } from './rules/print.ts';
 import { JunctionError } from '../../errors.ts';
 import type { KernelDevice } from './rules/client.ts';
 import type { Family, Ip } from '../../model/ip.ts';
 import {
   decodeAddress,
   getAddresses,
+  type LinkAddress,
+  RTM_NEWADDR,
   decodeLink,
   getLink,
+  IFF_UP,
   type Link,
+  RTM_DELLINK,
   decodeIsLocal,
   getRoute,
 } from '../../netlink/rtnetlink.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-
-export { DEVICE };
 
 export async function findDevice(route: NetlinkChannel): Promise<Link | undefined> {
   const reply = await route.request(getLink(DEVICE));
@@ -55,4 +57,60 @@ async function isBroken(route: NetlinkChannel, [first]: readonly Ip[]): Promise<
   if (reply.kind === 'refused') return true; // no route at all
   const [message] = reply.messages;
   return message === undefined || !decodeIsLocal(message.payload);
+}
+
+/* Notifications of the device whose addresses are the services': changes that other programs made. */
+
+export interface DeviceSubscriber {
+  readonly family: Family;
+  /** Whether an address of the device is there because we want it. */
+  isBound(ip: Ip): boolean;
+  /** Another program changed the device. `object`: what of it, or undefined where notifications were lost. */
+  onDevice(object: string | undefined): void;
+}
+
+export class DeviceWatch {
+  readonly #subscribers: DeviceSubscriber[] = [];
+  #index: number | undefined;
+  #isUp = false;
+
+  subscribe(subscriber: DeviceSubscriber): void {
+    this.#subscribers.push(subscriber);
+  }
+
+  has({ linkIndex }: LinkAddress): boolean {
+    return linkIndex === this.#index;
+  }
+
+  /** As a reading found it: nothing to notify of. */
+  found(device: Link | undefined): void {
+    this.#index = device?.index;
+    this.#isUp = isUp(device?.flags ?? 0);
+  }
+
+  onLink(type: number, payload: Uint8Array): void {
+    const { name, index, flags } = decodeLink(payload);
+    if (name !== DEVICE) return;
+    const isKnown = this.#index === index;
+    const wasUp = this.#isUp;
+    this.#index = type === RTM_DELLINK ? undefined : index;
+    this.#isUp = isUp(flags);
+    if (type === RTM_DELLINK || (isKnown && this.#isUp !== wasUp)) this.notifyAll(`link ${DEVICE}`);
+  }
+
+  onAddress(type: number, { family, ip, scope }: LinkAddress): void {
+    for (const subscriber of this.#subscribers) {
+      if (subscriber.family !== family || scope !== 'global') continue;
+      if (subscriber.isBound(ip) !== (type === RTM_NEWADDR))
+        subscriber.onDevice(`address ${ip} on ${DEVICE}`);
+    }
+  }
+
+  notifyAll(object?: string): void {
+    for (const each of this.#subscribers) each.onDevice(object);
+  }
+}
+
+function isUp(flags: number): boolean {
+  return (flags & IFF_UP) !== 0;
 }

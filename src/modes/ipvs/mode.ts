@@ -1,27 +1,28 @@
-/** The IPVS mode's part of a start: kernel settings, the netlink thread, and an eye on addresses and the device. */
+/** The IPVS mode: kernel settings, the netlink thread, and a watch over addresses and the device. */
 import { toSettings } from '../../config/index.ts';
 import { CHAINS } from '../iptables/rules/names.ts';
 import type { IptablesClient } from '../iptables/client.ts';
-import { NetlinkIpvsClient } from './client.ts';
+import { findNumbers, NetlinkIpvsClient } from './client.ts';
 import { IpvsProxier } from './proxier.ts';
-import { findNumbers } from './numbers.ts';
 import { applyIpvsSysctls, applyTimeouts } from './settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
-import { type Family, parseCidr } from '../../model/ip.ts';
+import { parseCidr } from '../../model/ip.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { clientOf, openFamilies } from '../iptables/families.ts';
-import type { ModeOptions, ProxyMode } from '../mode.ts';
-import { removeStaleTables } from '../nftables/staleObjects.ts';
+import { familySupport } from '../familyState.ts';
+import type { Mode, ModeOptions } from '../mode.ts';
+import { StaleObjects } from '../staleObjects.ts';
+import { removeStaleTables } from '../nftables/cleanup.ts';
 import { askAgain, preflight } from '../prerequisites.ts';
 
-export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
+export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
   const { config, nodeName, log } = options;
   const { ipvs } = config;
-  const { clients, served: families, leftOut } = await openFamilies(options);
-  await preflight('ipvs', clients, families, options);
+  const { clients, served, leftOut } = await openFamilies(options);
+  await preflight('ipvs', clients, served, options);
   const thread = await NetlinkThread.start();
   const channels = {
     route: thread.channel(NETLINK_ROUTE),
@@ -30,22 +31,23 @@ export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
   };
   const numbers = await findNumbers(channels, 'IPv4');
   const watch = await AddressWatch.start(thread);
-  const proxies = new Map<Family, IpvsProxier>();
-  const waiting = new Set<Family>(families);
-  let removing = Promise.resolve();
+  const stale = new StaleObjects(served, () => removeStaleTables(log));
   return {
     name: 'ipvs',
-    families,
-    leftOut,
-    startable: clients.map(({ family }) => family),
-    ask: (family) => askAgain('ipvs', clients, family, options),
+    families: familySupport(
+      served,
+      leftOut,
+      clients.map(({ family }) => family),
+    ),
+    guardLocalnet: () => Promise.resolve(),
     applySettings: async () => {
       applyIpvsSysctls({ strictARP: ipvs.strictARP }, log, { root: config.junction.sysctlRoot });
       await applyTimeouts(channels.generic, numbers.ipvs, timeoutsOf(config), log);
     },
-    backend: (family) => {
-      const proxy = new IpvsProxier({
-        iptables: clientOf(clients, family),
+    open: (family, events) => {
+      const iptables = clientOf(clients, family);
+      const proxier = new IpvsProxier({
+        iptables,
         client: new NetlinkIpvsClient(family, channels),
         masqueradeBit: config.iptables.masqueradeBit,
         scheduler: toSettings(config, nodeName).scheduler,
@@ -55,33 +57,30 @@ export async function openIpvsMode(options: ModeOptions): Promise<ProxyMode> {
         onDrainFailure: (error) =>
           log.error('Cannot look at drained endpoints', { ipFamily: family, err: error }),
       });
-      proxies.set(family, proxy);
-      return proxy;
-    },
-    attach: (loop) => {
-      const { family } = loop.proxier;
-      watch.follow({
+      watch.subscribe({
         family,
-        isBound: (ip) => proxies.get(family)?.isBound(ip) ?? false,
+        isBound: (ip) => proxier.isBound(ip),
         onDevice: (object) => {
-          loop.proxier.requestFull();
-          if (object === undefined) loop.request('notifications of the kernel were lost');
-          else loop.foreignChanges.noticed({ objects: [object] });
+          proxier.requestFull();
+          if (object === undefined) events.request('notifications of the kernel were lost');
+          else events.foreignChange({ objects: [object] });
         },
-        onNodeAddresses: () => loop.request(NODE_ADDRESSES),
+        onNodeAddresses: () => events.request(NODE_ADDRESSES),
       });
+      return {
+        writer: proxier,
+        // Neither IPVS nor ipset notifies of changes.
+        verification: { isEachPeriod: true },
+        localIps: () => watch.localIps(family),
+        ready: () => {
+          void removeCanary(iptables, log);
+          stale.ready(family);
+        },
+      };
     },
-    ready: (family) => {
-      void removeCanary(clientOf(clients, family), log);
-      waiting.delete(family);
-      if (waiting.size === 0) removing = removeStaleTables(log);
-    },
-    // Neither IPVS nor ipset notifies of changes.
-    verifiesEachPeriod: true,
-    localIps: (family) => watch.localIps(family),
+    probe: (family) => askAgain('ipvs', clients, family, options),
     close: async () => {
-      await removing;
-      for (const proxy of proxies.values()) proxy.close();
+      await stale.close();
       await watch.close();
       await thread.close();
     },

@@ -3,7 +3,7 @@ import type { Family } from '../../model/ip.ts';
 import { IPSET_TYPES } from '../../netlink/ipsetEntry.ts';
 import { ruleChecks } from '../iptables/prerequisites.ts';
 import { EXTENSIONS } from '../iptables/trialRules.ts';
-import { atLeast } from '../iptables/version.ts';
+import { atLeast } from '../iptables/variant.ts';
 import { absent, type Check, present, unknown } from '../prerequisites/check.ts';
 import { DONE, type Machine, type PreflightSettings, type TrialClient } from '../prerequisites/machine.ts';
 import { conntrackCheck, moduleCheck, moduleRemedy, offerWithModule } from '../prerequisites/pieces.ts';

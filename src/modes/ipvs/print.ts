@@ -9,7 +9,7 @@ import { nodeIpsOf } from '../nodeIps.ts';
 import { printJumps, restoreCommand } from '../iptables/print.ts';
 
 /** The rules are for when the sets are there. */
-export type IpvsPlanText = IpvsText & WholeRules;
+type IpvsPlanText = IpvsText & WholeRules;
 
 export function ipvsPlanText(plan: Plan, settings: Settings): IpvsPlanText {
   const { family, view } = plan;

@@ -1,19 +1,20 @@
-/** The IPVS backend of one family, joined to the real kernel. */
-import { IptablesBackend, type StaticOptions, type SyncReport } from '../iptables/reconcile.ts';
-import { IpvsBackend } from './reconcile.ts';
+/** One address family of the IPVS mode: virtual servers, and the rules of iptables that match its sets. */
+import { IptablesRules, type StaticOptions } from '../iptables/reconcile.ts';
+import { IpvsServers } from './reconcile.ts';
 import type { IpvsClient } from './rules/client.ts';
 import { ipvsLayout } from './rules/rules.ts';
 import type { Cidr, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
+import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { IptablesClient } from '../iptables/client.ts';
 import { tableClient } from '../iptables/proxier.ts';
 
-export interface IpvsProxierOptions {
+interface IpvsProxierOptions {
   /** For the rules that match the sets. */
   readonly iptables: IptablesClient;
   readonly client: IpvsClient;
@@ -24,7 +25,7 @@ export interface IpvsProxierOptions {
   readonly drainLimitMs: number;
   /** The node's own addresses in this family, without loopback and without those of our device. */
   readonly nodeIps: () => readonly Ip[];
-  /** Something may be wrong that only a look at the kernel can tell. */
+  /** Draining is tried again; nothing else waits for it. */
   readonly onDrainFailure: (error: unknown) => void;
   readonly clock?: Clock;
 }
@@ -33,6 +34,8 @@ export interface IpvsProxierOptions {
 const DRAIN_INTERVAL_MS = 30_000;
 /** A limit on draining is kept to that much. */
 const SHORTEST_DRAIN_INTERVAL_MS = 1000;
+/** Timers may come a little early. */
+const EARLY_MS = 10;
 
 /** Each frontend is a virtual server, an address and entries of sets. */
 const WRITES_PER_SYNC = 2000;
@@ -40,19 +43,16 @@ const WRITES_PER_SYNC = 2000;
 export class IpvsProxier {
   readonly writesPerSync = WRITES_PER_SYNC;
   readonly #options: IpvsProxierOptions;
-  readonly #backend: IpvsBackend;
+  readonly #servers: IpvsServers;
   readonly #clock: Clock;
-  /** One at a time writes. */
-  #turn: Promise<unknown> = Promise.resolve();
-  #cancelDrain: (() => void) | undefined;
-  #isClosed = false;
+  /** When drained endpoints are to be looked at, while there are some. */
+  #drainAt: number | undefined;
 
   constructor(options: IpvsProxierOptions) {
     const { iptables, client, excludeCIDRs, drainLimitMs, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
-    const timeSlice = new TimeSlice(systemClock);
-    const rules = new IptablesBackend(ipvsLayout, tableClient(iptables));
+    const rules = new IptablesRules(ipvsLayout, tableClient(iptables));
     const fixed: Omit<StaticOptions, 'filledSets'> = {
       nodePortIps: 'all',
       masqueradeMark: (1 << options.masqueradeBit) >>> 0,
@@ -60,7 +60,7 @@ export class IpvsProxier {
       dropInvalid: false,
       nfacct: { invalidDropped: false, localhostNodePorts: false },
     };
-    this.#backend = new IpvsBackend({
+    this.#servers = new IpvsServers({
       client,
       rules: {
         sync: (plan, dirty, filledSets, beforeSwitch) =>
@@ -70,48 +70,37 @@ export class IpvsProxier {
       excludeCIDRs,
       drainLimitMs,
       now: () => clock.now(),
-      timeSlice,
+      timeSlice: new TimeSlice(systemClock),
     });
   }
 
-  sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
+  async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
     const { scheduler, nodeIps } = this.#options;
-    return this.#inTurn(async () => {
-      const ips = [...nodeIps()].sort();
-      const nodePortIps = ips.filter((ip) => answersNodePorts(plan.view.nodePorts, ip));
-      const report = await this.#backend.sync(plan, dirty, { scheduler, nodeIps: ips, nodePortIps });
-      this.#scheduleDrain();
-      return report;
-    });
+    await this.#drainIfDue();
+    const ips = [...nodeIps()].sort();
+    const nodePortIps = ips.filter((ip) => answersNodePorts(plan.view.nodePorts, ip));
+    const report = await this.#servers.sync(plan, dirty, { scheduler, nodeIps: ips, nodePortIps });
+    if (!this.#servers.isDraining) this.#drainAt = undefined;
+    else this.#drainAt ??= this.#clock.now() + drainInterval(this.#options.drainLimitMs);
+    return { ...report, retryAfterMs: this.#drainAt && Math.max(0, this.#drainAt - this.#clock.now()) };
+  }
+
+  get attempt(): SyncAttempt {
+    return this.#servers.attempt;
   }
 
   requestFull(): void {
-    this.#backend.requestFull();
+    this.#servers.requestFull();
   }
 
   isBound(ip: Ip): boolean {
-    return this.#backend.isBound(ip);
+    return this.#servers.isBound(ip);
   }
 
-  close(): void {
-    this.#isClosed = true;
-    this.#cancelDrain?.();
-  }
-
-  #scheduleDrain(): void {
-    if (this.#cancelDrain || this.#isClosed || !this.#backend.isDraining) return;
-    this.#cancelDrain = this.#clock.schedule(drainInterval(this.#options.drainLimitMs), () => {
-      this.#cancelDrain = undefined;
-      void this.#inTurn(() => this.#backend.drain())
-        .catch(this.#options.onDrainFailure)
-        .finally(() => this.#scheduleDrain());
-    });
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => undefined);
-    return done;
+  async #drainIfDue(): Promise<void> {
+    if (this.#drainAt === undefined || this.#clock.now() < this.#drainAt - EARLY_MS) return;
+    this.#drainAt = undefined;
+    await this.#servers.drain().catch(this.#options.onDrainFailure);
   }
 }
 

@@ -1,14 +1,15 @@
-/**
- * Keeps sets, virtual servers and the device's addresses equal to the plan.
- *
- * An ordinary sync compiles the service ports that changed, before and after, and sends the difference. The kernel is
- * read only at the start, after a failure, when something is not as it was left, and when somebody asks to verify.
- */
-import { deepEqual } from '../../model/equal.ts';
+/** Sets, virtual servers and the device's addresses, kept equal to the plan. */
 import { type Cidr, cidrContains } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import type { SyncReport } from '../iptables/reconcile.ts';
+import {
+  type Changes,
+  type Reconcilable,
+  Reconciler,
+  type Resync,
+  type ServicePortPlans,
+} from '../../proxy/reconciler.ts';
+import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import type { TimeSlice } from '../../time/timeSlice.ts';
 import { resyncDevice, resyncServers, resyncSets, isNodePortServer, ourServers } from './rules/resync.ts';
 import {
@@ -20,7 +21,7 @@ import {
   serverKey,
 } from './rules/compile.ts';
 import { DrainingList, Changeset } from './rules/changeset.ts';
-import type { IpvsClient } from './rules/client.ts';
+import type { IpvsEdit, IpvsClient } from './rules/client.ts';
 import { DesiredState, type DesiredChanges } from './rules/desiredState.ts';
 import { changedByOthers, Refusals } from './rules/refusals.ts';
 import { SET_IDS, type SetId, SetCapacities } from './rules/sets.ts';
@@ -37,7 +38,7 @@ export interface Rules {
   requestFull(): void;
 }
 
-export interface IpvsBackendOptions {
+interface IpvsServersOptions {
   readonly client: IpvsClient;
   readonly rules: Rules;
   /** Virtual servers in these ranges are not ours to delete. */
@@ -51,50 +52,45 @@ export interface IpvsBackendOptions {
 const STEPS_PER_LOOK = 4;
 
 type Settings = Omit<VirtualServerOptions, 'family'>;
+const NO_CHANGES: DesiredChanges = { added: [], removed: [], bound: [], unbound: [], servers: [] };
 
-export class IpvsBackend {
-  readonly #options: IpvsBackendOptions;
-  readonly #applied = new Map<ServicePortId, ServicePortPlan>();
+export class IpvsServers implements Reconcilable<VirtualServerOptions> {
+  readonly #options: IpvsServersOptions;
+  readonly #reconciler = new Reconciler<VirtualServerOptions>(this);
   readonly #draining: DrainingList;
-  #ledger = new DesiredState();
-  #room = new SetCapacities();
-  #compileOptions: VirtualServerOptions | undefined;
+  #desired = new DesiredState();
+  #capacities = new SetCapacities();
   /** Virtual servers of this process that may still be there although nothing wants them. */
   readonly #leftBehind = new Set<string>();
-  #needsFull = true;
-  /** Apart from `#needsFull`, so that a request during a sync is not forgotten at its end. */
-  #fullRequested = false;
-  #refused: ReadonlyMap<ServicePortId, Error> = new Map();
+  /** Our own, as far as they may not be in the kernel. */
+  #unwritten = NO_CHANGES;
+  /** What the last changes found to be not as it was left. */
+  #drifted: readonly string[] = [];
 
-  constructor(options: IpvsBackendOptions) {
+  constructor(options: IpvsServersOptions) {
     this.#options = options;
     this.#draining = new DrainingList(options.drainLimitMs);
   }
 
-  /** The next sync reads the kernel and mends what differs. */
+  get attempt(): SyncAttempt {
+    return this.#reconciler.attempt;
+  }
+
   requestFull(): void {
-    this.#fullRequested = true;
-    this.#options.rules.requestFull();
+    this.#reconciler.requestFull();
   }
 
   get isDraining(): boolean {
     return !this.#draining.isEmpty;
   }
 
-  /** What this backend has put on its device. */
+  /** Whether it is on the device because we put it there. */
   isBound(ip: string): boolean {
-    return this.#ledger.addresses.has(ip as never);
+    return this.#desired.addresses.has(ip as never);
   }
 
-  async sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: Settings): Promise<SyncReport> {
-    const ids = [...dirty];
-    const options: VirtualServerOptions = { ...settings, family: plan.family };
-    const isKnown = !this.#needsFull && this.#refused.size === 0 && deepEqual(options, this.#compileOptions);
-    this.#needsFull = true; // until all of it is in the kernel
-    const changes = isKnown ? await this.#change(plan, ids, options) : await this.#compileAll(plan, options);
-    if (!changes || this.#fullRequested) return this.#reconcile(plan, ids, options, changes);
-    const { report, drifted } = await this.#writeChanges(plan, ids, options, changes);
-    return report ?? this.#reconcile(plan, ids, options, changes, drifted);
+  sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: Settings): Promise<SyncReport> {
+    return this.#reconciler.sync(plan, dirty, { ...settings, family: plan.family });
   }
 
   /** Deletes drained endpoints whose connections have ended. */
@@ -118,86 +114,73 @@ export class IpvsBackend {
     refusals.throwIfOurs();
   }
 
+  async apply(changes: Changes<VirtualServerOptions>): Promise<boolean> {
+    const { family } = changes.plan;
+    this.#unwritten = await this.#change(changes);
+    const work = new Changeset(family, this.#draining);
+    work.addChanges(this.#unwritten);
+    const refusals = new Refusals();
+    await this.#write(changes, work, refusals);
+    this.#drifted = refusals.drifted;
+    if (this.#drifted.length > 0) return false;
+    await this.#settle(refusals, changes);
+    changes.report.objects += work.edits.length;
+    return true;
+  }
+
+  async resync(resync: Resync<VirtualServerOptions>): Promise<void> {
+    const { plan, ids, options, unwritten, report } = resync;
+    if (!unwritten) await this.#compileAll(plan.servicePorts, options);
+    else {
+      // `apply` took in the others.
+      const taken = new Set(ids);
+      const waiting = [...unwritten].filter((id) => !taken.has(id));
+      this.#unwritten = union(this.#unwritten, await this.#change({ ...resync, ids: waiting }));
+    }
+    if (resync.isRequested) this.#options.rules.requestFull();
+    const work = await this.#readAndCompare(options);
+    const { edits } = work;
+    const foreign = unwritten ? changedByOthers(edits, this.#unwritten, options.family) : [];
+    const refusals = new Refusals();
+    await this.#write({ ...resync, ids: [...(unwritten ?? ids)] }, work, refusals);
+    refusals.throwIfDrift();
+    await this.#settle(refusals, resync);
+    report.objects += edits.length;
+    for (const name of [...this.#drifted, ...some(foreign)]) report.repaired.add(name);
+    this.#drifted = [];
+  }
+
   /** Of what should be in the kernel, the part that changed. */
-  async #change(
-    plan: Plan,
-    ids: readonly ServicePortId[],
-    options: VirtualServerOptions,
-  ): Promise<DesiredChanges> {
-    await this.#forEachSliced(ids, (id) => this.#ledger.remove(compile(this.#applied.get(id), options)));
-    await this.#forEachSliced(ids, (id) => this.#ledger.add(compile(plan.servicePorts.get(id), options)));
-    for (const id of ids) this.#remember(plan, id);
-    const changes = this.#ledger.takeChanges();
+  async #change({ plan, ids, options, applied }: Changes<VirtualServerOptions>): Promise<DesiredChanges> {
+    await this.#forEachSliced(ids, (id) => this.#desired.remove(compile(applied.get(id), options)));
+    await this.#forEachSliced(ids, (id) => this.#desired.add(compile(plan.servicePorts.get(id), options)));
+    const changes = this.#desired.takeChanges();
     for (const { previous, current } of changes.servers)
       if (previous && !current) this.#leftBehind.add(serverKey(previous));
     return changes;
   }
 
-  async #compileAll(plan: Plan, options: VirtualServerOptions): Promise<undefined> {
-    for (const [key] of this.#ledger.servers()) this.#leftBehind.add(key);
-    this.#ledger = new DesiredState();
-    this.#applied.clear();
-    this.#compileOptions = options;
-    await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
-      this.#applied.set(id, port);
-      this.#ledger.add(compileVirtualServers(port, options));
-    });
-    this.#ledger.forgetChanges();
+  async #compileAll(servicePorts: ServicePortPlans, options: VirtualServerOptions): Promise<void> {
+    for (const [key] of this.#desired.servers()) this.#leftBehind.add(key);
+    this.#desired = new DesiredState();
+    this.#drifted = [];
+    await this.#forEachSliced(servicePorts.values(), (port) =>
+      this.#desired.add(compileVirtualServers(port, options)),
+    );
+    this.#desired.forgetChanges();
   }
 
-  /** Without a report where the kernel was not as it was left. */
-  async #writeChanges(
-    plan: Plan,
-    ids: readonly ServicePortId[],
-    options: VirtualServerOptions,
-    changes: DesiredChanges,
-  ): Promise<{ readonly report?: SyncReport; readonly drifted: readonly string[] }> {
-    const work = new Changeset(plan.family, this.#draining);
-    work.addChanges(changes);
-    const refusals = new Refusals();
-    const report = await this.#write(plan, ids, work, refusals);
-    const { drifted } = refusals;
-    if (drifted.length > 0) return { drifted };
-    await this.#settle(refusals, plan, options);
-    const kind = work.isEmpty ? report.kind : kindOf(report);
-    const objects = work.edits.length;
-    return { report: { ...report, kind, objects, refused: this.#refusedBy(report) }, drifted };
-  }
-
-  /** Reads the kernel. `changes`: our own since the last sync, if that one left the kernel as it should be. */
-  async #reconcile(
-    plan: Plan,
-    ids: readonly ServicePortId[],
-    options: VirtualServerOptions,
-    changes: DesiredChanges | undefined,
-    drifted: readonly string[] = [],
-  ): Promise<SyncReport> {
-    this.#fullRequested = false;
-    const work = await this.#adopt(options);
-    const { edits } = work;
-    const foreign = changes ? changedByOthers(edits, changes, plan.family) : [];
-    const refusals = new Refusals();
-    const report = await this.#write(plan, ids, work, refusals);
-    refusals.throwIfDrift();
-    await this.#settle(refusals, plan, options);
-    return {
-      ...report,
-      kind: 'full',
-      objects: edits.length,
-      repaired: [...new Set([...(report.repaired ?? []), ...drifted, ...some(foreign)])],
-      refused: this.#refusedBy(report),
-    };
-  }
-
-  async #adopt(options: VirtualServerOptions): Promise<Changeset> {
+  async #readAndCompare(options: VirtualServerOptions): Promise<Changeset> {
     const { client, excludeCIDRs } = this.#options;
     const { family, nodeIps } = options;
     const work = new Changeset(family, this.#draining);
     const state = await client.read();
-    resyncDevice(state.device, this.#ledger, work);
-    this.#room = new SetCapacities(await this.#runSliced(resyncSets(state, this.#ledger, family, work)));
+    resyncDevice(state.device, this.#desired, work);
+    this.#capacities = new SetCapacities(
+      await this.#runSliced(resyncSets(state, this.#desired, family, work)),
+    );
     const isKnown = (key: string): boolean =>
-      this.#ledger.server(key) !== undefined || this.#leftBehind.has(key);
+      this.#desired.server(key) !== undefined || this.#leftBehind.has(key);
     const nodes = new Set<string>(nodeIps);
     const ours = ourServers(state, family, isKnown);
     const known = new Set(ours);
@@ -207,55 +190,51 @@ export class IpvsBackend {
     const existing = [...ours, ...nodePorts];
     const isExcluded = ({ ip }: ServerKey): boolean => excludeCIDRs.some((cidr) => cidrContains(cidr, ip));
     const destinations = await client.readDestinations(existing);
-    await this.#runSliced(resyncServers(existing, destinations, this.#ledger, work, isExcluded));
+    await this.#runSliced(resyncServers(existing, destinations, this.#desired, work, isExcluded));
     return work;
   }
 
   async #write(
-    plan: Plan,
-    ids: readonly ServicePortId[],
+    { plan, ids, report }: Changes<VirtualServerOptions>,
     work: Changeset,
     refusals: Refusals,
-  ): Promise<SyncReport> {
+  ): Promise<void> {
     const { client, rules, now } = this.#options;
-    const prepare = [...this.#room.makeFor(this.#ledger, plan.family, work.leaving), ...work.prepare];
-    const late = refusals.add(prepare, await client.apply(prepare));
-    if (late.length > 0) refusals.add(late, await client.apply(late));
+    const commit = async (edits: readonly IpvsEdit[]): Promise<readonly IpvsEdit[]> => {
+      if (edits.length === 0) return [];
+      report.commits++;
+      return refusals.add(edits, await client.apply(edits));
+    };
+    await commit(
+      await commit([...this.#capacities.makeFor(this.#desired, plan.family, work.leaving), ...work.prepare]),
+    );
     for (const { server, destination } of work.revived) this.#draining.remove(server, destination);
     // Rules of the iptables mode translate before IPVS sees a packet, and go on doing so until ours replace them. Then
     // everything must be here: without its address a service would be silent until the last old chain is gone.
-    const bindEarly = async (): Promise<void> => {
-      const binds = work.takeBinds();
-      refusals.add(binds, await client.apply(binds));
-    };
-    const report = await rules.sync(plan, ids, this.#filledSets(), bindEarly).catch((error: unknown) => {
+    const bindEarly = async (): Promise<void> => void (await commit(work.takeBinds()));
+    const rulesReport = await rules.sync(plan, ids, this.#filledSets(), bindEarly).catch((error: unknown) => {
       refusals.throwIfOurs(); // rules cannot be written where a set is missing
       throw error;
     });
-    const { last, entryDeletes } = work;
-    refusals.add(last, await client.apply(last));
+    report.include(rulesReport);
+    await commit(work.last);
     // Without its entry a virtual server that is still there would be nobody's.
-    if (!refusals.isOurs) refusals.add(entryDeletes, await client.apply(entryDeletes));
+    if (!refusals.isOurs) await commit(work.entryDeletes);
     for (const { server, destination } of work.drained) this.#draining.add(server, destination, now());
     for (const server of work.deletedServers) this.#draining.removeServer(server);
     // Many have no connection at all. Those that drain already are looked at in their own time.
     await this.#drain([...new Map(work.drained.map(({ server }) => [serverKey(server), server])).values()]);
-    return report;
   }
 
   /** Everything is in the kernel, but for what it refused. */
-  async #settle(refusals: Refusals, plan: Plan, options: VirtualServerOptions): Promise<void> {
-    this.#refused = await this.#ownersOf(refusals, plan, options);
+  async #settle(refusals: Refusals, { plan, options, report }: Changes<VirtualServerOptions>): Promise<void> {
+    for (const [id, error] of await this.#ownersOf(refusals, plan, options)) report.refused.set(id, error);
     this.#leftBehind.clear();
-    this.#needsFull = false;
+    this.#unwritten = NO_CHANGES;
   }
 
   #filledSets(): readonly SetId[] {
-    return SET_IDS.filter((id) => this.#ledger.sizeOf(id) > 0);
-  }
-
-  #refusedBy(rules: SyncReport): ReadonlyMap<ServicePortId, Error> {
-    return this.#refused.size === 0 ? rules.refused : new Map([...rules.refused, ...this.#refused]);
+    return SET_IDS.filter((id) => this.#desired.sizeOf(id) > 0);
   }
 
   /** Looked for only when something was refused, which should never be. */
@@ -272,12 +251,6 @@ export class IpvsBackend {
     });
     refusals.throwIfNobodys();
     return owners;
-  }
-
-  #remember(plan: Plan, id: ServicePortId): void {
-    const port = plan.servicePorts.get(id);
-    if (port) this.#applied.set(id, port);
-    else this.#applied.delete(id);
   }
 
   #forEachSliced<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {
@@ -307,6 +280,16 @@ function compile(port: ServicePortPlan | undefined, options: VirtualServerOption
   return port ? compileVirtualServers(port, options) : NO_SERVERS;
 }
 
+function union(a: DesiredChanges, b: DesiredChanges): DesiredChanges {
+  return {
+    added: [...a.added, ...b.added],
+    removed: [...a.removed, ...b.removed],
+    bound: [...a.bound, ...b.bound],
+    unbound: [...a.unbound, ...b.unbound],
+    servers: [...a.servers, ...b.servers],
+  };
+}
+
 /** `ipvsadm --clear` takes ten thousand; nobody reads their names. */
 const MOST_NAMED = 100;
 
@@ -316,8 +299,4 @@ function* some(names: Iterable<string>): Generator<string> {
     if (count++ === MOST_NAMED) return;
     yield name;
   }
-}
-
-function kindOf({ kind }: SyncReport): SyncReport['kind'] {
-  return kind === 'full' ? 'full' : 'incremental';
 }

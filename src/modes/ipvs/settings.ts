@@ -6,7 +6,7 @@ import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { type IpvsTimeouts, setTimeouts } from '../../netlink/ipvs.ts';
 import { ensureSysctl, type SysctlOptions } from '../../system/sysctl.ts';
 
-export interface IpvsSysctls {
+interface IpvsSysctls {
   readonly strictARP: boolean;
   /** Of the kernel: `6.1.0-13-amd64`. */
   readonly kernel?: string;

@@ -2,10 +2,13 @@
 import { constants } from 'node:os';
 import { BACKSTOP_TABLE, TABLE } from './rules/names.ts';
 import { JunctionError } from '../../errors.ts';
-import type { Family } from '../../model/ip.ts';
+import { FAMILIES, type Family } from '../../model/ip.ts';
 import type { NetlinkChannel, TransactionChannel } from '../../netlink/channel.ts';
 import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
+import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
+import type { Log } from '../../log/log.ts';
+import { withNetlink } from '../staleObjects.ts';
 
 export const KUBE_PROXY_TABLE = 'kube-proxy';
 /** What a check leaves that is killed in between. */
@@ -15,7 +18,7 @@ export const OWNED_TRIAL_TABLE = 'junction-trial-owned';
 export const OWN_TABLES: readonly string[] = [TABLE, BACKSTOP_TABLE, TRIAL_TABLE];
 export const EVERY_TABLE: readonly string[] = [...OWN_TABLES, KUBE_PROXY_TABLE];
 
-export interface NftRemains {
+export interface StaleTable {
   readonly family: 'ip' | 'ip6';
   readonly table: string;
   /** Sets, maps and chains in it. */
@@ -26,8 +29,8 @@ export async function findTables(
   channel: NetlinkChannel,
   families: readonly Family[],
   names: readonly string[],
-): Promise<readonly NftRemains[]> {
-  const found: NftRemains[] = [];
+): Promise<readonly StaleTable[]> {
+  const found: StaleTable[] = [];
   for (const each of families) {
     const family = each === 'IPv4' ? 'ip' : 'ip6';
     const [reply] = await channel.dumpAll([getTables(family)]);
@@ -43,13 +46,35 @@ export async function findTables(
   return found;
 }
 
-/** Answers why it would not go; one that somebody else has removed meanwhile is gone too. */
+/** Returns why it would not go; one that another program has removed meanwhile is gone too. */
 export async function removeTable(
   channel: TransactionChannel,
-  { family, table }: NftRemains,
+  { family, table }: StaleTable,
 ): Promise<string | undefined> {
   const outcome = await channel.commit(transaction([{ kind: 'deleteTable', family, table }]));
   if (outcome.state === 'done') return undefined;
   const name = outcome.state === 'refused' ? outcome.refusals[0]?.name : outcome.state;
   return name === 'ENOENT' ? undefined : (name ?? 'refused');
+}
+
+/* A node that was switched from an nftables mode, ours or kube-proxy's: once the new rules work, the old table goes. */
+
+/** Nothing that fails here may stop the proxy. */
+export function removeStaleTables(log: Log, names: readonly string[] = EVERY_TABLE): Promise<void> {
+  return withNetlink(
+    async (thread) => {
+      const channel = thread.transactionChannel(NETLINK_NETFILTER);
+      for (const stale of await findTables(channel, FAMILIES, names)) {
+        const { family, table } = stale;
+        const why = await removeTable(channel, stale);
+        if (why === undefined) log.info('Removed the table that an nftables mode left', { family, table });
+        else log.warn('Cannot remove the table that an nftables mode left', { family, table, why });
+      }
+    },
+    (error) =>
+      log.warn('Cannot look for tables that an nftables mode left', {
+        err: error,
+        whatToDo: 'junction cleanup',
+      }),
+  );
 }

@@ -1,4 +1,4 @@
-/** The kernel behind the nftables backend: a transaction becomes one netlink batch. */
+/** Our table in the kernel: a transaction becomes one netlink batch. */
 import { constants } from 'node:os';
 import { affinityMap, BACKSTOP_COMMENT, TABLE, TABLE_COMMENT } from './rules/names.ts';
 import { printKey } from './rules/print.ts';
@@ -43,12 +43,15 @@ import { elementsOf, endpointOf, keyOf, listOf, specOf } from './sets.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
 
-/** The kernel is busy with somebody else's change. */
+/** The kernel is busy with another program's change. */
 const TRANSIENT: ReadonlySet<string> = new Set(['EINTR', 'EAGAIN', 'EBUSY', 'ENOBUFS']);
 const TRIES = 4;
 const PAUSE_MS = 5;
-/** A set or chain that is part of somebody's rule: it goes with the rule, and cannot be deleted. */
+/** A set or chain that is part of a rule: it is deleted with the rule, and cannot be deleted by itself. */
 const ANONYMOUS = /^__(?:set|map|chain)\d/;
+
+/** Elements that we cannot represent, by set. */
+type UnknownElements = ReadonlyMap<string, readonly SetElement[]>;
 
 export class NetlinkNftClient implements NftClient {
   readonly #family: Family;
@@ -83,7 +86,14 @@ export class NetlinkNftClient implements NftClient {
     const readable = wanted.sets.filter(
       ({ name, dynamicSize }) => sets.get(name) === 'same' && !dynamicSize && (only?.has(name) ?? true),
     );
-    return { isDormant: table.isDormant, sets, chains, elements: await this.#readElements(readable) };
+    const { elements, unknown } = await this.#readElements(readable);
+    return {
+      isDormant: table.isDormant,
+      sets,
+      chains,
+      elements,
+      ...(unknown.size > 0 && { deleteUnknown: () => this.#deleteUnknown(unknown) }),
+    };
   }
 
   async commit(transaction: TableTransaction): Promise<TransactionOutcome> {
@@ -243,22 +253,27 @@ export class NetlinkNftClient implements NftClient {
   }
 
   /** One set after the other, so that no more of them is in memory than has to be. */
-  async #readElements(sets: readonly TableSet[]): Promise<ReadonlyMap<string, ReadonlyMap<string, Element>>> {
+  async #readElements(
+    sets: readonly TableSet[],
+  ): Promise<{ readonly elements: TableState['elements']; readonly unknown: UnknownElements }> {
     const result = new Map<string, ReadonlyMap<string, Element>>();
+    const unknown = new Map<string, readonly SetElement[]>();
     for (const set of sets) {
       const raw = await this.#read(set.name);
       if (!raw) continue;
-      const { elements, strangers } = elementsOf(set, raw, this.#family);
-      result.set(set.name, new Map(elements.map((element) => [printKey(element.key), element])));
-      if (strangers.length > 0) await this.#expel(set, strangers);
+      const read = elementsOf(set, raw, this.#family);
+      result.set(set.name, new Map(read.elements.map((element) => [printKey(element.key), element])));
+      if (read.unknown.length > 0) unknown.set(set.name, read.unknown);
     }
-    return result;
+    return { elements: result, unknown };
   }
 
-  /** What nobody else has words for can only be removed here. If it will not go, it does not matter to us either. */
-  async #expel({ name }: TableSet, strangers: readonly SetElement[]): Promise<void> {
-    const elements = elementList(strangers);
-    await this.#channel.commit(batchOf([{ kind: 'deleteElements', ...this.#place, set: name, elements }]));
+  /** Failure is ignored: they do not affect our rules. */
+  async #deleteUnknown(unknown: UnknownElements): Promise<void> {
+    for (const [set, elements] of unknown)
+      await this.#channel.commit(
+        batchOf([{ kind: 'deleteElements', ...this.#place, set, elements: elementList(elements) }]),
+      );
   }
 
   /** `undefined`: there is no such set. */

@@ -12,7 +12,7 @@ import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { type SetElement, readElements } from '../../netlink/nftables/elements.ts';
 import { endpointOf, keyOf } from './sets.ts';
 
-export interface ConnectionCount {
+interface ConnectionCount {
   /** `namespace/name:port` */
   readonly servicePort: string;
   readonly protocol: Protocol;

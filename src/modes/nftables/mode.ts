@@ -1,116 +1,100 @@
-/** The nftables mode's part of a start: the netlink thread, and an eye on the node's addresses and on our table. */
+/** The nftables mode: the netlink thread, and a watch over the node's addresses and our table. */
 import { BACKSTOP_TABLE, TABLE } from './rules/names.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { readConnections } from './counters.ts';
-import { KUBE_PROXY_TABLE } from './cleanup.ts';
+import { KUBE_PROXY_TABLE, removeStaleTables } from './cleanup.ts';
 import { NetlinkNftClient } from './client.ts';
 import { NftProxier } from './proxier.ts';
 import { TableWatch } from './watch.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
-import { type Cidr, FAMILIES, type Family, familyOf } from '../../model/ip.ts';
-import { type SyncRunner, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
+import { FAMILIES, type Family, familyOf } from '../../model/ip.ts';
+import { type FamilyEvents, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
+import { familySupport } from '../familyState.ts';
+import { StaleObjects } from '../staleObjects.ts';
 import { isIpv6Enabled } from '../iptables/families.ts';
-import { removeStaleRules } from '../iptables/staleObjects.ts';
-import { StaleIpvs } from '../ipvs/staleObjects.ts';
-import type { ModeOptions, ProxyMode } from '../mode.ts';
-import { removeStaleTables } from './staleObjects.ts';
+import { removeStaleRules } from '../iptables/cleanup.ts';
+import { StaleIpvs } from '../ipvs/cleanup.ts';
+import type { Mode, ModeOptions } from '../mode.ts';
 import { askForTables, nftPreflight } from '../prerequisites.ts';
-import { Retries } from './retries.ts';
 
 const OUR_TABLE = `table ${TABLE}`;
 
-export async function openNftMode(options: ModeOptions): Promise<ProxyMode> {
+export async function openNftMode(options: ModeOptions): Promise<Mode> {
   const { config, log } = options;
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
-  const { families, leftOut, counters } = await nftPreflight(enabled, options);
+  const { families: served, leftOut, counters } = await nftPreflight(enabled, options);
   const hasBackstop = config.junction.nftablesBackstop;
-  log.info(`kube-proxy running in ${families.length > 1 ? 'dual' : 'single'}-stack mode`, {
-    families: families.join(','),
+  log.info(`kube-proxy running in ${served.length > 1 ? 'dual' : 'single'}-stack mode`, {
+    families: served.join(','),
   });
   const thread = await NetlinkThread.start();
-  const watch = await AddressWatch.start(thread);
+  const addresses = await AddressWatch.start(thread);
   const tables = await TableWatch.start(thread);
-  const proxies = new Map<Family, NftProxier>();
-  const loops = new Map<Family, SyncRunner>();
-  const waiting = new Set<Family>(families);
-  let serviceCidrs: readonly Cidr[] = [];
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
-  let removing = Promise.resolve();
-  const retries = new Retries((family) => {
-    proxies.get(family)?.prepareRetry();
-    loops.get(family)?.request('again what the kernel did not take');
-  });
+  const stale = new StaleObjects(served, () => removeStaleObjects(log, hasBackstop, staleIpvs));
+  const opened: { readonly family: Family; readonly proxier: NftProxier; readonly events: FamilyEvents }[] =
+    [];
   thread.onSocketLost(NETLINK_NETFILTER, () => {
-    for (const [family, proxy] of proxies) {
-      proxy.noteSocketLost();
-      loops.get(family)?.request('the netlink socket was lost');
+    for (const { proxier, events } of opened) {
+      proxier.noteSocketLost();
+      events.request('the netlink socket was lost');
     }
   });
   return {
     name: 'nftables',
-    families,
-    leftOut,
-    startable: enabled,
-    ask: (family) => askForTables(family, options),
-    backend: (family) => {
+    families: familySupport(served, leftOut, enabled),
+    guardLocalnet: () => Promise.resolve(),
+    applySettings: () => Promise.resolve(),
+    open: (family, events) => {
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
-      const proxy = new NftProxier({
+      const proxier = new NftProxier({
         client: new NetlinkNftClient(family, channel),
         ...(hasBackstop && { backstop: new NetlinkNftClient(family, channel, BACKSTOP_TABLE) }),
         onBackstopFailure: ({ reason, isNews }) => {
           if (isNews) log.warn('Our table has no backstop for now', { ipFamily: family, reason });
         },
-        again: (milliseconds) => retries.ask(family, milliseconds),
         masqueradeBit: config.nftables.masqueradeBit,
         counters: counters && config.junction.nftablesCounters,
-        nodeIps: () => watch.nodeIps(family),
-        serviceCidrs: () => serviceCidrs.filter((cidr) => familyOf(cidr) === family),
+        nodeIps: () => addresses.nodeIps(family),
       });
-      proxies.set(family, proxy);
-      return proxy;
-    },
-    attach: (loop) => {
-      const { family } = loop.proxier;
-      loops.set(family, loop);
-      tables.follow({
+      opened.push({ family, proxier, events });
+      tables.subscribe({
         family,
-        onChange: (changedBy, news) => {
-          if (news) proxies.get(family)?.noteForeign(news, family);
-          else loop.proxier.requestFull();
-          if (changedBy) loop.foreignChanges.noticed({ objects: news?.objects ?? [OUR_TABLE], changedBy });
-          else loop.requestUrgently('notifications of the kernel were lost');
+        onChange: (changedBy, changes) => {
+          if (changes) proxier.noteForeign(changes, family);
+          else proxier.requestFull();
+          if (changedBy) events.foreignChange({ objects: changes?.objects ?? [OUR_TABLE], changedBy });
+          else events.requestUrgently('notifications of the kernel were lost');
         },
       });
-      watch.follow({ onNodeAddresses: () => loop.request(NODE_ADDRESSES) });
+      addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
+      return {
+        writer: proxier,
+        verification: { isNotified: true },
+        localIps: () => addresses.localIps(family),
+        ready: () => stale.ready(family),
+        setServiceCidrs: (cidrs) => {
+          proxier.setServiceCidrs(cidrs.filter((cidr) => familyOf(cidr) === family));
+          events.request('ServiceCIDRs changed');
+        },
+      };
     },
-    ready: (family) => {
-      waiting.delete(family);
-      if (waiting.size === 0) removing = removeStaleObjects(log, hasBackstop, staleIpvs);
-    },
-    isTold: true,
+    probe: (family) => askForTables(family, options),
     connections: async () => {
       const channel = thread.channel(NETLINK_NETFILTER);
       const readings = [];
-      for (const [family, { ruleset }] of proxies) {
-        if (!loops.get(family)?.isStarted) continue;
-        for (const each of await readConnections(channel, ruleset, family))
+      for (const { family, proxier } of opened)
+        for (const each of await readConnections(channel, proxier.ruleset, family))
           readings.push({ ...each, family });
-      }
       return readings;
     },
-    setServiceCidrs: (cidrs) => {
-      serviceCidrs = cidrs;
-      for (const loop of loops.values()) loop.request('ServiceCIDRs changed');
-    },
-    localIps: (family) => watch.localIps(family),
     close: async () => {
-      retries.close();
-      await removing;
+      await stale.close();
       await staleIpvs.close();
       await tables.close();
-      await watch.close();
+      await addresses.close();
       await thread.close();
     },
   };

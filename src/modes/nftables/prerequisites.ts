@@ -15,7 +15,7 @@ import {
   type KernelPiece,
   pieceRemedy,
 } from '../prerequisites/pieces.ts';
-import { atLeast } from '../iptables/version.ts';
+import { atLeast } from '../iptables/variant.ts';
 import { EMPTY_TABLE, type NftTrial, OWNED_TABLE, type TrialTable, trialTable } from './trialTable.ts';
 
 /** Without these there is no table at all. */

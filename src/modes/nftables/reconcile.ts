@@ -1,18 +1,23 @@
 /**
- * Keeps the table equal to the plan.
- *
- * An ordinary sync compiles the service ports that changed, before and after, and commits the difference, mostly as one
- * transaction. The kernel is read only at the start, after a failure, and when somebody asks to verify; where somebody
- * else has been at the table, as far as it is not known what they did.
+ * Our table, kept equal to the plan: what changed is compiled before and after, and the difference committed, mostly as
+ * one transaction. What another program changed is repaired without reading the table, as far as the kernel said what
+ * it was.
  */
 import { isJunctionError } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
 import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import type { SyncAttempt } from '../iptables/reconcile.ts';
-import { type Eviction, evictStale, protocolsToEvict } from './rules/affinity.ts';
+import {
+  type Changes,
+  type Reconcilable,
+  Reconciler,
+  type Resync,
+  type ServicePortPlans,
+} from '../../proxy/reconciler.ts';
+import { ReportBuilder, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
+import { evictStale, protocolsToEvict } from './rules/affinity.ts';
 import { Committer, slices } from './rules/committer.ts';
 import { compileElements, compileShared, NO_ELEMENTS, type NftFragment } from './rules/compile.ts';
 import {
@@ -30,38 +35,24 @@ import {
   editSize,
   withoutGaps,
 } from './rules/diff.ts';
-import { resync, type DesiredTable, type ResyncReport } from './rules/resync.ts';
-import { type Element, type Ruleset, setsByName, type TableSet } from './rules/rule.ts';
+import { type DesiredTable, resync } from './rules/resync.ts';
+import { type Element, type Ruleset, setsByName } from './rules/rule.ts';
 import { divide, inTransactions, isDivisible } from './rules/portions.ts';
 import { printKey } from './rules/print.ts';
 import { fixedElements, type NftSettings, rulesetOf, type TableOptions } from './rules/ruleset.ts';
 import { ReferenceCounts } from './rules/referenceCounts.ts';
 import { chainsIn, type NftClient, noting, type TableTransaction } from './rules/transaction.ts';
 
-export interface NftReport {
-  readonly kind: 'full' | 'incremental' | 'nothing';
-  readonly transactions: number;
-  readonly elements: number;
-  readonly refused: ReadonlyMap<ServicePortId, Error>;
-  /** Whether all went that had to go: otherwise it is worth to look again, at chains and sets alone. */
-  readonly isClean: boolean;
-  /** Chains that were written or removed. */
-  readonly chains: number;
-  /** Something is in no use any more: a sync after so many milliseconds removes it. */
-  readonly retireInMs: number | undefined;
-}
-
-/** What one part of a sync did. */
-type Part = Pick<NftReport, 'transactions' | 'elements' | 'isClean'>;
-const NOTHING: Part = { transactions: 0, elements: 0, isClean: true };
-
-export interface NftBackendOptions {
+interface NftRulesOptions {
   readonly client: NftClient;
   readonly now: () => number;
   readonly timeSlice?: TimeSlice;
   /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
   readonly firstChunk?: number;
 }
+
+/** In a report: something that nothing looks up any more could not be deleted. */
+export const CLEANUP_FAILURES = 'cleanup.failures';
 
 const TRIES = 5;
 /**
@@ -72,33 +63,29 @@ const IDLE_MS = 5000;
 /** What one transaction removes, so that it does not hold the kernel's lock for long. */
 const REMOVALS = 1000;
 
-export class NftBackend {
+export class NftRules implements Reconcilable<TableOptions> {
   readonly #client: NftClient;
   readonly #committer: Committer;
   readonly #timeSlice: TimeSlice | undefined;
-  readonly #applied = new Map<ServicePortId, ServicePortPlan>();
-  #tally = new ReferenceCounts();
-  #options: TableOptions | undefined;
-  #ruleset: Ruleset = { sets: [], chains: [] };
-  /** Of the tally, when the ruleset was made. */
-  #version = 0;
-  #needsFull = true;
-  /** Apart from `#needsFull`, so that a request during a sync is not forgotten at its end. */
-  #fullRequested = false;
-  #attempt: SyncAttempt = 'full';
-  #refused: ReadonlyMap<ServicePortId, Error> = new Map();
-  #foreign: ForeignElement[] = [];
-  /** Sets that somebody else made anew; `undefined` where nobody was at anything but elements. */
-  #foreignSets: Set<string> | undefined;
-  /** Protocols of which some client may be remembered who should not be; at the start nobody knows. */
-  readonly #toForget = new Set<Protocol>(PROTOCOLS);
-
   readonly #now: () => number;
-  /** Names of the chains that the sync under way has written. */
+  readonly #reconciler = new Reconciler<TableOptions>(this);
+  #counts = new ReferenceCounts();
+  #ruleset: Ruleset = { sets: [], chains: [] };
+  /** Of the counts, when the ruleset was made. */
+  #version = 0;
+  #foreign: ForeignElement[] = [];
+  /** Sets that another program made again; `undefined` where nothing but elements was changed. */
+  #foreignSets: Set<string> | undefined;
+  /** Protocols of which some client may have an affinity entry that it should not have; at the start all. */
+  readonly #toEvict = new Set<Protocol>(PROTOCOLS);
+  /** Of the sync under way. */
+  #report = new ReportBuilder();
+  /** Names of the chains that it has written. */
   readonly #written = new Set<string>();
 
-  constructor({ client, now, timeSlice, firstChunk }: NftBackendOptions) {
+  constructor({ client, now, timeSlice, firstChunk }: NftRulesOptions) {
     this.#client = noting(client, (transaction) => {
+      this.#report.commits++;
       for (const name of chainsIn(transaction)) this.#written.add(name);
     });
     this.#committer = new Committer(this.#client, now, firstChunk);
@@ -106,17 +93,15 @@ export class NftBackend {
     this.#timeSlice = timeSlice;
   }
 
-  /** Of the last sync, also if it failed. */
   get attempt(): SyncAttempt {
-    return this.#attempt;
+    return this.#reconciler.attempt;
   }
 
-  /** The next sync reads the kernel and mends what differs. */
   requestFull(): void {
-    this.#fullRequested = true;
+    this.#reconciler.requestFull();
   }
 
-  /** The next sync mends these, without reading anything. */
+  /** The next sync repairs these, without reading anything. */
   noteForeign(elements: readonly ForeignElement[]): void {
     this.#foreign.push(...elements);
   }
@@ -131,70 +116,48 @@ export class NftBackend {
     return this.#ruleset;
   }
 
-  async sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: NftSettings): Promise<NftReport> {
-    const options: TableOptions = { ...settings, family: plan.family, view: plan.view };
+  sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: NftSettings): Promise<SyncReport> {
     this.#written.clear();
-    const parts = await this.#syncKnown(plan, [...dirty], options);
-    if (!parts) {
-      this.#attempt = 'full';
-      return this.#syncFull(plan, options);
-    }
-    const transactions = parts.reduce((sum, part) => sum + part.transactions, 0);
-    return {
-      kind: transactions > 0 ? 'incremental' : 'nothing',
-      transactions,
-      elements: parts.reduce((sum, part) => sum + part.elements, 0),
-      refused: this.#refused,
-      isClean: parts.every(({ isClean }) => isClean),
-      ...this.#ending(),
-    };
+    return this.#reconciler.sync(plan, dirty, { ...settings, family: plan.family, view: plan.view });
   }
 
-  #ending(): Pick<NftReport, 'chains' | 'retireInMs'> {
-    const { idleSince } = this.#tally;
-    const retireInMs = idleSince === undefined ? undefined : Math.max(0, idleSince + IDLE_MS - this.#now());
-    return { chains: this.#written.size, retireInMs };
+  async apply(changes: Changes<TableOptions>): Promise<boolean> {
+    const { options, report } = changes;
+    this.#report = report;
+    const isApplied =
+      (await this.#repairStructure(options)) &&
+      (await this.#repairElements(options)) &&
+      (await this.#change(changes)) &&
+      (await this.#retire(options));
+    this.#end(report);
+    return isApplied;
   }
 
-  /** From what is known of the kernel. `undefined`: it has to be read. */
-  async #syncKnown(
-    plan: Plan,
-    ids: readonly ServicePortId[],
-    options: TableOptions,
-  ): Promise<readonly Part[] | undefined> {
-    const mustLook = this.#needsFull || this.#fullRequested || !deepEqual(options, this.#options);
-    this.#attempt = mustLook || this.#refused.size > 0 ? 'full' : 'partial';
-    if (this.#attempt === 'full') return undefined;
-    const repaired = await this.#repair(options);
-    if (this.#needsFull) return undefined;
-    const mended = await this.#mend(options);
-    const changed = mended && (await this.#syncChanges(plan, ids, options));
-    const retired = changed && (await this.#retire(options));
-    return retired && [repaired, mended, changed, retired];
+  #end(report: ReportBuilder): void {
+    report.counts['chains'] = this.#written.size;
+    const { idleSince } = this.#counts;
+    if (idleSince !== undefined) report.retryAfter(Math.max(0, idleSince + IDLE_MS - this.#now()));
   }
 
-  /** Chains, rules and sets, without reading what is known. Against what was written last, like the repairs of elements. */
-  async #repair(options: TableOptions): Promise<Part> {
+  /** Chains, rules and sets, without reading what is known. Against what was written last, like elements. */
+  async #repairStructure(options: TableOptions): Promise<boolean> {
     const only = this.#foreignSets;
-    if (!only) return NOTHING;
+    if (!only) return true;
     this.#foreignSets = undefined;
     this.#foreign = this.#foreign.filter(({ element }) => !only.has(element.set));
-    this.#needsFull = true;
-    const report = await this.#adopt(this.#wanted(this.#applied, options), only);
-    this.#needsFull = report.refused.size > 0;
-    return report;
+    return this.#resync(this.#wanted(this.#reconciler.applied, options), only);
   }
 
-  /** Against what was written last: what has changed since comes after. `undefined`: it has to be looked at. */
-  async #mend(options: TableOptions): Promise<Part | undefined> {
+  /** Against what was written last: what has changed since comes after. */
+  async #repairElements(options: TableOptions): Promise<boolean> {
     const foreign = this.#foreign;
     this.#foreign = [];
-    if (foreign.length === 0) return NOTHING;
+    if (foreign.length === 0) return true;
     const wanted = new Map<string, Element>();
-    const shared = [...this.#tally.elements(), ...fixedElements(options)];
+    const shared = [...this.#counts.elements(), ...fixedElements(options)];
     for (const element of shared) wanted.set(`${element.set} ${printKey(element.key)}`, element);
     const concerned = concernedBy(foreign);
-    await this.#forEachSliced(this.#applied.values(), (port) => {
+    await this.#forEachSliced(this.#reconciler.applied.values(), (port) => {
       if (!concerned(port)) return;
       for (const element of compileElements(port, options).elements)
         wanted.set(`${element.set} ${printKey(element.key)}`, element);
@@ -202,67 +165,48 @@ export class NftBackend {
     const transaction = repairs(foreign, setsByName(this.#ruleset), (set, { key }) =>
       wanted.get(`${set} ${printKey(key)}`),
     );
-    if (transaction.length === 0) return NOTHING;
-    this.#needsFull = true; // nobody will tell of these elements again
+    if (transaction.length === 0) return true;
     const outcome = await this.#client.commit(transaction);
-    if (outcome.state === 'refused') return undefined;
-    this.#needsFull = false;
-    return { transactions: 1, elements: foreign.length, isClean: true };
+    if (outcome.state === 'refused') return false;
+    this.#report.objects += foreign.length;
+    return true;
   }
 
-  /** `undefined` where the kernel will not have it: then it has to be looked at. */
-  async #syncChanges(
-    plan: Plan,
-    ids: readonly ServicePortId[],
-    options: TableOptions,
-  ): Promise<Part | undefined> {
-    this.#needsFull = true; // until all of it is in the kernel
+  async #change({ plan, ids, options, applied }: Changes<TableOptions>): Promise<boolean> {
     const edits: ElementEdit[] = [];
     const left: ServicePortPlan[] = [];
     this.#timeSlice?.begin();
     for (const id of ids) {
-      const before = this.#applied.get(id);
+      const before = applied.get(id);
       const after = plan.servicePorts.get(id);
       const [old, now] = [compile(before, options), compile(after, options)];
-      this.#tally.add(now); // first: what both use is not idle in between
-      this.#tally.remove(old, this.#now());
-      edits.push({ owner: id, ...(await this.#runSliced(diffElements(old.elements, now.elements))) });
+      this.#counts.add(now); // first: what both use is not idle in between
+      this.#counts.remove(old, this.#now());
+      const difference = await runSliced(diffElements(old.elements, now.elements), this.#timeSlice);
+      edits.push({ owner: id, ...difference });
       if (before?.affinitySeconds !== undefined) left.push(before);
     }
-    const { added, removed } = this.#tally.takeChanges();
+    const { added, removed } = this.#counts.takeChanges();
     edits.push({ owner: undefined, removes: removed, adds: added });
     const before = this.#ruleset;
     // The settings are those of the last full sync, so that the shape alone can have changed.
-    const ruleset = this.#tally.version === this.#version ? before : this.#rulesetFor(options);
-    const { first, last } = restructure(before, ruleset);
+    const ruleset = this.#counts.version === this.#version ? before : this.#rulesetFor(options);
     const changes = edits.filter((edit) => !isEmptyEdit(edit));
-    const sets = setsByName(ruleset);
-    const order = await this.#runSliced(withoutGaps(changes));
-    for (const protocol of protocolsToEvict(left, plan)) this.#toForget.add(protocol);
-    for (const id of ids) this.#remember(plan, id);
-    this.#ruleset = ruleset; // before the kernel tells of anything in it
-    let transactions = 0;
-    for await (const transaction of this.#transactions(order, { first, last }, sets)) {
-      if (transaction.length === 0) continue;
+    const order = await runSliced(withoutGaps(changes), this.#timeSlice);
+    for (const protocol of protocolsToEvict(left, plan)) this.#toEvict.add(protocol);
+    this.#ruleset = ruleset; // before the kernel notifies of anything in it
+    for await (const transaction of this.#transactions(order, restructure(before, ruleset))) {
       const outcome = await this.#committer.attempt(transaction);
-      if (outcome.state === 'refused') return undefined;
-      transactions++;
+      if (outcome.state === 'refused') return false;
     }
-    const { isDone: isClean, transactions: forgets } = await this.#forget(plan, options);
-    this.#needsFull = false;
-    return {
-      transactions: transactions + forgets,
-      elements: changes.reduce((sum, edit) => sum + editSize(edit), 0),
-      isClean,
-    };
+    await this.#evict(plan, options);
+    this.#report.objects += changes.reduce((sum, edit) => sum + editSize(edit), 0);
+    return true;
   }
 
-  async *#transactions(
-    order: InOrder,
-    { first, last }: Restructuring,
-    sets: ReadonlyMap<string, TableSet>,
-  ): AsyncGenerator<TableTransaction> {
+  async *#transactions(order: InOrder, { first, last }: Restructuring): AsyncGenerator<TableTransaction> {
     const { chunk } = this.#committer;
+    const sets = setsByName(this.#ruleset);
     if (!isDivisible(order, chunk)) {
       // A packet that is on its way sees no rule of a chain that comes with what leads there.
       const isEarlier = first.some(({ kind }) => kind === 'addChain');
@@ -271,7 +215,7 @@ export class NftBackend {
       yield editOperations(order.last, sets);
       return;
     }
-    const { early, main, late } = await this.#runSliced(divide(order, sets, chunk));
+    const { early, main, late } = await runSliced(divide(order, sets, chunk), this.#timeSlice);
     yield first;
     yield* inTransactions(early, sets, chunk);
     yield last;
@@ -279,64 +223,47 @@ export class NftBackend {
     yield* inTransactions(late, sets, chunk);
   }
 
-  /** Sizes and time-outs that nobody has used for a while go, with their maps, chains and rules. */
-  async #retire(options: TableOptions): Promise<Part | undefined> {
-    this.#tally.retire(this.#now() - IDLE_MS);
-    if (this.#tally.version === this.#version) return NOTHING;
+  /** Deletes pool sizes and time-outs that nobody has used for a while, with their maps, chains and rules. */
+  async #retire(options: TableOptions): Promise<boolean> {
+    this.#counts.retire(this.#now() - IDLE_MS);
+    if (this.#counts.version === this.#version) return true;
     const before = this.#ruleset;
     this.#ruleset = this.#rulesetFor(options);
-    this.#needsFull = true;
-    const transactions = [...slices(removal(before, this.#ruleset), REMOVALS)];
-    for (const transaction of transactions) {
+    for (const transaction of slices(removal(before, this.#ruleset), REMOVALS)) {
       const outcome = await this.#client.commit(transaction);
-      if (outcome.state === 'refused') return undefined;
+      if (outcome.state === 'refused') return false;
     }
-    this.#needsFull = false;
-    return { ...NOTHING, transactions: transactions.length };
+    return true;
   }
 
-  async #syncFull(plan: Plan, options: TableOptions): Promise<NftReport> {
-    const isUnsettled = this.#needsFull || this.#refused.size > 0;
-    this.#needsFull = true;
-    this.#fullRequested = false;
+  async resync({ plan, options, applied, isSettled, report }: Resync<TableOptions>): Promise<void> {
+    this.#report = report;
     this.#foreign = [];
     this.#foreignSets = undefined;
-    this.#options = options;
     // What a service port had that is refused now must still be looked up.
-    this.#tally = new ReferenceCounts(isUnsettled ? { counts: this.#tally, now: this.#now() } : undefined);
-    for (const protocol of protocolsToEvict(this.#applied.values(), plan)) this.#toForget.add(protocol);
-    this.#applied.clear();
-    await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
-      this.#applied.set(id, port);
-      this.#tally.add(compileShared(port, options));
-    });
-    this.#tally.takeChanges();
+    this.#counts = new ReferenceCounts(isSettled ? undefined : { counts: this.#counts, now: this.#now() });
+    for (const protocol of protocolsToEvict(applied.values(), plan)) this.#toEvict.add(protocol);
+    await this.#forEachSliced(plan.servicePorts.values(), (port) =>
+      this.#counts.add(compileShared(port, options)),
+    );
+    this.#counts.takeChanges();
     this.#ruleset = this.#rulesetFor(options);
-    const report = await this.#adopt(this.#wanted(plan.servicePorts, options));
-    const forgets = await this.#forget(plan, options);
-    this.#needsFull = false;
-    this.#refused = report.refused;
-    return {
-      kind: 'full',
-      ...report,
-      transactions: report.transactions + forgets.transactions,
-      isClean: report.isClean && forgets.isDone,
-      ...this.#ending(),
-    };
+    await this.#resync(this.#wanted(plan.servicePorts, options));
+    await this.#evict(plan, options);
+    this.#end(report);
   }
 
-  /** Again from the beginning, where somebody else was at the table meanwhile. */
-  async #adopt(table: DesiredTable, only?: ReadonlySet<string>): Promise<ResyncReport> {
+  /** Again from the beginning, where another program changed the table meanwhile. False: something was refused. */
+  async #resync(table: DesiredTable, only?: ReadonlySet<string>): Promise<boolean> {
     const [client, committer, timeSlice] = [this.#client, this.#committer, this.#timeSlice];
     for (let tries = 1; ; tries++) {
       try {
-        return await resync({
-          client,
-          committer,
-          table,
-          timeSlice,
-          ...(tries === 1 && only && { only }),
-        });
+        const some = tries === 1 && only && { only };
+        const { elements, refused, isClean } = await resync({ client, committer, table, timeSlice, ...some });
+        this.#report.objects += elements;
+        for (const [id, error] of refused) this.#report.refused.set(id, error);
+        if (!isClean) this.#report.count(CLEANUP_FAILURES);
+        return refused.size === 0;
       } catch (error) {
         if (!isJunctionError(error, 'NFTABLES_CHANGED') || tries === TRIES) throw error;
       }
@@ -344,46 +271,29 @@ export class NftBackend {
   }
 
   /** What fails is left for the next sync. */
-  async #forget(plan: Plan, { nodeIps = [] }: TableOptions): Promise<Eviction> {
-    if (this.#toForget.size === 0) return { isDone: true, transactions: 0 };
+  async #evict(plan: Plan, { nodeIps = [] }: TableOptions): Promise<void> {
+    if (this.#toEvict.size === 0) return;
     const sets = setsByName(this.#ruleset);
     const { chunk } = this.#committer;
     const [client, timeSlice] = [this.#client, this.#timeSlice];
-    const forgetting = await evictStale(this.#toForget, {
-      client,
-      plan,
-      nodeIps,
-      sets,
-      chunk,
-      timeSlice,
-    });
-    if (forgetting.isDone) this.#toForget.clear();
-    return forgetting;
+    const { isDone } = await evictStale(this.#toEvict, { client, plan, nodeIps, sets, chunk, timeSlice });
+    if (isDone) this.#toEvict.clear();
+    else this.#report.count(CLEANUP_FAILURES);
   }
 
-  #wanted(servicePorts: Plan['servicePorts'], options: TableOptions): DesiredTable {
+  #wanted(servicePorts: ServicePortPlans, options: TableOptions): DesiredTable {
     return {
       ruleset: this.#ruleset,
-      shared: [...this.#tally.elements(), ...fixedElements(options)],
+      shared: [...this.#counts.elements(), ...fixedElements(options)],
       servicePorts,
       compile: (port) => compileElements(port, options).elements,
     };
   }
 
   #rulesetFor(options: TableOptions): Ruleset {
-    this.#version = this.#tally.version;
-    const ruleset = rulesetOf(this.#tally.shape(options.serviceCidrs.length > 0), options, this.#ruleset);
+    this.#version = this.#counts.version;
+    const ruleset = rulesetOf(this.#counts.shape(options.serviceCidrs.length > 0), options, this.#ruleset);
     return deepEqual(ruleset, this.#ruleset) ? this.#ruleset : ruleset;
-  }
-
-  #remember(plan: Plan, id: ServicePortId): void {
-    const port = plan.servicePorts.get(id);
-    if (port) this.#applied.set(id, port);
-    else this.#applied.delete(id);
-  }
-
-  #runSliced<T>(steps: Generator<unknown, T>): Promise<T> {
-    return runSliced(steps, this.#timeSlice);
   }
 
   #forEachSliced<T>(items: Iterable<T>, work: (item: T) => void | Promise<void>): Promise<void> {

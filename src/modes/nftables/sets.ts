@@ -100,22 +100,22 @@ function writeInterval(list: ElementList, { range }: ElementKey): void {
   if (beyond) list.begin().raw(beyond).intervalEnd().end();
 }
 
-export interface ReadElements {
+interface ReadElements {
   readonly elements: readonly Element[];
-  /** Those that we have no words for, so that they are somebody else's: another protocol, a range that is no network. */
-  readonly strangers: readonly SetElement[];
+  /** Those that we cannot represent, so that they are another program's: another protocol, a range that is no network. */
+  readonly unknown: readonly SetElement[];
 }
 
 export function elementsOf(set: TableSet, given: readonly SetElement[], family: Family): ReadElements {
   if (set.ranges && set.key.length === 1) return intervalsOf(set, given);
   const elements: Element[] = [];
-  const strangers: SetElement[] = [];
+  const unknown: SetElement[] = [];
   for (const each of given) {
     const element = elementOf(set, each, family);
     if (element) elements.push(element);
-    else strangers.push(each);
+    else unknown.push(each);
   }
-  return { elements, strangers };
+  return { elements, unknown };
 }
 
 function elementOf(set: TableSet, element: SetElement, family: Family): Element | undefined {
@@ -204,7 +204,7 @@ function intervalsOf(set: TableSet, given: readonly SetElement[]): ReadElements 
     (a, b) => Buffer.compare(a.key, b.key) || Number(b.isIntervalEnd ?? 0) - Number(a.isIntervalEnd ?? 0),
   );
   const elements: Element[] = [];
-  const strangers: SetElement[] = [];
+  const unknown: SetElement[] = [];
   for (const [index, element] of sorted.entries()) {
     if (element.isIntervalEnd) continue;
     const next = sorted[index + 1];
@@ -212,9 +212,9 @@ function intervalsOf(set: TableSet, given: readonly SetElement[]): ReadElements 
     const last = end ? before(end.key) : new Uint8Array(element.key.length).fill(0xff);
     const range = cidrOf(element.key, last);
     if (range !== undefined) elements.push({ set: set.name, key: { range } });
-    else strangers.push(element, ...(end ? [end] : []));
+    else unknown.push(element, ...(end ? [end] : []));
   }
-  return { elements, strangers };
+  return { elements, unknown };
 }
 
 function before(key: Uint8Array): Uint8Array {

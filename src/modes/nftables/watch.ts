@@ -1,5 +1,5 @@
 /**
- * Hears of every change to any table, and tells when somebody else has changed ours. The kernel says who it was: the
+ * Hears of every change to any table, and tells when another program has changed ours. The kernel says who it was: the
  * thread, and the name of its program.
  */
 import { TABLE } from './rules/names.ts';
@@ -20,22 +20,22 @@ import { NFGENMSG_BYTES } from '../../netlink/nfnetlink.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
 
-export interface TableFollower {
+interface TableSubscriber {
   readonly family: Family;
   /**
-   * `changedBy` is unknown when some notifications were lost. `news`: all that was changed, where that was not too much; otherwise
+   * `changedBy` is unknown when some notifications were lost. `changes`: all that was changed, where that was not too much; otherwise
    * the table has to be read.
    */
-  onChange(changedBy: ChangedBy | undefined, news: TableNews | undefined): void;
+  onChange(changedBy: ChangedBy | undefined, changes: TableChanges | undefined): void;
 }
 
 /** Elements that came into a set, or went. */
-export interface ElementNews extends ElementsOfSet {
+interface ElementChanges extends ElementsOfSet {
   readonly isThere: boolean;
 }
 
-export interface TableNews {
-  readonly elements: readonly ElementNews[];
+export interface TableChanges {
+  readonly elements: readonly ElementChanges[];
   /** Something else than elements came or went, or was changed. */
   readonly isStructural: boolean;
   /** Sets that came or went: what is in them is not known any more. */
@@ -49,7 +49,7 @@ const MOST_MESSAGES = 512;
 
 export class TableWatch {
   readonly #thread: Pick<NetlinkThread, 'channel' | 'watch'>;
-  readonly #followers: TableFollower[] = [];
+  readonly #subscribers: TableSubscriber[] = [];
   /** Of the transaction that is being told of, as far as it is about our tables. */
   readonly #touched = new Map<Family, Message[]>();
   #own: number | undefined;
@@ -63,7 +63,7 @@ export class TableWatch {
     const watch = new TableWatch(thread);
     await watch.#findSelf();
     const handler = {
-      messages: (messages: readonly Message[]) => watch.#heard(messages),
+      messages: (messages: readonly Message[]) => watch.#receive(messages),
       lost: () => watch.#lost(),
     };
     const others = { othersOnly: true };
@@ -71,8 +71,8 @@ export class TableWatch {
     return watch;
   }
 
-  follow(follower: TableFollower): void {
-    this.#followers.push(follower);
+  subscribe(subscriber: TableSubscriber): void {
+    this.#subscribers.push(subscriber);
   }
 
   async close(): Promise<void> {
@@ -86,7 +86,7 @@ export class TableWatch {
     this.#own = message && decodeGeneration(message.payload).processId;
   }
 
-  #heard(messages: readonly Message[]): void {
+  #receive(messages: readonly Message[]): void {
     for (const message of messages) {
       if (operationOf(message) === 'new generation') this.#ended(message.payload);
       else if (isOurs(message.payload)) this.#note(message);
@@ -95,7 +95,7 @@ export class TableWatch {
 
   #note(message: Message): void {
     const family = familyOfNumber(message.payload[0] ?? 0);
-    // A table of our name in another family, such as inet, is somebody else's.
+    // A table of our name in another family, such as inet, is another program's.
     if (!family) return;
     const noted = this.#touched.get(family);
     if (!noted) this.#touched.set(family, [message]);
@@ -109,32 +109,32 @@ export class TableWatch {
     const touched = new Map(this.#touched);
     this.#touched.clear();
     if (processId !== undefined && processId === this.#own) return;
-    this.#tell(touched, { processId, processName });
+    this.#notify(touched, { processId, processName });
   }
 
   /** Also when the thread was replaced, which then has another number. */
   #lost(): void {
     this.#touched.clear();
-    const everybody = new Map(this.#followers.map(({ family }) => [family, []]));
+    const everybody = new Map(this.#subscribers.map(({ family }) => [family, []]));
     void this.#findSelf()
       .catch(() => undefined)
-      .then(() => this.#tell(everybody, undefined));
+      .then(() => this.#notify(everybody, undefined));
   }
 
-  #tell(touched: ReadonlyMap<Family, readonly Message[]>, changedBy: ChangedBy | undefined): void {
-    for (const follower of this.#followers) {
-      const { family } = follower;
+  #notify(touched: ReadonlyMap<Family, readonly Message[]>, changedBy: ChangedBy | undefined): void {
+    for (const subscriber of this.#subscribers) {
+      const { family } = subscriber;
       const messages = touched.get(family);
       if (!messages) continue;
-      follower.onChange(changedBy, changedBy && newsOf(messages));
+      subscriber.onChange(changedBy, changedBy && changesOf(messages));
     }
   }
 }
 
 /** `undefined` also where it cannot be understood. */
-function newsOf(messages: readonly Message[]): TableNews | undefined {
+function changesOf(messages: readonly Message[]): TableChanges | undefined {
   try {
-    return tableNews(messages);
+    return tableChanges(messages);
   } catch (error) {
     if (isJunctionError(error)) return undefined;
     throw error;
@@ -142,9 +142,9 @@ function newsOf(messages: readonly Message[]): TableNews | undefined {
 }
 
 /** `undefined` where that is too much, or the table itself went. */
-function tableNews(messages: readonly Message[]): TableNews | undefined {
+function tableChanges(messages: readonly Message[]): TableChanges | undefined {
   if (messages.length > MOST_MESSAGES) return undefined;
-  const elements: ElementNews[] = [];
+  const elements: ElementChanges[] = [];
   const sets = new Set<string>();
   const objects = new Set<string>();
   let isStructural = false;

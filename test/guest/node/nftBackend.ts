@@ -17,7 +17,6 @@ export async function openNft(): Promise<readonly FamilyBackend[]> {
         masqueradeBit: 14,
         counters: true,
         nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),
-        serviceCidrs: () => [],
       }),
   }));
 }

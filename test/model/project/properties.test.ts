@@ -1,6 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { projectEndpointSlice, projectEndpoints, projectNode, projectService } from '../../../src/model/project/index.ts';
+import {
+  projectEndpointSlice,
+  projectEndpoints,
+  projectNode,
+  projectService,
+} from '../../../src/model/project/index.ts';
 import { printProblem, type Projection } from '../../../src/text/cursor.ts';
 import { quote } from '../../../src/text/printable.ts';
 

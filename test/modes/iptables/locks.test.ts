@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { printHolder } from '../../../src/system/procfs.ts';
-import { lockHolder, socketHolder } from '../../../src/modes/iptables/lockHolder.ts';
-import { takeXtablesLocks } from '../../../src/modes/iptables/locks.ts';
+import { lockHolder, socketHolder, takeXtablesLocks } from '../../../src/modes/iptables/locks.ts';
 import { run } from '../../../src/system/processes.ts';
 
 describe('our own xtables locks', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { around, failingLine } from '../../../src/modes/iptables/restoreFailure.ts';
+import { around, failingLine } from '../../../src/modes/iptables/outcome.ts';
 
 describe('the line that restore refused', () => {
   it.each([

@@ -5,7 +5,7 @@ import { type Namespace, openNamespace, requireNamespaces } from '../../system/s
 
 const IMPORTS = `
   import { setTimeout as sleep } from 'node:timers/promises';
-  import { OwnPrograms } from './src/modes/iptables/ownPrograms.ts';
+  import { OwnPrograms } from './src/modes/iptables/rulesetWatch.ts';
   import { RulesetWatch } from './src/modes/iptables/rulesetWatch.ts';
   import { NetlinkThread } from './src/netlink/thread.ts';
   import { run } from './src/system/processes.ts';
@@ -15,7 +15,7 @@ const IMPORTS = `
   const heard = [];
   const plain = (touched) => [...touched].map(([table, { isGone, isDormant, chains }]) =>
     [table, isGone ? 'gone' : isDormant ? 'dormant' : 'there', ...[...chains].map(([chain, touch]) => chain + ' ' + touch)].join(', '));
-  for (const family of ['IPv4', 'IPv6']) watch.follow({
+  for (const family of ['IPv4', 'IPv6']) watch.subscribe({
     family,
     onChange: (touched, { processName, processId }) => heard.push([family, processName, processId > 0, ...plain(touched)]),
     onLost: (changedBy) => heard.push([family, 'lost', changedBy?.processName]),

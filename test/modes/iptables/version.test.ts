@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { atLeast, featuresOf, needsRestoreProbe, parseVersion } from '../../../src/modes/iptables/version.ts';
+import { atLeast, featuresOf, needsRestoreProbe, parseVersion } from '../../../src/modes/iptables/variant.ts';
 
 describe('parseVersion', () => {
   it.each([

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import type { IpvsEdit } from '../../../src/modes/ipvs/rules/client.ts';
 import type { SetType } from '../../../src/modes/ipvs/rules/sets.ts';
-import { changeOf, wireOf, type Wire } from '../../../src/modes/ipvs/changes.ts';
+import { changeOf, wireOf, type Wire } from '../../../src/modes/ipvs/client.ts';
 import { cidr, ip } from '../../plan/given.ts';
 import { requestHex } from '../../system/support/bytes.ts';
 

@@ -3,12 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { NftProxier } from '../../../src/modes/nftables/proxier.ts';
 import { FakeNftKernel } from './rules/fakeKernel.ts';
 import { Cluster } from '../../plan/cluster.ts';
+import { FakeClock } from '../../time/fakeClock.ts';
 
 class Stage {
   readonly kernel: FakeNftKernel;
   readonly cluster: Cluster;
-  /** After how many milliseconds another sync was asked for. */
-  readonly asked: number[] = [];
+  readonly clock = new FakeClock();
+  /** After how many milliseconds each sync asked for another. */
+  readonly asked: (number | undefined)[] = [];
   readonly proxy: NftProxier;
 
   constructor({ kernel = new FakeNftKernel(), cluster = new Cluster() }: Partial<Stage> = {}) {
@@ -16,18 +18,18 @@ class Stage {
     this.cluster = cluster;
     this.proxy = new NftProxier({
       client: kernel,
-      again: (milliseconds) => this.asked.push(milliseconds),
+      clock: this.clock,
       masqueradeBit: 14,
       counters: false,
       nodeIps: () => [],
-      serviceCidrs: () => [],
     });
   }
 
   async sync(...lines: readonly string[]): Promise<boolean> {
     this.cluster.tell(...lines);
-    const { isUnclean } = await this.proxy.sync(this.cluster.planner, this.cluster.takeDirty());
-    return isUnclean !== true;
+    const report = await this.proxy.sync(this.cluster.planner, this.cluster.takeDirty());
+    this.asked.push(report.retryAfterMs);
+    return report.counts['cleanup.failures'] === undefined;
   }
 }
 
@@ -52,7 +54,7 @@ describe('a set of another time that will not go', () => {
     stage.kernel.fault = () => undefined;
     expect(await stage.sync('a/y 10.96.0.2 80', 'a/y-1 of y 80 | 10.1.0.3')).toBe(true);
     expect(stage.kernel.table?.sets.has('any-2')).toBe(true);
-    stage.proxy.prepareRetry();
+    await stage.clock.advance(1000);
     expect(await stage.sync()).toBe(true);
     expect(stage.kernel.table?.sets.has('any-2')).toBe(false);
   });
@@ -60,7 +62,7 @@ describe('a set of another time that will not go', () => {
   test('less and less often', async () => {
     const stage = await unclean();
     for (let tries = 0; tries < 7; tries++) {
-      stage.proxy.prepareRetry();
+      await stage.clock.advance(stage.asked.at(-1) ?? 0);
       expect(await stage.sync()).toBe(false);
     }
     expect(stage.asked).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);

@@ -4,8 +4,7 @@
  * the program at its line.
  */
 import { JunctionError } from '../../../src/errors.ts';
-import { featuresOf, type Variant } from '../../../src/modes/iptables/version.ts';
-import { programsOf } from '../../../src/modes/iptables/variant.ts';
+import { featuresOf, programsOf, type Variant } from '../../../src/modes/iptables/variant.ts';
 import type { TrialClient } from '../../../src/modes/prerequisites/machine.ts';
 import type { Family } from '../../../src/model/ip.ts';
 

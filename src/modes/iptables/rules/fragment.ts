@@ -85,40 +85,12 @@ export interface BaseFragment {
 
 export const EMPTY_FRAGMENT: Fragment = { chains: [], shared: [] };
 
-/** What a service port was last written as. */
-export interface Applied {
-  readonly plan: ServicePortPlan;
-  readonly endpointComments: boolean;
-}
-
-/** A service port as the plan has it is what was written. */
-export function recordApplied(
-  applied: Map<ServicePortId, Applied>,
-  plan: Plan,
-  id: ServicePortId,
-  { endpointComments }: CompileOptions,
-): void {
-  const port = plan.servicePorts.get(id);
-  if (port) applied.set(id, { plan: port, endpointComments });
-  else applied.delete(id);
-}
-
-/** As they were last written. */
-export function* appliedFragments(
-  layout: Layout,
-  applied: ReadonlyMap<ServicePortId, Applied>,
-  options: CompileOptions,
-): Generator<readonly [ServicePortId, Fragment]> {
-  for (const [id, { plan, endpointComments }] of applied)
-    yield [id, layout.servicePort(plan, { ...options, endpointComments })];
-}
-
 export function* compileAll(
   layout: Layout,
-  plan: Plan,
+  servicePorts: Plan['servicePorts'],
   options: CompileOptions,
 ): Generator<readonly [ServicePortId, Fragment]> {
-  for (const [id, port] of plan.servicePorts) yield [id, layout.servicePort(port, options)];
+  for (const [id, port] of servicePorts) yield [id, layout.servicePort(port, options)];
 }
 
 /** Counts what passes. */
@@ -133,8 +105,6 @@ export function* counted(
 }
 
 /** How many rules are ours, by table. Kept by adding and subtracting, so that no sync has to count them all. */
-export type RuleCounts = Readonly<Record<Table, number>>;
-
 export function noRules(): Record<Table, number> {
   return { filter: 0, nat: 0, mangle: 0 };
 }

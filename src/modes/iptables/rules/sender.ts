@@ -1,46 +1,22 @@
-/** Sends steps to the kernel and keeps count of what went. */
+/** Sends steps to the kernel, and counts them in the sync's report. */
 import { isJunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
+import type { ReportBuilder } from '../../../proxy/report.ts';
 import { printStep, countWrites, type Step } from './edit.ts';
-import { noRules, type RuleCounts } from './fragment.ts';
 import type { TimeSlice } from '../../../time/timeSlice.ts';
 import type { Table } from './rule.ts';
 
-export interface Sent {
-  readonly restores: number;
-  readonly bytes: number;
-  readonly chains: number;
-  /** Rules written and removed. */
-  readonly rules: number;
-  /** Rules written, by table. */
-  readonly written: RuleCounts;
-  /** Restores that the kernel refused. */
-  readonly refusals: number;
-}
-
 export class Sender {
   readonly #client: TableClient;
-  readonly refused = new Map<ServicePortId, Error>();
-  readonly #written = noRules();
-  #restores = 0;
-  #bytes = 0;
-  #chains = 0;
-  #rules = 0;
-  #refusals = 0;
+  readonly #report: ReportBuilder;
 
-  constructor(client: TableClient) {
+  constructor(client: TableClient, report: ReportBuilder) {
     this.#client = client;
+    this.#report = report;
   }
 
-  get sent(): Sent {
-    return {
-      restores: this.#restores,
-      bytes: this.#bytes,
-      chains: this.#chains,
-      rules: this.#rules,
-      written: { ...this.#written },
-      refusals: this.#refusals,
-    };
+  get refused(): Map<ServicePortId, Error> {
+    return this.#report.refused;
   }
 
   /** All of it or an error. */
@@ -49,10 +25,11 @@ export class Sender {
     try {
       await this.#client.restore(step.table, text);
     } catch (error) {
-      if (isRefusal(error)) this.#refusals++;
+      if (isRefusal(error)) this.#report.count('restore.refusals');
       throw error;
     }
-    this.#count(step, text);
+    this.#report.count('restore.bytes', text.length);
+    this.#count(step);
   }
 
   /** Where the kernel refuses, finds the service port that it is about and goes on without it. */
@@ -94,16 +71,17 @@ export class Sender {
     await this.send({ table, pieces: pieces.filter((each) => !half.has(each.owner)) });
   }
 
-  #count(step: Step, text: string): void {
+  #count(step: Step): void {
     const { chains, rules } = countWrites([step]);
-    this.#restores++;
-    this.#bytes += text.length;
-    this.#chains += chains;
-    this.#rules += rules;
+    this.#report.commits++;
+    this.#report.objects += rules;
+    this.#report.count('chains', chains);
+    let written = 0;
     for (const { writes, adds } of step.pieces) {
-      this.#written[step.table] += adds.filter(({ chain }) => !isKernelChain(chain)).length;
-      for (const write of writes) this.#written[step.table] += write.rules.length;
+      written += adds.filter(({ chain }) => !isKernelChain(chain)).length;
+      for (const write of writes) written += write.rules.length;
     }
+    this.#report.count(`written.${step.table}`, written);
   }
 }
 

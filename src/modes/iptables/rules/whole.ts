@@ -58,7 +58,7 @@ export function wholeRestore(layout: Layout, plan: Plan, options: CompileOptions
 }
 
 function wholeSteps(layout: Layout, plan: Plan, options: CompileOptions): readonly Step[] {
-  const fragments = compileAll(layout, plan, options);
+  const fragments = compileAll(layout, plan.servicePorts, options);
   const desired = { layout, options, base: layout.base(options), fragments };
   return [...fullSteps(new Map(), desired)].filter((step) => step !== undefined);
 }

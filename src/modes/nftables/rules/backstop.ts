@@ -6,9 +6,17 @@
  *
  * All works without it, so it is never in the way: what fails here is tried again later.
  */
-import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
+import {
+  type Changes,
+  type Reconcilable,
+  Reconciler,
+  type Resync,
+  type ServicePortPlans,
+  type WithServicePorts,
+} from '../../../proxy/reconciler.ts';
+import { RetryDelay } from '../../../proxy/report.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { hairpinsOf, NO_ELEMENTS } from './compile.ts';
 import { Committer, EditStream, slices } from './committer.ts';
@@ -58,7 +66,7 @@ interface BackstopChanges {
   /** Service ports that may have changed; `undefined`: any, and perhaps it does not stand any more. */
   readonly changed: Iterable<ServicePortId> | undefined;
   /** Those that our own table could not take: what it had of them before stays in force. */
-  readonly refused: { has(id: ServicePortId): boolean };
+  readonly refused: ReadonlyMap<ServicePortId, unknown>;
 }
 
 interface BackstopOptions {
@@ -67,32 +75,25 @@ interface BackstopOptions {
   readonly timeSlice?: TimeSlice;
 }
 
-const FIRST_PAUSE_MS = 1000;
-const LONGEST_PAUSE_MS = 60_000;
-/** Timers may come a little early. */
-const EARLY_MS = 10;
-
-interface Standing {
+/** The table without what service ports have in it. */
+interface Base {
   readonly ruleset: Ruleset;
   /** Elements that no service has a part in. */
   readonly fixed: readonly Element[];
 }
 
-export class Backstop {
+export class Backstop implements Reconcilable<Base, WithServicePorts> {
   readonly #client: BackstopClient;
   readonly #committer: Committer;
   readonly #timeSlice: TimeSlice | undefined;
   readonly #now: () => number;
-  readonly #written = new Map<ServicePortId, ServicePortPlan>();
+  readonly #reconciler = new Reconciler<Base, WithServicePorts>(this);
+  readonly #retry = new RetryDelay();
   #hairpins = new ReferenceCounts();
-  /** As it is in the kernel; `undefined` where that is not known. */
-  #standing: Standing | undefined;
-  #pauseMs = FIRST_PAUSE_MS;
-  #notBefore = Number.NEGATIVE_INFINITY;
-  #isDoubtful = false;
-  /** Of the last failure, if it does not stand. */
+  #base: Base = { ruleset: { sets: [], chains: [] }, fixed: [] };
+  #isThere = false;
+  /** Of the last failure, if it is not there. */
   #reason: string | undefined;
-  #refused: BackstopChanges['refused'] = new Set();
 
   constructor({ client, now, timeSlice }: BackstopOptions) {
     this.#client = client;
@@ -103,7 +104,12 @@ export class Backstop {
 
   /** Its socket may have gone, and taken it along: the next sync looks. */
   doubt(): void {
-    this.#isDoubtful = true;
+    this.#reconciler.requestFull();
+  }
+
+  /** Another sync is worth it after this time. */
+  get retryAfterMs(): number | undefined {
+    return this.#retry.remainingMs(this.#now());
   }
 
   /** After each sync of our own table. Returns what went wrong. */
@@ -112,64 +118,73 @@ export class Backstop {
     { changed, refused }: BackstopChanges,
     settings: NftSettings,
   ): Promise<BackstopFailure | undefined> {
-    const options = { ...settings, family: plan.family, view: plan.view };
-    this.#refused = refused;
-    if (!this.#standing && this.#now() < this.#notBefore - EARLY_MS) return undefined;
-    const mustLook = !changed || !this.#standing || this.#isDoubtful;
-    const problem = await this.#try(() =>
-      mustLook ? this.#stand(plan, options) : this.#follow(plan, changed),
-    );
+    if (!this.#retry.isDue(this.#now())) return undefined;
+    this.#base = baseFor({ ...settings, family: plan.family, view: plan.view });
+    if (!changed) this.#reconciler.requestFull();
+    const all = changed ?? new Set([...this.#reconciler.applied.keys(), ...plan.servicePorts.keys()]);
+    const ids = [...all];
+    const servicePorts = this.#without(refused, plan);
+    const sync = (): Promise<string | undefined> => this.#sync(servicePorts, ids);
     // What went wrong with a change need not be wrong with a new one.
-    const failure = problem === undefined ? undefined : await this.#try(() => this.#stand(plan, options));
+    const failure = (await sync()) === undefined ? undefined : await sync();
     if (failure === undefined) {
-      this.#pauseMs = FIRST_PAUSE_MS;
+      this.#retry.succeeded();
       this.#reason = undefined;
+      this.#isThere = true;
       return undefined;
     }
-    const told = { reason: failure, retryMs: this.#pauseMs, isNews: failure !== this.#reason };
+    const isNews = failure !== this.#reason;
     this.#reason = failure;
     await this.#giveUp();
-    return told;
+    return { reason: failure, retryMs: this.#retry.failed(this.#now()), isNews };
+  }
+
+  /** Those that were refused stay as they were last written. */
+  #without(refused: BackstopChanges['refused'], { servicePorts }: Plan): ServicePortPlans {
+    if (refused.size === 0) return servicePorts;
+    const { applied } = this.#reconciler;
+    return new Map(
+      [...servicePorts].flatMap(([id, port]) => {
+        const kept = refused.has(id) ? applied.get(id) : port;
+        return kept ? [[id, kept] as const] : [];
+      }),
+    );
   }
 
   /** After a sync of our own table that failed: what it was to serve no more is not held back any more either. */
   async release(plan: Plan, changed: Iterable<ServicePortId>): Promise<void> {
-    if (!this.#standing) return;
+    if (!this.#isThere) return;
     const gone = [...changed].filter((id) => {
-      const before = this.#written.get(id);
+      const before = this.#reconciler.applied.get(id);
       const after = plan.servicePorts.get(id);
       return before && diffToEnd(heldFrontends(before), after ? heldFrontends(after) : []).removes.length > 0;
     });
     // As a whole, for the time being: the next sync brings back what is left.
-    await this.#try(() => this.#follow({ servicePorts: new Map() }, gone));
+    const left = new Map(this.#reconciler.applied);
+    for (const id of gone) left.delete(id);
+    if ((await this.#sync(left, gone)) !== undefined) this.#isThere = false;
   }
 
   /** Returns why it failed. */
-  async #try(work: () => Promise<void>): Promise<string | undefined> {
+  async #sync(servicePorts: ServicePortPlans, ids: readonly ServicePortId[]): Promise<string | undefined> {
     try {
-      await work();
+      await this.#reconciler.sync({ servicePorts }, ids, this.#base);
       return undefined;
     } catch (error) {
-      this.#standing = undefined;
       return error instanceof Error ? error.message : String(error);
     }
   }
 
-  async #stand(plan: Plan, options: TableOptions): Promise<void> {
-    this.#isDoubtful = false;
-    const ruleset = backstopRuleset(options);
-    const sets = setsByName(ruleset);
-    const wanted = { ruleset, fixed: fixedElements(options).filter(({ set }) => sets.has(set)) };
-    const isThere = await this.#client.isThere();
-    if (isThere && deepEqual(wanted, this.#standing))
-      await this.#follow(plan, new Set([...this.#written.keys(), ...plan.servicePorts.keys()]));
-    else await this.#build(plan, wanted, isThere);
+  async apply({ plan, ids, applied }: Changes<Base, WithServicePorts>): Promise<boolean> {
+    await this.#change(plan.servicePorts, ids, applied);
+    return true;
   }
 
-  async #build(plan: Plan, wanted: Standing, isThere: boolean): Promise<void> {
-    const { ruleset, fixed } = wanted;
-    this.#standing = undefined;
-    this.#written.clear();
+  async resync({ plan, options, applied, unwritten }: Resync<Base, WithServicePorts>): Promise<void> {
+    const { servicePorts } = plan;
+    const isThere = await this.#client.isThere();
+    if (isThere && unwritten) return this.#change(servicePorts, unwritten, applied);
+    const { ruleset, fixed } = options;
     this.#hairpins = new ReferenceCounts();
     const begin: TableTransaction = [
       ...(isThere ? [{ kind: 'deleteTable' } as const] : []),
@@ -178,25 +193,27 @@ export class Backstop {
       ...addChains(ruleset.chains),
     ];
     await this.#committer.commit(begin);
-    this.#standing = wanted;
     await this.#write([], fixed);
-    await this.#follow(plan, plan.servicePorts.keys());
+    await this.#change(servicePorts, servicePorts.keys(), new Map());
   }
 
-  async #follow(plan: Pick<Plan, 'servicePorts'>, ids: Iterable<ServicePortId>): Promise<void> {
+  async #change(
+    servicePorts: ServicePortPlans,
+    ids: Iterable<ServicePortId>,
+    applied: ServicePortPlans,
+  ): Promise<void> {
     const removes: Element[] = [];
     const adds: Element[] = [];
     await forEachSliced(
       ids,
       (id) => {
-        const [before, after] = [this.#written.get(id), plan.servicePorts.get(id)];
-        if (before === after || (after && this.#refused.has(id))) return;
+        const [before, after] = [applied.get(id), servicePorts.get(id)];
+        if (before === after) return;
         const change = diffToEnd(before ? heldFrontends(before) : [], after ? heldFrontends(after) : []);
         removes.push(...change.removes);
         adds.push(...change.adds);
-        this.#count(before, after);
-        if (after) this.#written.set(id, after);
-        else this.#written.delete(id);
+        if (before) this.#hairpins.remove({ ...NO_ELEMENTS, counted: hairpinsOf(before) }, this.#now());
+        if (after) this.#hairpins.add({ ...NO_ELEMENTS, counted: hairpinsOf(after) });
       },
       this.#timeSlice,
     );
@@ -204,14 +221,9 @@ export class Backstop {
     await this.#write([...removes, ...removed], [...adds, ...added]);
   }
 
-  #count(before: ServicePortPlan | undefined, after: ServicePortPlan | undefined): void {
-    if (before) this.#hairpins.remove({ ...NO_ELEMENTS, counted: hairpinsOf(before) }, this.#now());
-    if (after) this.#hairpins.add({ ...NO_ELEMENTS, counted: hairpinsOf(after) });
-  }
-
   /** All that goes first: a frontend may go from one service port to another. */
   async #write(removes: readonly Element[], adds: readonly Element[]): Promise<void> {
-    const sets = setsByName(this.#standing?.ruleset ?? { sets: [] });
+    const sets = setsByName(this.#base.ruleset);
     const stream = new EditStream(this.#committer, sets);
     for (const some of slices(removes, this.#committer.chunk))
       await stream.add({ owner: undefined, removes: some, adds: [] });
@@ -222,12 +234,19 @@ export class Backstop {
 
   /** One that holds back what it should not would be worse than none. */
   async #giveUp(): Promise<void> {
-    this.#notBefore = this.#now() + this.#pauseMs;
-    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2);
-    await this.#try(async () => {
+    this.#isThere = false;
+    try {
       if (await this.#client.isThere()) await this.#client.commit([{ kind: 'deleteTable' }]);
-    });
+    } catch {
+      // It goes with the next that is built.
+    }
   }
+}
+
+function baseFor(options: TableOptions): Base {
+  const ruleset = backstopRuleset(options);
+  const sets = setsByName(ruleset);
+  return { ruleset, fixed: fixedElements(options).filter(({ set }) => sets.has(set)) };
 }
 
 /**

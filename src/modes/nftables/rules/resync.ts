@@ -37,7 +37,7 @@ interface ResyncOptions {
   readonly timeSlice: TimeSlice | undefined;
 }
 
-export interface ResyncReport {
+interface ResyncReport {
   readonly transactions: number;
   readonly elements: number;
   readonly refused: ReadonlyMap<ServicePortId, Error>;
@@ -49,6 +49,7 @@ export async function resync(options: ResyncOptions): Promise<ResyncReport> {
   const { client, committer, table } = options;
   const begun = committer.transactions;
   const state = await client.inspect(table.ruleset, options.only);
+  await state?.deleteUnknown?.();
   if (state?.isDormant) await committer.commit([{ kind: 'addTable' }]);
   await committer.commit(structure(state, table.ruleset));
   const work = new Elements(state, table);

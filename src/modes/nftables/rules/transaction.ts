@@ -35,6 +35,8 @@ export interface TableState {
   readonly chains: ReadonlyMap<string, 'same' | 'different'>;
   /** Of sets that are the same and were read, by set and key; what a rule remembers is left out. */
   readonly elements: ReadonlyMap<string, ReadonlyMap<string, Element>>;
+  /** Deletes the elements found that we cannot represent; unset: there are none. */
+  deleteUnknown?(): Promise<void>;
 }
 
 /** A client that is remembered. */

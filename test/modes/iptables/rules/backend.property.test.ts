@@ -1,7 +1,7 @@
 /** Whatever changes, and whatever fails on the way: in the end the kernel has what the plan says. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { SyncReport } from '../../../../src/modes/iptables/reconcile.ts';
+import type { SyncReport } from '../../../../src/proxy/report.ts';
 import type { LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
 import { VIEW } from '../../../plan/given.ts';
 import { type SyncStep, syncStep, type ZoneStep, zoneStep } from '../../anySteps.ts';

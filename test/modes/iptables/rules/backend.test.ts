@@ -27,7 +27,7 @@ describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
     const again = harness.restarted();
     const report = await again.sync();
     expect(again.kernel.attempts).toEqual([]);
-    expect(report).toMatchObject({ kind: 'full', restores: 0, chains: 0, rules: 0 });
+    expect(report).toMatchObject({ kind: 'full', commits: 0, objects: 0 });
   });
 
   test('a restart after changes writes the differences', async () => {
@@ -328,7 +328,7 @@ describe('a large cluster', () => {
     await harness.sync(...many('one', '10.96.0.1', 998));
     expect(harness.kernel.text).toContain('"big/one -> 10.244.0.1:80"');
     const report = await harness.sync(...many('two', '10.96.0.2', 3));
-    expect(report).toMatchObject({ kind: 'incremental', restores: 1, chains: 4 });
+    expect(report).toMatchObject({ kind: 'incremental', commits: 1, counts: { chains: 4 } });
     expect(harness.kernel.sent.join('\n')).not.toContain(' -> ');
     expect(harness.kernel.sent.join('\n')).not.toContain('big/one');
   });

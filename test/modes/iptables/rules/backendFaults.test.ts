@@ -54,7 +54,7 @@ describe('one restore fails', () => {
     await expect(harness.sync(...services(3))).rejects.toThrow('lock');
     expect(harness.attempt).toBe('full');
     harness.kernel.fault = () => undefined;
-    expect((await harness.sync()).hasPartialFailed).toBeUndefined();
+    expect((await harness.sync()).counts['partial.failures']).toBeUndefined();
     harness.kernel.fault = () => lockHeld();
     await expect(harness.sync(...services(4))).rejects.toThrow('lock');
     expect(harness.attempt).toBe('partial');
@@ -65,8 +65,11 @@ describe('one restore fails', () => {
     await harness.sync(...services(3));
     harness.kernel.fault = failOnce(refusal('a chain is gone'));
     const report = await harness.sync(...services(4));
-    expect(report).toMatchObject({ kind: 'full', hasPartialFailed: true, refusals: 1 });
-    expect((await harness.sync(...services(5))).hasPartialFailed).toBeUndefined();
+    expect(report).toMatchObject({
+      kind: 'full',
+      counts: { 'partial.failures': 1, 'restore.refusals': 1 },
+    });
+    expect((await harness.sync(...services(5))).counts['partial.failures']).toBeUndefined();
   });
 
   test('the lock again in the middle of a full sync', async () => {

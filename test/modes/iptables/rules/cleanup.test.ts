@@ -1,6 +1,6 @@
 /** Everything that is ours goes, known by the kernel's state alone, and nothing else does. */
 import { describe, expect, test } from 'vitest';
-import { IptablesBackend } from '../../../../src/modes/iptables/reconcile.ts';
+import { IptablesRules } from '../../../../src/modes/iptables/reconcile.ts';
 import { type CleanupScope, planCleanup } from '../../../../src/modes/iptables/rules/cleanup.ts';
 import { printStep } from '../../../../src/modes/iptables/rules/edit.ts';
 import type { LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
@@ -176,7 +176,7 @@ describe('of one mode', () => {
   /** Another program runs in the ipvs mode, and chains of a former iptables mode are still here; or the reverse. */
   async function both(last: 'iptables' | 'ipvs'): Promise<FakeKernel> {
     const kernel = await started('current', EMPTY);
-    const rules = new IptablesBackend(ipvsLayout, kernel);
+    const rules = new IptablesRules(ipvsLayout, kernel);
     const { planner } = new Harness().cluster;
     // Killed before it could delete what nobody needs.
     kernel.fault = ({ text }) => (text.includes('-X KUBE-') ? new Error('killed') : undefined);

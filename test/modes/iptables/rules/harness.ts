@@ -1,10 +1,6 @@
 /** A cluster in text, a backend, and a kernel in memory behind it. */
-import {
-  IptablesBackend,
-  type StaticOptions,
-  type SyncAttempt,
-  type SyncReport,
-} from '../../../../src/modes/iptables/reconcile.ts';
+import { IptablesRules, type StaticOptions } from '../../../../src/modes/iptables/reconcile.ts';
+import type { SyncAttempt, SyncReport } from '../../../../src/proxy/report.ts';
 import type { CompileOptions, LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
 import { hash16 } from '../../../../src/modes/iptables/rules/names.ts';
@@ -41,7 +37,7 @@ export class Harness {
   readonly kernel: FakeKernel;
   readonly cluster: Cluster;
   readonly layout: LayoutName;
-  readonly #backend: IptablesBackend;
+  readonly #backend: IptablesRules;
   #options: StaticOptions;
   readonly #unwritten = new Set<ServicePortId>();
 
@@ -49,7 +45,7 @@ export class Harness {
     this.kernel = options.kernel ?? new FakeKernel();
     this.cluster = options.cluster ?? new Cluster(options.view ?? VIEW, options.family ?? 'IPv4');
     this.layout = options.layout ?? 'current';
-    this.#backend = new IptablesBackend(LAYOUTS[this.layout], this.kernel);
+    this.#backend = new IptablesRules(LAYOUTS[this.layout], this.kernel);
     this.#options = { ...OPTIONS, ...options.options };
   }
 

@@ -36,7 +36,7 @@ describe('an endpoint', () => {
       `nat -A ${SVC} -m comment --comment "shop/web:http -> 10.244.0.1:8080" -m statistic --mode random --probability 0.5000000000 -j ${ONE}`,
       `nat -A ${SVC} -m comment --comment "shop/web:http -> 10.244.0.2:8080" -j ${TWO}`,
     ]);
-    expect(report).toMatchObject({ kind: 'incremental', restores: 1, chains: 2, rules: 5 });
+    expect(report).toMatchObject({ kind: 'incremental', commits: 1, objects: 5, counts: { chains: 2 } });
     expect(harness.kernel.saves).toBe(0);
   });
 
@@ -239,7 +239,7 @@ describe.each(LAYOUT_NAMES)('many services go at once, layout %s', (layout) => {
       expect(harness.kernel.saves).toBe(0);
       expect(harness.meaning).toEqual(await harness.fromScratch());
       // Nothing differs from what it should be, and what is added later has its place.
-      expect((await harness.syncFull()).restores).toBe(0);
+      expect((await harness.syncFull()).commits).toBe(0);
       await harness.sync('shop/last 10.96.2.2 80@31999', 'shop/last-1 of last 8080 | 10.244.2.2');
       expect(harness.meaning).toEqual(await harness.fromScratch());
     },

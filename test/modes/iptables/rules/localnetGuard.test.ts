@@ -4,7 +4,7 @@ import { printStep } from '../../../../src/modes/iptables/rules/edit.ts';
 import { LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
 import { LAYOUT_NAMES } from './layoutNames.ts';
 import { guardStep } from '../../../../src/modes/iptables/rules/chainEdits.ts';
-import { IptablesBackend } from '../../../../src/modes/iptables/reconcile.ts';
+import { IptablesRules } from '../../../../src/modes/iptables/reconcile.ts';
 import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';
 import { VIEW } from '../../../plan/given.ts';
 import { EMPTY, FakeKernel } from './fakeKernel.ts';
@@ -48,7 +48,7 @@ describe.each(LAYOUT_NAMES)('layout %s', (name) => {
     const before = new Harness({ layout: name });
     await before.sync(...WORLD);
     const { kernel, cluster } = before;
-    const rules = new IptablesBackend(ipvsLayout, kernel);
+    const rules = new IptablesRules(ipvsLayout, kernel);
     await rules.sync(cluster.planner, [], { ...OPTIONS, filledSets: ['clusterIP'] });
     expect(kernel.chains('nat')).toContain('KUBE-LOAD-BALANCER');
     expect(isGuarded(kernel)).toBe(true);

@@ -20,5 +20,5 @@ test('between compiling it as it was, as it is, and comparing the two', async ()
   const report = await harness.sync(`a/x-1 of x 80 ${endpoints.slice(1).join(' ')}`);
   expect(kernel.asked).toBe(3);
   // The endpoint's own chain goes, and of the others the chain that draws one of them is written: nothing else.
-  expect(report).toMatchObject({ kind: 'incremental', restores: 1, chains: 2 });
+  expect(report).toMatchObject({ kind: 'incremental', commits: 1, counts: { chains: 2 } });
 });

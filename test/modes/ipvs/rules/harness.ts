@@ -1,10 +1,7 @@
 /** A cluster in text, a backend with its rules, and a kernel in memory behind both. */
-import {
-  IptablesBackend,
-  type StaticOptions,
-  type SyncReport,
-} from '../../../../src/modes/iptables/reconcile.ts';
-import { IpvsBackend, type Rules } from '../../../../src/modes/ipvs/reconcile.ts';
+import { IptablesRules, type StaticOptions } from '../../../../src/modes/iptables/reconcile.ts';
+import type { SyncReport } from '../../../../src/proxy/report.ts';
+import { IpvsServers, type Rules } from '../../../../src/modes/ipvs/reconcile.ts';
 import type { VirtualServerOptions } from '../../../../src/modes/ipvs/rules/compile.ts';
 import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';
 import type { Cidr, Family } from '../../../../src/model/ip.ts';
@@ -53,7 +50,7 @@ export class Harness {
   /** Milliseconds, as the backend sees them. */
   now = 0;
   readonly #given: HarnessOptions;
-  readonly #backend: IpvsBackend;
+  readonly #backend: IpvsServers;
   readonly #unwritten = new Set<ServicePortId>();
 
   constructor(given: HarnessOptions = {}) {
@@ -62,7 +59,7 @@ export class Harness {
     this.kernel = given.kernel ?? new FakeIpvsKernel(family);
     this.cluster = given.cluster ?? new Cluster(given.view ?? VIEW, family);
     this.settings = { ...SETTINGS, ...given.settings };
-    this.#backend = new IpvsBackend({
+    this.#backend = new IpvsServers({
       client: this.kernel,
       rules: rulesOf(this.kernel),
       excludeCIDRs,
@@ -155,7 +152,7 @@ function inOneOrder(lines: readonly string[]): readonly string[] {
 }
 
 function rulesOf(kernel: FakeIpvsKernel): Rules {
-  const backend = new IptablesBackend(ipvsLayout, kernel.iptables);
+  const backend = new IptablesRules(ipvsLayout, kernel.iptables);
   return {
     sync: (plan, dirty, filledSets, beforeSwitch) =>
       backend.sync(plan, dirty, { ...RULE_OPTIONS, filledSets }, beforeSwitch),

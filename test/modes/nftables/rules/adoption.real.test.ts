@@ -14,8 +14,8 @@ const SYNC = `
   import { harnessOf, PRINT_CASES } from './test/modes/nftables/rules/printCases.ts';
   const given = PRINT_CASES.find(({ name, family }) => name === 'large pools' && family === 'IPv4');
   const door = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
-  const { refused, transactions } = await harnessOf(given, { door }).sync();
-  console.log(JSON.stringify({ refused: refused.size, transactions }));`;
+  const { refused, commits } = await harnessOf(given, { door }).sync();
+  console.log(JSON.stringify({ refused: refused.size, commits }));`;
 
 let script = '';
 beforeAll(async () => {
@@ -59,7 +59,7 @@ test.for(DEEDS)('%s', async ([, deed], context) => {
     for (const command of deed.split(/;(?![^{]*\})/)) await output(namespace, 'nft', command.trim());
     expect(await sync()).toMatchObject({ refused: 0 });
     expect([...(await list())].sort()).toEqual([...before].sort());
-    expect(await sync()).toEqual({ refused: 0, transactions: 0 });
+    expect(await sync()).toEqual({ refused: 0, commits: 0 });
   } finally {
     await namespace.close();
   }

@@ -16,7 +16,7 @@ async function started(...lines: readonly string[]): Promise<Harness> {
 
 test('a restart finds everything in place, and writes nothing', async () => {
   const harness = (await started(...X, ...Y)).restarted();
-  expect(await harness.sync()).toMatchObject({ kind: 'full', transactions: 0, elements: 0 });
+  expect(await harness.sync()).toMatchObject({ kind: 'full', commits: 0, objects: 0 });
   expect((await harness.sync()).kind).toBe('nothing');
 });
 
@@ -102,7 +102,7 @@ describe('somebody was at the table', () => {
     harness.kernel.tamper(...transaction);
     await harness.syncFull();
     expect(harness.world).toEqual(await harness.fromScratch());
-    expect((await harness.syncFull()).transactions).toBe(0);
+    expect((await harness.syncFull()).commits).toBe(0);
   });
 });
 

@@ -20,7 +20,7 @@ describe.each([3, 200, 2000])('among %i services', (count) => {
     const harness = new Harness();
     await harness.sync(...world(count));
     const report = await harness.sync('a/s0-1 of s0 80 | 10.1.0.0 node-b | 10.9.9.9 node-b');
-    expect(report).toMatchObject({ kind: 'incremental', transactions: 1, elements: 4 });
+    expect(report).toMatchObject({ kind: 'incremental', commits: 1, objects: 4 });
     expect(harness.sent).toEqual([
       [
         '- any-2 { 10.96.0.0 . tcp . 80 . 1 : 10.2.0.0 . 80 }',
@@ -110,7 +110,7 @@ test('an address that goes from one service to another at once', async () => {
     'a/y-1 of y 80 | 10.1.0.2 node-b',
   );
   const report = await harness.sync('a/x 10.96.0.1 80 ext=1.1.1.1 born=9');
-  expect(report).toMatchObject({ kind: 'incremental', transactions: 1 });
+  expect(report).toMatchObject({ kind: 'incremental', commits: 1 });
   expect(harness.world).toEqual(await harness.fromScratch());
 });
 
@@ -127,7 +127,7 @@ describe('a cold start', () => {
     );
     // One service's elements: four endpoints at two frontends, and two sets for each of these.
     expect(Math.max(...sizes)).toBeLessThanOrEqual(2000 + 12);
-    expect(report.transactions).toBe(harness.kernel.taken.length);
+    expect(report.commits).toBe(harness.kernel.taken.length);
     const hooked = harness.kernel.taken.map((transaction) =>
       transaction.some((operation) => operation.kind === 'addChain' && operation.hook !== undefined),
     );
@@ -157,7 +157,7 @@ describe('somebody else was at the table', () => {
     harness.kernel.tamper({ kind: 'flushChain', name: 'services' }, { kind: 'flushChain', name: 'any' });
     harness.noteStructure([]);
     const report = await harness.sync();
-    expect(report).toMatchObject({ kind: 'incremental', transactions: 1, elements: 0 });
+    expect(report).toMatchObject({ kind: 'incremental', commits: 1, objects: 0 });
     expect(harness.kernel.read).toEqual([]);
     expect(harness.world).toEqual(await harness.fromScratch());
   });

@@ -128,7 +128,7 @@ describe('a change', () => {
     const harness = new Harness();
     await harness.sync(X, TWO);
     const next = harness.restarted();
-    expect((await next.sync()).transactions).toBe(0);
+    expect((await next.sync()).commits).toBe(0);
   });
 
   test('an address that goes to another service counts for that one, with the same endpoint', async () => {

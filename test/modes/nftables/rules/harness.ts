@@ -1,5 +1,6 @@
 /** A cluster in text, a backend, and a kernel in memory behind it. */
-import { NftBackend, type NftReport } from '../../../../src/modes/nftables/reconcile.ts';
+import { CLEANUP_FAILURES, NftRules } from '../../../../src/modes/nftables/reconcile.ts';
+import type { SyncReport } from '../../../../src/proxy/report.ts';
 import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import { Backstop, type BackstopFailure } from '../../../../src/modes/nftables/rules/backstop.ts';
 import type { ForeignElement } from '../../../../src/modes/nftables/rules/diff.ts';
@@ -42,7 +43,7 @@ export class Harness {
   /** Milliseconds that each look at the clock takes. */
   tick = 0;
   readonly #given: HarnessOptions;
-  readonly #backend: NftBackend;
+  readonly #backend: NftRules;
   readonly #backstop: Backstop | undefined;
   readonly #unwritten = new Set<ServicePortId>();
   #now = 0;
@@ -57,7 +58,7 @@ export class Harness {
     this.cluster = given.cluster ?? new Cluster(given.view ?? VIEW, family);
     this.settings = { ...SETTINGS, ...given.settings };
     const now = (): number => (this.#now += this.tick);
-    this.#backend = new NftBackend({
+    this.#backend = new NftRules({
       client: given.door ?? this.kernel,
       now,
       ...(given.firstChunk !== undefined && { firstChunk: given.firstChunk }),
@@ -66,7 +67,7 @@ export class Harness {
   }
 
   /** Tells the cluster these lines, and syncs. What a failed sync left undone is tried again by the next. */
-  async sync(...lines: readonly string[]): Promise<NftReport> {
+  async sync(...lines: readonly string[]): Promise<SyncReport> {
     this.cluster.tell(...lines);
     for (const id of this.cluster.takeDirty()) this.#unwritten.add(id);
     this.kernel.forget();
@@ -77,12 +78,12 @@ export class Harness {
     const report = await this.#write(planner);
     const changed = report.kind === 'full' ? undefined : [...this.#unwritten];
     this.failure = await this.#backstop?.sync(planner, { changed, refused: report.refused }, this.settings);
-    if (!report.isClean) this.#isUnclean = true;
+    if (report.counts[CLEANUP_FAILURES]) this.#isUnclean = true;
     this.#unwritten.clear();
     return report;
   }
 
-  async #write(plan: Plan): Promise<NftReport> {
+  async #write(plan: Plan): Promise<SyncReport> {
     try {
       return await this.#backend.sync(plan, this.#unwritten, this.settings);
     } catch (error) {
@@ -115,7 +116,7 @@ export class Harness {
     this.#backend.noteStructure(sets);
   }
 
-  async syncFull(...lines: readonly string[]): Promise<NftReport> {
+  async syncFull(...lines: readonly string[]): Promise<SyncReport> {
     this.requestFull();
     return this.sync(...lines);
   }

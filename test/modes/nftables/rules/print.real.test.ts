@@ -19,7 +19,7 @@ const BUILD = `
   const door = new NetlinkNftClient(given.family, directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
   const { refused } = await harnessOf(given, { door }).sync();
   const again = await harnessOf(given, { door }).sync();
-  console.log(JSON.stringify({ refused: refused.size, again: again.transactions }));`;
+  console.log(JSON.stringify({ refused: refused.size, again: again.commits }));`;
 
 let script = '';
 beforeAll(async () => {

@@ -43,7 +43,7 @@ test('a service that was scaled from 1 to 60 and back leaves nothing behind', as
   const before = partsOf(harness);
   for (let size = 2; size <= 60; size++) await harness.sync(slice(size));
   const report = await harness.sync(slice(1));
-  expect(report.retireInMs).toBeGreaterThan(0);
+  expect(report.retryAfterMs).toBeGreaterThan(0);
   expect(partsOf(harness).length).toBeGreaterThan(before.length);
   await settle(harness);
   expect(partsOf(harness)).toEqual(before);
@@ -71,7 +71,12 @@ test('what is removed is asked for by nothing: the rules of other sizes stay', a
   harness.wait(LONG_MS);
   const report = await harness.sync();
   expect(harness.sent).toEqual([['deleteRule', 'deleteSet any-3']]);
-  expect(report).toMatchObject({ kind: 'incremental', chains: 1, elements: 0, retireInMs: undefined });
+  expect(report).toMatchObject({
+    kind: 'incremental',
+    objects: 0,
+    retryAfterMs: undefined,
+    counts: { chains: 1 },
+  });
 });
 
 test('a removal that the kernel refuses is made good by reading the table', async () => {

@@ -1,0 +1,40 @@
+/** Deletes what other modes left, once the first rules of every served family are in the kernel. */
+import type { Family } from '../model/ip.ts';
+import { NetlinkThread } from '../netlink/thread.ts';
+
+export class StaleObjects {
+  readonly #waiting: Set<Family>;
+  readonly #remove: () => Promise<void>;
+  #removing = Promise.resolve();
+
+  constructor(served: readonly Family[], remove: () => Promise<void>) {
+    this.#waiting = new Set(served);
+    this.#remove = remove;
+  }
+
+  ready(family: Family): void {
+    this.#waiting.delete(family);
+    if (this.#waiting.size === 0) this.#removing = this.#remove();
+  }
+
+  async close(): Promise<void> {
+    await this.#removing;
+  }
+}
+
+/* Work by netlink that is done once, beside the proxy, and must not stop it when it fails. */
+
+export async function withNetlink(
+  work: (thread: NetlinkThread) => Promise<void>,
+  onFailure: (error: unknown) => void,
+): Promise<void> {
+  let thread: NetlinkThread | undefined;
+  try {
+    thread = await NetlinkThread.start();
+    await work(thread);
+  } catch (error) {
+    onFailure(error);
+  } finally {
+    await thread?.close();
+  }
+}
