@@ -22,6 +22,7 @@ const LOOPBACK = ['127.0.0.1', '::1'];
 export interface DialOptions {
   /** The address to send from; it must be the host's own. */
   readonly source?: string;
+  /** By default one that was not used before. */
   readonly sourcePort?: number;
   readonly timeoutMs?: number;
 }
@@ -57,22 +58,13 @@ export class Host {
     this.#agent = agent;
   }
 
-  /**
-   * A source port that was not used before. The kernel gives two connections to two addresses the same port now and then.
-   * Where both lead to one endpoint IPVS cannot distinguish them, and a port that was used before may still belong to a
-   * connection that the kernel still tracks.
-   */
-  freshPort(): number {
-    return FRESH_PORTS.first + (this.#portsTaken++ % FRESH_PORTS.count);
-  }
-
   request(protocol: Transport, address: string, port: number, options: DialOptions = {}): Promise<Outcome> {
-    return this.#agent.call('request', { protocol, ...dial(address, port, options) });
+    return this.#agent.call('request', { protocol, ...this.#dial(address, port, options) });
   }
 
   /** Fails when the connection does: a test that wants to see that uses `request`. */
   async openSession(address: string, port: number, options: DialOptions = {}): Promise<Session> {
-    const opened = await this.#agent.call('openSession', dial(address, port, options));
+    const opened = await this.#agent.call('openSession', this.#dial(address, port, options));
     if (opened.outcome !== 'open') {
       throw new Error(
         `${this.name} cannot open a session to ${address} port ${port}: ${JSON.stringify(opened)}`,
@@ -138,15 +130,25 @@ export class Host {
     await this.#agent.close();
   }
 
+  /**
+   * Returns a source port that was not used before. The kernel gives two connections to two addresses the same port now and then.
+   * Where both lead to one endpoint IPVS cannot distinguish them, and a port that was used before may still belong to a
+   * connection that the kernel tracks.
+   */
+  #freshPort(): number {
+    return FRESH_PORTS.first + (this.#portsTaken++ % FRESH_PORTS.count);
+  }
+
+  #dial(address: string, port: number, options: DialOptions): Dial {
+    const { sourcePort = this.#freshPort(), timeoutMs = REQUEST_TIMEOUT_MS } = options;
+    return { address, port, ...options, sourcePort, timeoutMs };
+  }
+
   #sockets(listen: Listen): readonly Listen[] {
     if (listen.protocol === 'tcp' || listen.address !== undefined) return [listen];
     const own = [...FAMILIES.flatMap((family) => this.addresses[family]), ...LOOPBACK];
     return own.map((address) => ({ ...listen, address }));
   }
-}
-
-function dial(address: string, port: number, options: DialOptions): Dial {
-  return { address, port, ...options, timeoutMs: options.timeoutMs ?? REQUEST_TIMEOUT_MS };
 }
 
 async function end(child: ChildProcess): Promise<void> {

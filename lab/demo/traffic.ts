@@ -90,8 +90,7 @@ async function request(
     ...(from === 'far client' && { source: ADDRESSES.client.IPv4[1] ?? '' }),
     ...(isSilent && { timeoutMs: SILENCE_MS }),
   };
-  const ask = (): Promise<Outcome> =>
-    host.request(transport, address, port, { ...options, sourcePort: host.freshPort() });
+  const ask = (): Promise<Outcome> => host.request(transport, address, port, options);
   const count = isSilent ? REQUESTS_INTO_SILENCE : REQUESTS;
   if (!isSticky(decision)) return Promise.all(Array.from({ length: count }, ask));
   const outcomes: Outcome[] = [];

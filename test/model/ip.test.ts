@@ -257,6 +257,7 @@ describe('an address that is canonical already is taken as it is', () => {
         const some = all.map((each, index) => (index < kept ? each : 0));
         const long = some.map((each) => each.toString(16).padStart(4, '0')).join(':');
         const short = parseIp(long) ?? '';
+        fc.pre(short.includes(':')); // an IPv4-mapped address is an IPv4 one when it is short, with a prefix that counts otherwise
         expect(parseCidr(`${short}/${prefix}`)).toBe(parseCidr(`${long}/${prefix}`));
         expect(parseCidr(`${short}/0${prefix}`)).toBe(parseCidr(`${long}/${prefix}`));
       }),

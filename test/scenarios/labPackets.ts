@@ -108,7 +108,6 @@ export class PacketSender {
     return Promise.all(
       Array.from({ length: count }, () =>
         from.request(transport, packet.destination, packet.port, {
-          sourcePort: from.freshPort(),
           timeoutMs,
           ...(named && { source: packet.source }),
         }),

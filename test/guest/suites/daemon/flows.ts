@@ -131,7 +131,16 @@ function dns(pods: string): ServiceWords {
   return { name: 'dns', ip: DNS, ip6: DNS_6, nodePort: NODE_PORT, pods };
 }
 
+/** The kernel deletes a flow after 10 or 30 s, which a busy machine may need between two questions. */
+const LONG_TIMEOUTS = [
+  'nf_conntrack_udp_timeout',
+  'nf_conntrack_udp_timeout_stream',
+  'nf_conntrack_sctp_timeout_closed',
+];
+
 async function serve(stage: Stage, protocol: Datagrams, services: readonly ServiceWords[]): Promise<void> {
+  for (const name of LONG_TIMEOUTS)
+    await stage.node.run(['sh', '-c', `echo 3600 > /proc/sys/net/netfilter/${name}`]);
   await stage.serve(udp(services).replaceAll('protocol: UDP', `protocol: ${protocol.toUpperCase()}`));
 }
 

@@ -33,8 +33,11 @@ const IPVS_CHAINS = [
 ];
 
 const SERVER = `TCP ${API}:80`;
-/** More than a switch took when services were silent for its whole length. */
-const ASK_MS = 15_000;
+/**
+ * Ten times what a switch took when services were silent for its whole length: TCP asks again. What a switch breaks for
+ * good, as a connection that was not masqueraded, stays silent however long one waits.
+ */
+const ASK_MS = 150_000;
 /** The emulated machine has one processor, which Junction's start needs as well. */
 const BETWEEN_MS = 150;
 
@@ -162,8 +165,11 @@ async function failedDuring(stage: Stage, work: () => Promise<void>): Promise<re
   const failed: string[] = [];
   const dial = async (from: Host, address: string, port: number): Promise<void> => {
     while (!end.signal.aborted) {
+      const begun = performance.now();
       const outcome = await from.request('tcp', address, port, { timeoutMs: ASK_MS });
-      if (outcome.outcome !== 'answer') failed.push(`${from.name} ${address} ${outcome.outcome}`);
+      const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+      if (outcome.outcome !== 'answer')
+        failed.push(`${from.name} ${address} ${outcome.outcome} after ${seconds} s`);
       await sleep(BETWEEN_MS);
     }
   };
