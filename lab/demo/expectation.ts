@@ -12,7 +12,7 @@ import { ADDRESSES } from '../topology.ts';
 import { ManifestSource } from '../../src/sources/manifests/manifestSource.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
 
-const NO_BACKEND = {
+const NO_WRITER = {
   sync: () => Promise.reject(new Error('the demo writes nothing itself')),
   requestFull: (): void => {},
 };
@@ -32,7 +32,7 @@ export class Expectation implements SourceEvents {
     this.#settings = settings;
     this.#source = new ManifestSource(settings.manifests);
     this.#proxies = new Map(
-      FAMILIES.map((family) => [family, new Proxier({ family, settings, writer: NO_BACKEND })]),
+      FAMILIES.map((family) => [family, new Proxier({ family, settings, writer: NO_WRITER })]),
     );
   }
 

@@ -117,7 +117,7 @@ function print(
 
 function planFamily(family: Family, settings: Settings, input: PlanInput): PlannedFamily {
   const capacity = capacityOf(settings.mode, family);
-  const proxy = new Proxier({ family, settings, writer: NO_BACKEND, capacity });
+  const proxy = new Proxier({ family, settings, writer: NO_WRITER, capacity });
   for (const service of input.services) proxy.onService(objectKey(service.namespace, service.name), service);
   for (const slice of input.slices) proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
   const node = input.nodes.find(({ name }) => name === settings.nodeName);
@@ -126,7 +126,7 @@ function planFamily(family: Family, settings: Settings, input: PlanInput): Plann
   return { family, proxy, hasNode: node !== undefined };
 }
 
-const NO_BACKEND = {
+const NO_WRITER = {
   sync: () => Promise.reject(new Error('a plan is not written anywhere')),
   requestFull: (): void => {},
 };

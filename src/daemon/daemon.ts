@@ -35,7 +35,7 @@ import { servedFamilies } from '../modes/familyState.ts';
 import type { Mode } from '../modes/mode.ts';
 import { LeftOutFamilies, primaryFamily } from './leftOutFamilies.ts';
 import { NodeGate } from './nodeGate.ts';
-import { applyPostponed, type Postponed, tellOfLocalhost } from './preparation.ts';
+import { applyPostponed, type Postponed, logLocalhostRanges } from './preparation.ts';
 import { makeServers } from './servers.ts';
 import type { OpenedSource } from './source.ts';
 import type { Supervision } from './supervision.ts';
@@ -52,7 +52,7 @@ export interface DaemonOptions {
   readonly log: Log;
   /** Ends it. */
   readonly signal: AbortSignal;
-  /** Told what the daemon does, so that what hangs has a name. */
+  /** Records what the daemon does, so that the log can name what hangs. */
   readonly supervision: Pick<Supervision, 'doing' | 'stopping' | 'previous'>;
 }
 
@@ -360,7 +360,7 @@ export class Daemon {
     this.#config = config;
     this.#log.setVerbosity(config.logging.verbosity);
     this.#log.setModules(config.logging.vmodule);
-    tellOfLocalhost(config, this.#log);
+    logLocalhostRanges(config, this.#log);
     const settings = this.#settings(config);
     for (const family of this.#families) family.apply(settings, config);
   }

@@ -29,7 +29,7 @@ export class DenialLog {
   }
 
   /** Of these service ports something changed. Resolves when all has been said, or at once where that goes on already. */
-  async tell(ids: Iterable<ServicePortId>): Promise<void> {
+  async note(ids: Iterable<ServicePortId>): Promise<void> {
     for (const id of ids) this.#waiting.add(id);
     if (this.#isTelling) return;
     this.#isTelling = true;
@@ -37,7 +37,7 @@ export class DenialLog {
     let lines = 0;
     for (const id of this.#waiting) {
       this.#waiting.delete(id);
-      if (this.#tell(id, lines < MOST_LINES)) lines++;
+      if (this.#logOne(id, lines < MOST_LINES)) lines++;
       const pause = timeSlice.pause();
       if (pause) await pause;
     }
@@ -49,7 +49,7 @@ export class DenialLog {
   }
 
   /** One line for each service port, however many addresses it names. Returns whether there was anything to say. */
-  #tell(id: ServicePortId, isNamed: boolean): boolean {
+  #logOne(id: ServicePortId, isNamed: boolean): boolean {
     const [first, ...others] = this.#named.added(id, this.#options.denied(id));
     if (!first) return false;
     if (isNamed)

@@ -146,9 +146,9 @@ export class FamilyRuntime implements FamilyEvents {
   }
 
   #onSynced(outcome: SyncOutcome): void {
-    void this.#denials.tell(outcome.changes.map(({ id }) => id));
-    this.#tellCuts();
-    this.#tellRefusals(outcome);
+    void this.#denials.note(outcome.changes.map(({ id }) => id));
+    this.#logCuts();
+    this.#logRefusals(outcome);
     const { localEndpoints, plan } = this.runner.proxier;
     const { report } = outcome;
     const areFlowsUnknown =
@@ -220,13 +220,13 @@ export class FamilyRuntime implements FamilyEvents {
   }
 
   /** Once for each service, when it begins. */
-  #tellRefusals({ changes }: SyncOutcome): void {
-    const told = new Set<string>();
+  #logRefusals({ changes }: SyncOutcome): void {
+    const logged = new Set<string>();
     for (const { previous, current } of changes) {
       for (const ip of current?.refusedIPs ?? []) {
         const service = current?.service ?? '';
-        if (previous?.refusedIPs?.includes(ip) || told.has(`${service} ${ip}`)) continue;
-        told.add(`${service} ${ip}`);
+        if (previous?.refusedIPs?.includes(ip) || logged.has(`${service} ${ip}`)) continue;
+        logged.add(`${service} ${ip}`);
         const reason = `${ip} is the address of the API server, and in the IPVS mode this node would answer there itself`;
         this.#options.log.warn('An address of a Service is not served', { service, address: ip, reason });
         this.#options.onRefused(service, reason);
@@ -234,7 +234,7 @@ export class FamilyRuntime implements FamilyEvents {
     }
   }
 
-  #tellCuts(): void {
+  #logCuts(): void {
     const { log, onCut } = this.#options;
     const { proxier } = this.runner;
     for (const service of proxier.takeNewCuts()) {

@@ -46,7 +46,7 @@ export interface Postponed {
   readonly routeLocalnet: boolean;
 }
 
-/** Kernel settings. What cannot be set is told, with what follows from it; the proxy works without. */
+/** Sets kernel settings. Logs what cannot be set and what follows from it; the proxy works without. */
 export async function prepareSystem(
   options: Preparation,
   guardLocalnet: () => Promise<void> = async () => {},
@@ -123,10 +123,10 @@ export function warnOfInconsistencies({ config, log }: Preparation, families: re
     if (fatal) throw new JunctionError('CONFIG_INCONSISTENT', message);
     log.warn('Kube-proxy configuration may be incomplete or incorrect', { err: message });
   }
-  tellOfLocalhost(config, log);
+  logLocalhostRanges(config, log);
 }
 
-export function tellOfLocalhost(config: ValidConfig, log: Log): void {
+export function logLocalhostRanges(config: ValidConfig, log: Log): void {
   for (const range of localhostRanges(config)) {
     log.error('--nodeport-addresses includes localhost but localhost NodePorts are not supported', { range });
   }

@@ -1,7 +1,7 @@
 /**
  * What the runs before this one ended with. A small file says that a run is under way, and why one crashed; the next
  * run reads it. A run that is killed, by the kernel for want of memory or by SIGKILL, leaves the first mark behind.
- * Without a place to write, nothing is remembered, and nothing else changes.
+ * Without a place to write, nothing is recorded, and nothing else changes.
  */
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,7 +40,7 @@ const LOCK_NB = 4;
 
 export class RunRecord {
   readonly previous: PreviousRuns;
-  /** Why nothing is remembered. */
+  /** Why nothing is recorded. */
   readonly problem: string | undefined;
   readonly #file: string | undefined;
   readonly #terminationLog: string;
@@ -60,7 +60,7 @@ export class RunRecord {
     this.problem = problem;
   }
 
-  /** An empty directory: nothing is remembered. */
+  /** An empty directory: nothing is recorded. */
   static open(directory: string, terminationLog = TERMINATION_LOG): RunRecord {
     const none = { crashes: NONE.crashes, last: undefined };
     if (directory === '') return new RunRecord(undefined, NONE, none, terminationLog);

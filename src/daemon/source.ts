@@ -44,7 +44,7 @@ interface SourceOptions {
   readonly nodeName: string;
   readonly log: Log;
   readonly clock: Clock;
-  /** For what is told of requests to the API server, where there is one. */
+  /** For metrics of requests to the API server, where there is one. */
   readonly registry: Registry;
   readonly metrics: SourceMetrics;
 }

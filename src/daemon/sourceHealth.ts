@@ -100,7 +100,7 @@ export class SourceHealth {
       return;
     }
     state.failing = { since: printTime(now()), sinceMs: clock.now(), failure };
-    // An expired version is ordinary, and followed by a list. It is told of only if that fails too.
+    // An expired version is ordinary, and followed by a list. It is logged only if that fails too.
     if (failure.kind !== 'expired')
       log.warn('Watch or list failed; retrying', { resource, next, err: failure });
     this.#cancelRepeat ??= clock.schedule(REPEAT_MS, () => this.#repeat());
@@ -138,11 +138,11 @@ export class SourceHealth {
       const reason = `${kind} ${status?.code ?? ''}`;
       byReason.set(reason, [...(byReason.get(reason) ?? []), [resource, state]]);
     }
-    for (const group of byReason.values()) this.#tell(group);
+    for (const group of byReason.values()) this.#logGroup(group);
     if (!areAllProven) this.#cancelRepeat = this.#options.clock.schedule(REPEAT_MS, () => this.#repeat());
   }
 
-  #tell(group: readonly (readonly [string, ResourceState])[]): void {
+  #logGroup(group: readonly (readonly [string, ResourceState])[]): void {
     const oldest = group
       .flatMap(([, { failing }]) => failing ?? [])
       .reduce((one, other) => (other.sinceMs < one.sinceMs ? other : one));

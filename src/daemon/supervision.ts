@@ -78,19 +78,19 @@ export class Supervision {
     if (this.#isStopping) return;
     this.#isStopping = true;
     this.#after(HANG_AFTER_MS, () => {
-      this.#tellWhatHangs('Stopping takes long; ending the programs that still run');
+      this.#logWhatHangs('Stopping takes long; ending the programs that still run');
       killChildren('SIGTERM');
     });
     this.#after(KILL_AFTER_MS, () => killChildren('SIGKILL'));
     this.#after(EXIT_AFTER_MS, () => {
-      this.#tellWhatHangs('Stopping hangs; exiting without it. The rules stay in place');
+      this.#logWhatHangs('Stopping hangs; exiting without it. The rules stay in place');
       this.#exit(1);
     });
   }
 
   #signalled(signal: EndSignal): void {
     if (this.#controller.signal.aborted) {
-      this.#tellWhatHangs(`Received ${signal} again; exiting at once. The rules stay in place`);
+      this.#logWhatHangs(`Received ${signal} again; exiting at once. The rules stay in place`);
       this.#exit(128 + SIGNALS[signal]);
     }
     this.#options.log.info(`Received ${signal}; stopping`);
@@ -98,7 +98,7 @@ export class Supervision {
     this.stopping();
   }
 
-  #tellWhatHangs(message: string): void {
+  #logWhatHangs(message: string): void {
     const programs = printChildren();
     this.#options.log.error(message, {
       waitingFor: this.#doing,

@@ -270,7 +270,7 @@ class Walker<Rule, Learned> {
       for (const current of live)
         for (const exit of this.#rules.leave(rule, current, this.#context)) {
           const recorded = this.#recorded(table, chain, ruleIndex, rule, exit);
-          next.push(...this.#follow(table, exit.verdict, recorded, depth, passage));
+          next.push(...this.#proceed(table, exit.verdict, recorded, depth, passage));
         }
       live = next;
     }
@@ -279,7 +279,7 @@ class Walker<Rule, Learned> {
   }
 
   /** Returns the ways that go on to the next rule; others are put where they end. */
-  #follow(
+  #proceed(
     table: string,
     verdict: WalkVerdict | undefined,
     way: Way<Learned>,

@@ -39,7 +39,7 @@ const COMMANDS = {
 type Command = keyof typeof COMMANDS;
 const IPSET_ATTR_DATA = 7;
 
-/** A message about a set. What the kernel tells of a large one comes in several, of which the first has all of it. */
+/** A message about a set. The kernel splits a large set into several, of which the first has all attributes. */
 const SET = new AttributeTable('a set', {
   protocol: constant(1, u8, PROTOCOL),
   name: optional(2, text),

@@ -102,7 +102,7 @@ export class BoundedRunner {
 
   async #runOnce(): Promise<void> {
     const { run, clock, maxIntervalMs, retryIntervalMs, onError } = this.#options;
-    // What changes together is told one after the other: let all of it arrive, so that one run takes it all.
+    // Changes made together arrive one after the other: wait for all of them, so that one run takes them all.
     await Promise.resolve();
     this.#requested = false;
     if (this.#isUrgent && this.#tokens < 1) this.#urgentTokens = Math.max(0, this.#urgentTokens - 1);

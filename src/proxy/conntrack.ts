@@ -28,7 +28,7 @@ export interface FlowTable {
 
 interface FlowCleanerOptions {
   readonly family: Family;
-  /** The node's addresses, asked for at every cleaning: they come and go. */
+  /** The node's addresses, read again at every cleaning, because they change. */
   readonly localIps: () => readonly Ip[];
   readonly log: Log;
   readonly open?: () => FlowTable;
@@ -47,7 +47,7 @@ const ATTEMPTS = 5;
 
 export class FlowCleaner {
   readonly #options: FlowCleanerOptions;
-  readonly #told = new Set<string>();
+  readonly #logged = new Set<string>();
   /** A cleaning failed, so the next one looks at everything. */
   #owesAll = false;
 
@@ -76,7 +76,7 @@ export class FlowCleaner {
       await runSliced(this.#cleaning(review, counts), new TimeSlice(systemClock));
     } catch (error) {
       this.#owesAll = true;
-      this.#tell(error instanceof Error ? error.message : String(error));
+      this.#warnOnce(error instanceof Error ? error.message : String(error));
     }
     if (!counts) return undefined;
     const seconds = (performance.now() - started) / 1000;
@@ -130,15 +130,15 @@ export class FlowCleaner {
   #remove(table: FlowTable, stale: readonly KernelFlow[]): number {
     const outcomes = table.remove(stale);
     for (const outcome of outcomes) {
-      if (outcome.state === 'refused') this.#tell(`the kernel keeps a flow: ${outcome.name}`);
+      if (outcome.state === 'refused') this.#warnOnce(`the kernel keeps a flow: ${outcome.name}`);
     }
     return outcomes.filter(({ state }) => state === 'done').length;
   }
 
   /** Each message once: it would come again with every change. */
-  #tell(message: string): void {
-    if (this.#told.has(message)) return;
-    this.#told.add(message);
+  #warnOnce(message: string): void {
+    if (this.#logged.has(message)) return;
+    this.#logged.add(message);
     this.#options.log.warn('Cannot clean up UDP and SCTP flows; some may go to endpoints that are gone', {
       ipFamily: this.#options.family,
       why: message,

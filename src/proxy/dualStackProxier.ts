@@ -10,7 +10,7 @@ interface DualStackProxierOptions {
   readonly nodeName: string;
   readonly runners: readonly SyncRunner[];
   readonly log: Log;
-  /** Told after it is logged. */
+  /** Called after it is logged. */
   readonly onProblem?: (problem: SourceProblem) => void;
 }
 
@@ -65,9 +65,9 @@ export class DualStackProxier implements SourceEvents {
     this.#onProblem(problem);
   }
 
-  #each(tell: (proxier: Proxier) => boolean): void {
+  #each(notify: (proxier: Proxier) => boolean): void {
     for (const runner of this.#runners) {
-      if (tell(runner.proxier)) runner.request();
+      if (notify(runner.proxier)) runner.request();
     }
   }
 }

@@ -1,8 +1,8 @@
 /**
- * One address family's proxy: events in, plan in the middle, kernel out.
+ * One address family's proxier: events in, plan in the middle, kernel out.
  *
- * Nothing is written before the first full picture of every kind has arrived: half a picture would cut off every
- * service that is not in it yet.
+ * Nothing is written before the first full list of every kind has arrived: half a list would cut off every service
+ * that is not in it yet.
  */
 import { EndpointTracker, type MergeLimits } from '../model/endpointTracker.ts';
 import { describeNode, describeService, describeSlice } from '../model/describeChange.ts';
@@ -73,9 +73,9 @@ export class Proxier {
     isServed: (service) =>
       this.#services.portsOf(service).length > 0 && this.#services.pendingPortsOf(service)?.length !== 0,
   });
-  /** Services that the node sees in another way than before. */
-  readonly #seenAnew = new Set<ObjectKey>();
-  /** The kernel has all services of a first picture. */
+  /** Services whose plan depends on what changed about the node. */
+  readonly #viewChanged = new Set<ObjectKey>();
+  /** The kernel has all services of the first lists. */
   #hasWritten = false;
   readonly #apiServers = new ApiServerEndpoints();
   #node: Node | undefined;
@@ -126,7 +126,7 @@ export class Proxier {
     return this.#planner.takeNewCuts();
   }
 
-  /** Each of these answers whether a sync is needed. */
+  /** Each of these returns whether a sync is needed. */
   onService(key: ObjectKey, service: Service | undefined): boolean {
     const isPending = this.#services.update(key, service);
     this.#observer.serviceEvent(this.#services.pendingCount);
@@ -157,7 +157,7 @@ export class Proxier {
     return this.#localEndpoints;
   }
 
-  /** The first full picture is here. */
+  /** The first full lists have arrived. */
   onSynced(): void {
     this.#synced = true;
   }
@@ -189,19 +189,19 @@ export class Proxier {
 
   #pending(): ReadonlySet<ObjectKey> {
     return new Set([
-      ...this.#seenAnew,
+      ...this.#viewChanged,
       ...this.#services.pendingServices(),
       ...this.#endpoints.pendingServices(),
     ]);
   }
 
   /**
-   * Service by service. What is told between two of them is for the next sync, or for this one where its service's
-   * turn has not come.
+   * Service by service. An event between two of them is for the next sync, or for this one where its service has not
+   * been planned yet.
    */
   *#replanning(turn?: Turn): Generator<void, Replanned> {
     const view = nodeView(this.#settings, this.#node, this.family, this.#apiServers.all);
-    for (const key of this.#planner.changeView(view)) this.#seenAnew.add(key);
+    for (const key of this.#planner.changeView(view)) this.#viewChanged.add(key);
     const causes = this.#causes;
     causes.join(this.#viewCauses.take());
     const pending = this.#pending();
@@ -214,8 +214,8 @@ export class Proxier {
       const endpoints = this.#endpoints.apply([key], (previous, current) =>
         causes.add(() => describeSlice(previous, current)),
       );
-      const isSeenAnew = this.#seenAnew.delete(key);
-      if (endpoints.has(key) || services.has(key) || isSeenAnew) {
+      const isViewChanged = this.#viewChanged.delete(key);
+      if (endpoints.has(key) || services.has(key) || isViewChanged) {
         for (const change of yield* this.#planner.updating([key])) changes.push(change);
         this.#localEndpoints.update([key]);
       }
@@ -225,7 +225,7 @@ export class Proxier {
     return { changes, triggers };
   }
 
-  /** Brings the kernel up to date; `undefined` while the first picture is incomplete. `next`: after a partial one. */
+  /** Brings the kernel up to date; `undefined` until the first lists have arrived. `next`: after a partial one. */
   async sync(turn: Turn = 'first'): Promise<SyncOutcome | undefined> {
     if (!this.#synced) return undefined;
     // The first time the kernel needs all of them at once.
@@ -277,7 +277,7 @@ function startCauses(all: Causes): Causes {
 export interface FamilyObserver {
   /** The loop turns; nothing is written yet. */
   started(): void;
-  /** A service was told of; so many have changes that are not applied yet. */
+  /** An event about a service arrived; so many have changes that are not applied yet. */
   serviceEvent(pending: number): void;
   endpointEvent(): void;
   /** A sync is wanted. */

@@ -129,7 +129,7 @@ export class SyncRunner implements FamilyEvents {
     });
   }
 
-  /** A family that cannot be served yet is told of every object all the same, and waits for its start. */
+  /** A family that cannot be served yet gets every event all the same, and waits for its start. */
   start(): void {
     this.#isStarted = true;
     this.#observer.started();

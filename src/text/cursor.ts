@@ -47,10 +47,6 @@ export function printMessage({ path, message }: Problem): string {
     : message;
 }
 
-export function printProblem(problem: Problem): string {
-  return `${printMessage(problem)} (expected ${problem.expected})`;
-}
-
 type Key = string | number;
 
 /** One bad template can make a hundred thousand bad entries; nobody reads more than this of them. */

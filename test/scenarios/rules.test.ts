@@ -26,7 +26,7 @@ test('no two scenarios have the same name', () => {
 });
 
 test.each(CASES)('decide: $name ($family)', ({ scenario, family }) => {
-  const proxy = proxyOf(family, scenario, NO_BACKEND);
+  const proxy = proxyOf(family, scenario, NO_WRITER);
   proxy.replan();
   const rows = rowsOf(scenario, family);
   expect(rows.map((row) => decided(proxy.plan, row))).toEqual(rows.map((row) => printRow(row, row.fate)));
@@ -46,7 +46,7 @@ describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
   });
 });
 
-const NO_BACKEND = {
+const NO_WRITER = {
   sync: () => Promise.reject(new Error('nothing is written')),
   requestFull: (): void => {},
 };

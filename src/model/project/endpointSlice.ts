@@ -164,8 +164,8 @@ function readHints(hints: Cursor, key: string): readonly string[] {
 const SKIP_MIRROR = 'endpointslice.kubernetes.io/skip-mirror';
 
 /**
- * Raw Endpoints, the API before EndpointSlice → one `EndpointSlice` for each subset and family. A cluster's own control
- * plane mirrors these into slices; a manifest has no control plane.
+ * Raw Endpoints, the API before EndpointSlice → one `EndpointSlice` for each subset and family. The control
+ * plane of a cluster copies these into slices; a manifest has no control plane.
  */
 export function projectEndpoints(raw: unknown): Projection<readonly EndpointSlice[]> {
   return project(raw, readSubsets);

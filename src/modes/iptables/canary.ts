@@ -93,7 +93,7 @@ export class CanaryMonitor {
         continue;
       }
       if ((await this.#look(WATCHED)) !== 'absent') continue;
-      this.#tell({
+      this.#emit({
         kind: 'deleted',
         message: `IPTables canary deleted (table ${WATCHED}, chain ${CANARY_CHAIN})`,
       });
@@ -110,7 +110,7 @@ export class CanaryMonitor {
       for (const table of [WATCHED, ...OTHERS]) await this.#options.client.ensureChain(table, CANARY_CHAIN);
       return true;
     } catch (error) {
-      this.#tell({ kind: 'setupFailed', message: 'Could not set up iptables canary', error });
+      this.#emit({ kind: 'setupFailed', message: 'Could not set up iptables canary', error });
       return false;
     }
   }
@@ -118,17 +118,17 @@ export class CanaryMonitor {
   async #look(table: TableName): Promise<ChainLook['state']> {
     try {
       const look = await this.#options.client.lookForChain(table, CANARY_CHAIN);
-      if (look.state === 'unknown') this.#tellOpen(table, look.error);
+      if (look.state === 'unknown') this.#emitCheckFailed(table, look.error);
       return look.state;
     } catch (error) {
-      this.#tellOpen(table, error);
+      this.#emitCheckFailed(table, error);
       return 'unknown';
     }
   }
 
-  #tellOpen(table: TableName, error: unknown): void {
+  #emitCheckFailed(table: TableName, error: unknown): void {
     const message = `Could not check for iptables canary (table ${table}, chain ${CANARY_CHAIN})`;
-    this.#tell({ kind: 'checkFailed', message, error });
+    this.#emit({ kind: 'checkFailed', message, error });
   }
 
   /** A flush goes table by table; writing rules while it lasts would lose some of them. */
@@ -138,19 +138,19 @@ export class CanaryMonitor {
       if (signal.aborted || states.every((state) => state === 'absent')) return;
       if (poll < POLLS) await this.#sleep(POLL_MS, signal);
     }
-    this.#tell({ kind: 'inconsistent', message: 'Inconsistent iptables state detected' });
+    this.#emit({ kind: 'inconsistent', message: 'Inconsistent iptables state detected' });
   }
 
   async #reload(): Promise<void> {
-    this.#tell({ kind: 'reloading', message: 'Reloading after iptables flush' });
+    this.#emit({ kind: 'reloading', message: 'Reloading after iptables flush' });
     try {
       await this.#options.onFlushed();
     } catch (error) {
-      this.#tell({ kind: 'reloadFailed', message: 'Reload after iptables flush failed', error });
+      this.#emit({ kind: 'reloadFailed', message: 'Reload after iptables flush failed', error });
     }
   }
 
-  #tell(event: CanaryEvent): void {
+  #emit(event: CanaryEvent): void {
     this.#options.onEvent?.(event);
   }
 }

@@ -71,7 +71,7 @@ async function readState(client: IptablesClient): Promise<Tables> {
   return state;
 }
 
-/** A kernel without a table has nothing of ours in it; being told "you must be root" is another matter. */
+/** A kernel without a table has nothing of ours in it; "you must be root" is another matter. */
 function isMissingTable(error: unknown): boolean {
   if (!isJunctionError(error, 'IPTABLES_FAILED')) return false;
   const text = `${error.message} ${error.detail ?? ''}`;

@@ -47,15 +47,15 @@ export interface ClientOptions {
   readonly runner?: CommandRunner | undefined;
   /** How long iptables waits for its lock. */
   readonly lockSeconds?: number | undefined;
-  /** Another lock file than /run/xtables.lock; iptables is told of it. */
+  /** Another lock file than /run/xtables.lock; iptables gets it in XTABLES_LOCKFILE. */
   readonly lockPath?: string | undefined;
   /** For the locks that we take ourselves, around an old iptables-restore. */
   readonly ownLocks?: Omit<LockOptions, 'path'> | undefined;
-  /** Told of every program that we start, before it changes anything, so far as its input is ours to hold back. */
+  /** Notified of every program that we start, before it changes anything, so far as its input is ours to hold back. */
   readonly programs?: ProcessObserver | undefined;
   /** How long a command with little input may take; twice as long after each that took longer. */
   readonly timeoutMs?: number | undefined;
-  /** Told of every command that ended, for slow-command logs and metrics. */
+  /** Called for every command that ended, for slow-command logs and metrics. */
   readonly onCommand?: ((command: CommandReport) => void) | undefined;
 }
 

@@ -22,7 +22,7 @@ interface FamilyOptions extends Pick<ModeOptions, 'config' | 'log' | 'runner' | 
   /** How long a start waits for an answer. */
   readonly patienceMs?: number | undefined;
   readonly pauseMs?: number | undefined;
-  /** Told of every program that is started. */
+  /** Notified of every program that is started. */
   readonly programs?: ProcessObserver | undefined;
 }
 

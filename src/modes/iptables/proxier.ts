@@ -25,7 +25,7 @@ export interface IptablesProxierOptions {
   readonly client: IptablesClient;
   readonly layout: Layout;
   readonly masqueradeBit: number;
-  /** The node's addresses in this family; read anew at each sync. */
+  /** The node's addresses in this family; read again at each sync. */
   readonly addresses?: () => readonly Ip[];
   readonly nfacct?: StaticOptions['nfacct'];
   readonly dropInvalid?: boolean;
@@ -105,7 +105,7 @@ export class IptablesProxier {
   }
 }
 
-/** What the backend needs of the client. */
+/** What the rules need of the client. */
 export function tableClient(client: IptablesClient): TableClient {
   return {
     save: (table, options) => client.save(table, options),

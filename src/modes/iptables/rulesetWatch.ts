@@ -2,7 +2,7 @@
  * Is notified by the kernel of every change that other programs make to the tables of iptables, in its nft variant, and
  * who made it. What our own programs do is filtered out inside the kernel.
  *
- * There are two sockets. One is told of each chain and rule; a flush of a large cluster overflows it. The other gets
+ * There are two sockets. One gets a notification of each chain and rule; a flush of a large cluster overflows it. The other gets
  * nothing but the message at the end of each transaction, which names the program, so the name is known then, too.
  */
 import type { Touch, Touched } from './rules/touched.ts';
@@ -63,7 +63,7 @@ export class RulesetWatch {
   readonly #thread: Thread;
   readonly #programs: OwnPrograms;
   readonly #subscribers: RulesetSubscriber[] = [];
-  /** Of the transaction that is being told of. */
+  /** Of the transaction whose notifications are arriving. */
   readonly #noted = new Map<Family, Map<Table, Noted>>();
   #watches: readonly Watch[] = [];
   #lastChangedBy: ChangedBy | undefined;
@@ -219,7 +219,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
 
 /* The programs that we run ourselves, by the numbers of their processes: what they change is no foreign change. */
 
-/** Gets the numbers of those that run now, and answers when the kernel tells of them no more. */
+/** Gets the numbers of those that run now, and resolves when the kernel no longer sends notifications of their changes. */
 type OwnProgramsSubscriber = (processIds: readonly number[]) => Promise<void>;
 
 const MOST_WAIT_MS = 1000;
@@ -254,10 +254,10 @@ export class OwnPrograms implements ProcessObserver {
 
   /**
    * A subscriber that fails has lost its socket, and looks at everything when it has another. One that is slow must not
-   * hold up a write: what the kernel tells of it then is recognised by its sender.
+   * hold up a write: what the kernel then reports of it is recognised by its sender.
    */
   async #notify(): Promise<void> {
-    const told = this.#subscriber?.([...this.#running]).catch(() => undefined);
-    if (told) await Promise.race([told, sleep(MOST_WAIT_MS, undefined, { ref: false })]);
+    const notified = this.#subscriber?.([...this.#running]).catch(() => undefined);
+    if (notified) await Promise.race([notified, sleep(MOST_WAIT_MS, undefined, { ref: false })]);
   }
 }

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isNodePortServer, ourServers, type Retired, retireServers } from './rules/resync.ts';
 import { type ServerKey, serverKey } from './rules/compile.ts';
-import type { KernelDevice, KernelSet } from './rules/client.ts';
+import type { KernelDevice, KernelIpset } from './rules/client.ts';
 import { growingName, setName } from './rules/sets.ts';
 import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
@@ -37,7 +37,7 @@ export interface StaleIpvsObjects {
 }
 
 export async function findStaleObjects(channels: IpvsChannels, family: Family): Promise<StaleIpvsObjects> {
-  const sets = await ifThere(() => readSets(channels.netfilter, family), new Map<string, KernelSet>());
+  const sets = await ifThere(() => readSets(channels.netfilter, family), new Map<string, KernelIpset>());
   const device = await readDevice(channels.route, family);
   const ipvs = await findIpvs(channels.generic);
   const servers = ipvs === undefined ? [] : await readServers(channels.generic, ipvs, family);
@@ -153,7 +153,7 @@ export class StaleIpvs {
   readonly #end = new AbortController();
   #draining: Promise<void> = Promise.resolve();
   #since = 0;
-  #toldServers = -1;
+  #loggedServers = -1;
 
   constructor({ log, drainLimitMs }: StaleIpvsOptions) {
     this.#log = log;
@@ -208,13 +208,13 @@ export class StaleIpvs {
     const addresses = sum((each) => each.addresses);
     if (isDone || virtualServers + addresses > 0)
       this.#log.info('Removed what the ipvs mode left', { virtualServers, addresses, sets: rest.sets });
-    if (!isDone && keptServers !== this.#toldServers)
+    if (!isDone && keptServers !== this.#loggedServers)
       this.#log.info('Kept virtual servers of the ipvs mode until their connections have ended', {
         virtualServers: keptServers,
         connections: sum((each) => each.connections),
         drainLimit: this.#limitMs === 0 ? 'none' : `${this.#limitMs / 1000}s`,
       });
-    this.#toldServers = keptServers;
+    this.#loggedServers = keptServers;
     for (const what of [...retired.flatMap(({ failures }) => failures), ...rest.failures])
       this.#log.warn('Cannot remove what the ipvs mode left', { what });
     return isDone;

@@ -4,7 +4,7 @@ import type {
   EditOutcome,
   IpvsClient,
   IpvsEdit,
-  KernelSet,
+  KernelIpset,
   KernelState,
   ServerAttributes,
 } from './rules/client.ts';
@@ -241,13 +241,13 @@ const STEP = 32;
 export async function readSets(
   netfilter: NetlinkChannel,
   family: Family,
-): Promise<ReadonlyMap<string, KernelSet>> {
+): Promise<ReadonlyMap<string, KernelIpset>> {
   const names = SET_IDS.map((id) => setName(id, family));
   const replies = await netfilter.dumpAll(names.map((name) => listRequest(name, 0)));
   const timeSlice = new TimeSlice(systemClock);
-  const sets = new Map<string, KernelSet>();
+  const sets = new Map<string, KernelIpset>();
   for (const [index, reply] of replies.entries()) {
-    const set = await runSliced(decodingKernelSet(reply), timeSlice);
+    const set = await runSliced(decodingKernelIpset(reply), timeSlice);
     if (set) sets.set(names[index] ?? '', set);
   }
   return sets;
@@ -278,7 +278,7 @@ function* decodingServers(
   return servers;
 }
 
-function* decodingKernelSet(reply: DumpReply): Generator<void, KernelSet | undefined> {
+function* decodingKernelIpset(reply: DumpReply): Generator<void, KernelIpset | undefined> {
   if (reply.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
   const messages = messagesOf(reply, 'the sets');
   const header = decodeSetHeader(messages);

@@ -167,7 +167,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     await this.#forEachSliced(servicePorts.values(), (port) =>
       this.#desired.add(compileVirtualServers(port, options)),
     );
-    this.#desired.forgetChanges();
+    this.#desired.clearChanges();
   }
 
   async #readAndCompare(options: VirtualServerOptions): Promise<Changeset> {

@@ -123,7 +123,7 @@ export class NetlinkNftClient implements NftClient {
     };
     const [reply] = await this.#channel.dumpAll([getElements({ ...this.#place, set: set.name })]);
     if (isAbsent(reply)) return [];
-    return messagesOf(reply, 'the remembered clients').flatMap(({ payload }) =>
+    return messagesOf(reply, 'the affinity entries').flatMap(({ payload }) =>
       decodeElements(payload).elements.flatMap((element) => {
         const { address, secondAddress, port } = keyOf(set, element, this.#family) ?? {};
         if (!address || !secondAddress || port === undefined || !element.data) return [];

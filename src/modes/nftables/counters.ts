@@ -18,7 +18,7 @@ interface ConnectionCount {
   readonly protocol: Protocol;
   /** `10.0.0.1:80` */
   readonly endpoint: string;
-  /** What counted them; written anew, it begins from 0. An endpoint has one for each frontend, or more. */
+  /** What counted them; written again, it begins from 0. An endpoint has one for each frontend, or more. */
   readonly element: string;
   readonly connections: number;
   /** Other elements have counted these too. */
@@ -33,7 +33,7 @@ const CONNECTIONS: ReadonlyMap<string, Protocol> = new Map(
   ),
 );
 
-/** Where clients are remembered, a pool counts those alone that were not yet, and another set counts them all. */
+/** With affinity, a pool counts only connections without an affinity entry, and another set counts them all. */
 export async function readConnections(
   channel: NetlinkChannel,
   { sets }: Ruleset,

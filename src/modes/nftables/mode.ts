@@ -52,8 +52,8 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
       const proxier = new NftProxier({
         client: new NetlinkNftClient(family, channel),
         ...(hasBackstop && { backstop: new NetlinkNftClient(family, channel, BACKSTOP_TABLE) }),
-        onBackstopFailure: ({ reason, isNews }) => {
-          if (isNews) log.warn('Our table has no backstop for now', { ipFamily: family, reason });
+        onBackstopFailure: ({ reason, isNewReason }) => {
+          if (isNewReason) log.warn('Our table has no backstop for now', { ipFamily: family, reason });
         },
         masqueradeBit: config.nftables.masqueradeBit,
         counters: counters && config.junction.nftablesCounters,

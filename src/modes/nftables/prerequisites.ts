@@ -40,8 +40,8 @@ export const NFT_PIECES = [
   kernelPiece('marks of packets', 'nf_tables', 'always', '3.13'),
   kernelPiece('asking connection tracking', 'nft_ct nf_conntrack', 'always', '3.13'),
   kernelPiece('masquerading with random ports', 'nft_masq', 'always', '3.18'),
-  kernelPiece('remembering clients', 'nft_ct nf_tables', AFFINITY, '4.3'),
-  kernelPiece('finding a remembered client', 'nft_nat nf_tables', AFFINITY, '4.3'),
+  kernelPiece('affinity entries', 'nft_ct nf_tables', AFFINITY, '4.3'),
+  kernelPiece('affinity lookup', 'nft_nat nf_tables', AFFINITY, '4.3'),
   kernelPiece(COUNTERS, 'nf_tables', METRICS, '5.7'),
 ] as const;
 

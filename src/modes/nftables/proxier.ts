@@ -108,10 +108,10 @@ export class NftProxier {
     for (const { set: name, elements, isThere } of changes) {
       const set = sets.get(name);
       if (!set || toRead.has(name)) continue;
-      const told = elementsOf(set, elements, family);
-      // Of an interval, either end is told by itself.
-      if ((set.ranges && set.key.length === 1) || (isThere && told.unknown.length > 0)) toRead.add(name);
-      else this.#table.noteForeign(told.elements.map((element) => ({ element, isThere })));
+      const decoded = elementsOf(set, elements, family);
+      // Each end of an interval has a notification of its own.
+      if ((set.ranges && set.key.length === 1) || (isThere && decoded.unknown.length > 0)) toRead.add(name);
+      else this.#table.noteForeign(decoded.elements.map((element) => ({ element, isThere })));
     }
     if (isStructural || toRead.size > 0) this.#table.noteStructure(toRead);
   }

@@ -69,13 +69,13 @@ function pieceOf(statement: Statement, set: TableSet | undefined): NftPieceName 
       if (set?.ranges) return isLong ? 'sets of several fields with ranges' : 'sets of ranges';
       return isLong ? 'sets of several fields' : undefined;
     case 'dnatByMap':
-      if (set?.dynamicSize) return 'finding a remembered client';
+      if (set?.dynamicSize) return 'affinity lookup';
       if (set?.key.some((part) => typeof part === 'object')) return 'drawing an endpoint at random';
       return set?.counts ? 'counters of elements' : 'rewriting the destination by a map';
     case 'verdictByMap':
-      return statement.key.includes('originalPort') ? 'remembering clients' : 'maps to chains';
+      return statement.key.includes('originalPort') ? 'affinity entries' : 'maps to chains';
     case 'learn':
-      return 'remembering clients';
+      return 'affinity entries';
     case 'addressType':
       return 'asking whether an address is local';
     case 'reject':

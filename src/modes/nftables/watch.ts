@@ -1,6 +1,6 @@
 /**
- * Hears of every change to any table, and tells when another program has changed ours. The kernel says who it was: the
- * thread, and the name of its program.
+ * Subscribes to changes of all tables, and reports those of ours that another program made. The kernel says which: it
+ * sends the number of the thread and the name of its program.
  */
 import { TABLE } from './rules/names.ts';
 import { isJunctionError } from '../../errors.ts';
@@ -44,13 +44,13 @@ export interface TableChanges {
   readonly objects: readonly string[];
 }
 
-/** More than this is better read than told. */
+/** With more notifications than this, reading the table is cheaper. */
 const MOST_MESSAGES = 512;
 
 export class TableWatch {
   readonly #thread: Pick<NetlinkThread, 'channel' | 'watch'>;
   readonly #subscribers: TableSubscriber[] = [];
-  /** Of the transaction that is being told of, as far as it is about our tables. */
+  /** Of the transaction whose notifications are arriving, as far as it is about our tables. */
   readonly #touched = new Map<Family, Message[]>();
   #own: number | undefined;
   #watch: Watch | undefined;
@@ -79,7 +79,7 @@ export class TableWatch {
     await this.#watch?.close();
   }
 
-  /** Who asks for the generation is told how the kernel would call it. */
+  /** The reply to a request for the generation has the requester's number and name as notifications have them. */
   async #findSelf(): Promise<void> {
     const reply = await this.#thread.channel(NETLINK_NETFILTER).request(getGeneration());
     const [message] = reply.kind === 'answered' ? reply.messages : [];
@@ -149,31 +149,31 @@ function tableChanges(messages: readonly Message[]): TableChanges | undefined {
   const objects = new Set<string>();
   let isStructural = false;
   for (const message of messages) {
-    const told = decodeNotification(message);
-    if (told.kind === 'deleted table') return undefined;
-    objects.add(objectOf(told));
-    if (told.kind === 'new set' || told.kind === 'deleted set') sets.add(told.set.name);
-    if (told.kind === 'new elements' || told.kind === 'deleted elements')
-      elements.push({ ...told.elements, isThere: told.kind === 'new elements' });
+    const notification = decodeNotification(message);
+    if (notification.kind === 'deleted table') return undefined;
+    objects.add(objectOf(notification));
+    if (notification.kind === 'new set' || notification.kind === 'deleted set') sets.add(notification.set.name);
+    if (notification.kind === 'new elements' || notification.kind === 'deleted elements')
+      elements.push({ ...notification.elements, isThere: notification.kind === 'new elements' });
     else isStructural = true;
   }
   return { elements, isStructural, sets, objects: [...objects] };
 }
 
-function objectOf(told: NftNotification): string {
-  switch (told.kind) {
+function objectOf(notification: NftNotification): string {
+  switch (notification.kind) {
     case 'new chain':
     case 'deleted chain':
-      return `chain ${told.chain.name}`;
+      return `chain ${notification.chain.name}`;
     case 'new rule':
     case 'deleted rule':
-      return `chain ${told.rule.chain}`;
+      return `chain ${notification.rule.chain}`;
     case 'new set':
     case 'deleted set':
-      return `set ${told.set.name}`;
+      return `set ${notification.set.name}`;
     case 'new elements':
     case 'deleted elements':
-      return `set ${told.elements.set}`;
+      return `set ${notification.elements.set}`;
     default:
       return `table ${TABLE}`;
   }

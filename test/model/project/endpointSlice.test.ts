@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EndpointSlice } from '../../../src/model/objects.ts';
 import { projectEndpointSlice } from '../../../src/model/project/index.ts';
-import { printProblem } from '../../../src/text/cursor.ts';
+import { printProblem } from '../../support/printProblem.ts';
 
 function raw(parts: object = {}, metadata: object = {}): unknown {
   return {

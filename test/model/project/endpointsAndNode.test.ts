@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { kindOf, nameOf, projectEndpoints, projectNode } from '../../../src/model/project/index.ts';
-import { printProblem } from '../../../src/text/cursor.ts';
+import { printProblem } from '../../support/printProblem.ts';
 
 describe('legacy Endpoints', () => {
   const metadata = { name: 'web', namespace: 'shop' };

@@ -6,7 +6,8 @@ import {
   projectNode,
   projectService,
 } from '../../../src/model/project/index.ts';
-import { printProblem, type Projection } from '../../../src/text/cursor.ts';
+import type { Projection } from '../../../src/text/cursor.ts';
+import { printProblem } from '../../support/printProblem.ts';
 import { quote } from '../../../src/text/printable.ts';
 
 const PROJECTORS: readonly (readonly [string, (raw: unknown) => Projection<unknown>])[] = [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Service } from '../../../src/model/objects.ts';
 import { projectService } from '../../../src/model/project/index.ts';
-import { printProblem } from '../../../src/text/cursor.ts';
+import { printProblem } from '../../support/printProblem.ts';
 
 interface RawService {
   readonly metadata?: object;

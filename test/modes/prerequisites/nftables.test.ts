@@ -60,14 +60,14 @@ const CASES: readonly (readonly [string, Lacks, readonly string[]])[] = [
     { modules: ['nft_ct'] },
     FAMILIES.flatMap((family) => [
       `missing nftables: asking connection tracking, ${family}`,
-      `degraded nftables: remembering clients, ${family}`,
+      `degraded nftables: affinity entries, ${family}`,
     ]),
   ],
   ['nft_masq', { modules: ['nft_masq'] }, inBoth('missing', 'masquerading with random ports')],
   [
     'maps that rules fill',
     { nftables: { lacks: ['update with data'] } },
-    inBoth('degraded', 'remembering clients'),
+    inBoth('degraded', 'affinity entries'),
   ],
   ['counters', { nftables: { lacks: ['counters'] } }, inBoth('degraded', 'counters of elements')],
   [

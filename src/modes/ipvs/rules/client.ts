@@ -31,7 +31,7 @@ export type EditOutcome =
   /** The kernel's word for it: `ENOENT`, `IPSET_ERR_HASH_FULL`. */
   | { readonly state: 'refused'; readonly name: string };
 
-export interface KernelSet {
+export interface KernelIpset {
   /** Also types that are not ours: another program's set of the same name. */
   readonly type: string;
   /** How many entries it can have; a set of ports has no limit. */
@@ -53,7 +53,7 @@ export type KernelDevice =
 /** Of one family. */
 export interface KernelState {
   /** By name; those that are not there are left out. */
-  readonly sets: ReadonlyMap<string, KernelSet>;
+  readonly sets: ReadonlyMap<string, KernelIpset>;
   readonly device: KernelDevice;
   /** Everybody's. */
   readonly servers: readonly ServerAttributes[];

@@ -93,11 +93,11 @@ export class DesiredState {
       const current = this.server(key);
       if (current !== previous) servers.push({ previous, current });
     }
-    this.forgetChanges();
+    this.clearChanges();
     return { added, removed, bound, unbound, servers };
   }
 
-  forgetChanges(): void {
+  clearChanges(): void {
     this.#touchedMembers.clear();
     this.#touchedAddresses.clear();
     this.#touchedServers.clear();

@@ -59,7 +59,7 @@ export interface BackstopFailure {
   /** It is worth another sync after this time. */
   readonly retryMs: number;
   /** Not the same as at the last failure since it stood: some are for ever. */
-  readonly isNews: boolean;
+  readonly isNewReason: boolean;
 }
 
 interface BackstopChanges {
@@ -133,10 +133,10 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
       this.#isThere = true;
       return undefined;
     }
-    const isNews = failure !== this.#reason;
+    const isNewReason = failure !== this.#reason;
     this.#reason = failure;
     await this.#giveUp();
-    return { reason: failure, retryMs: this.#retry.failed(this.#now()), isNews };
+    return { reason: failure, retryMs: this.#retry.failed(this.#now()), isNewReason };
   }
 
   /** Those that were refused stay as they were last written. */
@@ -252,7 +252,7 @@ function baseFor(options: TableOptions): Base {
 /**
  * The backstop's rules: they come after ours, so that they see the first packets that ours did nothing with. While ours
  * are there, that is none for a service. While another program has removed them, a new connection to a service is held back:
- * its first packet is dropped, the kernel remembers nothing of it, and the client sends it again a second later.
+ * its first packet is dropped, the kernel keeps no conntrack entry of it, and the client sends it again a second later.
  */
 const HELD = { frontends: 'frontends', ports: 'ports' } as const;
 const HOLD_BACK = 'hold-back';

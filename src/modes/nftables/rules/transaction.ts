@@ -33,13 +33,13 @@ export interface TableState {
   /** By name. `different`: of another type, or with other options. */
   readonly sets: ReadonlyMap<string, 'same' | 'different'>;
   readonly chains: ReadonlyMap<string, 'same' | 'different'>;
-  /** Of sets that are the same and were read, by set and key; what a rule remembers is left out. */
+  /** Of sets that are the same and were read, by set and key; entries that rules add themselves are left out. */
   readonly elements: ReadonlyMap<string, ReadonlyMap<string, Element>>;
   /** Deletes the elements found that we cannot represent; unset: there are none. */
   deleteUnknown?(): Promise<void>;
 }
 
-/** A client that is remembered. */
+/** A client and the endpoint that it keeps. */
 export interface AffinityEntry {
   readonly client: Ip;
   readonly destination: Ip;
@@ -51,7 +51,7 @@ export interface NftClient {
   /** `only`: elements of these sets alone are read. `undefined`: there is no such table. */
   inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined>;
   commit(transaction: TableTransaction): Promise<TransactionOutcome>;
-  /** Everybody who is remembered for this protocol. */
+  /** All of this protocol. */
   affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]>;
 }
 

@@ -90,7 +90,7 @@ describe('when it cannot be written', () => {
     backstop.fault = () => 'EPERM';
     const harness = new Harness({ backstop });
     await harness.sync(...WEB);
-    expect(harness.failure?.isNews).toBe(true);
+    expect(harness.failure?.isNewReason).toBe(true);
     const pauses: (number | undefined)[] = [];
     for (let tries = 0; tries < 8; tries++) {
       const { failure } = harness;
@@ -101,7 +101,7 @@ describe('when it cannot be written', () => {
       harness.wait(failure?.retryMs ?? 0);
       await harness.sync();
     }
-    expect(harness.failure?.isNews).toBe(false);
+    expect(harness.failure?.isNewReason).toBe(false);
     expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
     backstop.fault = () => undefined;
     harness.wait(60_000);
