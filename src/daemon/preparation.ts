@@ -66,7 +66,7 @@ async function tryGuard(guardLocalnet: () => Promise<void>, log: Log): Promise<b
     await guardLocalnet();
     return true;
   } catch (error) {
-    if (error instanceof Error && error.name === 'AbortError') throw error; // told to end during the start
+    if (error instanceof Error && error.name === 'AbortError') throw error; // stopped during the start
     log.warn('Cannot write the guard of 127.0.0.0/8; setting route_localnet after the first rules', {
       err: error,
     });

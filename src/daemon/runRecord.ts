@@ -25,7 +25,7 @@ export interface PreviousRuns {
 
 interface State {
   readonly crashes: Readonly<Record<CrashCause, number>>;
-  /** Not yet told. */
+  /** Not yet reported. */
   readonly last?: Crash;
   /** When the run began that has not ended. */
   readonly runningSince?: string;

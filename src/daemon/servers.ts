@@ -1,4 +1,4 @@
-/** The ports that tell about the proxy: health, and metrics with everything else for operators. */
+/** The HTTP servers: health, and metrics with everything else for operators. */
 import { toV1alpha1, type ValidConfig } from '../config/index.ts';
 import type { BindOptions } from '../telemetry/http/server.ts';
 import { HealthServer, type HealthState } from '../telemetry/http/health.ts';

@@ -1,4 +1,4 @@
-/** Turns what a family's proxy tells into metrics and health. */
+/** Turns what a family's proxier reports into metrics and health. */
 import { isRefusal } from '../modes/iptables/rules/sender.ts';
 import type { HealthState } from '../telemetry/http/health.ts';
 import { ChangeTimer, type JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';

@@ -16,7 +16,7 @@ const TYPE_OFFSET = 4;
 const SENDER_OFFSET = 12;
 
 interface MessageFilter {
-  /** Names of sockets (port ids) whose requests nobody wants to hear of. */
+  /** Names of sockets (port ids) whose requests cause no notification. */
   readonly notFrom: readonly number[];
   /** Only messages of this type; all messages of a datagram are taken to be of the first one's. */
   readonly onlyType?: number | undefined;

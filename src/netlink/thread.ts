@@ -227,7 +227,7 @@ export class NetlinkThread {
     if (this.#isRestarting) return;
     this.#isRestarting = true;
     while (!this.#worker && this.#watches.size > 0 && !this.#isClosed) {
-      // Each start waits for its time, and the next one tells the watchers.
+      // Each start waits for its time, and the next one notifies the watchers.
       await this.#startedWorker().catch(() => undefined);
     }
     this.#isRestarting = false;

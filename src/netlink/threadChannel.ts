@@ -135,7 +135,7 @@ export class ThreadChannel implements TransactionChannel {
         if (from > 0) await nextTurn();
         await results[results.length - PIECES_UNDER_WAY];
         const result = act(items.slice(from, from + size));
-        result.catch(() => undefined); // told below, after those before it
+        result.catch(() => undefined); // thrown below, after those before it
         results.push(result);
       }
       return await Promise.all(results);

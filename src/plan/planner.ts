@@ -189,7 +189,7 @@ function keysOf(plan: ServicePortPlan | undefined): readonly FrontendKey[] {
   return plan ? plan.frontends.map(({ address, port }) => frontendKey(address, plan.protocol, port)) : [];
 }
 
-/** The same claims: an endpoint that comes or goes changes none of them. */
+/** The same claims: an endpoint that is added or deleted changes none of them. */
 function sameFrontends(a: ServicePortPlan | undefined, b: ServicePortPlan | undefined): boolean {
   if (!a || !b || a.protocol !== b.protocol || a.frontends.length !== b.frontends.length) return false;
   return a.frontends.every(({ address, port, kind }, index) => {

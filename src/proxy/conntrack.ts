@@ -1,5 +1,5 @@
 /**
- * Makes the kernel forget datagram flows that are wrong, after the rules for what is right are written.
+ * Deletes stale UDP and SCTP flows from conntrack, after the rules for new ones are written.
  *
  * Nothing here may stop a sync: a flow that stays is a lesser evil than rules that are not written.
  */

@@ -273,7 +273,7 @@ class Fights {
     return { delayMs, isNew: bout.returns === FREE_RETURNS || grewToLimit };
   }
 
-  /** The oldest goes: a fight is younger than a thousand other changes. */
+  /** Deletes the oldest: a fight is younger than a thousand other changes. */
   #makeRoom(): void {
     if (this.#bouts.size < MOST_FOUGHT_OVER) return;
     const [[oldest] = ['']] = [...this.#bouts].sort(([, a], [, b]) => a.changedAt - b.changedAt);

@@ -2,7 +2,7 @@
  * The canary: an empty chain that is deleted with all others when iptables is flushed, so that we notice and write everything again.
  *
  * Mangle is the table that is looked at, because it is small. A check that could not be made, because of the lock,
- * say, tells nothing and changes nothing.
+ * say, proves nothing and changes nothing.
  */
 import { setTimeout as sleepFor } from 'node:timers/promises';
 import { isJunctionError } from '../../errors.ts';

@@ -133,7 +133,7 @@ async function nodeAddresses(route: NetlinkChannel, family: Family): Promise<Rea
 }
 
 /*
- * A node that was switched from the IPVS mode: once the new rules work, what the old mode left goes. Service addresses
+ * A node that was switched from the IPVS mode: once the new rules work, its stale objects are deleted. Service addresses
  * would otherwise stay addresses of this node for ever. Virtual servers with open connections go when these have ended.
  */
 

@@ -13,7 +13,7 @@ import { withNetlink } from '../staleObjects.ts';
 export const KUBE_PROXY_TABLE = 'kube-proxy';
 /** What a check leaves that is killed in between. */
 export const TRIAL_TABLE = 'junction-trial';
-/** That one goes by itself. */
+/** The kernel deletes it with its socket. */
 export const OWNED_TRIAL_TABLE = 'junction-trial-owned';
 export const OWN_TABLES: readonly string[] = [TABLE, BACKSTOP_TABLE, TRIAL_TABLE];
 export const EVERY_TABLE: readonly string[] = [...OWN_TABLES, KUBE_PROXY_TABLE];
@@ -39,7 +39,7 @@ export async function findTables(
     if (reply?.kind !== 'answered') continue; // a kernel without nftables has no tables
     for (const { payload } of reply.messages) {
       const { name, objects, owner } = decodeTable(payload);
-      // One that a running process owns is not left behind: it goes with that process.
+      // One that a running process owns is not left behind: the kernel deletes it with that process.
       if (names.includes(name) && owner === undefined) found.push({ family, table: name, objects });
     }
   }
@@ -57,7 +57,7 @@ export async function removeTable(
   return name === 'ENOENT' ? undefined : (name ?? 'refused');
 }
 
-/* A node that was switched from an nftables mode, ours or kube-proxy's: once the new rules work, the old table goes. */
+/* A node that was switched from an nftables mode, ours or kube-proxy's: once the new rules work, the old table is deleted. */
 
 /** Nothing that fails here may stop the proxy. */
 export function removeStaleTables(log: Log, names: readonly string[] = EVERY_TABLE): Promise<void> {

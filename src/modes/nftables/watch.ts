@@ -152,7 +152,8 @@ function tableChanges(messages: readonly Message[]): TableChanges | undefined {
     const notification = decodeNotification(message);
     if (notification.kind === 'deleted table') return undefined;
     objects.add(objectOf(notification));
-    if (notification.kind === 'new set' || notification.kind === 'deleted set') sets.add(notification.set.name);
+    if (notification.kind === 'new set' || notification.kind === 'deleted set')
+      sets.add(notification.set.name);
     if (notification.kind === 'new elements' || notification.kind === 'deleted elements')
       elements.push({ ...notification.elements, isThere: notification.kind === 'new elements' });
     else isStructural = true;

@@ -85,7 +85,7 @@ class Sockets {
     if (ready.has(stop)) throw new PortStopped();
     if (ready.has(wake)) libc().read(wake, new Uint8Array(EVENTFD_BYTES), EVENTFD_BYTES);
     for (const [watch, listener] of this.#watches)
-      if (ready.has(listener.port.descriptor)) this.#hear(watch, listener);
+      if (ready.has(listener.port.descriptor)) this.#receive(watch, listener);
   }
 
   work(job: ToWorker): void {
@@ -153,7 +153,7 @@ class Sockets {
         const listener = this.#watches.get(job.watch);
         if (!listener) return;
         listener.port.setFilter(job.filter);
-        this.#hear(job.watch, listener);
+        this.#receive(job.watch, listener);
         return;
       }
       case 'unwatch':
@@ -182,7 +182,7 @@ class Sockets {
     this.#watches.delete(watch);
   }
 
-  #hear(watch: number, { port, protocol, othersOnly }: Listener): void {
+  #receive(watch: number, { port, protocol, othersOnly }: Listener): void {
     const parts = new Parts((bytes) => say(this.#main, { kind: 'notified', watch, bytes }, bytes));
     try {
       for (let count = 0; count < DATAGRAMS_PER_TURN; count++) {

@@ -65,8 +65,8 @@ export class Transport {
   #retire({ requests, probes }: Connections): void {
     for (const dispatcher of [requests, probes]) {
       this.#retired.add(dispatcher);
-      const forget = (): boolean => this.#retired.delete(dispatcher);
-      dispatcher.close().then(forget, forget);
+      const drop = (): boolean => this.#retired.delete(dispatcher);
+      dispatcher.close().then(drop, drop);
     }
   }
 }

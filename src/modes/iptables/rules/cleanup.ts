@@ -63,10 +63,10 @@ function cleanTable(state: Tables, table: Table, options: CleanupScope): Cleanup
   const jumps = ourJumps(chains, ours, table, options.mode);
   const removes = [...jumps, ...firewall.rules];
   const called = calledByOthers(chains, ours, table);
-  const goes = [...ours].filter((chain) => !called.has(chain));
+  const deleted = [...ours].filter((chain) => !called.has(chain));
   return {
-    steps: stepsOf(table, { removes, called: [...called], goes }, size),
-    chains: goes.map((chain) => ({ table, chain })),
+    steps: stepsOf(table, { removes, called: [...called], deleted }, size),
+    chains: deleted.map((chain) => ({ table, chain })),
     rules: removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${rule}` })),
     kept: [
       ...[...called].map((chain): KeptChain => ({ table, chain, reason: 'called' })),
@@ -80,24 +80,24 @@ interface Removal {
   /** Emptied. */
   readonly called: readonly string[];
   /** Deleted. */
-  readonly goes: readonly string[];
+  readonly deleted: readonly string[];
 }
 
 /**
  * In one transaction where it is not too large: a proxy that runs beside `cleanup --force` repairs its jumps within
  * milliseconds, and chains that are jumped to cannot be deleted.
  */
-function stepsOf(table: Table, { removes, called, goes }: Removal, size: number): readonly Step[] {
-  if (removes.length + called.length + goes.length === 0) return [];
-  if (called.length + goes.length <= size) {
+function stepsOf(table: Table, { removes, called, deleted }: Removal, size: number): readonly Step[] {
+  if (removes.length + called.length + deleted.length === 0) return [];
+  if (called.length + deleted.length <= size) {
     const writes = called.map((name) => ({ name, rules: [] }));
     // A chain that is deleted is emptied first, so its rules are not there to be removed one by one.
-    const gone = new Set(goes);
+    const gone = new Set(deleted);
     const elsewhere = removes.filter(({ chain }) => !gone.has(chain));
-    return [{ table, pieces: [piece(undefined, { removes: elsewhere, writes, deletes: goes })] }];
+    return [{ table, pieces: [piece(undefined, { removes: elsewhere, writes, deletes: deleted })] }];
   }
   const first = removes.length > 0 ? [{ table, pieces: [piece(undefined, { removes })] }] : [];
-  return [...first, ...emptyAll(table, called, size), ...emptyThenDelete(table, goes, size)];
+  return [...first, ...emptyAll(table, called, size), ...emptyThenDelete(table, deleted, size)];
 }
 
 /** Chains call each other, so all are emptied before the first is deleted. */
@@ -158,7 +158,7 @@ function ourJumps(
   mode: CleanupScope['mode'],
 ): readonly RuleText[] {
   const keys = jumpKeys(table);
-  // Where kubelet has no jump to KUBE-FIREWALL, ours goes even if the chain stays.
+  // Where kubelet has no jump to KUBE-FIREWALL, ours is deleted even if the chain stays.
   const firewall = new Set<string>(mode === 'ipvs' ? [] : [CHAINS.firewall]);
   return [...chains]
     .filter(([name]) => !ours.has(name))

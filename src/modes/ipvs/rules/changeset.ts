@@ -1,6 +1,6 @@
 /**
  * From what there is to what there should be, in an order in which no packet meets half a service: sets and virtual
- * servers first, then (by the caller) the rules, then the addresses that bring the packets. What goes, goes in reverse;
+ * servers first, then (by the caller) the rules, then the addresses that bring the packets. Deletions are in reverse order;
  * a set's entry last, because by it a restarted process knows that a virtual server is ours.
  */
 import type { Family, Ip } from '../../../model/ip.ts';

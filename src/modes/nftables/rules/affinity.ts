@@ -21,7 +21,7 @@ import {
 } from './rule.ts';
 import { elementOperations, type NftClient, type AffinityEntry } from './transaction.ts';
 
-/** A client that goes by itself in the meantime makes the kernel refuse to forget the others. */
+/** An entry that expires in the meantime makes the kernel refuse to delete the others. */
 const TRIES = 5;
 const CLASSES: readonly SourceClass[] = ['pod', 'node', 'outside'];
 
@@ -162,9 +162,9 @@ function endpointsOf({ pools }: ServicePortPlan, route: Route): ReadonlySet<stri
 }
 
 /*
- * Session affinity: where a client goes that was here before, and who is noted down for how long.
+ * Session affinity: which endpoint a known client gets, and how long its entry lasts.
  *
- * The kernel takes a time-out from the rule that notes an entry down, and from nowhere else: so each time-out in use has a
+ * The kernel takes a time-out from the rule that adds the entry, and from nowhere else: so each time-out in use has a
  * chain. A verdict map leads there. Whatever their number, a connection to a service without affinity is one lookup that
  * misses. (A rule for each, tried in turn, cost every new connection 0.14 µs: 0.7 ms with five thousand.)
  */

@@ -221,7 +221,7 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
     await this.#write([...removes, ...removed], [...adds, ...added]);
   }
 
-  /** All that goes first: a frontend may go from one service port to another. */
+  /** Deletions first: a frontend may move from one service port to another. */
   async #write(removes: readonly Element[], adds: readonly Element[]): Promise<void> {
     const sets = setsByName(this.#base.ruleset);
     const stream = new EditStream(this.#committer, sets);
@@ -238,7 +238,7 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
     try {
       if (await this.#client.isThere()) await this.#client.commit([{ kind: 'deleteTable' }]);
     } catch {
-      // It goes with the next that is built.
+      // It is deleted with the next table that is built.
     }
   }
 }

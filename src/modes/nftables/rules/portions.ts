@@ -43,8 +43,8 @@ export function* divide(
   const late: ElementEdit[] = [...last];
   const groups = new Map<string, EditParts>();
   /**
-   * What is not served at a cluster IP is refused. So an address becomes one when all that comes there has come, and
-   * ceases to be one while all that goes is still there.
+   * What is not served at a cluster IP is refused. So an address becomes one after everything there is added, and ceases
+   * to be one before anything there is deleted.
    */
   const clusterIPs: ElementEdit[] = [];
   const groupOf = (element: Element, isReplaced: boolean): EditParts => {
@@ -77,12 +77,12 @@ export function* divide(
     early.push({ owner, ...before });
     late.push({ owner, ...after });
   }
-  const [comes, stays, goes]: [ElementEdit[], ElementEdit[], ElementEdit[]] = [[], [], []];
+  const [added, changed, deleted]: [ElementEdit[], ElementEdit[], ElementEdit[]] = [[], [], []];
   for (const group of groups.values()) {
-    const change = group.removes.length === 0 ? comes : group.adds.length === 0 ? goes : stays;
+    const change = group.removes.length === 0 ? added : group.adds.length === 0 ? deleted : changed;
     change.push({ owner: undefined, ...group });
   }
-  const main = chunksOf([...comes, ...clusterIPs, ...stays, ...goes], chunk);
+  const main = chunksOf([...added, ...clusterIPs, ...changed, ...deleted], chunk);
   return { early: early.filter(isSome), main: [...main], late: late.filter(isSome) };
 }
 
