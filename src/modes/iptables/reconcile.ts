@@ -23,10 +23,11 @@ import {
   type Fragment,
   type Layout,
   noRules,
+  TAIL_CHAIN,
 } from './rules/fragment.ts';
 import { fullSteps } from './rules/resync.ts';
 import { hasServiceChains } from './rules/cleanup.ts';
-import { Difference, SharedChains, TABLES } from './rules/diff.ts';
+import { Difference, TABLES, wholeChains } from './rules/diff.ts';
 import {
   type ParsedChain,
   parseSave,
@@ -89,7 +90,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
   requestJumps(): void {
     const tables = TABLES.map((table): [Table, TouchedTable] => {
       const jumps = this.#layout.jumps.filter((jump) => jump.table === table);
-      return [table, { isGone: false, chains: new Map(jumps.map(({ from }) => [from, 'deleted'])) }];
+      return [table, { isGone: false, chains: new Map(jumps.map(({ chain }) => [chain, 'deleted'])) }];
     });
     this.noteForeign(new Map(tables));
   }
@@ -132,7 +133,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
   }
 
   async #send({ plan, ids, options, applied }: Changes<CompileOptions>, sender: Sender): Promise<void> {
-    const difference = new Difference(this.#layout);
+    const difference = new Difference();
     const owned = { ...this.#owned };
     this.#client.timeSlice?.begin();
     for (const id of ids) {
@@ -146,7 +147,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
       addFragment(owned, after, 1);
       await this.#pauseIfDue();
     }
-    const whole = await this.#whole(difference.thinned(), plan, ids, options);
+    const whole = await this.#whole(difference.thinned(this.#layout.sharedChains), plan, ids, options);
     const steps = difference.steps(this.#client.chainsPerRestore, whole);
     for (const step of steps) await sender.sendWhole(step);
     this.#owned = owned;
@@ -160,9 +161,8 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     options: CompileOptions,
   ): Promise<readonly SharedChainText[]> {
     if (chains.length === 0) return [];
-    const shared = new SharedChains(chains);
-    await this.#runSliced(shared.read(this.#writtenFragments(options, new Set(ids), plan)));
-    return shared.texts(this.#layout.base(options).tail);
+    const fragments = this.#writtenFragments(options, new Set(ids), plan);
+    return this.#runSliced(wholeChains(chains, fragments, this.#layout.base(options).tail));
   }
 
   #countOwned(report: ReportBuilder): void {
@@ -174,12 +174,11 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     let scope = this.#touched;
     this.#touched = undefined;
     const repaired = new Set<string>();
-    const { tailChain } = this.#layout;
     // Nothing but the rules at the end of one chain depends on these addresses.
     const isTailOld = !deepEqual(options.nodePortIps, this.#reconciler.options?.nodePortIps);
     if (isTailOld) {
       scope ??= this.#nothingTouched(options);
-      scope.addChain(tailChain);
+      scope.addChain(TAIL_CHAIN);
     }
     if (!scope || scope.isEmpty) return;
     const base = this.#layout.base(options);
@@ -191,7 +190,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
       await sender.sendWhole(step);
     });
     if (scope.isDormant) await this.#wake(repaired);
-    if (isTailOld) repaired.delete(`chain ${tailChain.table} ${tailChain.chain}`);
+    if (isTailOld) repaired.delete(`chain ${TAIL_CHAIN.table} ${TAIL_CHAIN.chain}`);
     for (const name of repaired) report.repaired.add(name);
   }
 
@@ -259,7 +258,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     const wanted = { layout: this.#layout, options, base, fragments };
     await this.#forEachStep(fullSteps(state, wanted, this.#client.chainsPerRestore), async (step) => {
       if (unwritten) nameChains(report.repaired, step, unwritten);
-      if (step.phase !== 'garbage') await sender.send(step);
+      if (!step.isGarbage) await sender.send(step);
       // A refused service keeps what it had, so chains that look unused may still be its own.
       else if (sender.refused.size === 0) await sender.trySend(step);
     });
@@ -315,7 +314,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     }
   }
 
-  #runSliced(steps: Generator): Promise<unknown> {
+  #runSliced<T>(steps: Generator<unknown, T>): Promise<T> {
     this.#client.timeSlice?.begin();
     return runSliced(steps, this.#client.timeSlice);
   }

@@ -1,38 +1,20 @@
 /** Editing a chain in which many services have rules: rule by rule, and what is right stays where it is. */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import { type Piece, piece, type RuleText, type Step } from './edit.ts';
-import type { CompileOptions, JumpRule, Layout, SharedRule } from './fragment.ts';
+import { isEmptyPiece, type Piece, piece, type RuleText, type Step } from './edit.ts';
+import type { CompileOptions, Layout, SharedRule } from './fragment.ts';
 import { printRule, ruleKey } from './print.ts';
 import type { ParsedRule, Tables } from './parse.ts';
-import type { Rule, Table } from './rule.ts';
-import { EVERY_LAYOUT } from './layouts/index.ts';
+import { jumpOf, type Rule, type Table } from './rule.ts';
+import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
 import { CHAINS } from './names.ts';
 import { martianRule } from './layouts/common.ts';
 
 /** One service port's rules in one shared chain, in order. */
 export interface OwnedRules {
   readonly owner: ServicePortId;
-  readonly table: Table;
-  readonly chain: string;
-  readonly texts: readonly string[];
+  readonly texts: string[];
   /** Left out where the kernel has no rules to compare with. */
-  readonly keys: readonly string[];
-}
-
-export function ownedRules(
-  owner: ServicePortId,
-  shared: readonly SharedRule[],
-  state: Tables,
-): readonly OwnedRules[] {
-  const grouped = new Map<string, OwnedRules & { readonly texts: string[]; readonly keys: string[] }>();
-  for (const { table, chain, rule } of shared) {
-    const id = `${table} ${chain}`;
-    let group = grouped.get(id);
-    if (!group) grouped.set(id, (group = { owner, table, chain, texts: [], keys: [] }));
-    group.texts.push(printRule(rule));
-    if ((state.get(table)?.get(chain)?.rules.length ?? 0) > 0) group.keys.push(ruleKey(rule));
-  }
-  return [...grouped.values()];
+  readonly keys: string[];
 }
 
 interface SharedChainWish {
@@ -50,15 +32,14 @@ export function editSharedChain(existing: readonly ParsedRule[], wish: SharedCha
     existing.length === 0 ? wish.bodies : wish.bodies.filter(({ keys }) => !rest.takeInOrder(keys));
   const tailStays = rest.takeTail(wish.tail.map(ruleKey));
   const place = tailStays && wish.tail.length > 0 ? 'head' : 'end';
-  const text = (rule: Rule): RuleText => ({ chain, rule: printRule(rule) });
   return [
-    ...rest.remaining().map((rule) => piece(ownerOf(rule, wish), { removes: [text(rule)] })),
+    ...rest.remaining().map((rule) => piece(ownerOf(rule, wish), { removes: [text({ chain, rule })] })),
     ...missing.map(({ owner, texts }) =>
       piece(owner, { adds: texts.map((rule) => ({ chain, rule, place })) }),
     ),
     ...(tailStays
       ? []
-      : [piece(undefined, { adds: wish.tail.map((rule) => ({ ...text(rule), place: 'end' })) })]),
+      : [piece(undefined, { adds: wish.tail.map((rule) => ({ ...text({ chain, rule }), place: 'end' })) })]),
   ];
 }
 
@@ -121,35 +102,27 @@ class Positions {
  * Jumps that are missing, and those of the other layout. Where one of a chain's jumps is missing all of ours in that
  * chain are written again, because their order counts: a packet that is to be dropped must not be accepted first.
  */
-export function jumpRules(state: Tables, jumps: readonly JumpRule[], table: Table): Piece {
+export function jumpRules(state: Tables, jumps: readonly SharedRule[], table: Table): Piece {
   const wanted = jumps.filter((jump) => jump.table === table);
-  const isThere = ({ from, rule }: JumpRule): boolean => hasRule(state, table, from, rule);
-  const incomplete = new Set(wanted.filter((jump) => !isThere(jump)).map(({ from }) => from));
-  const isOld = (jump: JumpRule): boolean =>
-    isForgettable(jump) && (incomplete.has(jump.from) || !wanted.some((other) => sameJump(jump, other)));
-  const old = EVERY_LAYOUT.flatMap((layout) => layout.jumps).filter(
-    (jump) => jump.table === table && isOld(jump) && isThere(jump),
-  );
-  const text = ({ from, rule }: JumpRule): RuleText => ({ chain: from, rule: printRule(rule) });
+  const isThere = (jump: SharedRule): boolean => hasRule(state, jump);
+  const incomplete = new Set(wanted.filter((jump) => !isThere(jump)).map(({ chain }) => chain));
+  const isOld = (jump: SharedRule): boolean =>
+    isForgettable(jump) && (incomplete.has(jump.chain) || !isAmong(wanted, jump));
   return piece(undefined, {
-    removes: unique(old.map(text)),
+    removes: texts(EVERY_JUMP.filter((jump) => jump.table === table && isOld(jump) && isThere(jump))),
     adds: wanted
-      .filter((jump) => incomplete.has(jump.from) && (isForgettable(jump) || !isThere(jump)))
+      .filter((jump) => incomplete.has(jump.chain) && (isForgettable(jump) || !isThere(jump)))
       .toReversed() // heads are inserted backwards, and a jump that is listed later belongs nearer to the head
       .map((jump) => ({ ...text(jump), place: 'head' })),
   });
 }
 
 /** kubelet writes the same jumps from INPUT and OUTPUT to KUBE-FIREWALL; who knows whose they are. */
-function isForgettable({ from, rule }: JumpRule): boolean {
-  return from === 'FORWARD' || rule.target?.kind !== 'jump' || rule.target.chain !== CHAINS.firewall;
+function isForgettable(jump: SharedRule): boolean {
+  return jump.chain === 'FORWARD' || jumpOf(jump.rule) !== CHAINS.firewall;
 }
 
-function sameJump(a: JumpRule, b: JumpRule): boolean {
-  return a.from === b.from && ruleKey(a.rule) === ruleKey(b.rule);
-}
-
-/** Rules in chains that others use too: ours are added, and those of ours that have had their day are taken out. */
+/** Rules in chains that others use too: ours are added, and stale ones of ours are taken out. */
 export function foreignRules(
   state: Tables,
   foreign: readonly SharedRule[],
@@ -157,14 +130,11 @@ export function foreignRules(
   table: Table,
 ): Piece {
   const wanted = foreign.filter((each) => each.table === table);
-  const isWanted = ({ rule }: SharedRule): boolean =>
-    wanted.some((each) => ruleKey(each.rule) === ruleKey(rule));
-  const stale = isKubeletHere(state) ? [] : everShared(options).filter((each) => each.table === table);
-  const text = ({ chain, rule }: SharedRule): RuleText => ({ chain, rule: printRule(rule) });
-  const isThere = ({ chain, rule }: SharedRule): boolean => hasRule(state, table, chain, rule);
+  const isStale = (each: SharedRule): boolean =>
+    each.table === table && !isAmong(wanted, each) && hasRule(state, each);
   return piece(undefined, {
-    removes: unique(stale.filter((each) => !isWanted(each) && isThere(each)).map(text)),
-    adds: wanted.filter((each) => !isThere(each)).map((each) => ({ ...text(each), place: 'end' })),
+    removes: isKubeletHere(state) ? [] : texts(everShared(options).filter(isStale)),
+    adds: wanted.filter((each) => !hasRule(state, each)).map((each) => ({ ...text(each), place: 'end' })),
   });
 }
 
@@ -185,11 +155,20 @@ export function isKubeletHere(state: Tables): boolean {
   return [...state.values()].some((chains) => chains.has('KUBE-KUBELET-CANARY'));
 }
 
-function unique(rules: readonly RuleText[]): readonly RuleText[] {
-  return [...new Map(rules.map((each) => [`${each.chain} ${each.rule}`, each])).values()];
+function text({ chain, rule }: Omit<SharedRule, 'table'>): RuleText {
+  return { chain, rule: printRule(rule) };
 }
 
-function hasRule(state: Tables, table: Table, chain: string, rule: Rule): boolean {
+/** Each once. */
+function texts(rules: readonly SharedRule[]): readonly RuleText[] {
+  return [...new Map(rules.map(text).map((each) => [`${each.chain} ${each.rule}`, each])).values()];
+}
+
+function isAmong(rules: readonly SharedRule[], { chain, rule }: SharedRule): boolean {
+  return rules.some((other) => other.chain === chain && ruleKey(other.rule) === ruleKey(rule));
+}
+
+function hasRule(state: Tables, { table, chain, rule }: SharedRule): boolean {
   const rules = state.get(table)?.get(chain)?.rules;
   if (!rules) return false;
   const key = ruleKey(rule);
@@ -210,28 +189,16 @@ export function isLocalnetGuard(rule: Rule): boolean {
 
 /** What is missing of the guard, to be written by itself; `undefined` where nothing is. */
 export function guardStep(state: Tables, layout: Layout): Step | undefined {
-  const chains = state.get('filter');
-  const has = (chain: string, rule: Rule): boolean =>
-    chains?.get(chain)?.rules.some((other) => ruleKey(other) === ruleKey(rule)) ?? false;
-  const pieces: Piece[] = [];
-  if (!chains?.has(CHAINS.firewall))
-    pieces.push(piece(undefined, { writes: [{ name: CHAINS.firewall, rules: [] }] }));
-  if (!has(CHAINS.firewall, GUARD.rule))
-    pieces.push(
-      piece(undefined, {
-        adds: [{ chain: CHAINS.firewall, rule: printRule(GUARD.rule), place: 'end' }],
-      }),
-    );
-  const jumps = layout.jumps.filter((jump) => leadsToGuard(jump) && !has(jump.from, jump.rule));
-  if (jumps.length > 0)
-    pieces.push(
-      piece(undefined, {
-        adds: jumps.map(({ from, rule }) => ({ chain: from, rule: printRule(rule), place: 'head' })),
-      }),
-    );
-  return pieces.length > 0 ? { table: 'filter', pieces } : undefined;
-}
-
-function leadsToGuard({ table, rule: { target } }: JumpRule): boolean {
-  return table === 'filter' && target?.kind === 'jump' && target.chain === CHAINS.firewall;
+  const { table, chain } = GUARD;
+  const jumps = layout.jumps.filter((jump) => jump.table === table && jumpOf(jump.rule) === chain);
+  const missing = piece(undefined, {
+    writes: state.get(table)?.has(chain) ? [] : [{ name: chain, rules: [] }],
+    adds: [
+      ...(hasRule(state, GUARD) ? [] : [{ ...text(GUARD), place: 'end' as const }]),
+      ...jumps
+        .filter((jump) => !hasRule(state, jump))
+        .map((jump) => ({ ...text(jump), place: 'head' as const })),
+    ],
+  });
+  return isEmptyPiece(missing) ? undefined : { table, pieces: [missing] };
 }

@@ -4,7 +4,7 @@
  */
 import { CHAINS_PER_RESTORE, piece, type Piece, type RuleText, type Step } from './edit.ts';
 import { isKubeletHere, isLocalnetGuard } from './chainEdits.ts';
-import { EVERY_LAYOUT } from './layouts/index.ts';
+import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
 import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES } from './names.ts';
 import { printRule, ruleKey } from './print.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
@@ -190,9 +190,7 @@ function calledByOthers(
 
 function jumpKeys(table: Table): ReadonlySet<string> {
   return new Set(
-    EVERY_LAYOUT.flatMap(({ jumps }) => jumps)
-      .filter((jump) => jump.table === table)
-      .map((jump) => `${jump.from} ${ruleKey(jump.rule)}`),
+    EVERY_JUMP.filter((jump) => jump.table === table).map(({ chain, rule }) => `${chain} ${ruleKey(rule)}`),
   );
 }
 

@@ -6,12 +6,11 @@ import {
   inSteps,
   isEmptyPiece,
   type Piece,
-  type PlacedRuleText,
   type RuleText,
   type SharedChainText,
   type Step,
 } from './edit.ts';
-import type { ChainRef, Fragment, Layout, SharedRule } from './fragment.ts';
+import { type ChainRef, type Fragment, isSameChain, type SharedRule, TAIL_CHAIN } from './fragment.ts';
 import { printRule } from './print.ts';
 import type { Table } from './rule.ts';
 
@@ -26,23 +25,18 @@ export const TABLES: readonly Table[] = ['filter', 'nat'];
 
 /** Changes one by one; of each only what has to be sent is kept. */
 export class Difference {
-  readonly #layout: Layout;
   readonly #pieces = new Map<Table, Piece[]>(TABLES.map((table) => [table, []]));
-
-  constructor(layout: Layout) {
-    this.#layout = layout;
-  }
 
   add(change: FragmentChange): void {
     for (const [table, pieces] of this.#pieces) {
-      const piece = diffFragments(this.#layout, table, change);
+      const piece = diffFragments(table, change);
       if (!isEmptyPiece(piece)) pieces.push(piece);
     }
   }
 
   /** Shared chains of which so many rules go that it is quicker to write what stays. */
-  thinned(): readonly ChainRef[] {
-    return this.#layout.sharedChains.filter(({ table, chain }) => {
+  thinned(sharedChains: readonly ChainRef[]): readonly ChainRef[] {
+    return sharedChains.filter(({ table, chain }) => {
       let removed = 0;
       for (const { removes } of this.#pieces.get(table) ?? [])
         for (const rule of removes) if (rule.chain === chain) removed++;
@@ -79,7 +73,7 @@ function withoutEdits(pieces: readonly Piece[], chains: readonly SharedChainText
   }));
 }
 
-function diffFragments(layout: Layout, table: Table, { owner, before, after }: FragmentChange): Piece {
+function diffFragments(table: Table, { owner, before, after }: FragmentChange): Piece {
   const chainsBefore = chainTexts(before, table);
   const chainsAfter = chainTexts(after, table);
   const rulesBefore = sharedTexts(before, table);
@@ -93,7 +87,10 @@ function diffFragments(layout: Layout, table: Table, { owner, before, after }: F
     deletes: [...chainsBefore.keys()].filter((name) => !chainsAfter.has(name)).reverse(),
     // All of its rules in a chain or none: their order among each other matters, and there are only a few.
     removes: inChangedChains(rulesBefore, rulesAfter),
-    adds: inChangedChains(rulesAfter, rulesBefore).map((rule) => placed(layout, table, rule)),
+    // Before the tail, where the chain has one.
+    adds: inChangedChains(rulesAfter, rulesBefore).map(({ chain, rule }) => {
+      return { chain, rule, place: isSameChain(TAIL_CHAIN, { table, chain }) ? 'head' : 'end' };
+    }),
   };
 }
 
@@ -106,23 +103,10 @@ function chainTexts(fragment: Fragment, table: Table): ReadonlyMap<string, Chain
   return chains;
 }
 
-function sharedTexts(
-  fragment: { readonly shared: readonly SharedRule[] },
-  table: Table,
-): readonly RuleText[] {
-  return fragment.shared
-    .filter((shared) => shared.table === table)
+function sharedTexts({ shared }: Fragment, table: Table): readonly RuleText[] {
+  return shared
+    .filter((each) => each.table === table)
     .map(({ chain, rule }) => ({ chain, rule: printRule(rule) }));
-}
-
-/** Before the tail, where the chain has one. */
-function placed(layout: Layout, table: Table, rule: RuleText): PlacedRuleText {
-  return { ...rule, place: hasTail(layout, table, rule.chain) ? 'head' : 'end' };
-}
-
-/** Only nat KUBE-SERVICES ends in a rule that must stay last. */
-function hasTail(layout: Layout, table: Table, chain: string): boolean {
-  return layout.tailChain.table === table && layout.tailChain.chain === chain;
 }
 
 /** The rules of chains in which this service port's rules are not, to the letter, what they are on the other side. */
@@ -147,29 +131,20 @@ function sameLines(a: readonly string[] | undefined, b: readonly string[]): bool
   return a !== undefined && a.length === b.length && a.every((line, index) => line === b[index]);
 }
 
-/** Chains in which many services have rules, with the rules of all of them. */
-export class SharedChains {
-  readonly #chains: readonly (SharedChainText & { readonly rules: string[] })[];
-
-  constructor(chains: readonly ChainRef[]) {
-    this.#chains = chains.map(({ table, chain }) => ({ table, name: chain, rules: [] }));
+/** These shared chains with the rules of all service ports, and the tail; one service port at a time. */
+export function* wholeChains(
+  chains: readonly ChainRef[],
+  fragments: Iterable<readonly [ServicePortId, Fragment]>,
+  tail: readonly SharedRule[],
+): Generator<void, readonly SharedChainText[]> {
+  const texts = chains.map(({ table, chain }) => ({ table, name: chain, rules: new Array<string>() }));
+  const add = ({ table, chain, rule }: SharedRule): void => {
+    texts.find((each) => each.table === table && each.name === chain)?.rules.push(printRule(rule));
+  };
+  for (const [, { shared }] of fragments) {
+    for (const each of shared) add(each);
+    yield;
   }
-
-  /** One service port at a time. */
-  *read(fragments: Iterable<readonly [ServicePortId, Fragment]>): Generator<void> {
-    for (const [, { shared }] of fragments) {
-      for (const rule of shared) this.#add(rule);
-      yield;
-    }
-  }
-
-  /** `tail`: rules that must be the last of their chain. */
-  texts(tail: readonly SharedRule[]): readonly SharedChainText[] {
-    for (const rule of tail) this.#add(rule);
-    return this.#chains;
-  }
-
-  #add({ table, chain, rule }: SharedRule): void {
-    this.#chains.find((each) => each.table === table && each.name === chain)?.rules.push(printRule(rule));
-  }
+  for (const each of tail) add(each);
+  return texts;
 }

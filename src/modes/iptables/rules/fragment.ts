@@ -4,6 +4,7 @@
  */
 import type { Family, Ip } from '../../../model/ip.ts';
 import type { NodeView, Plan, ServicePortPlan } from '../../../plan/types.ts';
+import { CHAINS } from './names.ts';
 import type { Rule, Table } from './rule.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 
@@ -19,22 +20,21 @@ export interface OwnChain {
   readonly rules: readonly Rule[];
 }
 
-export interface SharedRule {
-  readonly table: Table;
-  readonly chain: string;
-  readonly rule: Rule;
-}
-
-/** A rule in one of the kernel's own chains that leads into ours. */
-export interface JumpRule {
-  readonly table: Table;
-  readonly from: string;
-  readonly rule: Rule;
-}
-
 export interface ChainRef {
   readonly table: Table;
   readonly chain: string;
+}
+
+/** A rule in a chain that others have rules in too. */
+export interface SharedRule extends ChainRef {
+  readonly rule: Rule;
+}
+
+/** The shared chain whose last rule must stay the last. */
+export const TAIL_CHAIN: ChainRef = { table: 'nat', chain: CHAINS.services };
+
+export function isSameChain(a: ChainRef, b: ChainRef): boolean {
+  return a.table === b.table && a.chain === b.chain;
 }
 
 /** Everything besides the plan that the rules depend on. */
@@ -56,18 +56,15 @@ export interface CompileOptions {
   readonly filledSets?: readonly string[];
 }
 
-/** The ways to arrange services in chains. `ipvs` has the few chains that the IPVS mode needs. */
+/** The ways to arrange services in chains. The IPVS mode has one of its own. */
 export type LayoutName = 'current' | 'classic';
 
 /** A way to arrange the plan in chains. */
 export interface Layout {
-  readonly name: LayoutName | 'ipvs';
   /** Inserted at the head of the kernel's chains, in this order, so that the last one ends up first. */
-  readonly jumps: readonly JumpRule[];
+  readonly jumps: readonly SharedRule[];
   /** Chains in which many services have rules. */
   readonly sharedChains: readonly ChainRef[];
-  /** The shared chain whose last rule must stay the last. */
-  readonly tailChain: ChainRef;
   /** Chains that others use too: our rules are added, nothing else is touched. */
   readonly foreignChains: readonly ChainRef[];
   /** What is there without any service. */

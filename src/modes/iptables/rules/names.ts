@@ -60,9 +60,7 @@ export const IPVS_CHAINS = {
   ipvsOutFilter: 'KUBE-IPVS-OUT-FILTER',
 } as const;
 
-export type ServiceHash = string;
-
-export function serviceHash(port: Pick<ServicePortPlan, 'name' | 'protocol'>): ServiceHash {
+export function serviceHash(port: Pick<ServicePortPlan, 'name' | 'protocol'>): string {
   return hash16(port.name + ruleProtocol(port.protocol));
 }
 

@@ -62,12 +62,6 @@ export interface Rule {
   readonly target: Target | undefined;
 }
 
-/** A user-defined chain and its rules, in order. */
-export interface Chain {
-  readonly name: string;
-  readonly rules: readonly Rule[];
-}
-
 /** The chain that a rule jumps or goes to. */
 export function jumpOf(rule: Rule): string | undefined {
   const { target } = rule;

@@ -1,5 +1,5 @@
 /** What another program changed in the tables of iptables, and so what has to be looked at and repaired: a part, not all. */
-import type { BaseFragment, ChainRef, Layout } from './fragment.ts';
+import { type BaseFragment, type ChainRef, isSameChain, type Layout } from './fragment.ts';
 import { isServiceChain } from './names.ts';
 import type { Table } from './rule.ts';
 
@@ -18,21 +18,17 @@ export interface TouchedTable {
 export type Touched = ReadonlyMap<Table, TouchedTable>;
 
 export class TouchedChains {
-  readonly #layout: Pick<Layout, 'jumps' | 'sharedChains' | 'foreignChains'>;
+  readonly #layout: Layout;
   readonly #fixed: ReadonlySet<string>;
   readonly #gone = new Set<Table>();
   /** Some table was made dormant. */
   isDormant = false;
   readonly #chains = new Map<Table, Set<string>>();
 
-  constructor(layout: TouchedChains['layout'], base: Pick<BaseFragment, 'chains'>) {
+  constructor(layout: Layout, base: BaseFragment) {
     this.#layout = layout;
     const own = base.chains.map(({ table, name }) => ({ table, chain: name }));
     this.#fixed = new Set([...own, ...layout.sharedChains].map(keyOf));
-  }
-
-  get layout(): Pick<Layout, 'jumps' | 'sharedChains' | 'foreignChains'> {
-    return this.#layout;
   }
 
   get isEmpty(): boolean {
@@ -73,8 +69,7 @@ export class TouchedChains {
   /** Chains of which a part may be right, or another program's. All others are written whole, whatever they hold. */
   toRead(): readonly ChainRef[] {
     const { jumps, sharedChains, foreignChains } = this.#layout;
-    const entered = jumps.map(({ table, from }) => ({ table, chain: from }));
-    const all = [...sharedChains, ...foreignChains, ...entered].filter(({ table, chain }) =>
+    const all = [...sharedChains, ...foreignChains, ...jumps].filter(({ table, chain }) =>
       this.has(table, chain),
     );
     return [...new Map(all.map((ref) => [keyOf(ref), ref])).values()];
@@ -89,8 +84,7 @@ export class TouchedChains {
     if (this.#fixed.has(keyOf(ref)) || (ref.table === 'nat' && isServiceChain(ref.chain))) return true;
     // In chains that others use too, their rules are none of our business.
     if (touch === 'added') return false;
-    const isEntered = jumps.some(({ table, from }) => table === ref.table && from === ref.chain);
-    return isEntered || foreignChains.some((each) => keyOf(each) === keyOf(ref));
+    return [...jumps, ...foreignChains].some((each) => isSameChain(each, ref));
   }
 }
 

@@ -1,11 +1,17 @@
 /** Everything that a plan needs, as one restore per table: for people to read, and for a kernel that has nothing yet. */
 import type { Plan } from '../../../plan/types.ts';
-import { type ChainRef, compileAll, type CompileOptions, type Layout } from './fragment.ts';
+import {
+  type ChainRef,
+  compileAll,
+  type CompileOptions,
+  isSameChain,
+  type Layout,
+  type SharedRule,
+} from './fragment.ts';
 import { type Piece, piece, printStep, type Step } from './edit.ts';
 import { fullSteps } from './resync.ts';
 import { TABLES } from './diff.ts';
 import { printRule } from './print.ts';
-import type { Rule } from './rule.ts';
 
 /** In the same tables, by what may be done with it again and again. */
 export interface WholeRules {
@@ -31,9 +37,8 @@ export interface TableRule extends ChainRef {
 
 export function wholeRules(layout: Layout, plan: Plan, options: CompileOptions): WholeRules {
   const { foreignChains, jumps } = layout;
-  const others = [...foreignChains, ...jumps.map(({ table, from }) => ({ table, chain: from }))];
-  const isOwn = ({ table }: Step, name: string): boolean =>
-    !others.some((other) => other.table === table && other.chain === name);
+  const isOwn = ({ table }: Step, chain: string): boolean =>
+    ![...foreignChains, ...jumps].some((other) => isSameChain(other, { table, chain }));
   const steps = wholeSteps(layout, plan, options).map((step) => ({
     ...step,
     pieces: step.pieces.map(
@@ -48,7 +53,7 @@ export function wholeRules(layout: Layout, plan: Plan, options: CompileOptions):
     restore: printAll(steps),
     sharedChains: foreignChains,
     sharedRules: layout.base(options).foreign.map(tableRule),
-    jumps: jumps.map(({ table, from, rule }) => tableRule({ table, chain: from, rule })),
+    jumps: jumps.map(tableRule),
   };
 }
 
@@ -71,6 +76,6 @@ function inOne(table: Step['table'], steps: readonly Step[]): Step {
   return { table, pieces: steps.filter((step) => step.table === table).flatMap((step) => step.pieces) };
 }
 
-function tableRule({ table, chain, rule }: ChainRef & { readonly rule: Rule }): TableRule {
+function tableRule({ table, chain, rule }: SharedRule): TableRule {
   return { table, chain, rule: printRule(rule) };
 }

@@ -30,7 +30,6 @@ const FIREWALL = 'kube-proxy firewall rules';
 const ACCESS = 'kubernetes ipvs access filter';
 
 export const ipvsLayout: Layout = {
-  name: 'ipvs',
   jumps: [
     ...natJumps,
     forwardJump,
@@ -41,7 +40,6 @@ export const ipvsLayout: Layout = {
     jumpTo('filter', 'OUTPUT', IPVS_CHAINS.ipvsOutFilter, match.comment(ACCESS)),
   ],
   sharedChains: [{ table: 'filter', chain: IPVS_CHAINS.ipvsOutFilter }],
-  tailChain: { table: 'nat', chain: CHAINS.services },
   foreignChains: [],
   base,
   servicePort,

@@ -5,7 +5,6 @@ import {
   type SharedRule,
 } from '../../../../src/modes/iptables/rules/fragment.ts';
 import { Difference } from '../../../../src/modes/iptables/rules/diff.ts';
-import { currentLayout } from '../../../../src/modes/iptables/rules/layouts/current.ts';
 
 /** How often the rules of a service port with so many addresses are looked at when one of its endpoints changes. */
 function looksAt(count: number): number {
@@ -22,7 +21,7 @@ function looksAt(count: number): number {
     }),
   );
   const fragment: Fragment = { ...EMPTY_FRAGMENT, shared };
-  const difference = new Difference(currentLayout);
+  const difference = new Difference();
   difference.add({ owner: 'x/s/TCP', before: fragment, after: fragment });
   expect(difference.steps()).toEqual([]);
   return looks;

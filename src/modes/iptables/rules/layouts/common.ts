@@ -1,14 +1,15 @@
 /** What the layouts share: constructors of matches and targets, base-chain jumps, choosing one endpoint of a pool. */
 import type {
   AllowedSources,
+  Frontend,
   LocalTrafficDetector,
   Pool,
   PoolName,
   Routes,
   ServicePortPlan,
 } from '../../../../plan/types.ts';
-import type { CompileOptions, JumpRule, OwnChain, SharedRule } from '../fragment.ts';
-import { CHAINS, endpointChain, PREFIXES, ruleProtocol } from '../names.ts';
+import type { CompileOptions, OwnChain, SharedRule } from '../fragment.ts';
+import { CHAINS, endpointChain, PREFIXES, ruleProtocol, serviceHash } from '../names.ts';
 import type { ConntrackState, Match, Rule, Table, Target } from '../rule.ts';
 import { type Cidr, type Ip, LOOPBACK_RANGE } from '../../../../model/ip.ts';
 import type { Protocol } from '../../../../model/objects.ts';
@@ -45,9 +46,20 @@ export const target = {
   masquerade: { kind: 'jump', chain: CHAINS.markMasquerade },
 } as const satisfies Readonly<Record<string, Target | ((chain: string) => Target)>>;
 
-/** `-m comment --comment … -m tcp -p tcp -d ADDRESS --dport PORT`: how a rule names an address that clients dial. */
-export function dialled(text: string, name: Protocol, address: Ip, port: number): readonly Match[] {
-  return [match.comment(text), match.protocol(name), match.destination(address), match.destinationPort(port)];
+/** How a rule names what clients dial: `-m comment --comment … -m tcp -p tcp -d ADDRESS --dport PORT`. */
+export function dialled(
+  { name, protocol }: ServicePortPlan,
+  { address, port }: Frontend,
+  what: string,
+): readonly Match[] {
+  const [text, to, toPort] = [
+    match.comment(`${name} ${what}`),
+    match.protocol(protocol),
+    match.destinationPort(port),
+  ];
+  return address === undefined
+    ? [text, match.toLocal, to, toPort]
+    : [text, to, match.destination(address), toPort];
 }
 
 /** Matches packets from the pod network, or from outside it; `undefined` where that cannot be detected. */
@@ -68,28 +80,28 @@ export function podMatch(detector: LocalTrafficDetector, which: 'pods' | 'others
 const PORTALS = 'kubernetes service portals';
 const VISIBLE = 'kubernetes externally-visible service portals';
 
-export function jumpTo(table: Table, from: string, chain: string, ...matches: Match[]): JumpRule {
-  return { table, from, rule: rule(matches, target.jump(chain)) };
+export function shared(table: Table, chain: string, sharedRule: Rule): SharedRule {
+  return { table, chain, rule: sharedRule };
+}
+
+export function jumpTo(table: Table, from: string, chain: string, ...matches: Match[]): SharedRule {
+  return shared(table, from, rule(matches, target.jump(chain)));
 }
 
 /** From a filter chain to the refusals of cluster IPs. */
-export function toServices(from: string): JumpRule {
+export function toServices(from: string): SharedRule {
   return jumpTo('filter', from, CHAINS.services, match.isNew, match.comment(PORTALS));
 }
 
 /** From a filter chain to the refusals of everything that is visible outside. */
-export function toExternalServices(from: string): JumpRule {
+export function toExternalServices(from: string): SharedRule {
   return jumpTo('filter', from, CHAINS.externalServices, match.isNew, match.comment(VISIBLE));
 }
 
-export const forwardJump = jumpTo(
-  'filter',
-  'FORWARD',
-  CHAINS.forward,
-  match.comment('kubernetes forwarding rules'),
-);
+const FORWARDING = match.comment('kubernetes forwarding rules');
+export const forwardJump = jumpTo('filter', 'FORWARD', CHAINS.forward, FORWARDING);
 
-export const natJumps: readonly JumpRule[] = [
+export const natJumps: readonly SharedRule[] = [
   jumpTo('nat', 'OUTPUT', CHAINS.services, match.comment(PORTALS)),
   jumpTo('nat', 'PREROUTING', CHAINS.services, match.comment(PORTALS)),
   jumpTo('nat', 'POSTROUTING', CHAINS.postrouting, match.comment('kubernetes postrouting rules')),
@@ -99,8 +111,10 @@ export function ownChain(table: Table, name: string, rules: readonly Rule[]): Ow
   return { table, name, rules };
 }
 
-export function shared(table: Table, chain: string, sharedRule: Rule): SharedRule {
-  return { table, chain, rule: sharedRule };
+/** Refuses what is dialled, in filter. */
+export function refuse(port: ServicePortPlan, frontend: Frontend, why: string, to: Target): SharedRule {
+  const chain = frontend.kind === 'clusterIP' ? CHAINS.services : CHAINS.externalServices;
+  return shared('filter', chain, rule(dialled(port, frontend, why), to));
 }
 
 /** Lets the load balancer's health checks in, whatever else the firewall does. */
@@ -127,7 +141,7 @@ export function masqueradedSources(
 
 /** Accepts what the service rules have marked, whatever the firewall's policy. */
 export function acceptMarked(mark: number): Rule {
-  return rule([match.comment('kubernetes forwarding rules'), match.marked(mark)], target.accept);
+  return rule([FORWARDING, match.marked(mark)], target.accept);
 }
 
 export const acceptEstablished = rule(
@@ -161,37 +175,23 @@ const NODE_PORT_TAIL = 'kubernetes service nodeports; NOTE: this must be the las
 
 /** The way from KUBE-SERVICES to the node ports: the last rule, or rules, of that chain. */
 export function nodePortTail({ nodePortIps, view, family }: CompileOptions): readonly SharedRule[] {
+  const text = match.comment(NODE_PORT_TAIL);
   const tail = (...matches: readonly Match[]): SharedRule =>
-    shared(
-      'nat',
-      CHAINS.services,
-      rule([match.comment(NODE_PORT_TAIL), ...matches], target.jump(CHAINS.nodePorts)),
-    );
+    shared('nat', CHAINS.services, rule([text, ...matches], target.jump(CHAINS.nodePorts)));
   if (nodePortIps !== 'all') return nodePortIps.map((ip) => tail(match.destination(ip)));
-  return [
-    tail(
-      match.toLocal,
-      ...(view.nodePorts.loopback ? [] : [match.destination(LOOPBACK_RANGE[family], true)]),
-    ),
-  ];
+  if (view.nodePorts.loopback) return [tail(match.toLocal)];
+  return [tail(match.toLocal, match.destination(LOOPBACK_RANGE[family], true))];
 }
 
 /** route_localnet=1 would let neighbours reach what listens on 127.0.0.1 (CVE-2020-8558). */
 export function martianRule(): SharedRule {
-  const loopback = LOOPBACK_RANGE.IPv4;
-  return {
-    table: 'filter',
-    chain: CHAINS.firewall,
-    rule: rule(
-      [
-        match.comment('block incoming localnet connections'),
-        match.destination(loopback),
-        match.source(loopback, true),
-        match.notState('RELATED', 'ESTABLISHED', 'DNAT'),
-      ],
-      target.drop,
-    ),
-  };
+  const matches = [
+    match.comment('block incoming localnet connections'),
+    match.destination(LOOPBACK_RANGE.IPv4),
+    match.source(LOOPBACK_RANGE.IPv4, true),
+    match.notState('RELATED', 'ESTABLISHED', 'DNAT'),
+  ];
+  return shared('filter', CHAINS.firewall, rule(matches, target.drop));
 }
 
 export interface BalanceStyle {
@@ -210,6 +210,19 @@ export function endpointChainNames(port: ServicePortPlan): EndpointChains {
     for (const { key } of pool ?? []) if (!names.has(key)) names.set(key, endpointChain(port, key));
   }
   return names;
+}
+
+/** A service port that is compiled. */
+export interface Compiled {
+  readonly port: ServicePortPlan;
+  readonly options: CompileOptions;
+  /** In the names of its chains. */
+  readonly hash: string;
+  readonly names: EndpointChains;
+}
+
+export function compiled(port: ServicePortPlan, options: CompileOptions): Compiled {
+  return { port, options, hash: serviceHash(port), names: endpointChainNames(port) };
 }
 
 /** First back to the endpoint that the client had, then a fair draw. */
@@ -232,11 +245,8 @@ export function balancingRules(
   for (const [index, endpoint] of pool.entries()) {
     const text = style.choiceComment(endpoint, index);
     const remaining = pool.length - index;
-    const matches: readonly Match[] =
-      remaining === 1
-        ? text
-        : [...text, { kind: 'statistic', probability: probability(remaining, style.decimals) }];
-    rules.push(rule(matches, target.jump(chains[index] ?? '')));
+    const draw: Match = { kind: 'statistic', probability: probability(remaining, style.decimals) };
+    rules.push(rule(remaining === 1 ? text : [...text, draw], target.jump(chains[index] ?? '')));
   }
   return rules;
 }
@@ -258,25 +268,17 @@ function printProbability(n: number, decimals: number): string {
 }
 
 /** One chain per endpoint that some pool has. */
-export function endpointChains(
-  port: ServicePortPlan,
-  names: EndpointChains,
-  comments: boolean,
-): readonly OwnChain[] {
+export function endpointChains({ port, names, options }: Compiled): readonly OwnChain[] {
   const { cluster = [], local = [] } = port.pools;
   const inCluster = new Set(cluster.map((endpoint) => endpoint.key));
   const localOnly = local.filter((endpoint) => !inCluster.has(endpoint.key));
-  const text: readonly Match[] = comments ? [match.comment(port.name)] : [];
+  const text = options.endpointComments ? [match.comment(port.name)] : [];
   return [...cluster, ...localOnly].map((endpoint) => {
     const name = names.get(endpoint.key) ?? '';
     const learn: readonly Match[] = port.affinitySeconds === undefined ? [] : [{ kind: 'recentSet', name }];
-    return {
-      table: 'nat',
-      name,
-      rules: [
-        rule([...text, match.source(endpoint.ip)], target.masquerade),
-        rule([...text, ...learn, match.protocol(port.protocol)], { kind: 'dnat', to: endpoint.key }),
-      ],
-    };
+    return ownChain('nat', name, [
+      rule([...text, match.source(endpoint.ip)], target.masquerade),
+      rule([...text, ...learn, match.protocol(port.protocol)], { kind: 'dnat', to: endpoint.key }),
+    ]);
   });
 }

@@ -1,52 +1,42 @@
 /** The chains that kube-proxy writes today, to the letter. `docs/iptables.md` draws them. */
 import { LOOPBACK_RANGE } from '../../../../model/ip.ts';
 import type { Frontend, PoolName, Route, ServicePortPlan } from '../../../../plan/types.ts';
+import type { BaseFragment, CompileOptions, Fragment, Layout, OwnChain, SharedRule } from '../fragment.ts';
+import { CHAINS, NFACCT, PREFIXES } from '../names.ts';
+import type { Match, Rule } from '../rule.ts';
 import * as common from './common.ts';
-import { dialled, match, ownChain, rule, shared, target } from './common.ts';
-import {
-  type BaseFragment,
-  type ChainRef,
-  type CompileOptions,
-  type Fragment,
-  type JumpRule,
-  type Layout,
-  type OwnChain,
-  type SharedRule,
-} from '../fragment.ts';
-import { CHAINS, NFACCT, PREFIXES, type ServiceHash, serviceHash } from '../names.ts';
-import type { Match, Rule, Target } from '../rule.ts';
+import { type Compiled, dialled, match, ownChain, rule, shared, target } from './common.ts';
 
 const LB_FIREWALL = 'kubernetes load balancer firewall';
 
-const JUMPS: readonly JumpRule[] = [
-  common.toExternalServices('INPUT'),
-  common.toExternalServices('FORWARD'),
-  common.jumpTo('filter', 'INPUT', CHAINS.nodePorts, match.comment('kubernetes health check service ports')),
-  common.toServices('FORWARD'),
-  common.toServices('OUTPUT'),
-  common.forwardJump,
-  ...['INPUT', 'OUTPUT', 'FORWARD'].map((from) =>
-    common.jumpTo('filter', from, CHAINS.proxyFirewall, match.isNew, match.comment(LB_FIREWALL)),
-  ),
-  ...common.natJumps,
-  common.jumpTo('filter', 'INPUT', CHAINS.firewall),
-  common.jumpTo('filter', 'OUTPUT', CHAINS.firewall),
-];
-
-const SHARED: readonly ChainRef[] = [
-  { table: 'filter', chain: CHAINS.services },
-  { table: 'filter', chain: CHAINS.externalServices },
-  { table: 'filter', chain: CHAINS.nodePorts },
-  { table: 'filter', chain: CHAINS.proxyFirewall },
-  { table: 'nat', chain: CHAINS.services },
-  { table: 'nat', chain: CHAINS.nodePorts },
-];
-
 export const currentLayout: Layout = {
-  name: 'current',
-  jumps: JUMPS,
-  sharedChains: SHARED,
-  tailChain: { table: 'nat', chain: CHAINS.services },
+  jumps: [
+    common.toExternalServices('INPUT'),
+    common.toExternalServices('FORWARD'),
+    common.jumpTo(
+      'filter',
+      'INPUT',
+      CHAINS.nodePorts,
+      match.comment('kubernetes health check service ports'),
+    ),
+    common.toServices('FORWARD'),
+    common.toServices('OUTPUT'),
+    common.forwardJump,
+    ...['INPUT', 'OUTPUT', 'FORWARD'].map((from) =>
+      common.jumpTo('filter', from, CHAINS.proxyFirewall, match.isNew, match.comment(LB_FIREWALL)),
+    ),
+    ...common.natJumps,
+    common.jumpTo('filter', 'INPUT', CHAINS.firewall),
+    common.jumpTo('filter', 'OUTPUT', CHAINS.firewall),
+  ],
+  sharedChains: [
+    { table: 'filter', chain: CHAINS.services },
+    { table: 'filter', chain: CHAINS.externalServices },
+    { table: 'filter', chain: CHAINS.nodePorts },
+    { table: 'filter', chain: CHAINS.proxyFirewall },
+    { table: 'nat', chain: CHAINS.services },
+    { table: 'nat', chain: CHAINS.nodePorts },
+  ],
   foreignChains: [{ table: 'filter', chain: CHAINS.firewall }],
   base,
   servicePort,
@@ -76,129 +66,62 @@ function forwardRules(options: CompileOptions): readonly Rule[] {
 }
 
 function servicePort(port: ServicePortPlan, options: CompileOptions): Fragment {
-  const hash = serviceHash(port);
-  const names = common.endpointChainNames(port);
+  const compiled = common.compiled(port, options);
   return {
     chains: [
-      ...common.endpointChains(port, names, options.endpointComments),
-      ...poolChains(port, hash, names, options),
-      ...externalChain(port, hash, options),
-      ...firewallChain(port, hash),
+      ...common.endpointChains(compiled),
+      ...poolChains(compiled),
+      ...externalChain(compiled),
+      ...firewallChain(compiled),
     ],
     shared: [
-      ...port.frontends.flatMap((frontend) => frontendRules(port, frontend, hash, options)),
+      ...port.frontends.flatMap((frontend) => [
+        ...entryRules(compiled, frontend),
+        ...refusals(port, frontend),
+      ]),
       ...common.healthCheckRules(port, CHAINS.nodePorts),
     ],
   };
 }
 
-function frontendRules(
-  port: ServicePortPlan,
-  frontend: Frontend,
-  hash: ServiceHash,
-  options: CompileOptions,
-): readonly SharedRule[] {
-  const refusal = refusalOf(port, frontend.routes.outside);
-  switch (frontend.kind) {
-    case 'clusterIP':
-      return clusterIPRules(port, frontend, hash, refusal);
-    case 'nodePort':
-      return nodePortRules(port, frontend, hash, refusal, options);
-    case 'externalIP':
-    case 'loadBalancerIP':
-      return addressRules(port, frontend, hash, refusal);
-  }
-}
-
-interface Refusal {
-  readonly text: string;
-  readonly target: Target;
-}
-
-function refusalOf(port: ServicePortPlan, route: Route): Refusal | undefined {
-  switch (route.verdict) {
+function refusals(port: ServicePortPlan, frontend: Frontend): readonly SharedRule[] {
+  switch (frontend.routes.outside.verdict) {
     case 'forward':
-      return undefined;
+      return [];
     case 'reject':
-      return { text: `${port.name} has no endpoints`, target: target.reject };
+      return [common.refuse(port, frontend, 'has no endpoints', target.reject)];
     case 'drop':
-      return { text: `${port.name} has no local endpoints`, target: target.drop };
+      return [common.refuse(port, frontend, 'has no local endpoints', target.drop)];
   }
 }
 
-function clusterIPRules(
-  port: ServicePortPlan,
-  { address, port: number, routes }: Frontend,
-  hash: ServiceHash,
-  refusal: Refusal | undefined,
-): readonly SharedRule[] {
-  if (address === undefined) return [];
-  const route = routes.outside;
-  if (route.verdict === 'forward') {
-    const matches = dialled(`${port.name} cluster IP`, port.protocol, address, number);
-    return [shared('nat', CHAINS.services, rule(matches, target.jump(poolChainName(route, hash))))];
+function entryRules(compiled: Compiled, frontend: Frontend): readonly SharedRule[] {
+  const { port, hash } = compiled;
+  const { outside } = frontend.routes;
+  if (frontend.kind === 'clusterIP') {
+    if (outside.verdict !== 'forward') return [];
+    const next = target.jump(poolChainName(outside, hash));
+    return [shared('nat', CHAINS.services, rule(dialled(port, frontend, 'cluster IP'), next))];
   }
-  return refusal
-    ? [
-        shared(
-          'filter',
-          CHAINS.services,
-          rule(dialled(refusal.text, port.protocol, address, number), refusal.target),
-        ),
-      ]
-    : [];
-}
-
-/** External and load-balancer addresses. */
-function addressRules(
-  port: ServicePortPlan,
-  frontend: Frontend,
-  hash: ServiceHash,
-  refusal: Refusal | undefined,
-): readonly SharedRule[] {
-  const { address, port: number } = frontend;
-  if (address === undefined) return [];
-  const rules: SharedRule[] = [];
-  const dialledAs = (text: string): readonly Match[] => dialled(text, port.protocol, address, number);
+  if (!isOpen(frontend)) return [];
+  if (frontend.kind === 'nodePort') return nodePortRules(compiled, frontend);
+  const what = frontend.kind === 'externalIP' ? 'external IP' : 'loadbalancer IP';
   const firewall = PREFIXES.firewall + hash;
-  if (isOpen(frontend)) {
-    const label = frontend.kind === 'externalIP' ? 'external IP' : 'loadbalancer IP';
-    const next = frontend.allowedSources ? firewall : PREFIXES.external + hash;
-    rules.push(shared('nat', CHAINS.services, rule(dialledAs(`${port.name} ${label}`), target.jump(next))));
-    if (frontend.allowedSources) {
-      const text = `${port.name} traffic not accepted by ${firewall}`;
-      rules.push(shared('filter', CHAINS.proxyFirewall, rule(dialledAs(text), target.drop)));
-    }
-  }
-  if (refusal)
-    rules.push(shared('filter', CHAINS.externalServices, rule(dialledAs(refusal.text), refusal.target)));
-  return rules;
+  const next = target.jump(frontend.allowedSources ? firewall : PREFIXES.external + hash);
+  const entry = shared('nat', CHAINS.services, rule(dialled(port, frontend, what), next));
+  if (!frontend.allowedSources) return [entry];
+  const others = dialled(port, frontend, `traffic not accepted by ${firewall}`);
+  return [entry, shared('filter', CHAINS.proxyFirewall, rule(others, target.drop))];
 }
 
-function nodePortRules(
-  port: ServicePortPlan,
-  frontend: Frontend,
-  hash: ServiceHash,
-  refusal: Refusal | undefined,
-  options: CompileOptions,
-): readonly SharedRule[] {
-  const rules: SharedRule[] = [];
+function nodePortRules({ port, options, hash }: Compiled, frontend: Frontend): readonly SharedRule[] {
   const toPort = match.destinationPort(frontend.port);
-  if (isOpen(frontend)) {
-    const next = target.jump(PREFIXES.external + hash);
-    const name = [match.comment(port.name), match.protocol(port.protocol)];
-    if (options.view.nodePorts.loopback && options.nfacct.localhostNodePorts) {
-      const counter: Match = { kind: 'nfacct', name: NFACCT.localhostNodePorts };
-      const matches = [...name, match.destination(LOOPBACK_RANGE.IPv4), toPort, counter];
-      rules.push(shared('nat', CHAINS.nodePorts, rule(matches, next)));
-    }
-    rules.push(shared('nat', CHAINS.nodePorts, rule([...name, toPort], next)));
-  }
-  if (refusal) {
-    const matches = [match.comment(refusal.text), match.toLocal, match.protocol(port.protocol), toPort];
-    rules.push(shared('filter', CHAINS.externalServices, rule(matches, refusal.target)));
-  }
-  return rules;
+  const name = [match.comment(port.name), match.protocol(port.protocol)];
+  const inNodePorts = (...matches: readonly Match[]): SharedRule =>
+    shared('nat', CHAINS.nodePorts, rule([...name, ...matches], target.jump(PREFIXES.external + hash)));
+  if (!options.view.nodePorts.loopback || !options.nfacct.localhostNodePorts) return [inNodePorts(toPort)];
+  const counter: Match = { kind: 'nfacct', name: NFACCT.localhostNodePorts };
+  return [inNodePorts(match.destination(LOOPBACK_RANGE.IPv4), toPort, counter), inNodePorts(toPort)];
 }
 
 /** Some source gets through: there are endpoints somewhere. */
@@ -206,16 +129,13 @@ function isOpen(frontend: Frontend): boolean {
   return frontend.routes.node.verdict === 'forward' || frontend.routes.outside.verdict === 'forward';
 }
 
-function externalChain(
-  port: ServicePortPlan,
-  hash: ServiceHash,
-  options: CompileOptions,
-): readonly OwnChain[] {
+function externalChain(compiled: Compiled): readonly OwnChain[] {
+  const { port, hash } = compiled;
   if (!port.frontends.some((frontend) => frontend.kind !== 'clusterIP' && isOpen(frontend))) return [];
-  return [ownChain('nat', PREFIXES.external + hash, externalRules(port, hash, options))];
+  return [ownChain('nat', PREFIXES.external + hash, externalRules(compiled))];
 }
 
-function externalRules(port: ServicePortPlan, hash: ServiceHash, options: CompileOptions): readonly Rule[] {
+function externalRules({ port, hash, options }: Compiled): readonly Rule[] {
   const { pod, node, outside } = port.external;
   const text = (what: string): Match => match.comment(`${what} for ${port.name} external destinations`);
   const rules: Rule[] = [];
@@ -227,17 +147,16 @@ function externalRules(port: ServicePortPlan, hash: ServiceHash, options: Compil
       rules.push(rule([text('pod traffic'), fromPod], target.jump(poolChainName(pod, hash))));
     }
     if (node.verdict === 'forward') {
+      const next = target.jump(poolChainName(node, hash));
       rules.push(rule([text('masquerade LOCAL traffic'), match.fromLocal], target.masquerade));
-      rules.push(
-        rule([text('route LOCAL traffic'), match.fromLocal], target.jump(poolChainName(node, hash))),
-      );
+      rules.push(rule([text('route LOCAL traffic'), match.fromLocal], next));
     }
   }
   if (outside.verdict === 'forward') rules.push(rule([], target.jump(poolChainName(outside, hash))));
   return rules;
 }
 
-function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnChain[] {
+function firewallChain({ port, hash }: Compiled): readonly OwnChain[] {
   const allowed = port.frontends.find(
     (frontend) => frontend.allowedSources && isOpen(frontend),
   )?.allowedSources;
@@ -252,48 +171,36 @@ function firewallChain(port: ServicePortPlan, hash: ServiceHash): readonly OwnCh
   ];
 }
 
-function poolChains(
-  port: ServicePortPlan,
-  hash: ServiceHash,
-  names: common.EndpointChains,
-  options: CompileOptions,
-): readonly OwnChain[] {
-  const style = balanceStyle(port, options);
-  const chains: OwnChain[] = [];
-  for (const name of ['cluster', 'local'] as const) {
+function poolChains(compiled: Compiled): readonly OwnChain[] {
+  const { port, hash, names } = compiled;
+  const style = balanceStyle(compiled);
+  return (['cluster', 'local'] as const).flatMap((name) => {
     const pool = port.pools[name];
-    if (!pool) continue;
-    chains.push(
-      ownChain('nat', common.poolPrefix(name) + hash, [
-        ...clusterIPMasquerade(port, name, options),
-        ...common.balancingRules(port, pool, names, style),
-      ]),
-    );
-  }
-  return chains;
+    if (!pool) return [];
+    const rules = [
+      ...clusterIPMasquerade(compiled, name),
+      ...common.balancingRules(port, pool, names, style),
+    ];
+    return [ownChain('nat', common.poolPrefix(name) + hash, rules)];
+  });
 }
 
 /** Marks who needs it on the way to the cluster IP. Here and not in KUBE-SERVICES, because every packet reads that. */
-function clusterIPMasquerade(
-  port: ServicePortPlan,
-  pool: PoolName,
-  options: CompileOptions,
-): readonly Rule[] {
+function clusterIPMasquerade({ port, options }: Compiled, pool: PoolName): readonly Rule[] {
   const frontend = port.frontends.find(({ kind }) => kind === 'clusterIP');
   const { outside } = port.internal;
-  if (frontend?.address === undefined || outside.verdict !== 'forward' || outside.pool !== pool) return [];
+  if (!frontend || outside.verdict !== 'forward' || outside.pool !== pool) return [];
   const sources = common.masqueradedSources(port.internal, options);
   if (!sources) return [];
-  const matches = dialled(`${port.name} cluster IP`, port.protocol, frontend.address, frontend.port);
-  return [rule([...matches, ...sources], target.masquerade)];
+  return [rule([...dialled(port, frontend, 'cluster IP'), ...sources], target.masquerade)];
 }
 
-function balanceStyle(port: ServicePortPlan, options: CompileOptions): common.BalanceStyle {
+function balanceStyle({ port, options }: Compiled): common.BalanceStyle {
   const label = (endpoint: { readonly key: string }): readonly Match[] =>
     options.endpointComments ? [match.comment(`${port.name} -> ${endpoint.key}`)] : [];
   return { decimals: 10, affinityComment: label, choiceComment: label };
 }
 
-function poolChainName(route: { readonly pool: PoolName }, hash: ServiceHash): string {
+function poolChainName(route: Extract<Route, { readonly verdict: 'forward' }>, hash: string): string {
   return common.poolPrefix(route.pool) + hash;
 }

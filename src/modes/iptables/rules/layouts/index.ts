@@ -1,5 +1,5 @@
 import { ipvsLayout } from '../../../ipvs/rules/rules.ts';
-import type { Layout, LayoutName } from '../fragment.ts';
+import type { Layout, LayoutName, SharedRule } from '../fragment.ts';
 import { classicLayout } from './classic.ts';
 import { currentLayout } from './current.ts';
 
@@ -9,3 +9,4 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
 };
 /** Whatever mode ran before: its chains are known, and go when they are not needed. */
 export const EVERY_LAYOUT: readonly Layout[] = [currentLayout, classicLayout, ipvsLayout];
+export const EVERY_JUMP: readonly SharedRule[] = EVERY_LAYOUT.flatMap(({ jumps }) => jumps);
