@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { wholeRestore } from '../../src/modes/iptables/rules/whole.ts';
-import { filledSets, printDesiredState, desiredStateOf } from '../../src/modes/ipvs/rules/print.ts';
+import { printDesiredState, desiredStateOf } from '../../src/modes/ipvs/print.ts';
 import { ipvsLayout } from '../../src/modes/ipvs/rules/rules.ts';
 import { run } from '../../src/system/processes.ts';
 import { plannedCluster } from '../cluster.ts';
@@ -21,7 +21,7 @@ export async function measureTools(sizes: Sizes): Promise<ToolsRun> {
     family,
     view,
     endpointComments: false,
-    filledSets: filledSets(ledger),
+    filledSets: ledger.filledSets,
   });
   return {
     kind: 'tools',

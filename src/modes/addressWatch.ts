@@ -5,7 +5,6 @@
 import { type Family, familyOf, type Ip, isLoopback, parseIp } from '../model/ip.ts';
 import {
   decodeAddress,
-  getAddresses,
   type LinkAddress,
   RTM_DELADDR,
   RTM_NEWADDR,
@@ -18,8 +17,7 @@ import {
 import type { Message } from '../netlink/codec.ts';
 import { NETLINK_ROUTE } from '../netlink/socket.ts';
 import type { NetlinkThread, Watch } from '../netlink/thread.ts';
-import { DeviceWatch, type DeviceSubscriber, findDevice } from './ipvs/device.ts';
-import { messagesOf } from '../netlink/channel.ts';
+import { DeviceWatch, type DeviceSubscriber, findDevice, readAddresses } from './ipvs/device.ts';
 
 interface AddressSubscriber {
   onNodeAddresses(): void;
@@ -89,10 +87,7 @@ export class AddressWatch {
     for (let tries = 0; tries < MOST_READINGS; tries++) {
       const receivedBefore = this.#receivedCount;
       const device = await findDevice(route);
-      const [reply] = await route.dumpAll([getAddresses()]);
-      const addresses = messagesOf(reply, 'the addresses').flatMap(
-        ({ payload }) => decodeAddress(payload) ?? [],
-      );
+      const addresses = await readAddresses(route);
       this.#device.found(device);
       const own = addresses.filter((address) => this.#isNodes(address));
       this.#nodeIps = new Map(own.map((address) => [keyOf(address), address.ip]));

@@ -56,15 +56,19 @@ export class TimeSlice {
   }
 }
 
-/** Runs all steps, with pauses; it goes on with the slice that has begun. */
+/**
+ * Runs all steps, with pauses; it goes on with the slice that has begun. `perLook`: after how many steps it looks at the
+ * clock, which on some machines takes as long as a short step.
+ */
 export async function runSliced<T>(
   steps: Generator<unknown, T>,
   timeSlice: TimeSlice | undefined,
+  perLook = 1,
 ): Promise<T> {
-  for (;;) {
+  for (let count = 1; ; count++) {
     const step = steps.next();
     if (step.done) return step.value;
-    const pause = timeSlice?.pause();
+    const pause = count % perLook === 0 ? timeSlice?.pause() : undefined;
     if (pause) await pause;
   }
 }
@@ -73,15 +77,17 @@ export async function forEachSliced<T>(
   items: Iterable<T>,
   work: (item: T) => void | Promise<void>,
   timeSlice: TimeSlice | undefined,
+  perLook = 1,
 ): Promise<void> {
   timeSlice?.begin();
+  let count = 0;
   for (const item of items) {
     const waiting = work(item);
     if (waiting) {
       await waiting;
       timeSlice?.begin();
     }
-    const pause = timeSlice?.pause();
+    const pause = ++count % perLook === 0 ? timeSlice?.pause() : undefined;
     if (pause) await pause;
   }
 }

@@ -30,7 +30,8 @@ function verdict({ planner }: Cluster, destination: string, port: number): strin
 function captured({ planner }: Cluster): readonly string[] {
   return [...planner.servicePorts.values()].flatMap((port) => {
     const options = { family: 'IPv4', scheduler: 'rr', nodePortIps: [], nodeIps: [NODE_IP] } as const;
-    const { addresses, servers } = compileVirtualServers(port, options);
+    const { members, servers } = compileVirtualServers(port, options);
+    const addresses = members.flatMap(({ entry }) => (entry.type === 'hash:ip' ? [entry.ip] : []));
     return [...addresses, ...servers.map((server) => `${server.ip}:${server.port}`)];
   });
 }

@@ -3,26 +3,30 @@
  * name, the device, and the sets. Virtual servers of others stay.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isNodePortServer, ourServers, type Retired, retireServers } from './rules/resync.ts';
-import { type ServerKey, serverKey } from './rules/compile.ts';
-import type { KernelDevice, KernelIpset } from './rules/client.ts';
-import { growingName, setName } from './rules/sets.ts';
 import { isJunctionError } from '../../errors.ts';
+import type { Log } from '../../log/log.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
-import { decodeAddress, getAddresses, deleteLink } from '../../netlink/rtnetlink.ts';
 import type { ChangeOutcome } from '../../netlink/batch.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-import { decodeFamilyId, getFamily } from '../../netlink/genetlink.ts';
 import { destroySet, listRequest } from '../../netlink/ipset.ts';
 import { deleteService } from '../../netlink/ipvs.ts';
-import { findDevice, readDevice } from './device.ts';
-import { DEVICE } from './rules/print.ts';
-import { type IpvsChannels, NetlinkIpvsClient, readServers, readSets } from './client.ts';
-import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
-import type { Log } from '../../log/log.ts';
-import { withNetlink } from '../staleObjects.ts';
+import { deleteLink } from '../../netlink/rtnetlink.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
+import { withNetlink } from '../staleObjects.ts';
+import {
+  channelsOf,
+  findIpvs,
+  type IpvsChannels,
+  NetlinkIpvsClient,
+  readServers,
+  readSets,
+} from './client.ts';
+import { findDevice, readAddresses, readDevice } from './device.ts';
+import { DEVICE, type KernelIpset } from './rules/client.ts';
+import { type ServerKey, serverKey } from './rules/compile.ts';
+import { ourServers, type Retired, retireServers } from './rules/resync.ts';
+import { growingName, setName } from './rules/sets.ts';
 
 const TRIES = 5;
 const PAUSE_MS = 50;
@@ -37,17 +41,19 @@ export interface StaleIpvsObjects {
 }
 
 export async function findStaleObjects(channels: IpvsChannels, family: Family): Promise<StaleIpvsObjects> {
-  const sets = await ifThere(() => readSets(channels.netfilter, family), new Map<string, KernelIpset>());
-  const device = await readDevice(channels.route, family);
-  const ipvs = await findIpvs(channels.generic);
-  const servers = ipvs === undefined ? [] : await readServers(channels.generic, ipvs, family);
-  const state = { sets, device, servers };
-  const nodeIps = await nodeAddresses(channels.route, family);
-  const ours = new Set(ourServers(state, family, () => false));
+  const { route, netfilter, generic } = channels;
+  const sets = await readSets(netfilter, family).catch((error: unknown) => {
+    // A kernel without sets has none of ours.
+    if (isJunctionError(error, 'NETLINK_FAILED')) return new Map<string, KernelIpset>();
+    throw error;
+  });
+  const device = await readDevice(route, family);
+  const ipvs = await findIpvs(generic);
+  const servers = ipvs === undefined ? [] : await readServers(generic, ipvs, family);
   return {
     family,
-    servers: servers.filter((server) => ours.has(server) || isNodePortServer(server, state, family, nodeIps)),
-    addresses: countAddresses(device),
+    servers: ourServers({ sets, device, servers }, family, await nodeAddresses(route, family)),
+    addresses: device.state === 'present' ? device.addresses.length : 0,
     sets: [...sets.keys()],
   };
 }
@@ -61,18 +67,18 @@ export async function removeServers(
   const servers = stale.flatMap((each) => each.servers);
   const failures: string[] = [];
   if (ipvs !== undefined && servers.length > 0) {
-    const changes = servers.map((server) => deleteService(ipvs, server));
-    const outcomes = await channels.generic.apply(changes);
-    failures.push(...refusals(outcomes, (index) => `virtual server ${serverKey(servers[index] ?? NOBODY)}`));
+    const outcomes = await channels.generic.apply(servers.map((server) => deleteService(ipvs, server)));
+    const names = servers.map((server) => `virtual server ${serverKey(server)}`);
+    failures.push(...refusals(outcomes, names));
   }
   const device = await findDevice(channels.route);
   const isAll = FAMILIES.every((family) => stale.some((each) => each.family === family));
   if (device?.kind === 'dummy' && isAll)
-    failures.push(...refusals(await channels.route.apply([deleteLink(DEVICE)]), () => `device ${DEVICE}`));
+    failures.push(...refusals(await channels.route.apply([deleteLink(DEVICE)]), [`device ${DEVICE}`]));
   return failures;
 }
 
-/** What a rule of another program still matches cannot go; the answer names it. */
+/** What a rule of another program still matches cannot be deleted; the failures name it. */
 export async function removeSets(
   channels: IpvsChannels,
   stale: readonly StaleIpvsObjects[],
@@ -82,54 +88,29 @@ export async function removeSets(
   );
   for (let tries = 1; names.length > 0; tries++) {
     const outcomes = await channels.netfilter.apply(names.map(destroySet));
-    const asked = names;
-    if (tries === TRIES) return refusals(outcomes, (index) => `set ${asked[index]}`);
-    names = asked.filter((_, index) => outcomes[index]?.state === 'refused');
+    if (tries === TRIES)
+      return refusals(
+        outcomes,
+        names.map((name) => `set ${name}`),
+      );
+    names = names.filter((_, index) => outcomes[index]?.state === 'refused');
     // Whoever lists a set keeps it for that moment.
     if (names.length > 0) await wait(systemClock, PAUSE_MS);
   }
   return [];
 }
 
-const NOBODY = { protocol: 'TCP', ip: '' as never, port: 0 } as const;
-
-function refusals(outcomes: readonly ChangeOutcome[], name: (index: number) => string): readonly string[] {
+function refusals(outcomes: readonly ChangeOutcome[], names: readonly string[]): readonly string[] {
   return outcomes.flatMap((outcome, index) =>
-    outcome.state === 'refused' ? [`${name(index)}: ${outcome.name}`] : [],
+    outcome.state === 'refused' ? [`${names[index]}: ${outcome.name}`] : [],
   );
-}
-
-function countAddresses(device: KernelDevice): number {
-  return device.state === 'present' ? device.addresses.length : 0;
-}
-
-export async function findIpvs(generic: NetlinkChannel): Promise<number | undefined> {
-  const reply = await generic.request(getFamily('IPVS'));
-  const [message] = reply.kind === 'answered' ? reply.messages : [];
-  return message && decodeFamilyId(message.payload);
-}
-
-/** A kernel without sets has none of ours. */
-async function ifThere<T>(work: () => Promise<T>, otherwise: T): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (isJunctionError(error, 'NETLINK_FAILED')) return otherwise;
-    throw error;
-  }
 }
 
 /** Addresses of this node, but for those of the device. */
 async function nodeAddresses(route: NetlinkChannel, family: Family): Promise<ReadonlySet<string>> {
   const device = await findDevice(route);
-  const [reply] = await route.dumpAll([getAddresses(family)]);
-  const addresses = reply?.kind === 'answered' ? reply.messages : [];
-  return new Set(
-    addresses.flatMap(({ payload }) => {
-      const address = decodeAddress(payload);
-      return address && address.linkIndex !== device?.index ? [address.ip] : [];
-    }),
-  );
+  const addresses = await readAddresses(route, family);
+  return new Set(addresses.filter(({ linkIndex }) => linkIndex !== device?.index).map(({ ip }) => ip));
 }
 
 /*
@@ -183,11 +164,7 @@ export class StaleIpvs {
     let isDone = true;
     await withNetlink(
       async (thread) => {
-        const channels: IpvsChannels = {
-          route: thread.channel(NETLINK_ROUTE),
-          netfilter: thread.channel(NETLINK_NETFILTER),
-          generic: thread.channel(NETLINK_GENERIC),
-        };
+        const channels = channelsOf(thread);
         if (await isThereAny(channels)) isDone = await this.#remove(channels);
       },
       (error) =>

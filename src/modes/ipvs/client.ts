@@ -1,12 +1,13 @@
 /** IPVS, sets and the device in the kernel: edits become netlink messages, sent in batches. */
-import type {
-  DestinationState,
-  EditOutcome,
-  IpvsClient,
-  IpvsEdit,
-  KernelIpset,
-  KernelState,
-  ServerAttributes,
+import {
+  DEVICE,
+  type DestinationState,
+  type EditOutcome,
+  type IpvsClient,
+  type IpvsEdit,
+  type KernelIpset,
+  type KernelState,
+  type ServerAttributes,
 } from './rules/client.ts';
 import type { ServerKey } from './rules/compile.ts';
 import { type Family, familyOf, hostPort } from '../../model/ip.ts';
@@ -27,7 +28,6 @@ import {
   setService,
 } from '../../netlink/ipvs.ts';
 import { findDevice, readDevice } from './device.ts';
-import { DEVICE } from './rules/print.ts';
 import { entryKey, SET_IDS, type SetEntry, setName, type SetType } from './rules/sets.ts';
 import { addAddress, deleteAddress, deleteLink, newLink } from '../../netlink/rtnetlink.ts';
 import type { Change } from '../../netlink/batch.ts';
@@ -46,12 +46,22 @@ import {
 import { constants } from 'node:os';
 import { IPSET_TYPES, type IpsetType, isIpsetType } from '../../netlink/ipsetEntry.ts';
 import { JunctionError } from '../../errors.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
+import type { NetlinkThread } from '../../netlink/thread.ts';
 import { decodeFamilyId, getFamily } from '../../netlink/genetlink.ts';
 
 export interface IpvsChannels {
   readonly route: NetlinkChannel;
   readonly netfilter: NetlinkChannel;
   readonly generic: NetlinkChannel;
+}
+
+export function channelsOf(thread: Pick<NetlinkThread, 'channel'>): IpvsChannels {
+  return {
+    route: thread.channel(NETLINK_ROUTE),
+    netfilter: thread.channel(NETLINK_NETFILTER),
+    generic: thread.channel(NETLINK_GENERIC),
+  };
 }
 
 export class NetlinkIpvsClient implements IpvsClient {
@@ -94,14 +104,12 @@ export class NetlinkIpvsClient implements IpvsClient {
 
   async apply(edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]> {
     const outcomes: EditOutcome[] = [];
-    while (outcomes.length < edits.length) {
-      const { wire, edits: some } = runAt(edits, outcomes.length);
-      for (const outcome of await this.#send(wire, some)) outcomes.push(outcome);
-    }
+    while (outcomes.length < edits.length)
+      for (const outcome of await this.#send(runAt(edits, outcomes.length))) outcomes.push(outcome);
     return outcomes;
   }
 
-  async #send(wire: Wire, edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]> {
+  async #send({ wire, edits }: Run): Promise<readonly EditOutcome[]> {
     const numbers = await this.#known();
     const device = wire === 'address' ? await this.#device() : 0;
     if (device === undefined) return edits.map(() => ({ state: 'refused', name: 'ENODEV' }));
@@ -167,23 +175,10 @@ export type Wire = 'set' | 'server' | 'link' | 'address';
 const HASH_SIZE = 1024;
 const LAST_PORT = 65_535;
 
-export function wireOf({ kind }: IpvsEdit): Wire {
-  switch (kind) {
-    case 'createSet':
-    case 'destroySet':
-    case 'swapSets':
-    case 'addEntry':
-    case 'deleteEntry':
-      return 'set';
-    case 'makeDevice':
-    case 'dropDevice':
-      return 'link';
-    case 'bind':
-    case 'unbind':
-      return 'address';
-    default:
-      return 'server';
-  }
+export function wireOf(edit: IpvsEdit): Wire {
+  if ('set' in edit) return 'set';
+  if ('server' in edit) return 'server';
+  return 'ip' in edit ? 'address' : 'link';
 }
 
 export function changeOf(
@@ -299,9 +294,11 @@ export async function findNumbers(
   { generic, netfilter }: Pick<IpvsChannels, 'generic' | 'netfilter'>,
   family: Family,
 ): Promise<Numbers> {
-  const reply = await generic.request(getFamily('IPVS'));
-  const [message] = reply.kind === 'answered' ? reply.messages : [];
-  if (!message) throw noIpvs(reply);
+  const ipvs = await findIpvs(generic);
+  if (ipvs === undefined)
+    throw new JunctionError('IPVS_UNAVAILABLE', "can't use the IPVS proxier: the kernel has no IPVS", {
+      hint: 'Load its module on the node: modprobe ip_vs',
+    });
   const revisions = new Map<IpsetType, number>();
   for (const type of IPSET_TYPES) {
     const support = decodeSupport(type, await netfilter.request(typeRequest(type, family)));
@@ -309,17 +306,13 @@ export async function findNumbers(
       throw new JunctionError('IPVS_UNAVAILABLE', support.reason, { hint: `modprobe ${support.module}` });
     revisions.set(type, support.revision);
   }
-  return { ipvs: decodeFamilyId(message.payload), revisions };
+  return { ipvs, revisions };
 }
 
-function noIpvs(reply: {
-  readonly kind: string;
-  readonly errno?: number;
-  readonly name?: string;
-}): JunctionError {
-  if (reply.errno === constants.errno.ENOENT)
-    return new JunctionError('IPVS_UNAVAILABLE', "can't use the IPVS proxier: the kernel has no IPVS", {
-      hint: 'Load its module on the node: modprobe ip_vs',
-    });
-  return new JunctionError('NETLINK_FAILED', `netlink: cannot look up IPVS: ${reply.name ?? 'no answer'}`);
+/** The number by which this kernel knows IPVS. `undefined`: it has none. */
+export async function findIpvs(generic: NetlinkChannel): Promise<number | undefined> {
+  const reply = await generic.request(getFamily('IPVS'));
+  if (reply.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
+  const [message] = messagesOf(reply, 'the families of generic netlink');
+  return message && decodeFamilyId(message.payload);
 }

@@ -1,8 +1,7 @@
 /** The dummy device whose addresses make service addresses this node's own, so that IPVS gets to see their packets. */
 import { constants } from 'node:os';
-import { DEVICE } from './rules/print.ts';
 import { JunctionError } from '../../errors.ts';
-import type { KernelDevice } from './rules/client.ts';
+import { DEVICE, type KernelDevice } from './rules/client.ts';
 import type { Family, Ip } from '../../model/ip.ts';
 import {
   decodeAddress,
@@ -17,7 +16,7 @@ import {
   decodeIsLocal,
   getRoute,
 } from '../../netlink/rtnetlink.ts';
-import type { NetlinkChannel } from '../../netlink/channel.ts';
+import { messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
 
 export async function findDevice(route: NetlinkChannel): Promise<Link | undefined> {
   const reply = await route.request(getLink(DEVICE));
@@ -33,18 +32,16 @@ export async function readDevice(route: NetlinkChannel, family: Family): Promise
   const link = await findDevice(route);
   if (!link) return { state: 'absent' };
   if (link.kind !== 'dummy') return { state: 'foreign', type: link.kind ?? 'physical device' };
-  const addresses = await addressesOf(route, link, family);
+  const addresses = (await readAddresses(route, family))
+    .filter(({ linkIndex, scope }) => linkIndex === link.index && scope === 'global')
+    .map(({ ip }) => ip);
   return { state: 'present', addresses, broken: await isBroken(route, addresses) };
 }
 
-async function addressesOf(route: NetlinkChannel, link: Link, family: Family): Promise<readonly Ip[]> {
+/** Of all links. */
+export async function readAddresses(route: NetlinkChannel, family?: Family): Promise<readonly LinkAddress[]> {
   const [reply] = await route.dumpAll([getAddresses(family)]);
-  if (reply?.kind !== 'answered')
-    throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the addresses: ${reply?.name}`);
-  return reply.messages.flatMap(({ payload }) => {
-    const address = decodeAddress(payload);
-    return address?.linkIndex === link.index && address.scope === 'global' ? [address.ip] : [];
-  });
+  return messagesOf(reply, 'the addresses').flatMap(({ payload }) => decodeAddress(payload) ?? []);
 }
 
 /**

@@ -2,11 +2,10 @@
 import { toSettings } from '../../config/index.ts';
 import { CHAINS } from '../iptables/rules/names.ts';
 import type { IptablesClient } from '../iptables/client.ts';
-import { findNumbers, NetlinkIpvsClient } from './client.ts';
+import { channelsOf, findNumbers, NetlinkIpvsClient } from './client.ts';
 import { IpvsProxier } from './proxier.ts';
 import { applyIpvsSysctls, applyTimeouts } from './settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
-import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
 import { parseCidr } from '../../model/ip.ts';
@@ -24,11 +23,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
   const { clients, served, leftOut } = await openFamilies(options);
   await preflight('ipvs', clients, served, options);
   const thread = await NetlinkThread.start();
-  const channels = {
-    route: thread.channel(NETLINK_ROUTE),
-    netfilter: thread.channel(NETLINK_NETFILTER),
-    generic: thread.channel(NETLINK_GENERIC),
-  };
+  const channels = channelsOf(thread);
   const numbers = await findNumbers(channels, 'IPv4');
   const watch = await AddressWatch.start(thread);
   const stale = new StaleObjects(served, () => removeStaleTables(log));

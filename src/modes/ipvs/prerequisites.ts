@@ -3,14 +3,14 @@ import type { Family } from '../../model/ip.ts';
 import { IPSET_TYPES } from '../../netlink/ipsetEntry.ts';
 import { ruleChecks } from '../iptables/prerequisites.ts';
 import { EXTENSIONS } from '../iptables/trialRules.ts';
-import { atLeast } from '../iptables/variant.ts';
 import { absent, type Check, present, unknown } from '../prerequisites/check.ts';
 import { DONE, type Machine, type PreflightSettings, type TrialClient } from '../prerequisites/machine.ts';
 import { conntrackCheck, moduleCheck, moduleRemedy, offerWithModule } from '../prerequisites/pieces.ts';
 import { sysctlChecks, type WantedSysctl } from '../prerequisites/sysctls.ts';
-import { DEVICE } from './rules/print.ts';
+import { DEVICE } from './rules/client.ts';
 import { ipvsLayout } from './rules/rules.ts';
 import { SET_IDS } from './rules/sets.ts';
+import { ipvsSysctls } from './settings.ts';
 
 export async function ipvsModeChecks(
   machine: Machine,
@@ -116,22 +116,14 @@ async function setTypeChecks(machine: Machine, families: readonly Family[]): Pro
   return [...there, absent(subject, 'always', found, moduleRemedy(machine, modules))];
 }
 
+/** Those of IPVS are there only while it is. */
 function sysctls(
-  { strictArp }: PreflightSettings,
-  kernelRelease: string,
+  { strictArp: strictARP }: PreflightSettings,
+  kernel: string,
   hasIpvs: boolean,
 ): readonly WantedSysctl[] {
-  const kernel = /^\d+\.\d+/.exec(kernelRelease)?.[0] ?? '0';
-  // From 4.1 to 5.8 a reused client port costs a second unless this is 0; before, it is not there; since, it is fixed.
-  const reusesConnections = atLeast(kernel, '4.1') && !atLeast(kernel, '5.9');
-  const setting = (name: string, value: number): WantedSysctl => ({ name, value, needed: 'always' });
-  const ipvs = [
-    setting('net/ipv4/vs/conntrack', 1),
-    setting('net/ipv4/vs/expire_nodest_conn', 1),
-    setting('net/ipv4/vs/expire_quiescent_template', 1),
-    ...(reusesConnections ? [setting('net/ipv4/vs/conn_reuse_mode', 0)] : []),
-  ].map((each) => ({ ...each, module: 'ip_vs' }));
-  const arp = [setting('net/ipv4/conf/all/arp_ignore', 1), setting('net/ipv4/conf/all/arp_announce', 2)];
-  // The first are there only while IPVS is.
-  return [...(hasIpvs ? ipvs : []), setting('net/ipv4/ip_forward', 1), ...(strictArp ? arp : [])];
+  return ipvsSysctls({ strictARP, kernel }).flatMap(([name, value]) => {
+    const module = name.startsWith('net/ipv4/vs/') ? 'ip_vs' : undefined;
+    return module && !hasIpvs ? [] : [{ name, value, needed: 'always', module }];
+  });
 }

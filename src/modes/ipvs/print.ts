@@ -1,31 +1,43 @@
-/** What `junction plan` prints of the IPVS mode: input for four programs, in the order in which it would be written. */
-import { filledSets, type IpvsText, printDesiredState, desiredStateOf } from './rules/print.ts';
-import { ipvsLayout } from './rules/rules.ts';
-import { type WholeRules, wholeRules } from '../iptables/rules/whole.ts';
+/**
+ * What `junction plan` prints of the IPVS mode: input for four programs, for people to read and for a kernel that has
+ * nothing yet. The order is that in which it may be written: sets, virtual servers, rules, and then the addresses that
+ * bring the packets.
+ */
 import type { Settings } from '../../config/index.ts';
+import { type Family, hostCidr, hostPort } from '../../model/ip.ts';
+import type { Protocol } from '../../model/objects.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
-import { nodeIpsOf } from '../nodeIps.ts';
 import { printJumps, restoreCommand } from '../iptables/print.ts';
+import { type WholeRules, wholeRules } from '../iptables/rules/whole.ts';
+import { nodeIpsOf } from '../nodeIps.ts';
+import { DEVICE } from './rules/client.ts';
+import { compileVirtualServers, MH_PORT, type VirtualServerOptions } from './rules/compile.ts';
+import { DesiredState } from './rules/desiredState.ts';
+import { ipvsLayout, ruleOptions } from './rules/rules.ts';
+import { capacityFor, entryKey, SET_IDS, type SetId, setName, IPSETS } from './rules/sets.ts';
+
+export interface IpvsText {
+  /** For `ipset restore -exist`. Sets are emptied first, so that a second time leaves the same. */
+  readonly ipset: string;
+  /** For `ipvsadm --restore`, which takes no comments, and goes on after what is there already. */
+  readonly ipvsadm: string;
+  /** For `ip -force -batch -`: the device may be there, and there is no word for that. */
+  readonly ip: string;
+}
 
 /** The rules are for when the sets are there. */
-type IpvsPlanText = IpvsText & WholeRules;
-
-export function ipvsPlanText(plan: Plan, settings: Settings): IpvsPlanText {
+export function ipvsPlanText(plan: Plan, settings: Settings): IpvsText & WholeRules {
   const { family, view } = plan;
   const nodeIps = nodeIpsOf(family);
   const nodePortIps = nodeIps.filter((ip) => answersNodePorts(view.nodePorts, ip));
   const desired = desiredStateOf(plan, { family, scheduler: settings.scheduler, nodeIps, nodePortIps });
   const rules = wholeRules(ipvsLayout, plan, {
+    ...ruleOptions(settings.masqueradeBit, true),
     family,
     view,
-    nodePortIps: 'all',
-    masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
-    randomFully: true,
-    dropInvalid: false,
-    nfacct: { invalidDropped: false, localhostNodePorts: false },
     endpointComments: false,
-    filledSets: filledSets(desired),
+    filledSets: desired.filledSets,
   });
   return { ...printDesiredState(desired, family), ...rules };
 }
@@ -41,4 +53,59 @@ export function printIpvsPlan(plan: Plan, settings: Settings): string {
   return parts
     .map(([what, command, part]) => `# ${plan.family}, ${what}, for: ${command}\n${part}`)
     .join('\n');
+}
+
+export function desiredStateOf(plan: Plan, options: VirtualServerOptions): DesiredState {
+  const desired = new DesiredState();
+  for (const port of plan.servicePorts.values()) desired.add(compileVirtualServers(port, options));
+  return desired;
+}
+
+export function printDesiredState(desired: DesiredState, family: Family): IpvsText {
+  return {
+    ipset: join(setLines(desired, family)),
+    ipvsadm: join(serverLines(desired)),
+    ip: join(addressLines(desired)),
+  };
+}
+
+function* setLines(desired: DesiredState, family: Family): Generator<string> {
+  for (const id of SET_IDS) {
+    const size = desired.sizeOf(id);
+    if (size === 0 && 'onDemand' in IPSETS[id]) continue;
+    yield createLine(id, family, size);
+    yield `flush ${setName(id, family)}`;
+  }
+  for (const id of SET_IDS)
+    for (const [, entry] of desired.entriesOf(id)) yield `add ${setName(id, family)} ${entryKey(entry)}`;
+}
+
+function createLine(id: SetId, family: Family, size: number): string {
+  const { type } = IPSETS[id];
+  const head = `create ${setName(id, family)} ${type}`;
+  if (type === 'bitmap:port') return `${head} range 0-65535`;
+  return `${head} family ${family === 'IPv4' ? 'inet' : 'inet6'} hashsize 1024 maxelem ${capacityFor(size)}`;
+}
+
+const SERVER_OPTIONS: Readonly<Record<Protocol, string>> = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' };
+
+function* serverLines(desired: DesiredState): Generator<string> {
+  for (const [, { protocol, ip, port, scheduler, timeout, flags, destinations }] of desired.servers()) {
+    const name = `${SERVER_OPTIONS[protocol]} ${hostPort(ip, port)}`;
+    const persistence = timeout === 0 ? '' : ` -p ${timeout}`;
+    const schedulerFlags = (flags & MH_PORT) === 0 ? '' : ' -b mh-port';
+    yield `-A ${name} -s ${scheduler}${persistence}${schedulerFlags}`;
+    for (const { key } of destinations) yield `-a ${name} -r ${key} -m -w 1`;
+  }
+}
+
+function* addressLines(desired: DesiredState): Generator<string> {
+  yield `link add name ${DEVICE} type dummy`;
+  for (const ip of desired.boundIps()) yield `address replace ${hostCidr(ip)} dev ${DEVICE}`;
+}
+
+function join(lines: Iterable<string>): string {
+  let text = '';
+  for (const line of lines) text += `${line}\n`;
+  return text;
 }

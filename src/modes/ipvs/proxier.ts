@@ -1,8 +1,8 @@
 /** One address family of the IPVS mode: virtual servers, and the rules of iptables that match its sets. */
-import { IptablesRules, type StaticOptions } from '../iptables/reconcile.ts';
+import { IptablesRules } from '../iptables/reconcile.ts';
 import { IpvsServers } from './reconcile.ts';
 import type { IpvsClient } from './rules/client.ts';
-import { ipvsLayout } from './rules/rules.ts';
+import { ipvsLayout, ruleOptions } from './rules/rules.ts';
 import type { Cidr, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
@@ -53,13 +53,7 @@ export class IpvsProxier {
     this.#options = options;
     this.#clock = clock;
     const rules = new IptablesRules(ipvsLayout, tableClient(iptables));
-    const fixed: Omit<StaticOptions, 'filledSets'> = {
-      nodePortIps: 'all',
-      masqueradeMark: (1 << options.masqueradeBit) >>> 0,
-      randomFully: iptables.features.randomFully,
-      dropInvalid: false,
-      nfacct: { invalidDropped: false, localhostNodePorts: false },
-    };
+    const fixed = ruleOptions(options.masqueradeBit, iptables.features.randomFully);
     this.#servers = new IpvsServers({
       client,
       rules: {

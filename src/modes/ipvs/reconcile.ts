@@ -10,8 +10,8 @@ import {
   type ServicePortPlans,
 } from '../../proxy/reconciler.ts';
 import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
-import type { TimeSlice } from '../../time/timeSlice.ts';
-import { resyncDevice, resyncServers, resyncSets, isNodePortServer, ourServers } from './rules/resync.ts';
+import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
+import { resyncDevice, resyncServers, resyncSets, ourServers } from './rules/resync.ts';
 import {
   type VirtualServerOptions,
   compileVirtualServers,
@@ -24,7 +24,7 @@ import { DrainingList, Changeset } from './rules/changeset.ts';
 import type { IpvsEdit, IpvsClient } from './rules/client.ts';
 import { DesiredState, type DesiredChanges } from './rules/desiredState.ts';
 import { changedByOthers, Refusals } from './rules/refusals.ts';
-import { SET_IDS, type SetId, SetCapacities } from './rules/sets.ts';
+import { type SetId, SetCapacities } from './rules/sets.ts';
 
 /** The iptables part, whose rules match the sets. */
 export interface Rules {
@@ -52,7 +52,6 @@ interface IpvsServersOptions {
 const STEPS_PER_LOOK = 4;
 
 type Settings = Omit<VirtualServerOptions, 'family'>;
-const NO_CHANGES: DesiredChanges = { added: [], removed: [], bound: [], unbound: [], servers: [] };
 
 export class IpvsServers implements Reconcilable<VirtualServerOptions> {
   readonly #options: IpvsServersOptions;
@@ -63,7 +62,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
   /** Virtual servers of this process that may still be there although nothing wants them. */
   readonly #leftBehind = new Set<string>();
   /** Our own, as far as they may not be in the kernel. */
-  #unwritten = NO_CHANGES;
+  #unwritten: DesiredChanges[] = [];
   /** What the last changes found to be not as it was left. */
   #drifted: readonly string[] = [];
 
@@ -86,7 +85,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
 
   /** Whether it is on the device because we put it there. */
   isBound(ip: string): boolean {
-    return this.#desired.addresses.has(ip as never);
+    return this.#desired.isBound(ip);
   }
 
   sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: Settings): Promise<SyncReport> {
@@ -115,10 +114,9 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
   }
 
   async apply(changes: Changes<VirtualServerOptions>): Promise<boolean> {
-    const { family } = changes.plan;
-    this.#unwritten = await this.#change(changes);
-    const work = new Changeset(family, this.#draining);
-    work.addChanges(this.#unwritten);
+    const work = new Changeset(changes.plan.family, this.#draining);
+    this.#unwritten = [];
+    work.addChanges(await this.#change(changes));
     const refusals = new Refusals();
     await this.#write(changes, work, refusals);
     this.#drifted = refusals.drifted;
@@ -135,7 +133,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
       // `apply` took in the others.
       const taken = new Set(ids);
       const waiting = [...unwritten].filter((id) => !taken.has(id));
-      this.#unwritten = union(this.#unwritten, await this.#change({ ...resync, ids: waiting }));
+      await this.#change({ ...resync, ids: waiting });
     }
     if (resync.isRequested) this.#options.rules.requestFull();
     const work = await this.#readAndCompare(options);
@@ -146,7 +144,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     refusals.throwIfDrift();
     await this.#settle(refusals, resync);
     report.objects += edits.length;
-    for (const name of [...this.#drifted, ...some(foreign)]) report.repaired.add(name);
+    for (const name of [...this.#drifted, ...foreign]) report.repaired.add(name);
     this.#drifted = [];
   }
 
@@ -157,6 +155,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     const changes = this.#desired.takeChanges();
     for (const { previous, current } of changes.servers)
       if (previous && !current) this.#leftBehind.add(serverKey(previous));
+    this.#unwritten.push(changes);
     return changes;
   }
 
@@ -181,13 +180,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     );
     const isKnown = (key: string): boolean =>
       this.#desired.server(key) !== undefined || this.#leftBehind.has(key);
-    const nodes = new Set<string>(nodeIps);
-    const ours = ourServers(state, family, isKnown);
-    const known = new Set(ours);
-    const nodePorts = state.servers.filter(
-      (server) => !known.has(server) && isNodePortServer(server, state, family, nodes),
-    );
-    const existing = [...ours, ...nodePorts];
+    const existing = ourServers(state, family, new Set(nodeIps), isKnown);
     const isExcluded = ({ ip }: ServerKey): boolean => excludeCIDRs.some((cidr) => cidrContains(cidr, ip));
     const destinations = await client.readDestinations(existing);
     await this.#runSliced(resyncServers(existing, destinations, this.#desired, work, isExcluded));
@@ -212,10 +205,12 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     // Rules of the iptables mode translate before IPVS sees a packet, and go on doing so until ours replace them. Then
     // everything must be here: without its address a service would be silent until the last old chain is gone.
     const bindEarly = async (): Promise<void> => void (await commit(work.takeBinds()));
-    const rulesReport = await rules.sync(plan, ids, this.#filledSets(), bindEarly).catch((error: unknown) => {
-      refusals.throwIfOurs(); // rules cannot be written where a set is missing
-      throw error;
-    });
+    const rulesReport = await rules
+      .sync(plan, ids, this.#desired.filledSets, bindEarly)
+      .catch((error: unknown) => {
+        refusals.throwIfOurs(); // rules cannot be written where a set is missing
+        throw error;
+      });
     report.include(rulesReport);
     await commit(work.last);
     // Without its entry a virtual server that is still there would be nobody's.
@@ -230,11 +225,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
   async #settle(refusals: Refusals, { plan, options, report }: Changes<VirtualServerOptions>): Promise<void> {
     for (const [id, error] of await this.#ownersOf(refusals, plan, options)) report.refused.set(id, error);
     this.#leftBehind.clear();
-    this.#unwritten = NO_CHANGES;
-  }
-
-  #filledSets(): readonly SetId[] {
-    return SET_IDS.filter((id) => this.#desired.sizeOf(id) > 0);
+    this.#unwritten = [];
   }
 
   /** Looked for only when something was refused, which should never be. */
@@ -254,49 +245,16 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
   }
 
   #forEachSliced<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {
-    return this.#runSliced(each(items, work));
+    return forEachSliced(items, work, this.#options.timeSlice, STEPS_PER_LOOK);
   }
 
-  async #runSliced<T>(steps: Generator<void, T>): Promise<T> {
+  #runSliced<T>(steps: Generator<void, T>): Promise<T> {
     const { timeSlice } = this.#options;
     timeSlice?.begin();
-    for (let count = 1; ; count++) {
-      const step = steps.next();
-      if (step.done) return step.value;
-      const pause = count % STEPS_PER_LOOK === 0 ? timeSlice?.pause() : undefined;
-      if (pause) await pause;
-    }
-  }
-}
-
-function* each<T>(items: Iterable<T>, work: (item: T) => void): Generator<void, void> {
-  for (const item of items) {
-    work(item);
-    yield;
+    return runSliced(steps, timeSlice, STEPS_PER_LOOK);
   }
 }
 
 function compile(port: ServicePortPlan | undefined, options: VirtualServerOptions): IpvsFragment {
   return port ? compileVirtualServers(port, options) : NO_SERVERS;
-}
-
-function union(a: DesiredChanges, b: DesiredChanges): DesiredChanges {
-  return {
-    added: [...a.added, ...b.added],
-    removed: [...a.removed, ...b.removed],
-    bound: [...a.bound, ...b.bound],
-    unbound: [...a.unbound, ...b.unbound],
-    servers: [...a.servers, ...b.servers],
-  };
-}
-
-/** `ipvsadm --clear` takes ten thousand; nobody reads their names. */
-const MOST_NAMED = 100;
-
-function* some(names: Iterable<string>): Generator<string> {
-  let count = 0;
-  for (const name of names) {
-    if (count++ === MOST_NAMED) return;
-    yield name;
-  }
 }

@@ -26,9 +26,9 @@ export function ipvsSysctls({
 }: IpvsSysctls): readonly (readonly [name: string, value: number])[] {
   return [
     ['net/ipv4/vs/conntrack', 1],
-    ...(reusesBadly(kernel) ? [['net/ipv4/vs/conn_reuse_mode', 0] as const] : []),
     ['net/ipv4/vs/expire_nodest_conn', 1],
     ['net/ipv4/vs/expire_quiescent_template', 1],
+    ...(reusesBadly(kernel) ? [['net/ipv4/vs/conn_reuse_mode', 0] as const] : []),
     ['net/ipv4/ip_forward', 1],
     ...(strictARP
       ? ([
@@ -39,7 +39,7 @@ export function ipvsSysctls({
   ];
 }
 
-/** Since 5.9 a reused port costs no second of waiting any more; before 4.1 there was no such setting. */
+/** From 4.1 to 5.8 a reused client port costs a second unless the setting is 0; before, it is not there. */
 function reusesBadly(kernel: string): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map((part) => Number.parseInt(part, 10));
   const version = major * 1000 + minor;

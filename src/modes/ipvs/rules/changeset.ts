@@ -18,24 +18,18 @@ export class Changeset {
   readonly #family: Family;
   readonly #draining: Pick<DrainingList, 'has'>;
   readonly prepare: IpvsEdit[] = [];
-  readonly finish: IpvsEdit[] = [];
-  #binds: IpvsEdit[] = [];
-  readonly #unbinds: IpvsEdit[] = [];
-  readonly #serverDeletes: IpvsEdit[] = [];
-  /** For when everything else is done. */
-  readonly entryDeletes: IpvsEdit[] = [];
+  readonly #finish: IpvsEdit[] = [];
+  binds: Ip[] = [];
+  readonly unbinds: Ip[] = [];
+  readonly deletedServers: ServerKey[] = [];
+  /** Entries to delete when everything else is done. */
   readonly leaving = new Map<SetId, SetEntry[]>();
   readonly drained: Drained[] = [];
-  readonly deletedServers: ServerKey[] = [];
   readonly revived: Drained[] = [];
 
   constructor(family: Family, draining: Pick<DrainingList, 'has'>) {
     this.#family = family;
     this.#draining = draining;
-  }
-
-  get isEmpty(): boolean {
-    return this.prepare.length === 0 && this.last.length === 0 && this.entryDeletes.length === 0;
   }
 
   get edits(): readonly IpvsEdit[] {
@@ -44,21 +38,36 @@ export class Changeset {
 
   /** Everything that comes after the rules, but for entries of sets. */
   get last(): readonly IpvsEdit[] {
-    return [...this.#binds, ...this.finish, ...this.#unbinds, ...this.#serverDeletes];
+    return [
+      ...this.binds.map((ip): IpvsEdit => ({ kind: 'bind', ip })),
+      ...this.#finish,
+      ...this.unbinds.map((ip): IpvsEdit => ({ kind: 'unbind', ip })),
+      ...this.deletedServers.map((server): IpvsEdit => ({ kind: 'deleteServer', server })),
+    ];
+  }
+
+  get entryDeletes(): readonly IpvsEdit[] {
+    return [...this.leaving].flatMap(([id, entries]) => {
+      const set = setName(id, this.#family);
+      return entries.map((entry): IpvsEdit => ({ kind: 'deleteEntry', set, entry }));
+    });
   }
 
   /** An ordinary sync. */
-  addChanges({ added, removed, bound, unbound, servers }: DesiredChanges): void {
-    for (const { set, entry } of added) this.addEntry(set, entry);
-    for (const { previous, current } of servers) {
-      if (!current) {
-        if (previous) this.deleteServer(previous);
-      } else if (previous) this.#changeServer(previous, current);
-      else this.newServer(current);
+  addChanges({ added, removed, servers }: DesiredChanges): void {
+    for (const { set, entry } of added) {
+      this.addEntry(set, entry);
+      if (entry.type === 'hash:ip') this.binds.push(entry.ip);
     }
-    for (const ip of bound) this.bind(ip);
-    for (const ip of unbound) this.unbind(ip);
-    for (const { set, entry } of removed) this.deleteEntry(set, entry);
+    for (const { previous, current } of servers) {
+      if (current && previous) this.#changeServer(previous, current);
+      else if (current) this.newServer(current);
+      else if (previous) this.deletedServers.push(previous);
+    }
+    for (const { set, entry } of removed) {
+      this.deleteEntry(set, entry);
+      if (entry.type === 'hash:ip') this.unbinds.push(entry.ip);
+    }
   }
 
   addEntry(set: SetId, entry: SetEntry): void {
@@ -66,36 +75,22 @@ export class Changeset {
   }
 
   deleteEntry(set: SetId, entry: SetEntry): void {
-    this.entryDeletes.push({ kind: 'deleteEntry', set: setName(set, this.#family), entry });
     const leaving = this.leaving.get(set);
     if (leaving) leaving.push(entry);
     else this.leaving.set(set, [entry]);
   }
 
-  bind(ip: Ip): void {
-    this.#binds.push({ kind: 'bind', ip });
-  }
-
   /** For when addresses must come before the rules. */
   takeBinds(): readonly IpvsEdit[] {
-    const binds = this.#binds;
-    this.#binds = [];
-    return binds;
-  }
-
-  unbind(ip: Ip): void {
-    this.#unbinds.push({ kind: 'unbind', ip });
+    const ips = this.binds;
+    this.binds = [];
+    return ips.map((ip): IpvsEdit => ({ kind: 'bind', ip }));
   }
 
   newServer(server: VirtualServer): void {
     this.prepare.push({ kind: 'newServer', server: attributesOf(server) });
     const key = keyOf(server); // one for all of them: a start has a hundred thousand
     for (const destination of server.destinations) this.#serve(key, destination, false);
-  }
-
-  deleteServer(server: ServerKey): void {
-    this.#serverDeletes.push({ kind: 'deleteServer', server });
-    this.deletedServers.push(server);
   }
 
   setServer(server: VirtualServer): void {
@@ -136,11 +131,11 @@ export class Changeset {
   /** Datagrams have no end that could be waited for. */
   #dismiss(server: ServerKey, destination: Destination, isDrained: boolean): void {
     if (server.protocol !== 'TCP') {
-      this.finish.push({ kind: 'deleteDestination', server: keyOf(server), destination });
+      this.#finish.push({ kind: 'deleteDestination', server: keyOf(server), destination });
       return;
     }
     if (!isDrained)
-      this.finish.push({ kind: 'setDestination', server: keyOf(server), destination, weight: 0 });
+      this.#finish.push({ kind: 'setDestination', server: keyOf(server), destination, weight: 0 });
     this.drained.push({ server: keyOf(server), destination });
   }
 }

@@ -3,6 +3,9 @@ import type { Ip } from '../../../model/ip.ts';
 import type { Destination, ServerKey, VirtualServer } from './compile.ts';
 import type { SetEntry, SetType } from './sets.ts';
 
+/** The dummy device that has every address of a service. */
+export const DEVICE = 'kube-ipvs0';
+
 export type ServerAttributes = Omit<VirtualServer, 'destinations' | 'rank' | 'silence'>;
 
 export type IpvsEdit =

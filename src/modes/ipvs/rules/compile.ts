@@ -30,13 +30,7 @@ export function compileVirtualServers(port: ServicePortPlan, options: VirtualSer
   const builder = new Builder(port, options);
   for (const { ip, port: endpointPort } of port.localEndpoints ?? []) {
     const { protocol } = port;
-    builder.member('loopBack', {
-      type: 'hash:ip,port,ip',
-      ip,
-      protocol,
-      port: endpointPort,
-      secondIp: ip,
-    });
+    builder.member('loopBack', { type: 'hash:ip,port,ip', ip, protocol, port: endpointPort, secondIp: ip });
   }
   for (const frontend of port.frontends) {
     if (frontend.address === undefined) builder.nodePort(frontend);
@@ -50,7 +44,6 @@ export function compileVirtualServers(port: ServicePortPlan, options: VirtualSer
 
 class Builder implements IpvsFragment {
   readonly members: Member[] = [];
-  readonly addresses: Ip[] = [];
   readonly servers: VirtualServer[] = [];
   readonly #port: ServicePortPlan;
   readonly #options: VirtualServerOptions;
@@ -70,15 +63,15 @@ class Builder implements IpvsFragment {
     for (const set of setsOf(frontend, this.#port)) this.#ipPort(set, ip, frontend.port);
     if (frontend.kind === 'loadBalancerIP') this.#sourceRanges(frontend, ip);
     this.#server(ip, frontend, 'address');
-    if (this.#options.nodeIps.includes(ip)) return;
-    this.addresses.push(ip);
-    this.member('ipvsIPs', { type: 'hash:ip', ip });
+    if (!this.#options.nodeIps.includes(ip)) this.member('ipvsIPs', { type: 'hash:ip', ip });
   }
 
   nodePort(frontend: Frontend): void {
     const { nodePortIps } = this.#options;
-    for (const set of NODE_PORT_SETS[this.#port.protocol][this.#port.preservesClientIP ? 'both' : 'plain']) {
-      if (this.#port.protocol !== 'SCTP') this.member(set, { type: 'bitmap:port', port: frontend.port });
+    const { protocol, preservesClientIP } = this.#port;
+    const [all, local] = NODE_PORT_SETS[protocol];
+    for (const set of preservesClientIP ? [all, local] : [all]) {
+      if (protocol !== 'SCTP') this.member(set, { type: 'bitmap:port', port: frontend.port });
       else for (const ip of nodePortIps) this.#ipPort(set, ip, frontend.port);
     }
     for (const ip of nodePortIps) this.#server(ip, frontend, 'nodePort');
@@ -126,12 +119,11 @@ class Builder implements IpvsFragment {
   }
 }
 
-const NODE_PORT_SETS: Readonly<
-  Record<ServicePortPlan['protocol'], { readonly plain: readonly SetId[]; readonly both: readonly SetId[] }>
-> = {
-  TCP: { plain: ['nodePortTcp'], both: ['nodePortTcp', 'nodePortLocalTcp'] },
-  UDP: { plain: ['nodePortUdp'], both: ['nodePortUdp', 'nodePortLocalUdp'] },
-  SCTP: { plain: ['nodePortSctp'], both: ['nodePortSctp', 'nodePortLocalSctp'] },
+/** Of all node ports, and of those whose clients keep their address. */
+export const NODE_PORT_SETS: Readonly<Record<Protocol, readonly [all: SetId, local: SetId]>> = {
+  TCP: ['nodePortTcp', 'nodePortLocalTcp'],
+  UDP: ['nodePortUdp', 'nodePortLocalUdp'],
+  SCTP: ['nodePortSctp', 'nodePortLocalSctp'],
 };
 
 /** In which sets the rules look an address up that clients dial. */
@@ -148,13 +140,10 @@ function setsOf({ kind }: Frontend, { preservesClientIP }: ServicePortPlan): rea
   }
 }
 
-function silenceOf(routes: Routes, entry: SetEntry): Pick<VirtualServer, 'silence'> {
-  if (everybodyIsDropped(routes)) return { silence: { set: 'noLocal', entry } };
-  return routes.outside.verdict === 'drop' ? { silence: { set: 'noLocalOutside', entry } } : {};
-}
-
-function everybodyIsDropped({ outside, pod, node }: Routes): boolean {
-  return [outside, pod, node].every(({ verdict }) => verdict === 'drop');
+function silenceOf({ outside, pod, node }: Routes, entry: SetEntry): Pick<VirtualServer, 'silence'> {
+  if (outside.verdict !== 'drop') return {};
+  const isForAll = pod.verdict === 'drop' && node.verdict === 'drop';
+  return { silence: { set: isForAll ? 'noLocal' : 'noLocalOutside', entry } };
 }
 
 /** The kernel's sets refuse a network of no bits, so "everybody" is written in two halves. */
@@ -168,7 +157,6 @@ const HALVES: Readonly<Record<Family, readonly Cidr[]>> = {
   IPv6: ['::/1', '8000::/1'].flatMap((text) => parseCidr(text) ?? []),
 };
 
-/** What the IPVS mode makes of a part of the plan: virtual servers, entries of sets, addresses of its device. */
 export interface ServerKey {
   readonly protocol: Protocol;
   readonly ip: Ip;
@@ -201,14 +189,13 @@ export interface Member {
   readonly entry: SetEntry;
 }
 
+/** Of one service port. The device has the addresses of the set `ipvsIPs`. */
 export interface IpvsFragment {
   readonly members: readonly Member[];
-  /** On the device that makes them this node's own. */
-  readonly addresses: readonly Ip[];
   readonly servers: readonly VirtualServer[];
 }
 
-export const NO_SERVERS: IpvsFragment = { members: [], addresses: [], servers: [] };
+export const NO_SERVERS: IpvsFragment = { members: [], servers: [] };
 
 /** `TCP 10.96.0.1:443` */
 export function serverKey({ protocol, ip, port }: ServerKey): string {

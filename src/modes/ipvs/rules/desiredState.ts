@@ -6,7 +6,7 @@
  */
 import type { Ip } from '../../../model/ip.ts';
 import { type IpvsFragment, type Member, serverKey, type VirtualServer } from './compile.ts';
-import { entryKey, type SetEntry, type SetId } from './sets.ts';
+import { entryKey, SET_IDS, type SetEntry, type SetId } from './sets.ts';
 
 interface Counted<T> {
   readonly value: T;
@@ -21,29 +21,23 @@ interface ServerChange {
 export interface DesiredChanges {
   readonly added: readonly Member[];
   readonly removed: readonly Member[];
-  readonly bound: readonly Ip[];
-  readonly unbound: readonly Ip[];
   readonly servers: readonly ServerChange[];
 }
 
 export class DesiredState {
   readonly #members = new Map<SetId, Map<string, Counted<SetEntry>>>();
-  readonly #addresses = new Map<Ip, number>();
   readonly #servers = new Map<string, readonly VirtualServer[]>();
   /** What was there when it was first touched. */
   readonly #touchedMembers = new Map<SetId, Map<string, SetEntry | undefined>>();
-  readonly #touchedAddresses = new Map<Ip, boolean>();
   readonly #touchedServers = new Map<string, VirtualServer | undefined>();
 
-  add({ members, addresses, servers }: IpvsFragment): void {
+  add({ members, servers }: IpvsFragment): void {
     for (const member of members) this.#countMember(member, 1);
-    for (const address of addresses) this.#countAddress(address, 1);
     for (const server of servers) this.#addServer(server);
   }
 
-  remove({ members, addresses, servers }: IpvsFragment): void {
+  remove({ members, servers }: IpvsFragment): void {
     for (const member of members) this.#countMember(member, -1);
-    for (const address of addresses) this.#countAddress(address, -1);
     for (const server of servers) this.#removeServer(server);
   }
 
@@ -59,8 +53,18 @@ export class DesiredState {
     for (const [key, { value }] of this.#members.get(set) ?? []) yield [key, value];
   }
 
-  get addresses(): ReadonlyMap<Ip, number> {
-    return this.#addresses;
+  /** Which of the sets the rules have to match. */
+  get filledSets(): readonly SetId[] {
+    return SET_IDS.filter((id) => this.sizeOf(id) > 0);
+  }
+
+  /** Whether the device has to have it. */
+  isBound(ip: string): boolean {
+    return this.has('ipvsIPs', ip);
+  }
+
+  *boundIps(): Generator<Ip> {
+    for (const [, entry] of this.entriesOf('ipvsIPs')) if (entry.type === 'hash:ip') yield entry.ip;
   }
 
   server(key: string): VirtualServer | undefined {
@@ -82,24 +86,17 @@ export class DesiredState {
         if (before && !now) removed.push({ set, entry: before });
       }
     }
-    const bound: Ip[] = [];
-    const unbound: Ip[] = [];
-    for (const [ip, before] of this.#touchedAddresses) {
-      const now = this.#addresses.has(ip);
-      if (now !== before) (now ? bound : unbound).push(ip);
-    }
     const servers: ServerChange[] = [];
     for (const [key, previous] of this.#touchedServers) {
       const current = this.server(key);
       if (current !== previous) servers.push({ previous, current });
     }
     this.clearChanges();
-    return { added, removed, bound, unbound, servers };
+    return { added, removed, servers };
   }
 
   clearChanges(): void {
     this.#touchedMembers.clear();
-    this.#touchedAddresses.clear();
     this.#touchedServers.clear();
   }
 
@@ -112,13 +109,6 @@ export class DesiredState {
     const count = (known?.count ?? 0) + by;
     if (count > 0) members.set(key, { value: known?.value ?? entry, count });
     else members.delete(key);
-  }
-
-  #countAddress(ip: Ip, by: 1 | -1): void {
-    const known = this.#addresses.get(ip) ?? 0;
-    if (!this.#touchedAddresses.has(ip)) this.#touchedAddresses.set(ip, known > 0);
-    if (known + by > 0) this.#addresses.set(ip, known + by);
-    else this.#addresses.delete(ip);
   }
 
   #addServer(server: VirtualServer): void {

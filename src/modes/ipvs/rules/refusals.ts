@@ -1,13 +1,13 @@
 /** What became of edits: done, not to be done because the kernel is not as it was left, or refused and for what. */
 import { JunctionError } from '../../../errors.ts';
 import type { Family } from '../../../model/ip.ts';
-import { type IpvsFragment, type ServerKey, serverKey } from './compile.ts';
-import type { IpvsEdit, EditOutcome } from './client.ts';
+import { type IpvsFragment, type Member, type ServerKey, serverKey } from './compile.ts';
+import { DEVICE, type EditOutcome, type IpvsEdit } from './client.ts';
 import { entryKey, setName } from './sets.ts';
 import type { DesiredChanges } from './desiredState.ts';
 
-/** Enough for a log line. */
-const MOST_DRIFTED = 100;
+/** Enough for a log line: `ipvsadm --clear` takes ten thousand. */
+const MOST_NAMED = 100;
 
 export class Refusals {
   /** By what was refused; the errors of what belongs to no service are apart. */
@@ -82,14 +82,14 @@ export class Refusals {
 
   #drifts(edit: IpvsEdit, how: string): void {
     this.#drift ??= how;
-    if (this.#drifted.size < MOST_DRIFTED) this.#drifted.add(objectOf(edit));
+    if (this.#drifted.size < MOST_NAMED) this.#drifted.add(objectOf(edit));
   }
 
   #refused(edit: IpvsEdit, name: string): void {
     if ((edit.kind === 'bind' || edit.kind === 'unbind') && name === 'ENODEV') {
       // Where it could not be made, that is what has to be said.
       if (!this.#unmade.has(holderOf(edit)))
-        this.#drifts({ kind: 'makeDevice' }, 'the device kube-ipvs0 is gone');
+        this.#drifts({ kind: 'makeDevice' }, `the device ${DEVICE} is gone`);
       return;
     }
     if (edit.kind === 'createSet' || edit.kind === 'newServer' || edit.kind === 'makeDevice')
@@ -142,13 +142,20 @@ function keyOf(edit: IpvsEdit): string | undefined {
   }
 }
 
-function* keysOf({ members, addresses, servers }: IpvsFragment, family: Family): Generator<string> {
-  for (const { set, entry } of members) yield entryName(setName(set, family), entryKey(entry));
-  yield* addresses;
+function* keysOf({ members, servers }: IpvsFragment, family: Family): Generator<string> {
+  yield* memberKeys(members, family);
   for (const server of servers) {
     yield serverKey(server);
-    if (server.silence) yield entryName(setName(server.silence.set, family), entryKey(server.silence.entry));
+    if (server.silence) yield* memberKeys([server.silence], family);
     for (const { key } of server.destinations) yield destinationName(server, key);
+  }
+}
+
+/** Of its entry, and of its address on the device. */
+function* memberKeys(members: readonly Member[], family: Family): Generator<string> {
+  for (const { set, entry } of members) {
+    yield entryName(setName(set, family), entryKey(entry));
+    if (entry.type === 'hash:ip') yield entry.ip;
   }
 }
 
@@ -183,13 +190,13 @@ function describe(edit: IpvsEdit): string {
     case 'deleteDestination':
       return `delete the endpoint ${edit.destination.key} of the virtual server ${serverKey(edit.server)}`;
     case 'makeDevice':
-      return 'create the device kube-ipvs0';
+      return `create the device ${DEVICE}`;
     case 'dropDevice':
-      return 'delete the device kube-ipvs0';
+      return `delete the device ${DEVICE}`;
     case 'bind':
-      return `add ${edit.ip} to the device kube-ipvs0`;
+      return `add ${edit.ip} to the device ${DEVICE}`;
     case 'unbind':
-      return `remove ${edit.ip} from the device kube-ipvs0`;
+      return `remove ${edit.ip} from the device ${DEVICE}`;
   }
 }
 
@@ -209,35 +216,30 @@ function hintFor(edit: IpvsEdit, name: string): { readonly hint?: string } {
 }
 
 /** `virtual server TCP 10.96.0.1:80`, `set KUBE-CLUSTER-IP`, `address 10.96.0.1 on kube-ipvs0` */
-export function objectOf(edit: IpvsEdit): string {
+function objectOf(edit: IpvsEdit): string {
   if ('set' in edit) return `set ${edit.set}`;
   if ('server' in edit) return `virtual server ${serverKey(edit.server)}`;
-  return 'ip' in edit ? `address ${edit.ip} on kube-ipvs0` : 'link kube-ipvs0';
+  return 'ip' in edit ? `address ${edit.ip} on ${DEVICE}` : `link ${DEVICE}`;
 }
 
 /** What edits change that none of these changes asked for: another program must have been there. */
-export function* changedByOthers(
+export function changedByOthers(
   edits: Iterable<IpvsEdit>,
-  changes: DesiredChanges,
+  changes: readonly DesiredChanges[],
   family: Family,
-): Generator<string> {
-  const own = new Set(changedKeys(changes, family));
-  const named = new Set<string>();
+): ReadonlySet<string> {
+  const own = new Set(changes.flatMap((each) => [...changedKeys(each, family)]));
+  const objects = new Set<string>();
   for (const edit of edits) {
-    const object = objectOf(edit);
-    if (named.has(object) || own.has(editKey(edit))) continue;
-    named.add(object);
-    yield object;
+    if (objects.size === MOST_NAMED) break;
+    if (!own.has(editKey(edit))) objects.add(objectOf(edit));
   }
+  return objects;
 }
 
-function* changedKeys(
-  { added, removed, bound, unbound, servers }: DesiredChanges,
-  family: Family,
-): Generator<string> {
-  for (const { set, entry } of [...added, ...removed]) yield entryName(setName(set, family), entryKey(entry));
-  yield* bound;
-  yield* unbound;
+function* changedKeys({ added, removed, servers }: DesiredChanges, family: Family): Generator<string> {
+  yield* memberKeys(added, family);
+  yield* memberKeys(removed, family);
   for (const { previous, current } of servers) {
     const server = current ?? previous;
     if (server) yield serverKey(server);

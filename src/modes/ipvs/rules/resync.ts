@@ -7,6 +7,7 @@ import type {
   IpvsEdit,
   IpvsClient,
   KernelDevice,
+  KernelIpset,
   KernelState,
   ServerAttributes,
 } from './client.ts';
@@ -69,26 +70,32 @@ export function resyncDevice(device: KernelDevice, desired: DesiredState, change
   if (device.state === 'absent' || device.broken) {
     if (device.state === 'present') changeset.prepare.push({ kind: 'dropDevice' });
     changeset.prepare.push({ kind: 'makeDevice' });
-    for (const ip of desired.addresses.keys()) changeset.bind(ip);
+    for (const ip of desired.boundIps()) changeset.binds.push(ip);
     return;
   }
   const bound = new Set(device.addresses);
-  for (const ip of desired.addresses.keys()) if (!bound.has(ip)) changeset.bind(ip);
-  for (const ip of bound) if (!desired.addresses.has(ip)) changeset.unbind(ip);
+  for (const ip of desired.boundIps()) if (!bound.has(ip)) changeset.binds.push(ip);
+  for (const ip of bound) if (!desired.isBound(ip)) changeset.unbinds.push(ip);
 }
 
 /** Servers in the kernel that are ours to change: wanted, made by this process, or named by our sets or device. */
 export function ourServers(
-  state: KernelState,
+  { device, sets, servers }: KernelState,
   family: Family,
-  isKnown: (key: string) => boolean,
+  nodeIps: ReadonlySet<string>,
+  isKnown: (key: string) => boolean = () => false,
 ): readonly ServerAttributes[] {
-  const bound = new Set(state.device.state === 'present' ? state.device.addresses : []);
-  const names = ADDRESS_SETS.map((id) => state.sets.get(setName(id, family))?.entries);
-  return state.servers.filter((server) => {
-    if (isKnown(serverKey(server)) || bound.has(server.ip)) return true;
-    const key = entryKey({ type: 'hash:ip,port', ...server });
-    return names.some((entries) => entries?.has(key));
+  const bound = new Set(device.state === 'present' ? device.addresses : []);
+  const entriesOf = (id: SetId): KernelIpset['entries'] | undefined => sets.get(setName(id, family))?.entries;
+  const named = ADDRESS_SETS.map(entriesOf);
+  const nodePorts = { TCP: entriesOf('nodePortTcp'), UDP: entriesOf('nodePortUdp'), SCTP: undefined };
+  return servers.filter((server) => {
+    const { ip, protocol, port } = server;
+    if (isKnown(serverKey(server)) || bound.has(ip)) return true;
+    const key = entryKey({ type: 'hash:ip,port', ip, protocol, port });
+    if (named.some((entries) => entries?.has(key))) return true;
+    // A node port of a former process: on an address of this node, with a port that our sets name.
+    return nodeIps.has(ip) && (nodePorts[protocol]?.has(String(port)) ?? false);
   });
 }
 
@@ -99,18 +106,6 @@ const ADDRESS_SETS: readonly SetId[] = [
   'loadBalancer',
   'nodePortSctp',
 ];
-
-/** Node ports of a former process: on an address of this node, with a port that our sets name. */
-export function isNodePortServer(
-  { ip, protocol, port }: ServerKey,
-  state: KernelState,
-  family: Family,
-  nodeIps: ReadonlySet<string>,
-): boolean {
-  if (!nodeIps.has(ip) || protocol === 'SCTP') return false;
-  const ports = state.sets.get(setName(protocol === 'TCP' ? 'nodePortTcp' : 'nodePortUdp', family));
-  return ports?.entries.has(String(port)) ?? false;
-}
 
 export function* resyncServers(
   existing: readonly ServerAttributes[],
@@ -127,7 +122,7 @@ export function* resyncServers(
       there.add(key);
       if (!sameAttributes(server, wanted)) changeset.setServer(wanted);
       changeset.matchDestinations(wanted, destinations[index] ?? []);
-    } else if (!isExcluded(server)) changeset.deleteServer(server);
+    } else if (!isExcluded(server)) changeset.deletedServers.push(server);
     yield;
   }
   for (const [key, server] of desired.servers()) {
@@ -164,10 +159,7 @@ export interface Retired {
 export async function retireServers(client: IpvsClient, options: RetireOptions): Promise<Retired> {
   const { family, nodeIps, isOverdue } = options;
   const state = await client.read();
-  const named = new Set(ourServers(state, family, () => false));
-  const servers = state.servers.filter(
-    (server) => named.has(server) || isNodePortServer(server, state, family, nodeIps),
-  );
+  const servers = ourServers(state, family, nodeIps);
   const destinations = await client.readDestinations(servers);
   const edits: IpvsEdit[] = [];
   const keptIps = new Set<string>();

@@ -5,6 +5,7 @@
  * Rules on empty sets are left out, as in kube-proxy, whose rules these are but for those that name KUBE-NO-LOCAL…
  */
 import { LOOPBACK_RANGE } from '../../../model/ip.ts';
+import { PROTOCOLS } from '../../../model/objects.ts';
 import type { Frontend, ServicePortPlan } from '../../../plan/types.ts';
 import {
   acceptEstablished,
@@ -24,7 +25,22 @@ import {
 import type { BaseFragment, CompileOptions, Fragment, Layout } from '../../iptables/rules/fragment.ts';
 import { CHAINS, IPVS_CHAINS, ruleProtocol } from '../../iptables/rules/names.ts';
 import type { Match, Rule, Target } from '../../iptables/rules/rule.ts';
+import { NODE_PORT_SETS } from './compile.ts';
 import { type SetId, IPSETS, setName } from './sets.ts';
+
+/** What the rules depend on besides the plan and the sets. */
+export function ruleOptions(
+  masqueradeBit: number,
+  randomFully: boolean,
+): Omit<CompileOptions, 'family' | 'view' | 'endpointComments' | 'filledSets'> {
+  return {
+    nodePortIps: 'all',
+    masqueradeMark: (1 << masqueradeBit) >>> 0,
+    randomFully,
+    dropInvalid: false,
+    nfacct: { invalidDropped: false, localhostNodePorts: false },
+  };
+}
 
 const FIREWALL = 'kube-proxy firewall rules';
 const ACCESS = 'kubernetes ipvs access filter';
@@ -147,15 +163,11 @@ function clusterIPRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
   return [sets.commented('clusterIP', ['src', 'dst'], target.masquerade)];
 }
 
-const NODE_PORT_SETS = [
-  ['tcp', 'nodePortLocalTcp', 'nodePortTcp', ['dst']],
-  ['udp', 'nodePortLocalUdp', 'nodePortUdp', ['dst']],
-  ['sctp', 'nodePortLocalSctp', 'nodePortSctp', DIALLED],
-] as const;
-
 function nodePortRules(sets: Sets): readonly Rule[] {
-  return NODE_PORT_SETS.flatMap(([protocol, local, all, sides]) => {
-    const is: Match = { kind: 'protocol', protocol, bare: true };
+  return PROTOCOLS.flatMap((protocol) => {
+    const [all, local] = NODE_PORT_SETS[protocol];
+    const sides = protocol === 'SCTP' ? DIALLED : (['dst'] as const);
+    const is: Match = { kind: 'protocol', protocol: ruleProtocol(protocol), bare: true };
     const first = ({ matches, target: to }: Rule): Rule => rule([is, ...matches], to);
     return [
       ...sets.whereFilled(local, sides, target.return).map(first),
@@ -166,16 +178,10 @@ function nodePortRules(sets: Sets): readonly Rule[] {
 
 /** IPVS would send these to endpoints elsewhere, or answer with a refusal; the policy says silence. */
 function noLocalRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
-  const others = podMatch(view.localDetector, 'others');
+  const others = [podMatch(view.localDetector, 'others')].flatMap((one) => one ?? []);
   return [
     ...sets.whereFilled('noLocal', DIALLED, target.drop),
-    ...sets.whereFilled(
-      'noLocalOutside',
-      DIALLED,
-      target.drop,
-      ...(others ? [others] : []),
-      match.notFromLocal,
-    ),
+    ...sets.whereFilled('noLocalOutside', DIALLED, target.drop, ...others, match.notFromLocal),
   ];
 }
 

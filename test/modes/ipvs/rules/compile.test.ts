@@ -25,7 +25,7 @@ function compiled(lines: string, { family = 'IPv4', options = {} }: Given = {}):
   cluster.replan();
   const nodeIps = [family === 'IPv4' ? NODE_IP : ip('2001:db8::10')];
   return [...cluster.planner.servicePorts.values()].flatMap((port) => {
-    const { members, addresses, servers } = compileVirtualServers(port, {
+    const { members, servers } = compileVirtualServers(port, {
       family,
       scheduler: 'rr',
       nodePortIps: nodeIps,
@@ -39,7 +39,7 @@ function compiled(lines: string, { family = 'IPv4', options = {} }: Given = {}):
         `-A ${printServer(server)}`,
         ...server.destinations.map(({ key }) => `-a ${printDestination(server, key, 1)}`),
       ]),
-      ...addresses.map((address) => `addr ${address}`),
+      ...members.flatMap(({ entry }) => (entry.type === 'hash:ip' ? [`addr ${entry.ip}`] : [])),
     ];
   });
 }
