@@ -1,6 +1,6 @@
 /** `junction check`: whether this machine has what a proxy mode needs, and whether manifests can be used. */
 import { type ValidConfig, wrap } from '../config/index.ts';
-import { checkMode, machineOf, preflightSettings } from '../modes/prerequisites.ts';
+import { checkMode, preflightSettings } from '../modes/prerequisites.ts';
 import {
   absent,
   type Check,
@@ -9,7 +9,7 @@ import {
   readinessOf,
   summary,
 } from '../modes/prerequisites/check.ts';
-import type { Machine } from '../modes/prerequisites/machine.ts';
+import { type Machine, systemMachine } from '../modes/prerequisites/machine.ts';
 import type { Family } from '../model/ip.ts';
 import { printable, printableLine } from '../text/printable.ts';
 import { printSourceProblem } from '../sources/source.ts';
@@ -29,7 +29,7 @@ export async function checkCommand(
   config: ValidConfig,
   output: Output,
   options: CheckOptions,
-  machine: Machine = machineOf(config),
+  machine: Machine = systemMachine(config.junction),
 ): Promise<number> {
   const { mode } = config;
   const checks = [

@@ -5,7 +5,7 @@
  * are computed when they are asked for, so that nothing is stored twice, and only as many as are asked for.
  */
 import { deepEqual } from './equal.ts';
-import { type Family, hostPort, type Ip } from './ip.ts';
+import { type Family, hostPort } from './ip.ts';
 import {
   type EndpointSlice,
   type ObjectKey,
@@ -157,17 +157,11 @@ function withPending(
 }
 
 /** Endpoints of a service, merged from all its slices. */
-export interface Endpoint {
-  readonly ip: Ip;
+export interface Endpoint extends Omit<SliceEndpoint, 'nodeName'> {
   readonly port: number;
   /** `10.0.0.1:80`, `[fd00::1]:80`: its identity. */
   readonly key: string;
   readonly isLocal: boolean;
-  readonly ready: boolean;
-  readonly serving: boolean;
-  readonly terminating: boolean;
-  readonly zoneHints: readonly string[];
-  readonly nodeHints: readonly string[];
 }
 
 /** `port name/protocol`: which port of the service an endpoint belongs to. */
@@ -212,9 +206,7 @@ export function mergeSlices(
       }
     }
   }
-  const result = new Map<PortKey, readonly Endpoint[]>();
-  for (const [key, endpoints] of merged) result.set(key, [...endpoints.values()].sort(byKey));
-  return result;
+  return new Map([...merged].map(([key, endpoints]) => [key, [...endpoints.values()].sort(byKey)]));
 }
 
 /** All endpoints of these slices, each counted once however many ports it has. */

@@ -50,11 +50,7 @@ export interface UnreadCounts {
 
 export type TrafficPolicy = 'Cluster' | 'Local';
 
-export interface ServicePortSpec {
-  /** May be empty. */
-  readonly name: string;
-  readonly protocol: Protocol;
-  readonly port: number;
+export interface ServicePortSpec extends SlicePort {
   /** 0: none */
   readonly nodePort: number;
 }
@@ -72,6 +68,7 @@ export interface EndpointSlice {
 }
 
 export interface SlicePort {
+  /** May be empty. */
   readonly name: string;
   readonly protocol: Protocol;
   readonly port: number;

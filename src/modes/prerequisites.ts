@@ -7,15 +7,14 @@ import { nodeView } from '../plan/view.ts';
 import type { CommandRunner } from '../system/processes.ts';
 import type { FamilyAnswer, LeftOutFamily, NotServed } from './familyState.ts';
 import type { IptablesClient } from './iptables/client.ts';
-import { probeClient, isIpv6Enabled } from './iptables/families.ts';
+import { probeClient } from './iptables/families.ts';
 import { iptablesModeChecks, openClients } from './iptables/prerequisites.ts';
 import { ipvsModeChecks } from './ipvs/prerequisites.ts';
 import type { ModeOptions } from './mode.ts';
 import { abilitiesOf, type NftAbilities, nftablesModeChecks } from './nftables/prerequisites.ts';
 import { capabilityCheck } from './prerequisites/capabilities.ts';
-import { absent, type Check, readinessOf, report } from './prerequisites/check.ts';
-import type { Machine, PreflightSettings } from './prerequisites/machine.ts';
-import { systemMachine } from './prerequisites/systemMachine.ts';
+import { absent, type Check, type PreflightSettings, readinessOf, report } from './prerequisites/check.ts';
+import { type Machine, systemMachine } from './prerequisites/machine.ts';
 
 type PreflightOptions = Pick<ModeOptions, 'config' | 'log' | 'runner'>;
 /** Of modes that write rules of iptables. */
@@ -64,7 +63,7 @@ export async function preflight(
   { config, log, runner }: PreflightOptions,
 ): Promise<void> {
   const served = clients.filter(({ family }) => families.includes(family));
-  const machine = machineOf(config, runner);
+  const machine = systemMachine(config.junction, runner);
   const settings = preflightSettings(config);
   report(mode, await withCapability(machine, () => RULE_CHECKS[mode](machine, served, settings)), log);
 }
@@ -124,7 +123,7 @@ function checkNft(
   config: ValidConfig,
   runner: CommandRunner,
 ): Promise<readonly Check[]> {
-  return checkMode('nftables', preflightSettings(config), families, machineOf(config, runner));
+  return checkMode('nftables', preflightSettings(config), families, systemMachine(config.junction, runner));
 }
 
 function lackOf(checks: readonly Check[], family: Family): NotServed {
@@ -134,11 +133,6 @@ function lackOf(checks: readonly Check[], family: Family): NotServed {
     reason: lack?.found ?? 'the kernel has no nftables of this family',
     remedy: lack?.remedy ?? '',
   };
-}
-
-export function machineOf({ junction }: ValidConfig, runner?: CommandRunner): Machine {
-  const { iptablesVariant: variant, sysctlRoot } = junction;
-  return systemMachine({ variant, sysctlRoot, runner, hasIpv6: isIpv6Enabled });
 }
 
 export function preflightSettings(config: ValidConfig): PreflightSettings {

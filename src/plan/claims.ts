@@ -50,10 +50,6 @@ class Waiting {
       this.#sorted.pop();
     }
   }
-
-  inOrder(): readonly Claimant[] {
-    return [...this.#byId.values()].sort(bySeniority);
-  }
 }
 
 interface Claimed {
@@ -68,13 +64,6 @@ export class Claims {
   ownerOf(key: FrontendKey): ServicePortId | undefined {
     const claimed = this.#claimants.get(key);
     return claimed && ownerOf(claimed).id;
-  }
-
-  /** Everybody who claims the key, the owner first. */
-  claimantsOf(key: FrontendKey): readonly Claimant[] {
-    const claimed = this.#claimants.get(key);
-    if (!claimed) return [];
-    return 'owner' in claimed ? [claimed.owner, ...claimed.others.inOrder()] : [claimed];
   }
 
   /** Returns whose share of frontends this changed, apart from the claimant's own. */

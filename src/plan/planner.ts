@@ -78,12 +78,10 @@ export class Planner implements Plan {
     return yield* this.#grant(touched);
   }
 
-  /** The node itself changed, e.g. its zone: every service may look different now. */
-  setView(view: NodeView): readonly PlanChange[] {
-    return this.update(this.changeView(view));
-  }
-
-  /** The same, but the plan stays as it is until these services are recomputed. */
+  /**
+   * The node itself changed, e.g. its zone: every service may look different now. The plan stays as it is until these
+   * services are recomputed.
+   */
   changeView(view: NodeView): readonly ObjectKey[] {
     if (deepEqual(view, this.#view)) return [];
     this.#view = view;

@@ -89,7 +89,7 @@ describe('a release', () => {
   test('the last one leaves nothing behind', () => {
     const made = claims(['a', 1]);
     expect(made.release(KEY, 'a')).toBeUndefined();
-    expect(made.claimantsOf(KEY)).toEqual([]);
+    expect(made.ownerOf(KEY)).toBeUndefined();
   });
 });
 
@@ -128,9 +128,14 @@ test('a claim costs the same however many wait, and going one after the other co
 });
 
 test('everybody, the owner first and then by age', () => {
+  const inOrder = (made: Claims): readonly (string | undefined)[] => {
+    const order = [made.ownerOf(KEY)];
+    for (let id = order[0]; id !== undefined; order.push(id)) id = made.release(KEY, id);
+    return order;
+  };
+  expect(inOrder(claims(['c', 3], ['a', 1], ['b', 2]))).toEqual(['a', 'b', 'c', undefined]);
   const made = claims(['c', 3], ['a', 1], ['b', 2]);
-  expect(made.claimantsOf(KEY).map(({ id }) => id)).toEqual(['a', 'b', 'c']);
   expect(made.release(KEY, 'b')).toBeUndefined();
   expect(made.release(KEY, 'c')).toBeUndefined();
-  expect(made.claimantsOf(KEY).map(({ id }) => id)).toEqual(['a']);
+  expect(inOrder(made)).toEqual(['a', undefined]);
 });

@@ -64,7 +64,7 @@ export class Cluster {
   }
 
   setView(view: NodeView): void {
-    for (const { id } of this.planner.setView(view)) this.#dirty.add(id);
+    for (const { id } of this.planner.update(this.planner.changeView(view))) this.#dirty.add(id);
   }
 
   /** Service ports that changed since the last time this was asked. */

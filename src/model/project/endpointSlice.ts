@@ -78,7 +78,7 @@ function readPorts(root: Cursor): readonly SlicePort[] {
     );
   for (const at of root.maps('ports', MOST_SLICE_PORTS)) {
     // The API server checks neither the range of the number nor that there is one.
-    const port = at.attempt(PORT_LEFT_OUT, readSlicePort);
+    const port = at.attempt(PORT_LEFT_OUT, (part) => readSlicePort(part, readOptionalPort));
     if (port === undefined) continue;
     const name = at.field('name');
     const number = at.field('port');
@@ -91,11 +91,11 @@ function readPorts(root: Cursor): readonly SlicePort[] {
   return ports;
 }
 
-function readSlicePort(at: Cursor): SlicePort {
+function readSlicePort(at: Cursor, readNumber: (at: Cursor) => number): SlicePort {
   return {
     name: readOptionalName(at.field('name'), LABEL),
     protocol: readChoice(at.field('protocol'), PROTOCOLS, 'TCP'),
-    port: readOptionalPort(at.field('port')),
+    port: readNumber(at.field('port')),
   };
 }
 
@@ -190,7 +190,9 @@ function readSubset(
   { namespace, name }: Metadata,
   triggerTime: number | undefined,
 ): readonly EndpointSlice[] {
-  const ports = subset.maps('ports').flatMap((at) => at.attempt(PORT_LEFT_OUT, readSubsetPort) ?? []);
+  const ports = subset
+    .maps('ports')
+    .flatMap((at) => at.attempt(PORT_LEFT_OUT, (part) => readSlicePort(part, readPort)) ?? []);
   const all = [
     ...readAddresses(subset, 'addresses', true),
     ...readAddresses(subset, 'notReadyAddresses', false),
@@ -201,14 +203,6 @@ function readSubset(
     const sliceName = `endpoints-${name}-${index}-${family.toLowerCase()}`;
     return [{ namespace, name: sliceName, service: name, family, ports, endpoints, triggerTime }];
   });
-}
-
-function readSubsetPort(at: Cursor): SlicePort {
-  return {
-    name: readOptionalName(at.field('name'), LABEL),
-    protocol: readChoice(at.field('protocol'), PROTOCOLS, 'TCP'),
-    port: readPort(at.field('port')),
-  };
 }
 
 function readAddresses(subset: Cursor, key: string, ready: boolean): readonly SliceEndpoint[] {

@@ -5,8 +5,8 @@
 import { isJunctionError, type JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { isUnanswered } from '../../system/processes.ts';
-import { absent, type Check, present, unknown } from '../prerequisites/check.ts';
-import type { Machine, PreflightSettings, TrialClient } from '../prerequisites/machine.ts';
+import { absent, type Check, type PreflightSettings, present, unknown } from '../prerequisites/check.ts';
+import type { Machine, TrialClient } from '../prerequisites/machine.ts';
 import {
   conntrackCheck,
   moduleRemedy,

@@ -3,8 +3,15 @@ import type { Family } from '../../model/ip.ts';
 import { IPSET_TYPES } from '../../netlink/ipsetEntry.ts';
 import { ruleChecks } from '../iptables/prerequisites.ts';
 import { EXTENSIONS } from '../iptables/trialRules.ts';
-import { absent, type Check, present, unknown } from '../prerequisites/check.ts';
-import { DONE, type Machine, type PreflightSettings, type TrialClient } from '../prerequisites/machine.ts';
+import {
+  absent,
+  type Check,
+  DONE,
+  type PreflightSettings,
+  present,
+  unknown,
+} from '../prerequisites/check.ts';
+import type { Machine, TrialClient } from '../prerequisites/machine.ts';
 import { conntrackCheck, moduleCheck, moduleRemedy, offerWithModule } from '../prerequisites/pieces.ts';
 import { sysctlChecks, type WantedSysctl } from '../prerequisites/sysctls.ts';
 import { DEVICE } from './rules/client.ts';

@@ -1,4 +1,5 @@
 /** The result of a check of the machine, and what the daemon does with it. */
+import type { ValidConfig } from '../../config/index.ts';
 import { JunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 
@@ -21,6 +22,23 @@ export interface Check {
   readonly found: string;
   /** Empty where nothing is wrong. */
   readonly remedy: string;
+}
+
+/** Of an offer to the kernel. */
+export type Trial =
+  | { readonly state: 'done' }
+  /** In the kernel's word (`EOPNOTSUPP`) or a program's. */
+  | { readonly state: 'refused'; readonly reason: string };
+
+export const DONE: Trial = { state: 'done' };
+
+/** What of the configuration decides on what a mode needs. */
+export interface PreflightSettings {
+  readonly layout: ValidConfig['junction']['iptablesLayout'];
+  /** Node ports answer on 127.0.0.1. */
+  readonly localhostNodePorts: boolean;
+  readonly scheduler: string;
+  readonly strictArp: boolean;
 }
 
 /** `unclear`: nothing that is needed is known to be missing, but something of it could not be tried. */

@@ -1,7 +1,7 @@
 /** Pieces of the kernel that modes lean on: offering them, loading modules where they are refused, and what brings them. */
 import type { Family } from '../../model/ip.ts';
-import { absent, type Check, type Need, present } from './check.ts';
-import { DONE, type Machine, type Trial } from './machine.ts';
+import { absent, type Check, DONE, type Need, present, type Trial } from './check.ts';
+import type { Machine } from './machine.ts';
 
 /** A row of a mode's table: a piece of its rules. */
 export interface KernelPiece {

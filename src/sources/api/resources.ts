@@ -1,7 +1,9 @@
 /** What is watched, how each of it is asked for, and the slim values that are kept of it. */
 import { type Cidr, parseCidr } from '../../model/ip.ts';
 import type { EndpointSlice, Node, Service, SliceEndpoint } from '../../model/objects.ts';
-import { projectEndpointSlice, projectNode, projectService } from '../../model/project/index.ts';
+import { projectEndpointSlice } from '../../model/project/endpointSlice.ts';
+import { projectNode } from '../../model/project/node.ts';
+import { projectService } from '../../model/project/service.ts';
 import { readName, SUBDOMAIN } from '../../model/project/names.ts';
 import { project, type Projection, readText } from '../../text/cursor.ts';
 import { quote } from '../../text/printable.ts';

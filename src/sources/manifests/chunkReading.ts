@@ -1,13 +1,8 @@
 /** What one piece of a manifest file says. Positions are within the piece, so the reading can be kept. */
-import {
-  kindOf,
-  nameOf,
-  type ObjectKind,
-  projectEndpointSlice,
-  projectEndpoints,
-  projectNode,
-  projectService,
-} from '../../model/project/index.ts';
+import { projectEndpointSlice, projectEndpoints } from '../../model/project/endpointSlice.ts';
+import { kindOf, nameOf, type ObjectKind } from '../../model/project/names.ts';
+import { projectNode } from '../../model/project/node.ts';
+import { projectService } from '../../model/project/service.ts';
 import { LineIndex, type Position } from '../../text/lines.ts';
 import type { TextPath } from '../../text/yaml.ts';
 import type { SourceProblem } from '../source.ts';

@@ -5,7 +5,7 @@
  * `name:Shape` is a map with the fields of that shape, `name:Shape[]` a list of such maps. A field without a shape holds
  * a scalar, a list of scalars, or a map with any keys (labels, annotations, capacity, fieldsV1).
  */
-import { apiVersionOf, KINDS } from '../../model/project/index.ts';
+import { apiVersionOf, KINDS } from '../../model/project/names.ts';
 import { nearest } from '../../text/suggest.ts';
 import type { TextPath } from '../../text/yaml.ts';
 import { printPath } from '../../text/cursor.ts';

@@ -3,7 +3,9 @@
  * by field. An object that is refused keeps its last good version, so none of these may be refused.
  */
 import { describe, expect, it } from 'vitest';
-import { projectEndpointSlice, projectNode, projectService } from '../../../src/model/project/index.ts';
+import { projectEndpointSlice } from '../../../src/model/project/endpointSlice.ts';
+import { projectNode } from '../../../src/model/project/node.ts';
+import { projectService } from '../../../src/model/project/service.ts';
 import type { Projection } from '../../../src/text/cursor.ts';
 
 /** [field, odd value that the API server lets through, what is kept, how many warnings] */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EndpointSlice } from '../../../src/model/objects.ts';
-import { projectEndpointSlice } from '../../../src/model/project/index.ts';
+import { projectEndpointSlice } from '../../../src/model/project/endpointSlice.ts';
 import { printProblem } from '../../support/printProblem.ts';
 
 function raw(parts: object = {}, metadata: object = {}): unknown {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { kindOf, nameOf, projectEndpoints, projectNode } from '../../../src/model/project/index.ts';
+import { projectEndpoints } from '../../../src/model/project/endpointSlice.ts';
+import { kindOf, nameOf } from '../../../src/model/project/names.ts';
+import { projectNode } from '../../../src/model/project/node.ts';
 import { printProblem } from '../../support/printProblem.ts';
 
 describe('legacy Endpoints', () => {

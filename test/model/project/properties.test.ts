@@ -1,11 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  projectEndpointSlice,
-  projectEndpoints,
-  projectNode,
-  projectService,
-} from '../../../src/model/project/index.ts';
+import { projectEndpointSlice, projectEndpoints } from '../../../src/model/project/endpointSlice.ts';
+import { projectNode } from '../../../src/model/project/node.ts';
+import { projectService } from '../../../src/model/project/service.ts';
 import type { Projection } from '../../../src/text/cursor.ts';
 import { printProblem } from '../../support/printProblem.ts';
 import { quote } from '../../../src/text/printable.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Service } from '../../../src/model/objects.ts';
-import { projectService } from '../../../src/model/project/index.ts';
+import { projectService } from '../../../src/model/project/service.ts';
 import { printProblem } from '../../support/printProblem.ts';
 
 interface RawService {

@@ -1,6 +1,7 @@
 /** A machine that has everything, but for what a test takes away. */
 import { JunctionError } from '../../../src/errors.ts';
-import { DONE, type Machine, type Trial } from '../../../src/modes/prerequisites/machine.ts';
+import { DONE, type Trial } from '../../../src/modes/prerequisites/check.ts';
+import type { Machine } from '../../../src/modes/prerequisites/machine.ts';
 import type { Family } from '../../../src/model/ip.ts';
 import { fakeRunner } from '../../system/support/fakeRunner.ts';
 import { FakeNftables, type FakeNftablesOptions } from './fakeNftables.ts';

@@ -1,8 +1,7 @@
 /** Every way in which a machine can lack something, by a machine that is made up. */
 import { describe, expect, test } from 'vitest';
-import { type Check, readinessOf } from '../../../src/modes/prerequisites/check.ts';
+import { type Check, type PreflightSettings, readinessOf } from '../../../src/modes/prerequisites/check.ts';
 import { checkMode } from '../../../src/modes/prerequisites.ts';
-import type { PreflightSettings } from '../../../src/modes/prerequisites/machine.ts';
 import { JunctionError } from '../../../src/errors.ts';
 import { FAMILIES } from '../../../src/model/ip.ts';
 import { type FakeMachine, fakeMachine, type Lacks } from './fakeMachine.ts';

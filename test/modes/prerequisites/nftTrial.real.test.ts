@@ -6,9 +6,9 @@ import { inside, output } from '../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../system/support/namespace.ts';
 
 const IMPORTS = `
-  import { systemMachine } from './src/modes/prerequisites/systemMachine.ts';
+  import { systemMachine } from './src/modes/prerequisites/machine.ts';
   import { trialTable } from './src/modes/nftables/trialTable.ts';
-  const machine = systemMachine({ variant: 'auto', hasIpv6: () => true });
+  const machine = systemMachine({ iptablesVariant: 'auto', sysctlRoot: undefined });
   const trial = async (family, change) => {
     console.log(JSON.stringify(await machine.tryTable(family, change(trialTable(family)))));
   };

@@ -11,12 +11,9 @@ import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
 import { applyRestore, BUILT_IN_CHAINS } from './restore.ts';
 import { wholeRestore } from '../../../../src/modes/iptables/rules/whole.ts';
 import type { Family } from '../../../../src/model/ip.ts';
-import {
-  projectEndpoints,
-  projectEndpointSlice,
-  projectNode,
-  projectService,
-} from '../../../../src/model/project/index.ts';
+import { projectEndpoints, projectEndpointSlice } from '../../../../src/model/project/endpointSlice.ts';
+import { projectNode } from '../../../../src/model/project/node.ts';
+import { projectService } from '../../../../src/model/project/service.ts';
 import { nodeView } from '../../../../src/plan/view.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { service, SETTINGS, slice, VIEW } from '../../../plan/given.ts';
