@@ -1,5 +1,5 @@
-// Lists the source files that one EndpointSlice event passes, from the API server's watch to the kernel: those of which a function
-// runs meanwhile, in any thread. Needs root and a built dist/. iptables and nftables run in a network namespace of this machine,
+// Lists the source files and functions that run while one EndpointSlice event passes, from the API server's watch to the kernel,
+// in any thread. Needs root and a built dist/. iptables and nftables run in a network namespace of this machine,
 // ipvs in User-mode Linux.
 //   node scripts/eventPath.mjs iptables nftables ipvs
 import { spawnSync } from 'node:child_process';

@@ -1,55 +1,72 @@
-// Prints lines and files of src by folder at two commits, as a table for a decision record. The lab and the demo are not counted.
-//   node scripts/lines.mjs 6b718af HEAD
+// Writes lines and files of src by folder, at a commit and now, into docs/decisions/0035-modes-as-rooms.md. The lab and the demo
+// are not counted.
+//   node scripts/lines.mjs
 import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { ROOT } from './support/paths.mjs';
 
-const [before, after = 'HEAD'] = process.argv.slice(2);
+const RECORD = join(ROOT, 'docs/decisions/0035-modes-as-rooms.md');
+const TABLE = /(?<=<!-- lines since (?<before>\w+) -->\n)[\s\S]*(?=<!-- end of lines -->)/;
+const ROOMS_OF_MODES = ['modes', 'backends'];
 
 function git(...args) {
-  const { stdout, stderr, status } = spawnSync('git', args, {
-    cwd: ROOT,
-    encoding: 'utf8',
-    maxBuffer: 2 ** 28,
-  });
+  const { stdout, stderr, status } = spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' });
   if (status !== 0) throw new Error(stderr);
   return stdout;
 }
 
-/** `src/modes/iptables` has a row of its own, and everything else one for each folder of src. */
+function filesAt(commit) {
+  const paths = git('ls-tree', '-r', '--name-only', commit, 'src').split('\n');
+  return paths.filter(isCounted).map((path) => ({ path, text: git('show', `${commit}:${path}`) }));
+}
+
+function filesNow() {
+  const paths = readdirSync(join(ROOT, 'src'), { recursive: true }).map((path) => `src/${path}`);
+  return paths.filter(isCounted).map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+}
+
+function isCounted(path) {
+  return /^src\/(?!lab\/|demo\/).*\.ts$/.test(path);
+}
+
+/** A mode has a row of its own, and everything else one for each folder of src. */
 function rowOf(path) {
   const [, room, mode, file] = path.split('/');
   if (mode === undefined) return '(files in src)';
-  return ['modes', 'backends'].includes(room) && file !== undefined ? `${room}/${mode}` : room;
+  return ROOMS_OF_MODES.includes(room) && file !== undefined ? `${room}/${mode}` : room;
 }
 
-function countedAt(commit) {
+function count(files) {
+  const all = { lines: 0, files: 0 };
   const rows = new Map();
-  const paths = git('ls-tree', '-r', '--name-only', commit, 'src').split('\n');
-  for (const path of paths.filter((each) => /^src\/(?!lab\/|demo\/).*\.ts$/.test(each))) {
+  for (const { path, text } of files) {
     const row = rows.get(rowOf(path)) ?? { lines: 0, files: 0 };
-    const lines = git('show', `${commit}:${path}`).split('\n').length - 1;
-    rows.set(rowOf(path), { lines: row.lines + lines, files: row.files + 1 });
+    rows.set(rowOf(path), row);
+    for (const sum of [row, all]) {
+      sum.lines += text.split('\n').length - 1;
+      sum.files++;
+    }
   }
-  return rows;
-}
-
-function total(rows) {
-  const sum = { lines: 0, files: 0 };
-  for (const { lines, files } of rows.values()) {
-    sum.lines += lines;
-    sum.files += files;
-  }
-  return sum;
+  return { rows, all };
 }
 
 const number = (value) => value.toLocaleString('en-US');
-const cells = (row) => (row ? `${number(row.lines)} | ${number(row.files)}` : ' | ');
-const old = countedAt(before);
-const now = countedAt(after);
-const names = [...new Set([...old.keys(), ...now.keys()])].sort();
-console.log('| folder of src | lines before | files before | lines after | files after |');
-console.log('| --- | --: | --: | --: | --: |');
-for (const name of names) console.log(`| ${name} | ${cells(old.get(name))} | ${cells(now.get(name))} |`);
-console.log(`| **all** | ${cells(total(old))} | ${cells(total(now))} |`);
-const share = (1 - total(now).lines / total(old).lines) * 100;
-console.log(`\n${share.toFixed(1)} % fewer lines.`);
+const cells = (row) => (row ? `${number(row.lines)} | ${number(row.files)}` : '– | –');
+
+const page = readFileSync(RECORD, 'utf8');
+const old = count(filesAt(TABLE.exec(page).groups.before));
+const now = count(filesNow());
+const names = [...new Set([...old.rows.keys(), ...now.rows.keys()])].sort();
+const less = (1 - now.all.lines / old.all.lines) * 100;
+const table = [
+  '| folder of `src` | lines before | files before | lines after | files after |',
+  '| --- | --: | --: | --: | --: |',
+  ...names.map((name) => `| ${name} | ${cells(old.rows.get(name))} | ${cells(now.rows.get(name))} |`),
+  `| **all** | ${cells(old.all)} | ${cells(now.all)} |`,
+  '',
+  `${less.toFixed(1)} % fewer lines, without the lab and the demo.`,
+  '',
+].join('\n');
+writeFileSync(RECORD, page.replace(TABLE, table));
+console.log(table);

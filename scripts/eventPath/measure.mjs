@@ -1,5 +1,7 @@
-// Runs Junction in one mode beside a small API server, changes an EndpointSlice, and prints the source files that ran.
+// Runs Junction in one mode beside a small API server, changes an EndpointSlice, and prints which functions of which source files ran.
 import { spawn, spawnSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,7 +31,11 @@ const args = [
 ];
 // The guest's kernel has no other.
 if (mode === 'ipvs') args.push('--iptables-variant=legacy');
-const junction = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'pipe'] });
+const recording = join(tmpdir(), `junction-event-path-${process.pid}`);
+const junction = spawn(process.execPath, args, {
+  stdio: ['ignore', 'inherit', 'pipe'],
+  env: { ...process.env, EVENT_PATH_RECORDING: recording },
+});
 let said = [];
 createInterface({ input: junction.stderr }).on('line', (line) => said.push(line));
 
@@ -43,7 +49,7 @@ async function says(pattern) {
 async function change(pods) {
   said = [];
   server.stdin.write(`${pods}\n`);
-  await says(/"Synced rules" ipFamily="IPv4"/);
+  await says(/"Synced rules" ipFamily="IPv4".*EndpointSlice/);
   await sleep(AFTER_MS);
 }
 
@@ -53,16 +59,18 @@ await sleep(SETTLE_MS);
 await change('acd');
 await sleep(SETTLE_MS);
 junction.kill('SIGUSR2');
+writeFileSync(recording, '');
 await sleep(200);
 await change('ac');
+rmSync(recording);
 junction.kill('SIGUSR2');
-await says(/^RAN /);
-await sleep(3000); // until its threads have said it too
-const ran = said
-  .filter((line) => line.startsWith('RAN '))
-  .flatMap((line) => JSON.parse(line.slice('RAN '.length)));
-const files = [...new Set(ran)].sort();
-console.log([`${mode}: ${files.length} files`, ...files, ''].join('\n'));
+await sleep(3000);
+const ran = new Map();
+for (const line of said.filter((each) => each.startsWith('RAN ')))
+  for (const [file, names] of Object.entries(JSON.parse(line.slice('RAN '.length))))
+    ran.set(file, new Set([...(ran.get(file) ?? []), ...names.filter((name) => name !== '')]));
+const lines = [...ran].sort().map(([file, names]) => `${file}: ${[...names].join(', ')}`);
+console.log([`${mode}: ${lines.length} files`, ...lines, ''].join('\n'));
 junction.kill('SIGTERM');
 server.stdin.end();
 await new Promise((resolve) => junction.once('exit', resolve));

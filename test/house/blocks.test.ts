@@ -1,6 +1,6 @@
 /**
- * Every fenced block on a page is input, a drawing, or output that something makes or checks. Blocks with a language are the
- * first two. A block without one is output, and the line above it says where it comes from.
+ * Every fenced block on a page is input, code, a drawing, or output that something makes or checks. Blocks with a language are
+ * the first three. A block without one is output, and the line above it says where it comes from.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { SAMPLES } from '../../scripts/samples/samples.ts';
 import { PAGES, type Page } from './pages.ts';
 import { ROOT } from './sources.ts';
 
-const INPUT_OR_DRAWING: ReadonlySet<string> = new Set(['sh', 'yaml', 'promql', 'text', 'mermaid']);
+const NO_OUTPUT: ReadonlySet<string> = new Set(['sh', 'yaml', 'promql', 'ts', 'text', 'mermaid']);
 /** Pages whose tables are measurements too. */
 const MEASURED_PAGES = ['docs/benchmarks.md', 'docs/reliability.md', 'docs/conntrack.md'];
 const MEASUREMENT = /\d (?:ms|µs|s|MB|MiB)\b|\d of \d/;
@@ -67,7 +67,7 @@ test('there are some', () => {
 
 test.each(PAGES)('$path: its blocks', (page) => {
   const unknown = blocksOf(page).filter(
-    ({ kind, above }) => !INPUT_OR_DRAWING.has(kind) && !(kind === '' && isAccountedFor(above)),
+    ({ kind, above }) => !NO_OUTPUT.has(kind) && !(kind === '' && isAccountedFor(above)),
   );
   expect(unknown).toEqual([]);
 });
