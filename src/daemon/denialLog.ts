@@ -43,7 +43,7 @@ export class DenialLog {
     }
     this.#isTelling = false;
     if (lines > MOST_LINES)
-      this.#options.log.warn('More service ports name addresses at which others answer already', {
+      this.#options.log.warn('More service ports want addresses that other Services have', {
         servicePorts: lines - MOST_LINES,
       });
   }
@@ -53,7 +53,7 @@ export class DenialLog {
     const [first, ...others] = this.#named.added(id, this.#options.denied(id));
     if (!first) return false;
     if (isNamed)
-      this.#options.log.warn('Another service answers at this address already', {
+      this.#options.log.warn('Another Service has this address already', {
         servicePort: id,
         address: first.key,
         servedBy: first.owner,

@@ -63,7 +63,7 @@ export class LeftOutFamilies {
     try {
       return await this.#options.ask(family);
     } catch (error) {
-      this.#options.log.error('Could not ask whether a family can be served; asking again', {
+      this.#options.log.error('Could not check whether a family can be served; retrying', {
         ipFamily: family,
         err: error,
       });

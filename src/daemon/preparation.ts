@@ -108,7 +108,7 @@ export function applyModeSysctls({ config, log }: Preparation): void {
       if (changed) log.info('Set sysctl', { name, value, previous });
     } catch (error) {
       if (!isJunctionError(error)) throw error;
-      log.info('Left to the container that serves', { name, value, why: error });
+      log.info('Sysctl not set; the main container sets it', { name, value, why: error });
     }
   }
 }

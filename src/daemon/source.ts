@@ -97,7 +97,7 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
     userAgent: `junction/${VERSION} (${process.platform}/${process.arch})`,
     onDiagnostic,
   });
-  log.info('Talking to the API server', { server: access.server.origin });
+  log.info('Using API server', { server: access.server.origin });
   for (const what of ['service', 'endpoint slice', 'node']) log.info(`Starting ${what} config controller`);
   log.info('Waiting for caches to sync');
   return {
@@ -148,7 +148,7 @@ function logDiagnostic(log: Log, diagnostic: ResourceDiagnostic): void {
       log.info('A streaming list failed; listed in pages', { resource, err: diagnostic.failure });
       return;
     case 'resourceAbsent':
-      log.info('The API server does not serve an optional resource; going without', {
+      log.info('The API server does not serve an optional resource; continuing without it', {
         resource,
         err: diagnostic.failure,
       });

@@ -147,7 +147,7 @@ export class SourceHealth {
       .flatMap(([, { failing }]) => failing ?? [])
       .reduce((one, other) => (other.sinceMs < one.sinceMs ? other : one));
     const neverListed = group.filter(([, { hasListed }]) => !hasListed).map(([resource]) => resource);
-    this.#options.log.error('The API server cannot be followed; the rules stay as they are', {
+    this.#options.log.error('Cannot list or watch the API server; the rules stay as they are', {
       resources: group.map(([resource]) => resource),
       ...(neverListed.length > 0 && { neverListed }),
       since: oldest.since,

@@ -70,7 +70,7 @@ describe('a question that went unanswered is asked again', () => {
   ] as const)('%s', async (_what, answer) => {
     const { opened, log } = await open({ iptables: [answer, answer, GOOD], ip6tables: [answer, GOOD] });
     expect(opened).toMatchObject({ served: ['IPv4', 'IPv6'], leftOut: [] });
-    expect(log.match(/Could not ask for the nat table; asking again" ipFamily="IPv4"/g)).toHaveLength(2);
+    expect(log.match(/Could not list the nat table; retrying" ipFamily="IPv4"/g)).toHaveLength(2);
   });
 
   test('for ever: one family is served, the other is not known to be absent', async () => {

@@ -47,14 +47,14 @@ iptables-legacy-save | grep -v '^[#:]'; ip6tables-legacy-save | grep -v '^[#:]';
       (await node.exec(['flock', '--nonblock', lock, 'true'])).exitCode !== 0;
     await eventually('the lock is held', isHeld);
     const first = Program.start(node, flags(), { env });
-    await first.says('"Could not ask for the nat table; asking again" ipFamily="IPv4"');
+    await first.says('"Could not list the nat table; retrying" ipFamily="IPv4"');
     await first.says(/is held by pid \d+ \(sleep\)/);
     expect(await first.end('SIGTERM')).toBe(0);
     expect(first.log).toContain('Stopped during the start; no rules were written');
     expect(await kernel()).toBe(before);
 
     const second = Program.start(node, flags(), { env });
-    await second.says('"Could not ask for the nat table; asking again" ipFamily="IPv4"');
+    await second.says('"Could not list the nat table; retrying" ipFamily="IPv4"');
     holder.kill('SIGKILL');
     await second.serves();
     expect(await second.end('SIGTERM')).toBe(0);

@@ -116,7 +116,7 @@ async function askPatiently(
     );
     const { answer } = asked;
     if (answer.state !== 'unanswered' || performance.now() >= until) return asked;
-    log.warn('Could not ask for the nat table; asking again', {
+    log.warn('Could not list the nat table; retrying', {
       ipFamily: family,
       reason: answer.reason,
       whatToDo: answer.remedy,

@@ -50,7 +50,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
         drainLimitMs: config.junction.ipvsDrainLimit,
         nodeIps: () => watch.nodeIps(family),
         onDrainFailure: (error) =>
-          log.error('Cannot look at drained endpoints', { ipFamily: family, err: error }),
+          log.error('Cannot check draining endpoints', { ipFamily: family, err: error }),
       });
       watch.subscribe({
         family,
