@@ -8,7 +8,7 @@ import { ROOT } from './support/paths.mjs';
 
 const RECORD = join(ROOT, 'docs/decisions/0035-modes-as-rooms.md');
 const TABLE = /(?<=<!-- lines since (?<before>\w+) -->\n)[\s\S]*(?=<!-- end of lines -->)/;
-const ROOMS_OF_MODES = ['modes', 'backends'];
+const ROOMS_OF_MODES = new Set(['modes', 'backends']);
 
 function git(...args) {
   const { stdout, stderr, status } = spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' });
@@ -34,7 +34,7 @@ function isCounted(path) {
 function rowOf(path) {
   const [, room, mode, file] = path.split('/');
   if (mode === undefined) return '(files in src)';
-  return ROOMS_OF_MODES.includes(room) && file !== undefined ? `${room}/${mode}` : room;
+  return ROOMS_OF_MODES.has(room) && file !== undefined ? `${room}/${mode}` : room;
 }
 
 function count(files) {
