@@ -24,7 +24,7 @@ afterAll(() => server.stop());
 test('a page that throws is a 500, and is told to the operator', async () => {
   const { status, body } = await ask(server.port, '/throws');
   expect([status, body]).toEqual([500, 'internal error\n']);
-  expect(lines.at(-1)).toContain('"msg":"A page failed","path":"/throws","err":"on purpose"');
+  expect(lines.at(-1)).toContain('"msg":"HTTP handler failed","path":"/throws","err":"on purpose"');
 });
 
 test('a long answer is sent in pieces', async () => {
