@@ -30,7 +30,7 @@ const isDeclared = (name: string, sources: readonly SourceFile[] = SOURCES): boo
 
 const hasMember = (owner: string, member: string): boolean => {
   const declaration = new RegExp(`\\b(?:class|interface) ${owner}\\b`);
-  const line = new RegExp(`^ {2}(?:readonly |async |get |static )*\\*?${member}(?:<.*>)?[(:]`, 'm');
+  const line = new RegExp(`^ {2}(?:readonly |async |get |static )*\\*?${member}(?:<.*>)?\\??[(:]`, 'm');
   return SOURCES.some(({ text }) => declaration.test(text) && line.test(text));
 };
 
@@ -93,8 +93,12 @@ describe("one event's way in", () => {
   const [, after = ''] = PAGE.split("\n## One event's way in\n");
   const [way = ''] = after.split('\n## ');
   const [shared = '', ...modes] = way.split('\n### ').slice(1);
-  const filesOf = (text: string): readonly string[] =>
-    [...text.matchAll(/^\| `(src\/[\w/.-]+)` \|/gm)].map(([, path = '']) => path);
+  const rowsOf = (text: string): readonly { readonly path: string; readonly what: string }[] =>
+    [...text.matchAll(/^\| `(src\/[\w/.-]+)` \| (.*) \|$/gm)].map(([, path = '', what = '']) => ({
+      path,
+      what,
+    }));
+  const filesOf = (text: string): readonly string[] => rowsOf(text).map(({ path }) => path);
 
   test('for every mode', () => {
     expect(modes.map((text) => text.split('\n')[0])).toEqual([
@@ -110,6 +114,12 @@ describe("one event's way in", () => {
     expect(files.length).toBeLessThanOrEqual(30);
     expect(files.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
     expect(new Set(files).size).toBe(files.length);
+  });
+
+  test.each(rowsOf(way))('$path: $what', ({ path, what }) => {
+    const named = [...what.matchAll(/`(\w+)(?:\.\w+)?`/g)].map(([, name = '']) => name);
+    const sources = SOURCES.filter((source) => source.path === path);
+    expect(named.some((name) => isDeclared(name, sources))).toBe(true);
   });
 });
 
