@@ -41,7 +41,7 @@ import { divide, inTransactions, isDivisible } from './rules/portions.ts';
 import { printKey } from './rules/print.ts';
 import { fixedElements, type NftSettings, rulesetOf, type TableOptions } from './rules/ruleset.ts';
 import { ReferenceCounts } from './rules/referenceCounts.ts';
-import { chainsIn, type NftClient, noting, type TableTransaction } from './rules/transaction.ts';
+import { chainsIn, type NftClient, type TableTransaction } from './rules/transaction.ts';
 
 interface NftRulesOptions {
   readonly client: NftClient;
@@ -303,4 +303,17 @@ export class NftRules implements Reconcilable<TableOptions> {
 
 function compile(port: ServicePortPlan | undefined, options: TableOptions): NftFragment {
   return port ? compileElements(port, options) : NO_ELEMENTS;
+}
+
+/** Calls `onDone` with every transaction that was committed. */
+function noting(client: NftClient, onDone: (transaction: TableTransaction) => void): NftClient {
+  return {
+    inspect: (wanted, only) => client.inspect(wanted, only),
+    affinityEntries: (protocol) => client.affinityEntries(protocol),
+    commit: async (transaction) => {
+      const outcome = await client.commit(transaction);
+      if (outcome.state === 'done') onDone(transaction);
+      return outcome;
+    },
+  };
 }

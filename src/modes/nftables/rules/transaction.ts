@@ -55,19 +55,6 @@ export interface NftClient {
   affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]>;
 }
 
-/** Calls `onDone` with every transaction that was committed. */
-export function noting(client: NftClient, onDone: (transaction: TableTransaction) => void): NftClient {
-  return {
-    inspect: (wanted, only) => client.inspect(wanted, only),
-    affinityEntries: (protocol) => client.affinityEntries(protocol),
-    commit: async (transaction) => {
-      const outcome = await client.commit(transaction);
-      if (outcome.state === 'done') onDone(transaction);
-      return outcome;
-    },
-  };
-}
-
 /** Names of the chains that are added, deleted, or get other rules. */
 export function* chainsIn(transaction: TableTransaction): Generator<string> {
   for (const operation of transaction) {
