@@ -101,8 +101,8 @@ describe('a configuration file that changes', () => {
   test.each([
     [{ verbosity: 1 }, 'field="logging.verbosity" before="0" after="1"'],
     [
-      { vmodule: [{ filePattern: 'family*', verbosity: 1 }] },
-      'field="logging.vmodule" before="" after="family*=1"',
+      { vmodule: [{ filePattern: 'sync*', verbosity: 1 }] },
+      'field="logging.vmodule" before="" after="sync*=1"',
     ],
   ])('verbosity: %j', async (logging, said) => {
     const made = await started();
