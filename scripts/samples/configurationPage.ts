@@ -11,7 +11,8 @@ export function referencePage(): string {
 const INTRO = `<!-- Written by \`node scripts/docs.mjs\` from the table in src/config/; edit that instead. -->
 # Configuration
 
-Junction takes kube-proxy's flags and kube-proxy's configuration file, and a few settings of its own.
+Junction takes kube-proxy's flags and kube-proxy's configuration file, and a few settings of its own. This page is written from the
+table in \`src/config/sections/\`, where each setting has its default.
 
 \`\`\`yaml
 apiVersion: ${API_VERSION}

@@ -7,6 +7,7 @@ import { filesUnder, ROOT, type SourceFile } from './sources.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const PAGE = read('ARCHITECTURE.md');
+const README_LINKS = [...read('README.md').matchAll(/\]\(([\w/.-]+)[)#]/g)].map(([, page = '']) => page);
 const TEXT = `${PAGE}\n${read('CONTRIBUTING.md')}`
   .replaceAll(/```[\s\S]*?```/g, '')
   .replaceAll(/<!--.*?-->/g, '');
@@ -86,6 +87,26 @@ describe('where it is decided', () => {
   test.each(PLACES)('$name in $path', ({ name, path }) => {
     const sources = SOURCES.filter((source) => source.path.startsWith(path));
     expect(isDeclared(name, sources)).toBe(true);
+  });
+});
+
+describe('the hops in CONTRIBUTING.md', () => {
+  const [, table = ''] = read('CONTRIBUTING.md').split('| question | hop 1 | hop 2 | hop 3 |\n');
+  const rows = table.split('\n\n')[0]?.split('\n').slice(1) ?? [];
+  const hops = rows.map((row) => row.slice(2, -2).split(' | '));
+  const quotedIn = (cell = ''): readonly string[] =>
+    [...cell.matchAll(/"([^"]+)"/g)].map(([, said = '']) => said);
+  const flat = (path: string): string => read(path).replaceAll(/\s+/g, ' ');
+
+  test('five questions', () => expect(hops.map((cells) => cells.length)).toEqual([4, 4, 4, 4, 4]));
+
+  test.each(hops)('%s', (_question, first = '', second = '', third = '') => {
+    expect(quotedIn(first).every((said) => flat('README.md').includes(said))).toBe(true);
+    const [, page = 'ARCHITECTURE.md'] = /\]\(([\w/.-]+\.md)/.exec(second) ?? [];
+    expect(README_LINKS).toContain(page);
+    expect(quotedIn(second)).not.toEqual([]);
+    expect(quotedIn(second).every((said) => flat(page).includes(said))).toBe(true);
+    expect(third).toMatch(/`src\//);
   });
 });
 
