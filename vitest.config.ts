@@ -9,7 +9,7 @@ const SLOW = [
   'e2e/nftablesMetrics',
   'e2e/udpFlows',
   'e2e/localnet',
-  'e2e/mending',
+  'e2e/repairs',
 ];
 
 class SlowFirst extends BaseSequencer {

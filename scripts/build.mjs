@@ -6,14 +6,14 @@ import { existsSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import { sourceFingerprint } from './support/fingerprint.mjs';
+import { sourceHash } from './support/hashes.mjs';
 import { ROOT } from './support/paths.mjs';
 import { writeSourceLines } from './support/sourceLines.mjs';
 
 const work = join(ROOT, 'node_modules/.cache', `junction-build-${process.pid}`);
 const fresh = join(work, 'new');
 const dist = join(ROOT, 'dist');
-const fingerprint = sourceFingerprint();
+const hash = sourceHash();
 
 /** An image is built without the repository, and says which commit it is of. */
 function commitOf() {
@@ -79,7 +79,7 @@ try {
   });
   for (const name of await readdir(fresh))
     if (name.endsWith('.js')) await writeSourceLines(join(fresh, name));
-  await writeFile(join(fresh, '.stamp'), `${fingerprint}\n`);
+  await writeFile(join(fresh, '.stamp'), `${hash}\n`);
   // Whoever starts a program during a build finds the old one or the new one, for all but a moment.
   if (existsSync(dist)) await rename(dist, join(work, 'old'));
   await rename(fresh, dist);

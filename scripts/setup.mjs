@@ -5,7 +5,7 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { packagesFingerprint, readStamp, sourceFingerprint } from './support/fingerprint.mjs';
+import { packagesHash, readStamp, sourceHash } from './support/hashes.mjs';
 import { ROOT } from './support/paths.mjs';
 import { Failure, runQuietly } from './support/run.mjs';
 import { step } from './support/steps.mjs';
@@ -66,7 +66,7 @@ async function installPrograms(lacking, purpose) {
 }
 
 async function installPackages() {
-  const wanted = packagesFingerprint();
+  const wanted = packagesHash();
   if (readStamp(PACKAGES_STAMP) === wanted) return;
   if (!isInstalledByHand()) {
     // The npm that runs this script, where one does; its warnings about the user's own settings stay unseen.
@@ -85,7 +85,7 @@ function isInstalledByHand() {
 }
 
 async function build() {
-  if (readStamp(BUILD_STAMP) === sourceFingerprint()) return;
+  if (readStamp(BUILD_STAMP) === sourceHash()) return;
   await step('Building', () => runQuietly([process.execPath, 'scripts/build.mjs']));
 }
 

@@ -10,7 +10,7 @@ import { Proxier } from '../../src/proxy/proxier.ts';
 import { BlockMeter, liveMemory, memory } from '../api/meters.ts';
 import { fill, makeService, makeSlice, VIEW } from '../cluster.ts';
 import type { OwnRun, Sizes } from './messages.ts';
-import { TimedDoors } from './timedDoors.ts';
+import { TimedClients } from './timedClients.ts';
 
 const CHANGES = 21;
 
@@ -26,7 +26,7 @@ export async function measureOurs(sizes: Sizes): Promise<OwnRun> {
 }
 
 async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes): Promise<OwnRun> {
-  const clients = new TimedDoors();
+  const clients = new TimedClients();
   const proxy = await openProxy(thread, watch, clients);
   fill(proxy, sizes);
   proxy.replan();
@@ -64,7 +64,11 @@ async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes)
   return { kind: 'own', sizes, cold, blockMs, settled, live, changeMs, addMs, removeMs, verifyMs };
 }
 
-async function openProxy(thread: NetlinkThread, watch: AddressWatch, clients: TimedDoors): Promise<Proxier> {
+async function openProxy(
+  thread: NetlinkThread,
+  watch: AddressWatch,
+  clients: TimedClients,
+): Promise<Proxier> {
   const channels = clients.channels({
     route: thread.channel(NETLINK_ROUTE),
     netfilter: thread.channel(NETLINK_NETFILTER),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Host } from '../../lab/host.ts';
 import { Program } from '../../test/e2e/support/program.ts';
 import { kindOf, type LossMode } from './messages.ts';
-import { manifests } from '../../test/e2e/world.ts';
+import { manifests } from '../../test/e2e/cluster.ts';
 import { SERVICES } from './traffic.ts';
 import { KubeProxy } from './kubeProxy.ts';
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Session } from '../../lab/host.ts';
 import type { Lab } from '../../lab/lab.ts';
 import type { HostName } from '../../lab/topology.ts';
-import type { ServiceWords } from '../../test/e2e/world.ts';
+import type { ServiceWords } from '../../test/e2e/cluster.ts';
 
 const CLUSTER_IP = '10.96.0.1';
 const EXTERNAL_IP = '198.51.100.200';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab } from '../../lab/lab.ts';
 import type { HostName } from '../../lab/topology.ts';
-import { manifests } from '../../test/e2e/world.ts';
+import { manifests } from '../../test/e2e/cluster.ts';
 
 const SERVICE = { name: 'datagrams', ip: '10.96.0.3', ip6: 'fd00:96::3', nodePort: 30_082, pods: 'abcd' };
 export const FLOW_MANIFESTS = manifests([SERVICE]).replaceAll('protocol: TCP', 'protocol: UDP');

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab } from '../../lab/lab.ts';
 import { eventually } from '../../test/e2e/support/eventually.ts';
-import { manifests } from '../../test/e2e/world.ts';
+import { manifests } from '../../test/e2e/cluster.ts';
 import { SoakNode } from './node.ts';
 import { type Draw, drawsFrom, randomSlot } from './randomServices.ts';
 import { TAMPERINGS } from './tampering.ts';

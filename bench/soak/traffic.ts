@@ -10,7 +10,7 @@ import type { Session } from '../../lab/host.ts';
 import type { Lab } from '../../lab/lab.ts';
 import type { HostName } from '../../lab/topology.ts';
 import { FLOW_MANIFESTS, Flows } from './flows.ts';
-import { manifests } from '../../test/e2e/world.ts';
+import { manifests } from '../../test/e2e/cluster.ts';
 
 const STABLE = { ip: '10.96.0.1', ip6: 'fd00:96::1', nodePort: 30_080 };
 const STICKY = { ip: '10.96.0.2', ip6: 'fd00:96::2', nodePort: 30_081 };

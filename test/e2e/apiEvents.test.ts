@@ -5,7 +5,7 @@ import { ApiNode } from './support/api/apiNode.ts';
 import { eventually } from './support/eventually.ts';
 import { tryFetch } from './support/fetch.ts';
 import { useInLab } from './support/use.ts';
-import { nodeObject, objects } from './world.ts';
+import { nodeObject, objects } from './cluster.ts';
 
 const PORT = 31_999;
 const EXTRA = `  externalTrafficPolicy: Local

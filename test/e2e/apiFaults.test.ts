@@ -9,7 +9,7 @@ import type { Program } from './support/program.ts';
 import { ourRules } from './support/rules.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
-import { nodeObject, objects } from './world.ts';
+import { nodeObject, objects } from './cluster.ts';
 
 const API = '10.96.1.1';
 const WEB = '10.96.1.2';

@@ -8,7 +8,7 @@ import { fetchFrom } from './support/fetch.ts';
 import { ourRules, ourServiceRules } from './support/rules.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
-import { nodeObject, objects } from './world.ts';
+import { nodeObject, objects } from './cluster.ts';
 
 const API = '10.96.1.1';
 const API6 = 'fd00:96::1';

@@ -9,7 +9,7 @@ import { Daemon, FLAGS } from './daemon.ts';
 import { type Answer, fetchFrom, tryFetch } from './support/fetch.ts';
 import { runProgram } from './support/program.ts';
 import { useInLab } from './support/use.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 

@@ -6,7 +6,7 @@ import { Daemon, eventually } from './daemon.ts';
 import { ourTables } from './support/nftTable.ts';
 import { ourRules } from './support/rules.ts';
 import { useInLab } from './support/use.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 interface Fight {
   readonly title: string;

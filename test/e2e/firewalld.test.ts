@@ -6,7 +6,7 @@ import { Daemon } from './daemon.ts';
 import { eventually } from './support/eventually.ts';
 import { flushAll, ourRules } from './support/rules.ts';
 import { answerers } from './support/traffic.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const API = '10.96.1.1';
 const LEGACY = ['--iptables-variant=legacy', '--iptables-sync-period=1h'];

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { useInLab } from './support/use.ts';
-import { manifests, type ServiceWords } from './world.ts';
+import { manifests, type ServiceWords } from './cluster.ts';
 
 /** What a busy machine has in the same tables: a firewall, a container runtime, a port mapper, an operator's own. */
 const FOREIGN = `*filter

@@ -14,7 +14,7 @@ import { eventually } from './support/eventually.ts';
 import { fetchFrom, tryFetch } from './support/fetch.ts';
 import { PROGRAM, Program, type StartOptions } from './support/program.ts';
 import { ourRules } from './support/rules.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const API = { name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', pods: 'ac' };
 const LATER = { name: 'later', ip: '10.96.1.2', ip6: 'fd00:96::2', pods: 'ac' };

@@ -5,7 +5,7 @@ import { Daemon } from './daemon.ts';
 import { eventually } from './support/eventually.ts';
 import { fetchFrom, tryFetch } from './support/fetch.ts';
 import { useInLab } from './support/use.ts';
-import { manifests, type ServiceWords } from './world.ts';
+import { manifests, type ServiceWords } from './cluster.ts';
 
 const PORT = 31_999;
 const WEB: ServiceWords = {

@@ -6,7 +6,7 @@ import { Daemon } from './daemon.ts';
 import { Configured } from './support/configured.ts';
 import { eventually } from './support/eventually.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const PORT = 30_080;
 const NODE = '192.168.100.2';

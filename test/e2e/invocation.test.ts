@@ -9,7 +9,7 @@ import { Daemon, FLAGS } from './daemon.ts';
 import { configText } from './support/configured.ts';
 import { PROGRAM, runProgram } from './support/program.ts';
 import { ourRules } from './support/rules.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 const WORLD = manifests([{ name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080, pods: 'ac' }]);

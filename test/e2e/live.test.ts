@@ -4,7 +4,7 @@ import { Daemon, eventually } from './daemon.ts';
 import { ourRules } from './support/rules.ts';
 import { answerers, SOON_MS } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const API = '10.96.1.1';
 const WEB = '10.96.1.2';

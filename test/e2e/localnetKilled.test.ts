@@ -11,7 +11,7 @@ import { Daemon, eventually, FLAGS } from './daemon.ts';
 import { Neighbour } from './support/neighbour.ts';
 import { PROGRAM, Program, type StartOptions } from './support/program.ts';
 import { useInLab } from './support/use.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const LOCALNET = 'net/ipv4/conf/all/route_localnet';
 const WORLD = manifests([{ name: 'api', ip: '10.96.1.1', nodePort: 30_080, pods: 'ac' }]);

@@ -7,7 +7,7 @@ import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';
 import { expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
-import { manifests, type ServiceWords } from './world.ts';
+import { manifests, type ServiceWords } from './cluster.ts';
 
 const API = { name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080 };
 const LOCAL = '  externalTrafficPolicy: Local\n  internalTrafficPolicy: Local';

@@ -12,7 +12,7 @@ import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';
 import { expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
-import { nodeObject, objects } from './world.ts';
+import { nodeObject, objects } from './cluster.ts';
 
 const API = { name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1' };
 const TARGET = {

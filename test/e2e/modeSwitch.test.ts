@@ -5,7 +5,7 @@ import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const WORLD = manifests([
   { name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080, pods: 'ac' },

@@ -10,7 +10,7 @@ import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';
 import { answerers, expectAnswers, SOON_MS } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
-import { nodeObject } from './world.ts';
+import { nodeObject } from './cluster.ts';
 
 const API = { name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080, pods: 'ac' };
 const MODE = { mode: 'nftables' };

@@ -8,7 +8,7 @@ import { Daemon, eventually } from './daemon.ts';
 import { whilePaused } from './support/paused.ts';
 import { ourTables } from './support/nftTable.ts';
 import { useInLab } from './support/use.ts';
-import { manifests, type ServiceWords } from './world.ts';
+import { manifests, type ServiceWords } from './cluster.ts';
 
 const WEB = { name: 'web', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080 };
 const OTHER = { name: 'other', ip: '10.96.1.2', pods: 'abcd' };

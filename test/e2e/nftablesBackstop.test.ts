@@ -7,7 +7,7 @@ import { Daemon, eventually } from './daemon.ts';
 import { ourTables } from './support/nftTable.ts';
 import { whilePaused } from './support/paused.ts';
 import { useInLab } from './support/use.ts';
-import { manifests, type ServiceWords } from './world.ts';
+import { manifests, type ServiceWords } from './cluster.ts';
 
 const WEB: ServiceWords = {
   name: 'web',

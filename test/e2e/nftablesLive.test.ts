@@ -7,7 +7,7 @@ import { Configured, type Fields } from './support/configured.ts';
 import { eventually } from './support/eventually.ts';
 import { ourTables } from './support/nftTable.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
-import { manifests, nodeObject, objects, type ServiceWords } from './world.ts';
+import { manifests, nodeObject, objects, type ServiceWords } from './cluster.ts';
 
 const API = '10.96.1.1';
 const NODE_PORT = 30_080;

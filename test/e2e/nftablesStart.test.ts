@@ -10,7 +10,7 @@ import { NftMonitor } from './support/nftMonitor.ts';
 import { ourTables } from './support/nftTable.ts';
 import { answerers, SOON_MS } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
-import { manifests, type ServiceWords } from './world.ts';
+import { manifests, type ServiceWords } from './cluster.ts';
 
 const MANY = 1000;
 const STABLE = { name: 'stable', ip: '10.96.0.1', nodePort: 30_080, pods: 'abc' };

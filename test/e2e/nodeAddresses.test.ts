@@ -6,7 +6,7 @@ import { Daemon } from './daemon.ts';
 import { eventually } from './support/eventually.ts';
 import { tryFetch } from './support/fetch.ts';
 import { useInLab } from './support/use.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const RANGES = ['--nodeport-addresses=172.30.0.0/24,fd00:30::/64', '--iptables-sync-period=1h'];
 const MODES: readonly (readonly string[])[] = [

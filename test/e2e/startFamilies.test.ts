@@ -7,7 +7,7 @@ import { useLab } from '../lab/requireLab.ts';
 import { FLAGS } from './daemon.ts';
 import { eventually } from './support/eventually.ts';
 import { PROGRAM, Program } from './support/program.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const WORLD = manifests([{ name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', pods: 'ac' }]);
 

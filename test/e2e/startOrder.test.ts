@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import { FLAGS } from './daemon.ts';
 import { Program, runProgram } from './support/program.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 const WORLD = manifests([{ name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', pods: 'ac' }]);
 

@@ -7,7 +7,7 @@ import { type Host, REQUEST_TIMEOUT_MS } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { useInLab } from './support/use.ts';
-import { manifests, type ServiceWords } from './world.ts';
+import { manifests, type ServiceWords } from './cluster.ts';
 
 const DNS = '10.96.1.1';
 const DNS_6 = 'fd00:96::1:1';

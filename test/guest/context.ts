@@ -1,7 +1,7 @@
 import { Lab } from '../../lab/lab.ts';
 import { PacketSender } from '../scenarios/labPackets.ts';
 import { GuestNode } from './guestNode.ts';
-import type { BackendName } from './node/backends.ts';
+import type { BackendName } from './node/proxiers.ts';
 import type { GuestContext } from './suite.ts';
 
 /** An emulated machine on a busy one is slow; waiting longer costs nothing where the answer comes. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Lab } from '../../lab/lab.ts';
 import type { Fate } from '../scenarios/packets.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
-import type { BackendName } from './node/backends.ts';
+import type { BackendName } from './node/proxiers.ts';
 import type { FromNode, NodeOperationName, NodeOperations } from './node/protocol.ts';
 
 /** Beside the bundle that this ends up in: see programs.ts. */

@@ -2,7 +2,7 @@
 import type { Lab } from '../../lab/lab.ts';
 import type { PacketSender } from '../scenarios/labPackets.ts';
 import type { GuestNode } from './guestNode.ts';
-import type { BackendName } from './node/backends.ts';
+import type { BackendName } from './node/proxiers.ts';
 
 export interface GuestSuite {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** Random things that happen to a node in every mode. */
 import fc from 'fast-check';
 import type { Ip } from '../../src/model/ip.ts';
-import { anyServiceLine, anySliceLine } from '../plan/anyWorld.ts';
+import { anyServiceLine, anySliceLine } from '../plan/anyCluster.ts';
 import { ip } from '../plan/given.ts';
 
 const LINES: readonly fc.WeightedArbitrary<string>[] = [

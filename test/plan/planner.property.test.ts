@@ -6,7 +6,7 @@ import { type Protocol, PROTOCOLS } from '../../src/model/objects.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { Cluster } from './cluster.ts';
 import { ip } from './given.ts';
-import { anyServiceLine, anySliceLine } from './anyWorld.ts';
+import { anyServiceLine, anySliceLine } from './anyCluster.ts';
 
 const ADDRESSES: readonly (Ip | undefined)[] = [
   undefined,

@@ -7,7 +7,7 @@ import { prefixed, run } from '../../src/system/processes.ts';
 import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import { iptablesBackend } from './iptablesBackend.ts';
+import { iptablesBackend } from './iptablesProxier.ts';
 import type { Scenario } from './scenario.ts';
 import { ScenarioProxies } from './scenarioProxies.ts';
 

@@ -10,7 +10,7 @@ import { SCENARIOS } from './cases/index.ts';
 import { expectedIn } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
 import { describeState, describeStateAfterOthers } from './kernelState.ts';
-import { NO_COUNTERS } from './iptablesBackend.ts';
+import { NO_COUNTERS } from './iptablesProxier.ts';
 import { LabNode, type LabNodeOptions } from './labNode.ts';
 import { PacketSender } from './labPackets.ts';
 import { printRow } from './packets.ts';

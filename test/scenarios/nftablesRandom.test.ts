@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Plan } from '../../src/plan/types.ts';
 import type { Proxier } from '../../src/proxy/proxier.ts';
 import { FakeNftKernel } from '../modes/nftables/rules/fakeKernel.ts';
-import { meaningOf } from '../modes/nftables/rules/world.ts';
+import { meaningOf } from '../modes/nftables/rules/cluster.ts';
 import { nftProxy, walkableOf, walkedNft } from './nftablesWalk.ts';
 import { cluster, settings } from './randomCluster.ts';
 import {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { Host } from '../../../lab/host.ts';
-import { manifests, type ServiceWords } from '../world.ts';
+import { manifests, type ServiceWords } from '../cluster.ts';
 import { Program } from './program.ts';
 import { replaceFile } from './replaceFile.ts';
 

@@ -7,7 +7,7 @@ import { expectedIn } from '../../scenarios/expectations.ts';
 import { dialsItselfFromElsewhere } from '../../scenarios/ipvsDifferences.ts';
 import { NODE1 } from '../../scenarios/scenario.ts';
 import { ScenarioProxies } from '../../scenarios/scenarioProxies.ts';
-import { type BackendName, BACKENDS } from './backends.ts';
+import { type BackendName, BACKENDS } from './proxiers.ts';
 import type { FromNode, NodeCall, NodeOperationName, NodeOperations } from './protocol.ts';
 
 type Handlers = {

@@ -2,7 +2,7 @@
 import { SCENARIOS } from '../../scenarios/cases/index.ts';
 import { printRow } from '../../scenarios/packets.ts';
 import type { Scenario } from '../../scenarios/scenario.ts';
-import type { BackendName } from '../node/backends.ts';
+import type { BackendName } from '../node/proxiers.ts';
 import { type GuestSuite, type GuestTest, Mismatch } from '../suite.ts';
 
 export function scenarioSuite(backend: BackendName, scenarios: readonly Scenario[] = SCENARIOS): GuestSuite {

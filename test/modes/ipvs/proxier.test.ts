@@ -4,7 +4,7 @@ import { IpvsProxier } from '../../../src/modes/ipvs/proxier.ts';
 import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import type { Ip } from '../../../src/model/ip.ts';
 import { FakeIpvsKernel } from './rules/fakeKernel.ts';
-import { printWorld } from './rules/world.ts';
+import { printWorld } from './rules/cluster.ts';
 import { Cluster } from '../../plan/cluster.ts';
 import { cidr, ip, VIEW } from '../../plan/given.ts';
 import { FakeIptables } from '../../scenarios/fakeIptables.ts';

@@ -1,5 +1,5 @@
 /** What cannot work: an error that says what to do, and nothing half done. */
-import { manifests } from '../../../e2e/world.ts';
+import { manifests } from '../../../e2e/cluster.ts';
 import { IPVS_FLAGS, SHORT_SYNC_PERIOD } from '../../daemon/guestDaemon.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';

@@ -1,6 +1,6 @@
 /** Endpoints that are gone: their connections may end by themselves, and nobody new comes to them. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { manifests } from '../../../e2e/world.ts';
+import { manifests } from '../../../e2e/cluster.ts';
 import { IPVS_FLAGS } from '../../daemon/guestDaemon.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';

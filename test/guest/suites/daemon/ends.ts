@@ -3,7 +3,7 @@
  * what there is, and makes of it what a first start would.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { manifests } from '../../../e2e/world.ts';
+import { manifests } from '../../../e2e/cluster.ts';
 import { foreignOnly } from '../../daemon/foreign.ts';
 import { kernelWords } from '../../daemon/kernelWords.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';

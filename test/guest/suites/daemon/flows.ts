@@ -4,7 +4,7 @@
  */
 import type { Host } from '../../../../lab/host.ts';
 import type { Transport } from '../../../../lab/protocol.ts';
-import { manifests, type ServiceWords } from '../../../e2e/world.ts';
+import { manifests, type ServiceWords } from '../../../e2e/cluster.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';
 import { answerers, asked, sessionTo, whoAnswered } from '../../daemon/traffic.ts';

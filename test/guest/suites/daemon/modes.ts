@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Host, Session } from '../../../../lab/host.ts';
 import { Neighbour } from '../../../e2e/support/neighbour.ts';
-import { manifests } from '../../../e2e/world.ts';
+import { manifests } from '../../../e2e/cluster.ts';
 import { foreignOnly } from '../../daemon/foreign.ts';
 import { kernelWords } from '../../daemon/kernelWords.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';

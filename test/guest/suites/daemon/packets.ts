@@ -1,5 +1,5 @@
 /** What becomes of packets where the IPVS mode might do otherwise than the others. */
-import { manifests } from '../../../e2e/world.ts';
+import { manifests } from '../../../e2e/cluster.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { onStage } from '../../daemon/stage.ts';
 import { answerers, answerersSoon } from '../../daemon/traffic.ts';

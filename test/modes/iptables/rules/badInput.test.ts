@@ -18,7 +18,7 @@ import { nodeView } from '../../../../src/plan/view.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { service, SETTINGS, slice, VIEW } from '../../../plan/given.ts';
 import { EMPTY } from './fakeKernel.ts';
-import { type RulesByChain, rulesByChain } from './goldenWorld.ts';
+import { type RulesByChain, rulesByChain } from './goldenCluster.ts';
 import { compileOptions } from './harness.ts';
 
 const SERVICE = {

@@ -9,7 +9,7 @@ import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';
 import { VIEW } from '../../../plan/given.ts';
 import { EMPTY, FakeKernel } from './fakeKernel.ts';
 import { FOREIGN, KUBELET } from './foreign.ts';
-import { WORLD_4 } from './goldenWorld.ts';
+import { WORLD_4 } from './goldenCluster.ts';
 import { chainName, Harness, OPTIONS } from './harness.ts';
 
 const GUARD =

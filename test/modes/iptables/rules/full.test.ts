@@ -5,7 +5,7 @@ import type { Tables } from '../../../../src/modes/iptables/rules/parse.ts';
 import { walkIptables, type IptablesPacket } from '../../../../src/modes/iptables/rules/walk.ts';
 import { ip } from '../../../plan/given.ts';
 import { Harness } from './harness.ts';
-import { WORLD_4 } from './goldenWorld.ts';
+import { WORLD_4 } from './goldenCluster.ts';
 
 const HOST = { addresses: [ip('192.0.2.10')] };
 

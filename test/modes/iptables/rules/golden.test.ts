@@ -9,7 +9,7 @@ import { applyRestore } from './restore.ts';
 import { FAMILIES } from '../../../../src/model/ip.ts';
 import { APPENDIX_A, APPENDIX_WORLD } from './golden/workedExample.ts';
 import { EMPTY } from './fakeKernel.ts';
-import { printByChain, restoreText, rulesByChain } from './goldenWorld.ts';
+import { printByChain, restoreText, rulesByChain } from './goldenCluster.ts';
 
 for (const layout of LAYOUT_NAMES) {
   for (const family of FAMILIES) {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { ip } from '../../../plan/given.ts';
 import { chainName } from './harness.ts';
-import { type GoldenOptions, restoreText, rulesByChain } from './goldenWorld.ts';
+import { type GoldenOptions, restoreText, rulesByChain } from './goldenCluster.ts';
 
 const BASE = flat({});
 

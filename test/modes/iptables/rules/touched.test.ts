@@ -6,7 +6,7 @@ import type { Touch, Touched } from '../../../../src/modes/iptables/rules/touche
 import { ip } from '../../../plan/given.ts';
 import { EMPTY, FakeKernel, refusal } from './fakeKernel.ts';
 import { FOREIGN } from './foreign.ts';
-import { WORLD_4 } from './goldenWorld.ts';
+import { WORLD_4 } from './goldenCluster.ts';
 import { Harness } from './harness.ts';
 
 function touched(table: Table, chains: Readonly<Record<string, Touch>>, isGone = false): Touched {

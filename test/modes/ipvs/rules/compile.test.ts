@@ -9,7 +9,7 @@ import type { Family } from '../../../../src/model/ip.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import type { Frontend, Route, ServicePortPlan } from '../../../../src/plan/types.ts';
 import { cidr, ip, known, VIEW, VIEW_6 } from '../../../plan/given.ts';
-import { printDestination, printServer } from './world.ts';
+import { printDestination, printServer } from './cluster.ts';
 
 const HERE = '| 10.244.0.1 node-a';
 const ELSEWHERE = '| 10.244.1.1 node-b';

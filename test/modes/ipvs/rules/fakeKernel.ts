@@ -17,7 +17,7 @@ import type { Family } from '../../../../src/model/ip.ts';
 import { entryKey, SET_IDS, type SetEntry, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { prefixOf } from '../../../../src/model/ip.ts';
 import { FakeKernel as FakeIptables, refusal } from '../../iptables/rules/fakeKernel.ts';
-import { printEdit } from './world.ts';
+import { printEdit } from './cluster.ts';
 
 export interface FakeSet {
   type: string;

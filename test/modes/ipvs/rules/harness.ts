@@ -11,7 +11,7 @@ import { Cluster } from '../../../plan/cluster.ts';
 import { ip, VIEW } from '../../../plan/given.ts';
 import { meaningOf } from '../../iptables/rules/fakeKernel.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';
-import { printSets, printWorld } from './world.ts';
+import { printSets, printWorld } from './cluster.ts';
 
 export type Settings = Omit<VirtualServerOptions, 'family'>;
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { IpvsEdit } from '../../../../src/modes/ipvs/rules/client.ts';
 import type { Fault } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
-import { printEdit } from './world.ts';
+import { printEdit } from './cluster.ts';
 
 const X = ['a/x 10.96.0.1 80@30080 ext=198.51.100.1', 'a/x-1 of x 80 | 10.244.0.1 node-a'];
 const Y = ['b/y 10.96.0.2 80', 'b/y-1 of y 80 | 10.244.0.2 node-a'];

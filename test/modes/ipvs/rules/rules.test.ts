@@ -8,7 +8,7 @@ import type { NodeView } from '../../../../src/plan/types.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { VIEW, VIEW_6 } from '../../../plan/given.ts';
 import { compileOptions } from '../../iptables/rules/harness.ts';
-import { rulesByChain } from '../../iptables/rules/goldenWorld.ts';
+import { rulesByChain } from '../../iptables/rules/goldenCluster.ts';
 
 interface Given {
   readonly family?: Family;

@@ -6,7 +6,7 @@ import { anySteps, perform } from './anySteps.ts';
 import { FakeNftKernel } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
 import { outcomesOf, PACKETS, printPacket } from './packets.ts';
-import { printPlain } from './world.ts';
+import { printPlain } from './cluster.ts';
 
 /** For a longer search: JUNCTION_RUNS=3000. */
 const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 100);

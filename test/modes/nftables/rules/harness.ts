@@ -11,7 +11,7 @@ import type { NodeView, Plan } from '../../../../src/plan/types.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { ip, VIEW } from '../../../plan/given.ts';
 import { FakeNftKernel } from './fakeKernel.ts';
-import { meaningOf, printPlain } from './world.ts';
+import { meaningOf, printPlain } from './cluster.ts';
 
 export const NODE_IPS = [ip('192.0.2.10'), ip('192.0.2.11')];
 export const SETTINGS: NftSettings = {

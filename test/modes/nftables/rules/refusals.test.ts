@@ -5,7 +5,7 @@ import { ip } from '../../../plan/given.ts';
 import type { Fault } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
 import { CLIENT } from './clients.ts';
-import { printPlain } from './world.ts';
+import { printPlain } from './cluster.ts';
 
 const X = ['a/x 10.96.0.1 80@30080 ext=198.51.100.1', 'a/x-1 of x 80 | 10.1.0.1 node-b'];
 const Y = ['b/y 10.96.0.2 80', 'b/y-1 of y 80 | 10.1.0.2 node-b | 10.2.0.2 node-b'];

@@ -9,7 +9,7 @@ import { answeredDuring } from './support/load.ts';
 import { ourTables } from './support/nftTable.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
-import { manifests, type ServiceWords } from './world.ts';
+import { manifests, type ServiceWords } from './cluster.ts';
 
 const WEB = '10.96.1.1';
 const SERVICES: readonly ServiceWords[] = [

@@ -6,7 +6,7 @@ import { fetchFrom } from './support/fetch.ts';
 import { PROGRAM } from './support/program.ts';
 import { flushAll, ourRules } from './support/rules.ts';
 import { useInLab } from './support/use.ts';
-import { manifests } from './world.ts';
+import { manifests } from './cluster.ts';
 
 /** One service with a chain of every kind. */
 const WORLD = manifests([

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { TableTransaction } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { cidr, ip, VIEW } from '../../../plan/given.ts';
 import { Harness } from './harness.ts';
-import { printPlain } from './world.ts';
+import { printPlain } from './cluster.ts';
 
 const X = ['a/x 10.96.0.1 80@30080 ext=1.1.1.1', 'a/x-1 of x 80 | 10.1.0.1 node-b | 10.1.0.2 node-b'];
 const Y = ['b/y 10.96.0.2 80', 'b/y-1 of y 80 | 10.1.0.3 node-b'];

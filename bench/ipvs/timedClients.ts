@@ -4,7 +4,7 @@ import type { NetlinkChannel } from '../../src/netlink/channel.ts';
 import { type CommandRunner, run } from '../../src/system/processes.ts';
 import type { SyncTime } from './messages.ts';
 
-export class TimedDoors {
+export class TimedClients {
   readonly #spent = { sets: 0, servers: 0, addresses: 0, rules: 0 };
 
   channels({ netfilter, generic, route }: IpvsChannels): IpvsChannels {

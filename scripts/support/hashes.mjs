@@ -14,7 +14,7 @@ const SOURCES = [
   'tsconfig.json',
 ];
 
-export function sourceFingerprint() {
+export function sourceHash() {
   const hash = createHash('sha256');
   for (const path of SOURCES) {
     for (const file of filesOf(path)) {
@@ -26,7 +26,7 @@ export function sourceFingerprint() {
 }
 
 /** Which packages are to be installed, for which Node and machine. */
-export function packagesFingerprint() {
+export function packagesHash() {
   const hash = createHash('sha256').update(readFileSync(join(ROOT, 'package-lock.json')));
   return hash.update(`${process.platform} ${process.arch}`).digest('hex');
 }

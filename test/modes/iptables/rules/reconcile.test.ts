@@ -5,7 +5,7 @@ import { cidr, VIEW } from '../../../plan/given.ts';
 import { EMPTY, FakeKernel } from './fakeKernel.ts';
 import { FOREIGN, KUBELET } from './foreign.ts';
 import { chainName, Harness } from './harness.ts';
-import { WORLD_4 } from './goldenWorld.ts';
+import { WORLD_4 } from './goldenCluster.ts';
 
 /** Without the rules and chains that are ours. */
 function foreignPart(kernel: FakeKernel): readonly string[] {

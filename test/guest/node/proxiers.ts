@@ -2,10 +2,10 @@
 import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import type { Mechanism } from '../../scenarios/differences.ts';
-import { iptablesBackend } from '../../scenarios/iptablesBackend.ts';
+import { iptablesBackend } from '../../scenarios/iptablesProxier.ts';
 import type { FamilyBackend } from '../../scenarios/scenarioProxies.ts';
-import { openIpvs } from './ipvsBackend.ts';
-import { openNft } from './nftBackend.ts';
+import { openIpvs } from './ipvsProxier.ts';
+import { openNft } from './nftProxier.ts';
 
 export type BackendName = 'iptables-legacy' | 'ipvs' | 'nftables';
 
