@@ -2,7 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readlinkSync } from 'node:fs';
-import { type CommandRunner, prefixed, run } from '../src/system/processes.ts';
+import { prefixed } from '../lab/prefixed.ts';
+import { type CommandRunner, run } from '../src/system/processes.ts';
 
 export interface Namespace {
   /** Of the process that holds it. */

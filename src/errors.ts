@@ -189,6 +189,15 @@ export class JunctionError extends Error {
   }
 }
 
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** `ENOENT`: what Node adds to the errors of system calls. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
 export function isJunctionError(error: unknown, code?: ErrorCode): error is JunctionError {
   return error instanceof JunctionError && (code === undefined || error.code === code);
 }

@@ -77,10 +77,10 @@ function flagCell({ flag, short, flagDefault: own, sharesFlag, default: normal, 
   return own === undefined || own === normal ? names : `${names} (default ${code(kind.print(own))})`;
 }
 
-function type({ kind, choices, keepsZero, default: normal }: Field): string {
+function type({ kind, choices, default: normal }: Field): string {
   if (choices) return choices.map(code).join(', ');
   const hasNumber = typeof kind.zero === 'number';
-  return keepsZero === true && hasNumber && !isZero({ kind }, normal)
+  return kind.keepsZero === true && hasNumber && !isZero({ kind }, normal)
     ? `${kind.name}; 0 has a meaning`
     : kind.name;
 }

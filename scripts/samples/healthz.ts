@@ -32,7 +32,7 @@ export async function lateFamily(): Promise<string> {
   let seconds = 2.5;
   const now = (): Timestamp => momentAt(seconds);
   const state = new HealthState({ syncPeriodMs: 30_000, now });
-  state.setNodeEligible(true);
+  state.nodeEligible = true;
   state.updated('IPv6');
   state.queued('IPv6');
   seconds = 64.25;
@@ -50,7 +50,7 @@ export async function unlistedResource(): Promise<string> {
     since: '2026-11-15T03:35:18.681513032Z',
     reason: 'listing services: the API server answered 403 Forbidden: services is forbidden: …',
   };
-  state.setResources(() => [services]);
+  state.resources = () => [services];
   const { resources } = await answer(state, now);
   return printed('curl -s localhost:10256/healthz | jq .resources', resources);
 }

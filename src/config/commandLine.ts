@@ -3,7 +3,7 @@
  * hyphens, no positional arguments. Finds all mistakes, not just the first.
  */
 import { didYouMean } from '../text/suggest.ts';
-import { quoteWord } from './scalarKinds.ts';
+import { quoteWord } from './kinds.ts';
 import type { Flag, Note, Result, SettingValue } from './setting.ts';
 import { FLAGS } from './table.ts';
 

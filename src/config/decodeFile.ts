@@ -5,10 +5,10 @@
 import { nearest } from '../text/suggest.ts';
 import { LineIndex } from '../text/lines.ts';
 import { parseYaml, readDocument, type YamlValue } from '../text/yaml.ts';
-import { describeRaw } from './scalarKinds.ts';
+import { describeRaw } from './kinds.ts';
 import type { Field, Note, Result, SettingValue } from './setting.ts';
-import { API_VERSION, CONFIG_FIELDS, type FieldValues, KIND } from './table.ts';
-import { isMap } from '../text/cursor.ts';
+import { API_VERSION, CONFIG_FIELDS, type FieldValues, KIND, setAt } from './table.ts';
+import { isMap, ownField } from '../text/cursor.ts';
 
 interface DecodedFile {
   /** Only what the file sets. */
@@ -56,27 +56,13 @@ function failed(problems: readonly string[]): Result<never> {
   return { ok: false, problems: problems.map((problem) => `failed to decode: ${problem}`) };
 }
 
-/** The fields below a path, by their next key; a field itself where the path ends. */
-type Tree = Map<string, Tree | Field>;
-
-const TREE = makeTree();
+/** The fields as the file nests them. */
+const TREE: Record<string, unknown> = {};
+for (const field of CONFIG_FIELDS) setAt(TREE, field.path, field);
 const HEADER = new Set(['apiVersion', 'kind', 'metadata']);
 
-function makeTree(): Tree {
-  const root: Tree = new Map();
-  for (const field of CONFIG_FIELDS) {
-    const keys = field.path.split('.');
-    const last = keys.pop() ?? '';
-    let branch = root;
-    for (const key of keys) {
-      const next = branch.get(key);
-      const child: Tree = next instanceof Map ? next : new Map();
-      branch.set(key, child);
-      branch = child;
-    }
-    branch.set(last, field);
-  }
-  return root;
+function isField(known: unknown): known is Field {
+  return CONFIG_FIELDS.some((field) => field === known);
 }
 
 /** Each costs a search for its place and for what was meant; nobody reads more. */
@@ -155,15 +141,15 @@ class Decoder {
     return false;
   }
 
-  #decodeMap(raw: Readonly<Record<string, unknown>>, tree: Tree, path: readonly string[]): void {
+  #decodeMap(raw: Readonly<Record<string, unknown>>, tree: unknown, path: readonly string[]): void {
     for (const [key, value] of Object.entries(raw)) {
-      const known = tree.get(key);
+      const known = ownField(tree, key);
       const here = [...path, key];
       if (path.length === 0 && HEADER.has(key)) continue;
       if (known === undefined) this.#unknown(here, tree);
       else if (value === null)
         continue; // as good as absent
-      else if (!(known instanceof Map)) this.#decodeField(value, known);
+      else if (isField(known)) this.#decodeField(value, known);
       else if (isMap(value)) this.#decodeMap(value, known, here);
       else this.#complain(here, `${here.join('.')} must be a map, and is ${describeRaw(value)}`);
     }
@@ -175,7 +161,7 @@ class Decoder {
     else if ('problem' in reading) this.#complain(path.split('.'), `${path} ${reading.problem}`);
   }
 
-  #unknown(path: readonly string[], siblings: Tree): void {
+  #unknown(path: readonly string[], siblings: unknown): void {
     this.#note(() => {
       const name = path.join('.');
       const meant = suggestField(path, siblings);
@@ -201,10 +187,10 @@ class Decoder {
 }
 
 /** A misspelt name in the right place, or the right name in the wrong place. */
-function suggestField(path: readonly string[], siblings: Tree): string | undefined {
+function suggestField(path: readonly string[], siblings: unknown): string | undefined {
   const key = path.at(-1) ?? '';
   const elsewhere = CONFIG_FIELDS.find((field) => field.path === key || field.path.endsWith(`.${key}`));
   if (elsewhere) return elsewhere.path;
-  const sibling = nearest(key, siblings.keys());
+  const sibling = nearest(key, Object.keys(siblings ?? {}));
   return sibling === undefined ? undefined : [...path.slice(0, -1), sibling].join('.');
 }

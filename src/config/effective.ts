@@ -13,6 +13,7 @@ import {
   valueAt,
 } from './table.ts';
 
+/** There is one of each here, whatever the sections of the modes say. */
 type PerMode = 'syncPeriod' | 'minSyncPeriod' | 'masqueradeAll';
 
 export interface EffectiveConfig
@@ -42,19 +43,19 @@ export interface ValidConfig extends EffectiveConfig {
 }
 
 export function toEffective(fields: ConfigFields, master: string): EffectiveConfig {
-  const { iptables, ipvs, nftables, clusterCIDR, ...rest } = fields;
+  const { clusterCIDR, ...rest } = fields;
   const { syncPeriod, minSyncPeriod } = fields[periodsSection(fields.mode)];
-  return {
+  const config = {
     ...rest,
-    iptables: withoutPerMode(iptables),
-    ipvs: withoutPerMode(ipvs),
-    nftables: withoutPerMode(nftables),
     syncPeriodMs: syncPeriod,
     minSyncPeriodMs: minSyncPeriod,
     masqueradeAll: fields[masqueradeSection(fields.mode)].masqueradeAll,
     clusterCIDRs: clusterCIDR === '' ? [] : clusterCIDR.split(','),
     master,
   };
+  // As a file would have them: two configurations that mean the same are equal.
+  const { iptables, ipvs, nftables } = toFields(config);
+  return { ...config, iptables, ipvs, nftables };
 }
 
 /** As a file: what there is one of stands in the section of the mode, and is zero in the others. */
@@ -83,25 +84,6 @@ function periodsSection(mode: string): ModeName {
 /** The ipvs mode masquerades by iptables rules, and has no such setting of its own. */
 function masqueradeSection(mode: string): 'iptables' | 'nftables' {
   return mode === 'nftables' ? 'nftables' : 'iptables';
-}
-
-function withoutPerMode<T extends object>(section: T): Omit<T, PerMode> {
-  return Object.fromEntries(Object.entries(section).filter(([key]) => !PER_MODE.has(key))) as Omit<
-    T,
-    PerMode
-  >;
-}
-
-const PER_MODE = new Set<string>([
-  'syncPeriod',
-  'minSyncPeriod',
-  'masqueradeAll',
-] satisfies readonly PerMode[]);
-
-/** The body of `/configz`: compact, keys in the order of the API. */
-export function configz(config: EffectiveConfig): string {
-  const [group] = API_VERSION.split('/');
-  return JSON.stringify({ [group ?? '']: toV1alpha1(config) });
 }
 
 /** The text of a configuration file with the same meaning; keys sorted, as Kubernetes writes YAML. */

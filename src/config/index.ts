@@ -3,7 +3,6 @@ export { flagValue, parseCommandLine, type ParsedFlags, printFlags } from './com
 export { consistencyWarnings, type Inconsistency, localhostRanges, type NodeFacts } from './consistency.ts';
 export {
   type ConfigChange,
-  configz,
   type DetectLocalMode,
   diffConfig,
   type EffectiveConfig,
@@ -14,9 +13,8 @@ export {
 export { type GateName, gateStates, isGateEnabled } from './featureGates.ts';
 export { parseDuration, printDuration } from './goFormats.ts';
 export { FLAG_GROUPS, type FlagGroup, flagHelp, helpColumns, wrap } from './help.ts';
-export { STRING_LIST } from './listKinds.ts';
 export { type Invocation, type LoadedConfig, loadConfig, nodeNameOf } from './load.ts';
-export { BOOL, flushMilliseconds, INT, choiceOf, quantityValue, STRING } from './scalarKinds.ts';
+export { BOOL, flushMilliseconds, INT, choiceOf, quantityValue, STRING, STRING_LIST } from './kinds.ts';
 export { type Flag, flag, type Note, type Reload, type Result } from './setting.ts';
 export { type Settings, toSettings } from './settings.ts';
 export { FLAGS } from './table.ts';

@@ -159,7 +159,7 @@ function isIpv6Address(bindAddress: SettingValue | undefined): boolean {
 
 function withDefault(field: Field, values: FieldValues, isIpv6: boolean): SettingValue {
   const value = values.get(field.path);
-  const isSet = value !== undefined && (field.keepsZero === true || !isZero(field, value));
+  const isSet = value !== undefined && (field.kind.keepsZero === true || !isZero(field, value));
   const { listen } = field;
   if (isSet) return listen && typeof value === 'string' ? appendPort(value, listen.port) : value;
   if (listen && isIpv6) return listen.ipv6Default;

@@ -33,6 +33,8 @@ export interface SettingKind<T> {
   readonly alone?: string;
   /** Of several occurrences of a flag only the last is read, where kube-proxy has plain text and looks at it later. */
   readonly readsLast?: true;
+  /** Zero in a file means zero. Elsewhere it means "not set", because Kubernetes cannot tell the two apart. */
+  readonly keepsZero?: true;
   /** `before` is what an earlier occurrence of the same flag gave. */
   fromFlag(text: string, before: T | undefined): Reading<T>;
   fromFile(raw: unknown): Reading<T>;
@@ -57,16 +59,12 @@ interface Details {
 }
 
 interface FieldDetails<T> extends Details {
-  /** The name of the flag that sets it. */
-  readonly flag?: string;
   /** Where the flag's default is not the field's. */
   readonly flagDefault?: T;
   /** A flag of another field that sets this one too. */
   readonly sharesFlag?: string;
   /** `live` where a running process takes a change over. */
-  readonly reload?: Reload;
-  /** Zero in a file means zero. Elsewhere it means "not set", because Kubernetes cannot tell the two apart. */
-  readonly keepsZero?: boolean;
+  readonly reload?: Reload | undefined;
   /** Not printed when it is zero, or when it is the default. */
   readonly omit?: 'zero' | 'default' | undefined;
   /** The flag wins over the file. */
@@ -78,6 +76,8 @@ interface FieldDetails<T> extends Details {
 /** One field of the configuration file, with the flag that goes with it. */
 export interface Field<P extends string = string, T = SettingValue> extends FieldDetails<T> {
   readonly path: P;
+  /** The name of the flag that sets it. */
+  readonly flag: string | undefined;
   readonly kind: SettingKind<T>;
   readonly default: T;
 }
@@ -96,7 +96,7 @@ export interface Flag<T = SettingValue> extends FlagDetails {
   readonly paths: readonly string[];
 }
 
-export interface Section extends Pick<Field, 'omit'> {
+export interface Section extends Pick<Field, 'omit' | 'reload'> {
   readonly title: string;
   readonly intro?: string;
   readonly fields: readonly Field[];
@@ -108,11 +108,12 @@ export interface Section extends Pick<Field, 'omit'> {
 
 export function field<const P extends string, T>(
   path: P,
+  flag: string | undefined,
   kind: SettingKind<T>,
   normal: NoInfer<T>,
   details: FieldDetails<NoInfer<T>>,
 ): Field<P, T> {
-  return { path, kind, default: normal, ...details };
+  return { path, flag, kind, default: normal, ...details };
 }
 
 export function flag<T>(

@@ -25,10 +25,10 @@ const TABLE = [
   JUNCTION,
 ] as const satisfies readonly Section[];
 
-export const SECTIONS: readonly Section[] = TABLE.map(({ fields, ...section }: Section) => ({
-  ...section,
-  fields: fields.map((field) => ({ omit: section.omit, flagWins: section.flagsWin, ...field })),
-}));
+export const SECTIONS: readonly Section[] = TABLE.map((section: Section) => {
+  const { fields, omit, reload, flagsWin: flagWins } = section;
+  return { ...section, fields: fields.map((field) => ({ omit, reload, flagWins, ...field })) };
+});
 
 export const CONFIG_FIELDS: readonly Field[] = SECTIONS.flatMap(({ fields }) => fields);
 

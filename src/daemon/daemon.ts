@@ -4,8 +4,7 @@ import { END_LIMITS, END_LIMITS_OF_FAILURE, EventRecorder } from '../telemetry/e
 import {
   addressNotServed,
   failedToHoldPort,
-  failedToStartMetricServer,
-  failedToStartProxierHealthcheck,
+  failedToStart,
   failedToStartServiceHealthcheck,
   serviceTooLarge,
   starting,
@@ -107,7 +106,7 @@ export class Daemon {
     this.#config = config;
     this.#log = log;
     this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemTimestamps });
-    this.#health.setResources(() => opened.resources());
+    this.#health.resources = () => opened.resources();
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     const metrics = this.#makeMetrics();
     this.#leftOut = this.#makeLeftOut();
@@ -242,9 +241,7 @@ export class Daemon {
       onHealthCheckFailure: (failure) => this.#recordHealthCheckFailure(failure),
       onPortTaken: (message) => this.#recorder.record(failedToHoldPort(nodeName, message)),
       onCut: (service, messages) => {
-        const [namespace = '', name = ''] = service.split('/');
-        if (messages.length > 0)
-          this.#recorder.record(serviceTooLarge(nodeName, { namespace, name }, messages));
+        if (messages.length > 0) this.#recorder.record(serviceTooLarge(nodeName, service, messages));
       },
       onRefused: (service, reason) => this.#recordRefusal(service, reason),
       onForeignChange: (program) => this.#own.foreignChange(family, program),
@@ -259,8 +256,7 @@ export class Daemon {
   }
 
   #recordRefusal(service: ObjectKey, reason: string): void {
-    const [namespace = '', name = ''] = service.split('/');
-    this.#recorder.record(addressNotServed(this.#options.nodeName, { namespace, name }, reason));
+    this.#recorder.record(addressNotServed(this.#options.nodeName, service, reason));
   }
 
   /** The API server does not check a load balancer's addresses, so their owner learns of it here. */
@@ -279,8 +275,7 @@ export class Daemon {
 
   #recordHealthCheckFailure({ service, port, error }: HealthCheckFailure): void {
     const { nodeName } = this.#options;
-    const [namespace = '', name = ''] = service.split('/');
-    this.#recorder.record(failedToStartServiceHealthcheck({ nodeName, namespace, name, port, error }));
+    this.#recorder.record(failedToStartServiceHealthcheck(nodeName, service, port, error));
   }
 
   #startServers(): void {
@@ -294,8 +289,8 @@ export class Daemon {
       log,
       startedAt: new Date(),
       onHardFail: (which, error) => {
-        const report = which === 'healthz' ? failedToStartProxierHealthcheck : failedToStartMetricServer;
-        this.#recorder.record(report(nodeName, error));
+        const reason = which === 'healthz' ? 'FailedToStartProxierHealthcheck' : 'FailedToStartMetricServer';
+        this.#recorder.record(failedToStart(nodeName, reason, error));
         this.#fail(error);
       },
     });
@@ -308,7 +303,7 @@ export class Daemon {
   #makeGate(tellsOfNode: boolean): NodeGate {
     const { config, nodeName, log } = this.#options;
     // Manifests need not have a Node; then nothing speaks against this one.
-    this.#health.setNodeEligible(!tellsOfNode);
+    this.#health.nodeEligible = !tellsOfNode;
     return new NodeGate({
       inner: this.#proxy,
       nodeName,
@@ -316,7 +311,9 @@ export class Daemon {
       log,
       waits: tellsOfNode,
       needsPodCIDRs: config.detectLocalMode === 'NodeCIDR',
-      onNode: (node: Node | undefined) => this.#health.setNodeEligible(node?.eligible ?? !tellsOfNode),
+      onNode: (node: Node | undefined) => {
+        this.#health.nodeEligible = node?.eligible ?? !tellsOfNode;
+      },
       onServiceCidrs: (cidrs) => {
         for (const family of this.#families) family.setServiceCidrs(cidrs);
       },

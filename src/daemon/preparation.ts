@@ -16,19 +16,7 @@ interface Preparation {
 
 /** Returns whether conntrack's settings are not there yet: the first rules bring its module. */
 function applyConntrack({ config, log }: Preparation): boolean {
-  const { conntrack } = config;
-  const outcomes = applyConntrackSettings(
-    {
-      maxPerCore: conntrack.maxPerCore,
-      min: conntrack.min,
-      tcpEstablishedTimeoutMs: conntrack.tcpEstablishedTimeout,
-      tcpCloseWaitTimeoutMs: conntrack.tcpCloseWaitTimeout,
-      tcpBeLiberal: conntrack.tcpBeLiberal,
-      udpTimeoutMs: conntrack.udpTimeout,
-      udpStreamTimeoutMs: conntrack.udpStreamTimeout,
-    },
-    { log, root: config.junction.sysctlRoot },
-  );
+  const outcomes = applyConntrackSettings(config.conntrack, { log, root: config.junction.sysctlRoot });
   return outcomes.some(
     ({ state, ...rest }) => state === 'failed' && 'error' in rest && isMissing(rest.error),
   );

@@ -7,6 +7,7 @@
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { constants as os } from 'node:os';
+import { errorCode } from '../errors.ts';
 import { countFault } from '../faults.ts';
 
 /** Writes some of the bytes and returns how many. Throws an error with a code, such as EAGAIN. */
@@ -82,7 +83,7 @@ export class LogSink {
         else this.#waiting.shift();
       }
     } catch (error) {
-      this.#reason = codeOf(error);
+      this.#reason = errorCode(error) ?? String(error);
       return false;
     }
     this.#reportLost();
@@ -95,10 +96,6 @@ export class LogSink {
     this.#lost = 0;
     this.onLost?.(lost);
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }
 
 /** What Node has no call for. */

@@ -8,7 +8,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { isJunctionError, JunctionError } from '../errors.ts';
+import { isJunctionError, type JunctionError } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import { ensureSysctl, readSysctl, settingError } from './sysctl.ts';
 
@@ -16,13 +16,13 @@ export interface ConntrackSettings {
   /** 0: leave the limit as it is, and `min` with it. */
   readonly maxPerCore: number;
   readonly min: number;
-  /** Time-outs: 0 leaves what is there. */
-  readonly tcpEstablishedTimeoutMs: number;
-  readonly tcpCloseWaitTimeoutMs: number;
+  /** Time-outs in milliseconds; 0 leaves what is there. */
+  readonly tcpEstablishedTimeout: number;
+  readonly tcpCloseWaitTimeout: number;
   /** `false` leaves what is there. */
   readonly tcpBeLiberal: boolean;
-  readonly udpTimeoutMs: number;
-  readonly udpStreamTimeoutMs: number;
+  readonly udpTimeout: number;
+  readonly udpStreamTimeout: number;
 }
 
 /** What the table of connections costs is memory; more than this is asked for by `min` alone. */
@@ -47,8 +47,6 @@ type ConntrackOutcome = WantedSetting &
 
 interface ConntrackOptions {
   readonly log: Pick<Log, 'info' | 'warn'>;
-  /** Throws the first failure instead of logging all of them. */
-  readonly strict?: boolean | undefined;
   readonly cpus?: number | undefined;
   /** Instead of /proc/sys. */
   readonly root?: string | undefined;
@@ -84,12 +82,12 @@ const SETTINGS: readonly {
   },
   {
     name: 'net/netfilter/nf_conntrack_tcp_timeout_established',
-    wanted: ({ tcpEstablishedTimeoutMs }) => seconds(tcpEstablishedTimeoutMs),
+    wanted: ({ tcpEstablishedTimeout }) => seconds(tcpEstablishedTimeout),
     consequence: 'idle TCP connections are forgotten, or kept, for as long as the kernel is set to',
   },
   {
     name: 'net/netfilter/nf_conntrack_tcp_timeout_close_wait',
-    wanted: ({ tcpCloseWaitTimeoutMs }) => seconds(tcpCloseWaitTimeoutMs),
+    wanted: ({ tcpCloseWaitTimeout }) => seconds(tcpCloseWaitTimeout),
     consequence: 'a TCP connection that one side has closed may be forgotten while the other still sends',
   },
   {
@@ -99,12 +97,12 @@ const SETTINGS: readonly {
   },
   {
     name: 'net/netfilter/nf_conntrack_udp_timeout',
-    wanted: ({ udpTimeoutMs }) => seconds(udpTimeoutMs),
+    wanted: ({ udpTimeout }) => seconds(udpTimeout),
     consequence: 'a UDP client that asked once keeps its endpoint for as long as the kernel is set to',
   },
   {
     name: 'net/netfilter/nf_conntrack_udp_timeout_stream',
-    wanted: ({ udpStreamTimeoutMs }) => seconds(udpStreamTimeoutMs),
+    wanted: ({ udpStreamTimeout }) => seconds(udpStreamTimeout),
     consequence: 'a UDP conversation keeps its endpoint for as long as the kernel is set to',
   },
 ];
@@ -136,7 +134,6 @@ export function applyConntrackSettings(
       return { ...each, state: changed ? 'set' : 'already' };
     } catch (error) {
       if (!isJunctionError(error)) throw error;
-      if (options.strict) throw fatal(error);
       options.log.warn('Failed to set a connection-tracking parameter; continuing without it', {
         name: each.name,
         wanted: each.wanted,
@@ -190,14 +187,6 @@ const HASHSIZE_HINTS = {
     'Run privileged, with /sys mounted read-write, or set it on the node before Junction starts.',
   SYSCTL_REFUSED: 'The kernel takes it in the first network namespace only: set it on the machine itself.',
 } as const;
-
-function fatal(cause: JunctionError): JunctionError {
-  return new JunctionError(
-    cause.code,
-    `could not set conntrack parameters from kube-proxy configuration: ${cause.message}`,
-    { cause, hint: cause.hint },
-  );
-}
 
 /** All that are online, whatever part of them this process may use: connections belong to the machine. */
 export function countCpus(sysRoot = '/sys'): number {

@@ -4,9 +4,10 @@
  * it; the process id is the kernel's, which translates it into our own pid namespace.
  */
 import { createServer, type Server, Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { JunctionError } from '../errors.ts';
 import { constants } from 'node:os';
+import { errorCode, JunctionError } from '../errors.ts';
+import { systemClock } from '../time/systemClock.ts';
+import { wait } from '../time/wait.ts';
 import { errnoName, libc } from './libc.ts';
 
 /** All of sun_path: Node 20 pads an abstract name with NULs up to there, later versions do not. */
@@ -48,7 +49,7 @@ export async function takeInstanceLock(options: InstanceLockOptions): Promise<In
     }
     if (holder && performance.now() >= until) throw alreadyRunning(holder.text);
     if (holder && isFirst) onWait(holder.text);
-    await sleep(RETRY_MS, undefined, { signal });
+    await wait(systemClock, RETRY_MS, signal);
   }
 }
 
@@ -83,7 +84,7 @@ async function listen(path: string, text: string): Promise<Server | undefined> {
   });
   const isHeld = await new Promise<boolean>((resolve, reject) => {
     server.once('error', (error) => {
-      if ('code' in error && error.code === 'EADDRINUSE') resolve(true);
+      if (errorCode(error) === 'EADDRINUSE') resolve(true);
       else reject(error);
     });
     server.listen({ path }, () => resolve(false));

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
+import { errorCode } from '../errors.ts';
 import { endGroup, trackChild } from './processes.ts';
 
 export interface PluginCall {
@@ -82,8 +83,8 @@ function collect(stream: Readable | null): () => string | undefined {
 }
 
 function failed(error: unknown): PluginResult {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return { kind: 'failed', reason: String(code ?? error), isMissing: code === 'ENOENT' };
+  const code = errorCode(error);
+  return { kind: 'failed', reason: code ?? String(error), isMissing: code === 'ENOENT' };
 }
 
 function refused(reason: string): PluginResult {

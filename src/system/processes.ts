@@ -5,7 +5,7 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import { JunctionError } from '../errors.ts';
+import { errorCode, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import { PARENT_VARIABLE, parentMark } from './procfs.ts';
 
@@ -93,16 +93,6 @@ function timedOut(argv: Argv, milliseconds: number): JunctionError {
     'PROGRAM_TIMED_OUT',
     `${argv.join(' ')} did not end within ${milliseconds / 1000} s, and was killed`,
   );
-}
-
-/** A runner that puts words before every command: `nsenter --net=/proc/PID/ns/net` for a lab. */
-export function prefixed(runner: CommandRunner, prefix: Argv): CommandRunner {
-  return async ([program, ...args], options) => {
-    const result = await runner([...prefix, program, ...args], options);
-    const absent = result.code === 127 && /failed to execute .*: No such file/.test(result.stderr);
-    if (absent) throw missing(program);
-    return result;
-  };
 }
 
 /** A runner that kills what takes longer, where nobody says how long it may take. */
@@ -196,15 +186,12 @@ async function drained(stream: Writable): Promise<void> {
 
 function notStarted(argv: Argv, cause: unknown): JunctionError {
   const [program] = argv;
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  if (code === 'ENOENT') return missing(program, cause);
-  countFault('program_not_started');
-  return new JunctionError('PROGRAM_NOT_STARTED', `cannot start ${program}: ${String(code ?? cause)}`, {
-    cause,
-  });
-}
-
-function missing(program: string, cause?: unknown): JunctionError {
+  const code = errorCode(cause);
+  if (code !== 'ENOENT') {
+    countFault('program_not_started');
+    const message = `cannot start ${program}: ${code ?? String(cause)}`;
+    return new JunctionError('PROGRAM_NOT_STARTED', message, { cause });
+  }
   const name = packageOf(program);
   return new JunctionError(
     'PROGRAM_MISSING',
@@ -322,8 +309,7 @@ const PASSING =
  */
 export function isUnanswered(error: JunctionError): boolean {
   const { code, cause } = error;
-  if (code === 'PROGRAM_NOT_STARTED')
-    return cause instanceof Error && 'code' in cause && SHORTAGES.has(cause.code);
+  if (code === 'PROGRAM_NOT_STARTED') return SHORTAGES.has(errorCode(cause));
   if (code === 'IPTABLES_FAILED') return PASSING.test(error.detail ?? '');
   return code === 'XTABLES_LOCK_HELD' || code === 'PROGRAM_TIMED_OUT' || code === 'PROGRAM_KILLED';
 }

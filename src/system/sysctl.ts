@@ -7,7 +7,7 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isJunctionError, JunctionError } from '../errors.ts';
+import { errorCode, isJunctionError, JunctionError } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 
@@ -71,7 +71,7 @@ export function settingError(
   cause: unknown,
   hints: { readonly [code in 'SYSCTL_MISSING' | 'SYSCTL_DENIED' | 'SYSCTL_REFUSED']?: string } = {},
 ): JunctionError {
-  const errno = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error';
+  const errno = errorCode(cause) ?? 'unknown error';
   const code = CODES[errno] ?? 'SYSCTL_REFUSED';
   return new JunctionError(code, `${message}: ${errno}`, { cause, hint: hints[code] });
 }
@@ -96,17 +96,12 @@ export interface SystemSettingsOptions extends SysctlOptions {
   readonly families: readonly Family[];
   /** Node ports answer on 127.0.0.1. */
   readonly localhostNodePorts: boolean;
-  /** Turns the bridge settings on where they are off; else they are only looked at. */
-  readonly setBridgeCalls?: boolean | undefined;
 }
 
 interface SystemWarning {
-  readonly name: string;
   readonly message: string;
   /** A command, or what else to do. */
   readonly remedy: string;
-  /** Where Junction tried to set it. */
-  readonly error?: JunctionError;
 }
 
 interface SystemSettings {
@@ -120,63 +115,38 @@ const BRIDGE_CALLS: Readonly<Record<Family, string>> = {
   IPv4: 'net/bridge/bridge-nf-call-iptables',
   IPv6: 'net/bridge/bridge-nf-call-ip6tables',
 };
-const NOTHING: SystemSettings = { changes: [], warnings: [] };
 
 /** What the machine itself must be set to for services to work, looked at once at the start. */
 export function applySystemSettings(options: SystemSettingsOptions): SystemSettings {
-  const results = [
-    ...(options.localhostNodePorts && options.families.includes('IPv4') ? [routeLocalnet(options)] : []),
-    ...options.families.map((family) => bridgeCalls(BRIDGE_CALLS[family], options)),
-  ];
-  return {
-    changes: results.flatMap((result) => result.changes),
-    warnings: results.flatMap((result) => result.warnings),
-  };
-}
-
-/** Packets to 127.0.0.1 that are sent on to a pod are martians without this setting. */
-function routeLocalnet(options: SystemSettingsOptions): SystemSettings {
-  return ensure(
-    ROUTE_LOCALNET,
-    'node ports do not answer on 127.0.0.1',
-    options,
-    (error) => `${command(ROUTE_LOCALNET)}, or turn localhost node ports off. ${error.hint}`,
-  );
+  const { families, localhostNodePorts } = options;
+  const changes: SysctlChange[] = [];
+  const warnings: SystemWarning[] = [];
+  // Packets to 127.0.0.1 that are sent on to a pod are martians without this setting.
+  if (localhostNodePorts && families.includes('IPv4')) {
+    try {
+      const change = ensureSysctl(ROUTE_LOCALNET, 1, options);
+      if (change.changed) changes.push(change);
+    } catch (error) {
+      if (!isJunctionError(error)) throw error;
+      const message = `${error.message}: node ports do not answer on 127.0.0.1`;
+      const remedy = `${command(ROUTE_LOCALNET)}, or turn localhost node ports off. ${error.hint}`;
+      warnings.push({ message, remedy });
+    }
+  }
+  const consequence = 'pods on one bridge that talk through a service get answers from the wrong address';
+  for (const name of families.map((family) => BRIDGE_CALLS[family]))
+    if (isOff(name, options))
+      warnings.push({ message: `${name} is 0: ${consequence}`, remedy: command(name) });
+  return { changes, warnings };
 }
 
 /** Read each time and not cached: br_netfilter, which brings the setting, may be loaded at any time. */
-function bridgeCalls(name: string, options: SystemSettingsOptions): SystemSettings {
-  if (!isOff(name, options)) return NOTHING;
-  const consequence = 'pods on one bridge that talk through a service get answers from the wrong address';
-  if (options.setBridgeCalls) return ensure(name, consequence, options, () => command(name));
-  return {
-    changes: [],
-    warnings: [{ name, message: `${name} is 0: ${consequence}`, remedy: command(name) }],
-  };
-}
-
 function isOff(name: string, options: SysctlOptions): boolean {
   try {
     return readSysctl(name, options) === '0';
   } catch (error) {
     if (isJunctionError(error)) return false;
     throw error;
-  }
-}
-
-function ensure(
-  name: string,
-  consequence: string,
-  options: SysctlOptions,
-  remedy: (error: JunctionError) => string,
-): SystemSettings {
-  try {
-    const change = ensureSysctl(name, 1, options);
-    return { changes: change.changed ? [change] : [], warnings: [] };
-  } catch (error) {
-    if (!isJunctionError(error)) throw error;
-    const message = `${error.message}: ${consequence}`;
-    return { changes: [], warnings: [{ name, message, remedy: remedy(error), error }] };
   }
 }
 

@@ -1,10 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { packageOf, prefixed, run } from '../../src/system/processes.ts';
+import { packageOf, run } from '../../src/system/processes.ts';
 import { bundle } from './support/bundle.ts';
 import { fakeRunner } from './support/fakeRunner.ts';
 import { inside } from './support/inside.ts';
 import { openNamespace, requireNamespaces } from './support/namespace.ts';
+import { prefixed } from '../../lab/prefixed.ts';
 import { isRunning } from './support/processes.ts';
 import { withEnoughTime } from '../support/enoughTime.ts';
 
@@ -172,7 +173,8 @@ describe('run', () => {
        import { setTimeout as sleep } from 'node:timers/promises';
        import { killOrphans } from './src/system/procfs.ts';
        import { run } from './src/system/processes.ts';
-       import { isRunning } from './test/system/support/processes.ts';
+       import { prefixed } from '../../lab/prefixed.ts';
+import { isRunning } from './test/system/support/processes.ts';
        const end = new AbortController();
        const ours = run(['sh', '-c', 'echo $$; exec sleep 300'], {
          signal: end.signal,

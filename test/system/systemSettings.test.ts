@@ -47,10 +47,8 @@ describe('system settings', () => {
     rmSync(join(root, LOCALNET));
     expect(apply().warnings).toEqual([
       {
-        name: LOCALNET,
         message: `cannot read sysctl ${LOCALNET}: ENOENT: node ports do not answer on 127.0.0.1`,
         remedy: expect.stringMatching(/^sysctl -w net\.ipv4\.conf\.all\.route_localnet=1, or turn/),
-        error: expect.objectContaining({ code: 'SYSCTL_MISSING' }),
       },
     ]);
   });
@@ -60,7 +58,6 @@ describe('system settings', () => {
     write(BRIDGE6, '0\n');
     expect(apply().warnings).toEqual([
       {
-        name: BRIDGE,
         message: `${BRIDGE} is 0: pods on one bridge that talk through a service get answers from the wrong address`,
         remedy: 'sysctl -w net.bridge.bridge-nf-call-iptables=1',
       },
@@ -77,13 +74,5 @@ describe('system settings', () => {
   it('of bridges are no concern where nothing filters bridges', () => {
     rmSync(join(root, 'net/bridge'), { recursive: true });
     expect(apply().warnings).toEqual([]);
-  });
-
-  it('of bridges are turned on when asked', () => {
-    write(BRIDGE, '0\n');
-    const { changes, warnings } = apply({ setBridgeCalls: true });
-    expect(warnings).toEqual([]);
-    expect(changes.map(({ name }) => name)).toEqual([LOCALNET, BRIDGE]);
-    expect(read(BRIDGE)).toBe('1');
   });
 });

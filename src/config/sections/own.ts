@@ -1,6 +1,5 @@
 /** Junction's own settings, and those that it accepts without effect. */
-import { STRING_LIST } from '../listKinds.ts';
-import { BOOL, DURATION, STRING } from '../scalarKinds.ts';
+import { BOOL, DURATION, pointer, STRING, STRING_LIST } from '../kinds.ts';
 import { field, flag } from '../setting.ts';
 
 export const JUNCTION = {
@@ -10,56 +9,42 @@ export const JUNCTION = {
   intro:
     "Not kube-proxy's: everything that Junction adds stands under `junction` in the file. kube-proxy reads such a file too, and logs that it does not know the section. Flags that are given win over the file. A section of defaults is left out of `--write-config-to` and `/configz`.",
   fields: [
-    field('junction.manifests', STRING_LIST, null, {
-      flag: 'manifests',
+    field('junction.manifests', 'manifests', STRING_LIST, null, {
       placeholder: 'FILE|DIR,…',
       help: 'read Services, EndpointSlices, Endpoints and Nodes from these YAML or JSON files instead of an API server; may be repeated',
     }),
-    field('junction.strictManifests', BOOL, false, {
-      flag: 'strict',
+    field('junction.strictManifests', 'strict', BOOL, false, {
       help: 'refuse what Kubernetes does not know in manifests, unknown fields and misspelt kinds, instead of warning of it',
     }),
-    field('junction.iptablesLayout', STRING, 'current', {
-      flag: 'iptables-layout',
+    field('junction.iptablesLayout', 'iptables-layout', STRING, 'current', {
       choices: ['current', 'classic'],
       help: "how rules are arranged in the iptables mode: today's kube-proxy's chains, or those of 1.5 to 1.23",
     }),
-    field('junction.iptablesVariant', STRING, 'auto', {
-      flag: 'iptables-variant',
+    field('junction.iptablesVariant', 'iptables-variant', STRING, 'auto', {
       choices: ['auto', 'nft', 'legacy'],
       help: 'which iptables programs to use; auto goes by what kubelet and the machine use',
     }),
-    field('junction.ipvsDrainLimit', DURATION, 0, {
-      flag: 'ipvs-drain-limit',
+    field('junction.ipvsDrainLimit', 'ipvs-drain-limit', DURATION, 0, {
       help: 'after which open connections to an endpoint that is gone are cut in the ipvs mode; 0 waits for their end',
     }),
-    field('junction.nftablesCounters', BOOL, false, {
-      flag: 'nftables-counters',
+    field('junction.nftablesCounters', 'nftables-counters', BOOL, false, {
       help: 'let the kernel count connections of each endpoint in the nftables mode, for /metrics',
     }),
-    field('junction.nftablesBackstop', BOOL, true, {
-      flag: 'nftables-backstop',
-      keepsZero: true,
+    field('junction.nftablesBackstop', 'nftables-backstop', pointer(BOOL), true, {
       help: 'keep a second table that only Junction can change, so that nft flush ruleset costs no connection',
     }),
-    field('junction.holdPorts', BOOL, false, {
-      flag: 'hold-ports',
+    field('junction.holdPorts', 'hold-ports', BOOL, false, {
       help: "bind node ports, and external IPs that are this node's, so that no other program can take them",
     }),
-    field('junction.sysctlRoot', STRING, '/proc/sys', {
-      flag: 'sysctl-root',
+    field('junction.sysctlRoot', 'sysctl-root', STRING, '/proc/sys', {
       placeholder: 'DIR',
       help: 'where kernel settings are read and written, for a container whose /proc/sys is read-only: DIR/net is a mount of /proc/sys/net',
     }),
-    field('junction.stateDir', STRING, '/run/junction', {
-      flag: 'state-dir',
+    field('junction.stateDir', 'state-dir', pointer(STRING), '/run/junction', {
       placeholder: 'DIR',
-      keepsZero: true,
       help: 'where a crash is noted down, for the log and the metrics of the next run; empty: nowhere',
     }),
-    field('junction.firewalld', BOOL, true, {
-      flag: 'firewalld',
-      keepsZero: true,
+    field('junction.firewalld', 'firewalld', pointer(BOOL), true, {
       help: 'listen on D-Bus for reloads of firewalld, which remove rules, and write them again at once',
     }),
   ],
@@ -71,11 +56,17 @@ export const WINDOWS = {
   title: 'Windows',
   intro: 'Accepted, so that files and command lines for mixed clusters work, and without effect.',
   fields: [
-    field('winkernel.networkName', STRING, '', { help: 'name of the HNS network', ignored }),
-    field('winkernel.sourceVip', STRING, '', { help: 'source address of load-balanced traffic', ignored }),
-    field('winkernel.enableDSR', BOOL, false, { help: 'direct server return', ignored }),
-    field('winkernel.rootHnsEndpointName', STRING, '', { help: 'endpoint of the root namespace', ignored }),
-    field('winkernel.forwardHealthCheckVip', BOOL, false, {
+    field('winkernel.networkName', undefined, STRING, '', { help: 'name of the HNS network', ignored }),
+    field('winkernel.sourceVip', undefined, STRING, '', {
+      help: 'source address of load-balanced traffic',
+      ignored,
+    }),
+    field('winkernel.enableDSR', undefined, BOOL, false, { help: 'direct server return', ignored }),
+    field('winkernel.rootHnsEndpointName', undefined, STRING, '', {
+      help: 'endpoint of the root namespace',
+      ignored,
+    }),
+    field('winkernel.forwardHealthCheckVip', undefined, BOOL, false, {
       help: 'forward health checks of the load balancer to the service address',
       ignored,
     }),
@@ -96,10 +87,14 @@ export const WINDOWS = {
 export const UNUSED = {
   title: 'Fields of old files',
   fields: [
-    field('portRange', STRING, '', {
+    field('portRange', undefined, STRING, '', {
       help: 'ports of the host to use',
       ignored: 'it was for the userspace mode, which is no more',
     }),
-    field('windowsRunAsService', BOOL, false, { omit: 'zero', help: 'run as a Windows service', ignored }),
+    field('windowsRunAsService', undefined, BOOL, false, {
+      omit: 'zero',
+      help: 'run as a Windows service',
+      ignored,
+    }),
   ],
 } as const;

@@ -1,6 +1,5 @@
 /** What this run of the program is for, the node, its servers, logging, and the process itself. */
 import { field, flag, type Flag } from '../setting.ts';
-import { VERBOSITY_RULES } from '../listKinds.ts';
 import {
   BOOL,
   DURATION,
@@ -9,11 +8,13 @@ import {
   IP,
   IP_PORT,
   NODE_NAME,
+  pointer,
   QUANTITY,
   STRING,
   UNSIGNED,
+  VERBOSITY_RULES,
   VERSION_REQUEST,
-} from '../scalarKinds.ts';
+} from '../kinds.ts';
 
 /** kube-proxy has these two from a library that it links, and reads them nowhere. */
 const NO_CADVISOR = 'it is for cAdvisor, which kube-proxy does not run either';
@@ -71,35 +72,28 @@ export const PORT_FLAGS: readonly Flag<number>[] = [
 export const NODE = {
   title: 'Node and servers',
   fields: [
-    field('hostnameOverride', NODE_NAME, '', {
-      flag: 'hostname-override',
+    field('hostnameOverride', 'hostname-override', NODE_NAME, '', {
       flagWins: true,
       help: "this node's name, where it is not the host name; trimmed and in lower case; the flag wins over the file",
     }),
-    field('bindAddress', IP, '0.0.0.0', {
-      flag: 'bind-address',
+    field('bindAddress', 'bind-address', IP, '0.0.0.0', {
       help: "this node's primary address, where it is not the Node object's; despite its name, nothing listens on it",
     }),
-    field('healthzBindAddress', IP_PORT, '0.0.0.0:10256', {
-      flag: 'healthz-bind-address',
+    field('healthzBindAddress', 'healthz-bind-address', IP_PORT, '0.0.0.0:10256', {
       listen: { port: 10_256, ipv6Default: '[::]:10256' },
       help: 'where /healthz and /livez are served; in a file the default is [::]:10256 when bindAddress is IPv6',
     }),
-    field('metricsBindAddress', IP_PORT, '127.0.0.1:10249', {
-      flag: 'metrics-bind-address',
+    field('metricsBindAddress', 'metrics-bind-address', IP_PORT, '127.0.0.1:10249', {
       listen: { port: 10_249, ipv6Default: '[::1]:10249' },
       help: 'where /metrics, /configz and /proxyMode are served; in a file the default is [::1]:10249 when bindAddress is IPv6',
     }),
-    field('bindAddressHardFail', BOOL, false, {
-      flag: 'bind-address-hard-fail',
+    field('bindAddressHardFail', 'bind-address-hard-fail', BOOL, false, {
       help: 'exit when one of these servers cannot listen, instead of trying again every 5 s',
     }),
-    field('enableProfiling', BOOL, false, {
-      flag: 'profiling',
+    field('enableProfiling', 'profiling', BOOL, false, {
       help: 'serve profiles under /debug on the metrics port',
     }),
-    field('showHiddenMetricsForVersion', STRING, '', {
-      flag: 'show-hidden-metrics-for-version',
+    field('showHiddenMetricsForVersion', 'show-hidden-metrics-for-version', STRING, '', {
       placeholder: 'VERSION',
       help: 'also serve metrics that were hidden since this version; only the previous minor version may be named',
       ignored: 'no metric of Junction is hidden',
@@ -115,44 +109,36 @@ export const LOGGING = {
   flagsWin: true,
   intro: 'Of these, flags that are given win over the file.',
   fields: [
-    field('logging.format', STRING, 'text', {
-      flag: 'logging-format',
+    field('logging.format', 'logging-format', STRING, 'text', {
       choices: ['text', 'json'],
       help: 'how log lines look',
     }),
-    field('logging.flushFrequency', FLUSH_DURATION, '5s', {
-      flag: 'log-flush-frequency',
+    field('logging.flushFrequency', 'log-flush-frequency', FLUSH_DURATION, '5s', {
       help: 'longest time that a line waits in a buffer of split streams; without a buffer every line is written at once',
     }),
-    field('logging.verbosity', UNSIGNED, 0, {
-      flag: 'v',
+    field('logging.verbosity', 'v', UNSIGNED, 0, {
       short: 'v',
       placeholder: 'LEVEL',
       reload: 'live',
       help: 'how much to log: 1 for every sync, 2 and up for debugging',
     }),
-    field('logging.vmodule', VERBOSITY_RULES, [], {
-      flag: 'vmodule',
+    field('logging.vmodule', 'vmodule', VERBOSITY_RULES, [], {
       omit: 'zero',
       reload: 'live',
       help: 'verbosity of single source files, for the text format: patterns of file names without their ending, such as familyLoop=2 or nft*=3; those of flag and file are joined, the flag first, and the first that matches counts',
     }),
-    field('logging.options.text.splitStream', BOOL, false, {
-      flag: 'log-text-split-stream',
+    field('logging.options.text.splitStream', 'log-text-split-stream', BOOL, false, {
       omit: 'zero',
       help: `text format: errors and warnings to stderr, the rest to stdout; ${ALPHA}`,
     }),
-    field('logging.options.text.infoBufferSize', QUANTITY, '0', {
-      flag: 'log-text-info-buffer-size',
+    field('logging.options.text.infoBufferSize', 'log-text-info-buffer-size', QUANTITY, '0', {
       help: `text format with split streams: bytes of the rest that may wait in a buffer, such as 512 or 64Ki; ${ALPHA}`,
     }),
-    field('logging.options.json.splitStream', BOOL, false, {
-      flag: 'log-json-split-stream',
+    field('logging.options.json.splitStream', 'log-json-split-stream', BOOL, false, {
       omit: 'zero',
       help: `JSON format: errors to stderr, the rest to stdout; ${ALPHA}`,
     }),
-    field('logging.options.json.infoBufferSize', QUANTITY, '0', {
-      flag: 'log-json-info-buffer-size',
+    field('logging.options.json.infoBufferSize', 'log-json-info-buffer-size', QUANTITY, '0', {
       help: `JSON format with split streams: bytes of the rest that may wait in a buffer; ${ALPHA}`,
     }),
   ],
@@ -161,45 +147,37 @@ export const LOGGING = {
 export const PROCESS = {
   title: 'Process and connection tracking',
   fields: [
-    field('oomScoreAdj', INT, -999, {
-      flag: 'oom-score-adj',
-      keepsZero: true,
+    field('oomScoreAdj', 'oom-score-adj', pointer(INT), -999, {
       help: 'how soon the kernel kills the process for memory, -1000 (never) to 1000',
     }),
-    field('conntrack.maxPerCore', INT, 32_768, {
-      flag: 'conntrack-max-per-core',
-      keepsZero: true,
+    field('conntrack.maxPerCore', 'conntrack-max-per-core', pointer(INT), 32_768, {
       help: 'connections to track, per CPU; 0 leaves the limit alone and ignores conntrack.min',
     }),
-    field('conntrack.min', INT, 131_072, {
-      flag: 'conntrack-min',
-      keepsZero: true,
+    field('conntrack.min', 'conntrack-min', pointer(INT), 131_072, {
       help: 'connections to track at least, however few CPUs there are',
     }),
-    field('conntrack.tcpEstablishedTimeout', DURATION, 86_400_000, {
-      flag: 'conntrack-tcp-timeout-established',
-      keepsZero: true,
-      help: 'after which an idle TCP connection is forgotten; 0 leaves it alone',
-    }),
-    field('conntrack.tcpCloseWaitTimeout', DURATION, 3_600_000, {
-      flag: 'conntrack-tcp-timeout-close-wait',
-      keepsZero: true,
+    field(
+      'conntrack.tcpEstablishedTimeout',
+      'conntrack-tcp-timeout-established',
+      pointer(DURATION),
+      86_400_000,
+      {
+        help: 'after which an idle TCP connection is forgotten; 0 leaves it alone',
+      },
+    ),
+    field('conntrack.tcpCloseWaitTimeout', 'conntrack-tcp-timeout-close-wait', pointer(DURATION), 3_600_000, {
       help: 'after which a half-closed TCP connection is forgotten; 0 leaves it alone',
     }),
-    field('conntrack.tcpBeLiberal', BOOL, false, {
-      flag: 'conntrack-tcp-be-liberal',
+    field('conntrack.tcpBeLiberal', 'conntrack-tcp-be-liberal', BOOL, false, {
       help: 'do not take TCP packets outside of the window for invalid; false leaves the setting alone',
     }),
-    field('conntrack.udpTimeout', DURATION, 0, {
-      flag: 'conntrack-udp-timeout',
+    field('conntrack.udpTimeout', 'conntrack-udp-timeout', DURATION, 0, {
       help: 'after which an unanswered UDP flow is forgotten; 0 leaves it alone',
     }),
-    field('conntrack.udpStreamTimeout', DURATION, 0, {
-      flag: 'conntrack-udp-timeout-stream',
+    field('conntrack.udpStreamTimeout', 'conntrack-udp-timeout-stream', DURATION, 0, {
       help: 'after which an answered UDP flow is forgotten; 0 leaves it alone',
     }),
-    field('configSyncPeriod', DURATION, 900_000, {
-      flag: 'config-sync-period',
+    field('configSyncPeriod', 'config-sync-period', DURATION, 900_000, {
       help: 'how often everything that the API server has told is gone through again',
       ignored:
         'objects of the API server are cached and not delivered again; the sync period of the mode says how often rules are compared with the kernel',

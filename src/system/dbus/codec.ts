@@ -57,17 +57,16 @@ export function encodeMessage(message: DbusMessage): Uint8Array {
     if (value === undefined || value === '') continue;
     const [code, type] = FIELDS[name];
     fields.align(8);
-    fields.byte(code);
+    fields.value('y', code);
     fields.value('g', type);
     fields.value(type, value);
   }
-  const whole = new Writer();
-  for (const byte of [LITTLE, TYPES.indexOf(message.type), NO_AUTO_START, VERSION]) whole.byte(byte);
-  for (const number of [body.length, message.serial, fields.length]) whole.value('u', number);
-  whole.bytes(fields.finish());
-  whole.align(8);
-  whole.bytes(body.finish());
-  return whole.finish();
+  const lengths = [body.bytes.length, message.serial, fields.bytes.length];
+  fields.align(8);
+  const head = new Writer();
+  for (const byte of [LITTLE, TYPES.indexOf(message.type), NO_AUTO_START, VERSION]) head.value('y', byte);
+  for (const number of lengths) head.value('u', number);
+  return Uint8Array.from([...head.bytes, ...fields.bytes, ...body.bytes]);
 }
 
 /** How long the first message in the buffer is; `undefined` while that is not known yet. */
@@ -90,7 +89,7 @@ export function decodeMessage(bytes: Uint8Array): DbusMessage {
   reader.at = FIXED_BYTES;
   while (reader.at < end) {
     reader.align(8);
-    const code = reader.byte();
+    const code = reader.value('y');
     const fieldType = String(reader.value('g'));
     const value = reader.value(fieldType);
     if (value === undefined) throw new MalformedMessage(`a header field of type ${fieldType}`);
@@ -99,23 +98,14 @@ export function decodeMessage(bytes: Uint8Array): DbusMessage {
   }
   if (reader.at !== end) throw new MalformedMessage('its header fields are longer than they say');
   reader.align(8);
-  // Each field was read as the type that the table says.
-  return {
-    ...(fields as Partial<DbusMessage>),
-    type,
-    serial,
-    body: readBody(reader, String(fields.signature ?? '')),
-  };
-}
-
-function readBody(reader: Reader, signature: string): readonly DbusValue[] {
   const body: DbusValue[] = [];
-  for (const type of signature) {
-    const value = reader.value(type);
+  for (const each of String(fields.signature ?? '')) {
+    const value = reader.value(each);
     if (value === undefined) break;
     body.push(value);
   }
-  return body;
+  // Each field was read as the type that the table says.
+  return { ...(fields as Partial<DbusMessage>), type, serial, body };
 }
 
 function aligned(length: number, to: number): number {
@@ -123,26 +113,10 @@ function aligned(length: number, to: number): number {
 }
 
 class Writer {
-  readonly #bytes: number[] = [];
-
-  get length(): number {
-    return this.#bytes.length;
-  }
-
-  finish(): Uint8Array {
-    return Uint8Array.from(this.#bytes);
-  }
+  readonly bytes: number[] = [];
 
   align(to: number): void {
-    while (this.#bytes.length % to !== 0) this.#bytes.push(0);
-  }
-
-  byte(value: number): void {
-    this.#bytes.push(value & 0xff);
-  }
-
-  bytes(values: Uint8Array): void {
-    for (const value of values) this.#bytes.push(value);
+    while (this.bytes.length % to !== 0) this.bytes.push(0);
   }
 
   value(type: string, value: DbusValue | undefined): void {
@@ -151,19 +125,18 @@ class Writer {
       case 'o':
       case 'g': {
         const text = new TextEncoder().encode(String(value));
-        if (type === 'g') this.byte(text.length);
-        else this.value('u', text.length);
-        this.bytes(text);
-        this.byte(0);
+        this.value(type === 'g' ? 'y' : 'u', text.length);
+        for (const byte of [...text, 0]) this.bytes.push(byte);
         return;
       }
+      case 'y':
+        this.bytes.push(Number(value) & 0xff);
+        return;
       case 'b':
-      case 'u': {
+      case 'u':
         this.align(4);
-        const number = Number(value);
-        for (const shift of [0, 8, 16, 24]) this.byte(number >>> shift);
+        for (const shift of [0, 8, 16, 24]) this.bytes.push((Number(value) >>> shift) & 0xff);
         return;
-      }
       default:
         throw new MalformedMessage(`values of type ${type} are not written here`);
     }
@@ -171,10 +144,12 @@ class Writer {
 }
 
 type ReadNumber = (view: DataView, at: number, little: boolean) => number;
+const BYTE: readonly [ReadNumber, 1] = [(view, at) => view.getUint8(at), 1];
 const UINT32: readonly [ReadNumber, 4] = [(view, at, little) => view.getUint32(at, little), 4];
 /** By type: how its number is read, of how many bytes. That of a text is its length. */
 const NUMBERS: Readonly<Record<string, readonly [read: ReadNumber, size: 1 | 2 | 4]>> = {
-  y: [(view, at) => view.getUint8(at), 1],
+  y: BYTE,
+  g: BYTE,
   n: [(view, at, little) => view.getInt16(at, little), 2],
   q: [(view, at, little) => view.getUint16(at, little), 2],
   i: [(view, at, little) => view.getInt32(at, little), 4],
@@ -205,28 +180,19 @@ class Reader {
     this.at = aligned(this.at, to);
   }
 
-  byte(): number {
-    return this.#view.getUint8(this.#take(1));
-  }
-
   /** `undefined` for a type that is not read here. */
   value(type: string): DbusValue | undefined {
-    if (type === 'g') return this.#text(this.byte());
     const [read, size] = NUMBERS[type] ?? [];
     if (!read || !size) return undefined;
-    const number = read(this.#view, this.#take(size), this.#little);
-    if (type === 's' || type === 'o') return this.#text(number);
+    this.align(size);
+    const number = read(this.#view, this.#skip(size), this.#little);
+    if ('sog'.includes(type)) return this.#text(number);
     return type === 'b' ? number !== 0 : number;
   }
 
   #text(length: number): string {
     const from = this.#skip(length + 1);
     return new TextDecoder().decode(new Uint8Array(this.#view.buffer, this.#view.byteOffset + from, length));
-  }
-
-  #take(size: 1 | 2 | 4): number {
-    this.align(size);
-    return this.#skip(size);
   }
 
   #skip(length: number): number {

@@ -1,20 +1,20 @@
 /** Events as the API server takes them (events.k8s.io/v1). */
-type EventType = 'Normal' | 'Warning';
+import { messageOf } from '../../errors.ts';
+import type { ObjectKey } from '../../model/objects.ts';
 
-export interface ObjectReference {
+interface ObjectReference {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
   /** Absent for a Node. */
   readonly namespace?: string;
-  readonly uid?: string;
 }
 
 /** Something that happened to an object. */
 export interface EventReport {
   readonly reason: string;
   readonly action: string;
-  readonly type: EventType;
+  readonly type: 'Normal' | 'Warning';
   readonly regarding: ObjectReference;
   readonly note: string;
 }
@@ -55,7 +55,8 @@ export function eventBody(report: EventReport, origin: EventOrigin, series?: Eve
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
-    metadata: { name: eventName(origin), namespace: namespaceOf(regarding) },
+    // An object without a namespace has its events in `default`.
+    metadata: { name: eventName(origin), namespace: regarding.namespace || 'default' },
     eventTime: microTime(time),
     reportingController: CONTROLLER,
     reportingInstance: `${CONTROLLER}-${nodeName}`.slice(0, MAX_INSTANCE),
@@ -68,11 +69,6 @@ export function eventBody(report: EventReport, origin: EventOrigin, series?: Eve
   };
 }
 
-/** An object without a namespace has its events in `default`. */
-function namespaceOf({ namespace }: ObjectReference): string {
-  return namespace || 'default';
-}
-
 export function eventsPath(namespace: string, name?: string): string {
   const path = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/events`;
   return name === undefined ? path : `${path}/${encodeURIComponent(name)}`;
@@ -80,8 +76,8 @@ export function eventsPath(namespace: string, name?: string): string {
 
 /** Whether two reports are one event that happened twice. The note does not count: it often holds a number. */
 export function seriesKey({ reason, action, type, regarding }: EventReport): string {
-  const { apiVersion, kind, namespace, name, uid } = regarding;
-  return JSON.stringify([reason, action, type, apiVersion, kind, namespace, name, uid]);
+  const { apiVersion, kind, namespace, name } = regarding;
+  return JSON.stringify([reason, action, type, apiVersion, kind, namespace, name]);
 }
 
 /** `2026-11-15T04:17:09.123000Z` */
@@ -107,32 +103,34 @@ function shorten(note: string): string {
 
 /** The events that operators know from kube-proxy, and ours. */
 export function starting(nodeName: string): EventReport {
-  return { ...START, regarding: node(nodeName), reason: 'Starting', type: 'Normal', note: '' };
+  return { ...aboutNode(nodeName, 'Starting', 'StartKubeProxy', ''), type: 'Normal' };
 }
 
-export function failedToStartProxierHealthcheck(nodeName: string, error: unknown): EventReport {
-  return failedToStart(nodeName, 'FailedToStartProxierHealthcheck', error);
-}
-
-export function failedToStartMetricServer(nodeName: string, error: unknown): EventReport {
-  return failedToStart(nodeName, 'FailedToStartMetricServer', error);
+export function failedToStart(
+  nodeName: string,
+  reason: 'FailedToStartProxierHealthcheck' | 'FailedToStartMetricServer',
+  error: unknown,
+): EventReport {
+  return aboutNode(nodeName, reason, 'StartKubeProxy', messageOf(error));
 }
 
 /** Another program has a port that Junction was asked to hold. */
 export function failedToHoldPort(nodeName: string, note: string): EventReport {
-  return { reason: 'FailedToHoldPort', action: 'Listen', type: 'Warning', regarding: node(nodeName), note };
+  return aboutNode(nodeName, 'FailedToHoldPort', 'Listen', note);
 }
 
 export function failedToStartServiceHealthcheck(
-  failure: ServiceName & { readonly nodeName: string; readonly port: number; readonly error: unknown },
+  nodeName: string,
+  service: ObjectKey,
+  port: number,
+  error: unknown,
 ): EventReport {
-  const { nodeName, namespace, name, port, error } = failure;
-  const note = `node ${nodeName} failed to start healthcheck "${namespace}/${name}" on port ${port}: ${text(error)}`;
-  return aboutService(failure, 'FailedToStartServiceHealthcheck', 'Listen', note);
+  const note = `node ${nodeName} failed to start healthcheck "${service}" on port ${port}: ${messageOf(error)}`;
+  return aboutService(service, 'FailedToStartServiceHealthcheck', 'Listen', note);
 }
 
 /** An external or load-balancer IP of a Service that this node must not serve. */
-export function addressNotServed(nodeName: string, service: ServiceName, reason: string): EventReport {
+export function addressNotServed(nodeName: string, service: ObjectKey, reason: string): EventReport {
   const note = `node ${nodeName} does not serve an address of it: ${reason}`;
   return aboutService(service, 'AddressNotServed', 'Serve', note);
 }
@@ -140,39 +138,20 @@ export function addressNotServed(nodeName: string, service: ServiceName, reason:
 /** Something of a Service is beyond what one Service may have on a node. */
 export function serviceTooLarge(
   nodeName: string,
-  service: ServiceName,
+  service: ObjectKey,
   messages: readonly string[],
 ): EventReport {
   const note = `node ${nodeName} serves a part of it: ${messages.join('; ')}`;
   return aboutService(service, 'ServiceTooLarge', 'Serve', note);
 }
 
-interface ServiceName {
-  readonly namespace: string;
-  readonly name: string;
+/** Without a uid: what is known of the node at the start is its name. */
+function aboutNode(name: string, reason: string, action: string, note: string): EventReport {
+  return { reason, action, type: 'Warning', regarding: { apiVersion: 'v1', kind: 'Node', name }, note };
 }
 
-const START = { action: 'StartKubeProxy' } as const;
-
-function failedToStart(nodeName: string, reason: string, error: unknown): EventReport {
-  return { ...START, regarding: node(nodeName), reason, type: 'Warning', note: text(error) };
-}
-
-function aboutService(
-  { namespace, name }: ServiceName,
-  reason: string,
-  action: string,
-  note: string,
-): EventReport {
+function aboutService(service: ObjectKey, reason: string, action: string, note: string): EventReport {
+  const [namespace = '', name = ''] = service.split('/');
   const regarding = { apiVersion: 'v1', kind: 'Service', namespace, name };
   return { reason, action, type: 'Warning', regarding, note };
-}
-
-/** Without a uid: what is known of the node at the start is its name. */
-function node(name: string): ObjectReference {
-  return { apiVersion: 'v1', kind: 'Node', name };
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

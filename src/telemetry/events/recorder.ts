@@ -178,7 +178,7 @@ export class EventRecorder {
   }
 
   #enqueue(delivery: Delivery, report: EventReport): boolean {
-    if (this.#sender.waiting < (this.#options.capacity ?? CAPACITY)) {
+    if (this.#sender.queue.length < (this.#options.capacity ?? CAPACITY)) {
       this.#sender.add(delivery);
       return true;
     }

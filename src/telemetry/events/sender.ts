@@ -1,6 +1,7 @@
 /** Sends one request after the other, again and again where that helps, and never more than one at a time. */
 import type { Log } from '../../log/log.ts';
 import type { Clock } from '../../time/clock.ts';
+import { wait } from '../../time/wait.ts';
 
 export interface EventRequest {
   readonly method: 'POST' | 'PATCH';
@@ -48,7 +49,9 @@ type Verdict = 'done' | 'gone' | 'refused' | 'again';
 export class EventSender {
   readonly #options: SenderOptions;
   /** The first is under way. */
-  readonly #queue: Delivery[] = [];
+  readonly queue: Delivery[] = [];
+  sent = 0;
+  failed = 0;
   readonly #loggedStatuses = new Set<number>();
   #send: SendEvent | undefined;
   #working: Promise<void> | undefined;
@@ -56,27 +59,13 @@ export class EventSender {
   #endLimits: EndLimits | undefined;
   #ended = false;
   #interrupt: (() => void) | undefined;
-  #sent = 0;
-  #failed = 0;
 
   constructor(options: SenderOptions) {
     this.#options = options;
   }
 
-  get sent(): number {
-    return this.#sent;
-  }
-
-  get failed(): number {
-    return this.#failed;
-  }
-
-  get waiting(): number {
-    return this.#queue.length;
-  }
-
   add(delivery: Delivery): void {
-    this.#queue.push(delivery);
+    this.queue.push(delivery);
     this.#wake();
   }
 
@@ -97,7 +86,7 @@ export class EventSender {
     await this.#working;
     cancel();
     this.#ended = true;
-    return this.#queue.length;
+    return this.queue.length;
   }
 
   #end(): void {
@@ -107,21 +96,15 @@ export class EventSender {
 
   #wake(): void {
     const send = this.#send;
-    if (!send || this.#working || this.#ended || this.#queue.length === 0) return;
+    if (!send || this.#working || this.#ended || this.queue.length === 0) return;
     this.#working = this.#work(send);
   }
 
   async #work(send: SendEvent): Promise<void> {
     await Promise.resolve(); // the caller of add does not wait for the request to be built
-    for (;;) {
-      const delivery = this.#queue[0];
-      if (!delivery || this.#ended) {
-        this.#working = undefined;
-        return;
-      }
-      const isSettled = await this.#deliver(send, delivery);
-      if (isSettled) this.#queue.shift();
-    }
+    for (let next = this.queue[0]; next && !this.#ended; next = this.queue[0])
+      if (await this.#deliver(send, next)) this.queue.shift();
+    this.#working = undefined;
   }
 
   /** Returns `false` when time ran out. */
@@ -129,17 +112,16 @@ export class EventSender {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const verdict = await this.#attempt(send, delivery);
       if (verdict === 'done') {
-        this.#sent += 1;
+        this.sent += 1;
         return true;
       }
       if (verdict === 'gone' && delivery.whenGone) return this.#deliver(send, delivery.whenGone());
       if (verdict !== 'again') break;
       if (this.#endLimits) this.#ended = true;
-      if (this.#ended) return false;
-      if (attempt < ATTEMPTS) await this.#pause(attempt);
+      if (!this.#ended && attempt < ATTEMPTS) await this.#pause(attempt);
       if (this.#ended) return false;
     }
-    this.#failed += 1;
+    this.failed += 1;
     return true;
   }
 
@@ -177,13 +159,9 @@ export class EventSender {
   async #pause(attempt: number): Promise<void> {
     const { clock, random } = this.#options;
     const longest = Math.min(FIRST_RETRY_MS * 2 ** (attempt - 1), LAST_RETRY_MS);
-    await new Promise<void>((resolve) => {
-      const cancel = clock.schedule((longest * (1 + random())) / 2, resolve);
-      this.#interrupt = () => {
-        cancel();
-        resolve();
-      };
-    });
+    const interrupted = new AbortController();
+    this.#interrupt = () => interrupted.abort();
+    await wait(clock, (longest * (1 + random())) / 2, interrupted.signal);
     this.#interrupt = undefined;
   }
 

@@ -53,8 +53,10 @@ export class HealthState {
   readonly #lastUpdated = new Map<Family, Timestamp>();
   readonly #oldestPending = new Map<Family, Timestamp>();
   readonly #leftOut = new Map<Family, LeftOutHealth>();
-  #nodeEligible = false;
-  #resources: () => readonly ResourceHealth[] = () => [];
+  /** The Node object says that load balancers may send traffic here. */
+  nodeEligible = false;
+  /** What is listed and watched. A failure is no reason to leave the node once all has been listed. */
+  resources: () => readonly ResourceHealth[] = () => [];
 
   constructor({ syncPeriodMs, now }: HealthStateOptions) {
     this.#timeoutNs = BigInt(Math.round(2 * syncPeriodMs * 1e6));
@@ -77,23 +79,6 @@ export class HealthState {
   leftOut(family: Family, why: Pick<LeftOutHealth, 'reason' | 'isAnswered'>): void {
     const since = this.#leftOut.get(family)?.since ?? this.#now();
     this.#leftOut.set(family, { family, since, ...why });
-  }
-
-  setNodeEligible(eligible: boolean): void {
-    this.#nodeEligible = eligible;
-  }
-
-  setResources(resources: () => readonly ResourceHealth[]): void {
-    this.#resources = resources;
-  }
-
-  /** What is listed and watched. A failure is no reason to leave the node once all has been listed. */
-  get resources(): readonly ResourceHealth[] {
-    return this.#resources();
-  }
-
-  get nodeEligible(): boolean {
-    return this.#nodeEligible;
   }
 
   /** The proxy's own health, whatever becomes of the node. */
@@ -154,7 +139,8 @@ export function healthPage({ state, now, counter }: HealthPageOptions): Page {
   return ({ path, query }) => {
     if (path === '/readyz') return readyAnswer(state, query.has('verbose'));
     if (path !== '/healthz' && path !== '/livez') return NOT_FOUND;
-    const { nodeEligible, resources } = state;
+    const { nodeEligible } = state;
+    const resources = state.resources();
     const health = state.check();
     const isHealthz = path === '/healthz';
     // A restart would not help where a family cannot be probed, so /livez succeeds.
@@ -173,7 +159,7 @@ export function healthPage({ state, now, counter }: HealthPageOptions): Page {
 function readyAnswer(state: HealthState, isVerbose: boolean): Answer {
   const { families, leftOut } = state.check();
   const checks = [
-    ...state.resources.map(({ resource, hasListed, since, reason = '' }) => {
+    ...state.resources().map(({ resource, hasListed, since, reason = '' }) => {
       const why = since === undefined ? '' : ` since ${since}: ${reason}`;
       const text = hasListed ? `${resource} ok` : `${resource} failed: never listed${why}`;
       return {

@@ -6,8 +6,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { messageOf } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import type { Clock } from '../../time/clock.ts';
 
@@ -25,7 +24,7 @@ export interface Request {
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array | Readable;
+  readonly body: string | Uint8Array;
 }
 
 export type Page = (request: Request) => Answer | Promise<Answer>;
@@ -49,7 +48,7 @@ export function html(body: string): Answer {
   return typed(200, 'text/html; charset=utf-8', body);
 }
 
-export function download(fileName: string, body: string | Readable): Answer {
+export function download(fileName: string, body: string): Answer {
   return typed(200, 'application/octet-stream', body, {
     'Content-Disposition': `attachment; filename="${fileName}"`,
   });
@@ -95,27 +94,11 @@ async function reply(
     log.error('HTTP handler failed', { path: incoming.url, err: error });
     answer = plain(500, 'internal error\n');
   }
-  if (!response.destroyed) await send(incoming, response, answer);
-}
-
-async function send(
-  incoming: IncomingMessage,
-  response: ServerResponse,
-  { status, headers, body }: Answer,
-): Promise<void> {
-  if (typeof body === 'string' || body instanceof Uint8Array) {
-    const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-    response.writeHead(status, { ...headers, 'Content-Length': bytes.length });
-    response.end(bytes);
-    return;
-  }
-  response.writeHead(status, headers);
-  if (incoming.method === 'HEAD') {
-    body.destroy();
-    response.end();
-  } else {
-    await pipeline(body, response);
-  }
+  if (response.destroyed) return;
+  const { status, headers, body } = answer;
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  response.writeHead(status, { ...headers, 'Content-Length': bytes.length });
+  response.end(bytes);
 }
 
 function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request {
@@ -249,8 +232,7 @@ export class BoundServer {
 
   #onFailure(cause: unknown): void {
     const { address, log, clock, onHardFail } = this.#options;
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    const error = new Error(`${this.#failure.what} ${address}: ${reason}`, { cause });
+    const error = new Error(`${this.#failure.what} ${address}: ${messageOf(cause)}`, { cause });
     log.error(this.#failure.message, { err: error });
     if (onHardFail) onHardFail(error);
     else if (!this.#stopped) this.#cancelRetry = clock.schedule(RETRY_MS, () => void this.start());

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestContext } from 'vitest';
-import { type CommandRunner, prefixed, run } from '../../../src/system/processes.ts';
+import { type CommandRunner, run } from '../../../src/system/processes.ts';
+import { prefixed } from '../../../lab/prefixed.ts';
 
 const ROOT = process.getuid?.() === 0;
 const UNSHARE = ROOT ? ['--net'] : ['--user', '--map-root-user', '--net'];

@@ -5,8 +5,7 @@ import {
   eventsPath,
   microTime,
   seriesKey,
-  failedToStartMetricServer,
-  failedToStartProxierHealthcheck,
+  failedToStart,
   failedToStartServiceHealthcheck,
   starting,
 } from '../../../src/telemetry/events/event.ts';
@@ -37,13 +36,12 @@ describe('an event', () => {
   });
 
   it('is in the namespace of its object', () => {
-    const report = failedToStartServiceHealthcheck({
-      nodeName: 'node-a',
-      namespace: 'shop',
-      name: 'web',
-      port: 31000,
-      error: new Error('listen EADDRINUSE'),
-    });
+    const report = failedToStartServiceHealthcheck(
+      'node-a',
+      'shop/web',
+      31000,
+      new Error('listen EADDRINUSE'),
+    );
     expect(eventBody(report, origin)).toMatchObject({
       metadata: { namespace: 'shop' },
       regarding: { apiVersion: 'v1', kind: 'Service', namespace: 'shop', name: 'web' },
@@ -82,21 +80,24 @@ describe('the events that operators know', () => {
     ['Starting StartKubeProxy Normal Node', starting('a')],
     [
       'FailedToStartProxierHealthcheck StartKubeProxy Warning Node',
-      failedToStartProxierHealthcheck('a', error),
+      failedToStart('a', 'FailedToStartProxierHealthcheck', error),
     ],
-    ['FailedToStartMetricServer StartKubeProxy Warning Node', failedToStartMetricServer('a', error)],
+    [
+      'FailedToStartMetricServer StartKubeProxy Warning Node',
+      failedToStart('a', 'FailedToStartMetricServer', error),
+    ],
   ])('%s', (text, { reason, action, type, regarding }) => {
     expect([reason, action, type, regarding.kind].join(' ')).toBe(text);
   });
 
   it('carry the error', () => {
-    expect(failedToStartMetricServer('a', error).note).toBe('address in use');
-    expect(failedToStartProxierHealthcheck('a', 'plain text').note).toBe('plain text');
+    expect(failedToStart('a', 'FailedToStartMetricServer', error).note).toBe('address in use');
+    expect(failedToStart('a', 'FailedToStartProxierHealthcheck', 'plain text').note).toBe('plain text');
   });
 
   it('are the same when only the note differs', () => {
-    const one = failedToStartMetricServer('a', 'x');
-    expect(seriesKey(one)).toBe(seriesKey(failedToStartMetricServer('a', 'y')));
-    expect(seriesKey(one)).not.toBe(seriesKey(failedToStartMetricServer('b', 'x')));
+    const one = failedToStart('a', 'FailedToStartMetricServer', 'x');
+    expect(seriesKey(one)).toBe(seriesKey(failedToStart('a', 'FailedToStartMetricServer', 'y')));
+    expect(seriesKey(one)).not.toBe(seriesKey(failedToStart('b', 'FailedToStartMetricServer', 'x')));
   });
 });

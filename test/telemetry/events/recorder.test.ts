@@ -49,7 +49,7 @@ function startRecorder(options: Partial<RecorderOptions> = {}): EventRecorder {
 }
 
 function failing(name = 'web', error = 'in use'): EventReport {
-  return failedToStartServiceHealthcheck({ nodeName: 'node-a', namespace: 'shop', name, port: 31000, error });
+  return failedToStartServiceHealthcheck('node-a', `shop/${name}`, 31000, error);
 }
 
 describe('recording', () => {

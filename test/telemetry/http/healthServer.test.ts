@@ -29,7 +29,7 @@ class Stage {
     this.moments.advance(0.24);
     this.state.updated('IPv6');
     this.moments.advance(5);
-    this.state.setNodeEligible(true);
+    this.state.nodeEligible = true;
   }
 }
 
@@ -70,7 +70,7 @@ describe('/healthz and /livez', () => {
   });
 
   test('a node that goes away: 503 for load balancers, though the proxy is well', async () => {
-    stage.state.setNodeEligible(false);
+    stage.state.nodeEligible = false;
     const healthz = await ask(stage.server.port, '/healthz');
     expect(healthz.status).toBe(503);
     expect(healthz.body).toContain(
@@ -107,7 +107,7 @@ describe('/healthz and /livez', () => {
 
   test('a resource that was never listed: 503 for load balancers, with the reason; no reason to restart', async () => {
     const failing = { resource: 'services', hasListed: false, since: '2026-11-15T03:00:00Z', reason: 'no' };
-    stage.state.setResources(() => [failing, { resource: 'nodes', hasListed: true }]);
+    stage.state.resources = () => [failing, { resource: 'nodes', hasListed: true }];
     const healthz = await ask(stage.server.port, '/healthz');
     expect(healthz.status).toBe(503);
     const detail = '"services":{"hasListed":false,"since":"2026-11-15T03:00:00Z","reason":"no"}';
@@ -124,7 +124,7 @@ describe('/healthz and /livez', () => {
 
   test('a resource that was listed and cannot be watched: the node serves on, and says so', async () => {
     const since = '2026-11-15T03:00:00Z';
-    stage.state.setResources(() => [{ resource: 'services', hasListed: true, since, reason: 'refused' }]);
+    stage.state.resources = () => [{ resource: 'services', hasListed: true, since, reason: 'refused' }];
     const healthz = await ask(stage.server.port, '/healthz');
     expect(healthz.status).toBe(200);
     expect(healthz.body).toContain('"resources":{"services":{"hasListed":true,"since":');

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { download, NOT_FOUND, plain, type Request, BoundServer } from '../../../src/telemetry/http/server.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
@@ -8,7 +7,7 @@ const { log, lines } = keptLog();
 
 async function page(request: Request) {
   if (request.path === '/throws') throw new Error('on purpose');
-  if (request.path === '/stream') return download('a.txt', Readable.from(['one', 'two']));
+  if (request.path === '/stream') return download('a.txt', 'onetwo');
   if (request.path === '/echo') return plain(200, (await request.text(5)) ?? 'too long');
   if (request.path === '/query') return plain(200, JSON.stringify([...request.query]));
   return request.path === '/' ? plain(200, 'ok') : NOT_FOUND;
@@ -27,7 +26,7 @@ test('a page that throws is a 500, and is told to the operator', async () => {
   expect(lines.at(-1)).toContain('"msg":"HTTP handler failed","path":"/throws","err":"on purpose"');
 });
 
-test('a long answer is sent in pieces', async () => {
+test('a download has a name', async () => {
   const { body, headers } = await ask(server.port, '/stream');
   expect(body).toBe('onetwo');
   expect(headers['content-disposition']).toBe('attachment; filename="a.txt"');

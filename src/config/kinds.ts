@@ -1,7 +1,8 @@
-/** Kinds of settings that are one word. */
+/** The kinds of settings: how each is read from a flag and from a file, and how it is printed. */
 import { parseIp } from '../model/ip.ts';
+import { isMap } from '../text/cursor.ts';
 import { isPort, parseDuration, printDuration, splitAddress } from './goFormats.ts';
-import type { Reading, SettingKind } from './setting.ts';
+import type { FeatureGates, Reading, SettingKind, StringList, VerbosityRule } from './setting.ts';
 
 export function quoteWord(text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
@@ -15,6 +16,33 @@ export function describeRaw(raw: unknown): string {
   return raw === null ? 'null' : 'a map';
 }
 
+function wrongType(expected: string, raw: unknown): Reading<never> {
+  return { problem: `must be ${expected}, and is ${describeRaw(raw)}` };
+}
+
+function mapReading<A, B>(reading: Reading<A>, change: (value: A) => B): Reading<B> {
+  return 'value' in reading ? { value: change(reading.value) } : reading;
+}
+
+/** The first item that cannot be read is the outcome. */
+function readEach<I, T>(items: Iterable<I>, read: (item: I) => Reading<T>): Reading<readonly T[]> {
+  const values: T[] = [];
+  for (const item of items) {
+    const reading = read(item);
+    if (!('value' in reading)) return reading;
+    values.push(reading.value);
+  }
+  return { value: values };
+}
+
+/** Printed as JavaScript prints it, and the same in JSON. */
+const AS_IS = { print: String, toJson: (value: unknown) => value };
+
+/** For a field that is a pointer in Kubernetes' type: zero is a value, and not the lack of one. */
+export function pointer<T>(kind: SettingKind<T>): SettingKind<T> {
+  return { ...kind, keepsZero: true };
+}
+
 const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 const FALSE = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
 /** Words that YAML 1.1, which kube-proxy reads, takes for booleans and YAML 1.2 does not. */
@@ -22,6 +50,7 @@ const YAML_TRUE = /^(y|yes|on)$/i;
 const YAML_FALSE = /^(n|no|off)$/i;
 
 export const BOOL: SettingKind<boolean> = {
+  ...AS_IS,
   name: 'boolean',
   placeholder: '',
   zero: false,
@@ -34,22 +63,19 @@ export const BOOL: SettingKind<boolean> = {
     if (typeof raw === 'boolean') return { value: raw };
     if (typeof raw === 'string' && YAML_TRUE.test(raw)) return { value: true };
     if (typeof raw === 'string' && YAML_FALSE.test(raw)) return { value: false };
-    return { problem: `must be true or false, and is ${describeRaw(raw)}` };
+    return wrongType('true or false', raw);
   },
-  print: String,
-  toJson: (value) => value,
 };
 
 const MOST_INT = 2 ** 31 - 1;
 
 export const INT: SettingKind<number> = {
+  ...AS_IS,
   name: 'integer',
   placeholder: 'N',
   zero: 0,
   fromFlag: (text) => within(parseInteger(text), -(2 ** 31), MOST_INT),
   fromFile: (raw) => wholeNumber(raw, -(2 ** 31), MOST_INT),
-  print: String,
-  toJson: (value) => value,
 };
 
 /** Verbosity. A flag is read as decimal digits alone; a file may hold more, which validation refuses. */
@@ -63,7 +89,7 @@ export const UNSIGNED: SettingKind<number> = {
 function wholeNumber(raw: unknown, least: number, most: number): Reading<number> {
   return typeof raw === 'number'
     ? within(raw, least, most)
-    : { problem: `must be a whole number, without quotes, and is ${describeRaw(raw)}` };
+    : wrongType('a whole number, without quotes', raw);
 }
 
 function within(value: number | undefined, least: number, most: number): Reading<number> {
@@ -95,22 +121,16 @@ export const FLOAT: SettingKind<number> = {
       : { problem: 'must be between -3.4e38 and 3.4e38' };
   },
   fromFile: (raw) =>
-    typeof raw === 'number' && Number.isFinite(raw)
-      ? { value: raw }
-      : { problem: `must be a number, and is ${describeRaw(raw)}` },
+    typeof raw === 'number' && Number.isFinite(raw) ? { value: raw } : wrongType('a number', raw),
 };
 
 export const STRING: SettingKind<string> = {
+  ...AS_IS,
   name: 'string',
   placeholder: 'TEXT',
   zero: '',
   fromFlag: (text) => ({ value: text }),
-  fromFile: (raw) =>
-    typeof raw === 'string'
-      ? { value: raw }
-      : { problem: `must be text, in quotes, and is ${describeRaw(raw)}` },
-  print: (value) => value,
-  toJson: (value) => value,
+  fromFile: (raw) => (typeof raw === 'string' ? { value: raw } : wrongType('text, in quotes', raw)),
 };
 
 /** In milliseconds, once read. */
@@ -122,7 +142,7 @@ export const DURATION: SettingKind<number> = {
   fromFile: (raw) =>
     typeof raw === 'string'
       ? readDuration(raw)
-      : { problem: `must be a duration in quotes, such as "30s" or "15m", and is ${describeRaw(raw)}` },
+      : wrongType('a duration in quotes, such as "30s" or "15m"', raw),
   print: printDuration,
   toJson: printDuration,
 };
@@ -141,15 +161,15 @@ function readDuration(text: string): Reading<number> {
  * `5s`, or `5000000000`.
  */
 export const FLUSH_DURATION: SettingKind<string> = {
+  ...STRING,
   name: 'duration',
   placeholder: 'DURATION',
   zero: '0s',
-  fromFlag: (text) => printed(readDuration(text)),
+  fromFlag: (text) => mapReading(readDuration(text), printDuration),
   fromFile: (raw) => {
     if (Number.isSafeInteger(raw)) return { value: raw === 0 ? '0s' : String(raw) };
-    return printed(DURATION.fromFile(raw));
+    return mapReading(DURATION.fromFile(raw), printDuration);
   },
-  print: (value) => value,
   toJson: (value) => (isNanoseconds(value) ? Number(value) : value),
 };
 
@@ -159,10 +179,6 @@ export function flushMilliseconds(value: string): number {
 
 function isNanoseconds(value: string): boolean {
   return /^-?\d+$/.test(value);
-}
-
-function printed(reading: Reading<number>): Reading<string> {
-  return 'value' in reading ? { value: printDuration(reading.value) } : reading;
 }
 
 /** Flags are checked at once; a file's text is left to validation, as kube-proxy does. */
@@ -221,7 +237,7 @@ export const QUANTITY: SettingKind<string> = {
   fromFile: (raw) =>
     typeof raw === 'string' || typeof raw === 'number'
       ? readQuantity(String(raw))
-      : { problem: `must be a quantity such as 512 or 2Ki, and is ${describeRaw(raw)}` },
+      : wrongType('a quantity such as 512 or 2Ki', raw),
 };
 
 /** A quantity as a whole number, rounded away from zero as Kubernetes rounds it: `100m` is 1. */
@@ -258,6 +274,7 @@ export function choiceOf<const T extends string>(choices: readonly [T, ...T[]]):
     return value === undefined ? { problem: `must be one of ${choices.join(', ')}` } : { value };
   };
   return {
+    ...AS_IS,
     name: 'string',
     placeholder: choices.join('|'),
     choices,
@@ -265,7 +282,119 @@ export function choiceOf<const T extends string>(choices: readonly [T, ...T[]]):
     readsLast: true,
     fromFlag: read,
     fromFile: read,
-    print: (value) => value,
-    toJson: (value) => value,
   };
+}
+
+export const STRING_LIST: SettingKind<StringList> = {
+  ...AS_IS,
+  name: 'list of strings',
+  placeholder: 'TEXT,…',
+  zero: null,
+  fromFlag: (text, before) => mapReading(splitWords(text), (words) => [...(before ?? []), ...words]),
+  fromFile: (raw) =>
+    Array.isArray(raw)
+      ? readEach(raw as readonly unknown[], (item) =>
+          typeof item === 'string'
+            ? { value: item }
+            : { problem: `must be a list of texts, and holds ${describeRaw(item)}` },
+        )
+      : wrongType('a list', raw),
+  print: (value) => (value ?? []).join(','),
+};
+
+/**
+ * As a line of CSV, like kube-proxy: in arguments of containers, which no shell has seen, quotes are part of the text. Of
+ * several lines only the first counts.
+ */
+function splitWords(text: string): Reading<readonly string[]> {
+  const [line = ''] = text.split('\n', 1);
+  if (line === '') return { value: [] };
+  const words: string[] = [];
+  for (let at = 0; at <= line.length; ) {
+    const quotedWord = /^"((?:[^"]|"")*)"(?=,|$)/.exec(line.slice(at));
+    const [word = ''] = quotedWord ?? /^[^,]*/.exec(line.slice(at)) ?? [];
+    if (!quotedWord && word.includes('"'))
+      return {
+        problem: word.startsWith('"')
+          ? `must end with a quote where it begins with one: ${word}`
+          : `must have quotes around all of a word or none: ${word}`,
+      };
+    words.push(quotedWord ? (quotedWord[1] ?? '').replaceAll('""', '"') : word);
+    at += word.length + 1;
+  }
+  return { value: words };
+}
+
+function pairsIn(text: string): readonly string[] {
+  return text.split(',').filter((part) => part !== '');
+}
+
+type GateSetting = readonly [name: string, isOn: boolean];
+
+export const FEATURE_GATES: SettingKind<FeatureGates> = {
+  name: 'map of booleans',
+  placeholder: 'NAME=BOOL,…',
+  zero: {},
+  fromFlag: (text, before) =>
+    mapReading(readEach(pairsIn(text), readGate), (gates) => ({ ...before, ...Object.fromEntries(gates) })),
+  fromFile: (raw) => {
+    if (!isMap(raw)) return wrongType('a map from gate to true or false', raw);
+    const gates = readEach(Object.entries(raw), ([name, value]): Reading<GateSetting> => {
+      const read = BOOL.fromFile(value);
+      return 'value' in read
+        ? { value: [name, read.value] }
+        : { problem: `${name} must be true or false, and is ${describeRaw(value)}` };
+    });
+    return mapReading(gates, Object.fromEntries<boolean>);
+  },
+  print: (value) =>
+    sortedGates(value)
+      .map(([name, on]) => `${name}=${on}`)
+      .join(','),
+  toJson: (value) => Object.fromEntries(sortedGates(value)),
+};
+
+function sortedGates(gates: FeatureGates): readonly GateSetting[] {
+  return Object.entries(gates).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function readGate(pair: string): Reading<GateSetting> {
+  const [name = '', ...rest] = pair.split('=');
+  if (rest.length === 0) return { problem: `${pair} must be written as ${pair}=true or ${pair}=false` };
+  const read = BOOL.fromFlag(rest.join('=').trim(), undefined);
+  return 'value' in read
+    ? { value: [name.trim(), read.value] }
+    : { problem: `${name} must be true or false` };
+}
+
+export const VERBOSITY_RULES: SettingKind<readonly VerbosityRule[]> = {
+  ...AS_IS,
+  name: 'list of {filePattern, verbosity}',
+  placeholder: 'PATTERN=N,…',
+  zero: [],
+  fromFlag: (text, before) =>
+    mapReading(readEach(pairsIn(text), readRule), (rules) => [...(before ?? []), ...rules]),
+  fromFile: (raw) =>
+    Array.isArray(raw) ? readEach(raw as readonly unknown[], readRawRule) : wrongType('a list', raw),
+  print: (value) => value.map(({ filePattern, verbosity }) => `${filePattern}=${verbosity}`).join(','),
+  join: (flag, file) => [...flag, ...file],
+};
+
+function readRule(pair: string): Reading<VerbosityRule> {
+  const [filePattern = '', level = '', ...rest] = pair.split('=');
+  if (filePattern === '' || level === '' || rest.length > 0)
+    return { problem: `${quoteWord(pair)} does not have the pattern=N format` };
+  const reading = UNSIGNED.fromFlag(level, undefined);
+  if ('problem' in reading) return { problem: `the level in ${quoteWord(pair)} ${reading.problem}` };
+  return mapReading(reading, (verbosity) => ({ filePattern, verbosity }));
+}
+
+function readRawRule(raw: unknown): Reading<VerbosityRule> {
+  if (!isMap(raw))
+    return { problem: `must be a list of {filePattern, verbosity}, and holds ${describeRaw(raw)}` };
+  const filePattern = raw['filePattern'] ?? '';
+  if (typeof filePattern !== 'string') return { problem: 'filePattern must be text' };
+  const verbosity = UNSIGNED.fromFile(raw['verbosity'] ?? 0);
+  if (!('value' in verbosity)) return { problem: 'verbosity must be a whole number, 0 or more' };
+  return { value: { filePattern, verbosity: verbosity.value } };
 }
