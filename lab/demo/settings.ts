@@ -43,7 +43,7 @@ const FLAGS_OF_MODE: Readonly<Record<DemoMode, (options: DemoOptions) => readonl
 export function junctionSettings(options: DemoOptions): Settings {
   const parsed = parseCommandLine(junctionArguments(options));
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
-  const loaded = loadConfig(parsed.value, { readFile: () => '' });
+  const loaded = loadConfig(parsed.value, () => '');
   if (!loaded.ok) throw new Error(loaded.problems.join('; '));
   const { config } = loaded.value;
   if (!isValid(config)) throw new Error(validate(config).join('; '));

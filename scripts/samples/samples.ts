@@ -98,7 +98,7 @@ async function portTaken(): Promise<string> {
   const ports = new HeldPorts({
     bind: () => (isTaken ? { kind: 'refused', errno: 'EADDRINUSE' } : { kind: 'bound', close: () => {} }),
     ownersOf: (wanted) => new Map(wanted.map((port) => [port, { pid: 321, command: 'nginx' }])),
-    onEvent: ({ message }) => lines.push(`${message}\n`),
+    onEvent: (_, message) => lines.push(`${message}\n`),
   });
   const description = 'node port of shop/web:http';
   const port = { family: 'IPv4', ip: '', port: 30080, protocol: 'TCP', description } as const;
@@ -111,7 +111,7 @@ async function portTaken(): Promise<string> {
 /** Some rows of a machine without ip_vs, and where others are left out. */
 async function checkIpvs(): Promise<string> {
   const parsed = parseCommandLine(['--proxy-mode=ipvs'], FLAGS);
-  const loaded = parsed.ok ? loadConfig(parsed.value, { readFile: () => '' }) : parsed;
+  const loaded = parsed.ok ? loadConfig(parsed.value, () => '') : parsed;
   if (!loaded.ok || !isValid(loaded.value.config)) throw new Error('not a configuration');
   const { output, out } = printed();
   const machine = fakeMachine({ modules: ['ip_vs'] });

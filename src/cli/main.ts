@@ -169,7 +169,7 @@ function printVersion(output: string): string {
 }
 
 function load(parsed: ParsedFlags): LoadedConfig & { readonly config: ValidConfig } {
-  const loaded = orThrow(loadConfig(parsed, { readFile: (path) => readFileSync(path, 'utf8') }));
+  const loaded = orThrow(loadConfig(parsed, (path) => readFileSync(path, 'utf8')));
   const { config } = loaded;
   if (!isValid(config)) throw new UsageError(validate(config));
   return { ...loaded, config };

@@ -39,17 +39,23 @@ export function flagValue<T extends SettingValue>(parsed: ParsedFlags, flag: Fla
   return (parsed.values.get(flag.name) as T | undefined) ?? flag.default;
 }
 
-/** The lines that are logged at verbosity 1: `FLAG: --name="value"`. */
-export function printFlags(parsed: ParsedFlags, flags: readonly Flag[] = FLAGS): readonly string[] {
-  return flags
-    .map((flag) => `FLAG: --${flag.name}=${JSON.stringify(flag.kind.print(flagValue(parsed, flag)))}`)
-    .map(withoutPasswords)
-    .sort();
+/** Every flag with its value, as text in JSON without the quotes around it. */
+export function flagTexts(
+  parsed: ParsedFlags,
+  flags: readonly Flag[] = FLAGS,
+): readonly (readonly [name: string, text: string])[] {
+  return flags.map((flag) => {
+    const text = JSON.stringify(flag.kind.print(flagValue(parsed, flag))).slice(1, -1);
+    // `--master=https://user:password@host` is refused, but not before flags are logged.
+    return [flag.name, text.replace(/\/\/[^/@\s]*@/g, '//…@')];
+  });
 }
 
-/** `--master=https://user:password@host` is refused, but not before flags are logged. */
-function withoutPasswords(text: string): string {
-  return text.replace(/\/\/[^/@\s]*@/g, '//…@');
+/** The lines that are logged at verbosity 1. */
+export function printFlags(parsed: ParsedFlags, flags: readonly Flag[] = FLAGS): readonly string[] {
+  return flagTexts(parsed, flags)
+    .map(([name, text]) => `FLAG: --${name}="${text}"`)
+    .sort();
 }
 
 function versionRequest(value: SettingValue | undefined): ParsedFlags['version'] {
@@ -71,15 +77,9 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
 
 interface Argument {
   readonly flag: Flag;
-  /** For messages: `--config`, or `-v, --v` however it was written. */
-  readonly shown: string;
   readonly text: string | undefined;
   /** For a value that is missing. */
   readonly needs: string;
-}
-
-function shownAs({ name, short }: Flag): string {
-  return short === undefined ? `--${name}` : `-${short}, --${name}`;
 }
 
 class Parser {
@@ -88,10 +88,9 @@ class Parser {
   readonly notes: Note[] = [];
   readonly #byName: ReadonlyMap<string, Flag>;
   readonly #byLetter: ReadonlyMap<string, Flag>;
-
   readonly #elsewhere: ReadonlySet<string>;
   /** What was given last, of flags that are read at the end. */
-  readonly #last = new Map<Flag, { readonly shown: string; readonly value: string }>();
+  readonly #last = new Map<Flag, string>();
 
   constructor(flags: readonly Flag[], elsewhere: readonly string[]) {
     this.#elsewhere = new Set(elsewhere);
@@ -100,17 +99,12 @@ class Parser {
   }
 
   parse(argv: readonly string[]): void {
-    this.#parse(argv);
-    for (const [flag, { shown, value }] of this.#last) this.#read(flag, shown, value);
-  }
-
-  #parse(argv: readonly string[]): void {
     const rest = [...argv];
     let before: Flag | undefined;
     for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
       if (word === '--') {
-        for (const argument of rest) this.#refuse(argument, undefined);
-        return;
+        for (const argument of rest.splice(0)) this.#refuse(argument, undefined);
+        break;
       }
       if (!word.startsWith('-') || word === '-') {
         this.#refuse(word, before);
@@ -122,13 +116,14 @@ class Parser {
       // What follows an unknown flag is probably its value, and no mistake of its own.
       else if (!word.includes('=') && rest[0]?.startsWith('-') === false) rest.shift();
     }
+    for (const [flag, value] of this.#last) this.#read(flag, value);
   }
 
   #splitLong(word: string): Argument | undefined {
     const [, written = '', text] = /^--([^=]*)(?:=(.*))?$/s.exec(word) ?? [];
     const name = written.replaceAll('_', '-');
     const flag = this.#byName.get(name);
-    if (flag) return { flag, shown: shownAs(flag), text, needs: `--${name}` };
+    if (flag) return { flag, text, needs: `--${name}` };
     if (name === '' || name.startsWith('-')) this.problems.push(`bad flag syntax: ${word}`);
     else if (this.#elsewhere.has(name))
       this.problems.push(
@@ -150,34 +145,36 @@ class Parser {
       return undefined;
     }
     const text = word.length > 2 ? word.slice(2).replace(/^=/, '') : undefined;
-    return { flag, shown: shownAs(flag), text, needs: `'${letter}' in ${word}` };
+    return { flag, text, needs: `'${letter}' in ${word}` };
   }
 
-  #take({ flag, shown, text, needs }: Argument, rest: string[]): void {
+  #take({ flag, text, needs }: Argument, rest: string[]): void {
     const value = text ?? flag.kind.alone ?? rest.shift();
     if (value === undefined) this.problems.push(`flag needs an argument: ${needs}`);
-    else if (flag.kind.readsLast === true) this.#last.set(flag, { shown, value });
-    else this.#read(flag, shown, value);
+    else if (flag.kind.readsLast === true) this.#last.set(flag, value);
+    else this.#read(flag, value);
   }
 
-  #read(flag: Flag, shown: string, value: string): void {
-    const reading = flag.kind.fromFlag(value, this.values.get(flag.name));
+  #read(flag: Flag, value: string): void {
+    const { name, short, kind } = flag;
+    const reading = kind.fromFlag(value, this.values.get(name));
     if ('problem' in reading) {
+      // However it was written.
+      const shown = short === undefined ? `--${name}` : `-${short}, --${name}`;
       const { stage = `invalid argument ${quoteWord(value)} for "${shown}" flag`, problem } = reading;
       this.problems.push(`${stage}: ${problem}`);
       return;
     }
-    if (!this.values.has(flag.name)) this.#note(flag);
-    if ('value' in reading) this.values.set(flag.name, reading.value);
+    if (!this.values.has(name)) this.#note(flag);
+    if ('value' in reading) this.values.set(name, reading.value);
   }
 
   #note({ name, deprecated, ignored }: Flag): void {
-    if (deprecated !== undefined) {
-      this.notes.push({ severity: 'warning', message: `Flag --${name} has been deprecated, ${deprecated}` });
-    }
-    if (ignored !== undefined) {
-      this.notes.push({ severity: 'warning', message: `Flag --${name} has no effect, because ${ignored}` });
-    }
+    const warn = (text: string): void => {
+      this.notes.push({ severity: 'warning', message: `Flag --${name} ${text}` });
+    };
+    if (deprecated !== undefined) warn(`has been deprecated, ${deprecated}`);
+    if (ignored !== undefined) warn(`has no effect, because ${ignored}`);
   }
 
   #refuse(word: string, before: Flag | undefined): void {
@@ -200,13 +197,8 @@ class Parser {
   }
 
   #suggestion(name: string): string {
-    return (
-      this.#otherName(name) ||
-      didYouMean(
-        `--${name}`,
-        [...this.#byName.keys()].map((known) => `--${known}`),
-      )
-    );
+    const known = Array.from(this.#byName.keys(), (each) => `--${each}`);
+    return this.#otherName(name) || didYouMean(`--${name}`, known);
   }
 
   #otherName(name: string): string {

@@ -1,5 +1,5 @@
 /** Configuration: flags and file in, one checked value out. */
-export { flagValue, parseCommandLine, type ParsedFlags, printFlags } from './commandLine.ts';
+export { flagTexts, flagValue, parseCommandLine, type ParsedFlags, printFlags } from './commandLine.ts';
 export { consistencyWarnings, type Inconsistency, localhostRanges, type NodeFacts } from './consistency.ts';
 export {
   type ConfigChange,

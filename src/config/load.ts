@@ -33,12 +33,10 @@ export interface Invocation {
   readonly initOnly: boolean;
 }
 
-export interface Reader {
-  /** Throws if it cannot. */
-  readonly readFile: (path: string) => string;
-}
+/** Throws if it cannot. */
+type ReadFile = (path: string) => string;
 
-export function loadConfig(parsed: ParsedFlags, { readFile }: Reader): Result<LoadedConfig> {
+export function loadConfig(parsed: ParsedFlags, readFile: ReadFile): Result<LoadedConfig> {
   const invocation = readInvocation(parsed);
   const { configFile } = invocation;
   const loaded =
@@ -108,7 +106,7 @@ function withPortFlag(parsed: ParsedFlags, { listen }: Field, value: SettingValu
   return port === 0 ? '' : appendPort(value, port);
 }
 
-function fromFile(parsed: ParsedFlags, file: string, readFile: Reader['readFile']): Result<Chosen> {
+function fromFile(parsed: ParsedFlags, file: string, readFile: ReadFile): Result<Chosen> {
   let text: string;
   try {
     text = readFile(file);
@@ -126,13 +124,8 @@ function fromFile(parsed: ParsedFlags, file: string, readFile: Reader['readFile'
     severity: 'warning' as const,
     message: `${path} has no effect without the feature gate LoggingAlphaOptions`,
   }));
-  return {
-    ok: true,
-    value: {
-      fields,
-      notes: [...notes, ...gateIsMissing, ...fieldsWithoutEffect(values), ...ignoredFlags(parsed)],
-    },
-  };
+  const allNotes = [...notes, ...gateIsMissing, ...fieldsWithoutEffect(values), ...ignoredFlags(parsed)];
+  return { ok: true, value: { fields, notes: allNotes } };
 }
 
 /**
@@ -181,10 +174,8 @@ function fieldsWithoutEffect(values: FieldValues): readonly Note[] {
     if (field.ignored === undefined || value === undefined) return false;
     return !isZero(field, value) && !isDefault(field, value);
   }).map(({ path, ignored }) => `${path}: ${ignored}`);
-  if (settings.length === 0) return [];
-  return [
-    { severity: 'info', message: 'Settings of the configuration file have no effect', fields: { settings } },
-  ];
+  const message = 'Settings of the configuration file have no effect';
+  return settings.length === 0 ? [] : [{ severity: 'info', message, fields: { settings } }];
 }
 
 function ignoredFlags(parsed: ParsedFlags): readonly Note[] {
@@ -193,14 +184,8 @@ function ignoredFlags(parsed: ParsedFlags): readonly Note[] {
       worksWithFile !== true && without === undefined && parsed.values.has(name),
   );
   if (ignored.length === 0) return [];
-  const flags = ignored.map(({ name }) => `--${name}`);
-  return [
-    {
-      severity: 'warning',
-      message: 'Flags are ignored, because the configuration file replaces them',
-      fields: { flags },
-    },
-  ];
+  const message = 'Flags are ignored, because the configuration file replaces them';
+  return [{ severity: 'warning', message, fields: { flags: ignored.map(({ name }) => `--${name}`) } }];
 }
 
 function withPlatformDefaults(config: EffectiveConfig): Pick<LoadedConfig, 'config' | 'notes'> {

@@ -11,6 +11,7 @@ import {
 } from '../telemetry/events/event.ts';
 import { NFACCT } from '../modes/iptables/rules/names.ts';
 import { HealthState } from '../telemetry/http/health.ts';
+import type { MetricsPageOptions } from '../telemetry/http/metricsServer.ts';
 import { systemTimestamps } from '../telemetry/http/timestamp.ts';
 import type { HealthCheckFailure } from '../telemetry/http/healthCheckNodePorts.ts';
 import { FirewalldListener } from '../system/firewalld.ts';
@@ -20,7 +21,7 @@ import { addBuildInfo, addFeatures } from '../telemetry/metrics/componentMetrics
 import { Connections } from '../telemetry/metrics/connections.ts';
 import { faultMetrics, type JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
 import { processMetrics, RuntimeMetrics } from '../telemetry/metrics/processMetrics.ts';
-import { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
+import { type ProxyMetrics, registerProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import type { Registry } from '../telemetry/metrics/instruments.ts';
 import type { Family } from '../model/ip.ts';
 import type { Node, ObjectKey } from '../model/objects.ts';
@@ -46,7 +47,7 @@ export interface DaemonOptions {
   readonly configFile: string | undefined;
   /** Reads flags and file again; throws with what is wrong. */
   readonly reload: () => ValidConfig;
-  readonly flags: () => readonly string[];
+  readonly flags: MetricsPageOptions['flags'];
   readonly initOnly: boolean;
   readonly log: Log;
   /** Ends it. */
@@ -182,14 +183,9 @@ export class Daemon {
     const { connections } = this.#mode;
     if (connections) this.#registry.add(new Connections({ read: connections, now: () => systemClock.now() }));
     const packets = (name: string) => (): bigint | undefined => readNfacct(name)?.packets;
-    return new ProxyMetrics({
-      registry: this.#registry,
-      mode: this.#config.mode,
-      unixSeconds: () => Number(systemTimestamps().wallNs) / 1e9,
-      packets: {
-        invalidDropped: packets(NFACCT.invalidDropped),
-        localhostNodePorts: packets(NFACCT.localhostNodePorts),
-      },
+    return registerProxyMetrics(this.#registry, this.#config.mode, {
+      invalidDropped: packets(NFACCT.invalidDropped),
+      localhostNodePorts: packets(NFACCT.localhostNodePorts),
     });
   }
 
@@ -235,7 +231,7 @@ export class Daemon {
         own: this.#own,
         health: this.#health,
         clock: systemClock,
-        wallTime: Date.now,
+        wallTime: () => Number(systemTimestamps().wallNs) / 1e6,
       }),
       isHealthy: () => this.#health.isHealthy(),
       onHealthCheckFailure: (failure) => this.#recordHealthCheckFailure(failure),
@@ -245,7 +241,10 @@ export class Daemon {
       },
       onRefused: (service, reason) => this.#recordRefusal(service, reason),
       onForeignChange: (program) => this.#own.foreignChange(family, program),
-      onConntrack: (report) => metrics.conntrackReconciled(family, report),
+      onConntrack: ({ seconds, deleted }) => {
+        metrics.conntrack_reconciler_sync_duration_seconds.observe({ ip_family: family }, seconds);
+        metrics.conntrack_reconciler_deleted_entries_total.add({ ip_family: family }, deleted);
+      },
       onReady: () => this.#applyPostponed(family),
       log,
     });

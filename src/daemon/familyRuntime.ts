@@ -254,13 +254,10 @@ export class FamilyRuntime implements FamilyEvents {
 
 function makeHeldPorts({ log, onPortTaken }: FamilyRuntimeOptions): HeldPorts {
   return new HeldPorts({
-    onEvent: (event) => {
-      if (event.kind === 'recovered') {
-        log.info(event.message);
-        return;
-      }
-      log.warn(event.message);
-      onPortTaken(event.message);
+    onEvent: (kind, message) => {
+      if (kind === 'recovered') return log.info(message);
+      log.warn(message);
+      onPortTaken(message);
     },
   });
 }

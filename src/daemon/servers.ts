@@ -2,11 +2,9 @@
 import { toV1alpha1, type ValidConfig } from '../config/index.ts';
 import type { BindOptions } from '../telemetry/http/server.ts';
 import { HealthServer, type HealthState } from '../telemetry/http/health.ts';
-import { MetricsServer } from '../telemetry/http/metricsServer.ts';
+import { type MetricsPageOptions, MetricsServer } from '../telemetry/http/metricsServer.ts';
 import { systemTimestamps } from '../telemetry/http/timestamp.ts';
 import type { Log } from '../log/log.ts';
-import { CONTENT_TYPE } from '../telemetry/metrics/exposition.ts';
-import { HealthcheckMetrics } from '../telemetry/metrics/componentMetrics.ts';
 import type { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import type { Registry } from '../telemetry/metrics/instruments.ts';
 import { systemClock } from '../time/systemClock.ts';
@@ -14,7 +12,7 @@ import { VERSION } from '../version.ts';
 
 export interface ServerOptions {
   readonly config: () => ValidConfig;
-  readonly flags: () => readonly string[];
+  readonly flags: MetricsPageOptions['flags'];
   readonly registry: Registry;
   readonly metrics: ProxyMetrics;
   readonly health: HealthState;
@@ -57,7 +55,7 @@ function healthServer(options: ServerOptions, address: string): RunningServer {
     ...bindOptions(options, address, 'healthz'),
     state: health,
     now: systemTimestamps,
-    counter: metrics,
+    counter: (probe, code) => metrics[`proxy_${probe}_total`].add({ code }),
   });
 }
 
@@ -67,17 +65,9 @@ function metricsServer(options: ServerOptions, address: string): RunningServer {
     ...bindOptions(options, address, 'metrics'),
     mode: config().mode,
     metrics: () => registry.print(),
-    metricsContentType: CONTENT_TYPE,
-    healthchecks: new HealthcheckMetrics(),
     configz: () => toV1alpha1(config()),
-    flags: () => flags().map(splitFlag),
+    flags,
     status: () => ({ startedAt, now: new Date(), version: VERSION }),
     ...(config().enableProfiling && { debug: { setVerbosity: (level: number) => log.setVerbosity(level) } }),
   });
-}
-
-/** `FLAG: --name="value"` */
-function splitFlag(line: string): readonly [name: string, value: string] {
-  const match = /^FLAG: --([^=]+)="(.*)"$/s.exec(line);
-  return [match?.[1] ?? line, match?.[2] ?? ''];
 }

@@ -24,6 +24,7 @@ interface TelemetryOptions {
 
 export class FamilyTelemetry implements FamilyObserver {
   readonly #options: TelemetryOptions;
+  readonly #labels: { readonly ip_family: Family };
   readonly #timer = new ChangeTimer();
   readonly #noLocal = new NoLocalEndpoints();
   #plan: Plan | undefined;
@@ -31,29 +32,33 @@ export class FamilyTelemetry implements FamilyObserver {
 
   constructor(options: TelemetryOptions) {
     this.#options = options;
+    this.#labels = { ip_family: options.family };
   }
 
   started(): void {
-    const { family, metrics, health } = this.#options;
+    const { family, health } = this.#options;
     health.updated(family);
-    metrics.queued(family);
+    this.#touch('sync_proxy_rules_last_queued_timestamp_seconds');
   }
 
+  /** Whether or not it changed anything; once for each family. */
   serviceEvent(pending: number): void {
-    this.#options.metrics.serviceEvent();
-    this.#options.metrics.servicesPending(pending);
+    const { metrics } = this.#options;
+    metrics.sync_proxy_rules_service_changes_total.add({});
+    metrics.sync_proxy_rules_service_changes_pending.set({}, pending);
   }
 
   endpointEvent(): void {
+    const { metrics } = this.#options;
     this.#endpointsPending++;
-    this.#options.metrics.endpointEvent();
-    this.#options.metrics.endpointsPending(this.#endpointsPending);
+    metrics.sync_proxy_rules_endpoint_changes_total.add({});
+    metrics.sync_proxy_rules_endpoint_changes_pending.set({}, this.#endpointsPending);
   }
 
   queued(): void {
-    const { family, metrics, health, clock } = this.#options;
+    const { family, health, clock } = this.#options;
     health.queued(family);
-    metrics.queued(family);
+    this.#touch('sync_proxy_rules_last_queued_timestamp_seconds');
     this.#timer.received(clock.now());
   }
 
@@ -63,21 +68,29 @@ export class FamilyTelemetry implements FamilyObserver {
     this.#timer.planned(clock.now());
     this.#noLocal.apply(changes);
     this.#endpointsPending = 0;
-    metrics.servicesPending(0);
-    metrics.endpointsPending(0);
+    metrics.sync_proxy_rules_service_changes_pending.set({}, 0);
+    metrics.sync_proxy_rules_endpoint_changes_pending.set({}, 0);
   }
 
   synced({ report, triggers }: SyncOutcome, seconds: number): void {
     const { family, mode, metrics, own, health, clock, wallTime } = this.#options;
-    const kind = report.kind === 'full' ? 'full' : 'partial';
-    metrics.syncEnded({ family, kind, seconds, succeeded: true });
+    const labels = this.#labels;
+    this.#measure(report.kind === 'full' ? 'full' : 'partial', seconds);
+    this.#touch('sync_proxy_rules_last_timestamp_seconds');
     const count = (name: string): number => report.counts[name] ?? 0;
-    for (const table of ['filter', 'nat'] as const)
-      metrics.rules(family, table, { owned: count(`owned.${table}`), written: count(`written.${table}`) });
-    for (let refusal = 0; refusal < count('restore.refusals'); refusal++) metrics.restoreFailed(family);
-    if (count('partial.failures') > 0) metrics.partialSyncFailed(family);
-    metrics.noLocalEndpoints(family, mode === 'ipvs' ? this.#noLocal.services : this.#noLocal.servicePorts);
-    for (const trigger of triggers) metrics.networkProgrammed(family, (wallTime() - trigger) / 1000);
+    for (const table of ['filter', 'nat']) {
+      metrics.sync_proxy_rules_iptables_total?.set({ ...labels, table }, count(`owned.${table}`));
+      metrics.sync_proxy_rules_iptables_last?.set({ ...labels, table }, count(`written.${table}`));
+    }
+    const refusals = count('restore.refusals');
+    if (refusals > 0) metrics.sync_proxy_rules_iptables_restore_failures_total?.add(labels, refusals);
+    if (count('partial.failures') > 0) this.#countPartialFailure();
+    const noLocal = mode === 'ipvs' ? this.#noLocal.services : this.#noLocal.servicePorts;
+    for (const [traffic_policy, value] of Object.entries(noLocal))
+      metrics.sync_proxy_rules_no_local_endpoints_total.set({ ...labels, traffic_policy }, value);
+    // From the change in the cluster to the kernel of this node.
+    for (const trigger of triggers)
+      metrics.network_programming_duration_seconds.observe(labels, (wallTime() - trigger) / 1000);
     const times = this.#timer.written(clock.now());
     if (times) own.changeWritten(family, times);
     if (this.#plan) {
@@ -86,8 +99,8 @@ export class FamilyTelemetry implements FamilyObserver {
         endpoints: this.#plan.endpointCount,
       });
     }
-    if (report.refused.size > 0) metrics.nftablesSyncFailed(family);
-    if (count('cleanup.failures') > 0) metrics.nftablesCleanupFailed(family);
+    if (report.refused.size > 0) metrics.sync_proxy_rules_nftables_sync_failures_total?.add(labels);
+    if (count('cleanup.failures') > 0) metrics.sync_proxy_rules_nftables_cleanup_failures_total?.add(labels);
     own.refused(family, report.refused.size);
     own.synced(family, report.kind);
     health.updated(family);
@@ -95,10 +108,27 @@ export class FamilyTelemetry implements FamilyObserver {
 
   failed(error: unknown, seconds: number, attempt: SyncAttempt): void {
     const { family, metrics, own } = this.#options;
-    metrics.syncEnded({ family, kind: attempt, seconds, succeeded: false });
-    if (attempt === 'partial') metrics.partialSyncFailed(family);
-    metrics.nftablesSyncFailed(family);
-    if (isRefusal(error)) metrics.restoreFailed(family);
+    this.#measure(attempt, seconds);
+    if (attempt === 'partial') this.#countPartialFailure();
+    metrics.sync_proxy_rules_nftables_sync_failures_total?.add(this.#labels);
+    if (isRefusal(error)) metrics.sync_proxy_rules_iptables_restore_failures_total?.add(this.#labels);
     own.synced(family, 'failed');
+  }
+
+  #touch(timestamp: `sync_proxy_rules_last_${'queued_' | ''}timestamp_seconds`): void {
+    const { metrics, wallTime } = this.#options;
+    metrics[timestamp].set(this.#labels, wallTime() / 1000);
+  }
+
+  /** Every attempt that was not put off until the first full snapshot. */
+  #measure(attempt: SyncAttempt, seconds: number): void {
+    const { metrics } = this.#options;
+    metrics.sync_proxy_rules_duration_seconds.observe(this.#labels, seconds);
+    metrics[`sync_${attempt}_proxy_rules_duration_seconds`]?.observe(this.#labels, seconds);
+  }
+
+  /** A sync of what had changed, whatever it failed of, as in kube-proxy. */
+  #countPartialFailure(): void {
+    this.#options.metrics.sync_proxy_rules_iptables_partial_restore_failures_total?.add(this.#labels);
   }
 }

@@ -56,12 +56,12 @@ interface ConntrackOptions {
 
 /** `undefined`: leave it alone. */
 export function wantedConntrackMax(
-  { maxPerCore, min }: Pick<ConntrackSettings, 'maxPerCore' | 'min'>,
+  conntrack: Pick<ConntrackSettings, 'maxPerCore' | 'min'>,
   cpuCount: number,
 ): number | undefined {
-  if (maxPerCore <= 0) return undefined;
-  const scaled = maxPerCore * cpuCount;
-  return scaled > SCALED_LIMIT ? SCALED_LIMIT : Math.max(scaled, min);
+  if (conntrack.maxPerCore <= 0) return undefined;
+  const scaled = conntrack.maxPerCore * cpuCount;
+  return scaled > SCALED_LIMIT ? SCALED_LIMIT : Math.max(scaled, conntrack.min);
 }
 
 /** In the order in which they are made: `undefined` leaves what is there. */
@@ -82,27 +82,27 @@ const SETTINGS: readonly {
   },
   {
     name: 'net/netfilter/nf_conntrack_tcp_timeout_established',
-    wanted: ({ tcpEstablishedTimeout }) => seconds(tcpEstablishedTimeout),
+    wanted: (conntrack) => seconds(conntrack.tcpEstablishedTimeout),
     consequence: 'idle TCP connections are forgotten, or kept, for as long as the kernel is set to',
   },
   {
     name: 'net/netfilter/nf_conntrack_tcp_timeout_close_wait',
-    wanted: ({ tcpCloseWaitTimeout }) => seconds(tcpCloseWaitTimeout),
+    wanted: (conntrack) => seconds(conntrack.tcpCloseWaitTimeout),
     consequence: 'a TCP connection that one side has closed may be forgotten while the other still sends',
   },
   {
     name: 'net/netfilter/nf_conntrack_tcp_be_liberal',
-    wanted: ({ tcpBeLiberal }) => (tcpBeLiberal ? 1 : undefined),
+    wanted: (conntrack) => (conntrack.tcpBeLiberal ? 1 : undefined),
     consequence: 'TCP packets outside the window count as invalid, and are dropped',
   },
   {
     name: 'net/netfilter/nf_conntrack_udp_timeout',
-    wanted: ({ udpTimeout }) => seconds(udpTimeout),
+    wanted: (conntrack) => seconds(conntrack.udpTimeout),
     consequence: 'a UDP client that asked once keeps its endpoint for as long as the kernel is set to',
   },
   {
     name: 'net/netfilter/nf_conntrack_udp_timeout_stream',
-    wanted: ({ udpStreamTimeout }) => seconds(udpStreamTimeout),
+    wanted: (conntrack) => seconds(conntrack.udpStreamTimeout),
     consequence: 'a UDP conversation keeps its endpoint for as long as the kernel is set to',
   },
 ];

@@ -77,14 +77,9 @@ function outline(servicePort: ServicePortPlan | undefined): string {
     .join();
 }
 
-type HeldPortEvent =
-  /** Once, until the port is held or wanted no longer. */
-  | { readonly kind: 'refused'; readonly port: HeldPort; readonly errno: string; readonly message: string }
-  /** After it was refused. */
-  | { readonly kind: 'recovered'; readonly port: HeldPort; readonly message: string };
-
 interface HeldPortsOptions {
-  readonly onEvent: (event: HeldPortEvent) => void;
+  /** A port is refused once, until it is held or wanted no longer. It recovers when it was refused before. */
+  readonly onEvent: (kind: 'refused' | 'recovered', message: string) => void;
   readonly bind?: ((address: PortAddress) => BindResult) | undefined;
   readonly ownersOf?: ((ports: readonly PortAddress[]) => ReadonlyMap<PortAddress, Holder>) | undefined;
 }
@@ -139,8 +134,7 @@ export class HeldPorts {
     if (result.kind === 'bound') {
       this.#held.set(key, result.close);
       this.#refused.delete(key);
-      if (before)
-        this.#options.onEvent({ kind: 'recovered', port, message: `${printPort(port)} is held now` });
+      if (before) this.#options.onEvent('recovered', `${printPort(port)} is held now`);
       return [];
     }
     const refusal = { port, errno: result.errno };
@@ -156,7 +150,7 @@ export class HeldPorts {
         errno === 'EADDRINUSE'
           ? `is taken by ${printHolder(owners?.get(port))}, whose clients reach the service instead; move that program to another port`
           : `cannot be held: ${errno}`;
-      this.#options.onEvent({ kind: 'refused', port, errno, message: `${printPort(port)} ${reason}` });
+      this.#options.onEvent('refused', `${printPort(port)} ${reason}`);
     }
   }
 }

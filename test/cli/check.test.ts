@@ -10,7 +10,7 @@ import { junction } from './junction.ts';
 function configOf(...args: readonly string[]): ValidConfig {
   const parsed = parseCommandLine(args, FLAGS);
   if (!parsed.ok) throw new Error(parsed.problems.join('\n'));
-  const loaded = loadConfig(parsed.value, { readFile: () => '' });
+  const loaded = loadConfig(parsed.value, () => '');
   if (!loaded.ok || !isValid(loaded.value.config)) throw new Error('not a configuration');
   return loaded.value.config;
 }

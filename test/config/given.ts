@@ -33,7 +33,7 @@ export function load(argv: readonly string[] = [], text?: string): LoadedConfig 
 
 export function tryLoad(argv: readonly string[], text?: string): ReturnType<typeof loadConfig> {
   const flags = text === undefined ? argv : [`--config=${FILE}`, ...argv];
-  return loadConfig(parse(...flags), { readFile: () => text ?? '' });
+  return loadConfig(parse(...flags), () => text ?? '');
 }
 
 export function fromFlags(...argv: readonly string[]): EffectiveConfig {

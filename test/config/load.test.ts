@@ -173,7 +173,7 @@ describe('a file and flags', () => {
     const readFile = (): string => {
       throw new Error('ENOENT: no such file or directory');
     };
-    expect(loadConfig(parse('--config=/nope'), { readFile })).toEqual({
+    expect(loadConfig(parse('--config=/nope'), readFile)).toEqual({
       ok: false,
       problems: ['cannot read --config /nope: ENOENT: no such file or directory'],
     });

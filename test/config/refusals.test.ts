@@ -45,7 +45,7 @@ function problemsOf({ args = [], file }: Observed): readonly string[] {
   const extra = ['--write-config-to=/x', ...(file === undefined ? [] : [`--config=${FILE}`])];
   const parsed = parseCommandLine([...extra, ...args]);
   if (!parsed.ok) return parsed.problems;
-  const loaded = loadConfig(parsed.value, { readFile: () => HEAD + (file ?? '') });
+  const loaded = loadConfig(parsed.value, () => HEAD + (file ?? ''));
   return loaded.ok ? validate(loaded.value.config) : loaded.problems;
 }
 

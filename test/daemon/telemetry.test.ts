@@ -4,7 +4,7 @@ import { FamilyTelemetry } from '../../src/daemon/telemetry.ts';
 import type { Timestamp } from '../../src/telemetry/http/timestamp.ts';
 import { HealthState } from '../../src/telemetry/http/health.ts';
 import { JunctionMetrics } from '../../src/telemetry/metrics/junctionMetrics.ts';
-import { ProxyMetrics } from '../../src/telemetry/metrics/proxyMetrics.ts';
+import { registerProxyMetrics } from '../../src/telemetry/metrics/proxyMetrics.ts';
 import { Registry } from '../../src/telemetry/metrics/instruments.ts';
 import type { SyncOutcome } from '../../src/proxy/proxier.ts';
 import { systemClock } from '../../src/time/systemClock.ts';
@@ -34,7 +34,7 @@ function stage(mode: ModeName) {
   const telemetry = new FamilyTelemetry({
     family: 'IPv4',
     mode,
-    metrics: new ProxyMetrics({ registry, mode, unixSeconds: () => 0 }),
+    metrics: registerProxyMetrics(registry, mode),
     own: new JunctionMetrics(registry),
     health: new HealthState({ syncPeriodMs: 1000, now }),
     clock: systemClock,
@@ -49,7 +49,9 @@ function stage(mode: ModeName) {
       .flatMap(({ samples }) => samples)
       .filter(({ name }) => name === `${histogram}_count`)
       .map(({ value }) => value);
-  return { telemetry, failures, counts };
+  const names = async (): Promise<readonly string[]> =>
+    parseExposition(await registry.print()).map(({ name }) => name.replace('kubeproxy_', ''));
+  return { telemetry, failures, counts, names };
 }
 
 describe('failed syncs', () => {
@@ -91,6 +93,16 @@ describe('failed syncs', () => {
     telemetry.failed(new Error('ENOBUFS'), 0.1, 'partial');
     expect(await counts('kubeproxy_sync_partial_proxy_rules_duration_seconds')).toEqual([1]);
     expect(await counts('kubeproxy_sync_full_proxy_rules_duration_seconds')).toEqual([]);
+  });
+
+  test('a failed sync is measured, and is not the last success', async () => {
+    const { telemetry, names } = stage('iptables');
+    telemetry.failed(new Error('refused'), 1, 'full');
+    expect(await names()).toContain('sync_proxy_rules_duration_seconds');
+    expect(await names()).not.toContain('sync_proxy_rules_last_timestamp_seconds');
+    expect(await names()).not.toContain('sync_proxy_rules_iptables_partial_restore_failures_total');
+    telemetry.synced(outcome([]), 1);
+    expect(await names()).toContain('sync_proxy_rules_last_timestamp_seconds');
   });
 
   test('what could not be removed is counted apart', async () => {

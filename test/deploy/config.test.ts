@@ -20,11 +20,9 @@ describe.each([
   test('understands every flag and every field', () => {
     const parsed = parseCommandLine(args.slice(1));
     if (!parsed.ok) throw new Error(parsed.problems.join('\n'));
-    const loaded = loadConfig(parsed.value, {
-      readFile: (path) => {
-        expect(path).toBe('/var/lib/kube-proxy/config.conf');
-        return file;
-      },
+    const loaded = loadConfig(parsed.value, (path) => {
+      expect(path).toBe('/var/lib/kube-proxy/config.conf');
+      return file;
     });
     if (!loaded.ok) throw new Error(loaded.problems.join('\n'));
     expect(validate(loaded.value.config)).toEqual([]);

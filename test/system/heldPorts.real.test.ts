@@ -39,7 +39,7 @@ describe.each(CASES)('a port held on "$address" ($family)', ({ family, address }
     if (family === 'IPv6' && !hasIpv6) context.skip('this machine has no IPv6');
     port = await freePort(family);
     events = [];
-    ports = new HeldPorts({ onEvent: ({ message }) => events.push(message) });
+    ports = new HeldPorts({ onEvent: (_, message) => events.push(message) });
   });
   afterEach(() => ports?.close());
 
@@ -116,7 +116,7 @@ describe('rules', () => {
       `import { connect, createServer } from 'node:net';
        import { HeldPorts } from './src/system/heldPorts.ts';
        const events = [];
-       const ports = new HeldPorts({ onEvent: ({ message }) => events.push(message) });
+       const ports = new HeldPorts({ onEvent: (_, message) => events.push(message) });
        ports.reconcile([{ family: 'IPv4', ip: '', port: 30080, protocol: 'TCP', description: 'node port of a/b' }]);
        const server = createServer((socket) => socket.end('from the endpoint'));
        server.listen(8080, '127.0.0.1', () => {
@@ -145,7 +145,7 @@ describe('the owner of a port', () => {
     onTestFinished(() => void child.kill());
     const [line] = (await once(child.stdout, 'data')) as [Buffer];
     const messages: string[] = [];
-    const ports = new HeldPorts({ onEvent: ({ message }) => messages.push(message) });
+    const ports = new HeldPorts({ onEvent: (_, message) => messages.push(message) });
     ports.reconcile([
       {
         family: 'IPv4',
@@ -165,7 +165,7 @@ describe('the owner of a port', () => {
     await once(server, 'listening');
     onTestFinished(() => closed(server));
     const messages: string[] = [];
-    new HeldPorts({ onEvent: ({ message }) => messages.push(message) }).reconcile([
+    new HeldPorts({ onEvent: (_, message) => messages.push(message) }).reconcile([
       { family: 'IPv4', ip: '', port, protocol: 'TCP', description: 'node port of a/b' },
     ]);
     expect(messages).toEqual([expect.stringContaining(`is taken by pid ${process.pid}`)]);

@@ -100,7 +100,7 @@ class Machine {
       this.lookups += 1;
       return new Map(ports.map((port) => [port, { pid: 321, command: 'nginx' }]));
     },
-    onEvent: ({ message }) => this.messages.push(message),
+    onEvent: (_, message) => this.messages.push(message),
   });
 
   #bind({ ip: address, port, protocol }: PortAddress): BindResult {

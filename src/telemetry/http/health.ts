@@ -117,9 +117,7 @@ interface HealthPageOptions {
   readonly state: HealthState;
   readonly now: TimestampSource;
   /** Counts the answers. */
-  readonly counter?:
-    | { healthzAnswered(code: HealthCode): void; livezAnswered(code: HealthCode): void }
-    | undefined;
+  readonly counter?: ((probe: 'healthz' | 'livez', code: HealthCode) => void) | undefined;
 }
 
 /**
@@ -149,8 +147,7 @@ export function healthPage({ state, now, counter }: HealthPageOptions): Page {
       resources.every(({ hasListed }) => hasListed) &&
       health.leftOut.every(({ isAnswered }) => isAnswered);
     const code = health.healthy && (mayServe || !isHealthz) ? '200' : '503';
-    if (isHealthz) counter?.healthzAnswered(code);
-    else counter?.livezAnswered(code);
+    counter?.(isHealthz ? 'healthz' : 'livez', code);
     return healthAnswer(code, health, now, isHealthz ? nodeEligible : undefined, resources);
   };
 }
@@ -185,35 +182,36 @@ function readyAnswer(state: HealthState, isVerbose: boolean): Answer {
 
 function healthAnswer(
   code: HealthCode,
-  health: Health,
+  { healthy, families, leftOut, checkedAt, lastUpdated }: Health,
   now: TimestampSource,
   nodeEligible: boolean | undefined,
   resources: readonly ResourceHealth[],
 ): Answer {
-  const lastUpdated = health.lastUpdated ? printTime(health.lastUpdated) : NEVER;
-  const status = health.families.map(({ family, lastUpdated: at, healthy }) => [
-    family,
-    { lastUpdated: printTime(at), healthy },
-  ]);
-  // kube-proxy's page has no such part; it appears when there is something to report.
-  const failing = resources
-    .filter(({ hasListed, since }) => !hasListed || since !== undefined)
-    .map(({ resource, ...detail }) => [resource, detail]);
-  const leftOut = health.leftOut.map(({ family, since, reason }) => [
-    family,
-    { since: printTime(since), reason },
-  ]);
+  const updated = lastUpdated ? printTime(lastUpdated) : NEVER;
+  const failing = resources.filter(({ hasListed, since }) => !hasListed || since !== undefined);
   return json(
     Number(code),
     JSON.stringify({
       // Probes of old took an old time for a stuck proxy, so a healthy one is always up to date.
-      lastUpdated: code === '200' ? printTime(now()) : lastUpdated,
-      currentTime: printTime(health.checkedAt),
+      lastUpdated: code === '200' ? printTime(now()) : updated,
+      currentTime: printTime(checkedAt),
       ...(nodeEligible !== undefined && { nodeEligible }),
-      healthy: health.healthy,
-      ...(status.length > 0 && { status: Object.fromEntries(status) }),
-      ...(failing.length > 0 && { resources: Object.fromEntries(failing) }),
-      ...(leftOut.length > 0 && { leftOut: Object.fromEntries(leftOut) }),
+      healthy,
+      ...part('status', families, (each) => [
+        each.family,
+        { lastUpdated: printTime(each.lastUpdated), healthy: each.healthy },
+      ]),
+      // kube-proxy's page does not have the last two.
+      ...part('resources', failing, ({ resource, ...detail }) => [resource, detail]),
+      ...part('leftOut', leftOut, ({ family, since, reason }) => [
+        family,
+        { since: printTime(since), reason },
+      ]),
     }),
   );
+}
+
+/** A part of the page, where there is something to report. */
+function part<T>(name: string, items: readonly T[], entry: (item: T) => readonly [string, object]): object {
+  return items.length === 0 ? {} : { [name]: Object.fromEntries(items.map(entry)) };
 }

@@ -1,7 +1,8 @@
 /** The port for operators: metrics, configuration, and on request profiles. It reports; it decides nothing. */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { HealthcheckMetrics } from '../metrics/componentMetrics.ts';
+import { HealthcheckMetrics } from '../metrics/componentMetrics.ts';
+import { CONTENT_TYPE } from '../metrics/exposition.ts';
 import { type DebugOptions, debugPages } from './debugPages.ts';
 import {
   type Answer,
@@ -19,14 +20,11 @@ export interface MetricsPageOptions {
   /** The body of `/proxyMode`. */
   readonly mode: string;
   readonly metrics: () => Promise<string>;
-  /** Of the exposition. */
-  readonly metricsContentType: string;
-  readonly healthchecks: HealthcheckMetrics;
   /** The configuration in force, keys in the order in which they are shown. */
   readonly configz: () => unknown;
   /** Every flag with its value. */
   readonly flags: () => Iterable<readonly [name: string, value: string]>;
-  readonly status: () => Status;
+  readonly status: () => { readonly startedAt: Date; readonly now: Date; readonly version: string };
   /** Absent: no `/debug`. */
   readonly debug?: DebugOptions | undefined;
 }
@@ -41,9 +39,10 @@ export class MetricsServer extends BoundServer {
 }
 
 function metricsPages(options: MetricsPageOptions): Page {
-  const { mode, metrics, metricsContentType, healthchecks, configz, flags, status, debug } = options;
+  const { mode, metrics, configz, flags, status, debug } = options;
+  const healthchecks = new HealthcheckMetrics();
   const exposition = async (request: Request, text: Promise<string>): Promise<Answer> =>
-    zipped(request, { status: 200, headers: { 'Content-Type': metricsContentType }, body: await text });
+    zipped(request, { status: 200, headers: { 'Content-Type': CONTENT_TYPE }, body: await text });
   const pages = new Map<string, Page>([
     ['/healthz', readOnly((request) => healthz(request, healthchecks))],
     ['/healthz/ping', readOnly(() => plain(200, 'ok'))],
@@ -93,30 +92,21 @@ function acceptsGzip(accepted: string): boolean {
     .some((each) => each.startsWith('gzip') && !/;q=0(\.0*)?$/.test(each));
 }
 
-interface Status {
-  readonly startedAt: Date;
-  readonly now: Date;
-  readonly version: string;
-  /** Anything else worth a line. */
-  readonly more?: Iterable<readonly [name: string, value: string]>;
-}
-
 const WARNING = 'This page is for people; its form may change at any time.';
 
-function flagzText(flags: Iterable<readonly [name: string, value: string]>): string {
+function flagzText(flags: ReturnType<MetricsPageOptions['flags']>): string {
   const lines = [...flags].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => `${name}=${value}\n`);
   return `\nkube-proxy flagz\n${WARNING}\n\n${lines.join('')}`;
 }
 
-function statuszText({ startedAt, now, version, more = [] }: Status): string {
-  const lines: readonly (readonly [string, string])[] = [
-    ['Started', startedAt.toUTCString()],
-    ['Up', upTime(now.getTime() - startedAt.getTime())],
-    ['Node.js version', process.version],
-    ['Binary version', `junction ${version}`],
-    ...more,
+function statuszText({ startedAt, now, version }: ReturnType<MetricsPageOptions['status']>): string {
+  const lines = [
+    `Started: ${startedAt.toUTCString()}`,
+    `Up: ${upTime(now.getTime() - startedAt.getTime())}`,
+    `Node.js version: ${process.version}`,
+    `Binary version: junction ${version}`,
   ];
-  return `\nkube-proxy statusz\n${WARNING}\n\n${lines.map(([name, value]) => `${name}: ${value}\n`).join('')}`;
+  return `\nkube-proxy statusz\n${WARNING}\n\n${lines.join('\n')}\n`;
 }
 
 function upTime(milliseconds: number): string {

@@ -1,8 +1,5 @@
-/**
- * What the proxy did, under the names that kube-proxy's dashboards and alerts know, each reported by a method that says
- * what happened. What does not belong to the mode in force is not registered, and reporting it does nothing.
- */
-import type { Family } from '../../model/ip.ts';
+/** What the proxy did, under the names that kube-proxy's dashboards and alerts know. */
+import type { ModeName } from '../../model/mode.ts';
 import type { ObjectKey } from '../../model/objects.ts';
 import type { PlanChange, ServicePortPlan } from '../../plan/types.ts';
 import { readings } from './exposition.ts';
@@ -16,29 +13,11 @@ import {
   type Registry,
 } from './instruments.ts';
 
-interface ProxyMetricsOptions {
-  readonly registry: Registry;
-  readonly mode: ModeName;
-  /** Seconds since 1970. */
-  readonly unixSeconds?: (() => number) | undefined;
-  /** Counters in the kernel, read when somebody asks. Only where they exist. */
-  readonly packets?: PacketCounters | undefined;
-}
-
 /** Packets that the kernel counted for rules of ours. `undefined`: the counter cannot be read now. */
 interface PacketCounters {
   readonly invalidDropped?: (() => bigint | undefined) | undefined;
   readonly localhostNodePorts?: (() => bigint | undefined) | undefined;
 }
-
-interface EndedSync {
-  readonly family: Family;
-  readonly kind: 'full' | 'partial';
-  readonly seconds: number;
-  readonly succeeded: boolean;
-}
-
-type ModeName = 'iptables' | 'ipvs' | 'nftables';
 
 const FAMILY = ['ip_family'] as const;
 /** 1 ms to 16 s. */
@@ -135,110 +114,24 @@ const TRANSACTIONS = {
   ),
 };
 
-type OfMode = Instruments<typeof BY_KIND_OF_SYNC & typeof RESTORE & typeof RULES & typeof TRANSACTIONS>;
 const OF_MODE = {
   iptables: { ...BY_KIND_OF_SYNC, ...RESTORE, ...RULES },
   ipvs: RESTORE,
   nftables: { ...BY_KIND_OF_SYNC, ...TRANSACTIONS },
 } as const;
 
-const of = (family: Family): { readonly ip_family: Family } => ({ ip_family: family });
+/** What does not belong to the mode in force is not registered. */
+export type ProxyMetrics = Instruments<typeof IN_EVERY_MODE> &
+  Partial<Instruments<typeof BY_KIND_OF_SYNC & typeof RESTORE & typeof RULES & typeof TRANSACTIONS>>;
 
-export class ProxyMetrics {
-  readonly #unixSeconds: () => number;
-  readonly #shared: Instruments<typeof IN_EVERY_MODE>;
-  readonly #ofMode: Partial<OfMode>;
-
-  constructor({ registry, mode, unixSeconds, packets }: ProxyMetricsOptions) {
-    this.#unixSeconds = unixSeconds ?? (() => Date.now() / 1000);
-    this.#shared = register(registry, IN_EVERY_MODE, KUBE_PROXY);
-    this.#ofMode = register(registry, OF_MODE[mode], KUBE_PROXY);
-    if (mode === 'iptables' && packets) registry.add({ collect: () => readPackets(packets) });
-  }
-
-  /** A sync was asked for, or the family's loop has begun. */
-  queued(family: Family): void {
-    this.#shared.sync_proxy_rules_last_queued_timestamp_seconds.set(of(family), this.#unixSeconds());
-  }
-
-  /** Every attempt that was not put off until the first full snapshot. */
-  syncEnded({ family, kind, seconds, succeeded }: EndedSync): void {
-    this.#shared.sync_proxy_rules_duration_seconds.observe(of(family), seconds);
-    this.#ofMode[`sync_${kind}_proxy_rules_duration_seconds`]?.observe(of(family), seconds);
-    if (succeeded) this.#shared.sync_proxy_rules_last_timestamp_seconds.set(of(family), this.#unixSeconds());
-  }
-
-  /** An event about a service, whether or not it changed anything; once for each family. */
-  serviceEvent(): void {
-    this.#shared.sync_proxy_rules_service_changes_total.add({});
-  }
-
-  endpointEvent(): void {
-    this.#shared.sync_proxy_rules_endpoint_changes_total.add({});
-  }
-
-  servicesPending(count: number): void {
-    this.#shared.sync_proxy_rules_service_changes_pending.set({}, count);
-  }
-
-  endpointsPending(count: number): void {
-    this.#shared.sync_proxy_rules_endpoint_changes_pending.set({}, count);
-  }
-
-  noLocalEndpoints(family: Family, counts: NoLocalEndpointCounts): void {
-    for (const policy of ['internal', 'external'] as const)
-      this.#shared.sync_proxy_rules_no_local_endpoints_total.set(
-        { ...of(family), traffic_policy: policy },
-        counts[policy],
-      );
-  }
-
-  /** From the change in the cluster to the kernel of this node. */
-  networkProgrammed(family: Family, seconds: number): void {
-    this.#shared.network_programming_duration_seconds.observe(of(family), seconds);
-  }
-
-  conntrackReconciled(
-    family: Family,
-    { seconds, deleted }: { readonly seconds: number; readonly deleted: number },
-  ): void {
-    this.#shared.conntrack_reconciler_sync_duration_seconds.observe(of(family), seconds);
-    this.#shared.conntrack_reconciler_deleted_entries_total.add(of(family), deleted);
-  }
-
-  healthzAnswered(code: string): void {
-    this.#shared.proxy_healthz_total.add({ code });
-  }
-
-  livezAnswered(code: string): void {
-    this.#shared.proxy_livez_total.add({ code });
-  }
-
-  restoreFailed(family: Family): void {
-    this.#ofMode.sync_proxy_rules_iptables_restore_failures_total?.add(of(family));
-  }
-
-  /** A sync of what had changed, whatever it failed of, as in kube-proxy. */
-  partialSyncFailed(family: Family): void {
-    this.#ofMode.sync_proxy_rules_iptables_partial_restore_failures_total?.add(of(family));
-  }
-
-  rules(
-    family: Family,
-    table: 'filter' | 'nat',
-    { owned, written }: { readonly owned: number; readonly written: number },
-  ): void {
-    this.#ofMode.sync_proxy_rules_iptables_total?.set({ ...of(family), table }, owned);
-    this.#ofMode.sync_proxy_rules_iptables_last?.set({ ...of(family), table }, written);
-  }
-
-  nftablesSyncFailed(family: Family): void {
-    this.#ofMode.sync_proxy_rules_nftables_sync_failures_total?.add(of(family));
-  }
-
-  nftablesCleanupFailed(family: Family): void {
-    this.#ofMode.sync_proxy_rules_nftables_cleanup_failures_total?.add(of(family));
-  }
+/** `packets`: counters in the kernel, read when somebody asks. */
+export function registerProxyMetrics(
+  registry: Registry,
+  mode: ModeName,
+  packets: PacketCounters = {},
+): ProxyMetrics {
+  if (mode === 'iptables') registry.add({ collect: () => readPackets(packets) });
+  return register(registry, { ...IN_EVERY_MODE, ...OF_MODE[mode] }, KUBE_PROXY);
 }
 
 function readPackets({ invalidDropped, localhostNodePorts }: PacketCounters): ReturnType<typeof readings> {

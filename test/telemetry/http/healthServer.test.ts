@@ -18,10 +18,7 @@ class Stage {
       this.moments.advance(0.000_05);
       return this.moments.now();
     },
-    counter: {
-      healthzAnswered: (code) => this.counted.push(`healthz ${code}`),
-      livezAnswered: (code) => this.counted.push(`livez ${code}`),
-    },
+    counter: (probe, code) => this.counted.push(`${probe} ${code}`),
   });
 
   constructor() {

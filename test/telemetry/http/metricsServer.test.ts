@@ -3,8 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type MetricsPageOptions, MetricsServer } from '../../../src/telemetry/http/metricsServer.ts';
 import { CONTENT_TYPE } from '../../../src/telemetry/metrics/exposition.ts';
-import { HealthcheckMetrics } from '../../../src/telemetry/metrics/componentMetrics.ts';
-import { ProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { registerProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
 import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
 import { parseExposition } from '../metrics/parse.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
@@ -12,15 +11,17 @@ import { abandon, ask, keptLog, type Question, type Reply } from './support.ts';
 
 function makeServer(more: Partial<MetricsPageOptions> = {}): MetricsServer {
   const registry = new Registry();
-  new ProxyMetrics({ registry, mode: 'nftables' }).queued('IPv4');
+  const { sync_proxy_rules_last_queued_timestamp_seconds: queued } = registerProxyMetrics(
+    registry,
+    'nftables',
+  );
+  queued.set({ ip_family: 'IPv4' }, 1);
   return new MetricsServer({
     address: '127.0.0.1:0',
     log: keptLog().log,
     clock: new FakeClock(),
     mode: 'nftables',
     metrics: () => registry.print(),
-    metricsContentType: CONTENT_TYPE,
-    healthchecks: new HealthcheckMetrics(),
     configz: () => ({ kind: 'KubeProxyConfiguration', nodePortAddresses: null, mode: 'nftables' }),
     flags: () => [
       ['v', '2'],
@@ -30,7 +31,6 @@ function makeServer(more: Partial<MetricsPageOptions> = {}): MetricsServer {
       startedAt: new Date(0),
       now: new Date(3_723_000),
       version: '1.2.3',
-      more: [['Mode', 'nftables']],
     }),
     ...more,
   });
@@ -64,7 +64,7 @@ describe('pages of plain text', () => {
     const { body } = await get('/statusz');
     expect(body).toContain('\nkube-proxy statusz\n');
     expect(body).toContain('\nUp: 1 hr 02 min 03 sec\n');
-    expect(body).toContain('\nBinary version: junction 1.2.3\nMode: nftables\n');
+    expect(body).toContain('\nBinary version: junction 1.2.3\n');
   });
 });
 

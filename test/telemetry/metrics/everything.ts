@@ -3,8 +3,8 @@ import { addBuildInfo, addFeatures } from '../../../src/telemetry/metrics/compon
 import { Connections } from '../../../src/telemetry/metrics/connections.ts';
 import { faultMetrics, JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
 import { processMetrics, RuntimeMetrics } from '../../../src/telemetry/metrics/processMetrics.ts';
-import { ProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
-import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
+import { registerProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { Counter, Gauge, Histogram, Registry } from '../../../src/telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../../../src/telemetry/metrics/restClientMetrics.ts';
 import { type ParsedFamily, parseExposition } from './parse.ts';
 
@@ -22,7 +22,7 @@ export async function everythingOf(mode: (typeof MODES)[number]): Promise<readon
   useRestClient(new RestClientMetrics(registry));
   useJunction(new JunctionMetrics(registry));
   const packets = { invalidDropped: () => 1n, localhostNodePorts: () => 2n };
-  useProxy(new ProxyMetrics({ registry, mode, packets }));
+  useEach(registerProxyMetrics(registry, mode, packets));
   try {
     return parseExposition(await registry.print());
   } finally {
@@ -60,18 +60,12 @@ function useJunction(metrics: JunctionMetrics): void {
   metrics.resourceFailed('services', 'busy');
 }
 
-function useProxy(metrics: ProxyMetrics): void {
-  metrics.queued('IPv4');
-  metrics.syncEnded({ family: 'IPv4', kind: 'full', seconds: 1, succeeded: true });
-  metrics.syncEnded({ family: 'IPv4', kind: 'partial', seconds: 1, succeeded: true });
-  metrics.networkProgrammed('IPv4', 1);
-  metrics.noLocalEndpoints('IPv4', { internal: 1, external: 1 });
-  metrics.healthzAnswered('200');
-  metrics.livezAnswered('200');
-  metrics.restoreFailed('IPv4');
-  metrics.partialSyncFailed('IPv4');
-  metrics.rules('IPv4', 'nat', { owned: 1, written: 1 });
-  metrics.nftablesSyncFailed('IPv4');
-  metrics.nftablesCleanupFailed('IPv4');
-  metrics.conntrackReconciled('IPv4', { seconds: 1, deleted: 1 });
+/** One sample of each metric of a table, with all labels that any of them has. */
+export function useEach(metrics: object): void {
+  const labels = { ip_family: 'IPv4', table: 'nat', traffic_policy: 'internal', code: '200' };
+  for (const metric of Object.values(metrics) as unknown[]) {
+    if (metric instanceof Counter) metric.add(labels);
+    if (metric instanceof Gauge) metric.set(labels, 1);
+    if (metric instanceof Histogram) metric.observe(labels, 1);
+  }
 }

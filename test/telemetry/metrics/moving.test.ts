@@ -6,8 +6,11 @@ import { describe, expect, test } from 'vitest';
 import { FAULTS } from '../../../src/faults.ts';
 import { HealthcheckMetrics } from '../../../src/telemetry/metrics/componentMetrics.ts';
 import { JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
-import { ProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { registerProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../../../src/telemetry/metrics/restClientMetrics.ts';
+
+const PUT_TOGETHER = /^(proxy_(healthz|livez)_total|sync_(full|partial)_proxy_rules_duration_seconds)$/;
 
 const SOURCE = fileURLToPath(new URL('../../../src', import.meta.url));
 
@@ -21,7 +24,6 @@ describe('whatever a metric is told', () => {
   const code = sourceFiles().join('\n');
 
   test.each([
-    ['ProxyMetrics', ProxyMetrics],
     ['JunctionMetrics', JunctionMetrics],
     ['RestClientMetrics', RestClientMetrics],
     ['HealthcheckMetrics', HealthcheckMetrics],
@@ -29,6 +31,14 @@ describe('whatever a metric is told', () => {
     const methods = Object.getOwnPropertyNames(type.prototype).filter((name) => name !== 'constructor');
     expect(methods.length).toBeGreaterThan(0);
     expect(methods.filter((name) => !new RegExp(`\\.${name}\\(`).test(code))).toEqual([]);
+  });
+
+  test.each(['iptables', 'ipvs', 'nftables'] as const)('every metric of the mode %s is reported', (mode) => {
+    const names = Object.keys(registerProxyMetrics(new Registry(), mode));
+    // Some are reported under a name that is put together from parts.
+    const isReported = (name: string): boolean =>
+      code.includes(`metrics.${name}`) || code.includes(`'${name}'`) || PUT_TOGETHER.test(name);
+    expect(names.filter((name) => !isReported(name))).toEqual([]);
   });
 
   test('every fault is counted somewhere', () => {

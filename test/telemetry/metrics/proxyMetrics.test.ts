@@ -1,22 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { ProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
+import { registerProxyMetrics } from '../../../src/telemetry/metrics/proxyMetrics.ts';
 import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
+import { useEach } from './everything.ts';
 import { parseExposition } from './parse.ts';
 
 type ModeName = 'iptables' | 'ipvs' | 'nftables';
 
-function stage(
-  mode: ModeName = 'iptables',
-  options: Partial<ConstructorParameters<typeof ProxyMetrics>[0]> = {},
-) {
+type Packets = Parameters<typeof registerProxyMetrics>[2];
+
+function stage(mode: ModeName = 'iptables', packets?: Packets) {
   const registry = new Registry();
-  const metrics = new ProxyMetrics({
-    registry,
-    mode,
-    unixSeconds: () => 1_794_713_732.624_368_2,
-    ...options,
-  });
-  return { registry, metrics };
+  return { registry, metrics: registerProxyMetrics(registry, mode, packets) };
 }
 
 async function names({ registry }: ReturnType<typeof stage>): Promise<readonly string[]> {
@@ -36,25 +30,39 @@ test.each(['iptables', 'ipvs', 'nftables'] as const)('%s: before anything has ha
 
 test('the first syncs of both families, in iptables mode', async () => {
   const { registry, metrics } = stage('iptables', {
-    packets: { invalidDropped: () => 12n, localhostNodePorts: () => 0n },
+    invalidDropped: () => 12n,
+    localhostNodePorts: () => 0n,
   });
-  for (const family of ['IPv4', 'IPv6'] as const) {
-    metrics.queued(family);
-    metrics.serviceEvent();
-    metrics.serviceEvent();
-    metrics.endpointEvent();
-    metrics.noLocalEndpoints(family, { internal: 0, external: family === 'IPv4' ? 1 : 0 });
-    metrics.rules(family, 'filter', { owned: 9, written: 9 });
-    metrics.rules(family, 'nat', { owned: 71, written: 71 });
-    metrics.syncEnded({ family, kind: 'full', seconds: 0.0009, succeeded: true });
+  const now = 1_794_713_732.624_368_2;
+  for (const ip_family of ['IPv4', 'IPv6']) {
+    metrics.sync_proxy_rules_last_queued_timestamp_seconds.set({ ip_family }, now);
+    metrics.sync_proxy_rules_service_changes_total.add({}, 2);
+    metrics.sync_proxy_rules_endpoint_changes_total.add({});
+    for (const traffic_policy of ['internal', 'external'])
+      metrics.sync_proxy_rules_no_local_endpoints_total.set(
+        { ip_family, traffic_policy },
+        traffic_policy === 'external' && ip_family === 'IPv4' ? 1 : 0,
+      );
+    for (const [table, rules] of [
+      ['filter', 9],
+      ['nat', 71],
+    ] as const) {
+      metrics.sync_proxy_rules_iptables_total?.set({ ip_family, table }, rules);
+      metrics.sync_proxy_rules_iptables_last?.set({ ip_family, table }, rules);
+    }
+    metrics.sync_proxy_rules_duration_seconds.observe({ ip_family }, 0.0009);
+    metrics.sync_full_proxy_rules_duration_seconds?.observe({ ip_family }, 0.0009);
+    metrics.sync_proxy_rules_last_timestamp_seconds.set({ ip_family }, now);
   }
-  metrics.syncEnded({ family: 'IPv4', kind: 'partial', seconds: 0.003, succeeded: false });
-  metrics.restoreFailed('IPv4');
-  metrics.partialSyncFailed('IPv4');
-  metrics.conntrackReconciled('IPv4', { seconds: 0.25, deleted: 3 });
-  metrics.healthzAnswered('200');
-  metrics.healthzAnswered('503');
-  metrics.servicesPending(2);
+  const labels = { ip_family: 'IPv4' };
+  metrics.sync_proxy_rules_duration_seconds.observe(labels, 0.003);
+  metrics.sync_partial_proxy_rules_duration_seconds?.observe(labels, 0.003);
+  metrics.sync_proxy_rules_iptables_restore_failures_total?.add(labels);
+  metrics.sync_proxy_rules_iptables_partial_restore_failures_total?.add(labels);
+  metrics.conntrack_reconciler_sync_duration_seconds.observe(labels, 0.25);
+  metrics.conntrack_reconciler_deleted_entries_total.add(labels, 3);
+  for (const code of ['200', '503']) metrics.proxy_healthz_total.add({ code });
+  metrics.sync_proxy_rules_service_changes_pending.set({}, 2);
   const text = await registry.print();
   parseExposition(text);
   await expect(text).toMatchFileSnapshot('golden/iptables.txt');
@@ -62,21 +70,8 @@ test('the first syncs of both families, in iptables mode', async () => {
 
 describe('what each mode has', () => {
   const everything = async (mode: ModeName): Promise<readonly string[]> => {
-    const made = stage(mode, { packets: { invalidDropped: () => 1n, localhostNodePorts: () => 1n } });
-    const { metrics } = made;
-    metrics.queued('IPv4');
-    metrics.syncEnded({ family: 'IPv4', kind: 'full', seconds: 1, succeeded: true });
-    metrics.syncEnded({ family: 'IPv4', kind: 'partial', seconds: 1, succeeded: true });
-    metrics.networkProgrammed('IPv4', 1);
-    metrics.noLocalEndpoints('IPv4', { internal: 1, external: 1 });
-    metrics.healthzAnswered('200');
-    metrics.livezAnswered('200');
-    metrics.restoreFailed('IPv4');
-    metrics.partialSyncFailed('IPv4');
-    metrics.rules('IPv4', 'nat', { owned: 1, written: 1 });
-    metrics.nftablesSyncFailed('IPv4');
-    metrics.nftablesCleanupFailed('IPv4');
-    metrics.conntrackReconciled('IPv4', { seconds: 1, deleted: 1 });
+    const made = stage(mode, { invalidDropped: () => 1n, localhostNodePorts: () => 1n });
+    useEach(made.metrics);
     return names(made);
   };
   const ALL = [
@@ -119,34 +114,18 @@ describe('what each mode has', () => {
   });
 });
 
-describe('a sync', () => {
-  test('that failed is measured, and is not the last success', async () => {
-    const made = stage();
-    made.metrics.syncEnded({ family: 'IPv4', kind: 'full', seconds: 1, succeeded: false });
-    const found = await names(made);
-    expect(found).toContain('sync_proxy_rules_duration_seconds');
-    expect(found).not.toContain('sync_proxy_rules_last_timestamp_seconds');
-  });
-
-  test('a full restore that failed is no partial one', async () => {
-    const made = stage();
-    made.metrics.restoreFailed('IPv6');
-    expect(await names(made)).not.toContain('sync_proxy_rules_iptables_partial_restore_failures_total');
-  });
-});
-
 describe('packets counted in the kernel', () => {
   test.each([
     ['cannot be read', { invalidDropped: () => undefined }],
     ['does not exist', {}],
   ])('a counter that %s is not shown', async (_, packets) => {
-    expect(await names(stage('iptables', { packets }))).toEqual(QUIET);
+    expect(await names(stage('iptables', packets))).toEqual(QUIET);
   });
 });
 
 test('the bounds of network programming', async () => {
   const { registry, metrics } = stage();
-  metrics.networkProgrammed('IPv4', 42);
+  metrics.network_programming_duration_seconds.observe({ ip_family: 'IPv4' }, 42);
   const [family] = parseExposition(await registry.print());
   const bounds = family?.samples.flatMap(({ labels }) =>
     labels.filter(([name]) => name === 'le').map(([, le]) => le),
