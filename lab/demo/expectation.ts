@@ -2,7 +2,7 @@
  * What should happen to a packet: the plan made from the same files that Junction reads, and `decide`, which says what
  * a plan means. What does happen is measured with real packets and compared.
  */
-import type { Settings } from '../../src/config/index.ts';
+import type { Settings } from '../../src/config/settings.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../../src/model/objects.ts';
 import { type Decision, decide, type Packet } from '../../src/plan/decide.ts';

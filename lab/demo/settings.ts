@@ -1,12 +1,8 @@
 /** Junction's flags in the demo: once for the process that runs, once for the plan that its work is compared with. */
-import {
-  isValid,
-  loadConfig,
-  parseCommandLine,
-  type Settings,
-  toSettings,
-  validate,
-} from '../../src/config/index.ts';
+import { parseCommandLine } from '../../src/config/commandLine.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { type Settings, toSettings } from '../../src/config/settings.ts';
+import { isValid, validate } from '../../src/config/validate.ts';
 import type { DemoMode, DemoOptions } from './options.ts';
 
 const NODE = 'node1';

@@ -1,5 +1,6 @@
 /** `junction check`: whether this machine has what a proxy mode needs, and whether manifests can be used. */
-import { type ValidConfig, wrap } from '../config/index.ts';
+import type { ValidConfig } from '../config/effective.ts';
+import { wrap } from '../config/help.ts';
 import { checkMode, preflightSettings } from '../modes/prerequisites.ts';
 import {
   absent,

@@ -7,7 +7,7 @@ import type { VariantChoice } from '../modes/iptables/variant.ts';
 import { deleteNfacct } from '../netlink/nfacct.ts';
 import type { CommandRunner } from '../system/processes.ts';
 import type { Family } from '../model/ip.ts';
-import type { ValidConfig } from '../config/index.ts';
+import type { ValidConfig } from '../config/effective.ts';
 import {
   EVERY_TABLE,
   OWN_TABLES,

@@ -1,15 +1,8 @@
 /** The commands: their flags besides the common ones, and how they are explained. */
-import {
-  BOOL,
-  FLAG_GROUPS,
-  FLAGS,
-  type Flag,
-  flag,
-  flagHelp,
-  helpColumns,
-  choiceOf,
-  wrap,
-} from '../config/index.ts';
+import { FLAG_GROUPS, flagHelp, helpColumns, wrap } from '../config/help.ts';
+import { BOOL, choiceOf } from '../config/kinds.ts';
+import { type Flag, flag } from '../config/setting.ts';
+import { FLAGS } from '../config/table.ts';
 
 type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'version' | 'completion';
 

@@ -1,5 +1,6 @@
 /** `junction completion`: scripts by which shells complete commands, flags and their values. */
-import { type Flag, FLAGS } from '../config/index.ts';
+import type { Flag } from '../config/setting.ts';
+import { FLAGS } from '../config/table.ts';
 import { COMMANDS, type CommandInfo, commandFlags } from './commands.ts';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;

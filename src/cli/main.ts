@@ -1,18 +1,11 @@
 /** The command line. Exit codes: 0 done, 1 it did not work out, 2 the command line or the configuration is wrong. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import {
-  flagValue,
-  isValid,
-  type LoadedConfig,
-  loadConfig,
-  nodeNameOf,
-  type ParsedFlags,
-  parseCommandLine,
-  validate,
-  type ValidConfig,
-  toSettings,
-} from '../config/index.ts';
+import { flagValue, type ParsedFlags, parseCommandLine } from '../config/commandLine.ts';
+import type { ValidConfig } from '../config/effective.ts';
+import { type LoadedConfig, loadConfig, nodeNameOf } from '../config/load.ts';
+import { toSettings } from '../config/settings.ts';
+import { isValid, validate } from '../config/validate.ts';
 import { didYouMean } from '../text/suggest.ts';
 import { isJunctionError } from '../errors.ts';
 import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';

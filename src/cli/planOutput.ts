@@ -1,5 +1,5 @@
 /** `junction plan --output table`: which endpoints serve an address, and which service ports lost theirs. */
-import type { Settings } from '../config/index.ts';
+import type { Settings } from '../config/settings.ts';
 import { type Family, hostPort } from '../model/ip.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import { printCut } from '../plan/capacity.ts';

@@ -1,15 +1,9 @@
 /** `junction run`: the daemon under supervision, or what flags of kube-proxy ask for instead. */
 import { writeFileSync } from 'node:fs';
-import {
-  flushMilliseconds,
-  type LoadedConfig,
-  type ParsedFlags,
-  flagTexts,
-  printFlags,
-  quantityValue,
-  type ValidConfig,
-  writeConfig,
-} from '../config/index.ts';
+import { type ParsedFlags, flagTexts, printFlags } from '../config/commandLine.ts';
+import { type ValidConfig, writeConfig } from '../config/effective.ts';
+import { flushMilliseconds, quantityValue } from '../config/kinds.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import { RunRecord } from '../daemon/runRecord.ts';
 import { runDaemon } from '../daemon/start.ts';
 import { Supervision } from '../daemon/supervision.ts';

@@ -1,4 +1,4 @@
-import { wrap } from '../config/index.ts';
+import { wrap } from '../config/help.ts';
 
 const INDENT = '  ';
 

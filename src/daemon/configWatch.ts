@@ -4,8 +4,8 @@
  */
 import { type FSWatcher, readFileSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
-import type { ConfigChange, ValidConfig } from '../config/index.ts';
-import { diffConfig } from '../config/index.ts';
+import type { ConfigChange, ValidConfig } from '../config/effective.ts';
+import { diffConfig } from '../config/effective.ts';
 import type { Log } from '../log/log.ts';
 
 interface ConfigWatchOptions {

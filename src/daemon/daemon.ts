@@ -1,5 +1,7 @@
 /** The running proxy: starts its parts in order, and ends them in reverse. */
-import { gateStates, type Settings, toSettings, type ValidConfig } from '../config/index.ts';
+import type { ValidConfig } from '../config/effective.ts';
+import { gateStates } from '../config/featureGates.ts';
+import { type Settings, toSettings } from '../config/settings.ts';
 import { END_LIMITS, END_LIMITS_OF_FAILURE, EventRecorder } from '../telemetry/events/recorder.ts';
 import {
   addressNotServed,

@@ -1,5 +1,5 @@
 /** Everything that serves one address family: syncs, monitoring, health-check ports, held ports. */
-import type { Settings } from '../config/index.ts';
+import type { Settings } from '../config/settings.ts';
 import {
   healthCheckAddresses,
   type HealthCheckFailure,

@@ -1,5 +1,7 @@
 /** What is done once, before anything is written: kernel settings, and a look at whether the configuration fits. */
-import { consistencyWarnings, localhostRanges, toSettings, type ValidConfig } from '../config/index.ts';
+import { consistencyWarnings, localhostRanges } from '../config/consistency.ts';
+import type { ValidConfig } from '../config/effective.ts';
+import { toSettings } from '../config/settings.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import { applyConntrackSettings } from '../system/conntrackSysctls.ts';
 import { ipvsSysctls } from '../modes/ipvs/settings.ts';

@@ -1,5 +1,5 @@
 /** The HTTP servers: health, and metrics with everything else for operators. */
-import { toV1alpha1, type ValidConfig } from '../config/index.ts';
+import { toV1alpha1, type ValidConfig } from '../config/effective.ts';
 import type { BindOptions } from '../telemetry/http/server.ts';
 import { HealthServer, type HealthState } from '../telemetry/http/health.ts';
 import { type MetricsPageOptions, MetricsServer } from '../telemetry/http/metricsServer.ts';

@@ -1,5 +1,5 @@
 /** Where the objects come from, by configuration: manifests, or an API server. */
-import type { ValidConfig } from '../config/index.ts';
+import type { ValidConfig } from '../config/effective.ts';
 import type { SendEvent } from '../telemetry/events/sender.ts';
 import type { ResourceHealth } from '../telemetry/http/health.ts';
 import { systemTimestamps } from '../telemetry/http/timestamp.ts';

@@ -1,5 +1,5 @@
 /** What the daemon asks of a proxy mode. Each mode is one folder beside this file, and builds all that it runs on. */
-import type { ValidConfig } from '../config/index.ts';
+import type { ValidConfig } from '../config/effective.ts';
 import type { CommandRunner } from '../system/processes.ts';
 import type { Log } from '../log/log.ts';
 import type { ConnectionReading } from '../telemetry/metrics/connections.ts';

@@ -1,5 +1,6 @@
 /** Before the first write: is everything there that the mode needs? */
-import { toSettings, type ValidConfig } from '../config/index.ts';
+import type { ValidConfig } from '../config/effective.ts';
+import { toSettings } from '../config/settings.ts';
 import { isJunctionError } from '../errors.ts';
 import type { Family } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';

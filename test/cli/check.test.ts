@@ -1,8 +1,11 @@
 /** `junction check` as people and scripts meet it, on machines that are made up. */
 import { describe, expect, test } from 'vitest';
 import { checkCommand } from '../../src/cli/checkCommand.ts';
-import { isValid, loadConfig, parseCommandLine, type ValidConfig } from '../../src/config/index.ts';
-import { FLAGS } from '../../src/config/index.ts';
+import { parseCommandLine } from '../../src/config/commandLine.ts';
+import type { ValidConfig } from '../../src/config/effective.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { isValid } from '../../src/config/validate.ts';
+import { FLAGS } from '../../src/config/table.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
 import { fakeMachine, type Lacks } from '../modes/prerequisites/fakeMachine.ts';
 import { junction } from './junction.ts';

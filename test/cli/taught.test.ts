@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS, flagsElsewhere, commandFlags } from '../../src/cli/commands.ts';
-import { parseCommandLine } from '../../src/config/index.ts';
+import { parseCommandLine } from '../../src/config/commandLine.ts';
 import { parseOptions } from '../../lab/demo/options.ts';
 import { PAGES } from '../house/pages.ts';
 import { ROOT } from '../house/sources.ts';

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { flag, flagValue, FLAGS, choiceOf, parseCommandLine, printFlags } from '../../src/config/index.ts';
+import { flagValue, parseCommandLine, printFlags } from '../../src/config/commandLine.ts';
+import { choiceOf } from '../../src/config/kinds.ts';
+import { flag } from '../../src/config/setting.ts';
+import { FLAGS } from '../../src/config/table.ts';
 import { parse, problemsOf } from './given.ts';
 
 describe('what a command line gives', () => {

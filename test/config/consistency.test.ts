@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { consistencyWarnings, localhostRanges, type NodeFacts } from '../../src/config/index.ts';
+import { consistencyWarnings, localhostRanges, type NodeFacts } from '../../src/config/consistency.ts';
 import { fromFile } from './given.ts';
 
 const V4: NodeFacts = { primaryFamily: 'IPv4', dualStack: false, podCIDRs: [] };

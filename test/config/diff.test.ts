@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type ConfigChange, diffConfig } from '../../src/config/index.ts';
+import { type ConfigChange, diffConfig } from '../../src/config/effective.ts';
 import { fromFile } from './given.ts';
 
 test.each<[object, object, readonly ConfigChange[]]>([

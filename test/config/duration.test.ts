@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseDuration, printDuration } from '../../src/config/index.ts';
+import { parseDuration, printDuration } from '../../src/config/goFormats.ts';
 
 test.each<[string, number, string]>([
   ['0', 0, '0s'],

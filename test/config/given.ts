@@ -1,15 +1,9 @@
 /** Configurations from a command line and, perhaps, a file. */
 import { stringify } from 'yaml';
-import {
-  type EffectiveConfig,
-  isValid,
-  type LoadedConfig,
-  loadConfig,
-  type ParsedFlags,
-  parseCommandLine,
-  type ValidConfig,
-  validate,
-} from '../../src/config/index.ts';
+import { type ParsedFlags, parseCommandLine } from '../../src/config/commandLine.ts';
+import type { EffectiveConfig, ValidConfig } from '../../src/config/effective.ts';
+import { type LoadedConfig, loadConfig } from '../../src/config/load.ts';
+import { isValid, validate } from '../../src/config/validate.ts';
 
 export const HEADER = { apiVersion: 'kubeproxy.config.k8s.io/v1alpha1', kind: 'KubeProxyConfiguration' };
 export const FILE = '/etc/junction/config.yaml';

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { FLAGS, flagHelp } from '../../src/config/index.ts';
+import { flagHelp } from '../../src/config/help.ts';
+import { FLAGS } from '../../src/config/table.ts';
 import { referencePage } from '../../scripts/samples/configurationPage.ts';
 import { CONFIG_FIELDS } from '../../src/config/table.ts';
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import { type EffectiveConfig, loadConfig, nodeNameOf } from '../../src/config/index.ts';
+import type { EffectiveConfig } from '../../src/config/effective.ts';
+import { loadConfig, nodeNameOf } from '../../src/config/load.ts';
 import { FILE, fromFile, fromFlags, HEADER, load, parse, tryLoad } from './given.ts';
 
 type Periods = Pick<EffectiveConfig, 'mode' | 'syncPeriodMs' | 'minSyncPeriodMs' | 'masqueradeAll'>;

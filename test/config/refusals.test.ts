@@ -4,7 +4,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { loadConfig, parseCommandLine, validate } from '../../src/config/index.ts';
+import { parseCommandLine } from '../../src/config/commandLine.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { validate } from '../../src/config/validate.ts';
 import { FILE } from './given.ts';
 
 interface Observed {

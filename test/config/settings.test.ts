@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toSettings } from '../../src/config/index.ts';
+import { toSettings } from '../../src/config/settings.ts';
 import { nodeView, type ViewSettings } from '../../src/plan/view.ts';
 import { fromFlags, valid } from './given.ts';
 

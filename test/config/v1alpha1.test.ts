@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
-import { toV1alpha1, writeConfig } from '../../src/config/index.ts';
+import { toV1alpha1, writeConfig } from '../../src/config/effective.ts';
 import { shapeOf } from './configzShapes.ts';
 import { fromFile, fromFlags, load } from './given.ts';
 

@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type EffectiveConfig,
-  gateStates,
-  isGateEnabled,
-  isValid,
-  validate,
-} from '../../src/config/index.ts';
+import type { EffectiveConfig } from '../../src/config/effective.ts';
+import { gateStates, isGateEnabled } from '../../src/config/featureGates.ts';
+import { isValid, validate } from '../../src/config/validate.ts';
 import { fromFile, fromFlags } from './given.ts';
 
 const NOT_NEGATIVE = 'must be greater than or equal to 0';

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { loadConfig, parseCommandLine, validate } from '../../src/config/index.ts';
+import { parseCommandLine } from '../../src/config/commandLine.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { validate } from '../../src/config/validate.ts';
 import { at, listAt, objectOf, podOf, readObjects, readText, renderObjects } from './chart.ts';
 import { PLAIN_MANIFESTS } from './plainManifest.ts';
 import { VALUE_SETS } from './valueSets.ts';

@@ -1,7 +1,7 @@
 /** Commands of Junction that a page shows exist, with each of their flags. */
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { FLAGS } from '../../src/config/index.ts';
+import { FLAGS } from '../../src/config/table.ts';
 import { PAGES } from './pages.ts';
 
 interface Shown {

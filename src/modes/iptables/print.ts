@@ -2,7 +2,7 @@
 import type { CompileOptions } from './rules/fragment.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
 import { type TableRule, type WholeRules, wholeRules } from './rules/whole.ts';
-import type { Settings } from '../../config/index.ts';
+import type { Settings } from '../../config/settings.ts';
 import { localIps } from '../../system/interfaces.ts';
 import type { Family } from '../../model/ip.ts';
 import { answersNodePorts } from '../../plan/decide.ts';

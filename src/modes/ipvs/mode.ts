@@ -1,5 +1,5 @@
 /** The IPVS mode: kernel settings, the netlink thread, and a watch over addresses and the device. */
-import { toSettings } from '../../config/index.ts';
+import { toSettings } from '../../config/settings.ts';
 import { CHAINS } from '../iptables/rules/names.ts';
 import type { IptablesClient } from '../iptables/client.ts';
 import { channelsOf, findNumbers, NetlinkIpvsClient } from './client.ts';

@@ -3,7 +3,7 @@
  * nothing yet. The order is that in which it may be written: sets, virtual servers, rules, and then the addresses that
  * bring the packets.
  */
-import type { Settings } from '../../config/index.ts';
+import type { Settings } from '../../config/settings.ts';
 import { type Family, hostCidr, hostPort } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import { answersNodePorts } from '../../plan/decide.ts';

@@ -1,7 +1,7 @@
 /** What `junction plan` prints of the nftables mode: the whole table. */
 import { TABLE } from './rules/names.ts';
 import { printWholeTable } from './rules/whole.ts';
-import type { Settings } from '../../config/index.ts';
+import type { Settings } from '../../config/settings.ts';
 import { type Cidr, type Family, type Ip, isLoopback } from '../../model/ip.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';

@@ -1,5 +1,5 @@
 /** The result of a check of the machine, and what the daemon does with it. */
-import type { ValidConfig } from '../../config/index.ts';
+import type { ValidConfig } from '../../config/effective.ts';
 import { JunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 

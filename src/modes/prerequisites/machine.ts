@@ -6,7 +6,7 @@ import { accessSync, constants as access, existsSync } from 'node:fs';
 import { release } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ValidConfig } from '../../config/index.ts';
+import type { ValidConfig } from '../../config/effective.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { applyChange, type Change } from '../../netlink/batch.ts';

@@ -82,13 +82,12 @@ interface Value {
   value: number;
 }
 
-class Single<L extends string> implements Collector {
+abstract class Single<L extends string> implements Collector {
+  protected abstract readonly type: MetricType;
   readonly #options: InstrumentOptions<L>;
-  readonly #type: MetricType;
   protected readonly series: SeriesMap<L, Value>;
 
-  constructor(type: MetricType, options: InstrumentOptions<L>) {
-    this.#type = type;
+  constructor(options: InstrumentOptions<L>) {
     this.#options = options;
     this.series = new SeriesMap<L, Value>(options.labels ?? [], () => ({ value: 0 }));
   }
@@ -97,7 +96,7 @@ class Single<L extends string> implements Collector {
     const samples = this.series
       .all()
       .map(({ labels, state }): Sample => ({ suffix: '', labels, value: state.value }));
-    return [{ name: this.#options.name, help: this.#options.help, type: this.#type, samples }];
+    return [{ name: this.#options.name, help: this.#options.help, type: this.type, samples }];
   }
 
   /** Drops every label set. */
@@ -107,9 +106,7 @@ class Single<L extends string> implements Collector {
 }
 
 export class Counter<L extends string = never> extends Single<L> {
-  constructor(options: InstrumentOptions<L>) {
-    super('counter', options);
-  }
+  protected readonly type = 'counter';
 
   add(labels: Labels<L>, by = 1): void {
     this.series.of(labels).value += by;
@@ -117,9 +114,7 @@ export class Counter<L extends string = never> extends Single<L> {
 }
 
 export class Gauge<L extends string = never> extends Single<L> {
-  constructor(options: InstrumentOptions<L>) {
-    super('gauge', options);
-  }
+  protected readonly type = 'gauge';
 
   set(labels: Labels<L>, value: number): void {
     this.series.of(labels).value = value;

@@ -1,7 +1,7 @@
 /** kube-proxy's metrics, one by one: each is here in the same shape, or the documentation says why it is not. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { gateStates } from '../../../src/config/index.ts';
+import { gateStates } from '../../../src/config/featureGates.ts';
 import { KUBERNETES_VERSION, VERSION } from '../../../src/version.ts';
 import { everythingOf, MODES } from './everything.ts';
 import type { ParsedFamily } from './parse.ts';
