@@ -10,7 +10,7 @@ export interface NodeFacts {
   readonly podCIDRs: readonly string[];
 }
 
-export interface Inconsistency {
+interface Inconsistency {
   readonly message: string;
   readonly fatal: boolean;
 }

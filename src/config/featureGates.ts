@@ -38,7 +38,7 @@ export const GATES = {
   AllBeta: { stage: 'beta', default: false, effect: 'all beta gates that are not named' },
 } as const satisfies Readonly<Record<string, Gate>>;
 
-export type GateName = keyof typeof GATES;
+type GateName = keyof typeof GATES;
 
 export function isGateEnabled(gates: FeatureGates, name: GateName): boolean {
   const gate: Gate = GATES[name];

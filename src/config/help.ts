@@ -2,7 +2,7 @@
 import type { Flag } from './setting.ts';
 import { FLAGS, sectionFlags, SECTIONS } from './table.ts';
 
-export interface FlagGroup {
+interface FlagGroup {
   readonly title: string;
   readonly flags: readonly Flag[];
 }

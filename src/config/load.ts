@@ -26,7 +26,7 @@ export interface LoadedConfig {
 }
 
 /** What this run of the program is for. */
-export interface Invocation {
+interface Invocation {
   readonly configFile: string | undefined;
   readonly writeConfigTo: string | undefined;
   readonly cleanup: boolean;

@@ -38,7 +38,7 @@ interface FirewalldOptions {
 export class FirewalldListener {
   readonly #options: FirewalldOptions;
   readonly #clock: Clock;
-  #state: FirewalldState = 'stopped';
+  state: FirewalldState = 'stopped';
   #connection: DbusConnection | undefined;
   #retryMs = FIRST_RETRY_MS;
   #cancelRetry: (() => void) | undefined;
@@ -55,13 +55,9 @@ export class FirewalldListener {
     this.#clock = options.clock ?? systemClock;
   }
 
-  get state(): FirewalldState {
-    return this.#state;
-  }
-
   /** Resolves after the first attempt, also when it has failed. */
   async start(): Promise<void> {
-    if (this.#state !== 'stopped') return;
+    if (this.state !== 'stopped') return;
     this.#missedSignals = false;
     this.#retryMs = FIRST_RETRY_MS;
     await this.#connect(++this.#life);
@@ -69,7 +65,7 @@ export class FirewalldListener {
 
   stop(): void {
     this.#life += 1;
-    this.#state = 'stopped';
+    this.state = 'stopped';
     this.#cancelRetry?.();
     this.#connection?.close();
     this.#connection = undefined;
@@ -77,7 +73,7 @@ export class FirewalldListener {
   }
 
   async #connect(life: number): Promise<void> {
-    this.#state = 'connecting';
+    this.state = 'connecting';
     try {
       const connection = await this.#open(life);
       if (life !== this.#life) {
@@ -92,7 +88,7 @@ export class FirewalldListener {
       return;
     }
     if (life !== this.#life) return;
-    this.#state = 'listening';
+    this.state = 'listening';
     this.#retryMs = FIRST_RETRY_MS;
     this.#loggedAbsent = false;
     this.#options.log.verbose(1, 'Listening for reloads of firewalld', {
@@ -111,7 +107,7 @@ export class FirewalldListener {
             if (life === this.#life) this.#onMessage(message, life);
           },
           onClosed: (reason) => {
-            if (life === this.#life && this.#state === 'listening') this.#retry(life, reason);
+            if (life === this.#life && this.state === 'listening') this.#retry(life, reason);
           },
         });
       } catch (error) {
@@ -164,7 +160,7 @@ export class FirewalldListener {
   }
 
   #retry(life: number, error: unknown): void {
-    if (this.#state === 'listening') {
+    if (this.state === 'listening') {
       this.#options.log.verbose(1, 'Lost the D-Bus system bus; connecting again', { err: error });
     } else if (!this.#loggedAbsent) {
       this.#loggedAbsent = true;
@@ -177,7 +173,7 @@ export class FirewalldListener {
     this.#connection = undefined;
     this.#owner = undefined;
     this.#missedSignals = true;
-    this.#state = 'absent';
+    this.state = 'absent';
     this.#cancelRetry = this.#clock.schedule(this.#retryMs, () => void this.#connect(life));
     this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
   }

@@ -43,7 +43,7 @@ export type CommandRunner = (argv: Argv, options?: RunOptions) => Promise<RunRes
 
 export const run: CommandRunner = async (argv, options = {}) => {
   const child = await start(argv, options);
-  const { onStdout, timeoutMs, signal } = options;
+  const { onStdout, timeoutMs, signal, observer } = options;
   const stdout = onStdout ? () => '' : collect(child.stdout);
   const stderr = collect(child.stderr);
   let timer: NodeJS.Timeout | undefined;
@@ -64,28 +64,23 @@ export const run: CommandRunner = async (argv, options = {}) => {
   });
   try {
     const passed = onStdout && passOn(child.stdout, onStdout);
-    const fed = announce(child, options).then(() => feed(child, options.stdin ?? ''));
-    const [outcome] = await Promise.all([ended, fed, passed]);
+    const announceAndFeed = async (): Promise<void> => {
+      if (child.pid !== undefined) await observer?.started(child.pid);
+      await feed(child, options.stdin ?? '');
+    };
+    const [outcome] = await Promise.all([ended, announceAndFeed(), passed]);
     return { ...outcome, stdout: stdout(), stderr: stderr() };
   } catch (error) {
-    abandon(child);
+    // Nobody waits for it any more: it ends, and its pipes keep neither memory nor descriptors.
+    void endGroup(child);
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     throw error;
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', abort);
-    if (child.pid !== undefined) options.observer?.ended(child.pid);
+    if (child.pid !== undefined) observer?.ended(child.pid);
   }
 };
-
-async function announce({ pid }: ChildProcess, { observer }: RunOptions): Promise<void> {
-  if (pid !== undefined) await observer?.started(pid);
-}
-
-/** Nobody waits for it any more: it ends, and its pipes keep neither memory nor descriptors. */
-function abandon(child: ChildProcessWithoutNullStreams): void {
-  void endGroup(child);
-  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
-}
 
 function timedOut(argv: Argv, milliseconds: number): JunctionError {
   countFault('program_timed_out');
@@ -126,7 +121,10 @@ function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams 
   return child.stdin !== null && child.stdout !== null && child.stderr !== null;
 }
 
+let mark: string | undefined;
+
 function environment(extra: RunOptions['env']): NodeJS.ProcessEnv {
+  mark ??= parentMark();
   const path = (process.env['PATH'] ?? '/usr/bin:/bin').split(':');
   // Debian leaves sbin out of an ordinary user's PATH, and iptables lives there.
   const sbin = ['/usr/local/sbin', '/usr/sbin', '/sbin'].filter((directory) => !path.includes(directory));
@@ -135,16 +133,9 @@ function environment(extra: RunOptions['env']): NodeJS.ProcessEnv {
     ...process.env,
     LC_ALL: 'C',
     PATH: [...path, ...sbin].join(':'),
-    [PARENT_VARIABLE]: ownMark(),
+    [PARENT_VARIABLE]: mark,
     ...extra,
   };
-}
-
-let mark: string | undefined;
-
-function ownMark(): string {
-  mark ??= parentMark();
-  return mark;
 }
 
 /** Text while it arrives: a large cluster's rules are 50 MB, too much to decode in one go. */

@@ -57,11 +57,11 @@ export class DbusConnection {
   #serial = 0;
 
   /** Connects, says who we are, and gets a name on the bus. */
-  static async open(path: string, events: ConnectionEvents, timeoutMs = TIMEOUT_MS): Promise<DbusConnection> {
+  static async open(path: string, events: ConnectionEvents): Promise<DbusConnection> {
     const connection = new DbusConnection(connect({ path }), events);
     try {
-      await connection.#authenticate(timeoutMs);
-      await connection.call({ ...BUS, member: 'Hello' }, timeoutMs);
+      await connection.#authenticate();
+      await connection.call({ ...BUS, member: 'Hello' });
     } catch (error) {
       connection.close();
       throw error;
@@ -112,12 +112,15 @@ export class DbusConnection {
   }
 
   /** Without naming a user, because the bus sees who we are, and in a user namespace it sees another number than us. */
-  async #authenticate(timeoutMs: number): Promise<void> {
+  async #authenticate(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const replies = await new Promise<string>((resolve, reject) => {
       this.#authenticated = resolve;
       this.#socket.once('close', () => reject(this.#closed ?? new Error('the bus closed the connection')));
-      timer = setTimeout(() => reject(new Error(`the bus did not answer within ${timeoutMs} ms`)), timeoutMs);
+      timer = setTimeout(
+        () => reject(new Error(`the bus did not answer within ${TIMEOUT_MS} ms`)),
+        TIMEOUT_MS,
+      );
       this.#socket.write('\0AUTH EXTERNAL\r\nDATA\r\n');
     }).finally(() => clearTimeout(timer));
     if (!replies.startsWith('OK')) throw new Error(`the bus refused us: ${replies}`);

@@ -47,7 +47,6 @@ const CAPACITY = 1000;
 const SERIES_MS = 6 * 60_000;
 
 interface Series {
-  readonly report: EventReport;
   body: EventBody;
   count: number;
   /** By the clock that measures, and by the one on the wall. */
@@ -114,7 +113,6 @@ export class EventRecorder {
   #begin(key: string, report: EventReport): void {
     const time = this.#time();
     const series: Series = {
-      report,
       body: this.#body(report, time),
       count: 1,
       lastSeen: this.#options.clock.now(),
@@ -155,7 +153,7 @@ export class EventRecorder {
     };
     const isQueued = this.#enqueue(
       {
-        reason: series.report.reason,
+        reason: series.body.reason,
         request: () => ({
           method: 'PATCH',
           path: eventsPath(series.body.metadata.namespace, series.body.metadata.name),
@@ -164,11 +162,11 @@ export class EventRecorder {
         }),
         // Events live for an hour or so, and a series may go on for longer.
         whenGone: () => {
-          series.body = this.#body(series.report, this.#time(), seriesNow());
+          series.body = this.#body(series.body, this.#time(), seriesNow());
           return creation(series.body);
         },
       },
-      series.report,
+      series.body,
     );
     if (isQueued) series.sentCount = series.count;
   }
