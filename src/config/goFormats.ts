@@ -1,5 +1,14 @@
-/** Texts as Go reads and prints them: durations, and addresses with a port. */
+/** Texts as Go reads and prints them: whole numbers, durations, and addresses with a port. */
 import { familyOf, parseIp } from '../model/ip.ts';
+
+/** Decimal, `0x`, `0b`, `0o` or just `0` for octal, and `_` between digits or behind such a prefix. */
+export function parseInteger(text: string): number | undefined {
+  const plain = text.replaceAll(/(?<=[\da-f]|0[xbo])_(?=[\da-f])/gi, '');
+  const match = /^([+-]?)(0x[\da-f]+|0b[01]+|0o?[0-7]+|[1-9]\d*|0)$/i.exec(plain);
+  if (!match) return undefined;
+  const digits = (match[2] ?? '').toLowerCase().replace(/^0(?=[0-7])/, '0o');
+  return match[1] === '-' ? -Number(digits) : Number(digits);
+}
 
 const UNITS_MS: ReadonlyMap<string, number> = new Map([
   ['ns', 1e-6],

@@ -1,7 +1,7 @@
 /** The kinds of settings: how each is read from a flag and from a file, and how it is printed. */
 import { parseIp } from '../model/ip.ts';
 import { isMap } from '../text/cursor.ts';
-import { isPort, parseDuration, printDuration, splitAddress } from './goFormats.ts';
+import { isPort, parseDuration, parseInteger, printDuration, splitAddress } from './goFormats.ts';
 import type { FeatureGates, Reading, SettingKind, StringList, VerbosityRule } from './setting.ts';
 
 export function quoteWord(text: string): string {
@@ -97,15 +97,6 @@ function within(value: number | undefined, least: number, most: number): Reading
   return value < least || value > most
     ? { problem: `must be between ${least} and ${most}` }
     : { value: value + 0 };
-}
-
-/** As Go reads them: decimal, `0x`, `0b`, `0o` or just `0` for octal, and `_` between digits or behind such a prefix. */
-function parseInteger(text: string): number | undefined {
-  const plain = text.replaceAll(/(?<=[\da-f]|0[xbo])_(?=[\da-f])/gi, '');
-  const match = /^([+-]?)(0x[\da-f]+|0b[01]+|0o?[0-7]+|[1-9]\d*|0)$/i.exec(plain);
-  if (!match) return undefined;
-  const digits = (match[2] ?? '').toLowerCase().replace(/^0(?=[0-7])/, '0o');
-  return match[1] === '-' ? -Number(digits) : Number(digits);
 }
 
 export const FLOAT: SettingKind<number> = {

@@ -7,7 +7,6 @@
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { constants as os } from 'node:os';
-import { errorCode } from '../errors.ts';
 import { countFault } from '../faults.ts';
 
 /** Writes some of the bytes and returns how many. Throws an error with a code, such as EAGAIN. */
@@ -83,7 +82,7 @@ export class LogSink {
         else this.#waiting.shift();
       }
     } catch (error) {
-      this.#reason = errorCode(error) ?? String(error);
+      this.#reason = error instanceof Error && 'code' in error ? String(error.code) : String(error);
       return false;
     }
     this.#reportLost();
