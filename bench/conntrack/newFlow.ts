@@ -3,6 +3,7 @@ import type { Ip } from '../../src/model/ip.ts';
 import { type Change, EXISTS } from '../../src/netlink/batch.ts';
 import { type MessageWriter, NLM_F_CREATE, NLM_F_EXCL } from '../../src/netlink/codec.ts';
 import { addressFamily, ipBytes } from '../../src/netlink/inet.ts';
+import { u16be, u32be, u8 } from '../../src/netlink/kinds.ts';
 import { NFNL_SUBSYS_CTNETLINK, nfnlRequest } from '../../src/netlink/nfnetlink.ts';
 
 const IPCTNL_MSG_CT_NEW = 0;
@@ -28,12 +29,12 @@ export interface Side {
 export function newFlow(client: Side, dialled: Side, answerer: Side): Change {
   const flags = NLM_F_CREATE | NLM_F_EXCL;
   return {
-    ...nfnlRequest(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_NEW, flags, addressFamily('IPv4'), (writer) =>
+    ...nfnlRequest(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_NEW, flags, addressFamily('IPv4'), (writer) => {
       writer
         .nested(CTA_TUPLE_ORIG, (tuple) => writeTuple(tuple, client, dialled))
-        .nested(CTA_TUPLE_REPLY, (tuple) => writeTuple(tuple, answerer, client))
-        .u32be(CTA_TIMEOUT, TIMEOUT_SECONDS),
-    ),
+        .nested(CTA_TUPLE_REPLY, (tuple) => writeTuple(tuple, answerer, client));
+      u32be.write(writer, CTA_TIMEOUT, TIMEOUT_SECONDS);
+    }),
     expected: EXISTS,
   };
 }
@@ -43,7 +44,9 @@ function writeTuple(writer: MessageWriter, from: Side, to: Side): void {
     .nested(CTA_TUPLE_IP, (ips) =>
       ips.attribute(CTA_IP_V4_SRC, ipBytes(from.ip)).attribute(CTA_IP_V4_DST, ipBytes(to.ip)),
     )
-    .nested(CTA_TUPLE_PROTO, (ports) =>
-      ports.u8(CTA_PROTO_NUM, UDP).u16be(CTA_PROTO_SRC_PORT, from.port).u16be(CTA_PROTO_DST_PORT, to.port),
-    );
+    .nested(CTA_TUPLE_PROTO, (ports) => {
+      u8.write(ports, CTA_PROTO_NUM, UDP);
+      u16be.write(ports, CTA_PROTO_SRC_PORT, from.port);
+      u16be.write(ports, CTA_PROTO_DST_PORT, to.port);
+    });
 }

@@ -1,10 +1,10 @@
 /** Channels to a kernel that has nothing, takes everything, and does nothing with it. */
 import { constants } from 'node:os';
 import type { IpvsChannels } from '../../src/modes/ipvs/client.ts';
-import type { NetlinkChannel } from '../../src/netlink/channel.ts';
+import { JobChannel, type NetlinkChannel } from '../../src/netlink/channel.ts';
 import { MessageWriter } from '../../src/netlink/codec.ts';
+import { u16, u8 } from '../../src/netlink/kinds.ts';
 import type { NetlinkReply } from '../../src/netlink/socket.ts';
-import { ThreadChannel } from '../../src/netlink/threadChannel.ts';
 
 const CTRL_ATTR_FAMILY_ID = 1;
 const IPSET_ATTR_REVISION = 4;
@@ -15,18 +15,18 @@ const ANY_NUMBER = 5;
 export class SwallowingChannels implements IpvsChannels {
   #bytes = 0;
   #hasDevice = false;
-  readonly #writing = new ThreadChannel((bytes) => {
+  readonly #writing = new JobChannel(({ bytes }) => {
     this.#bytes += bytes.length;
     return Promise.resolve();
   });
 
   readonly generic = this.#channel(
-    () => answer(HEADER_BYTES.generic, (writer) => writer.u16(CTRL_ATTR_FAMILY_ID, ANY_NUMBER)),
+    () => answer(HEADER_BYTES.generic, (writer) => u16.write(writer, CTRL_ATTR_FAMILY_ID, ANY_NUMBER)),
     { kind: 'answered', messages: [], interrupted: false },
   );
 
   readonly netfilter = this.#channel(
-    () => answer(HEADER_BYTES.netfilter, (writer) => writer.u8(IPSET_ATTR_REVISION, ANY_NUMBER)),
+    () => answer(HEADER_BYTES.netfilter, (writer) => u8.write(writer, IPSET_ATTR_REVISION, ANY_NUMBER)),
     refusal('ENOENT'),
   );
 

@@ -18,7 +18,7 @@ import {
   malformedMessage,
   viewOf,
 } from './codec.ts';
-import { type Fields, type AttributeKind, UNKNOWN, bytes } from './kinds.ts';
+import { type AttributeKind, type Fields, UNKNOWN } from './kinds.ts';
 
 type Path = number | readonly number[];
 /** `hidden` rows are no part of the value. */
@@ -102,13 +102,6 @@ export function computed<Value>(
   };
 }
 
-/** A nest that is written also when it is empty. */
-export function emptyNest(number: number): Row<unknown, 'hidden'> {
-  return { presence: 'hidden', path: [number, EMPTY_NEST], kind: bytes };
-}
-
-const EMPTY_NEST = -1;
-
 /** A row, or a nest of rows. */
 interface Node {
   readonly name: string;
@@ -118,7 +111,6 @@ interface Node {
   readonly children: Node[] | undefined;
   /** The children by their numbers, flags taken off. */
   readonly byNumber: (Node | undefined)[];
-  isKept: boolean;
 }
 
 export class AttributeTable<R extends Rows> {
@@ -126,7 +118,7 @@ export class AttributeTable<R extends Rows> {
   readonly title: string;
   readonly #nodes: Node[] = [];
   readonly #byNumber: (Node | undefined)[] = [];
-  readonly #needed: readonly { readonly name: string; readonly fallback: unknown }[];
+  readonly #needed: { readonly name: string; readonly fallback: unknown }[] = [];
   /** Every field, not read yet: values of one shape are made and used faster. */
   readonly #blank: Fields = {};
 
@@ -135,10 +127,8 @@ export class AttributeTable<R extends Rows> {
     for (const [name, row] of Object.entries(rows)) {
       this.#add(name, row);
       if (row.presence !== 'hidden') this.#blank[name] = undefined;
+      if (row.presence === 'required') this.#needed.push({ name, fallback: row.fallback });
     }
-    this.#needed = Object.entries(rows).flatMap(([name, { presence, fallback }]) =>
-      presence === 'required' ? [{ name, fallback }] : [],
-    );
   }
 
   /** Of the fields that are given. */
@@ -184,23 +174,13 @@ export class AttributeTable<R extends Rows> {
     let nodes = this.#nodes;
     let byNumber = this.#byNumber;
     for (const [depth, number] of numbers.entries()) {
-      if (number === EMPTY_NEST) return;
       const isNest = depth < numbers.length - 1;
       let node = isNest ? byNumber[number & NLA_TYPE_MASK] : undefined;
       if (!node) {
-        node = {
-          name,
-          number,
-          kind,
-          compute,
-          children: isNest ? [] : undefined,
-          byNumber: [],
-          isKept: false,
-        };
+        node = { name, number, kind, compute, children: isNest ? [] : undefined, byNumber: [] };
         nodes.push(node);
         byNumber[number & NLA_TYPE_MASK] = node;
       }
-      node.isKept ||= numbers[depth + 1] === EMPTY_NEST;
       nodes = node.children ?? [];
       ({ byNumber } = node);
     }
@@ -208,11 +188,11 @@ export class AttributeTable<R extends Rows> {
 }
 
 function writeNodes(writer: MessageWriter, nodes: readonly Node[], value: Fields): void {
-  for (const { name, number, kind, compute, children, isKept } of nodes) {
+  for (const { name, number, kind, compute, children } of nodes) {
     if (children) {
       const start = writer.openNest();
       writeNodes(writer, children, value);
-      writer.closeNest(start, number, isKept);
+      writer.closeNest(start, number, false);
       continue;
     }
     const field = compute ? compute(value) : value[name];

@@ -1,11 +1,12 @@
 /**
  * Changes to the kernel as data: a request, and what its refusals mean. Many go out in one datagram; the kernel works
- * through them in order, and one that fails stops none of the others.
+ * through them in order, and one that fails stops none of the others. A transaction is done as a whole or not at all.
  */
 import { constants } from 'node:os';
 import { errnoName } from '../system/libc.ts';
-import { type Message, MessageWriter, NLMSG_ERROR, NLM_F_ACK, NLM_F_REQUEST, decodeErrno } from './codec.ts';
-import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
+import { MessageWriter, NLMSG_ERROR, NLM_F_ACK, NLM_F_REQUEST, decodeErrno } from './codec.ts';
+import type { Exchange } from './exchange.ts';
+import type { Job, NetlinkRefusal, NetlinkRequest, NetlinkSocket, Sequence } from './socket.ts';
 
 export interface Change extends NetlinkRequest {
   /** Errors by which the kernel says that there is nothing to change. */
@@ -31,71 +32,52 @@ const MESSAGES_PER_DATAGRAM = 128;
 const BYTES_PER_DATAGRAM = 1 << 16;
 
 const DONE = { state: 'done' } as const;
+export const EXISTS: ReadonlyMap<number, 'exists'> = new Map([[constants.errno.EEXIST, 'exists']]);
+export const NOTHING: ReadonlyMap<number, never> = new Map<number, never>();
 
 export function applyChange(socket: NetlinkSocket, change: Change): ChangeOutcome {
-  const reply = socket.request(change);
-  return reply.kind === 'answered' ? DONE : outcomeOf(change, reply.errno);
+  const [outcome = DONE] = applyChanges(socket, [change]);
+  return outcome;
 }
 
 /** Outcomes in the order of the changes. */
 export function applyChanges(socket: NetlinkSocket, changes: readonly Change[]): readonly ChangeOutcome[] {
-  const outcomes: ChangeOutcome[] = [];
-  while (outcomes.length < changes.length) {
-    const writer = new MessageWriter(BYTES_PER_DATAGRAM + 4096);
-    const batch = writeBatch(writer, changes, outcomes.length, () => socket.takeSequence());
-    socket.send(writer.finish());
-    const refusals = new Map<number, number>();
-    for (const messages of socket.answers(batch.last)) noteRefusals(refusals, messages);
-    for (const outcome of outcomesOf(batch, refusals)) outcomes.push(outcome);
-  }
-  return outcomes;
+  return socket.perform(changeJob(changes, socket.sequence));
 }
 
-/** What goes out in one datagram. */
-export interface Batch {
-  /** By sequence number. */
-  readonly changes: ReadonlyMap<number, Change>;
-  /** The sequence number of the one that is acknowledged, by which all are done or refused. */
-  readonly last: number;
-}
-
-/** As many of the changes, from the one at `start` on, as fit into one datagram. */
-export function writeBatch(
-  writer: MessageWriter,
-  changes: readonly Change[],
-  start: number,
-  takeSequence: () => number,
-): Batch {
+/** As many datagrams as the changes take. Outcomes in their order. */
+export function changeJob(changes: readonly Change[], sequence: Sequence): Job<readonly ChangeOutcome[]> {
+  const writer = new MessageWriter(changes.length * 64);
   const bySequence = new Map<number, Change>();
-  const startLength = writer.length;
-  let last = 0;
-  for (let index = start; index < changes.length; index++) {
-    const change = changes[index];
-    if (!change) break;
+  const exchanges: Exchange[] = [];
+  let start = 0;
+  let count = 0;
+  for (const [index, change] of changes.entries()) {
+    count += 1;
     const isLast =
       index === changes.length - 1 ||
-      bySequence.size === MESSAGES_PER_DATAGRAM - 1 ||
-      writer.length - startLength >= BYTES_PER_DATAGRAM;
-    last = takeSequence();
+      count === MESSAGES_PER_DATAGRAM ||
+      writer.length - start >= BYTES_PER_DATAGRAM;
+    const last = sequence.next();
     bySequence.set(last, change);
     // Refusals come unasked. That the last one is acknowledged means that all before it are done or refused.
-    const flags = change.flags | NLM_F_REQUEST | (isLast ? NLM_F_ACK : 0);
-    writer.message({ type: change.type, flags, sequence: last }, change.payload);
-    if (isLast) break;
+    writeMessage(writer, change, last, isLast);
+    if (!isLast) continue;
+    exchanges.push({ bytes: writer.length - start, last });
+    start = writer.length;
+    count = 0;
   }
-  return { changes: bySequence, last };
-}
-
-/** Adds error numbers by sequence number, also of messages that answers to other requests bring. */
-export function noteRefusals(errors: Map<number, number>, messages: readonly Message[]): void {
-  for (const { type, sequence, payload } of messages)
-    if (type === NLMSG_ERROR) errors.set(sequence, decodeErrno(payload));
-}
-
-export function outcomesOf({ changes }: Batch, errors: ReadonlyMap<number, number>): ChangeOutcome[] {
-  const outcomes: ChangeOutcome[] = [];
-  for (const [sequence, change] of changes) outcomes.push(outcomeOf(change, errors.get(sequence) ?? 0));
-  return outcomes;
+  const errors = new Map<number, number>();
+  return {
+    bytes: writer.finish(),
+    exchanges,
+    // Also those that answers to other requests bring.
+    take: (messages) => {
+      for (const { type, sequence: number, payload } of messages)
+        if (type === NLMSG_ERROR) errors.set(number, decodeErrno(payload));
+    },
+    result: () => Array.from(bySequence, ([number, change]) => outcomeOf(change, errors.get(number) ?? 0)),
+  };
 }
 
 function outcomeOf({ expected, nameOf = errnoName }: Change, errno: number): ChangeOutcome {
@@ -104,8 +86,18 @@ function outcomeOf({ expected, nameOf = errnoName }: Change, errno: number): Cha
   return state ? { state } : { state: 'refused', errno, name: nameOf(errno) };
 }
 
-export const EXISTS: ReadonlyMap<number, 'exists'> = new Map([[constants.errno.EEXIST, 'exists']]);
-export const NOTHING: ReadonlyMap<number, never> = new Map<number, never>();
+/** A message that is one of many in its datagram. */
+export function writeMessage(
+  writer: MessageWriter,
+  { type, flags, payload }: NetlinkRequest,
+  sequence: number,
+  isAcknowledged = false,
+): void {
+  writer.message(
+    { type, flags: flags | NLM_F_REQUEST | (isAcknowledged ? NLM_F_ACK : 0), sequence },
+    payload,
+  );
+}
 
 /** What a generation is refused with that is over. Node has no name for it. */
 const ERESTART = 85;
@@ -134,40 +126,34 @@ export type CommitReply =
   /** Nothing was done. */
   | { readonly state: 'refused'; readonly refusals: readonly CommitRefusal[] };
 
-export interface CommitRefusal {
+interface CommitRefusal extends Omit<NetlinkRefusal, 'kind'> {
   /** Its place in the transaction; `undefined` when it is the whole that was refused. */
   readonly operation: number | undefined;
-  readonly errno: number;
-  readonly name: string;
 }
 
-export function commit(socket: NetlinkSocket, transaction: NetlinkTransaction): CommitReply {
+/** One datagram, or none. */
+export function commitJob(transaction: NetlinkTransaction, sequence: Sequence): Job<CommitReply> {
   const writer = new MessageWriter(transaction.bytes);
-  const written = transaction.write(writer, () => socket.takeSequence());
-  if (!written) return DONE;
-  socket.send(writer.finish());
+  const { begin, last, operations } = transaction.write(writer, () => sequence.next()) ?? {};
   const refusals: CommitRefusal[] = [];
-  for (const messages of socket.answers(written.last, written.begin))
-    noteCommitRefusals(refusals, written, messages);
-  return commitReply(refusals);
-}
-
-/** Adds what the messages say against the transaction. Others answer one before. */
-export function noteCommitRefusals(
-  refusals: CommitRefusal[],
-  { begin, operations }: WrittenTransaction,
-  messages: readonly Message[],
-): void {
-  for (const { type, sequence, payload } of messages) {
-    const operation = operations.get(sequence);
-    if (type !== NLMSG_ERROR || (operation === undefined && sequence !== begin)) continue;
-    const errno = decodeErrno(payload);
-    if (errno !== 0) refusals.push({ operation, errno, name: errnoName(errno) });
-  }
-}
-
-export function commitReply(refusals: readonly CommitRefusal[]): CommitReply {
-  if (refusals.length === 0) return DONE;
-  const isOutdated = refusals.some(({ operation, errno }) => operation === undefined && errno === ERESTART);
-  return isOutdated ? { state: 'outdated' } : { state: 'refused', refusals };
+  return {
+    bytes: writer.finish(),
+    exchanges: begin === undefined || last === undefined ? [] : [{ bytes: writer.length, last, begin }],
+    take: (messages) => {
+      for (const { type, sequence: number, payload } of messages) {
+        const operation = operations?.get(number);
+        // Others answer a transaction before.
+        if (type !== NLMSG_ERROR || (operation === undefined && number !== begin)) continue;
+        const errno = decodeErrno(payload);
+        if (errno !== 0) refusals.push({ operation, errno, name: errnoName(errno) });
+      }
+    },
+    result: () => {
+      if (refusals.length === 0) return DONE;
+      const isOutdated = refusals.some(
+        ({ operation, errno }) => operation === undefined && errno === ERESTART,
+      );
+      return isOutdated ? { state: 'outdated' } : { state: 'refused', refusals };
+    },
+  };
 }

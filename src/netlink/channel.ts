@@ -1,15 +1,28 @@
-/** One protocol's way to the kernel, whatever thread its socket lives in. */
+/**
+ * One protocol's way to the kernel, whatever thread its socket lives in. Messages are written and read here; what is
+ * sent is bytes. Long work is cut into pieces, between which this thread does other things, and of which a few are on
+ * their way at any time.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import {
   type Change,
   type ChangeOutcome,
   type CommitReply,
   type NetlinkTransaction,
-  applyChanges,
-  commit,
+  changeJob,
+  commitJob,
 } from './batch.ts';
-import { type Message, NLM_F_DUMP } from './codec.ts';
-import type { NetlinkRefusal, NetlinkReply, NetlinkRequest, NetlinkSocket } from './socket.ts';
+import { type Message, NLM_F_DUMP, malformedMessage } from './codec.ts';
+import {
+  type Job,
+  type NetlinkRefusal,
+  type NetlinkReply,
+  type NetlinkRequest,
+  type NetlinkSocket,
+  Sequence,
+  requestJob,
+} from './socket.ts';
 
 export interface NetlinkChannel {
   /** Outcomes in the order of the changes; one that is refused stops none of the others. */
@@ -25,35 +38,114 @@ export interface TransactionChannel extends NetlinkChannel {
   commit(transaction: NetlinkTransaction): Promise<CommitReply>;
 }
 
-/** In the calling thread, which waits meanwhile: for tests and small tools. */
-export function directChannel(socket: NetlinkSocket): TransactionChannel {
-  return {
-    apply: async (changes) => applyChanges(socket, changes),
-    commit: async (transaction) => commit(socket, transaction),
-    request: async (request) => socket.request(request),
-    dumpAll: async (requests) => requests.map((request) => dump(socket, 'the table', request)),
-  };
-}
-
-/** A table that changes faster than it can be read is somebody's runaway program. */
-export const DUMP_ATTEMPTS = 10;
-
 export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly Message[] } | NetlinkRefusal;
 
-/** Reads again when the table changed meanwhile, because entries may then be missing. `what`: `the links`. */
+/** Sends the bytes, and gives the answers away while they come. Resolves when all have come. */
+type Perform = (job: Job<unknown>) => Promise<void>;
+
+/** Writing so many changes or requests takes a few milliseconds. */
+const CHANGES_PER_PIECE = 512;
+const REQUESTS_PER_PIECE = 256;
+/** Enough that the worker always has the next one, and few enough to stop soon after a failure. */
+const PIECES_UNDER_WAY = 4;
+/** A table that changes faster than it can be read is somebody's runaway program. */
+const READINGS = 10;
+
+export class JobChannel implements TransactionChannel {
+  readonly #perform: Perform;
+  readonly #sequence: Sequence;
+
+  constructor(perform: Perform, sequence = new Sequence()) {
+    this.#perform = perform;
+    this.#sequence = sequence;
+  }
+
+  async apply(changes: readonly Change[]): Promise<readonly ChangeOutcome[]> {
+    return this.#inPieces(changes, CHANGES_PER_PIECE, changeJob);
+  }
+
+  async commit(transaction: NetlinkTransaction): Promise<CommitReply> {
+    return this.#do(commitJob(transaction, this.#sequence));
+  }
+
+  async request(request: NetlinkRequest): Promise<NetlinkReply> {
+    const [reply] = await this.#do(requestJob([request], this.#sequence));
+    if (!reply) throw malformedMessage('no answer');
+    return reply;
+  }
+
+  async dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]> {
+    const dumps = requests.map((request) => ({ ...request, flags: request.flags | NLM_F_DUMP }));
+    return readUntilStable(dumps, 'the table', async (left) => {
+      const replies = await this.#inPieces(left, REQUESTS_PER_PIECE, requestJob);
+      return replies.map((reply) => (reply.kind === 'answered' && reply.interrupted ? undefined : reply));
+    });
+  }
+
+  /** Results in the order of the items. The first failure stops those that are not under way yet. */
+  async #inPieces<Item, Result>(
+    items: readonly Item[],
+    size: number,
+    jobOf: (piece: readonly Item[], sequence: Sequence) => Job<readonly Result[]>,
+  ): Promise<readonly Result[]> {
+    const results: Promise<readonly Result[]>[] = [];
+    try {
+      for (let from = 0; from < items.length; from += size) {
+        if (from > 0) await nextTurn();
+        await results[results.length - PIECES_UNDER_WAY];
+        const result = this.#do(jobOf(items.slice(from, from + size), this.#sequence));
+        result.catch(() => undefined); // thrown below, after those before it
+        results.push(result);
+      }
+      return (await Promise.all(results)).flat();
+    } finally {
+      await Promise.allSettled(results);
+    }
+  }
+
+  async #do<Result>(job: Job<Result>): Promise<Result> {
+    if (job.exchanges.length > 0) await this.#perform(job);
+    return job.result();
+  }
+}
+
+/** In the calling thread, which waits meanwhile: for tests and small tools. */
+export function directChannel(socket: NetlinkSocket): TransactionChannel {
+  return new JobChannel(async (job) => void socket.perform(job), socket.sequence);
+}
+
+/** Reads what is asked for, and again what changed meanwhile, for which `read` returns `undefined`. */
+export async function readUntilStable<Asked, Answer>(
+  asked: readonly Asked[],
+  what: string,
+  read: (left: readonly Asked[]) => Promise<readonly (Answer | undefined)[]>,
+): Promise<readonly Answer[]> {
+  const answers: Answer[] = [];
+  let left = [...asked.entries()];
+  for (let attempt = 0; left.length > 0; attempt++) {
+    if (attempt === READINGS) throw changedTooOften(what);
+    const found = await read(left.map(([, each]) => each));
+    left = left.filter(([index], at) => {
+      const answer = found[at];
+      if (answer !== undefined) answers[index] = answer;
+      return answer === undefined;
+    });
+  }
+  return answers;
+}
+
+/** The same for one table, in the calling thread. `what`: `the links`. */
 export function dump(socket: NetlinkSocket, what: string, request: NetlinkRequest): DumpReply {
-  for (let attempt = 0; attempt < DUMP_ATTEMPTS; attempt++) {
+  for (let attempt = 0; attempt < READINGS; attempt++) {
     const reply = socket.request({ ...request, flags: request.flags | NLM_F_DUMP });
     if (reply.kind === 'refused' || !reply.interrupted) return reply;
   }
   throw changedTooOften(what);
 }
 
-export function changedTooOften(what: string): JunctionError {
-  return new JunctionError(
-    'NETLINK_FAILED',
-    `netlink: ${what} changed during each of ${DUMP_ATTEMPTS} readings`,
-  );
+function changedTooOften(what: string): JunctionError {
+  const message = `netlink: ${what} changed during each of ${READINGS} readings`;
+  return new JunctionError('NETLINK_FAILED', message);
 }
 
 /** Of an answer that a caller has no other use for. `what`: `the links`. */

@@ -43,13 +43,12 @@ export interface Message extends MessageHeader {
 
 /** A buffer that grows. What is written must not be kept across `reserve`, which may replace it. */
 export class ByteBuffer {
-  protected bytes: Uint8Array<ArrayBuffer>;
-  protected view: DataView;
+  protected bytes = new Uint8Array();
+  protected view = new DataView(this.bytes.buffer);
   protected used = 0;
 
   constructor(capacity: number) {
-    this.bytes = new Uint8Array(capacity);
-    this.view = new DataView(this.bytes.buffer);
+    this.renew(capacity);
   }
 
   /** In bytes. */
@@ -62,12 +61,19 @@ export class ByteBuffer {
     const start = this.used;
     this.used += align(size);
     if (this.used > this.bytes.length) {
-      const larger = new Uint8Array(Math.max(this.used, this.bytes.length * 2));
-      larger.set(this.bytes.subarray(0, start));
-      this.bytes = larger;
-      this.view = new DataView(larger.buffer);
+      const { bytes, used } = this;
+      this.renew(Math.max(used, bytes.length * 2));
+      this.bytes.set(bytes.subarray(0, start));
+      this.used = used;
     }
     return start;
+  }
+
+  /** Begins an empty buffer. */
+  protected renew(capacity: number): void {
+    this.bytes = new Uint8Array(capacity);
+    this.view = new DataView(this.bytes.buffer);
+    this.used = 0;
   }
 }
 
@@ -110,35 +116,12 @@ export class MessageWriter extends ByteBuffer {
     return this;
   }
 
-  u8(type: number, value: number): this {
-    const start = this.#begin(type, 1);
-    this.view.setUint8(start, value);
-    return this;
-  }
-
-  u16be(type: number, value: number): this {
-    const start = this.#begin(type, 2);
-    this.view.setUint16(start, value);
-    return this;
-  }
-
-  u32be(type: number, value: number): this {
-    const start = this.#begin(type, 4);
-    this.view.setUint32(start, value);
-    return this;
-  }
-
-  /** In the machine's byte order. */
-  u16(type: number, value: number): this {
-    const start = this.#begin(type, 2);
-    this.view.setUint16(start, value, LITTLE_ENDIAN);
-    return this;
-  }
-
-  /** In the machine's byte order. */
-  u32(type: number, value: number): this {
-    const start = this.#begin(type, 4);
-    this.view.setUint32(start, value, LITTLE_ENDIAN);
+  /** Unsigned, of 1, 2 or 4 bytes. */
+  integer(type: number, bytes: 1 | 2 | 4, value: number, isLittleEndian: boolean): this {
+    const start = this.#begin(type, bytes);
+    if (bytes === 4) this.view.setUint32(start, value, isLittleEndian);
+    else if (bytes === 2) this.view.setUint16(start, value, isLittleEndian);
+    else this.view.setUint8(start, value);
     return this;
   }
 
@@ -171,11 +154,6 @@ export class MessageWriter extends ByteBuffer {
     return this.bytes.subarray(0, this.used);
   }
 
-  reset(): void {
-    this.bytes.fill(0, 0, this.used);
-    this.used = 0;
-  }
-
   /** Returns where the value goes. To be called first: it may replace the buffer and its view. */
   #begin(type: number, size: number): number {
     const start = this.reserve(ATTRIBUTE_HEADER_BYTES + size);
@@ -191,17 +169,26 @@ export class MessageWriter extends ByteBuffer {
   }
 }
 
+/** Throws at what is no message: beside the next datagram, it could look like one. */
+export function forEachMessage(
+  bytes: Uint8Array,
+  act: (view: DataView, offset: number, length: number) => void,
+): void {
+  const view = viewOf(bytes);
+  for (let offset = 0; offset < bytes.length; ) {
+    const left = bytes.length - offset;
+    const length = left < HEADER_BYTES ? 0 : view.getUint32(offset, LITTLE_ENDIAN);
+    if (length < HEADER_BYTES || length > left)
+      throw malformedMessage(`a message claims ${length} of ${left} bytes`);
+    act(view, offset, length);
+    offset += align(length);
+  }
+}
+
 /** The messages of one datagram. */
 export function decodeMessages(bytes: Uint8Array): readonly Message[] {
-  const view = viewOf(bytes);
   const messages: Message[] = [];
-  for (let offset = 0; offset < bytes.length; ) {
-    if (bytes.length - offset < HEADER_BYTES)
-      throw malformedMessage(`${bytes.length - offset} bytes are no message`);
-    const length = view.getUint32(offset, LITTLE_ENDIAN);
-    if (length < HEADER_BYTES || length > bytes.length - offset) {
-      throw malformedMessage(`a message claims ${length} of ${bytes.length - offset} bytes`);
-    }
+  forEachMessage(bytes, (view, offset, length) => {
     messages.push({
       type: view.getUint16(offset + 4, LITTLE_ENDIAN),
       flags: view.getUint16(offset + 6, LITTLE_ENDIAN),
@@ -209,8 +196,7 @@ export function decodeMessages(bytes: Uint8Array): readonly Message[] {
       sender: view.getUint32(offset + 12, LITTLE_ENDIAN),
       payload: bytes.subarray(offset + HEADER_BYTES, offset + length),
     });
-    offset += align(length);
-  }
+  });
   return messages;
 }
 

@@ -18,8 +18,8 @@ import {
   malformedMessage,
   viewOf,
 } from './codec.ts';
-import { type TransportProtocol, addressFamily, decodeIp, protocolByte, protocolOfNumber } from './inet.ts';
-import { bytes, bytesAt, u16be, u32, u32be, u8 } from './kinds.ts';
+import { type TransportProtocol, addressFamily, decodeIp, protocolByte } from './inet.ts';
+import { bytes, bytesAt, u16be, u32, u32be } from './kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_CTNETLINK, nfnlRequest } from './nfnetlink.ts';
 import { NETLINK_NETFILTER, type NetlinkEnd, type NetlinkRequest, NetlinkSocket } from './socket.ts';
 
@@ -97,16 +97,13 @@ export function getFlows(family: Family, { protocol, address, port }: DumpFilter
 
 /** With its number, so that a younger flow with the same addresses and ports is not hit. */
 export function deleteFlow(family: Family, { original, id }: KernelFlow): Change {
-  const request = nfnlRequest(
-    NFNL_SUBSYS_CTNETLINK,
-    IPCTNL_MSG_CT_DELETE,
-    0,
-    addressFamily(family),
-    (writer) => {
-      writer.nested(CTA_TUPLE_ORIG, (tuple) => tuple.raw(original)).u32be(CTA_ID, id);
-    },
-  );
-  return { ...request, expected: ABSENT };
+  return {
+    ...nfnlRequest(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_DELETE, 0, addressFamily(family), (writer) => {
+      writer.nested(CTA_TUPLE_ORIG, (tuple) => tuple.raw(original));
+      u32be.write(writer, CTA_ID, id);
+    }),
+    expected: ABSENT,
+  };
 }
 
 /** To be opened in the network namespace whose flows are meant. */
@@ -153,57 +150,64 @@ export class ConntrackTable {
 /** `undefined`: not wanted, of another protocol, or in a zone, where no rule of a service proxy puts one. */
 export function decodeFlow(payload: Uint8Array, wants: WantsFlow): KernelFlow | undefined {
   const view = viewOf(payload);
-  const all: Span = [NFGENMSG_BYTES, payload.length];
-  const original = need(view, all, CTA_TUPLE_ORIG);
-  const first = need(view, original, CTA_TUPLE_PROTO);
-  const protocol = protocolOfNumber(number(u8, view, need(view, first, CTA_PROTO_NUM)));
+  const all = (type: number): number => find(view, NFGENMSG_BYTES, payload.length, type);
+  const original = need(all(CTA_TUPLE_ORIG), CTA_TUPLE_ORIG);
+  const first = inside(view, original, CTA_TUPLE_PROTO);
+  const protocol = protocolByte.word(view.getUint8(valueAt(view, inside(view, first, CTA_PROTO_NUM), 1)));
   if (!protocol || protocol === 'TCP') return undefined;
-  const destinationPort = number(u16be, view, need(view, first, CTA_PROTO_DST_PORT));
+  const destinationPort = view.getUint16(valueAt(view, inside(view, first, CTA_PROTO_DST_PORT), 2));
   if (!wants(protocol, destinationPort)) return undefined;
-  const reply = need(view, all, CTA_TUPLE_REPLY);
-  const isZoned = find(view, all, CTA_ZONE) ?? find(view, original, CTA_TUPLE_ZONE);
-  if (isZoned ?? find(view, reply, CTA_TUPLE_ZONE)) return undefined;
-  const replyPorts = need(view, reply, CTA_TUPLE_PROTO);
+  const reply = need(all(CTA_TUPLE_REPLY), CTA_TUPLE_REPLY);
+  if (all(CTA_ZONE) || findIn(view, original, CTA_TUPLE_ZONE) || findIn(view, reply, CTA_TUPLE_ZONE))
+    return undefined;
+  const ports = inside(view, reply, CTA_TUPLE_PROTO);
   return {
     protocol,
-    destination: ipIn(view, need(view, original, CTA_TUPLE_IP), CTA_IP_V4_DST, CTA_IP_V6_DST),
+    destination: ipIn(view, inside(view, original, CTA_TUPLE_IP), CTA_IP_V4_DST, CTA_IP_V6_DST),
     destinationPort,
-    answerer: ipIn(view, need(view, reply, CTA_TUPLE_IP), CTA_IP_V4_SRC, CTA_IP_V6_SRC),
-    answererPort: number(u16be, view, need(view, replyPorts, CTA_PROTO_SRC_PORT)),
-    id: number(u32be, view, need(view, all, CTA_ID)),
-    original: bytesAt(view, original[0], original[1]),
+    answerer: ipIn(view, inside(view, reply, CTA_TUPLE_IP), CTA_IP_V4_SRC, CTA_IP_V6_SRC),
+    answererPort: view.getUint16(valueAt(view, inside(view, ports, CTA_PROTO_SRC_PORT), 2)),
+    id: view.getUint32(valueAt(view, need(all(CTA_ID), CTA_ID), 4)),
+    original: valueOf(view, original),
   };
 }
 
-/** From and to, in bytes of the payload. */
-type Span = readonly [start: number, end: number];
-
-/** The value of the first attribute of this type inside a span, which is never outside the payload. */
-function find(view: DataView, [start, end]: Span, type: number): Span | undefined {
+/**
+ * Where the first attribute of this type begins; 0 is nowhere, because a header comes before any. An attribute is its
+ * place alone: an object for each that is looked at took a tenth of the time of a large table.
+ */
+function find(view: DataView, start: number, end: number, type: number): number {
   for (let at = start; at < end; ) {
     const valueEnd = attributeEnd(view, at, end);
-    if ((view.getUint16(at + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK) === type)
-      return [at + ATTRIBUTE_HEADER_BYTES, valueEnd];
+    if ((view.getUint16(at + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK) === type) return at;
     at = align(valueEnd);
   }
-  return undefined;
+  return 0;
 }
 
-function need(view: DataView, span: Span, type: number): Span {
-  const found = find(view, span, type);
-  if (!found) throw malformedMessage(`attribute ${type} is missing`);
-  return found;
+function findIn(view: DataView, nest: number, type: number): number {
+  return find(view, nest + ATTRIBUTE_HEADER_BYTES, nest + view.getUint16(nest, LITTLE_ENDIAN), type);
 }
 
-/** Without spreading a span into arguments, which a table of flows pays for. */
-function number(kind: typeof u8, view: DataView, span: Span): number {
-  return kind.read(view, span[0], span[1]);
+function inside(view: DataView, nest: number, type: number): number {
+  return need(findIn(view, nest, type), type);
 }
 
-function ipIn(view: DataView, addresses: Span, v4: number, v6: number): Ip {
-  const [start, end] = find(view, addresses, v4) ?? need(view, addresses, v6);
-  if (end - start !== 4) return decodeIp(bytesAt(view, start, end));
-  const octet = (index: number): number => view.getUint8(start + index);
-  // Written out, because it is what a large table spends its time on.
-  return `${octet(0)}.${octet(1)}.${octet(2)}.${octet(3)}` as Ip;
+function need(at: number, type: number): number {
+  if (at === 0) throw malformedMessage(`attribute ${type} is missing`);
+  return at;
+}
+
+function valueAt(view: DataView, at: number, size: number): number {
+  const bytes = view.getUint16(at, LITTLE_ENDIAN) - ATTRIBUTE_HEADER_BYTES;
+  if (bytes !== size) throw malformedMessage(`${bytes} bytes where ${size} belong`);
+  return at + ATTRIBUTE_HEADER_BYTES;
+}
+
+function valueOf(view: DataView, at: number): Uint8Array {
+  return bytesAt(view, at + ATTRIBUTE_HEADER_BYTES, at + view.getUint16(at, LITTLE_ENDIAN));
+}
+
+function ipIn(view: DataView, addresses: number, v4: number, v6: number): Ip {
+  return decodeIp(valueOf(view, findIn(view, addresses, v4) || inside(view, addresses, v6)));
 }

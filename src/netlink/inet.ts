@@ -1,46 +1,30 @@
 /** Addresses, families and protocols as the kernel's numbers and bytes. From sys/socket.h and linux/in.h. */
-import { type Cidr, type Family, type Ip, ipOfBytes, parseBytes, parseIp, prefixOf } from '../model/ip.ts';
+import { type Cidr, type Family, type Ip, parseBytes, parseIp, prefixOf } from '../model/ip.ts';
 import { malformedMessage, viewOf } from './codec.ts';
 import { type AttributeKind, bytesAt, u8, words } from './kinds.ts';
 
 export const AF_UNSPEC = 0;
-const AF_INET = 2;
-const AF_INET6 = 10;
+const ADDRESS_FAMILIES = words({ IPv4: 2, IPv6: 10 });
 
 export function addressFamily(family: Family): number {
-  return family === 'IPv4' ? AF_INET : AF_INET6;
+  return ADDRESS_FAMILIES.number(family);
 }
 
 /** `undefined` for a family that is not IP. */
 export function familyOfNumber(number: number): Family | undefined {
-  if (number === AF_INET) return 'IPv4';
-  return number === AF_INET6 ? 'IPv6' : undefined;
+  return ADDRESS_FAMILIES.word(number);
 }
 
 export type TransportProtocol = 'TCP' | 'UDP' | 'SCTP';
-
-const PROTOCOL_NUMBERS: Readonly<Record<TransportProtocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
 /** In one byte. */
-export const protocolByte = words(PROTOCOL_NUMBERS, u8);
-
-export function protocolNumber(protocol: TransportProtocol): number {
-  return PROTOCOL_NUMBERS[protocol];
-}
-
-/** `undefined` for a protocol that services cannot have. */
-export function protocolOfNumber(number: number): TransportProtocol | undefined {
-  return protocolByte.word(number);
-}
+export const protocolByte = words<TransportProtocol>({ TCP: 6, UDP: 17, SCTP: 132 }, u8);
 
 /** Four or sixteen bytes. */
 export const address: AttributeKind<Ip> = {
   write: (writer, type, ip) => {
-    if (ip.includes(':')) writer.attribute(type, ipBytes(ip));
-    else {
-      const bytes = new Uint8Array(4);
-      writeIpv4(ip, bytes, 0);
-      writer.attribute(type, bytes);
-    }
+    const bytes = new Uint8Array(ip.includes(':') ? 16 : 4);
+    writeIp(ip, bytes, 0);
+    writer.attribute(type, bytes);
   },
   read: (view, start, end) => decodeIp(bytesAt(view, start, end)),
 };
@@ -55,14 +39,11 @@ export function ipBytes(ip: Ip): Uint8Array {
 export function decodeIp(bytes: Uint8Array): Ip {
   // Written out, because it is what a large table spends its time on.
   if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}` as Ip;
-  const ip = bytes.length === 16 ? parseIp(groups(bytes)) : ipOfBytes(bytes);
+  const view = viewOf(bytes);
+  const group = (_: unknown, index: number): string => view.getUint16(index * 2).toString(16);
+  const ip = bytes.length === 16 ? parseIp(Array.from({ length: 8 }, group).join(':')) : undefined;
   if (!ip) throw malformedMessage(`${bytes.length} bytes where an address belongs`);
   return ip;
-}
-
-function groups(bytes: Uint8Array): string {
-  const view = viewOf(bytes);
-  return Array.from({ length: 8 }, (_, index) => view.getUint16(index * 2).toString(16)).join(':');
 }
 
 const DOT = '.'.charCodeAt(0);
@@ -124,15 +105,12 @@ function writeIpv6(ip: Ip, into: Uint8Array, start: number): void {
   into.fill(0, gap, end - (at - gap));
 }
 
-interface AddressRange {
+/** The addresses of a network, as the keys of intervals. `beyond` is `undefined` when it ends where all addresses do. */
+export function rangeOf(cidr: Cidr): {
   readonly first: Uint8Array;
   readonly last: Uint8Array;
-  /** `undefined` when the network ends where all addresses do. */
   readonly beyond: Uint8Array | undefined;
-}
-
-/** The addresses of a network, as the keys of intervals. */
-export function rangeOf(cidr: Cidr): AddressRange {
+} {
   const first = ipBytes(cidr.slice(0, cidr.indexOf('/')) as Ip);
   const last = first.slice();
   for (let bit = prefixOf(cidr); bit < last.length * 8; bit++)

@@ -11,8 +11,7 @@ import {
   addressFamily,
   decodeIp,
   familyOfNumber,
-  protocolNumber,
-  protocolOfNumber,
+  protocolByte,
   writeIp,
 } from './inet.ts';
 import { type AttributeKind, bytes, text, u16, u16be, u32, u32be } from './kinds.ts';
@@ -208,7 +207,7 @@ function change(
 }
 
 function keyOfService({ protocol, ip, port }: IpvsServiceKey): Partial<ValueOf<typeof SERVICE>> {
-  return { family: addressFamily(familyOf(ip)), protocol: protocolNumber(protocol), address: ip, port };
+  return { family: addressFamily(familyOf(ip)), protocol: protocolByte.number(protocol), address: ip, port };
 }
 
 function keyOfDestination({ ip, port }: IpvsDestinationKey): Partial<ValueOf<typeof DESTINATION>> {
@@ -248,7 +247,7 @@ export function decodeService(payload: Uint8Array): IpvsService | undefined {
   if (FIREWALL_MARK.read(payload, GENLMSGHDR_BYTES).mark !== undefined) return undefined;
   const service = SERVICE.read(payload, GENLMSGHDR_BYTES);
   const family = familyOfNumber(service.family);
-  const protocol = protocolOfNumber(service.protocol);
+  const protocol = protocolByte.word(service.protocol);
   if (!family || !protocol) throw malformedMessage('a virtual server of an unknown family or protocol');
   const { port, scheduler, timeout } = service;
   return {

@@ -25,42 +25,37 @@ interface PlainKind<Value> extends AttributeKind<Value> {
   read(this: void, view: DataView, start: number, end: number): Value;
 }
 
-export const u8: PlainKind<number> = {
-  write: (writer, type, value) => writer.u8(type, value),
-  read: (view, start, end) => view.getUint8(sized(start, end, 1)),
-};
+function integer(size: 1 | 2 | 4, isLittleEndian = false): PlainKind<number> {
+  return {
+    write: (writer, type, value) => writer.integer(type, size, value, isLittleEndian),
+    read: (view, start, end) => {
+      if (end - start !== size) throw wrongSize(start, end, size);
+      if (size === 4) return view.getUint32(start, isLittleEndian);
+      return size === 2 ? view.getUint16(start, isLittleEndian) : view.getUint8(start);
+    },
+  };
+}
 
+export const u8 = integer(1);
 /** In the machine's byte order. */
-export const u16: PlainKind<number> = {
-  write: (writer, type, value) => writer.u16(type, value),
-  read: (view, start, end) => view.getUint16(sized(start, end, 2), LITTLE_ENDIAN),
-};
-
-export const u16be: PlainKind<number> = {
-  write: (writer, type, value) => writer.u16be(type, value),
-  read: (view, start, end) => view.getUint16(sized(start, end, 2)),
-};
-
+export const u16 = integer(2, LITTLE_ENDIAN);
+export const u16be = integer(2);
 /** In the machine's byte order. */
-export const u32: PlainKind<number> = {
-  write: (writer, type, value) => writer.u32(type, value),
-  read: (view, start, end) => view.getUint32(sized(start, end, 4), LITTLE_ENDIAN),
-};
-
-export const u32be: PlainKind<number> = {
-  write: (writer, type, value) => writer.u32be(type, value),
-  read: (view, start, end) => view.getUint32(sized(start, end, 4)),
-};
+export const u32 = integer(4, LITTLE_ENDIAN);
+export const u32be = integer(4);
 
 /** With a sign. */
 export const i32be: PlainKind<number> = {
-  write: (writer, type, value) => writer.u32be(type, value >>> 0),
-  read: (view, start, end) => view.getInt32(sized(start, end, 4)),
+  write: u32be.write,
+  read: (view, start, end) => u32be.read(view, start, end) | 0,
 };
 
 export const u64be: PlainKind<bigint> = {
   write: (writer, type, value) => writer.u64be(type, value),
-  read: (view, start, end) => view.getBigUint64(sized(start, end, 8)),
+  read: (view, start, end) => {
+    if (end - start !== 8) throw wrongSize(start, end, 8);
+    return view.getBigUint64(start);
+  },
 };
 
 /** 64 bits, of which 53 are enough. */
@@ -100,6 +95,17 @@ export function words<Word extends string>(
   };
 }
 
+/** A value that has no word here is read as none. */
+export function ifKnown<Value>(kind: AttributeKind<Value>): AttributeKind<Value> {
+  return {
+    write: kind.write,
+    read: (view, start, end, read) => {
+      const value = kind.read(view, start, end, read);
+      return value === UNKNOWN ? undefined : value;
+    },
+  };
+}
+
 /** Words for single bits, read in the order of the table. `ignored`: bits that the kernel adds by itself. */
 export function flagWords<Word extends string>(
   table: Readonly<Record<Word, number>>,
@@ -108,11 +114,10 @@ export function flagWords<Word extends string>(
   const all = Object.entries<number>(table).map(([word, bit]) => [word as Word, bit] as const);
   const known = all.reduce((bits, [, bit]) => bits | bit, ignored);
   return {
-    write: (writer, type, flags) =>
-      writer.u32be(
-        type,
-        flags.reduce((bits, flag) => bits | table[flag], 0),
-      ),
+    write: (writer, type, flags) => {
+      const bits = flags.reduce((sum, flag) => sum | table[flag], 0);
+      u32be.write(writer, type, bits);
+    },
     read: (view, start, end) => {
       const bits = u32be.read(view, start, end);
       if ((bits & ~known) !== 0) return UNKNOWN;
@@ -133,7 +138,6 @@ export function bytesAt(view: DataView, start: number, end: number): Uint8Array 
   return new Uint8Array(view.buffer, view.byteOffset + start, end - start);
 }
 
-function sized(start: number, end: number, size: number): number {
-  if (end - start !== size) throw malformedMessage(`${end - start} bytes where ${size} belong`);
-  return start;
+function wrongSize(start: number, end: number, size: number): Error {
+  return malformedMessage(`${end - start} bytes where ${size} belong`);
 }

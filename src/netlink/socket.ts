@@ -8,8 +8,6 @@ import {
   type Message,
   type MessageHeader,
   MessageWriter,
-  NLMSG_DONE,
-  NLMSG_ERROR,
   NLMSG_NOOP,
   NLMSG_OVERRUN,
   NLM_F_ACK,
@@ -20,6 +18,7 @@ import {
   decodeMessages,
   malformedMessage,
 } from './codec.ts';
+import { type Exchange, exchange, isEnd } from './exchange.ts';
 import { type DatagramPort, KernelPort } from './port.ts';
 
 /** linux/netlink.h */
@@ -31,15 +30,6 @@ export interface NetlinkRequest extends Pick<MessageHeader, 'type' | 'flags'> {
   readonly payload: (writer: MessageWriter) => void;
 }
 
-export type NetlinkReply =
-  | {
-      readonly kind: 'answered';
-      readonly messages: readonly Message[];
-      /** The kernel's objects changed during the dump: ask again. */
-      readonly interrupted: boolean;
-    }
-  | NetlinkRefusal;
-
 /** The kernel said no: `{ errno: 16, name: 'EBUSY' }`. */
 export interface NetlinkRefusal {
   readonly kind: 'refused';
@@ -47,17 +37,39 @@ export interface NetlinkRefusal {
   readonly name: string;
 }
 
-/** How a reply ended whose messages were handed out before. */
-export type NetlinkEnd = { readonly kind: 'answered'; readonly interrupted: boolean } | NetlinkRefusal;
+interface Answered {
+  readonly kind: 'answered';
+  /** The kernel's objects changed during the dump: ask again. */
+  readonly interrupted: boolean;
+}
 
-/** Four times what a million flows take, the largest table that anybody asks for. */
-const LIMIT_BYTES = 1 << 30;
-/** What a datagram takes at least, so that small ones come to an end too. */
-const DATAGRAM_BYTES = 4096;
+export type NetlinkReply = (Answered & { readonly messages: readonly Message[] }) | NetlinkRefusal;
+
+/** How a reply ended whose messages were handed out before. */
+export type NetlinkEnd = Answered | NetlinkRefusal;
+
+/** Whole messages in datagrams, and what becomes of the answers to them. */
+export interface Job<Result> {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly exchanges: readonly Exchange[];
+  readonly take: (messages: readonly Message[]) => void;
+  /** When all answers have come. */
+  readonly result: () => Result;
+}
+
+/** Gives out the numbers of messages. */
+export class Sequence {
+  #last = 0;
+
+  next(): number {
+    this.#last = (this.#last + 1) >>> 0;
+    return this.#last;
+  }
+}
 
 export class NetlinkSocket {
+  readonly sequence = new Sequence();
   readonly #port: DatagramPort;
-  #sequence = 0;
 
   constructor(port: DatagramPort) {
     this.#port = port;
@@ -69,64 +81,61 @@ export class NetlinkSocket {
 
   /** Sends one message and reads until the kernel has acknowledged it, or its dump is done. */
   request(request: NetlinkRequest): NetlinkReply {
-    const messages: Message[] = [];
-    const batches = this.batches(request);
-    for (;;) {
-      const { done, value } = batches.next();
-      if (done) return value.kind === 'refused' ? value : { ...value, messages };
-      for (const message of value) messages.push(message);
-    }
+    const [reply] = this.perform(requestJob([request], this.sequence));
+    return reply ?? noEnd();
   }
 
   /** The same, a datagram at a time: of a long dump, no more is in memory than is being read. */
   *batches(request: NetlinkRequest): Generator<readonly Message[], NetlinkEnd, undefined> {
-    const sequence = this.takeSequence();
+    const last = this.sequence.next();
     const writer = new MessageWriter(256);
-    writeRequest(writer, request, sequence);
-    this.send(writer.finish());
+    writeRequest(writer, request, last);
     const reader = new ReplyReader();
-    for (const datagram of this.answers(sequence)) {
+    for (const datagram of exchange(this.#port, writer.finish(), [{ bytes: writer.length, last }])) {
       // Others answer a request that timed out before.
-      const ours = datagram.filter((message) => message.sequence === sequence && reader.take(message));
-      if (ours.length > 0) yield ours;
+      for (const message of decodeMessages(datagram)) if (message.sequence === last) reader.take(message);
+      const messages = reader.messages.splice(0);
+      if (messages.length > 0) yield messages;
     }
-    if (!reader.end) throw malformedMessage('an answer without an end');
-    return reader.end;
+    return reader.end ?? noEnd();
+  }
+
+  perform<Result>({ bytes, exchanges, take, result }: Job<Result>): Result {
+    for (const datagram of exchange(this.#port, bytes, exchanges)) take(decodeMessages(datagram));
+    return result();
   }
 
   close(): void {
     this.#port.close();
   }
+}
 
-  takeSequence(): number {
-    this.#sequence = (this.#sequence + 1) >>> 0;
-    return this.#sequence;
+/** Each request in a datagram of its own. Replies in their order. */
+export function requestJob(
+  requests: readonly NetlinkRequest[],
+  sequence: Sequence,
+): Job<readonly NetlinkReply[]> {
+  const writer = new MessageWriter(requests.length * 64);
+  const readers = new Map<number, ReplyReader>();
+  const exchanges: Exchange[] = [];
+  for (const request of requests) {
+    const start = writer.length;
+    const last = sequence.next();
+    writeRequest(writer, request, last);
+    readers.set(last, new ReplyReader());
+    exchanges.push({ bytes: writer.length - start, last });
   }
-
-  /** Of one or many whole messages. The kernel has worked through them all when this returns. */
-  send(bytes: Uint8Array): void {
-    this.#port.send(bytes);
-  }
-
-  /**
-   * The messages of each datagram, whoever asked for them, up to the one that ends the answer to `last`, or to the one
-   * that begins a transaction: what that is answered, nothing else is.
-   */
-  *answers(last: number, begin = last): Generator<readonly Message[], void, undefined> {
-    const budget = new ReplyBudget();
-    for (;;) {
-      const datagram = this.#port.receive();
-      budget.spend(datagram.length);
-      const messages = decodeMessages(datagram);
-      yield messages;
-      if (
-        messages.some(
-          (message) => isEnd(message) && (message.sequence === last || message.sequence === begin),
-        )
-      )
-        return;
-    }
-  }
+  return {
+    bytes: writer.finish(),
+    exchanges,
+    take: (messages) => {
+      for (const message of messages) readers.get(message.sequence)?.take(message);
+    },
+    result: () =>
+      Array.from(readers.values(), ({ end = noEnd(), messages }) =>
+        end.kind === 'refused' ? end : { ...end, messages },
+      ),
+  };
 }
 
 export function writeRequest(writer: MessageWriter, request: NetlinkRequest, sequence: number): void {
@@ -149,47 +158,31 @@ export function requestOnce(protocol: number, request: NetlinkRequest): NetlinkR
   }
 }
 
-/** Follows the answer to one request, message by message. */
+/** Reads the answer to one request, message by message. */
 export class ReplyReader {
-  #interrupted = false;
-  #end: NetlinkEnd | undefined;
-
+  /** Those that were asked for, without those about the answer. */
+  readonly messages: Message[] = [];
   /** Once it is known. */
-  get end(): NetlinkEnd | undefined {
-    return this.#end;
-  }
+  end: NetlinkEnd | undefined;
+  #interrupted = false;
 
-  /** Returns whether the message is one that was asked for, rather than one about the answer. */
-  take(message: Message): boolean {
-    if (message.type === NLMSG_NOOP || this.#end) return false;
+  take(message: Message): void {
+    if (message.type === NLMSG_NOOP || this.end) return;
     if (message.type === NLMSG_OVERRUN)
       throw new JunctionError('NETLINK_FAILED', 'netlink: the kernel says that answers were lost');
     this.#interrupted ||= (message.flags & NLM_F_DUMP_INTR) !== 0;
-    if (!isEnd(message)) return true;
+    if (!isEnd(message.type)) {
+      this.messages.push(message);
+      return;
+    }
     const errno = message.payload.length === 0 ? 0 : decodeErrno(message.payload);
-    this.#end =
+    this.end =
       errno === 0
         ? { kind: 'answered', interrupted: this.#interrupted }
         : { kind: 'refused', errno, name: errnoName(errno) };
-    return false;
   }
 }
 
-/** An acknowledgement, a refusal, or the end of a dump. */
-export function isEnd({ type }: Pick<Message, 'type'>): boolean {
-  return type === NLMSG_ERROR || type === NLMSG_DONE;
-}
-
-/** How much is read in answer to one request. An answer without an end is a fault that must not become a hang. */
-export class ReplyBudget {
-  #left = LIMIT_BYTES;
-
-  spend(datagramBytes: number): void {
-    this.#left -= Math.max(datagramBytes, DATAGRAM_BYTES);
-    if (this.#left >= 0) return;
-    throw new JunctionError(
-      'NETLINK_FAILED',
-      `netlink: the kernel goes on answering without coming to an end`,
-    );
-  }
+function noEnd(): never {
+  throw malformedMessage('an answer without an end');
 }

@@ -4,12 +4,12 @@
  */
 import { isJunctionError, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
-import type { NetlinkChannel, TransactionChannel } from './channel.ts';
+import { JobChannel, type NetlinkChannel, type TransactionChannel } from './channel.ts';
 import { type Message, NLMSG_OVERRUN, decodeMessages } from './codec.ts';
-import { ThreadChannel } from './threadChannel.ts';
 import {
   type Notification,
   WorkerHandle,
+  type WorkerJob,
   type WorkerProgram,
   stackOf,
   workerProgram,
@@ -47,10 +47,7 @@ export interface ThreadOptions {
 }
 
 interface OpenWatch {
-  readonly protocol: number;
-  readonly groups: readonly number[];
-  readonly othersOnly: boolean;
-  filter: Uint8Array | undefined;
+  job: WorkerJob<'watch'>;
   readonly handler: WatchHandler;
   readonly losses: Losses;
 }
@@ -90,11 +87,12 @@ export class NetlinkThread {
   transactionChannel(protocol: number): TransactionChannel {
     const known = this.#channels.get(protocol);
     if (known) return known;
-    const channel = new ThreadChannel(async (bytes, exchanges, take) => {
+    const channel = new JobChannel(async ({ bytes, exchanges, take }) => {
       const worker = await this.#connected();
-      const job = { kind: 'exchange', protocol, bytes, exchanges } as const;
       try {
-        await worker.perform(job, (part) => take(decodeMessages(part)));
+        await worker.perform({ kind: 'exchange', protocol, bytes, exchanges }, (part) =>
+          take(decodeMessages(part)),
+        );
       } catch (error) {
         this.#socketLost.get(protocol)?.();
         throw error;
@@ -118,10 +116,10 @@ export class NetlinkThread {
   ): Promise<Watch> {
     const watch = ++this.#lastWatch;
     const worker = await this.#connected();
-    const losses = new Losses(() => handler.lost());
-    this.#watches.set(watch, { protocol, groups, othersOnly, filter, handler, losses });
+    const job = { kind: 'watch', watch, protocol, groups, othersOnly, filter } as const;
+    this.#watches.set(watch, { job, handler, losses: new Losses(() => handler.lost()) });
     try {
-      await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly, filter });
+      await worker.perform(job);
     } catch (error) {
       this.#watches.delete(watch);
       throw error;
@@ -145,7 +143,7 @@ export class NetlinkThread {
   async #setFilter(watch: number, filter: Uint8Array): Promise<void> {
     const open = this.#watches.get(watch);
     if (!open) return;
-    open.filter = filter; // a worker that takes over begins with it
+    open.job = { ...open.job, filter }; // a worker that takes over begins with it
     const worker = await this.#connected();
     await worker.perform({ kind: 'filter', watch, filter });
   }
@@ -186,7 +184,7 @@ export class NetlinkThread {
       program,
       timeoutMs,
       onNotification: (notification) => this.#passOn(notification),
-      onCrash: () => this.#crashed(),
+      onCrash: () => void this.#crashed(),
     });
     await this.#watchAgain(worker);
     return worker;
@@ -207,8 +205,8 @@ export class NetlinkThread {
 
   async #watchAgain(worker: WorkerHandle): Promise<void> {
     try {
-      for (const [watch, { protocol, groups, othersOnly, filter, losses }] of this.#watches) {
-        await worker.perform({ kind: 'watch', watch, protocol, groups, othersOnly, filter });
+      for (const { job, losses } of this.#watches.values()) {
+        await worker.perform(job);
         losses.note();
       }
     } catch (error) {
@@ -217,13 +215,9 @@ export class NetlinkThread {
     }
   }
 
-  #crashed(): void {
-    this.#worker = undefined;
-    void this.#keepWatching();
-  }
-
   /** Nobody uses the thread while it only listens, so it has to see to itself. */
-  async #keepWatching(): Promise<void> {
+  async #crashed(): Promise<void> {
+    this.#worker = undefined;
     if (this.#isRestarting) return;
     this.#isRestarting = true;
     while (!this.#worker && this.#watches.size > 0 && !this.#isClosed) {

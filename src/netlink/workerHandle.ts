@@ -16,8 +16,8 @@ const MOST_SOCKETS = 64;
 const END_GRACE_MS = 2000;
 
 /** A message without the number of the job, which is given here. */
-type Job<Kind extends ToWorker['kind']> = Omit<Extract<ToWorker, { readonly kind: Kind }>, 'id'>;
-type AnyJob = { readonly [Kind in ToWorker['kind']]: Job<Kind> }[ToWorker['kind']];
+export type WorkerJob<Kind extends ToWorker['kind']> = Omit<Extract<ToWorker, { readonly kind: Kind }>, 'id'>;
+type AnyJob = { readonly [Kind in ToWorker['kind']]: WorkerJob<Kind> }[ToWorker['kind']];
 export type Notification = Extract<FromWorker, { readonly kind: 'notified' | 'lost' }>;
 
 interface HandleOptions {

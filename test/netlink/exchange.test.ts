@@ -9,7 +9,7 @@ import {
 } from '../../src/netlink/codec.ts';
 import { getLinks } from './support/readers.ts';
 import { writeRequest } from '../../src/netlink/socket.ts';
-import { exchange, Parts } from '../../src/netlink/worker/exchange.ts';
+import { exchange, Parts } from '../../src/netlink/exchange.ts';
 import { KernelPeer, type Script, acknowledge, done, object, refusal } from './support/kernelPeer.ts';
 
 const EPERM = 1;
@@ -26,7 +26,7 @@ function exchangeThree(script: Script): { readonly parts: Uint8Array[]; readonly
   const peer = new KernelPeer(script);
   const parts: Uint8Array[] = [];
   const answers = new Parts((bytes) => parts.push(bytes));
-  exchange(peer, writer.finish(), exchanges, answers);
+  for (const datagram of exchange(peer, writer.finish(), exchanges)) answers.add(datagram);
   answers.flush();
   return { parts, peer };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MessageWriter } from '../../src/netlink/codec.ts';
-import { isAllFrom, senderOf } from '../../src/netlink/worker/exchange.ts';
+import { isAllFrom, senderOf } from '../../src/netlink/exchange.ts';
 
 const SENDER_OFFSET = 12;
 

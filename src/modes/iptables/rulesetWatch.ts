@@ -83,13 +83,13 @@ export class RulesetWatch {
       NETLINK_NETFILTER,
       [NFNLGRP_NFTABLES],
       { messages: (messages) => watch.#receiveGenerations(messages), lost: () => undefined },
-      { filter: filterProgram({ notFrom: [], onlyType: NEW_GENERATION }) },
+      { filter: filterProgram([], NEW_GENERATION) },
     );
     watch.#watches = [all, generations];
     programs.subscribe(async (notFrom) => {
       await Promise.all([
-        all.setFilter(filterProgram({ notFrom })),
-        generations.setFilter(filterProgram({ notFrom, onlyType: NEW_GENERATION })),
+        all.setFilter(filterProgram(notFrom)),
+        generations.setFilter(filterProgram(notFrom, NEW_GENERATION)),
       ]);
     });
     return watch;

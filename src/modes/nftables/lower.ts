@@ -3,7 +3,7 @@ import { NFT_SETS } from './rules/names.ts';
 import type { Key, KeyPart, RuleSpec, Statement } from './rules/rule.ts';
 import { type Cidr, type Family, prefixOf } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import { protocolNumber, rangeOf } from '../../netlink/inet.ts';
+import { protocolByte, rangeOf } from '../../netlink/inet.ts';
 import {
   CT_STATUS_DNAT,
   type Expression,
@@ -208,7 +208,7 @@ function compare(not: boolean, value: Uint8Array): Expression {
 function protocolIs(protocol: Protocol): readonly Expression[] {
   return [
     { kind: 'meta', key: 'l4proto', into: FIRST },
-    compare(false, Uint8Array.of(protocolNumber(protocol))),
+    compare(false, Uint8Array.of(protocolByte.number(protocol))),
   ];
 }
 

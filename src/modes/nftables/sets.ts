@@ -3,7 +3,7 @@ import type { Element, ElementKey, FieldType, TableSet } from './rules/rule.ts';
 import { type Cidr, type Family, type Ip, parseCidr } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import { malformedMessage } from '../../netlink/codec.ts';
-import { decodeIp, protocolOfNumber, rangeOf } from '../../netlink/inet.ts';
+import { decodeIp, protocolByte, rangeOf } from '../../netlink/inet.ts';
 import type { DataType, Selector, SetFields, SetSpec } from '../../netlink/nftables/setSpec.ts';
 import { ElementList } from '../../netlink/nftables/elementList.ts';
 import type { SetElement } from '../../netlink/nftables/elements.ts';
@@ -153,7 +153,7 @@ export function keyOf(set: TableSet, { key, keyEnd }: SetElement, family: Family
     const value = key.subarray(at, at + size);
     if (typeof field === 'object') result.index = new DataView(value.slice().buffer).getUint32(0, true);
     else if (field === 'protocol') {
-      const protocol = protocolOfNumber(value[0] ?? 0);
+      const protocol = protocolByte.word(value[0] ?? 0);
       if (!protocol) return undefined;
       result.protocol = protocol;
     } else if (field === 'port') {

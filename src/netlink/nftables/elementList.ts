@@ -7,15 +7,16 @@
 import type { Ip } from '../../model/ip.ts';
 import {
   ATTRIBUTE_HEADER_BYTES as HEADER_BYTES,
-  ByteBuffer,
   LITTLE_ENDIAN,
+  MessageWriter,
   NLA_F_NESTED,
-  isAscii,
   malformedMessage,
 } from '../codec.ts';
-import { type TransportProtocol, protocolNumber, writeIp } from '../inet.ts';
-import { VERDICTS, type NftVerdict } from './expressions.ts';
-import { COMMENT_MAX_BYTES, commentText } from './userData.ts';
+import { nested } from '../attributes.ts';
+import { type TransportProtocol, protocolByte, writeIp } from '../inet.ts';
+import { milliseconds, u32be } from '../kinds.ts';
+import { type NftVerdict, VERDICT } from './expressions.ts';
+import { encodeComment } from './userData.ts';
 
 const NFTA_LIST_ELEM = 1;
 const NFTA_SET_ELEM_KEY = 1;
@@ -27,21 +28,20 @@ const NFTA_SET_ELEM_KEY_END = 10;
 export const NFT_SET_ELEM_INTERVAL_END = 1;
 const NFTA_DATA_VALUE = 1;
 const NFTA_DATA_VERDICT = 2;
-const NFTA_VERDICT_CODE = 1;
-const NFTA_VERDICT_CHAIN = 2;
+const verdictData = nested(VERDICT);
 /** The attribute that holds a message's elements says its length, itself included, in 16 bits. */
 const MESSAGE_BYTES = 0xffff - HEADER_BYTES;
 
-export class ElementList extends ByteBuffer {
+export class ElementList extends MessageWriter {
   #count = 0;
   #element = 0;
   /** Where the key or data begins that is being written; 0 is none, since an element's header comes before any. */
   #section = 0;
   #fields = 0;
   #fieldBytes = 0;
+  /** The elements of a service have one comment, and come one after the other. */
   #comment: string | undefined;
-  #commentAt = 0;
-  #commentEnd = 0;
+  #encodedComment: Uint8Array = new Uint8Array();
 
   constructor(capacity = 1024) {
     super(capacity);
@@ -53,8 +53,7 @@ export class ElementList extends ByteBuffer {
 
   /** An element, and its key. */
   begin(): this {
-    this.#element = this.reserve(HEADER_BYTES);
-    this.view.setUint16(this.#element + 2, NFTA_LIST_ELEM | NLA_F_NESTED, LITTLE_ENDIAN);
+    this.#element = this.openNest();
     return this.#open(NFTA_SET_ELEM_KEY);
   }
 
@@ -77,7 +76,7 @@ export class ElementList extends ByteBuffer {
 
   protocol(protocol: TransportProtocol): this {
     const at = this.#field(1);
-    this.bytes[at] = protocolNumber(protocol);
+    this.bytes[at] = protocolByte.number(protocol);
     return this;
   }
 
@@ -95,7 +94,7 @@ export class ElementList extends ByteBuffer {
   }
 
   /** One field, or all of them with their padding. */
-  raw(value: Uint8Array): this {
+  override raw(value: Uint8Array): this {
     const at = this.#field(value.length);
     this.bytes.set(value, at);
     return this;
@@ -103,49 +102,28 @@ export class ElementList extends ByteBuffer {
 
   /** What a map of verdicts has for the key. */
   verdict(verdict: NftVerdict): this {
-    this.#close();
-    const at = this.reserve(3 * HEADER_BYTES + 4);
-    this.view.setUint16(at + 2, NFTA_SET_ELEM_DATA | NLA_F_NESTED, LITTLE_ENDIAN);
-    this.view.setUint16(at + 6, NFTA_DATA_VERDICT | NLA_F_NESTED, LITTLE_ENDIAN);
-    this.#header(at + 8, NFTA_VERDICT_CODE, HEADER_BYTES + 4);
-    this.view.setUint32(at + 12, VERDICTS.number(verdict.verdict));
-    if (verdict.chain !== undefined)
-      this.#attribute(NFTA_VERDICT_CHAIN, new TextEncoder().encode(`${verdict.chain}\0`));
-    this.view.setUint16(at, this.used - at, LITTLE_ENDIAN);
-    this.view.setUint16(at + 4, this.used - at - HEADER_BYTES, LITTLE_ENDIAN);
-    return this;
+    const data = this.#close().openNest();
+    verdictData.write(this, NFTA_DATA_VERDICT, verdict);
+    return this.closeNest(data, NFTA_SET_ELEM_DATA);
   }
 
   comment(comment: string): this {
-    this.#close();
-    // The elements of a service have one comment, and come one after the other.
-    if (comment === this.#comment) {
-      const at = this.reserve(this.#commentEnd - this.#commentAt);
-      this.bytes.copyWithin(at, this.#commentAt, this.#commentEnd);
-      return this;
+    if (comment !== this.#comment) {
+      this.#comment = comment;
+      this.#encodedComment = encodeComment(comment);
     }
-    this.#comment = comment;
-    this.#commentAt = this.used;
-    this.#writeComment(comment);
-    this.#commentEnd = this.used;
-    return this;
+    return this.#close().attribute(NFTA_SET_ELEM_USERDATA, this.#encodedComment);
   }
 
   /** After which it is deleted. */
-  timeout(milliseconds: number): this {
-    this.#close();
-    const at = this.reserve(HEADER_BYTES + 8);
-    this.#header(at, NFTA_SET_ELEM_TIMEOUT, HEADER_BYTES + 8);
-    this.view.setBigUint64(at + HEADER_BYTES, BigInt(milliseconds));
+  timeout(timeoutMs: number): this {
+    milliseconds.write(this.#close(), NFTA_SET_ELEM_TIMEOUT, timeoutMs);
     return this;
   }
 
   /** The key is the first that is beyond an interval. */
   intervalEnd(): this {
-    this.#close();
-    const at = this.reserve(HEADER_BYTES + 4);
-    this.#header(at, NFTA_SET_ELEM_FLAGS, HEADER_BYTES + 4);
-    this.view.setUint32(at + HEADER_BYTES, NFT_SET_ELEM_INTERVAL_END);
+    u32be.write(this.#close(), NFTA_SET_ELEM_FLAGS, NFT_SET_ELEM_INTERVAL_END);
     return this;
   }
 
@@ -153,7 +131,7 @@ export class ElementList extends ByteBuffer {
     this.#close();
     const bytes = this.used - this.#element;
     if (bytes > MESSAGE_BYTES) throw malformedMessage(`an element of ${bytes} bytes`);
-    this.view.setUint16(this.#element, bytes, LITTLE_ENDIAN);
+    this.closeNest(this.#element, NFTA_LIST_ELEM);
     this.#count += 1;
   }
 
@@ -188,39 +166,14 @@ export class ElementList extends ByteBuffer {
   }
 
   /** A single field is as long as it is; of a concatenation, the last one too is padded. */
-  #close(): void {
+  #close(): this {
     const at = this.#section;
-    if (at === 0) return;
+    if (at === 0) return this;
     const padded = this.used - at - HEADER_BYTES;
     this.view.setUint16(at, padded + HEADER_BYTES, LITTLE_ENDIAN);
     const exact = this.#fields === 1 ? HEADER_BYTES + this.#fieldBytes : padded;
     this.view.setUint16(at + HEADER_BYTES, exact, LITTLE_ENDIAN);
     this.#section = 0;
-  }
-
-  #attribute(type: number, value: Uint8Array): this {
-    const at = this.reserve(HEADER_BYTES + value.length);
-    this.#header(at, type, HEADER_BYTES + value.length);
-    this.bytes.set(value, at + HEADER_BYTES);
     return this;
-  }
-
-  #writeComment(comment: string): void {
-    const { length } = comment;
-    if (length > COMMENT_MAX_BYTES || !isAscii(comment)) {
-      const text = commentText(comment);
-      this.#attribute(NFTA_SET_ELEM_USERDATA, Uint8Array.of(0, text.length, ...text));
-      return;
-    }
-    const at = this.reserve(HEADER_BYTES + 3 + length);
-    this.#header(at, NFTA_SET_ELEM_USERDATA, HEADER_BYTES + 3 + length);
-    this.bytes[at + HEADER_BYTES + 1] = length + 1;
-    for (let index = 0; index < length; index++)
-      this.bytes[at + HEADER_BYTES + 2 + index] = comment.charCodeAt(index);
-  }
-
-  #header(at: number, type: number, bytes: number): void {
-    this.view.setUint16(at, bytes, LITTLE_ENDIAN);
-    this.view.setUint16(at + 2, type, LITTLE_ENDIAN);
   }
 }

@@ -8,11 +8,11 @@ import {
   required,
   withDefault,
 } from '../attributes.ts';
-import { DUMP_ATTEMPTS, type NetlinkChannel, changedTooOften } from '../channel.ts';
+import { type NetlinkChannel, readUntilStable } from '../channel.ts';
 import type { Message } from '../codec.ts';
 import { type AttributeKind, UNKNOWN, bytes, milliseconds, text, u32be } from '../kinds.ts';
 import type { NetlinkRefusal, NetlinkRequest } from '../socket.ts';
-import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
+import { TimeSlice, forEachSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { ElementList, NFT_SET_ELEM_INTERVAL_END } from './elementList.ts';
 import { VERDICT, type NftVerdict, expressionKind } from './expressions.ts';
@@ -32,7 +32,7 @@ const verdict: AttributeKind<NftVerdict> = {
 };
 
 const intervalEnd: AttributeKind<true> = {
-  write: (writer, type) => writer.u32be(type, NFT_SET_ELEM_INTERVAL_END),
+  write: (writer, type) => u32be.write(writer, type, NFT_SET_ELEM_INTERVAL_END),
   read: (view, start, end) =>
     (u32be.read(view, start, end) & NFT_SET_ELEM_INTERVAL_END) === 0 ? undefined : true,
 };
@@ -109,16 +109,6 @@ export function elementsRequest(
   return nftRequest(operation, flags, family, ENCODED_ELEMENTS, { table, set, encoded });
 }
 
-/** As many messages as the elements take. */
-export function elementRequests(
-  operation: OperationName,
-  flags: number,
-  place: SetPlace,
-  elements: ElementList,
-): readonly NetlinkRequest[] {
-  return Array.from(elements.messages(), (encoded) => elementsRequest(operation, flags, place, encoded));
-}
-
 export function decodeElements(payload: Uint8Array): ElementsOfSet {
   return readMessage(ELEMENTS, payload);
 }
@@ -149,39 +139,26 @@ type ElementsReply =
  * its start again, so the time grows with the square: 10 ms for ten thousand elements, seven tenths of a second for a
  * hundred thousand, ten seconds for three hundred thousand (Linux 6.18).
  */
-export async function readElements(
+export function readElements(
   channel: NetlinkChannel,
   places: readonly SetPlace[],
 ): Promise<readonly ElementsReply[]> {
-  const replies: ElementsReply[] = [];
-  let left = places.map((place, index) => ({ place, index }));
-  for (let attempt = 0; left.length > 0; attempt++) {
-    if (attempt === DUMP_ATTEMPTS) throw changedTooOften('the elements of a set');
-    const again: typeof left = [];
-    const answers = await channel.dumpAll(left.map(({ place }) => getElements(place)));
-    for (const [at, asked] of left.entries()) {
-      const answer = answers[at];
-      if (!answer || answer.kind === 'refused') {
-        if (answer) replies[asked.index] = answer;
-        continue;
-      }
-      const elements = await runSliced(decoding(answer.messages), new TimeSlice(systemClock));
-      if (hasDuplicates(elements)) again.push(asked);
-      else replies[asked.index] = { kind: 'answered', elements };
-    }
-    left = again;
-  }
-  return replies;
+  return readUntilStable(places, 'the elements of a set', async (left) => {
+    const replies: (ElementsReply | undefined)[] = [];
+    for (const reply of await channel.dumpAll(left.map(getElements)))
+      replies.push(reply.kind === 'refused' ? reply : await decodeReply(reply.messages));
+    return replies;
+  });
 }
 
-/** Other work has its turn between two messages: there may be hundreds of thousands of elements. */
-function* decoding(messages: readonly Message[]): Generator<void, readonly SetElement[]> {
+/** Other work has its turn between two messages. `undefined`: they have to be read again. */
+async function decodeReply(messages: readonly Message[]): Promise<ElementsReply | undefined> {
   const elements: SetElement[] = [];
-  for (const { payload } of messages) {
+  const decode = ({ payload }: Message): void => {
     for (const element of decodeElements(payload).elements) elements.push(element);
-    yield;
-  }
-  return elements;
+  };
+  await forEachSliced(messages, decode, new TimeSlice(systemClock));
+  return hasDuplicates(elements) ? undefined : { kind: 'answered', elements };
 }
 
 /**
@@ -190,11 +167,7 @@ function* decoding(messages: readonly Message[]): Generator<void, readonly SetEl
  */
 function hasDuplicates(elements: readonly SetElement[]): boolean {
   const keys = new Set<string>();
-  for (const { key, isIntervalEnd } of elements) keys.add(keyText(key) + (isIntervalEnd ? 'end' : ''));
+  for (const { key, isIntervalEnd } of elements)
+    keys.add(String.fromCharCode(...key) + (isIntervalEnd ? 'end' : ''));
   return keys.size < elements.length;
-}
-
-/** A character for each byte. */
-function keyText(key: Uint8Array): string {
-  return String.fromCharCode(...key);
 }

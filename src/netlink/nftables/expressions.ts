@@ -123,7 +123,7 @@ const timeout: AttributeKind<number> = {
 
 const NFT_LOOKUP_F_INV = 1;
 const inverted: AttributeKind<true> = {
-  write: (writer, type) => writer.u32be(type, NFT_LOOKUP_F_INV),
+  write: (writer, type) => u32be.write(writer, type, NFT_LOOKUP_F_INV),
   read: (view, start, end) => {
     const flags = u32be.read(view, start, end);
     if (flags === NFT_LOOKUP_F_INV) return true;

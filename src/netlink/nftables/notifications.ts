@@ -5,55 +5,42 @@ import { AttributeTable, optional } from '../attributes.ts';
 import type { Message } from '../codec.ts';
 import { text } from '../kinds.ts';
 import { NFGENMSG_BYTES } from '../nfnetlink.ts';
-import { type ElementsOfSet, decodeElements } from './elements.ts';
+import { decodeElements } from './elements.ts';
 import { type NftGeneration, decodeGeneration, operationOf } from './message.ts';
-import {
-  type KernelChain,
-  type KernelRule,
-  type KernelSet,
-  type KernelTable,
-  decodeChain,
-  decodeRule,
-  decodeSet,
-  decodeTable,
-} from './objects.ts';
+import { decodeChain, decodeRule, decodeSet, decodeTable } from './objects.ts';
+
+const DECODERS = {
+  table: decodeTable,
+  chain: decodeChain,
+  rule: decodeRule,
+  set: decodeSet,
+  elements: decodeElements,
+} as const;
+type ObjectKind = keyof typeof DECODERS;
 
 export type NftNotification =
-  | { readonly kind: 'new table' | 'deleted table'; readonly table: KernelTable }
-  | { readonly kind: 'new chain' | 'deleted chain'; readonly chain: KernelChain }
-  | { readonly kind: 'new rule' | 'deleted rule'; readonly rule: KernelRule }
-  | { readonly kind: 'new set' | 'deleted set'; readonly set: KernelSet }
-  | { readonly kind: 'new elements' | 'deleted elements'; readonly elements: ElementsOfSet }
+  /** `{ kind: 'new chain', chain }`, `{ kind: 'deleted chain', chain }` */
+  | {
+      [Kind in ObjectKind]: {
+        readonly kind: `new ${Kind}` | `deleted ${Kind}`;
+      } & Readonly<Record<Kind, ReturnType<(typeof DECODERS)[Kind]>>>;
+    }[ObjectKind]
   | { readonly kind: 'new generation'; readonly generation: NftGeneration }
   /** Objects and flow tables, of which there are none here. */
   | { readonly kind: 'other' };
 
 export function decodeNotification(message: Pick<Message, 'type' | 'payload'>): NftNotification {
-  const { payload } = message;
   const operation = operationOf(message);
-  switch (operation) {
-    case 'new table':
-    case 'delete table':
-      return { kind: operation === 'new table' ? operation : 'deleted table', table: decodeTable(payload) };
-    case 'new chain':
-    case 'delete chain':
-      return { kind: operation === 'new chain' ? operation : 'deleted chain', chain: decodeChain(payload) };
-    case 'new rule':
-    case 'delete rule':
-      return { kind: operation === 'new rule' ? operation : 'deleted rule', rule: decodeRule(payload) };
-    case 'new set':
-    case 'delete set':
-      return { kind: operation === 'new set' ? operation : 'deleted set', set: decodeSet(payload) };
-    case 'new elements':
-    case 'delete elements': {
-      const kind = operation === 'new elements' ? operation : 'deleted elements';
-      return { kind, elements: decodeElements(payload) };
-    }
-    case 'new generation':
-      return { kind: operation, generation: decodeGeneration(payload) };
-    default:
-      return { kind: 'other' };
-  }
+  if (operation === 'new generation')
+    return { kind: operation, generation: decodeGeneration(message.payload) };
+  const [verb, object] = operation?.split(' ') ?? [];
+  if (object === undefined || verb === 'get' || !isObjectKind(object)) return { kind: 'other' };
+  const kind = `${verb === 'new' ? verb : 'deleted'} ${object}`;
+  return { kind, [object]: DECODERS[object](message.payload) } as unknown as NftNotification;
+}
+
+function isObjectKind(text: string): text is ObjectKind {
+  return text in DECODERS;
 }
 
 const CHAIN_NAMES = new AttributeTable('a chain', { table: optional(1, text), chain: optional(3, text) });

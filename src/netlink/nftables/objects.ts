@@ -3,19 +3,17 @@ import {
   AttributeTable,
   type ValueOf,
   list,
-  emptyNest,
   nested,
   optional,
   required,
   withDefault,
 } from '../attributes.ts';
-import { bytes, i32be, milliseconds, text, u32be, u64be, words } from '../kinds.ts';
+import { bytes, i32be, ifKnown, milliseconds, text, u32be, u64be, words } from '../kinds.ts';
 import type { NetlinkRequest } from '../socket.ts';
 import { expressionKind, expressionList } from './expressions.ts';
 import {
   type InFamily,
   type NftFamily,
-  type OperationName,
   type TablePlace,
   commentKind,
   nftRequest,
@@ -26,7 +24,7 @@ import { decodeSetComment } from './setSpec.ts';
 const NFT_TABLE_F_DORMANT = 0x1;
 export const NFT_TABLE_F_OWNER = 0x2;
 
-const TABLE_ATTRIBUTES = new AttributeTable('a table', {
+export const TABLE_ATTRIBUTES = new AttributeTable('a table', {
   name: required(1, text),
   flags: withDefault(2, u32be, 0),
   /** Chains, sets and other objects in it. */
@@ -38,16 +36,16 @@ const TABLE_ATTRIBUTES = new AttributeTable('a table', {
 });
 
 /** enum nf_inet_hooks of linux/netfilter.h */
-export const HOOKS = words({ prerouting: 0, input: 1, forward: 2, output: 3, postrouting: 4 });
-export const POLICIES = words({ drop: 0, accept: 1 });
+const HOOKS = words({ prerouting: 0, input: 1, forward: 2, output: 3, postrouting: 4 });
+const POLICIES = words({ drop: 0, accept: 1 });
 const CHAIN_TYPES = ['filter', 'nat', 'route'] as const;
 
-const CHAIN_ATTRIBUTES = new AttributeTable('a chain', {
+export const CHAIN_ATTRIBUTES = new AttributeTable('a chain', {
   table: required(1, text),
   name: required(3, text),
-  hook: optional([4, 1], u32be),
+  hook: optional([4, 1], ifKnown(HOOKS)),
   priority: optional([4, 2], i32be),
-  policy: optional(5, u32be),
+  policy: optional(5, ifKnown(POLICIES)),
   type: optional(7, text),
   comment: optional(12, commentKind),
   handle: withDefault(2, u64be, 0n),
@@ -55,7 +53,7 @@ const CHAIN_ATTRIBUTES = new AttributeTable('a chain', {
   references: withDefault(6, u32be, 0),
 });
 
-const RULE_ATTRIBUTES = new AttributeTable('a rule', {
+export const RULE_ATTRIBUTES = new AttributeTable('a rule', {
   table: required(1, text),
   chain: required(2, text),
   handle: withDefault(3, u64be, 0n),
@@ -65,10 +63,12 @@ const RULE_ATTRIBUTES = new AttributeTable('a rule', {
   comment: optional(7, commentKind),
 });
 
-/** A set that is asked for or deleted. */
-export const SET_NAME = new AttributeTable('a set', { table: required(1, text), name: required(2, text) });
-
 const FIELD = new AttributeTable('a field', { bytes: required(1, u32be) });
+const DESCRIPTION = new AttributeTable('a set', {
+  size: optional(1, u32be),
+  /** Of a concatenation of intervals. */
+  fields: optional(2, list(nested(FIELD))),
+});
 
 export const SET_ATTRIBUTES = new AttributeTable('a set', {
   table: required(1, text),
@@ -80,10 +80,7 @@ export const SET_ATTRIBUTES = new AttributeTable('a set', {
   dataBytes: optional(7, u32be),
   /** Any number that no other set of the transaction has. */
   id: optional(10, u32be),
-  description: emptyNest(9),
-  size: optional([9, 1], u32be),
-  /** Of a concatenation of intervals. */
-  fields: optional([9, 2], list(nested(FIELD))),
+  description: withDefault(9, nested(DESCRIPTION), {}),
   timeoutMs: optional(11, milliseconds),
   userData: withDefault(13, bytes, new Uint8Array()),
   /** Of each element: a counter. */
@@ -120,40 +117,13 @@ export interface ChainPlace extends TablePlace {
   readonly chain: string;
 }
 
-export function tableRequest(
-  operation: OperationName,
-  flags: number,
-  { family, table }: TablePlace,
-  more: Partial<ValueOf<typeof TABLE_ATTRIBUTES>> = {},
-): NetlinkRequest {
-  return nftRequest(operation, flags, family, TABLE_ATTRIBUTES, { ...more, name: table });
-}
-
-export function chainRequest(
-  operation: OperationName,
-  flags: number,
-  { family, table, chain }: ChainPlace,
-  more: Partial<ValueOf<typeof CHAIN_ATTRIBUTES>> = {},
-): NetlinkRequest {
-  return nftRequest(operation, flags, family, CHAIN_ATTRIBUTES, { ...more, table, name: chain });
-}
-
-export function ruleRequest(
-  operation: OperationName,
-  flags: number,
-  { family, table, chain }: ChainPlace,
-  more: Partial<ValueOf<typeof RULE_ATTRIBUTES>> = {},
-): NetlinkRequest {
-  return nftRequest(operation, flags, family, RULE_ATTRIBUTES, { ...more, table, chain });
-}
-
 /** Of one family. To be asked with `dump`. */
 export function getTables(family: NftFamily): NetlinkRequest {
   return nftRequest('get table', 0, family);
 }
 
-export function getTable(place: TablePlace): NetlinkRequest {
-  return tableRequest('get table', 0, place);
+export function getTable({ family, table }: TablePlace): NetlinkRequest {
+  return nftRequest('get table', 0, family, TABLE_ATTRIBUTES, { name: table });
 }
 
 /** Of all tables of the family. To be asked with `dump`. */
@@ -171,7 +141,7 @@ export function getRules({ family, table }: TablePlace, chain?: string): Netlink
 
 /** To be asked with `dump`. Refused with ENOENT where there is no such table. */
 export function getSets({ family, table }: TablePlace): NetlinkRequest {
-  return nftRequest('get set', 0, family, SET_NAME, { table });
+  return nftRequest('get set', 0, family, SET_ATTRIBUTES, { table });
 }
 
 export function decodeTable(payload: Uint8Array): KernelTable {
@@ -187,11 +157,9 @@ export function decodeChain(payload: Uint8Array): KernelChain {
 }
 
 function baseOf(chain: ValueOf<typeof CHAIN_ATTRIBUTES>): BaseChain | undefined {
-  const { priority } = chain;
-  const hook = chain.hook === undefined ? undefined : HOOKS.word(chain.hook);
-  const policy = POLICIES.word(chain.policy ?? POLICIES.number('accept'));
+  const { hook, priority, policy = 'accept' } = chain;
   const type = CHAIN_TYPES.find((each) => each === chain.type);
-  return hook && policy && type && priority !== undefined ? { type, hook, priority, policy } : undefined;
+  return hook && type && priority !== undefined ? { type, hook, priority, policy } : undefined;
 }
 
 export function decodeRule(payload: Uint8Array): KernelRule {

@@ -73,8 +73,10 @@ export function propertiesOf(spec: SetSpec): SetProperties {
     keyBytes: totalBytes(types),
     dataType: data && (data === 'verdict' ? NFT_DATA_VERDICT : typeNumber(fieldTypes(data))),
     dataBytes: data && (data === 'verdict' ? VERDICT_BYTES : totalBytes(fieldTypes(data))),
-    fields: isRanges ? types.map((type) => ({ bytes: DATA_TYPES[type].bytes })) : undefined,
-    size,
+    description: {
+      size,
+      fields: isRanges ? types.map((type) => ({ bytes: DATA_TYPES[type].bytes })) : undefined,
+    },
     timeoutMs,
     expression: counter && NEW_COUNTER,
     userData: encodeSetUserData(spec),

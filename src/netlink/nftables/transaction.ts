@@ -2,25 +2,23 @@
  * Changes that the kernel makes all together or not at all, as data. They go out as one datagram between a message that
  * begins them and one that ends them. Numbers from linux/netfilter/nfnetlink.h.
  */
-import type { NetlinkTransaction, WrittenTransaction } from '../batch.ts';
-import { type MessageWriter, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST } from '../codec.ts';
+import { type NetlinkTransaction, type WrittenTransaction, writeMessage } from '../batch.ts';
+import { type MessageWriter, NLM_F_CREATE, NLM_F_EXCL } from '../codec.ts';
+import { u32be } from '../kinds.ts';
 import { NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC } from '../nfnetlink.ts';
 import type { NetlinkRequest } from '../socket.ts';
 import type { ElementList } from './elementList.ts';
-import { type SetPlace, elementRequests, elementsRequest } from './elements.ts';
+import { type SetPlace, elementsRequest } from './elements.ts';
 import type { Expression } from './expressions.ts';
 import { type TablePlace, nftRequest } from './message.ts';
 import {
   type BaseChain,
+  CHAIN_ATTRIBUTES,
   type ChainPlace,
-  HOOKS,
   NFT_TABLE_F_OWNER,
-  POLICIES,
+  RULE_ATTRIBUTES,
   SET_ATTRIBUTES,
-  SET_NAME,
-  chainRequest,
-  ruleRequest,
-  tableRequest,
+  TABLE_ATTRIBUTES,
 } from './objects.ts';
 import { type SetSpec, propertiesOf } from './setSpec.ts';
 
@@ -72,14 +70,10 @@ export type NftOperation =
   /** Refused with ENOENT when one of them is not there. Only keys are looked at, and whether they end an interval. */
   | ({ readonly kind: 'deleteElements'; readonly elements: ElementList } & SetPlace);
 
-interface TransactionOptions {
-  /** Nothing is done when the kernel is at another one: another program made changes since it was read. */
-  readonly generation?: number;
-}
-
+/** `generation`: nothing is done when the kernel is at another one, because another program made changes meanwhile. */
 export function transaction(
   operations: readonly NftOperation[],
-  { generation }: TransactionOptions = {},
+  { generation }: { readonly generation?: number } = {},
 ): NetlinkTransaction {
   return {
     bytes: operations.reduce((total, operation) => total + roughBytes(operation), 1024),
@@ -98,72 +92,79 @@ function writeTransaction(
   );
   if (messages.length === 0) return undefined;
   const begin = takeSequence();
-  writer.message({ type: NFNL_MSG_BATCH_BEGIN, flags: NLM_F_REQUEST, sequence: begin }, (body) => {
-    body.raw(BATCH_HEADER);
-    if (generation !== undefined) body.u32be(NFNL_BATCH_GENID, generation);
-  });
+  writeMessage(writer, batchMessage(NFNL_MSG_BATCH_BEGIN, generation), begin);
   const bySequence = new Map<number, number>();
   let last = begin;
   for (const [position, { message, index }] of messages.entries()) {
     last = takeSequence();
     bySequence.set(last, index);
     // Also when something was refused before it, the last one is acknowledged, or refused itself.
-    const flags = message.flags | NLM_F_REQUEST | (position === messages.length - 1 ? NLM_F_ACK : 0);
-    writer.message({ type: message.type, flags, sequence: last }, message.payload);
+    writeMessage(writer, message, last, position === messages.length - 1);
   }
-  writer.message({ type: NFNL_MSG_BATCH_END, flags: NLM_F_REQUEST, sequence: takeSequence() }, (body) =>
-    body.raw(BATCH_HEADER),
-  );
+  writeMessage(writer, batchMessage(NFNL_MSG_BATCH_END), takeSequence());
   return { begin, last, operations: bySequence };
+}
+
+function batchMessage(type: number, generation?: number): NetlinkRequest {
+  return {
+    type,
+    flags: 0,
+    payload: (writer) => {
+      writer.raw(BATCH_HEADER);
+      if (generation !== undefined) u32be.write(writer, NFNL_BATCH_GENID, generation);
+    },
+  };
 }
 
 /** `index` is its place in the transaction. Elements may take several messages. */
 export function requestsOf(operation: NftOperation, index: number): readonly NetlinkRequest[] {
+  const { family, table } = operation;
   switch (operation.kind) {
     case 'addTable': {
       const { comment, isOwned } = operation;
       const flags = isOwned ? NFT_TABLE_F_OWNER : 0;
-      return [tableRequest('new table', NLM_F_CREATE, operation, { flags, comment })];
+      const fields = { name: table, flags, comment };
+      return [nftRequest('new table', NLM_F_CREATE, family, TABLE_ATTRIBUTES, fields)];
     }
     case 'deleteTable':
-      return [tableRequest('delete table', 0, operation)];
+      return [nftRequest('delete table', 0, family, TABLE_ATTRIBUTES, { name: table })];
     case 'addChain': {
-      const { base, comment } = operation;
-      const hook = base && {
-        ...base,
-        hook: HOOKS.number(base.hook),
-        policy: POLICIES.number(base.policy),
-      };
-      return [chainRequest('new chain', NLM_F_CREATE, operation, { ...hook, comment })];
+      const { chain, base, comment } = operation;
+      const fields = { table, name: chain, ...base, comment };
+      return [nftRequest('new chain', NLM_F_CREATE, family, CHAIN_ATTRIBUTES, fields)];
     }
     case 'deleteChain':
-      return [chainRequest('delete chain', 0, operation)];
+      return [nftRequest('delete chain', 0, family, CHAIN_ATTRIBUTES, { table, name: operation.chain })];
     case 'addRule': {
-      const { expressions, after, comment } = operation;
-      const flags = NLM_F_CREATE | NLM_F_APPEND;
-      return [ruleRequest('new rule', flags, operation, { expressions, after, comment })];
+      const { chain, expressions, after, comment } = operation;
+      const fields = { table, chain, expressions, after, comment };
+      return [nftRequest('new rule', NLM_F_CREATE | NLM_F_APPEND, family, RULE_ATTRIBUTES, fields)];
     }
-    case 'deleteRule':
-      return [ruleRequest('delete rule', 0, operation, { handle: operation.handle })];
+    case 'deleteRule': {
+      const { chain, handle } = operation;
+      return [nftRequest('delete rule', 0, family, RULE_ATTRIBUTES, { table, chain, handle })];
+    }
     case 'flushChain':
-      return [ruleRequest('delete rule', 0, operation)];
+      return [nftRequest('delete rule', 0, family, RULE_ATTRIBUTES, { table, chain: operation.chain })];
     case 'addSet': {
-      const { family, table, set } = operation;
+      const { set } = operation;
       const fields = { table, name: set.name, id: index + 1, ...propertiesOf(set) };
       return [nftRequest('new set', NLM_F_CREATE, family, SET_ATTRIBUTES, fields)];
     }
-    case 'deleteSet': {
-      const { family, table, set } = operation;
-      return [nftRequest('delete set', 0, family, SET_NAME, { table, name: set })];
-    }
+    case 'deleteSet':
+      return [nftRequest('delete set', 0, family, SET_ATTRIBUTES, { table, name: operation.set })];
     case 'flushSet':
       return [elementsRequest('delete elements', 0, operation)];
     case 'addElements': {
       const flags = NLM_F_CREATE | (operation.isExclusive ? NLM_F_EXCL : 0);
-      return elementRequests('new elements', flags, operation, operation.elements);
+      return Array.from(operation.elements.messages(), (encoded) =>
+        elementsRequest('new elements', flags, operation, encoded),
+      );
     }
     case 'deleteElements':
-      return elementRequests('delete elements', 0, operation, operation.elements);
+      return Array.from(operation.elements.messages(), (encoded) =>
+        elementsRequest('delete elements', 0, operation, encoded),
+      );
   }
 }
 

@@ -8,7 +8,7 @@ import { decodeText } from '../kinds.ts';
 /** Of tables, chains, rules and elements alike. */
 const UDATA_COMMENT = 0;
 /** More than this, nft refuses to read back: `comment too long, 128 characters maximum allowed`. */
-export const COMMENT_MAX_BYTES = 128;
+const COMMENT_MAX_BYTES = 128;
 
 const encoder = new TextEncoder();
 

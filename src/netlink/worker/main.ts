@@ -1,6 +1,222 @@
-import { parentPort, workerData } from 'node:worker_threads';
-import type { WorkerSettings } from './protocol.ts';
-import { serve } from './serve.ts';
+/**
+ * The thread that owns the sockets. It runs no event loop: it waits in `poll` for work, for notifications from the
+ * kernel, and for its end, all at once.
+ */
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { isJunctionError } from '../../errors.ts';
+import { countFault, type FaultName, onFault } from '../../faults.ts';
+import { libc } from '../../system/libc.ts';
+import { Parts, exchange, isAllFrom, senderOf } from '../exchange.ts';
+import { AnswersLost, KernelPort, type PortOptions, PortStopped, poll } from '../port.ts';
+import type { FromWorker, ToWorker, WorkerSettings } from './protocol.ts';
+
+/** So many datagrams of one watch, and then it is the others' turn. */
+const DATAGRAMS_PER_TURN = 256;
+const EVENTFD_BYTES = 8;
+/**
+ * Nothing depends on waking up for nothing, but that a process ends whose exit listeners were not called: Node waits
+ * for this thread then, and it does not know. So rarely, it uses no processor that anybody could measure.
+ */
+const IDLE_MS = 30_000;
+
+/** Returns when it is stopped. */
+function serve(main: MessagePort, settings: WorkerSettings): void {
+  const sockets = new Sockets(main, settings);
+  const faults = new Faults();
+  try {
+    say(main, { kind: 'ready' });
+    for (;;) {
+      faults.passOn(main);
+      const job = receiveMessageOnPort(main)?.message as ToWorker | undefined;
+      // A job that is posted from here on is followed by a write to `wake`, so waiting ends.
+      if (job) sockets.work(job);
+      else sockets.listen(IDLE_MS);
+    }
+  } catch (error) {
+    if (!(error instanceof PortStopped)) throw error;
+  } finally {
+    sockets.close();
+  }
+}
+
+/** Counted here and sent in one message for each kind and turn: whoever floods a socket must not flood the thread. */
+class Faults {
+  readonly #seen = new Map<FaultName, { times: number; detail: string }>();
+
+  constructor() {
+    onFault((fault, detail, times) => {
+      const before = this.#seen.get(fault)?.times ?? 0;
+      this.#seen.set(fault, { times: before + times, detail });
+    });
+  }
+
+  passOn(main: MessagePort): void {
+    for (const [fault, { times, detail }] of this.#seen) say(main, { kind: 'fault', fault, detail, times });
+    this.#seen.clear();
+  }
+}
+
+interface Listener {
+  readonly port: KernelPort;
+  readonly protocol: number;
+  readonly othersOnly: boolean;
+}
+
+class Sockets {
+  readonly #main: MessagePort;
+  readonly #settings: WorkerSettings;
+  readonly #requests = new Map<number, KernelPort>();
+  /** By protocol, what the kernel calls the socket for requests. */
+  readonly #names = new Map<number, number>();
+  readonly #watches = new Map<number, Listener>();
+
+  constructor(main: MessagePort, settings: WorkerSettings) {
+    this.#main = main;
+    this.#settings = settings;
+  }
+
+  /** Waits for whatever is next, and passes notifications on. Throws when it is time to end. */
+  listen(timeoutMs: number): void {
+    const { wake, stop } = this.#settings;
+    const watched = [...this.#watches.values()].map(({ port }) => port.descriptor);
+    const ready = poll([stop, wake, ...watched], timeoutMs);
+    if (ready.has(stop)) throw new PortStopped();
+    if (ready.has(wake)) libc().read(wake, new Uint8Array(EVENTFD_BYTES), EVENTFD_BYTES);
+    for (const [watch, listener] of this.#watches)
+      if (ready.has(listener.port.descriptor)) this.#receive(watch, listener);
+  }
+
+  work(job: ToWorker): void {
+    try {
+      this.#perform(job);
+      say(this.#main, { kind: 'done', id: job.id });
+    } catch (error) {
+      if (!isJunctionError(error)) throw error;
+      say(this.#main, { kind: 'failed', id: job.id, code: error.code, message: error.message });
+    }
+  }
+
+  close(): void {
+    for (const port of this.#requests.values()) this.#close(port);
+    for (const { port } of this.#watches.values()) this.#close(port);
+  }
+
+  /** Noted down, because a thread that is ended from outside closes nothing. */
+  #open(protocol: number, options?: PortOptions): KernelPort {
+    const port = KernelPort.open(protocol, options);
+    const { sockets } = this.#settings;
+    sockets[sockets.indexOf(0)] = port.descriptor + 1;
+    return port;
+  }
+
+  /** Struck out before it is closed: from then on its number may be anybody's. */
+  #close(port: KernelPort): void {
+    const { sockets } = this.#settings;
+    const place = sockets.indexOf(port.descriptor + 1);
+    if (place >= 0) sockets[place] = 0;
+    port.close();
+  }
+
+  #perform(job: ToWorker): void {
+    switch (job.kind) {
+      case 'exchange':
+        this.#exchange(job);
+        return;
+      case 'watch': {
+        const port = this.#open(job.protocol);
+        const { protocol, othersOnly } = job;
+        this.#watches.set(job.watch, { port, protocol, othersOnly });
+        try {
+          if (job.filter) port.setFilter(job.filter);
+          for (const group of job.groups) port.join(group);
+        } catch (error) {
+          this.#unwatch(job.watch);
+          throw error;
+        }
+        return;
+      }
+      case 'filter': {
+        const listener = this.#watches.get(job.watch);
+        if (!listener) return;
+        listener.port.setFilter(job.filter);
+        this.#receive(job.watch, listener);
+        return;
+      }
+      case 'unwatch':
+        this.#unwatch(job.watch);
+    }
+  }
+
+  #exchange({ id, protocol, bytes, exchanges }: Extract<ToWorker, { readonly kind: 'exchange' }>): void {
+    const { timeoutMs, stop } = this.#settings;
+    const port = this.#requests.get(protocol) ?? this.#open(protocol, { timeoutMs, stop });
+    this.#requests.set(protocol, port);
+    const parts = new Parts((part) => say(this.#main, { kind: 'part', id, bytes: part }, part));
+    // Our own changes cause notifications too, and a socket without the rights to a larger buffer holds those of one datagram.
+    const listen = (): void => this.listen(0);
+    try {
+      for (const datagram of exchange(port, bytes, exchanges, listen)) {
+        const name = senderOf(datagram);
+        if (name !== undefined) this.#names.set(protocol, name);
+        parts.add(datagram);
+      }
+      parts.flush();
+    } catch (error) {
+      // Its answers may still come, or its dump go on, which lets no other begin: the next job has a new socket.
+      this.#close(port);
+      this.#requests.delete(protocol);
+      this.#names.delete(protocol);
+      throw error;
+    }
+  }
+
+  #unwatch(watch: number): void {
+    const listener = this.#watches.get(watch);
+    if (listener) this.#close(listener.port);
+    this.#watches.delete(watch);
+  }
+
+  #receive(watch: number, { port, protocol, othersOnly }: Listener): void {
+    const parts = new Parts((bytes) => say(this.#main, { kind: 'notified', watch, bytes }, bytes));
+    try {
+      for (let count = 0; count < DATAGRAMS_PER_TURN; count++) {
+        const datagram = port.take();
+        if (!datagram) break;
+        const isOwn = isAllFrom(datagram, this.#names.get(protocol)); // throws at what is no message
+        if (!othersOnly || !isOwn) parts.add(datagram);
+      }
+      parts.flush();
+    } catch (error) {
+      // What cannot be read is as good as lost.
+      const isMalformed = isJunctionError(error, 'NETLINK_MALFORMED');
+      if (!(error instanceof AnswersLost) && !isMalformed) throw error;
+      countFault(isMalformed ? 'netlink_malformed' : 'netlink_overrun', error.message);
+      parts.flush();
+      drain(port);
+      say(this.#main, { kind: 'lost', watch });
+    }
+  }
+}
+
+const MOST_DRAINED = 100_000;
+
+/**
+ * A socket that overflowed gets nothing more until it is empty, and no second error says so. Whoever is notified of the loss
+ * reads everything afterwards, so what is still in it need not be passed on.
+ */
+function drain(port: KernelPort): void {
+  for (let count = 0; count < MOST_DRAINED; count++) {
+    try {
+      if (!port.take()) return;
+    } catch (error) {
+      if (!(error instanceof AnswersLost)) throw error;
+    }
+  }
+}
+
+function say(main: MessagePort, message: FromWorker, bytes?: Uint8Array<ArrayBuffer>): void {
+  main.postMessage(message, bytes ? [bytes.buffer] : []);
+}
 
 if (!parentPort) throw new Error('this program runs in a worker thread');
 serve(parentPort, workerData as WorkerSettings);

@@ -1,6 +1,7 @@
 /** What the two threads say to each other. Bytes are handed over, never copied. */
 import type { ErrorCode } from '../../errors.ts';
 import type { FaultName } from '../../faults.ts';
+import type { Exchange } from '../exchange.ts';
 
 /** The worker's data when it starts. The descriptors belong to the main thread. */
 export interface WorkerSettings {
@@ -12,14 +13,6 @@ export interface WorkerSettings {
   readonly timeoutMs: number;
   /** The sockets that are open, one more than each number, where the main thread sees them too. */
   readonly sockets: Int32Array;
-}
-
-/** One datagram, and the sequence number whose acknowledgement or end of dump is the end of the answers to it. */
-export interface Exchange {
-  readonly bytes: number;
-  readonly last: number;
-  /** Of a transaction, the one that begins it: when that is refused, nothing else is answered. */
-  readonly begin?: number;
 }
 
 export type ToWorker =

@@ -1,13 +1,12 @@
 /** How changes become one datagram, and what the answers to it mean. */
 import { describe, expect, it } from 'vitest';
-import { directChannel } from '../../../src/netlink/channel.ts';
+import { JobChannel, directChannel } from '../../../src/netlink/channel.ts';
 import { MessageWriter, NLM_F_ACK, decodeMessages } from '../../../src/netlink/codec.ts';
 import type { NetlinkTransaction } from '../../../src/netlink/batch.ts';
 import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
 import { type NftOperation, transaction } from '../../../src/netlink/nftables/transaction.ts';
 import { NetlinkSocket } from '../../../src/netlink/socket.ts';
-import { ThreadChannel } from '../../../src/netlink/threadChannel.ts';
-import { exchange, Parts } from '../../../src/netlink/worker/exchange.ts';
+import { exchange, Parts } from '../../../src/netlink/exchange.ts';
 import { KernelPeer, type Script, acknowledge, refusal } from '../support/kernelPeer.ts';
 
 const PLACE = { family: 'ip', table: 't' } as const;
@@ -71,9 +70,9 @@ const WAYS = [
   [
     'through another thread',
     (peer: KernelPeer) =>
-      new ThreadChannel(async (bytes, exchanges, take) => {
+      new JobChannel(async ({ bytes, exchanges, take }) => {
         const parts = new Parts((part) => take(decodeMessages(part)));
-        exchange(peer, bytes, exchanges, parts);
+        for (const datagram of exchange(peer, bytes, exchanges)) parts.add(datagram);
         parts.flush();
       }),
   ],

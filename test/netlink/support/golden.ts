@@ -21,7 +21,7 @@ import { decodeDestination, decodeService } from '../../../src/netlink/ipvs.ts';
 import { decodeNfacct } from '../../../src/netlink/nfacct.ts';
 import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
 import { ReplyReader, NetlinkSocket } from '../../../src/netlink/socket.ts';
-import { endsAnswer } from '../../../src/netlink/worker/exchange.ts';
+import { endsAnswer } from '../../../src/netlink/exchange.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import type { Decoder } from './fuzz.ts';
 import { KernelPeer, acknowledge, done, object } from './kernelPeer.ts';

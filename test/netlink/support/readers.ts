@@ -52,7 +52,7 @@ export function getLinks(): NetlinkRequest {
     type: RTM_GETLINK,
     flags: 0,
     payload: (writer) =>
-      writer.raw(new Uint8Array(IFINFOMSG_BYTES)).u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS),
+      u32.write(writer.raw(new Uint8Array(IFINFOMSG_BYTES)), IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS),
   };
 }
 
