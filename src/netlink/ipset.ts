@@ -5,37 +5,27 @@
  * nothing else, and the two differ in nothing that is used here.
  */
 import { constants } from 'node:os';
-import type { Family } from '../model/ip.ts';
+import { type Cidr, type Family, type Ip, parseCidr, prefixOf } from '../model/ip.ts';
 import { errnoName } from '../system/libc.ts';
-import { AttributeTable, type ValueOf, constant, optional, required } from './attributes.ts';
+import { AttributeTable, type ValueOf, constant, list, optional, required } from './attributes.ts';
 import { type Change, NOTHING } from './batch.ts';
-import { type Message, type MessageWriter, NLM_F_CREATE, NLM_F_EXCL, malformedMessage } from './codec.ts';
-import { addressFamily, familyOfNumber } from './inet.ts';
 import {
-  type IpsetEntry,
-  type IpsetType,
-  NLA_F_NET_BYTEORDER as NET,
-  decodeEntries,
-  isIpsetType,
-  writeEntry,
-} from './ipsetEntry.ts';
-import { bytes, text, u16be, u32be, u8 } from './kinds.ts';
+  type Message,
+  type MessageWriter,
+  NLM_F_CREATE,
+  NLM_F_EXCL,
+  malformedMessage,
+  viewOf,
+} from './codec.ts';
+import { address, addressFamily, protocolByte } from './inet.ts';
+import { type AttributeKind, bytes, text, u16be, u32be, u8 } from './kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, NFPROTO_UNSPEC, nfnlRequest } from './nfnetlink.ts';
 import type { NetlinkReply, NetlinkRequest, NetlinkSocket } from './socket.ts';
 
+/** NLA_F_NET_BYTEORDER: ipset insists on hearing that a number or an address is big endian. */
+const NET = 0x4000;
 const PROTOCOL = 6;
-/** `flush` and `rename` are for whoever needs more than a proxy does. */
-const COMMANDS = {
-  create: 2,
-  destroy: 3,
-  flush: 4,
-  rename: 5,
-  swap: 6,
-  list: 7,
-  add: 9,
-  delete: 10,
-  type: 13,
-} as const;
+const COMMANDS = { create: 2, destroy: 3, swap: 6, list: 7, add: 9, delete: 10, type: 13 } as const;
 type Command = keyof typeof COMMANDS;
 const IPSET_ATTR_DATA = 7;
 
@@ -52,13 +42,93 @@ const SET = new AttributeTable('a set', {
   to: optional([IPSET_ATTR_DATA, 5 | NET], u16be),
   hashSize: optional([IPSET_ATTR_DATA, 18 | NET], u32be),
   maxElements: optional([IPSET_ATTR_DATA, 19 | NET], u32be),
-  elements: optional([IPSET_ATTR_DATA, 24], u32be),
-  references: optional([IPSET_ATTR_DATA, 25], u32be),
   entries: optional(8, bytes),
 });
 type SetMessage = ValueOf<typeof SET>;
 
 const TYPE = new AttributeTable('a type of sets', { revision: required(4, u8) });
+
+const ADDRESS = new AttributeTable('an address', {
+  v4: optional(1 | NET, address),
+  v6: optional(2 | NET, address),
+});
+
+/** In a nest, under the number of its family. */
+const ipNest: AttributeKind<Ip> = {
+  write: (writer, type, ip) => {
+    const start = writer.openNest();
+    address.write(writer, (ip.includes(':') ? 2 : 1) | NET, ip);
+    writer.closeNest(start, type);
+  },
+  read: (view, start, end) => {
+    const { v4, v6 } = ADDRESS.readFrom(view, start, end);
+    const ip = v4 ?? v6;
+    if (ip === undefined) throw malformedMessage('an address without its bytes');
+    return ip;
+  },
+};
+
+const IP = { ip: required(1, ipNest) } as const;
+const PORT = { port: required(4 | NET, u16be) } as const;
+const IP_PORT = { ...IP, ...PORT, protocol: required(7, protocolByte) } as const;
+const SECOND_IP = { secondIp: required(20, ipNest) } as const;
+
+const ENTRIES = {
+  'hash:ip': new AttributeTable('an entry of hash:ip', IP),
+  'hash:ip,port': new AttributeTable('an entry of hash:ip,port', IP_PORT),
+  'hash:ip,port,ip': new AttributeTable('an entry of hash:ip,port,ip', { ...IP_PORT, ...SECOND_IP }),
+  'hash:ip,port,net': new AttributeTable('an entry of hash:ip,port,net', {
+    ...IP_PORT,
+    ...SECOND_IP,
+    prefix: required(21, u8),
+  }),
+  'bitmap:port': new AttributeTable('an entry of bitmap:port', PORT),
+} as const;
+
+export type IpsetType = keyof typeof ENTRIES;
+export const IPSET_TYPES = Object.keys(ENTRIES) as readonly IpsetType[];
+
+type PlainType = Exclude<IpsetType, 'hash:ip,port,net'>;
+type PlainEntry = {
+  [Type in PlainType]: { readonly type: Type } & ValueOf<(typeof ENTRIES)[Type]>;
+}[PlainType];
+/** Networks are never the empty prefix: the kernel refuses 0.0.0.0/0. */
+type NetEntry = { readonly type: 'hash:ip,port,net'; readonly net: Cidr } & ValueOf<
+  (typeof ENTRIES)['hash:ip,port']
+>;
+export type IpsetEntry = PlainEntry | NetEntry;
+
+export function writeEntry(writer: MessageWriter, entry: IpsetEntry): void {
+  if (entry.type !== 'hash:ip,port,net') {
+    ENTRIES[entry.type].write(writer, entry);
+    return;
+  }
+  // A canonical network begins with a canonical address.
+  const secondIp = entry.net.slice(0, entry.net.indexOf('/')) as Ip;
+  ENTRIES[entry.type].write(writer, { ...entry, secondIp, prefix: prefixOf(entry.net) });
+}
+
+/** All that one message has of a set. */
+export function decodeEntries(type: IpsetType, members: Uint8Array): readonly IpsetEntry[] {
+  const entry: AttributeKind<IpsetEntry> = {
+    write: () => undefined,
+    read: (view, start, end) => readEntry(type, view, start, end),
+  };
+  const entries = list(entry).read(viewOf(members), 0, members.length, {});
+  return typeof entries === 'object' ? entries : [];
+}
+
+function readEntry(type: IpsetType, view: DataView, start: number, end: number): IpsetEntry {
+  if (type !== 'hash:ip,port,net') return { type, ...ENTRIES[type].readFrom(view, start, end) } as PlainEntry;
+  const { secondIp, prefix, ...rest } = ENTRIES[type].readFrom(view, start, end);
+  const net = parseCidr(`${secondIp}/${prefix}`);
+  if (!net) throw malformedMessage(`${secondIp} with a prefix of ${prefix} bits`);
+  return { type, ...rest, net };
+}
+
+function isIpsetType(text: string): text is IpsetType {
+  return Object.hasOwn(ENTRIES, text);
+}
 
 const IPSET_ERR_EXIST = 4103;
 /** Of these, those from 4352 on mean something else for bitmaps, which are never full. */
@@ -141,7 +211,7 @@ function entryChange(
   return { ...request, expected, nameOf: ipsetErrorName };
 }
 
-export function ipsetChange(
+function ipsetChange(
   command: Command,
   flags: number,
   message: Partial<SetMessage>,
@@ -166,75 +236,31 @@ function ipsetErrorName(errno: number): string {
   return ERROR_NAMES[errno] ?? errnoName(errno);
 }
 
-interface IpsetHeader {
-  readonly name: string;
-  /** Also types that are none of ours: another program's set. */
+interface Ipset {
+  /** Also types that are none of ours, of whose sets no entries are read: another program's set. */
   readonly type: string;
-  readonly revision: number;
-  /** A set of ports has none. */
-  readonly family: Family | undefined;
-  readonly hashSize: number | undefined;
   readonly maxElements: number | undefined;
-  /** Rules and sets that refer to it. */
-  readonly references: number;
-  /** Kernels before 4.14 do not tell. */
-  readonly elements: number | undefined;
-}
-
-interface Ipset extends IpsetHeader {
-  readonly type: IpsetType;
-  readonly entries: readonly IpsetEntry[];
+  readonly entries: IpsetEntry[];
 }
 
 /** To be asked with `dump`. Of all sets when there is no name. */
-export function listRequest(name: string | undefined, flags: number): NetlinkRequest {
-  return ipsetRequest('list', 0, { name, flags: flags === 0 ? undefined : flags });
+export function listRequest(name?: string, flags?: number): NetlinkRequest {
+  return ipsetRequest('list', 0, { name, flags });
 }
 
 /** The messages of one set, one at a time: the first has the header, and each some of the entries. */
 export function* decodingSet(
   messages: readonly Pick<Message, 'payload'>[],
 ): Generator<void, Ipset | undefined> {
-  let header: IpsetHeader | undefined;
-  const entries: IpsetEntry[] = [];
+  let set: Ipset | undefined;
   for (const { payload } of messages) {
-    const message = SET.read(payload, NFGENMSG_BYTES);
-    header ??= headerOf(message);
-    if (!header) throw malformedMessage('entries without the set that they are in');
-    const type = typeOf(header);
-    if (message.entries) for (const entry of decodeEntries(type, message.entries)) entries.push(entry);
+    const { type, maxElements, entries } = SET.read(payload, NFGENMSG_BYTES);
+    if (type !== undefined) set ??= { type, maxElements, entries: [] };
+    if (!set) throw malformedMessage('entries without the set that they are in');
+    if (entries && isIpsetType(set.type)) set.entries.push(...decodeEntries(set.type, entries));
     yield;
   }
-  return header && { ...header, type: typeOf(header), entries };
-}
-
-/** Of a set of any type. */
-export function decodeSetHeader(messages: readonly Pick<Message, 'payload'>[]): IpsetHeader | undefined {
-  const [first] = messages;
-  return first && headerOf(SET.read(first.payload, NFGENMSG_BYTES));
-}
-
-/** `undefined`: a later message of the same set. */
-function headerOf(message: SetMessage): IpsetHeader | undefined {
-  const { name, type, revision, family, hashSize, maxElements, references = 0, elements } = message;
-  if (type === undefined) return undefined;
-  if (name === undefined || revision === undefined || family === undefined)
-    throw malformedMessage('a set without its name, revision or family');
-  return {
-    name,
-    type,
-    revision,
-    family: familyOfNumber(family),
-    hashSize,
-    maxElements,
-    references,
-    elements,
-  };
-}
-
-function typeOf({ type }: IpsetHeader): IpsetType {
-  if (!isIpsetType(type)) throw malformedMessage(`a set of type ${type}`);
-  return type;
+  return set;
 }
 
 /**

@@ -9,8 +9,10 @@ import {
   listRequest,
   decodeRevision,
   typeRequest,
+  type IpsetEntry,
+  type IpsetType,
+  writeEntry,
 } from '../../src/netlink/ipset.ts';
-import { type IpsetEntry, type IpsetType, writeEntry } from '../../src/netlink/ipsetEntry.ts';
 import { type Cidr, type Ip, parseCidr, parseIp } from '../../src/model/ip.ts';
 import { requestHex, unhex } from '../system/support/bytes.ts';
 import { decodeEntry, decodeIpset } from './support/readers.ts';

@@ -202,7 +202,7 @@ export class StaleIpvs {
 async function isThereAny({ route, netfilter }: IpvsChannels): Promise<boolean> {
   if (await findDevice(route)) return true;
   const replies = await netfilter.dumpAll(
-    FAMILIES.map((family) => listRequest(setName('clusterIP', family), 0)),
+    FAMILIES.map((family) => listRequest(setName('clusterIP', family))),
   );
   return replies.some(({ kind }) => kind === 'answered');
 }

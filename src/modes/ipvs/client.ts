@@ -37,14 +37,14 @@ import {
   deleteEntry,
   destroySet,
   swapSets,
-  decodeSetHeader,
   decodingSet,
   listRequest,
   decodeSupport,
   typeRequest,
+  IPSET_TYPES,
+  type IpsetType,
 } from '../../netlink/ipset.ts';
 import { constants } from 'node:os';
-import { IPSET_TYPES, type IpsetType, isIpsetType } from '../../netlink/ipsetEntry.ts';
 import { JunctionError } from '../../errors.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
 import type { NetlinkThread } from '../../netlink/thread.ts';
@@ -238,7 +238,7 @@ export async function readSets(
   family: Family,
 ): Promise<ReadonlyMap<string, KernelIpset>> {
   const names = SET_IDS.map((id) => setName(id, family));
-  const replies = await netfilter.dumpAll(names.map((name) => listRequest(name, 0)));
+  const replies = await netfilter.dumpAll(names.map((name) => listRequest(name)));
   const timeSlice = new TimeSlice(systemClock);
   const sets = new Map<string, KernelIpset>();
   for (const [index, reply] of replies.entries()) {
@@ -275,17 +275,14 @@ function* decodingServers(
 
 function* decodingKernelIpset(reply: DumpReply): Generator<void, KernelIpset | undefined> {
   if (reply.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
-  const messages = messagesOf(reply, 'the sets');
-  const header = decodeSetHeader(messages);
-  if (!header) return undefined;
-  const capacity = header.maxElements ?? Number.POSITIVE_INFINITY;
-  if (!isIpsetType(header.type)) return { type: header.type, capacity, entries: new Map() };
+  const set = yield* decodingSet(messagesOf(reply, 'the sets'));
+  if (!set) return undefined;
   const entries = new Map<string, SetEntry>();
-  for (const entry of (yield* decodingSet(messages))?.entries ?? []) {
+  for (const entry of set.entries) {
     entries.set(entryKey(entry), entry);
     if (entries.size % STEP === 0) yield;
   }
-  return { type: header.type, capacity, entries };
+  return { type: set.type, capacity: set.maxElements ?? Number.POSITIVE_INFINITY, entries };
 }
 
 /* Numbers that differ from kernel to kernel, asked once. */

@@ -1,6 +1,6 @@
 /** What IPVS mode needs. All of it is asked for by netlink: the programs ipset and ipvsadm need not be installed. */
 import type { Family } from '../../model/ip.ts';
-import { IPSET_TYPES } from '../../netlink/ipsetEntry.ts';
+import { IPSET_TYPES } from '../../netlink/ipset.ts';
 import { ruleChecks } from '../iptables/prerequisites.ts';
 import { EXTENSIONS } from '../iptables/trialRules.ts';
 import {

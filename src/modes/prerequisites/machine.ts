@@ -12,8 +12,13 @@ import type { Family } from '../../model/ip.ts';
 import { applyChange, type Change } from '../../netlink/batch.ts';
 import { directChannel } from '../../netlink/channel.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
-import { createSet, destroySet, type IpsetSupport, probeSetType } from '../../netlink/ipset.ts';
-import type { IpsetType } from '../../netlink/ipsetEntry.ts';
+import {
+  createSet,
+  destroySet,
+  type IpsetSupport,
+  type IpsetType,
+  probeSetType,
+} from '../../netlink/ipset.ts';
 import {
   deleteService,
   findIpvsFamily,

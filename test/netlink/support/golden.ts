@@ -14,8 +14,7 @@ import {
 import { decodeFlow } from '../../../src/netlink/conntrack.ts';
 import { decodeFamilyId, findFamily } from '../../../src/netlink/genetlink.ts';
 import { decodeIp } from '../../../src/netlink/inet.ts';
-import { IPSET_TYPES } from '../../../src/netlink/ipsetEntry.ts';
-import { decodeRevision } from '../../../src/netlink/ipset.ts';
+import { IPSET_TYPES, decodeRevision } from '../../../src/netlink/ipset.ts';
 import { decodeEntry, decodeIpset, listSetHeaders, readInfo, readTimeouts } from './readers.ts';
 import { decodeDestination, decodeService } from '../../../src/netlink/ipvs.ts';
 import { decodeNfacct } from '../../../src/netlink/nfacct.ts';

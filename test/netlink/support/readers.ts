@@ -2,7 +2,13 @@
 import { constants } from 'node:os';
 import { JunctionError } from '../../../src/errors.ts';
 import type { Family } from '../../../src/model/ip.ts';
-import { AttributeTable, required } from '../../../src/netlink/attributes.ts';
+import {
+  AttributeTable,
+  type ValueOf,
+  optional,
+  required,
+  withDefault,
+} from '../../../src/netlink/attributes.ts';
 import { type Change, NOTHING } from '../../../src/netlink/batch.ts';
 import { dump, messagesOf } from '../../../src/netlink/channel.ts';
 import {
@@ -11,17 +17,26 @@ import {
   type Message,
   malformedMessage,
 } from '../../../src/netlink/codec.ts';
-import { type IpsetEntry, type IpsetType, decodeEntries } from '../../../src/netlink/ipsetEntry.ts';
 import { runToEnd } from '../../../src/time/timeSlice.ts';
 import { GENLMSGHDR_BYTES, genericRequest } from '../../../src/netlink/genetlink.ts';
-import { decodeSetHeader, decodingSet, ipsetChange, listRequest } from '../../../src/netlink/ipset.ts';
+import {
+  IPSET_TYPES,
+  type IpsetEntry,
+  type IpsetType,
+  decodeEntries,
+  decodingSet,
+  destroySet,
+  listRequest,
+  swapSets,
+} from '../../../src/netlink/ipset.ts';
 import {
   type IpvsServiceKey,
   type IpvsTimeouts,
   decodeDestination,
   getDestinations,
 } from '../../../src/netlink/ipvs.ts';
-import { u32 } from '../../../src/netlink/kinds.ts';
+import { text, u32, u32be, u8, words } from '../../../src/netlink/kinds.ts';
+import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, nfnlType } from '../../../src/netlink/nfnetlink.ts';
 import {
   type Link,
   type LinkAddress,
@@ -76,31 +91,48 @@ export function listAddresses(socket: NetlinkSocket, filter: AddressFilter = {})
     .filter((address) => linkIndex === undefined || address.linkIndex === linkIndex);
 }
 
+const IPSET_CMD_FLUSH = 4;
+const IPSET_CMD_RENAME = 5;
 const IPSET_FLAG_LIST_HEADER = 1 << 2;
-const ABSENT_SET = new Map([[constants.errno.ENOENT, 'absent' as const]]);
+const IPSET_ATTR_DATA = 7;
 
 export function flushSet(name: string): Change {
-  return ipsetChange('flush', 0, { name }, ABSENT_SET);
+  return { ...destroySet(name), type: nfnlType(NFNL_SUBSYS_IPSET, IPSET_CMD_FLUSH), flags: 0 };
 }
 
 /** Only while no rule refers to it (IPSET_ERR_REFERENCED), and to a name that is free (IPSET_ERR_EXIST_SETNAME2). */
 export function renameSet(from: string, to: string): Change {
-  return ipsetChange('rename', 0, { name: from, type: to }, ABSENT_SET);
+  return { ...swapSets(from, to), type: nfnlType(NFNL_SUBSYS_IPSET, IPSET_CMD_RENAME) };
 }
 
+/** All that the kernel tells of a set; kernels before 4.14 do not tell the number of elements. */
+const HEADER = new AttributeTable('a set', {
+  name: required(2, text),
+  type: required(3, text),
+  revision: required(4, u8),
+  family: required(5, words({ IPv4: 2, IPv6: 10, none: 0 }, u8)),
+  hashSize: optional([IPSET_ATTR_DATA, 18], u32be),
+  maxElements: optional([IPSET_ATTR_DATA, 19], u32be),
+  elements: optional([IPSET_ATTR_DATA, 24], u32be),
+  references: withDefault([IPSET_ATTR_DATA, 25], u32be, 0),
+});
+type IpsetHeader = ValueOf<typeof HEADER>;
+
 /** Of all sets, without their entries. */
-export function listSetHeaders(
-  socket: NetlinkSocket,
-): readonly NonNullable<ReturnType<typeof decodeSetHeader>>[] {
+export function listSetHeaders(socket: NetlinkSocket): readonly IpsetHeader[] {
   const messages = listMessages(socket, 'the sets', listRequest(undefined, IPSET_FLAG_LIST_HEADER)) ?? [];
-  return messages.flatMap((message) => decodeSetHeader([message]) ?? []);
+  return messages.map(({ payload }) => HEADER.read(payload, NFGENMSG_BYTES));
 }
 
 /** The messages of one set: the first has the header, and each some of the entries. */
 export function decodeIpset(
   messages: readonly Pick<Message, 'payload'>[],
-): ReturnType<typeof decodingSet> extends Generator<void, infer Set> ? Set : never {
-  return runToEnd(decodingSet(messages));
+): (IpsetHeader & { readonly entries: readonly IpsetEntry[] }) | undefined {
+  const set = runToEnd(decodingSet(messages));
+  const [first] = messages;
+  if (!set || !first) return undefined;
+  if (!IPSET_TYPES.some((type) => type === set.type)) throw malformedMessage(`a set of type ${set.type}`);
+  return { ...HEADER.read(first.payload, NFGENMSG_BYTES), entries: set.entries };
 }
 
 export function decodeEntry(type: IpsetType, data: Uint8Array): IpsetEntry {
@@ -114,7 +146,7 @@ export function decodeEntry(type: IpsetType, data: Uint8Array): IpsetEntry {
 
 /** `undefined` where there is none of that name. One of another type than ours cannot be read. */
 export function readSet(socket: NetlinkSocket, name: string): ReturnType<typeof decodeIpset> {
-  const messages = listMessages(socket, `the set ${name}`, listRequest(name, 0));
+  const messages = listMessages(socket, `the set ${name}`, listRequest(name));
   return messages && decodeIpset(messages);
 }
 
