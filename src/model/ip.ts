@@ -28,7 +28,7 @@ const SHORT_IPV6 =
 export function parseIp(text: string): Ip | undefined {
   if (CANONICAL_IPV4.test(text) || isCanonicalIpv6(text)) return text as Ip;
   const bytes = parseBytes(text);
-  return bytes && (printBytes(bytes) as Ip);
+  return bytes && ipOfBytes(bytes);
 }
 
 function isCanonicalIpv6(text: string): boolean {

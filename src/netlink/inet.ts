@@ -15,9 +15,10 @@ export function familyOfNumber(number: number): Family | undefined {
   return ADDRESS_FAMILIES.word(number);
 }
 
-export type TransportProtocol = 'TCP' | 'UDP' | 'SCTP';
+export const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17, SCTP: 132 } as const;
+export type TransportProtocol = keyof typeof PROTOCOL_NUMBERS;
 /** In one byte. */
-export const protocolByte = words<TransportProtocol>({ TCP: 6, UDP: 17, SCTP: 132 }, u8);
+export const protocolByte = words<TransportProtocol>(PROTOCOL_NUMBERS, u8);
 
 /** Four or sixteen bytes. */
 export const address: AttributeKind<Ip> = {

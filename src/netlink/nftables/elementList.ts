@@ -13,7 +13,7 @@ import {
   malformedMessage,
 } from '../codec.ts';
 import { nested } from '../attributes.ts';
-import { type TransportProtocol, protocolByte, writeIp } from '../inet.ts';
+import { PROTOCOL_NUMBERS, type TransportProtocol, writeIp } from '../inet.ts';
 import { milliseconds, u32be } from '../kinds.ts';
 import { type NftVerdict, VERDICT } from './expressions.ts';
 import { encodeComment } from './userData.ts';
@@ -41,7 +41,8 @@ export class ElementList extends MessageWriter {
   #fieldBytes = 0;
   /** The elements of a service have one comment, and come one after the other. */
   #comment: string | undefined;
-  #encodedComment: Uint8Array = new Uint8Array();
+  #commentAt = 0;
+  #commentBytes = 0;
 
   constructor(capacity = 1024) {
     super(capacity);
@@ -76,7 +77,7 @@ export class ElementList extends MessageWriter {
 
   protocol(protocol: TransportProtocol): this {
     const at = this.#field(1);
-    this.bytes[at] = protocolByte.number(protocol);
+    this.bytes[at] = PROTOCOL_NUMBERS[protocol];
     return this;
   }
 
@@ -108,11 +109,18 @@ export class ElementList extends MessageWriter {
   }
 
   comment(comment: string): this {
-    if (comment !== this.#comment) {
+    this.#close();
+    const at = this.used;
+    if (comment === this.#comment) {
+      this.reserve(this.#commentBytes);
+      this.bytes.copyWithin(at, this.#commentAt, this.#commentAt + this.#commentBytes);
+    } else {
+      this.attribute(NFTA_SET_ELEM_USERDATA, encodeComment(comment));
       this.#comment = comment;
-      this.#encodedComment = encodeComment(comment);
+      this.#commentAt = at;
+      this.#commentBytes = this.used - at;
     }
-    return this.#close().attribute(NFTA_SET_ELEM_USERDATA, this.#encodedComment);
+    return this;
   }
 
   /** After which it is deleted. */

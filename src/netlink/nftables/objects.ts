@@ -101,7 +101,7 @@ export interface BaseChain {
   readonly policy: Parameters<(typeof POLICIES)['number']>[0];
 }
 
-export interface KernelChain
+interface KernelChain
   extends InFamily,
     Pick<ValueOf<typeof CHAIN_ATTRIBUTES>, 'table' | 'name' | 'handle' | 'references' | 'comment'> {
   /** `undefined` also where its hook is none of ours. */
@@ -109,9 +109,9 @@ export interface KernelChain
   readonly isBase: boolean;
 }
 
-export type KernelRule = InFamily & ValueOf<typeof RULE_ATTRIBUTES>;
+type KernelRule = InFamily & ValueOf<typeof RULE_ATTRIBUTES>;
 
-export type KernelSet = InFamily & ValueOf<typeof SET_ATTRIBUTES> & { readonly comment: string | undefined };
+type KernelSet = InFamily & ValueOf<typeof SET_ATTRIBUTES> & { readonly comment: string | undefined };
 
 export interface ChainPlace extends TablePlace {
   readonly chain: string;

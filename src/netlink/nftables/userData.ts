@@ -2,7 +2,7 @@
  * What the kernel keeps for programs without reading it. The program nft writes single-byte types and lengths into it,
  * and reads comments, and how a set is to be printed, out of it. Numbers from libnftnl/udata.h.
  */
-import { malformedMessage } from '../codec.ts';
+import { isAscii, malformedMessage } from '../codec.ts';
 import { decodeText } from '../kinds.ts';
 
 /** Of tables, chains, rules and elements alike. */
@@ -49,7 +49,14 @@ export function commentText(comment: string): Uint8Array {
 }
 
 export function encodeComment(comment: string): Uint8Array {
-  return encodeUserData([{ type: UDATA_COMMENT, value: commentText(comment) }]);
+  const { length } = comment;
+  if (length > COMMENT_MAX_BYTES || !isAscii(comment))
+    return encodeUserData([{ type: UDATA_COMMENT, value: commentText(comment) }]);
+  // A start has tens of thousands of these.
+  const bytes = new Uint8Array(length + 3);
+  bytes[1] = length + 1;
+  for (let index = 0; index < length; index++) bytes[index + 2] = comment.charCodeAt(index);
+  return bytes;
 }
 
 export function decodeComment(userData: Uint8Array): string | undefined {
