@@ -31,7 +31,7 @@ export interface OwnTimes {
 
 const CHANGES = 300;
 
-/** What Junction itself takes: a door that swallows everything. */
+/** What Junction itself takes: a client that swallows everything. */
 export async function ownTimes(sizes: Sizes): Promise<OwnTimes> {
   const colds = [await coldSync(sizes), await coldSync(sizes), await coldSync(sizes)];
   const { proxy, report: cold } = colds[2] ?? (await coldSync(sizes));
@@ -76,8 +76,8 @@ export interface KernelTimes {
 export async function kernelTimes(sizes: Sizes, variant: 'nft' | 'legacy'): Promise<KernelTimes> {
   const namespace = await openNamespace();
   try {
-    const door = await openDoor(namespace.runner, variant);
-    const { proxy, fill } = makeProxy(door, 'current');
+    const client = await openClient(namespace.runner, variant);
+    const { proxy, fill } = makeProxy(client, 'current');
     fill(sizes);
     const [coldMs, cold] = await timed(() => mustSync(proxy));
     const changes: number[] = [];
@@ -104,7 +104,7 @@ export async function kernelTimes(sizes: Sizes, variant: 'nft' | 'legacy'): Prom
 export async function rewriteMs(sizes: Sizes, variant: 'nft' | 'legacy'): Promise<number> {
   const namespace = await openNamespace();
   try {
-    const door = await IptablesClient.open({ family: 'IPv4', variant, runner: namespace.runner });
+    const client = await IptablesClient.open({ family: 'IPv4', variant, runner: namespace.runner });
     const { proxy, fill } = makeProxy({ save: async () => '', restore: async () => {} }, 'current');
     fill(sizes);
     await mustSync(proxy);
@@ -114,29 +114,29 @@ export async function rewriteMs(sizes: Sizes, variant: 'nft' | 'legacy'): Promis
       view: proxy.plan.view,
       endpointComments: false,
     });
-    return (await timed(() => door.restore(undefined, text, { flush: false, counters: true })))[0];
+    return (await timed(() => client.restore(undefined, text, { flush: false, counters: true })))[0];
   } finally {
     namespace.close();
   }
 }
 
 function makeProxy(
-  door: TableClient,
+  client: TableClient,
   layout: LayoutName,
 ): { readonly proxy: Proxier; readonly fill: (sizes: Sizes) => void } {
-  const backend = new IptablesRules(LAYOUTS[layout], door);
+  const writer = new IptablesRules(LAYOUTS[layout], client);
   const proxy = new Proxier({
     family: 'IPv4',
     settings: VIEW,
     writer: {
-      sync: (plan, dirty) => backend.sync(plan, dirty, OPTIONS),
-      requestFull: () => backend.requestFull(),
+      sync: (plan, dirty) => writer.sync(plan, dirty, OPTIONS),
+      requestFull: () => writer.requestFull(),
     },
   });
   return { proxy, fill: (sizes) => fillProxy(proxy, sizes) };
 }
 
-async function openDoor(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableClient> {
+async function openClient(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableClient> {
   return tableClient(await IptablesClient.open({ family: 'IPv4', variant, runner }));
 }
 

@@ -1,4 +1,4 @@
-/** The process that is measured: source, trackers, planner and compiler, with a door that swallows the rules' text. */
+/** The process that is measured: source, trackers, planner and compiler, with a client that swallows the rules' text. */
 import { readFileSync } from 'node:fs';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { IptablesRules } from '../../src/modes/iptables/reconcile.ts';
@@ -74,7 +74,7 @@ function makeProxy(stopwatch: Stopwatch, minSyncPeriodMs: number): DualStackProx
 }
 
 function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number): SyncRunner {
-  const backend = new IptablesRules(LAYOUTS.current, {
+  const writer = new IptablesRules(LAYOUTS.current, {
     save: async () => '',
     // A real restore takes its time too, and meanwhile the event loop turns.
     restore: (_, text) => {
@@ -88,8 +88,8 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
     family,
     settings: { ...VIEW, nodeName: NODE_NAME },
     writer: {
-      sync: (plan, dirty) => backend.sync(plan, dirty, OPTIONS),
-      requestFull: () => backend.requestFull(),
+      sync: (plan, dirty) => writer.sync(plan, dirty, OPTIONS),
+      requestFull: () => writer.requestFull(),
     },
     observer,
     startedAt: Date.now(),

@@ -44,7 +44,7 @@ export async function encodeTimes(sizes: Sizes): Promise<EncodeTimes> {
 }
 
 function openProxy(channels: SwallowingChannels): Proxier {
-  const backend = new IpvsServers({
+  const writer = new IpvsServers({
     client: new NetlinkIpvsClient('IPv4', channels),
     rules: { sync: async () => NO_RULES, requestFull: () => {} },
     excludeCIDRs: [],
@@ -56,8 +56,8 @@ function openProxy(channels: SwallowingChannels): Proxier {
     family: 'IPv4',
     settings: VIEW,
     writer: {
-      sync: (plan, dirty) => backend.sync(plan, dirty, { scheduler: 'rr', nodeIps: [], nodePortIps: [] }),
-      requestFull: () => backend.requestFull(),
+      sync: (plan, dirty) => writer.sync(plan, dirty, { scheduler: 'rr', nodeIps: [], nodePortIps: [] }),
+      requestFull: () => writer.requestFull(),
     },
   });
 }

@@ -74,7 +74,7 @@ async function openProxy(
     netfilter: thread.channel(NETLINK_NETFILTER),
     generic: thread.channel(NETLINK_GENERIC),
   });
-  const backend = new IpvsProxier({
+  const writer = new IpvsProxier({
     iptables: await IptablesClient.open({ family: 'IPv4', variant: 'legacy', runner: clients.runner }),
     client: new NetlinkIpvsClient('IPv4', channels),
     masqueradeBit: 14,
@@ -88,13 +88,13 @@ async function openProxy(
   });
   watch.subscribe({
     family: 'IPv4',
-    isBound: (ip) => backend.isBound(ip),
+    isBound: (ip) => writer.isBound(ip),
     onDevice: () => {
       throw new Error('somebody else changed the device');
     },
     onNodeAddresses: () => {},
   });
-  return new Proxier({ family: 'IPv4', settings: VIEW, writer: backend });
+  return new Proxier({ family: 'IPv4', settings: VIEW, writer });
 }
 
 async function mustSync(proxy: Proxier): Promise<void> {

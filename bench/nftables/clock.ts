@@ -29,27 +29,27 @@ export class Clock {
     return spent;
   }
 
-  /** A door encodes at once, and then asks the channel. */
-  door(door: NftClient): NftClient {
+  /** A client encodes at once, and then asks the channel. */
+  client(client: NftClient): NftClient {
     return {
-      inspect: (wanted, only) => door.inspect(wanted, only),
+      inspect: (wanted, only) => client.inspect(wanted, only),
       commit: (transaction) => {
         this.#begun = performance.now();
-        return door.commit(transaction);
+        return client.commit(transaction);
       },
-      affinityEntries: (protocol) => door.affinityEntries(protocol),
+      affinityEntries: (protocol) => client.affinityEntries(protocol),
     };
   }
 
-  backstop(door: BackstopClient): BackstopClient {
+  backstop(client: BackstopClient): BackstopClient {
     return {
       isThere: () => {
         this.onBackstop();
-        return door.isThere();
+        return client.isThere();
       },
       commit: (transaction) => {
         this.#begun = performance.now();
-        return door.commit(transaction);
+        return client.commit(transaction);
       },
     };
   }

@@ -44,8 +44,8 @@ export function nftProxy(
       ? thread.transactionChannel(NETLINK_NETFILTER)
       : directChannel(NetlinkSocket.open(NETLINK_NETFILTER));
   const timed = clock.channel(way);
-  const backend = new NftProxier({
-    client: clock.door(new NetlinkNftClient('IPv4', timed)),
+  const writer = new NftProxier({
+    client: clock.client(new NetlinkNftClient('IPv4', timed)),
     backstop: clock.backstop(new NetlinkNftClient('IPv4', timed, BACKSTOP_TABLE)),
     onBackstopFailure: ({ reason }) => {
       throw new Error(reason);
@@ -54,7 +54,7 @@ export function nftProxy(
     counters,
     nodeIps: () => [],
   });
-  return new Proxier({ family: 'IPv4', settings: VIEW, writer: backend });
+  return new Proxier({ family: 'IPv4', settings: VIEW, writer });
 }
 
 export async function mustSync(proxy: Proxier): Promise<void> {

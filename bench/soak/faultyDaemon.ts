@@ -25,19 +25,19 @@ function happens(oneIn: number): boolean {
   return !isCalm && Math.random() * oneIn < 1;
 }
 
-const door = NetlinkNftClient.prototype;
-/** What the door itself would have done. */
-const real = Object.getOwnPropertyDescriptors(door);
+const client = NetlinkNftClient.prototype;
+/** What the client itself would have done. */
+const real = Object.getOwnPropertyDescriptors(client);
 const commit = given(real.commit.value);
 const inspect = given(real.inspect.value);
 const affinityEntries = given(real.affinityEntries.value);
 
 function given<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('the door has other methods than it had');
+  if (value === undefined) throw new Error('the client has other methods than it had');
   return value;
 }
 
-door.commit = async function (transaction) {
+client.commit = async function (transaction) {
   if (happens(REFUSED)) {
     tell('refused');
     return { state: 'refused', name: 'ENOMEM', operation: transaction[0] };
@@ -48,7 +48,7 @@ door.commit = async function (transaction) {
   throw new Error('soak: the answer of the kernel is lost');
 };
 
-door.inspect = async function (wanted, only) {
+client.inspect = async function (wanted, only) {
   if (happens(UNREADABLE)) {
     tell('unreadable');
     throw new Error('soak: the table cannot be read');
@@ -56,7 +56,7 @@ door.inspect = async function (wanted, only) {
   return inspect.call(this, wanted, only);
 };
 
-door.affinityEntries = async function (protocol) {
+client.affinityEntries = async function (protocol) {
   if (happens(UNREADABLE)) {
     tell('clients unreadable');
     throw new Error('soak: clients cannot be read');

@@ -29,13 +29,13 @@ export const STABLE_MANIFESTS = [
   ]),
 ].join('---\n');
 
-interface Door {
+interface Dialled {
   readonly from: HostName;
   readonly address: string;
   readonly port: number;
 }
 
-const DOORS: readonly Door[] = (['client', 'pod-b', 'node1'] as const).flatMap((from) => [
+const FRONTENDS: readonly Dialled[] = (['client', 'pod-b', 'node1'] as const).flatMap((from) => [
   { from, address: STABLE.ip, port: 80 },
   { from, address: STABLE.ip6, port: 80 },
   { from, address: '198.51.100.200', port: 80 },
@@ -85,13 +85,13 @@ interface Hole {
 type Span = Pick<Readonly<Hole>, 'from' | 'to'>;
 
 interface Failure extends Span {
-  readonly door: Door;
+  readonly frontend: Dialled;
   readonly outcome: string;
 }
 
 export class Traffic {
   readonly #lab: Lab;
-  readonly #sessions = new Map<Door, Session>();
+  readonly #sessions = new Map<Dialled, Session>();
   readonly #ports = new Map<HostName, number>();
   readonly #holes: Hole[] = [];
   readonly #failures: Failure[] = [];
@@ -110,21 +110,22 @@ export class Traffic {
   }
 
   async start(): Promise<void> {
-    for (const door of DOORS) await this.#open(door);
+    for (const frontend of FRONTENDS) await this.#open(frontend);
     this.#running = [
       this.#useSessions(),
       this.#connect(0),
-      this.#connect(DOORS.length >> 1),
+      this.#connect(FRONTENDS.length >> 1),
       this.#flows.run(this.#end.signal),
     ];
   }
 
-  /** Runs something that takes the rules away, and waits until every door answers again. */
+  /** Runs something that takes the rules away, and waits until every frontend answers again. */
   async hole(kind: Hole['kind'], work: () => Promise<void>): Promise<void> {
     const hole: Hole = { kind, from: performance.now(), to: Number.POSITIVE_INFINITY };
     this.#holes.push(hole);
     await work();
-    for (const door of DOORS) while (!(await this.#dial(door, PROBE_MS)).isAnswered) await sleep(10);
+    for (const frontend of FRONTENDS)
+      while (!(await this.#dial(frontend, PROBE_MS)).isAnswered) await sleep(10);
     hole.to = performance.now();
   }
 
@@ -138,7 +139,7 @@ export class Traffic {
     const lost = this.#failures.filter((failure) => !isUnattended(failure));
     const lostSessions = this.#brokenSessions.filter((failure) => !isUnattended(failure));
     return {
-      sessions: DOORS.length,
+      sessions: FRONTENDS.length,
       messages: this.#messages,
       lostSessions: lostSessions.map(print),
       flows: this.#flows.count,
@@ -169,53 +170,56 @@ export class Traffic {
     return port;
   }
 
-  async #open(door: Door): Promise<void> {
-    this.#sessions.set(door, await this.#lab.host(door.from).openSession(door.address, door.port));
+  async #open(frontend: Dialled): Promise<void> {
+    this.#sessions.set(
+      frontend,
+      await this.#lab.host(frontend.from).openSession(frontend.address, frontend.port),
+    );
   }
 
   async #useSessions(): Promise<void> {
     while (!this.#end.signal.aborted) {
-      await Promise.all([...this.#sessions].map(([door, session]) => this.#use(door, session)));
+      await Promise.all([...this.#sessions].map(([frontend, session]) => this.#use(frontend, session)));
       await sleep(SESSION_REST_MS);
     }
   }
 
-  async #use(door: Door, session: Session): Promise<void> {
+  async #use(frontend: Dialled, session: Session): Promise<void> {
     const from = performance.now();
     const { outcome } = await session.send(SILENCE_MS);
     this.#messages++;
     if (outcome === 'answer') return;
-    this.#brokenSessions.push({ door, outcome, from, to: performance.now() });
-    this.#sessions.delete(door);
+    this.#brokenSessions.push({ frontend, outcome, from, to: performance.now() });
+    this.#sessions.delete(frontend);
     await session.close();
-    while (!(await this.#dial(door, PROBE_MS)).isAnswered) await sleep(100);
-    await this.#open(door);
+    while (!(await this.#dial(frontend, PROBE_MS)).isAnswered) await sleep(100);
+    await this.#open(frontend);
   }
 
   async #connect(first: number): Promise<void> {
     for (let index = first; !this.#end.signal.aborted; index++) {
-      const door = DOORS[index % DOORS.length];
-      if (!door) continue;
+      const frontend = FRONTENDS[index % FRONTENDS.length];
+      if (!frontend) continue;
       const from = performance.now();
-      const { isAnswered, outcome } = await this.#dial(door, PATIENCE_MS);
+      const { isAnswered, outcome } = await this.#dial(frontend, PATIENCE_MS);
       const to = performance.now();
       this.#connections++;
-      if (!isAnswered) this.#failures.push({ door, outcome, from, to });
+      if (!isAnswered) this.#failures.push({ frontend, outcome, from, to });
       else if (to - from > RESEND_MS) this.#heldBack++;
       if (isAnswered) this.#longestWaitMs = Math.max(this.#longestWaitMs, to - from);
       await sleep(REST_MS);
     }
   }
 
-  async #dial({ from, address, port }: Door, timeoutMs: number) {
+  async #dial({ from, address, port }: Dialled, timeoutMs: number) {
     const sourcePort = this.#freshPort(from);
     const { outcome } = await this.#lab.host(from).request('tcp', address, port, { timeoutMs, sourcePort });
     return { isAnswered: outcome === 'answer', outcome };
   }
 }
 
-function print({ door, outcome, from }: Failure): string {
-  const { from: host, address, port } = door;
+function print({ frontend, outcome, from }: Failure): string {
+  const { from: host, address, port } = frontend;
   return `${host} to ${address} port ${port}: ${outcome} at ${printTime(from)}`;
 }
 

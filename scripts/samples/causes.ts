@@ -4,7 +4,7 @@ import { SyncRunner } from '../../src/proxy/syncRunner.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { service, SETTINGS, slice } from '../../test/plan/given.ts';
-import { FakeBackend, REPORT } from '../../test/proxy/fakes.ts';
+import { FakeWriter, REPORT } from '../../test/proxy/fakes.ts';
 import { FakeClock } from '../../test/time/fakeClock.ts';
 
 /** Without the numbers, of which a made-up kernel has none. */
@@ -20,13 +20,13 @@ export async function repaired(): Promise<string> {
 /** Without the time and place of each line. */
 async function logLines(): Promise<readonly string[]> {
   const clock = new FakeClock();
-  const backend = new FakeBackend();
+  const writer = new FakeWriter();
   const lines: string[] = [];
   const log = createLog({ verbosity: 1, format: 'text', write: (line) => lines.push(line) });
   const proxy = new Proxier({
     family: 'IPv4',
     settings: SETTINGS,
-    writer: backend,
+    writer,
     timeSlice: new TimeSlice(clock),
   });
   const loop = new SyncRunner({ proxier: proxy, log, clock, minSyncPeriodMs: 1000, syncPeriodMs: 30_000 });
@@ -38,18 +38,18 @@ async function logLines(): Promise<readonly string[]> {
   proxy.onService('shop/cart', service('shop/cart 10.96.0.40 80'));
   proxy.onEndpointSlice('shop/cart-1', slice('shop/cart-1 of cart 8080 | 10.1.0.5 | 10.1.0.6 | 10.1.0.8'));
   proxy.onSynced();
-  backend.report = () => ({ ...REPORT, kind: 'full', chains: 16, rules: 37 });
+  writer.report = () => ({ ...REPORT, kind: 'full', chains: 16, rules: 37 });
   await sync();
-  backend.report = () => ({ ...REPORT, chains: 2, rules: 5 });
+  writer.report = () => ({ ...REPORT, chains: 2, rules: 5 });
   proxy.onEndpointSlice(
     'shop/cart-1',
     slice('shop/cart-1 of cart 8080 | 10.1.0.5 | 10.1.0.6 draining | 10.1.0.7'),
   );
   await sync();
-  backend.report = () => ({ ...REPORT, chains: 0, rules: 1 });
+  writer.report = () => ({ ...REPORT, chains: 0, rules: 1 });
   const changedBy = { processId: 8288, processName: 'iptables' };
   await sync(() => loop.foreignChanges.noticed({ objects: ['chain nat KUBE-SERVICES'], changedBy }));
-  backend.report = () => ({ ...REPORT, chains: 160, rules: 320 });
+  writer.report = () => ({ ...REPORT, chains: 160, rules: 320 });
   for (let number = 0; number < 40; number++)
     proxy.onService(`shop/s${number}`, service(`shop/s${number} 10.96.1.${number} 80`));
   await sync();

@@ -11,7 +11,7 @@ import type { Plan, ServicePortPlan } from '../../src/plan/types.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { SETTINGS } from '../plan/given.ts';
-import { FakeBackend } from '../proxy/fakes.ts';
+import { FakeWriter } from '../proxy/fakes.ts';
 
 const MODES = ['iptables', 'ipvs', 'nftables'] as const;
 type ModeName = (typeof MODES)[number];
@@ -66,10 +66,10 @@ function familyOf(name: string): Family {
 }
 
 function planOf(name: string, mode: ModeName): Proxier {
-  const backend = new FakeBackend();
+  const writer = new FakeWriter();
   const family = familyOf(name);
   const capacity = capacityOf(mode, family);
-  const proxy = new Proxier({ family, settings: SETTINGS, writer: backend, capacity });
+  const proxy = new Proxier({ family, settings: SETTINGS, writer, capacity });
   let objects = told.get(name);
   if (!objects) told.set(name, (objects = read(name)));
   for (const tell of objects) tell(proxy);

@@ -14,17 +14,17 @@ const WEB = { name: 'web', ip: '10.96.1.1', ip6: 'fd00:96::1', nodePort: 30_080 
 const OTHER = { name: 'other', ip: '10.96.1.2', pods: 'abcd' };
 
 /** Where the service answers. */
-interface Door {
+interface Dialled {
   readonly transport: Transport;
   readonly address: string;
   readonly port: number;
 }
 
-const ADDRESS: Door = { transport: 'tcp', address: WEB.ip, port: 80 };
-const ADDRESS_6: Door = { transport: 'tcp', address: WEB.ip6, port: 80 };
-const NODE_PORT: Door = { transport: 'tcp', address: '192.168.100.2', port: WEB.nodePort };
-const NODE_PORT_6: Door = { transport: 'tcp', address: 'fd00:100::2', port: WEB.nodePort };
-const DOORS = [ADDRESS, ADDRESS_6, NODE_PORT, NODE_PORT_6];
+const ADDRESS: Dialled = { transport: 'tcp', address: WEB.ip, port: 80 };
+const ADDRESS_6: Dialled = { transport: 'tcp', address: WEB.ip6, port: 80 };
+const NODE_PORT: Dialled = { transport: 'tcp', address: '192.168.100.2', port: WEB.nodePort };
+const NODE_PORT_6: Dialled = { transport: 'tcp', address: 'fd00:100::2', port: WEB.nodePort };
+const FRONTENDS = [ADDRESS, ADDRESS_6, NODE_PORT, NODE_PORT_6];
 
 /** With the number of the address that it sends from. Pods of node2 would be answered past node1, and not understand. */
 const CLIENTS: readonly (readonly [HostName, number])[] = [
@@ -58,20 +58,23 @@ describe('clients that a service remembers', () => {
     return made;
   });
 
-  async function ask(from: HostName, { transport, address, port }: Door, index = 0): Promise<string> {
+  async function ask(from: HostName, { transport, address, port }: Dialled, index = 0): Promise<string> {
     const source = addressOf(from, address.includes(':') ? 'IPv6' : 'IPv4', index);
     const answer = await lab().host(from).request(transport, address, port, { source });
     return answer.outcome === 'answer' ? answer.reply.host : answer.outcome;
   }
 
-  /** Who answers each client at each door, asked several times. */
-  async function assignments(doors: readonly Door[]): Promise<ReadonlyMap<string, string>> {
-    const pairs = doors.flatMap((door) => CLIENTS.map((client) => [door, ...client] as const));
+  /** Who answers each client at each frontend, asked several times. */
+  async function assignments(frontends: readonly Dialled[]): Promise<ReadonlyMap<string, string>> {
+    const pairs = frontends.flatMap((frontend) => CLIENTS.map((client) => [frontend, ...client] as const));
     const seen = await Promise.all(
-      pairs.map(async ([door, client, index]) => {
-        const first = await ask(client, door, index);
-        const others = await Promise.all([1, 2, 3].map(() => ask(client, door, index)));
-        return [`${client} ${index} ${door.address}`, [...new Set([first, ...others])].join(' ')] as const;
+      pairs.map(async ([frontend, client, index]) => {
+        const first = await ask(client, frontend, index);
+        const others = await Promise.all([1, 2, 3].map(() => ask(client, frontend, index)));
+        return [
+          `${client} ${index} ${frontend.address}`,
+          [...new Set([first, ...others])].join(' '),
+        ] as const;
       }),
     );
     return new Map(seen);
@@ -131,50 +134,50 @@ describe('clients that a service remembers', () => {
 
   test('stay with their endpoint while the pool changes, and leave it at once when it is gone', async () => {
     await serve(sticky('abc'));
-    const first = await assignments(DOORS);
+    const first = await assignments(FRONTENDS);
     expect([...first.values()].every((host) => /^pod-[abc]$/.test(host))).toBe(true);
 
     await serve(sticky('abcd'));
-    expect(await assignments(DOORS)).toEqual(first);
+    expect(await assignments(FRONTENDS)).toEqual(first);
     await serve(sticky('abd'));
-    const second = await assignments(DOORS);
+    const second = await assignments(FRONTENDS);
     expectMoved(first, second, 'abd');
     await serve(sticky('d'));
-    expectMoved(second, await assignments(DOORS), 'd');
+    expectMoved(second, await assignments(FRONTENDS), 'd');
     await serve(sticky('abcd'));
-    expect(new Set((await assignments(DOORS)).values())).toEqual(new Set(['pod-d']));
+    expect(new Set((await assignments(FRONTENDS)).values())).toEqual(new Set(['pod-d']));
     await serve(sticky(''));
     expect(new Set((await assignments([ADDRESS])).values())).toEqual(new Set(['refused']));
   });
 
   test('stay over kill -9 and a restart, but not with an endpoint that went meanwhile', async () => {
     await serve(sticky('abcd'));
-    const before = await assignments(DOORS);
+    const before = await assignments(FRONTENDS);
     expect(new Set(before.values()).size).toBeGreaterThan(1);
     await daemon().end('SIGKILL');
-    expect(await assignments(DOORS)).toEqual(before);
+    expect(await assignments(FRONTENDS)).toEqual(before);
     await daemon().start();
-    expect(await assignments(DOORS)).toEqual(before);
+    expect(await assignments(FRONTENDS)).toEqual(before);
 
     const gone = before.get('client 0 10.96.1.1')?.at(-1) ?? '';
     const left = [...'abcd'].filter((pod) => pod !== gone).join('');
     await daemon().end('SIGKILL');
     await daemon().write(manifests([sticky(left)]));
     await daemon().start();
-    const after = await assignments(DOORS);
+    const after = await assignments(FRONTENDS);
     expectMoved(before, after, left);
-    expect(await assignments(DOORS)).toEqual(after);
+    expect(await assignments(FRONTENDS)).toEqual(after);
   });
 
   test('are not mixed up with those of another service, or with each other', async () => {
     await serve(sticky('abcd'), OTHER);
-    const door = { ...ADDRESS, address: OTHER.ip };
-    const others = await Promise.all(Array.from({ length: 100 }, () => ask('client', door)));
+    const frontend = { ...ADDRESS, address: OTHER.ip };
+    const others = await Promise.all(Array.from({ length: 100 }, () => ask('client', frontend)));
     expect(new Set(others).size).toBe(4);
-    const before = await assignments(DOORS);
+    const before = await assignments(FRONTENDS);
     // Twelve clients, six in each family: all of them with the same one by chance once in four million times.
     expect(new Set(before.values()).size).toBeGreaterThan(1);
-    expect(await assignments(DOORS)).toEqual(before);
+    expect(await assignments(FRONTENDS)).toEqual(before);
   });
 
   test('are forgotten after the time-out of the service, counted from their last connection', async () => {
@@ -199,14 +202,14 @@ describe('clients that a service remembers', () => {
   test('keep their endpoint when the time-out changes, and are then forgotten after the new one', async () => {
     for (const seconds of TRIED_SECONDS) {
       await serve(sticky('abcd', LONG));
-      const before = await assignments(DOORS);
+      const before = await assignments(FRONTENDS);
       const changed = performance.now();
       await serve(sticky('abcd', seconds));
-      const after = await assignments(DOORS);
+      const after = await assignments(FRONTENDS);
       if (isOver(changed, seconds)) continue;
       expect(after).toEqual(before);
       await sleep(seconds * 1000 + 300);
-      expect(await assignments(DOORS)).not.toEqual(before);
+      expect(await assignments(FRONTENDS)).not.toEqual(before);
       return;
     }
     expect.fail(TOO_SLOW);
@@ -218,9 +221,9 @@ describe('clients that a service remembers', () => {
       return { ...words, extra: `${extra}\n  externalTrafficPolicy: Local` };
     };
     await serve(sticky('c'));
-    expect(new Set((await assignments(DOORS)).values())).toEqual(new Set(['pod-c']));
+    expect(new Set((await assignments(FRONTENDS)).values())).toEqual(new Set(['pod-c']));
     await serve(local('ac'));
-    const after = await assignments(DOORS);
+    const after = await assignments(FRONTENDS);
     // From outside to a node port: here only. To the cluster IP, or from pods and the node: as before.
     for (const [who, host] of after) {
       const isOutside = /^(client|node2) .* (192\.168|fd00:100:)/.test(who);
@@ -230,12 +233,12 @@ describe('clients that a service remembers', () => {
 
   test('are sent anywhere once the service remembers nobody', async () => {
     await serve(sticky('abcd'));
-    await assignments(DOORS);
+    await assignments(FRONTENDS);
     await serve({ ...WEB, pods: 'abcd' });
-    for (const door of DOORS) {
-      const hosts = await Promise.all(Array.from({ length: 100 }, () => ask('client', door)));
-      expect([door.address, [...new Set(hosts)].sort()]).toEqual([
-        door.address,
+    for (const frontend of FRONTENDS) {
+      const hosts = await Promise.all(Array.from({ length: 100 }, () => ask('client', frontend)));
+      expect([frontend.address, [...new Set(hosts)].sort()]).toEqual([
+        frontend.address,
         ['pod-a', 'pod-b', 'pod-c', 'pod-d'],
       ]);
     }
@@ -256,12 +259,12 @@ describe('clients that a service remembers', () => {
 
   test('of UDP too', async () => {
     transport = 'udp';
-    const doors = DOORS.map((door): Door => ({ ...door, transport: 'udp' }));
+    const frontends = FRONTENDS.map((frontend): Dialled => ({ ...frontend, transport: 'udp' }));
     await serve(sticky('abc'));
-    const first = await assignments(doors);
+    const first = await assignments(frontends);
     expect([...first.values()].every((host) => /^pod-[abc]$/.test(host))).toBe(true);
     await serve(sticky('abd'));
-    expectMoved(first, await assignments(doors), 'abd');
+    expectMoved(first, await assignments(frontends), 'abd');
     transport = 'tcp';
   });
 

@@ -24,7 +24,7 @@ interface Reading {
   readonly endpoints: Counts;
 }
 
-interface Door {
+interface Dialled {
   readonly address: string;
   readonly port?: number;
   readonly transport?: Transport;
@@ -65,8 +65,8 @@ describe('counted connections', () => {
   }
 
   /** Dials so often, and counts who answered. */
-  async function dial(times: number, door: Door, from: HostName = 'client'): Promise<Counts> {
-    const { address, port = 80, transport = 'tcp' } = door;
+  async function dial(times: number, frontend: Dialled, from: HostName = 'client'): Promise<Counts> {
+    const { address, port = 80, transport = 'tcp' } = frontend;
     const counts: Counts = new Map();
     for (let index = 0; index < times; index++) {
       const answer = await lab().host(from).request(transport, address, port);
@@ -99,10 +99,10 @@ describe('counted connections', () => {
   let markers = 0;
 
   /** Series of 0 say nothing. */
-  async function expectCounted(ledger: Ledger): Promise<void> {
+  async function expectCounted(expected: ExpectedCounts): Promise<void> {
     const isSo = ({ services, endpoints }: Reading): boolean =>
-      isSame(used(services), ledger.services) && isSame(used(endpoints), ledger.endpoints);
-    await until(`counted: ${print(ledger)}`, isSo);
+      isSame(used(services), expected.services) && isSame(used(endpoints), expected.endpoints);
+    await until(`counted: ${print(expected)}`, isSo);
   }
 
   test('are those that were made; and stay so while the pool changes and over a restart', async () => {
@@ -156,31 +156,31 @@ describe('counted connections', () => {
       { address: NODE, port: 30_090 },
       { address: NODE_6, port: 30_090 },
     ];
-    const ADDRESS: Door = { address: STICKY.ip };
-    const ADDRESS_6: Door = { address: 'fd00:96:2::1' };
+    const ADDRESS: Dialled = { address: STICKY.ip };
+    const ADDRESS_6: Dialled = { address: 'fd00:96:2::1' };
 
     test('are all counted, at every address, whoever dials, and for the right endpoint', async () => {
       await serve(manifests([STICKY]));
-      const ledger = new Ledger();
-      for (const door of [ADDRESS, ADDRESS_6, PORT, PORT_6]) {
-        const counts = await dial(12, door);
+      const expected = new ExpectedCounts();
+      for (const frontend of [ADDRESS, ADDRESS_6, PORT, PORT_6]) {
+        const counts = await dial(12, frontend);
         expect([...counts.values()]).toEqual([12]);
-        ledger.add('shop/sticky:http', counts);
+        expected.add('shop/sticky:http', counts);
       }
       for (const from of ['node1', 'pod-a', 'pod-b'] as const)
-        for (const door of [ADDRESS, ADDRESS_6, PORT])
-          ledger.add('shop/sticky:http', await dial(4, door, from));
-      await expectCounted(ledger);
+        for (const frontend of [ADDRESS, ADDRESS_6, PORT])
+          expected.add('shop/sticky:http', await dial(4, frontend, from));
+      await expectCounted(expected);
 
       // An endpoint more makes new pools, but takes nobody away; nor does a new process.
       await serve(manifests([{ ...STICKY, pods: 'abcd' }]));
-      ledger.add('shop/sticky:http', await dial(5, ADDRESS));
-      await expectCounted(ledger);
+      expected.add('shop/sticky:http', await dial(5, ADDRESS));
+      await expectCounted(expected);
       await daemon().end('SIGKILL');
-      ledger.add('shop/sticky:http', await dial(6, PORT_6));
+      expected.add('shop/sticky:http', await dial(6, PORT_6));
       await daemon().start();
-      ledger.add('shop/sticky:http', await dial(7, ADDRESS));
-      await expectCounted(ledger);
+      expected.add('shop/sticky:http', await dial(7, ADDRESS));
+      await expectCounted(expected);
     });
 
     test('are told apart: by service where they share endpoints, and by port where they share an address', async () => {
@@ -200,18 +200,18 @@ describe('counted connections', () => {
       ]);
       const free = manifests([{ name: 'free', ip: '10.96.5.1', pods: 'abc' }]);
       await serve([twoPorts, udp.replaceAll('protocol: TCP', 'protocol: UDP'), free].join('---\n'));
-      const ledger = new Ledger();
-      ledger.add('shop/double:http', await dial(5, { address: '10.96.3.1' }));
-      ledger.add('shop/double:other', await dial(7, { address: '10.96.3.1', port: 81 }));
-      ledger.add('shop/double:other', await dial(3, { address: 'fd00:96:3::1', port: 81 }));
-      ledger.add('shop/datagrams:http', await dial(9, { address: '10.96.4.1', transport: 'udp' }), 'UDP');
-      ledger.add(
+      const expected = new ExpectedCounts();
+      expected.add('shop/double:http', await dial(5, { address: '10.96.3.1' }));
+      expected.add('shop/double:other', await dial(7, { address: '10.96.3.1', port: 81 }));
+      expected.add('shop/double:other', await dial(3, { address: 'fd00:96:3::1', port: 81 }));
+      expected.add('shop/datagrams:http', await dial(9, { address: '10.96.4.1', transport: 'udp' }), 'UDP');
+      expected.add(
         'shop/datagrams:http',
         await dial(2, { address: NODE_6, port: 30_092, transport: 'udp' }),
         'UDP',
       );
-      ledger.add('shop/free:http', await dial(11, { address: '10.96.5.1' }));
-      await expectCounted(ledger);
+      expected.add('shop/free:http', await dial(11, { address: '10.96.5.1' }));
+      await expectCounted(expected);
     });
 
     test('are counted once where the endpoint is the node itself', async () => {
@@ -221,11 +221,11 @@ describe('counted connections', () => {
         .replaceAll('fd00:244:1::11', NODE_6)
         .replaceAll(' port: 8080', ` port: ${NODE_PORT_OF_HOST_NETWORK}`);
       await serve(text);
-      const ledger = new Ledger();
+      const expected = new ExpectedCounts();
       for (const from of ['client', 'pod-b', 'node1'] as const)
         for (const address of [words.ip, words.ip6])
-          ledger.add('shop/host:http', await dial(4, { address }, from));
-      await expectCounted(ledger);
+          expected.add('shop/host:http', await dial(4, { address }, from));
+      await expectCounted(expected);
     });
 
     test('are counted once whenever it begins to remember, and when it stops', async () => {
@@ -236,7 +236,7 @@ describe('counted connections', () => {
         ip6: 'fd00:96:6::1',
         nodePort: 30_093,
       };
-      const ledger = new Ledger();
+      const expected = new ExpectedCounts();
       for (const words of [
         plain,
         { ...plain, extra: STICKY.extra ?? '' },
@@ -245,15 +245,15 @@ describe('counted connections', () => {
       ]) {
         await serve(manifests([words]));
         for (const address of [plain.ip, 'fd00:96:6::1'])
-          ledger.add('shop/fickle:http', await dial(15, { address }));
-        await expectCounted(ledger);
+          expected.add('shop/fickle:http', await dial(15, { address }));
+        await expectCounted(expected);
       }
     });
   });
 });
 
 /** What was made and has to be counted, by the words of the two metrics. */
-class Ledger implements Reading {
+class ExpectedCounts implements Reading {
   readonly services: Counts = new Map();
   readonly endpoints: Counts = new Map();
 

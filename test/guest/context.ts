@@ -1,7 +1,7 @@
 import { Lab } from '../../lab/lab.ts';
 import { PacketSender } from '../scenarios/labPackets.ts';
 import { GuestNode } from './guestNode.ts';
-import type { BackendName } from './node/proxiers.ts';
+import type { GuestMode } from './node/proxiers.ts';
 import type { GuestContext } from './suite.ts';
 
 /** An emulated machine on a busy one is slow; waiting longer costs nothing where the answer comes. */
@@ -10,7 +10,7 @@ const ANSWER_MS = 30_000;
 export class SuiteContext implements GuestContext {
   #lab: Promise<Lab> | undefined;
   #sender: Promise<PacketSender> | undefined;
-  readonly #nodes = new Map<BackendName, Promise<GuestNode>>();
+  readonly #nodes = new Map<GuestMode, Promise<GuestNode>>();
 
   lab(): Promise<Lab> {
     this.#lab ??= startLab();
@@ -22,9 +22,9 @@ export class SuiteContext implements GuestContext {
     return this.#sender;
   }
 
-  node(backend: BackendName): Promise<GuestNode> {
-    const node = this.#nodes.get(backend) ?? this.lab().then((lab) => GuestNode.start(lab, backend));
-    this.#nodes.set(backend, node);
+  node(mode: GuestMode): Promise<GuestNode> {
+    const node = this.#nodes.get(mode) ?? this.lab().then((lab) => GuestNode.start(lab, mode));
+    this.#nodes.set(mode, node);
     return node;
   }
 

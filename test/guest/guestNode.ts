@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Lab } from '../../lab/lab.ts';
 import type { Fate } from '../scenarios/packets.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
-import type { BackendName } from './node/proxiers.ts';
+import type { GuestMode } from './node/proxiers.ts';
 import type { FromNode, NodeOperationName, NodeOperations } from './node/protocol.ts';
 
 /** Beside the bundle that this ends up in: see programs.ts. */
@@ -22,8 +22,8 @@ export class GuestNode {
   #lastId = 0;
   #complaints = '';
 
-  static async start(lab: Lab, backend: BackendName, program = PROGRAM): Promise<GuestNode> {
-    const child = lab.host('node1').spawn([process.execPath, program, backend], {
+  static async start(lab: Lab, mode: GuestMode, program = PROGRAM): Promise<GuestNode> {
+    const child = lab.host('node1').spawn([process.execPath, program, mode], {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
       serialization: 'advanced',
     });

@@ -2,7 +2,7 @@
 import type { Lab } from '../../lab/lab.ts';
 import type { PacketSender } from '../scenarios/labPackets.ts';
 import type { GuestNode } from './guestNode.ts';
-import type { BackendName } from './node/proxiers.ts';
+import type { GuestMode } from './node/proxiers.ts';
 
 export interface GuestSuite {
   readonly name: string;
@@ -21,6 +21,6 @@ export interface GuestContext {
   /** A cluster whose node1 nobody has touched before. */
   lab(): Promise<Lab>;
   /** Junction in the network of node1. */
-  node(backend: BackendName): Promise<GuestNode>;
+  node(mode: GuestMode): Promise<GuestNode>;
   sender(): Promise<PacketSender>;
 }

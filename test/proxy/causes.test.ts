@@ -7,18 +7,18 @@ import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { node, service, SETTINGS, slice } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
-import { FakeBackend, FakeLog, REPORT } from './fakes.ts';
+import { FakeWriter, FakeLog, REPORT } from './fakes.ts';
 
 class Stage {
   readonly clock = new FakeClock();
-  readonly backend = new FakeBackend();
+  readonly writer = new FakeWriter();
   readonly log = new FakeLog();
   readonly proxy: Proxier;
   readonly loop: SyncRunner;
 
   constructor() {
     const timeSlice = new TimeSlice(this.clock);
-    this.proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer: this.backend, timeSlice });
+    this.proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer: this.writer, timeSlice });
     this.loop = new SyncRunner({
       proxier: this.proxy,
       log: this.log.log,
@@ -85,10 +85,10 @@ test('a few of very many', async () => {
 test('a sync that failed keeps its causes for the next one', async () => {
   const stage = new Stage();
   await stage.serve();
-  stage.backend.report = () => Promise.reject(new Error('lock'));
+  stage.writer.report = () => Promise.reject(new Error('lock'));
   stage.proxy.onEndpointSlice('a/b-1', undefined);
   await stage.sync(() => stage.loop.request('addresses of this node changed'));
-  stage.backend.report = () => REPORT;
+  stage.writer.report = () => REPORT;
   await stage.clock.advance(30_000);
   expect(stage.causes).toEqual([
     'start',
@@ -99,9 +99,9 @@ test('a sync that failed keeps its causes for the next one', async () => {
 test('what a sync did not write is no cause of the next', async () => {
   const stage = new Stage();
   await stage.serve();
-  stage.backend.report = (): SyncReport => ({ ...REPORT, kind: 'nothing', commits: 0 });
+  stage.writer.report = (): SyncReport => ({ ...REPORT, kind: 'nothing', commits: 0 });
   await stage.sync(() => stage.loop.request('addresses of this node changed'));
-  stage.backend.report = () => REPORT;
+  stage.writer.report = () => REPORT;
   stage.proxy.onNode(node('node1', '10.0.0.1'));
   expect(await stage.sync()).toBe('Node node1 added');
   expect(stage.causes).toHaveLength(2);
@@ -115,7 +115,7 @@ test('another program, as far as the kernel says who and what', async () => {
   expect(await stage.sync(() => stage.loop.foreignChanges.noticed({ objects, changedBy }))).toBe(
     'iptables (pid 99) changed chain nat KUBE-SERVICES',
   );
-  stage.backend.report = (): SyncReport => ({ ...REPORT, kind: 'full', repaired: ['set service-ips'] });
+  stage.writer.report = (): SyncReport => ({ ...REPORT, kind: 'full', repaired: ['set service-ips'] });
   expect(await stage.sync(() => stage.loop.verify())).toBe(
     'verification of what is in the kernel; found changed: set service-ips',
   );
@@ -124,7 +124,7 @@ test('another program, as far as the kernel says who and what', async () => {
 test('the rest of a large change has the cause of the change', async () => {
   const stage = new Stage();
   await stage.serve();
-  stage.backend.writesPerSync = 4;
+  stage.writer.writesPerSync = 4;
   stage.proxy.onService('a/many', service('a/many 10.96.0.9 p:80 q:81 r:82 s:83'));
   stage.proxy.onService('a/more', service('a/more 10.96.0.10 p:80 q:81 r:82 s:83'));
   await stage.sync();

@@ -7,20 +7,20 @@ import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
 import { MemorySource } from '../sources/memorySource.ts';
 import { node, service, SETTINGS, slice } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
-import { FakeBackend, FakeLog } from './fakes.ts';
+import { FakeWriter, FakeLog } from './fakes.ts';
 
 class Stage {
   readonly clock = new FakeClock();
   readonly log = new FakeLog();
-  readonly four = new FakeBackend();
-  readonly six = new FakeBackend();
+  readonly four = new FakeWriter();
+  readonly six = new FakeWriter();
   readonly proxy: DualStackProxier;
 
   constructor() {
     const runners = FAMILIES.map((family) => {
-      const backend = family === 'IPv4' ? this.four : this.six;
+      const writer = family === 'IPv4' ? this.four : this.six;
       const timeSlice = new TimeSlice(this.clock);
-      const proxy = new Proxier({ family, settings: SETTINGS, writer: backend, timeSlice });
+      const proxy = new Proxier({ family, settings: SETTINGS, writer, timeSlice });
       return new SyncRunner({
         proxier: proxy,
         log: this.log.log,

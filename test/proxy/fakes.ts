@@ -1,4 +1,4 @@
-/** A backend that writes down what it is given, and a log that keeps its lines. */
+/** A writer that writes down what it is given, and a log that keeps its lines. */
 import type { SyncReport } from '../../src/proxy/report.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { lineWithoutPlace } from '../support/logLine.ts';
@@ -16,7 +16,7 @@ export const REPORT: SyncReport = {
   counts: { chains: 1, 'owned.filter': 1, 'owned.nat': 1, 'written.filter': 0, 'written.nat': 1 },
 };
 
-export class FakeBackend implements KernelWriter {
+export class FakeWriter implements KernelWriter {
   /** The service ports that each sync was told of, sorted. */
   readonly syncs: (readonly ServicePortId[])[] = [];
   fulls = 0;

@@ -1,16 +1,16 @@
-/** A family's proxy with a backend that writes down what it is given, told of objects in one line each. */
+/** A family's proxy with a writer that writes down what it is given, told of objects in one line each. */
 import type { Family } from '../../src/model/ip.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { keyOf, service, SETTINGS, slice } from '../plan/given.ts';
-import { FakeBackend } from './fakes.ts';
+import { FakeWriter } from './fakes.ts';
 
 export function make(family: Family = 'IPv4'): {
-  readonly backend: FakeBackend;
+  readonly writer: FakeWriter;
   readonly proxy: Proxier;
 } {
-  const backend = new FakeBackend();
-  return { backend, proxy: new Proxier({ family, settings: SETTINGS, writer: backend, startedAt: 0 }) };
+  const writer = new FakeWriter();
+  return { writer, proxy: new Proxier({ family, settings: SETTINGS, writer, startedAt: 0 }) };
 }
 
 export function tell(proxy: Proxier, ...lines: readonly string[]): boolean {

@@ -5,73 +5,73 @@ import { Proxier } from '../../src/proxy/proxier.ts';
 import { node, SETTINGS } from '../plan/given.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
-import { FakeBackend, REPORT } from './fakes.ts';
+import { FakeWriter, REPORT } from './fakes.ts';
 import { make, tell, WEB, WEB_1 } from './given.ts';
 
 describe('before the first full picture', () => {
   test('nothing is written', async () => {
-    const { backend, proxy } = make();
+    const { writer, proxy } = make();
     tell(proxy, WEB, WEB_1);
     expect(await proxy.sync()).toBeUndefined();
-    expect(backend.syncs).toEqual([]);
+    expect(writer.syncs).toEqual([]);
     expect(proxy.isSynced).toBe(false);
   });
 
   test('all that was told is written then', async () => {
-    const { backend, proxy } = make();
+    const { writer, proxy } = make();
     tell(proxy, WEB);
     await proxy.sync();
     proxy.onSynced();
     tell(proxy, 'shop/db 10.96.0.2 5432');
     await proxy.sync();
-    expect(backend.syncs).toEqual([['shop/db/TCP', 'shop/web/TCP']]);
+    expect(writer.syncs).toEqual([['shop/db/TCP', 'shop/web/TCP']]);
   });
 });
 
 describe('a sync', () => {
   test('writes a service port once that is planned twice: it gets an address of another one, and an endpoint', async () => {
-    const { backend, proxy } = make();
+    const { writer, proxy } = make();
     proxy.onSynced();
     tell(proxy, 'shop/a 10.96.0.1 80 ext=203.0.113.1', 'shop/b 10.96.0.2 80 ext=203.0.113.1');
     await proxy.sync();
     tell(proxy, '- shop/a', 'shop/b-1 of b 80 | 10.244.0.1');
     const outcome = await proxy.sync();
-    expect(backend.syncs[1]).toEqual(['shop/a/TCP', 'shop/b/TCP']);
+    expect(writer.syncs[1]).toEqual(['shop/a/TCP', 'shop/b/TCP']);
     const change = outcome?.changes.find(({ id }) => id === 'shop/b/TCP');
     expect([change?.previous?.frontends.length, change?.current?.frontends.length]).toEqual([1, 2]);
   });
 
   test('writes what changed, and answers what it was', async () => {
-    const { backend, proxy } = make();
+    const { writer, proxy } = make();
     proxy.onSynced();
     tell(proxy, WEB, 'shop/db 10.96.0.2 5432');
     await proxy.sync();
     tell(proxy, WEB_1);
     const outcome = await proxy.sync();
-    expect(backend.syncs[1]).toEqual(['shop/web/TCP']);
+    expect(writer.syncs[1]).toEqual(['shop/web/TCP']);
     expect(outcome?.changes.map(({ id }) => id)).toEqual(['shop/web/TCP']);
-    expect(backend.plan?.servicePorts.get('shop/web/TCP')?.pools.cluster).toHaveLength(1);
+    expect(writer.plan?.servicePorts.get('shop/web/TCP')?.pools.cluster).toHaveLength(1);
   });
 
-  test('with nothing new still asks the backend, which may have something to mend', async () => {
-    const { backend, proxy } = make();
+  test('with nothing new still asks the writer, which may have something to repair', async () => {
+    const { writer, proxy } = make();
     proxy.onSynced();
     await proxy.sync();
-    expect(backend.syncs).toEqual([[]]);
+    expect(writer.syncs).toEqual([[]]);
   });
 
   test('that fails is made up for by the next', async () => {
-    const { backend, proxy } = make();
+    const { writer, proxy } = make();
     proxy.onSynced();
     tell(proxy, WEB);
-    backend.report = () => Promise.reject(new Error('lock'));
+    writer.report = () => Promise.reject(new Error('lock'));
     await expect(proxy.sync()).rejects.toThrow('lock');
     tell(proxy, 'shop/db 10.96.0.2 5432');
     await expect(proxy.sync()).rejects.toThrow('lock');
-    backend.report = new FakeBackend().report;
+    writer.report = new FakeWriter().report;
     await proxy.sync();
     await proxy.sync();
-    expect(backend.syncs).toEqual([
+    expect(writer.syncs).toEqual([
       ['shop/web/TCP'],
       ['shop/db/TCP', 'shop/web/TCP'],
       ['shop/db/TCP', 'shop/web/TCP'],
@@ -80,15 +80,15 @@ describe('a sync', () => {
   });
 
   test('that succeeds answers what changed since the last that did', async () => {
-    const { backend, proxy } = make();
+    const { writer, proxy } = make();
     proxy.onSynced();
     tell(proxy, WEB, WEB_1);
     await proxy.sync();
-    backend.report = () => Promise.reject(new Error('lock'));
+    writer.report = () => Promise.reject(new Error('lock'));
     tell(proxy, 'shop/web-1 of web 80 | 10.244.0.2');
     await expect(proxy.sync()).rejects.toThrow('lock');
     tell(proxy, 'shop/web-1 of web 80 | 10.244.0.3');
-    backend.report = new FakeBackend().report;
+    writer.report = new FakeWriter().report;
     const outcome = await proxy.sync();
     const pools = outcome?.changes.map(({ previous, current }) =>
       [previous, current].map((plan) => plan?.pools.cluster?.map(({ key }) => key)),
@@ -98,11 +98,11 @@ describe('a sync', () => {
   });
 
   test('what changes while it is under way is for the next', async () => {
-    const { backend, proxy } = make();
+    const { writer, proxy } = make();
     proxy.onSynced();
     tell(proxy, WEB);
     let finish = (): void => {};
-    backend.report = () =>
+    writer.report = () =>
       new Promise((resolve) => {
         finish = () => resolve({ ...REPORT_OF_NOTHING });
       });
@@ -111,17 +111,17 @@ describe('a sync', () => {
     tell(proxy, WEB_1, 'shop/db 10.96.0.2 5432');
     finish();
     await first;
-    backend.report = new FakeBackend().report;
+    writer.report = new FakeWriter().report;
     await proxy.sync();
-    expect(backend.syncs[1]).toEqual(['shop/db/TCP', 'shop/web/TCP']);
+    expect(writer.syncs[1]).toEqual(['shop/db/TCP', 'shop/web/TCP']);
   });
 });
 
 test('what is told between two slices of planning is neither lost nor mixed up', async () => {
   const clock = new FakeClock();
-  const backend = new FakeBackend();
+  const writer = new FakeWriter();
   const timeSlice = new TimeSlice(clock, 0); // others are due after every service
-  const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer: backend, timeSlice });
+  const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer, timeSlice });
   proxy.onSynced();
   const before = [1, 2, 3, 4].flatMap((number) => [
     `shop/s${number} 10.96.0.${number} 80 ext=192.0.2.1`,
@@ -143,7 +143,7 @@ test('what is told between two slices of planning is neither lost nor mixed up',
   const second = proxy.sync();
   await clock.advance(0);
   await second;
-  expect(backend.syncs[1]).toEqual(['shop/s1/TCP', 'shop/s4/TCP', 'shop/s5/TCP']);
+  expect(writer.syncs[1]).toEqual(['shop/s1/TCP', 'shop/s4/TCP', 'shop/s5/TCP']);
 
   const fresh = make().proxy;
   tell(fresh, ...before, ...meanwhile);
@@ -170,23 +170,23 @@ describe('whether a sync is needed', () => {
 });
 
 test("the node's zone changes what is near", async () => {
-  const { backend, proxy } = make();
+  const { writer, proxy } = make();
   proxy.onSynced();
   tell(proxy, WEB, 'shop/web-1 of web 80 | 10.244.0.1 zone=a | 10.244.0.2 zone=b');
   await proxy.sync();
   const pool = (): readonly string[] | undefined =>
-    backend.plan?.servicePorts.get('shop/web/TCP')?.pools.cluster?.map(({ ip }) => ip);
+    writer.plan?.servicePorts.get('shop/web/TCP')?.pools.cluster?.map(({ ip }) => ip);
   expect(pool()).toEqual(['10.244.0.1', '10.244.0.2']);
   proxy.onNode(node('node-a', '192.0.2.10', 'zone=b'));
   await proxy.sync();
   expect(pool()).toEqual(['10.244.0.2']);
-  expect(backend.syncs[1]).toEqual(['shop/web/TCP']);
+  expect(writer.syncs[1]).toEqual(['shop/web/TCP']);
 });
 
-test('a request for a full sync goes to the backend', () => {
-  const { backend, proxy } = make();
+test('a request for a full sync goes to the writer', () => {
+  const { writer, proxy } = make();
   proxy.requestFull();
-  expect(backend.fulls).toBe(1);
+  expect(writer.fulls).toBe(1);
 });
 
 describe('a large service', () => {
@@ -198,52 +198,52 @@ describe('a large service', () => {
     made.proxy.onSynced();
     tell(made.proxy, WEB);
     await made.proxy.sync();
-    made.backend.syncs.length = 0;
+    made.writer.syncs.length = 0;
     return made;
   }
 
   test('is written after the small ones, by itself', async () => {
-    const { backend, proxy } = await running();
+    const { writer, proxy } = await running();
     tell(proxy, LARGE, WEB_1);
     expect(await proxy.sync()).toMatchObject({ isPartial: true });
     expect(await proxy.sync('next')).not.toHaveProperty('isPartial');
-    expect(backend.syncs).toEqual([['shop/web/TCP'], ['shop/large/TCP']]);
+    expect(writer.syncs).toEqual([['shop/web/TCP'], ['shop/large/TCP']]);
   });
 
   test('goes by itself too', async () => {
-    const { backend, proxy } = await running();
+    const { writer, proxy } = await running();
     tell(proxy, LARGE);
     await proxy.sync();
     tell(proxy, '- shop/large', WEB_1);
     await proxy.sync();
     await proxy.sync('next');
-    expect(backend.syncs.slice(1)).toEqual([['shop/web/TCP'], ['shop/large/TCP']]);
+    expect(writer.syncs.slice(1)).toEqual([['shop/web/TCP'], ['shop/large/TCP']]);
   });
 
   test('what changes while it is written is written next, without a rest', async () => {
-    const { backend, proxy } = await running();
+    const { writer, proxy } = await running();
     tell(proxy, LARGE);
-    backend.report = () => {
+    writer.report = () => {
       tell(proxy, WEB_1);
       return REPORT;
     };
     expect(await proxy.sync()).toMatchObject({ isPartial: true });
     expect(await proxy.sync('next')).not.toHaveProperty('isPartial');
-    expect(backend.syncs).toEqual([['shop/large/TCP'], ['shop/web/TCP']]);
+    expect(writer.syncs).toEqual([['shop/large/TCP'], ['shop/web/TCP']]);
   });
 
   test('is in the first sync with everybody', async () => {
-    const { backend, proxy } = make();
+    const { writer, proxy } = make();
     tell(proxy, LARGE, WEB);
     proxy.onSynced();
     expect(await proxy.sync()).not.toHaveProperty('isPartial');
-    expect(backend.syncs).toEqual([['shop/large/TCP', 'shop/web/TCP']]);
+    expect(writer.syncs).toEqual([['shop/large/TCP', 'shop/web/TCP']]);
   });
 
   test('what is beyond its capacity is told once, also where the plan stays the same', async () => {
-    const backend = new FakeBackend();
+    const writer = new FakeWriter();
     const capacity = { ...UNBOUNDED, frontends: 2 };
-    const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer: backend, capacity });
+    const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer, capacity });
     proxy.onSynced();
     tell(proxy, 'shop/web 10.96.0.1 80 ext=1.1.1.1');
     await proxy.sync();

@@ -5,11 +5,11 @@ import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { Proxier, type SyncOutcome } from '../../src/proxy/proxier.ts';
 import { SETTINGS, service } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
-import { FakeBackend, FakeLog, REPORT } from './fakes.ts';
+import { FakeWriter, FakeLog, REPORT } from './fakes.ts';
 
 class Stage {
   readonly clock = new FakeClock();
-  readonly backend = new FakeBackend();
+  readonly writer = new FakeWriter();
   readonly log = new FakeLog();
   readonly outcomes: SyncOutcome[] = [];
   /** That changed something of ours. */
@@ -23,7 +23,7 @@ class Stage {
     this.proxy = new Proxier({
       family: 'IPv4',
       settings: SETTINGS,
-      writer: this.backend,
+      writer: this.writer,
       // On a busy machine real time would be over in the middle of it.
       timeSlice: new TimeSlice(this.clock),
     });
@@ -43,13 +43,13 @@ class Stage {
   }
 
   get syncs(): number {
-    return this.backend.syncs.length;
+    return this.writer.syncs.length;
   }
 
-  /** The backend reports these, one after another; a number is how long that sync takes. */
+  /** The writer reports these, one after another; a number is how long that sync takes. */
   reports(...list: readonly (SyncReport | Error)[]): void {
     let next = 0;
-    this.backend.report = async () => {
+    this.writer.report = async () => {
       const report = list[Math.min(next++, list.length - 1)] ?? REPORT;
       if (report instanceof Error) throw report;
       return report;
@@ -98,7 +98,7 @@ describe('when it syncs', () => {
     await stage.clock.advance(29_999);
     expect(stage.syncs).toBe(1);
     await stage.clock.advance(1);
-    expect(stage.backend.syncs).toEqual([['a/b/TCP'], ['a/b/TCP']]);
+    expect(stage.writer.syncs).toEqual([['a/b/TCP'], ['a/b/TCP']]);
     expect(stage.log.lines.join('')).toContain('"msg":"Sync failed"');
     expect(stage.log.lines.join('')).toContain('"err":"lock"');
   });
@@ -112,7 +112,7 @@ describe('a refused service', () => {
     stage.reports(refused, REPORT);
     stage.loop.request();
     await settle();
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     await stage.clock.advance(30_000);
     expect(stage.syncs).toBe(2);
     await stage.clock.advance(60_000);
@@ -134,13 +134,13 @@ describe('verify', () => {
     const stage = new Stage();
     stage.loop.verify();
     await settle();
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     expect(stage.syncs).toBe(1);
   });
 
   test('not again so soon when it takes long: one hundredth of the time at most', async () => {
     const stage = new Stage();
-    stage.backend.report = async () => {
+    stage.writer.report = async () => {
       await new Promise<void>((resolve) => {
         stage.clock.schedule(2000, resolve);
       });
@@ -148,13 +148,13 @@ describe('verify', () => {
     };
     stage.loop.requestFull();
     await stage.clock.advance(2000);
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     await stage.clock.advance(199_000);
     stage.loop.verify();
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     await stage.clock.advance(1000);
     stage.loop.verify();
-    expect(stage.backend.fulls).toBe(2);
+    expect(stage.writer.fulls).toBe(2);
   });
 
   test('not when nothing can have changed', async () => {
@@ -163,13 +163,13 @@ describe('verify', () => {
     stage.reports(FULL);
     stage.loop.verify();
     await settle();
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     await stage.clock.advance(60_000);
     stage.loop.verify();
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     stage.generation = { id: 8 };
     stage.loop.verify();
-    expect(stage.backend.fulls).toBe(2);
+    expect(stage.writer.fulls).toBe(2);
   });
 
   test('again after we have written something ourselves', async () => {
@@ -181,7 +181,7 @@ describe('verify', () => {
     stage.loop.request();
     await stage.clock.advance(5000);
     stage.loop.verify();
-    expect(stage.backend.fulls).toBe(2);
+    expect(stage.writer.fulls).toBe(2);
   });
 
   test('always where nothing tells whether something changed', async () => {
@@ -190,7 +190,7 @@ describe('verify', () => {
     stage.loop.verify();
     await stage.clock.advance(5000);
     stage.loop.verify();
-    expect(stage.backend.fulls).toBe(2);
+    expect(stage.writer.fulls).toBe(2);
   });
 });
 
@@ -198,7 +198,7 @@ describe('what a look costs', () => {
   /** Each sync takes as long as its entry says, in milliseconds. */
   function lasting(stage: Stage, ...times: readonly (readonly [number, SyncReport])[]): void {
     let next = 0;
-    stage.backend.report = async () => {
+    stage.writer.report = async () => {
       const [milliseconds, report] = times[Math.min(next++, times.length - 1)] ?? [0, FULL];
       await new Promise<void>((resolve) => {
         stage.clock.schedule(milliseconds, resolve);
@@ -215,7 +215,7 @@ describe('what a look costs', () => {
     await stage.clock.advance(30_000);
     stage.loop.verify();
     await stage.clock.advance(1000);
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     expect(stage.syncs).toBe(2);
   });
 
@@ -238,10 +238,10 @@ describe('what a look costs', () => {
     stage.loop.requestFull();
     await stage.clock.advance(20_000 + 299_000);
     stage.loop.verify();
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     await stage.clock.advance(1000);
     stage.loop.verify();
-    expect(stage.backend.fulls).toBe(2);
+    expect(stage.writer.fulls).toBe(2);
   });
 
   test('fewer rules than we left are looked at ten times sooner', async () => {
@@ -254,11 +254,11 @@ describe('what a look costs', () => {
     stage.generation = { id: 'b', rules: 90 };
     await stage.clock.advance(19_000);
     stage.loop.verify();
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     await stage.clock.advance(11_000);
     stage.loop.verify();
     await stage.clock.advance(2000);
-    expect(stage.backend.fulls).toBe(2);
+    expect(stage.writer.fulls).toBe(2);
   });
 
   test('until then the base-chain jumps are looked at, whatever a look at everything costs', async () => {
@@ -271,7 +271,7 @@ describe('what a look costs', () => {
     await stage.clock.advance(30_000);
     stage.loop.verify();
     await stage.clock.advance(1000);
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     expect(stage.jumpLooks).toBe(1);
     expect(stage.syncs).toBe(2);
     await stage.clock.advance(30_000);
@@ -289,7 +289,7 @@ describe('a suspicion', () => {
     stage.reports(foundFlush);
     stage.loop.suspect(nft);
     await settle();
-    expect(stage.backend.fulls).toBe(1);
+    expect(stage.writer.fulls).toBe(1);
     expect(stage.programs).toEqual(['nft']);
     expect(stage.log.lines.join('')).toContain(
       '"msg":"Another program changed our rules; repaired","ipFamily":"IPv4","changedBy":"nft (pid 7)"',
@@ -308,7 +308,7 @@ describe('a suspicion', () => {
     const stage = new Stage();
     const missing: SyncReport = { ...REPORT, repaired: ['chain nat PREROUTING'] };
     const reports = [FULL, missing, foundFlush];
-    stage.backend.report = async () => {
+    stage.writer.report = async () => {
       await new Promise<void>((resolve) => {
         stage.clock.schedule(5000, resolve);
       });
@@ -319,7 +319,7 @@ describe('a suspicion', () => {
     stage.loop.suspect(nft);
     await stage.clock.advance(5000);
     expect(stage.jumpLooks).toBe(1);
-    expect(stage.backend.fulls).toBe(2);
+    expect(stage.writer.fulls).toBe(2);
     await stage.clock.advance(5000);
     expect(stage.syncs).toBe(3);
     expect(stage.programs).toEqual(['nft', 'nft']);
@@ -328,9 +328,9 @@ describe('a suspicion', () => {
   test('again and again: a tenth of the time at most is spent on looks at everything', async () => {
     const stage = new Stage();
     let looks = 0;
-    stage.backend.report = async () => {
-      if (looks === stage.backend.fulls) return { ...REPORT, kind: 'nothing', commits: 0 };
-      looks = stage.backend.fulls;
+    stage.writer.report = async () => {
+      if (looks === stage.writer.fulls) return { ...REPORT, kind: 'nothing', commits: 0 };
+      looks = stage.writer.fulls;
       await new Promise<void>((resolve) => {
         stage.clock.schedule(1000, resolve);
       });
@@ -368,7 +368,7 @@ describe('what is logged', () => {
 test('stop waits for the sync under way', async () => {
   const stage = new Stage();
   let ended = false;
-  stage.backend.report = async () => {
+  stage.writer.report = async () => {
     await new Promise<void>((resolve) => {
       stage.clock.schedule(100, resolve);
     });

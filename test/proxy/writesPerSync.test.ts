@@ -1,11 +1,11 @@
 /** A sync writes some of what waits, so that others come in between. */
 import { describe, expect, test } from 'vitest';
 import { slice } from '../plan/given.ts';
-import { FakeBackend } from './fakes.ts';
+import { FakeWriter } from './fakes.ts';
 import { make, tell, WEB, WEB_1 } from './given.ts';
 
 test('thousands of addresses that go at once do not hold up the endpoints of others', async () => {
-  const { backend, proxy } = make();
+  const { writer, proxy } = make();
   proxy.onSynced();
   const external = Array.from({ length: 60 }, (_, index) => `192.0.2.${index}`).join(',');
   const names = Array.from({ length: 400 }, (_, index) => `shop/s${index}`);
@@ -14,10 +14,10 @@ test('thousands of addresses that go at once do not hold up the endpoints of oth
   await proxy.sync();
   tell(proxy, ...names.map((name) => `- ${name}`), 'shop/web-1 of web 80 | 10.244.0.9');
   expect((await proxy.sync())?.isPartial).toBe(true);
-  expect(backend.syncs[1]).toContain('shop/web/TCP');
+  expect(writer.syncs[1]).toContain('shop/web/TCP');
 });
 
-describe('a backend that wants some at a time', () => {
+describe('a writer that wants some at a time', () => {
   const LARGE = [
     'shop/large 10.96.0.9 a:1 b:2 c:3 d:4',
     'shop/large-1 of large a:1 b:2 c:3 d:4 | 10.244.0.9',
@@ -25,7 +25,7 @@ describe('a backend that wants some at a time', () => {
 
   async function served(): Promise<ReturnType<typeof make>> {
     const made = make();
-    made.backend.writesPerSync = 3;
+    made.writer.writesPerSync = 3;
     made.proxy.onSynced();
     tell(made.proxy, WEB, WEB_1, 'shop/db 10.96.0.2 5432', 'shop/db-1 of db 5432 | 10.244.0.2');
     await made.proxy.sync();
@@ -33,18 +33,18 @@ describe('a backend that wants some at a time', () => {
   }
 
   test('gets all of them at the start', async () => {
-    const { backend } = await served();
-    expect(backend.syncs).toEqual([['shop/db/TCP', 'shop/web/TCP']]);
+    const { writer } = await served();
+    expect(writer.syncs).toEqual([['shop/db/TCP', 'shop/web/TCP']]);
   });
 
   test('gets the rest in the next syncs, with what is new before it', async () => {
-    const { backend, proxy } = await served();
+    const { writer, proxy } = await served();
     tell(proxy, ...LARGE);
     const first = await proxy.sync();
     tell(proxy, 'shop/web-1 of web 80 | 10.244.0.7');
     const second = await proxy.sync('next');
     const third = await proxy.sync('next');
-    expect(backend.syncs.slice(1)).toEqual([
+    expect(writer.syncs.slice(1)).toEqual([
       ['shop/large:a/TCP', 'shop/large:b/TCP'],
       ['shop/large:c/TCP', 'shop/web/TCP'],
       ['shop/large:d/TCP'],
@@ -57,8 +57,8 @@ describe('a backend that wants some at a time', () => {
   });
 
   test('gets services that are dialled already before new ones, and who loses an address last', async () => {
-    const { backend, proxy } = await served();
-    backend.writesPerSync = 2;
+    const { writer, proxy } = await served();
+    writer.writesPerSync = 2;
     tell(
       proxy,
       'shop/db 10.96.0.2 6432', // one frontend for another
@@ -77,20 +77,20 @@ describe('a backend that wants some at a time', () => {
   });
 
   test('gets everything at once where that is not more than it wants', async () => {
-    const { backend, proxy } = await served();
-    backend.writesPerSync = 100;
+    const { writer, proxy } = await served();
+    writer.writesPerSync = 100;
     tell(proxy, 'shop/web-1 of web 80 | 10.244.0.7', 'shop/new 10.96.0.3 80', '- shop/db');
     const outcome = await proxy.sync();
     expect(outcome?.isPartial).toBeUndefined();
-    expect(backend.syncs.slice(1)).toEqual([['shop/db/TCP', 'shop/new/TCP', 'shop/web/TCP']]);
+    expect(writer.syncs.slice(1)).toEqual([['shop/db/TCP', 'shop/new/TCP', 'shop/web/TCP']]);
   });
 
   test('gets the endpoints of a small service before the rest of those of a large one', async () => {
-    const { backend, proxy } = await served();
-    backend.writesPerSync = undefined;
+    const { writer, proxy } = await served();
+    writer.writesPerSync = undefined;
     tell(proxy, LARGE[0] ?? '');
     await proxy.sync();
-    backend.writesPerSync = 8;
+    writer.writesPerSync = 8;
     const many = Array.from({ length: 6 }, (_, index) => `10.244.1.${index}`).join(' | ');
     tell(proxy, `shop/large-1 of large a:1 b:2 c:3 d:4 | ${many}`);
     await proxy.sync();
@@ -99,7 +99,7 @@ describe('a backend that wants some at a time', () => {
     // Not every time, so that the rest has its turn.
     tell(proxy, 'shop/web-1 of web 80 | 10.244.0.8');
     await proxy.sync('next');
-    expect(backend.syncs.slice(2)).toEqual([
+    expect(writer.syncs.slice(2)).toEqual([
       ['shop/large:a/TCP', 'shop/large:b/TCP'],
       ['shop/web/TCP'],
       ['shop/large:c/TCP', 'shop/large:d/TCP', 'shop/web/TCP'],
@@ -117,14 +117,14 @@ describe('a backend that wants some at a time', () => {
   });
 
   test('that failed gets them again', async () => {
-    const { backend, proxy } = await served();
+    const { writer, proxy } = await served();
     tell(proxy, ...LARGE);
-    backend.report = () => Promise.reject(new Error('lock'));
+    writer.report = () => Promise.reject(new Error('lock'));
     await expect(proxy.sync()).rejects.toThrow('lock');
-    backend.report = new FakeBackend().report;
+    writer.report = new FakeWriter().report;
     const again = await proxy.sync();
     expect(again?.isPartial).toBe(true);
     await proxy.sync('next');
-    expect(new Set(backend.syncs.flat()).size).toBe(6);
+    expect(new Set(writer.syncs.flat()).size).toBe(6);
   });
 });

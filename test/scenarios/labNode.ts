@@ -8,7 +8,7 @@ import { prefixed } from '../../lab/prefixed.ts';
 import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import { iptablesBackend } from './iptablesProxier.ts';
+import { iptablesWriter } from './iptablesProxier.ts';
 import type { Scenario } from './scenario.ts';
 import { ScenarioProxies } from './scenarioProxies.ts';
 
@@ -21,19 +21,19 @@ export interface LabNodeOptions {
 
 export class LabNode {
   readonly layout: LayoutName;
-  readonly #doors: readonly IptablesClient[];
+  readonly #clients: readonly IptablesClient[];
   readonly #proxies: ScenarioProxies;
 
-  private constructor(layout: LayoutName, doors: readonly IptablesClient[]) {
+  private constructor(layout: LayoutName, clients: readonly IptablesClient[]) {
     this.layout = layout;
-    this.#doors = doors;
-    this.#proxies = new ScenarioProxies(doors.map((door) => iptablesBackend(door, layout)));
+    this.#clients = clients;
+    this.#proxies = new ScenarioProxies(clients.map((client) => iptablesWriter(client, layout)));
   }
 
   static async start(host: Host, { layout, variant, lockPath }: LabNodeOptions): Promise<LabNode> {
     const runner = prefixed(run, ['nsenter', `--net=/proc/${host.pid}/ns/net`]);
-    const doors = FAMILIES.map((family) => IptablesClient.open({ family, variant, runner, lockPath }));
-    return new LabNode(layout, await Promise.all(doors));
+    const clients = FAMILIES.map((family) => IptablesClient.open({ family, variant, runner, lockPath }));
+    return new LabNode(layout, await Promise.all(clients));
   }
 
   plan(family: Family): Plan {
@@ -42,9 +42,9 @@ export class LabNode {
 
   /** What is in node1's kernel. */
   async tables(family: Family): Promise<Tables> {
-    const door = this.#doors.find((other) => other.family === family);
-    if (!door) throw new Error(`no iptables for ${family}`);
-    const saved = [await door.save('filter'), await door.save('nat')];
+    const client = this.#clients.find((other) => other.family === family);
+    if (!client) throw new Error(`no iptables for ${family}`);
+    const saved = [await client.save('filter'), await client.save('nat')];
     return new Map(saved.flatMap((text) => [...parseSave(text)]));
   }
 

@@ -14,7 +14,7 @@ import { NO_COUNTERS } from './iptablesProxier.ts';
 import { LabNode, type LabNodeOptions } from './labNode.ts';
 import { PacketSender } from './labPackets.ts';
 import { printRow } from './packets.ts';
-import { rulesBackend } from './rulesNode.ts';
+import { rulesWriter } from './rulesNode.ts';
 import { proxyOf, type Scenario } from './scenario.ts';
 
 export function scenariosInLab(options: Omit<LabNodeOptions, 'lockPath'>): void {
@@ -46,7 +46,7 @@ export function scenariosInLab(options: Omit<LabNodeOptions, 'lockPath'>): void 
 /** After all the changes from scenario to scenario, the kernel holds what it would hold if this was the first. */
 async function expectFreshState(node: LabNode, scenario: Scenario, family: Family): Promise<void> {
   const fresh = new FakeIptables();
-  const proxy = proxyOf(family, scenario, await rulesBackend(family, node.layout, fresh, NO_COUNTERS));
+  const proxy = proxyOf(family, scenario, await rulesWriter(family, node.layout, fresh, NO_COUNTERS));
   await proxy.sync();
   const layout = LAYOUTS[node.layout];
   const expected = describeState(fresh.tables, layout, 'anyOrder');

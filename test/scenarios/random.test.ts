@@ -22,7 +22,7 @@ import {
   tellChange,
   TIMEOUT,
 } from './randomRun.ts';
-import { rulesBackend } from './rulesNode.ts';
+import { rulesWriter } from './rulesNode.ts';
 
 const layout = fc.constantFrom(...LAYOUT_NAMES);
 
@@ -32,7 +32,7 @@ interface Start extends RandomWorld {
 }
 
 async function start(options: Start): Promise<Proxier> {
-  return startProxy(options, await rulesBackend(options.family, options.layout, options.iptables));
+  return startProxy(options, await rulesWriter(options.family, options.layout, options.iptables));
 }
 
 async function fromScratch(options: Omit<Start, 'iptables'>): Promise<FakeIptables> {

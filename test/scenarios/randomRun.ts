@@ -39,9 +39,9 @@ export interface RandomWorld {
 
 export async function startProxy(
   { family: ofFamily, settings, cluster }: RandomWorld,
-  backend: KernelWriter,
+  writer: KernelWriter,
 ): Promise<Proxier> {
-  const proxy = new Proxier({ family: ofFamily, settings, writer: backend });
+  const proxy = new Proxier({ family: ofFamily, settings, writer });
   for (const each of cluster.slots) tellSlot(proxy, undefined, each);
   proxy.onNode(nodeIn(cluster.zone));
   proxy.onSynced();

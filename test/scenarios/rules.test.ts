@@ -6,7 +6,7 @@ import { SCENARIOS } from './cases/index.ts';
 import { decided, expectedIn, walked } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
 import { printRow, type Row } from './packets.ts';
-import { rulesBackend } from './rulesNode.ts';
+import { rulesWriter } from './rulesNode.ts';
 import { proxyOf, type Scenario } from './scenario.ts';
 
 const rowsOf = ({ rows }: Scenario, family: Family): readonly Row[] =>
@@ -35,8 +35,8 @@ test.each(CASES)('decide: $name ($family)', ({ scenario, family }) => {
 describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
   test.each(CASES)('$name ($family)', async ({ scenario, family }) => {
     const iptables = new FakeIptables();
-    const backend = await rulesBackend(family, layout, iptables);
-    const proxy = proxyOf(family, scenario, backend);
+    const writer = await rulesWriter(family, layout, iptables);
+    const proxy = proxyOf(family, scenario, writer);
     const outcome = await proxy.sync();
     expect(outcome?.report.refused.size).toBe(0);
     const rows = rowsOf(scenario, family);

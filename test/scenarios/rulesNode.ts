@@ -1,4 +1,4 @@
-/** Junction over the stand-in for the kernel: the real proxy, client and backend, and no process at all. */
+/** Junction over the stand-in for the kernel: the real proxy, client and writer, and no process at all. */
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { IptablesClient } from '../../src/modes/iptables/client.ts';
@@ -7,7 +7,7 @@ import type { Family } from '../../src/model/ip.ts';
 import type { FakeIptables } from './fakeIptables.ts';
 import { node1Addresses } from './scenario.ts';
 
-export async function rulesBackend(
+export async function rulesWriter(
   family: Family,
   layout: LayoutName,
   iptables: FakeIptables,

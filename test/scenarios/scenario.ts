@@ -76,8 +76,8 @@ export function node1Addresses(family: Family): readonly Ip[] {
 
 export const NODE1: Host = { addresses: FAMILIES.flatMap(node1Addresses) };
 
-export function proxyOf(family: Family, { manifests, settings }: Scenario, backend: KernelWriter): Proxier {
-  const proxy = new Proxier({ family, settings, writer: backend });
+export function proxyOf(family: Family, { manifests, settings }: Scenario, writer: KernelWriter): Proxier {
+  const proxy = new Proxier({ family, settings, writer });
   for (const service of manifests.services)
     proxy.onService(objectKey(service.namespace, service.name), service);
   for (const slice of manifests.slices) proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);

@@ -13,20 +13,20 @@ import {
 } from '../../src/sources/manifests/snapshot.ts';
 import type { Scenario } from './scenario.ts';
 
-export interface FamilyBackend {
+export interface FamilyWriter {
   readonly family: Family;
   /** One that remembers nothing, as after a restart; the kernel keeps what it has. */
   start(settings: ViewSettings): KernelWriter;
 }
 
 export class ScenarioProxies {
-  readonly #backends: readonly FamilyBackend[];
+  readonly #writers: readonly FamilyWriter[];
   #settings: ViewSettings | undefined;
   #proxies: readonly Proxier[] = [];
   #snapshot: Snapshot = new Map();
 
-  constructor(backends: readonly FamilyBackend[]) {
-    this.#backends = backends;
+  constructor(writers: readonly FamilyWriter[]) {
+    this.#writers = writers;
   }
 
   plan(family: Family): Plan {
@@ -53,9 +53,9 @@ export class ScenarioProxies {
   #restart(settings: ViewSettings): void {
     this.#settings = settings;
     this.#snapshot = new Map();
-    this.#proxies = this.#backends.map((each) => {
-      const backend = each.start(settings);
-      const proxy = new Proxier({ family: each.family, settings, writer: backend });
+    this.#proxies = this.#writers.map((each) => {
+      const writer = each.start(settings);
+      const proxy = new Proxier({ family: each.family, settings, writer });
       proxy.onSynced();
       return proxy;
     });

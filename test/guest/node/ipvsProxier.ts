@@ -7,10 +7,10 @@ import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../../src/
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { createLog } from '../../../src/log/log.ts';
 import { FAMILIES, isLoopback } from '../../../src/model/ip.ts';
-import type { FamilyBackend } from '../../scenarios/scenarioProxies.ts';
+import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
 
-export async function openIpvs(): Promise<readonly FamilyBackend[]> {
+export async function openIpvs(): Promise<readonly FamilyWriter[]> {
   const thread = await NetlinkThread.start();
   const channels = {
     route: thread.channel(NETLINK_ROUTE),
@@ -19,7 +19,7 @@ export async function openIpvs(): Promise<readonly FamilyBackend[]> {
   };
   applyIpvsSysctls({ strictARP: false }, createLog({ verbosity: 0, format: 'text' }));
   return Promise.all(
-    FAMILIES.map(async (family): Promise<FamilyBackend> => {
+    FAMILIES.map(async (family): Promise<FamilyWriter> => {
       const lockPath = '/run/junction-xtables.lock';
       const iptables = await IptablesClient.open({ family, variant: 'legacy', lockPath });
       return {

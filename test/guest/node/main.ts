@@ -7,7 +7,7 @@ import { expectedIn } from '../../scenarios/expectations.ts';
 import { dialsItselfFromElsewhere } from '../../scenarios/ipvsDifferences.ts';
 import { NODE1 } from '../../scenarios/scenario.ts';
 import { ScenarioProxies } from '../../scenarios/scenarioProxies.ts';
-import { type BackendName, BACKENDS } from './proxiers.ts';
+import { type GuestMode, GUEST_MODES } from './proxiers.ts';
 import type { FromNode, NodeCall, NodeOperationName, NodeOperations } from './protocol.ts';
 
 type Handlers = {
@@ -16,7 +16,7 @@ type Handlers = {
   ) => Promise<NodeOperations[Name]['output']>;
 };
 
-const { mechanism, open } = BACKENDS[process.argv.at(-1) as BackendName];
+const { mechanism, open } = GUEST_MODES[process.argv.at(-1) as GuestMode];
 const proxies = new ScenarioProxies(await open());
 
 const handlers: Handlers = {

@@ -4,10 +4,10 @@ import { NftProxier } from '../../../src/modes/nftables/proxier.ts';
 import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { FAMILIES, isLoopback } from '../../../src/model/ip.ts';
-import type { FamilyBackend } from '../../scenarios/scenarioProxies.ts';
+import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
 
-export async function openNft(): Promise<readonly FamilyBackend[]> {
+export async function openNft(): Promise<readonly FamilyWriter[]> {
   const thread = await NetlinkThread.start();
   return FAMILIES.map((family) => ({
     family,

@@ -2,34 +2,34 @@
 import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import type { Mechanism } from '../../scenarios/differences.ts';
-import { iptablesBackend } from '../../scenarios/iptablesProxier.ts';
-import type { FamilyBackend } from '../../scenarios/scenarioProxies.ts';
+import { iptablesWriter } from '../../scenarios/iptablesProxier.ts';
+import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { openIpvs } from './ipvsProxier.ts';
 import { openNft } from './nftProxier.ts';
 
-export type BackendName = 'iptables-legacy' | 'ipvs' | 'nftables';
+export type GuestMode = 'iptables-legacy' | 'ipvs' | 'nftables';
 
-export interface NodeBackend {
+export interface OpenedMode {
   /** Whose differences from `decide` are known. */
   readonly mechanism: Mechanism;
-  readonly open: () => Promise<readonly FamilyBackend[]>;
+  readonly open: () => Promise<readonly FamilyWriter[]>;
 }
 
-export const BACKENDS: Readonly<Record<BackendName, NodeBackend>> = {
+export const GUEST_MODES: Readonly<Record<GuestMode, OpenedMode>> = {
   'iptables-legacy': { mechanism: 'current', open: () => perFamily(openIptables) },
   ipvs: { mechanism: 'ipvs', open: openIpvs },
   nftables: { mechanism: 'nftables', open: openNft },
 };
 
-function perFamily(open: (family: Family) => Promise<FamilyBackend>): Promise<readonly FamilyBackend[]> {
+function perFamily(open: (family: Family) => Promise<FamilyWriter>): Promise<readonly FamilyWriter[]> {
   return Promise.all(FAMILIES.map(open));
 }
 
-async function openIptables(family: Family): Promise<FamilyBackend> {
-  const door = await IptablesClient.open({
+async function openIptables(family: Family): Promise<FamilyWriter> {
+  const client = await IptablesClient.open({
     family,
     variant: 'legacy',
     lockPath: '/run/junction-xtables.lock',
   });
-  return iptablesBackend(door, 'current');
+  return iptablesWriter(client, 'current');
 }

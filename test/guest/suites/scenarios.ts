@@ -2,17 +2,17 @@
 import { SCENARIOS } from '../../scenarios/cases/index.ts';
 import { printRow } from '../../scenarios/packets.ts';
 import type { Scenario } from '../../scenarios/scenario.ts';
-import type { BackendName } from '../node/proxiers.ts';
+import type { GuestMode } from '../node/proxiers.ts';
 import { type GuestSuite, type GuestTest, Mismatch } from '../suite.ts';
 
-export function scenarioSuite(backend: BackendName, scenarios: readonly Scenario[] = SCENARIOS): GuestSuite {
-  const tests = scenarios.map((scenario) => [scenario.name, scenarioTest(scenario, backend)] as const);
-  return { name: `scenarios through ${backend}`, tests: Object.fromEntries(tests) };
+export function scenarioSuite(mode: GuestMode, scenarios: readonly Scenario[] = SCENARIOS): GuestSuite {
+  const tests = scenarios.map((scenario) => [scenario.name, scenarioTest(scenario, mode)] as const);
+  return { name: `scenarios through ${mode}`, tests: Object.fromEntries(tests) };
 }
 
-function scenarioTest(scenario: Scenario, backend: BackendName): GuestTest {
+function scenarioTest(scenario: Scenario, mode: GuestMode): GuestTest {
   return async (context) => {
-    const node = await context.node(backend);
+    const node = await context.node(mode);
     const sender = await context.sender();
     const fates = await node.apply(scenario);
     const pairs = scenario.rows.flatMap((row, index) => {

@@ -52,7 +52,7 @@ async function isDone(work: Promise<unknown>): Promise<boolean> {
   }
 }
 
-async function openDoor(timeoutMs: number): Promise<IptablesClient> {
+async function openClient(timeoutMs: number): Promise<IptablesClient> {
   return IptablesClient.open({
     family: 'IPv4',
     variant: 'nft',
@@ -80,7 +80,7 @@ test.each([
   ],
 ])('%s', async (_, act, command) => {
   await withEnoughTime(async (timeoutMs) => {
-    const client = await openDoor(timeoutMs);
+    const client = await openClient(timeoutMs);
     hang();
     // A machine that is merely slow gets more time.
     for (const limit of [timeoutMs, 2 * timeoutMs]) {
@@ -98,7 +98,7 @@ test.each([
 });
 
 test('whether a chain exists is not known then', async () => {
-  const client = await openDoor(300);
+  const client = await openClient(300);
   hang();
   expect(await client.lookForChain('nat', 'KUBE-SERVICES')).toMatchObject({
     state: 'unknown',

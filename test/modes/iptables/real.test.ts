@@ -20,7 +20,7 @@ describe.each(CASES)('$variant, $family', ({ variant, family }) => {
   beforeEach(async (context) => {
     requireNamespaces(context);
     namespace = await openNamespace();
-    client = await openDoor(namespace, variant, family);
+    client = await openClient(namespace, variant, family);
   });
   afterEach(() => namespace.close());
   const jump = ['-m', 'comment', '--comment', 'kubernetes service portals', '-j', 'KUBE-SERVICES'];
@@ -150,7 +150,7 @@ describe.each(['IPv4', 'IPv6'] as const)('legacy, %s', (family) => {
   beforeEach(async (context) => {
     requireNamespaces(context);
     namespace = await openNamespace();
-    client = await openDoor(namespace, 'legacy', family);
+    client = await openClient(namespace, 'legacy', family);
   });
   afterEach(() => namespace.close());
 
@@ -168,7 +168,7 @@ describe.each(['IPv4', 'IPv6'] as const)('legacy, %s', (family) => {
     expect(performance.now() - started).toBeGreaterThan(900);
     await expect(client.restore('nat', '*nat\n:Y - [0:0]\nCOMMIT\n')).rejects.toMatchObject(expected);
     expect(await state(client, 'nat', 'X')).toBe('unknown');
-    const patient = await openDoor(namespace, 'legacy', family, 150);
+    const patient = await openClient(namespace, 'legacy', family, 150);
     const waiting = patient.ensureChain('nat', 'Y');
     await sleep(100);
     process.kill(-Number(holder.pid));
@@ -176,7 +176,7 @@ describe.each(['IPv4', 'IPv6'] as const)('legacy, %s', (family) => {
   });
 });
 
-function openDoor(
+function openClient(
   { runner, lockPath }: Namespace,
   variant: 'nft' | 'legacy',
   family: 'IPv4' | 'IPv6',

@@ -1,4 +1,4 @@
-/** Every edit of the backend as the command that it means: which part of the kernel gets it, in which bytes. */
+/** Every edit of the writer as the command that it means: which part of the kernel gets it, in which bytes. */
 import { constants } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import type { IpvsEdit } from '../../../src/modes/ipvs/rules/client.ts';

@@ -1,4 +1,4 @@
-/** The backend with its clock: when drained endpoints are looked at, and who waits for whom. */
+/** The writer with its clock: when drained endpoints are looked at, and who waits for whom. */
 import { expect, test } from 'vitest';
 import { IpvsProxier } from '../../../src/modes/ipvs/proxier.ts';
 import { IptablesClient } from '../../../src/modes/iptables/client.ts';

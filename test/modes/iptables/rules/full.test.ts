@@ -136,7 +136,7 @@ describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
   });
 });
 
-test('a door may ask for everything at once', async () => {
+test('a client may ask for everything at once', async () => {
   const harness = new Harness();
   harness.kernel.chainsPerRestore = Number.POSITIVE_INFINITY;
   const many = Array.from({ length: 700 }, (_, n) => [

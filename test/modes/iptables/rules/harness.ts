@@ -1,4 +1,4 @@
-/** A cluster in text, a backend, and a kernel in memory behind it. */
+/** A cluster in text, a writer, and a kernel in memory behind it. */
 import { IptablesRules, type StaticOptions } from '../../../../src/modes/iptables/reconcile.ts';
 import type { SyncAttempt, SyncReport } from '../../../../src/proxy/report.ts';
 import type { CompileOptions, LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
@@ -37,7 +37,7 @@ export class Harness {
   readonly kernel: FakeKernel;
   readonly cluster: Cluster;
   readonly layout: LayoutName;
-  readonly #backend: IptablesRules;
+  readonly #writer: IptablesRules;
   #options: StaticOptions;
   readonly #unwritten = new Set<ServicePortId>();
 
@@ -45,13 +45,13 @@ export class Harness {
     this.kernel = options.kernel ?? new FakeKernel();
     this.cluster = options.cluster ?? new Cluster(options.view ?? VIEW, options.family ?? 'IPv4');
     this.layout = options.layout ?? 'current';
-    this.#backend = new IptablesRules(LAYOUTS[this.layout], this.kernel);
+    this.#writer = new IptablesRules(LAYOUTS[this.layout], this.kernel);
     this.#options = { ...OPTIONS, ...options.options };
   }
 
   /** What the last sync set out to do. */
   get attempt(): SyncAttempt {
-    return this.#backend.attempt;
+    return this.#writer.attempt;
   }
 
   /** Tells the cluster these lines, and syncs. What a failed sync left undone is tried again by the next. */
@@ -59,7 +59,7 @@ export class Harness {
     this.cluster.tell(...lines);
     for (const id of this.cluster.takeDirty()) this.#unwritten.add(id);
     this.kernel.forget();
-    const report = await this.#backend.sync(this.cluster.planner, this.#unwritten, this.#options);
+    const report = await this.#writer.sync(this.cluster.planner, this.#unwritten, this.#options);
     this.#unwritten.clear();
     return report;
   }
@@ -73,19 +73,19 @@ export class Harness {
   /** Writes these alone. */
   syncOnly(ids: readonly ServicePortId[]): Promise<SyncReport> {
     this.kernel.forget();
-    return this.#backend.sync(this.cluster.planner, ids, this.#options);
+    return this.#writer.sync(this.cluster.planner, ids, this.#options);
   }
 
   requestFull(): void {
-    this.#backend.requestFull();
+    this.#writer.requestFull();
   }
 
   noteForeign(touched: Touched): readonly string[] {
-    return this.#backend.noteForeign(touched);
+    return this.#writer.noteForeign(touched);
   }
 
   requestJumps(): void {
-    this.#backend.requestJumps();
+    this.#writer.requestJumps();
   }
 
   /** The node has other addresses now. */

@@ -76,7 +76,7 @@ test('with restores that fail one time in ten', async () => {
                 : await harness.sync(...lines);
             mustRepeat = report.refused.size > 0;
           } catch {
-            mustRepeat = false; // the backend itself remembers to look at everything
+            mustRepeat = false; // the writer itself remembers to look at everything
           }
         }
         harness.kernel.fault = () => undefined;

@@ -1,4 +1,4 @@
-/** A cluster in text, a backend with its rules, and a kernel in memory behind both. */
+/** A cluster in text, a writer with its rules, and a kernel in memory behind both. */
 import { IptablesRules, type StaticOptions } from '../../../../src/modes/iptables/reconcile.ts';
 import type { SyncReport } from '../../../../src/proxy/report.ts';
 import { IpvsServers, type Rules } from '../../../../src/modes/ipvs/reconcile.ts';
@@ -47,10 +47,10 @@ export class Harness {
   readonly kernel: FakeIpvsKernel;
   readonly cluster: Cluster;
   settings: Settings;
-  /** Milliseconds, as the backend sees them. */
+  /** Milliseconds, as the writer sees them. */
   now = 0;
   readonly #given: HarnessOptions;
-  readonly #backend: IpvsServers;
+  readonly #writer: IpvsServers;
   readonly #unwritten = new Set<ServicePortId>();
 
   constructor(given: HarnessOptions = {}) {
@@ -59,7 +59,7 @@ export class Harness {
     this.kernel = given.kernel ?? new FakeIpvsKernel(family);
     this.cluster = given.cluster ?? new Cluster(given.view ?? VIEW, family);
     this.settings = { ...SETTINGS, ...given.settings };
-    this.#backend = new IpvsServers({
+    this.#writer = new IpvsServers({
       client: this.kernel,
       rules: rulesOf(this.kernel),
       excludeCIDRs,
@@ -73,13 +73,13 @@ export class Harness {
     this.cluster.tell(...lines);
     for (const id of this.cluster.takeDirty()) this.#unwritten.add(id);
     this.kernel.forget();
-    const report = await this.#backend.sync(this.cluster.planner, this.#unwritten, this.settings);
+    const report = await this.#writer.sync(this.cluster.planner, this.#unwritten, this.settings);
     this.#unwritten.clear();
     return report;
   }
 
   requestFull(): void {
-    this.#backend.requestFull();
+    this.#writer.requestFull();
   }
 
   async syncFull(...lines: readonly string[]): Promise<SyncReport> {
@@ -89,15 +89,15 @@ export class Harness {
 
   async drain(afterMs = 0): Promise<void> {
     this.now += afterMs;
-    await this.#backend.drain();
+    await this.#writer.drain();
   }
 
   get isDraining(): boolean {
-    return this.#backend.isDraining;
+    return this.#writer.isDraining;
   }
 
   isBound(address: string): boolean {
-    return this.#backend.isBound(address);
+    return this.#writer.isBound(address);
   }
 
   /** Junction stops and starts again: same cluster, same kernel, no memory. */
@@ -152,10 +152,10 @@ function inOneOrder(lines: readonly string[]): readonly string[] {
 }
 
 function rulesOf(kernel: FakeIpvsKernel): Rules {
-  const backend = new IptablesRules(ipvsLayout, kernel.iptables);
+  const writer = new IptablesRules(ipvsLayout, kernel.iptables);
   return {
     sync: (plan, dirty, filledSets, beforeSwitch) =>
-      backend.sync(plan, dirty, { ...RULE_OPTIONS, filledSets }, beforeSwitch),
-    requestFull: () => backend.requestFull(),
+      writer.sync(plan, dirty, { ...RULE_OPTIONS, filledSets }, beforeSwitch),
+    requestFull: () => writer.requestFull(),
   };
 }

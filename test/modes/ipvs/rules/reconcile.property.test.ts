@@ -59,7 +59,7 @@ test('with edits that the kernel refuses one time in ten', async () => {
   );
 });
 
-test('with a door that breaks at any edit or reading', async () => {
+test('with a client that breaks at any edit or reading', async () => {
   await fc.assert(
     fc.asyncProperty(inOneProcess, fc.infiniteStream(fc.nat(40)), async (steps, dice) => {
       const harness = new Harness();

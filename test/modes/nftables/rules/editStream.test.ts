@@ -28,7 +28,7 @@ function edit(owner: string, first: number, count: number): ElementEdit {
 }
 
 /** Takes transactions one by one, when it is told to. */
-class SlowDoor implements Pick<NftClient, 'commit'> {
+class SlowClient implements Pick<NftClient, 'commit'> {
   readonly sizes: number[] = [];
   readonly #waiting: ((outcome: TransactionOutcome) => void)[] = [];
 
@@ -44,9 +44,9 @@ class SlowDoor implements Pick<NftClient, 'commit'> {
   }
 }
 
-function streamInto(door: SlowDoor): EditStream {
+function streamInto(client: SlowClient): EditStream {
   const whole: NftClient = {
-    commit: (transaction) => door.commit(transaction),
+    commit: (transaction) => client.commit(transaction),
     inspect: () => Promise.resolve(undefined),
     affinityEntries: () => Promise.resolve([]),
   };
@@ -55,54 +55,54 @@ function streamInto(door: SlowDoor): EditStream {
 
 describe('a stream of edits', () => {
   it('waits until a transaction is full', () => {
-    const door = new SlowDoor();
-    const stream = streamInto(door);
+    const client = new SlowClient();
+    const stream = streamInto(client);
     expect(stream.add(edit('a', 0, 10))).toBeUndefined();
-    expect(door.sizes).toEqual([]);
+    expect(client.sizes).toEqual([]);
   });
 
   it('makes the next one while the kernel has the last', async () => {
-    const door = new SlowDoor();
-    const stream = streamInto(door);
+    const client = new SlowClient();
+    const stream = streamInto(client);
     await stream.add(edit('a', 0, 2000));
-    await expect.poll(() => door.sizes).toEqual([2000]);
+    await expect.poll(() => client.sizes).toEqual([2000]);
     expect(stream.add(edit('b', 5000, 10))).toBeUndefined();
     const flushed = stream.flush();
     await Promise.resolve();
-    expect(door.sizes).toEqual([2000]);
-    door.answer();
-    await expect.poll(() => door.sizes).toEqual([2000, 10]);
-    door.answer();
+    expect(client.sizes).toEqual([2000]);
+    client.answer();
+    await expect.poll(() => client.sizes).toEqual([2000, 10]);
+    client.answer();
     await flushed;
     expect(stream.elements).toBe(2010);
   });
 
   it('knows whose edit was refused', async () => {
-    const door = new SlowDoor();
-    const stream = streamInto(door);
+    const client = new SlowClient();
+    const stream = streamInto(client);
     void stream.add(edit('a', 0, 1));
     const flushed = stream.flush();
-    await expect.poll(() => door.sizes).toEqual([1]);
-    door.answer({ state: 'refused', name: 'ENOSPC', operation: undefined });
+    await expect.poll(() => client.sizes).toEqual([1]);
+    client.answer({ state: 'refused', name: 'ENOSPC', operation: undefined });
     await flushed;
     expect([...stream.refused.keys()]).toEqual(['a']);
   });
 
   it('fails with a refusal that is nobody’s in particular', async () => {
-    const door = new SlowDoor();
-    const stream = streamInto(door);
+    const client = new SlowClient();
+    const stream = streamInto(client);
     void stream.add({ ...edit('a', 0, 1), owner: undefined });
     const flushed = stream.flush();
-    await expect.poll(() => door.sizes).toEqual([1]);
-    door.answer({ state: 'refused', name: 'ENOSPC', operation: undefined });
+    await expect.poll(() => client.sizes).toEqual([1]);
+    client.answer({ state: 'refused', name: 'ENOSPC', operation: undefined });
     await expect(flushed).rejects.toMatchObject({ code: 'NFTABLES_REFUSED' });
   });
 
   it('has nothing to do for an empty edit', async () => {
-    const door = new SlowDoor();
-    const stream = streamInto(door);
+    const client = new SlowClient();
+    const stream = streamInto(client);
     expect(stream.add({ owner: undefined, removes: [], adds: [] })).toBeUndefined();
     await stream.flush();
-    expect(door.sizes).toEqual([]);
+    expect(client.sizes).toEqual([]);
   });
 });

@@ -40,15 +40,15 @@ describe('in a namespace', () => {
       import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
       import { NetlinkNftClient } from './src/modes/nftables/client.ts';
       import { KERNEL_CASES } from './test/modes/nftables/rules/kernelCases.ts';
-      const door = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
+      const client = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
       const word = (outcome) => (outcome.state === 'refused' ? outcome.name : outcome.state);
       const outcomes = {};
       for (const { name, transactions } of KERNEL_CASES) {
         const words = [];
-        for (const transaction of transactions) words.push(word(await door.commit(transaction)));
+        for (const transaction of transactions) words.push(word(await client.commit(transaction)));
         const early = words.slice(0, -1).filter((each) => each !== 'done');
         outcomes[name] = early.length > 0 ? early.join() + ' too early' : words.at(-1);
-        await door.commit([{ kind: 'addTable' }, { kind: 'deleteTable' }]);
+        await client.commit([{ kind: 'addTable' }, { kind: 'deleteTable' }]);
       }
       console.log(JSON.stringify(outcomes));`,
     );

@@ -1,4 +1,4 @@
-/** A cluster in text, a backend, and a kernel in memory behind it. */
+/** A cluster in text, a writer, and a kernel in memory behind it. */
 import { CLEANUP_FAILURES, NftRules } from '../../../../src/modes/nftables/reconcile.ts';
 import type { SyncReport } from '../../../../src/proxy/report.ts';
 import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
@@ -25,7 +25,7 @@ export const SETTINGS: NftSettings = {
 export interface HarnessOptions {
   readonly kernel?: FakeNftKernel;
   /** In place of the kernel in memory. */
-  readonly door?: NftClient;
+  readonly client?: NftClient;
   readonly cluster?: Cluster;
   readonly view?: NodeView;
   readonly family?: Family;
@@ -43,7 +43,7 @@ export class Harness {
   /** Milliseconds that each look at the clock takes. */
   tick = 0;
   readonly #given: HarnessOptions;
-  readonly #backend: NftRules;
+  readonly #writer: NftRules;
   readonly #backstop: Backstop | undefined;
   readonly #unwritten = new Set<ServicePortId>();
   #now = 0;
@@ -58,8 +58,8 @@ export class Harness {
     this.cluster = given.cluster ?? new Cluster(given.view ?? VIEW, family);
     this.settings = { ...SETTINGS, ...given.settings };
     const now = (): number => (this.#now += this.tick);
-    this.#backend = new NftRules({
-      client: given.door ?? this.kernel,
+    this.#writer = new NftRules({
+      client: given.client ?? this.kernel,
       now,
       ...(given.firstChunk !== undefined && { firstChunk: given.firstChunk }),
     });
@@ -85,7 +85,7 @@ export class Harness {
 
   async #write(plan: Plan): Promise<SyncReport> {
     try {
-      return await this.#backend.sync(plan, this.#unwritten, this.settings);
+      return await this.#writer.sync(plan, this.#unwritten, this.settings);
     } catch (error) {
       await this.#backstop?.release(plan, this.#unwritten);
       throw error;
@@ -103,17 +103,17 @@ export class Harness {
   }
 
   requestFull(): void {
-    this.#backend.requestFull();
+    this.#writer.requestFull();
   }
 
   /** Somebody was seen at these elements. */
   noteForeign(elements: readonly ForeignElement[]): void {
-    this.#backend.noteForeign(elements);
+    this.#writer.noteForeign(elements);
   }
 
   /** Somebody was seen at chains or rules, or made these sets anew. */
   noteStructure(sets: Iterable<string>): void {
-    this.#backend.noteStructure(sets);
+    this.#writer.noteStructure(sets);
   }
 
   async syncFull(...lines: readonly string[]): Promise<SyncReport> {
@@ -132,7 +132,7 @@ export class Harness {
   /** What a kernel has that never had anything else. */
   async fromScratch(): Promise<readonly string[]> {
     const { cluster, settings } = this;
-    const { door: _, backstop: __, ...given } = this.#given;
+    const { client: _, backstop: __, ...given } = this.#given;
     const kernel = new FakeNftKernel(this.kernel.family);
     const fresh = new Harness({ ...given, kernel, cluster, settings });
     await fresh.sync();

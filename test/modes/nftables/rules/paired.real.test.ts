@@ -1,4 +1,4 @@
-/** Random steps through the real door: the kernel answers as the one in memory, and ends up with the same. */
+/** Random steps through the real client: the kernel answers as the one in memory, and ends up with the same. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { inside, output } from '../../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
@@ -42,11 +42,11 @@ test("whatever happens, and nobody else's table is touched", {
     import { anySteps, perform } from './test/modes/nftables/rules/anySteps.ts';
     import { Harness } from './test/modes/nftables/rules/harness.ts';
     import { PairedKernel } from './test/modes/nftables/rules/pairedKernel.ts';
-    const door = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
+    const client = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
     let failure = null;
     for (const [run, steps] of fc.sample(anySteps, { seed: ${seed}, numRuns: ${runs} }).entries()) {
-      await door.commit([{ kind: 'addTable' }, { kind: 'deleteTable' }]);
-      let harness = new Harness({ kernel: new PairedKernel(door, 'IPv4') });
+      await client.commit([{ kind: 'addTable' }, { kind: 'deleteTable' }]);
+      let harness = new Harness({ kernel: new PairedKernel(client, 'IPv4') });
       for (const [index, step] of steps.entries()) {
         harness = survivorOf(harness, step);
         try {

@@ -16,9 +16,9 @@ const BUILD = `
   import { NetlinkNftClient } from './src/modes/nftables/client.ts';
   import { harnessOf, PRINT_CASES } from './test/modes/nftables/rules/printCases.ts';
   const given = PRINT_CASES[Number(process.argv[2])];
-  const door = new NetlinkNftClient(given.family, directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
-  const { refused } = await harnessOf(given, { door }).sync();
-  const again = await harnessOf(given, { door }).sync();
+  const client = new NetlinkNftClient(given.family, directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
+  const { refused } = await harnessOf(given, { client }).sync();
+  const again = await harnessOf(given, { client }).sync();
   console.log(JSON.stringify({ refused: refused.size, again: again.commits }));`;
 
 let script = '';

@@ -130,7 +130,7 @@ export const PRINT_CASES: readonly PrintCase[] = [...casesOf('IPv4'), ...casesOf
 
 export function harnessOf(
   { family, view, settings, lines }: PrintCase,
-  given: Pick<HarnessOptions, 'door'> = {},
+  given: Pick<HarnessOptions, 'client'> = {},
 ): Harness {
   const harness = new Harness({
     ...given,

@@ -46,7 +46,7 @@ test('with transactions that the kernel refuses one time in five', { timeout }, 
   );
 });
 
-test('with a door that breaks at any commit or reading', { timeout }, async () => {
+test('with a client that breaks at any commit or reading', { timeout }, async () => {
   await fc.assert(
     fc.asyncProperty(anySteps, fc.infiniteStream(fc.nat(8)), async (steps, dice) => {
       let harness = new Harness();

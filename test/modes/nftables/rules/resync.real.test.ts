@@ -13,8 +13,8 @@ const SYNC = `
   import { NetlinkNftClient } from './src/modes/nftables/client.ts';
   import { harnessOf, PRINT_CASES } from './test/modes/nftables/rules/printCases.ts';
   const given = PRINT_CASES.find(({ name, family }) => name === 'large pools' && family === 'IPv4');
-  const door = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
-  const { refused, commits } = await harnessOf(given, { door }).sync();
+  const client = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
+  const { refused, commits } = await harnessOf(given, { client }).sync();
   console.log(JSON.stringify({ refused: refused.size, commits }));`;
 
 let script = '';
