@@ -38,18 +38,16 @@ async function logLines(): Promise<readonly string[]> {
   proxy.onService('shop/cart', service('shop/cart 10.96.0.40 80'));
   proxy.onEndpointSlice('shop/cart-1', slice('shop/cart-1 of cart 8080 | 10.1.0.5 | 10.1.0.6 | 10.1.0.8'));
   proxy.onSynced();
-  writer.report = () => ({ ...REPORT, kind: 'full', chains: 16, rules: 37 });
+  writer.report = () => ({ ...REPORT, kind: 'full' });
   await sync();
-  writer.report = () => ({ ...REPORT, chains: 2, rules: 5 });
+  writer.report = () => REPORT;
   proxy.onEndpointSlice(
     'shop/cart-1',
     slice('shop/cart-1 of cart 8080 | 10.1.0.5 | 10.1.0.6 draining | 10.1.0.7'),
   );
   await sync();
-  writer.report = () => ({ ...REPORT, chains: 0, rules: 1 });
   const changedBy = { processId: 8288, processName: 'iptables' };
   await sync(() => loop.foreignChanges.noticed({ objects: ['chain nat KUBE-SERVICES'], changedBy }));
-  writer.report = () => ({ ...REPORT, chains: 160, rules: 320 });
   for (let number = 0; number < 40; number++)
     proxy.onService(`shop/s${number}`, service(`shop/s${number} 10.96.1.${number} 80`));
   await sync();

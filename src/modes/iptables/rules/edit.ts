@@ -42,7 +42,7 @@ export interface RuleText {
   readonly rule: string;
 }
 
-export interface PlacedRuleText extends RuleText {
+interface PlacedRuleText extends RuleText {
   readonly place: 'head' | 'end';
 }
 

@@ -202,7 +202,7 @@ export interface BalanceStyle {
 }
 
 /** Chain names by endpoint key: hashing is the costly part of compiling, so each is made once. */
-export type EndpointChains = ReadonlyMap<string, string>;
+type EndpointChains = ReadonlyMap<string, string>;
 
 export function endpointChainNames(port: ServicePortPlan): EndpointChains {
   const names = new Map<string, string>();
