@@ -187,4 +187,15 @@ describe("one packet's way through", () => {
     expect(sets.size).toBeGreaterThan(2);
     expect([...sets].filter((name) => !new RegExp(`(?:set|map) ${name}`).test(written))).toEqual([]);
   });
+
+  test("chains in the drawing of an nftables packet's way", async () => {
+    const [, section = ''] = PAGE.split('\n### nftables\n');
+    const [, drawing = ''] = /^```text\n([\s\S]*?)^```$/m.exec(section) ?? [];
+    const chains = [...drawing.matchAll(/──► ([a-z-]+)|^ {3}([a-z]+)/gm)].flatMap(
+      ([, to, from]) => to ?? from ?? [],
+    );
+    const written = await planned('--proxy-mode=nftables');
+    expect(chains.length).toBeGreaterThan(4);
+    expect(chains.filter((name) => !written.includes(`chain ${name} {`))).toEqual([]);
+  });
 });
