@@ -24,9 +24,16 @@ import {
 } from './planOutput.ts';
 import { JunctionError } from '../errors.ts';
 import { runPlugin } from '../system/pluginProcess.ts';
-import { ApiClient, type ApiFailure, ApiSource, loadAccess } from '../sources/api/index.ts';
-import type { IgnoredObject } from '../sources/manifests/fileReading.ts';
-import { loadManifests, type Manifests, readManifestStream } from '../sources/manifests/store.ts';
+import { ApiSource } from '../sources/api/apiSource.ts';
+import { ApiClient } from '../sources/api/client.ts';
+import { loadAccess } from '../sources/api/credentials/load.ts';
+import type { ApiFailure } from '../sources/api/failure.ts';
+import {
+  type IgnoredObject,
+  loadManifests,
+  type Manifests,
+  readManifestStream,
+} from '../sources/manifests/store.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 

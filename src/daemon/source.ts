@@ -7,15 +7,11 @@ import { runPlugin } from '../system/pluginProcess.ts';
 import type { Log } from '../log/log.ts';
 import type { Registry } from '../telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../telemetry/metrics/restClientMetrics.ts';
-import {
-  type ApiAccess,
-  ApiClient,
-  type ApiDiagnostic,
-  ApiSource,
-  loadAccess,
-  type PluginRunner,
-  type ResourceDiagnostic,
-} from '../sources/api/index.ts';
+import { ApiSource } from '../sources/api/apiSource.ts';
+import { ApiClient } from '../sources/api/client.ts';
+import type { ApiAccess, PluginRunner } from '../sources/api/credentials/access.ts';
+import { loadAccess } from '../sources/api/credentials/load.ts';
+import type { ApiDiagnostic, ResourceDiagnostic } from '../sources/api/diagnostics.ts';
 import { ManifestSource } from '../sources/manifests/manifestSource.ts';
 import { checkRoots } from '../sources/manifests/scan.ts';
 import type { SocketAddress } from '../plan/view.ts';
@@ -110,10 +106,7 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
     }),
     tellsOfNode: true,
     apiServers: config.mode === 'ipvs' ? await dialledAddresses(access) : [],
-    sendEvent: ({ method, path, contentType, body }, signal) => {
-      const request = { signal, headers: { 'content-type': contentType } };
-      return method === 'POST' ? client.post(path, body, request) : client.patch(path, body, request);
-    },
+    sendEvent: (request, signal) => client.send(request, signal),
     resources: () => health.resources(),
     close: () => {
       health.close();

@@ -6,7 +6,8 @@
 import type { ResourceHealth } from '../telemetry/http/health.ts';
 import { type TimestampSource, printTime } from '../telemetry/http/timestamp.ts';
 import type { Log } from '../log/log.ts';
-import type { ApiFailure, ResourceDiagnostic } from '../sources/api/index.ts';
+import type { ResourceDiagnostic } from '../sources/api/diagnostics.ts';
+import type { ApiFailure } from '../sources/api/failure.ts';
 import type { Clock } from '../time/clock.ts';
 
 interface SourceHealthOptions {
@@ -135,7 +136,7 @@ export class SourceHealth {
         continue;
       }
       const { kind, status } = state.failing.failure;
-      const reason = `${kind} ${status?.code ?? ''}`;
+      const reason = `${kind} ${status ?? ''}`;
       byReason.set(reason, [...(byReason.get(reason) ?? []), [resource, state]]);
     }
     for (const group of byReason.values()) this.#logGroup(group);

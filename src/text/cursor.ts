@@ -31,6 +31,10 @@ export type Projection<T> =
   | { readonly kind: 'ignored'; readonly reason: string }
   | { readonly kind: 'invalid'; readonly problems: readonly Problem[] };
 
+export function mapProjection<T, U>(projection: Projection<T>, map: (value: T) => U): Projection<U> {
+  return projection.kind === 'object' ? { ...projection, value: map(projection.value) } : projection;
+}
+
 /** `spec.ports[0].port` */
 export function printPath(path: readonly (string | number)[]): string {
   return path.reduce<string>(
@@ -194,6 +198,12 @@ export function isMap(value: unknown): value is Readonly<Record<string, unknown>
 /** Own fields only: `constructor` is not a label that somebody set. */
 export function ownField(value: unknown, key: string): unknown {
   return isMap(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+/** '' for what is no text. */
+export function ownText(value: unknown, key: string): string {
+  const text = ownField(value, key);
+  return typeof text === 'string' ? text : '';
 }
 
 /** A sound object that is not for us. */

@@ -23,10 +23,9 @@ export function printableLine(text: string): string {
 const NAMED: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 function escaped(character: string): string {
-  const known = NAMED[character];
-  if (known !== undefined) return known;
   const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
-  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+  const code = (unit: number): string => `\\u${unit.toString(16).padStart(4, '0')}`;
+  return NAMED[character] ?? units.map(code).join('');
 }
 
 const SHOWN = 40;
@@ -57,15 +56,9 @@ function quoteText(text: string): string {
   return text.length > SHOWN ? `"${shown}…" (${text.length} characters)` : `"${shown}"`;
 }
 
-const QUOTED_NAMES: Readonly<Record<string, string>> = {
-  '\n': '\\n',
-  '\r': '\\r',
-  '\t': '\\t',
-  '"': '\\"',
-  '\\': '\\\\',
-};
+const QUOTED_NAMES: Readonly<Record<string, string>> = { ...NAMED, '"': '\\"', '\\': '\\\\' };
 
-// Cf holds the bidirectional overrides, with which a text can show itself as another; Cs is half a character.
+/** For text between quotes. */
 export function escape(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}"\\]/gu,

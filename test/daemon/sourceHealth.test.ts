@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SourceHealth } from '../../src/daemon/sourceHealth.ts';
-import { ApiFailure } from '../../src/sources/api/index.ts';
-import type { FailureKind, ResourceDiagnostic } from '../../src/sources/api/index.ts';
+import type { ResourceDiagnostic } from '../../src/sources/api/diagnostics.ts';
+import { ApiFailure, type FailureKind } from '../../src/sources/api/failure.ts';
 import { FakeMoments, keptLog } from '../telemetry/http/support.ts';
 import { FakeClock } from '../time/fakeClock.ts';
 

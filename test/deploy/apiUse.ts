@@ -1,7 +1,7 @@
 /** What Junction asks of the API server, by the paths that the program itself has. */
 import { eventsPath } from '../../src/telemetry/events/event.ts';
 import { Interner } from '../../src/sources/api/resources.ts';
-import { endpointSlices, oneNode, serviceCidrs, services } from '../../src/sources/api/resources.ts';
+import { endpointSlices, oneNode, SERVICE_CIDRS, services } from '../../src/sources/api/resources.ts';
 
 export interface ApiUse {
   readonly group: string;
@@ -10,7 +10,7 @@ export interface ApiUse {
 }
 
 const interner = new Interner();
-const WATCHED = [oneNode('node1'), services(interner), endpointSlices(interner), serviceCidrs()];
+const WATCHED = [oneNode('node1'), services(interner), endpointSlices(interner), SERVICE_CIDRS];
 
 export const API_USE: readonly ApiUse[] = [
   ...WATCHED.map(({ path }) => ({ ...resourceOf(path), verbs: ['list', 'watch'] })),

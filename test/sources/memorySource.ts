@@ -7,9 +7,9 @@ import {
   objectKey,
   type Service,
 } from '../../src/model/objects.ts';
-import { parseManifests } from '../../src/sources/manifests/store.ts';
 import { printSourceProblem, type Source, type SourceEvents } from '../../src/sources/source.ts';
-import { emitObject, snapshotKey, type SnapshotObject } from '../../src/sources/manifests/snapshot.ts';
+import type { SnapshotObject } from '../../src/sources/manifests/chunkReading.ts';
+import { emitObject, parseManifests, snapshotKey } from '../../src/sources/manifests/store.ts';
 
 export class MemorySource implements Source {
   readonly #snapshot = new Map<string, SnapshotObject>();

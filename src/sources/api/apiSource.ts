@@ -5,7 +5,7 @@ import type { Source, SourceEvents } from '../source.ts';
 import type { ApiClient } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
 import { Reflector } from './reflector.ts';
-import { endpointSlices, Interner, oneNode, type Resource, serviceCidrs, services } from './resources.ts';
+import { endpointSlices, Interner, oneNode, type Resource, SERVICE_CIDRS, services } from './resources.ts';
 import { ServerMonitor } from './serverMonitor.ts';
 import { ResourceStore } from './store.ts';
 
@@ -14,7 +14,7 @@ export interface ApiSourceEvents extends SourceEvents {
   serviceCIDRs?(cidrs: readonly Cidr[]): void;
 }
 
-export interface ApiSourceOptions {
+interface ApiSourceOptions {
   readonly client: ApiClient;
   /** As the API server knows it. */
   readonly nodeName: string;
@@ -73,10 +73,10 @@ export class ApiSource implements Source {
     };
     return this.#reflect(
       events,
-      serviceCidrs(),
-      (name, value) => {
-        if (value === undefined) ranges.delete(name);
-        else ranges.set(name, value.cidrs);
+      SERVICE_CIDRS,
+      (name, cidrs) => {
+        if (cidrs === undefined) ranges.delete(name);
+        else ranges.set(name, cidrs);
         emit();
       },
       () => {

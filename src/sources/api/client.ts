@@ -11,12 +11,11 @@ import {
   malformedAnswer,
   parseJson,
   readRetryAfter,
-  readStatus,
 } from './failure.ts';
 import { PROBE_TIMEOUT_MS, type ProbeResult } from './serverMonitor.ts';
 import { Transport } from './transport.ts';
 
-export interface ApiClientOptions {
+interface ApiClientOptions {
   readonly access: ApiAccess;
   readonly clock: Clock;
   readonly rateLimit?: RateLimit | undefined;
@@ -29,30 +28,31 @@ export interface ApiClientOptions {
 
 export type Query = Readonly<Record<string, string>>;
 
-export interface RequestOptions {
-  readonly signal?: AbortSignal | undefined;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-}
-
 export interface ApiResponse {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  /** The header `Retry-After`. */
+  readonly retryAfter: string | undefined;
   /** Read it to its end, or break out of reading it; else the connection is never free again. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-export interface JsonResponse {
-  readonly status: number;
+/** An object to be sent as JSON. */
+interface ObjectRequest {
+  readonly method: 'POST' | 'PATCH';
+  readonly path: string;
+  readonly contentType: string;
   readonly body: unknown;
 }
 
-interface Outgoing extends RequestOptions {
+interface Outgoing {
   readonly method: RequestMethod;
   /** With the query. */
   readonly path: string;
+  readonly signal: AbortSignal | undefined;
   readonly body?: string;
+  readonly contentType?: string;
   /** A watch is neither held back nor measured: it has no end. */
-  readonly isWatch: boolean;
+  readonly isWatch?: boolean;
 }
 
 const NOT_READY: ReadonlySet<number> = new Set([401, 403, 408, 429]);
@@ -65,6 +65,7 @@ export class ApiClient {
   readonly #transport: Transport;
   readonly #limiter: Limiter;
   readonly #basePath: string;
+  readonly #host: string;
   /** What was answered with a time to wait: the next such request is a retry. */
   readonly #askedToWait = new Set<string>();
   /** Of the last request: probes must not start a credential plugin. */
@@ -72,29 +73,31 @@ export class ApiClient {
 
   constructor(options: ApiClientOptions) {
     this.#options = options;
-    this.#transport = new Transport(options.access, () => options.onDiagnostic?.({ kind: 'transport' }));
-    this.#limiter = new Limiter(options.clock, options.rateLimit);
-    this.#basePath = options.access.server.pathname.replace(/\/+$/, '');
+    const { access, clock, rateLimit } = options;
+    this.#transport = new Transport(access, () => options.onDiagnostic?.({ kind: 'transport' }));
+    this.#limiter = new Limiter(clock, rateLimit);
+    this.#basePath = access.server.pathname.replace(/\/+$/, '');
+    this.#host = access.host ?? access.server.host;
   }
 
   /** Any status is an answer; only a request without one throws. Watches are not held back by the rate limit. */
-  get(path: string, query: Query = {}, options: RequestOptions = {}): Promise<ApiResponse> {
+  get(path: string, query: Query = {}, { signal }: { signal?: AbortSignal } = {}): Promise<ApiResponse> {
     const search = new URLSearchParams(query).toString();
     return this.#send({
-      ...options,
       method: 'GET',
       path: search === '' ? path : `${path}?${search}`,
+      signal,
       isWatch: query['watch'] === 'true',
     });
   }
 
-  post(path: string, body: unknown, options: RequestOptions = {}): Promise<JsonResponse> {
-    return this.#exchange('POST', path, body, 'application/json', options);
-  }
-
-  /** As a strategic merge patch, unless a header says otherwise. */
-  patch(path: string, body: unknown, options: RequestOptions = {}): Promise<JsonResponse> {
-    return this.#exchange('PATCH', path, body, 'application/strategic-merge-patch+json', options);
+  async send(
+    { body: object, ...request }: ObjectRequest,
+    signal?: AbortSignal,
+  ): Promise<{ readonly status: number; readonly body: unknown }> {
+    const { status, body } = await this.#send({ ...request, signal, body: JSON.stringify(object) });
+    const text = await readText(body);
+    return { status, body: text === '' ? undefined : parseJson(text, `the answer to ${request.path}`) };
   }
 
   /**
@@ -102,16 +105,16 @@ export class ApiClient {
    * Any status but these proves a server that serves: 401 and 403 are said while users and roles are being loaded.
    */
   async probe(stop: AbortSignal): Promise<ProbeResult> {
+    const { clock, access, onDiagnostic } = this.#options;
     const controller = new AbortController();
     const end = (): void => controller.abort();
-    const cancel = this.#options.clock.schedule(PROBE_TIMEOUT_MS, end);
+    const cancel = clock.schedule(PROBE_TIMEOUT_MS, end);
     stop.addEventListener('abort', end);
     let code = '<error>';
     try {
-      const identity = this.#lastIdentity ?? (await this.#options.access.identity());
-      const dispatcher = this.#transport.probeDispatcherFor(identity);
+      const identity = this.#lastIdentity ?? (await access.identity());
       const outgoing = { method: 'GET', path: '/readyz', signal: controller.signal } as const;
-      const { statusCode, body } = await this.#dispatch(dispatcher, identity, outgoing);
+      const { statusCode, body } = await this.#dispatch('probes', identity, outgoing);
       code = String(statusCode);
       await body.dump();
       const isRefusal = statusCode >= 500 || NOT_READY.has(statusCode);
@@ -121,14 +124,10 @@ export class ApiClient {
     } finally {
       cancel();
       stop.removeEventListener('abort', end);
-      if (!stop.aborted) this.#reportProbe(code);
+      const unmeasured = { isRetry: false, limitedMs: undefined, sentBytes: undefined };
+      if (!stop.aborted)
+        onDiagnostic?.({ kind: 'request', method: 'GET', host: this.#host, code, ...unmeasured });
     }
-  }
-
-  #reportProbe(code: string): void {
-    const host = hostOf(this.#options.access);
-    const unmeasured = { isRetry: false, limitedMs: undefined, sentBytes: undefined };
-    this.#options.onDiagnostic?.({ kind: 'request', method: 'GET', host, code, ...unmeasured });
   }
 
   /**
@@ -155,76 +154,63 @@ export class ApiClient {
   }
 
   /** What a status of 400 or more means. Reads the body. */
-  async failureOf(response: ApiResponse, what: string): Promise<ApiFailure> {
-    const body = await readText(response.body).catch(() => '');
-    const raw = parsed(body) ?? { message: body.slice(0, 200) };
-    const wallTime = this.#options.wallTime ?? Date.now;
-    const retryAfterMs = readRetryAfter(response.headers['retry-after'], wallTime);
-    return failureOfStatus(readStatus(raw, response.status), what, retryAfterMs);
-  }
-
-  async #exchange(
-    method: RequestMethod,
-    path: string,
-    content: unknown,
-    contentType: string,
-    options: RequestOptions,
-  ): Promise<JsonResponse> {
-    const headers = { 'content-type': contentType, ...options.headers };
-    const sent = { ...options, headers, method, path, body: JSON.stringify(content), isWatch: false };
-    const { status, body } = await this.#send(sent);
-    const text = await readText(body);
-    return { status, body: text === '' ? undefined : parseJson(text, `the answer to ${path}`) };
+  async failureOf({ status, retryAfter, body }: ApiResponse, what: string): Promise<ApiFailure> {
+    const text = await readText(body).catch(() => '');
+    let raw: unknown;
+    try {
+      raw = JSON.parse(text);
+    } catch {
+      raw = { message: text.slice(0, 200) };
+    }
+    const retryAfterMs = readRetryAfter(retryAfter, this.#options.wallTime ?? Date.now);
+    return failureOfStatus(raw, status, what, retryAfterMs);
   }
 
   async #send(outgoing: Outgoing): Promise<ApiResponse> {
-    if (outgoing.isWatch) return this.#sendAgainIfRenewed(outgoing);
     const { clock, access, onDiagnostic } = this.#options;
+    const { method, signal, isWatch } = outgoing;
     const begun = clock.now();
     const answered = (receivedBytes: number | undefined): void => {
-      const { method, signal } = outgoing;
-      if (receivedBytes === undefined && signal?.aborted) return;
+      if (isWatch || (receivedBytes === undefined && signal?.aborted)) return;
       const durationMs = clock.now() - begun;
-      onDiagnostic?.({ kind: 'answer', method, host: hostOf(access), durationMs, receivedBytes });
+      onDiagnostic?.({ kind: 'answer', method, host: this.#host, durationMs, receivedBytes });
     };
     try {
-      const response = await this.#sendAgainIfRenewed(outgoing);
-      return { ...response, body: measured(response.body, answered) };
+      let response = await this.#attempt(outgoing, this.#askedToWait.delete(askedFor(outgoing)));
+      if (response.status === 401 && (await access.renew())) {
+        await readText(response.body).catch(() => '');
+        response = await this.#attempt(outgoing, true);
+      }
+      return isWatch ? response : { ...response, body: measured(response.body, answered) };
     } catch (error) {
       answered(undefined);
       throw error;
     }
   }
 
-  async #sendAgainIfRenewed(outgoing: Outgoing): Promise<ApiResponse> {
-    const isRetry = this.#askedToWait.delete(askedFor(outgoing));
-    const response = await this.#attempt(outgoing, isRetry);
-    if (response.status !== 401 || !(await this.#options.access.renew())) return response;
-    await readText(response.body).catch(() => '');
-    return this.#attempt(outgoing, true);
-  }
-
   async #attempt(outgoing: Outgoing, isRetry: boolean): Promise<ApiResponse> {
     const { clock, access, onDiagnostic } = this.#options;
-    const { method, signal, isWatch, body = '' } = outgoing;
-    const host = hostOf(access);
+    const { method, signal, isWatch } = outgoing;
     const asked = clock.now();
     if (!isWatch) await this.#limiter.acquire(signal);
     signal?.throwIfAborted();
     const limitedMs = isWatch ? undefined : clock.now() - asked;
-    const sentBytes = isWatch ? undefined : Buffer.byteLength(body);
+    const sentBytes = isWatch ? undefined : Buffer.byteLength(outgoing.body ?? '');
     const report = (code: string): void =>
-      onDiagnostic?.({ kind: 'request', method, host, code, isRetry, limitedMs, sentBytes });
+      onDiagnostic?.({ kind: 'request', method, host: this.#host, code, isRetry, limitedMs, sentBytes });
     try {
-      const { statusCode: status, headers, body } = await this.#request(outgoing);
+      const identity = await unlessAborted(access.identity(), signal);
+      this.#lastIdentity = identity;
+      const { statusCode: status, headers, body } = await this.#dispatch('requests', identity, outgoing);
       report(String(status));
-      const plain = plainHeaders(headers);
-      if (asksToWait(status, plain)) this.#noteWait(outgoing);
-      return { status, headers: plain, body };
+      const retryAfter = headers['retry-after']?.toString();
+      // The server is busy, and says when it wants to be asked again; client-go's clients do so by themselves.
+      if (retryAfter !== undefined && (status === 429 || status >= 500)) this.#noteWait(outgoing);
+      return { status, retryAfter, body };
     } catch (error) {
       if (signal?.aborted) throw error;
       report('<error>');
-      throw failureOfError(error, `${access.server.origin}${outgoing.path.replace(/\?.*/s, '')}`);
+      throw failureOfError(error, `${access.server.origin}${withoutQuery(outgoing.path)}`);
     }
   }
 
@@ -234,29 +220,24 @@ export class ApiClient {
     this.#askedToWait.add(askedFor(outgoing));
   }
 
-  async #request(outgoing: Outgoing): Promise<Dispatcher.ResponseData> {
-    const identity = await unlessAborted(this.#options.access.identity(), outgoing.signal);
-    this.#lastIdentity = identity;
-    return this.#dispatch(this.#transport.dispatcherFor(identity), identity, outgoing);
-  }
-
   #dispatch(
-    dispatcher: Dispatcher,
+    connections: 'requests' | 'probes',
     identity: Identity,
-    { method, path, signal, headers, body }: Omit<Outgoing, 'isWatch'>,
+    { method, path, signal, contentType, body }: Outgoing,
   ): Promise<Dispatcher.ResponseData> {
     const { access, userAgent } = this.#options;
-    const response = dispatcher.request({
+    const { authorization } = identity;
+    const response = this.#transport.connectionsFor(identity)[connections].request({
       origin: access.server.origin,
       path: this.#basePath + path,
       method,
-      ...(signal === undefined ? {} : { signal }),
-      ...(body === undefined ? {} : { body, bodyTimeout: ANSWER_TIMEOUT_MS }),
+      ...(signal && { signal }),
+      ...(body !== undefined && { body, bodyTimeout: ANSWER_TIMEOUT_MS }),
       headers: {
         accept: 'application/json',
         'user-agent': userAgent ?? 'junction',
-        ...(identity.authorization === undefined ? {} : { authorization: identity.authorization }),
-        ...headers,
+        ...(authorization !== undefined && { authorization }),
+        ...(contentType !== undefined && { 'content-type': contentType }),
       },
     });
     // undici does not look at the signal before it is connected, and a TLS handshake may hang.
@@ -264,17 +245,12 @@ export class ApiClient {
   }
 }
 
-/** The server is busy, and says when it wants to be asked again; client-go's clients do so by themselves. */
-function asksToWait(status: number, headers: Readonly<Record<string, string>>): boolean {
-  return (status === 429 || status >= 500) && headers['retry-after'] !== undefined;
-}
-
-function hostOf({ host, server }: ApiAccess): string {
-  return host ?? server.host;
-}
-
 function askedFor({ method, path }: Outgoing): string {
-  return `${method} ${path.replace(/\?.*/s, '')}`;
+  return `${method} ${withoutQuery(path)}`;
+}
+
+function withoutQuery(path: string): string {
+  return path.replace(/\?.*/s, '');
 }
 
 /** `ended` gets how many bytes there were, or nothing where the answer was not read to its end. */
@@ -311,14 +287,6 @@ async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal | undefi
   }
 }
 
-function plainHeaders(headers: Dispatcher.ResponseData['headers']): Readonly<Record<string, string>> {
-  const plain: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) plain[name] = typeof value === 'string' ? value : value.join(', ');
-  }
-  return plain;
-}
-
 async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -331,15 +299,7 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-export interface RateLimit {
+interface RateLimit {
   /** Below 0: no limit. 0: the default, 5. */
   readonly qps: number;
   /** 0: the default, 10. */

@@ -1,6 +1,8 @@
 /** What happens between Junction and the API server. Whoever starts the source decides on logs and metrics. */
 import type { ApiFailure } from './failure.ts';
 
+export type RequestMethod = 'GET' | 'POST' | 'PATCH';
+
 /** What becomes `rest_client_*` metrics. */
 type ClientDiagnostic =
   /** One HTTP request, when its headers have come or it has failed. */
@@ -29,45 +31,40 @@ type ClientDiagnostic =
   /** New connections, with these certificates. */
   | { readonly kind: 'transport' };
 
-export type RequestMethod = 'GET' | 'POST' | 'PATCH';
+/** stream: a watch that begins with every object. pages: lists of 500. */
+export type ListMethod = 'stream' | 'pages';
+
+/** What a list came to. */
+export interface ListResult {
+  readonly objects: number;
+  readonly requests: number;
+  readonly resourceVersion: string;
+}
 
 /** What happens to a resource. */
-export type ResourceDiagnostic = Exclude<ApiDiagnostic, ClientDiagnostic>;
-
-export type ApiDiagnostic =
-  | ClientDiagnostic
-  | { readonly kind: 'listStarted'; readonly resource: string; readonly how: ListMethod }
-  | {
-      readonly kind: 'listEnded';
-      readonly resource: string;
-      readonly how: ListMethod;
-      readonly objects: number;
-      readonly requests: number;
-      readonly durationMs: number;
-      readonly resourceVersion: string;
-    }
+export type ResourceDiagnostic = { readonly resource: string } & (
+  | { readonly kind: 'listStarted'; readonly how: ListMethod }
+  | ({ readonly kind: 'listEnded'; readonly how: ListMethod; readonly durationMs: number } & ListResult)
   /** A streaming list failed, and an ordinary one did not. */
-  | { readonly kind: 'streamingRefused'; readonly resource: string; readonly failure: ApiFailure }
-  | { readonly kind: 'watchStarted'; readonly resource: string; readonly resourceVersion: string }
+  | { readonly kind: 'streamingRefused'; readonly failure: ApiFailure }
+  | { readonly kind: 'watchStarted'; readonly resourceVersion: string }
+  /** `failure`: nothing when the server ended it as agreed. */
   | {
       readonly kind: 'watchEnded';
-      readonly resource: string;
       readonly events: number;
       readonly durationMs: number;
-      /** Nothing when the server ended it as agreed. */
       readonly failure: ApiFailure | undefined;
     }
   | {
       readonly kind: 'backingOff';
-      readonly resource: string;
       readonly delayMs: number;
       readonly next: 'list' | 'watch';
       readonly failure: ApiFailure;
     }
   /** The server does not serve an optional resource, or refuses it: it is taken as empty. */
-  | { readonly kind: 'resourceAbsent'; readonly resource: string; readonly failure: ApiFailure };
+  | { readonly kind: 'resourceAbsent'; readonly failure: ApiFailure }
+);
 
-/** stream: a watch that begins with every object. pages: lists of 500. */
-export type ListMethod = 'stream' | 'pages';
+export type ApiDiagnostic = ClientDiagnostic | ResourceDiagnostic;
 
 export type OnDiagnostic = (diagnostic: ApiDiagnostic) => void;

@@ -1,6 +1,13 @@
 /** Why a request, or the stream that it opened, came to nothing; sorted by what can be done about it. */
-import { type ErrorCode, type ErrorOptions, isJunctionError, JunctionError } from '../../errors.ts';
-import { isMap, ownField } from '../../text/cursor.ts';
+import {
+  errorCode,
+  type ErrorCode,
+  type ErrorOptions,
+  isJunctionError,
+  JunctionError,
+  messageOf,
+} from '../../errors.ts';
+import { ownField, ownText } from '../../text/cursor.ts';
 import { quote } from '../../text/printable.ts';
 
 export type FailureKind =
@@ -24,13 +31,14 @@ export type FailureKind =
   | 'credentials';
 
 interface FailureOptions extends ErrorOptions {
-  readonly status?: ApiStatus | undefined;
+  /** The HTTP status that the API server answered with. */
+  readonly status?: number | undefined;
   readonly retryAfterMs?: number | undefined;
 }
 
 export class ApiFailure extends JunctionError {
   readonly kind: FailureKind;
-  readonly status: ApiStatus | undefined;
+  readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
 
   constructor(code: ErrorCode, kind: FailureKind, message: string, options: FailureOptions = {}) {
@@ -61,10 +69,6 @@ export function parseJson(text: string, what: string): unknown {
   }
 }
 
-export function silent(message: string): ApiFailure {
-  return new ApiFailure('API_UNREACHABLE', 'silent', message);
-}
-
 export function endedAtOnce(resource: string): ApiFailure {
   const message = `watching ${resource}: it ended as soon as it had begun`;
   return new ApiFailure('API_UNREACHABLE', 'unreachable', message);
@@ -76,15 +80,49 @@ export function wentBack(resource: string, from: string, to: string): ApiFailure
   return new ApiFailure('API_MALFORMED', 'ahead', message);
 }
 
-export function failureOfStatus(status: ApiStatus, what: string, retryAfterMs?: number): ApiFailure {
-  const kind = kindOfStatus(status);
-  const text = status.message === '' ? '' : `: ${quoteMessage(status.message)}`;
-  const message = `${what}: the API server answered ${status.code}${status.reason && ` ${status.reason}`}${text}`;
+const TOO_LARGE = 'Too large resource version';
+
+/** From an object of kind Status, in which the API server says that something went wrong; or from anything else. */
+export function failureOfStatus(
+  raw: unknown,
+  httpCode: number,
+  what: string,
+  retryAfterMs?: number,
+): ApiFailure {
+  const given = ownField(raw, 'code');
+  const status = typeof given === 'number' && given > 0 ? given : httpCode;
+  const reason = ownText(raw, 'reason');
+  const text = ownText(raw, 'message');
+  const details = ownField(raw, 'details');
+  const causes = ownField(details, 'causes');
+  const isTooLarge = (cause: unknown): boolean =>
+    // Servers before 1.18.6 give the cause a message, but no reason.
+    ['ResourceVersionTooLarge', TOO_LARGE].includes(ownText(cause, 'reason') || ownText(cause, 'message'));
+  const isExpired = status === 410 || reason === 'Expired' || reason === 'Gone';
+  const isAhead =
+    (Array.isArray(causes) && causes.some(isTooLarge)) || (status === 504 && text.includes(TOO_LARGE));
+  const kind = isExpired ? 'expired' : isAhead ? 'ahead' : kindOfStatus(status);
+  const seconds = ownField(details, 'retryAfterSeconds');
+  const message = `${what}: the API server answered ${status}${reason && ` ${reason}`}${text && `: ${quoteMessage(text)}`}`;
   return new ApiFailure('API_REFUSED', kind, message, {
     status,
-    retryAfterMs: retryAfterMs ?? status.retryAfterMs,
+    retryAfterMs:
+      retryAfterMs ??
+      (typeof seconds === 'number' && seconds > 0 ? boundRetryAfter(seconds * 1000) : undefined),
     hint: HINTS[kind],
   });
+}
+
+const KINDS: Readonly<Record<number, FailureKind>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'absent',
+  408: 'serverError',
+  429: 'busy',
+};
+
+function kindOfStatus(status: number): FailureKind {
+  return KINDS[status] ?? (status >= 500 ? 'serverError' : 'unsupported');
 }
 
 const WRONG_SERVER =
@@ -107,20 +145,6 @@ function quoteMessage(message: string): string {
   return oneLine.length > MOST_MESSAGE ? `${oneLine.slice(0, MOST_MESSAGE)}…` : oneLine;
 }
 
-function kindOfStatus({ code, reason, message, causes }: ApiStatus): FailureKind {
-  if (code === 410 || reason === 'Expired' || reason === 'Gone') return 'expired';
-  const isAhead =
-    causes.some((cause) => cause === 'ResourceVersionTooLarge' || cause === 'Too large resource version') ||
-    (code === 504 && message.includes('Too large resource version'));
-  if (isAhead) return 'ahead';
-  if (code === 401) return 'unauthorized';
-  if (code === 403) return 'forbidden';
-  if (code === 404) return 'absent';
-  if (code === 429) return 'busy';
-  if (code === 408 || code >= 500) return 'serverError';
-  return 'unsupported';
-}
-
 /** What the network, TLS or the HTTP parser threw. */
 export function failureOfError(error: unknown, what: string): ApiFailure {
   if (error instanceof ApiFailure) return error;
@@ -128,15 +152,15 @@ export function failureOfError(error: unknown, what: string): ApiFailure {
     const { code, message, hint, detail } = error;
     return new ApiFailure(code, 'credentials', message, { hint, detail, cause: error });
   }
-  const code = codeOf(error);
+  const code = networkCode(error);
   const tls =
-    TLS_PROBLEMS[code] ?? (/^ERR_(?:TLS|SSL)_|^EPROTO$|CERT/.test(code) ? messageOf(error) : undefined);
+    TLS_PROBLEMS[code] ?? (/^ERR_(?:TLS|SSL)_|^EPROTO$|CERT/.test(code) ? networkMessage(error) : undefined);
   if (tls !== undefined) {
     const message = `${what}: cannot trust the API server: ${quoteMessage(tls)}`;
     return new ApiFailure('API_UNTRUSTED', 'untrusted', message, { cause: error });
   }
   if (code.startsWith('HPE_')) return malformedAnswer(`${what}: the answer is not HTTP (${code})`, error);
-  const message = messageOf(error);
+  const message = networkMessage(error);
   // Most messages of the network have the code in them: connect ECONNREFUSED 192.0.2.1:6443.
   const suffix = message.includes(code) ? '' : ` (${code})`;
   const reason = code === '' ? quote(message) : `${quoteMessage(message)}${suffix}`;
@@ -157,50 +181,14 @@ const TLS_PROBLEMS: Readonly<Record<string, string>> = {
   CERT_SIGNATURE_FAILURE: OTHER_AUTHORITY,
 };
 
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (typeof code === 'string') return code;
-  // Several addresses were tried: the last one's error says as much as any.
-  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors.at(-1));
-  return '';
+/** Where several addresses were tried, the last one's error says as much as any. */
+function networkCode(error: unknown): string {
+  return errorCode(error) ?? (error instanceof AggregateError ? networkCode(error.errors.at(-1)) : '');
 }
 
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') return messageOf(error.errors.at(-1));
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** The API server's way to say that something went wrong: an object of kind Status. */
-interface ApiStatus {
-  readonly code: number;
-  /** A word such as `Expired`; '' when there is none. */
-  readonly reason: string;
-  readonly message: string;
-  readonly causes: readonly string[];
-  readonly retryAfterMs: number | undefined;
-}
-
-export function readStatus(raw: unknown, httpCode: number): ApiStatus {
-  const details = ownField(raw, 'details');
-  const code = ownField(raw, 'code');
-  const seconds = ownField(details, 'retryAfterSeconds');
-  const causes = ownField(details, 'causes');
-  return {
-    code: typeof code === 'number' && code > 0 ? code : httpCode,
-    reason: text(ownField(raw, 'reason')),
-    message: text(ownField(raw, 'message')),
-    causes: Array.isArray(causes) ? causes.filter(isMap).map(causeName) : [],
-    retryAfterMs: typeof seconds === 'number' && seconds > 0 ? boundRetryAfter(seconds * 1000) : undefined,
-  };
-}
-
-/** Servers before 1.18.6 give the cause a message, but no reason. */
-function causeName(cause: Readonly<Record<string, unknown>>): string {
-  return text(ownField(cause, 'reason')) || text(ownField(cause, 'message'));
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+function networkMessage(error: unknown): string {
+  const isEmpty = error instanceof AggregateError && error.message === '';
+  return isEmpty ? networkMessage(error.errors.at(-1)) : messageOf(error);
 }
 
 /**

@@ -5,9 +5,9 @@
  * Otherwise it is read in pages, and a watch follows from the version of the list.
  */
 import { Backoff, wait } from '../../time/wait.ts';
-import type { ListMethod } from './diagnostics.ts';
+import type { ListMethod, ListResult } from './diagnostics.ts';
 import { ApiFailure, endedAtOnce, type FailureKind, malformedAnswer, wentBack } from './failure.ts';
-import { currentVersion, listPages, type NotOlderThan, type PagedList } from './list.ts';
+import { currentVersion, listPages, type NotOlderThan } from './list.ts';
 import { ANSWER_SILENCE_MS, AnswerLimit, guarded, type RequestGuard } from './request.ts';
 import { LIST_SPREAD_MS, type ServerMonitor, type Waiter } from './serverMonitor.ts';
 import type { ResourceStore } from './store.ts';
@@ -53,7 +53,7 @@ export class Reflector<T> implements Waiter {
   /** What fails now was sent before the server returned. */
   #isFree = false;
   /** Ends the wait before the next attempt. */
-  #wake: AbortController | undefined;
+  #wake: (() => void) | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
@@ -65,23 +65,13 @@ export class Reflector<T> implements Waiter {
   /** The server was away and is back: nothing that was learned before is a reason to wait. */
   onReturn(): void {
     this.#backoff.reset();
-    this.#wake?.abort();
+    this.#wake?.();
     this.#guard?.hurry(ANSWER_AFTER_RETURN_MS);
     this.#isFree = true;
   }
 
   /** Resolves when the signal has aborted and nothing is emitted any more. */
   async run(stop: AbortSignal): Promise<void> {
-    const onStop = (): void => this.#wake?.abort();
-    stop.addEventListener('abort', onStop);
-    try {
-      await this.#runUntil(stop);
-    } finally {
-      stop.removeEventListener('abort', onStop);
-    }
-  }
-
-  async #runUntil(stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       this.#wasOpen = false;
       try {
@@ -119,9 +109,9 @@ export class Reflector<T> implements Waiter {
   async #listInPages(stop: AbortSignal): Promise<void> {
     const { client, resource, store } = this.#options;
     const begun = this.#listStarted('pages');
-    const read = (guard: RequestGuard): Promise<PagedList> =>
+    const read = (guard: RequestGuard): Promise<ListResult> =>
       listPages(client, resource, store, this.#notOlderThan('any'), guard);
-    let list: PagedList;
+    let list: ListResult;
     try {
       list = await this.#guarded(stop, read);
     } catch (error) {
@@ -251,11 +241,13 @@ export class Reflector<T> implements Waiter {
 
   /** Decides what to do next, and waits until then. */
   async #recover(failure: ApiFailure, stop: AbortSignal): Promise<void> {
-    const { resource, onDiagnostic, clock, random, server, client } = this.#options;
+    const { resource, onDiagnostic, clock, random, server, client, store } = this.#options;
     this.#guard = undefined;
     if (failure.kind === 'absent' && resource.optional && this.#next === 'list') {
       server.served(this);
-      this.#takeAsEmpty(failure);
+      store.beginList();
+      store.endList();
+      this.#goWithout(failure);
       await wait(clock, ABSENT_RETRY_MS * (1 + random()), stop);
       return;
     }
@@ -273,18 +265,22 @@ export class Reflector<T> implements Waiter {
     const delayMs = isFree ? freeMs : Math.max(failure.retryAfterMs ?? 0, this.#backoff.next());
     this.#isFree = false;
     onDiagnostic({ kind: 'backingOff', resource: resource.name, delayMs, next: this.#next, failure });
-    if (resource.optional && failure.status !== undefined) this.#goWithout(failure);
+    // A server that refuses an optional resource must not keep the others from being served.
+    if (resource.optional && failure.status !== undefined && !this.#hasListed) this.#goWithout(failure);
     const isWoken = await this.#waitForReturn(delayMs, stop);
     if (isWoken && this.#next === 'list') await wait(clock, spreadMs, stop);
   }
 
   /** True: the server has returned before the time was over. */
   async #waitForReturn(delayMs: number, stop: AbortSignal): Promise<boolean> {
-    const wake = new AbortController();
+    const controller = new AbortController();
+    const wake = (): void => controller.abort();
     this.#wake = wake;
-    if (!stop.aborted) await wait(this.#options.clock, delayMs, wake.signal);
+    stop.addEventListener('abort', wake);
+    if (!stop.aborted) await wait(this.#options.clock, delayMs, controller.signal);
+    stop.removeEventListener('abort', wake);
     this.#wake = undefined;
-    return wake.signal.aborted && !stop.aborted;
+    return controller.signal.aborted && !stop.aborted;
   }
 
   #sent(guard: RequestGuard): void {
@@ -303,18 +299,7 @@ export class Reflector<T> implements Waiter {
     this.#fruitless = 0;
   }
 
-  #takeAsEmpty(failure: ApiFailure): void {
-    const { resource, onDiagnostic, onListed, store } = this.#options;
-    onDiagnostic({ kind: 'resourceAbsent', resource: resource.name, failure });
-    store.beginList();
-    store.endList();
-    this.#hasListed = true;
-    onListed();
-  }
-
-  /** A server that refuses an optional resource must not keep the others from being served. */
   #goWithout(failure: ApiFailure): void {
-    if (this.#hasListed) return;
     const { resource, onDiagnostic, onListed } = this.#options;
     this.#hasListed = true;
     onDiagnostic({ kind: 'resourceAbsent', resource: resource.name, failure });
@@ -332,7 +317,7 @@ export class Reflector<T> implements Waiter {
     return clock.now();
   }
 
-  #listEnded(how: ListMethod, begun: number, list: PagedList): void {
+  #listEnded(how: ListMethod, begun: number, list: ListResult): void {
     const { onDiagnostic, resource, clock, onListed, server } = this.#options;
     server.served(this);
     this.#version = list.resourceVersion;

@@ -1,13 +1,10 @@
 /** Runs a request so that it always ends: when it is done, when nothing comes any more, or when all is to stop. */
 import type { Clock } from '../../time/clock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
-import { type ApiFailure, failureOfError, ListenerError, silent } from './failure.ts';
+import { ApiFailure, failureOfError, ListenerError } from './failure.ts';
 
 /** The API server ends a request after a minute, or says that it cannot. */
 export const ANSWER_SILENCE_MS = 75_000;
-
-/** Short, because several resources are read at the same time. */
-const SLICE_MS = 10;
 
 export interface RequestGuard {
   readonly signal: AbortSignal;
@@ -38,11 +35,12 @@ export async function guarded<T>(
   run: (guard: RequestGuard) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
-  const timeSlice = new TimeSlice(clock, SLICE_MS);
+  const timeSlice = new TimeSlice(clock);
   let isAnswered = false;
   let silence: ApiFailure | undefined;
   const watchdog = new Watchdog(clock, answerMs, (limitMs) => {
-    silence = silent(`${what}: nothing came for ${Math.round(limitMs / 1000)} s`);
+    const seconds = Math.round(limitMs / 1000);
+    silence = new ApiFailure('API_UNREACHABLE', 'silent', `${what}: nothing came for ${seconds} s`);
     controller.abort(silence);
   });
   const onStop = (): void => controller.abort(stop.reason);

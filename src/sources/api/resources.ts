@@ -5,7 +5,7 @@ import { projectEndpointSlice } from '../../model/project/endpointSlice.ts';
 import { projectNode } from '../../model/project/node.ts';
 import { projectService } from '../../model/project/service.ts';
 import { readName, SUBDOMAIN } from '../../model/project/names.ts';
-import { project, type Projection, readText } from '../../text/cursor.ts';
+import { mapProjection, project, type Projection, readText } from '../../text/cursor.ts';
 import { quote } from '../../text/printable.ts';
 
 export interface Resource<T> {
@@ -16,7 +16,7 @@ export interface Resource<T> {
   readonly path: string;
   readonly selectors: Readonly<Record<string, string>>;
   /** Servers may not have it; then it counts as empty. */
-  readonly optional: boolean;
+  readonly optional?: boolean;
   readonly project: (raw: unknown) => Projection<T>;
 }
 
@@ -29,8 +29,7 @@ export function services(interner: Interner): Resource<Service> {
       labelSelector: '!service.kubernetes.io/service-proxy-name',
       fieldSelector: 'spec.clusterIP!=None',
     },
-    optional: false,
-    project: (raw) => mapValue(projectService(raw), (value) => slimService(value, interner)),
+    project: (raw) => mapProjection(projectService(raw), (value) => slimService(value, interner)),
   };
 }
 
@@ -40,8 +39,7 @@ export function endpointSlices(interner: Interner): Resource<EndpointSlice> {
     kind: 'EndpointSlice',
     path: '/apis/discovery.k8s.io/v1/endpointslices',
     selectors: { labelSelector: '!service.kubernetes.io/headless' },
-    optional: false,
-    project: (raw) => mapValue(projectEndpointSlice(raw), (value) => slimEndpointSlice(value, interner)),
+    project: (raw) => mapProjection(projectEndpointSlice(raw), (value) => slimEndpointSlice(value, interner)),
   };
 }
 
@@ -51,36 +49,24 @@ export function oneNode(name: string): Resource<Node> {
     kind: 'Node',
     path: '/api/v1/nodes',
     selectors: { fieldSelector: `metadata.name=${name}` },
-    optional: false,
     project: projectNode,
   };
 }
 
-export function serviceCidrs(): Resource<ServiceCidr> {
-  return {
-    name: 'servicecidrs',
-    kind: 'ServiceCIDR',
-    path: '/apis/networking.k8s.io/v1/servicecidrs',
-    selectors: {},
-    optional: true,
-    project: projectServiceCidr,
-  };
-}
+/** The ranges that cluster IPs come from. */
+export const SERVICE_CIDRS: Resource<readonly Cidr[]> = {
+  name: 'servicecidrs',
+  kind: 'ServiceCIDR',
+  path: '/apis/networking.k8s.io/v1/servicecidrs',
+  selectors: {},
+  optional: true,
+  project: projectServiceCidr,
+};
 
-function mapValue<T>(projection: Projection<T>, map: (value: T) => T): Projection<T> {
-  return projection.kind === 'object' ? { ...projection, value: map(projection.value) } : projection;
-}
-
-/** A range that cluster IPs come from. */
-interface ServiceCidr {
-  readonly name: string;
-  readonly cidrs: readonly Cidr[];
-}
-
-function projectServiceCidr(raw: unknown): Projection<ServiceCidr> {
-  return project(raw, (root) => ({
-    name: readName(root.map('metadata').field('name'), SUBDOMAIN),
-    cidrs: root
+function projectServiceCidr(raw: unknown): Projection<readonly Cidr[]> {
+  return project(raw, (root) => {
+    readName(root.map('metadata').field('name'), SUBDOMAIN);
+    return root
       .map('spec')
       .list('cidrs')
       .flatMap((at) => {
@@ -88,8 +74,8 @@ function projectServiceCidr(raw: unknown): Projection<ServiceCidr> {
         const cidr = parseCidr(text);
         if (cidr === undefined) at.warn(`${quote(text)} is not a CIDR`, 'a CIDR such as 10.96.0.0/16');
         return cidr ?? [];
-      }),
-  }));
+      });
+  });
 }
 
 function slimService(value: Service, interner: Interner): Service {
@@ -156,26 +142,21 @@ export class Interner {
   }
 
   text(value: string): string {
-    if (value.length > LONGEST) return value;
-    const known = this.#texts.get(value);
-    if (known !== undefined) return known;
-    this.#makeRoom(this.#texts);
-    this.#texts.set(value, value);
-    return value;
+    return this.#share(this.#texts, value, value);
   }
 
   /** Two lists with one `id` have the same content. */
   list<T>(id: string, value: readonly T[]): readonly T[] {
-    if (id.length > LONGEST) return value;
-    const known = this.#lists.get(id);
-    if (known !== undefined) return known as readonly T[];
-    this.#makeRoom(this.#lists);
-    this.#lists.set(id, value);
-    return value;
+    return this.#share(this.#lists, id, value) as readonly T[];
   }
 
   /** Starting over forgets what went out of use; what is in use comes back with the next objects. */
-  #makeRoom(values: Map<string, unknown>): void {
+  #share<T>(values: Map<string, T>, id: string, value: T): T {
+    if (id.length > LONGEST) return value;
+    const known = values.get(id);
+    if (known !== undefined) return known;
     if (values.size >= this.#most) values.clear();
+    values.set(id, value);
+    return value;
   }
 }

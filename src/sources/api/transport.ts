@@ -16,6 +16,7 @@ const IDLE_TIMEOUT_MS = 30_000;
 interface Connections {
   readonly identity: Identity;
   readonly requests: Dispatcher;
+  /** Probes have connections of their own: those of others may be the ones that hang. */
   readonly probes: Dispatcher;
 }
 
@@ -26,64 +27,52 @@ export class Transport {
   /** Those whose last streams have not ended yet. */
   readonly #retired = new Set<Dispatcher>();
 
-  constructor(access: ApiAccess, onCreated: () => void = () => undefined) {
+  constructor(access: ApiAccess, onCreated: () => void) {
     this.#access = access;
     this.#onCreated = onCreated;
   }
 
-  dispatcherFor(identity: Identity): Dispatcher {
-    return this.#connectionsFor(identity).requests;
-  }
-
-  /** Probes have connections of their own: those of others may be the ones that hang. */
-  probeDispatcherFor(identity: Identity): Dispatcher {
-    return this.#connectionsFor(identity).probes;
+  connectionsFor(identity: Identity): Connections {
+    if (this.#current && sameCertificates(this.#current.identity, identity)) return this.#current;
+    this.renew();
+    const create = (): Dispatcher => createDispatcher(this.#access, identity);
+    this.#current = { identity, requests: create(), probes: create() };
+    this.#onCreated();
+    return this.#current;
   }
 
   /** A load balancer may hold a connection whose backend is gone; the next request shall not be sent there. */
   renew(): void {
-    if (this.#current) this.#retire(this.#current);
-    this.#current = undefined;
-  }
-
-  async close(): Promise<void> {
-    const current = this.#current ? [this.#current.requests, this.#current.probes] : [];
-    this.#current = undefined;
-    await Promise.all([...this.#retired, ...current].map((dispatcher) => dispatcher.destroy()));
-  }
-
-  #connectionsFor(identity: Identity): Connections {
-    if (this.#current && sameCertificates(this.#current.identity, identity)) return this.#current;
-    this.renew();
-    const create = (): Dispatcher => createDispatcher(this.#access, identity);
-    const connections = { identity, requests: create(), probes: create() };
-    this.#current = connections;
-    this.#onCreated();
-    return connections;
-  }
-
-  #retire({ requests, probes }: Connections): void {
-    for (const dispatcher of [requests, probes]) {
+    for (const dispatcher of this.#takeCurrent()) {
       this.#retired.add(dispatcher);
       const drop = (): boolean => this.#retired.delete(dispatcher);
       dispatcher.close().then(drop, drop);
     }
   }
+
+  async close(): Promise<void> {
+    const open = [...this.#retired, ...this.#takeCurrent()];
+    await Promise.all(open.map((dispatcher) => dispatcher.destroy()));
+  }
+
+  #takeCurrent(): readonly Dispatcher[] {
+    const current = this.#current;
+    this.#current = undefined;
+    return current ? [current.requests, current.probes] : [];
+  }
 }
 
-function createDispatcher(
-  { server, insecure, serverName, proxy }: ApiAccess,
-  identity: Identity,
-): Dispatcher {
+function createDispatcher(access: ApiAccess, { ca, certificate, key }: Identity): Dispatcher {
+  const { server, insecure, serverName, proxy } = access;
   const connect = {
     timeout: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
     rejectUnauthorized: !insecure,
-    ...(serverName === undefined ? {} : { servername: serverName }),
-    ...(identity.ca === undefined ? {} : { ca: identity.ca }),
-    ...(identity.certificate === undefined ? {} : { cert: identity.certificate }),
-    ...(identity.key === undefined ? {} : { key: identity.key }),
+    ...(serverName !== undefined && { servername: serverName }),
+    ...(ca !== undefined && { ca }),
+    ...(certificate !== undefined && { cert: certificate }),
+    ...(key !== undefined && { key }),
   };
   const options = {
     headersTimeout: HEADERS_TIMEOUT_MS,

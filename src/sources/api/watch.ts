@@ -2,9 +2,10 @@
 import type { Clock } from '../../time/clock.ts';
 import type { ApiClient, Query } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
-import { ApiFailure, failureOfStatus, malformedAnswer, parseJson, readStatus } from './failure.ts';
+import { ApiFailure, failureOfStatus, malformedAnswer, parseJson } from './failure.ts';
 import { guarded, type RequestGuard } from './request.ts';
 import type { Resource } from './resources.ts';
+import { LineSplitter } from './split.ts';
 import { isMap, ownField } from '../../text/cursor.ts';
 
 export interface WatchFrame {
@@ -114,7 +115,7 @@ function readFrame(line: string, kind: string, what: string): WatchFrame | undef
   const object = ownField(raw, 'object');
   if (typeof type !== 'string' || !isMap(object))
     throw malformedAnswer(`${what}: a frame is not a watch event`);
-  if (type === 'ERROR') throw failureOfStatus(readStatus(object, 500), what);
+  if (type === 'ERROR') throw failureOfStatus(object, 500, what);
   const isKnown = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED' || type === 'BOOKMARK';
   if (!isKnown || (ownField(object, 'kind') ?? kind) !== kind) return undefined;
   const metadata = ownField(object, 'metadata');
@@ -124,51 +125,4 @@ function readFrame(line: string, kind: string, what: string): WatchFrame | undef
   }
   const mark = ownField(ownField(metadata, 'annotations'), INITIAL_EVENTS_END);
   return { type, object, resourceVersion, endsInitialEvents: type === 'BOOKMARK' && mark === 'true' };
-}
-
-const NEWLINE = 0x0a;
-/** etcd holds no object above 1.5 MiB by default; what is ten times that is not a frame. */
-const MOST_FRAME_BYTES = 16 * 1024 * 1024;
-
-/** A watch's body cut into its frames: one JSON text per line. */
-export class LineSplitter {
-  readonly #most: number;
-  #parts: Uint8Array[] = [];
-  #length = 0;
-
-  constructor(mostBytes = MOST_FRAME_BYTES) {
-    this.#most = mostBytes;
-  }
-
-  /** The lines that this chunk completes, without those that are blank. */
-  *push(chunk: Uint8Array): Generator<string> {
-    let from = 0;
-    for (;;) {
-      const end = chunk.indexOf(NEWLINE, from);
-      this.#keep(chunk.subarray(from, end < 0 ? chunk.length : end));
-      if (end < 0) return;
-      const line = this.#take();
-      if (line.trim() !== '') yield line;
-      from = end + 1;
-    }
-  }
-
-  /** Call at the end of the body: a frame without its newline was cut off. */
-  end(): void {
-    if (this.#take().trim() !== '') throw malformedAnswer('the watch ended in the middle of a frame');
-  }
-
-  #keep(part: Uint8Array): void {
-    if (part.length === 0) return;
-    this.#length += part.length;
-    if (this.#length > this.#most) throw malformedAnswer(`a watch frame is longer than ${this.#most} bytes`);
-    this.#parts.push(part);
-  }
-
-  #take(): string {
-    const bytes = Buffer.concat(this.#parts, this.#length);
-    this.#parts = [];
-    this.#length = 0;
-    return bytes.toString('utf8');
-  }
 }

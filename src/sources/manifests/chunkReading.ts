@@ -1,4 +1,5 @@
 /** What one piece of a manifest file says. Positions are within the piece, so the reading can be kept. */
+import type { EndpointSlice, Node, Service } from '../../model/objects.ts';
 import { projectEndpointSlice, projectEndpoints } from '../../model/project/endpointSlice.ts';
 import { kindOf, nameOf, type ObjectKind } from '../../model/project/names.ts';
 import { projectNode } from '../../model/project/node.ts';
@@ -8,9 +9,21 @@ import type { TextPath } from '../../text/yaml.ts';
 import type { SourceProblem } from '../source.ts';
 import { type ParsedDocument, parseManifest } from './parse.ts';
 import { kindProblem, type ObjectShape, objectShape, unknownFields, versionOf } from './schema.ts';
-import type { SnapshotObject } from './snapshot.ts';
-import { printMessage, type Problem, type Projection } from '../../text/cursor.ts';
+import {
+  isMap,
+  mapProjection,
+  ownField,
+  ownText,
+  printMessage,
+  type Problem,
+  type Projection,
+} from '../../text/cursor.ts';
 import { quote } from '../../text/printable.ts';
+
+export type SnapshotObject =
+  | { readonly kind: 'Service'; readonly value: Service }
+  | { readonly kind: 'EndpointSlice'; readonly value: EndpointSlice }
+  | { readonly kind: 'Node'; readonly value: Node };
 
 /** One object that the text defines. */
 export interface Definition {
@@ -53,6 +66,17 @@ export function readChunk(text: string, options: ReadingOptions = {}): ChunkRead
   return reader;
 }
 
+/** One object of the text. */
+interface Found {
+  readonly document: ParsedDocument;
+  readonly path: TextPath;
+  readonly raw: Raw;
+  /** `Service shop/web`, as far as that can be read. */
+  readonly id?: string | undefined;
+}
+
+type Raw = Readonly<Record<string, unknown>>;
+
 class ChunkReader implements ChunkReading {
   readonly definitions: Definition[] = [];
   readonly findings: Finding[] = [];
@@ -74,13 +98,14 @@ class ChunkReader implements ChunkReading {
   readDocument(document: ParsedDocument): void {
     const { raw } = document;
     const listed = listedKind(raw);
-    if (listed === undefined) {
+    if (listed === undefined || !isMap(raw)) {
       this.#readObject(document, raw, []);
       return;
     }
-    this.#checkFields(document, raw, [], objectShape('List'), undefined);
-    const { kind, apiVersion, items = [] } = raw as { readonly [name: string]: unknown };
-    if (kind === 'List' && (apiVersion ?? 'v1') !== 'v1') this.#checkKind(document, kind, apiVersion, []);
+    const list = { document, raw, path: [] };
+    this.#checkFields(list, objectShape('List'));
+    const { kind, apiVersion, items = [] } = raw;
+    if (kind === 'List' && (apiVersion ?? 'v1') !== 'v1') this.#checkKind(list, kind);
     if (items === null) return;
     if (!Array.isArray(items)) {
       const message = `items is ${quote(items)}`;
@@ -88,158 +113,125 @@ class ChunkReader implements ChunkReading {
       return;
     }
     for (const [index, item] of items.entries()) {
-      this.#readObject(document, withDefaultKind(item, listed), ['items', index]);
+      const hasKind = listed.kind === '' || !isMap(item) || Object.hasOwn(item, 'kind');
+      this.#readObject(document, hasKind ? item : { ...listed, ...item }, ['items', index]);
     }
   }
 
   #readObject(document: ParsedDocument, raw: unknown, path: TextPath): void {
-    const kindName =
-      typeof raw === 'object' && raw !== null ? (raw as { readonly kind?: unknown }).kind : undefined;
-    if (typeof kindName !== 'string' || kindName === '') {
-      const expected = 'a map with apiVersion, kind and metadata';
-      this.find(
-        { severity: 'error', message: 'this is not a Kubernetes object', expected },
-        document.offsetOf(path),
-      );
-      return;
-    }
-    if (listedKind(raw) !== undefined) {
-      const message = 'this is a list inside a list';
-      this.find({ severity: 'error', message, expected: 'the objects themselves' }, document.offsetOf(path));
+    const kindName = ownText(raw, 'kind');
+    if (!isMap(raw) || kindName === '' || listedKind(raw) !== undefined) {
+      const [message, expected] =
+        kindName === ''
+          ? ['this is not a Kubernetes object', 'a map with apiVersion, kind and metadata']
+          : ['this is a list inside a list', 'the objects themselves'];
+      this.find({ severity: 'error', message, expected }, document.offsetOf(path));
       return;
     }
     const kind = kindOf(raw);
-    if (kind !== undefined) this.#readKnown(document, raw, path, kind);
-    else if (!this.#refuseOldSlice(document, raw, path)) {
-      const { apiVersion } = raw as { readonly apiVersion?: unknown };
-      if (!this.#checkKind(document, kindName, apiVersion, path)) this.otherKinds += 1;
-    }
+    const found = { document, raw, path };
+    if (kind !== undefined) this.#readKnown({ ...found, id: idOf(kind, raw) }, kind);
+    else if (!this.#refuseOldSlice(found) && !this.#checkKind(found, kindName)) this.otherKinds += 1;
   }
 
   /** Returns whether there is something wrong with it. */
-  #checkKind(document: ParsedDocument, kind: string, apiVersion: unknown, path: TextPath): boolean {
-    const problem = kindProblem(kind, apiVersion);
-    if (problem === undefined) return false;
-    this.#findUnknown(problem.message, document.offsetOf([...path, problem.field]), undefined);
-    return true;
+  #checkKind(found: Found, kind: string): boolean {
+    const problem = kindProblem(kind, found.raw['apiVersion']);
+    if (problem !== undefined) this.#findUnknown(found, problem.message, [problem.field]);
+    return problem !== undefined;
   }
 
-  /** Returns whether there is any. */
-  #checkFields(
-    document: ParsedDocument,
-    raw: unknown,
-    path: TextPath,
-    shape: ObjectShape,
-    object: string | undefined,
-  ): boolean {
-    const { found, more } = unknownFields(raw, shape);
-    const { kind } = raw as { readonly kind: string };
-    const prefix = object === undefined ? `${kind}: ` : '';
-    for (const { path: inner, message } of found)
-      this.#findUnknown(prefix + message, document.offsetOf([...path, ...inner], 'key'), object);
-    if (more > 0) this.#findUnknown(`${prefix}${more} more unknown fields`, document.offsetOf(path), object);
-    return found.length > 0;
+  /** Returns whether there are unknown fields. */
+  #checkFields(found: Found, shape: ObjectShape): boolean {
+    const unknown = unknownFields(found.raw, shape);
+    const prefix = found.id === undefined ? `${String(found.raw['kind'])}: ` : '';
+    for (const { path, message } of unknown.found) this.#findUnknown(found, prefix + message, path, 'key');
+    if (unknown.more > 0) this.#findUnknown(found, `${prefix}${unknown.more} more unknown fields`, []);
+    return unknown.found.length > 0;
   }
 
-  #findUnknown(message: string, offset: number, object: string | undefined): void {
+  #findUnknown({ document, path, id }: Found, message: string, inner: TextPath, part?: 'key'): void {
     const severity = this.#strict ? 'error' : 'warning';
-    this.find({ severity, message, unknown: true, ...(object !== undefined && { object }) }, offset);
+    const offset = document.offsetOf([...path, ...inner], part);
+    this.find({ severity, message, unknown: true, ...(id !== undefined && { object: id }) }, offset);
   }
 
-  #readKnown(document: ParsedDocument, raw: unknown, path: TextPath, kind: ObjectKind): void {
-    const name = nameOf(kind, raw);
-    const projection = projectKind(kind, raw);
-    const object = name === undefined ? undefined : `${kind} ${name}`;
-    const note = (severity: Finding['severity'], problem: Problem): void => {
-      const { expected } = problem;
-      const message = object === undefined ? `${kind}: ${printMessage(problem)}` : printMessage(problem);
-      const offset = document.offsetOf([...path, ...problem.path]);
-      this.find({ severity, message, expected, ...(object !== undefined && { object }) }, offset);
-    };
-    if (projection.kind === 'invalid') for (const problem of projection.problems) note('error', problem);
-    if (projection.kind === 'object') for (const problem of projection.warnings) note('warning', problem);
-    const isStrange = this.#checkShape(document, raw, path, kind, object);
-    if (object === undefined) return;
-    const position = this.#lines.position(document.offsetOf(path));
-    if (isStrange && this.#strict) this.definitions.push({ id: object, position, state: 'bad', objects: [] });
-    else this.#define(object, position, projection);
+  #findProblem({ document, path, id }: Found, severity: Finding['severity'], problem: Problem): void {
+    const object = id !== undefined && { object: id };
+    const offset = document.offsetOf([...path, ...problem.path]);
+    this.find({ severity, message: problem.message, expected: problem.expected, ...object }, offset);
   }
 
-  #checkShape(
-    document: ParsedDocument,
-    raw: unknown,
-    path: TextPath,
-    kind: ObjectKind,
-    object: string | undefined,
-  ): boolean {
-    const hasUnknown = this.#checkFields(document, raw, path, objectShape(kind), object);
+  #readKnown(found: Found, kind: ObjectKind): void {
+    const projection = projectKind(kind, found.raw);
+    const [severity, problems] =
+      projection.kind === 'invalid'
+        ? (['error', projection.problems] as const)
+        : (['warning', projection.kind === 'object' ? projection.warnings : []] as const);
+    const prefix = found.id === undefined ? `${kind}: ` : '';
+    for (const problem of problems)
+      this.#findProblem(found, severity, { ...problem, message: prefix + printMessage(problem) });
+    const isStrange = this.#checkShape(found, kind);
+    this.#define(found, isStrange && this.#strict ? undefined : projection);
+  }
+
+  #checkShape(found: Found, kind: ObjectKind): boolean {
+    const hasUnknown = this.#checkFields(found, objectShape(kind));
     // Hand-written manifests often leave it out, and the kind says enough; kubectl refuses them.
-    if (!this.#strict || (raw as { readonly apiVersion?: unknown }).apiVersion !== undefined)
-      return hasUnknown;
-    const message = `apiVersion is not set; did you mean "${versionOf(kind)}"?`;
-    this.#findUnknown(message, document.offsetOf(path), object);
+    if (!this.#strict || found.raw['apiVersion'] !== undefined) return hasUnknown;
+    this.#findUnknown(found, `apiVersion is not set; did you mean "${versionOf(kind)}"?`, []);
     return true;
   }
 
-  #define(id: string, position: Position, projection: Projection<readonly SnapshotObject[]>): void {
-    if (projection.kind === 'object') {
-      this.definitions.push({ id, position, state: 'good', objects: projection.value });
-    } else if (projection.kind === 'ignored') {
-      this.definitions.push({ id, position, state: 'ignored', reason: projection.reason, objects: [] });
-    } else {
-      this.definitions.push({ id, position, state: 'bad', objects: [] });
-    }
+  #define({ document, path, id }: Found, projection?: Projection<readonly SnapshotObject[]>): void {
+    if (id === undefined) return;
+    const definition = { id, position: this.#lines.position(document.offsetOf(path)), objects: [] };
+    if (projection?.kind === 'object')
+      this.definitions.push({ ...definition, state: 'good', objects: projection.value });
+    else if (projection?.kind === 'ignored')
+      this.definitions.push({ ...definition, state: 'ignored', reason: projection.reason });
+    else this.definitions.push({ ...definition, state: 'bad' });
   }
 
   /** The beta has other fields; to read it as if it were v1 would lose the node names without a word. */
-  #refuseOldSlice(document: ParsedDocument, raw: unknown, path: TextPath): boolean {
-    const { apiVersion } = raw as { readonly apiVersion?: unknown };
-    if (typeof apiVersion !== 'string' || !apiVersion.startsWith('discovery.k8s.io/')) return false;
-    if (kindOf({ ...(raw as object), apiVersion: 'discovery.k8s.io/v1' }) !== 'EndpointSlice') return false;
-    const message = `apiVersion ${quote(apiVersion)} is not served any more`;
-    const name = nameOf('EndpointSlice', raw);
-    const object = name === undefined ? {} : { object: `EndpointSlice ${name}` };
-    const offset = document.offsetOf([...path, 'apiVersion']);
-    this.find({ severity: 'error', message, expected: 'discovery.k8s.io/v1', ...object }, offset);
-    const position = this.#lines.position(document.offsetOf(path));
-    if (object.object !== undefined)
-      this.definitions.push({ id: object.object, position, state: 'bad', objects: [] });
+  #refuseOldSlice({ document, path, raw }: Found): boolean {
+    const version = ownText(raw, 'apiVersion');
+    const expected = 'discovery.k8s.io/v1';
+    if (!version.startsWith('discovery.k8s.io/')) return false;
+    if (kindOf({ ...raw, apiVersion: expected }) !== 'EndpointSlice') return false;
+    const found = { document, path, raw, id: idOf('EndpointSlice', raw) };
+    const message = `apiVersion ${quote(version)} is not served any more`;
+    this.#findProblem(found, 'error', { path: ['apiVersion'], message, expected });
+    this.#define(found);
     return true;
   }
+}
+
+function idOf(kind: ObjectKind, raw: Raw): string | undefined {
+  const name = nameOf(kind, raw);
+  return name === undefined ? undefined : `${kind} ${name}`;
 }
 
 /** The kind and version that the items of a list have unless they say otherwise; '' for a mixed List. */
 function listedKind(raw: unknown): { readonly kind: string; readonly apiVersion: unknown } | undefined {
-  if (typeof raw !== 'object' || raw === null) return undefined;
-  const { kind, apiVersion } = raw as { readonly kind?: unknown; readonly apiVersion?: unknown };
+  const kind = ownText(raw, 'kind');
   if (kind === 'List') return { kind: '', apiVersion: undefined };
-  const item = typeof kind === 'string' && kind.endsWith('List') ? kind.slice(0, -'List'.length) : '';
+  const item = kind.endsWith('List') ? kind.slice(0, -'List'.length) : '';
+  const apiVersion = ownField(raw, 'apiVersion');
   return kindOf({ kind: item, apiVersion }) && { kind: item, apiVersion };
-}
-
-function withDefaultKind(
-  item: unknown,
-  { kind, apiVersion }: { kind: string; apiVersion: unknown },
-): unknown {
-  if (kind === '' || typeof item !== 'object' || item === null || Object.hasOwn(item, 'kind')) return item;
-  return { kind, apiVersion, ...item };
 }
 
 function projectKind(kind: ObjectKind, raw: unknown): Projection<readonly SnapshotObject[]> {
   switch (kind) {
     case 'Service':
-      return mapValue(projectService(raw), (value) => [{ kind, value }]);
+      return mapProjection(projectService(raw), (value) => [{ kind, value }]);
     case 'EndpointSlice':
-      return mapValue(projectEndpointSlice(raw), (value) => [{ kind, value }]);
+      return mapProjection(projectEndpointSlice(raw), (value) => [{ kind, value }]);
     case 'Endpoints':
-      return mapValue(projectEndpoints(raw), (slices) =>
+      return mapProjection(projectEndpoints(raw), (slices) =>
         slices.map((value) => ({ kind: 'EndpointSlice', value })),
       );
     default:
-      return mapValue(projectNode(raw), (value) => [{ kind, value }]);
+      return mapProjection(projectNode(raw), (value) => [{ kind, value }]);
   }
-}
-
-function mapValue<T, U>(projection: Projection<T>, change: (value: T) => U): Projection<U> {
-  return projection.kind === 'object' ? { ...projection, value: change(projection.value) } : projection;
 }

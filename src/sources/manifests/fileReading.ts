@@ -1,13 +1,8 @@
 /** What one manifest file says, and what it still says while it is broken. */
 import { createHash } from 'node:crypto';
 import type { SourceProblem } from '../source.ts';
-import {
-  type ChunkReading,
-  type Definition,
-  type Finding,
-  type ReadingOptions,
-  readChunk,
-} from './chunkReading.ts';
+import type { Position } from '../../text/lines.ts';
+import { type ChunkReading, type Definition, readChunk, type ReadingOptions } from './chunkReading.ts';
 
 /** A definition with its place, after the last good version has stepped in for a bad one. */
 export interface PlacedDefinition extends Omit<Definition, 'position'> {
@@ -24,13 +19,6 @@ export interface FileReading {
   readonly otherKinds: number;
   /** By the hash of the chunk's text: what need not be parsed again. */
   readonly chunks: ReadonlyMap<string, ChunkReading>;
-}
-
-/** A sound object that is not for us. */
-export interface IgnoredObject {
-  readonly object: string;
-  readonly where: string;
-  readonly reason: string;
 }
 
 /** A field that is newer than this table stands in every object of a dump. */
@@ -54,10 +42,19 @@ export function readManifest(
     const hash = createHash('sha1').update(chunk.text).digest('base64');
     const reading = chunks.get(hash) ?? before?.chunks.get(hash) ?? readChunk(detach(chunk.text), options);
     chunks.set(hash, reading);
-    for (const definition of reading.definitions) definitions.push(place(path, chunk, definition, lastGood));
-    for (const finding of reading.findings) {
-      if (finding.unknown) unknown += 1;
-      if (!finding.unknown || unknown <= MOST_UNKNOWN) problems.push(placeFinding(path, chunk, finding));
+    const where = ({ line, column }: Position): string => `${path}:${line + chunk.linesAbove}:${column}`;
+    for (const { position, ...definition } of reading.definitions) {
+      const good = definition.state === 'bad' ? lastGood.get(definition.id) : definition;
+      definitions.push({
+        ...definition,
+        objects: good?.objects ?? [],
+        where: where(position),
+        carried: false,
+      });
+    }
+    for (const { position, unknown: isUnknown, ...finding } of reading.findings) {
+      if (isUnknown) unknown += 1;
+      if (!isUnknown || unknown <= MOST_UNKNOWN) problems.push({ ...finding, where: where(position) });
     }
     obscure ||= reading.obscure;
     otherKinds += reading.otherKinds;
@@ -95,28 +92,8 @@ function goodDefinitions(reading: FileReading | undefined): ReadonlyMap<string, 
   return good;
 }
 
-function place(
-  path: string,
-  { linesAbove }: Chunk,
-  { position, ...definition }: Definition,
-  lastGood: ReadonlyMap<string, PlacedDefinition>,
-): PlacedDefinition {
-  const where = `${path}:${position.line + linesAbove}:${position.column}`;
-  const objects =
-    definition.state === 'bad' ? (lastGood.get(definition.id)?.objects ?? []) : definition.objects;
-  return { ...definition, objects, where, carried: false };
-}
-
 function carry(definition: PlacedDefinition): PlacedDefinition {
   return { ...definition, carried: true };
-}
-
-function placeFinding(
-  path: string,
-  { linesAbove }: Chunk,
-  { position, unknown: _unknown, ...finding }: Finding,
-): SourceProblem {
-  return { ...finding, where: `${path}:${position.line + linesAbove}:${position.column}` };
 }
 
 function carriedProblem(where: string, carried: readonly PlacedDefinition[]): SourceProblem {
@@ -135,12 +112,6 @@ function carriedProblem(where: string, carried: readonly PlacedDefinition[]): So
 /** A short piece of a long string keeps the long one in memory; the objects that come of it live long. */
 function detach(text: string): string {
   return Buffer.from(text, 'utf16le').toString('utf16le');
-}
-
-export function ignoredObjects({ definitions }: FileReading): readonly IgnoredObject[] {
-  return definitions.flatMap(({ id, where, reason }) =>
-    reason === undefined ? [] : [{ object: id, where, reason }],
-  );
 }
 
 /**

@@ -1,11 +1,11 @@
 /** Manifests in files and directories as a source: emitted at the start, and again whenever they change. */
 import { type FSWatcher, watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { messageOf } from '../../errors.ts';
 import type { Source, SourceEvents, SourceProblem } from '../source.ts';
 import type { ReadingOptions } from './chunkReading.ts';
 import { explain, isManifestName, type Scan, unreadable } from './scan.ts';
-import { emitDifference, type Snapshot } from './snapshot.ts';
-import { ManifestStore } from './store.ts';
+import { emitDifference, ManifestStore, type Snapshot } from './store.ts';
 
 export interface ManifestSourceOptions extends ReadingOptions {
   /** How long to wait after a change for more of them. */
@@ -26,7 +26,6 @@ export class ManifestSource implements Source {
   #events: SourceEvents | undefined;
   #snapshot: Snapshot = new Map();
   #problems: readonly SourceProblem[] = [];
-  #troubles = new Map<string, SourceProblem>();
   #timer: NodeJS.Timeout | undefined;
   #changedSince: number | undefined;
   #refreshing: Promise<void> | undefined;
@@ -36,10 +35,7 @@ export class ManifestSource implements Source {
     this.#store = new ManifestStore(paths, options);
     this.#debounce = options.debounceMilliseconds ?? 50;
     this.#poll = options.pollMilliseconds ?? 30_000;
-    this.#watcher = new DirectoryWatcher({
-      changed: () => this.#soon(),
-      troubled: (directory, message) => this.#trouble(directory, message),
-    });
+    this.#watcher = new DirectoryWatcher(() => this.#soon());
   }
 
   /** What is wrong with the manifests now. */
@@ -82,9 +78,9 @@ export class ManifestSource implements Source {
     while (again && this.#events) {
       const { snapshot, problems, scan, badRoots } = await this.#store.refresh();
       if (first && badRoots.length > 0) throw unreadable(badRoots);
-      this.#troubles.clear();
-      again = await this.#watcher.update(scan.directories);
-      this.#emit(snapshot, [...problems, ...this.#troubles.values()]);
+      const { added, unwatched } = await this.#watcher.update(scan.directories);
+      again = added;
+      this.#emit(snapshot, [...problems, ...Array.from(unwatched, (each) => this.#unwatched(...each))]);
     }
   }
 
@@ -120,26 +116,20 @@ export class ManifestSource implements Source {
     try {
       await this.#alone(this.#refresh(false));
     } catch (error) {
-      const message = `cannot be read again: ${error instanceof Error ? error.message : String(error)}`;
+      const message = `cannot be read again: ${messageOf(error)}`;
       this.#events?.report({ severity: 'error', where: this.#paths.join(', '), message });
     }
     this.#later();
   }
 
-  #trouble(directory: string, message: string): void {
-    const late = `changes may be noticed up to ${this.#poll / 1000} s late`;
-    this.#troubles.set(directory, { severity: 'warning', where: directory, message: `${message}; ${late}` });
+  #unwatched(where: string, reason: string): SourceProblem {
+    const message = `${reason}; changes may be noticed up to ${this.#poll / 1000} s late`;
+    return { severity: 'warning', where, message };
   }
 }
 
 function keyOf({ severity, where, object, message }: SourceProblem): string {
   return JSON.stringify([severity, where, object, message]);
-}
-
-interface WatchEvents {
-  changed(): void;
-  /** A directory cannot be watched; changes in it will be noticed late. */
-  troubled(directory: string, message: string): void;
 }
 
 interface Watched {
@@ -151,19 +141,32 @@ interface Watched {
 
 /** Notices that something in a set of directories may have changed. */
 class DirectoryWatcher {
-  readonly #events: WatchEvents;
+  readonly #onChange: () => void;
   readonly #watched = new Map<string, Watched>();
 
-  constructor(events: WatchEvents) {
-    this.#events = events;
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
   }
 
-  /** True when a directory was added: what happened in it just before was not seen. */
-  async update(directories: Scan['directories']): Promise<boolean> {
+  /**
+   * `added`: a directory was added; what happened in it just before was not seen. `unwatched`: directories that cannot be
+   * watched, with the reason.
+   */
+  async update(
+    directories: Scan['directories'],
+  ): Promise<{ readonly added: boolean; readonly unwatched: ReadonlyMap<string, string> }> {
     for (const directory of this.#watched.keys()) if (!directories.has(directory)) this.#drop(directory);
     let added = false;
-    for (const [directory, names] of directories) added = (await this.#keep(directory, names)) || added;
-    return added;
+    const unwatched = new Map<string, string>();
+    for (const [directory, names] of directories) {
+      try {
+        added = (await this.#keep(directory, names)) || added;
+      } catch (error) {
+        this.#drop(directory);
+        unwatched.set(directory, explain(error));
+      }
+    }
+    return { added, unwatched };
   }
 
   close(): void {
@@ -171,35 +174,25 @@ class DirectoryWatcher {
   }
 
   async #keep(directory: string, names: Watched['names']): Promise<boolean> {
-    try {
-      const { dev, ino } = await stat(directory);
-      const identity = `${dev} ${ino}`;
-      const known = this.#watched.get(directory);
-      if (known?.identity === identity) {
-        known.names = names;
-        return false;
-      }
-      this.#drop(directory);
-      this.#add(directory, identity, names);
-      return true;
-    } catch (error) {
-      this.#drop(directory);
-      this.#events.troubled(directory, explain(error));
+    const { dev, ino } = await stat(directory);
+    const identity = `${dev} ${ino}`;
+    const known = this.#watched.get(directory);
+    if (known?.identity === identity) {
+      known.names = names;
       return false;
     }
-  }
-
-  #add(directory: string, identity: string, names: Watched['names']): void {
+    this.#drop(directory);
     const watcher = watch(directory);
     const watched: Watched = { watcher, identity, names };
     this.#watched.set(directory, watched);
     watcher.on('change', (type, name) => {
-      if (matters(watched.names, type, String(name ?? ''))) this.#events.changed();
+      if (matters(watched.names, type, String(name ?? ''))) this.#onChange();
     });
     watcher.on('error', () => {
       if (this.#watched.get(directory) === watched) this.#drop(directory);
-      this.#events.changed();
+      this.#onChange();
     });
+    return true;
   }
 
   #drop(directory: string): void {

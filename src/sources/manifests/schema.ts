@@ -108,26 +108,21 @@ interface UnknownField {
   readonly message: string;
 }
 
-interface UnknownFields {
-  readonly found: readonly UnknownField[];
-  /** How many there are besides. */
-  readonly more: number;
-}
-
 /** One template can make a hundred thousand of them; more than this of one object are of no use. */
 const MOST_FOUND = 50;
 /** No field has a longer name by far. */
 const MOST_SHOWN = 60;
 
 /** Fields that Kubernetes does not know. An API server drops them with a warning, or refuses the object (strict decoding). */
-export function unknownFields(raw: unknown, shape: ObjectShape): UnknownFields {
+export function unknownFields(raw: unknown, shape: ObjectShape): Search {
   const search = new Search(shape);
   search.visit(raw, { shape, isList: false }, []);
   return search;
 }
 
-class Search implements UnknownFields {
+class Search {
   readonly found: UnknownField[] = [];
+  /** How many there are besides. */
   more = 0;
   readonly #root: ObjectShape;
 

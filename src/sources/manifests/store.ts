@@ -1,29 +1,41 @@
 /**
  * The manifests as they are on disk now, read again only where they changed: which object is used when one is defined
- * twice, and what stays when there is no good version.
+ * twice, what stays when there is no good version, and the events that lead from one snapshot to the next.
  */
 import { relative } from 'node:path';
-import type { EndpointSlice, Node, Service } from '../../model/objects.ts';
-import type { SourceProblem } from '../source.ts';
-import type { ReadingOptions } from './chunkReading.ts';
-import { contentProblem, readContent, readStream } from './content.ts';
+import { deepEqual } from '../../model/equal.ts';
+import { type EndpointSlice, type Node, objectKey, type Service } from '../../model/objects.ts';
+import type { SourceEvents, SourceProblem } from '../source.ts';
+import type { ReadingOptions, SnapshotObject } from './chunkReading.ts';
+import { type FileReading, keepReading, type PlacedDefinition, readManifest } from './fileReading.ts';
 import {
-  type FileReading,
-  type IgnoredObject,
-  ignoredObjects,
-  keepReading,
-  type PlacedDefinition,
-  readManifest,
-} from './fileReading.ts';
-import { type FoundFile, type PathProblem, type Scan, scan } from './scan.ts';
-import { type Snapshot, snapshotKey, type SnapshotObject } from './snapshot.ts';
+  contentProblem,
+  type FoundFile,
+  type PathProblem,
+  readContent,
+  readStream,
+  type Scan,
+  scan,
+} from './scan.ts';
 
-interface Refresh {
+/** A sound object that is not for us. */
+export interface IgnoredObject {
+  readonly object: string;
+  readonly where: string;
+  readonly reason: string;
+}
+
+/** What all files together say. */
+interface Resolution {
+  readonly inForce: InForce;
   readonly snapshot: Snapshot;
   readonly problems: readonly SourceProblem[];
   readonly ignored: readonly IgnoredObject[];
   /** Documents of kinds that a proxy does not read. */
   readonly otherKinds: number;
+}
+
+interface Refresh extends Resolution {
   readonly scan: Scan;
   /** Roots that cannot be looked into. */
   readonly badRoots: readonly PathProblem[];
@@ -62,18 +74,15 @@ export class ManifestStore {
     }
     this.#files = files;
     const readings = [...files.values()].map(({ reading }) => reading);
-    const { inForce, duplicates } = resolve(readings, this.#inForce);
-    this.#inForce = inForce;
+    const resolution = resolve(readings, this.#inForce);
+    this.#inForce = resolution.inForce;
     return {
-      snapshot: snapshotOf(inForce),
+      ...resolution,
       problems: [
         ...found.problems.map(pathProblem),
         ...found.emptyRoots.map(emptyRoot),
-        ...readings.flatMap(({ problems }) => problems),
-        ...duplicates,
+        ...resolution.problems,
       ],
-      ignored: readings.flatMap(ignoredObjects),
-      otherKinds: readings.reduce((sum, { otherKinds }) => sum + otherKinds, 0),
       scan: found,
       badRoots: found.problems.filter(({ path }) => this.#roots.includes(path)),
     };
@@ -108,13 +117,8 @@ function hides(problem: PathProblem, path: string): boolean {
 /** By the id of the definition. */
 type InForce = ReadonlyMap<string, readonly SnapshotObject[]>;
 
-interface Resolution {
-  readonly inForce: InForce;
-  readonly duplicates: readonly SourceProblem[];
-}
-
 /** `files` in the order in which they win. */
-function resolve(files: Iterable<FileReading>, before: InForce): Resolution {
+function resolve(files: readonly FileReading[], before: InForce): Resolution {
   const byId = new Map<string, PlacedDefinition[]>();
   for (const { definitions } of files) {
     for (const definition of definitions) {
@@ -130,7 +134,17 @@ function resolve(files: Iterable<FileReading>, before: InForce): Resolution {
     inForce.set(id, winner?.objects ?? before.get(id) ?? []);
     if (winner && definitions.length > 1) duplicates.push(...unusedDefinitions(id, winner, definitions));
   }
-  return { inForce, duplicates };
+  return {
+    inForce,
+    snapshot: snapshotOf(inForce),
+    problems: [...files.flatMap(({ problems }) => problems), ...duplicates],
+    ignored: files.flatMap(({ definitions }) =>
+      definitions.flatMap(({ id, where, reason }) =>
+        reason === undefined ? [] : [{ object: id, where, reason }],
+      ),
+    ),
+    otherKinds: files.reduce((sum, { otherKinds }) => sum + otherKinds, 0),
+  };
 }
 
 /** The first that says something; what a broken file once said only when no other file says it now. */
@@ -167,6 +181,30 @@ function snapshotOf(inForce: InForce): Snapshot {
   return snapshot;
 }
 
+/** By `snapshotKey`. */
+export type Snapshot = ReadonlyMap<string, SnapshotObject>;
+
+export function snapshotKey({ kind, value }: SnapshotObject): string {
+  return kind === 'Node' ? `${kind} ${value.name}` : `${kind} ${objectKey(value.namespace, value.name)}`;
+}
+
+/** `isPresent` false: it was deleted. */
+export function emitObject(events: SourceEvents, object: SnapshotObject, isPresent: boolean): void {
+  const { kind, value } = object;
+  if (kind === 'Node') events.node(value.name, isPresent ? value : undefined);
+  else {
+    const key = objectKey(value.namespace, value.name);
+    if (kind === 'Service') events.service(key, isPresent ? value : undefined);
+    else events.endpointSlice(key, isPresent ? value : undefined);
+  }
+}
+
+export function emitDifference(events: SourceEvents, before: Snapshot, after: Snapshot): void {
+  for (const [key, object] of before) if (!after.has(key)) emitObject(events, object, false);
+  for (const [key, object] of after)
+    if (!deepEqual(before.get(key), object)) emitObject(events, object, true);
+}
+
 export interface Manifests {
   readonly services: readonly Service[];
   readonly slices: readonly EndpointSlice[];
@@ -183,8 +221,7 @@ export async function loadManifests(
   paths: readonly string[],
   options: ReadingOptions = {},
 ): Promise<Manifests> {
-  const { snapshot, problems, ignored, otherKinds } = await new ManifestStore(paths, options).refresh();
-  return { ...byKind(snapshot), problems, ignored, ignoredCount: ignored.length + otherKinds };
+  return byKind(await new ManifestStore(paths, options).refresh());
 }
 
 /** The same for standard input. */
@@ -201,19 +238,10 @@ export async function readManifestStream(
 
 /** The same for one text; `name` stands for the file in problems. */
 export function parseManifests(text: string, name = 'text', options: ReadingOptions = {}): Manifests {
-  const reading = readManifest(name, text, undefined, options);
-  const { inForce, duplicates } = resolve([reading], new Map());
-  const ignored = ignoredObjects(reading);
-  const ignoredCount = ignored.length + reading.otherKinds;
-  return {
-    ...byKind(snapshotOf(inForce)),
-    problems: [...reading.problems, ...duplicates],
-    ignored,
-    ignoredCount,
-  };
+  return byKind(resolve([readManifest(name, text, undefined, options)], new Map()));
 }
 
-function byKind(snapshot: Snapshot): Pick<Manifests, 'services' | 'slices' | 'nodes'> {
+function byKind({ snapshot, problems, ignored, otherKinds }: Resolution): Manifests {
   const services: Service[] = [];
   const slices: EndpointSlice[] = [];
   const nodes: Node[] = [];
@@ -222,5 +250,5 @@ function byKind(snapshot: Snapshot): Pick<Manifests, 'services' | 'slices' | 'no
     else if (object.kind === 'EndpointSlice') slices.push(object.value);
     else nodes.push(object.value);
   }
-  return { services, slices, nodes };
+  return { services, slices, nodes, problems, ignored, ignoredCount: ignored.length + otherKinds };
 }

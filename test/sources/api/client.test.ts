@@ -291,7 +291,8 @@ describe('requests', () => {
       reason: 'Starting',
     };
     const path = '/apis/events.k8s.io/v1/namespaces/default/events';
-    expect(await connect(openAccess(server.url)).post(path, event)).toEqual({ status: 201, body: event });
+    const request = { method: 'POST', path, contentType: 'application/json', body: event } as const;
+    expect(await connect(openAccess(server.url)).send(request)).toEqual({ status: 201, body: event });
     expect(server.events).toEqual([{ path, body: event }]);
   });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ApiFailure } from '../../../src/sources/api/failure.ts';
-import { ItemSplitter, type ListEnvelope } from '../../../src/sources/api/list.ts';
+import { ItemSplitter, type ListEnvelope } from '../../../src/sources/api/split.ts';
 import { chunksOf, cuts } from './chunks.ts';
 
 function split(

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LineSplitter } from '../../../src/sources/api/watch.ts';
+import { LineSplitter } from '../../../src/sources/api/split.ts';
 import { chunksOf, cuts } from './chunks.ts';
 
 function split(text: string, at: readonly number[] = []): readonly string[] {

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, w
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readContent } from '../../../src/sources/manifests/content.ts';
+import { readContent } from '../../../src/sources/manifests/scan.ts';
 import { loadManifests } from '../../../src/sources/manifests/store.ts';
 import { printSourceProblem } from '../../../src/sources/source.ts';
 

@@ -3,7 +3,7 @@ import { JunctionError } from '../../../errors.ts';
 import type { Environment, Identity } from './access.ts';
 import { bearer, type IdentityPart } from './identity.ts';
 import type { KubeconfigSection } from './kubeconfig.ts';
-import { isMap, ownField } from '../../../text/cursor.ts';
+import { isMap, ownField, ownText } from '../../../text/cursor.ts';
 import { quote } from '../../../text/printable.ts';
 
 const VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
@@ -17,16 +17,12 @@ interface ExecPlugin {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly installHint: string;
+  readonly installHint: string | undefined;
   /** What KUBERNETES_EXEC_INFO says about the cluster, when the plugin wants to know. */
   readonly cluster: Readonly<Record<string, unknown>> | undefined;
 }
 
-export function readExecPlugin(
-  exec: KubeconfigSection,
-  resolve: (path: string) => string,
-  clusterInfo: () => Readonly<Record<string, unknown>>,
-): ExecPlugin {
+export function readExecPlugin(exec: KubeconfigSection, cluster: KubeconfigSection, server: URL): ExecPlugin {
   const apiVersion = exec.text('apiVersion');
   if (!VERSIONS.includes(apiVersion)) {
     throw exec.bad('apiVersion', `${quote(apiVersion)} is not known`, `Use ${VERSIONS.join(' or ')}.`);
@@ -44,15 +40,29 @@ export function readExecPlugin(
     where: exec.where,
     apiVersion,
     // As kubectl does: a bare name is looked up on the PATH, anything with a slash is a path.
-    command: command.includes('/') ? resolve(command) : command,
+    command: command.includes('/') ? exec.resolve(command) : command,
     args: exec.list('args').map((arg) => {
       if (typeof arg !== 'string') throw exec.bad('args', 'has an item that is not text');
       return arg;
     }),
     env: Object.fromEntries(exec.list('env').map((entry) => readVariable(exec, entry))),
-    installHint: exec.text('installHint'),
-    cluster: exec.flag('provideClusterInfo') ? clusterInfo() : undefined,
+    installHint: exec.text('installHint').trim() || undefined,
+    cluster: exec.flag('provideClusterInfo') ? clusterInfo(cluster, server) : undefined,
   };
+}
+
+const CLUSTER_INFO = [
+  'tls-server-name',
+  'insecure-skip-tls-verify',
+  'certificate-authority-data',
+  'proxy-url',
+] as const;
+
+function clusterInfo(cluster: KubeconfigSection, server: URL): ExecPlugin['cluster'] {
+  const valueOf = (field: (typeof CLUSTER_INFO)[number]): string | boolean =>
+    field === 'insecure-skip-tls-verify' ? cluster.flag(field) : cluster.text(field);
+  const given = CLUSTER_INFO.map((field) => [field, valueOf(field)] as const).filter(([, value]) => value);
+  return { server: server.href.replace(/\/$/, ''), ...Object.fromEntries(given) };
 }
 
 function readVariable(exec: KubeconfigSection, entry: unknown): readonly [string, string] {
@@ -95,26 +105,20 @@ export function execPart(plugin: ExecPlugin, environment: Environment): Identity
 
 async function obtain(plugin: ExecPlugin, environment: Environment): Promise<Credential> {
   const { where, apiVersion, command, args, cluster, installHint } = plugin;
-  const spec = { ...(cluster === undefined ? {} : { cluster }), interactive: false };
+  const spec = { ...(cluster && { cluster }), interactive: false };
   const info = JSON.stringify({ apiVersion, kind: 'ExecCredential', spec });
   const env = { ...environment.env, ...plugin.env, KUBERNETES_EXEC_INFO: info };
   const result = await environment.runPlugin({ command, args, env });
   if (result.kind === 'failed') {
     const reason = result.isMissing ? 'there is no such program' : result.reason;
-    const hint = result.isMissing && installHint !== '' ? installHint.trim() : undefined;
-    throw new JunctionError('CREDENTIALS_UNAVAILABLE', `${where}: cannot run ${quote(command)}: ${reason}`, {
-      hint,
-    });
+    const hint = result.isMissing ? installHint : undefined;
+    const message = `${where}: cannot run ${quote(command)}: ${reason}`;
+    throw new JunctionError('CREDENTIALS_UNAVAILABLE', message, { hint });
   }
   if (result.code !== 0) {
-    throw new JunctionError(
-      'CREDENTIALS_UNAVAILABLE',
-      `${where}: ${quote(command)} failed with status ${result.code}`,
-      {
-        hint: installHint === '' ? undefined : installHint.trim(),
-        detail: result.stderr.slice(0, SHOWN_OUTPUT),
-      },
-    );
+    const message = `${where}: ${quote(command)} failed with status ${result.code}`;
+    const detail = result.stderr.slice(0, SHOWN_OUTPUT);
+    throw new JunctionError('CREDENTIALS_UNAVAILABLE', message, { hint: installHint, detail });
   }
   return readCredential(plugin, result.stdout);
 }
@@ -132,10 +136,7 @@ function readCredential({ where, apiVersion, command }: ExecPlugin, stdout: stri
   }
   const status = ownField(raw, 'status');
   if (!isMap(status)) throw unusable(`${what} has no status`);
-  const text = (field: string): string | undefined => {
-    const value = ownField(status, field);
-    return typeof value === 'string' && value !== '' ? value : undefined;
-  };
+  const text = (field: string): string | undefined => ownText(status, field) || undefined;
   const token = text('token');
   const certificate = text('clientCertificateData');
   const key = text('clientKeyData');
@@ -150,8 +151,8 @@ function readCredential({ where, apiVersion, command }: ExecPlugin, stdout: stri
   return {
     expiresAt,
     identity: {
-      ...(token === undefined ? {} : { authorization: bearer(token, `${what}: the token`) }),
-      ...(certificate === undefined ? {} : { certificate, key }),
+      ...(token !== undefined && { authorization: bearer(token, `${what}: the token`) }),
+      ...(certificate !== undefined && { certificate, key }),
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Parts of an identity: texts of the kubeconfig, files that are replaced, the machine's authorities; and their check. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { JunctionError } from '../../../errors.ts';
+import { errorCode, JunctionError } from '../../../errors.ts';
 import type { Environment, Identity } from './access.ts';
 
 export interface IdentityPart {
@@ -115,7 +115,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /** Why a file could not be read, in words. */
 export function explainFileError(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = errorCode(error) ?? '';
   return REASONS[code] ?? (code === '' ? String(error) : code);
 }
 
@@ -146,42 +146,31 @@ export function systemRootsPart({ env, readFile }: Environment): IdentityPart {
 
 /** Finds before the handshake what a handshake would only hint at. */
 export function checkIdentity({ ca, certificate, key }: Identity, origin: string, wallTime: number): void {
-  if (ca !== undefined) parseCertificate(ca, `${origin}: the certificate authority`);
+  const parseCertificate = (pem: string, what: string): X509Certificate =>
+    parsed(() => new X509Certificate(pem), `${origin}: ${what} is not a certificate in PEM`);
+  const unusable = (message: string, hint?: string): JunctionError =>
+    new JunctionError('CREDENTIALS_UNAVAILABLE', `${origin}: ${message}`, { hint });
+  if (ca !== undefined) parseCertificate(ca, 'the certificate authority');
   if (certificate === undefined && key === undefined) return;
   if (certificate === undefined || key === undefined) {
     const [given, missing] = key === undefined ? ['certificate', 'key'] : ['key', 'certificate'];
-    throw unusable(`${origin}: there is a client ${given}, but no client ${missing}`);
+    throw unusable(`there is a client ${given}, but no client ${missing}`);
   }
-  const parsed = parseCertificate(certificate, `${origin}: the client certificate`);
-  if (!parsed.checkPrivateKey(parseKey(key, origin))) {
-    throw unusable(`${origin}: the client key does not belong to the client certificate`);
+  const client = parseCertificate(certificate, 'the client certificate');
+  const badKey = `${origin}: the client key is not a private key in PEM without a password`;
+  if (!client.checkPrivateKey(parsed(() => createPrivateKey(key), badKey))) {
+    throw unusable('the client key does not belong to the client certificate');
   }
-  if (Date.parse(parsed.validTo) < wallTime) {
-    const message = `${origin}: the client certificate expired on ${parsed.validTo}`;
-    throw unusable(message, 'Renew the certificate, or check the clock of this machine.');
+  if (Date.parse(client.validTo) < wallTime) {
+    const hint = 'Renew the certificate, or check the clock of this machine.';
+    throw unusable(`the client certificate expired on ${client.validTo}`, hint);
   }
 }
 
-function parseCertificate(pem: string, what: string): X509Certificate {
+function parsed<T>(parse: () => T, otherwise: string): T {
   try {
-    return new X509Certificate(pem);
-  } catch (error) {
-    throw unusable(`${what} is not a certificate in PEM`, undefined, error);
+    return parse();
+  } catch (cause) {
+    throw new JunctionError('CREDENTIALS_UNAVAILABLE', otherwise, { cause });
   }
-}
-
-function parseKey(pem: string, origin: string): ReturnType<typeof createPrivateKey> {
-  try {
-    return createPrivateKey(pem);
-  } catch (error) {
-    throw unusable(
-      `${origin}: the client key is not a private key in PEM without a password`,
-      undefined,
-      error,
-    );
-  }
-}
-
-function unusable(message: string, hint?: string, cause?: unknown): JunctionError {
-  return new JunctionError('CREDENTIALS_UNAVAILABLE', message, { hint, cause });
 }

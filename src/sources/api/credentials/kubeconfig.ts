@@ -22,8 +22,6 @@ export interface CurrentContext {
   readonly origin: string;
   readonly cluster: KubeconfigSection;
   readonly user: KubeconfigSection;
-  /** Paths in a kubeconfig are relative to its directory. */
-  readonly resolve: (path: string) => string;
 }
 
 const PATH_HINT = 'Give the path of a kubeconfig that exists (--kubeconfig, or clientConnection.kubeconfig).';
@@ -37,39 +35,38 @@ const NONE = 'none';
 export async function readKubeconfig(
   path: string,
   needsCluster: boolean,
-  { readFile }: Environment,
+  environment: Environment,
 ): Promise<CurrentContext> {
   const where = `kubeconfig ${path}`;
   let text: string;
   try {
-    text = await readFile(path);
+    text = await environment.readFile(path);
   } catch (error) {
     throw new JunctionError('KUBECONFIG_INVALID', `${where}: ${explainFileError(error)}`, {
       cause: error,
       hint: path.startsWith('~') ? TILDE_HINT : PATH_HINT,
     });
   }
-  const root = new KubeconfigSection(where, readYaml(text, where));
+  const file = { path, environment };
+  const root = new KubeconfigSection(where, readYaml(text, where), file);
+  const empty = new KubeconfigSection(where, {}, file);
   const name = root.text('current-context');
-  const resolve = (file: string): string => (isAbsolute(file) ? file : join(dirname(path), file));
   if (name === '') {
-    if (!needsCluster) return { origin: where, cluster: empty(where), user: empty(where), resolve };
+    if (!needsCluster) return { origin: where, cluster: empty, user: empty };
     const names = namesOf(root, 'contexts');
     const hint =
       names === NONE ? NO_CONTEXT_HINT : `Choose one with \`kubectl config use-context\`: ${names}.`;
     throw root.bad('current-context', 'is not set', hint);
   }
-  const context = named(root, 'contexts', 'context', name, 'current-context');
+  const context = named(root, 'context', name, 'current-context');
   const clusterName = context.text('cluster');
   const userName = context.text('user');
   if (clusterName === '' && needsCluster) throw context.bad('cluster', 'is not set');
   return {
     origin: context.where,
-    cluster:
-      clusterName === '' ? empty(where) : named(root, 'clusters', 'cluster', clusterName, context.where),
+    cluster: clusterName === '' ? empty : named(root, 'cluster', clusterName, context.where),
     // A context without a user is anonymous.
-    user: userName === '' ? empty(where) : named(root, 'users', 'user', userName, context.where),
-    resolve,
+    user: userName === '' ? empty : named(root, 'user', userName, context.where),
   };
 }
 
@@ -92,24 +89,14 @@ function readYaml(text: string, where: string): unknown {
   return value.raw;
 }
 
-function empty(where: string): KubeconfigSection {
-  return new KubeconfigSection(where, {});
-}
-
 /** The entry of `clusters`, `users` or `contexts` with this name. */
-function named(
-  root: KubeconfigSection,
-  listName: string,
-  field: string,
-  name: string,
-  wantedBy: string,
-): KubeconfigSection {
-  const entry = root.list(listName).find((each) => isMap(each) && ownField(each, 'name') === name);
+function named(root: KubeconfigSection, kind: string, name: string, wantedBy: string): KubeconfigSection {
+  const entry = root.list(`${kind}s`).find((each) => ownField(each, 'name') === name);
   if (entry === undefined) {
-    const hint = `It has: ${namesOf(root, listName)}.`;
-    throw root.bad(listName, `has no ${field} ${quote(name)}, which ${wantedBy} names`, hint);
+    const hint = `It has: ${namesOf(root, `${kind}s`)}.`;
+    throw root.bad(`${kind}s`, `has no ${kind} ${quote(name)}, which ${wantedBy} names`, hint);
   }
-  return new KubeconfigSection(`${root.where}, ${field} ${quote(name)}`, ownField(entry, field));
+  return root.section(`${kind} ${quote(name)}`, ownField(entry, kind));
 }
 
 function namesOf(root: KubeconfigSection, listName: string): string {
@@ -125,13 +112,19 @@ export class KubeconfigSection {
   /** `kubeconfig /etc/junction.conf, user "proxy"` */
   readonly where: string;
   readonly #map: Readonly<Record<string, unknown>>;
+  readonly #file: { readonly path: string; readonly environment: Environment };
 
-  constructor(where: string, value: unknown) {
+  constructor(where: string, value: unknown, file: { path: string; environment: Environment }) {
     this.where = where;
+    this.#file = file;
     if (value !== undefined && value !== null && !isMap(value)) {
       throw new JunctionError('KUBECONFIG_INVALID', `${where} is ${quote(value)}, not a map`);
     }
     this.#map = isMap(value) ? value : {};
+  }
+
+  section(name: string, value: unknown = ownField(this.#map, name)): KubeconfigSection {
+    return new KubeconfigSection(`${this.where}, ${name}`, value, this.#file);
   }
 
   has(field: string): boolean {
@@ -152,25 +145,32 @@ export class KubeconfigSection {
     return value;
   }
 
-  /** Text in base64; nothing when it is not there. */
-  decoded(field: string): string | undefined {
-    const text = this.text(field).replaceAll(/\s/g, '');
-    if (text === '') return undefined;
+  /** `FIELD-data`, which is text in base64, else the file that `FIELD` names. */
+  content(field: string): Text | undefined {
+    const text = this.text(`${field}-data`).replaceAll(/\s/g, '');
+    if (text === '') return this.file(field);
     const bytes = Buffer.from(text, 'base64');
     if (bytes.toString('base64').replace(/=+$/, '') !== text.replace(/=+$/, '')) {
-      throw this.bad(field, 'is not base64');
+      throw this.bad(`${field}-data`, 'is not base64');
     }
     return bytes.toString('utf8');
+  }
+
+  file(field: string): FileText | undefined {
+    const path = this.text(field);
+    const { environment } = this.#file;
+    return path === '' ? undefined : new FileText(this.resolve(path), `${this.where}: ${field}`, environment);
+  }
+
+  /** Paths in a kubeconfig are relative to its directory. */
+  resolve(path: string): string {
+    return isAbsolute(path) ? path : join(dirname(this.#file.path), path);
   }
 
   list(field: string): readonly unknown[] {
     const value = ownField(this.#map, field) ?? [];
     if (!Array.isArray(value)) throw this.bad(field, 'is not a list');
     return value;
-  }
-
-  section(field: string, where = `${this.where}, ${field}`): KubeconfigSection {
-    return new KubeconfigSection(where, ownField(this.#map, field));
   }
 
   bad(field: string, what: string, hint?: string): JunctionError {
@@ -186,41 +186,37 @@ const UNSUPPORTED: Readonly<Record<string, string>> = {
   'as-groups': 'Give the credentials of the user that Junction is to be.',
 };
 
-export function clusterParts(context: CurrentContext, environment: Environment): readonly IdentityPart[] {
-  const authority = textOf(context.cluster, 'certificate-authority', context, environment);
+export function clusterParts(cluster: KubeconfigSection): readonly IdentityPart[] {
+  const authority = cluster.content('certificate-authority');
   return authority === undefined ? [] : [certificatePart('ca', authority)];
 }
 
 export function userParts(
-  context: CurrentContext,
+  { user, cluster }: CurrentContext,
   server: URL,
   environment: Environment,
 ): readonly IdentityPart[] {
-  const { user } = context;
   for (const [field, hint] of Object.entries(UNSUPPORTED)) {
     if (user.has(field)) throw user.bad(field, 'is not supported', hint);
   }
-  return [
-    ...certificates(context, environment),
-    ...authorization(context, environment),
-    ...(user.has('exec') ? [plugin(context, server, environment)] : []),
-  ];
+  const parts = [...certificates(user), ...authorization(user)];
+  if (user.has('exec'))
+    parts.push(execPart(readExecPlugin(user.section('exec'), cluster, server), environment));
+  return parts;
 }
 
-function certificates(context: CurrentContext, environment: Environment): readonly IdentityPart[] {
-  const { user } = context;
-  const certificate = textOf(user, 'client-certificate', context, environment);
-  const key = textOf(user, 'client-key', context, environment);
-  if (certificate !== undefined && key === undefined) throw user.bad('client-key', 'is not set');
-  if (certificate === undefined && key !== undefined) throw user.bad('client-certificate', 'is not set');
-  if (certificate === undefined || key === undefined) return [];
+function certificates(user: KubeconfigSection): readonly IdentityPart[] {
+  const certificate = user.content('client-certificate');
+  const key = user.content('client-key');
+  if (certificate === undefined && key === undefined) return [];
+  if (key === undefined) throw user.bad('client-key', 'is not set');
+  if (certificate === undefined) throw user.bad('client-certificate', 'is not set');
   return [certificatePart('certificate', certificate), certificatePart('key', key)];
 }
 
-function authorization(context: CurrentContext, environment: Environment): readonly IdentityPart[] {
-  const { user } = context;
+function authorization(user: KubeconfigSection): readonly IdentityPart[] {
   const token = user.text('token') || undefined;
-  const file = fileOf(user, 'tokenFile', context, environment);
+  const file = user.file('tokenFile');
   const name = user.text('username');
   const password = user.text('password');
   const hasToken = token !== undefined || file !== undefined;
@@ -229,41 +225,4 @@ function authorization(context: CurrentContext, environment: Environment): reado
   if (hasToken)
     return [tokenPart(file, token, `${user.where}: ${file === undefined ? 'token' : 'tokenFile'}`)];
   return name === '' ? [] : [passwordPart(name, password)];
-}
-
-function plugin(
-  { user, cluster, resolve }: CurrentContext,
-  server: URL,
-  environment: Environment,
-): IdentityPart {
-  const clusterInfo = (): Readonly<Record<string, unknown>> => ({
-    server: server.href.replace(/\/$/, ''),
-    ...(cluster.has('tls-server-name') ? { 'tls-server-name': cluster.text('tls-server-name') } : {}),
-    ...(cluster.flag('insecure-skip-tls-verify') ? { 'insecure-skip-tls-verify': true } : {}),
-    ...(cluster.has('certificate-authority-data')
-      ? { 'certificate-authority-data': cluster.text('certificate-authority-data') }
-      : {}),
-    ...(cluster.has('proxy-url') ? { 'proxy-url': cluster.text('proxy-url') } : {}),
-  });
-  return execPart(readExecPlugin(user.section('exec'), resolve, clusterInfo), environment);
-}
-
-/** `FIELD-data`, else the file that `FIELD` names. */
-function textOf(
-  section: KubeconfigSection,
-  field: string,
-  context: CurrentContext,
-  environment: Environment,
-): Text | undefined {
-  return section.decoded(`${field}-data`) ?? fileOf(section, field, context, environment);
-}
-
-function fileOf(
-  section: KubeconfigSection,
-  field: string,
-  { resolve }: CurrentContext,
-  environment: Environment,
-): FileText | undefined {
-  const path = section.text(field);
-  return path === '' ? undefined : new FileText(resolve(path), `${section.where}: ${field}`, environment);
 }

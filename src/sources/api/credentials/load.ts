@@ -35,12 +35,9 @@ const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 export async function loadAccess(options: LoadAccessOptions): Promise<ApiAccess> {
   const { kubeconfig = '', master = '' } = options;
   const environment: Environment = {
-    env: options.env,
-    clock: options.clock,
-    readFile: options.readFile ?? ((path) => readFileFromDisk(path, 'utf8')),
-    wallTime: options.wallTime ?? Date.now,
-    runPlugin: options.runPlugin,
-    onPluginCertificate: options.onPluginCertificate,
+    readFile: (path) => readFileFromDisk(path, 'utf8'),
+    wallTime: Date.now,
+    ...options,
   };
   if (kubeconfig !== '') return fromKubeconfig(kubeconfig, master, environment);
   if (master !== '') return fromAddress(master, environment);
@@ -60,9 +57,6 @@ async function fromKubeconfig(path: string, master: string, environment: Environ
     );
   }
   const server = readKubeconfigServer(context, master, insecure || hasAuthority);
-  const proxy =
-    readProxy(cluster.text('proxy-url'), `${cluster.where}: proxy-url`) ??
-    proxyFromEnvironment(server, environment.env);
   const access = createAccess({
     origin: context.origin,
     server,
@@ -70,17 +64,17 @@ async function fromKubeconfig(path: string, master: string, environment: Environ
     insecure,
     // It belongs to the server that the kubeconfig names, not to another.
     serverName: master === '' ? cluster.text('tls-server-name') || undefined : undefined,
-    proxy,
+    proxy: readProxy(cluster.text('proxy-url'), `${cluster.where}: proxy-url`),
     parts: [
       ...(insecure || hasAuthority ? [] : rootsFor(server, environment)),
-      ...clusterParts(context, environment),
+      ...clusterParts(cluster),
       ...userParts(context, server, environment),
     ],
     environment,
   });
   // A plugin runs when it is needed: its own server may come up after us. What the cluster's part names is checked.
   if (!user.has('exec')) await access.identity();
-  else checkIdentity(await join(clusterParts(context, environment)), context.origin, environment.wallTime());
+  else checkIdentity(await join(clusterParts(cluster)), context.origin, environment.wallTime());
   return access;
 }
 
@@ -107,18 +101,9 @@ function rootsFor(server: URL, environment: Environment): readonly IdentityPart[
 
 function fromAddress(master: string, environment: Environment): ApiAccess {
   const server = readServer(master, '--master', false);
-  const proxy = proxyFromEnvironment(server, environment.env);
   const origin = `--master ${server.origin}`;
-  return createAccess({
-    origin,
-    server,
-    host: writtenHost(master),
-    insecure: false,
-    serverName: undefined,
-    proxy,
-    parts: rootsFor(server, environment),
-    environment,
-  });
+  const parts = rootsFor(server, environment);
+  return createAccess({ origin, server, host: writtenHost(master), parts, environment });
 }
 
 async function fromCluster(environment: Environment): Promise<ApiAccess> {
@@ -139,9 +124,6 @@ async function fromCluster(environment: Environment): Promise<ApiAccess> {
     origin,
     server,
     host: hostAndPort(host, port),
-    insecure: false,
-    serverName: undefined,
-    proxy: proxyFromEnvironment(server, env),
     parts: [
       certificatePart('ca', file('ca.crt')),
       tokenPart(file('token'), undefined, `${origin}: the token`),
@@ -152,20 +134,25 @@ async function fromCluster(environment: Environment): Promise<ApiAccess> {
   return access;
 }
 
-interface AccessParts extends Omit<ApiAccess, 'identity' | 'renew'> {
+interface AccessParts
+  extends Pick<ApiAccess, 'origin' | 'server' | 'host'>,
+    Partial<Pick<ApiAccess, 'insecure' | 'serverName' | 'proxy'>> {
   readonly parts: readonly IdentityPart[];
   readonly environment: Environment;
 }
 
-function createAccess({ parts, environment, ...access }: AccessParts): ApiAccess {
+function createAccess({ parts, environment, ...given }: AccessParts): ApiAccess {
   let checked: Identity | undefined;
+  const { origin, server, insecure = false, serverName, proxy } = given;
   return {
-    ...access,
+    ...given,
+    insecure,
+    serverName,
+    proxy: proxy ?? proxyFromEnvironment(server, environment.env),
     identity: async () => {
       const identity = await join(parts);
       const isKnown = checked?.certificate === identity.certificate && checked?.key === identity.key;
-      if (!isKnown || checked?.ca !== identity.ca)
-        checkIdentity(identity, access.origin, environment.wallTime());
+      if (!isKnown || checked?.ca !== identity.ca) checkIdentity(identity, origin, environment.wallTime());
       checked = identity;
       return identity;
     },
