@@ -6,7 +6,6 @@ import type { LayoutName } from '../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
 import { wholeRestore } from '../src/modes/iptables/rules/whole.ts';
 import { IptablesClient } from '../src/modes/iptables/client.ts';
-import { tableClient } from '../src/modes/iptables/proxier.ts';
 import type { CommandRunner } from '../src/system/processes.ts';
 import { objectKey } from '../src/model/objects.ts';
 import { Proxier } from '../src/proxy/proxier.ts';
@@ -136,8 +135,8 @@ function makeProxy(
   return { proxy, fill: (sizes) => fillProxy(proxy, sizes) };
 }
 
-async function openClient(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableClient> {
-  return tableClient(await IptablesClient.open({ family: 'IPv4', variant, runner }));
+function openClient(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableClient> {
+  return IptablesClient.open({ family: 'IPv4', variant, runner });
 }
 
 async function mustSync(proxy: Proxier): Promise<SyncReport> {

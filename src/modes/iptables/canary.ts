@@ -7,11 +7,12 @@
 import { setTimeout as sleepFor } from 'node:timers/promises';
 import { isJunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
-import type { ChainLook, IptablesClient, TableName } from './client.ts';
+import type { ChainLook, IptablesClient } from './client.ts';
+import type { Table } from './rules/rule.ts';
 
 const CANARY_CHAIN = 'KUBE-PROXY-CANARY';
-const WATCHED: TableName = 'mangle';
-const OTHERS: readonly TableName[] = ['nat', 'filter'];
+const WATCHED: Table = 'mangle';
+const OTHERS: readonly Table[] = ['nat', 'filter'];
 const POLL_MS = 100;
 const POLLS = 50;
 
@@ -115,7 +116,7 @@ export class CanaryMonitor {
     }
   }
 
-  async #look(table: TableName): Promise<ChainLook['state']> {
+  async #look(table: Table): Promise<ChainLook['state']> {
     try {
       const look = await this.#options.client.lookForChain(table, CANARY_CHAIN);
       if (look.state === 'unknown') this.#emitCheckFailed(table, look.error);
@@ -126,7 +127,7 @@ export class CanaryMonitor {
     }
   }
 
-  #emitCheckFailed(table: TableName, error: unknown): void {
+  #emitCheckFailed(table: Table, error: unknown): void {
     const message = `Could not check for iptables canary (table ${table}, chain ${CANARY_CHAIN})`;
     this.#emit({ kind: 'checkFailed', message, error });
   }

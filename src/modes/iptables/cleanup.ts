@@ -8,7 +8,6 @@ import { FAMILIES, type Family } from '../../model/ip.ts';
 import { type CommandRunner, run } from '../../system/processes.ts';
 import { isLocalnetRouted } from '../../system/sysctl.ts';
 import { IptablesClient } from './client.ts';
-import { tableClient } from './proxier.ts';
 import { type Variant, type VariantChoice, variantsInUse } from './variant.ts';
 import { NFACCT } from './rules/names.ts';
 import { deleteNfacct } from '../../netlink/nfacct.ts';
@@ -46,13 +45,13 @@ async function cleanVariant(family: Family, options: CleaningOptions): Promise<C
   const { variant, dryRun, mode, runner = run, routesLocalnet = isLocalnetRouted } = options;
   const client = await IptablesClient.open({ family, variant, runner });
   const plan = planCleanup(await readState(client), {
-    chainsPerRestore: tableClient(client).chainsPerRestore,
+    chainsPerRestore: client.chainsPerRestore,
     routesLocalnet: family === 'IPv4' && routesLocalnet(),
     mode,
   });
   if (!dryRun) {
     for (const step of plan.steps) {
-      await client.restore(step.table, printStep(step), { flush: false, counters: true });
+      await client.restore(step.table, printStep(step));
     }
   }
   return { ...plan, family, variant: client.variant };

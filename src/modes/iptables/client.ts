@@ -16,6 +16,8 @@ import {
   type RunOptions,
   type RunResult,
 } from '../../system/processes.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { TimeSlice } from '../../time/timeSlice.ts';
 import { held, lockHolder, type LockOptions, takeXtablesLocks, XTABLES_LOCK_PATH } from './locks.ts';
 import {
   around,
@@ -27,7 +29,10 @@ import {
   outputOf,
   printEnd,
 } from './outcome.ts';
-import { savedRuleExists } from './savedRule.ts';
+import { CHAINS_PER_RESTORE } from './rules/edit.ts';
+import { savedRuleExists } from './rules/parse.ts';
+import type { Table } from './rules/rule.ts';
+import type { TableClient } from './rules/sender.ts';
 import {
   chooseVariant,
   featuresOf,
@@ -39,15 +44,13 @@ import {
   type VariantChoice,
 } from './variant.ts';
 
-export type TableName = 'filter' | 'nat' | 'mangle' | 'raw' | 'security';
-
 export interface ClientOptions {
   readonly family: Family;
   readonly variant?: VariantChoice | undefined;
   readonly runner?: CommandRunner | undefined;
   /** How long iptables waits for its lock. */
   readonly lockSeconds?: number | undefined;
-  /** Another lock file than /run/xtables.lock; iptables gets it in XTABLES_LOCKFILE. */
+  /** Another lock file than /run/xtables.lock; iptables is told of it. */
   readonly lockPath?: string | undefined;
   /** For the locks that we take ourselves, around an old iptables-restore. */
   readonly ownLocks?: Omit<LockOptions, 'path'> | undefined;
@@ -55,14 +58,12 @@ export interface ClientOptions {
   readonly programs?: ProcessObserver | undefined;
   /** How long a command with little input may take; twice as long after each that took longer. */
   readonly timeoutMs?: number | undefined;
-  /** Called for every command that ended, for slow-command logs and metrics. */
-  readonly onCommand?: ((command: CommandReport) => void) | undefined;
+  /** Notified of every command that ended. */
+  readonly onCommand?: ((command: { readonly argv: Argv; readonly code: number | null }) => void) | undefined;
 }
 
-interface CommandReport {
-  readonly argv: Argv;
-  readonly code: number | null;
-  readonly milliseconds: number;
+interface SaveOptions {
+  readonly counters?: boolean;
 }
 
 interface RestoreOptions {
@@ -85,14 +86,11 @@ interface Command {
   readonly outcome: Outcome;
 }
 
-interface ClientState {
-  readonly family: Family;
-  readonly version: string;
-  readonly variant: Variant;
-  readonly reason: string;
-  readonly features: IptablesFeatures;
-  readonly programs: Programs;
-}
+/** What a command returns by its outcome; any other is an error. */
+type Meanings<T> = Readonly<Partial<Record<Outcome, T>>>;
+
+/** Of a command that changes what may not be there: returns whether it was. */
+const IF_THERE: Meanings<boolean> = { done: true, notFound: false };
 
 /**
  * How long a command may take, and how much more for each megabyte of its input. kube-proxy waits for iptables-restore
@@ -103,7 +101,7 @@ const TIMEOUT_MS = 30_000;
 const TIMEOUT_MS_PER_MEGABYTE = 15_000;
 const LAST_TIMEOUT_MS = 5 * 60_000;
 
-export class IptablesClient {
+export class IptablesClient implements TableClient {
   readonly family: Family;
   /** `1.8.9` */
   readonly version: string;
@@ -112,64 +110,65 @@ export class IptablesClient {
   readonly reason: string;
   readonly features: IptablesFeatures;
   readonly programs: Programs;
+  readonly chainsPerRestore: number;
+  readonly timeSlice = new TimeSlice(systemClock);
   readonly #options: ClientOptions;
   readonly #runner: CommandRunner;
-  readonly #queue = new SerialQueue();
+  #last: Promise<unknown> = Promise.resolve();
   /** In a row. */
   #timeouts = 0;
 
-  private constructor(state: ClientState, options: ClientOptions) {
-    this.family = state.family;
-    this.version = state.version;
-    this.variant = state.variant;
-    this.reason = state.reason;
-    this.features = state.features;
-    this.programs = state.programs;
+  private constructor(
+    options: ClientOptions,
+    version: { readonly text: string; readonly variant: Variant },
+    chosen: { readonly programs: Programs; readonly reason: string },
+    features: IptablesFeatures,
+  ) {
+    this.family = options.family;
+    this.version = version.text;
+    this.variant = version.variant;
+    this.reason = chosen.reason;
+    this.features = features;
+    this.programs = chosen.programs;
+    this.chainsPerRestore = version.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE;
     this.#options = options;
     this.#runner = options.runner ?? run;
   }
 
   static async open(options: ClientOptions): Promise<IptablesClient> {
     const { family, variant = 'auto', runner = run, lockSeconds = 5 } = options;
-    const { programs, reason } = await chooseVariant(family, variant, runner);
-    const printed = await runner([programs.iptables, '--version'], { timeoutMs: TIMEOUT_MS });
+    const chosen = await chooseVariant(family, variant, runner);
+    const { iptables, restore } = chosen.programs;
+    const printed = await runner([iptables, '--version'], { timeoutMs: TIMEOUT_MS });
     const version = parseVersion(printed.stdout + printed.stderr);
     if (!version) {
-      if (printed.code === null) throw killed([programs.iptables, '--version'], printed);
-      const detail = outputOf(printed);
-      throw new JunctionError('IPTABLES_VERSION_UNKNOWN', `${programs.iptables} --version names no version`, {
-        detail,
+      if (printed.code === null) throw killed([iptables, '--version'], printed);
+      throw new JunctionError('IPTABLES_VERSION_UNKNOWN', `${iptables} --version names no version`, {
+        detail: outputOf(printed),
       });
     }
-    const restoreHasVersion =
-      needsRestoreProbe(version.text) && (await printsVersion(runner, programs.restore));
+    const restoreHasVersion = needsRestoreProbe(version.text) && (await printsVersion(runner, restore));
     const features = featuresOf(version.text, restoreHasVersion, lockSeconds);
-    const state = { family, version: version.text, variant: version.variant, reason, features, programs };
-    return new IptablesClient(state, options);
+    return new IptablesClient(options, version, chosen, features);
   }
 
   /** Returns whether the chain was there before. */
-  ensureChain(table: TableName, chain: string): Promise<boolean> {
-    return this.#queue.run(async () => {
-      const command = await this.#rule('-N', table, chain);
-      if (command.outcome === 'done') return false;
-      if (command.outcome === 'no') return true;
-      throw this.#failure(command);
-    });
+  ensureChain(table: Table, chain: string): Promise<boolean> {
+    return this.#change('-N', table, chain, [], { done: false, no: true });
   }
 
   /** Returns whether the chain was there. */
-  flushChain(table: TableName, chain: string): Promise<boolean> {
-    return this.#queue.run(() => this.#changeIfThere('-F', table, chain));
+  flushChain(table: Table, chain: string): Promise<boolean> {
+    return this.#change('-F', table, chain, [], IF_THERE);
   }
 
   /** Returns whether the chain was there. It must be empty, and nothing may jump to it. */
-  deleteChain(table: TableName, chain: string): Promise<boolean> {
-    return this.#queue.run(() => this.#changeIfThere('-X', table, chain));
+  deleteChain(table: Table, chain: string): Promise<boolean> {
+    return this.#change('-X', table, chain, [], IF_THERE);
   }
 
-  lookForChain(table: TableName, chain: string): Promise<ChainLook> {
-    return this.#queue.run(async () => {
+  lookForChain(table: Table, chain: string): Promise<ChainLook> {
+    return this.#queued(async () => {
       try {
         const command = await this.#rule('-S', table, chain);
         const { outcome, result } = command;
@@ -183,71 +182,64 @@ export class IptablesClient {
     });
   }
 
-  checkRule(table: TableName, chain: string, args: readonly string[]): Promise<boolean> {
-    return this.#queue.run(() => this.#check(table, chain, args));
+  checkRule(table: Table, chain: string, args: readonly string[]): Promise<boolean> {
+    return this.#queued(() => this.#check(table, chain, args));
   }
 
   /** Returns whether the rule was there before; where it stood then, it stays. */
-  ensureRule(
+  async ensureRule(
     position: 'prepend' | 'append',
-    table: TableName,
+    table: Table,
     chain: string,
     args: readonly string[],
   ): Promise<boolean> {
-    return this.#queue.run(async () => {
+    return this.#queued(async () => {
       if (await this.#check(table, chain, args)) return true;
-      const command = await this.#rule(position === 'prepend' ? '-I' : '-A', table, chain, args);
-      if (command.outcome !== 'done') throw this.#failure(command);
-      return false;
+      const operation = position === 'prepend' ? '-I' : '-A';
+      return this.#meaning(await this.#rule(operation, table, chain, args), { done: false });
     });
   }
 
   /** Returns whether the rule was there. A rule whose chain, target or match does not exist is not. */
-  deleteRule(table: TableName, chain: string, args: readonly string[]): Promise<boolean> {
-    return this.#queue.run(async () => {
-      const check = await this.#find(table, chain, args);
-      if (check.outcome === 'no' || check.outcome === 'notFound') return false;
-      if (check.outcome !== 'done') throw this.#failure(check);
-      return await this.#changeIfThere('-D', table, chain, args);
+  deleteRule(table: Table, chain: string, args: readonly string[]): Promise<boolean> {
+    return this.#queued(async () => {
+      const found = await this.#find(table, chain, args);
+      if (!this.#meaning(found, { done: true, no: false, notFound: false })) return false;
+      return this.#meaning(await this.#rule('-D', table, chain, args), IF_THERE);
     });
   }
 
-  save(table: TableName, options: { readonly counters?: boolean } = {}): Promise<string> {
-    return this.#queue.run(async () => {
-      const command = await this.#save(table, options.counters ?? false);
-      if (command.outcome !== 'done') throw this.#failure(command);
-      return command.result.stdout;
+  save(table: Table, options: SaveOptions = {}): Promise<string> {
+    return this.#queued(async () => {
+      const command = await this.#save(table, options);
+      return this.#meaning(command, { done: command.result.stdout });
     });
   }
 
   /** The same in pieces, which come while iptables prints them. */
-  readSave(
-    table: TableName,
-    options: { readonly counters?: boolean },
-    take: (text: string) => Promise<void>,
-  ): Promise<void> {
-    return this.#queue.run(async () => {
-      const command = await this.#save(table, options.counters ?? false, take);
-      if (command.outcome !== 'done') throw this.#failure(command);
+  readSave(table: Table, options: SaveOptions, take: (text: string) => Promise<void>): Promise<void> {
+    return this.#queued(async () => {
+      const command = await this.#save(table, options, take);
+      const kept = this.#meaning(command, { done: command.result.stdout });
       // A runner that cannot pass it on has kept it.
-      if (command.result.stdout !== '') await take(command.result.stdout);
+      if (kept !== '') await take(kept);
     });
   }
 
   /** One chain in the form of a save; `undefined` where there is none. */
-  list(table: TableName, chain: string): Promise<string | undefined> {
-    return this.#queue.run(async () => {
+  list(table: Table, chain: string): Promise<string | undefined> {
+    return this.#queued(async () => {
       const command = await this.#rule('-S', table, chain);
       if (command.outcome === 'no' || command.outcome === 'notFound') return undefined;
-      if (command.outcome !== 'done') throw this.#failure(command);
-      const rules = command.result.stdout.split('\n').filter((line) => line.startsWith('-A '));
+      const printed = this.#meaning(command, { done: command.result.stdout });
+      const rules = printed.split('\n').filter((line) => line.startsWith('-A '));
       return [`*${table}`, `:${chain} - [0:0]`, ...rules, 'COMMIT', ''].join('\n');
     });
   }
 
   /** Without a table, all tables of the input. Either a table's part of the input is done as a whole, or not at all. */
-  restore(table: TableName | undefined, input: string, options: RestoreOptions = {}): Promise<void> {
-    return this.#queue.run(async () => {
+  restore(table: Table | undefined, input: string, options: RestoreOptions = {}): Promise<void> {
+    return this.#queued(async () => {
       const { restoreWait } = this.features;
       const argv: Argv = [
         this.programs.restore,
@@ -266,61 +258,61 @@ export class IptablesClient {
     });
   }
 
-  async #check(table: TableName, chain: string, args: readonly string[]): Promise<boolean> {
+  /** Runs tasks one after another, in the order in which they were given. A failed task does not stop the next. */
+  #queued<T>(task: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(task);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  #change<T>(
+    operation: string,
+    table: Table,
+    chain: string,
+    args: readonly string[],
+    meanings: Meanings<T>,
+  ): Promise<T> {
+    return this.#queued(async () => this.#meaning(await this.#rule(operation, table, chain, args), meanings));
+  }
+
+  #meaning<T>(command: Command, meanings: Meanings<T>): T {
+    const meaning = meanings[command.outcome];
+    if (meaning === undefined) throw this.#failure(command);
+    return meaning;
+  }
+
+  async #check(table: Table, chain: string, args: readonly string[]): Promise<boolean> {
     const command = await this.#find(table, chain, args);
-    if (command.outcome === 'done') return true;
-    const { outcome, result } = command;
-    if (outcome === 'no' || (outcome === 'notFound' && result.code === 1)) return false;
-    throw this.#failure(command);
+    if (command.outcome === 'notFound' && command.result.code === 1) return false;
+    return this.#meaning(command, { done: true, no: false });
   }
 
   /** Looks for a rule: `done` when it is there. */
-  async #find(table: TableName, chain: string, args: readonly string[]): Promise<Command> {
+  async #find(table: Table, chain: string, args: readonly string[]): Promise<Command> {
     if (this.features.check) return await this.#rule('-C', table, chain, args);
-    const saved = await this.#save(table, false);
-    const there = saved.outcome === 'done' && savedRuleExists(saved.result.stdout, chain, args);
-    return saved.outcome === 'done' && !there ? { ...saved, outcome: 'no' } : saved;
+    const saved = await this.#save(table, {});
+    if (saved.outcome !== 'done' || savedRuleExists(saved.result.stdout, chain, args)) return saved;
+    return { ...saved, outcome: 'no' };
   }
 
-  async #changeIfThere(
-    operation: string,
-    table: TableName,
-    chain: string,
-    args?: readonly string[],
-  ): Promise<boolean> {
-    const command = await this.#rule(operation, table, chain, args);
-    if (command.outcome === 'done') return true;
-    if (command.outcome === 'notFound') return false;
-    throw this.#failure(command);
-  }
-
-  #save(table: TableName, counters: boolean, onStdout?: RunOptions['onStdout']): Promise<Command> {
+  #save(table: Table, { counters }: SaveOptions, onStdout?: RunOptions['onStdout']): Promise<Command> {
     return this.#run([this.programs.save, '-t', table, ...(counters ? ['-c'] : [])], { onStdout });
   }
 
-  #rule(operation: string, table: TableName, chain: string, args: readonly string[] = []): Promise<Command> {
-    const argv: Argv = [
-      this.programs.iptables,
-      ...this.features.wait,
-      operation,
-      chain,
-      '-t',
-      table,
-      ...args,
-    ];
-    return this.#run(argv, {});
+  #rule(operation: string, table: Table, chain: string, args: readonly string[] = []): Promise<Command> {
+    const { wait } = this.features;
+    return this.#run([this.programs.iptables, ...wait, operation, chain, '-t', table, ...args], {});
   }
 
   async #run(argv: Argv, options: Pick<RunOptions, 'stdin' | 'onStdout'>): Promise<Command> {
     const { lockPath, onCommand, programs } = this.#options;
-    const started = performance.now();
     const result = await this.#inTime(argv, {
       ...options,
       observer: programs,
       timeoutMs: this.#limitFor(options.stdin?.length ?? 0),
       env: lockPath ? { XTABLES_LOCKFILE: lockPath } : undefined,
     });
-    onCommand?.({ argv, code: result.code, milliseconds: performance.now() - started });
+    onCommand?.({ argv, code: result.code });
     return { argv, result, outcome: outcomeOf(result, this.variant) };
   }
 
@@ -344,7 +336,10 @@ export class IptablesClient {
   #failure({ argv, result, outcome }: Command): JunctionError {
     const message = `${argv.join(' ')} ${printEnd(result)}`;
     const detail = outputOf(result);
-    if (outcome === 'lockHeld') return this.#heldError();
+    if (outcome === 'lockHeld') {
+      const { path } = this.#lockOptions();
+      return held(path, printHolder(lockHolder(path)));
+    }
     if (outcome === 'lockUnusable') return new JunctionError('XTABLES_LOCK_UNUSABLE', message, { detail });
     if (result.code === null) return killed(argv, result);
     return new JunctionError('IPTABLES_FAILED', message, { detail });
@@ -363,11 +358,6 @@ export class IptablesClient {
     });
   }
 
-  #heldError(): JunctionError {
-    const { path } = this.#lockOptions();
-    return held(path, printHolder(lockHolder(path)));
-  }
-
   #lockOptions(): LockOptions & { readonly path: string } {
     const { lockPath, ownLocks } = this.#options;
     return { ...ownLocks, path: lockPath ?? process.env['XTABLES_LOCKFILE'] ?? XTABLES_LOCK_PATH };
@@ -378,15 +368,4 @@ async function printsVersion(runner: CommandRunner, restore: string): Promise<bo
   // With empty input: a restore that does not know the option goes on to read rules.
   const result = await runner([restore, '--version'], { stdin: '', timeoutMs: TIMEOUT_MS });
   return parseVersion(result.stdout + result.stderr) !== undefined;
-}
-
-/** Runs tasks one after another, in the order in which they were given. A failed task does not stop the next. */
-class SerialQueue {
-  #last: Promise<unknown> = Promise.resolve();
-
-  run<T>(task: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(task);
-    this.#last = result.catch(() => undefined);
-    return result;
-  }
 }

@@ -1,10 +1,8 @@
 /** One address family of the iptables mode: its rules, and what they depend on besides the plan. */
-import { IptablesRules, type StaticOptions } from './reconcile.ts';
-import { CHAINS_PER_RESTORE, printStep } from './rules/edit.ts';
-import type { TableClient } from './rules/sender.ts';
+import { IptablesRules, type StaticOptions, type WakeTables } from './reconcile.ts';
+import { printStep } from './rules/edit.ts';
 import type { Touched } from './rules/touched.ts';
 import type { Layout } from './rules/fragment.ts';
-import type { Table } from './rules/rule.ts';
 import { NFACCT } from './rules/names.ts';
 import type { Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
@@ -12,8 +10,6 @@ import { answersNodePorts } from '../../plan/decide.ts';
 import type { NodeView, Plan } from '../../plan/types.ts';
 import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import { isJunctionError } from '../../errors.ts';
-import { TimeSlice } from '../../time/timeSlice.ts';
-import { systemClock } from '../../time/systemClock.ts';
 import { localIps } from '../../system/interfaces.ts';
 import { ensureNfacct } from '../../netlink/nfacct.ts';
 import { readSysctl } from '../../system/sysctl.ts';
@@ -29,8 +25,8 @@ export interface IptablesProxierOptions {
   readonly addresses?: () => readonly Ip[];
   readonly nfacct?: StaticOptions['nfacct'];
   readonly dropInvalid?: boolean;
-  /** See `TableClient.wake`; for the nft variant. */
-  readonly wake?: (() => Promise<readonly Table[]>) | undefined;
+  /** See `IptablesRules`; for the nft variant. */
+  readonly wake?: WakeTables | undefined;
 }
 
 const COUNTERS = ['invalidDropped', 'localhostNodePorts'] as const;
@@ -46,8 +42,7 @@ export class IptablesProxier {
 
   constructor(options: IptablesProxierOptions) {
     const { client, layout } = options;
-    const { wake } = options;
-    this.#rules = new IptablesRules(layout, { ...tableClient(client), ...(wake && { wake }) });
+    this.#rules = new IptablesRules(layout, client, options.wake);
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.#addresses = options.addresses ?? (() => localIps(client.family));
     this.#fixed = {
@@ -105,18 +100,6 @@ export class IptablesProxier {
   }
 }
 
-/** What the rules need of the client. */
-export function tableClient(client: IptablesClient): TableClient {
-  return {
-    save: (table, options) => client.save(table, options),
-    readSave: (table, options, take) => client.readSave(table, options, take),
-    list: (table, chain) => client.list(table, chain),
-    restore: (table, text) => client.restore(table, text, { flush: false, counters: true }),
-    chainsPerRestore: client.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE,
-    timeSlice: new TimeSlice(systemClock),
-  };
-}
-
 /** With nf_conntrack_tcp_be_liberal the kernel itself lets odd packets through; dropping them would undo that. */
 function isConntrackLiberal(): boolean {
   try {
@@ -140,5 +123,5 @@ function availableCounters(): StaticOptions['nfacct'] {
 export async function writeLocalnetGuard(client: IptablesClient, layout: Layout): Promise<void> {
   const state = parseSave(await client.save('filter', { counters: false }));
   const step = guardStep(state, layout);
-  if (step) await client.restore(step.table, printStep(step), { flush: false, counters: true });
+  if (step) await client.restore(step.table, printStep(step));
 }

@@ -46,12 +46,16 @@ const LARGE_CLUSTER = 1000;
 
 export type StaticOptions = Omit<CompileOptions, 'endpointComments' | 'view' | 'family'>;
 
+/** Lets packets come again to tables that another program made dormant; returns which. */
+export type WakeTables = () => Promise<readonly Table[]>;
+
 const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
 const EMPTY_CHAIN: ParsedChain = { rules: [] };
 
 export class IptablesRules implements Reconcilable<CompileOptions> {
   readonly #layout: Layout;
   readonly #client: TableClient;
+  readonly #wakeTables: WakeTables;
   readonly appliesBesideRefused = true;
   readonly #reconciler = new Reconciler<CompileOptions>(this);
   /** Service ports that were written without comments on endpoints. */
@@ -61,9 +65,10 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
   #owned = noRules();
   #beforeSwitch: (() => Promise<void>) | undefined;
 
-  constructor(layout: Layout, client: TableClient) {
+  constructor(layout: Layout, client: TableClient, wake: WakeTables = async () => []) {
     this.#layout = layout;
     this.#client = client;
+    this.#wakeTables = wake;
   }
 
   get attempt(): SyncAttempt {
@@ -195,7 +200,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
   }
 
   async #wake(repaired: Set<string>): Promise<void> {
-    for (const table of (await this.#client.wake?.()) ?? []) repaired.add(dormantTable(table));
+    for (const table of await this.#wakeTables()) repaired.add(dormantTable(table));
   }
 
   #nothingTouched(options: CompileOptions): TouchedChains {

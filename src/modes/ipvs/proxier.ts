@@ -12,7 +12,6 @@ import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { IptablesClient } from '../iptables/client.ts';
-import { tableClient } from '../iptables/proxier.ts';
 
 interface IpvsProxierOptions {
   /** For the rules that match the sets. */
@@ -52,7 +51,7 @@ export class IpvsProxier {
     const { iptables, client, excludeCIDRs, drainLimitMs, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
-    const rules = new IptablesRules(ipvsLayout, tableClient(iptables));
+    const rules = new IptablesRules(ipvsLayout, iptables);
     const fixed = ruleOptions(options.masqueradeBit, iptables.features.randomFully);
     this.#servers = new IpvsServers({
       client,

@@ -3,7 +3,8 @@ import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CanaryMonitor } from '../../../src/modes/iptables/canary.ts';
-import { type ChainLook, IptablesClient, type TableName } from '../../../src/modes/iptables/client.ts';
+import { type ChainLook, IptablesClient } from '../../../src/modes/iptables/client.ts';
+import type { Table } from '../../../src/modes/iptables/rules/rule.ts';
 import { run } from '../../../src/system/processes.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../system/support/namespace.ts';
 
@@ -185,6 +186,6 @@ function openClient(
   return IptablesClient.open({ family, variant, runner, lockPath, lockSeconds });
 }
 
-async function state(client: IptablesClient, table: TableName, chain: string): Promise<ChainLook['state']> {
+async function state(client: IptablesClient, table: Table, chain: string): Promise<ChainLook['state']> {
   return (await client.lookForChain(table, chain)).state;
 }

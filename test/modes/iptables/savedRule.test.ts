@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { savedRuleExists } from '../../../src/modes/iptables/savedRule.ts';
+import { savedRuleExists } from '../../../src/modes/iptables/rules/parse.ts';
 
 const saved = `*nat
 :KUBE-SERVICES - [0:0]

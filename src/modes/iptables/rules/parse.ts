@@ -203,6 +203,16 @@ export function parseCounters(word: string): Counters | undefined {
   return { packets: Number(match[1]), bytes: Number(match[2]) };
 }
 
+/** Whether a save has this rule, in whatever words, for versions of iptables without `-C`. */
+export function savedRuleExists(saved: string, chain: string, args: readonly string[]): boolean {
+  const key = ruleKey(parseRule(args));
+  const prefix = `-A ${chain} `;
+  return saved.split('\n').some((line) => {
+    if (!line.startsWith(prefix)) return false;
+    return ruleKey(parseRule(tokenize(line, prefix.length) ?? [])) === key;
+  });
+}
+
 /**
  * Lines as one number of 53 bits: two different lists have the same one about never (once in 9,000,000,000,000,000).
  * Nobody who could choose the lines gains by it; it saves memory where 100,000 chains are compared.
@@ -245,8 +255,8 @@ export function tokenize(text: string, start = 0, end = text.length): string[] |
       continue;
     }
     const from = at;
-    const stop = first === QUOTE ? closingQuote(text, at + 1, end) : endOfWord(text, at + 1, end);
-    if (stop === PLAIN_WORD_HAS_QUOTE || stop === NO_PLAIN_QUOTES) {
+    const stop = plainEnd(text, at, end);
+    if (stop === NOT_PLAIN) {
       const word = readSlowly(text, from, end);
       if (word === undefined) return undefined;
       words.push(word.text);
@@ -262,25 +272,17 @@ export function tokenize(text: string, start = 0, end = text.length): string[] |
   return words;
 }
 
-const NO_PLAIN_QUOTES = -1;
-const PLAIN_WORD_HAS_QUOTE = -2;
+const NOT_PLAIN = -1;
 
-function closingQuote(text: string, from: number, end: number): number {
-  for (let at = from; at < end; at++) {
+/** Where the word that begins here ends, or its closing quote stands; unless it has quotes or backslashes inside. */
+function plainEnd(text: string, start: number, end: number): number {
+  const isQuoted = text.charCodeAt(start) === QUOTE;
+  for (let at = start + 1; at < end; at++) {
     const code = text.charCodeAt(at);
-    if (code === QUOTE) return at;
-    if (code === BACKSLASH) return NO_PLAIN_QUOTES;
+    if (code === QUOTE) return isQuoted ? at : NOT_PLAIN;
+    if (isQuoted ? code === BACKSLASH : code === SPACE || code === TAB) return isQuoted ? NOT_PLAIN : at;
   }
-  return NO_PLAIN_QUOTES;
-}
-
-function endOfWord(text: string, from: number, end: number): number {
-  for (let at = from; at < end; at++) {
-    const code = text.charCodeAt(at);
-    if (code === SPACE || code === TAB) return at;
-    if (code === QUOTE) return PLAIN_WORD_HAS_QUOTE;
-  }
-  return end;
+  return isQuoted ? NOT_PLAIN : end;
 }
 
 function readSlowly(

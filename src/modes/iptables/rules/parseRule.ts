@@ -20,6 +20,30 @@ const PROTOCOLS: ReadonlyMap<string, Protocol> = new Map([
   ['132', 'sctp'],
 ]);
 
+/** Options that are no match module's or target's. */
+const OPTIONS: ReadonlyMap<
+  string,
+  'source' | 'destination' | 'inInterface' | 'protocol' | 'match' | 'target'
+> = new Map([
+  ['-s', 'source'],
+  ['--source', 'source'],
+  ['--src', 'source'],
+  ['-d', 'destination'],
+  ['--destination', 'destination'],
+  ['--dst', 'destination'],
+  ['-i', 'inInterface'],
+  ['--in-interface', 'inInterface'],
+  ['-p', 'protocol'],
+  ['--protocol', 'protocol'],
+  ['--proto', 'protocol'],
+  ['-m', 'match'],
+  ['--match', 'match'],
+  ['-j', 'target'],
+  ['--jump', 'target'],
+  ['-g', 'target'],
+  ['--goto', 'target'],
+]);
+
 /** Throws a plain `Error` with the reason when the words cannot be a rule. */
 export function parseRule(words: readonly string[], start = 0): Rule {
   const matches: Match[] = [];
@@ -35,74 +59,47 @@ export function parseRule(words: readonly string[], start = 0): Rule {
     const not = words[at] === '!';
     if (not) at++;
     const option = words[at++];
-    const value = words[at];
-    switch (option) {
-      case '-s':
-      case '--source':
-      case '--src':
-        matches.push(addressMatch('source', required(option, value), not));
-        at++;
+    if (option === undefined) throw new Error('a negation of nothing');
+    const kind = OPTIONS.get(option);
+    if (kind === undefined) {
+      if (loaded === undefined && named !== undefined && option.startsWith('--')) {
+        loaded = named;
+        matches.push({ kind: 'protocol', protocol: named });
+      }
+      at = endOfOption(words, at);
+      matches.push(plainOption(words.slice(from, at)));
+      continue;
+    }
+    const value = words[at++];
+    if (value === undefined) throw new Error(`${option} needs an argument`);
+    switch (kind) {
+      case 'source':
+      case 'destination':
+        matches.push(addressMatch(kind, value, not));
         break;
-      case '-d':
-      case '--destination':
-      case '--dst':
-        matches.push(addressMatch('destination', required(option, value), not));
-        at++;
+      case 'inInterface':
+        matches.push({ kind, name: value, not });
         break;
-      case '-i':
-      case '--in-interface':
-        matches.push({ kind: 'inInterface', name: required(option, value), not });
-        at++;
+      case 'protocol':
+        named = not ? undefined : PROTOCOLS.get(value);
+        if (named === undefined) matches.push({ kind: 'other', args: words.slice(from, at) });
+        else namedAt = matches.length;
         break;
-      case '-p':
-      case '--protocol':
-      case '--proto': {
-        const protocol = PROTOCOLS.get(required(option, value));
-        at++;
-        if (protocol === undefined || not) {
-          matches.push({ kind: 'other', args: words.slice(from, at) });
+      case 'match':
+        if (value === 'tcp' || value === 'udp' || value === 'sctp') {
+          loaded = value;
+          matches.push({ kind: 'protocol', protocol: value });
         } else {
-          named = protocol;
-          namedAt = matches.length;
+          const options = at;
+          at = value === 'comment' ? Math.min(at + 2, words.length) : endOfOptions(words, at);
+          const match = moduleMatch(value, words.slice(options, at));
+          matches.push(match ?? { kind: 'other', args: words.slice(from, at) });
         }
         break;
-      }
-      case '-m':
-      case '--match': {
-        const module = required(option, value);
-        at++;
-        if (module === 'tcp' || module === 'udp' || module === 'sctp') {
-          loaded = module;
-          matches.push({ kind: 'protocol', protocol: module });
-          break;
-        }
-        const end = module === 'comment' ? Math.min(at + 2, words.length) : endOfOptions(words, at);
-        matches.push(moduleMatch(module, words, from, at, end));
-        at = end;
-        break;
-      }
-      case '-j':
-      case '--jump':
-      case '-g':
-      case '--goto': {
+      case 'target':
         if (target !== undefined) throw new Error('more than one target');
-        required(option, value);
-        const end = endOfOptions(words, at + 1);
-        target = interpretTarget(words.slice(from, end));
-        at = end;
-        break;
-      }
-      case undefined:
-        throw new Error('a negation of nothing');
-      default: {
-        if (loaded === undefined && named !== undefined && option.startsWith('--')) {
-          loaded = named;
-          matches.push({ kind: 'protocol', protocol: named });
-        }
-        const end = endOfOption(words, at);
-        matches.push(plainOption(words, from, end, not));
-        at = end;
-      }
+        at = endOfOptions(words, at);
+        target = interpretTarget(words.slice(from, at));
     }
   }
   if (loaded !== undefined && loaded !== named) throw new Error(`-m ${loaded} without -p ${loaded}`);
@@ -112,11 +109,6 @@ export function parseRule(words: readonly string[], start = 0): Rule {
   return { matches, target };
 }
 
-function required(option: string, value: string | undefined): string {
-  if (value === undefined) throw new Error(`${option} needs an argument`);
-  return value;
-}
-
 function addressMatch(kind: 'source' | 'destination', text: string, not: boolean): Match {
   const cidr = text.includes('/') ? parseCidr(text) : parseIp(text);
   if (cidr !== undefined) return { kind, cidr, not };
@@ -124,29 +116,13 @@ function addressMatch(kind: 'source' | 'destination', text: string, not: boolean
   return { kind: 'other', args: not ? ['!', option, text] : [option, text] };
 }
 
-function moduleMatch(
-  module: string,
-  words: readonly string[],
-  from: number,
-  options: number,
-  end: number,
-): Match {
-  if (module === 'comment') {
-    const text = words[options + 1];
-    if (words[options] !== '--comment' || text === undefined) throw new Error('-m comment needs --comment');
-    if (isPlainComment(text)) return { kind: 'comment', text };
-    return { kind: 'other', args: words.slice(from, end) };
-  }
-  return interpretMatch(module, words.slice(options, end)) ?? { kind: 'other', args: words.slice(from, end) };
-}
-
-function plainOption(words: readonly string[], from: number, end: number, not: boolean): Match {
-  const option = words[from];
-  const value = words[from + 1];
-  if ((option === '--dport' || option === '--destination-port') && !not && value !== undefined) {
-    if (end === from + 2 && /^\d{1,5}$/.test(value)) return { kind: 'destinationPort', port: Number(value) };
-  }
-  return { kind: 'other', args: words.slice(from, end) };
+/** `--dport 80` */
+function plainOption(args: readonly string[]): Match {
+  const [option, value, ...rest] = args;
+  const isPort = option === '--dport' || option === '--destination-port';
+  return isPort && rest.length === 0 && value !== undefined && /^\d{1,5}$/.test(value)
+    ? { kind: 'destinationPort', port: Number(value) }
+    : { kind: 'other', args };
 }
 
 /** Options that never belong to the module or target before them. */
@@ -174,35 +150,40 @@ function endOfOption(words: readonly string[], from: number): number {
 }
 
 /** What a known match module's options say; `undefined` for any other use, which is kept word for word. */
-function interpretMatch(module: string, options: readonly string[]): Match | undefined {
+function moduleMatch(module: string, options: readonly string[]): Match | undefined {
   const not = options[0] === '!';
-  const [option, value, ...rest] = not ? options.slice(1) : options;
+  const [option, value = '', ...rest] = not ? options.slice(1) : options;
   switch (module) {
+    case 'comment':
+      if (option !== '--comment' || options.length < 2) throw new Error('-m comment needs --comment');
+      return isPlainComment(value) ? { kind: 'comment', text: value } : undefined;
     case 'statistic':
       return statistic(options);
     case 'recent':
       return recent(options);
-    case 'mark':
-      return option === '--mark' && value !== undefined && rest.length === 0 ? mark(value, not) : undefined;
-    case 'conntrack':
-      return option === '--ctstate' && value !== undefined && rest.length === 0
-        ? conntrackState(value, not)
-        : undefined;
-    case 'addrtype':
-      if (value !== 'LOCAL' || rest.length > 0) return undefined;
-      if (option === '--src-type') return { kind: 'addressType', side: 'src', type: 'LOCAL', not };
-      if (option === '--dst-type') return { kind: 'addressType', side: 'dst', type: 'LOCAL', not };
-      return undefined;
-    case 'physdev':
-      return option === '--physdev-is-in' && value === undefined ? { kind: 'physdevIsIn', not } : undefined;
-    case 'nfacct':
-      return option === '--nfacct-name' && value !== undefined && rest.length === 0 && !not
-        ? { kind: 'nfacct', name: value }
-        : undefined;
-    case 'set':
-      return option === '--match-set' && !not ? matchSet(value, rest) : undefined;
     case 'ipvs':
       return virtualServer(options);
+    case 'set':
+      return option === '--match-set' && !not ? matchSet(value, rest) : undefined;
+  }
+  if (rest.length > 0) return undefined;
+  switch (`${module} ${option}`) {
+    case 'mark --mark': {
+      const mark = parseMark(value);
+      return mark && { kind: 'mark', ...mark, not };
+    }
+    case 'conntrack --ctstate': {
+      const states = value.split(',');
+      return states.every(isConntrackState) ? { kind: 'conntrackState', states, not } : undefined;
+    }
+    case 'addrtype --src-type':
+      return value === 'LOCAL' ? { kind: 'addressType', side: 'src', type: value, not } : undefined;
+    case 'addrtype --dst-type':
+      return value === 'LOCAL' ? { kind: 'addressType', side: 'dst', type: value, not } : undefined;
+    case 'physdev --physdev-is-in':
+      return value === '' ? { kind: 'physdevIsIn', not } : undefined;
+    case 'nfacct --nfacct-name':
+      return value === '' || not ? undefined : { kind: 'nfacct', name: value };
     default:
       return undefined;
   }
@@ -210,34 +191,21 @@ function interpretMatch(module: string, options: readonly string[]): Match | und
 
 /** `0x4000`, `0x4000/0xffff`, `16`. */
 function parseMark(text: string): { readonly value: number; readonly mask: number } | undefined {
-  const slash = text.indexOf('/');
-  const value = parseNumber(slash < 0 ? text : text.slice(0, slash));
-  const mask = slash < 0 ? 0xffff_ffff : parseNumber(text.slice(slash + 1));
-  return value === undefined || mask === undefined ? undefined : { value, mask };
+  const [value, mask = 0xffff_ffff, ...rest] = text.split('/').map(parseNumber);
+  return value === undefined || Number.isNaN(value + mask) || rest.length > 0 ? undefined : { value, mask };
 }
 
-function parseNumber(text: string): number | undefined {
-  if (!/^(?:0[xX][0-9a-fA-F]{1,8}|[1-9][0-9]{0,9}|0)$/.test(text)) return undefined;
+/** NaN where it is none of 32 bits. */
+function parseNumber(text: string): number {
+  if (!/^(?:0[xX][0-9a-fA-F]{1,8}|[1-9][0-9]{0,9}|0)$/.test(text)) return Number.NaN;
   const value = Number(text);
-  return value <= 0xffff_ffff ? value : undefined;
+  return value <= 0xffff_ffff ? value : Number.NaN;
 }
 
-function mark(text: string, not: boolean): Match | undefined {
-  const parsed = parseMark(text);
-  return parsed && { kind: 'mark', value: parsed.value, mask: parsed.mask, not };
-}
-
-function statistic(options: readonly string[]): Match | undefined {
-  const [mode, random, option, probability, ...rest] = options;
-  if (mode !== '--mode' || random !== 'random' || option !== '--probability' || rest.length > 0)
-    return undefined;
-  if (probability === undefined || !/^[01]\.?[0-9]*$/.test(probability)) return undefined;
-  return { kind: 'statistic', probability };
-}
-
-function conntrackState(text: string, not: boolean): Match | undefined {
-  const states = text.split(',');
-  return states.every(isConntrackState) ? { kind: 'conntrackState', states, not } : undefined;
+function statistic([mode, random, option, probability = '', ...rest]: readonly string[]): Match | undefined {
+  const isRandom =
+    mode === '--mode' && random === 'random' && option === '--probability' && rest.length === 0;
+  return isRandom && /^[01]\.?[0-9]*$/.test(probability) ? { kind: 'statistic', probability } : undefined;
 }
 
 const STATES: ReadonlySet<string> = new Set<ConntrackState>([
@@ -254,53 +222,41 @@ function isConntrackState(text: string): text is ConntrackState {
   return STATES.has(text);
 }
 
+/** Options and their values; '' where there is none. */
+function valuesOf(options: readonly string[]): ReadonlyMap<string, string> {
+  const values = new Map<string, string>();
+  let last = '';
+  for (const word of options)
+    if (word.startsWith('--') || word === '!') values.set((last = word), '');
+    else values.set(last, word);
+  return values;
+}
+
+const RECENT: ReadonlySet<string> = new Set(
+  '--name --set --rcheck --seconds --reap --rsource --mask'.split(' '),
+);
 /** A save adds `--rsource` and the mask of a single address, which are the defaults. */
+const HOST_MASKS: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  '255.255.255.255',
+  'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
+]);
+
 function recent(options: readonly string[]): Match | undefined {
-  let name: string | undefined;
-  let seconds: number | undefined;
-  let action: 'set' | 'check' | undefined;
-  let reap = false;
-  for (let at = 0; at < options.length; at++) {
-    switch (options[at]) {
-      case '--name':
-        name = options[++at];
-        break;
-      case '--set':
-        action = 'set';
-        break;
-      case '--rcheck':
-        action = 'check';
-        break;
-      case '--seconds':
-        seconds = Number(options[++at]);
-        break;
-      case '--reap':
-        reap = true;
-        break;
-      case '--rsource':
-        break;
-      case '--mask':
-        if (!isHostMask(options[++at])) return undefined;
-        break;
-      default:
-        return undefined;
-    }
-  }
-  if (name === undefined) return undefined;
-  if (action === 'set') return seconds === undefined && !reap ? { kind: 'recentSet', name } : undefined;
-  if (action !== 'check' || seconds === undefined || !Number.isSafeInteger(seconds)) return undefined;
-  return { kind: 'recentCheck', name, seconds, reap };
+  const values = valuesOf(options);
+  const name = values.get('--name');
+  const seconds = values.get('--seconds');
+  const reap = values.has('--reap');
+  const isKnown = [...values.keys()].every((option) => RECENT.has(option));
+  if (!isKnown || name === undefined || !HOST_MASKS.has(values.get('--mask'))) return undefined;
+  if (values.has('--set')) return seconds === undefined && !reap ? { kind: 'recentSet', name } : undefined;
+  if (!values.has('--rcheck') || !/^\d{1,15}$/.test(seconds ?? '')) return undefined;
+  return { kind: 'recentCheck', name, seconds: Number(seconds), reap };
 }
 
-function isHostMask(mask: string | undefined): boolean {
-  return mask === '255.255.255.255' || mask === 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
-}
-
-function matchSet(name: string | undefined, rest: readonly string[]): Match | undefined {
-  const [sides, ...more] = rest;
-  if (name === undefined || sides === undefined || more.length > 0) return undefined;
+function matchSet(name: string, [sides = '', ...more]: readonly string[]): Match | undefined {
   const each = sides.split(',');
-  return each.every(isSide) ? { kind: 'set', name, sides: each } : undefined;
+  return each.every(isSide) && more.length === 0 ? { kind: 'set', name, sides: each } : undefined;
 }
 
 function isSide(text: string): text is 'src' | 'dst' {
@@ -308,8 +264,7 @@ function isSide(text: string): text is 'src' | 'dst' {
 }
 
 function virtualServer(options: readonly string[]): Match | undefined {
-  const values = new Map<string, string>();
-  for (let at = 0; at < options.length; at += 2) values.set(options[at] ?? '', options[at + 1] ?? '');
+  const values = valuesOf(options);
   const protocol = PROTOCOLS.get(values.get('--vproto') ?? '');
   const address = parseIp((values.get('--vaddr') ?? '').replace(/\/(?:32|128)$/, ''));
   const port = values.get('--vport') ?? '';
@@ -327,43 +282,31 @@ const EXTENSIONS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
+const TARGETS: ReadonlyMap<string, Target> = new Map([
+  ['ACCEPT', { kind: 'accept' }],
+  ['DROP', { kind: 'drop' }],
+  ['RETURN', { kind: 'return' }],
+  ['REJECT', { kind: 'reject' }],
+  ['REJECT --reject-with icmp-port-unreachable', { kind: 'reject' }],
+  ['REJECT --reject-with icmp6-port-unreachable', { kind: 'reject' }],
+  ['MASQUERADE', { kind: 'masquerade', randomFully: false }],
+  ['MASQUERADE --random-fully', { kind: 'masquerade', randomFully: true }],
+]);
+
 /** `words` begins with `-j` or `-g`. */
 function interpretTarget(words: readonly string[]): Target {
   const [jump, name = '', option, value, ...rest] = words;
   const other: Target = { kind: 'other', args: words };
-  if (jump !== '-j' && jump !== '--jump') return other;
-  if (rest.length > 0) return other;
-  switch (name) {
-    case 'ACCEPT':
-      return option === undefined ? { kind: 'accept' } : other;
-    case 'DROP':
-      return option === undefined ? { kind: 'drop' } : other;
-    case 'RETURN':
-      return option === undefined ? { kind: 'return' } : other;
-    case 'REJECT':
-      return option === undefined || isDefaultReject(option, value) ? { kind: 'reject' } : other;
-    case 'MARK':
-      return markTarget(option, value) ?? other;
-    case 'DNAT':
-      return option === '--to-destination' && value !== undefined ? { kind: 'dnat', to: value } : other;
-    case 'MASQUERADE':
-      if (option === undefined) return { kind: 'masquerade', randomFully: false };
-      return option === '--random-fully' && value === undefined
-        ? { kind: 'masquerade', randomFully: true }
-        : other;
-    default:
-      return option === undefined && !EXTENSIONS.has(name) ? { kind: 'jump', chain: name } : other;
-  }
+  if ((jump !== '-j' && jump !== '--jump') || rest.length > 0) return other;
+  const fixed = TARGETS.get(option === undefined ? name : words.slice(1).join(' '));
+  if (fixed) return fixed;
+  if (name === 'DNAT' && option === '--to-destination' && value !== undefined)
+    return { kind: 'dnat', to: value };
+  if (name === 'MARK') return markTarget(option, value) ?? other;
+  return option === undefined && !EXTENSIONS.has(name) ? { kind: 'jump', chain: name } : other;
 }
 
-function isDefaultReject(option: string, value: string | undefined): boolean {
-  return (
-    option === '--reject-with' && (value === 'icmp-port-unreachable' || value === 'icmp6-port-unreachable')
-  );
-}
-
-function markTarget(option: string | undefined, text: string | undefined): Target | undefined {
-  if (text === undefined) return undefined;
+function markTarget(option: string | undefined, text = ''): Target | undefined {
   const parsed = parseMark(text);
   if (!parsed) return undefined;
   const { value, mask } = parsed;

@@ -3,7 +3,7 @@
  *
  * A cold start prints 150,000 rules, hence plain switches and string concatenation.
  */
-import type { ConntrackState, Match, Rule, Target } from './rule.ts';
+import type { Match, Rule, Target } from './rule.ts';
 import { parseIp } from '../../../model/ip.ts';
 
 /** `-A CHAIN <arguments>` */
@@ -38,14 +38,14 @@ export function isPlainComment(text: string): boolean {
 /** Printable, and nothing that a restore would take for a quote, an option or a negation. */
 const WORD = /^[#-,.-[\]-~][#-[\]-~]*$/;
 
-/** Every part is printed with a space before it. */
 function print(rule: Rule): string {
   let text = '';
-  for (const match of rule.matches) text += printMatch(match);
-  return rule.target === undefined ? text : text + printTarget(rule.target);
+  for (const match of rule.matches) text += matchText(match, checkedWord);
+  return rule.target === undefined ? text : text + targetText(rule.target);
 }
 
-function printMatch(match: Match): string {
+/** With a space before it. `word` checks a name, or leaves it as it is. */
+function matchText(match: Match, word: (text: string) => string): string {
   switch (match.kind) {
     case 'comment': {
       const text = checkedComment(match.text);
@@ -60,7 +60,7 @@ function printMatch(match: Match): string {
     case 'destinationPort':
       return ` --dport ${match.port}`;
     case 'inInterface':
-      return (match.not ? ' ! -i ' : ' -i ') + checkedWord(match.name);
+      return (match.not ? ' ! -i ' : ' -i ') + word(match.name);
     case 'addressType':
       return ` -m addrtype${match.not ? ' !' : ''} --${match.side}-type ${match.type}`;
     case 'conntrackState':
@@ -68,17 +68,17 @@ function printMatch(match: Match): string {
     case 'mark':
       return ` -m mark${match.not ? ' !' : ''} --mark ${printMark(match.value)}/${printMark(match.mask)}`;
     case 'statistic':
-      return ` -m statistic --mode random --probability ${checkedWord(match.probability)}`;
+      return ` -m statistic --mode random --probability ${word(match.probability)}`;
     case 'recentSet':
-      return ` -m recent --name ${checkedWord(match.name)} --set`;
+      return ` -m recent --name ${word(match.name)} --set`;
     case 'recentCheck':
-      return ` -m recent --name ${checkedWord(match.name)} --rcheck --seconds ${match.seconds}${match.reap ? ' --reap' : ''}`;
+      return ` -m recent --name ${word(match.name)} --rcheck --seconds ${match.seconds}${match.reap ? ' --reap' : ''}`;
     case 'physdevIsIn':
       return match.not ? ' -m physdev ! --physdev-is-in' : ' -m physdev --physdev-is-in';
     case 'nfacct':
-      return ` -m nfacct --nfacct-name ${checkedWord(match.name)}`;
+      return ` -m nfacct --nfacct-name ${word(match.name)}`;
     case 'set':
-      return ` -m set --match-set ${checkedWord(match.name)} ${match.sides.join(',')}`;
+      return ` -m set --match-set ${word(match.name)} ${match.sides.join(',')}`;
     case 'virtualServer':
       return ` -m ipvs --vaddr ${match.address} --vproto ${match.protocol} --vport ${match.port}`;
     case 'other':
@@ -88,20 +88,21 @@ function printMatch(match: Match): string {
   }
 }
 
-function printTarget(target: Target): string {
+/** With a space before it. */
+function targetText(target: Target): string {
   switch (target.kind) {
     case 'jump':
       return ` -j ${checkedWord(target.chain)}`;
     case 'accept':
-      return ' -j ACCEPT';
     case 'drop':
-      return ' -j DROP';
     case 'return':
-      return ' -j RETURN';
     case 'reject':
-      return ' -j REJECT';
-    case 'mark':
-      return printMarkTarget(target.operation, printMark(target.value));
+      return ` -j ${target.kind.toUpperCase()}`;
+    case 'mark': {
+      const mark = printMark(target.value);
+      if (target.operation === 'set') return ` -j MARK --set-xmark ${mark}/${mark}`;
+      return ` -j MARK --${target.operation}-mark ${mark}`;
+    }
     case 'dnat':
       return ` -j DNAT --to-destination ${checkedWord(target.to)}`;
     case 'masquerade':
@@ -111,12 +112,6 @@ function printTarget(target: Target): string {
     default:
       return target satisfies never;
   }
-}
-
-function printMarkTarget(operation: 'or' | 'xor' | 'set', mark: string): string {
-  return operation === 'set'
-    ? ` -j MARK --set-xmark ${mark}/${mark}`
-    : ` -j MARK --${operation}-mark ${mark}`;
 }
 
 function printOther(args: readonly string[]): string {
@@ -174,17 +169,32 @@ export function ruleKey(rule: Rule): string {
         if (match.bare !== true) matches += `\n${match.protocol}${protocolOptions(rule)}`;
         break;
       case 'destinationPort':
-        break;
+        break; // with the protocol
       case 'other':
         if (isHeaderOption(match.args)) header.push(words(match.args));
         else if (!isProtocolOption(match.args)) matches += `\n${words(match.args)}`;
         break;
+      case 'comment':
+        matches += `\n"${match.text}`;
+        break;
+      case 'conntrackState': {
+        const states = [...new Set(match.states)].sort();
+        matches += `\n${matchText({ ...match, states }, asIs)}`;
+        break;
+      }
+      case 'statistic':
+        matches += `\nrandom ${probabilityBits(match.probability)}`;
+        break;
       default:
-        matches += `\n${matchKey(match)}`;
+        matches += `\n${matchText(match, asIs)}`;
     }
   }
   const rest = header.length === 0 ? '' : header.sort().join(' ');
   return `${source},${destination},${inInterface},${protocol},${rest}${matches}\n>${targetKey(rule.target)}`;
+}
+
+function asIs(text: string): string {
+  return text;
 }
 
 /** The kernel draws 31 random bits and compares them with this. */
@@ -199,49 +209,11 @@ function addressKey(cidr: string, not: boolean): string {
   return not ? `!${whole}` : whole;
 }
 
-type PlainMatch = Exclude<
-  Match,
-  { kind: 'source' | 'destination' | 'inInterface' | 'protocol' | 'destinationPort' | 'other' }
->;
-
-function matchKey(match: PlainMatch): string {
-  switch (match.kind) {
-    case 'comment':
-      return `"${match.text}`;
-    case 'addressType':
-      return `${match.not ? '!' : ''}${match.side}-type ${match.type}`;
-    case 'conntrackState':
-      return `${match.not ? '!' : ''}state ${statesKey(match.states)}`;
-    case 'mark':
-      return `${match.not ? '!' : ''}mark ${match.value >>> 0}/${match.mask >>> 0}`;
-    case 'statistic':
-      return `random ${probabilityBits(match.probability)}`;
-    case 'recentSet':
-      return `set ${match.name}`;
-    case 'recentCheck':
-      return `check ${match.name} ${match.seconds}${match.reap ? ' reap' : ''}`;
-    case 'physdevIsIn':
-      return match.not ? '!physdev' : 'physdev';
-    case 'nfacct':
-      return `nfacct ${match.name}`;
-    case 'set':
-      return `match-set ${match.name} ${match.sides.join(',')}`;
-    case 'virtualServer':
-      return `ipvs ${match.protocol} ${match.address} ${match.port}`;
-    default:
-      return match satisfies never;
-  }
-}
-
 /** `[fd00:0::1]:80` → `[fd00::1]:80`. Of IPv4 addresses Junction and the kernel write one form only. */
 function destinationKey(to: string): string {
   const close = to.indexOf(']');
   const ip = to.startsWith('[') && close > 0 ? parseIp(to.slice(1, close)) : undefined;
   return ip === undefined ? to : `[${ip}${to.slice(close)}`;
-}
-
-function statesKey(states: readonly ConntrackState[]): string {
-  return states.length === 1 ? (states[0] ?? '') : [...new Set(states)].sort().join(',');
 }
 
 /** Options of the protocol's module belong to it wherever they stand, and a save prints them in its own order. */
@@ -275,28 +247,17 @@ function optionOf(args: readonly string[]): string {
 }
 
 function targetKey(target: Target | undefined): string {
-  switch (target?.kind) {
-    case undefined:
-      return '';
+  if (!target) return '';
+  switch (target.kind) {
     case 'jump':
       return target.chain;
-    case 'accept':
-      return 'ACCEPT';
-    case 'drop':
-      return 'DROP';
-    case 'return':
-      return 'RETURN';
-    case 'reject':
-      return 'REJECT';
     case 'mark':
       return `MARK ${target.operation === 'xor' ? '^' : '|'}${target.value >>> 0}`;
     case 'dnat':
       return `DNAT ${destinationKey(target.to)}`;
-    case 'masquerade':
-      return target.randomFully ? 'MASQUERADE --random-fully' : 'MASQUERADE';
     case 'other':
       return words(target.args);
     default:
-      return target satisfies never;
+      return targetText(target);
   }
 }

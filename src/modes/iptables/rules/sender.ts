@@ -103,8 +103,6 @@ export interface TableClient {
   /** One chain as a save prints it; `undefined` where there is none. Without it, every look is at everything. */
   list?(table: Table, chain: string): Promise<string | undefined>;
   restore(table: Table, text: string): Promise<void>;
-  /** Lets packets come again to tables that another program made dormant; returns which. */
-  wake?(): Promise<readonly Table[]>;
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
   /** Without it, long work is done without a pause. */
