@@ -2,7 +2,8 @@
 import type { KeptChain } from '../modes/iptables/rules/cleanup.ts';
 import { NFACCT } from '../modes/iptables/rules/names.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
-import { CLEANED_TABLES, type CleanedIptables, cleanIptables } from '../modes/iptables/cleanup.ts';
+import { type CleanedIptables, cleanIptables } from '../modes/iptables/cleanup.ts';
+import { TABLE_NAMES } from '../modes/iptables/rules/rule.ts';
 import type { VariantChoice } from '../modes/iptables/variant.ts';
 import { deleteNfacct } from '../netlink/nfacct.ts';
 import type { CommandRunner } from '../system/processes.ts';
@@ -125,7 +126,7 @@ function printText(
   { dryRun }: CleanupCommandOptions,
 ): string {
   const rows = iptables.flatMap((each) =>
-    CLEANED_TABLES.map((table) => [
+    TABLE_NAMES.map((table) => [
       each.family,
       each.variant,
       table,

@@ -4,25 +4,24 @@
  * Mangle is the table that is looked at, because it is small. A check that could not be made, because of the lock,
  * say, proves nothing and changes nothing.
  */
-import { setTimeout as sleepFor } from 'node:timers/promises';
 import { isJunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 import type { ChainLook, IptablesClient } from './client.ts';
+import { CHAINS } from './rules/names.ts';
 import type { Table } from './rules/rule.ts';
 
-const CANARY_CHAIN = 'KUBE-PROXY-CANARY';
 const WATCHED: Table = 'mangle';
 const OTHERS: readonly Table[] = ['nat', 'filter'];
 const POLL_MS = 100;
 const POLLS = 50;
 
-type CanaryEvent =
-  | { readonly kind: 'setupFailed'; readonly message: string; readonly error: unknown }
-  | { readonly kind: 'checkFailed'; readonly message: string; readonly error: unknown }
-  | { readonly kind: 'deleted'; readonly message: string }
-  | { readonly kind: 'inconsistent'; readonly message: string }
-  | { readonly kind: 'reloading'; readonly message: string }
-  | { readonly kind: 'reloadFailed'; readonly message: string; readonly error: unknown };
+interface CanaryEvent {
+  readonly kind: 'setupFailed' | 'checkFailed' | 'deleted' | 'inconsistent' | 'reloading' | 'reloadFailed';
+  readonly message: string;
+  readonly error?: unknown;
+}
 
 /** Waits; ends early, without an error, when the signal is aborted. */
 export type Sleep = (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -44,20 +43,16 @@ export function canaryMonitor(
   log: Log,
 ): CanaryMonitor {
   const ipFamily = client.family;
-  return new CanaryMonitor({
-    client,
-    intervalMs,
-    onFlushed,
-    onEvent: (event) => {
-      if (!('error' in event)) log.info(event.message, { ipFamily });
-      else
-        log.warn(event.message, {
-          ipFamily,
-          err: event.error,
-          ...(isJunctionError(event.error) && { whatToDo: event.error.hint }),
-        });
-    },
-  });
+  const onEvent = ({ message, error }: CanaryEvent): void => {
+    if (error === undefined) log.info(message, { ipFamily });
+    else
+      log.warn(message, {
+        ipFamily,
+        err: error,
+        ...(isJunctionError(error) && { whatToDo: error.hint }),
+      });
+  };
+  return new CanaryMonitor({ client, intervalMs, onFlushed, onEvent });
 }
 
 export class CanaryMonitor {
@@ -68,7 +63,7 @@ export class CanaryMonitor {
 
   constructor(options: CanaryOptions) {
     this.#options = options;
-    this.#sleep = options.sleep ?? timerSleep;
+    this.#sleep = options.sleep ?? ((milliseconds, signal) => wait(systemClock, milliseconds, signal));
   }
 
   start(): void {
@@ -94,10 +89,7 @@ export class CanaryMonitor {
         continue;
       }
       if ((await this.#look(WATCHED)) !== 'absent') continue;
-      this.#emit({
-        kind: 'deleted',
-        message: `IPTables canary deleted (table ${WATCHED}, chain ${CANARY_CHAIN})`,
-      });
+      this.#emit('deleted', `IPTables canary deleted (table ${WATCHED}, chain ${CHAINS.canary})`);
       await this.#waitForTheOthers(signal);
       if (signal.aborted) return;
       // Before the reload, so that a flush in the middle of it is noticed too.
@@ -108,28 +100,23 @@ export class CanaryMonitor {
 
   async #create(): Promise<boolean> {
     try {
-      for (const table of [WATCHED, ...OTHERS]) await this.#options.client.ensureChain(table, CANARY_CHAIN);
+      for (const table of [WATCHED, ...OTHERS]) await this.#options.client.ensureChain(table, CHAINS.canary);
       return true;
     } catch (error) {
-      this.#emit({ kind: 'setupFailed', message: 'Could not set up iptables canary', error });
+      this.#emit('setupFailed', 'Could not set up iptables canary', error);
       return false;
     }
   }
 
   async #look(table: Table): Promise<ChainLook['state']> {
-    try {
-      const look = await this.#options.client.lookForChain(table, CANARY_CHAIN);
-      if (look.state === 'unknown') this.#emitCheckFailed(table, look.error);
-      return look.state;
-    } catch (error) {
-      this.#emitCheckFailed(table, error);
-      return 'unknown';
+    const look = await this.#options.client
+      .lookForChain(table, CHAINS.canary)
+      .catch((error: unknown) => ({ state: 'unknown', error }) as const);
+    if (look.state === 'unknown') {
+      const message = `Could not check for iptables canary (table ${table}, chain ${CHAINS.canary})`;
+      this.#emit('checkFailed', message, look.error);
     }
-  }
-
-  #emitCheckFailed(table: Table, error: unknown): void {
-    const message = `Could not check for iptables canary (table ${table}, chain ${CANARY_CHAIN})`;
-    this.#emit({ kind: 'checkFailed', message, error });
+    return look.state;
   }
 
   /** A flush goes table by table; writing rules while it lasts would lose some of them. */
@@ -139,27 +126,19 @@ export class CanaryMonitor {
       if (signal.aborted || states.every((state) => state === 'absent')) return;
       if (poll < POLLS) await this.#sleep(POLL_MS, signal);
     }
-    this.#emit({ kind: 'inconsistent', message: 'Inconsistent iptables state detected' });
+    this.#emit('inconsistent', 'Inconsistent iptables state detected');
   }
 
   async #reload(): Promise<void> {
-    this.#emit({ kind: 'reloading', message: 'Reloading after iptables flush' });
+    this.#emit('reloading', 'Reloading after iptables flush');
     try {
       await this.#options.onFlushed();
     } catch (error) {
-      this.#emit({ kind: 'reloadFailed', message: 'Reload after iptables flush failed', error });
+      this.#emit('reloadFailed', 'Reload after iptables flush failed', error);
     }
   }
 
-  #emit(event: CanaryEvent): void {
-    this.#options.onEvent?.(event);
+  #emit(kind: CanaryEvent['kind'], message: string, error?: unknown): void {
+    this.#options.onEvent?.({ kind, message, error });
   }
 }
-
-const timerSleep: Sleep = async (milliseconds, signal) => {
-  try {
-    await sleepFor(milliseconds, undefined, { signal });
-  } catch {
-    // Aborted: the caller looks at the signal.
-  }
-};

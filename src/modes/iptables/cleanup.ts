@@ -2,7 +2,7 @@
 import { type CleanupPlan, type CleanupScope, planCleanup } from './rules/cleanup.ts';
 import { printStep } from './rules/edit.ts';
 import { parseSave, type Tables } from './rules/parse.ts';
-import type { Table } from './rules/rule.ts';
+import { TABLE_NAMES } from './rules/rule.ts';
 import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
 import { type CommandRunner, run } from '../../system/processes.ts';
@@ -12,8 +12,6 @@ import { type Variant, type VariantChoice, variantsInUse } from './variant.ts';
 import { NFACCT } from './rules/names.ts';
 import { deleteNfacct } from '../../netlink/nfacct.ts';
 import type { Log } from '../../log/log.ts';
-
-export const CLEANED_TABLES: readonly Table[] = ['filter', 'nat', 'mangle'];
 
 export interface CleanedIptables extends CleanupPlan {
   readonly family: Family;
@@ -59,7 +57,7 @@ async function cleanVariant(family: Family, options: CleaningOptions): Promise<C
 
 async function readState(client: IptablesClient): Promise<Tables> {
   const state = new Map<string, NonNullable<ReturnType<Tables['get']>>>();
-  for (const table of CLEANED_TABLES) {
+  for (const table of TABLE_NAMES) {
     try {
       const chains = parseSave(await client.save(table, { counters: false })).get(table);
       if (chains) state.set(table, chains);

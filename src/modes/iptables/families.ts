@@ -40,7 +40,7 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
   const { log } = options;
   const patienceMs = options.patienceMs ?? PATIENCE_MS;
   const until = performance.now() + patienceMs;
-  const lock = new LockFile(options);
+  const lock = new LockFile(log);
   const clients: IptablesClient[] = [];
   const served: Family[] = [];
   const leftOut: LeftOutFamily[] = [];
@@ -53,7 +53,8 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
     if (client) clients.push(client);
     if (answer.state === 'works') {
       served.push(family);
-      log.info('Using iptables', { ipFamily: family, ...aboutClient(client) });
+      const { version, variant, reason } = client ?? {};
+      log.info('Using iptables', { ipFamily: family, version, variant, reason });
     } else {
       leftOut.push({ family, answer });
       const { reason, remedy } = answer;
@@ -69,11 +70,7 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
 
 /** Asks once more, with a client that is open. */
 export async function probeClient(client: IptablesClient): Promise<FamilyAnswer> {
-  return answerOf(await lookForNat(client), client);
-}
-
-function lookForNat(client: IptablesClient): Promise<ChainLook> {
-  return client.lookForChain('nat', 'POSTROUTING');
+  return answerOf(await client.lookForChain('nat', 'POSTROUTING'), client);
 }
 
 function answerOf(look: ChainLook, client: IptablesClient): FamilyAnswer {
@@ -105,15 +102,12 @@ export function isIpv6Enabled(): boolean {
 async function askPatiently(
   family: Family,
   lock: LockFile,
-  { config, runner, log, signal, programs, pauseMs = PAUSE_MS }: FamilyOptions,
+  options: FamilyOptions,
   until: number,
 ): Promise<Asked> {
-  const variant = config.junction.iptablesVariant;
+  const { log, signal, pauseMs = PAUSE_MS } = options;
   for (;;) {
-    const asked = await ask(
-      () => IptablesClient.open({ family, variant, runner, programs, lockPath: lock.path }),
-      lock,
-    );
+    const asked = await ask(family, lock, options);
     const { answer } = asked;
     if (answer.state !== 'unanswered' || performance.now() >= until) return asked;
     log.warn('Could not list the nat table; retrying', {
@@ -125,12 +119,14 @@ async function askPatiently(
   }
 }
 
-async function ask(open: () => Promise<IptablesClient>, lock: LockFile): Promise<Asked> {
+async function ask(family: Family, lock: LockFile, options: FamilyOptions): Promise<Asked> {
+  const { config, runner, programs } = options;
+  const variant = config.junction.iptablesVariant;
   try {
-    const client = await open();
-    const look = await lookForNat(client);
+    const client = await IptablesClient.open({ family, variant, runner, programs, lockPath: lock.path });
+    const look = await client.lookForChain('nat', 'POSTROUTING');
     const isUnusable = look.state === 'unknown' && look.error.code === 'XTABLES_LOCK_UNUSABLE';
-    if (isUnusable && lock.replace(look.error)) return await ask(open, lock);
+    if (isUnusable && lock.replace(look.error)) return await ask(family, lock, options);
     return { client, answer: answerOf(look, client) };
   } catch (error) {
     if (!isJunctionError(error)) throw error;
@@ -141,10 +137,6 @@ async function ask(open: () => Promise<IptablesClient>, lock: LockFile): Promise
 function unableToAsk(error: JunctionError): NotServed {
   const state = isUnanswered(error) ? 'unanswered' : 'absent';
   return { state, reason: error.message, remedy: error.hint };
-}
-
-function aboutClient(client: IptablesClient | undefined): Readonly<Record<string, unknown>> {
-  return { version: client?.version, variant: client?.variant, reason: client?.reason };
 }
 
 function noFamily(leftOut: readonly LeftOutFamily[], patienceMs: number): JunctionError {
@@ -167,7 +159,7 @@ class LockFile {
   readonly #log: FamilyOptions['log'];
   path: string | undefined;
 
-  constructor({ log }: Pick<FamilyOptions, 'log'>) {
+  constructor(log: FamilyOptions['log']) {
     this.#log = log;
   }
 

@@ -57,7 +57,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
       rulesets?.subscribe({
         family,
         onChange: (touched, changedBy) => {
-          const objects = proxier.noteForeign(touched);
+          const objects = proxier.rules.noteForeign(touched);
           if (objects.length > 0) events.foreignChange({ objects, changedBy });
         },
         onLost: (changedBy) => events.suspect(changedBy),
@@ -67,7 +67,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
         verification: {
           isNotified: rulesets !== undefined,
           generation: client.variant === 'nft' ? nftGeneration : () => readTableInfo(family, TABLES),
-          requestJumps: () => proxier.requestJumps(),
+          requestJumps: () => proxier.rules.requestJumps(),
           flushMonitor: (intervalMs, onFlushed) => canaryMonitor(client, intervalMs, onFlushed, log),
         },
         localIps: () => localIps(family),

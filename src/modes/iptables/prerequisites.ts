@@ -19,9 +19,18 @@ import type { Layout } from './rules/fragment.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
 import { printRule } from './rules/print.ts';
 import type { Match, Rule } from './rules/rule.ts';
-import { type RuleTrial, tryRules } from './ruleTrial.ts';
-import { EXTENSION_KEYS, type ExtensionKey, EXTENSIONS, partsOf } from './trialRules.ts';
-import { sampleRules, TRIAL_COUNTER, TRIAL_SETS, type TrialRules } from './trialRules.ts';
+import {
+  EXTENSION_KEYS,
+  type ExtensionKey,
+  EXTENSIONS,
+  partsOf,
+  type RuleTrial,
+  sampleRules,
+  TRIAL_COUNTER,
+  TRIAL_SETS,
+  type TrialRules,
+  tryRules,
+} from './ruleTrial.ts';
 
 const ROUTE_LOCALNET = {
   name: 'net/ipv4/conf/all/route_localnet',
@@ -92,15 +101,8 @@ interface TriedTable {
   /** Of its rules. */
   readonly extensions: readonly ExtensionKey[];
   readonly trial: RuleTrial;
-  readonly refusals: readonly Refusal[];
-}
-
-interface Refusal {
-  /** `undefined`: the kernel accepts every part of the rule by itself. */
-  readonly key: ExtensionKey | undefined;
-  readonly reason: string;
-  readonly client: TrialClient;
-  readonly table: keyof TrialRules;
+  /** Reasons by what is refused; `undefined`: a rule whose parts the kernel accepts, each by itself. */
+  readonly refusals: ReadonlyMap<ExtensionKey | undefined, string>;
 }
 
 /** The kernel accepts each match and target of a rule, and not the rule. */
@@ -156,7 +158,7 @@ async function tryTables(
     const tried =
       whole.state === 'tried' && whole.refused.size > 0
         ? await blame(client, table, whole.refused)
-        : { trial: whole, refusals: [] };
+        : { trial: whole, refusals: new Map<ExtensionKey, string>() };
     tables.push({ client, table, extensions, ...tried });
     // A family without nat is not served at all.
     if (tried.trial.state !== 'tried') break;
@@ -171,9 +173,9 @@ async function blame(
   refused: ReadonlyMap<Rule, string>,
 ): Promise<Pick<TriedTable, 'trial' | 'refusals'>> {
   const parts = partsOf(refused.keys());
-  const trial = await tryRules(client, table, [...parts.values()]);
-  if (trial.state !== 'tried') return { trial, refusals: [] };
   const refusals = new Map<ExtensionKey | undefined, string>();
+  const trial = await tryRules(client, table, [...parts.values()]);
+  if (trial.state !== 'tried') return { trial, refusals };
   for (const [key, part] of parts) {
     const reason = trial.refused.get(part);
     if (reason !== undefined) refusals.set(key, reason);
@@ -181,7 +183,7 @@ async function blame(
   for (const [rule, reason] of refused)
     if (![...partsOf([rule]).keys()].some((key) => refusals.has(key)))
       refusals.set(undefined, `${printRule(rule)}: ${reason}`);
-  return { trial, refusals: [...refusals].map(([key, reason]) => ({ key, reason, client, table })) };
+  return { trial, refusals };
 }
 
 function outcomeChecks(
@@ -190,44 +192,45 @@ function outcomeChecks(
   physdev: KernelPiece = EXTENSIONS.physdevIsIn,
 ): readonly Check[] {
   const tables = tried.map((each) => tableCheck(each, tried));
-  const refusals = tried.flatMap((each) => each.refusals);
-  const keys = EXTENSION_KEYS.filter((key) => refusals.some((refusal) => refusal.key === key));
   // The nft variant has every match and target that nftables lacks from one module; without it, hardly any is left.
   const isCompatMissing =
-    refusals.every(({ client }) => client.variant === 'nft') &&
-    tried.some((table) => table.refusals.length > table.extensions.length / 2);
+    tried.every(({ client, refusals }) => refusals.size === 0 || client.variant === 'nft') &&
+    tried.some(({ refusals, extensions }) => refusals.size > extensions.length / 2);
   if (isCompatMissing) {
+    const keys = EXTENSION_KEYS.filter((key) => tried.some(({ refusals }) => refusals.has(key)));
     const names = keys.map((key) => EXTENSIONS[key].name).join(', ');
     const found = `the kernel refuses most of what iptables has: ${names}`;
     const remedy = moduleRemedy(machine, ['nft_compat']);
     return [...tables, absent('kernel module nft_compat', 'always', found, remedy)];
   }
-  const checks = [...keys, undefined].flatMap((key) => {
-    const own = refusals.filter((refusal) => refusal.key === key);
+  const checks = [...EXTENSION_KEYS, undefined].flatMap((key) => {
+    const refusing = tried.filter(({ refusals }) => refusals.has(key));
     const row = key === 'physdevIsIn' ? physdev : key ? EXTENSIONS[key] : TOGETHER;
-    return own.length > 0 ? [extensionCheck(machine, row, own)] : [];
+    const reasons = refusing.map(({ refusals }) => refusals.get(key) ?? '');
+    return refusing.length > 0 ? [extensionCheck(machine, row, refusing, reasons)] : [];
   });
   return [...tables, ...checks];
 }
 
 /** One check for each, whatever tables and families it was refused in. */
-function extensionCheck(machine: Machine, row: KernelPiece, refusals: readonly Refusal[]): Check {
-  const places = new Set(refusals.map(({ client, table }) => `${table} ${client.family}`));
-  const reasons = refusals.map(({ reason }) => reason);
-  const isProgramTooOld = (reason: string): boolean =>
-    /Couldn't load (match|target)|(unknown|unrecognized) option/i.test(reason);
-  const reason = reasons.find(isProgramTooOld) ?? reasons[0] ?? '';
+function extensionCheck(
+  machine: Machine,
+  row: KernelPiece,
+  refusing: readonly TriedTable[],
+  reasons: readonly string[],
+): Check {
+  const places = refusing.map(({ client, table }) => `${table} ${client.family}`).join(', ');
+  const families = refusing.map(({ client }) => client.family);
+  const lackOfProgram = reasons.find((reason) =>
+    /Couldn't load (match|target)|(unknown|unrecognized) option/i.test(reason),
+  );
   return absent(
     `iptables ${row.name}`,
     row.needed,
-    `refused in ${[...places].join(', ')}: ${reason}`,
-    isProgramTooOld(reason)
-      ? 'The programs lack it, not the kernel: install the whole package iptables, in a newer version.'
-      : pieceRemedy(
-          machine,
-          row,
-          refusals.map(({ client }) => client.family),
-        ),
+    `refused in ${places}: ${lackOfProgram ?? reasons[0] ?? ''}`,
+    lackOfProgram === undefined
+      ? pieceRemedy(machine, row, families)
+      : 'The programs lack it, not the kernel: install the whole package iptables, in a newer version.',
   );
 }
 
@@ -242,7 +245,7 @@ function tableCheck(
     case 'noTable':
       return noTableCheck(subject, client, table, trial.reason, tried);
     case 'tried': {
-      const accepted = extensions.filter((key) => !refusals.some((refusal) => refusal.key === key));
+      const accepted = extensions.filter((key) => !refusals.has(key));
       const names = accepted.map((key) => EXTENSIONS[key].name.replace(/^(match|target) /, ''));
       return present(subject, 'always', names.length === 0 ? 'it is there' : `takes ${names.join(', ')}`);
     }

@@ -1,7 +1,6 @@
 /** One address family of the iptables mode: its rules, and what they depend on besides the plan. */
 import { IptablesRules, type StaticOptions, type WakeTables } from './reconcile.ts';
 import { printStep } from './rules/edit.ts';
-import type { Touched } from './rules/touched.ts';
 import type { Layout } from './rules/fragment.ts';
 import { NFACCT } from './rules/names.ts';
 import type { Ip } from '../../model/ip.ts';
@@ -36,20 +35,23 @@ const WRITES_PER_SYNC = 2000;
 
 export class IptablesProxier {
   readonly writesPerSync: number | undefined;
-  readonly #rules: IptablesRules;
+  readonly rules: IptablesRules;
   readonly #addresses: () => readonly Ip[];
   readonly #fixed: Omit<StaticOptions, 'nodePortIps'>;
 
   constructor(options: IptablesProxierOptions) {
     const { client, layout } = options;
-    this.#rules = new IptablesRules(layout, client, options.wake);
+    this.rules = new IptablesRules(layout, client, options.wake);
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.#addresses = options.addresses ?? (() => localIps(client.family));
     this.#fixed = {
       masqueradeMark: (1 << options.masqueradeBit) >>> 0,
       randomFully: client.features.randomFully,
       dropInvalid: options.dropInvalid ?? !isConntrackLiberal(),
-      nfacct: options.nfacct ?? availableCounters(),
+      nfacct: options.nfacct ?? {
+        invalidDropped: hasCounter('invalidDropped'),
+        localhostNodePorts: hasCounter('localhostNodePorts'),
+      },
     };
   }
 
@@ -57,13 +59,13 @@ export class IptablesProxier {
     const ids = [...dirty];
     const options = { ...this.#fixed, nodePortIps: this.#nodePortIps(plan.view) };
     try {
-      const report = await this.#rules.sync(plan, ids, options);
+      const report = await this.rules.sync(plan, ids, options);
       if (report.refused.size === 0 || !this.#makeMissingCounters()) return report;
     } catch (error) {
       if (!this.#makeMissingCounters()) throw error;
     }
-    this.#rules.requestFull();
-    return this.#rules.sync(plan, ids, options);
+    this.rules.requestFull();
+    return this.rules.sync(plan, ids, options);
   }
 
   /**
@@ -77,19 +79,11 @@ export class IptablesProxier {
   }
 
   get attempt(): SyncAttempt {
-    return this.#rules.attempt;
+    return this.rules.attempt;
   }
 
   requestFull(): void {
-    this.#rules.requestFull();
-  }
-
-  noteForeign(touched: Touched): readonly string[] {
-    return this.#rules.noteForeign(touched);
-  }
-
-  requestJumps(): void {
-    this.#rules.requestJumps();
+    this.rules.requestFull();
   }
 
   #nodePortIps({ nodePorts }: NodeView): 'all' | readonly Ip[] {
@@ -110,16 +104,11 @@ function isConntrackLiberal(): boolean {
   }
 }
 
-function availableCounters(): StaticOptions['nfacct'] {
-  const isThere = (name: string): boolean => ensureNfacct(name).state !== 'unavailable';
-  return {
-    invalidDropped: isThere(NFACCT.invalidDropped),
-    localhostNodePorts: isThere(NFACCT.localhostNodePorts),
-  };
+function hasCounter(counter: keyof typeof NFACCT): boolean {
+  return ensureNfacct(NFACCT[counter]).state !== 'unavailable';
 }
 
-/* Writes the guard of 127.0.0.0/8 by itself, before route_localnet is set and long before the first sync. */
-
+/** Writes the guard of 127.0.0.0/8 by itself, before route_localnet is set and long before the first sync. */
 export async function writeLocalnetGuard(client: IptablesClient, layout: Layout): Promise<void> {
   const state = parseSave(await client.save('filter', { counters: false }));
   const step = guardStep(state, layout);

@@ -137,33 +137,38 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     return true;
   }
 
-  async #send({ plan, ids, options, applied }: Changes<CompileOptions>, sender: Sender): Promise<void> {
+  async #send(changes: Changes<CompileOptions>, sender: Sender): Promise<void> {
     const difference = new Difference();
     const owned = { ...this.#owned };
-    this.#client.timeSlice?.begin();
-    for (const id of ids) {
-      // One service port may have 5,000 endpoints: each of these takes some tens of milliseconds then.
-      const before = this.#compileWritten(id, applied.get(id), options);
-      await this.#pauseIfDue();
-      const after = this.#compile(plan.servicePorts.get(id), options);
-      await this.#pauseIfDue();
-      difference.add({ owner: id, before, after });
-      addFragment(owned, before, -1);
-      addFragment(owned, after, 1);
-      await this.#pauseIfDue();
-    }
-    const whole = await this.#whole(difference.thinned(this.#layout.sharedChains), plan, ids, options);
+    await this.#runSliced(this.#compare(changes, difference, owned));
+    const whole = await this.#whole(difference.thinned(this.#layout.sharedChains), changes);
     const steps = difference.steps(this.#client.chainsPerRestore, whole);
     for (const step of steps) await sender.sendWhole(step);
     this.#owned = owned;
   }
 
+  /** One service port may have 5,000 endpoints: each of these takes some tens of milliseconds then. */
+  *#compare(
+    { plan, ids, options, applied }: Changes<CompileOptions>,
+    difference: Difference,
+    owned: Record<Table, number>,
+  ): Generator<void> {
+    for (const id of ids) {
+      const before = this.#compileWritten(id, applied.get(id), options);
+      yield;
+      const after = this.#compile(plan.servicePorts.get(id), options);
+      yield;
+      difference.add({ owner: id, before, after });
+      addFragment(owned, before, -1);
+      addFragment(owned, after, 1);
+      yield;
+    }
+  }
+
   /** These shared chains with the rules of everybody, as they are to be once these service ports are written. */
   async #whole(
     chains: readonly ChainRef[],
-    plan: Plan,
-    ids: readonly ServicePortId[],
-    options: CompileOptions,
+    { plan, ids, options }: Changes<CompileOptions>,
   ): Promise<readonly SharedChainText[]> {
     if (chains.length === 0) return [];
     const fragments = this.#writtenFragments(options, new Set(ids), plan);
@@ -230,11 +235,9 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     plan?: Plan,
   ): Generator<readonly [ServicePortId, Fragment]> {
     const { applied } = this.#reconciler;
-    for (const [id, port] of applied)
-      if (!changed.has(id)) yield [id, this.#compileWritten(id, port, options)];
-      else yield [id, this.#compile(plan?.servicePorts.get(id), options)];
-    for (const id of changed)
-      if (!applied.has(id)) yield [id, this.#compile(plan?.servicePorts.get(id), options)];
+    for (const id of new Set([...applied.keys(), ...changed]))
+      if (changed.has(id)) yield [id, this.#compile(plan?.servicePorts.get(id), options)];
+      else yield [id, this.#compileWritten(id, applied.get(id), options)];
   }
 
   #compileWritten(id: ServicePortId, port: ServicePortPlan | undefined, options: CompileOptions): Fragment {
@@ -295,28 +298,15 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
   async #wantedChains(servicePorts: ServicePortPlans, options: CompileOptions): Promise<WantedChains> {
     const wanted = new Set<number>();
     const fragments = compileAll(this.#layout, servicePorts, options);
-    await forEachSliced(
-      fragments,
-      ([, { chains }]) => {
-        for (const { name, rules } of chains) wanted.add(digestChain(name, rules));
-      },
-      this.#client.timeSlice,
-    );
+    await this.#forEachStep(fragments, ([, { chains }]) => {
+      for (const { name, rules } of chains) wanted.add(digestChain(name, rules));
+    });
     return wanted;
   }
 
-  async #pauseIfDue(): Promise<void> {
-    const pause = this.#client.timeSlice?.pause();
-    if (pause) await pause;
-  }
-
   /** `undefined` among the steps: others may have their turn. */
-  async #forEachStep<T>(steps: Iterable<T | undefined>, work: (step: T) => Promise<void>): Promise<void> {
-    this.#client.timeSlice?.begin();
-    for (const step of steps) {
-      if (step === undefined) await this.#pauseIfDue();
-      else await work(step);
-    }
+  #forEachStep<T>(steps: Iterable<T | undefined>, work: (step: T) => void | Promise<void>): Promise<void> {
+    return forEachSliced(steps, (step) => (step ? work(step) : undefined), this.#client.timeSlice);
   }
 
   #runSliced<T>(steps: Generator<unknown, T>): Promise<T> {

@@ -6,7 +6,7 @@
  * nothing but the message at the end of each transaction, which names the program, so the name is known then, too.
  */
 import type { Touch, Touched } from './rules/touched.ts';
-import type { Table } from './rules/rule.ts';
+import { type Table, TABLE_NAMES } from './rules/rule.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';
@@ -44,16 +44,15 @@ interface Noted {
   readonly chains: Map<string, Touch>;
 }
 
-const TABLES: ReadonlySet<string> = new Set<Table>(['filter', 'nat', 'mangle']);
 /** From so many chains on, their names are not worth the memory: everything is read. */
 const MOST_CHAINS = 5000;
-const TOUCHING: ReadonlySet<OperationName> = new Set<OperationName>([
-  'new chain',
-  'delete chain',
-  'new rule',
-  'delete rule',
-]);
-const NAMING: ReadonlySet<OperationName> = new Set<OperationName>([...TOUCHING, 'new table', 'delete table']);
+/** What they do to a chain. */
+const TOUCHES: Readonly<Partial<Record<OperationName, Touch>>> = {
+  'new chain': 'added',
+  'delete chain': 'deleted',
+  'new rule': 'added',
+  'delete rule': 'deleted',
+};
 const OUR_PREFIX = 'KUBE-';
 const OUR_PREFIX_BYTES = Buffer.from(OUR_PREFIX);
 
@@ -125,40 +124,29 @@ export class RulesetWatch {
   #note(message: Message): void {
     const family = familyOfNumber(message.payload[0] ?? 0);
     const operation = operationOf(message);
-    if (!family || operation === undefined || !NAMING.has(operation)) return;
-    const { table: name, chain: chainName } = namesIn(message);
-    if (!isTable(name)) return;
-    if (operation === 'delete table') {
-      const noted = this.#tableOf(family, name);
-      noted.isGone = true;
-      noted.isDormant = false;
-      noted.isTooMuch = false;
-      noted.chains.clear();
-      return;
-    }
-    if (operation === 'new table') {
-      // Any other is made, or is given what it has already.
-      if (decodeTable(message.payload).isDormant) this.#tableOf(family, name).isDormant = true;
-      return;
-    }
-    const chain = touchedChain(operation, chainName, message.payload);
-    if (!chain) return;
-    const noted = this.#tableOf(family, name);
-    const { chains } = noted;
-    if (noted.isTooMuch) return;
-    if (chain.touch === 'deleted' || !chains.has(chain.name)) chains.set(chain.name, chain.touch);
-    if (chains.size > MOST_CHAINS) noted.isTooMuch = true;
+    if (!family || operation === undefined) return;
+    const touch = TOUCHES[operation];
+    if (!touch && operation !== 'new table' && operation !== 'delete table') return;
+    const { table: name, chain } = namesIn(message);
+    const table = TABLE_NAMES.find((each) => each === name);
+    if (!table) return;
+    if (operation === 'delete table') this.#tablesOf(family).set(table, nothingNoted(true));
+    // Any other is made, or is given what it has already.
+    else if (operation === 'new table' && decodeTable(message.payload).isDormant)
+      this.#tableOf(family, table).isDormant = true;
+    else if (touch && chain !== undefined && concernsUs(operation, chain, message.payload))
+      touchChain(this.#tableOf(family, table), chain, touch);
+  }
+
+  #tablesOf(family: Family): Map<Table, Noted> {
+    const tables = this.#noted.get(family) ?? new Map<Table, Noted>();
+    this.#noted.set(family, tables);
+    return tables;
   }
 
   #tableOf(family: Family, table: Table): Noted {
-    const tables = this.#noted.get(family) ?? new Map<Table, Noted>();
-    this.#noted.set(family, tables);
-    const noted = tables.get(table) ?? {
-      isGone: false,
-      isDormant: false,
-      isTooMuch: false,
-      chains: new Map<string, Touch>(),
-    };
+    const tables = this.#tablesOf(family);
+    const noted = tables.get(table) ?? nothingNoted(false);
     tables.set(table, noted);
     return noted;
   }
@@ -195,22 +183,21 @@ function changedBy(payload: Uint8Array): ChangedBy {
   return { processId, processName };
 }
 
-function isTable(name: string | undefined): name is Table {
-  return name !== undefined && TABLES.has(name);
+function nothingNoted(isGone: boolean): Noted {
+  return { isGone, isDormant: false, isTooMuch: false, chains: new Map() };
 }
 
-/** `undefined` for a chain that cannot concern us. */
-function touchedChain(
-  operation: OperationName,
-  name: string | undefined,
-  payload: Uint8Array,
-): { readonly name: string; readonly touch: Touch } | undefined {
-  if (name === undefined || !TOUCHING.has(operation)) return undefined;
-  const touch = operation === 'delete rule' || operation === 'delete chain' ? 'deleted' : 'added';
-  if (name.startsWith(OUR_PREFIX)) return { name, touch };
-  // A rule of another chain matters if it led to one of ours. Its target is somewhere in it, as text.
-  const wasJump = operation === 'delete rule' && bytesOf(payload).includes(OUR_PREFIX_BYTES);
-  return wasJump ? { name, touch } : undefined;
+function touchChain(noted: Noted, chain: string, touch: Touch): void {
+  const { chains } = noted;
+  if (noted.isTooMuch) return;
+  if (touch === 'deleted' || !chains.has(chain)) chains.set(chain, touch);
+  if (chains.size > MOST_CHAINS) noted.isTooMuch = true;
+}
+
+/** A rule of another chain matters if it led to one of ours. Its target is somewhere in it, as text. */
+function concernsUs(operation: OperationName, chain: string, payload: Uint8Array): boolean {
+  if (chain.startsWith(OUR_PREFIX)) return true;
+  return operation === 'delete rule' && bytesOf(payload).includes(OUR_PREFIX_BYTES);
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {

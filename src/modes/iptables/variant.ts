@@ -33,19 +33,10 @@ export async function chooseVariant(
   choice: VariantChoice,
   runner: CommandRunner,
 ): Promise<ChosenVariant> {
-  if (choice === 'system') {
-    return {
-      variant: undefined,
-      programs: programsOf(family),
-      reason: 'the iptables of this system was asked for',
-    };
-  }
   if (choice !== 'auto') {
-    return {
-      variant: choice,
-      programs: programsOf(family, choice),
-      reason: `the ${choice} variant was asked for`,
-    };
+    const variant = choice === 'system' ? undefined : choice;
+    const what = variant === undefined ? 'iptables of this system' : `${variant} variant`;
+    return { variant, programs: programsOf(family, variant), reason: `the ${what} was asked for` };
   }
   const system = await systemVariant(family, runner);
   const seen = await look(family, system, runner);
@@ -54,17 +45,19 @@ export async function chooseVariant(
   return { ...seen, programs };
 }
 
-type Verdict = Pick<ChosenVariant, 'variant' | 'reason'> & { readonly variant: Variant };
+type Verdict = Pick<ChosenVariant, 'reason'> & { readonly variant: Variant };
 
 async function look(family: Family, system: Variant | undefined, runner: CommandRunner): Promise<Verdict> {
   const legacyTables = await tablesOfLegacy(family, runner);
+  const saved = async (variant: Variant, ...args: readonly string[]): Promise<string> =>
+    (await output(runner, [programsOf(family, variant).save, ...args])) ?? '';
   for (const variant of ['nft', 'legacy'] as const) {
     if (variant === 'legacy' && !legacyTables.includes('mangle')) continue;
-    const hint = HINT_CHAIN.exec(await saved(family, variant, runner, ['-t', 'mangle']))?.[1];
+    const hint = HINT_CHAIN.exec(await saved(variant, '-t', 'mangle'))?.[1];
     if (hint) return { variant, reason: `kubelet's chain ${hint} is in the ${variant} variant` };
   }
-  const nft = countRules(await saved(family, 'nft', runner, []));
-  const legacy = legacyTables.length === 0 ? 0 : countRules(await saved(family, 'legacy', runner, []));
+  const nft = countRules(await saved('nft'));
+  const legacy = legacyTables.length === 0 ? 0 : countRules(await saved('legacy'));
   const busier = clearlyMore({ nft, legacy });
   if (busier) return { variant: busier, reason: `the nft variant holds ${nft} rules, legacy ${legacy}` };
   if (system)
@@ -95,15 +88,6 @@ async function tablesOfLegacy(family: Family, runner: CommandRunner): Promise<re
   const file = family === 'IPv4' ? '/proc/net/ip_tables_names' : '/proc/net/ip6_tables_names';
   const names = await output(runner, ['cat', file]); // by the runner, which may enter another namespace
   return (names ?? '').split('\n').filter((name) => name !== '');
-}
-
-async function saved(
-  family: Family,
-  variant: Variant,
-  runner: CommandRunner,
-  args: readonly string[],
-): Promise<string> {
-  return (await output(runner, [programsOf(family, variant).save, ...args])) ?? '';
 }
 
 async function output(runner: CommandRunner, argv: Argv): Promise<string | undefined> {
@@ -195,10 +179,8 @@ export function featuresOf(
   };
 }
 
-/* Which variants of iptables may hold rules of ours. */
-
 /**
- * nft wherever it is installed. legacy only if the kernel has tables of it, because asking for one would create it.
+ * The variants that may hold rules of ours: nft wherever it is installed. legacy only if the kernel has tables of it, because asking for one would create it.
  * A system so old that it has only plain `iptables` is taken as it is.
  */
 export async function variantsInUse(
@@ -207,26 +189,17 @@ export async function variantsInUse(
 ): Promise<readonly VariantChoice[]> {
   const variants: VariantChoice[] = [];
   if (await exists(programsOf(family, 'nft').save, runner)) variants.push('nft');
-  if ((await hasLegacyTables(family, runner)) && (await exists(programsOf(family, 'legacy').save, runner))) {
-    variants.push('legacy');
-  }
+  const hasLegacyTables = (await tablesOfLegacy(family, runner)).length > 0;
+  if (hasLegacyTables && (await exists(programsOf(family, 'legacy').save, runner))) variants.push('legacy');
   return variants.length > 0 ? variants : ['system'];
 }
 
-const TIMEOUT_MS = 30_000;
-
 async function exists(program: string, runner: CommandRunner): Promise<boolean> {
   try {
-    await runner([program, '--version'], { timeoutMs: TIMEOUT_MS });
+    await runner([program, '--version'], { timeoutMs: 30_000 });
     return true;
   } catch (error) {
     if (isJunctionError(error, 'PROGRAM_MISSING')) return false;
     throw error;
   }
-}
-
-async function hasLegacyTables(family: Family, runner: CommandRunner): Promise<boolean> {
-  const file = family === 'IPv4' ? '/proc/net/ip_tables_names' : '/proc/net/ip6_tables_names';
-  const { code, stdout } = await runner(['cat', file]); // by the runner, which may enter another namespace
-  return code === 0 && stdout.trim() !== '';
 }

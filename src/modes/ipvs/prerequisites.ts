@@ -2,7 +2,7 @@
 import type { Family } from '../../model/ip.ts';
 import { IPSET_TYPES } from '../../netlink/ipset.ts';
 import { ruleChecks } from '../iptables/prerequisites.ts';
-import { EXTENSIONS } from '../iptables/trialRules.ts';
+import { EXTENSIONS } from '../iptables/ruleTrial.ts';
 import {
   absent,
   type Check,

@@ -2,13 +2,13 @@
  * Deletes everything that is ours, from the kernel's state alone. What is ours is known by its name: the
  * fixed chains, and the prefixes of service chains. kubelet's chains, and those of other programs, stay.
  */
-import { CHAINS_PER_RESTORE, piece, type Piece, type RuleText, type Step } from './edit.ts';
+import { CHAINS_PER_RESTORE, inChunks, piece, type Piece, type RuleText, type Step } from './edit.ts';
 import { isKubeletHere, isLocalnetGuard } from './chainEdits.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
 import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES } from './names.ts';
 import { printRule, ruleKey } from './print.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
-import { jumpOf, type Table } from './rule.ts';
+import { jumpOf, type Table, TABLE_NAMES } from './rule.ts';
 
 export interface CleanupPlan {
   readonly steps: readonly Step[];
@@ -37,10 +37,8 @@ export interface CleanupScope {
 
 const NOTHING: CleanupPlan = { steps: [], chains: [], rules: [], kept: [] };
 
-const TABLES: readonly Table[] = ['filter', 'nat', 'mangle'];
-
 export function planCleanup(state: Tables, options: CleanupScope): CleanupPlan {
-  const parts = TABLES.map((table) => cleanTable(state, table, options));
+  const parts = TABLE_NAMES.map((table) => cleanTable(state, table, options));
   return {
     steps: parts.flatMap((part) => part.steps),
     chains: parts.flatMap((part) => part.chains),
@@ -60,13 +58,12 @@ function cleanTable(state: Tables, table: Table, options: CleanupScope): Cleanup
       .filter((chain) => isOurs(state, table, chain) && isInScope(table, chain))
       .concat(firewall.chains),
   );
-  const jumps = ourJumps(chains, ours, table, options.mode);
+  const { jumps, called } = waysInto(chains, ours, table, options.mode);
   const removes = [...jumps, ...firewall.rules];
-  const called = calledByOthers(chains, ours, table);
-  const deleted = [...ours].filter((chain) => !called.has(chain));
+  const goes = [...ours].filter((chain) => !called.has(chain));
   return {
-    steps: stepsOf(table, { removes, called: [...called], deleted }, size),
-    chains: deleted.map((chain) => ({ table, chain })),
+    steps: stepsOf(table, { removes, called: [...called], goes }, size),
+    chains: goes.map((chain) => ({ table, chain })),
     rules: removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${rule}` })),
     kept: [
       ...[...called].map((chain): KeptChain => ({ table, chain, reason: 'called' })),
@@ -80,45 +77,35 @@ interface Removal {
   /** Emptied. */
   readonly called: readonly string[];
   /** Deleted. */
-  readonly deleted: readonly string[];
+  readonly goes: readonly string[];
 }
 
 /**
  * In one transaction where it is not too large: a proxy that runs beside `cleanup --force` repairs its jumps within
  * milliseconds, and chains that are jumped to cannot be deleted.
  */
-function stepsOf(table: Table, { removes, called, deleted }: Removal, size: number): readonly Step[] {
-  if (removes.length + called.length + deleted.length === 0) return [];
-  if (called.length + deleted.length <= size) {
+function stepsOf(table: Table, { removes, called, goes }: Removal, size: number): readonly Step[] {
+  if (removes.length + called.length + goes.length === 0) return [];
+  if (called.length + goes.length <= size) {
     const writes = called.map((name) => ({ name, rules: [] }));
     // A chain that is deleted is emptied first, so its rules are not there to be removed one by one.
-    const gone = new Set(deleted);
+    const gone = new Set(goes);
     const elsewhere = removes.filter(({ chain }) => !gone.has(chain));
-    return [{ table, pieces: [piece(undefined, { removes: elsewhere, writes, deletes: deleted })] }];
+    return [{ table, pieces: [piece(undefined, { removes: elsewhere, writes, deletes: goes })] }];
   }
-  const first = removes.length > 0 ? [{ table, pieces: [piece(undefined, { removes })] }] : [];
-  return [...first, ...emptyAll(table, called, size), ...emptyThenDelete(table, deleted, size)];
+  const empty = (name: string): Piece => piece(undefined, { writes: [{ name, rules: [] }] });
+  const deletions = [...inChunks(table, goes.map(deletion), size)];
+  return [
+    ...(removes.length > 0 ? [{ table, pieces: [piece(undefined, { removes })] }] : []),
+    ...inChunks(table, called.map(empty), size),
+    // Chains call each other, so all are emptied before the first is deleted.
+    ...(deletions.length > 1 ? inChunks(table, goes.map(empty), size) : []),
+    ...deletions,
+  ];
 }
 
-/** Chains call each other, so all are emptied before the first is deleted. */
-function emptyThenDelete(table: Table, chains: readonly string[], size: number): readonly Step[] {
-  const gone = inChunks(chains, size).map(
-    (chunk): Step => ({ table, pieces: [piece(undefined, { deletes: chunk })] }),
-  );
-  return gone.length > 1 ? [...emptyAll(table, chains, size), ...gone] : gone;
-}
-
-function emptyAll(table: Table, chains: readonly string[], size: number): readonly Step[] {
-  return inChunks(chains, size).map((chunk) => ({
-    table,
-    pieces: [piece(undefined, { writes: chunk.map((name) => ({ name, rules: [] })) })],
-  }));
-}
-
-function inChunks(chains: readonly string[], size: number): readonly (readonly string[])[] {
-  const chunks: (readonly string[])[] = [];
-  for (let start = 0; start < chains.length; start += size) chunks.push(chains.slice(start, start + size));
-  return chunks;
+function deletion(chain: string): Piece {
+  return piece(undefined, { deletes: [chain] });
 }
 
 /**
@@ -151,51 +138,32 @@ function isOurs(state: Tables, table: Table, chain: string): boolean {
   return chain === CHAINS.canary || (table !== 'mangle' && isOfSomeLayout(state, table, chain));
 }
 
-function ourJumps(
+/**
+ * Rules of other chains that jump into ours: jumps that we write, to be removed, and which of our chains other programs'
+ * rules jump to. Those rules are not ours to change, so the chain must stay.
+ */
+function waysInto(
   chains: ReadonlyMap<string, ParsedChain>,
   ours: ReadonlySet<string>,
   table: Table,
   mode: CleanupScope['mode'],
-): readonly RuleText[] {
-  const keys = jumpKeys(table);
-  // Where kubelet has no jump to KUBE-FIREWALL, ours is deleted even if the chain stays.
-  const firewall = new Set<string>(mode === 'ipvs' ? [] : [CHAINS.firewall]);
-  return [...chains]
-    .filter(([name]) => !ours.has(name))
-    .flatMap(([chain, { rules }]) =>
-      rules
-        .filter((rule) => jumpsInto(rule, ours) || (chain === 'FORWARD' && jumpsInto(rule, firewall)))
-        .filter((rule) => keys.has(`${chain} ${ruleKey(rule)}`))
-        .map((rule) => ({ chain, rule: printRule(rule) })),
-    );
-}
-
-/** Chains of ours that other programs' rules jump to. Those rules are not ours to change, so the chain must stay. */
-function calledByOthers(
-  chains: ReadonlyMap<string, ParsedChain>,
-  ours: ReadonlySet<string>,
-  table: Table,
-): ReadonlySet<string> {
-  const keys = jumpKeys(table);
+): { readonly jumps: readonly RuleText[]; readonly called: ReadonlySet<string> } {
+  const inTable = EVERY_JUMP.filter((jump) => jump.table === table);
+  const keys = new Set(inTable.map(({ chain, rule }) => `${chain} ${ruleKey(rule)}`));
+  const jumps: RuleText[] = [];
   const called = new Set<string>();
   for (const [chain, { rules }] of chains) {
     if (ours.has(chain)) continue;
     for (const rule of rules) {
-      const next = jumpOf(rule);
-      if (next !== undefined && ours.has(next) && !keys.has(`${chain} ${ruleKey(rule)}`)) called.add(next);
+      const next = jumpOf(rule) ?? '';
+      // Where kubelet has no jump to KUBE-FIREWALL, ours goes even if the chain stays.
+      const isToFirewall = next === CHAINS.firewall && chain === 'FORWARD' && mode !== 'ipvs';
+      if (!ours.has(next) && !isToFirewall) continue;
+      if (keys.has(`${chain} ${ruleKey(rule)}`)) jumps.push({ chain, rule: printRule(rule) });
+      else if (ours.has(next)) called.add(next);
     }
   }
-  return called;
-}
-
-function jumpKeys(table: Table): ReadonlySet<string> {
-  return new Set(
-    EVERY_JUMP.filter((jump) => jump.table === table).map(({ chain, rule }) => `${chain} ${ruleKey(rule)}`),
-  );
-}
-
-function jumpsInto({ target }: ParsedRule, ours: ReadonlySet<string>): boolean {
-  return target?.kind === 'jump' && ours.has(target.chain);
+  return { jumps, called };
 }
 
 interface FirewallCleanup {
@@ -284,9 +252,7 @@ function fixedChains(table: Table, base: readonly string[]): ReadonlySet<string>
 export function garbageBatches(unneeded: ReadonlySet<string>): readonly (readonly Piece[])[] {
   const stale = [...unneeded];
   return ORDER.map((prefixes) =>
-    stale
-      .filter((chain) => prefixes.some((prefix) => chain.startsWith(prefix)))
-      .map((chain) => piece(undefined, { deletes: [chain] })),
+    stale.filter((chain) => prefixes.some((prefix) => chain.startsWith(prefix))).map(deletion),
   );
 }
 

@@ -5,7 +5,8 @@
  */
 import type { Cidr, Ip } from '../../../model/ip.ts';
 
-export type Table = 'filter' | 'nat' | 'mangle';
+export const TABLE_NAMES = ['filter', 'nat', 'mangle'] as const;
+export type Table = (typeof TABLE_NAMES)[number];
 
 export type Match =
   | { readonly kind: 'comment'; readonly text: string }
