@@ -1,7 +1,7 @@
 /** What `junction plan` prints of the iptables mode: input for iptables-restore, and what such input cannot say. */
-import type { CompileOptions } from './rules/fragment.ts';
+import type { ChainRef, CompileOptions } from './rules/fragment.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
-import { type TableRule, type WholeRules, wholeRules } from './rules/whole.ts';
+import { type WholeRules, wholeRules } from './rules/whole.ts';
 import type { Settings } from '../../config/settings.ts';
 import { localIps } from '../../system/interfaces.ts';
 import type { Family } from '../../model/ip.ts';
@@ -31,14 +31,13 @@ export function restoreCommand(family: Family): string {
 
 /** As comments: what a restore would add again each time. */
 export function printJumps({ sharedChains, sharedRules, jumps }: WholeRules): string {
-  const line = (operation: string, { table, chain, rule }: TableRule): string =>
+  const line = (operation: string, { table, chain }: ChainRef, rule = ''): string =>
     `#   -t ${table} ${operation} ${chain}${rule}\n`;
-  const withSpace = (each: TableRule): TableRule => ({ ...each, rule: ` ${each.rule}` });
   return [
     '# Once each, where other programs have rules too. A restore would add them again each time, so it has none of them:\n',
-    ...sharedChains.map((ref) => line('-N', { ...ref, rule: '' })),
-    ...sharedRules.map((each) => line('-A', withSpace(each))),
-    ...jumps.map((each) => line('-I', withSpace(each))),
+    ...sharedChains.map((ref) => line('-N', ref)),
+    ...sharedRules.map((each) => line('-A', each, ` ${each.rule}`)),
+    ...jumps.map((each) => line('-I', each, ` ${each.rule}`)),
   ].join('');
 }
 

@@ -136,24 +136,6 @@ function withChain(operation: string, chain: string, rule: string): string {
   return `${rule.slice(0, end)} ${operation} ${chain}${rule.slice(end)}`;
 }
 
-interface StepSize {
-  readonly chains: number;
-  readonly rules: number;
-}
-
-export function countWrites(steps: readonly Step[]): StepSize {
-  let chains = 0;
-  let rules = 0;
-  for (const { pieces } of steps) {
-    for (const { writes, removes, adds, deletes } of pieces) {
-      chains += writes.length + deletes.length;
-      rules += removes.length + adds.length;
-      for (const write of writes) rules += write.rules.length;
-    }
-  }
-  return { chains, rules };
-}
-
 const MOST_NAMES = 100;
 
 /** Adds the names of the chains that a step changes, without those that these service ports changed; not all of many. */

@@ -104,6 +104,7 @@ const encoder = new TextEncoder();
 const schedule = new Int32Array(64);
 const hash = new Int32Array(8);
 let buffer = new Uint8Array(4 * BLOCK);
+let view = new DataView(buffer.buffer);
 
 /** The eight words of the digest. Valid until the next call. */
 export function sha256(text: string): Int32Array {
@@ -115,16 +116,15 @@ export function sha256(text: string): Int32Array {
 
 /** Puts the padded text into the buffer; returns how long it is. */
 function fill(text: string): number {
-  if (text.length * 3 + BLOCK * 2 > buffer.length) buffer = new Uint8Array(text.length * 3 + BLOCK * 2);
+  if (text.length * 3 + BLOCK * 2 > buffer.length) {
+    buffer = new Uint8Array(text.length * 3 + BLOCK * 2);
+    view = new DataView(buffer.buffer);
+  }
   const length = writeAscii(text) ?? encoder.encodeInto(text, buffer).written;
   const end = (Math.floor((length + 8) / BLOCK) + 1) * BLOCK;
   buffer.fill(0, length, end);
   buffer[length] = 0x80;
-  const bits = length * 8;
-  buffer[end - 4] = bits >>> 24;
-  buffer[end - 3] = bits >>> 16;
-  buffer[end - 2] = bits >>> 8;
-  buffer[end - 1] = bits;
+  view.setUint32(end - 4, length * 8);
   return end;
 }
 
@@ -178,14 +178,7 @@ function word(index: number): number {
 }
 
 function expandSchedule(start: number): void {
-  for (let index = 0; index < 16; index++) {
-    const at = start + index * 4;
-    schedule[index] =
-      ((buffer[at] ?? 0) << 24) |
-      ((buffer[at + 1] ?? 0) << 16) |
-      ((buffer[at + 2] ?? 0) << 8) |
-      (buffer[at + 3] ?? 0);
-  }
+  for (let index = 0; index < 16; index++) schedule[index] = view.getInt32(start + index * 4);
   for (let index = 16; index < 64; index++) {
     const near = schedule[index - 2] ?? 0;
     const far = schedule[index - 15] ?? 0;

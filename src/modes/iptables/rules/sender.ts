@@ -2,7 +2,7 @@
 import { isJunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ReportBuilder } from '../../../proxy/report.ts';
-import { printStep, countWrites, type Step } from './edit.ts';
+import { printStep, type Step } from './edit.ts';
 import type { TimeSlice } from '../../../time/timeSlice.ts';
 import type { Table } from './rule.ts';
 
@@ -72,22 +72,22 @@ export class Sender {
   }
 
   #count(step: Step): void {
-    const { chains, rules } = countWrites([step]);
-    this.#report.commits++;
-    this.#report.objects += rules;
-    this.#report.count('chains', chains);
+    let chains = 0;
+    let inWrites = 0;
+    let edits = 0;
     let written = 0;
-    for (const { writes, adds } of step.pieces) {
-      written += adds.filter(({ chain }) => !isKernelChain(chain)).length;
-      for (const write of writes) written += write.rules.length;
+    for (const { writes, removes, adds, deletes } of step.pieces) {
+      chains += writes.length + deletes.length;
+      edits += removes.length + adds.length;
+      for (const write of writes) inWrites += write.rules.length;
+      // Jumps in INPUT and its like are not counted as rules of ours, as in kube-proxy.
+      written += adds.filter(({ chain }) => chain.startsWith('KUBE-')).length;
     }
-    this.#report.count(`written.${step.table}`, written);
+    this.#report.commits++;
+    this.#report.objects += edits + inWrites;
+    this.#report.count('chains', chains);
+    this.#report.count(`written.${step.table}`, written + inWrites);
   }
-}
-
-/** INPUT and its like: jumps in them are not counted as rules of ours, as in kube-proxy. */
-function isKernelChain(chain: string): boolean {
-  return !chain.startsWith('KUBE-');
 }
 
 /** The kernel said no to the rules, as opposed to a lock, a missing program or a full disk. */
