@@ -8,7 +8,7 @@ import type { Proxier } from '../proxy/proxier.ts';
 import { fitsIn, printDetailedTable, printColumns } from './table.ts';
 import type { IpvsText } from '../modes/ipvs/print.ts';
 import { DEVICE } from '../modes/ipvs/rules/client.ts';
-import { TABLES } from '../modes/iptables/rules/diff.ts';
+import { TABLES } from '../modes/iptables/rules/rule.ts';
 import type { TableRule, WholeRules } from '../modes/iptables/rules/whole.ts';
 import { printableLine } from '../text/printable.ts';
 

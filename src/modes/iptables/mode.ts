@@ -1,6 +1,6 @@
 /** The iptables mode: its programs, and a watch over the node's addresses and our rules. */
 import { LAYOUTS } from './rules/layouts/index.ts';
-import { TABLES } from './rules/diff.ts';
+import { TABLES } from './rules/rule.ts';
 import { toSettings } from '../../config/settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { localIps } from '../../system/interfaces.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../proxy/reconciler.ts';
 import type { ReportBuilder, SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced } from '../../time/timeSlice.ts';
-import { nameChains, type SharedChainText } from './rules/edit.ts';
+import { Difference, nameChains, type SharedChainText, wholeChains } from './rules/edit.ts';
 import {
   addBase,
   addFragment,
@@ -27,7 +27,7 @@ import {
 } from './rules/fragment.ts';
 import { fullSteps } from './rules/resync.ts';
 import { hasServiceChains } from './rules/cleanup.ts';
-import { Difference, TABLES, wholeChains } from './rules/diff.ts';
+import { TABLES } from './rules/rule.ts';
 import {
   type ParsedChain,
   parseSave,

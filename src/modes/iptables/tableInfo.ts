@@ -5,7 +5,7 @@
 import type { Family } from '../../model/ip.ts';
 import { libc } from '../../system/libc.ts';
 import { LITTLE_ENDIAN } from '../../netlink/codec.ts';
-import { TABLES } from './rules/diff.ts';
+import { TABLES } from './rules/rule.ts';
 import type { Table } from './rules/rule.ts';
 import { JunctionError } from '../../errors.ts';
 import type { TransactionChannel } from '../../netlink/channel.ts';

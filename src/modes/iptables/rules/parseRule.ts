@@ -2,7 +2,7 @@
  * A rule's arguments, as words, into a `Rule`. What Junction never writes becomes `other`, word for word.
  *
  * Both dialects are read: what Junction prints (`-m tcp -p tcp -d X --dport N`) and what `iptables-save` prints of it
- * (`-d X/32 -p tcp … -m tcp --dport N`). The protocol keeps the place of its `-m`, as it does in the kernel.
+ * (`-d X/32 -p tcp … -m tcp --dport N`), in short options alone. The protocol keeps the place of its `-m`, as it does in the kernel.
  */
 import { parseCidr, parseIp } from '../../../model/ip.ts';
 import { isPlainComment } from './print.ts';
@@ -20,29 +20,8 @@ const PROTOCOLS: ReadonlyMap<string, Protocol> = new Map([
   ['132', 'sctp'],
 ]);
 
-/** Options that are no match module's or target's. */
-const OPTIONS: ReadonlyMap<
-  string,
-  'source' | 'destination' | 'inInterface' | 'protocol' | 'match' | 'target'
-> = new Map([
-  ['-s', 'source'],
-  ['--source', 'source'],
-  ['--src', 'source'],
-  ['-d', 'destination'],
-  ['--destination', 'destination'],
-  ['--dst', 'destination'],
-  ['-i', 'inInterface'],
-  ['--in-interface', 'inInterface'],
-  ['-p', 'protocol'],
-  ['--protocol', 'protocol'],
-  ['--proto', 'protocol'],
-  ['-m', 'match'],
-  ['--match', 'match'],
-  ['-j', 'target'],
-  ['--jump', 'target'],
-  ['-g', 'target'],
-  ['--goto', 'target'],
-]);
+/** Options with a value that are no match module's or target's. */
+const OPTIONS: ReadonlySet<string> = new Set('-s -d -i -p -m -j -g'.split(' '));
 
 /** Throws a plain `Error` with the reason when the words cannot be a rule. */
 export function parseRule(words: readonly string[], start = 0): Rule {
@@ -60,8 +39,7 @@ export function parseRule(words: readonly string[], start = 0): Rule {
     if (not) at++;
     const option = words[at++];
     if (option === undefined) throw new Error('a negation of nothing');
-    const kind = OPTIONS.get(option);
-    if (kind === undefined) {
+    if (!OPTIONS.has(option)) {
       if (loaded === undefined && named !== undefined && option.startsWith('--')) {
         loaded = named;
         matches.push({ kind: 'protocol', protocol: named });
@@ -72,20 +50,20 @@ export function parseRule(words: readonly string[], start = 0): Rule {
     }
     const value = words[at++];
     if (value === undefined) throw new Error(`${option} needs an argument`);
-    switch (kind) {
-      case 'source':
-      case 'destination':
-        matches.push(addressMatch(kind, value, not));
+    switch (option) {
+      case '-s':
+      case '-d':
+        matches.push(addressMatch(option, value, not));
         break;
-      case 'inInterface':
-        matches.push({ kind, name: value, not });
+      case '-i':
+        matches.push({ kind: 'inInterface', name: value, not });
         break;
-      case 'protocol':
+      case '-p':
         named = not ? undefined : PROTOCOLS.get(value);
         if (named === undefined) matches.push({ kind: 'other', args: words.slice(from, at) });
         else namedAt = matches.length;
         break;
-      case 'match':
+      case '-m':
         if (value === 'tcp' || value === 'udp' || value === 'sctp') {
           loaded = value;
           matches.push({ kind: 'protocol', protocol: value });
@@ -96,7 +74,7 @@ export function parseRule(words: readonly string[], start = 0): Rule {
           matches.push(match ?? { kind: 'other', args: words.slice(from, at) });
         }
         break;
-      case 'target':
+      default:
         if (target !== undefined) throw new Error('more than one target');
         at = endOfOptions(words, at);
         target = interpretTarget(words.slice(from, at));
@@ -109,28 +87,22 @@ export function parseRule(words: readonly string[], start = 0): Rule {
   return { matches, target };
 }
 
-function addressMatch(kind: 'source' | 'destination', text: string, not: boolean): Match {
+function addressMatch(option: '-s' | '-d', text: string, not: boolean): Match {
   const cidr = text.includes('/') ? parseCidr(text) : parseIp(text);
-  if (cidr !== undefined) return { kind, cidr, not };
-  const option = kind === 'source' ? '-s' : '-d';
+  if (cidr !== undefined) return { kind: option === '-s' ? 'source' : 'destination', cidr, not };
   return { kind: 'other', args: not ? ['!', option, text] : [option, text] };
 }
 
 /** `--dport 80` */
 function plainOption(args: readonly string[]): Match {
   const [option, value, ...rest] = args;
-  const isPort = option === '--dport' || option === '--destination-port';
-  return isPort && rest.length === 0 && value !== undefined && /^\d{1,5}$/.test(value)
+  return option === '--dport' && rest.length === 0 && value !== undefined && /^\d{1,5}$/.test(value)
     ? { kind: 'destinationPort', port: Number(value) }
     : { kind: 'other', args };
 }
 
 /** Options that never belong to the module or target before them. */
-const BOUNDARIES: ReadonlySet<string | undefined> = new Set(
-  '-m -j -g -s -d -p -i -o -f --match --jump --goto --dport --sport --destination-port --source-port'.split(
-    ' ',
-  ),
-);
+const BOUNDARIES: ReadonlySet<string | undefined> = new Set([...OPTIONS, '-o', '-f', '--dport', '--sport']);
 
 function endOfOptions(words: readonly string[], from: number): number {
   let at = from;
@@ -297,7 +269,7 @@ const TARGETS: ReadonlyMap<string, Target> = new Map([
 function interpretTarget(words: readonly string[]): Target {
   const [jump, name = '', option, value, ...rest] = words;
   const other: Target = { kind: 'other', args: words };
-  if ((jump !== '-j' && jump !== '--jump') || rest.length > 0) return other;
+  if (jump !== '-j' || rest.length > 0) return other;
   const fixed = TARGETS.get(option === undefined ? name : words.slice(1).join(' '));
   if (fixed) return fixed;
   if (name === 'DNAT' && option === '--to-destination' && value !== undefined)

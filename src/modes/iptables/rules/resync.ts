@@ -28,7 +28,7 @@ import {
   type SharedRule,
 } from './fragment.ts';
 import { garbageBatches, ownChains } from './cleanup.ts';
-import { TABLES } from './diff.ts';
+import { TABLES } from './rule.ts';
 import { printRule, ruleKey } from './print.ts';
 import { IN_PLACE, type ParsedRule, type Tables } from './parse.ts';
 import type { Rule, Table } from './rule.ts';

@@ -8,6 +8,9 @@ import type { Cidr, Ip } from '../../../model/ip.ts';
 export const TABLE_NAMES = ['filter', 'nat', 'mangle'] as const;
 export type Table = (typeof TABLE_NAMES)[number];
 
+/** That have rules of ours. filter first: a service that loses its endpoints is refused before its way is gone, as in kube-proxy. */
+export const TABLES: readonly Table[] = ['filter', 'nat'];
+
 export type Match =
   | { readonly kind: 'comment'; readonly text: string }
   /** `-m tcp -p tcp`; `bare` is `-p tcp` without the match module, which the kernel keeps as a different rule. */

@@ -10,7 +10,7 @@ import {
 } from './fragment.ts';
 import { type Piece, piece, printStep, type Step } from './edit.ts';
 import { fullSteps } from './resync.ts';
-import { TABLES } from './diff.ts';
+import { TABLES } from './rule.ts';
 import { printRule } from './print.ts';
 
 /** In the same tables, by what may be done with it again and again. */

@@ -4,7 +4,7 @@ import {
   type Fragment,
   type SharedRule,
 } from '../../../../src/modes/iptables/rules/fragment.ts';
-import { Difference } from '../../../../src/modes/iptables/rules/diff.ts';
+import { Difference } from '../../../../src/modes/iptables/rules/edit.ts';
 
 /** How often the rules of a service port with so many addresses are looked at when one of its endpoints changes. */
 function looksAt(count: number): number {
