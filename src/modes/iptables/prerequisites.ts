@@ -17,20 +17,9 @@ import {
 import { sysctlChecks } from '../prerequisites/sysctls.ts';
 import type { Layout } from './rules/fragment.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
-import { printRule } from './rules/print.ts';
-import type { Match, Rule } from './rules/rule.ts';
-import {
-  EXTENSION_KEYS,
-  type ExtensionKey,
-  EXTENSIONS,
-  partsOf,
-  type RuleTrial,
-  sampleRules,
-  TRIAL_COUNTER,
-  TRIAL_SETS,
-  type TrialRules,
-  tryRules,
-} from './ruleTrial.ts';
+import type { Match, Table } from './rules/rule.ts';
+import { EXTENSION_KEYS, EXTENSIONS, type TriedRules, tryExtensions } from './ruleTrial.ts';
+import { sampleRules, TRIAL_COUNTER, TRIAL_SETS } from './ruleTrial.ts';
 
 const ROUTE_LOCALNET = {
   name: 'net/ipv4/conf/all/route_localnet',
@@ -56,13 +45,11 @@ export async function iptablesModeChecks(
   ];
 }
 
-interface OpenedClients {
-  readonly clients: readonly TrialClient[];
-  readonly checks: readonly Check[];
-}
-
 /** The programs of iptables, one set for each family. */
-export async function openClients(machine: Machine, families: readonly Family[]): Promise<OpenedClients> {
+export async function openClients(
+  machine: Machine,
+  families: readonly Family[],
+): Promise<{ readonly clients: readonly TrialClient[]; readonly checks: readonly Check[] }> {
   const clients: TrialClient[] = [];
   const checks: Check[] = [];
   for (const family of families) {
@@ -94,15 +81,10 @@ interface RuleCheckOptions {
   readonly sets?: readonly string[];
 }
 
-/** Of one table in one family. */
-interface TriedTable {
+/** Of one family. */
+interface TriedTable extends TriedRules {
   readonly client: TrialClient;
-  readonly table: keyof TrialRules;
-  /** Of its rules. */
-  readonly extensions: readonly ExtensionKey[];
-  readonly trial: RuleTrial;
-  /** Reasons by what is refused; `undefined`: a rule whose parts the kernel accepts, each by itself. */
-  readonly refusals: ReadonlyMap<ExtensionKey | undefined, string>;
+  readonly table: Table;
 }
 
 /** The kernel accepts each match and target of a rule, and not the rule. */
@@ -150,40 +132,15 @@ async function tryTables(
 ): Promise<readonly TriedTable[]> {
   const { family, features } = client;
   const { randomFully } = features;
-  const rules = sampleRules({ layout, family, randomFully, localhostNodePorts, filledSets, omitted });
+  const sample = { layout, family, randomFully, localhostNodePorts, filledSets, omitted };
   const tables: TriedTable[] = [];
   for (const table of ['nat', 'filter'] as const) {
-    const extensions = [...partsOf(rules[table]).keys()];
-    const whole = await tryRules(client, table, rules[table]);
-    const tried =
-      whole.state === 'tried' && whole.refused.size > 0
-        ? await blame(client, table, whole.refused)
-        : { trial: whole, refusals: new Map<ExtensionKey, string>() };
-    tables.push({ client, table, extensions, ...tried });
+    const tried = await tryExtensions(client, table, sampleRules(table, sample));
+    tables.push({ client, table, ...tried });
     // A family without nat is not served at all.
     if (tried.trial.state !== 'tried') break;
   }
   return tables;
-}
-
-/** Offers the parts of refused rules one by one. */
-async function blame(
-  client: TrialClient,
-  table: keyof TrialRules,
-  refused: ReadonlyMap<Rule, string>,
-): Promise<Pick<TriedTable, 'trial' | 'refusals'>> {
-  const parts = partsOf(refused.keys());
-  const refusals = new Map<ExtensionKey | undefined, string>();
-  const trial = await tryRules(client, table, [...parts.values()]);
-  if (trial.state !== 'tried') return { trial, refusals };
-  for (const [key, part] of parts) {
-    const reason = trial.refused.get(part);
-    if (reason !== undefined) refusals.set(key, reason);
-  }
-  for (const [rule, reason] of refused)
-    if (![...partsOf([rule]).keys()].some((key) => refusals.has(key)))
-      refusals.set(undefined, `${printRule(rule)}: ${reason}`);
-  return { trial, refusals };
 }
 
 function outcomeChecks(
@@ -263,7 +220,7 @@ function failureCheck(subject: string, error: JunctionError): Check {
 function noTableCheck(
   subject: string,
   { family, variant }: TrialClient,
-  table: keyof TrialRules,
+  table: Table,
   reason: string,
   tried: readonly TriedTable[],
 ): Check {

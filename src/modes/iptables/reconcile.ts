@@ -85,7 +85,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     // Nothing is written yet, or single chains cannot be read: a look at everything will find this too.
     if (!options || !this.#client.list) {
       this.#reconciler.requestFull();
-      return [...touched].flatMap(([table]) => `table ${table}`);
+      return [...touched.keys()].map((table) => `table ${table}`);
     }
     this.#touched ??= this.#nothingTouched(options);
     return this.#touched.add(touched);
@@ -220,10 +220,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     for (const { table, chain } of scope.toRead()) {
       const text = await this.#client.list?.(table, chain);
       const read = text === undefined ? undefined : parseSave(text).get(table)?.get(chain);
-      if (!read) continue;
-      const chains = tables.get(table);
-      if (chains) chains.set(chain, read);
-      else tables.set(table, new Map([[chain, read]]));
+      if (read) tables.set(table, (tables.get(table) ?? new Map<string, ParsedChain>()).set(chain, read));
     }
     return tables;
   }

@@ -18,7 +18,7 @@ import type { Match, Rule, Table, Target } from './rules/rule.ts';
 
 const TRIAL_CHAIN = 'KUBE-JUNCTION-TRIAL';
 
-export type RuleTrial =
+type RuleTrial =
   /** Reasons by rule; none where all were accepted. */
   | { readonly state: 'tried'; readonly refused: ReadonlyMap<Rule, string> }
   | { readonly state: 'noTable'; readonly reason: string }
@@ -46,18 +46,14 @@ export async function tryRules(client: Client, table: Table, rules: readonly Rul
   }
 }
 
-type Refused = readonly (readonly [Rule, string])[];
-
 /** Of rules that are refused together, those that are to blame. */
 async function bisect(
   client: Client,
   table: Table,
   rules: readonly Rule[],
   reason: string,
-): Promise<Refused> {
-  const [first, ...others] = rules;
-  if (!first) return [];
-  if (others.length === 0) return [[first, reason]];
+): Promise<readonly (readonly [Rule, string])[]> {
+  if (rules.length < 2) return rules.map((only) => [only, reason]);
   const middle = Math.ceil(rules.length / 2);
   const refused: (readonly [Rule, string])[] = [];
   for (const half of [rules.slice(0, middle), rules.slice(middle)]) {
@@ -83,7 +79,7 @@ const ACCEPTED: Attempt = { state: 'tried', refused: new Map() };
 
 /** `undefined` where the text does not name lines. */
 function readRefusals(error: JunctionError, table: Table, rules: readonly Rule[]): Attempt | undefined {
-  const first = dryHead(table).length + 1;
+  const first = dryHead(table).length + 2;
   const complaints = [...(error.detail ?? '').matchAll(/^line (\d+): \w+ failed \((.*?)\)/gm)];
   // Backwards, for of several complaints about a line the first is the cause of the others.
   const lines = new Map(
@@ -102,14 +98,16 @@ function readRefusals(error: JunctionError, table: Table, rules: readonly Rule[]
 
 async function writeAndRemove(client: Client, table: Table, rules: readonly Rule[]): Promise<Attempt> {
   try {
-    const refusal = await restore(client, table, [...head(table), ...rules.map(trialLine)]);
+    const refusal = await restore(client, table, [HEAD, ...rules.map(trialLine)]);
     return refusal === undefined ? ACCEPTED : { state: 'refused', reason: reasonOf(refusal) };
   } finally {
     // Also what a run that was killed in between has left.
-    await restore(client, table, [...head(table), REMOVAL]);
+    await restore(client, table, [HEAD, REMOVAL]);
   }
 }
 
+/** Makes the chain, or empties it. */
+const HEAD = chainLine(TRIAL_CHAIN);
 const REMOVAL = `-X ${TRIAL_CHAIN}`;
 
 function trialLine(rule: Rule): string {
@@ -118,12 +116,7 @@ function trialLine(rule: Rule): string {
 
 /** In the nat table with one of the kernel's own chains, which need a module that a chain of ours does not. */
 function dryHead(table: Table): readonly string[] {
-  return table === 'nat' ? [`*${table}`, chainLine('POSTROUTING'), chainLine(TRIAL_CHAIN)] : head(table);
-}
-
-/** Makes the chain, or empties it. */
-function head(table: Table): readonly string[] {
-  return [`*${table}`, chainLine(TRIAL_CHAIN)];
+  return table === 'nat' ? [chainLine('POSTROUTING'), HEAD] : [HEAD];
 }
 
 async function restore(
@@ -132,7 +125,7 @@ async function restore(
   lines: readonly string[],
 ): Promise<JunctionError | undefined> {
   try {
-    await client.restore(table, `${[...lines, 'COMMIT'].join('\n')}\n`);
+    await client.restore(table, [`*${table}`, ...lines, 'COMMIT', ''].join('\n'));
     return undefined;
   } catch (error) {
     if (isJunctionError(error, 'IPTABLES_RESTORE_FAILED')) return error;
@@ -189,7 +182,7 @@ export const EXTENSIONS = {
   nfacct: kernelPiece('match nfacct', 'xt_nfacct'),
 } as const;
 
-export type ExtensionKey = keyof typeof EXTENSIONS;
+type ExtensionKey = keyof typeof EXTENSIONS;
 export const EXTENSION_KEYS = Object.keys(EXTENSIONS) as readonly ExtensionKey[];
 
 export const TRIAL_COUNTER = 'junction_trial';
@@ -208,10 +201,8 @@ interface SampleOptions extends Pick<CompileOptions, 'family' | 'randomFully'> {
   readonly omitted: ReadonlySet<Match['kind']>;
 }
 
-export type TrialRules = Readonly<Record<'nat' | 'filter', readonly Rule[]>>;
-
 /** Each once. No rule jumps, and none names a chain, set or counter but those of the trial. */
-export function sampleRules(options: SampleOptions): TrialRules {
+export function sampleRules(table: Table, options: SampleOptions): readonly Rule[] {
   const { layout, family, omitted } = options;
   const plan = samplePlan(family, options.localhostNodePorts);
   const hasCounters = !omitted.has('nfacct');
@@ -224,23 +215,16 @@ export function sampleRules(options: SampleOptions): TrialRules {
     nfacct: { invalidDropped: hasCounters, localhostNodePorts: hasCounters },
     endpointComments: true,
   };
-  const base = layout.base(compile);
+  const { chains, tail, foreign } = layout.base(compile);
   const fragments = [...compileAll(layout, plan.servicePorts, compile)].map(([, fragment]) => fragment);
-  const chains = [...base.chains, ...fragments.flatMap((fragment) => fragment.chains)];
-  const single = [
-    ...layout.jumps,
-    ...base.tail,
-    ...base.foreign,
-    ...fragments.flatMap(({ shared }) => shared),
-  ];
-  const rulesOf = (wanted: Table): readonly Rule[] => {
-    const all = [
-      ...chains.flatMap(({ table, rules }) => (table === wanted ? rules : [])),
-      ...single.flatMap(({ table, rule: one }) => (table === wanted ? [one] : [])),
-    ].map((each) => forTrial(each, family, omitted));
-    return [...new Map(all.map((each) => [printRule(each), each])).values()];
-  };
-  return { nat: rulesOf('nat'), filter: rulesOf('filter') };
+  const shared = [...layout.jumps, ...tail, ...foreign, ...fragments.flatMap((each) => each.shared)];
+  const rules = [
+    ...[...chains, ...fragments.flatMap((each) => each.chains)]
+      .filter((chain) => chain.table === table)
+      .flatMap((chain) => chain.rules),
+    ...shared.filter((each) => each.table === table).map((each) => each.rule),
+  ].map((each) => forTrial(each, family, omitted));
+  return [...new Map(rules.map((each) => [printRule(each), each])).values()];
 }
 
 function forTrial({ matches, target }: Rule, family: Family, omitted: ReadonlySet<Match['kind']>): Rule {
@@ -254,15 +238,44 @@ function forTrial({ matches, target }: Rule, family: Family, omitted: ReadonlySe
   return rule(kept, target?.kind === 'jump' ? ACCEPT : target);
 }
 
-/** The matches and targets of these rules, in the order of the table; each with the first rule that has it, cut down to it. */
-export function partsOf(rules: Iterable<Rule>): ReadonlyMap<ExtensionKey, Rule> {
-  const parts = new Map<string, Rule>();
-  for (const each of rules) {
-    for (const [key, part] of cutsOf(each)) if (!parts.has(key)) parts.set(key, part);
+export interface TriedRules {
+  /** Matches and targets of the rules. */
+  readonly extensions: readonly ExtensionKey[];
+  readonly trial: RuleTrial;
+  /** Reasons by what is refused; `undefined`: a rule whose parts the kernel accepts, each by itself. */
+  readonly refusals: ReadonlyMap<ExtensionKey | undefined, string>;
+}
+
+/** Offers the parts of refused rules one by one. */
+export async function tryExtensions(
+  client: Client,
+  table: Table,
+  rules: readonly Rule[],
+): Promise<TriedRules> {
+  const extensions = [...partsOf(rules).keys()];
+  const refusals = new Map<ExtensionKey | undefined, string>();
+  const whole = await tryRules(client, table, rules);
+  if (whole.state !== 'tried' || whole.refused.size === 0) return { extensions, trial: whole, refusals };
+  const parts = partsOf(whole.refused.keys());
+  const trial = await tryRules(client, table, [...parts.values()]);
+  if (trial.state !== 'tried') return { extensions, trial, refusals };
+  for (const [key, part] of parts) {
+    const reason = trial.refused.get(part);
+    if (reason !== undefined) refusals.set(key, reason);
   }
+  for (const [each, reason] of whole.refused)
+    if (![...partsOf([each]).keys()].some((key) => refusals.has(key)))
+      refusals.set(undefined, `${printRule(each)}: ${reason}`);
+  return { extensions, trial, refusals };
+}
+
+/** The matches and targets of these rules, in the order of the table; each with the first rule that has it, cut down to it. */
+function partsOf(rules: Iterable<Rule>): ReadonlyMap<ExtensionKey, Rule> {
+  const all = [...rules].flatMap((each) => [...cutsOf(each)]);
+  const first = new Map(all.toReversed());
   return new Map(
     EXTENSION_KEYS.flatMap((key) => {
-      const part = parts.get(key);
+      const part = first.get(key);
       return part ? [[key, part]] : [];
     }),
   );

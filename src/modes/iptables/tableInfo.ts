@@ -5,6 +5,7 @@
 import type { Family } from '../../model/ip.ts';
 import { libc } from '../../system/libc.ts';
 import { LITTLE_ENDIAN } from '../../netlink/codec.ts';
+import { addressFamily } from '../../netlink/inet.ts';
 import { TABLES } from './rules/rule.ts';
 import type { Table } from './rules/rule.ts';
 import { JunctionError } from '../../errors.ts';
@@ -18,8 +19,6 @@ interface TableInfo {
   readonly rules: number;
 }
 
-const AF_INET = 2;
-const AF_INET6 = 10;
 const SOCK_RAW = 3;
 const SOCK_CLOEXEC = 0o2000000;
 const IPPROTO_RAW = 255;
@@ -34,7 +33,7 @@ const ENTRIES_OFFSET = INFO_BYTES - 8;
 /** Of all these tables together; `undefined` where the kernel does not tell. */
 export function readTableInfo(family: Family, tables: readonly string[]): TableInfo | undefined {
   const { socket, close } = libc();
-  const fd = socket(family === 'IPv4' ? AF_INET : AF_INET6, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+  const fd = socket(addressFamily(family), SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
   if (fd < 0) return undefined;
   try {
     const infos = tables.map((table) => readOne(fd, family, table));

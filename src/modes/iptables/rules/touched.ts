@@ -57,9 +57,7 @@ export class TouchedChains {
   }
 
   addChain({ table, chain }: ChainRef): void {
-    const known = this.#chains.get(table);
-    if (known) known.add(chain);
-    else this.#chains.set(table, new Set([chain]));
+    this.#chains.set(table, (this.#chains.get(table) ?? new Set()).add(chain));
   }
 
   has(table: Table, chain: string): boolean {

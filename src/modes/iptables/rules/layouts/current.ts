@@ -7,18 +7,14 @@ import type { Match, Rule } from '../rule.ts';
 import * as common from './common.ts';
 import { type Compiled, dialled, match, ownChain, rule, shared, target } from './common.ts';
 
+const HEALTH_CHECKS = 'kubernetes health check service ports';
 const LB_FIREWALL = 'kubernetes load balancer firewall';
 
 export const currentLayout: Layout = {
   jumps: [
     common.toExternalServices('INPUT'),
     common.toExternalServices('FORWARD'),
-    common.jumpTo(
-      'filter',
-      'INPUT',
-      CHAINS.nodePorts,
-      match.comment('kubernetes health check service ports'),
-    ),
+    common.jumpTo('filter', 'INPUT', CHAINS.nodePorts, match.comment(HEALTH_CHECKS)),
     common.toServices('FORWARD'),
     common.toServices('OUTPUT'),
     common.forwardJump,
