@@ -50,7 +50,7 @@ export interface ClientOptions {
   readonly runner?: CommandRunner | undefined;
   /** How long iptables waits for its lock. */
   readonly lockSeconds?: number | undefined;
-  /** Another lock file than /run/xtables.lock; iptables is told of it. */
+  /** Another lock file than /run/xtables.lock, also for iptables. */
   readonly lockPath?: string | undefined;
   /** For the locks that we take ourselves, around an old iptables-restore. */
   readonly ownLocks?: Omit<LockOptions, 'path'> | undefined;

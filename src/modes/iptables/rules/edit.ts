@@ -66,7 +66,7 @@ export function isEmptyPiece({ writes, removes, adds, deletes }: Piece): boolean
 export const CHAINS_PER_RESTORE = 500;
 
 /** Everything in one restore if it is small enough; otherwise chains first, then the rules that lead to them. */
-export function inSteps(
+function inSteps(
   table: Table,
   pieces: readonly Piece[],
   chainsPerRestore: number,
