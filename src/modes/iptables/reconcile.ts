@@ -27,7 +27,7 @@ import {
 } from './rules/fragment.ts';
 import { fullSteps } from './rules/resync.ts';
 import { hasServiceChains } from './rules/cleanup.ts';
-import { TABLES } from './rules/rule.ts';
+import { type Table, TABLES } from './rules/rule.ts';
 import {
   type ParsedChain,
   parseSave,
@@ -37,7 +37,6 @@ import {
   SaveReader,
   type WantedChains,
 } from './rules/parse.ts';
-import type { Table } from './rules/rule.ts';
 import { isRefusal, Sender, type TableClient, type TakeText } from './rules/sender.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
 

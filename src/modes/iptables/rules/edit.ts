@@ -220,7 +220,7 @@ function diffFragments(table: Table, { owner, before, after }: FragmentChange): 
   return {
     owner,
     writes: [...chainsAfter.values()].filter(
-      ({ name, rules }) => !sameLines(chainsBefore.get(name)?.rules, rules),
+      ({ name, rules }) => !isSameList(chainsBefore.get(name)?.rules, rules),
     ),
     // Callers first: emptying one frees what it calls.
     deletes: [...chainsBefore.keys()].filter((name) => !chainsAfter.has(name)).reverse(),
@@ -252,7 +252,7 @@ function sharedTexts({ shared }: Fragment, table: Table): readonly RuleText[] {
 function inChangedChains(rules: readonly RuleText[], others: readonly RuleText[]): readonly RuleText[] {
   const [own, other] = [byChain(rules), byChain(others)];
   const changed = new Set<string>();
-  for (const [chain, lines] of own) if (!sameLines(other.get(chain), lines)) changed.add(chain);
+  for (const [chain, lines] of own) if (!isSameList(other.get(chain), lines)) changed.add(chain);
   return changed.size === 0 ? [] : rules.filter(({ chain }) => changed.has(chain));
 }
 
@@ -266,7 +266,7 @@ function byChain(rules: readonly RuleText[]): ReadonlyMap<string, readonly strin
   return chains;
 }
 
-function sameLines(a: readonly string[] | undefined, b: readonly string[]): boolean {
+export function isSameList(a: readonly string[] | undefined, b: readonly string[]): boolean {
   return a !== undefined && a.length === b.length && a.every((line, index) => line === b[index]);
 }
 

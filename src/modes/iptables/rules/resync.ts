@@ -12,6 +12,7 @@ import {
   type ChainText,
   inChunks,
   isEmptyPiece,
+  isSameList,
   type Piece,
   piece,
   type Step,
@@ -28,10 +29,9 @@ import {
   type SharedRule,
 } from './fragment.ts';
 import { garbageBatches, ownChains } from './cleanup.ts';
-import { TABLES } from './rule.ts';
 import { printRule, ruleKey } from './print.ts';
-import { IN_PLACE, type ParsedRule, type Tables } from './parse.ts';
-import type { Rule, Table } from './rule.ts';
+import { type Counters, IN_PLACE, type ParsedChain, type Tables } from './parse.ts';
+import { type Table, TABLES } from './rule.ts';
 import type { TouchedChains } from './touched.ts';
 
 interface Desired {
@@ -60,46 +60,22 @@ export function* fullSteps(
   desired: Desired,
   chainsPerRestore: number = CHAINS_PER_RESTORE,
 ): Generator<FullStep | undefined> {
-  for (const table of TABLES) {
-    const pieces = foundation(state, desired, table);
-    if (pieces.length > 0) yield { table, pieces };
-  }
-  const seen = new Services(state, desired);
-  const pieces: Piece[] = [];
-  for (const [owner, fragment] of desired.fragments) {
-    pieces.push(...seen.read(owner, fragment));
-    while (pieces.length >= chainsPerRestore) {
-      yield { table: 'nat', pieces: pieces.splice(0, chainsPerRestore) };
-    }
-    yield undefined;
-  }
-  if (pieces.length > 0) yield { table: 'nat', pieces };
-  for (const table of TABLES) {
-    yield undefined;
-    const pieces = entries(state, desired, seen, table);
-    if (pieces.length > 0) yield { table, pieces };
-  }
-  for (const table of TABLES) {
-    yield undefined;
-    for (const batch of garbageBatches(seen.unneeded(table))) {
-      for (const step of inChunks(table, batch, chainsPerRestore)) yield { ...step, isGarbage: true };
-    }
-  }
+  yield* new FullSync(state, desired).steps(chainsPerRestore);
 }
 
-/** What is kept of the services while they pass. */
-class Services {
-  readonly ids = new Set<ServicePortId>();
+class FullSync {
   readonly #state: Tables;
-  readonly #scope: TouchedChains | undefined;
+  readonly #desired: Desired;
+  readonly #ids = new Set<ServicePortId>();
   /** Chains of ours that no service has needed so far. */
   readonly #unneeded: ReadonlyMap<Table, Set<string>>;
   /** By `table chain`. */
   readonly #shared = new Map<string, OwnedRules[]>();
 
-  constructor(state: Tables, { layout, base, scope }: Desired) {
+  constructor(state: Tables, desired: Desired) {
+    const { layout, base, scope } = desired;
     this.#state = state;
-    this.#scope = scope;
+    this.#desired = desired;
     this.#unneeded = new Map(
       TABLES.map((table) => [table, scope ? scope.serviceChains(table) : ownChains(state, table)]),
     );
@@ -108,23 +84,48 @@ class Services {
       this.#unneeded.get(table)?.delete(chain);
   }
 
-  unneeded(table: Table): ReadonlySet<string> {
-    return this.#unneeded.get(table) ?? new Set();
+  *steps(chainsPerRestore: number): Generator<FullStep | undefined> {
+    for (const table of TABLES) yield* step(table, [this.#foundation(table)]);
+    const pieces: Piece[] = [];
+    for (const [owner, fragment] of this.#desired.fragments) {
+      pieces.push(...this.#serviceChains(owner, fragment));
+      while (pieces.length >= chainsPerRestore)
+        yield { table: 'nat', pieces: pieces.splice(0, chainsPerRestore) };
+      yield undefined;
+    }
+    yield* step('nat', pieces);
+    for (const table of TABLES) {
+      yield undefined;
+      yield* step(table, this.#entries(table));
+    }
+    for (const table of TABLES) {
+      yield undefined;
+      for (const batch of garbageBatches(this.#unneeded.get(table) ?? new Set()))
+        for (const each of inChunks(table, batch, chainsPerRestore)) yield { ...each, isGarbage: true };
+    }
   }
 
-  sharedRules(table: Table, chain: string): readonly OwnedRules[] {
-    return this.#shared.get(`${table} ${chain}`) ?? [];
+  #isInScope(table: Table, chain: string): boolean {
+    return this.#desired.scope?.has(table, chain) ?? true;
+  }
+
+  #existing(table: Table, chain: string): ParsedChain | undefined {
+    return this.#state.get(table)?.get(chain);
+  }
+
+  #hasRules(table: Table, chain: string): boolean {
+    return (this.#existing(table, chain)?.rules.length ?? 0) > 0;
   }
 
   /** The chains to write; every chain that only one service uses is in nat. */
-  *read(owner: ServicePortId, fragment: Fragment): Generator<Piece> {
-    this.ids.add(owner);
+  *#serviceChains(owner: ServicePortId, fragment: Fragment): Generator<Piece> {
+    this.#ids.add(owner);
     for (const rule of fragment.shared)
-      if (isInScope(this.#scope, rule.table, rule.chain)) this.#addShared(owner, rule);
+      if (this.#isInScope(rule.table, rule.chain)) this.#addShared(owner, rule);
     for (const chain of fragment.chains) {
-      if (!isInScope(this.#scope, chain.table, chain.name)) continue;
+      if (!this.#isInScope(chain.table, chain.name)) continue;
       this.#unneeded.get(chain.table)?.delete(chain.name);
-      const writes = rewrite(this.#state, chain);
+      const writes = this.#rewrite(chain);
       if (writes.length > 0) yield piece(owner, { writes });
     }
   }
@@ -136,84 +137,70 @@ class Services {
     let owned = owners.at(-1);
     if (owned?.owner !== owner) owners.push((owned = { owner, texts: [], keys: [] }));
     owned.texts.push(printRule(rule));
-    if (hasRules(this.#state, table, chain)) owned.keys.push(ruleKey(rule));
+    if (this.#hasRules(table, chain)) owned.keys.push(ruleKey(rule));
+  }
+
+  #foundation(table: Table): Piece {
+    const { layout } = this.#desired;
+    const empties = [...layout.sharedChains, ...layout.foreignChains]
+      .filter((ref) => ref.table === table && this.#isInScope(table, ref.chain))
+      .filter(({ chain }) => !this.#existing(table, chain))
+      .map(({ chain }): ChainText => ({ name: chain, rules: [] }));
+    return piece(undefined, { writes: [...empties, ...this.#baseWrites(table, false)] });
+  }
+
+  /**
+   * A fixed chain with rules, perhaps of another mode or with another mark, is replaced together with the rules that lead
+   * packets to services: in between, what one half marks the other would not masquerade.
+   */
+  #baseWrites(table: Table, isInUse: boolean): readonly ChainText[] {
+    return this.#desired.base.chains
+      .filter((chain) => chain.table === table && this.#isInScope(table, chain.name))
+      .filter(({ name }) => this.#hasRules(table, name) === isInUse)
+      .flatMap((chain) => this.#rewrite(chain));
+  }
+
+  /** The chain as it has to be written, or nothing if the kernel has it so. Counters of rules that stay are kept. */
+  #rewrite({ table, name, rules }: OwnChain): readonly ChainText[] {
+    const existing = this.#existing(table, name);
+    if (!existing) return [{ name, rules: rules.map(printRule) }];
+    if (existing === IN_PLACE) return [];
+    const keys = rules.map(ruleKey);
+    const existingKeys = existing.rules.map(ruleKey);
+    if (isSameList(keys, existingKeys)) return [];
+    const counters = new Map(existing.rules.map((rule, index) => [existingKeys[index], rule.counters]));
+    return [
+      { name, rules: rules.map((rule, index) => withCounters(printRule(rule), counters.get(keys[index]))) },
+    ];
+  }
+
+  #entries(table: Table): readonly Piece[] {
+    const { layout, base, options } = this.#desired;
+    const isTouched = ({ chain }: ChainRef): boolean => this.#isInScope(table, chain);
+    const shared = layout.sharedChains
+      .filter((ref) => ref.table === table && isTouched(ref))
+      .flatMap(({ chain }) =>
+        editSharedChain(this.#existing(table, chain)?.rules ?? [], {
+          chain,
+          bodies: this.#shared.get(`${table} ${chain}`) ?? [],
+          tail: base.tail.filter((tail) => isSameChain(tail, { table, chain })).map(({ rule }) => rule),
+          isKnown: (id) => this.#ids.has(id),
+        }),
+      );
+    return [
+      piece(undefined, { writes: this.#baseWrites(table, true) }),
+      ...shared,
+      foreignRules(this.#state, base.foreign.filter(isTouched), options, table),
+      jumpRules(this.#state, layout.jumps.filter(isTouched), table),
+    ];
   }
 }
 
-function isInScope(scope: TouchedChains | undefined, table: Table, chain: string): boolean {
-  return scope?.has(table, chain) ?? true;
+function* step(table: Table, pieces: readonly Piece[]): Generator<Step> {
+  const wanted = pieces.filter((each) => !isEmptyPiece(each));
+  if (wanted.length > 0) yield { table, pieces: wanted };
 }
 
-function foundation(state: Tables, desired: Desired, table: Table): readonly Piece[] {
-  const { layout, scope } = desired;
-  const empties = [...layout.sharedChains, ...layout.foreignChains]
-    .filter((ref) => ref.table === table && isInScope(scope, table, ref.chain))
-    .filter(({ chain }) => !state.get(table)?.has(chain))
-    .map(({ chain }): ChainText => ({ name: chain, rules: [] }));
-  return nonEmpty([piece(undefined, { writes: [...empties, ...baseWrites(state, desired, table, false)] })]);
-}
-
-/**
- * A fixed chain with rules, perhaps of another mode or with another mark, is replaced together with the rules that lead
- * packets to services: in between, what one half marks the other would not masquerade.
- */
-function baseWrites(
-  state: Tables,
-  { base, scope }: Desired,
-  table: Table,
-  isInUse: boolean,
-): readonly ChainText[] {
-  return base.chains
-    .filter((chain) => chain.table === table && isInScope(scope, table, chain.name))
-    .filter(({ name }) => hasRules(state, table, name) === isInUse)
-    .flatMap((chain) => rewrite(state, chain));
-}
-
-function hasRules(state: Tables, table: Table, chain: string): boolean {
-  return (state.get(table)?.get(chain)?.rules.length ?? 0) > 0;
-}
-
-/** The chain as it has to be written, or nothing if the kernel has it so. Counters of rules that stay are kept. */
-function rewrite(state: Tables, { table, name, rules }: OwnChain): readonly ChainText[] {
-  const existing = state.get(table)?.get(name);
-  if (!existing) return [{ name, rules: rules.map(printRule) }];
-  if (existing === IN_PLACE) return [];
-  const keys = rules.map(ruleKey);
-  const existingKeys = existing.rules.map(ruleKey);
-  if (keys.length === existingKeys.length && keys.every((key, index) => key === existingKeys[index])) {
-    return [];
-  }
-  const counted = new Map(existing.rules.map((rule, index) => [existingKeys[index], rule]));
-  return [{ name, rules: rules.map((rule, index) => withCounters(rule, counted.get(keys[index]))) }];
-}
-
-function withCounters(rule: Rule, existing: ParsedRule | undefined): string {
-  const text = printRule(rule);
-  const counters = existing?.counters;
+function withCounters(text: string, counters: Counters | undefined): string {
   return counters ? `[${counters.packets}:${counters.bytes}] ${text}` : text;
-}
-
-function entries(state: Tables, desired: Desired, seen: Services, table: Table): readonly Piece[] {
-  const { layout, base, options, scope } = desired;
-  const isTouched = ({ chain }: ChainRef): boolean => isInScope(scope, table, chain);
-  const shared = layout.sharedChains
-    .filter((ref) => ref.table === table && isTouched(ref))
-    .flatMap(({ chain }) =>
-      editSharedChain(state.get(table)?.get(chain)?.rules ?? [], {
-        chain,
-        bodies: seen.sharedRules(table, chain),
-        tail: base.tail.filter((tail) => isSameChain(tail, { table, chain })).map(({ rule }) => rule),
-        isKnown: (id) => seen.ids.has(id),
-      }),
-    );
-  return nonEmpty([
-    piece(undefined, { writes: baseWrites(state, desired, table, true) }),
-    ...shared,
-    foreignRules(state, base.foreign.filter(isTouched), options, table),
-    jumpRules(state, layout.jumps.filter(isTouched), table),
-  ]);
-}
-
-function nonEmpty(pieces: readonly Piece[]): readonly Piece[] {
-  return pieces.filter((each) => !isEmptyPiece(each));
 }
