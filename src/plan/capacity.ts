@@ -4,6 +4,7 @@
  * the bounds is not served, so that nobody else waits for it; what is within them is first in the object's order.
  */
 import type { Family } from '../model/ip.ts';
+import type { ModeName } from '../model/mode.ts';
 import type { UnreadCounts } from '../model/objects.ts';
 import type { ServicePort } from '../model/serviceTracker.ts';
 
@@ -26,8 +27,6 @@ export interface Capacity {
  * source ranges have hundreds of entries; Services with more than some hundred ports are advised against.
  */
 const COMMON = { ports: 1000, frontends: 5000 };
-
-type ModeName = 'iptables' | 'ipvs' | 'nftables';
 
 const CAPACITIES: Readonly<Record<ModeName, Capacity>> = {
   // A chain of 5,000 endpoints is written again when one of them changes, which takes iptables-nft up to a second.

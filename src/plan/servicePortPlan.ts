@@ -6,6 +6,7 @@ import { isReserved } from './view.ts';
 import type {
   AllowedSources,
   Frontend,
+  FrontendKind,
   NodeView,
   PoolName,
   Route,
@@ -128,43 +129,28 @@ function frontendsOf(
   view: NodeView,
 ): readonly Frontend[] {
   const allowedSources = allowedSourcesOf(port, view);
-  const frontends: Frontend[] = [
-    {
-      kind: 'clusterIP',
-      address: port.clusterIP,
-      port: port.port,
-      routes: internal,
-      allowedSources: undefined,
-    },
-  ];
+  const frontends = [frontend('clusterIP', port.clusterIP, port.port, internal)];
   // A service may name one address twice; what it was named first, it is. But naming its load balancer's address among
   // its external IPs must not open what source ranges close.
   const guarded = new Set(allowedSources ? port.loadBalancerIPs : []);
   const allowedIPs = view.allowExternalIPs ? port.externalIPs : [];
   const externalIPs = new Set(allowedIPs.filter((ip) => ip !== port.clusterIP && !guarded.has(ip)));
-  for (const address of externalIPs) {
-    frontends.push({
-      kind: 'externalIP',
-      address,
-      port: port.port,
-      routes: external,
-      allowedSources: undefined,
-    });
-  }
+  for (const address of externalIPs) frontends.push(frontend('externalIP', address, port.port, external));
   const isNew = (ip: Ip): boolean => ip !== port.clusterIP && !externalIPs.has(ip);
-  for (const address of new Set(port.loadBalancerIPs.filter(isNew))) {
-    frontends.push({ kind: 'loadBalancerIP', address, port: port.port, routes: external, allowedSources });
-  }
-  if (port.nodePort !== 0) {
-    frontends.push({
-      kind: 'nodePort',
-      address: undefined,
-      port: port.nodePort,
-      routes: external,
-      allowedSources: undefined,
-    });
-  }
+  for (const address of new Set(port.loadBalancerIPs.filter(isNew)))
+    frontends.push(frontend('loadBalancerIP', address, port.port, external, allowedSources));
+  if (port.nodePort !== 0) frontends.push(frontend('nodePort', undefined, port.nodePort, external));
   return frontends;
+}
+
+function frontend(
+  kind: FrontendKind,
+  address: Ip | undefined,
+  port: number,
+  routes: Routes,
+  allowedSources?: AllowedSources,
+): Frontend {
+  return { kind, address, port, routes, allowedSources };
 }
 
 function allowedSourcesOf(port: ServicePort, view: NodeView): AllowedSources | undefined {
@@ -183,10 +169,7 @@ interface Selection {
   readonly hasAny: boolean;
 }
 
-export interface Locality {
-  readonly nodeName: string;
-  readonly zone: string | undefined;
-}
+export type Locality = Pick<NodeView, 'nodeName' | 'zone'>;
 
 const EMPTY: Selection = { cluster: [], local: [], hasAny: false };
 

@@ -101,21 +101,35 @@ export class Refusals {
   }
 }
 
-/** Deleting what is not there is no surprise worth a look; adding to it is. */
+interface EditInfo {
+  readonly verb: string;
+  /** The outcome of a kernel that is not as it was left. Deleting what is not there is no surprise; adding to it is. */
+  readonly drift?: 'exists' | 'absent';
+  /** It belongs to a single service. */
+  readonly isServices?: true;
+}
+
+const EDITS: Readonly<Record<IpvsEdit['kind'], EditInfo>> = {
+  createSet: { verb: 'create' },
+  destroySet: { verb: 'destroy' },
+  swapSets: { verb: 'enlarge', drift: 'absent' },
+  addEntry: { verb: 'add', drift: 'absent', isServices: true },
+  deleteEntry: { verb: 'delete' },
+  newServer: { verb: 'write', drift: 'exists', isServices: true },
+  setServer: { verb: 'write', drift: 'absent', isServices: true },
+  deleteServer: { verb: 'delete' },
+  newDestination: { verb: 'write', drift: 'absent', isServices: true },
+  setDestination: { verb: 'write', drift: 'absent', isServices: true },
+  deleteDestination: { verb: 'delete' },
+  makeDevice: { verb: 'create' },
+  dropDevice: { verb: 'delete' },
+  bind: { verb: 'add', isServices: true },
+  unbind: { verb: 'remove' },
+};
+
 function isDrift(edit: IpvsEdit, state: 'exists' | 'absent'): boolean {
-  switch (edit.kind) {
-    case 'newServer':
-      return state === 'exists';
-    case 'newDestination':
-    case 'setServer':
-    case 'addEntry':
-    case 'swapSets':
-      return state === 'absent';
-    case 'setDestination':
-      return state === 'absent' && edit.weight > 0;
-    default:
-      return false;
-  }
+  const isDeletion = edit.kind === 'setDestination' && edit.weight === 0;
+  return EDITS[edit.kind].drift === state && !isDeletion;
 }
 
 /** The set, virtual server or device that the edit makes or changes. */
@@ -126,20 +140,8 @@ function holderOf(edit: IpvsEdit): string {
 
 /** `undefined` for what belongs to no single service. */
 function keyOf(edit: IpvsEdit): string | undefined {
-  switch (edit.kind) {
-    case 'addEntry':
-      return entryName(edit.set, entryKey(edit.entry));
-    case 'newServer':
-    case 'setServer':
-      return serverKey(edit.server);
-    case 'newDestination':
-    case 'setDestination':
-      return destinationName(edit.server, edit.destination.key);
-    case 'bind':
-      return edit.ip;
-    default:
-      return undefined;
-  }
+  if (!EDITS[edit.kind].isServices) return undefined;
+  return 'destination' in edit ? destinationName(edit.server, edit.destination.key) : editKey(edit);
 }
 
 function* keysOf({ members, servers }: IpvsFragment, family: Family): Generator<string> {
@@ -168,36 +170,17 @@ function destinationName(server: ServerKey, key: string): string {
 }
 
 function describe(edit: IpvsEdit): string {
-  switch (edit.kind) {
-    case 'createSet':
-      return `create the set ${edit.set} (${edit.type})`;
-    case 'destroySet':
-      return `destroy the set ${edit.set}`;
-    case 'swapSets':
-      return `put a larger set in the place of ${edit.set}`;
-    case 'addEntry':
-      return `add ${entryKey(edit.entry)} to the set ${edit.set}`;
-    case 'deleteEntry':
-      return `delete ${entryKey(edit.entry)} from the set ${edit.set}`;
-    case 'newServer':
-    case 'setServer':
-      return `write the virtual server ${serverKey(edit.server)} with scheduler ${edit.server.scheduler}`;
-    case 'deleteServer':
-      return `delete the virtual server ${serverKey(edit.server)}`;
-    case 'newDestination':
-    case 'setDestination':
-      return `write the endpoint ${edit.destination.key} of the virtual server ${serverKey(edit.server)}`;
-    case 'deleteDestination':
-      return `delete the endpoint ${edit.destination.key} of the virtual server ${serverKey(edit.server)}`;
-    case 'makeDevice':
-      return `create the device ${DEVICE}`;
-    case 'dropDevice':
-      return `delete the device ${DEVICE}`;
-    case 'bind':
-      return `add ${edit.ip} to the device ${DEVICE}`;
-    case 'unbind':
-      return `remove ${edit.ip} from the device ${DEVICE}`;
+  const { verb } = EDITS[edit.kind];
+  const to = verb === 'add' ? 'to' : 'from';
+  if ('entry' in edit) return `${verb} ${entryKey(edit.entry)} ${to} the set ${edit.set}`;
+  if ('set' in edit)
+    return `${verb} the set ${edit.set}${edit.kind === 'createSet' ? ` (${edit.type})` : ''}`;
+  if ('server' in edit) {
+    const server = `the virtual server ${serverKey(edit.server)}`;
+    if ('destination' in edit) return `${verb} the endpoint ${edit.destination.key} of ${server}`;
+    return `${verb} ${server}${edit.kind === 'deleteServer' ? '' : ` with scheduler ${edit.server.scheduler}`}`;
   }
+  return `${verb} ${'ip' in edit ? `${edit.ip} ${to} ` : ''}the device ${DEVICE}`;
 }
 
 function hintFor(edit: IpvsEdit, name: string): { readonly hint?: string } {
