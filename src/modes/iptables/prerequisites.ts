@@ -104,7 +104,7 @@ export async function ruleChecks(
   const tryFamily = async (client: TrialClient): Promise<readonly TriedTable[]> => {
     const { family } = client;
     const name = TRIAL_SETS[family];
-    const hasSet = options.sets !== undefined && machine.makeSet(name, family).state === 'done';
+    const hasSet = options.sets !== undefined && (await machine.makeSet(name, family)).state === 'done';
     if (options.sets && !hasSet) withoutSet.push(family);
     try {
       return await tryTables(client, options, hasSet ? omitted : new Set([...omitted, 'set']));

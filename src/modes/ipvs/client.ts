@@ -40,6 +40,7 @@ import {
   decodingSet,
   listRequest,
   decodeSupport,
+  type IpsetSupport,
   typeRequest,
   IPSET_TYPES,
   type IpsetType,
@@ -298,12 +299,21 @@ export async function findNumbers(
     });
   const revisions = new Map<IpsetType, number>();
   for (const type of IPSET_TYPES) {
-    const support = decodeSupport(type, await netfilter.request(typeRequest(type, family)));
+    const support = await setSupport(netfilter, type, family);
     if (support.state === 'absent')
       throw new JunctionError('IPVS_UNAVAILABLE', support.reason, { hint: `modprobe ${support.module}` });
     revisions.set(type, support.revision);
   }
   return { ipvs, revisions };
+}
+
+/** The kernel loads the type's module if it can. */
+export async function setSupport(
+  netfilter: NetlinkChannel,
+  type: IpsetType,
+  family: Family,
+): Promise<IpsetSupport> {
+  return decodeSupport(type, await netfilter.request(typeRequest(type, family)));
 }
 
 /** The number by which this kernel knows IPVS. `undefined`: it has none. */

@@ -9,6 +9,7 @@ import {
   DONE,
   type PreflightSettings,
   present,
+  type Trial,
   unknown,
 } from '../prerequisites/check.ts';
 import type { Machine, TrialClient } from '../prerequisites/machine.ts';
@@ -63,7 +64,7 @@ async function schedulerCheck(machine: Machine, scheduler: string, hasIpvs: bool
   const subject = `IPVS scheduler ${scheduler}`;
   if (!hasIpvs) return unknown(subject, 'always', 'not tried without IPVS', CHECK_AGAIN);
   // A virtual server that has it proves more than a trial, and nothing needs to be made.
-  if (machine.schedulersInUse().includes(scheduler)) return present(subject, 'always', 'in use');
+  if ((await machine.schedulersInUse()).includes(scheduler)) return present(subject, 'always', 'in use');
   return moduleCheck(machine, {
     module: `ip_vs_${scheduler}`,
     offer: () => machine.tryScheduler(scheduler),
@@ -76,7 +77,7 @@ async function schedulerCheck(machine: Machine, scheduler: string, hasIpvs: bool
 
 /** The dummy device that service addresses are bound to. */
 async function deviceCheck(machine: Machine): Promise<Check> {
-  const link = machine.link(DEVICE);
+  const link = await machine.findDevice();
   if (link?.kind === 'dummy') return present(`device ${DEVICE}`, 'always', 'it is there, of kind dummy');
   if (link) {
     return absent(
@@ -101,16 +102,17 @@ async function setTypeChecks(machine: Machine, families: readonly Family[]): Pro
   let reason: string | undefined;
   for (const type of IPSET_TYPES) {
     let module = '';
-    const offer = () => {
+    const offer = async (): Promise<Trial> => {
       for (const family of families) {
-        const support = machine.setType(type, family);
+        const support = await machine.setType(type, family);
         if (support.state === 'present') continue;
         module = support.module;
-        return { state: 'refused', reason: support.reason } as const;
+        return { state: 'refused', reason: support.reason };
       }
       return DONE;
     };
-    const trial = offer().state === 'done' ? DONE : await offerWithModule(machine, module, offer);
+    const first = await offer(); // which names the module
+    const trial = first.state === 'done' ? first : await offerWithModule(machine, module, offer);
     (trial.state === 'done' ? accepted : refused).push(type);
     if (trial.state === 'done') continue;
     modules.push(module);

@@ -8,31 +8,21 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ValidConfig } from '../../config/effective.ts';
 import { isJunctionError } from '../../errors.ts';
-import type { Family } from '../../model/ip.ts';
-import { applyChange, type Change } from '../../netlink/batch.ts';
-import { directChannel } from '../../netlink/channel.ts';
+import { FAMILIES, type Family } from '../../model/ip.ts';
+import type { Change } from '../../netlink/batch.ts';
+import { directChannel, type NetlinkChannel, type TransactionChannel } from '../../netlink/channel.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
-import {
-  createSet,
-  destroySet,
-  type IpsetSupport,
-  type IpsetType,
-  probeSetType,
-} from '../../netlink/ipset.ts';
-import {
-  deleteService,
-  findIpvsFamily,
-  type IpvsServiceKey,
-  listServices,
-  newService,
-} from '../../netlink/ipvs.ts';
-import { deleteLink, newLink, readLink } from '../../netlink/rtnetlink.ts';
+import { createSet, destroySet, type IpsetSupport, type IpsetType } from '../../netlink/ipset.ts';
+import { deleteService, type IpvsServiceKey, newService } from '../../netlink/ipvs.ts';
+import { deleteLink, newLink } from '../../netlink/rtnetlink.ts';
 import { deleteNfacct, ensureNfacct, readNfacct } from '../../netlink/nfacct.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../../netlink/socket.ts';
 import { type CommandRunner, run, timeLimited } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { IptablesClient } from '../iptables/client.ts';
 import { isIpv6Enabled } from '../iptables/families.ts';
+import { findIpvs, readServers, setSupport } from '../ipvs/client.ts';
+import { findDevice } from '../ipvs/device.ts';
 import { OWNED_TRIAL_TABLE, TRIAL_TABLE } from '../nftables/cleanup.ts';
 import { NetlinkNftClient } from '../nftables/client.ts';
 import { type NftTrial, type TrialTable, writeAndDelete } from '../nftables/trialTable.ts';
@@ -88,50 +78,51 @@ export function systemMachine(
     openClient: (family: Family): Promise<TrialClient> => IptablesClient.open({ family, variant, runner }),
     tryTable,
 
-    setType: (type: IpsetType, family: Family): IpsetSupport => {
-      try {
-        return withSocket(NETLINK_NETFILTER, (socket) => probeSetType(socket, type, family));
-      } catch (error) {
-        return { state: 'absent', module: 'ip_set', reason: messageOf(error) };
-      }
-    },
+    setType: (type: IpsetType, family: Family): Promise<IpsetSupport> =>
+      withChannel(NETLINK_NETFILTER, (channel) => setSupport(channel, type, family)).catch(
+        (error: unknown) => ({ state: 'absent', module: 'ip_set', reason: messageOf(error) }),
+      ),
     /** A set of type hash:ip, until `removeSet`. */
-    makeSet: (name: string, family: Family): Trial =>
-      attempt(NETLINK_NETFILTER, (socket) => {
-        const support = probeSetType(socket, TRIAL_SET.type, family);
+    makeSet: (name: string, family: Family): Promise<Trial> =>
+      attempt(NETLINK_NETFILTER, async (channel) => {
+        const support = await setSupport(channel, TRIAL_SET.type, family);
         if (support.state === 'absent') return { state: 'refused', reason: support.reason };
-        return make(socket, createSet(name, { ...TRIAL_SET, family }, support.revision));
+        return make(channel, createSet(name, { ...TRIAL_SET, family }, support.revision));
       }),
     removeSet: (name: string): Promise<void> =>
-      untilDone(() => {
-        const { state } = withSocket(NETLINK_NETFILTER, (socket) => applyChange(socket, destroySet(name)));
-        return state !== 'refused';
-      }),
+      withChannel(NETLINK_NETFILTER, (channel) =>
+        untilDone(async () => (await channel.apply([destroySet(name)]))[0]?.state !== 'refused'),
+      ),
     /** A counter for the match nfacct, until `removeCounter`. */
     makeCounter: (name: string): Trial => {
       const outcome = ensureNfacct(name);
       return outcome.state === 'unavailable' ? { state: 'refused', reason: outcome.reason } : DONE;
     },
     removeCounter: (name: string): Promise<void> =>
-      untilDone(() => deleteNfacct(name) || readNfacct(name) === undefined),
+      untilDone(async () => deleteNfacct(name) || readNfacct(name) === undefined),
 
-    findIpvs: (): Trial =>
-      attempt(NETLINK_GENERIC, (socket) => (findIpvsFamily(socket).state === 'present' ? DONE : NO_IPVS)),
-    schedulersInUse: (): readonly string[] =>
-      withIpvs((socket, ipvs) => listServices(socket, ipvs).map(({ scheduler }) => scheduler)) ?? [],
-    tryScheduler: (scheduler: string): Trial => {
-      const service = { ...TRIAL_SERVER, scheduler, flags: 0, timeout: 0, clientPrefix: 32 };
-      return (
-        withIpvs((socket, ipvs) =>
-          makeAndDelete(socket, newService(ipvs, service), deleteService(ipvs, TRIAL_SERVER)),
-        ) ?? NO_IPVS
-      );
-    },
-    link: (name: string): { readonly kind: string | undefined } | undefined =>
-      withSocket(NETLINK_ROUTE, (socket) => readLink(socket, name)),
-    tryLink: (kind: string): Trial =>
-      attempt(NETLINK_ROUTE, (socket) =>
-        makeAndDelete(socket, newLink(TRIAL_LINK, kind), deleteLink(TRIAL_LINK)),
+    findIpvs: (): Promise<Trial> =>
+      attempt(NETLINK_GENERIC, async (generic) => ((await findIpvs(generic)) === undefined ? NO_IPVS : DONE)),
+    schedulersInUse: (): Promise<readonly string[]> =>
+      withChannel(NETLINK_GENERIC, async (generic) => {
+        const ipvs = await findIpvs(generic);
+        if (ipvs === undefined) return [];
+        const servers = await Promise.all(FAMILIES.map((family) => readServers(generic, ipvs, family)));
+        return servers.flat().map(({ scheduler }) => scheduler);
+      }),
+    tryScheduler: (scheduler: string): Promise<Trial> =>
+      withChannel(NETLINK_GENERIC, async (generic) => {
+        const ipvs = await findIpvs(generic);
+        if (ipvs === undefined) return NO_IPVS;
+        const service = { ...TRIAL_SERVER, scheduler, flags: 0, timeout: 0, clientPrefix: 32 };
+        return makeAndDelete(generic, newService(ipvs, service), deleteService(ipvs, TRIAL_SERVER));
+      }),
+    /** That of the IPVS mode. */
+    findDevice: (): Promise<{ readonly kind: string | undefined } | undefined> =>
+      withChannel(NETLINK_ROUTE, findDevice),
+    tryLink: (kind: string): Promise<Trial> =>
+      attempt(NETLINK_ROUTE, (route) =>
+        makeAndDelete(route, newLink(TRIAL_LINK, kind), deleteLink(TRIAL_LINK)),
       ),
     tryConntrack,
   };
@@ -166,17 +157,11 @@ function isWritable(path: string): boolean {
 }
 
 /** Writes a table of nftables that no other program has, reads it back, and deletes it. */
-async function tryTable(family: Family, table: TrialTable): Promise<NftTrial> {
-  let socket: NetlinkSocket | undefined;
-  try {
-    socket = NetlinkSocket.open(NETLINK_NETFILTER);
-    const name = table.isOwned ? OWNED_TRIAL_TABLE : TRIAL_TABLE;
-    return await writeAndDelete(new NetlinkNftClient(family, directChannel(socket), name), table);
-  } catch (error) {
-    return { state: 'refused', reason: messageOf(error) };
-  } finally {
-    socket?.close();
-  }
+function tryTable(family: Family, table: TrialTable): Promise<NftTrial> {
+  const name = table.isOwned ? OWNED_TRIAL_TABLE : TRIAL_TABLE;
+  return attempt<NftTrial>(NETLINK_NETFILTER, (channel) =>
+    writeAndDelete(new NetlinkNftClient(family, channel, name), table),
+  );
 }
 
 /** Asks for flows to an address that no packet has. */
@@ -198,39 +183,38 @@ function tryConntrack(family: Family): Trial {
 }
 
 /** First deletes one that a killed run left, which would be taken for proof. */
-function makeAndDelete(socket: NetlinkSocket, making: Change, deletion: Change): Trial {
-  applyChange(socket, deletion);
-  const made = make(socket, making);
-  applyChange(socket, deletion);
+async function makeAndDelete(channel: NetlinkChannel, making: Change, deletion: Change): Promise<Trial> {
+  await channel.apply([deletion]);
+  const made = await make(channel, making);
+  await channel.apply([deletion]);
   return made;
 }
 
-function make(socket: NetlinkSocket, change: Change): Trial {
-  const outcome = applyChange(socket, change);
-  if (outcome.state === 'refused') return { state: 'refused', reason: outcome.name };
-  return outcome.state === 'absent' ? { state: 'refused', reason: 'it is not there' } : DONE;
+async function make(channel: NetlinkChannel, change: Change): Promise<Trial> {
+  const [outcome] = await channel.apply([change]);
+  if (outcome?.state === 'refused') return { state: 'refused', reason: outcome.name };
+  return outcome?.state === 'absent' ? { state: 'refused', reason: 'it is not there' } : DONE;
 }
 
-function withIpvs<T>(ask: (socket: NetlinkSocket, ipvs: number) => T): T | undefined {
-  return withSocket(NETLINK_GENERIC, (socket) => {
-    const lookup = findIpvsFamily(socket);
-    return lookup.state === 'present' ? ask(socket, lookup.id) : undefined;
-  });
-}
-
-function withSocket<T>(protocol: number, ask: (socket: NetlinkSocket) => T): T {
+async function withChannel<T>(
+  protocol: number,
+  ask: (channel: TransactionChannel) => Promise<T>,
+): Promise<T> {
   const socket = NetlinkSocket.open(protocol);
   try {
-    return ask(socket);
+    return await ask(directChannel(socket));
   } finally {
     socket.close();
   }
 }
 
 /** A kernel without a whole netlink protocol refuses the socket. */
-function attempt(protocol: number, ask: (socket: NetlinkSocket) => Trial): Trial {
+async function attempt<T = Trial>(
+  protocol: number,
+  ask: (channel: TransactionChannel) => Promise<T>,
+): Promise<T | { readonly state: 'refused'; readonly reason: string }> {
   try {
-    return withSocket(protocol, ask);
+    return await withChannel(protocol, ask);
   } catch (error) {
     return { state: 'refused', reason: messageOf(error) };
   }
@@ -242,6 +226,6 @@ function messageOf(error: unknown): string {
   throw error;
 }
 
-async function untilDone(isDone: () => boolean): Promise<void> {
-  for (let count = 0; count < REMOVALS && !isDone(); count++) await sleep(REMOVAL_PAUSE_MS);
+async function untilDone(isDone: () => Promise<boolean>): Promise<void> {
+  for (let count = 0; count < REMOVALS && !(await isDone()); count++) await sleep(REMOVAL_PAUSE_MS);
 }

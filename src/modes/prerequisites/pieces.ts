@@ -23,6 +23,8 @@ export function kernelPiece<Name extends string>(
   return { name, modules: modules.split(' '), needed, since };
 }
 
+/** Makes something in the kernel, and removes it again. */
+type Offer = () => Trial | Promise<Trial>;
 type Modules = Pick<Machine, 'kernelRelease' | 'hasModuleFolder' | 'loadModule'>;
 
 export function modulesOf({ modules }: KernelPiece, family: Family): readonly string[] {
@@ -49,7 +51,7 @@ export function moduleRemedy(machine: Modules, modules: readonly string[]): stri
 export async function offerWithModules(
   machine: Modules,
   modules: readonly string[],
-  offer: () => Promise<Trial>,
+  offer: Offer,
   whenLoaded = '',
 ): Promise<Trial> {
   const first = await offer();
@@ -64,15 +66,14 @@ export async function offerWithModules(
   return { ...second, reason: second.reason + (failures.length > 0 ? failures.join('') : whenLoaded) };
 }
 
-export function offerWithModule(machine: Modules, module: string, offer: () => Trial): Promise<Trial> {
-  return offerWithModules(machine, [module], async () => offer(), `, though the module ${module} is loaded`);
+export function offerWithModule(machine: Modules, module: string, offer: Offer): Promise<Trial> {
+  return offerWithModules(machine, [module], offer, `, though the module ${module} is loaded`);
 }
 
 /** A module, and what is offered to see whether the kernel has it. */
 interface ModuleOffer {
   readonly module: string;
-  /** Makes something of it, and removes it again. */
-  readonly offer: () => Trial;
+  readonly offer: Offer;
   readonly subject?: string;
   readonly needed?: Need;
   readonly found: string;

@@ -26,7 +26,7 @@ export interface Lacks {
   readonly nftVersion?: string;
   readonly schedulersInUse?: readonly string[];
   readonly schedulers?: readonly string[];
-  readonly link?: ReturnType<Machine['link']>;
+  readonly link?: Awaited<ReturnType<Machine['findDevice']>>;
   /** Values under /proc/sys; a setting that is `undefined` is not there. */
   readonly sysctls?: Readonly<Record<string, string | undefined>>;
   readonly readOnlySysctls?: boolean;
@@ -103,13 +103,13 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
       clients.push(client);
       return client;
     },
-    setType: (type) => {
+    setType: async (type) => {
       const module = `ip_set_${type.replace(':', '_').replaceAll(',', '')}`;
       return unloaded.has(module)
         ? { state: 'absent', module, reason: `no sets of type ${type}` }
         : { state: 'present', revision: 1 };
     },
-    makeSet: (name) =>
+    makeSet: async (name) =>
       unloaded.has('ip_set_hash_ip') ? { state: 'refused', reason: 'no sets' } : makeObject(name),
     removeSet: removeObject,
     makeCounter: (name) =>
@@ -119,15 +119,15 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
       trials.push(`${table.isOwned ? 'owned table' : 'table'} of ${family}`);
       return nftables[family].tryTable(table);
     },
-    findIpvs: () => withModule('ip_vs', 'the kernel has no IPVS'),
-    schedulersInUse: () => lacks.schedulersInUse ?? [],
-    tryScheduler: (name) => {
+    findIpvs: async () => withModule('ip_vs', 'the kernel has no IPVS'),
+    schedulersInUse: async () => lacks.schedulersInUse ?? [],
+    tryScheduler: async (name) => {
       trials.push(`virtual server with ${name}`);
       const isKnown = (lacks.schedulers ?? ['rr', 'wrr']).includes(name);
       return isKnown ? withModule(`ip_vs_${name}`, 'ENOENT') : { state: 'refused', reason: 'ENOENT' };
     },
-    link: () => lacks.link,
-    tryLink: (kind) => {
+    findDevice: async () => lacks.link,
+    tryLink: async (kind) => {
       trials.push(`link of kind ${kind}`);
       return withModule(kind, 'EOPNOTSUPP');
     },
