@@ -221,27 +221,17 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     await this.#drain([...new Map(work.drained.map(({ server }) => [serverKey(server), server])).values()]);
   }
 
-  /** Everything is in the kernel, but for what it refused. */
+  /** Everything is in the kernel, but for what it refused. Whose that is, is looked for only then. */
   async #settle(refusals: Refusals, { plan, options, report }: Changes<VirtualServerOptions>): Promise<void> {
-    for (const [id, error] of await this.#ownersOf(refusals, plan, options)) report.refused.set(id, error);
+    if (!refusals.isEmpty) {
+      await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
+        const error = refusals.concerning(compileVirtualServers(port, options), options.family);
+        if (error) report.refused.set(id, error);
+      });
+      refusals.throwIfNobodys();
+    }
     this.#leftBehind.clear();
     this.#unwritten = [];
-  }
-
-  /** Looked for only when something was refused, which should never be. */
-  async #ownersOf(
-    refusals: Refusals,
-    plan: Plan,
-    options: VirtualServerOptions,
-  ): Promise<ReadonlyMap<ServicePortId, Error>> {
-    const owners = new Map<ServicePortId, Error>();
-    if (refusals.isEmpty) return owners;
-    await this.#forEachSliced(plan.servicePorts, ([id, port]) => {
-      const error = refusals.concerning(compileVirtualServers(port, options), options.family);
-      if (error) owners.set(id, error);
-    });
-    refusals.throwIfNobodys();
-    return owners;
   }
 
   #forEachSliced<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {

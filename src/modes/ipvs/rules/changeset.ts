@@ -163,9 +163,7 @@ function attributesOf(server: VirtualServer): ServerAttributes {
  *
  * This process may die at any time: what is drained has weight 0 in the kernel, where the next one finds it.
  */
-interface Draining {
-  readonly server: ServerKey;
-  readonly destination: Destination;
+interface Draining extends Drained {
   readonly since: number;
 }
 
