@@ -35,11 +35,6 @@ const DONE = { state: 'done' } as const;
 export const EXISTS: ReadonlyMap<number, 'exists'> = new Map([[constants.errno.EEXIST, 'exists']]);
 export const NOTHING: ReadonlyMap<number, never> = new Map<number, never>();
 
-export function applyChange(socket: NetlinkSocket, change: Change): ChangeOutcome {
-  const [outcome = DONE] = applyChanges(socket, [change]);
-  return outcome;
-}
-
 /** Outcomes in the order of the changes. */
 export function applyChanges(socket: NetlinkSocket, changes: readonly Change[]): readonly ChangeOutcome[] {
   return socket.perform(changeJob(changes, socket.sequence));

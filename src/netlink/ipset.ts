@@ -20,7 +20,7 @@ import {
 import { address, addressFamily, protocolByte } from './inet.ts';
 import { type AttributeKind, bytes, text, u16be, u32be, u8 } from './kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, NFPROTO_UNSPEC, nfnlRequest } from './nfnetlink.ts';
-import type { NetlinkReply, NetlinkRequest, NetlinkSocket } from './socket.ts';
+import type { NetlinkReply, NetlinkRequest } from './socket.ts';
 
 /** NLA_F_NET_BYTEORDER: ipset insists on hearing that a number or an address is big endian. */
 const NET = 0x4000;
@@ -279,11 +279,6 @@ const NEWEST_REVISION: Readonly<Record<IpsetType, number>> = {
 export type IpsetSupport =
   | { readonly state: 'present'; readonly revision: number }
   | { readonly state: 'absent'; readonly module: string; readonly reason: string };
-
-/** The kernel loads the type's module if it can. */
-export function probeSetType(socket: NetlinkSocket, type: IpsetType, family: Family): IpsetSupport {
-  return decodeSupport(type, socket.request(typeRequest(type, family)));
-}
 
 export function decodeSupport(type: IpsetType, reply: NetlinkReply): IpsetSupport {
   if (reply.kind === 'refused') {

@@ -3,9 +3,8 @@ import { constants } from 'node:os';
 import { type Family, type Ip, familyOf } from '../model/ip.ts';
 import { AttributeTable, type ValueOf, optional, required } from './attributes.ts';
 import { type Change, EXISTS, NOTHING } from './batch.ts';
-import { dump, messagesOf } from './channel.ts';
 import { LITTLE_ENDIAN, type MessageWriter, malformedMessage, viewOf } from './codec.ts';
-import { GENLMSGHDR_BYTES, type FamilyLookup, findFamily, genericRequest } from './genetlink.ts';
+import { GENLMSGHDR_BYTES, genericRequest } from './genetlink.ts';
 import {
   type TransportProtocol,
   addressFamily,
@@ -15,7 +14,7 @@ import {
   writeIp,
 } from './inet.ts';
 import { type AttributeKind, bytes, text, u16, u16be, u32, u32be } from './kinds.ts';
-import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
+import type { NetlinkRequest } from './socket.ts';
 
 const COMMANDS = {
   newService: 1,
@@ -132,17 +131,6 @@ const ABSENT_DESTINATION: Change['expected'] = new Map([
   [ESRCH, 'absent'],
   [ENOENT, 'absent'],
 ]);
-
-/** The number by which this kernel knows IPVS; every request needs it. */
-export function findIpvsFamily(socket: NetlinkSocket): FamilyLookup {
-  return findFamily(socket, 'IPVS', 'ip_vs');
-}
-
-/** Those for firewall marks, which have no address and are not ours, are left out. */
-export function listServices(socket: NetlinkSocket, ipvs: number): readonly IpvsService[] {
-  const messages = messagesOf(dump(socket, 'the virtual servers', getServices(ipvs)), 'the virtual servers');
-  return messages.flatMap(({ payload }) => decodeService(payload) ?? []);
-}
 
 /** To be asked with `dump`. */
 export function getServices(ipvs: number): NetlinkRequest {

@@ -3,7 +3,6 @@
  * linux/if_addr.h.
  */
 import { constants } from 'node:os';
-import { JunctionError } from '../errors.ts';
 import { type Family, type Ip, familyOf } from '../model/ip.ts';
 import { AttributeTable, optional, required } from './attributes.ts';
 import { type Change, EXISTS } from './batch.ts';
@@ -17,7 +16,7 @@ import {
 } from './codec.ts';
 import { AF_UNSPEC, address, addressFamily, decodeIp, familyOfNumber, ipBytes } from './inet.ts';
 import { bytes, text, u32 } from './kinds.ts';
-import type { NetlinkRequest, NetlinkSocket } from './socket.ts';
+import type { NetlinkRequest } from './socket.ts';
 
 export const RTM_NEWLINK = 16;
 export const RTM_DELLINK = 17;
@@ -81,17 +80,6 @@ const ABSENT_LINK: Change['expected'] = new Map([[ENODEV, 'absent']]);
 const ABSENT_ADDRESS: Change['expected'] = new Map(
   [EADDRNOTAVAIL, ENODEV, ENXIO].map((errno) => [errno, 'absent']),
 );
-
-/** `undefined` where there is none of that name. */
-export function readLink(socket: NetlinkSocket, name: string): Link | undefined {
-  const reply = socket.request(getLink(name));
-  if (reply.kind === 'answered') {
-    const [message] = reply.messages;
-    return message && decodeLink(message.payload);
-  }
-  if (reply.errno === ENODEV) return undefined;
-  throw new JunctionError('NETLINK_FAILED', `netlink: cannot read the link ${name}: ${reply.name}`);
-}
 
 /** Nothing but its name and kind, and not up. EOPNOTSUPP: the kernel lacks the module of that kind. */
 export function newLink(name: string, kind: string): Change {

@@ -3,7 +3,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { findIpvsFamily } from '../../src/netlink/ipvs.ts';
+import { findIpvsFamily } from '../netlink/support/readers.ts';
 import { NETLINK_GENERIC, NetlinkSocket } from '../../src/netlink/socket.ts';
 import { eventually } from '../e2e/support/eventually.ts';
 

@@ -14,7 +14,7 @@ describe('in a namespace', () => {
     const answers = await inside(
       namespace,
       'genetlink',
-      `import { findFamily } from './src/netlink/genetlink.ts';
+      `import { findFamily } from './test/netlink/support/readers.ts';
        import { NETLINK_GENERIC, NetlinkSocket } from './src/netlink/socket.ts';
        const socket = NetlinkSocket.open(NETLINK_GENERIC);
        console.log(JSON.stringify([findFamily(socket, 'nlctrl', ''), findFamily(socket, 'NO_SUCH', 'no_such')]));`,

@@ -5,11 +5,10 @@ import { type Namespace, openNamespace, requireNamespaces } from '../system/supp
 
 const IMPORTS = `
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
-  import { applyChange, applyChanges } from './src/netlink/batch.ts';
+  import { applyChanges } from './src/netlink/batch.ts';
   import * as ipset from './src/netlink/ipset.ts';
   import { entryKey } from './src/modes/ipvs/rules/sets.ts';
-  import { flushSet, listSetHeaders, readSet, renameSet } from './test/netlink/support/readers.ts';
-  import { probeSetType } from './src/netlink/ipset.ts';
+  import { applyChange, flushSet, listSetHeaders, probeSetType, readSet, renameSet } from './test/netlink/support/readers.ts';
   const socket = NetlinkSocket.open(NETLINK_NETFILTER);
   const print = (value) => console.log(JSON.stringify(value));
   const brief = ({ state, name }) => name ?? state;

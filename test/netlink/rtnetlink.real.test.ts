@@ -5,9 +5,9 @@ import { type Namespace, openNamespace, requireNamespaces } from '../system/supp
 
 const IMPORTS = `
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
-  import { applyChange, applyChanges } from './src/netlink/batch.ts';
-  import { deleteLink, newLink, readLink } from './src/netlink/rtnetlink.ts';
-  import { listLinks } from './test/netlink/support/readers.ts';
+  import { applyChanges } from './src/netlink/batch.ts';
+  import { deleteLink, newLink } from './src/netlink/rtnetlink.ts';
+  import { applyChange, listLinks, readLink } from './test/netlink/support/readers.ts';
   import { addAddress, deleteAddress } from './src/netlink/rtnetlink.ts';
   import { listAddresses } from './test/netlink/support/readers.ts';
   const socket = NetlinkSocket.open(NETLINK_ROUTE);

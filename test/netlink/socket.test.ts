@@ -1,11 +1,11 @@
 /** What the socket makes of whatever the kernel may answer, against a kernel that does as it is told. */
 import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { addAddress, getAddresses, getLink, newLink, readLink } from '../../src/netlink/rtnetlink.ts';
+import { addAddress, getAddresses, getLink, newLink } from '../../src/netlink/rtnetlink.ts';
 import { type Change, applyChanges } from '../../src/netlink/batch.ts';
 import { directChannel } from '../../src/netlink/channel.ts';
 import { HEADER_BYTES, type Message, NLM_F_ACK } from '../../src/netlink/codec.ts';
-import { getLinks, listLinks } from './support/readers.ts';
+import { getLinks, listLinks, readLink } from './support/readers.ts';
 import { NetlinkSocket } from '../../src/netlink/socket.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { unhex } from '../system/support/bytes.ts';

@@ -10,10 +10,16 @@ import {
   IFF_UP,
   type Link,
   newLink,
-  readLink,
 } from '../../../src/netlink/rtnetlink.ts';
-import { listAddresses, readSet, flushIpvs, listDestinations } from '../../netlink/support/readers.ts';
-import { addEntry, createSet, probeSetType } from '../../../src/netlink/ipset.ts';
+import {
+  listAddresses,
+  probeSetType,
+  readLink,
+  readSet,
+  flushIpvs,
+  listDestinations,
+} from '../../netlink/support/readers.ts';
+import { addEntry, createSet } from '../../../src/netlink/ipset.ts';
 import { newDestination, newService } from '../../../src/netlink/ipvs.ts';
 import { NETLINK_NETFILTER, NetlinkSocket } from '../../../src/netlink/socket.ts';
 import type { GuestSuite } from '../suite.ts';

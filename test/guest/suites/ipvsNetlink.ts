@@ -1,6 +1,5 @@
 /** IPVS over netlink, beside what `ipvsadm` says of the same kernel. */
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { findFamily } from '../../../src/netlink/genetlink.ts';
 import {
   setTimeouts,
   deleteDestination,
@@ -8,11 +7,17 @@ import {
   setDestination,
   deleteService,
   type IpvsServiceKey,
-  listServices,
   newService,
   setService,
 } from '../../../src/netlink/ipvs.ts';
-import { flushIpvs, readInfo, readTimeouts, listDestinations } from '../../netlink/support/readers.ts';
+import {
+  findFamily,
+  flushIpvs,
+  listServices,
+  readInfo,
+  readTimeouts,
+  listDestinations,
+} from '../../netlink/support/readers.ts';
 import type { GuestSuite } from '../suite.ts';
 import {
   apply,

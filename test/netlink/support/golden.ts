@@ -12,10 +12,10 @@ import {
   decodeU8,
 } from './attributes.ts';
 import { decodeFlow } from '../../../src/netlink/conntrack.ts';
-import { decodeFamilyId, findFamily } from '../../../src/netlink/genetlink.ts';
+import { decodeFamilyId } from '../../../src/netlink/genetlink.ts';
 import { decodeIp } from '../../../src/netlink/inet.ts';
 import { IPSET_TYPES, decodeRevision } from '../../../src/netlink/ipset.ts';
-import { decodeEntry, decodeIpset, listSetHeaders, readInfo, readTimeouts } from './readers.ts';
+import { decodeEntry, decodeIpset, findFamily, listSetHeaders, readInfo, readTimeouts } from './readers.ts';
 import { decodeDestination, decodeService } from '../../../src/netlink/ipvs.ts';
 import { decodeNfacct } from '../../../src/netlink/nfacct.ts';
 import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';

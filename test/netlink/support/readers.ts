@@ -9,7 +9,7 @@ import {
   required,
   withDefault,
 } from '../../../src/netlink/attributes.ts';
-import { type Change, NOTHING } from '../../../src/netlink/batch.ts';
+import { applyChanges, type Change, type ChangeOutcome, NOTHING } from '../../../src/netlink/batch.ts';
 import { dump, messagesOf } from '../../../src/netlink/channel.ts';
 import {
   ATTRIBUTE_HEADER_BYTES,
@@ -18,22 +18,32 @@ import {
   malformedMessage,
 } from '../../../src/netlink/codec.ts';
 import { runToEnd } from '../../../src/time/timeSlice.ts';
-import { GENLMSGHDR_BYTES, genericRequest } from '../../../src/netlink/genetlink.ts';
+import {
+  decodeFamilyId,
+  GENLMSGHDR_BYTES,
+  genericRequest,
+  getFamily,
+} from '../../../src/netlink/genetlink.ts';
 import {
   IPSET_TYPES,
   type IpsetEntry,
+  type IpsetSupport,
   type IpsetType,
   decodeEntries,
+  decodeSupport,
   decodingSet,
   destroySet,
   listRequest,
   swapSets,
+  typeRequest,
 } from '../../../src/netlink/ipset.ts';
 import {
   type IpvsServiceKey,
   type IpvsTimeouts,
   decodeDestination,
+  decodeService,
   getDestinations,
+  getServices,
 } from '../../../src/netlink/ipvs.ts';
 import { text, u32, u32be, u8, words } from '../../../src/netlink/kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, nfnlType } from '../../../src/netlink/nfnetlink.ts';
@@ -45,6 +55,7 @@ import {
   decodeAddress,
   decodeLink,
   getAddresses,
+  getLink,
 } from '../../../src/netlink/rtnetlink.ts';
 import type { NetlinkRequest, NetlinkSocket } from '../../../src/netlink/socket.ts';
 
@@ -210,4 +221,55 @@ function askIpvs(socket: NetlinkSocket, request: NetlinkRequest): Uint8Array {
   const [message] = reply.messages;
   if (!message) throw malformedMessage('no answer about IPVS');
   return message.payload;
+}
+
+/** `undefined` where there is none of that name. */
+export function readLink(socket: NetlinkSocket, name: string): Link | undefined {
+  const reply = socket.request(getLink(name));
+  if (reply.kind === 'answered') {
+    const [message] = reply.messages;
+    return message && decodeLink(message.payload);
+  }
+  if (reply.errno === constants.errno.ENODEV) return undefined;
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot read the link ${name}: ${reply.name}`);
+}
+
+type FamilyLookup =
+  | { readonly state: 'present'; readonly id: number }
+  | { readonly state: 'absent'; readonly reason: string };
+
+/** The kernel loads the family's module, if it has it and may. `module` is what the reason names. */
+export function findFamily(socket: NetlinkSocket, name: string, module: string): FamilyLookup {
+  const reply = socket.request(getFamily(name));
+  if (reply.kind === 'answered') {
+    const [message] = reply.messages;
+    if (!message) throw malformedMessage(`no answer about the family ${name}`);
+    return { state: 'present', id: decodeFamilyId(message.payload) };
+  }
+  if (reply.errno === constants.errno.ENOENT)
+    return { state: 'absent', reason: `the kernel has no ${name}: load the module ${module}` };
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot look up the family ${name}: ${reply.name}`);
+}
+
+/** The number by which this kernel knows IPVS; every request needs it. */
+export function findIpvsFamily(socket: NetlinkSocket): FamilyLookup {
+  return findFamily(socket, 'IPVS', 'ip_vs');
+}
+
+/** Those for firewall marks, which have no address and are not ours, are left out. */
+export function listServices(
+  socket: NetlinkSocket,
+  ipvs: number,
+): readonly NonNullable<ReturnType<typeof decodeService>>[] {
+  const messages = messagesOf(dump(socket, 'the virtual servers', getServices(ipvs)), 'the virtual servers');
+  return messages.flatMap(({ payload }) => decodeService(payload) ?? []);
+}
+
+/** The kernel loads the type's module if it can. */
+export function probeSetType(socket: NetlinkSocket, type: IpsetType, family: Family): IpsetSupport {
+  return decodeSupport(type, socket.request(typeRequest(type, family)));
+}
+
+export function applyChange(socket: NetlinkSocket, change: Change): ChangeOutcome {
+  return applyChanges(socket, [change])[0] ?? { state: 'absent' };
 }
