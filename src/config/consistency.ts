@@ -1,5 +1,14 @@
 /** Settings that are valid, and do not fit this node or each other. */
-import { type Cidr, cidrContains, type Family, familyOf, parseCidr, parseIp, prefixOf } from '../model/ip.ts';
+import {
+  type Cidr,
+  cidrContains,
+  type Family,
+  familyOf,
+  LOOPBACK,
+  parseCidr,
+  parseIp,
+  prefixOf,
+} from '../model/ip.ts';
 import type { EffectiveConfig } from './effective.ts';
 import { splitAddress } from './goFormats.ts';
 
@@ -30,10 +39,8 @@ export function localhostRanges({ mode, nodePortAddresses }: EffectiveConfig): r
 }
 
 function includesLocalhost(cidr: Cidr): boolean {
-  return cidr.startsWith('127.') || LOCALHOST.some((ip) => cidrContains(cidr, ip));
+  return cidr.startsWith('127.') || Object.values(LOOPBACK).some((ip) => cidrContains(cidr, ip));
 }
-
-const LOCALHOST = ['127.0.0.1', '::1'].flatMap((text) => parseIp(text) ?? []);
 
 function nodePortWarnings(config: EffectiveConfig, facts: NodeFacts): readonly Inconsistency[] {
   const { primaryFamily: primary } = facts;

@@ -91,6 +91,8 @@ export function isLoopback(ip: Ip): boolean {
   return ip === '::1' || ip.startsWith('127.');
 }
 
+export const LOOPBACK: Readonly<Record<Family, Ip>> = { IPv4: '127.0.0.1' as Ip, IPv6: '::1' as Ip };
+
 export const LOOPBACK_RANGE: Readonly<Record<Family, Cidr>> = {
   IPv4: '127.0.0.0/8' as Cidr,
   IPv6: '::1/128' as Cidr,

@@ -2,7 +2,7 @@
  * Follows the node's addresses, and the device of the IPVS mode, whose addresses are the services' and not the node's.
  * Reading them at every sync would cost the more the more services there are, because each has an address on it.
  */
-import { type Family, familyOf, type Ip, isLoopback, parseIp } from '../model/ip.ts';
+import { type Family, familyOf, type Ip, isLoopback, LOOPBACK } from '../model/ip.ts';
 import {
   decodeAddress,
   type LinkAddress,
@@ -24,11 +24,6 @@ interface AddressSubscriber {
 }
 
 type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
-
-const LOOPBACK: Readonly<Record<Family, readonly Ip[]>> = {
-  IPv4: [parseIp('127.0.0.1')].flatMap((ip) => ip ?? []),
-  IPv6: [parseIp('::1')].flatMap((ip) => ip ?? []),
-};
 
 export class AddressWatch {
   readonly #thread: Thread;
@@ -67,7 +62,7 @@ export class AddressWatch {
 
   /** All that a packet for this node itself may be for. */
   localIps(family: Family): readonly Ip[] {
-    return [...this.nodeIps(family), ...LOOPBACK[family]];
+    return [...this.nodeIps(family), LOOPBACK[family]];
   }
 
   subscribe(subscriber: AddressSubscriber | (AddressSubscriber & DeviceSubscriber)): void {

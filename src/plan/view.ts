@@ -7,7 +7,7 @@ import {
   hostCidr,
   type Ip,
   isLoopback,
-  parseIp,
+  LOOPBACK,
   prefixOf,
 } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Protocol } from '../model/objects.ts';
@@ -43,7 +43,7 @@ export function nodeView(
   apiServers: readonly SocketAddress[] = [],
 ): NodeView {
   const nodeIp = nodeIpOf(settings, node, family);
-  const nodeIps = [...(nodeIp === undefined ? [] : [nodeIp]), ...(node?.ips ?? [])];
+  const nodeIps = [nodeIp, ...(node?.ips ?? [])];
   const servers = [...(settings.apiServers ?? []), ...apiServers];
   return {
     nodeName: settings.nodeName,
@@ -57,11 +57,11 @@ export function nodeView(
   };
 }
 
-function nodeIpOf(settings: ViewSettings, node: Node | undefined, family: Family): Ip | undefined {
+function nodeIpOf(settings: ViewSettings, node: Node | undefined, family: Family): Ip {
   const { bindAddress } = settings;
   if (bindAddress !== undefined && familyOf(bindAddress) === family && !isUnspecified(bindAddress))
     return bindAddress;
-  return node?.ips.find((ip) => familyOf(ip) === family) ?? parseIp(family === 'IPv4' ? '127.0.0.1' : '::1');
+  return node?.ips.find((ip) => familyOf(ip) === family) ?? LOOPBACK[family];
 }
 
 function localDetector(
@@ -86,14 +86,10 @@ function cidrDetector(cidrs: readonly Cidr[], family: Family): LocalTrafficDetec
   return cidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr };
 }
 
-function nodePortAddresses(
-  settings: ViewSettings,
-  nodeIp: Ip | undefined,
-  family: Family,
-): NodePortAddresses {
+function nodePortAddresses(settings: ViewSettings, nodeIp: Ip, family: Family): NodePortAddresses {
   const configured =
     settings.nodePortAddresses === 'primary'
-      ? nodeIp === undefined || isLoopback(nodeIp)
+      ? isLoopback(nodeIp)
         ? []
         : [hostCidr(nodeIp)]
       : settings.nodePortAddresses.filter((cidr) => familyOf(cidr) === family);
@@ -105,10 +101,7 @@ function nodePortAddresses(
 
 function containsLoopback(ranges: 'all' | readonly Cidr[]): boolean {
   if (ranges === 'all') return true;
-  const loopbackNet = parseIp('127.0.0.0');
-  return ranges.some(
-    (cidr) => cidr.startsWith('127.') || (loopbackNet !== undefined && cidrContains(cidr, loopbackNet)),
-  );
+  return ranges.some((cidr) => cidr.startsWith('127.') || cidrContains(cidr, LOOPBACK.IPv4));
 }
 
 function isUnspecified(ip: Ip): boolean {
