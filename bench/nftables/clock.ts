@@ -1,6 +1,6 @@
 /** The way to the kernel, with a clock at each of its stations. */
 import type { BackstopClient } from '../../src/modes/nftables/rules/backstop.ts';
-import type { NftClient } from '../../src/modes/nftables/rules/transaction.ts';
+import type { NftClient } from '../../src/modes/nftables/rules/table.ts';
 import type { TransactionChannel } from '../../src/netlink/channel.ts';
 import type { NetlinkTransaction } from '../../src/netlink/batch.ts';
 

@@ -23,6 +23,7 @@ import type { IpvsChannels } from '../modes/ipvs/client.ts';
 import { directChannel, type NetlinkChannel, type TransactionChannel } from '../netlink/channel.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../netlink/socket.ts';
 import { BACKSTOP_TABLE } from '../modes/nftables/rules/names.ts';
+import { NFT_FAMILY } from '../modes/nftables/rules/print.ts';
 import { decodeTable, getTables } from '../netlink/nftables/objects.ts';
 import { alreadyRunning, findHolder } from '../system/instanceLock.ts';
 import { request } from 'node:http';
@@ -257,9 +258,7 @@ export async function cleanTables(
 }
 
 async function isBackstopOwned(channel: NetlinkChannel, families: readonly Family[]): Promise<boolean> {
-  const replies = await channel.dumpAll(
-    families.map((family) => getTables(family === 'IPv4' ? 'ip' : 'ip6')),
-  );
+  const replies = await channel.dumpAll(families.map((family) => getTables(NFT_FAMILY[family])));
   return replies
     .flatMap((reply) => (reply.kind === 'answered' ? reply.messages : []))
     .map(({ payload }) => decodeTable(payload))

@@ -1,6 +1,7 @@
 /** Finds and removes whole tables that an nftables mode left, ours or kube-proxy's, from nothing but the kernel's state. */
 import { constants } from 'node:os';
 import { BACKSTOP_TABLE, TABLE } from './rules/names.ts';
+import { NFT_FAMILY } from './rules/print.ts';
 import { JunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
 import type { NetlinkChannel, TransactionChannel } from '../../netlink/channel.ts';
@@ -32,7 +33,7 @@ export async function findTables(
 ): Promise<readonly StaleTable[]> {
   const found: StaleTable[] = [];
   for (const each of families) {
-    const family = each === 'IPv4' ? 'ip' : 'ip6';
+    const family = NFT_FAMILY[each];
     const [reply] = await channel.dumpAll([getTables(family)]);
     if (reply?.kind === 'refused' && reply.errno === constants.errno.EPERM)
       throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the tables of nftables: ${reply.name}`);
@@ -46,7 +47,7 @@ export async function findTables(
   return found;
 }
 
-/** Returns why it would not go; one that another program has removed meanwhile is gone too. */
+/** Returns why it cannot be deleted; one that another program has deleted meanwhile needs no more. */
 export async function removeTable(
   channel: TransactionChannel,
   { family, table }: StaleTable,
@@ -57,9 +58,7 @@ export async function removeTable(
   return name === 'ENOENT' ? undefined : (name ?? 'refused');
 }
 
-/* A node that was switched from an nftables mode, ours or kube-proxy's: once the new rules work, the old table is deleted. */
-
-/** Nothing that fails here may stop the proxy. */
+/** For a node that was switched from an nftables mode, once the new rules work. Nothing that fails here may stop the proxy. */
 export function removeStaleTables(log: Log, names: readonly string[] = EVERY_TABLE): Promise<void> {
   return withNetlink(
     async (thread) => {

@@ -1,50 +1,52 @@
 /** Our table in the kernel: a transaction becomes one netlink batch. */
 import { constants } from 'node:os';
-import { affinityMap, BACKSTOP_COMMENT, TABLE, TABLE_COMMENT } from './rules/names.ts';
-import { printKey } from './rules/print.ts';
-import type { ChainSpec, Element, Ruleset, TableSet } from './rules/rule.ts';
+import { affinitySet } from './rules/affinity.ts';
+import { BACKSTOP_COMMENT, TABLE, TABLE_COMMENT } from './rules/names.ts';
+import { NFT_FAMILY, printKey } from './rules/print.ts';
+import { byName, groupBy } from './rules/table.ts';
 import type {
-  TransactionOutcome,
-  NftClient,
-  TableOperation,
   AffinityEntry,
+  ChainSpec,
+  Comparison,
+  Element,
+  HookSpec,
+  NftClient,
+  Ruleset,
+  TableOperation,
+  TableSet,
   TableState,
   TableTransaction,
-} from './rules/transaction.ts';
+  TransactionOutcome,
+} from './rules/table.ts';
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import { type DumpReply, messagesOf, type TransactionChannel } from '../../netlink/channel.ts';
+import { messagesOf } from '../../netlink/channel.ts';
+import type { DumpReply, NetlinkChannel, TransactionChannel } from '../../netlink/channel.ts';
 import { type NftOperation, transaction as batchOf } from '../../netlink/nftables/transaction.ts';
 import type { Message } from '../../netlink/codec.ts';
 import {
   decodeChain,
-  getChains,
-  decodeTable,
-  getTable,
-  type KernelTable,
   decodeRule,
   decodeSet,
+  decodeTable,
+  getChains,
   getRules,
   getSets,
+  getTable,
 } from '../../netlink/nftables/objects.ts';
-import {
-  decodeElements,
-  elementList,
-  getElements,
-  type SetElement,
-  readElements,
-} from '../../netlink/nftables/elements.ts';
-import type { Expression } from '../../netlink/nftables/expressions.ts';
+import type { BaseChain, KernelTable } from '../../netlink/nftables/objects.ts';
+import { decodeElements, elementList, getElements, readElements } from '../../netlink/nftables/elements.ts';
+import type { SetElement, SetPlace } from '../../netlink/nftables/elements.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { propertiesOf } from '../../netlink/nftables/setSpec.ts';
 import { lowerRule } from './lower.ts';
-import { elementsOf, endpointOf, keyOf, listOf, specOf } from './sets.ts';
+import { elementReader, elementsOf, listOf, specOf } from './sets.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
 
-/** The kernel is busy with another program's change. */
-const TRANSIENT: ReadonlySet<string> = new Set(['EINTR', 'EAGAIN', 'EBUSY', 'ENOBUFS']);
+/** What the kernel says, or a message ends with, when it is busy with another program's change. */
+export const TRANSIENT = /\b(?:EINTR|EAGAIN|EBUSY|ENOBUFS|ERESTART|EMFILE)\b/;
 const TRIES = 4;
 const PAUSE_MS = 5;
 /** A set or chain that is part of a rule: it is deleted with the rule, and cannot be deleted by itself. */
@@ -61,7 +63,7 @@ export class NetlinkNftClient implements NftClient {
   constructor(family: Family, channel: TransactionChannel, table = TABLE) {
     this.#family = family;
     this.#channel = channel;
-    this.#place = { family: family === 'IPv4' ? 'ip' : 'ip6', table };
+    this.#place = { family: NFT_FAMILY[family], table };
   }
 
   async isThere(): Promise<boolean> {
@@ -106,7 +108,7 @@ export class NetlinkNftClient implements NftClient {
       if (outcome.state === 'done') return outcome;
       const [first] = outcome.state === 'refused' ? outcome.refusals : [];
       const name = first?.name ?? 'ERESTART';
-      if (tries < TRIES && (TRANSIENT.has(name) || outcome.state === 'outdated')) {
+      if (tries < TRIES && TRANSIENT.test(name)) {
         await wait(systemClock, PAUSE_MS * tries);
         continue;
       }
@@ -116,39 +118,32 @@ export class NetlinkNftClient implements NftClient {
   }
 
   async affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]> {
-    const set: TableSet = {
-      name: affinityMap(protocol),
-      key: ['address', 'address', 'port'],
-      data: 'endpoint',
-    };
+    const set = affinitySet(protocol);
+    const read = elementReader(set, this.#family);
     const [reply] = await this.#channel.dumpAll([getElements({ ...this.#place, set: set.name })]);
     if (isAbsent(reply)) return [];
     return messagesOf(reply, 'the affinity entries').flatMap(({ payload }) =>
       decodeElements(payload).elements.flatMap((element) => {
-        const { address, secondAddress, port } = keyOf(set, element, this.#family) ?? {};
-        if (!address || !secondAddress || port === undefined || !element.data) return [];
-        const endpoint = endpointOf(element.data, this.#family);
-        return [{ client: address, destination: secondAddress, port, endpoint }];
+        const { key: { address: client, secondAddress: destination, port } = {}, endpoint } =
+          read(element) ?? {};
+        if (!client || !destination || port === undefined || !endpoint) return [];
+        return [{ client, destination, port, endpoint }];
       }),
     );
   }
 
-  /** The kernel deletes a rule by its handle, which nothing but a listing tells. */
+  /** The kernel deletes a rule by its handle, which is only in a listing. */
   async #handlesFor(transaction: TableTransaction): Promise<ReadonlyMap<TableOperation, bigint>> {
     const handles = new Map<TableOperation, bigint>();
-    const deletions = transaction.flatMap((operation) =>
-      operation.kind === 'deleteRule' ? [operation] : [],
-    );
-    if (deletions.length === 0) return handles;
-    const chains = [...new Set(deletions.map(({ chain }) => chain))];
-    const replies = await this.#channel.dumpAll(chains.map((chain) => getRules(this.#place, chain)));
-    for (const [index, chain] of chains.entries()) {
+    const deletions = transaction.flatMap((each) => (each.kind === 'deleteRule' ? [each] : []));
+    const byChain = [...groupBy(deletions, ({ chain }) => chain)];
+    if (byChain.length === 0) return handles;
+    const replies = await this.#channel.dumpAll(byChain.map(([chain]) => getRules(this.#place, chain)));
+    for (const [index, [chain, operations]] of byChain.entries()) {
       const reply = replies[index];
-      const rules = isAbsent(reply)
-        ? []
-        : messagesOf(reply, `the rules of ${chain}`).map(({ payload }) => decodeRule(payload));
-      for (const operation of deletions) {
-        if (operation.chain !== chain) continue;
+      const messages = isAbsent(reply) ? [] : messagesOf(reply, `the rules of ${chain}`);
+      const rules = messages.map(({ payload }) => decodeRule(payload));
+      for (const operation of operations) {
         const wanted = canonical(lowerRule(operation.rule, this.#family));
         const found = rules.findIndex(({ expressions }) => canonical(expressions) === wanted);
         const [rule] = found < 0 ? [] : rules.splice(found, 1);
@@ -161,10 +156,8 @@ export class NetlinkNftClient implements NftClient {
   #lower(operation: TableOperation, handles: ReadonlyMap<TableOperation, bigint>): NftOperation {
     const place = this.#place;
     switch (operation.kind) {
-      case 'addTable': {
-        const { isOwned = false } = operation;
-        return { kind: 'addTable', ...place, comment: isOwned ? BACKSTOP_COMMENT : TABLE_COMMENT, isOwned };
-      }
+      case 'addTable':
+        return { ...operation, ...place, comment: operation.isOwned ? BACKSTOP_COMMENT : TABLE_COMMENT };
       case 'deleteTable':
         return { ...operation, ...place };
       case 'addSet':
@@ -172,27 +165,18 @@ export class NetlinkNftClient implements NftClient {
       case 'deleteSet':
         return { kind: 'deleteSet', ...place, set: operation.name };
       case 'addChain': {
-        const { hook } = operation;
-        const base =
-          hook && ({ type: 'nat', hook: hook.point, priority: hook.priority, policy: 'accept' } as const);
-        return { kind: 'addChain', ...place, chain: operation.name, ...(base && { base }) };
+        const { name, hook } = operation;
+        return { kind: 'addChain', ...place, chain: name, ...(hook && { base: baseOf(hook) }) };
       }
       case 'flushChain':
       case 'deleteChain':
         return { kind: operation.kind, ...place, chain: operation.name };
       case 'addRule': {
-        const { chain, rule } = operation;
-        const expressions = lowerRule(rule, this.#family);
-        const { comment } = rule;
-        return { kind: 'addRule', ...place, chain, expressions, ...(comment !== undefined && { comment }) };
+        const { kind, chain, rule } = operation;
+        return { kind, ...place, chain, expressions: lowerRule(rule, this.#family) };
       }
       case 'deleteRule':
-        return {
-          kind: 'deleteRule',
-          ...place,
-          chain: operation.chain,
-          handle: handles.get(operation) ?? 0n,
-        };
+        return { ...place, kind: 'deleteRule', chain: operation.chain, handle: handles.get(operation) ?? 0n };
       case 'addElements':
       case 'deleteElements': {
         const { kind, set } = operation;
@@ -202,45 +186,42 @@ export class NetlinkNftClient implements NftClient {
     }
   }
 
-  #compareSets(wanted: Ruleset, messages: readonly Message[]): Map<string, 'same' | 'different'> {
-    const specs = new Map(
-      wanted.sets.map((set) => [set.name, canonical(propertiesOf(specOf(set, this.#family)))]),
-    );
-    const result = new Map<string, 'same' | 'different'>();
-    for (const { payload } of messages) {
+  #compareSets({ sets }: Ruleset, messages: readonly Message[]): Comparison {
+    const wanted = byName(sets);
+    const found = messages.map(({ payload }) => {
       const { family: _, table: __, name, handle: ___, comment: ____, ...properties } = decodeSet(payload);
-      if (ANONYMOUS.test(name)) continue;
-      const spec = specs.get(name);
-      result.set(name, spec === undefined || spec === canonical(properties) ? 'same' : 'different');
-    }
-    return result;
+      const set = wanted.get(name);
+      const spec = set && propertiesOf(specOf(set, this.#family));
+      return { name, isSame: !spec || canonical(spec) === canonical(properties) };
+    });
+    return comparisonOf(found);
   }
 
   #compareChains(
     { chains }: Ruleset,
     chainMessages: readonly Message[],
     ruleMessages: readonly Message[],
-  ): Map<string, 'same' | 'different'> {
-    const rules = new Map<string, (readonly Expression[])[]>();
-    for (const { payload } of ruleMessages) {
-      const rule = decodeRule(payload);
-      const known = rules.get(rule.chain);
-      if (known) known.push(rule.expressions);
-      else rules.set(rule.chain, [rule.expressions]);
-    }
-    const wanted = new Map(chains.map((chain) => [chain.name, chain]));
-    const result = new Map<string, 'same' | 'different'>();
-    for (const { payload } of chainMessages) {
-      const { table, name, base } = decodeChain(payload);
-      if (table !== this.#place.table || ANONYMOUS.test(name)) continue;
-      const chain = wanted.get(name);
-      const lowered = chain?.rules.map((rule) => lowerRule(rule, this.#family)) ?? [];
-      const isSame =
-        chain === undefined ||
-        (sameRules(lowered, rules.get(name) ?? [], chain.isUnordered) && sameHook(chain, base));
-      result.set(name, isSame ? 'same' : 'different');
-    }
-    return result;
+  ): Comparison {
+    const decoded = ruleMessages.map(({ payload }) => decodeRule(payload));
+    const rules = groupBy(decoded, ({ chain }) => chain);
+    const wanted = byName(chains);
+    const found = chainMessages
+      .map(({ payload }) => decodeChain(payload))
+      .filter(({ table }) => table === this.#place.table)
+      .map(({ name, base }) => {
+        const chain = wanted.get(name);
+        const texts = (rules.get(name) ?? []).map(({ expressions }) => canonical(expressions));
+        const wantedBase = chain?.hook && baseOf(chain.hook);
+        const isSame = canonical(base) === canonical(wantedBase);
+        return { name, isSame: !chain || (isSame && this.#hasRules(chain, texts)) };
+      });
+    return comparisonOf(found);
+  }
+
+  #hasRules({ rules, isUnordered }: ChainSpec, found: readonly string[]): boolean {
+    const texts = [found, rules.map((rule) => canonical(lowerRule(rule, this.#family)))];
+    const [one, other] = isUnordered ? texts.map((each) => each.toSorted()) : texts;
+    return canonical(one) === canonical(other);
   }
 
   async #table(): Promise<KernelTable | undefined> {
@@ -256,16 +237,16 @@ export class NetlinkNftClient implements NftClient {
   async #readElements(
     sets: readonly TableSet[],
   ): Promise<{ readonly elements: TableState['elements']; readonly unknown: UnknownElements }> {
-    const result = new Map<string, ReadonlyMap<string, Element>>();
+    const elements = new Map<string, ReadonlyMap<string, Element>>();
     const unknown = new Map<string, readonly SetElement[]>();
     for (const set of sets) {
-      const raw = await this.#read(set.name);
+      const raw = await readSet(this.#channel, { ...this.#place, set: set.name });
       if (!raw) continue;
       const read = elementsOf(set, raw, this.#family);
-      result.set(set.name, new Map(read.elements.map((element) => [printKey(element.key), element])));
+      elements.set(set.name, new Map(read.elements.map((element) => [printKey(element.key), element])));
       if (read.unknown.length > 0) unknown.set(set.name, read.unknown);
     }
-    return { elements: result, unknown };
+    return { elements, unknown };
   }
 
   /** Failure is ignored: they do not affect our rules. */
@@ -275,34 +256,27 @@ export class NetlinkNftClient implements NftClient {
         batchOf([{ kind: 'deleteElements', ...this.#place, set, elements: elementList(elements) }]),
       );
   }
-
-  /** `undefined`: there is no such set. */
-  async #read(set: string): Promise<readonly SetElement[] | undefined> {
-    const [reply] = await readElements(this.#channel, [{ ...this.#place, set }]);
-    if (reply?.kind === 'answered') return reply.elements;
-    if (reply?.errno === constants.errno.ENOENT) return undefined;
-    throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the elements of ${set}: ${reply?.name}`);
-  }
 }
 
-function sameRules(
-  wanted: readonly (readonly Expression[])[],
-  found: readonly (readonly Expression[])[],
-  isUnordered = false,
-): boolean {
-  const texts = [wanted.map(canonical), found.map(canonical)];
-  if (isUnordered) for (const each of texts) each.sort();
-  return canonical(texts[0]) === canonical(texts[1]);
+/** `undefined`: there is no such set. */
+export async function readSet(
+  channel: NetlinkChannel,
+  place: SetPlace,
+): Promise<readonly SetElement[] | undefined> {
+  const [reply] = await readElements(channel, [place]);
+  if (reply?.kind === 'answered') return reply.elements;
+  if (reply?.errno === constants.errno.ENOENT) return undefined;
+  const why = reply?.name ?? 'no answer';
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the elements of ${place.set}: ${why}`);
 }
 
-function sameHook({ hook }: ChainSpec, base: ReturnType<typeof decodeChain>['base']): boolean {
-  if (!hook) return base === undefined;
-  return (
-    base?.type === 'nat' &&
-    base.hook === hook.point &&
-    base.priority === hook.priority &&
-    base.policy === 'accept'
-  );
+function baseOf({ point, priority }: HookSpec): BaseChain {
+  return { type: 'nat', hook: point, priority, policy: 'accept' };
+}
+
+function comparisonOf(found: readonly { readonly name: string; readonly isSame: boolean }[]): Comparison {
+  const named = found.filter(({ name }) => !ANONYMOUS.test(name));
+  return new Map(named.map(({ name, isSame }) => [name, isSame ? 'same' : 'different']));
 }
 
 /** Equal text for equal values, bytes and large numbers included, whatever the order of their parts. */

@@ -1,31 +1,19 @@
 /** How many connections each endpoint got, as the elements of our sets and maps have counted them. */
-import { constants } from 'node:os';
-import { connectionsSet, SCOPE_LIST, TABLE } from './rules/names.ts';
-import { printElement } from './rules/print.ts';
-import type { Element, Ruleset, TableSet } from './rules/rule.ts';
-import { JunctionError } from '../../errors.ts';
 import { type Family, hostPort } from '../../model/ip.ts';
 import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
-import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
-import { systemClock } from '../../time/systemClock.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-import { type SetElement, readElements } from '../../netlink/nftables/elements.ts';
-import { endpointOf, keyOf } from './sets.ts';
+import type { SetElement } from '../../netlink/nftables/elements.ts';
+import type { ConnectionReading } from '../../telemetry/metrics/connections.ts';
+import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { readSet } from './client.ts';
+import { slices } from './rules/committer.ts';
+import { connectionsSet, SCOPE_LIST, TABLE } from './rules/names.ts';
+import { NFT_FAMILY, printElement } from './rules/print.ts';
+import type { Element, Ruleset, TableSet } from './rules/table.ts';
+import { elementReader } from './sets.ts';
 
-interface ConnectionCount {
-  /** `namespace/name:port` */
-  readonly servicePort: string;
-  readonly protocol: Protocol;
-  /** `10.0.0.1:80` */
-  readonly endpoint: string;
-  /** What counted them; written again, it begins from 0. An endpoint has one for each frontend, or more. */
-  readonly element: string;
-  readonly connections: number;
-  /** Other elements have counted these too. */
-  readonly isCountedElsewhere: boolean;
-}
-
-type Count = Omit<ConnectionCount, 'isCountedElsewhere'>;
+type Count = Omit<ConnectionReading, 'family' | 'isCountedElsewhere'>;
 
 const CONNECTIONS: ReadonlyMap<string, Protocol> = new Map(
   PROTOCOLS.flatMap((protocol) =>
@@ -33,72 +21,51 @@ const CONNECTIONS: ReadonlyMap<string, Protocol> = new Map(
   ),
 );
 
-/** With affinity, a pool counts only connections without an affinity entry, and another set counts them all. */
+const ELEMENTS_PER_STEP = 256;
+
+/** With session affinity, a pool counts only connections of clients without an entry, and another set counts them all. */
 export async function readConnections(
   channel: NetlinkChannel,
   { sets }: Ruleset,
   family: Family,
-): Promise<readonly ConnectionCount[]> {
+): Promise<readonly ConnectionReading[]> {
   const whole = new Set<string>();
-  const result: ConnectionCount[] = [];
-  const read = async (set: TableSet): Promise<void> => {
-    for (const count of await readSet(channel, set, family)) {
-      const isPool = !CONNECTIONS.has(set.name);
-      if (!isPool) whole.add(ownerOf(count));
-      result.push({ ...count, isCountedElsewhere: isPool && whole.has(ownerOf(count)) });
-    }
-  };
+  const result: ConnectionReading[] = [];
+  const isPool = ({ name }: TableSet): boolean => !CONNECTIONS.has(name);
   const counting = sets.filter(({ counts }) => counts);
-  for (const set of counting.filter(({ name }) => CONNECTIONS.has(name))) await read(set);
-  for (const set of counting.filter(({ name }) => !CONNECTIONS.has(name))) await read(set);
+  for (const set of [...counting.filter((each) => !isPool(each)), ...counting.filter(isPool)]) {
+    const place = { family: NFT_FAMILY[family], table: TABLE, set: set.name };
+    const read = elementReader(set, family);
+    const add = (element: SetElement): void => {
+      const count = countOf(set, element, read(element));
+      if (!count) return;
+      const owner = `${count.servicePort} ${count.protocol}`;
+      if (!isPool(set)) whole.add(owner);
+      result.push({ ...count, family, isCountedElsewhere: isPool(set) && whole.has(owner) });
+    };
+    // A set that was deleted meanwhile has none.
+    const elements = (await readSet(channel, place)) ?? [];
+    const steps = slices(elements, ELEMENTS_PER_STEP);
+    await forEachSliced(steps, (some) => some.forEach(add), new TimeSlice(systemClock));
+  }
   return result;
 }
 
-function ownerOf({ servicePort, protocol }: Count): string {
-  return `${servicePort} ${protocol}`;
-}
-
-async function readSet(channel: NetlinkChannel, set: TableSet, family: Family): Promise<readonly Count[]> {
-  const place = { family: family === 'IPv4' ? 'ip' : 'ip6', table: TABLE, set: set.name } as const;
-  const [reply] = await readElements(channel, [place]);
-  if (reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT) return []; // it went meanwhile
-  if (reply?.kind !== 'answered')
-    throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the elements of ${set.name}`);
-  return runSliced(counting(set, reply.elements, family), new TimeSlice(systemClock));
-}
-
-function* counting(
-  set: TableSet,
-  elements: readonly SetElement[],
-  family: Family,
-): Generator<void, readonly Count[]> {
-  const counts: Count[] = [];
-  for (const [index, element] of elements.entries()) {
-    const count = countOf(set, element, family);
-    if (count) counts.push(count);
-    if (index % ELEMENTS_AT_ONCE === 0) yield;
-  }
-  return counts;
-}
-
-const ELEMENTS_AT_ONCE = 256;
-
-function countOf(set: TableSet, element: SetElement, family: Family): Count | undefined {
-  const { counter, comment, data } = element;
-  const key = keyOf(set, element, family);
-  if (!key) return undefined;
-  const endpoint = data ? endpointOf(data, family) : endpointIn(key);
-  const protocol = key.protocol ?? CONNECTIONS.get(set.name);
-  if (!counter || comment === undefined || !endpoint || !protocol) return undefined;
+function countOf(
+  { name }: TableSet,
+  { counter }: SetElement,
+  element: Element | undefined,
+): Count | undefined {
+  if (!counter || !element) return undefined;
+  const { comment, ...plain } = element;
+  const { address: ip, port, protocol = CONNECTIONS.get(name) } = element.key;
+  const endpoint = element.endpoint ?? (ip === undefined || port === undefined ? undefined : { ip, port });
+  if (comment === undefined || !endpoint || !protocol) return undefined;
   return {
     servicePort: comment,
     protocol,
     endpoint: hostPort(endpoint.ip, endpoint.port),
-    element: `${set.name} ${printElement({ set: set.name, key, ...(data && { endpoint }) })}`,
+    element: `${name} ${printElement(plain)}`,
     connections: Number(counter.packets),
   };
-}
-
-function endpointIn({ address, port }: Element['key']): Element['endpoint'] {
-  return address === undefined || port === undefined ? undefined : { ip: address, port };
 }

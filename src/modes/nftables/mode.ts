@@ -86,9 +86,8 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
       const channel = thread.channel(NETLINK_NETFILTER);
       const readings = [];
       for (const { family, proxier } of opened)
-        for (const each of await readConnections(channel, proxier.ruleset, family))
-          readings.push({ ...each, family });
-      return readings;
+        readings.push(await readConnections(channel, proxier.ruleset, family));
+      return readings.flat();
     },
     close: async () => {
       await stale.close();
@@ -100,7 +99,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
   };
 }
 
-/** Rules go before the sets that they match. */
+/** Rules are deleted before the sets that they match. */
 async function removeStaleObjects(log: Log, hasBackstop: boolean, staleIpvs: StaleIpvs): Promise<void> {
   await removeStaleTables(log, hasBackstop ? [KUBE_PROXY_TABLE] : [KUBE_PROXY_TABLE, BACKSTOP_TABLE]);
   await removeStaleRules(log);

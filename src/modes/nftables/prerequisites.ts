@@ -5,18 +5,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import { absent, type Check, type CheckState, type Need, present, unknown } from '../prerequisites/check.ts';
+import { absent, DONE, present, unknown } from '../prerequisites/check.ts';
+import type { Check, CheckState, Need, Trial } from '../prerequisites/check.ts';
 import type { Machine } from '../prerequisites/machine.ts';
 import {
   conntrackCheck,
+  kernelPiece,
   modulesOf,
   offerWithModules,
-  kernelPiece,
-  type KernelPiece,
   pieceRemedy,
 } from '../prerequisites/pieces.ts';
+import type { KernelPiece } from '../prerequisites/pieces.ts';
 import { atLeast } from '../iptables/variant.ts';
-import { EMPTY_TABLE, type NftTrial, OWNED_TABLE, type TrialTable, trialTable } from './trialTable.ts';
+import { TRANSIENT } from './client.ts';
+import { EMPTY_TABLE, OWNED_TABLE, type TrialTable, trialTable } from './trialTable.ts';
 
 /** Without these there is no table at all. */
 const TABLES = kernelPiece('tables', 'nf_tables', 'always', '3.13');
@@ -67,7 +69,7 @@ interface TriedFamily {
   readonly accepted: readonly KernelPiece[];
   readonly lacks: readonly Lack[];
   /** Without it nothing else was tried. */
-  readonly lackOfBase?: Lack;
+  readonly lackOfBase?: Lack | undefined;
 }
 
 export async function nftablesModeChecks(
@@ -104,58 +106,42 @@ export function abilitiesOf(checks: readonly Check[], families: readonly Family[
 async function tryFamily(machine: Machine, family: Family): Promise<TriedFamily> {
   const whole = trialTable(family);
   const lacks: Lack[] = [];
-  if (reasonOf(await tryTable(machine, family, whole)) !== undefined) {
-    for (const [base, table] of [
-      [TABLES, EMPTY_TABLE],
-      [NAT_CHAINS, trialTable(family, [])],
-    ] as const) {
-      const reason = await refusal(machine, family, base, table);
-      if (reason !== undefined) return { family, accepted: [], lacks: [], lackOfBase: { row: base, reason } };
-    }
-    for (const row of NFT_PIECES) {
-      const reason = await refusal(machine, family, row, trialTable(family, [row.name]));
-      if (reason !== undefined) lacks.push({ row, reason });
-    }
-    const reason = lacks.length > 0 ? undefined : reasonOf(await tryTable(machine, family, whole));
-    if (reason !== undefined) lacks.push({ row: TOGETHER, reason });
+  const isLacking = async (row: KernelPiece, table: TrialTable): Promise<boolean> => {
+    const offer = (): Promise<Trial> => tryTable(machine, family, table);
+    const trial = await offerWithModules(machine, modulesOf(row, family), offer);
+    if (trial.state === 'refused') lacks.push({ row, reason: trial.reason });
+    return trial.state === 'refused';
+  };
+  if ((await tryTable(machine, family, whole)).state === 'refused') {
+    if ((await isLacking(TABLES, EMPTY_TABLE)) || (await isLacking(NAT_CHAINS, trialTable(family, []))))
+      return { family, accepted: [], lacks: [], lackOfBase: lacks[0] };
+    for (const row of NFT_PIECES) await isLacking(row, trialTable(family, [row.name]));
+    const again = lacks.length > 0 ? DONE : await tryTable(machine, family, whole);
+    if (again.state === 'refused') lacks.push({ row: TOGETHER, reason: again.reason });
   }
-  const reason = await refusal(machine, family, OWNERSHIP, OWNED_TABLE);
-  if (reason !== undefined) lacks.push({ row: OWNERSHIP, reason });
+  await isLacking(OWNERSHIP, OWNED_TABLE);
   const accepted = [...NFT_PIECES, OWNERSHIP].filter((row) => !lacks.some((lack) => lack.row === row));
   return { family, accepted, lacks };
 }
 
-async function refusal(
-  machine: Machine,
-  family: Family,
-  row: KernelPiece,
-  table: TrialTable,
-): Promise<string | undefined> {
-  const trial = await offerWithModules(machine, modulesOf(row, family), async () => {
-    const reason = reasonOf(await tryTable(machine, family, table));
-    return reason === undefined ? { state: 'done' } : { state: 'refused', reason };
-  });
-  return trial.state === 'done' ? undefined : trial.reason;
-}
-
-/** What the kernel says, or a message ends with, when it is busy with another program's change. */
-const TRANSIENT = /\b(?:EINTR|EAGAIN|EBUSY|ENOBUFS|ERESTART|EMFILE)\b/;
 const TRIES = 4;
 const PAUSE_MS = 10;
 
 /** A node starts many programs at once, and one that writes rules meanwhile does not mean that something is missing. */
-async function tryTable(machine: Machine, family: Family, table: TrialTable): Promise<NftTrial> {
+async function tryTable(machine: Machine, family: Family, table: TrialTable): Promise<Trial> {
   for (let tries = 1; ; tries++) {
     const trial = await machine.tryTable(family, table);
-    if (trial.state === 'done' || tries === TRIES || !TRANSIENT.test(trial.reason)) return trial;
+    if (trial.state === 'done') return trial.different.length === 0 ? DONE : FORGOTTEN;
+    if (tries === TRIES || !TRANSIENT.test(trial.reason))
+      return { state: 'refused', reason: `the kernel refuses it (${trial.reason})` };
     await sleep(PAUSE_MS * tries);
   }
 }
 
-function reasonOf(trial: NftTrial): string | undefined {
-  if (trial.state === 'refused') return `the kernel refuses it (${trial.reason})`;
-  return trial.different.length === 0 ? undefined : 'the kernel takes it, and knows nothing of it afterwards';
-}
+const FORGOTTEN: Trial = {
+  state: 'refused',
+  reason: 'the kernel takes it, and knows nothing of it afterwards',
+};
 
 /** A family without tables is left out while there is another that has them. */
 function familyCheck(
@@ -201,7 +187,11 @@ const OLDEST_NFT = '1.0.1';
 
 /** The program nft, by which people look at the table. Nothing where it is not installed. */
 async function nftProgramChecks(machine: Machine): Promise<readonly Check[]> {
-  const version = await nftVersion(machine);
+  const printed = await machine.run(['nft', '--version'], { stdin: '' }).catch((error: unknown) => {
+    if (isJunctionError(error)) return undefined;
+    throw error;
+  });
+  const version = /v(\d+\.\d+(?:\.\d+)?)/.exec(printed?.stdout ?? '')?.[1];
   if (version === undefined) return [];
   const subject = 'program nft';
   const needed = 'for looking at the table, by people alone';
@@ -209,14 +199,4 @@ async function nftProgramChecks(machine: Machine): Promise<readonly Check[]> {
   const found = `version ${version}, which is known to misprint tables like ours, or to end with an error`;
   const remedy = 'A newer package nftables, if you want to look: 1.0.6 prints the table rightly.';
   return [absent(subject, needed, found, remedy)];
-}
-
-async function nftVersion(machine: Machine): Promise<string | undefined> {
-  try {
-    const { stdout } = await machine.run(['nft', '--version'], { stdin: '' });
-    return /v(\d+\.\d+(?:\.\d+)?)/.exec(stdout)?.[1];
-  } catch (error) {
-    if (isJunctionError(error)) return undefined;
-    throw error;
-  }
 }

@@ -1,31 +1,29 @@
 /** What `junction plan` prints of the nftables mode: the whole table. */
 import { TABLE } from './rules/names.ts';
-import { printWholeTable } from './rules/whole.ts';
+import { NFT_FAMILY, printTable } from './rules/print.ts';
+import { wholeTable } from './rules/referenceCounts.ts';
 import type { Settings } from '../../config/settings.ts';
-import { type Cidr, type Family, type Ip, isLoopback } from '../../model/ip.ts';
+import { type Cidr, type Ip, isLoopback } from '../../model/ip.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { nodeIpsOf } from '../nodeIps.ts';
 
 /** For `nft -f`, over whatever such a table has. */
 export function nftPlanText(plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]): string {
-  const table = printWholeTable(plan, {
+  const { family } = plan;
+  const whole = wholeTable(plan, {
     masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
     counters: settings.counters,
     nodePortIps: nodePortIps(plan),
     serviceCidrs,
   });
-  return REPLACING[plan.family] + (plan.family === 'IPv4' ? table : table.replaceAll(LEARNING, UNWRITABLE));
+  const name = `${NFT_FAMILY[family]} ${TABLE}`;
+  const table = printTable(whole, family);
+  // With the table in one transaction: packets meet the one before or this one. nft adds to a table that is there, and nft
+  // 1.0.6 cannot even do that where keys have a random part ("conflicting protocols specified").
+  const replacing = `add table ${name}\ndelete table ${name}\n`;
+  return replacing + (family === 'IPv4' ? table : table.replaceAll(LEARNING, UNWRITABLE));
 }
-
-/**
- * With the table in one transaction: packets meet the one before or this one. nft adds to a table that is there, and nft
- * 1.0.6 cannot even do that where keys have a random part ("conflicting protocols specified").
- */
-const REPLACING: Readonly<Record<Family, string>> = {
-  IPv4: `add table ip ${TABLE}\ndelete table ip ${TABLE}\n`,
-  IPv6: `add table ip6 ${TABLE}\ndelete table ip6 ${TABLE}\n`,
-};
 
 const LEARNING = /^([ \t]*)((?:.* )?update @affinity-\w+ .*)$/gm;
 /**

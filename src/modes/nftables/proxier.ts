@@ -1,9 +1,9 @@
 /** One address family of the nftables mode: its table, and the backstop behind it. */
-import { CLEANUP_FAILURES, NftRules } from './reconcile.ts';
+import { NftRules } from './reconcile.ts';
+import { CLEANUP_FAILURES } from './rules/resync.ts';
 import type { NftSettings } from './rules/ruleset.ts';
 import { Backstop, type BackstopClient, type BackstopFailure } from './rules/backstop.ts';
-import { type Ruleset, setsByName } from './rules/rule.ts';
-import type { NftClient } from './rules/transaction.ts';
+import { type NftClient, type Ruleset, setsByName } from './rules/table.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
@@ -12,7 +12,7 @@ import { RetryDelay, type SyncAttempt, type SyncReport } from '../../proxy/repor
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { elementsOf } from './sets.ts';
+import { elementsOf, isOfIntervals } from './sets.ts';
 import type { TableChanges } from './watch.ts';
 
 interface NftProxierOptions {
@@ -50,7 +50,10 @@ export class NftProxier {
     const settings = this.#settings(plan);
     const isCleanupDue = this.#cleanup.isDue(this.#now());
     if (isCleanupDue && this.#cleanup.isWaiting) this.#table.noteStructure([]);
-    const report = await this.#write(plan, changed, settings);
+    const report = await this.#table.sync(plan, changed, settings).catch(async (error: unknown) => {
+      await this.#backstop?.release(plan, changed);
+      throw error;
+    });
     if (report.counts[CLEANUP_FAILURES]) this.#cleanup.failed(this.#now());
     else if (isCleanupDue) this.#cleanup.succeeded();
     const all = report.kind === 'full' ? undefined : changed;
@@ -60,9 +63,8 @@ export class NftProxier {
       report.retryAfterMs,
       this.#cleanup.remainingMs(this.#now()),
       this.#backstop?.retryAfterMs,
-    ];
-    const retryAfterMs = Math.min(...delays.map((delay) => delay ?? Number.POSITIVE_INFINITY));
-    return { ...report, retryAfterMs: Number.isFinite(retryAfterMs) ? retryAfterMs : undefined };
+    ].filter((delay) => delay !== undefined);
+    return { ...report, retryAfterMs: delays.length > 0 ? Math.min(...delays) : undefined };
   }
 
   #settings({ view }: Plan): NftSettings {
@@ -77,21 +79,12 @@ export class NftProxier {
     };
   }
 
-  async #write(plan: Plan, changed: readonly ServicePortId[], settings: NftSettings): Promise<SyncReport> {
-    try {
-      return await this.#table.sync(plan, changed, settings);
-    } catch (error) {
-      await this.#backstop?.release(plan, changed);
-      throw error;
-    }
-  }
-
   /** Where cluster IPs come from, as far as that is known. */
   setServiceCidrs(cidrs: readonly Cidr[]): void {
     this.#serviceCidrs = [...cidrs].sort();
   }
 
-  /** The socket was replaced by another, and with it went what it owned. */
+  /** The socket was replaced by another: what it owned is deleted. */
   noteSocketLost(): void {
     this.#backstop?.doubt();
   }
@@ -102,16 +95,16 @@ export class NftProxier {
   }
 
   /** What another program changed, to be repaired by the next sync. */
-  noteForeign({ elements: changes, isStructural, sets: unknown }: TableChanges, family: Family): void {
+  noteForeign({ elements: changes, isStructural, sets: replaced }: TableChanges, family: Family): void {
     const sets = setsByName(this.ruleset);
-    const toRead = new Set(unknown);
-    for (const { set: name, elements, isThere } of changes) {
+    const toRead = new Set(replaced);
+    for (const { set: name, elements: given, isThere } of changes) {
       const set = sets.get(name);
       if (!set || toRead.has(name)) continue;
-      const decoded = elementsOf(set, elements, family);
-      // Each end of an interval has a notification of its own.
-      if ((set.ranges && set.key.length === 1) || (isThere && decoded.unknown.length > 0)) toRead.add(name);
-      else this.#table.noteForeign(decoded.elements.map((element) => ({ element, isThere })));
+      const { elements, unknown } = elementsOf(set, given, family);
+      // Of an interval, each end is notified by itself.
+      if (isOfIntervals(set) || (isThere && unknown.length > 0)) toRead.add(name);
+      else this.#table.noteForeign(elements.map((element) => ({ element, isThere })));
     }
     if (isStructural || toRead.size > 0) this.#table.noteStructure(toRead);
   }

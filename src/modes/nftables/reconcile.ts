@@ -5,43 +5,24 @@
  */
 import { isJunctionError } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
-import { PROTOCOLS, type Protocol } from '../../model/objects.ts';
+import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import {
-  type Changes,
-  type Reconcilable,
-  Reconciler,
-  type Resync,
-  type ServicePortPlans,
-} from '../../proxy/reconciler.ts';
+import { Reconciler } from '../../proxy/reconciler.ts';
+import type { Changes, Reconcilable, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
 import { ReportBuilder, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import { evictStale, protocolsToEvict } from './rules/affinity.ts';
 import { Committer, slices } from './rules/committer.ts';
-import { compileElements, compileShared, NO_ELEMENTS, type NftFragment } from './rules/compile.ts';
-import {
-  concernedBy,
-  diffElements,
-  type ElementEdit,
-  editOperations,
-  type ForeignElement,
-  type InOrder,
-  isEmptyEdit,
-  repairs,
-  removal,
-  restructure,
-  type Restructuring,
-  editSize,
-  withoutGaps,
-} from './rules/diff.ts';
-import { type DesiredTable, resync } from './rules/resync.ts';
-import { type Element, type Ruleset, setsByName } from './rules/rule.ts';
-import { divide, inTransactions, isDivisible } from './rules/portions.ts';
-import { printKey } from './rules/print.ts';
-import { fixedElements, type NftSettings, rulesetOf, type TableOptions } from './rules/ruleset.ts';
+import { compileElements, compileShared, type NftFragment } from './rules/compile.ts';
+import { concernedBy, divide, editsFor, idOf, isDivisible, repairs, withoutGaps } from './rules/diff.ts';
+import type { ForeignElement, InOrder } from './rules/diff.ts';
 import { ReferenceCounts } from './rules/referenceCounts.ts';
-import { chainsIn, type NftClient, type TableTransaction } from './rules/transaction.ts';
+import { CLEANUP_FAILURES, removal, restructure, resync } from './rules/resync.ts';
+import type { DesiredTable, Restructuring } from './rules/resync.ts';
+import { fixedElements, type NftSettings, rulesetOf, type TableOptions } from './rules/ruleset.ts';
+import { editOperations, editSize, setsByName } from './rules/table.ts';
+import type { Element, NftClient, Ruleset, TableTransaction } from './rules/table.ts';
 
 interface NftRulesOptions {
   readonly client: NftClient;
@@ -50,9 +31,6 @@ interface NftRulesOptions {
   /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
   readonly firstChunk?: number;
 }
-
-/** In a report: something that nothing looks up any more could not be deleted. */
-export const CLEANUP_FAILURES = 'cleanup.failures';
 
 const TRIES = 5;
 /**
@@ -64,10 +42,8 @@ const IDLE_MS = 5000;
 const REMOVALS = 1000;
 
 export class NftRules implements Reconcilable<TableOptions> {
-  readonly #client: NftClient;
+  readonly #given: NftRulesOptions;
   readonly #committer: Committer;
-  readonly #timeSlice: TimeSlice | undefined;
-  readonly #now: () => number;
   readonly #reconciler = new Reconciler<TableOptions>(this);
   #counts = new ReferenceCounts();
   #ruleset: Ruleset = { sets: [], chains: [] };
@@ -83,14 +59,17 @@ export class NftRules implements Reconcilable<TableOptions> {
   /** Names of the chains that it has written. */
   readonly #written = new Set<string>();
 
-  constructor({ client, now, timeSlice, firstChunk }: NftRulesOptions) {
-    this.#client = noting(client, (transaction) => {
-      this.#report.commits++;
-      for (const name of chainsIn(transaction)) this.#written.add(name);
-    });
-    this.#committer = new Committer(this.#client, now, firstChunk);
-    this.#now = now;
-    this.#timeSlice = timeSlice;
+  constructor(given: NftRulesOptions) {
+    const { client, now, firstChunk } = given;
+    this.#given = given;
+    this.#committer = new Committer(client, now, firstChunk, (transaction) => this.#note(transaction));
+  }
+
+  #note(transaction: TableTransaction): void {
+    this.#report.commits++;
+    for (const operation of transaction)
+      if ('chain' in operation) this.#written.add(operation.chain);
+      else if ('name' in operation && operation.kind !== 'deleteSet') this.#written.add(operation.name);
   }
 
   get attempt(): SyncAttempt {
@@ -136,7 +115,7 @@ export class NftRules implements Reconcilable<TableOptions> {
   #end(report: ReportBuilder): void {
     report.counts['chains'] = this.#written.size;
     const { idleSince } = this.#counts;
-    if (idleSince !== undefined) report.retryAfter(Math.max(0, idleSince + IDLE_MS - this.#now()));
+    if (idleSince !== undefined) report.retryAfter(Math.max(0, idleSince + IDLE_MS - this.#given.now()));
   }
 
   /** Chains, rules and sets, without reading what is known. Against what was written last, like elements. */
@@ -153,54 +132,38 @@ export class NftRules implements Reconcilable<TableOptions> {
     const foreign = this.#foreign;
     this.#foreign = [];
     if (foreign.length === 0) return true;
-    const wanted = new Map<string, Element>();
-    const shared = [...this.#counts.elements(), ...fixedElements(options)];
-    for (const element of shared) wanted.set(`${element.set} ${printKey(element.key)}`, element);
+    const wanted = new Map(this.#shared(options).map((element) => [idOf(element), element]));
     const concerned = concernedBy(foreign);
-    await this.#forEachSliced(this.#reconciler.applied.values(), (port) => {
+    const add = (port: ServicePortPlan): void => {
       if (!concerned(port)) return;
-      for (const element of compileElements(port, options).elements)
-        wanted.set(`${element.set} ${printKey(element.key)}`, element);
-    });
-    const transaction = repairs(foreign, setsByName(this.#ruleset), (set, { key }) =>
-      wanted.get(`${set} ${printKey(key)}`),
-    );
+      for (const element of compileElements(port, options).elements) wanted.set(idOf(element), element);
+    };
+    await forEachSliced(this.#reconciler.applied.values(), add, this.#given.timeSlice);
+    const transaction = repairs(foreign, setsByName(this.#ruleset), wanted);
     if (transaction.length === 0) return true;
-    const outcome = await this.#client.commit(transaction);
+    const outcome = await this.#committer.attempt(transaction);
     if (outcome.state === 'refused') return false;
     this.#report.objects += foreign.length;
     return true;
   }
 
-  async #change({ plan, ids, options, applied }: Changes<TableOptions>): Promise<boolean> {
-    const edits: ElementEdit[] = [];
-    const left: ServicePortPlan[] = [];
-    this.#timeSlice?.begin();
-    for (const id of ids) {
-      const before = applied.get(id);
-      const after = plan.servicePorts.get(id);
-      const [old, now] = [compile(before, options), compile(after, options)];
-      this.#counts.add(now); // first: what both use is not idle in between
-      this.#counts.remove(old, this.#now());
-      const difference = await runSliced(diffElements(old.elements, now.elements), this.#timeSlice);
-      edits.push({ owner: id, ...difference });
-      if (before?.affinitySeconds !== undefined) left.push(before);
-    }
-    const { added, removed } = this.#counts.takeChanges();
-    edits.push({ owner: undefined, removes: removed, adds: added });
+  async #change(changes: Changes<TableOptions>): Promise<boolean> {
+    const { plan, ids, options, applied } = changes;
+    const { timeSlice } = this.#given;
+    const compile = (port: ServicePortPlan): NftFragment => compileElements(port, options);
+    const all = await editsFor(ids, changes, compile, this.#counts, this.#given);
+    const edits = all.filter((edit) => editSize(edit) > 0);
     const before = this.#ruleset;
     // The settings are those of the last full sync, so that the shape alone can have changed.
     const ruleset = this.#counts.version === this.#version ? before : this.#rulesetFor(options);
-    const changes = edits.filter((edit) => !isEmptyEdit(edit));
-    const order = await runSliced(withoutGaps(changes), this.#timeSlice);
-    for (const protocol of protocolsToEvict(left, plan)) this.#toEvict.add(protocol);
+    const order = await runSliced(withoutGaps(edits), timeSlice);
+    const replaced = ids.flatMap((id) => applied.get(id) ?? []);
+    this.#noteStale(replaced, plan);
     this.#ruleset = ruleset; // before the kernel notifies of anything in it
-    for await (const transaction of this.#transactions(order, restructure(before, ruleset))) {
-      const outcome = await this.#committer.attempt(transaction);
-      if (outcome.state === 'refused') return false;
-    }
+    const transactions = this.#transactions(order, restructure(before, ruleset));
+    if ((await this.#committer.attemptAll(transactions)) === 'refused') return false;
     await this.#evict(plan, options);
-    this.#report.objects += changes.reduce((sum, edit) => sum + editSize(edit), 0);
+    this.#report.objects += edits.reduce((sum, edit) => sum + editSize(edit), 0);
     return true;
   }
 
@@ -212,28 +175,25 @@ export class NftRules implements Reconcilable<TableOptions> {
       const isEarlier = first.some(({ kind }) => kind === 'addChain');
       if (isEarlier) yield first;
       yield [...(isEarlier ? [] : first), ...editOperations(order.first, sets), ...last];
-      yield editOperations(order.last, sets);
+      yield editOperations([{ removes: order.last, adds: [] }], sets);
       return;
     }
-    const { early, main, late } = await runSliced(divide(order, sets, chunk), this.#timeSlice);
+    const { early, main, late } = await runSliced(divide(order, sets, chunk), this.#given.timeSlice);
     yield first;
-    yield* inTransactions(early, sets, chunk);
+    for (const adds of slices(early, chunk)) yield editOperations([{ removes: [], adds }], sets);
     yield last;
     for (const edits of main) yield editOperations(edits, sets);
-    yield* inTransactions(late, sets, chunk);
+    for (const removes of slices(late, chunk)) yield editOperations([{ removes, adds: [] }], sets);
   }
 
   /** Deletes pool sizes and time-outs that nobody has used for a while, with their maps, chains and rules. */
   async #retire(options: TableOptions): Promise<boolean> {
-    this.#counts.retire(this.#now() - IDLE_MS);
+    this.#counts.retire(this.#given.now() - IDLE_MS);
     if (this.#counts.version === this.#version) return true;
     const before = this.#ruleset;
     this.#ruleset = this.#rulesetFor(options);
-    for (const transaction of slices(removal(before, this.#ruleset), REMOVALS)) {
-      const outcome = await this.#client.commit(transaction);
-      if (outcome.state === 'refused') return false;
-    }
-    return true;
+    const transactions = slices(removal(before, this.#ruleset), REMOVALS);
+    return (await this.#committer.attemptAll(transactions)) === 'done';
   }
 
   async resync({ plan, options, applied, isSettled, report }: Resync<TableOptions>): Promise<void> {
@@ -241,11 +201,12 @@ export class NftRules implements Reconcilable<TableOptions> {
     this.#foreign = [];
     this.#foreignSets = undefined;
     // What a service port had that is refused now must still be looked up.
-    this.#counts = new ReferenceCounts(isSettled ? undefined : { counts: this.#counts, now: this.#now() });
-    for (const protocol of protocolsToEvict(applied.values(), plan)) this.#toEvict.add(protocol);
-    await this.#forEachSliced(plan.servicePorts.values(), (port) =>
-      this.#counts.add(compileShared(port, options)),
+    this.#counts = new ReferenceCounts(
+      isSettled ? undefined : { counts: this.#counts, now: this.#given.now() },
     );
+    this.#noteStale(applied.values(), plan);
+    const count = (port: ServicePortPlan): void => this.#counts.add(compileShared(port, options));
+    await forEachSliced(plan.servicePorts.values(), count, this.#given.timeSlice);
     this.#counts.takeChanges();
     this.#ruleset = this.#rulesetFor(options);
     await this.#resync(this.#wanted(plan.servicePorts, options));
@@ -255,36 +216,38 @@ export class NftRules implements Reconcilable<TableOptions> {
 
   /** Again from the beginning, where another program changed the table meanwhile. False: something was refused. */
   async #resync(table: DesiredTable, only?: ReadonlySet<string>): Promise<boolean> {
-    const [client, committer, timeSlice] = [this.#client, this.#committer, this.#timeSlice];
+    const options = { ...this.#given, ...table, committer: this.#committer };
     for (let tries = 1; ; tries++) {
       try {
-        const some = tries === 1 && only && { only };
-        const { elements, refused, isClean } = await resync({ client, committer, table, timeSlice, ...some });
-        this.#report.objects += elements;
-        for (const [id, error] of refused) this.#report.refused.set(id, error);
-        if (!isClean) this.#report.count(CLEANUP_FAILURES);
-        return refused.size === 0;
+        return await resync({ ...options, ...(tries === 1 && only && { only }) }, this.#report);
       } catch (error) {
         if (!isJunctionError(error, 'NFTABLES_CHANGED') || tries === TRIES) throw error;
       }
     }
   }
 
+  #noteStale(before: Iterable<ServicePortPlan>, plan: Plan): void {
+    for (const protocol of protocolsToEvict(before, plan)) this.#toEvict.add(protocol);
+  }
+
   /** What fails is left for the next sync. */
   async #evict(plan: Plan, { nodeIps = [] }: TableOptions): Promise<void> {
     if (this.#toEvict.size === 0) return;
     const sets = setsByName(this.#ruleset);
-    const { chunk } = this.#committer;
-    const [client, timeSlice] = [this.#client, this.#timeSlice];
-    const { isDone } = await evictStale(this.#toEvict, { client, plan, nodeIps, sets, chunk, timeSlice });
-    if (isDone) this.#toEvict.clear();
+    const options = { ...this.#given, committer: this.#committer, plan, nodeIps, sets };
+    if (await evictStale(this.#toEvict, options)) this.#toEvict.clear();
     else this.#report.count(CLEANUP_FAILURES);
+  }
+
+  /** Elements that belong to several service ports, or to none. */
+  #shared(options: TableOptions): readonly Element[] {
+    return [...this.#counts.elements(), ...fixedElements(options)];
   }
 
   #wanted(servicePorts: ServicePortPlans, options: TableOptions): DesiredTable {
     return {
       ruleset: this.#ruleset,
-      shared: [...this.#counts.elements(), ...fixedElements(options)],
+      shared: this.#shared(options),
       servicePorts,
       compile: (port) => compileElements(port, options).elements,
     };
@@ -295,25 +258,4 @@ export class NftRules implements Reconcilable<TableOptions> {
     const ruleset = rulesetOf(this.#counts.shape(options.serviceCidrs.length > 0), options, this.#ruleset);
     return deepEqual(ruleset, this.#ruleset) ? this.#ruleset : ruleset;
   }
-
-  #forEachSliced<T>(items: Iterable<T>, work: (item: T) => void | Promise<void>): Promise<void> {
-    return forEachSliced(items, work, this.#timeSlice);
-  }
-}
-
-function compile(port: ServicePortPlan | undefined, options: TableOptions): NftFragment {
-  return port ? compileElements(port, options) : NO_ELEMENTS;
-}
-
-/** Calls `onDone` with every transaction that was committed. */
-function noting(client: NftClient, onDone: (transaction: TableTransaction) => void): NftClient {
-  return {
-    inspect: (wanted, only) => client.inspect(wanted, only),
-    affinityEntries: (protocol) => client.affinityEntries(protocol),
-    commit: async (transaction) => {
-      const outcome = await client.commit(transaction);
-      if (outcome.state === 'done') onDone(transaction);
-      return outcome;
-    },
-  };
 }

@@ -1,20 +1,18 @@
 /** Sets and their elements, between our words and the kernel's. */
-import type { Element, ElementKey, FieldType, TableSet } from './rules/rule.ts';
-import { type Cidr, type Family, type Ip, parseCidr } from '../../model/ip.ts';
-import type { Protocol } from '../../model/objects.ts';
+import { declarationOf } from './rules/print.ts';
+import type { Element, ElementKey, TableSet } from './rules/table.ts';
+import { type Cidr, type Family, parseCidr } from '../../model/ip.ts';
 import { malformedMessage } from '../../netlink/codec.ts';
 import { decodeIp, protocolByte, rangeOf } from '../../netlink/inet.ts';
-import type { DataType, Selector, SetFields, SetSpec } from '../../netlink/nftables/setSpec.ts';
+import type { SetSpec } from '../../netlink/nftables/setSpec.ts';
 import { ElementList } from '../../netlink/nftables/elementList.ts';
 import type { SetElement } from '../../netlink/nftables/elements.ts';
 
 export function specOf(set: TableSet, family: Family): SetSpec {
-  const { name, data, ranges, dynamicSize, counts, comment } = set;
+  const { name, ranges, dynamicSize, counts, comment } = set;
   return {
     name,
-    key: fieldsOf(set.key, family),
-    ...(data === 'verdict' && { data }),
-    ...(data === 'endpoint' && { data: endpointFields(isDrawn(set.key), family) }),
+    ...declarationOf(set, family),
     ...(ranges && { flags: ['interval'] }),
     ...(dynamicSize !== undefined && { flags: ['timeout', 'dynamic'], size: dynamicSize }),
     ...(counts && { counter: true }),
@@ -22,68 +20,60 @@ export function specOf(set: TableSet, family: Family): SetSpec {
   };
 }
 
-function isDrawn(key: readonly FieldType[]): boolean {
-  return key.some((field) => typeof field === 'object');
+type Parts = readonly (keyof ElementKey)[];
+
+/** Where an element's key has the value of each field. */
+function partsOf({ key, ranges }: TableSet): Parts {
+  const parts: (keyof ElementKey)[] = [];
+  for (const field of key) {
+    const isSecond = typeof field === 'string' && parts.includes(field);
+    if (typeof field === 'object') parts.push('index');
+    else if (field === 'port') parts.push(isSecond ? 'secondPort' : 'port');
+    else if (field === 'address' && isSecond) parts.push(ranges ? 'range' : 'secondAddress');
+    else parts.push(field);
+  }
+  return parts;
 }
 
-function fieldsOf(key: readonly FieldType[], family: Family): SetFields {
-  if (!isDrawn(key)) return { type: key.map((field) => dataType(field, family)) };
-  return { typeof: key.map((field) => selector(field, family)) };
-}
-
-function endpointFields(byExpressions: boolean, family: Family): SetFields {
-  if (byExpressions) return { typeof: [selector('address', family), 'th dport'] };
-  return { type: [dataType('address', family), 'inet_service'] };
-}
-
-function dataType(field: FieldType, family: Family): DataType {
-  if (field === 'address') return family === 'IPv4' ? 'ipv4_addr' : 'ipv6_addr';
-  return field === 'protocol' ? 'inet_proto' : 'inet_service';
-}
-
-function selector(field: FieldType, family: Family): Selector {
-  if (typeof field === 'object') return `numgen random mod ${field.drawnOf}`;
-  if (field === 'address') return family === 'IPv4' ? 'ip daddr' : 'ip6 daddr';
-  return field === 'protocol' ? 'meta l4proto' : 'th dport';
+/** Of a set of nothing but ranges: the kernel keeps either end of an interval as an element. */
+export function isOfIntervals({ ranges, key }: TableSet): boolean {
+  return ranges === true && key.length === 1;
 }
 
 /** `keysOnly`: for deleting. */
 export function listOf(set: TableSet, elements: readonly Element[], keysOnly: boolean): ElementList {
   const list = new ElementList(elements.length * 96);
-  for (const element of elements) {
-    if (set.ranges && set.key.length === 1) writeInterval(list, element.key);
-    else writeElement(list, set, element, keysOnly);
+  const parts = partsOf(set);
+  for (const { key, endpoint, chain, comment } of elements) {
+    if (isOfIntervals(set)) {
+      writeInterval(list, key);
+      continue;
+    }
+    writeKey(list.begin(), set, parts, key, 'first');
+    if (set.ranges) writeKey(list.rangeEnd(), set, parts, key, 'last');
+    if (!keysOnly) {
+      if (endpoint) list.data().ip(endpoint.ip).port(endpoint.port);
+      if (chain !== undefined) list.verdict({ verdict: 'jump', chain });
+      if (comment !== undefined) list.comment(comment);
+    }
+    list.end();
   }
   return list;
 }
 
-function writeElement(list: ElementList, set: TableSet, element: Element, keysOnly: boolean): void {
-  list.begin();
-  writeKey(list, set, element.key, 'first');
-  if (set.ranges) writeKey(list.rangeEnd(), set, element.key, 'last');
-  if (!keysOnly) {
-    const { endpoint, chain, comment } = element;
-    if (endpoint) list.data().ip(endpoint.ip).port(endpoint.port);
-    if (chain !== undefined) list.verdict({ verdict: 'jump', chain });
-    if (comment !== undefined) list.comment(comment);
-  }
-  list.end();
-}
-
-function writeKey(list: ElementList, set: TableSet, key: ElementKey, end: 'first' | 'last'): void {
-  let isSecond = false;
-  let isSecondPort = false;
-  for (const field of set.key) {
-    if (typeof field === 'object') list.index(required(key.index, set));
-    else if (field === 'protocol') list.protocol(required(key.protocol, set));
-    else if (field === 'port') {
-      list.port(required(isSecondPort ? key.secondPort : key.port, set));
-      isSecondPort = true;
-    } else if (!isSecond && key.address !== undefined) {
-      list.ip(key.address);
-      isSecond = true;
-    } else if (key.range !== undefined) list.raw(rangeOf(key.range)[end]);
-    else list.ip(required(key.secondAddress, set));
+function writeKey(
+  list: ElementList,
+  set: TableSet,
+  parts: Parts,
+  key: ElementKey,
+  end: 'first' | 'last',
+): void {
+  for (const part of parts) {
+    if (part === 'index') list.index(required(key.index, set));
+    else if (part === 'protocol') list.protocol(required(key.protocol, set));
+    else if (part === 'port' || part === 'secondPort') list.port(required(key[part], set));
+    else if (part === 'range') list.raw(rangeOf(required(key.range, set))[end]);
+    else list.ip(required(key[part], set));
   }
 }
 
@@ -107,76 +97,63 @@ interface ReadElements {
 }
 
 export function elementsOf(set: TableSet, given: readonly SetElement[], family: Family): ReadElements {
-  if (set.ranges && set.key.length === 1) return intervalsOf(set, given);
+  if (isOfIntervals(set)) return intervalsOf(set, given);
+  const read = elementReader(set, family);
   const elements: Element[] = [];
   const unknown: SetElement[] = [];
   for (const each of given) {
-    const element = elementOf(set, each, family);
+    const element = read(each);
     if (element) elements.push(element);
     else unknown.push(each);
   }
   return { elements, unknown };
 }
 
-function elementOf(set: TableSet, element: SetElement, family: Family): Element | undefined {
-  const { data, verdict, comment } = element;
-  const key = keyOf(set, element, family);
-  if (!key || (data && data.length < addressBytes(family) + PORT_BYTES)) return undefined;
-  return {
-    set: set.name,
-    key,
-    ...(data && { endpoint: endpointOf(data, family) }),
-    ...(verdict?.chain !== undefined && { chain: verdict.chain }),
-    ...(comment !== undefined && { comment }),
+/** `undefined`: of another protocol than services have, with a range that is no network, or for a set of another kind. */
+export function elementReader(set: TableSet, family: Family): (given: SetElement) => Element | undefined {
+  const bytes = family === 'IPv4' ? 4 : 16;
+  const parts = partsOf(set);
+  return (given) => {
+    const { data, verdict, comment } = given;
+    const key = keyOf(parts, given, bytes);
+    if (!key || (data && data.length < bytes + PORT_BYTES)) return undefined;
+    return {
+      set: set.name,
+      key,
+      ...(data && {
+        endpoint: { ip: decodeIp(data.subarray(0, bytes)), port: portOf(data.subarray(bytes)) },
+      }),
+      ...(verdict?.chain !== undefined && { chain: verdict.chain }),
+      ...(comment !== undefined && { comment }),
+    };
   };
 }
 
 const PORT_BYTES = 2;
+/** All but addresses take one register. */
+const SHORT: ReadonlySet<keyof ElementKey> = new Set(['protocol', 'port', 'secondPort', 'index']);
 
-/** `undefined`: of another protocol than services have, with a range that is no network, or for a set of another kind. */
-export function keyOf(set: TableSet, { key, keyEnd }: SetElement, family: Family): ElementKey | undefined {
-  const bytes = addressBytes(family);
-  if (key.length < set.key.reduce((sum, field) => sum + (field === 'address' ? bytes : 4), 0))
-    return undefined;
-  const result: {
-    address?: Ip;
-    protocol?: Protocol;
-    port?: number;
-    index?: number;
-    secondAddress?: Ip;
-    secondPort?: number;
-    range?: Cidr;
-  } = {};
+function keyOf(parts: Parts, { key, keyEnd }: SetElement, addressBytes: number): ElementKey | undefined {
+  const result: { -readonly [Part in keyof ElementKey]: ElementKey[Part] } = {};
   let at = 0;
-  for (const field of set.key) {
-    const size = field === 'address' ? bytes : 4;
+  for (const part of parts) {
+    const size = SHORT.has(part) ? 4 : addressBytes;
     const value = key.subarray(at, at + size);
-    if (typeof field === 'object') result.index = new DataView(value.slice().buffer).getUint32(0, true);
-    else if (field === 'protocol') {
+    if (value.length < size) return undefined;
+    if (part === 'index') result.index = new DataView(value.slice().buffer).getUint32(0, true);
+    else if (part === 'port' || part === 'secondPort') result[part] = portOf(value);
+    else if (part === 'protocol') {
       const protocol = protocolByte.word(value[0] ?? 0);
       if (!protocol) return undefined;
       result.protocol = protocol;
-    } else if (field === 'port') {
-      if (result.port === undefined) result.port = portOf(value);
-      else result.secondPort = portOf(value);
-    } else if (result.address === undefined) result.address = decodeIp(value);
-    else if (set.ranges) {
+    } else if (part === 'range') {
       const range = cidrOf(value, keyEnd?.subarray(at, at + size) ?? value);
       if (range === undefined) return undefined;
       result.range = range;
-    } else result.secondAddress = decodeIp(value);
+    } else result[part] = decodeIp(value);
     at += size;
   }
   return result;
-}
-
-export function endpointOf(data: Uint8Array, family: Family): { readonly ip: Ip; readonly port: number } {
-  const bytes = addressBytes(family);
-  return { ip: decodeIp(data.subarray(0, bytes)), port: portOf(data.subarray(bytes)) };
-}
-
-function addressBytes(family: Family): number {
-  return family === 'IPv4' ? 4 : 16;
 }
 
 function portOf(bytes: Uint8Array): number {

@@ -6,14 +6,18 @@
 import { type Family, hostCidr } from '../../model/ip.ts';
 import { NOBODY, samplePlan } from '../prerequisites/sample.ts';
 import type { NftPieceName } from './prerequisites.ts';
-import { type ChainSpec, type Element, type Ruleset, nftRule, setsByName } from './rules/rule.ts';
-import type { Statement, TableSet } from './rules/rule.ts';
-import { addChains, elementOperations } from './rules/transaction.ts';
-import type { NftClient, TableOperation, TableTransaction } from './rules/transaction.ts';
-import { wholeTable } from './rules/whole.ts';
+import { wholeTable } from './rules/referenceCounts.ts';
+import { addChains, addSets, editOperations, nftRule, setsByName, toChain } from './rules/table.ts';
+import type {
+  ChainSpec,
+  FilledTable,
+  NftClient,
+  Statement,
+  TableSet,
+  TableTransaction,
+} from './rules/table.ts';
 
-export interface TrialTable extends Ruleset {
-  readonly elements: readonly Element[];
+export interface TrialTable extends FilledTable {
   /** Nobody else may change it. */
   readonly isOwned?: true;
 }
@@ -33,18 +37,18 @@ const MOST_CLIENTS = 64;
 
 /** With these pieces alone: chains and jumps stay, so that each statement is reached from the hooks that it has in full. */
 export function trialTable(family: Family, pieces?: readonly NftPieceName[]): TrialTable {
-  const { ruleset, elements } = wholeTable(samplePlan(family, false), {
+  const whole = wholeTable(samplePlan(family, false), {
     masqueradeMark: MARK,
     counters: pieces === undefined || pieces.includes('counters of elements'),
     nodePortIps: [NOBODY[family]],
     serviceCidrs: [hostCidr(NOBODY[family])],
   });
-  const byName = setsByName(ruleset);
+  const byName = setsByName(whole);
   const isWanted = (statement: Statement): boolean =>
     pieces === undefined ||
     statement.kind === 'jump' ||
     pieces.some((name) => name === pieceOf(statement, byName.get(setOf(statement) ?? '')));
-  const chains = ruleset.chains.map((chain) => ({
+  const chains = whole.chains.map((chain) => ({
     ...chain,
     rules: chain.rules
       .map(({ statements }) => nftRule(...statements.filter(isWanted)))
@@ -52,11 +56,12 @@ export function trialTable(family: Family, pieces?: readonly NftPieceName[]): Tr
   }));
   const statements = chains.flatMap(({ rules }) => rules.flatMap((each) => each.statements));
   const used = new Set(statements.map(setOf));
-  const sets = ruleset.sets.filter(({ name }) => pieces === undefined || used.has(name));
+  const isUsed = (name: string): boolean => pieces === undefined || used.has(name);
+  const sets = whole.sets.filter(({ name }) => isUsed(name));
   return {
     sets: sets.map((set) => (set.dynamicSize ? { ...set, dynamicSize: MOST_CLIENTS } : set)),
     chains: chains.flatMap((chain) => guarded(chain, family)),
-    elements: sets.flatMap(({ name }) => elements.get(name) ?? []),
+    elements: whole.elements.filter(({ set }) => isUsed(set)),
   };
 }
 
@@ -102,15 +107,11 @@ function guarded(chain: ChainSpec, family: Family): readonly ChainSpec[] {
   const { hook, name, rules } = chain;
   if (!hook) return [chain];
   const behind = `${name}-behind`;
-  const toNobody = {
-    kind: 'addressIn',
-    side: 'destination',
-    cidr: hostCidr(NOBODY[family]),
-    not: false,
-  } as const;
+  const cidr = hostCidr(NOBODY[family]);
+  const toNobody: Statement = { kind: 'addressIn', side: 'destination', cidr, not: false };
   return [
     { name: behind, rules },
-    { name, hook, rules: [nftRule(toNobody, { kind: 'jump', chain: behind })] },
+    { name, hook, rules: [nftRule(toNobody, toChain(behind))] },
   ];
 }
 
@@ -134,8 +135,8 @@ function writing({ sets, chains, elements, isOwned }: TrialTable): TableTransact
     { kind: 'addTable' },
     { kind: 'deleteTable' },
     { kind: 'addTable' },
-    ...sets.map((set): TableOperation => ({ kind: 'addSet', set })),
+    ...addSets(sets),
     ...addChains(chains),
-    ...elementOperations('addElements', elements, setsByName({ sets })),
+    ...editOperations([{ removes: [], adds: elements }], setsByName({ sets })),
   ];
 }

@@ -15,7 +15,7 @@ import {
   operationOf,
 } from '../../netlink/nftables/message.ts';
 import type { ElementsOfSet } from '../../netlink/nftables/elements.ts';
-import { type NftNotification, decodeNotification } from '../../netlink/nftables/notifications.ts';
+import { decodeNotification, type NftNotification } from '../../netlink/nftables/notifications.ts';
 import { NFGENMSG_BYTES } from '../../netlink/nfnetlink.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
@@ -29,16 +29,16 @@ interface TableSubscriber {
   onChange(changedBy: ChangedBy | undefined, changes: TableChanges | undefined): void;
 }
 
-/** Elements that came into a set, or went. */
-interface ElementChanges extends ElementsOfSet {
+/** Elements that were added to a set, or deleted. */
+interface ForeignElements extends ElementsOfSet {
   readonly isThere: boolean;
 }
 
 export interface TableChanges {
-  readonly elements: readonly ElementChanges[];
-  /** Something else than elements came or went, or was changed. */
+  readonly elements: readonly ForeignElements[];
+  /** Something else than elements was changed. */
   readonly isStructural: boolean;
-  /** Sets that came or went: what is in them is not known any more. */
+  /** Sets that were added or deleted: what is in them is not known any more. */
   readonly sets: ReadonlySet<string>;
   /** All of these, by name, for people: `set any-3`, `chain services`. */
   readonly objects: readonly string[];
@@ -131,53 +131,35 @@ export class TableWatch {
   }
 }
 
-/** `undefined` also where it cannot be understood. */
+/** `undefined` where that is too much or cannot be decoded, or where the table itself was deleted. */
 function changesOf(messages: readonly Message[]): TableChanges | undefined {
-  try {
-    return tableChanges(messages);
-  } catch (error) {
-    if (isJunctionError(error)) return undefined;
-    throw error;
-  }
-}
-
-/** `undefined` where that is too much, or the table itself went. */
-function tableChanges(messages: readonly Message[]): TableChanges | undefined {
   if (messages.length > MOST_MESSAGES) return undefined;
-  const elements: ElementChanges[] = [];
+  const elements: ForeignElements[] = [];
   const sets = new Set<string>();
   const objects = new Set<string>();
   let isStructural = false;
-  for (const message of messages) {
-    const notification = decodeNotification(message);
-    if (notification.kind === 'deleted table') return undefined;
-    objects.add(objectOf(notification));
-    if (notification.kind === 'new set' || notification.kind === 'deleted set')
-      sets.add(notification.set.name);
-    if (notification.kind === 'new elements' || notification.kind === 'deleted elements')
-      elements.push({ ...notification.elements, isThere: notification.kind === 'new elements' });
-    else isStructural = true;
+  try {
+    for (const message of messages) {
+      const notification = decodeNotification(message);
+      if (notification.kind === 'deleted table') return undefined;
+      objects.add(objectOf(notification));
+      if ('set' in notification) sets.add(notification.set.name);
+      if ('elements' in notification)
+        elements.push({ ...notification.elements, isThere: notification.kind === 'new elements' });
+      else isStructural = true;
+    }
+  } catch (error) {
+    if (isJunctionError(error)) return undefined;
+    throw error;
   }
   return { elements, isStructural, sets, objects: [...objects] };
 }
 
 function objectOf(notification: NftNotification): string {
-  switch (notification.kind) {
-    case 'new chain':
-    case 'deleted chain':
-      return `chain ${notification.chain.name}`;
-    case 'new rule':
-    case 'deleted rule':
-      return `chain ${notification.rule.chain}`;
-    case 'new set':
-    case 'deleted set':
-      return `set ${notification.set.name}`;
-    case 'new elements':
-    case 'deleted elements':
-      return `set ${notification.elements.set}`;
-    default:
-      return `table ${TABLE}`;
-  }
+  if ('chain' in notification) return `chain ${notification.chain.name}`;
+  if ('rule' in notification) return `chain ${notification.rule.chain}`;
+  if ('set' in notification) return `set ${notification.set.name}`;
+  return 'elements' in notification ? `set ${notification.elements.set}` : `table ${TABLE}`;
 }
 
 const NAME = new TextEncoder().encode(`${TABLE}\0`);

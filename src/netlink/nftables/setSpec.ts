@@ -45,7 +45,7 @@ const DATA_TYPES = {
   inet_service: { number: 13, bytes: 2, order: NETWORK },
   mark: { number: 19, bytes: 4, order: HOST },
 } as const;
-export type DataType = keyof typeof DATA_TYPES;
+type DataType = keyof typeof DATA_TYPES;
 
 /** The number of a concatenation has six bits for each part. */
 const BITS_PER_PART = 6;

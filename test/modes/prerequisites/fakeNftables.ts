@@ -1,5 +1,5 @@
 /** A kernel that looks at tables as the real one does, without the modules that a test takes away. */
-import type { ChainSpec, RuleSpec, Statement, TableSet } from '../../../src/modes/nftables/rules/rule.ts';
+import type { ChainSpec, RuleSpec, Statement, TableSet } from '../../../src/modes/nftables/rules/table.ts';
 import type { NftTrial, TrialTable } from '../../../src/modes/nftables/trialTable.ts';
 import type { Family } from '../../../src/model/ip.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Affinity entries for an endpoint that must not be used any more are evicted: the map would go on
- * sending them there. It is asked about after the new pools are in the kernel, so that nobody is noted down meanwhile;
- * and only where a service with affinity lost something, or where it is not known what was before.
+ * Affinity entries for an endpoint that must not be used any more are evicted: the map would go on sending clients there.
+ * The map is read after the new pools are in the kernel, so that no such entry is learned meanwhile; and only where a
+ * service with affinity lost something, or where it is not known what was before.
  */
 import { type Family, hostPort, type Ip } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
@@ -9,31 +9,34 @@ import { classifySource } from '../../../plan/decide.ts';
 import { frontendAt } from '../../../plan/claims.ts';
 import type { Plan, Pool, Route, ServicePortPlan, SourceClass } from '../../../plan/types.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import { affinityMap, NFT_CHAINS, connectionsSet, SCOPE_LIST, stickyChain, stickyMap } from './names.ts';
-import {
-  type ChainSpec,
-  inSet,
-  type Key,
-  nftRule,
-  type RuleSpec,
-  type Ruleset,
-  type TableSet,
-} from './rule.ts';
-import { elementOperations, type NftClient, type AffinityEntry } from './transaction.ts';
+import { type Committer, slices } from './committer.ts';
+import { affinityMap, connectionsSet, NFT_CHAINS, SCOPE_LIST, stickyChain, stickyMap } from './names.ts';
+import { byName, editOperations, inSet, nftRule } from './table.ts';
+import type {
+  AffinityEntry,
+  ChainSpec,
+  Element,
+  Key,
+  NftClient,
+  Ruleset,
+  RuleSpec,
+  SetsByName,
+  Statement,
+  TableSet,
+} from './table.ts';
 
-/** An entry that expires in the meantime makes the kernel refuse to delete the others. */
+/** An entry that expires meanwhile makes the kernel refuse to delete the others. */
 const TRIES = 5;
 const CLASSES: readonly SourceClass[] = ['pod', 'node', 'outside'];
 
 interface EvictOptions {
   readonly client: NftClient;
+  readonly committer: Committer;
   readonly plan: Plan;
   /** All addresses of this node. */
   readonly nodeIps: readonly Ip[];
-  readonly sets: ReadonlyMap<string, TableSet>;
-  /** How many elements one transaction should have. */
-  readonly chunk: number;
-  readonly timeSlice?: TimeSlice | undefined;
+  readonly sets: SetsByName;
+  readonly timeSlice?: TimeSlice;
 }
 
 /** By protocol: whether a client may have been sent where it may not be sent now. */
@@ -46,85 +49,49 @@ export function protocolsToEvict(before: Iterable<ServicePortPlan>, plan: Plan):
   return found;
 }
 
-export interface Eviction {
-  readonly isDone: boolean;
-  readonly transactions: number;
-}
-
-export async function evictStale(protocols: Iterable<Protocol>, options: EvictOptions): Promise<Eviction> {
+/** Returns whether all are evicted. */
+export async function evictStale(protocols: Iterable<Protocol>, options: EvictOptions): Promise<boolean> {
   let isDone = true;
-  let transactions = 0;
   for (const protocol of protocols) {
     if (!options.sets.has(affinityMap(protocol))) continue;
     let outcome: 'done' | 'refused' = 'refused';
-    for (let tries = 0; tries < TRIES && outcome === 'refused'; tries++) {
-      const stale = await staleEntries(protocol, options);
-      transactions += Math.ceil(stale.length / options.chunk);
-      outcome = await evict(protocol, stale, options);
-    }
+    for (let tries = 0; tries < TRIES && outcome === 'refused'; tries++)
+      outcome = await evict(protocol, options);
     isDone &&= outcome === 'done';
   }
-  return { isDone, transactions };
+  return isDone;
 }
 
 /** There may be a million entries: they are judged in time slices. */
-async function staleEntries(protocol: Protocol, options: EvictOptions): Promise<readonly AffinityEntry[]> {
-  const stale: AffinityEntry[] = [];
-  await forEachSliced(
-    await options.client.affinityEntries(protocol),
-    (each) => {
-      if (!mayGoOn(protocol, each, options)) stale.push(each);
-    },
-    options.timeSlice,
-  );
-  return stale;
-}
-
-async function evict(
-  protocol: Protocol,
-  stale: readonly AffinityEntry[],
-  { client, sets, chunk }: EvictOptions,
-): Promise<'done' | 'refused'> {
+async function evict(protocol: Protocol, options: EvictOptions): Promise<'done' | 'refused'> {
+  const { client, committer, sets, timeSlice } = options;
   const set = affinityMap(protocol);
-  for (let start = 0; start < stale.length; start += chunk) {
-    const elements = stale.slice(start, start + chunk).map(({ client, destination, port }) => ({
-      set,
-      key: { address: client, secondAddress: destination, port },
-    }));
-    const { state } = await client.commit(elementOperations('deleteElements', elements, sets));
-    if (state === 'refused') return state;
-  }
-  return 'done';
+  const stale: Element[] = [];
+  const judge = (entry: AffinityEntry): void => {
+    const key = { address: entry.client, secondAddress: entry.destination, port: entry.port };
+    if (!mayGoOn(protocol, entry, options)) stale.push({ set, key });
+  };
+  await forEachSliced(await client.affinityEntries(protocol), judge, timeSlice);
+  const portions = [...slices(stale, committer.chunk)];
+  return committer.attemptAll(portions.map((removes) => editOperations([{ removes, adds: [] }], sets)));
 }
 
 /** Whether a client that was sent somewhere may not be sent there again. */
 function lost(before: ServicePortPlan, now: ServicePortPlan | undefined): boolean {
   if (now?.affinitySeconds === undefined) return true;
   // Frontends are many and share a few routes.
-  const known = new Map<Route, Map<Route, boolean>>();
+  const compared = new Map<Route, Set<Route>>();
+  const isLost = (old: Route, left: Route): boolean => {
+    const known = compared.get(old) ?? new Set();
+    if (known.has(left)) return false;
+    compared.set(old, known.add(left));
+    const keys = endpointsOf(now, left);
+    return [...endpointsOf(before, old)].some((key) => !keys.has(key));
+  };
   return before.frontends.some((frontend) => {
     const same = frontendAt(now, frontend.address, frontend.port);
-    return (
-      !same || CLASSES.some((from) => lostFrom(before, frontend.routes[from], now, same.routes[from], known))
-    );
+    return !same || CLASSES.some((from) => isLost(frontend.routes[from], same.routes[from]));
   });
-}
-
-function lostFrom(
-  before: ServicePortPlan,
-  oldRoute: Route,
-  now: ServicePortPlan,
-  newRoute: Route,
-  known: Map<Route, Map<Route, boolean>>,
-): boolean {
-  let answers = known.get(oldRoute);
-  if (!answers) known.set(oldRoute, (answers = new Map<Route, boolean>()));
-  let isLost = answers.get(newRoute);
-  if (isLost === undefined) {
-    const [old, left] = [endpointsOf(before, oldRoute), endpointsOf(now, newRoute)];
-    answers.set(newRoute, (isLost = [...old].some((key) => !left.has(key))));
-  }
-  return isLost;
 }
 
 function mayGoOn(
@@ -139,14 +106,10 @@ function mayGoOn(
   const packet = { source: client, destination, protocol, port, inInterface: undefined };
   const from = classifySource(plan.view.localDetector, packet, { addresses: nodeIps });
   const key = hostPort(endpoint.ip, endpoint.port);
-  return possibleClasses(plan, from).some((each) => endpointsOf(servicePort, frontend.routes[each]).has(key));
-}
-
-/** Where pods are detected by interface, which an entry does not hold, any source but the node may be one. */
-function possibleClasses({ view }: Plan, from: SourceClass): readonly SourceClass[] {
-  const isByInterface =
-    view.localDetector.kind === 'interface' || view.localDetector.kind === 'interfacePrefix';
-  return isByInterface && from === 'outside' ? ['pod', 'outside'] : [from];
+  // Where pods are detected by interface, which an entry does not hold, any source but the node may be one.
+  const mayBePod = from === 'outside' && plan.view.localDetector.kind.startsWith('interface');
+  const classes = mayBePod ? (['pod', 'outside'] as const) : [from];
+  return classes.some((each) => endpointsOf(servicePort, frontend.routes[each]).has(key));
 }
 
 /** Made once for each pool: every affinity entry needs one. */
@@ -175,31 +138,28 @@ export interface AffinityTimeout {
   readonly seconds: number;
 }
 
-interface AffinityOptions {
-  readonly family: Family;
-  readonly counters: boolean;
-}
-
 const CLIENT: Key = ['source', 'destination', 'port'];
 const ORIGINAL_CLIENT: Key = ['originalSource', 'originalDestination', 'originalPort'];
 const ORIGINAL: Key = ['originalDestination', 'originalPort'];
 /** The endpoint first: with its port named before it, nft can read `ct original proto-dst` again. */
 const CONNECTION: Key = ['destination', 'port', 'originalDestination', 'originalPort'];
-/** Affinity entries of one time. */
+/** Affinity entries at any one time. */
 const MOST_CLIENTS = 1_000_000;
+
+export function affinitySet(protocol: Protocol): TableSet {
+  return {
+    name: affinityMap(protocol),
+    key: ['address', 'address', 'port'],
+    data: 'endpoint',
+    dynamicSize: MOST_CLIENTS,
+    comment: 'client and frontend',
+  };
+}
 
 export function affinitySets(timeouts: readonly AffinityTimeout[], counters: boolean): readonly TableSet[] {
   const protocols = protocolsOf(timeouts);
   return [
-    ...protocols.map(
-      (protocol): TableSet => ({
-        name: affinityMap(protocol),
-        key: ['address', 'address', 'port'],
-        data: 'endpoint',
-        dynamicSize: MOST_CLIENTS,
-        comment: 'client and frontend',
-      }),
-    ),
+    ...protocols.map(affinitySet),
     ...protocols.map(
       (protocol): TableSet => ({
         name: stickyMap(protocol),
@@ -208,65 +168,67 @@ export function affinitySets(timeouts: readonly AffinityTimeout[], counters: boo
         comment: 'frontends with affinity, by time-out',
       }),
     ),
-    ...(counters ? protocols : []).flatMap((protocol) =>
-      SCOPE_LIST.map(
-        (scope): TableSet => ({
-          name: connectionsSet(scope, protocol),
-          key: ['address', 'port', 'address', 'port'],
-          counts: true,
-          comment: 'endpoint and frontend',
-        }),
-      ),
+    ...(counters ? connectionSets(protocols) : []).map(
+      ({ name }): TableSet => ({
+        name,
+        key: ['address', 'port', 'address', 'port'],
+        counts: true,
+        comment: 'endpoint and frontend',
+      }),
     ),
   ];
+}
+
+/** Node ports have a set of their own: an address of the node may be a service's too. */
+function connectionSets(protocols: readonly Protocol[]): readonly { name: string; protocol: Protocol }[] {
+  return protocols.flatMap((protocol) =>
+    SCOPE_LIST.map((scope) => ({ name: connectionsSet(scope, protocol), protocol })),
+  );
 }
 
 /** `before`: a ruleset of the same family, whose chains are used again. */
 export function affinityChains(
   timeouts: readonly AffinityTimeout[],
-  { family, counters }: AffinityOptions,
+  { family, counters }: { readonly family: Family; readonly counters: boolean },
   before: Ruleset | undefined,
 ): readonly ChainSpec[] {
-  const known = new Map(before?.chains.map((chain) => [chain.name, chain]));
+  const known = byName(before?.chains ?? []);
   const protocols = protocolsOf(timeouts);
+  const of = (protocol: Protocol, ...statements: readonly Statement[]): RuleSpec =>
+    nftRule({ kind: 'protocol', protocol }, ...statements);
   return [
     ...timeouts.map((timeout) => {
       const name = stickyChain(timeout.protocol, timeout.seconds);
       return known.get(name) ?? { name, rules: [learnRule(timeout, family)] };
     }),
-    { name: NFT_CHAINS.remembered, rules: protocols.map(lookupRule) },
+    {
+      name: NFT_CHAINS.remembered,
+      rules: protocols.map((protocol) =>
+        of(protocol, { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) }),
+      ),
+    },
     {
       name: NFT_CHAINS.remember,
-      rules: [...(counters ? protocols.flatMap(countRules) : []), ...protocols.map(stickyRule)],
+      rules: [
+        // To be found is to be counted.
+        ...(counters ? connectionSets(protocols) : []).map(({ name, protocol }) =>
+          of(protocol, inSet(CONNECTION, name)),
+        ),
+        // nft reads `ct original proto-dst` only where a port was named before it.
+        ...protocols.map((protocol) =>
+          of(
+            protocol,
+            { kind: 'hasPort' },
+            { kind: 'verdictByMap', key: ORIGINAL, map: stickyMap(protocol) },
+          ),
+        ),
+      ],
     },
   ];
 }
 
 function protocolsOf(timeouts: readonly AffinityTimeout[]): readonly Protocol[] {
   return [...new Set(timeouts.map(({ protocol }) => protocol))];
-}
-
-function lookupRule(protocol: Protocol): RuleSpec {
-  return nftRule(
-    { kind: 'protocol', protocol },
-    { kind: 'dnatByMap', key: CLIENT, map: affinityMap(protocol) },
-  );
-}
-
-/** To be found is to be counted. Node ports have a set of their own: an address of the node may be a service's too. */
-function countRules(protocol: Protocol): readonly RuleSpec[] {
-  return SCOPE_LIST.map((scope) =>
-    nftRule({ kind: 'protocol', protocol }, inSet(CONNECTION, connectionsSet(scope, protocol))),
-  );
-}
-
-/** nft reads `ct original proto-dst` only where a port was named before it. */
-function stickyRule(protocol: Protocol): RuleSpec {
-  return nftRule(
-    { kind: 'protocol', protocol },
-    { kind: 'hasPort' },
-    { kind: 'verdictByMap', key: ORIGINAL, map: stickyMap(protocol) },
-  );
 }
 
 /**
@@ -279,11 +241,6 @@ function learnRule({ protocol, seconds }: AffinityTimeout, family: Family): Rule
   return nftRule(
     { kind: 'protocol', protocol },
     ...(family === 'IPv4' ? [{ kind: 'hasPort' } as const] : []),
-    {
-      kind: 'learn',
-      key: ORIGINAL_CLIENT,
-      map: affinityMap(protocol),
-      seconds,
-    },
+    { kind: 'learn', key: ORIGINAL_CLIENT, map: affinityMap(protocol), seconds },
   );
 }

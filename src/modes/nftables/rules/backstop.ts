@@ -1,53 +1,46 @@
 /**
  * A second table, that no other program can change: the kernel lets only the socket that made it, and removes it with that
  * socket. `nft flush ruleset` leaves it alone, and as long as one chain that rewrites addresses is there, the kernel goes
- * on rewriting the packets of open connections. New ones are held back until our rules are there again
- * (`backstopRules.ts`).
+ * on rewriting the packets of open connections.
+ *
+ * Its rules come after ours, so that they see the first packets that ours did nothing with. While ours are there, that is
+ * none for a service. While another program has removed them, a new connection to a service is held back: its first packet
+ * is dropped, the kernel keeps no conntrack entry of it, and the client sends it again a second later.
  *
  * All works without it, so it is never in the way: what fails here is tried again later.
  */
+import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
-import {
-  type Changes,
-  type Reconcilable,
-  Reconciler,
-  type Resync,
-  type ServicePortPlans,
-  type WithServicePorts,
+import { Reconciler } from '../../../proxy/reconciler.ts';
+import type {
+  Changes,
+  Reconcilable,
+  Resync,
+  ServicePortPlans,
+  WithServicePorts,
 } from '../../../proxy/reconciler.ts';
 import { RetryDelay } from '../../../proxy/report.ts';
-import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import { hairpinsOf, NO_ELEMENTS } from './compile.ts';
-import { Committer, EditStream, slices } from './committer.ts';
-import { diffToEnd } from './diff.ts';
+import { runToEnd, type TimeSlice } from '../../../time/timeSlice.ts';
+import { hairpinsOf, type NftFragment } from './compile.ts';
+import { Committer, EditStream } from './committer.ts';
+import { diffElements, editsFor } from './diff.ts';
+import { NFT_CHAINS, ownerComment } from './names.ts';
+import { ReferenceCounts } from './referenceCounts.ts';
 import {
-  type ChainSpec,
-  type Element,
-  inSet,
-  jumpRule,
-  nftRule,
-  type RuleSpec,
-  type Ruleset,
-  setsByName,
-  type TableSet,
-} from './rule.ts';
-import {
-  FRONTEND_FIELDS,
   fixedElements,
   FRONTEND,
+  FRONTEND_FIELDS,
   HAIRPIN_SET,
   hooked,
   masqueradeRules,
-  type NftSettings,
+  nodePortSets,
   PRIORITIES,
-  type RulesetOptions,
-  type TableOptions,
   toNodePorts,
 } from './ruleset.ts';
-import { ReferenceCounts } from './referenceCounts.ts';
-import { addChains, type NftClient, type TableOperation, type TableTransaction } from './transaction.ts';
-import { NFT_CHAINS, ownerComment, NFT_SETS } from './names.ts';
+import type { NftSettings, TableOptions } from './ruleset.ts';
+import { addChains, addSets, inSet, nftRule, setsByName, toChain } from './table.ts';
+import type { Element, ElementChanges, NftClient, Ruleset } from './table.ts';
 
 export interface BackstopClient extends Pick<NftClient, 'commit'> {
   /** Whether there is a table of this name. */
@@ -75,41 +68,37 @@ interface BackstopOptions {
   readonly timeSlice?: TimeSlice;
 }
 
-/** The table without what service ports have in it. */
+/** The table without what comes from services. */
 interface Base {
   readonly ruleset: Ruleset;
-  /** Elements that no service has a part in. */
   readonly fixed: readonly Element[];
 }
 
 export class Backstop implements Reconcilable<Base, WithServicePorts> {
-  readonly #client: BackstopClient;
+  readonly #given: BackstopOptions;
   readonly #committer: Committer;
-  readonly #timeSlice: TimeSlice | undefined;
-  readonly #now: () => number;
   readonly #reconciler = new Reconciler<Base, WithServicePorts>(this);
   readonly #retry = new RetryDelay();
-  #hairpins = new ReferenceCounts();
+  #counts = new ReferenceCounts();
+  #options: TableOptions | undefined;
   #base: Base = { ruleset: { sets: [], chains: [] }, fixed: [] };
   #isThere = false;
   /** Of the last failure, if it is not there. */
   #reason: string | undefined;
 
-  constructor({ client, now, timeSlice }: BackstopOptions) {
-    this.#client = client;
-    this.#committer = new Committer(client, now);
-    this.#timeSlice = timeSlice;
-    this.#now = now;
+  constructor(given: BackstopOptions) {
+    this.#given = given;
+    this.#committer = new Committer(given.client, given.now);
   }
 
-  /** Its socket may have gone, and taken it along: the next sync looks. */
+  /** Its socket may have been lost, and the table with it: the next sync looks. */
   doubt(): void {
     this.#reconciler.requestFull();
   }
 
   /** Another sync is worth it after this time. */
   get retryAfterMs(): number | undefined {
-    return this.#retry.remainingMs(this.#now());
+    return this.#retry.remainingMs(this.#given.now());
   }
 
   /** After each sync of our own table. Returns what went wrong. */
@@ -118,49 +107,49 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
     { changed, refused }: BackstopChanges,
     settings: NftSettings,
   ): Promise<BackstopFailure | undefined> {
-    if (!this.#retry.isDue(this.#now())) return undefined;
-    this.#base = baseFor({ ...settings, family: plan.family, view: plan.view });
+    if (!this.#retry.isDue(this.#given.now())) return undefined;
+    const options = { ...settings, family: plan.family, view: plan.view };
+    if (!deepEqual(options, this.#options)) this.#base = baseFor((this.#options = options));
     if (!changed) this.#reconciler.requestFull();
-    const all = changed ?? new Set([...this.#reconciler.applied.keys(), ...plan.servicePorts.keys()]);
-    const ids = [...all];
+    const ids = [...(changed ?? new Set([...this.#reconciler.applied.keys(), ...plan.servicePorts.keys()]))];
     const servicePorts = this.#without(refused, plan);
-    const sync = (): Promise<string | undefined> => this.#sync(servicePorts, ids);
     // What went wrong with a change need not be wrong with a new one.
-    const failure = (await sync()) === undefined ? undefined : await sync();
+    const first = await this.#sync(servicePorts, ids);
+    const failure = first === undefined ? undefined : await this.#sync(servicePorts, ids);
+    const isNewReason = failure !== this.#reason;
+    this.#reason = failure;
     if (failure === undefined) {
       this.#retry.succeeded();
-      this.#reason = undefined;
       this.#isThere = true;
       return undefined;
     }
-    const isNewReason = failure !== this.#reason;
-    this.#reason = failure;
     await this.#giveUp();
-    return { reason: failure, retryMs: this.#retry.failed(this.#now()), isNewReason };
+    return { reason: failure, retryMs: this.#retry.failed(this.#given.now()), isNewReason };
   }
 
   /** Those that were refused stay as they were last written. */
   #without(refused: BackstopChanges['refused'], { servicePorts }: Plan): ServicePortPlans {
     if (refused.size === 0) return servicePorts;
-    const { applied } = this.#reconciler;
-    return new Map(
-      [...servicePorts].flatMap(([id, port]) => {
-        const kept = refused.has(id) ? applied.get(id) : port;
-        return kept ? [[id, kept] as const] : [];
-      }),
-    );
+    const wanted = new Map(servicePorts);
+    for (const id of refused.keys()) {
+      const kept = this.#reconciler.applied.get(id);
+      if (kept && wanted.has(id)) wanted.set(id, kept);
+      else wanted.delete(id);
+    }
+    return wanted;
   }
 
   /** After a sync of our own table that failed: what it was to serve no more is not held back any more either. */
-  async release(plan: Plan, changed: Iterable<ServicePortId>): Promise<void> {
+  async release({ servicePorts }: Plan, changed: Iterable<ServicePortId>): Promise<void> {
     if (!this.#isThere) return;
+    const { applied } = this.#reconciler;
+    const held = (port: ServicePortPlan | undefined): readonly Element[] => (port ? heldFrontends(port) : []);
     const gone = [...changed].filter((id) => {
-      const before = this.#reconciler.applied.get(id);
-      const after = plan.servicePorts.get(id);
-      return before && diffToEnd(heldFrontends(before), after ? heldFrontends(after) : []).removes.length > 0;
+      const { removes } = runToEnd(diffElements(held(applied.get(id)), held(servicePorts.get(id))));
+      return removes.length > 0;
     });
     // As a whole, for the time being: the next sync brings back what is left.
-    const left = new Map(this.#reconciler.applied);
+    const left = new Map(applied);
     for (const id of gone) left.delete(id);
     if ((await this.#sync(left, gone)) !== undefined) this.#isThere = false;
   }
@@ -175,60 +164,39 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
     }
   }
 
-  async apply({ plan, ids, applied }: Changes<Base, WithServicePorts>): Promise<boolean> {
-    await this.#change(plan.servicePorts, ids, applied);
+  async apply(changes: Changes<Base, WithServicePorts>): Promise<boolean> {
+    await this.#change(changes.ids, changes);
     return true;
   }
 
-  async resync({ plan, options, applied, unwritten }: Resync<Base, WithServicePorts>): Promise<void> {
-    const { servicePorts } = plan;
-    const isThere = await this.#client.isThere();
-    if (isThere && unwritten) return this.#change(servicePorts, unwritten, applied);
+  async resync(resync: Resync<Base, WithServicePorts>): Promise<void> {
+    const { plan, options } = resync;
     const { ruleset, fixed } = options;
-    this.#hairpins = new ReferenceCounts();
-    const begin: TableTransaction = [
+    const isThere = await this.#given.client.isThere();
+    if (isThere && resync.unwritten) return this.#change(resync.unwritten, resync);
+    this.#counts = new ReferenceCounts();
+    await this.#committer.commit([
       ...(isThere ? [{ kind: 'deleteTable' } as const] : []),
       { kind: 'addTable', isOwned: true },
-      ...ruleset.sets.map((set): TableOperation => ({ kind: 'addSet', set })),
+      ...addSets(ruleset.sets),
       ...addChains(ruleset.chains),
-    ];
-    await this.#committer.commit(begin);
-    await this.#write([], fixed);
-    await this.#change(servicePorts, servicePorts.keys(), new Map());
+    ]);
+    await this.#write([{ removes: [], adds: fixed }]);
+    await this.#change(plan.servicePorts.keys(), { plan, applied: new Map() });
   }
 
   async #change(
-    servicePorts: ServicePortPlans,
     ids: Iterable<ServicePortId>,
-    applied: ServicePortPlans,
+    changes: Pick<Changes<Base, WithServicePorts>, 'plan' | 'applied'>,
   ): Promise<void> {
-    const removes: Element[] = [];
-    const adds: Element[] = [];
-    await forEachSliced(
-      ids,
-      (id) => {
-        const [before, after] = [applied.get(id), servicePorts.get(id)];
-        if (before === after) return;
-        const change = diffToEnd(before ? heldFrontends(before) : [], after ? heldFrontends(after) : []);
-        removes.push(...change.removes);
-        adds.push(...change.adds);
-        if (before) this.#hairpins.remove({ ...NO_ELEMENTS, counted: hairpinsOf(before) }, this.#now());
-        if (after) this.#hairpins.add({ ...NO_ELEMENTS, counted: hairpinsOf(after) });
-      },
-      this.#timeSlice,
-    );
-    const { added, removed } = this.#hairpins.takeChanges();
-    await this.#write([...removes, ...removed], [...adds, ...added]);
+    await this.#write(await editsFor(ids, changes, compile, this.#counts, this.#given));
   }
 
-  /** Deletions first: a frontend may move from one service port to another. */
-  async #write(removes: readonly Element[], adds: readonly Element[]): Promise<void> {
-    const sets = setsByName(this.#base.ruleset);
-    const stream = new EditStream(this.#committer, sets);
-    for (const some of slices(removes, this.#committer.chunk))
-      await stream.add({ owner: undefined, removes: some, adds: [] });
-    for (const some of slices(adds, this.#committer.chunk))
-      await stream.add({ owner: undefined, removes: [], adds: some });
+  /** All deletes first: a frontend may pass from one service port to another. */
+  async #write(edits: readonly ElementChanges[]): Promise<void> {
+    const stream = new EditStream(this.#committer, setsByName(this.#base.ruleset));
+    const removes = edits.flatMap((edit) => edit.removes);
+    await stream.addShared({ removes, adds: edits.flatMap(({ adds }) => adds) });
     await stream.flush();
   }
 
@@ -236,62 +204,51 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
   async #giveUp(): Promise<void> {
     this.#isThere = false;
     try {
-      if (await this.#client.isThere()) await this.#client.commit([{ kind: 'deleteTable' }]);
+      if (await this.#given.client.isThere()) await this.#given.client.commit([{ kind: 'deleteTable' }]);
     } catch {
-      // It is deleted with the next table that is built.
+      // The next one that is built replaces it.
     }
   }
 }
 
+const HELD = { frontends: 'frontends', ports: 'ports' } as const;
+const HOLD_BACK = 'hold-back';
+
 function baseFor(options: TableOptions): Base {
-  const ruleset = backstopRuleset(options);
+  const held = [
+    nftRule(inSet(FRONTEND.address, HELD.frontends), { kind: 'drop' }),
+    nftRule(inSet(FRONTEND.nodePort, HELD.ports), ...toNodePorts(options), { kind: 'drop' }),
+  ];
+  const toHeld = [nftRule(toChain(HOLD_BACK))];
+  const ruleset: Ruleset = {
+    sets: [
+      {
+        name: HELD.frontends,
+        key: FRONTEND_FIELDS.address,
+        comment: 'addresses of services that have endpoints',
+      },
+      {
+        name: HELD.ports,
+        key: FRONTEND_FIELDS.nodePort,
+        comment: 'node ports of services that have endpoints',
+      },
+      HAIRPIN_SET,
+      ...nodePortSets(options.view),
+    ],
+    chains: [
+      { name: HOLD_BACK, rules: held },
+      hooked(NFT_CHAINS.prerouting, PRIORITIES.backstopDestination, toHeld),
+      hooked(NFT_CHAINS.output, PRIORITIES.backstopDestination, toHeld),
+      // Also for what was sent on just before the rules were deleted.
+      hooked(NFT_CHAINS.postrouting, PRIORITIES.backstopSource, masqueradeRules(options)),
+    ],
+  };
   const sets = setsByName(ruleset);
   return { ruleset, fixed: fixedElements(options).filter(({ set }) => sets.has(set)) };
 }
 
-/**
- * The backstop's rules: they come after ours, so that they see the first packets that ours did nothing with. While ours
- * are there, that is none for a service. While another program has removed them, a new connection to a service is held back:
- * its first packet is dropped, the kernel keeps no conntrack entry of it, and the client sends it again a second later.
- */
-const HELD = { frontends: 'frontends', ports: 'ports' } as const;
-const HOLD_BACK = 'hold-back';
-
-function backstopRuleset(options: RulesetOptions): Ruleset {
-  return { sets: setsOf(options), chains: chainsOf(options) };
-}
-
-function setsOf({ view }: RulesetOptions): readonly TableSet[] {
-  return [
-    {
-      name: HELD.frontends,
-      key: FRONTEND_FIELDS.address,
-      comment: 'addresses of services that have endpoints',
-    },
-    {
-      name: HELD.ports,
-      key: FRONTEND_FIELDS.nodePort,
-      comment: 'node ports of services that have endpoints',
-    },
-    HAIRPIN_SET,
-    ...(view.nodePorts.ranges === 'all'
-      ? []
-      : [{ name: NFT_SETS.nodePortIPs, key: ['address'], comment: 'addresses for node ports' } as const]),
-  ];
-}
-
-function chainsOf(options: RulesetOptions): readonly ChainSpec[] {
-  const held: readonly RuleSpec[] = [
-    nftRule(inSet(FRONTEND.address, HELD.frontends), { kind: 'drop' }),
-    nftRule(inSet(FRONTEND.nodePort, HELD.ports), ...toNodePorts(options), { kind: 'drop' }),
-  ];
-  return [
-    { name: HOLD_BACK, rules: held },
-    hooked(NFT_CHAINS.prerouting, PRIORITIES.backstopDestination, [jumpRule(HOLD_BACK)]),
-    hooked(NFT_CHAINS.output, PRIORITIES.backstopDestination, [jumpRule(HOLD_BACK)]),
-    // Also for what was sent on just before the rules went.
-    hooked(NFT_CHAINS.postrouting, PRIORITIES.backstopSource, masqueradeRules(options)),
-  ];
+function compile(port: ServicePortPlan): NftFragment {
+  return { elements: heldFrontends(port), counted: hairpinsOf(port), parts: [] };
 }
 
 /** Frontends that our rules send somewhere, for some clients at least: those they never leave alone. */

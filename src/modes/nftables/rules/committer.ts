@@ -6,9 +6,15 @@
  */
 import { JunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import { type ElementEdit, editOperations, isEmptyEdit, editSize } from './diff.ts';
-import type { TableSet } from './rule.ts';
-import type { TransactionOutcome, NftClient, TableTransaction } from './transaction.ts';
+import { editOperations, editSize } from './table.ts';
+import type {
+  ElementChanges,
+  ElementEdit,
+  NftClient,
+  SetsByName,
+  TableTransaction,
+  TransactionOutcome,
+} from './table.ts';
 
 /** One commit should hold the lock no longer than twice this, also when the next elements are slower than the last. */
 const LONG_MS = 25;
@@ -19,18 +25,25 @@ const FEWEST_ELEMENTS = 200;
 export class Committer {
   readonly #client: Pick<NftClient, 'commit'>;
   readonly #now: () => number;
-  #elements: number;
-  transactions = 0;
+  readonly #onCommit: ((transaction: TableTransaction) => void) | undefined;
+  #chunk: number;
 
-  constructor(client: Pick<NftClient, 'commit'>, now: () => number, elements = FIRST_ELEMENTS) {
+  /** `onCommit` is called with every transaction that the kernel took. */
+  constructor(
+    client: Pick<NftClient, 'commit'>,
+    now: () => number,
+    chunk = FIRST_ELEMENTS,
+    onCommit?: (transaction: TableTransaction) => void,
+  ) {
     this.#client = client;
-    this.#elements = elements;
+    this.#chunk = chunk;
     this.#now = now;
+    this.#onCommit = onCommit;
   }
 
-  /** How many elements one transaction should have. */
+  /** How many elements a transaction should have. */
   get chunk(): number {
-    return this.#elements;
+    return this.#chunk;
   }
 
   /** Throws when it is refused: it belongs to no service port. */
@@ -46,43 +59,50 @@ export class Committer {
 
   async attempt(transaction: TableTransaction): Promise<TransactionOutcome> {
     if (transaction.length === 0) return { state: 'done' };
-    this.transactions++;
-    return this.#client.commit(transaction);
+    const outcome = await this.#client.commit(transaction);
+    if (outcome.state === 'done') this.#onCommit?.(transaction);
+    return outcome;
+  }
+
+  /** One after the other, until one is refused. */
+  async attemptAll(
+    transactions: Iterable<TableTransaction> | AsyncIterable<TableTransaction>,
+  ): Promise<'done' | 'refused'> {
+    for await (const transaction of transactions)
+      if ((await this.attempt(transaction)).state === 'refused') return 'refused';
+    return 'done';
   }
 
   /** A service port's edit is never split. Returns whose edits the kernel refused. */
   async commitEdits(
     edits: readonly ElementEdit[],
-    sets: ReadonlyMap<string, TableSet>,
+    sets: SetsByName,
   ): Promise<ReadonlyMap<ServicePortId, Error>> {
-    if (edits.length === 0) return new Map();
+    const [first] = edits;
+    if (!first) return new Map();
     const started = this.#now();
-    this.transactions++;
-    const outcome = await this.#client.commit(editOperations(edits, sets));
+    const outcome = await this.attempt(editOperations(edits, sets));
     if (outcome.state === 'done') {
       this.#learn(edits, this.#now() - started);
       return new Map();
     }
     throwIfChanged(outcome.name);
-    const [first] = edits;
-    if (edits.length === 1 && first) return this.#blame(first, outcome.name);
+    if (edits.length === 1) {
+      const error = new JunctionError('NFTABLES_REFUSED', `nftables refuses its elements: ${outcome.name}`);
+      if (first.owner === undefined) throw error;
+      return new Map([[first.owner, error]]);
+    }
     const middle = edits.length >> 1;
     const left = await this.commitEdits(edits.slice(0, middle), sets);
     const right = await this.commitEdits(edits.slice(middle), sets);
     return new Map([...left, ...right]);
   }
 
-  #blame({ owner }: ElementEdit, name: string): ReadonlyMap<ServicePortId, Error> {
-    const error = new JunctionError('NFTABLES_REFUSED', `nftables refuses its elements: ${name}`);
-    if (owner === undefined) throw error;
-    return new Map([[owner, error]]);
-  }
-
   #learn(edits: readonly ElementEdit[], milliseconds: number): void {
     const elements = edits.reduce((sum, edit) => sum + editSize(edit), 0);
-    if (elements < this.#elements / 2) return;
-    if (milliseconds > LONG_MS) this.#elements = Math.max(FEWEST_ELEMENTS, this.#elements >> 1);
-    else if (milliseconds < LONG_MS / 2) this.#elements = Math.min(MOST_ELEMENTS, this.#elements * 2);
+    if (elements < this.#chunk / 2) return;
+    if (milliseconds > LONG_MS) this.#chunk = Math.max(FEWEST_ELEMENTS, this.#chunk >> 1);
+    else if (milliseconds < LONG_MS / 2) this.#chunk = Math.min(MOST_ELEMENTS, this.#chunk * 2);
   }
 }
 
@@ -95,43 +115,42 @@ function throwIfChanged(name: string): void {
     throw new JunctionError('NFTABLES_CHANGED', 'nftables: the table was changed while it was being written');
 }
 
-/*
- * Any number of edits, in transactions of about the size that the kernel takes well. While the kernel has one, the next
- * is made ready, and no more than that is in memory.
- */
-
 /** With more than this, the service ports are not the cause. */
 const MOST_REFUSED = 100;
 
+/**
+ * Any number of edits, in transactions of about the size that the kernel takes well. While the kernel has one, the next
+ * is made ready, and no more than that is in memory.
+ */
 export class EditStream {
   readonly #committer: Committer;
-  readonly #sets: ReadonlyMap<string, TableSet>;
-  readonly #refused = new Map<ServicePortId, Error>();
-  #elements = 0;
+  readonly #sets: SetsByName;
+  readonly refused = new Map<ServicePortId, Error>();
+  /** How many were added and deleted. */
+  elements = 0;
   #group: ElementEdit[] = [];
   #size = 0;
   #underWay = Promise.resolve();
 
-  constructor(committer: Committer, sets: ReadonlyMap<string, TableSet>) {
+  constructor(committer: Committer, sets: SetsByName) {
     this.#committer = committer;
     this.#sets = sets;
   }
 
-  /** How many have come and gone. */
-  get elements(): number {
-    return this.#elements;
-  }
-
-  get refused(): ReadonlyMap<ServicePortId, Error> {
-    return this.#refused;
-  }
-
   /** Something to wait for when a transaction is full; nothing until then. */
   add(edit: ElementEdit): Promise<void> | undefined {
-    if (isEmptyEdit(edit)) return undefined;
+    if (editSize(edit) === 0) return undefined;
     this.#group.push(edit);
     this.#size += editSize(edit);
     return this.#size < this.#committer.chunk ? undefined : this.#send();
+  }
+
+  /** Changes of no service port's own, in as many transactions as they take. All deletes come first. */
+  async addShared({ removes, adds }: ElementChanges): Promise<void> {
+    for (const some of slices(removes, this.#committer.chunk))
+      await this.add({ owner: undefined, removes: some, adds: [] });
+    for (const some of slices(adds, this.#committer.chunk))
+      await this.add({ owner: undefined, removes: [], adds: some });
   }
 
   /** Resolves when the kernel has everything. */
@@ -142,7 +161,7 @@ export class EditStream {
 
   async #send(): Promise<void> {
     const group = this.#group;
-    this.#elements += this.#size;
+    this.elements += this.#size;
     this.#group = [];
     this.#size = 0;
     await this.#underWay;
@@ -152,8 +171,8 @@ export class EditStream {
 
   async #commit(group: readonly ElementEdit[]): Promise<void> {
     for (const [id, error] of await this.#committer.commitEdits(group, this.#sets)) {
-      this.#refused.set(id, error);
-      if (this.#refused.size > MOST_REFUSED) throw error;
+      this.refused.set(id, error);
+      if (this.refused.size > MOST_REFUSED) throw error;
     }
   }
 }

@@ -1,62 +1,61 @@
 /** From a service port's part of the plan to elements of the table's sets and maps. */
 import type { Endpoint } from '../../../model/endpointTracker.ts';
 import { type Cidr, cidrContains, hostCidr, type Ip, parseBytes, prefixOf } from '../../../model/ip.ts';
-import type { AllowedSources, Frontend, Pool, Route, Routes, ServicePortPlan } from '../../../plan/types.ts';
+import type {
+  AllowedSources,
+  Frontend,
+  PoolName,
+  Route,
+  Routes,
+  ServicePortPlan,
+} from '../../../plan/types.ts';
 import type { AffinityTimeout } from './affinity.ts';
 import {
   connectionsSet,
   largeChain,
   largeMap,
   LARGEST_DIRECT_POOL,
+  NFT_SETS,
   ownerComment,
   poolMap,
-  type Scope,
   SCOPES,
-  NFT_SETS,
   stickyChain,
   stickyMap,
-  type View,
 } from './names.ts';
-import type { Element, ElementKey } from './rule.ts';
+import type { Scope, View } from './names.ts';
+import type { NftSettings } from './ruleset.ts';
+import type { Element, ElementKey } from './table.ts';
 
-interface ElementOptions {
-  /** Addresses of this node at which node ports answer: affinity is kept for each of them. */
-  readonly nodePortIps: readonly Ip[];
-  /** Connections are counted. */
-  readonly counters: boolean;
-}
+type ElementOptions = Pick<NftSettings, 'nodePortIps' | 'counters'>;
 
-/** What a service port has in the table. Elements of `counted` sets may be other service ports' too. */
+/** What a service port has in the table. */
 export interface NftFragment {
   readonly elements: readonly Element[];
+  /** Those that other service ports may have too. */
   readonly counted: readonly Element[];
-  /** Pools, one for each place where one is used. */
-  readonly pools: readonly PoolSize[];
-  readonly affinity: AffinityTimeout | undefined;
+  /** For each place that uses one. */
+  readonly parts: readonly TablePart[];
 }
 
+/** What the table must have for an element to be looked up: the maps of one pool size, the chain of a time-out. */
+export type TablePart = PoolSize | AffinityTimeout;
+
 /** A place where a pool of some size is looked up. */
-export interface PoolSize {
+interface PoolSize {
   readonly scope: Scope;
   readonly view: View;
   readonly size: number;
 }
 
-export const NO_ELEMENTS: NftFragment = { elements: [], counted: [], pools: [], affinity: undefined };
+export const NO_ELEMENTS: NftFragment = { elements: [], counted: [], parts: [] };
 
 export function compileElements(port: ServicePortPlan, options: ElementOptions): NftFragment {
-  return build(new Builder(port, options, true), port);
+  return new Fragment(port, options, true);
 }
 
 /** All but its own elements, of which a large cluster has too many to make them twice. */
 export function compileShared(port: ServicePortPlan, options: ElementOptions): NftFragment {
-  return build(new Builder(port, options, false), port);
-}
-
-function build(builder: Builder, port: ServicePortPlan): NftFragment {
-  for (const frontend of port.frontends) builder.frontend(frontend);
-  builder.counted.push(...hairpinsOf(port));
-  return builder;
+  return new Fragment(port, options, false);
 }
 
 /** Endpoints of this node that may dial themselves. Other service ports may have the same. */
@@ -67,11 +66,10 @@ export function hairpinsOf({ localEndpoints = [], protocol }: ServicePortPlan): 
   }));
 }
 
-class Builder implements NftFragment {
+class Fragment implements NftFragment {
   readonly elements: Element[] = [];
   readonly counted: Element[] = [];
-  readonly pools: PoolSize[] = [];
-  readonly affinity: AffinityTimeout | undefined;
+  readonly parts: TablePart[] = [];
   readonly #port: ServicePortPlan;
   readonly #options: ElementOptions;
   readonly #isWhole: boolean;
@@ -84,24 +82,23 @@ class Builder implements NftFragment {
     this.#isWhole = isWhole;
     this.#comment = ownerComment(port.name);
     const { affinitySeconds: seconds, protocol } = port;
-    this.affinity = seconds === undefined ? undefined : { protocol, seconds };
+    if (seconds !== undefined) this.parts.push({ protocol, seconds });
+    for (const frontend of port.frontends) this.#frontend(frontend);
+    this.counted.push(...hairpinsOf(port));
   }
 
-  frontend(frontend: Frontend): void {
-    const { address, port } = frontend;
-    const { protocol } = this.#port;
-    if (address === undefined) {
-      this.#served('nodePort', { protocol, port }, frontend);
-      this.#sticky(this.#options.nodePortIps, port);
-      this.#connections('nodePort', this.#options.nodePortIps, frontend);
-      return;
+  #frontend(frontend: Frontend): void {
+    const { address, port, allowedSources } = frontend;
+    const { protocol, affinitySeconds } = this.#port;
+    if (address === undefined) this.#served('nodePort', { protocol, port }, frontend);
+    else {
+      const key: ElementKey = { address, protocol, port };
+      this.counted.push({ set: NFT_SETS.serviceIPs, key: { address } });
+      if (frontend.kind === 'clusterIP') this.counted.push({ set: NFT_SETS.clusterIPs, key: { address } });
+      this.#served('address', key, frontend);
+      if (allowedSources) this.#sources(key, allowedSources);
     }
-    this.counted.push({ set: NFT_SETS.serviceIPs, key: { address } });
-    if (frontend.kind === 'clusterIP') this.counted.push({ set: NFT_SETS.clusterIPs, key: { address } });
-    this.#served('address', { address, protocol, port }, frontend);
-    this.#sources(address, frontend);
-    this.#sticky([address], port);
-    this.#connections('address', [address], frontend);
+    if (affinitySeconds !== undefined) this.#sticky(frontend, affinitySeconds);
   }
 
   /** Which endpoints, seen from where; or why none. */
@@ -112,70 +109,57 @@ class Builder implements NftFragment {
     else if (isMasqueraded(outside)) this.#add(names.masqueradeOthers, key);
     else if (isMasqueraded(node)) this.#add(names.masqueradeNode, key);
     const inside = pod.verdict === 'forward' ? pod : node;
-    if (inside.verdict === 'forward') {
-      this.#pool(scope, 'any', key, this.#port.pools[inside.pool] ?? []);
-      if (outside.verdict === 'drop') this.#add(names.droppedOutside, key);
-      else if (outside.verdict === 'forward' && outside.pool !== inside.pool)
-        this.#pool(scope, 'outside', key, this.#port.pools[outside.pool] ?? []);
-    } else if (outside.verdict === 'forward') {
-      this.#pool(scope, 'outside', key, this.#port.pools[outside.pool] ?? []);
-    }
+    const insidePool = inside.verdict === 'forward' ? inside.pool : undefined;
+    if (insidePool !== undefined) this.#pool(scope, 'any', key, insidePool);
+    if (outside.verdict === 'forward' && outside.pool !== insidePool)
+      this.#pool(scope, 'outside', key, outside.pool);
+    if (outside.verdict === 'drop' && insidePool !== undefined) this.#add(names.droppedOutside, key);
     if (this.#port.affinitySeconds !== undefined) this.#add(names.remembering, key);
     if (inside.verdict === 'reject') this.#add(names.refused, key);
     if (inside.verdict === 'drop') this.#add(names.dropped, key);
   }
 
-  #pool(scope: Scope, view: View, key: ElementKey, pool: Pool): void {
+  #pool(scope: Scope, view: View, key: ElementKey, name: PoolName): void {
+    const pool = this.#port.pools[name] ?? [];
     const size = pool.length;
+    const comment = this.#comment;
     const set = poolMap(scope, view, size);
-    this.pools.push({ scope, view, size });
+    this.parts.push({ scope, view, size });
     if (!this.#isWhole) return;
     let index = 0;
     for (const endpoint of pool) {
-      this.elements.push({
-        set,
-        key: size === 1 ? key : { ...key, index },
-        comment: this.#comment,
-        endpoint,
-      });
+      this.elements.push({ set, key: size === 1 ? key : { ...key, index }, comment, endpoint });
       index++;
     }
     if (size > LARGEST_DIRECT_POOL)
-      this.elements.push({
-        set: largeMap(scope, view),
-        key,
-        chain: largeChain(scope, view, size),
-        comment: this.#comment,
-      });
+      this.elements.push({ set: largeMap(scope, view), key, chain: largeChain(scope, view, size), comment });
   }
 
-  #sources(address: Ip, { allowedSources, port }: Frontend): void {
-    if (!allowedSources) return;
-    const { protocol } = this.#port;
-    const key: ElementKey = { address, protocol, port };
+  #sources(key: ElementKey, allowed: AllowedSources): void {
     this.#add(SCOPES.address.restricted, key);
     if (!this.#isWhole) return;
-    let ranges = this.#sourceRanges.get(allowedSources);
-    if (!ranges) this.#sourceRanges.set(allowedSources, (ranges = sourcesOf(allowedSources)));
+    let ranges = this.#sourceRanges.get(allowed);
+    if (!ranges)
+      this.#sourceRanges.set(
+        allowed,
+        (ranges = withoutCovered([...allowed.ranges, ...allowed.hosts.map(hostCidr)])),
+      );
     for (const range of ranges) this.#add(NFT_SETS.allowed, { ...key, range });
   }
 
-  #sticky(addresses: readonly Ip[], port: number): void {
-    const { affinitySeconds, protocol } = this.#port;
-    if (affinitySeconds === undefined) return;
-    const set = stickyMap(protocol);
-    const chain = stickyChain(protocol, affinitySeconds);
+  /** With its connections, where they are counted: a client with an affinity entry passes its pool by. */
+  #sticky({ address: own, port: secondPort, routes }: Frontend, seconds: number): void {
+    const { protocol } = this.#port;
+    const { nodePortIps, counters } = this.#options;
+    const addresses = own === undefined ? nodePortIps : [own];
+    const [set, chain] = [stickyMap(protocol), stickyChain(protocol, seconds)];
     for (const address of addresses)
-      this.counted.push({ set, key: { address, port }, chain, comment: this.#comment });
-  }
-
-  /** A client with an affinity entry passes its pool by. */
-  #connections(scope: Scope, addresses: readonly Ip[], { port: secondPort, routes }: Frontend): void {
-    const { affinitySeconds, protocol } = this.#port;
-    if (affinitySeconds === undefined || !this.#options.counters || !this.#isWhole) return;
-    const set = connectionsSet(scope, protocol);
-    for (const { ip, port } of this.#endpointsOf(routes))
-      for (const secondAddress of addresses) this.#add(set, { address: ip, port, secondAddress, secondPort });
+      this.counted.push({ set, key: { address, port: secondPort }, chain, comment: this.#comment });
+    if (!counters || !this.#isWhole) return;
+    const counting = connectionsSet(own === undefined ? 'nodePort' : 'address', protocol);
+    for (const { ip: address, port } of this.#endpointsOf(routes))
+      for (const secondAddress of addresses)
+        this.#add(counting, { address, port, secondAddress, secondPort });
   }
 
   /** Whoever may be sent to them. */
@@ -197,24 +181,20 @@ function isMasqueraded(route: Route): boolean {
   return route.verdict === 'forward' && route.masquerade;
 }
 
-function sourcesOf({ ranges, hosts }: AllowedSources): readonly Cidr[] {
-  return withoutCovered([...ranges, ...hosts.map(hostCidr)]);
-}
-
 /**
  * Those that say it all, by where they begin. Two networks are apart, or one lies within the other; so in this order only
  * the last one that was kept can hold the next.
  */
 export function withoutCovered(ranges: Iterable<Cidr>): readonly Cidr[] {
-  const sorted = [...new Set(ranges)]
-    .map((range) => ({ range, start: startOf(range), prefix: prefixOf(range) }))
-    .sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : a.prefix - b.prefix));
+  const sorted = Array.from(new Set(ranges), (range) => ({
+    range,
+    start: startOf(range),
+    prefix: prefixOf(range),
+  })).sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : a.prefix - b.prefix));
   const kept: Cidr[] = [];
-  let last: Cidr | undefined;
   for (const { range } of sorted) {
-    if (last !== undefined && covers(last, range)) continue;
-    kept.push(range);
-    last = range;
+    const last = kept.at(-1);
+    if (last === undefined || !cidrContains(last, addressOf(range))) kept.push(range);
   }
   return kept;
 }
@@ -227,10 +207,6 @@ function startOf(range: Cidr): string {
 }
 
 /** A canonical range begins with an address. */
-function covers(wider: Cidr, range: Cidr): boolean {
-  return cidrContains(wider, addressOf(range));
-}
-
 function addressOf(range: Cidr): Ip {
   return range.slice(0, range.indexOf('/')) as Ip;
 }

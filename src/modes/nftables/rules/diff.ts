@@ -1,46 +1,48 @@
-/** What has to be added and deleted, for one service port and for elements that several share. */
+/** What has to be added and deleted: for one service port, and in which transactions for all of them. */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import { runToEnd } from '../../../time/timeSlice.ts';
-import { SCOPES, NFT_SETS } from './names.ts';
-import { printKey } from './print.ts';
-import type { ChainSpec, Element, RuleSpec, Ruleset, TableSet } from './rule.ts';
-import { deepEqual } from '../../../model/equal.ts';
-import {
-  addChains,
-  elementOperations,
-  type TableOperation,
-  rewriteChain,
-  type TableTransaction,
-} from './transaction.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
-
-export interface ElementEdit {
-  /** `undefined`: several service ports'. */
-  readonly owner: ServicePortId | undefined;
-  readonly removes: readonly Element[];
-  readonly adds: readonly Element[];
-}
-
-export function isEmptyEdit({ removes, adds }: ElementEdit): boolean {
-  return removes.length === 0 && adds.length === 0;
-}
-
-export function editSize({ removes, adds }: ElementEdit): number {
-  return removes.length + adds.length;
-}
+import type { Changes, WithServicePorts } from '../../../proxy/reconciler.ts';
+import { runSliced, runToEnd, type TimeSlice } from '../../../time/timeSlice.ts';
+import { type NftFragment, NO_ELEMENTS } from './compile.ts';
+import type { ReferenceCounts } from './referenceCounts.ts';
+import { LARGEST_DIRECT_POOL, NFT_SETS, SCOPES } from './names.ts';
+import { printKey } from './print.ts';
+import { editOperations, editSize } from './table.ts';
+import type { Element, ElementChanges, ElementEdit, SetsByName, TableTransaction } from './table.ts';
 
 /** After so many elements other work may have its turn. */
-export const ELEMENTS_PER_STEP = 500;
+const ELEMENTS_PER_STEP = 500;
+
+/** What has to be edited so that these service ports become what the plan has. The last edit is of what several share. */
+export async function editsFor(
+  ids: Iterable<ServicePortId>,
+  { applied, plan }: Pick<Changes<unknown, WithServicePorts>, 'applied' | 'plan'>,
+  compile: (port: ServicePortPlan) => NftFragment,
+  counts: ReferenceCounts,
+  { now, timeSlice }: { readonly now: () => number; readonly timeSlice?: TimeSlice },
+): Promise<readonly ElementEdit[]> {
+  const edits: ElementEdit[] = [];
+  timeSlice?.begin();
+  for (const id of ids) {
+    const [before, after] = [applied.get(id), plan.servicePorts.get(id)];
+    if (before === after) continue;
+    const [old, wanted] = [before ? compile(before) : NO_ELEMENTS, after ? compile(after) : NO_ELEMENTS];
+    counts.add(wanted); // first: what both use is not idle in between
+    counts.remove(old, now());
+    edits.push({ owner: id, ...(await runSliced(diffElements(old.elements, wanted.elements), timeSlice)) });
+  }
+  return [...edits, { owner: undefined, ...counts.takeChanges() }];
+}
 
 /** An element whose value changed is deleted and added; a changed comment alone is not worth it. */
 export function* diffElements(
   before: readonly Element[],
   after: readonly Element[],
-): Generator<void, Pick<ElementEdit, 'removes' | 'adds'>> {
+): Generator<void, ElementChanges> {
   yield;
   if (before.length === 0 || after.length === 0) return { removes: before, adds: after };
   // A pool of another size is in another map, so that most elements need not be looked for.
-  const [setsBefore, setsAfter] = [setsOf(before), setsOf(after)];
+  const [setsBefore, setsAfter] = [setNames(before), setNames(after)];
   const removes: Element[] = [];
   const old = new Map<string, Element>();
   let steps = 0;
@@ -61,15 +63,7 @@ export function* diffElements(
   return { removes, adds };
 }
 
-/** For a few elements. */
-export function diffToEnd(
-  before: readonly Element[],
-  after: readonly Element[],
-): Pick<ElementEdit, 'removes' | 'adds'> {
-  return runToEnd(diffElements(before, after));
-}
-
-function setsOf(elements: readonly Element[]): ReadonlySet<string> {
+function setNames(elements: readonly Element[]): ReadonlySet<string> {
   const sets = new Set<string>();
   for (const { set } of elements) sets.add(set);
   return sets;
@@ -83,10 +77,16 @@ export function idOf({ set, key }: Element): string {
   return `${set} ${printKey(key)}`;
 }
 
+/** Its key, whatever the range. */
+export function placeOf({ key }: Element): string {
+  const { range: _, ...others } = key;
+  return printKey(others);
+}
+
 /**
- * A change may come between two lookups of one packet. So
- * some elements are deleted in a second transaction, when no packet is on its way that has to find them: those of a pool that gets
- * another size, and so another map; and the sources of a frontend that lets everybody in from now on.
+ * A change may come between two lookups of one packet. So some elements are deleted in a second transaction, when no packet
+ * is on its way that has to find them: those of a pool that gets another size, and so another map; and the sources of a
+ * frontend that lets everybody in from now on.
  */
 export function* withoutGaps(edits: readonly ElementEdit[]): Generator<void, InOrder> {
   if (edits.every(({ removes }) => removes.length === 0))
@@ -104,44 +104,41 @@ export function* withoutGaps(edits: readonly ElementEdit[]): Generator<void, InO
     }
     yield;
   }
-  const come = new Set<string>();
+  const added = new Set<string>();
   const served = new Set<string>();
   let steps = 0;
   for (const element of adds) {
     if (++steps % ELEMENTS_PER_STEP === 0) yield;
-    if (setsOfRemoved.has(element.set)) come.add(idOf(element));
+    if (setsOfRemoved.has(element.set)) added.add(idOf(element));
     if (isOfPool(element)) served.add(frontendOf(element));
   }
   const replaced = new Set<string>();
-  const isReplaced = (element: Element): boolean => {
-    const id = come.size === 0 ? '' : idOf(element);
-    if (!come.has(id)) return false;
-    replaced.add(id);
-    return true;
-  };
   const isLater = (element: Element): boolean => {
-    if (isReplaced(element)) return false;
+    const id = added.size === 0 ? '' : idOf(element);
+    if (added.has(id)) {
+      replaced.add(id);
+      return false;
+    }
     if (isOfPool(element)) return served.has(frontendOf(element));
     return element.set === NFT_SETS.allowed && opened.has(frontendOf(element));
   };
   const first: ElementEdit[] = [];
-  const last: ElementEdit[] = [];
-  for (const { owner, adds: own, removes } of edits) {
-    const now: Element[] = [];
-    const later: Element[] = [];
-    for (const element of removes) {
+  const last: Element[] = [];
+  for (const edit of edits) {
+    const removes: Element[] = [];
+    for (const element of edit.removes) {
       if (++steps % ELEMENTS_PER_STEP === 0) yield;
-      (isLater(element) ? later : now).push(element);
+      (isLater(element) ? last : removes).push(element);
     }
-    first.push({ owner, removes: now, adds: own });
-    if (later.length > 0) last.push({ owner, removes: later, adds: [] });
+    first.push({ ...edit, removes });
   }
   return { first, last, replaced };
 }
 
 export interface InOrder {
   readonly first: readonly ElementEdit[];
-  readonly last: readonly ElementEdit[];
+  /** Deleted afterwards. */
+  readonly last: readonly Element[];
   /** Which elements are deleted and added, by `idOf`. */
   readonly replaced: ReadonlySet<string>;
 }
@@ -155,94 +152,98 @@ function isOfPool({ endpoint, chain }: Element): boolean {
 }
 
 /** Whatever pool and source the element is of. */
-export function frontendOf({ key: { address, protocol, port } }: Element): string {
+function frontendOf({ key: { address, protocol, port } }: Element): string {
   return `${address} ${protocol} ${port}`;
 }
 
-/** Deletes before adds: an element may pass from one service port to another. */
-export function editOperations(
-  edits: readonly ElementEdit[],
-  sets: ReadonlyMap<string, TableSet>,
-): TableTransaction {
-  return [
-    ...elementOperations(
-      'deleteElements',
-      edits.flatMap(({ removes }) => removes),
-      sets,
-    ),
-    ...elementOperations(
-      'addElements',
-      edits.flatMap(({ adds }) => adds),
-      sets,
-    ),
-  ];
-}
-
-export interface Restructuring {
-  /** Before the elements. */
-  readonly first: TableTransaction;
-  /** After them: the rules that look them up. */
-  readonly last: TableTransaction;
-}
-
-/** From one table to another that has more of the same kind. */
-export function restructure(before: Ruleset, after: Ruleset): Restructuring {
-  if (before === after) return { first: [], last: [] };
-  const newSets = without(after.sets, before.sets);
-  return {
-    first: [
-      ...newSets.map((set): TableOperation => ({ kind: 'addSet', set })),
-      ...addChains(without(after.chains, before.chains)),
-    ],
-    last: amendChains(before, after),
-  };
-}
-
-/**
- * From one table to another that has less of the same kind: what is looked up or led to by nothing but rules that go.
- * It can be cut anywhere and sent in parts.
+/*
+ * A large change in several transactions, none of which is long: one Service may have tens of thousands of elements, and
+ * while the kernel takes them no other change gets in.
+ *
+ * What packets can see of one frontend changes in one transaction. What they cannot see is added before it and deleted after it:
+ * the endpoints of a large pool are found by nothing but its frontend's verdict.
  */
-export function removal(before: Ruleset, after: Ruleset): TableTransaction {
-  return [
-    ...amendChains(before, after),
-    ...without(before.chains, after.chains).flatMap(({ name }): TableOperation[] => [
-      { kind: 'flushChain', name },
-      { kind: 'deleteChain', name },
-    ]),
-    ...without(before.sets, after.sets).map(({ name }): TableOperation => ({ kind: 'deleteSet', name })),
-  ];
+
+interface Portions {
+  /** Added while no packet sees them yet. */
+  readonly early: readonly Element[];
+  readonly main: readonly (readonly ElementChanges[])[];
+  /** Deleted when no packet sees them any more. */
+  readonly late: readonly Element[];
 }
 
-function without<T extends { readonly name: string }>(all: readonly T[], others: readonly T[]): readonly T[] {
-  const names = new Set(others.map(({ name }) => name));
-  return all.filter(({ name }) => !names.has(name));
+/** Whether it is worth it. The kernel copies a whole set of ranges for every transaction that changes it. */
+export function isDivisible({ first, last }: InOrder, chunk: number): boolean {
+  const isRange = ({ set }: Element): boolean => set === NFT_SETS.allowed;
+  return (
+    first.reduce((sum, edit) => sum + editSize(edit), last.length) > chunk &&
+    !last.some(isRange) &&
+    !first.some(({ adds, removes }) => adds.some(isRange) || removes.some(isRange))
+  );
 }
 
-function amendChains(before: Ruleset, after: Ruleset): TableTransaction {
-  const old = new Map(before.chains.map((chain) => [chain.name, chain]));
-  return after.chains.flatMap((chain) => {
-    const known = old.get(chain.name);
-    return !known || deepEqual(known, chain) ? [] : amendChain(known, chain);
-  });
+export function* divide(
+  { first, last, replaced }: InOrder,
+  sets: SetsByName,
+  chunk: number,
+): Generator<void, Portions> {
+  const early: Element[] = [];
+  const late = [...last];
+  const groups = new Map<string, { readonly removes: Element[]; readonly adds: Element[] }>();
+  /**
+   * What is not served at a cluster IP is refused. So an address becomes one after everything there is added, and ceases
+   * to be one before anything there is deleted.
+   */
+  const clusterIPs: ElementChanges[] = [];
+  let steps = 0;
+  for (const { owner, removes, adds } of first)
+    for (const [side, elements] of [
+      ['removes', removes],
+      ['adds', adds],
+    ] as const)
+      for (const element of elements) {
+        if (++steps % ELEMENTS_PER_STEP === 0) yield;
+        const isLarge = isOfLargePool(element, sets);
+        const isReplaced = replaced.size > 0 && replaced.has(idOf(element));
+        if (element.set === NFT_SETS.clusterIPs)
+          clusterIPs.push({ removes: [], adds: [], [side]: [element] });
+        else if (!isReplaced && (owner === undefined || isLarge))
+          (side === 'adds' ? early : late).push(element);
+        else {
+          // Of a large pool, each place is by itself.
+          const key = isReplaced && isLarge ? idOf(element) : frontendOf(element);
+          let group = groups.get(key);
+          if (!group) groups.set(key, (group = { removes: [], adds: [] }));
+          group[side].push(element);
+        }
+      }
+  const all = [...groups.values()];
+  const added = all.filter(({ removes }) => removes.length === 0);
+  const changed = all.filter(({ removes, adds }) => removes.length > 0 && adds.length > 0);
+  const deleted = all.filter(({ adds }) => adds.length === 0);
+  return { early, main: chunksOf([...added, ...clusterIPs, ...changed, ...deleted], chunk), late };
 }
 
-/**
- * When a rule comes that looks up a map, the kernel looks at every element of the map, so that rules which stay had
- * better not go and come: with 300,000 elements that held its lock for 60 ms.
- */
-function amendChain(before: ChainSpec, after: ChainSpec): TableTransaction {
-  if (!after.isUnordered) return rewriteChain(after);
-  const chain = after.name;
-  const isIn = (rule: RuleSpec, { rules }: ChainSpec): boolean =>
-    rules.some((other) => deepEqual(rule, other));
-  return [
-    ...before.rules
-      .filter((rule) => !isIn(rule, after))
-      .map((rule): TableOperation => ({ kind: 'deleteRule', chain, rule })),
-    ...after.rules
-      .filter((rule) => !isIn(rule, before))
-      .map((rule): TableOperation => ({ kind: 'addRule', chain, rule })),
-  ];
+/** Changes that stay whole, in groups of about so many elements. */
+function chunksOf(changes: readonly ElementChanges[], chunk: number): readonly (readonly ElementChanges[])[] {
+  const chunks: ElementChanges[][] = [];
+  let size = chunk;
+  for (const change of changes) {
+    if (size >= chunk) {
+      chunks.push([]);
+      size = 0;
+    }
+    chunks.at(-1)?.push(change);
+    size += editSize(change);
+  }
+  return chunks;
+}
+
+/** The maps of small pools are asked one after the other; these only where a frontend's verdict says so. */
+function isOfLargePool({ set, endpoint }: Element, sets: SetsByName): boolean {
+  if (!endpoint) return false;
+  const drawn = sets.get(set)?.key.find((field) => typeof field === 'object');
+  return drawn !== undefined && drawn.drawnOf > LARGEST_DIRECT_POOL;
 }
 
 /**
@@ -255,33 +256,19 @@ export interface ForeignElement {
   readonly isThere: boolean;
 }
 
-/** `wanted`: what the table should have for a set and a key. */
+/** `wanted`: what the table should have, by `idOf`. An element that was deleted and added again is there. */
 export function repairs(
   foreign: readonly ForeignElement[],
-  sets: ReadonlyMap<string, TableSet>,
-  wanted: (set: string, element: Element) => Element | undefined,
+  sets: SetsByName,
+  wanted: ReadonlyMap<string, Element>,
 ): TableTransaction {
-  const removes: Element[] = [];
-  const adds: Element[] = [];
-  for (const { element, isThere } of lastOfEach(foreign)) {
-    const set = sets.get(element.set);
-    if (!set || set.dynamicSize !== undefined) continue;
-    const want = wanted(element.set, element);
-    if (want && isThere && sameValue(want, element)) continue;
-    if (isThere) removes.push(element);
-    if (want) adds.push(want);
-  }
-  return [
-    ...elementOperations('deleteElements', removes, sets),
-    ...elementOperations('addElements', adds, sets),
-  ];
-}
-
-/** An element that was taken out and put in again is there. */
-function lastOfEach(foreign: readonly ForeignElement[]): Iterable<ForeignElement> {
-  return new Map(
-    foreign.map((each) => [`${each.element.set} ${printKey(each.element.key)}`, each] as const),
-  ).values();
+  const ours = foreign.filter(
+    ({ element: { set } }) => sets.has(set) && sets.get(set)?.dynamicSize === undefined,
+  );
+  const last = new Map(ours.map((each) => [idOf(each.element), each]));
+  const found = [...last.values()].flatMap(({ element, isThere }) => (isThere ? [element] : []));
+  const missing = [...last.keys()].flatMap((id) => wanted.get(id) ?? []);
+  return editOperations([runToEnd(diffElements(found, missing))], sets);
 }
 
 /** Whether elements of a service port may be among them: judged by ports alone, so that few have to be compiled. */

@@ -94,7 +94,7 @@ export function stickyMap(protocol: Protocol): string {
   return `sticky-${protocol.toLowerCase()}`;
 }
 
-/** Notes down for so long where a client was sent. */
+/** Adds affinity entries for so long. */
 export function stickyChain(protocol: Protocol, seconds: number): string {
   return `${stickyMap(protocol)}-${seconds}`;
 }

@@ -2,48 +2,40 @@
 import type { Family } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { TABLE, TABLE_COMMENT } from './names.ts';
+import { groupBy } from './table.ts';
 import type {
   ChainSpec,
   Element,
   ElementKey,
   FieldType,
+  FilledTable,
   HookSpec,
   Key,
   KeyPart,
   RuleSpec,
-  Ruleset,
+  Side,
   Statement,
   TableSet,
-} from './rule.ts';
+} from './table.ts';
 
-interface FamilyWords {
-  readonly ip: 'ip' | 'ip6';
-  readonly address: 'ipv4_addr' | 'ipv6_addr';
-}
+/** nft's names of an address family, and of its addresses. */
+export const NFT_FAMILY = { IPv4: 'ip', IPv6: 'ip6' } as const satisfies Record<Family, string>;
+const ADDRESS = { IPv4: 'ipv4_addr', IPv6: 'ipv6_addr' } as const satisfies Record<Family, string>;
 
-export const WORDS: Readonly<Record<Family, FamilyWords>> = {
-  IPv4: { ip: 'ip', address: 'ipv4_addr' },
-  IPv6: { ip: 'ip6', address: 'ipv6_addr' },
-};
-
-/** The whole table; elements are looked up by the name of their set. */
-export function printTable(
-  { sets, chains }: Ruleset,
-  elements: ReadonlyMap<string, readonly Element[]>,
-  family: Family,
-): string {
-  const words = WORDS[family];
+export function printTable({ sets, chains, elements }: FilledTable, family: Family): string {
+  const bySet = groupBy(elements, ({ set }) => set);
   const blocks = [
-    ...sets.map((set) => printSet(set, elements.get(set.name) ?? [], words)),
-    ...chains.map((chain) => printChain(chain, words)),
+    ...sets.map((set) => printSet(set, bySet.get(set.name) ?? [], family)),
+    ...chains.map((chain) => printChain(chain, family)),
   ];
-  return `table ${words.ip} ${TABLE} {\n\tcomment "${TABLE_COMMENT}"\n${blocks.join('\n')}}\n`;
+  return `table ${NFT_FAMILY[family]} ${TABLE} {\n\tcomment "${TABLE_COMMENT}"\n${blocks.join('\n')}}\n`;
 }
 
-function printSet(set: TableSet, elements: readonly Element[], words: FamilyWords): string {
+function printSet(set: TableSet, elements: readonly Element[], family: Family): string {
   const flags = [...(set.ranges ? ['interval'] : []), ...(set.dynamicSize ? ['dynamic', 'timeout'] : [])];
-  const lines = [
-    printType(set, words),
+  const { key, data } = declarationOf(set, family);
+  return block(`${data === undefined ? 'set' : 'map'} ${set.name}`, [
+    `${'type' in key ? 'type' : 'typeof'} ${printFields(key)}${data ? ` : ${printFields(data)}` : ''}`,
     ...(set.dynamicSize === undefined ? [] : [`size ${set.dynamicSize}`]),
     ...(flags.length === 0 ? [] : [`flags ${flags.join(',')}`]),
     ...(set.counts ? ['counter'] : []),
@@ -51,34 +43,44 @@ function printSet(set: TableSet, elements: readonly Element[], words: FamilyWord
     ...(elements.length === 0
       ? []
       : [`elements = { ${elements.map((element) => printElement(element)).join(',\n\t\t\t     ')} }`]),
-  ];
-  return block(`${set.data === undefined ? 'set' : 'map'} ${set.name}`, lines);
+  ]);
 }
 
-/** A drawn index has no type of its own: such keys are said by what they come from. */
-function printType({ key, data }: TableSet, words: FamilyWords): string {
+function printFields(fields: Declared | 'verdict'): string {
+  if (fields === 'verdict') return fields;
+  return ('type' in fields ? fields.type : fields.typeof).join(' . ');
+}
+
+/** The fields of a set, as nft declares them. A drawn index has no type, so such keys are declared by what they come from. */
+type Declared =
+  | { readonly type: readonly ('ipv4_addr' | 'ipv6_addr' | 'inet_proto' | 'inet_service')[] }
+  | { readonly typeof: readonly TypeOf[] };
+type TypeOf = `${'ip' | 'ip6'} daddr` | 'meta l4proto' | 'th dport' | `numgen random mod ${number}`;
+
+interface SetDeclaration {
+  readonly key: Declared;
+  readonly data?: Declared | 'verdict';
+}
+
+export function declarationOf({ key, data }: TableSet, family: Family): SetDeclaration {
   const isDrawn = key.some((field) => typeof field === 'object');
-  const value = data === 'endpoint' ? (isDrawn ? typeofEndpoint(words) : typeEndpoint(words)) : data;
-  const fields = key.map((field) => (isDrawn ? typeofField(field, words) : typeField(field, words)));
-  return `${isDrawn ? 'typeof' : 'type'} ${fields.join(' . ')}${value === undefined ? '' : ` : ${value}`}`;
+  const declared = (fields: readonly FieldType[]): Declared =>
+    isDrawn
+      ? { typeof: fields.map((field) => typeOf(field, family)) }
+      : {
+          type: fields.map((field) =>
+            field === 'address' ? ADDRESS[family] : field === 'protocol' ? 'inet_proto' : 'inet_service',
+          ),
+        };
+  return {
+    key: declared(key),
+    ...(data && { data: data === 'endpoint' ? declared(['address', 'port']) : data }),
+  };
 }
 
-function typeEndpoint({ address }: FamilyWords): string {
-  return `${address} . inet_service`;
-}
-
-function typeofEndpoint({ ip }: FamilyWords): string {
-  return `${ip} daddr . th dport`;
-}
-
-function typeField(field: FieldType, { address }: FamilyWords): string {
-  if (field === 'address') return address;
-  return field === 'protocol' ? 'inet_proto' : 'inet_service';
-}
-
-function typeofField(field: FieldType, { ip }: FamilyWords): string {
+function typeOf(field: FieldType, family: Family): TypeOf {
   if (typeof field === 'object') return `numgen random mod ${field.drawnOf}`;
-  if (field === 'address') return `${ip} daddr`;
+  if (field === 'address') return `${NFT_FAMILY[family]} daddr`;
   return field === 'protocol' ? 'meta l4proto' : 'th dport';
 }
 
@@ -113,10 +115,10 @@ function joined(before: string, part: string | number): string {
   return before === '' ? `${part}` : `${before} . ${part}`;
 }
 
-function printChain({ name, hook, rules }: ChainSpec, words: FamilyWords): string {
+function printChain({ name, hook, rules }: ChainSpec, family: Family): string {
   return block(`chain ${name}`, [
     ...(hook ? [`type nat hook ${hook.point} priority ${priority(hook)}; policy accept;`] : []),
-    ...rules.map((rule) => printNftRule(rule, words)),
+    ...rules.map((rule) => printNftRule(rule, family)),
   ]);
 }
 
@@ -129,7 +131,7 @@ function block(head: string, lines: readonly string[]): string {
   return `\t${head} {\n${lines.map((line) => `\t\t${line}\n`).join('')}\t}\n`;
 }
 
-export function printNftRule({ statements, comment }: RuleSpec, words: FamilyWords): string {
+export function printNftRule({ statements }: RuleSpec, family: Family): string {
   const protocol = statements.find((each) => each.kind === 'protocol')?.protocol;
   // Where a port of the protocol is named later, nft takes it as said.
   const isImplied = statements.some(
@@ -138,76 +140,69 @@ export function printNftRule({ statements, comment }: RuleSpec, words: FamilyWor
       each.kind === 'hasPort' ||
       (each.kind === 'inSet' && each.key.includes('port')),
   );
-  const texts = statements
+  return statements
     .filter(({ kind }) => !isImplied || kind !== 'protocol')
-    .flatMap((statement) => printStatement(statement, words, protocol));
-  return [...texts, ...(comment === undefined ? [] : [`comment "${comment}"`])].join(' ');
+    .map((statement) => printStatement(statement, NFT_FAMILY[family], protocol))
+    .join(' ');
 }
 
-function printStatement(
-  statement: Statement,
-  words: FamilyWords,
-  protocol: Protocol | undefined,
-): readonly string[] {
-  const key = (parts: Key): string => parts.map((part) => printPart(part, words, protocol)).join(' . ');
+function printStatement(statement: Statement, ip: 'ip' | 'ip6', protocol: Protocol | undefined): string {
+  const port = `${protocol?.toLowerCase() ?? 'th'} dport`;
+  const part = (each: KeyPart): string => {
+    if (typeof each === 'object') return `numgen random mod ${each.drawnOf}`;
+    return each === 'port' ? port : PARTS[each].replace('IP', ip);
+  };
+  const key = (parts: Key): string => parts.map(part).join(' . ');
+  const not = 'not' in statement && statement.not ? '!= ' : '';
   switch (statement.kind) {
     case 'inSet':
-      return [`${key(statement.key)} ${statement.not ? '!= ' : ''}@${statement.set}`];
+      return `${key(statement.key)} ${not}@${statement.set}`;
     case 'addressType':
-      return [`fib ${side(statement.side)} type ${statement.not ? '!= ' : ''}local`];
+      return `fib ${SIDES[statement.side]} type ${not}local`;
     case 'addressIn':
-      return [`${words.ip} ${side(statement.side)} ${statement.not ? '!= ' : ''}${hostless(statement.cidr)}`];
+      return `${ip} ${SIDES[statement.side]} ${not}${hostless(statement.cidr)}`;
     case 'inInterface':
-      return [`iifname ${statement.not ? '!= ' : ''}"${statement.name}"`];
+      return `iifname ${not}"${statement.name}"`;
     case 'protocol':
-      return [`meta l4proto ${statement.protocol.toLowerCase()}`];
+      return `meta l4proto ${LOWER[statement.protocol]}`;
     case 'hasPort':
-      return [`${printPart('port', words, protocol)} != 0`];
+      return `${port} != 0`;
     case 'isRewritten':
-      return ['ct status dnat'];
+      return 'ct status dnat';
     case 'hasMark':
-      return [`meta mark & ${mark(statement.mark)} ${statement.not ? '==' : '!='} ${mark(0)}`];
+      return `meta mark & ${mark(statement.mark)} ${statement.not ? '==' : '!='} ${mark(0)}`;
     case 'changeMark':
-      return [`meta mark set meta mark ${statement.operation === 'set' ? '|' : '^'} ${mark(statement.mark)}`];
-    case 'learn':
-      return [
-        `update @${statement.map} { ${key(statement.key)} timeout ${duration(statement.seconds)} : ${words.ip} daddr . ${printPart('port', words, protocol)} }`,
-      ];
+      return `meta mark set meta mark ${statement.operation === 'set' ? '|' : '^'} ${mark(statement.mark)}`;
+    case 'learn': {
+      const value = `${ip} daddr . ${port}`;
+      return `update @${statement.map} { ${key(statement.key)} timeout ${duration(statement.seconds)} : ${value} }`;
+    }
     case 'dnatByMap':
-      return [`dnat ${words.ip} to ${key(statement.key)} map @${statement.map}`];
+      return `dnat ${ip} to ${key(statement.key)} map @${statement.map}`;
     case 'verdictByMap':
-      return [`${key(statement.key)} vmap @${statement.map}`];
+      return `${key(statement.key)} vmap @${statement.map}`;
     case 'masquerade':
-      return ['masquerade fully-random'];
+      return 'masquerade fully-random';
     case 'reject':
     case 'drop':
     case 'return':
-      return [statement.kind];
+      return statement.kind;
     case 'jump':
     case 'goto':
-      return [`${statement.kind} ${statement.chain}`];
+      return `${statement.kind} ${statement.chain}`;
   }
 }
 
-function printPart(part: KeyPart, { ip }: FamilyWords, protocol: Protocol | undefined): string {
-  if (typeof part === 'object') return `numgen random mod ${part.drawnOf}`;
-  switch (part) {
-    case 'source':
-      return `${ip} saddr`;
-    case 'destination':
-      return `${ip} daddr`;
-    case 'protocol':
-      return 'meta l4proto';
-    case 'port':
-      return `${protocol?.toLowerCase() ?? 'th'} dport`;
-    case 'originalSource':
-      return `ct original ${ip} saddr`;
-    case 'originalDestination':
-      return `ct original ${ip} daddr`;
-    case 'originalPort':
-      return 'ct original proto-dst';
-  }
-}
+const SIDES: Readonly<Record<Side, string>> = { source: 'saddr', destination: 'daddr' };
+
+const PARTS: Readonly<Record<Exclude<KeyPart, object | 'port'>, string>> = {
+  source: 'IP saddr',
+  destination: 'IP daddr',
+  protocol: 'meta l4proto',
+  originalSource: 'ct original IP saddr',
+  originalDestination: 'ct original IP daddr',
+  originalPort: 'ct original proto-dst',
+};
 
 /** `1h30m` */
 function duration(seconds: number): string {
@@ -218,10 +213,6 @@ function duration(seconds: number): string {
     [seconds % 60, 's'],
   ] as const;
   return parts.map(([count, unit]) => (count === 0 ? '' : `${count}${unit}`)).join('');
-}
-
-function side(which: 'source' | 'destination'): string {
-  return which === 'source' ? 'saddr' : 'daddr';
 }
 
 function hostless(cidr: string): string {

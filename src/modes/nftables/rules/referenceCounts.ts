@@ -1,126 +1,147 @@
 /**
- * Reference counts of what several service ports share: elements that are deleted with their last user, the sizes of pools, the time-outs of
- * affinity. From it follows the shape of the table.
+ * Reference counts of what several service ports share: elements that are deleted with their last user, the sizes of
+ * pools, the time-outs of affinity. From them follows the shape of the table.
  */
-import type { AffinityTimeout } from './affinity.ts';
-import type { NftFragment, PoolSize } from './compile.ts';
-import { sameValue } from './diff.ts';
+import type { Plan } from '../../../plan/types.ts';
+import { compileElements, type NftFragment, type TablePart } from './compile.ts';
+import { idOf, sameValue } from './diff.ts';
 import type { Scope, View } from './names.ts';
-import { printKey } from './print.ts';
-import type { Element } from './rule.ts';
-import type { TableShape } from './ruleset.ts';
+import { fixedElements, type NftSettings, rulesetOf, type TableShape } from './ruleset.ts';
+import type { Element, ElementChanges, FilledTable } from './table.ts';
 
 interface Counted {
   readonly element: Element;
   count: number;
 }
 
-interface CountedChanges {
-  readonly added: readonly Element[];
-  readonly removed: readonly Element[];
+/** A pool size or a time-out: added to the table with its first user, deleted some time after the last. */
+interface Used {
+  readonly key: string;
+  readonly part: TablePart;
+  uses: number;
+  /** Since when it has no user. */
+  idleSince: number | undefined;
 }
 
 export class ReferenceCounts {
   /** By set and key. Mostly one; two where a node port and a service's address are the same with other time-outs. */
-  readonly #elements = new Map<string, Map<string, readonly Counted[]>>();
-  readonly #touched = new Map<string, Map<string, Element | undefined>>();
-  readonly #pools = new UseCounts<PoolSize>();
-  readonly #affinity = new UseCounts<AffinityTimeout>();
+  readonly #elements = new Map<string, readonly Counted[]>();
+  /** What they were before the changes. */
+  readonly #touched = new Map<string, Element | undefined>();
+  readonly #used = new Map<string, Used>();
+  /** In the order in which they became idle. */
+  readonly #idle = new Set<Used>();
+  #version = 0;
 
-  /** With the sizes and time-outs of one before it, as long as they are not retired. */
+  /** With the sizes and time-outs of one before it, until they are retired. */
   constructor(before?: { readonly counts: ReferenceCounts; readonly now: number }) {
     if (!before) return;
-    this.#pools.takeOver(before.counts.#pools, before.now);
-    this.#affinity.takeOver(before.counts.#affinity, before.now);
+    for (const { part } of before.counts.#used.values()) {
+      this.#use(part);
+      this.#release(part, before.now);
+    }
   }
 
   /** While it is the same, so is the shape. */
   get version(): number {
-    return this.#pools.version + this.#affinity.version;
+    return this.#version;
   }
 
-  add({ counted, pools, affinity }: NftFragment): void {
+  add({ counted, parts }: NftFragment): void {
     for (const element of counted) this.#count(element, 1);
-    for (const pool of pools) this.#pools.add(poolKey(pool), pool);
-    if (affinity) this.#affinity.add(affinityKey(affinity), affinity);
+    for (const part of parts) this.#use(part);
   }
 
-  remove({ counted, pools, affinity }: NftFragment, now: number): void {
+  remove({ counted, parts }: NftFragment, now: number): void {
     for (const element of counted) this.#count(element, -1);
-    for (const pool of pools) this.#pools.remove(poolKey(pool), now);
-    if (affinity) this.#affinity.remove(affinityKey(affinity), now);
+    for (const part of parts) this.#release(part, now);
+  }
+
+  #use(part: TablePart): void {
+    const key = partKey(part);
+    const known = this.#used.get(key);
+    if (known) {
+      known.uses++;
+      known.idleSince = undefined;
+      this.#idle.delete(known);
+      return;
+    }
+    this.#used.set(key, { key, part, uses: 1, idleSince: undefined });
+    this.#version++;
+  }
+
+  #release(part: TablePart, now: number): void {
+    const known = this.#used.get(partKey(part));
+    if (!known || --known.uses > 0) return;
+    known.idleSince = now;
+    this.#idle.add(known);
   }
 
   /** Since when some size or time-out is in no use; undefined if all are used. */
   get idleSince(): number | undefined {
-    const [pools, affinity] = [this.#pools.idleSince, this.#affinity.idleSince];
-    return pools === undefined || affinity === undefined ? (pools ?? affinity) : Math.min(pools, affinity);
+    const [longest] = this.#idle;
+    return longest?.idleSince;
   }
 
   /** Sizes and time-outs that were not used since then leave the shape. */
   retire(since: number): void {
-    this.#pools.retire(since);
-    this.#affinity.retire(since);
+    for (const used of this.#idle) {
+      if (used.idleSince === undefined || used.idleSince > since) return;
+      this.#used.delete(used.key);
+      this.#idle.delete(used);
+      this.#version++;
+    }
   }
 
   /** What was added and deleted since the last call. */
-  takeChanges(): CountedChanges {
-    const added: Element[] = [];
-    const removed: Element[] = [];
-    for (const [set, touched] of this.#touched) {
-      for (const [key, before] of touched) {
-        const now = first(this.#elements.get(set)?.get(key));
-        if (before && now && sameValue(before, now)) continue;
-        if (now) added.push(now);
-        if (before) removed.push(before);
-      }
+  takeChanges(): ElementChanges {
+    const adds: Element[] = [];
+    const removes: Element[] = [];
+    for (const [id, before] of this.#touched) {
+      const now = this.#elements.get(id)?.[0]?.element;
+      if (before && now && sameValue(before, now)) continue;
+      if (now) adds.push(now);
+      if (before) removes.push(before);
     }
     this.#touched.clear();
-    return { added, removed };
+    return { removes, adds };
   }
 
   *elements(): Generator<Element> {
-    for (const ofSet of this.#elements.values())
-      for (const all of ofSet.values()) {
-        const element = first(all);
-        if (element) yield element;
-      }
+    for (const [first] of this.#elements.values()) if (first) yield first.element;
   }
 
   shape(hasServiceCidrs: boolean): TableShape {
+    const parts = Array.from(this.#used.values(), ({ part }) => part);
     const sizes = (scope: Scope, view: View): readonly number[] =>
-      [...this.#pools.values()]
-        .filter((pool) => pool.scope === scope && pool.view === view)
-        .map(({ size }) => size)
+      parts
+        .flatMap((part) => ('size' in part && part.scope === scope && part.view === view ? [part.size] : []))
         .sort((a, b) => a - b);
     return {
       sizes: {
         address: { any: sizes('address', 'any'), outside: sizes('address', 'outside') },
         nodePort: { any: sizes('nodePort', 'any'), outside: sizes('nodePort', 'outside') },
       },
-      affinity: [...this.#affinity.values()].sort((a, b) =>
-        a.protocol < b.protocol ? -1 : a.protocol > b.protocol ? 1 : a.seconds - b.seconds,
-      ),
+      affinity: parts
+        .flatMap((part) => ('seconds' in part ? [part] : []))
+        .sort((a, b) =>
+          a.protocol === b.protocol ? a.seconds - b.seconds : a.protocol < b.protocol ? -1 : 1,
+        ),
       hasServiceCidrs,
     };
   }
 
   #count(element: Element, by: 1 | -1): void {
-    const elements = inner(this.#elements, element.set);
-    const touched = inner(this.#touched, element.set);
-    const key = printKey(element.key);
-    const known = elements.get(key) ?? [];
-    if (!touched.has(key)) touched.set(key, first(known));
+    const id = idOf(element);
+    const known = this.#elements.get(id) ?? [];
+    if (!this.#touched.has(id)) this.#touched.set(id, known[0]?.element);
     const same = known.find((each) => sameValue(each.element, element));
     if (same) same.count += by;
-    else if (by > 0) elements.set(key, inOrder([...known, { element, count: by }]));
+    else if (by > 0) this.#elements.set(id, inOrder([...known, { element, count: by }]));
     if (same?.count !== 0) return;
-    if (known.length === 1) elements.delete(key);
-    else
-      elements.set(
-        key,
-        known.filter((each) => each !== same),
-      );
+    const left = known.filter((each) => each !== same);
+    if (left.length > 0) this.#elements.set(id, left);
+    else this.#elements.delete(id);
   }
 }
 
@@ -131,83 +152,20 @@ function inOrder(counted: readonly Counted[]): readonly Counted[] {
     : counted.toSorted((a, b) => ((a.element.chain ?? '') < (b.element.chain ?? '') ? -1 : 1));
 }
 
-function first(counted: readonly Counted[] | undefined): Element | undefined {
-  return counted?.[0]?.element;
+function partKey(part: TablePart): string {
+  return 'size' in part ? `${part.scope} ${part.view} ${part.size}` : `${part.protocol} ${part.seconds}`;
 }
 
-function poolKey({ scope, view, size }: PoolSize): string {
-  return `${scope} ${view} ${size}`;
-}
-
-function affinityKey({ protocol, seconds }: AffinityTimeout): string {
-  return `${protocol} ${seconds}`;
-}
-
-function inner<V>(maps: Map<string, Map<string, V>>, key: string): Map<string, V> {
-  let map = maps.get(key);
-  if (!map) maps.set(key, (map = new Map<string, V>()));
-  return map;
-}
-
-/** Things that come with the first who uses them, and may go some time after the last. */
-interface Used<T> {
-  readonly key: string;
-  readonly thing: T;
-  uses: number;
-  /** Since when it has no user. */
-  idleSince: number | undefined;
-}
-
-class UseCounts<T> {
-  readonly #used = new Map<string, Used<T>>();
-  readonly #idle = new Set<Used<T>>();
-  /** While it is the same, so are the things. */
-  version = 0;
-
-  /** All that `before` has, without a user. */
-  takeOver(before: UseCounts<T>, now: number): void {
-    for (const [key, { thing }] of before.#used) {
-      this.add(key, thing);
-      this.remove(key, now);
-    }
+/** The whole table for a plan, written from nothing: for people to read, for `nft -f`, and for trials. */
+export function wholeTable({ family, view, servicePorts }: Plan, settings: NftSettings): FilledTable {
+  const options = { ...settings, family, view };
+  const counts = new ReferenceCounts();
+  const own: Element[] = [];
+  for (const port of servicePorts.values()) {
+    const fragment = compileElements(port, options);
+    counts.add(fragment);
+    own.push(...fragment.elements);
   }
-
-  add(key: string, thing: T): void {
-    const known = this.#used.get(key);
-    if (!known) {
-      this.#used.set(key, { key, thing, uses: 1, idleSince: undefined });
-      this.version++;
-      return;
-    }
-    known.uses++;
-    known.idleSince = undefined;
-    this.#idle.delete(known);
-  }
-
-  remove(key: string, now: number): void {
-    const known = this.#used.get(key);
-    if (!known || --known.uses > 0) return;
-    known.idleSince = now;
-    this.#idle.add(known);
-  }
-
-  /** Drops what has not been used since then. */
-  retire(since: number): void {
-    for (const used of this.#idle) {
-      if (used.idleSince === undefined || used.idleSince > since) return; // they became idle in this order
-      this.#used.delete(used.key);
-      this.#idle.delete(used);
-      this.version++;
-    }
-  }
-
-  /** Of what has been idle longest. */
-  get idleSince(): number | undefined {
-    const [first] = this.#idle;
-    return first?.idleSince;
-  }
-
-  *values(): Generator<T> {
-    for (const { thing } of this.#used.values()) yield thing;
-  }
+  const ruleset = rulesetOf(counts.shape(settings.serviceCidrs.length > 0), options);
+  return { ...ruleset, elements: [...counts.elements(), ...fixedElements(options), ...own] };
 }

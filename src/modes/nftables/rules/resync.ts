@@ -3,84 +3,79 @@
  * packet comes by, and the last one hooks the chains in: until then nothing works, from then on everything does. A table
  * that is there already goes on working, and gets what differs, service port by service port.
  */
+import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
+import type { ServicePortPlans } from '../../../proxy/reconciler.ts';
+import type { ReportBuilder } from '../../../proxy/report.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { type Committer, EditStream, slices } from './committer.ts';
-import { type ElementEdit, sameValue } from './diff.ts';
+import { placeOf, sameValue } from './diff.ts';
 import { ownerComment } from './names.ts';
 import { printKey } from './print.ts';
-import { type ChainSpec, type Element, type Ruleset, setsByName, type TableSet } from './rule.ts';
-import {
-  addChains,
-  type NftClient,
-  type TableOperation,
-  rewriteChain,
-  type TableState,
-  type TableTransaction,
-} from './transaction.ts';
+import { addChains, addSets, byName, groupBy, rewriteChain, setsByName } from './table.ts';
+import type {
+  ChainSpec,
+  Element,
+  ElementEdit,
+  NftClient,
+  Ruleset,
+  RuleSpec,
+  SetsByName,
+  TableOperation,
+  TableState,
+  TableTransaction,
+} from './table.ts';
 
 export interface DesiredTable {
   readonly ruleset: Ruleset;
   /** Elements that belong to several service ports, or to none. */
   readonly shared: readonly Element[];
-  readonly servicePorts: ReadonlyMap<ServicePortId, ServicePortPlan>;
+  readonly servicePorts: ServicePortPlans;
   compile(port: ServicePortPlan): readonly Element[];
 }
 
-interface ResyncOptions {
+interface ResyncOptions extends DesiredTable {
   readonly client: NftClient;
   readonly committer: Committer;
-  readonly table: DesiredTable;
   /** The sets whose elements have to be looked at. Others have what they should, as long as they are there. */
   readonly only?: ReadonlySet<string>;
-  readonly timeSlice: TimeSlice | undefined;
+  readonly timeSlice?: TimeSlice;
 }
 
-interface ResyncReport {
-  readonly transactions: number;
-  readonly elements: number;
-  readonly refused: ReadonlyMap<ServicePortId, Error>;
-  /** No stale object is left. */
-  readonly isClean: boolean;
-}
+/** In a report: something that nothing looks up any more could not be deleted. */
+export const CLEANUP_FAILURES = 'cleanup.failures';
 
-export async function resync(options: ResyncOptions): Promise<ResyncReport> {
-  const { client, committer, table } = options;
-  const begun = committer.transactions;
-  const state = await client.inspect(table.ruleset, options.only);
+/** Returns whether every service port was taken. */
+export async function resync(options: ResyncOptions, report: ReportBuilder): Promise<boolean> {
+  const { client, committer, ruleset, servicePorts, shared, timeSlice } = options;
+  const state = await client.inspect(ruleset, options.only);
   await state?.deleteUnknown?.();
   if (state?.isDormant) await committer.commit([{ kind: 'addTable' }]);
-  await committer.commit(structure(state, table.ruleset));
-  const work = new Elements(state, table);
+  await committer.commit(structure(state, ruleset));
+  const work = new Elements(state, ruleset);
   const stream = new EditStream(committer, work.sets);
-  if (work.isNeeded) await writeElements(work, stream, options);
-  await committer.commit(hooks(state, table.ruleset));
+  if (work.isNeeded) {
+    for (const some of slices(shared, committer.chunk)) await stream.add(work.editFor(undefined, some));
+    await forEachSliced(
+      servicePorts,
+      ([id, port]) => stream.add(work.editFor(id, options.compile(port))),
+      timeSlice,
+    );
+    await stream.flush();
+  }
+  await committer.commit(hooks(state, ruleset));
   const { refused } = stream;
-  const stale = work.stale([...refused.keys()].flatMap((id) => table.servicePorts.get(id)?.name ?? []));
-  for (const removes of slices(stale, committer.chunk))
-    await stream.add({ owner: undefined, removes, adds: [] });
+  const stale = work.stale([...refused.keys()].flatMap((id) => servicePorts.get(id)?.name ?? []));
+  await stream.addShared({ removes: stale, adds: [] });
   await stream.flush();
+  report.objects += stream.elements;
+  for (const [id, error] of refused) report.refused.set(id, error);
+  if (refused.size > 0) return false;
   // No rule refers to it: it may stay until the next resync, if it has to.
-  const swept = refused.size > 0 ? undefined : await committer.attempt(garbage(state, table.ruleset));
-  const { elements } = stream;
-  const isClean = swept?.state !== 'refused';
-  return { transactions: committer.transactions - begun, elements, refused, isClean };
-}
-
-async function writeElements(
-  work: Elements,
-  stream: EditStream,
-  { committer, table, timeSlice }: ResyncOptions,
-): Promise<void> {
-  for (const shared of slices(table.shared, committer.chunk))
-    await stream.add(work.editFor(undefined, shared));
-  await forEachSliced(
-    table.servicePorts,
-    ([id, port]) => stream.add(work.editFor(id, table.compile(port))),
-    timeSlice,
-  );
-  await stream.flush();
+  const swept = await committer.attempt(garbage(state, ruleset));
+  if (swept.state === 'refused') report.count(CLEANUP_FAILURES);
+  return true;
 }
 
 /**
@@ -89,63 +84,120 @@ async function writeElements(
  */
 function structure(state: TableState | undefined, { sets, chains }: Ruleset): TableTransaction {
   const plain = chains.filter(({ hook }) => hook === undefined);
-  if (!state) return [{ kind: 'addTable' }, ...sets.map(addSet), ...addChains(plain)];
+  if (!state) return [{ kind: 'addTable' }, ...addSets(sets), ...addChains(plain)];
   const different = sets.filter(({ name }) => state.sets.get(name) === 'different');
-  const missing = sets.filter(({ name }) => !state.sets.has(name));
-  const isNew = ({ name }: ChainSpec): boolean => !state.chains.has(name);
-  const emptied: TableTransaction =
-    different.length === 0
-      ? []
-      : [...state.chains.keys()].map((name): TableOperation => ({ kind: 'flushChain', name }));
-  const rewritten = different.length > 0 ? chains.filter((chain) => !isNew(chain)) : [];
+  const rewritten = different.length > 0;
   return [
-    ...emptied,
-    ...different.flatMap((set): TableOperation[] => [{ kind: 'deleteSet', name: set.name }, addSet(set)]),
-    ...missing.map(addSet),
-    ...addChains(plain.filter(isNew)),
-    ...rewritten.flatMap(rewriteChain),
+    ...(rewritten ? flush([...state.chains.keys()]) : []),
+    ...different.flatMap((set) => [...deleteSets([set.name]), ...addSets([set])]),
+    ...addSets(without(sets, state.sets)),
+    ...addChains(without(plain, state.chains)),
+    ...(rewritten ? chains.filter(({ name }) => state.chains.has(name)).flatMap(rewriteChain) : []),
   ];
 }
 
 /** The switch: from here on packets come to the chains, and find the elements. */
 function hooks(state: TableState | undefined, { sets, chains }: Ruleset): TableTransaction {
   const isRewritten = sets.some(({ name }) => state?.sets.get(name) === 'different');
+  const hooked = chains.filter(({ hook }) => hook !== undefined);
   return [
     ...chains
       // Of a chain that is hooked in, it may be the place that differs, which no rewriting puts right.
       .filter(({ name, hook }) => (!isRewritten || hook) && state?.chains.get(name) === 'different')
-      .flatMap((chain) => (chain.hook ? replaceChain(chain) : rewriteChain(chain))),
-    ...addChains(chains.filter(({ name, hook }) => hook !== undefined && !state?.chains.has(name))),
+      .flatMap((chain) =>
+        chain.hook ? [...deleteChain(chain), ...addChains([chain])] : rewriteChain(chain),
+      ),
+    ...addChains(state ? without(hooked, state.chains) : hooked),
   ];
-}
-
-/** Where it is hooked in, and how, is said when it comes. */
-function replaceChain(chain: ChainSpec): TableTransaction {
-  const { name } = chain;
-  return [{ kind: 'flushChain', name }, { kind: 'deleteChain', name }, ...addChains([chain])];
 }
 
 /** Stale sets and chains. A chain that others jump to is emptied first. */
 function garbage(state: TableState | undefined, { sets, chains }: Ruleset): TableTransaction {
   if (!state) return [];
-  const wantedSets = new Set(sets.map(({ name }) => name));
-  const wantedChains = new Set(chains.map(({ name }) => name));
+  const [wantedSets, wantedChains] = [byName(sets), byName(chains)];
+  const oldSets = [...state.sets.keys()].filter((name) => !wantedSets.has(name));
   const oldChains = [...state.chains.keys()].filter((name) => !wantedChains.has(name));
   return [
-    ...oldChains.map((name): TableOperation => ({ kind: 'flushChain', name })),
-    ...[...state.sets.keys()]
-      .filter((name) => !wantedSets.has(name))
-      .map((name): TableOperation => ({ kind: 'deleteSet', name })),
+    ...flush(oldChains),
+    ...deleteSets(oldSets),
     ...oldChains.map((name): TableOperation => ({ kind: 'deleteChain', name })),
   ];
 }
 
-function addSet(set: TableSet): TableOperation {
-  return { kind: 'addSet', set };
+function flush(chains: readonly string[]): TableTransaction {
+  return chains.map((name) => ({ kind: 'flushChain', name }));
+}
+
+function deleteSets(names: readonly string[]): TableTransaction {
+  return names.map((name) => ({ kind: 'deleteSet', name }));
+}
+
+function deleteChain({ name }: ChainSpec): TableTransaction {
+  return [
+    { kind: 'flushChain', name },
+    { kind: 'deleteChain', name },
+  ];
+}
+
+function without<T extends { readonly name: string }>(
+  all: readonly T[],
+  others: { has(name: string): boolean },
+): readonly T[] {
+  return all.filter(({ name }) => !others.has(name));
+}
+
+export interface Restructuring {
+  /** Before the elements. */
+  readonly first: TableTransaction;
+  /** After them: the rules that look them up. */
+  readonly last: TableTransaction;
+}
+
+/** From one table to another that has more of the same kind. */
+export function restructure(before: Ruleset, after: Ruleset): Restructuring {
+  if (before === after) return { first: [], last: [] };
+  const sets = without(after.sets, setsByName(before));
+  const chains = without(after.chains, byName(before.chains));
+  return { first: [...addSets(sets), ...addChains(chains)], last: amendChains(before, after) };
+}
+
+/**
+ * From one table to another that has less of the same kind: what is looked up or led to by nothing but rules that are
+ * deleted too. It can be cut anywhere and sent in parts.
+ */
+export function removal(before: Ruleset, after: Ruleset): TableTransaction {
+  return [
+    ...amendChains(before, after),
+    ...without(before.chains, byName(after.chains)).flatMap(deleteChain),
+    ...deleteSets(without(before.sets, setsByName(after)).map(({ name }) => name)),
+  ];
+}
+
+function amendChains(before: Ruleset, after: Ruleset): TableTransaction {
+  const old = byName(before.chains);
+  return after.chains.flatMap((chain) => {
+    const known = old.get(chain.name);
+    return !known || deepEqual(known, chain) ? [] : amendChain(known, chain);
+  });
+}
+
+/**
+ * When a rule is added that looks up a map, the kernel looks at every element of the map, so that rules which stay had
+ * better not be deleted and added: with 300,000 elements that held its lock for 60 ms.
+ */
+function amendChain(before: ChainSpec, after: ChainSpec): TableTransaction {
+  if (!after.isUnordered) return rewriteChain(after);
+  const only = (one: ChainSpec, other: ChainSpec): readonly RuleSpec[] =>
+    one.rules.filter((rule) => !other.rules.some((each) => deepEqual(rule, each)));
+  const chain = after.name;
+  return [
+    ...only(before, after).map((rule): TableOperation => ({ kind: 'deleteRule', chain, rule })),
+    ...only(after, before).map((rule): TableOperation => ({ kind: 'addRule', chain, rule })),
+  ];
 }
 
 class Elements {
-  readonly sets: ReadonlyMap<string, TableSet>;
+  readonly sets: SetsByName;
   readonly #existing: TableState['elements'];
   /** The kernel's elements that are not wanted so far, by set and key. */
   readonly #unwanted = new Map<string, Map<string, Element>>();
@@ -154,7 +206,7 @@ class Elements {
   /** Sets that were not looked at. */
   readonly #trusted: ReadonlySet<string>;
 
-  constructor(state: TableState | undefined, { ruleset }: DesiredTable) {
+  constructor(state: TableState | undefined, ruleset: Ruleset) {
     this.sets = setsByName(ruleset);
     const trusted = ruleset.sets.filter(
       ({ name, dynamicSize }) =>
@@ -209,25 +261,7 @@ class Elements {
     const unwanted = this.#unwanted.get(element.set);
     if (!unwanted) return [];
     let places = this.#rangesByPlace.get(element.set);
-    if (!places) this.#rangesByPlace.set(element.set, (places = byPlace(unwanted.values())));
-    const found = (places.get(placeOf(element)) ?? []).filter(({ key }) => unwanted.delete(printKey(key)));
-    return found;
+    if (!places) this.#rangesByPlace.set(element.set, (places = groupBy(unwanted.values(), placeOf)));
+    return (places.get(placeOf(element)) ?? []).filter(({ key }) => unwanted.delete(printKey(key)));
   }
-}
-
-function byPlace(elements: Iterable<Element>): ReadonlyMap<string, readonly Element[]> {
-  const places = new Map<string, Element[]>();
-  for (const element of elements) {
-    const place = placeOf(element);
-    const others = places.get(place);
-    if (others) others.push(element);
-    else places.set(place, [element]);
-  }
-  return places;
-}
-
-/** Its frontend, whatever the range. */
-function placeOf({ key }: Element): string {
-  const { range: _, ...frontend } = key;
-  return printKey(frontend);
 }

@@ -5,34 +5,31 @@
 import { type Cidr, type Family, type Ip, LOOPBACK_RANGE } from '../../../model/ip.ts';
 import type { NodeView } from '../../../plan/types.ts';
 import { affinityChains, affinitySets, type AffinityTimeout } from './affinity.ts';
+import { withoutCovered } from './compile.ts';
 import {
-  NFT_CHAINS,
   largeChain,
   largeMap,
   LARGEST_DIRECT_POOL,
+  NFT_CHAINS,
+  NFT_SETS,
   poolChain,
   poolMap,
-  type Scope,
   SCOPE_LIST,
   SCOPES,
-  NFT_SETS,
-  type View,
 } from './names.ts';
-import {
-  type ChainSpec,
-  type Element,
-  type FieldType,
-  type HookSpec,
-  inSet,
-  jumpRule,
-  type Key,
-  nftRule,
-  type RuleSpec,
-  type Ruleset,
-  type Statement,
-  type TableSet,
-} from './rule.ts';
-import { withoutCovered } from './compile.ts';
+import type { Scope, View } from './names.ts';
+import { inSet, nftRule, toChain } from './table.ts';
+import type {
+  ChainSpec,
+  Element,
+  FieldType,
+  HookSpec,
+  Key,
+  Ruleset,
+  RuleSpec,
+  Statement,
+  TableSet,
+} from './table.ts';
 
 /** What of the cluster shapes the table. */
 export interface TableShape {
@@ -43,12 +40,24 @@ export interface TableShape {
   readonly hasServiceCidrs: boolean;
 }
 
-export interface RulesetOptions {
-  readonly family: Family;
-  readonly view: NodeView;
+/** What a table depends on besides the plan: the node's settings and addresses. */
+export interface NftSettings {
   readonly masqueradeMark: number;
   readonly counters: boolean;
+  /** Where node ports answer, in a fixed order; affinity is kept for each of them. */
+  readonly nodePortIps: readonly Ip[];
+  /** Where cluster IPs come from, where that is known. */
+  readonly serviceCidrs: readonly Cidr[];
+  /** All addresses of this node: what an affinity entry means depends on them. */
+  readonly nodeIps?: readonly Ip[];
 }
+
+export interface TableOptions extends NftSettings {
+  readonly family: Family;
+  readonly view: NodeView;
+}
+
+export type RulesetOptions = Pick<TableOptions, 'family' | 'view' | 'masqueradeMark' | 'counters'>;
 
 /** Where our chains stand among those of others. The backstop's see what ours did nothing with, before it is refused. */
 export const PRIORITIES = {
@@ -85,19 +94,8 @@ function setsOf(shape: TableShape, { view, counters }: RulesetOptions): readonly
   return [
     { name: NFT_SETS.serviceIPs, key: ['address'], comment: 'addresses of services' },
     { name: NFT_SETS.clusterIPs, key: ['address'], comment: 'cluster IPs' },
-    ...(view.nodePorts.ranges === 'all'
-      ? []
-      : [{ name: NFT_SETS.nodePortIPs, key: ['address'], comment: 'addresses for node ports' } as const]),
-    ...(shape.hasServiceCidrs
-      ? [
-          {
-            name: NFT_SETS.serviceCidrs,
-            key: ['address'],
-            ranges: true,
-            comment: 'service CIDRs',
-          } as const,
-        ]
-      : []),
+    ...nodePortSets(view),
+    ...(shape.hasServiceCidrs ? [SERVICE_CIDRS] : []),
     HAIRPIN_SET,
     {
       name: NFT_SETS.allowed,
@@ -110,26 +108,38 @@ function setsOf(shape: TableShape, { view, counters }: RulesetOptions): readonly
   ];
 }
 
+const SERVICE_CIDRS: TableSet = {
+  name: NFT_SETS.serviceCidrs,
+  key: ['address'],
+  ranges: true,
+  comment: 'service CIDRs',
+};
+
+/** Where node ports answer, if that is not at all addresses. */
+export function nodePortSets({ nodePorts }: NodeView): readonly TableSet[] {
+  if (nodePorts.ranges === 'all') return [];
+  return [{ name: NFT_SETS.nodePortIPs, key: ['address'], comment: 'addresses for node ports' }];
+}
+
 function scopeSets(scope: Scope, { sizes }: TableShape, counters: boolean): readonly TableSet[] {
   const key = FRONTEND_FIELDS[scope];
   const names = SCOPES[scope];
-  const plain: readonly (readonly [name: string, comment: string])[] = [
-    ...(scope === 'address'
-      ? ([
-          [names.restricted, 'only from allowed sources'],
-          [names.masqueradeOthers, 'masquerade sources outside the pod network'],
-        ] as const)
-      : []),
-    [names.masqueradeAlways, 'masquerade all sources'],
-    [names.masqueradeNode, 'masquerade traffic of this node'],
-    [names.remembering, 'frontends with session affinity'],
-    [names.refused, 'no endpoints'],
-    [names.dropped, 'no local endpoints'],
-    [names.droppedOutside, 'no local endpoints for clients outside'],
-  ];
+  const ofAddresses = {
+    [names.restricted]: 'only from allowed sources',
+    [names.masqueradeOthers]: 'masquerade sources outside the pod network',
+  };
+  const comments = {
+    ...(scope === 'address' && ofAddresses),
+    [names.masqueradeAlways]: 'masquerade all sources',
+    [names.masqueradeNode]: 'masquerade traffic of this node',
+    [names.remembering]: 'frontends with session affinity',
+    [names.refused]: 'no endpoints',
+    [names.dropped]: 'no local endpoints',
+    [names.droppedOutside]: 'no local endpoints for clients outside',
+  };
   return [
-    ...plain.map(([name, comment]): TableSet => ({ name, key, comment })),
-    ...VIEWS.flatMap((view) => [
+    ...Object.entries(comments).map(([name, comment]): TableSet => ({ name, key, comment })),
+    ...VIEWS.flatMap((view): TableSet[] => [
       ...sizes[scope][view].map(
         (size): TableSet => ({
           name: poolMap(scope, view, size),
@@ -138,27 +148,44 @@ function scopeSets(scope: Scope, { sizes }: TableShape, counters: boolean): read
           ...(counters && { counts: true }),
         }),
       ),
-      ...(hasLarge(sizes[scope][view])
+      ...(sizes[scope][view].some(isLarge)
         ? [{ name: largeMap(scope, view), key, data: 'verdict' } as const]
         : []),
     ]),
   ];
 }
 
-function hasLarge(sizes: readonly number[]): boolean {
-  return sizes.some((size) => size > LARGEST_DIRECT_POOL);
+function isLarge(size: number): boolean {
+  return size > LARGEST_DIRECT_POOL;
 }
 
 function chainsOf(shape: TableShape, options: RulesetOptions, before?: Ruleset): readonly ChainSpec[] {
+  const services = [nftRule(toChain(NFT_CHAINS.services))];
   return [
     ...SCOPE_LIST.flatMap((scope) => VIEWS.flatMap((view) => poolChains(scope, view, shape))),
     ...affinityChains(shape.affinity, options, before),
-    { name: NFT_CHAINS.serviceAddresses, rules: addressRules(shape, options) },
+    {
+      name: NFT_CHAINS.serviceAddresses,
+      rules: [
+        nftRule(
+          inSet(FRONTEND.address, SCOPES.address.restricted),
+          inSet([...FRONTEND.address, 'source'], NFT_SETS.allowed, true),
+          { kind: 'drop' },
+        ),
+        ...scopeRules('address', shape, options),
+      ],
+    },
     { name: NFT_CHAINS.nodePorts, rules: scopeRules('nodePort', shape, options) },
-    { name: NFT_CHAINS.services, rules: servicesRules(options) },
+    {
+      name: NFT_CHAINS.services,
+      rules: [
+        nftRule(inSet(['destination'], NFT_SETS.serviceIPs), toChain(NFT_CHAINS.serviceAddresses)),
+        nftRule(...toNodePorts(options), toChain(NFT_CHAINS.nodePorts)),
+      ],
+    },
     { name: NFT_CHAINS.unserved, rules: unservedRules(shape) },
-    hooked(NFT_CHAINS.prerouting, PRIORITIES.destination, [jumpRule(NFT_CHAINS.services)]),
-    hooked(NFT_CHAINS.output, PRIORITIES.destination, [jumpRule(NFT_CHAINS.services)]),
+    hooked(NFT_CHAINS.prerouting, PRIORITIES.destination, services),
+    hooked(NFT_CHAINS.output, PRIORITIES.destination, services),
     unservedAt('prerouting'),
     unservedAt('output'),
     hooked(NFT_CHAINS.input, PRIORITIES.source, [LEARNING]),
@@ -171,12 +198,15 @@ export function hooked(point: HookSpec['point'], priority: number, rules: readon
 }
 
 /**
- * Apart, and later: while somebody has taken elements or rules away, a packet that they would have sent on comes to the
+ * Apart, and later: while another program has deleted elements or rules, a packet that they would have sent on comes to the
  * backstop before this could refuse it.
  */
 function unservedAt(point: 'prerouting' | 'output'): ChainSpec {
-  const hook = { point, priority: PRIORITIES.unserved };
-  return { name: `${NFT_CHAINS.unserved}-${point}`, hook, rules: [jumpRule(NFT_CHAINS.unserved)] };
+  const { unserved } = NFT_CHAINS;
+  return {
+    ...hooked(point, PRIORITIES.unserved, [nftRule(toChain(unserved))]),
+    name: `${unserved}-${point}`,
+  };
 }
 
 /** Every size in turn, and one lookup for all that are larger. */
@@ -189,27 +219,17 @@ function poolChains(scope: Scope, view: View, { sizes }: TableShape): readonly C
       key: size === 1 ? key : [...key, { drawnOf: size }],
       map: poolMap(scope, view, size),
     });
-  const large = all.filter((size) => size > LARGEST_DIRECT_POOL);
+  const large = all.filter(isLarge);
   return [
     ...large.map((size) => ({ name: largeChain(scope, view, size), rules: [dnat(size)] })),
     {
       name: poolChain(scope, view),
       isUnordered: true,
       rules: [
-        ...all.filter((size) => size <= LARGEST_DIRECT_POOL).map(dnat),
+        ...all.filter((size) => !isLarge(size)).map(dnat),
         ...(large.length > 0 ? [nftRule({ kind: 'verdictByMap', key, map: largeMap(scope, view) })] : []),
       ],
     },
-  ];
-}
-
-function servicesRules(options: RulesetOptions): readonly RuleSpec[] {
-  return [
-    nftRule(inSet(['destination'], NFT_SETS.serviceIPs), {
-      kind: 'jump',
-      chain: NFT_CHAINS.serviceAddresses,
-    }),
-    nftRule(...toNodePorts(options), { kind: 'jump', chain: NFT_CHAINS.nodePorts }),
   ];
 }
 
@@ -219,12 +239,10 @@ function servicesRules(options: RulesetOptions): readonly RuleSpec[] {
  */
 function unservedRules({ hasServiceCidrs }: TableShape): readonly RuleSpec[] {
   const elsewhere: Statement = { kind: 'addressType', side: 'destination', not: true };
-  return [
-    nftRule(inSet(['destination'], NFT_SETS.clusterIPs), elsewhere, { kind: 'reject' }),
-    ...(hasServiceCidrs
-      ? [nftRule(inSet(['destination'], NFT_SETS.serviceCidrs), elsewhere, { kind: 'drop' })]
-      : []),
-  ];
+  const rules = [nftRule(inSet(['destination'], NFT_SETS.clusterIPs), elsewhere, { kind: 'reject' })];
+  if (hasServiceCidrs)
+    rules.push(nftRule(inSet(['destination'], NFT_SETS.serviceCidrs), elsewhere, { kind: 'drop' }));
+  return rules;
 }
 
 /** Whether node ports answer at the destination. */
@@ -233,16 +251,6 @@ export function toNodePorts({ view, family }: RulesetOptions): readonly Statemen
   return [
     { kind: 'addressType', side: 'destination', not: false },
     { kind: 'addressIn', side: 'destination', cidr: LOOPBACK_RANGE[family], not: true },
-  ];
-}
-
-function addressRules(shape: TableShape, options: RulesetOptions): readonly RuleSpec[] {
-  const allowedKey: Key = [...FRONTEND.address, 'source'];
-  return [
-    nftRule(inSet(FRONTEND.address, SCOPES.address.restricted), inSet(allowedKey, NFT_SETS.allowed, true), {
-      kind: 'drop',
-    }),
-    ...scopeRules('address', shape, options),
   ];
 }
 
@@ -255,23 +263,17 @@ function scopeRules(
   const key = FRONTEND[scope];
   const mark: Statement = { kind: 'changeMark', operation: 'set', mark: masqueradeMark };
   const others = notPod(view);
-  const outside: readonly Statement[] = [...others, { kind: 'addressType', side: 'source', not: true }];
+  const fromNode: Statement = { kind: 'addressType', side: 'source', not: false };
+  const outside: readonly Statement[] = [...others, { ...fromNode, not: true }];
   return [
     nftRule(inSet(key, names.masqueradeAlways), mark),
     ...(scope === 'address' ? [nftRule(...others, inSet(key, names.masqueradeOthers), mark)] : []),
-    nftRule(
-      ...others,
-      { kind: 'addressType', side: 'source', not: false },
-      inSet(key, names.masqueradeNode),
-      mark,
-    ),
+    nftRule(...others, fromNode, inSet(key, names.masqueradeNode), mark),
     // Not for everybody: an address may be a service's and this node's, and have clients of a node port too.
-    ...(affinity.length > 0
-      ? [nftRule(inSet(key, names.remembering), { kind: 'jump', chain: NFT_CHAINS.remembered })]
-      : []),
+    ...(affinity.length > 0 ? [nftRule(inSet(key, names.remembering), toChain(NFT_CHAINS.remembered))] : []),
     nftRule(...outside, inSet(key, names.droppedOutside), { kind: 'drop' }),
-    nftRule(...outside, { kind: 'jump', chain: poolChain(scope, 'outside') }),
-    jumpRule(poolChain(scope, 'any')),
+    nftRule(...outside, toChain(poolChain(scope, 'outside'))),
+    nftRule(toChain(poolChain(scope, 'any'))),
     nftRule(inSet(key, names.refused), { kind: 'reject' }),
     nftRule(inSet(key, names.dropped), { kind: 'drop' }),
   ];
@@ -295,7 +297,7 @@ function notPod({ localDetector }: NodeView): readonly Statement[] {
  * A packet that came by before the chains were hooked in, and goes out after that, was not sent anywhere: its client
  * would be sent to the service's own address from then on.
  */
-const LEARNING: RuleSpec = nftRule({ kind: 'isRewritten' }, { kind: 'jump', chain: NFT_CHAINS.remember });
+const LEARNING = nftRule({ kind: 'isRewritten' }, toChain(NFT_CHAINS.remember));
 
 export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): readonly RuleSpec[] {
   return [
@@ -306,20 +308,6 @@ export function masqueradeRules({ masqueradeMark: mark }: RulesetOptions): reado
     nftRule({ kind: 'masquerade' }),
   ];
 }
-
-/** What a table depends on besides the plan: the node's settings and addresses. */
-export interface NftSettings {
-  readonly masqueradeMark: number;
-  readonly counters: boolean;
-  /** Where node ports answer, in a fixed order. */
-  readonly nodePortIps: readonly Ip[];
-  /** Where cluster IPs come from, where that is known. */
-  readonly serviceCidrs: readonly Cidr[];
-  /** All addresses of this node: what an affinity entry means depends on them. */
-  readonly nodeIps?: readonly Ip[];
-}
-
-export interface TableOptions extends NftSettings, RulesetOptions {}
 
 /** What comes from the node and its settings, and not from services. */
 export function fixedElements({ view, nodePortIps, serviceCidrs }: TableOptions): readonly Element[] {

@@ -1,34 +1,29 @@
 /** Sends packets through the table: what each statement of a rule makes of a packet, and what it finds in the sets. */
 import { type Cidr, cidrContains, familyOf, type Ip } from '../../../model/ip.ts';
 import type { Host, Packet } from '../../../plan/decide.ts';
-import {
-  type RuleExit,
-  type WalkVerdict,
-  type WalkContext,
-  type WalkOptions,
-  walkPacket,
-  type WalkResult,
-  type Way,
-} from '../../walk.ts';
-import { printElement, printKey, printNftRule, WORDS } from './print.ts';
-import {
-  type Element,
-  type ElementKey,
-  type Key,
-  type KeyPart,
-  type ChainSpec,
-  type RuleSpec,
-  type Ruleset,
-  setsByName,
-  type Statement,
-  type TableSet,
-} from './rule.ts';
-import type { AffinityEntry } from './transaction.ts';
+import { walkPacket } from '../../walk.ts';
+import type { RuleExit, WalkContext, WalkOptions, WalkResult, WalkVerdict, Way } from '../../walk.ts';
+import { idOf, placeOf } from './diff.ts';
+import { printElement, printNftRule } from './print.ts';
+import { byName, groupBy, setsByName } from './table.ts';
+import type {
+  AffinityEntry,
+  ChainSpec,
+  Element,
+  ElementKey,
+  Key,
+  KeyPart,
+  Ruleset,
+  RuleSpec,
+  SetsByName,
+  Statement,
+  TableSet,
+} from './table.ts';
 
 /** What a packet walks through: a table and its elements, made to be asked which element a key finds. */
 export interface WalkTable {
   readonly chains: ReadonlyMap<string, ChainSpec>;
-  readonly sets: ReadonlyMap<string, TableSet>;
+  readonly sets: SetsByName;
   /** With an address where a set has ranges. `undefined`: there is no such element. */
   find(set: string, key: ElementKey): Element | undefined;
 }
@@ -65,8 +60,8 @@ export function walkNftables(
               .sort((a, b) => (a.hook?.priority ?? 0) - (b.hook?.priority ?? 0))
               .map(({ name }) => ({ table: '', chain: name, policy: 'accept' })),
       rulesOf: (_, chain) => table.chains.get(chain)?.rules,
-      leave: (rule, way, context) => leaveRule(rule, way, { ...context, table, affinity }),
-      print: (rule, { source }) => printNftRule(rule, WORDS[familyOf(source)]),
+      leave: ({ statements }, way, context) => leaveRule(statements, way, { ...context, table, affinity }),
+      print: (rule, { source }) => printNftRule(rule, familyOf(source)),
     },
     packet,
     host,
@@ -74,24 +69,18 @@ export function walkNftables(
   );
 }
 
-export function walkTable({ sets, chains }: Ruleset, elements: Iterable<Element>): WalkTable {
-  const known = setsByName({ sets });
-  const exact = new Map<string, Element>();
-  const ranges = new Map<string, Element[]>();
-  for (const element of elements) {
-    const { range, ...rest } = element.key;
-    const id = `${element.set} ${printKey(range === undefined ? element.key : rest)}`;
-    if (range === undefined) exact.set(id, element);
-    else ranges.set(id, [...(ranges.get(id) ?? []), element]);
-  }
+export function walkTable(ruleset: Ruleset, elements: Iterable<Element>): WalkTable {
+  const sets = setsByName(ruleset);
+  /** By set and key, without the range of a set that has them. */
+  const known = groupBy(elements, (element) => `${element.set} ${placeOf(element)}`);
   return {
-    sets: known,
-    chains: new Map(chains.map((chain) => [chain.name, chain])),
+    sets,
+    chains: byName(ruleset.chains),
     find: (set, key) => {
-      const shape = known.get(set);
-      if (!shape?.ranges) return exact.get(`${set} ${printKey(key)}`);
+      const shape = sets.get(set);
+      if (!shape?.ranges) return known.get(idOf({ set, key }))?.at(-1);
       const [rest, asked] = splitLast(shape, key);
-      return ranges.get(`${set} ${printKey(rest)}`)?.find((element) => covers(element.key.range, asked));
+      return known.get(idOf({ set, key: rest }))?.find((element) => covers(element.key.range, asked));
     },
   };
 }
@@ -108,124 +97,91 @@ function splitLast({ key: fields }: TableSet, key: ElementKey): readonly [Elemen
 }
 
 type NftWay = Way<LearnedEntry>;
-type Exit = RuleExit<LearnedEntry>;
 
 interface Lookups extends WalkContext {
   readonly table: WalkTable;
   readonly affinity: (map: string) => readonly AffinityEntry[];
 }
 
+/** One of the ways in which a statement may end. */
+interface Branch {
+  readonly way: NftWay;
+  /** `false`: the rule ends here. */
+  readonly isMatch: boolean;
+  readonly element?: Element | undefined;
+  /** Leaves the rule by this. */
+  readonly verdict?: WalkVerdict | undefined;
+}
+
 /** Statement by statement; a statement that draws a number has several branches. */
-function leaveRule({ statements }: RuleSpec, first: NftWay, context: Lookups): readonly Exit[] {
-  const exits: Exit[] = [];
-  let live: readonly { readonly way: NftWay; readonly elements: readonly Element[] }[] = [
-    { way: first, elements: [] },
-  ];
-  for (const statement of statements) {
-    const next: { way: NftWay; elements: readonly Element[] }[] = [];
-    for (const { way, elements } of live)
-      for (const branch of branchesOf(statement, way, context)) {
-        const { isMatch, chance, lookups = 0, mark = way.mark, learned, element, verdict } = branch;
-        const after: NftWay = {
-          ...way,
-          probability: way.probability * chance,
-          lookups: way.lookups + lookups,
-          mark,
-          learned: learned ? [...way.learned, learned] : way.learned,
-        };
-        const all = element ? [...elements, element] : elements;
-        if (!isMatch) exits.push({ way: after, isMatch });
-        else if (verdict) exits.push({ way: after, isMatch, verdict, found: () => all.map(printFound) });
-        else next.push({ way: after, elements: all });
-      }
-    live = next;
-  }
-  for (const { way, elements } of live)
-    exits.push({ way, isMatch: true, found: () => elements.map(printFound) });
-  return exits;
+function leaveRule(
+  [statement, ...others]: readonly Statement[],
+  before: NftWay,
+  context: Lookups,
+  elements: readonly Element[] = [],
+): readonly RuleExit<LearnedEntry>[] {
+  if (!statement) return [{ way: before, isMatch: true, found: () => elements.map(printFound) }];
+  return branchesOf(statement, before, context).flatMap(({ way, isMatch, element, verdict }) => {
+    if (!isMatch) return [{ way, isMatch }];
+    const all = element ? [...elements, element] : elements;
+    if (verdict) return [{ way, isMatch, verdict, found: () => all.map(printFound) }];
+    return leaveRule(others, way, context, all);
+  });
 }
 
 function printFound(element: Element): string {
   return `${element.set} { ${printElement(element)} }`;
 }
 
-/** One of the ways in which a statement may end, by how likely it is. */
-interface Branch {
-  /** `false`: the rule ends here. */
-  readonly isMatch: boolean;
-  readonly chance: number;
-  readonly lookups?: number;
-  readonly mark?: number;
-  readonly element?: Element;
-  readonly learned?: LearnedEntry;
-  /** Leaves the rule by this. */
-  readonly verdict?: WalkVerdict;
-}
-
-const MATCH: Branch = { isMatch: true, chance: 1 };
-const NO_MATCH: Branch = { isMatch: false, chance: 1 };
-
 function branchesOf(statement: Statement, way: NftWay, context: Lookups): readonly Branch[] {
+  const when = (isMatch: boolean): readonly Branch[] => [{ way, isMatch }];
   switch (statement.kind) {
     case 'inSet':
-      return lookUp(statement.key, statement.set, way, context, (element) =>
-        (element !== undefined) === statement.not ? undefined : { ...(element && { element }) },
-      );
+      return lookUp(statement.key, statement.set, way, context, (element) => ({
+        isMatch: (element !== undefined) !== statement.not,
+      }));
     case 'dnatByMap':
-      return lookUp(
-        statement.key,
-        statement.map,
-        way,
-        context,
-        (element) => element?.endpoint && { element, verdict: { kind: 'dnat', ...element.endpoint } },
-      );
     case 'verdictByMap':
-      return lookUp(statement.key, statement.map, way, context, (element) =>
-        element?.chain === undefined
-          ? undefined
-          : { element, verdict: { kind: 'jump', chain: element.chain } },
-      );
-    case 'learn':
-      return [{ ...MATCH, lookups: 1, learned: learnedBy(statement, way) }];
+      return lookUp(statement.key, statement.map, way, context, (element) => {
+        const verdict = element && verdictOf(element);
+        return { isMatch: verdict !== undefined, verdict };
+      });
+    case 'learn': {
+      const learned = [...way.learned, learnedBy(statement, way)];
+      return [{ way: { ...way, lookups: way.lookups + 1, learned }, isMatch: true }];
+    }
     case 'changeMark': {
       const { operation, mark } = statement;
-      return [{ ...MATCH, mark: (operation === 'flip' ? way.mark ^ mark : way.mark | mark) >>> 0 }];
+      const changed = (operation === 'flip' ? way.mark ^ mark : way.mark | mark) >>> 0;
+      return [{ way: { ...way, mark: changed }, isMatch: true }];
     }
     case 'jump':
     case 'goto':
-      return [{ ...MATCH, verdict: { kind: statement.kind, chain: statement.chain } }];
     case 'masquerade':
     case 'reject':
     case 'drop':
     case 'return':
-      return [{ ...MATCH, verdict: { kind: statement.kind } }];
-    default:
-      return [matches(statement, way, context) ? MATCH : NO_MATCH];
+      return [{ way, isMatch: true, verdict: statement }];
+    case 'addressType':
+      return when(context.isLocal(way[statement.side]) !== statement.not);
+    case 'addressIn':
+      return when(cidrContains(statement.cidr, way[statement.side]) !== statement.not);
+    case 'inInterface':
+      return when(isInterface(statement.name, way.inInterface) !== statement.not);
+    case 'protocol':
+      return when(statement.protocol === way.protocol);
+    case 'hasPort':
+      return when(way.port !== 0);
+    case 'isRewritten':
+      return when(way.isRewritten);
+    case 'hasMark':
+      return when(((way.mark & statement.mark) !== 0) !== statement.not);
   }
 }
 
-type PlainMatch = Extract<
-  Statement,
-  { kind: 'addressType' | 'addressIn' | 'inInterface' | 'protocol' | 'hasPort' | 'isRewritten' | 'hasMark' }
->;
-
-function matches(statement: PlainMatch, way: NftWay, { isLocal }: WalkContext): boolean {
-  switch (statement.kind) {
-    case 'addressType':
-      return isLocal(way[statement.side]) !== statement.not;
-    case 'addressIn':
-      return cidrContains(statement.cidr, way[statement.side]) !== statement.not;
-    case 'inInterface':
-      return isInterface(statement.name, way.inInterface) !== statement.not;
-    case 'protocol':
-      return statement.protocol === way.protocol;
-    case 'hasPort':
-      return way.port !== 0;
-    case 'isRewritten':
-      return way.isRewritten;
-    case 'hasMark':
-      return ((way.mark & statement.mark) !== 0) !== statement.not;
-  }
+function verdictOf({ endpoint, chain }: Element): WalkVerdict | undefined {
+  if (endpoint) return { kind: 'dnat', ...endpoint };
+  return chain === undefined ? undefined : { kind: 'jump', chain };
 }
 
 function isInterface(pattern: string, name: string): boolean {
@@ -241,26 +197,29 @@ function lookUp(
   set: string,
   way: NftWay,
   { table, affinity, note }: Lookups,
-  judge: (found: Element | undefined) => Pick<Branch, 'element' | 'verdict'> | undefined,
+  judge: (found: Element | undefined) => Pick<Branch, 'isMatch' | 'verdict'>,
 ): readonly Branch[] {
   const shape = table.sets.get(set);
   if (!shape) {
     note(`the table has no set ${set}`);
-    return [NO_MATCH];
+    return [{ way, isMatch: false }];
   }
   const draws = key.find((part) => typeof part === 'object')?.drawnOf ?? 1;
+  const asked = (share: number): NftWay => ({
+    ...way,
+    lookups: way.lookups + 1,
+    probability: (way.probability * share) / draws,
+  });
   const branches: Branch[] = [];
-  let missing = 0;
   for (let index = 0; index < draws; index++) {
-    const asked = keyOf(key, way, index);
-    const found =
-      shape.dynamicSize === undefined ? table.find(set, asked) : findEntry(set, affinity(set), asked);
-    const consequence = judge(found);
-    if (!consequence) missing++;
-    else branches.push({ isMatch: true, chance: 1 / draws, lookups: 1, ...consequence });
+    const wanted = keyOf(key, way, index);
+    const element =
+      shape.dynamicSize === undefined ? table.find(set, wanted) : findEntry(set, affinity(set), wanted);
+    const judged = judge(element);
+    if (judged.isMatch) branches.push({ ...judged, way: asked(1), element });
   }
-  if (missing > 0) branches.push({ isMatch: false, chance: missing / draws, lookups: 1 });
-  return branches;
+  const missing = draws - branches.length;
+  return missing === 0 ? branches : [...branches, { way: asked(missing), isMatch: false }];
 }
 
 function findEntry(set: string, entries: readonly AffinityEntry[], key: ElementKey): Element | undefined {
@@ -273,21 +232,19 @@ function findEntry(set: string, entries: readonly AffinityEntry[], key: ElementK
 function keyOf(key: Key, way: NftWay, index: number): ElementKey {
   const result: { -readonly [Field in keyof ElementKey]: ElementKey[Field] } = {};
   for (const part of key) {
-    const value = valueOf(part, way);
     if (typeof part === 'object') result.index = index;
     else if (part === 'protocol') result.protocol = way.protocol;
-    else if (typeof value === 'number') result[result.port === undefined ? 'port' : 'secondPort'] = value;
-    else if (value !== undefined) result[result.address === undefined ? 'address' : 'secondAddress'] = value;
+    else {
+      const value = valueOf(part, way);
+      if (typeof value === 'number') result[result.port === undefined ? 'port' : 'secondPort'] = value;
+      else result[result.address === undefined ? 'address' : 'secondAddress'] = value;
+    }
   }
   return result;
 }
 
-function valueOf(part: KeyPart, way: NftWay): Ip | number | undefined {
+function valueOf(part: Exclude<KeyPart, object | 'protocol'>, way: NftWay): Ip | number {
   switch (part) {
-    case 'source':
-    case 'destination':
-    case 'port':
-      return way[part];
     case 'originalSource':
       return way.original.source;
     case 'originalDestination':
@@ -295,7 +252,7 @@ function valueOf(part: KeyPart, way: NftWay): Ip | number | undefined {
     case 'originalPort':
       return way.original.port;
     default:
-      return undefined;
+      return way[part];
   }
 }
 

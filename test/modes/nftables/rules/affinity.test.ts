@@ -1,6 +1,6 @@
 /** Clients that are remembered: for as long as they may go where they went. */
 import { describe, expect, test } from 'vitest';
-import type { AffinityEntry } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { AffinityEntry } from '../../../../src/modes/nftables/rules/table.ts';
 import { ip } from '../../../plan/given.ts';
 import { CLIENT, client } from './clients.ts';
 import { Harness } from './harness.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { NFT_SETS } from '../../../../src/modes/nftables/rules/names.ts';
 import type { ForeignElement } from '../../../../src/modes/nftables/rules/diff.ts';
-import type { Element } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Element } from '../../../../src/modes/nftables/rules/table.ts';
 import type { Cidr } from '../../../../src/model/ip.ts';
 import { cidr, ip, VIEW } from '../../../plan/given.ts';
 import {

@@ -8,7 +8,7 @@ import type {
   RuleSpec,
   Ruleset,
   Statement,
-} from '../../../../src/modes/nftables/rules/rule.ts';
+} from '../../../../src/modes/nftables/rules/table.ts';
 
 /** For one packet, through the two hooks that it passes. */
 export function mostLookups(ruleset: Ruleset): number {

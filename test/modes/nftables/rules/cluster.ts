@@ -2,9 +2,9 @@
  * What is in the kernel, as lines that are the same for two tables that mean the same: a set that was needed once and is
  * empty now changes nothing, nor do the rules that ask it, nor a chain that no element leads to any more.
  */
-import { printElement, printNftRule, WORDS } from '../../../../src/modes/nftables/rules/print.ts';
+import { printElement, printNftRule } from '../../../../src/modes/nftables/rules/print.ts';
 import { SCOPES, NFT_SETS } from '../../../../src/modes/nftables/rules/names.ts';
-import type { Element, RuleSpec, Statement } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Element, RuleSpec, Statement } from '../../../../src/modes/nftables/rules/table.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';
 import { setOf } from './fakeTable.ts';
 
@@ -35,7 +35,7 @@ export function meaningOf({ ruleset, elements, family, table }: FakeNftKernel): 
         `chain ${name} ${hook ? `${hook.point} ${hook.priority}` : ''}`,
         inOneOrder(
           name,
-          meant.map((rule) => `${name}: ${printNftRule(rule, WORDS[family])}`),
+          meant.map((rule) => `${name}: ${printNftRule(rule, family)}`),
         ).join('\n'),
       ];
     }),

@@ -1,8 +1,8 @@
 /** Which element counts a connection, where clients are remembered and the pool does not see them again. */
 import { describe, expect, test } from 'vitest';
-import { printElement } from '../../../../src/modes/nftables/rules/print.ts';
-import { printWholeTable } from '../../../../src/modes/nftables/rules/whole.ts';
-import type { AffinityEntry } from '../../../../src/modes/nftables/rules/transaction.ts';
+import { printElement, printTable } from '../../../../src/modes/nftables/rules/print.ts';
+import { wholeTable } from '../../../../src/modes/nftables/rules/referenceCounts.ts';
+import type { AffinityEntry } from '../../../../src/modes/nftables/rules/table.ts';
 import { type Packet } from '../../../../src/plan/decide.ts';
 import { walkNftables } from '../../../../src/modes/nftables/rules/walk.ts';
 import { ip } from '../../../plan/given.ts';
@@ -60,7 +60,9 @@ describe('there is one for each address that is dialled and each endpoint', () =
     const silent = new Harness({ settings: { counters: false } });
     await silent.sync(X, TWO);
     expect(countingSets(silent)).toEqual([]);
-    expect(printWholeTable(silent.cluster.planner, silent.settings)).not.toMatch(/connections-|counter/);
+    expect(printTable(wholeTable(silent.cluster.planner, silent.settings), 'IPv4')).not.toMatch(
+      /connections-|counter/,
+    );
   });
 });
 

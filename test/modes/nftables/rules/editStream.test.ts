@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { Committer, EditStream } from '../../../../src/modes/nftables/rules/committer.ts';
-import type { ElementEdit } from '../../../../src/modes/nftables/rules/diff.ts';
-import type { TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { ElementEdit } from '../../../../src/modes/nftables/rules/table.ts';
 import type {
-  TransactionOutcome,
   NftClient,
+  TableSet,
   TableTransaction,
-} from '../../../../src/modes/nftables/rules/transaction.ts';
+  TransactionOutcome,
+} from '../../../../src/modes/nftables/rules/table.ts';
 import { type Ip, parseIp } from '../../../../src/model/ip.ts';
 
 const SET: TableSet = { name: 'service-ips', key: ['address'] };

@@ -4,18 +4,18 @@
  */
 import { affinityMap } from '../../../../src/modes/nftables/rules/names.ts';
 import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
-import type { Element, Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
 import type {
-  TransactionOutcome,
-  NftClient,
-  TableOperation,
   AffinityEntry,
+  Element,
+  NftClient,
+  Ruleset,
+  TableOperation,
   TableState,
   TableTransaction,
-} from '../../../../src/modes/nftables/rules/transaction.ts';
+  TransactionOutcome,
+} from '../../../../src/modes/nftables/rules/table.ts';
 import { type Packet } from '../../../../src/plan/decide.ts';
-import { walkNftables } from '../../../../src/modes/nftables/rules/walk.ts';
-import { walkTable, type WalkTable } from '../../../../src/modes/nftables/rules/walk.ts';
+import { walkNftables, walkTable, type WalkTable } from '../../../../src/modes/nftables/rules/walk.ts';
 import { deepEqual } from '../../../../src/model/equal.ts';
 import type { Family, Ip } from '../../../../src/model/ip.ts';
 import { PROTOCOLS, type Protocol } from '../../../../src/model/objects.ts';

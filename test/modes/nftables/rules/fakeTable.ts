@@ -3,14 +3,15 @@ import type {
   Element,
   ElementKey,
   FieldType,
+  HookSpec,
+  Key,
   RuleSpec,
   Statement,
+  TableOperation,
   TableSet,
-} from '../../../../src/modes/nftables/rules/rule.ts';
-import type { HookSpec, Key } from '../../../../src/modes/nftables/rules/rule.ts';
+} from '../../../../src/modes/nftables/rules/table.ts';
 import { sameValue } from '../../../../src/modes/nftables/rules/diff.ts';
 import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
-import type { TableOperation } from '../../../../src/modes/nftables/rules/transaction.ts';
 import { deepEqual } from '../../../../src/model/equal.ts';
 import {
   type Cidr,

@@ -1,10 +1,11 @@
 /** A cluster in text, a writer, and a kernel in memory behind it. */
-import { CLEANUP_FAILURES, NftRules } from '../../../../src/modes/nftables/reconcile.ts';
+import { NftRules } from '../../../../src/modes/nftables/reconcile.ts';
+import { CLEANUP_FAILURES } from '../../../../src/modes/nftables/rules/resync.ts';
 import type { SyncReport } from '../../../../src/proxy/report.ts';
 import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import { Backstop, type BackstopFailure } from '../../../../src/modes/nftables/rules/backstop.ts';
 import type { ForeignElement } from '../../../../src/modes/nftables/rules/diff.ts';
-import type { NftClient } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { NftClient } from '../../../../src/modes/nftables/rules/table.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import type { ServicePortId } from '../../../../src/model/serviceTracker.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';

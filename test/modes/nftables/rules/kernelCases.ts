@@ -1,6 +1,12 @@
 /** Transactions, and what the kernel says to each: for the one in memory and the real one alike. */
-import type { Element, ElementKey, RuleSpec, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
-import type { TableOperation, TableTransaction } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type {
+  Element,
+  ElementKey,
+  RuleSpec,
+  TableOperation,
+  TableSet,
+  TableTransaction,
+} from '../../../../src/modes/nftables/rules/table.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 
 export interface KernelCase {

@@ -1,6 +1,6 @@
 /** One large Service in nftables mode: affinity entries and a start cost what there is, not its square. */
 import { expect, test } from 'vitest';
-import type { Element } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Element } from '../../../../src/modes/nftables/rules/table.ts';
 import type { Ip } from '../../../../src/model/ip.ts';
 import { ip } from '../../../plan/given.ts';
 import { growthOf, LINEAR } from '../../../support/operations.ts';

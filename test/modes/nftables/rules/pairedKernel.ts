@@ -1,13 +1,13 @@
 /** The kernel in memory and the real one, told the same: they must say the same, and have the same. */
 import { deepStrictEqual } from 'node:assert';
 import { printElement } from '../../../../src/modes/nftables/rules/print.ts';
-import type { Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
 import type {
-  TransactionOutcome,
   NftClient,
+  Ruleset,
   TableState,
   TableTransaction,
-} from '../../../../src/modes/nftables/rules/transaction.ts';
+  TransactionOutcome,
+} from '../../../../src/modes/nftables/rules/table.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import { FakeNftKernel } from './fakeKernel.ts';
 

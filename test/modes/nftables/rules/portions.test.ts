@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { diffElements, withoutGaps } from '../../../../src/modes/nftables/rules/diff.ts';
 import { LARGEST_DIRECT_POOL } from '../../../../src/modes/nftables/rules/names.ts';
-import type { Element } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Element } from '../../../../src/modes/nftables/rules/table.ts';
 import { ip } from '../../../plan/given.ts';
 import { Harness } from './harness.ts';
 

@@ -2,7 +2,8 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { printWholeTable } from '../../../../src/modes/nftables/rules/whole.ts';
+import { printTable } from '../../../../src/modes/nftables/rules/print.ts';
+import { wholeTable } from '../../../../src/modes/nftables/rules/referenceCounts.ts';
 import { bundle } from '../../../system/support/bundle.ts';
 import { output } from '../../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
@@ -46,7 +47,10 @@ describe.each(PRINT_CASES.map((given, index) => ({ given, index, name: given.nam
 
         const harness = harnessOf(given);
         harness.cluster.replan();
-        const printed = printWholeTable(harness.cluster.planner, harness.settings);
+        const printed = printTable(
+          wholeTable(harness.cluster.planner, harness.settings),
+          harness.cluster.planner.family,
+        );
         expect(linesOf(printed, 'ct original proto-dst')).toEqual(linesOf(listing, 'ct original proto-dst'));
         await reload(namespace, table, loadable(printed));
         const loaded = await list();

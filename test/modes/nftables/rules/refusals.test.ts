@@ -1,6 +1,6 @@
 /** The kernel refuses something: who is told, who is served all the same, and when it is tried again. */
 import { describe, expect, test } from 'vitest';
-import type { TableTransaction } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { TableTransaction } from '../../../../src/modes/nftables/rules/table.ts';
 import { ip } from '../../../plan/given.ts';
 import type { Fault } from './fakeKernel.ts';
 import { Harness } from './harness.ts';

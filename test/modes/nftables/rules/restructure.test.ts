@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { removal, restructure } from '../../../../src/modes/nftables/rules/diff.ts';
+import { removal, restructure } from '../../../../src/modes/nftables/rules/resync.ts';
 import { poolChain } from '../../../../src/modes/nftables/rules/names.ts';
-import type { Ruleset } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Ruleset } from '../../../../src/modes/nftables/rules/table.ts';
 import {
   rulesetOf,
   type RulesetOptions,

@@ -1,6 +1,6 @@
 /** A table that is there already: what a process without memory makes of it. */
 import { describe, expect, test } from 'vitest';
-import type { TableTransaction } from '../../../../src/modes/nftables/rules/transaction.ts';
+import type { TableTransaction } from '../../../../src/modes/nftables/rules/table.ts';
 import { cidr, ip, VIEW } from '../../../plan/given.ts';
 import { Harness } from './harness.ts';
 import { printPlain } from './cluster.ts';

@@ -1,14 +1,14 @@
 /** What becomes of a packet, and why. */
 import { describe, expect, test } from 'vitest';
-import type { Element, RuleSpec, Ruleset, TableSet } from '../../../../src/modes/nftables/rules/rule.ts';
+import type { Element, RuleSpec, Ruleset, TableSet } from '../../../../src/modes/nftables/rules/table.ts';
 import { type WalkOutcome } from '../../../../src/modes/walk.ts';
 import { type Packet } from '../../../../src/plan/decide.ts';
 import {
   type LearnedEntry,
-  walkNftables,
   type NftWalkOptions,
+  walkNftables,
+  walkTable,
 } from '../../../../src/modes/nftables/rules/walk.ts';
-import { walkTable } from '../../../../src/modes/nftables/rules/walk.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 import { CLIENT } from './clients.ts';
 import { Harness } from './harness.ts';

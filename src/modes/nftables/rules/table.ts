@@ -1,0 +1,247 @@
+/**
+ * Our table as data, in our own few words: sets, chains, rules and elements, and changes of them. `print.ts` writes it as
+ * nft prints it, `walk.ts` sends packets through it, and `lower.ts` turns it into the kernel's bytecode.
+ *
+ * Only what nft itself could have written is said here, so that `nft list ruleset` can print the table.
+ */
+import type { Cidr, Ip } from '../../../model/ip.ts';
+import type { Protocol } from '../../../model/objects.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
+
+/** A part of a packet by which a set is asked. `original` is what the client dialled, after it was rewritten. */
+export type KeyPart =
+  | 'source'
+  | 'destination'
+  | 'protocol'
+  | 'port'
+  | 'originalSource'
+  | 'originalDestination'
+  | 'originalPort'
+  /** One of so many, drawn for this packet. */
+  | { readonly drawnOf: number };
+
+export type Key = readonly KeyPart[];
+
+export type Side = 'source' | 'destination';
+
+export type Statement =
+  | { readonly kind: 'inSet'; readonly key: Key; readonly set: string; readonly not: boolean }
+  | { readonly kind: 'addressType'; readonly side: Side; readonly not: boolean }
+  | { readonly kind: 'addressIn'; readonly side: Side; readonly cidr: Cidr; readonly not: boolean }
+  /** A name that ends in `*` is a prefix. */
+  | { readonly kind: 'inInterface'; readonly name: string; readonly not: boolean }
+  | { readonly kind: 'protocol'; readonly protocol: Protocol }
+  /** Any but 0, so every packet of a protocol that has ports. */
+  | { readonly kind: 'hasPort' }
+  | { readonly kind: 'isRewritten' }
+  | { readonly kind: 'hasMark'; readonly mark: number; readonly not: boolean }
+  | { readonly kind: 'changeMark'; readonly operation: 'set' | 'flip'; readonly mark: number }
+  /** Adds an affinity entry to a map, or renews it for so long. */
+  | { readonly kind: 'learn'; readonly key: Key; readonly map: string; readonly seconds: number }
+  | { readonly kind: 'dnatByMap' | 'verdictByMap'; readonly key: Key; readonly map: string }
+  | { readonly kind: 'masquerade' | 'reject' | 'drop' | 'return' }
+  | { readonly kind: 'jump' | 'goto'; readonly chain: string };
+
+export interface RuleSpec {
+  readonly statements: readonly Statement[];
+}
+
+export interface HookSpec {
+  readonly point: 'prerouting' | 'input' | 'output' | 'postrouting';
+  readonly priority: number;
+}
+
+export interface ChainSpec {
+  readonly name: string;
+  /** All are of the type nat: they see the first packet of a connection, and no other. */
+  readonly hook?: HookSpec;
+  readonly rules: readonly RuleSpec[];
+  /** At most one of its rules matches a packet: their order means nothing. */
+  readonly isUnordered?: true;
+}
+
+export type FieldType = 'address' | 'protocol' | 'port' | { readonly drawnOf: number };
+
+export interface TableSet {
+  readonly name: string;
+  readonly key: readonly FieldType[];
+  /** `endpoint`: an address and a port. A set that is no map has none. */
+  readonly data?: 'endpoint' | 'verdict';
+  /** The last field of a key may be a range. */
+  readonly ranges?: true;
+  /** Elements are added by rules and expire; at most so many. */
+  readonly dynamicSize?: number;
+  /** Each element counts the packets that found it. */
+  readonly counts?: true;
+  readonly comment?: string;
+}
+
+export type SetsByName = ReadonlyMap<string, TableSet>;
+
+export interface Ruleset {
+  readonly sets: readonly TableSet[];
+  readonly chains: readonly ChainSpec[];
+}
+
+/** The values of a key, in the order of its fields; those that its set does not have are left out. */
+export interface ElementKey {
+  readonly address?: Ip;
+  readonly protocol?: Protocol;
+  readonly port?: number;
+  readonly index?: number;
+  readonly secondAddress?: Ip;
+  readonly secondPort?: number;
+  /** In place of the second address, for sets of ranges. */
+  readonly range?: Cidr;
+}
+
+export interface Element {
+  readonly set: string;
+  readonly key: ElementKey;
+  readonly endpoint?: { readonly ip: Ip; readonly port: number };
+  readonly chain?: string;
+  /** Whose it is, for people: the service port's name. */
+  readonly comment?: string;
+}
+
+export interface FilledTable extends Ruleset {
+  readonly elements: readonly Element[];
+}
+
+export function nftRule(...statements: readonly Statement[]): RuleSpec {
+  return { statements };
+}
+
+export function toChain(chain: string): Statement {
+  return { kind: 'jump', chain };
+}
+
+export function inSet(key: Key, set: string, not = false): Statement {
+  return { kind: 'inSet', key, set, not };
+}
+
+export function setsByName({ sets }: Pick<Ruleset, 'sets'>): SetsByName {
+  return byName(sets);
+}
+
+export function byName<T extends { readonly name: string }>(all: Iterable<T>): ReadonlyMap<string, T> {
+  return new Map(Array.from(all, (each) => [each.name, each]));
+}
+
+export function groupBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}
+
+export type TableOperation =
+  /** Owned: no other program may change it, and it is deleted with the socket that made it. */
+  | { readonly kind: 'addTable'; readonly isOwned?: true }
+  | { readonly kind: 'deleteTable' }
+  | { readonly kind: 'addSet'; readonly set: TableSet }
+  | { readonly kind: 'deleteSet'; readonly name: string }
+  | { readonly kind: 'addChain'; readonly name: string; readonly hook?: HookSpec }
+  | { readonly kind: 'flushChain' | 'deleteChain'; readonly name: string }
+  /** One to be deleted is found by its statements. */
+  | { readonly kind: 'addRule' | 'deleteRule'; readonly chain: string; readonly rule: RuleSpec }
+  | {
+      readonly kind: 'addElements' | 'deleteElements';
+      readonly set: TableSet;
+      readonly elements: readonly Element[];
+    };
+
+/** The kernel takes all of it or nothing. */
+export type TableTransaction = readonly TableOperation[];
+
+export type TransactionOutcome =
+  | { readonly state: 'done' }
+  /** The kernel's word for it, and which operation it is about. */
+  | { readonly state: 'refused'; readonly name: string; readonly operation: TableOperation | undefined };
+
+/** By name. `different`: of another type, or with other options. */
+export type Comparison = ReadonlyMap<string, 'same' | 'different'>;
+
+/** What the kernel has, compared with what it should have. */
+export interface TableState {
+  /** Another program made it dormant: packets do not come to its chains. */
+  readonly isDormant: boolean;
+  readonly sets: Comparison;
+  readonly chains: Comparison;
+  /** Of sets that are the same and were read, by set and key; affinity entries are left out. */
+  readonly elements: ReadonlyMap<string, ReadonlyMap<string, Element>>;
+  /** Deletes the elements found that we cannot represent; unset: there are none. */
+  deleteUnknown?(): Promise<void>;
+}
+
+/** Where a client was sent that has session affinity. */
+export interface AffinityEntry {
+  readonly client: Ip;
+  readonly destination: Ip;
+  readonly port: number;
+  readonly endpoint: { readonly ip: Ip; readonly port: number };
+}
+
+export interface NftClient {
+  /** `only`: elements of these sets alone are read. `undefined`: there is no such table. */
+  inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined>;
+  commit(transaction: TableTransaction): Promise<TransactionOutcome>;
+  /** Every entry of this protocol. */
+  affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]>;
+}
+
+export interface ElementChanges {
+  readonly removes: readonly Element[];
+  readonly adds: readonly Element[];
+}
+
+export interface ElementEdit extends ElementChanges {
+  /** `undefined`: several service ports'. */
+  readonly owner: ServicePortId | undefined;
+}
+
+export function editSize({ removes, adds }: ElementChanges): number {
+  return removes.length + adds.length;
+}
+
+/** Deletes before adds: an element may pass from one service port to another. One operation for each set. */
+export function editOperations(edits: readonly ElementChanges[], sets: SetsByName): TableTransaction {
+  const all = {
+    deleteElements: edits.flatMap(({ removes }) => removes),
+    addElements: edits.flatMap(({ adds }) => adds),
+  };
+  return (['deleteElements', 'addElements'] as const).flatMap((kind) =>
+    Array.from(
+      groupBy(all[kind], ({ set }) => set),
+      ([name, elements]) => {
+        const set = sets.get(name);
+        if (!set) throw new Error(`the table has no set ${name}`);
+        return { kind, set, elements };
+      },
+    ),
+  );
+}
+
+export function addSets(sets: readonly TableSet[]): TableTransaction {
+  return sets.map((set) => ({ kind: 'addSet', set }));
+}
+
+export function addChains(chains: readonly ChainSpec[]): TableTransaction {
+  return [
+    ...chains.map(({ name, hook }): TableOperation => ({ kind: 'addChain', name, ...(hook && { hook }) })),
+    ...chains.flatMap(addRules),
+  ];
+}
+
+/** In place of whatever rules it has. */
+export function rewriteChain(chain: ChainSpec): TableTransaction {
+  return [{ kind: 'flushChain', name: chain.name }, ...addRules(chain)];
+}
+
+function addRules({ name, rules }: ChainSpec): TableTransaction {
+  return rules.map((rule) => ({ kind: 'addRule', chain: name, rule }));
+}
