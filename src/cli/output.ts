@@ -34,7 +34,7 @@ export const STDIO: Output = {
   painted: (text) => process.stdout.write(text),
 };
 
-/** Of the proxy: nothing waits for whoever reads standard error, or the log on standard output. */
+/** Of the proxy: nothing waits for the reader of standard error, or of the log on standard output. */
 export function daemonOutput(): Output {
   const sink = new LogSink(nonBlockingWriter(2, descriptorCalls));
   let infoSink: LogSink | undefined;

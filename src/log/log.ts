@@ -106,7 +106,7 @@ function globOf(text: string): RegExp {
   }
 }
 
-/** A field that cannot be printed (a bigint, a circle) must not end whoever logs it. */
+/** A field that cannot be printed (a bigint, a circle) must not end the caller. */
 function lineOf(print: typeof textLine, line: Line, fields: LogFields): string {
   try {
     return print(line, fields);

@@ -48,7 +48,7 @@ const CHANGES_PER_PIECE = 512;
 const REQUESTS_PER_PIECE = 256;
 /** Enough that the worker always has the next one, and few enough to stop soon after a failure. */
 const PIECES_UNDER_WAY = 4;
-/** A table that changes faster than it can be read is somebody's runaway program. */
+/** Only a runaway program changes a table faster than it can be read. */
 const READINGS = 10;
 
 export class JobChannel implements TransactionChannel {

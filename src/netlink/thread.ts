@@ -156,7 +156,7 @@ export class NetlinkThread {
     await worker?.perform({ kind: 'unwatch', watch }).catch(() => undefined);
   }
 
-  /** Whoever waits for it keeps the process alive. */
+  /** A caller that waits for it keeps the process alive. */
   async #connected(): Promise<WorkerHandle> {
     const worker = this.#startedWorker();
     this.#pause?.timer.ref();

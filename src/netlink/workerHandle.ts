@@ -106,7 +106,7 @@ export class WorkerHandle {
     return new Promise((resolve, reject) => this.#wait(0, { take: () => undefined, resolve, reject }));
   }
 
-  /** The process lives on while somebody waits, and not for the worker's sake alone. */
+  /** The worker keeps the process alive only while a job is under way. */
   #wait(id: number, waiting: Waiting): void {
     this.#waiting.set(id, waiting);
     this.#worker.ref();

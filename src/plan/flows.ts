@@ -158,9 +158,9 @@ function concerned(
 ): readonly Frontend[] {
   const old = previous?.frontends ?? [];
   const now = current?.frontends ?? [];
-  const somebodyLeft = [...before].some((server) => !after.has(server));
+  const isAnyGone = [...before].some((server) => !after.has(server));
   const came = now.filter(({ address, port }) => !previous || !frontendAt(previous, address, port));
-  if (somebodyLeft || (before.size === 0 && after.size > 0)) return [...old, ...came];
+  if (isAnyGone || (before.size === 0 && after.size > 0)) return [...old, ...came];
   const left = old.filter(({ address, port }) => !current || !frontendAt(current, address, port));
   return [...left, ...came];
 }

@@ -94,7 +94,7 @@ export async function removeSets(
         names.map((name) => `set ${name}`),
       );
     names = names.filter((_, index) => outcomes[index]?.state === 'refused');
-    // Whoever lists a set keeps it for that moment.
+    // A program that lists a set holds a reference to it meanwhile.
     if (names.length > 0) await wait(systemClock, PAUSE_MS);
   }
   return [];

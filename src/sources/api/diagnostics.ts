@@ -1,4 +1,4 @@
-/** What happens between Junction and the API server. Whoever starts the source decides on logs and metrics. */
+/** What happens between Junction and the API server. The caller decides on logs and metrics. */
 import type { ApiFailure } from './failure.ts';
 
 export type RequestMethod = 'GET' | 'POST' | 'PATCH';

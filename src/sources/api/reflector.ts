@@ -214,7 +214,7 @@ export class Reflector<T> implements Waiter {
       const current = await this.#guarded(stop, (guard) => currentVersion(client, resource, guard));
       if (isOlder(current, known)) throw wentBack(resource.name, known, current);
     } catch (error) {
-      // Whoever may watch and not list goes without this.
+      // Not for clients that may watch but not list.
       if (!(error instanceof ApiFailure) || !isRefusal(error.kind)) throw error;
     }
     this.#silentMs = 0;

@@ -1,5 +1,5 @@
 /**
- * Connections by service port and by endpoint, read from the kernel when somebody asks, but not more often than is
+ * Connections by service port and by endpoint, read from the kernel at each scrape, but not more often than is
  * worth its cost.
  */
 import type { MetricFamily, Sample } from './exposition.ts';

@@ -1,5 +1,5 @@
 /**
- * The process as the kernel sees it, and the state of Node.js. Read when somebody asks. Nothing runs in between but the
+ * The process as the kernel sees it, and the state of Node.js. Read at each scrape. Nothing runs in between but the
  * observer of garbage collections: Node's monitor of the event loop wakes up a hundred times a second, and an idle proxy
  * should sleep.
  */

@@ -124,7 +124,7 @@ const OF_MODE = {
 export type ProxyMetrics = Instruments<typeof IN_EVERY_MODE> &
   Partial<Instruments<typeof BY_KIND_OF_SYNC & typeof RESTORE & typeof RULES & typeof TRANSACTIONS>>;
 
-/** `packets`: counters in the kernel, read when somebody asks. */
+/** `packets`: counters in the kernel, read at each scrape. */
 export function registerProxyMetrics(
   registry: Registry,
   mode: ModeName,
