@@ -2,6 +2,7 @@
 import { objectKey } from '../../src/model/objects.ts';
 import { IpvsServers } from '../../src/modes/ipvs/reconcile.ts';
 import type { SyncReport } from '../../src/proxy/report.ts';
+import { ruleOptions } from '../../src/modes/ipvs/rules/rules.ts';
 import { NetlinkIpvsClient } from '../../src/modes/ipvs/client.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
@@ -47,6 +48,7 @@ function openProxy(channels: SwallowingChannels): Proxier {
   const writer = new IpvsServers({
     client: new NetlinkIpvsClient('IPv4', channels),
     rules: { sync: async () => NO_RULES, requestFull: () => {} },
+    ruleOptions: ruleOptions(14, true),
     excludeCIDRs: [],
     drainLimitMs: 0,
     now: () => 0,

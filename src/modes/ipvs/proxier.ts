@@ -51,15 +51,10 @@ export class IpvsProxier {
     const { iptables, client, excludeCIDRs, drainLimitMs, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
-    const rules = new IptablesRules(ipvsLayout, iptables);
-    const fixed = ruleOptions(options.masqueradeBit, iptables.features.randomFully);
     this.#servers = new IpvsServers({
       client,
-      rules: {
-        sync: (plan, dirty, filledSets, beforeSwitch) =>
-          rules.sync(plan, dirty, { ...fixed, filledSets }, beforeSwitch),
-        requestFull: () => rules.requestFull(),
-      },
+      rules: new IptablesRules(ipvsLayout, iptables),
+      ruleOptions: ruleOptions(options.masqueradeBit, iptables.features.randomFully),
       excludeCIDRs,
       drainLimitMs,
       now: () => clock.now(),

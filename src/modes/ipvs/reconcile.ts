@@ -11,6 +11,7 @@ import {
 } from '../../proxy/reconciler.ts';
 import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
+import type { IptablesRules } from '../iptables/reconcile.ts';
 import { resyncDevice, resyncServers, resyncSets, ourServers } from './rules/resync.ts';
 import {
   type VirtualServerOptions,
@@ -24,23 +25,14 @@ import { DrainingList, Changeset } from './rules/changeset.ts';
 import type { IpvsEdit, IpvsClient } from './rules/client.ts';
 import { DesiredState, type DesiredChanges } from './rules/desiredState.ts';
 import { changedByOthers, Refusals } from './rules/refusals.ts';
-import { type SetId, SetCapacities } from './rules/sets.ts';
-
-/** The iptables part, whose rules match the sets. */
-export interface Rules {
-  /** `beforeSwitch`: awaited before rules of the iptables mode are replaced. */
-  sync(
-    plan: Plan,
-    dirty: Iterable<ServicePortId>,
-    filledSets: readonly SetId[],
-    beforeSwitch: () => Promise<void>,
-  ): Promise<SyncReport>;
-  requestFull(): void;
-}
+import type { IpvsRuleOptions } from './rules/rules.ts';
+import { SetCapacities } from './rules/sets.ts';
 
 interface IpvsServersOptions {
   readonly client: IpvsClient;
-  readonly rules: Rules;
+  /** Those that match the sets. */
+  readonly rules: Pick<IptablesRules, 'sync' | 'requestFull'>;
+  readonly ruleOptions: IpvsRuleOptions;
   /** Virtual servers in these ranges are not ours to delete. */
   readonly excludeCIDRs: readonly Cidr[];
   readonly drainLimitMs: number;
@@ -93,11 +85,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
   }
 
   /** Deletes drained endpoints whose connections have ended. */
-  async drain(): Promise<void> {
-    await this.#drain(this.#draining.servers);
-  }
-
-  async #drain(servers: readonly ServerKey[]): Promise<void> {
+  async drain(servers: readonly ServerKey[] = this.#draining.servers): Promise<void> {
     if (servers.length === 0) return;
     const { client, now } = this.#options;
     const states = await client.readDestinations(servers);
@@ -192,7 +180,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     work: Changeset,
     refusals: Refusals,
   ): Promise<void> {
-    const { client, rules, now } = this.#options;
+    const { client, rules, ruleOptions, now } = this.#options;
     const commit = async (edits: readonly IpvsEdit[]): Promise<readonly IpvsEdit[]> => {
       if (edits.length === 0) return [];
       report.commits++;
@@ -205,12 +193,11 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     // Rules of the iptables mode translate before IPVS sees a packet, and go on doing so until ours replace them. Then
     // everything must be here: without its address a service would be silent until the last old chain is gone.
     const bindEarly = async (): Promise<void> => void (await commit(work.takeBinds()));
-    const rulesReport = await rules
-      .sync(plan, ids, this.#desired.filledSets, bindEarly)
-      .catch((error: unknown) => {
-        refusals.throwIfOurs(); // rules cannot be written where a set is missing
-        throw error;
-      });
+    const settings = { ...ruleOptions, filledSets: this.#desired.filledSets };
+    const rulesReport = await rules.sync(plan, ids, settings, bindEarly).catch((error: unknown) => {
+      refusals.throwIfOurs(); // rules cannot be written where a set is missing
+      throw error;
+    });
     report.include(rulesReport);
     await commit(work.last);
     // Without its entry a virtual server that is still there would be nobody's.
@@ -218,7 +205,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     for (const { server, destination } of work.drained) this.#draining.add(server, destination, now());
     for (const server of work.deletedServers) this.#draining.removeServer(server);
     // Many have no connection at all. Those that drain already are looked at in their own time.
-    await this.#drain([...new Map(work.drained.map(({ server }) => [serverKey(server), server])).values()]);
+    await this.drain([...new Map(work.drained.map(({ server }) => [serverKey(server), server])).values()]);
   }
 
   /** Everything is in the kernel, but for what it refused. Whose that is, is looked for only then. */

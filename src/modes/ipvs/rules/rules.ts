@@ -29,10 +29,9 @@ import { NODE_PORT_SETS } from './compile.ts';
 import { type SetId, IPSETS, setName } from './sets.ts';
 
 /** What the rules depend on besides the plan and the sets. */
-export function ruleOptions(
-  masqueradeBit: number,
-  randomFully: boolean,
-): Omit<CompileOptions, 'family' | 'view' | 'endpointComments' | 'filledSets'> {
+export type IpvsRuleOptions = Omit<CompileOptions, 'family' | 'view' | 'endpointComments' | 'filledSets'>;
+
+export function ruleOptions(masqueradeBit: number, randomFully: boolean): IpvsRuleOptions {
   return {
     nodePortIps: 'all',
     masqueradeMark: (1 << masqueradeBit) >>> 0,

@@ -1,9 +1,9 @@
 /** A cluster in text, a writer with its rules, and a kernel in memory behind both. */
-import { IptablesRules, type StaticOptions } from '../../../../src/modes/iptables/reconcile.ts';
+import { IptablesRules } from '../../../../src/modes/iptables/reconcile.ts';
 import type { SyncReport } from '../../../../src/proxy/report.ts';
-import { IpvsServers, type Rules } from '../../../../src/modes/ipvs/reconcile.ts';
+import { IpvsServers } from '../../../../src/modes/ipvs/reconcile.ts';
 import type { VirtualServerOptions } from '../../../../src/modes/ipvs/rules/compile.ts';
-import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';
+import { ipvsLayout, ruleOptions } from '../../../../src/modes/ipvs/rules/rules.ts';
 import type { Cidr, Family } from '../../../../src/model/ip.ts';
 import type { ServicePortId } from '../../../../src/model/serviceTracker.ts';
 import type { NodeView } from '../../../../src/plan/types.ts';
@@ -18,14 +18,6 @@ export type Settings = Omit<VirtualServerOptions, 'family'>;
 export const NODE_IPS = [ip('192.0.2.10'), ip('192.0.2.11')];
 export const SETTINGS: Settings = { scheduler: 'rr', nodeIps: NODE_IPS, nodePortIps: NODE_IPS };
 export const DRAIN_LIMIT_MS = 900_000;
-
-const RULE_OPTIONS: Omit<StaticOptions, 'filledSets'> = {
-  nodePortIps: 'all',
-  masqueradeMark: 0x4000,
-  randomFully: true,
-  dropInvalid: false,
-  nfacct: { invalidDropped: false, localhostNodePorts: false },
-};
 
 export interface HarnessOptions {
   readonly kernel?: FakeIpvsKernel;
@@ -61,7 +53,8 @@ export class Harness {
     this.settings = { ...SETTINGS, ...given.settings };
     this.#writer = new IpvsServers({
       client: this.kernel,
-      rules: rulesOf(this.kernel),
+      rules: new IptablesRules(ipvsLayout, this.kernel.iptables),
+      ruleOptions: ruleOptions(14, true),
       excludeCIDRs,
       drainLimitMs,
       now: () => this.now,
@@ -149,13 +142,4 @@ function inOneOrder(lines: readonly string[]): readonly string[] {
     ...lines.slice(start, start + length).sort(),
     ...lines.slice(start + length),
   ];
-}
-
-function rulesOf(kernel: FakeIpvsKernel): Rules {
-  const writer = new IptablesRules(ipvsLayout, kernel.iptables);
-  return {
-    sync: (plan, dirty, filledSets, beforeSwitch) =>
-      writer.sync(plan, dirty, { ...RULE_OPTIONS, filledSets }, beforeSwitch),
-    requestFull: () => writer.requestFull(),
-  };
 }
