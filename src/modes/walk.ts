@@ -82,8 +82,8 @@ interface WalkedRules<Rule, Learned> {
 }
 
 export interface WalkOptions {
-  /** `true`, the default: the rules that matched are in the outcomes' paths. `all`: also those that did not. */
-  readonly record?: boolean | 'all';
+  /** The default: the rules that matched are in the outcomes' paths. */
+  readonly record?: boolean;
 }
 
 /** A rule on the packet's way. */
@@ -94,7 +94,6 @@ interface TraceStep {
   readonly text: string;
   /** `any-1 { 10.96.0.1 . tcp . 80 : 10.244.0.1 . 8080 }` */
   readonly found: readonly string[];
-  readonly isPassedOver?: true;
 }
 
 interface WalkEnding<Learned> {
@@ -124,12 +123,8 @@ export interface WalkResult<Learned> {
 
 /** The rules on a way, newest first, so that ways share their beginnings. */
 interface Trail {
-  readonly table: string;
-  readonly chain: string;
-  readonly ruleIndex: number;
-  readonly text: () => string;
-  readonly found: (() => readonly string[]) | undefined;
-  readonly isMatch: boolean;
+  /** Printed for the outcomes' paths alone. */
+  readonly step: () => TraceStep;
   readonly before: Trail | undefined;
 }
 
@@ -184,10 +179,10 @@ interface Passage<Learned> {
 
 class Walker<Rule, Learned> {
   readonly #rules: WalkedRules<Rule, Learned>;
-  readonly #record: boolean | 'all';
+  readonly #record: boolean;
   readonly #context: WalkContext;
 
-  constructor(rules: WalkedRules<Rule, Learned>, record: boolean | 'all', context: WalkContext) {
+  constructor(rules: WalkedRules<Rule, Learned>, record: boolean, context: WalkContext) {
     this.#rules = rules;
     this.#record = record;
     this.#context = context;
@@ -320,9 +315,11 @@ class Walker<Rule, Learned> {
     rule: Rule,
     { way, isMatch, found }: RuleExit<Learned>,
   ): Way<Learned> {
-    if (this.#record === false || (!isMatch && this.#record !== 'all')) return way;
-    const text = (): string => this.#rules.print(rule, way);
-    return { ...way, trail: { table, chain, ruleIndex, text, found, isMatch, before: way.trail } };
+    if (!this.#record || !isMatch) return way;
+    const step = (): TraceStep => {
+      return { table, chain, ruleIndex, text: this.#rules.print(rule, way), found: found?.() ?? [] };
+    };
+    return { ...way, trail: { step, before: way.trail } };
   }
 }
 
@@ -338,16 +335,6 @@ function ending<Learned>({ probability, trail, lookups, learned }: Way<Learned>)
 
 function pathOf(trail: Trail | undefined): TraceStep[] {
   const steps: TraceStep[] = [];
-  for (let at = trail; at; at = at.before) {
-    const { table, chain, ruleIndex, text, found, isMatch } = at;
-    steps.push({
-      table,
-      chain,
-      ruleIndex,
-      text: text(),
-      found: found?.() ?? [],
-      ...(!isMatch && { isPassedOver: true }),
-    });
-  }
+  for (let at = trail; at; at = at.before) steps.push(at.step());
   return steps.toReversed();
 }

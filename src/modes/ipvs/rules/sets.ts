@@ -3,21 +3,15 @@
  * when one of these sets names its address and port.
  */
 import type { Cidr, Family, Ip } from '../../../model/ip.ts';
-import type { Protocol } from '../../../model/objects.ts';
 import type { IpvsEdit } from './client.ts';
+import type { ServerKey } from './compile.ts';
 import type { DesiredState } from './desiredState.ts';
-
-interface IpPort {
-  readonly ip: Ip;
-  readonly protocol: Protocol;
-  readonly port: number;
-}
 
 export type SetEntry =
   | { readonly type: 'hash:ip'; readonly ip: Ip }
-  | ({ readonly type: 'hash:ip,port' } & IpPort)
-  | ({ readonly type: 'hash:ip,port,ip'; readonly secondIp: Ip } & IpPort)
-  | ({ readonly type: 'hash:ip,port,net'; readonly net: Cidr } & IpPort)
+  | ({ readonly type: 'hash:ip,port' } & ServerKey)
+  | ({ readonly type: 'hash:ip,port,ip'; readonly secondIp: Ip } & ServerKey)
+  | ({ readonly type: 'hash:ip,port,net'; readonly net: Cidr } & ServerKey)
   | { readonly type: 'bitmap:port'; readonly port: number };
 
 export type SetType = SetEntry['type'];
@@ -166,7 +160,7 @@ function wholeHost(ip: Ip): (prefix: string) => string {
   return (prefix) => (prefix === (ip.includes(':') ? '/128' : '/32') ? '' : prefix);
 }
 
-function ipPortKey({ ip, protocol, port }: IpPort): string {
+function ipPortKey({ ip, protocol, port }: ServerKey): string {
   return `${ip},${protocol.toLowerCase()}:${port}`;
 }
 
