@@ -90,7 +90,7 @@ export async function kernelTimes(sizes: Sizes, variant: 'nft' | 'legacy'): Prom
     proxy.onService(objectKey(added.namespace, added.name), added);
     proxy.onEndpointSlice(objectKey(addedSlice.namespace, addedSlice.name), addedSlice);
     const [addServiceMs] = await timed(() => mustSync(proxy));
-    proxy.requestFull();
+    proxy.writer.requestFull();
     const [restartMs, verified] = await timed(() => mustSync(proxy));
     if (verified.commits > 0) throw new Error('a second look found differences');
     return { coldMs, restores: cold.commits, changeMs: median(changes), addServiceMs, restartMs };

@@ -7,7 +7,7 @@ import { disablePretenuring } from '../../src/daemon/start.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { SyncRunner } from '../../src/proxy/syncRunner.ts';
-import { NO_OBSERVER, Proxier } from '../../src/proxy/proxier.ts';
+import { Proxier } from '../../src/proxy/proxier.ts';
 import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
 import { ApiSource } from '../../src/sources/api/apiSource.ts';
 import { ApiClient } from '../../src/sources/api/client.ts';
@@ -28,11 +28,12 @@ async function main(options: ProxyOptions): Promise<void> {
   disablePretenuring(); // as the daemon does
   const stopwatch = new Stopwatch();
   const blocks = new BlockMeter();
-  const proxy = makeProxy(stopwatch, options.minSyncPeriodMs);
+  const runners = FAMILIES.map((family) => makeLoop(family, stopwatch, options.minSyncPeriodMs));
+  const proxy = new DualStackProxier({ nodeName: NODE_NAME, runners, log });
   const client = new ApiClient({ access: accessTo(options), clock: systemClock });
   const source = new ApiSource({ client, nodeName: NODE_NAME, clock: systemClock });
   blocks.start();
-  proxy.start();
+  for (const runner of runners) runner.start();
   await source.start(timed(proxy, stopwatch));
   await stopwatch.started;
   tell({ kind: 'started', ...(await startReport(stopwatch, blocks)) });
@@ -69,11 +70,6 @@ async function startReport(stopwatch: Stopwatch, blocks: BlockMeter): Promise<St
   return { ...stopwatch.start(), cpuMs: used, blockMs, peak, settled, idleShare, live: liveMemory() };
 }
 
-function makeProxy(stopwatch: Stopwatch, minSyncPeriodMs: number): DualStackProxier {
-  const runners = FAMILIES.map((family) => makeLoop(family, stopwatch, minSyncPeriodMs));
-  return new DualStackProxier({ nodeName: NODE_NAME, runners, log });
-}
-
 function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number): SyncRunner {
   const writer = new IptablesRules(LAYOUTS.current, {
     save: async () => '',
@@ -84,7 +80,11 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
       return setImmediate();
     },
   });
-  const observer = family === 'IPv4' ? { ...NO_OBSERVER, planned: () => stopwatch.planned() } : NO_OBSERVER;
+  const telemetry = {
+    serviceEvent: () => {},
+    endpointEvent: () => {},
+    planned: () => (family === 'IPv4' ? stopwatch.planned() : undefined),
+  };
   const proxy = new Proxier({
     family,
     settings: { ...VIEW, nodeName: NODE_NAME },
@@ -92,7 +92,7 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
       sync: (plan, dirty) => writer.sync(plan, dirty, OPTIONS),
       requestFull: () => writer.requestFull(),
     },
-    observer,
+    telemetry,
     startedAt: Date.now(),
   });
   return new SyncRunner({
@@ -101,7 +101,6 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
     clock: systemClock,
     minSyncPeriodMs,
     syncPeriodMs: 30_000,
-    observer,
     onSynced: (outcome) => {
       if (family === 'IPv4') stopwatch.written(outcome);
     },

@@ -59,7 +59,7 @@ async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes)
     proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), undefined);
     removeMs.push(await timed());
   }
-  proxy.requestFull();
+  proxy.writer.requestFull();
   const verifyMs = await timed();
   return { kind: 'own', sizes, cold, blockMs, settled, live, changeMs, addMs, removeMs, verifyMs };
 }

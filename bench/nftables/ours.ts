@@ -107,7 +107,7 @@ class Measurement {
     this.#clock.take();
     const thousandMs = await this.#each(BURSTS, (number) => this.#timed(() => this.#burst(CHANGES + number)));
     const { longest: thousandLongestCommitMs } = this.#clock.take();
-    this.#proxy.requestFull();
+    this.#proxy.writer.requestFull();
     const verifyMs = this.#verifies ? await this.#timed(() => {}) : undefined;
     return {
       cold,

@@ -11,25 +11,17 @@ import {
   summary,
 } from '../modes/prerequisites/check.ts';
 import { type Machine, systemMachine } from '../modes/prerequisites/machine.ts';
-import type { Family } from '../model/ip.ts';
 import { printable, printableLine } from '../text/printable.ts';
 import { printSourceProblem } from '../sources/source.ts';
-import type { Output } from './output.ts';
+import type { Output, PrintOptions } from './output.ts';
 import { readManifests } from './planCommand.ts';
 import { type Colour, fitsIn, painter, printDetailedTable, printColumns } from './table.ts';
-
-interface CheckOptions {
-  readonly families: readonly Family[];
-  readonly output: string;
-  /** Of the terminal, if it is one. */
-  readonly columns?: number | undefined;
-}
 
 /** Returns the exit code: 0 if all that the mode needs is known to be there. */
 export async function checkCommand(
   config: ValidConfig,
   output: Output,
-  options: CheckOptions,
+  options: PrintOptions,
   machine: Machine = systemMachine(config.junction),
 ): Promise<number> {
   const { mode } = config;

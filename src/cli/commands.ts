@@ -17,31 +17,30 @@ export interface CommandInfo {
   readonly examples: readonly string[];
 }
 
-export const FAMILY_FLAG = flag('family', choiceOf(['both', 'ipv4', 'ipv6']), 'both', {
-  help: 'address families',
-});
-export const PLAN_OUTPUT_FLAG = flag('output', choiceOf(['text', 'script', 'table', 'json']), 'text', {
-  short: 'o',
-  help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything",
-});
-export const OUTPUT_FLAG = flag('output', choiceOf(['text', 'json']), 'text', {
-  short: 'o',
-  help: 'for people, or for programs',
-});
-export const CHECK_OUTPUT_FLAG = flag('output', choiceOf(['text', 'json']), 'text', {
-  short: 'o',
-  help: 'a table for people, or json for programs',
-});
-export const DRY_RUN_FLAG = flag('dry-run', BOOL, false, {
-  help: 'say what would be removed, and remove nothing',
-});
-export const CLEANUP_MODE_FLAG = flag('mode', choiceOf(['all', 'iptables', 'ipvs', 'nftables']), 'all', {
-  help: "remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode; all: everything that is Junction's or kube-proxy's",
-});
-
-export const FORCE_FLAG = flag('force', BOOL, false, {
-  help: 'remove although a Junction runs here, which then writes its rules again',
-});
+/** Flags of commands other than `run`. */
+export const OWN_FLAGS = {
+  family: flag('family', choiceOf(['both', 'ipv4', 'ipv6']), 'both', { help: 'address families' }),
+  planOutput: flag('output', choiceOf(['text', 'script', 'table', 'json']), 'text', {
+    short: 'o',
+    help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything",
+  }),
+  output: flag('output', choiceOf(['text', 'json']), 'text', {
+    short: 'o',
+    help: 'for people, or for programs',
+  }),
+  checkOutput: flag('output', choiceOf(['text', 'json']), 'text', {
+    short: 'o',
+    help: 'a table for people, or json for programs',
+  }),
+  dryRun: flag('dry-run', BOOL, false, { help: 'say what would be removed, and remove nothing' }),
+  cleanupMode: flag('mode', choiceOf(['all', 'iptables', 'ipvs', 'nftables']), 'all', {
+    help: "remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode; all: everything that is Junction's or kube-proxy's",
+  }),
+  force: flag('force', BOOL, false, {
+    help: 'remove although a Junction runs here, which then writes its rules again',
+  }),
+};
+const { family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
 
 /** The command line or the configuration is wrong. */
 export class UsageError extends Error {
@@ -78,7 +77,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'plan',
     summary:
       'Print what would be written for given manifests, or for what a cluster has now. Needs no root, touches nothing.',
-    ownFlags: [FAMILY_FLAG, PLAN_OUTPUT_FLAG],
+    ownFlags: [family, planOutput],
     uses: [
       ...ANYWHERE,
       ...words('manifests strict kubeconfig master kube-api-qps kube-api-burst'),
@@ -104,7 +103,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'check',
     summary:
       'Say whether this machine has what a proxy mode needs, and what brings what is missing; with --manifests, whether they can be used. Leaves nothing behind.',
-    ownFlags: [FAMILY_FLAG, CHECK_OUTPUT_FLAG],
+    ownFlags: [family, checkOutput],
     uses: [
       ...ANYWHERE,
       ...words('manifests strict proxy-mode iptables-variant iptables-layout sysctl-root'),
@@ -122,7 +121,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'cleanup',
     summary:
       "Remove everything that is Junction's (or kube-proxy's) from iptables, IPVS, ipset and nftables, and say what it was.",
-    ownFlags: [FAMILY_FLAG, CLEANUP_MODE_FLAG, OUTPUT_FLAG, DRY_RUN_FLAG, FORCE_FLAG],
+    ownFlags: [family, cleanupMode, output, dryRun, force],
     uses: [...ANYWHERE, 'iptables-variant', 'metrics-bind-address', 'metrics-port'],
     examples: [
       'junction cleanup --dry-run',
@@ -133,7 +132,7 @@ export const COMMANDS: readonly CommandInfo[] = [
   {
     name: 'version',
     summary: 'Say which version this is, of which commit, and when it was built.',
-    ownFlags: [OUTPUT_FLAG],
+    ownFlags: [output],
     uses: ['help'],
     examples: ['junction version', 'junction version --output json'],
   },

@@ -7,14 +7,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
 
 export function completionScript(shell: Shell): string {
-  switch (shell) {
-    case 'bash':
-      return bash();
-    case 'zsh':
-      return zsh();
-    case 'fish':
-      return fish();
-  }
+  return { bash, zsh, fish }[shell]();
 }
 
 /** What people should not begin to use is not offered. */
@@ -121,22 +114,21 @@ function fish(): string {
     const inCommand = `-n ${quoted(`__fish_seen_subcommand_from ${command.name}`)}`;
     return [
       `complete -c junction -f -n ${quoted(`not __fish_seen_subcommand_from ${names}`)} -a ${command.name} -d ${quoted(command.summary)}`,
-      ...offered(command).map((flag) => {
-        const values = valuesOf(flag);
-        const value =
-          values.length > 0
-            ? ` -x -a ${quoted(values.join(' '))}`
-            : takesFile(flag)
-              ? ' -r -F'
-              : flag.kind.alone === undefined
-                ? ' -x'
-                : '';
-        return `complete -c junction ${inCommand} -l ${flag.name}${value} -d ${quoted(flag.help)}`;
-      }),
+      ...offered(command).map(
+        (flag) =>
+          `complete -c junction ${inCommand} -l ${flag.name}${fishValue(flag)} -d ${quoted(flag.help)}`,
+      ),
     ];
   });
   const shells = `complete -c junction -f -n '__fish_seen_subcommand_from completion' -a ${quoted(SHELLS.join(' '))}`;
   return `# fish completion for junction. Use it: junction completion fish | source\n${[...lines, shells].join('\n')}\n`;
+}
+
+function fishValue(flag: Flag): string {
+  const values = valuesOf(flag);
+  if (values.length > 0) return ` -x -a ${quoted(values.join(' '))}`;
+  if (takesFile(flag)) return ' -r -F';
+  return flag.kind.alone === undefined ? ' -x' : '';
 }
 
 /** As one word of a shell. */

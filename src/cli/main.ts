@@ -13,29 +13,24 @@ import { FAMILIES, type Family } from '../model/ip.ts';
 import { printableLine } from '../text/printable.ts';
 import { BUILD, VERSION } from '../version.ts';
 import { checkCommand } from './checkCommand.ts';
-import { cleanupCommand, refuseBesideJunction, runningMode } from './cleanupCommand.ts';
+import { runningMode } from '../daemon/otherProxies.ts';
+import { cleanupCommand, refuseBesideJunction } from './cleanupCommand.ts';
 import {
-  CHECK_OUTPUT_FLAG,
-  CLEANUP_MODE_FLAG,
   type CommandInfo,
+  commandFlags,
   commandHelp,
   COMMANDS,
-  DRY_RUN_FLAG,
-  FAMILY_FLAG,
-  FORCE_FLAG,
   flagsElsewhere,
-  commandFlags,
   overview,
+  OWN_FLAGS,
   UsageError,
-  PLAN_OUTPUT_FLAG,
-  OUTPUT_FLAG,
 } from './commands.ts';
 import { completionScript, type Shell, SHELLS } from './completionCommand.ts';
-import { type Output, STDIO } from './output.ts';
+import type { Output } from './output.ts';
 import { planCommand } from './planCommand.ts';
 import { runCommand } from './runCommand.ts';
 
-export async function main(argv: readonly string[], io: Output = STDIO): Promise<number> {
+export async function main(argv: readonly string[], io: Output): Promise<number> {
   try {
     return await dispatch(argv, io);
   } catch (error) {
@@ -50,12 +45,9 @@ export function isDaemon([first = '']: readonly string[]): boolean {
 
 async function dispatch(argv: readonly string[], io: Output): Promise<number> {
   const [first, ...rest] = argv;
-  if (first === 'help' && rest[0] !== undefined && !rest[0].startsWith('-')) {
-    io.out(commandHelp(commandNamed(rest[0]), columns()));
-    return 0;
-  }
   if (first === undefined || first === '--help' || first === '-h' || first === 'help') {
-    io.out(overview(columns()));
+    const isOfOne = first === 'help' && rest[0] !== undefined && !rest[0].startsWith('-');
+    io.out(isOfOne ? commandHelp(commandNamed(rest[0] ?? ''), columns()) : overview(columns()));
     return 0;
   }
   if (first.startsWith('-')) return execute(commandNamed('run'), argv, io);
@@ -103,11 +95,14 @@ async function execute(command: CommandInfo, args: readonly string[], io: Output
     return 0;
   }
   if (command.name === 'version') {
-    io.out(printVersion(flagValue(parsed, OUTPUT_FLAG)));
+    io.out(printVersion(flagValue(parsed, OWN_FLAGS.output)));
     return 0;
   }
   const loaded = load(parsed);
   const { config } = loaded;
+  // Each of them has a flag of that name.
+  const output = flagValue(parsed, OWN_FLAGS.planOutput);
+  const printing = { families: familiesOf(parsed), output, columns: process.stdout.columns };
   switch (command.name) {
     case 'run':
       return runCommand(loaded, parsed, io, {
@@ -116,31 +111,18 @@ async function execute(command: CommandInfo, args: readonly string[], io: Output
       });
     case 'plan':
       needInput(config);
-      return planCommand(config, toSettings(config, nodeName(config)), io, {
-        families: familiesOf(parsed),
-        output: flagValue(parsed, PLAN_OUTPUT_FLAG),
-        columns: process.stdout.columns,
-      });
+      return planCommand(config, toSettings(config, nodeName(config)), io, printing);
     case 'check':
-      return checkCommand(config, io, {
-        families: familiesOf(parsed),
-        output: flagValue(parsed, CHECK_OUTPUT_FLAG),
-        columns: process.stdout.columns,
-      });
-    case 'cleanup':
+      return checkCommand(config, io, printing);
+    case 'cleanup': {
       requireNetAdmin();
-      if (!flagValue(parsed, DRY_RUN_FLAG)) await refuseBesideJunction(io, flagValue(parsed, FORCE_FLAG));
-      return cleanupCommand(
-        io,
-        {
-          families: familiesOf(parsed),
-          variant: config.junction.iptablesVariant,
-          output: flagValue(parsed, OUTPUT_FLAG),
-          dryRun: flagValue(parsed, DRY_RUN_FLAG),
-          mode: flagValue(parsed, CLEANUP_MODE_FLAG),
-        },
-        { runningMode: () => runningMode(config.metricsBindAddress) },
-      );
+      const dryRun = flagValue(parsed, OWN_FLAGS.dryRun);
+      if (!dryRun) await refuseBesideJunction(io, flagValue(parsed, OWN_FLAGS.force));
+      const mode = flagValue(parsed, OWN_FLAGS.cleanupMode);
+      const settings = { ...printing, variant: config.junction.iptablesVariant, dryRun, mode };
+      const machine = { runningMode: () => runningMode(config.metricsBindAddress) };
+      return cleanupCommand(io, settings, machine);
+    }
     case 'completion':
       throw new UsageError([`which shell? junction completion ${SHELLS.join('|')}`]);
   }
@@ -162,14 +144,15 @@ function printVersion(output: string): string {
 }
 
 function load(parsed: ParsedFlags): LoadedConfig & { readonly config: ValidConfig } {
-  const loaded = orThrow(loadConfig(parsed, (path) => readFileSync(path, 'utf8')));
-  const { config } = loaded;
+  const loaded = loadConfig(parsed, (path) => readFileSync(path, 'utf8'));
+  if (!loaded.ok) throw new UsageError(loaded.problems);
+  const { config } = loaded.value;
   if (!isValid(config)) throw new UsageError(validate(config));
-  return { ...loaded, config };
+  return { ...loaded.value, config };
 }
 
 function familiesOf(parsed: ParsedFlags): readonly Family[] {
-  const text = flagValue(parsed, FAMILY_FLAG);
+  const text = flagValue(parsed, OWN_FLAGS.family);
   return FAMILIES.filter((family) => text === 'both' || family.toLowerCase() === text);
 }
 
@@ -188,11 +171,6 @@ function needInput({ junction, clientConnection, master }: ValidConfig): void {
     ],
     'junction plan --help has examples',
   );
-}
-
-function orThrow<T>(result: { ok: true; value: T } | { ok: false; problems: readonly string[] }): T {
-  if (!result.ok) throw new UsageError(result.problems);
-  return result.value;
 }
 
 /** Says what went wrong and what to do about it; returns the exit code. */

@@ -1,6 +1,7 @@
 /** Where commands print. */
 import { descriptorCalls } from '../system/libc.ts';
 import { LogBuffer, type LostLines, LogSink, nonBlockingWriter } from '../log/sink.ts';
+import type { Family } from '../model/ip.ts';
 import { printable } from '../text/printable.ts';
 
 export interface Output {
@@ -18,6 +19,14 @@ export interface Output {
   onLost?(report: (lost: LostLines) => void): void;
 }
 
+/** How a command that prints for people and for programs is to do it. */
+export interface PrintOptions {
+  readonly families: readonly Family[];
+  readonly output: string;
+  /** Of the terminal, if it is one. */
+  readonly columns?: number | undefined;
+}
+
 interface BufferOptions {
   readonly bytes: number;
   readonly flushMs: number;
@@ -27,12 +36,6 @@ interface WriteFailure {
   readonly stream: 'standard output' | 'standard error';
   readonly error: NodeJS.ErrnoException;
 }
-
-export const STDIO: Output = {
-  out: (text) => process.stdout.write(printable(text)),
-  err: (text) => process.stderr.write(printable(text)),
-  painted: (text) => process.stdout.write(text),
-};
 
 /** Of the proxy: nothing waits for the reader of standard error, or of the log on standard output. */
 export function daemonOutput(): Output {

@@ -1,48 +1,24 @@
 /** `junction plan`: what would be written for given manifests, or for what an API server has. Needs no root and touches nothing. */
 import type { Family, Cidr } from '../model/ip.ts';
 import { objectKey, type EndpointSlice, type Node, type ObjectKey, type Service } from '../model/objects.ts';
-import type { Plan } from '../plan/types.ts';
+import type { Planner } from '../plan/planner.ts';
 import { capacityOf } from '../plan/capacity.ts';
 import { printableLine } from '../text/printable.ts';
 import { Proxier } from '../proxy/proxier.ts';
 import { printSourceProblem, type SourceProblem } from '../sources/source.ts';
-import type { Output } from './output.ts';
+import type { Output, PrintOptions } from './output.ts';
 import type { ValidConfig } from '../config/effective.ts';
 import type { Settings } from '../config/settings.ts';
-import { ipvsPlanText, printIpvsPlan } from '../modes/ipvs/print.ts';
-import { nftPlanText, printNftPlan } from '../modes/nftables/print.ts';
-import { BOTH_IN_ONE, printRestore, rulesOf } from '../modes/iptables/print.ts';
-import {
-  iptablesCommands,
-  ipvsCommands,
-  nftCommands,
-  printScript,
-  lostAddresses,
-  type PlannedFamily,
-  planNotes,
-  printPlanTable,
-} from './planOutput.ts';
+import { nodeOf, type PlanInput, planNotes, printPlans } from './planOutput.ts';
 import { JunctionError } from '../errors.ts';
 import { runPlugin } from '../system/pluginProcess.ts';
 import { ApiSource } from '../sources/api/apiSource.ts';
 import { ApiClient } from '../sources/api/client.ts';
 import { loadAccess } from '../sources/api/credentials/load.ts';
 import type { ApiFailure } from '../sources/api/failure.ts';
-import {
-  type IgnoredObject,
-  loadManifests,
-  type Manifests,
-  readManifestStream,
-} from '../sources/manifests/store.ts';
+import { loadManifests, type Manifests, readManifestStream } from '../sources/manifests/store.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
-
-interface PlanOptions {
-  readonly families: readonly Family[];
-  readonly output: string;
-  /** Of the terminal, if it is one. */
-  readonly columns?: number | undefined;
-}
 
 /**
  * Returns the exit code: 1 if something of the input could not be used. Rules of a part would take down the rest where
@@ -53,7 +29,7 @@ export async function planCommand(
   config: ValidConfig,
   settings: Settings,
   output: Output,
-  options: PlanOptions,
+  options: PrintOptions,
 ): Promise<number> {
   const input = await readPlanInput(config, settings.nodeName, output);
   for (const problem of input.problems) output.err(`${printSourceProblem(problem)}\n`);
@@ -78,10 +54,9 @@ export async function planCommand(
   }
   const note = nodeNote(input, settings);
   if (note !== undefined) output.err(`${printableLine(note)}\n`);
-  const planned = options.families.map((family) => planFamily(family, settings, input));
-  for (const each of planned)
-    for (const line of planNotes(each)) output.err(`${printableLine(`warning: ${line}`)}\n`);
-  output.out(print(planned, settings, input, options));
+  const plans = options.families.map((family) => planFamily(family, settings, input));
+  for (const line of plans.flatMap(planNotes)) output.err(`${printableLine(`warning: ${line}`)}\n`);
+  output.out(printPlans(plans, settings, input, options));
   return errors.length > 0 ? 1 : 0;
 }
 
@@ -92,8 +67,7 @@ function isNothing({ services, slices, nodes, ignored }: PlanInput): boolean {
 
 /** A name with a typo looks like a node without endpoints. Of a cluster only this Node was asked for. */
 function nodeNote({ nodes, isCluster }: PlanInput, { nodeName }: Settings): string | undefined {
-  const isThere = nodes.some(({ name }) => name === nodeName);
-  if (isThere || (nodes.length === 0 && !isCluster)) return undefined;
+  if (nodeOf(nodes, nodeName) || (nodes.length === 0 && !isCluster)) return undefined;
   const names = nodes.map(({ name }) => name).sort();
   const some = names.length > MOST_NAMES ? [...names.slice(0, MOST_NAMES), '…'] : names;
   const others = isCluster ? 'kubectl get nodes names those that are there' : `there are ${some.join(', ')}`;
@@ -102,98 +76,20 @@ function nodeNote({ nodes, isCluster }: PlanInput, { nodeName }: Settings): stri
 
 const MOST_NAMES = 10;
 
-function print(
-  planned: readonly PlannedFamily[],
-  settings: Settings,
-  input: PlanInput,
-  { output, columns }: PlanOptions,
-): string {
-  if (output === 'json') return printJson(planned, settings, input);
-  const printer = PRINTERS[settings.mode];
-  const now = new Date();
-  if (output === 'table')
-    return planned.map((each) => printPlanTable(each, settings, now, columns)).join('\n');
-  if (output === 'script') {
-    const families = planned.map(({ family }) => family);
-    const commands = planned.map(({ proxy }) => printer.commands(proxy.plan, settings, input.serviceCidrs));
-    return printScript(settings, families, commands);
-  }
-  const isForTwo = planned.length > 1 && settings.mode === 'iptables';
-  const texts = planned.map(({ proxy }) => printer.text(proxy.plan, settings, input.serviceCidrs));
-  return (isForTwo ? BOTH_IN_ONE : '') + texts.join('\n');
-}
-
-function planFamily(family: Family, settings: Settings, input: PlanInput): PlannedFamily {
+function planFamily(family: Family, settings: Settings, input: PlanInput): Planner {
   const capacity = capacityOf(settings.mode, family);
   const proxy = new Proxier({ family, settings, writer: NO_WRITER, capacity });
   for (const service of input.services) proxy.onService(objectKey(service.namespace, service.name), service);
   for (const slice of input.slices) proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
-  const node = input.nodes.find(({ name }) => name === settings.nodeName);
-  proxy.onNode(node);
+  proxy.onNode(nodeOf(input.nodes, settings.nodeName));
   proxy.replan();
-  return { family, proxy, hasNode: node !== undefined };
+  return proxy.plan;
 }
 
 const NO_WRITER = {
   sync: () => Promise.reject(new Error('a plan is not written anywhere')),
   requestFull: (): void => {},
 };
-
-/** A mode's rules: as text for people and programs, as commands of a script, and as fields of the JSON. */
-interface PlanPrinter {
-  readonly text: (plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]) => string;
-  readonly commands: (plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]) => string;
-  readonly fields: (plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]) => object;
-}
-
-const PRINTERS: Readonly<Record<Settings['mode'], PlanPrinter>> = {
-  iptables: {
-    text: printRestore,
-    commands: (plan, settings) => iptablesCommands(plan.family, rulesOf(plan, settings)),
-    fields: rulesOf,
-  },
-  ipvs: {
-    text: printIpvsPlan,
-    commands: (plan, settings) => {
-      const text = ipvsPlanText(plan, settings);
-      return ipvsCommands(plan.family, text, text);
-    },
-    fields: ipvsPlanText,
-  },
-  nftables: {
-    text: printNftPlan,
-    commands: (...planned) => nftCommands(nftPlanText(...planned)),
-    fields: (...planned) => ({ nft: nftPlanText(...planned) }),
-  },
-};
-
-function printJson(planned: readonly PlannedFamily[], settings: Settings, input: PlanInput): string {
-  const families = planned.map(({ family, proxy }) => ({
-    family,
-    mode: settings.mode,
-    ...(settings.mode === 'iptables' && { layout: settings.layout }),
-    node: proxy.plan.view,
-    servicePorts: [...proxy.plan.servicePorts.values()],
-    lostAddresses: lostAddresses(proxy),
-    ...PRINTERS[settings.mode].fields(proxy.plan, settings, input.serviceCidrs),
-  }));
-  const { problems, ignored } = input;
-  return `${JSON.stringify({ families, problems, ignored }, null, 2)}\n`;
-}
-
-/** What `junction plan` plans for: manifests, standard input, or what an API server has now. */
-interface PlanInput {
-  /** Of a cluster, `nodes` has the Node that is planned for, or none. */
-  readonly isCluster: boolean;
-  readonly services: readonly Service[];
-  readonly slices: readonly EndpointSlice[];
-  readonly nodes: readonly Node[];
-  readonly problems: readonly SourceProblem[];
-  /** Services and slices that are not for a proxy, each with the reason. */
-  readonly ignored: readonly IgnoredObject[];
-  /** Where cluster IPs come from, as far as the API server knows. */
-  readonly serviceCidrs: readonly Cidr[];
-}
 
 /** Manifests from standard input, as with kubectl. */
 const STDIN = '-';

@@ -1,52 +1,104 @@
-/** `junction plan --output table`: which endpoints serve an address, and which service ports lost theirs. */
+/** What `junction plan` prints. */
 import type { Settings } from '../config/settings.ts';
-import { type Family, hostPort } from '../model/ip.ts';
-import type { ServicePortId } from '../model/serviceTracker.ts';
+import { type Cidr, type Family, hostPort } from '../model/ip.ts';
+import type { Node } from '../model/objects.ts';
+import { BOTH_IN_ONE, printRestore, rulesOf } from '../modes/iptables/print.ts';
+import { type IpvsText, ipvsPlanText, printIpvsPlan } from '../modes/ipvs/print.ts';
+import { nftPlanText, printNftPlan } from '../modes/nftables/print.ts';
+import type { Manifests } from '../sources/manifests/store.ts';
+import type { PrintOptions } from './output.ts';
 import { printCut } from '../plan/capacity.ts';
-import type { Frontend, PoolName, Route, ServicePortPlan } from '../plan/types.ts';
-import type { Proxier } from '../proxy/proxier.ts';
+import type { Frontend, Plan, PoolName, Route, ServicePortPlan } from '../plan/types.ts';
+import type { Planner } from '../plan/planner.ts';
 import { fitsIn, printDetailedTable, printColumns } from './table.ts';
-import type { IpvsText } from '../modes/ipvs/print.ts';
 import { DEVICE } from '../modes/ipvs/rules/client.ts';
 import { TABLES } from '../modes/iptables/rules/rule.ts';
 import type { TableRule, WholeRules } from '../modes/iptables/rules/whole.ts';
 import { printableLine } from '../text/printable.ts';
 
-export interface PlannedFamily {
-  readonly family: Family;
-  readonly proxy: Proxier;
-  /** The node that is planned for is among the Nodes. */
-  readonly hasNode: boolean;
+/** What `junction plan` plans for: manifests, standard input, or what an API server has now. */
+export interface PlanInput extends Omit<Manifests, 'ignoredCount'> {
+  /** Of a cluster, `nodes` has the Node that is planned for, or none. */
+  readonly isCluster: boolean;
+  /** Where cluster IPs come from, as far as the API server knows. */
+  readonly serviceCidrs: readonly Cidr[];
 }
 
-/** An address that a service port asked for and another one has. */
-interface LostAddress {
-  readonly servicePort: ServicePortId;
-  /** `192.0.2.1/TCP/80`; `*` stands for the node's addresses. */
-  readonly address: string;
-  readonly servedBy: ServicePortId;
+export function nodeOf(nodes: readonly Node[], nodeName: string): Node | undefined {
+  return nodes.find(({ name }) => name === nodeName);
 }
 
-export function printPlanTable(
-  { family, proxy, hasNode }: PlannedFamily,
+type Print<T> = (plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]) => T;
+
+/** A mode's rules: as text for people and programs, as commands of a script, and as fields of the JSON. */
+interface PlanPrinter {
+  readonly text: Print<string>;
+  readonly commands: Print<string>;
+  readonly fields: Print<object>;
+}
+
+const PRINTERS: Readonly<Record<Settings['mode'], PlanPrinter>> = {
+  iptables: {
+    text: printRestore,
+    commands: (plan, settings) => iptablesCommands(plan.family, rulesOf(plan, settings)),
+    fields: rulesOf,
+  },
+  ipvs: {
+    text: printIpvsPlan,
+    commands: (plan, settings) => ipvsCommands(plan.family, ipvsPlanText(plan, settings)),
+    fields: ipvsPlanText,
+  },
+  nftables: {
+    text: printNftPlan,
+    commands: (...planned) => withInput('nft -f -', nftPlanText(...planned)),
+    fields: (...planned) => ({ nft: nftPlanText(...planned) }),
+  },
+};
+
+export function printPlans(
+  plans: readonly Planner[],
   settings: Settings,
-  now: Date,
-  columns = Number.POSITIVE_INFINITY,
+  { nodes, serviceCidrs, problems, ignored }: PlanInput,
+  { output, columns }: PrintOptions,
 ): string {
-  const ports = sorted(proxy);
-  const layout = settings.mode === 'iptables' ? `, layout ${settings.layout}` : '';
-  const node = `Node ${settings.nodeName}${hasNode ? '' : ' (there is no such Node)'}`;
-  const head = `${node}, ${settings.mode} mode${layout}, ${family}, ${now.toISOString()}\n`;
-  if (ports.length === 0) return `${head}No services in ${family}.\n`;
+  const { mode, nodeName } = settings;
+  const printer = PRINTERS[mode];
+  if (output === 'json') {
+    const families = plans.map((plan) => ({
+      family: plan.family,
+      mode,
+      ...(mode === 'iptables' && { layout: settings.layout }),
+      node: plan.view,
+      servicePorts: [...plan.servicePorts.values()],
+      lostAddresses: lostAddresses(plan),
+      ...printer.fields(plan, settings, serviceCidrs),
+    }));
+    return `${JSON.stringify({ families, problems, ignored }, null, 2)}\n`;
+  }
+  if (output === 'table') {
+    const node = `Node ${nodeName}${nodeOf(nodes, nodeName) ? '' : ' (there is no such Node)'}`;
+    const layout = mode === 'iptables' ? `, layout ${settings.layout}` : '';
+    const time = new Date().toISOString();
+    const head = (family: Family): string => `${node}, ${mode} mode${layout}, ${family}, ${time}\n`;
+    return plans.map((plan) => head(plan.family) + printPlanTable(plan, columns)).join('\n');
+  }
+  if (output === 'script') {
+    const families = plans.map(({ family }) => family);
+    const commands = plans.map((plan) => printer.commands(plan, settings, serviceCidrs));
+    return printScript(settings, families, commands);
+  }
+  const isForTwo = plans.length > 1 && mode === 'iptables';
+  const texts = plans.map((plan) => printer.text(plan, settings, serviceCidrs));
+  return (isForTwo ? BOTH_IN_ONE : '') + texts.join('\n');
+}
+
+function printPlanTable(plan: Planner, columns = Number.POSITIVE_INFINITY): string {
+  const ports = sorted(plan);
+  if (ports.length === 0) return `No services in ${plan.family}.\n`;
   const frontends = ports.flatMap((port) => port.frontends.map((frontend) => frontendRow(port, frontend)));
   const endpoints = ports.flatMap(endpointRows);
-  const lost = lostAddresses(proxy).map(({ servicePort, address, servedBy }) => [
-    servicePort,
-    address,
-    servedBy,
-  ]);
+  const lost = lostAddresses(plan).map((each) => Object.values(each));
   return [
-    head,
     printFrontends(frontends, columns),
     ...(endpoints.length > 0 ? ['\n', printColumns(['SERVICE PORT', 'ENDPOINT', 'FOR'], endpoints)] : []),
     ...(lost.length > 0 ? ['\n', printColumns(['SERVICE PORT', 'LOSES', 'SERVED BY'], lost)] : []),
@@ -75,16 +127,8 @@ function printFrontends(rows: readonly (readonly string[])[], columns: number): 
 }
 
 /** What is the same for all who dial is said once, and what is the rule not at all. */
-function details([
-  ,
-  ,
-  ,
-  pod = '',
-  node = '',
-  outside = '',
-  sources = '',
-  affinity = '',
-]: readonly string[]): string {
+function details(cells: readonly string[]): string {
+  const [pod = '', node = '', outside = '', sources = '', affinity = ''] = cells.slice(NARROW);
   const isOne = pod === node && node === outside;
   const routes = isOne ? [pod] : [`from pod: ${pod}`, `from node: ${node}`, `from outside: ${outside}`];
   const others = [
@@ -94,24 +138,27 @@ function details([
   return [...routes, ...others].join('; ');
 }
 
-export function lostAddresses(proxy: Proxier): readonly LostAddress[] {
-  return sorted(proxy).flatMap(({ id }) =>
-    proxy.denied(id).map(({ key, owner }) => ({ servicePort: id, address: key, servedBy: owner })),
+/** Addresses that a service port asked for and another one has: `192.0.2.1/TCP/80`; `*` stands for the node's. */
+function lostAddresses(
+  plan: Planner,
+): readonly Readonly<Record<'servicePort' | 'address' | 'servedBy', string>>[] {
+  return sorted(plan).flatMap(({ id }) =>
+    plan.denied(id).map(({ key, owner }) => ({ servicePort: id, address: key, servedBy: owner })),
   );
 }
 
 /** For people: what is left out of objects that are too large, and addresses that no service may have. */
-export function planNotes({ family, proxy }: PlannedFamily): readonly string[] {
-  const services = new Set([...proxy.plan.servicePorts.values()].map(({ service }) => service));
+export function planNotes(plan: Planner): readonly string[] {
+  const services = new Set([...plan.servicePorts.values()].map(({ service }) => service));
   return [...services]
     .sort()
     .flatMap((service) =>
-      proxy.cutsOf(service).map((cut) => `Service ${service} (${family}): ${printCut(cut)}`),
+      plan.cutsOf(service).map((cut) => `Service ${service} (${plan.family}): ${printCut(cut)}`),
     );
 }
 
-function sorted(proxy: Proxier): readonly ServicePortPlan[] {
-  return [...proxy.plan.servicePorts.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+function sorted(plan: Planner): readonly ServicePortPlan[] {
+  return [...plan.servicePorts.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 const KINDS: Readonly<Record<Frontend['kind'], string>> = {
@@ -161,7 +208,7 @@ function endpointRows(port: ServicePortPlan): readonly (readonly string[])[] {
 const END = 'JUNCTION';
 
 /** From the commands of each family. */
-export function printScript(
+function printScript(
   { nodeName, mode }: Settings,
   families: readonly Family[],
   commands: readonly string[],
@@ -226,22 +273,19 @@ const NEEDS: Readonly<Record<Settings['mode'], string>> = {
   nftables: '',
 };
 
-export function nftCommands(text: string): string {
-  return withInput('nft -f -', text);
-}
-
-export function ipvsCommands(family: Family, rules: WholeRules, { ipset, ipvsadm, ip }: IpvsText): string {
+function ipvsCommands(family: Family, text: WholeRules & IpvsText): string {
+  const { ipset, ipvsadm, ip } = text;
   const [link = '', ...addresses] = ip.split(/(?<=\n)/);
   return [
     withInput('ipset restore -exist', ipset),
     `{\nipvsadm --save --numeric\necho\n${withInput('cat', ipvsadm)}} | servers\n`,
-    iptablesCommands(family, rules),
+    iptablesCommands(family, text),
     `ip link show dev ${DEVICE} > /dev/null 2>&1 || ip ${link}`,
     withInput('ip -batch -', addresses.join('')),
   ].join('');
 }
 
-export function iptablesCommands(family: Family, rules: WholeRules): string {
+function iptablesCommands(family: Family, rules: WholeRules): string {
   const program = family === 'IPv4' ? '$IPTABLES' : '$IP6TABLES';
   const on = ({ table, chain }: Omit<TableRule, 'rule'>, operation: string, rule = ''): string =>
     `"${program}" -w -t ${table} ${operation} ${chain}${rule === '' ? '' : ` ${rule}`}`;

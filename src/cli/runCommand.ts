@@ -7,10 +7,10 @@ import type { LoadedConfig } from '../config/load.ts';
 import { RunRecord } from '../daemon/runRecord.ts';
 import { runDaemon } from '../daemon/start.ts';
 import { Supervision } from '../daemon/supervision.ts';
+import { messageOf } from '../errors.ts';
 import { createLog, type Log } from '../log/log.ts';
 import { FAMILIES } from '../model/ip.ts';
 import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
-import { exitNow } from '../system/libc.ts';
 import { killOrphans, PARENT_VARIABLE, parentMark } from '../system/procfs.ts';
 import { cleanupCommand, refuseBesideJunction } from './cleanupCommand.ts';
 import { UsageError } from './commands.ts';
@@ -74,7 +74,7 @@ function writeConfigTo(path: string, config: ValidConfig, log: Log): number {
   try {
     writeFileSync(path, writeConfig(config));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new UsageError([`cannot write --write-config-to ${path}: ${reason}`]);
   }
   log.info('Wrote configuration', { file: path });
@@ -89,13 +89,9 @@ async function supervised(
   work: (supervision: Supervision) => Promise<number>,
 ): Promise<number> {
   io.onLost?.(({ lines, reason }) => log.warn('Log lines were lost', { lines, reason }));
-  const record = RunRecord.open(config.junction.stateDir);
-  const supervision = new Supervision({
-    log,
-    record,
-    flush: (milliseconds) => io.flush?.(milliseconds),
-    exitNow,
-  });
+  const record = new RunRecord(config.junction.stateDir);
+  const flush = (milliseconds: number): void => io.flush?.(milliseconds);
+  const supervision = new Supervision({ log, record, flush });
   supervision.start();
   try {
     logPreviousRuns(record, log);

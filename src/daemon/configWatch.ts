@@ -1,11 +1,10 @@
 /**
- * Follows the configuration file. The directory is watched, not the file, because a ConfigMap is changed by swapping a
+ * Watches the configuration file. The directory is watched, not the file, because a ConfigMap is changed by swapping a
  * link, and editors replace files.
  */
 import { type FSWatcher, readFileSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
-import type { ConfigChange, ValidConfig } from '../config/effective.ts';
-import { diffConfig } from '../config/effective.ts';
+import { diffConfig, type ValidConfig } from '../config/effective.ts';
 import type { Log } from '../log/log.ts';
 
 interface ConfigWatchOptions {
@@ -15,7 +14,7 @@ interface ConfigWatchOptions {
   readonly reload: () => ValidConfig;
   readonly apply: (config: ValidConfig) => void;
   /** Something changed that only a new process can take up. */
-  readonly onRestartNeeded: (changes: readonly ConfigChange[]) => void;
+  readonly onRestartNeeded: () => void;
   readonly log: Log;
 }
 
@@ -35,13 +34,16 @@ export class ConfigWatch {
 
   start(): void {
     const { path, log } = this.#options;
-    try {
-      this.#watcher = watch(dirname(path), () => this.#settle());
-      this.#watcher.on('error', (error) =>
-        log.error('The configuration file cannot be watched', { path, err: error }),
-      );
-    } catch (error) {
+    const onError = (error: unknown): void =>
       log.error('The configuration file cannot be watched', { path, err: error });
+    try {
+      this.#watcher = watch(dirname(path), () => {
+        clearTimeout(this.#timer);
+        this.#timer = setTimeout(() => this.#look(), SETTLE_MS);
+      });
+      this.#watcher.on('error', onError);
+    } catch (error) {
+      onError(error);
     }
   }
 
@@ -50,18 +52,13 @@ export class ConfigWatch {
     clearTimeout(this.#timer);
   }
 
-  #settle(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#look(), SETTLE_MS);
-  }
-
   #look(): void {
     const text = this.#read();
     if (text === this.#text) return;
     this.#text = text;
-    const { path, log } = this.#options;
+    const { path, log, reload } = this.#options;
     try {
-      this.#take(this.#options.reload());
+      this.#take(reload());
     } catch (error) {
       log.error('The changed configuration is refused; the old one stays in force', { path, err: error });
     }
@@ -70,16 +67,11 @@ export class ConfigWatch {
   #take(config: ValidConfig): void {
     const { log, current, apply, onRestartNeeded } = this.#options;
     const changes = diffConfig(current(), config);
-    for (const { path, before, after, reload } of changes) {
-      log.info('Configuration changed', {
-        field: path,
-        before,
-        after,
-        takesEffect: reload === 'live' ? 'now' : 'at a restart',
-      });
+    for (const { path: field, before, after, reload } of changes) {
+      const takesEffect = reload === 'live' ? 'now' : 'at a restart';
+      log.info('Configuration changed', { field, before, after, takesEffect });
     }
-    const restart = changes.filter(({ reload }) => reload === 'restart');
-    if (restart.length > 0) onRestartNeeded(restart);
+    if (changes.some(({ reload }) => reload === 'restart')) onRestartNeeded();
     else if (changes.length > 0) apply(config);
   }
 

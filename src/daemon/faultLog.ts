@@ -1,4 +1,4 @@
-/** Says which faults the process survives: each kind at most once a minute, with how often it happened since. */
+/** Logs which faults the process survives: each kind at most once a minute, with how often it happened since. */
 import { type FaultName, onFault } from '../faults.ts';
 import type { Log } from '../log/log.ts';
 import type { Clock } from '../time/clock.ts';
@@ -16,37 +16,31 @@ const MESSAGES: Readonly<Partial<Record<FaultName, string>>> = {
 interface Pause {
   count: number;
   detail: string;
+  readonly cancel: () => void;
 }
 
 /** Returns what ends it. */
 export function logFaults(log: Log, clock: Clock): () => void {
   const pauses = new Map<FaultName, Pause>();
-  const cancels = new Map<FaultName, () => void>();
-  const say = (fault: FaultName, count: number, detail: string): void => {
+  const print = (fault: FaultName, count: number, detail: string): void => {
     const message = MESSAGES[fault];
     if (message === undefined) return;
     log.warn(message, { count, detail });
-    const pause: Pause = { count: 0, detail: '' };
-    pauses.set(fault, pause);
-    cancels.set(
-      fault,
-      clock.schedule(PAUSE_MS, () => {
-        pauses.delete(fault);
-        if (pause.count > 0) say(fault, pause.count, pause.detail);
-      }),
-    );
+    const cancel = clock.schedule(PAUSE_MS, () => {
+      const pause = pauses.get(fault);
+      pauses.delete(fault);
+      if (pause && pause.count > 0) print(fault, pause.count, pause.detail);
+    });
+    pauses.set(fault, { count: 0, detail: '', cancel });
   };
   const end = onFault((fault, detail, times) => {
     const pause = pauses.get(fault);
-    if (!pause) {
-      say(fault, times, detail);
-      return;
-    }
+    if (!pause) return print(fault, times, detail);
     pause.count += times;
     pause.detail = detail;
   });
   return () => {
     end();
-    for (const cancel of cancels.values()) cancel();
+    for (const { cancel } of pauses.values()) cancel();
   };
 }

@@ -1,11 +1,12 @@
-/** Families that could not be served at the start: asked for again now and then, until they can. */
+/** Families that could not be served at the start: probed again now and then, until they can. */
 import type { Log } from '../log/log.ts';
 import { type Family, familyOf, parseIp } from '../model/ip.ts';
-import type { FamilyAnswer, LeftOutFamily, NotServed } from '../modes/familyState.ts';
+import type { FamilyAnswer, FamilySupport, NotServed } from '../modes/familyState.ts';
 import type { Node } from '../model/objects.ts';
 
 interface LeftOutOptions {
-  readonly families: readonly LeftOutFamily[];
+  /** All of them; those that work are left alone. */
+  readonly families: readonly Pick<FamilySupport, 'family' | 'answer'>[];
   readonly ask: (family: Family) => Promise<FamilyAnswer>;
   /** It can be served now. */
   readonly onServed: (family: Family) => void;
@@ -20,14 +21,17 @@ const INTERVAL_MS = 30_000;
 
 export class LeftOutFamilies {
   readonly #options: LeftOutOptions;
-  readonly #answers: Map<Family, NotServed>;
+  readonly #answers = new Map<Family, NotServed>();
   #timer: NodeJS.Timeout | undefined;
   #asking: Promise<void> = Promise.resolve();
 
   constructor(options: LeftOutOptions) {
     this.#options = options;
-    this.#answers = new Map(options.families.map(({ family, answer }) => [family, answer]));
-    for (const [family, answer] of this.#answers) options.onAnswer(family, answer);
+    for (const { family, answer } of options.families) {
+      if (answer.state === 'works') continue;
+      this.#answers.set(family, answer);
+      options.onAnswer(family, answer);
+    }
   }
 
   /** Why it is not served; `undefined`: it is. */
@@ -36,7 +40,10 @@ export class LeftOutFamilies {
   }
 
   start(): void {
-    this.#schedule();
+    if (this.#answers.size === 0) return;
+    this.#timer = setTimeout(() => {
+      this.#asking = this.#askAll().then(() => this.start());
+    }, this.#options.intervalMs ?? INTERVAL_MS);
   }
 
   async stop(): Promise<void> {
@@ -45,29 +52,13 @@ export class LeftOutFamilies {
     await this.#asking;
   }
 
-  #schedule(): void {
-    if (this.#answers.size === 0) return;
-    this.#timer = setTimeout(() => {
-      this.#asking = this.#askAll().then(() => this.#schedule());
-    }, this.#options.intervalMs ?? INTERVAL_MS);
-  }
-
   async #askAll(): Promise<void> {
+    const { ask, log } = this.#options;
     for (const family of this.#answers.keys()) {
-      const answer = await this.#ask(family);
+      const answer = await ask(family).catch((err: unknown) =>
+        log.error('Could not check whether a family can be served; retrying', { ipFamily: family, err }),
+      );
       if (answer && this.#answers.has(family)) this.#note(family, answer);
-    }
-  }
-
-  async #ask(family: Family): Promise<FamilyAnswer | undefined> {
-    try {
-      return await this.#options.ask(family);
-    } catch (error) {
-      this.#options.log.error('Could not check whether a family can be served; retrying', {
-        ipFamily: family,
-        err: error,
-      });
-      return undefined;
     }
   }
 
@@ -87,9 +78,7 @@ export class LeftOutFamilies {
   }
 }
 
-/* The node's primary address family, as kube-proxy finds it. */
-
-/** Of a bind address that is one machine's, else of the node's first address, else IPv4. */
+/** As in kube-proxy: of a bind address that is one machine's, else of the node's first address, else IPv4. */
 export function primaryFamily(bindAddress: string, node: Pick<Node, 'ips'> | undefined): Family {
   const bound = parseIp(bindAddress);
   if (bound !== undefined && bound !== '0.0.0.0' && bound !== '::') return familyOf(bound);

@@ -55,6 +55,7 @@ const NAME = 'kube-proxy';
 const HEALTH_URL = 'http://127.0.0.1:10256/healthz';
 const MODE_URL = 'http://127.0.0.1:10249/proxyMode';
 const ANSWER_LIMIT_MS = 1000;
+const MOST_TEXT = 1000;
 
 /** `pid 123 (/usr/local/bin/kube-proxy --config=…)`; those of other network namespaces do not count. */
 export function findKubeProxyProcesses(proc = '/proc'): readonly string[] {
@@ -71,19 +72,29 @@ export function findKubeProxyProcesses(proc = '/proc'): readonly string[] {
 /** To be asked before our own ports are open. */
 async function findKubeProxyPorts(): Promise<readonly string[]> {
   const [mode, health] = await Promise.all([get(MODE_URL), get(HEALTH_URL)]);
+  const isMode = /^(iptables|ipvs|nftables)\s*$/.test(mode.text);
   return [
-    ...(mode !== undefined && /^(iptables|ipvs|nftables)\s*$/.test(mode)
-      ? [`${MODE_URL} answers ${mode.trim()}`]
-      : []),
-    ...(health?.includes('lastUpdated') ? [`${HEALTH_URL} answers`] : []),
+    ...(isMode ? [`${MODE_URL} answers ${mode.text.trim()}`] : []),
+    ...(health.text.includes('lastUpdated') ? [`${HEALTH_URL} answers`] : []),
   ];
 }
 
-async function get(url: string): Promise<string | undefined> {
+/** The mode of a service proxy that runs here: kube-proxy and Junction both serve `/proxyMode`. `undefined`: none does. */
+export async function runningMode(metricsBindAddress: string): Promise<string | undefined> {
+  if (metricsBindAddress === '') return undefined;
+  const address = metricsBindAddress.replace(/^(0\.0\.0\.0|\[::\]|)(?=:\d+$)/, '127.0.0.1');
+  const { ok, text } = await get(`http://${address}/proxyMode`, 2 * ANSWER_LIMIT_MS);
+  return ok ? text.trim() : undefined;
+}
+
+async function get(
+  url: string,
+  limitMs = ANSWER_LIMIT_MS,
+): Promise<{ readonly ok: boolean; readonly text: string }> {
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
-    return (await answer.text()).slice(0, 1000);
+    const answer = await fetch(url, { signal: AbortSignal.timeout(limitMs) });
+    return { ok: answer.status === 200, text: (await answer.text()).slice(0, MOST_TEXT) };
   } catch {
-    return undefined;
+    return { ok: false, text: '' };
   }
 }

@@ -5,6 +5,7 @@
  */
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../errors.ts';
 import { libc } from '../system/libc.ts';
 
 type CrashCause = 'uncaught_error' | 'killed';
@@ -20,18 +21,15 @@ export interface PreviousRuns {
   /** Since the file was made: /run is empty after a boot. */
   readonly crashes: Readonly<Record<CrashCause, number>>;
   /** That of the run before this one, if it crashed. */
-  readonly last: Crash | undefined;
+  readonly last?: Crash;
 }
 
-interface State {
-  readonly crashes: Readonly<Record<CrashCause, number>>;
-  /** Not yet reported. */
-  readonly last?: Crash;
+interface State extends PreviousRuns {
   /** When the run began that has not ended. */
   readonly runningSince?: string;
 }
 
-const NONE: State = { crashes: { uncaught_error: 0, killed: 0 } };
+const NONE: PreviousRuns = { crashes: { uncaught_error: 0, killed: 0 } };
 const MOST_TEXT = 4000;
 /** Where Kubernetes looks for why a container ended; shown by `kubectl describe pod`. */
 const TERMINATION_LOG = '/dev/termination-log';
@@ -39,49 +37,33 @@ const LOCK_EX = 2;
 const LOCK_NB = 4;
 
 export class RunRecord {
-  readonly previous: PreviousRuns;
+  readonly previous: PreviousRuns = NONE;
   /** Why nothing is recorded. */
   readonly problem: string | undefined;
   readonly #file: string | undefined;
   readonly #terminationLog: string;
-  #state: State;
-
-  private constructor(
-    file: string | undefined,
-    state: State,
-    previous: PreviousRuns,
-    terminationLog: string,
-    problem?: string,
-  ) {
-    this.#file = file;
-    this.#state = state;
-    this.previous = previous;
-    this.#terminationLog = terminationLog;
-    this.problem = problem;
-  }
 
   /** An empty directory: nothing is recorded. */
-  static open(directory: string, terminationLog = TERMINATION_LOG): RunRecord {
-    const none = { crashes: NONE.crashes, last: undefined };
-    if (directory === '') return new RunRecord(undefined, NONE, none, terminationLog);
+  constructor(directory: string, terminationLog = TERMINATION_LOG) {
+    this.#terminationLog = terminationLog;
+    if (directory === '') return;
     const file = join(directory, 'runs.json');
     try {
       makeDirectory(directory);
       if (!lock(join(directory, 'running.lock'))) throw new Error(`another run has locked ${directory}`);
-      const before = noteKilled(read(file));
-      const { last, ...rest } = before;
-      const record = new RunRecord(file, rest, { crashes: before.crashes, last }, terminationLog);
-      record.#write({ ...rest, runningSince: new Date().toISOString() });
-      return record;
+      const previous = noteKilled(read(file));
+      write(file, { crashes: previous.crashes, runningSince: new Date().toISOString() });
+      this.previous = previous;
+      this.#file = file;
     } catch (error) {
-      return new RunRecord(undefined, NONE, none, terminationLog, messageOf(error));
+      this.problem = messageOf(error);
     }
   }
 
   crashed(text: string): void {
     const what = text.slice(0, MOST_TEXT);
     const last: Crash = { cause: 'uncaught_error', at: new Date().toISOString(), what };
-    const { crashes } = this.#state;
+    const { crashes } = this.previous;
     this.#tryToWrite({ crashes: { ...crashes, uncaught_error: crashes.uncaught_error + 1 }, last });
     try {
       writeFileSync(this.#terminationLog, `${what}\n`, { flag: 'r+' });
@@ -91,31 +73,28 @@ export class RunRecord {
   }
 
   ended(): void {
-    this.#tryToWrite({ crashes: this.#state.crashes });
+    this.#tryToWrite({ crashes: this.previous.crashes });
   }
 
   #tryToWrite(state: State): void {
     try {
-      this.#write(state);
+      if (this.#file !== undefined) write(this.#file, state);
     } catch {
       // The disk is full, or read-only by now.
     }
   }
+}
 
-  /** By renaming: whoever reads it finds the old or the new one, whole. */
-  #write(state: State): void {
-    this.#state = state;
-    if (this.#file === undefined) return;
-    writeFileSync(`${this.#file}.new`, `${JSON.stringify(state)}\n`, { mode: 0o600 });
-    renameSync(`${this.#file}.new`, this.#file);
-  }
+/** By renaming: whoever reads it finds the old or the new one, whole. */
+function write(file: string, state: State): void {
+  writeFileSync(`${file}.new`, `${JSON.stringify(state)}\n`, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
 }
 
 /** The run before this one is over, because nobody holds the lock, and it did not say so. */
-function noteKilled(state: State): State {
-  const { runningSince, ...rest } = state;
-  if (runningSince === undefined) return rest;
-  const { crashes } = state;
+function noteKilled({ runningSince, ...previous }: State): PreviousRuns {
+  if (runningSince === undefined) return previous;
+  const { crashes } = previous;
   const what = 'it ended without a word: killed (SIGKILL, or out of memory), or a fault in native code';
   return {
     crashes: { ...crashes, killed: crashes.killed + 1 },
@@ -158,8 +137,4 @@ function lock(path: string): boolean {
   if (libc().flock(descriptor, LOCK_EX | LOCK_NB) === 0) return true;
   closeSync(descriptor);
   return false;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -9,14 +9,14 @@ import type { Registry } from '../telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../telemetry/metrics/restClientMetrics.ts';
 import { ApiSource } from '../sources/api/apiSource.ts';
 import { ApiClient } from '../sources/api/client.ts';
-import type { ApiAccess, PluginRunner } from '../sources/api/credentials/access.ts';
+import type { ApiAccess } from '../sources/api/credentials/access.ts';
 import { loadAccess } from '../sources/api/credentials/load.ts';
 import type { ApiDiagnostic, ResourceDiagnostic } from '../sources/api/diagnostics.ts';
 import { ManifestSource } from '../sources/manifests/manifestSource.ts';
 import { checkRoots } from '../sources/manifests/scan.ts';
 import type { SocketAddress } from '../plan/view.ts';
 import type { Source } from '../sources/source.ts';
-import type { Clock } from '../time/clock.ts';
+import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { SourceHealth, type SourceMetrics } from './sourceHealth.ts';
 import { lookup } from 'node:dns/promises';
@@ -25,7 +25,7 @@ import { parseIp } from '../model/ip.ts';
 export interface OpenedSource {
   readonly source: Source;
   /** Whether a Node object is to be expected. */
-  readonly tellsOfNode: boolean;
+  readonly isNodeExpected: boolean;
   /** Where the API server is dialled, as far as that matters in this mode. */
   readonly apiServers: readonly SocketAddress[];
   /** How events reach the API server, where there is one. */
@@ -39,20 +39,19 @@ interface SourceOptions {
   readonly config: ValidConfig;
   readonly nodeName: string;
   readonly log: Log;
-  readonly clock: Clock;
   /** For metrics of requests to the API server, where there is one. */
   readonly registry: Registry;
   readonly metrics: SourceMetrics;
 }
 
 export async function openSource(options: SourceOptions): Promise<OpenedSource> {
-  const { manifests: given, strictManifests: strict } = options.config.junction;
-  const manifests = given ?? [];
+  const { junction } = options.config;
+  const manifests = junction.manifests ?? [];
   if (manifests.length === 0) return openApi(options);
   await checkRoots(manifests);
   return {
-    source: new ManifestSource(manifests, { strict }),
-    tellsOfNode: false,
+    source: new ManifestSource(manifests, { strict: junction.strictManifests }),
+    isNodeExpected: false,
     apiServers: [],
     sendEvent: undefined,
     resources: () => [],
@@ -61,7 +60,8 @@ export async function openSource(options: SourceOptions): Promise<OpenedSource> 
 }
 
 async function openApi(options: SourceOptions): Promise<OpenedSource> {
-  const { config, nodeName, log, clock, registry, metrics } = options;
+  const { config, nodeName, log, registry, metrics } = options;
+  const clock = systemClock;
   const rest = new RestClientMetrics(registry);
   const { kubeconfig, qps, burst } = config.clientConnection;
   const access = await loadAccess({
@@ -69,7 +69,11 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
     master: config.master,
     env: process.env,
     clock,
-    runPlugin: countCalls(rest),
+    runPlugin: async (call) => {
+      const result = await runPlugin(call);
+      rest.pluginCalled(result);
+      return result;
+    },
     onPluginCertificate: (pem) => rest.pluginCertificate(pem),
   });
   const health = new SourceHealth({ clock, now: systemTimestamps, log, metrics });
@@ -104,7 +108,7 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
       onDiagnostic,
       withServiceCIDRs: config.mode === 'nftables',
     }),
-    tellsOfNode: true,
+    isNodeExpected: true,
     apiServers: config.mode === 'ipvs' ? await dialledAddresses(access) : [],
     sendEvent: (request, signal) => client.send(request, signal),
     resources: () => health.resources(),
@@ -115,56 +119,38 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
   };
 }
 
-function countCalls(rest: RestClientMetrics): PluginRunner {
-  return async (call) => {
-    const result = await runPlugin(call);
-    rest.pluginCalled(result);
-    return result;
-  };
-}
-
 function logDiagnostic(log: Log, diagnostic: ResourceDiagnostic): void {
   const { kind, resource } = diagnostic;
+  const info = (message: string, fields: object): void => log.info(message, { resource, ...fields });
+  const detail = (message: string, fields: object): void => log.verbose(2, message, { resource, ...fields });
   switch (kind) {
     case 'listEnded': {
       const { how, objects, durationMs } = diagnostic;
-      log.info('Caches are synced', { resource, how, objects, milliseconds: Math.round(durationMs) });
-      return;
+      return info('Caches are synced', { how, objects, milliseconds: Math.round(durationMs) });
     }
     case 'backingOff': {
-      const { delayMs, next, failure } = diagnostic;
-      const inMilliseconds = Math.round(delayMs);
-      log.verbose(2, 'Watch or list failed; backing off', { resource, next, inMilliseconds, err: failure });
-      return;
+      const { delayMs, next, failure: err } = diagnostic;
+      return detail('Watch or list failed; backing off', { next, inMilliseconds: Math.round(delayMs), err });
     }
     case 'streamingRefused':
-      log.info('A streaming list failed; listed in pages', { resource, err: diagnostic.failure });
-      return;
+      return info('A streaming list failed; listed in pages', { err: diagnostic.failure });
     case 'resourceAbsent':
-      log.info('The API server does not serve an optional resource; continuing without it', {
-        resource,
+      return info('The API server does not serve an optional resource; continuing without it', {
         err: diagnostic.failure,
       });
-      return;
     case 'listStarted':
-      log.verbose(2, 'Listing', { resource, how: diagnostic.how });
-      return;
+      return detail('Listing', { how: diagnostic.how });
     case 'watchStarted':
-      log.verbose(2, 'Watching', { resource, resourceVersion: diagnostic.resourceVersion });
-      return;
+      return detail('Watching', { resourceVersion: diagnostic.resourceVersion });
     case 'watchEnded':
-      log.verbose(2, 'Watch ended', {
-        resource,
-        events: diagnostic.events,
-        err: diagnostic.failure?.message,
-      });
-      return;
+      return detail('Watch ended', { events: diagnostic.events, err: diagnostic.failure?.message });
   }
 }
 
-/* The addresses that connections to the API server go to: the server's, or those of the proxy before it. */
-
-/** A name is looked up once. Where that fails, the endpoints of default/kubernetes are still known. */
+/**
+ * Where connections to the API server go: its addresses, or those of the proxy before it. A name is looked up once. Where
+ * that fails, the endpoints of default/kubernetes are still known.
+ */
 export async function dialledAddresses({
   server,
   proxy,

@@ -5,6 +5,7 @@
  */
 import type { ResourceHealth } from '../telemetry/http/health.ts';
 import { type TimestampSource, printTime } from '../telemetry/http/timestamp.ts';
+import type { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
 import type { Log } from '../log/log.ts';
 import type { ResourceDiagnostic } from '../sources/api/diagnostics.ts';
 import type { ApiFailure } from '../sources/api/failure.ts';
@@ -17,12 +18,10 @@ interface SourceHealthOptions {
   readonly metrics: SourceMetrics;
 }
 
-export interface SourceMetrics {
-  resourceUp(resource: string, isUp: boolean): void;
-  resourceFailed(resource: string, kind: string): void;
-}
+export type SourceMetrics = Pick<JunctionMetrics, 'resourceUp' | 'resourceFailed'>;
 
 interface ResourceState {
+  readonly resource: string;
   hasListed: boolean;
   /** The watch cannot go on without a list. */
   needsList: boolean;
@@ -48,26 +47,28 @@ export class SourceHealth {
     const state = this.#stateOf(diagnostic.resource);
     switch (diagnostic.kind) {
       case 'backingOff':
-        this.#failed(diagnostic.resource, state, diagnostic.failure, diagnostic.next);
+        this.#failed(state, diagnostic.failure, diagnostic.next);
         return;
       case 'resourceAbsent':
         state.hasListed = true;
-        if (diagnostic.failure.kind === 'absent') this.#succeeded(diagnostic.resource, state);
+        if (diagnostic.failure.kind === 'absent') this.#succeeded(state);
         return;
       case 'listEnded':
         state.hasListed = true;
         state.needsList = false;
-        this.#succeeded(diagnostic.resource, state);
+        this.#succeeded(state);
         return;
       case 'watchStarted':
-        if (state.hasListed && !state.needsList) this.#resumed(diagnostic.resource, state);
+        if (!state.hasListed || state.needsList) return;
+        state.resumedAt = this.#options.clock.now();
+        this.#options.metrics.resourceUp(state.resource, true);
         return;
       default:
     }
   }
 
   resources(): readonly ResourceHealth[] {
-    return [...this.#resources].map(([resource, { hasListed, failing, resumedAt }]) => ({
+    return [...this.#resources.values()].map(({ resource, hasListed, failing, resumedAt }) => ({
       resource,
       hasListed,
       ...(failing && resumedAt === undefined && { since: failing.since, reason: failing.failure.message }),
@@ -82,14 +83,15 @@ export class SourceHealth {
   #stateOf(resource: string): ResourceState {
     const known = this.#resources.get(resource);
     if (known) return known;
-    const state = { hasListed: false, needsList: true, failing: undefined, resumedAt: undefined };
+    const state = { resource, hasListed: false, needsList: true, failing: undefined, resumedAt: undefined };
     this.#resources.set(resource, state);
     this.#options.metrics.resourceUp(resource, false);
     return state;
   }
 
-  #failed(resource: string, state: ResourceState, failure: ApiFailure, next: 'list' | 'watch'): void {
+  #failed(state: ResourceState, failure: ApiFailure, next: 'list' | 'watch'): void {
     const { clock, now, log, metrics } = this.#options;
+    const { resource } = state;
     metrics.resourceFailed(resource, failure.kind);
     if (next === 'list') state.needsList = true;
     const wasProven = state.resumedAt !== undefined && clock.now() - state.resumedAt > PROVEN_MS;
@@ -107,14 +109,9 @@ export class SourceHealth {
     this.#cancelRepeat ??= clock.schedule(REPEAT_MS, () => this.#repeat());
   }
 
-  #resumed(resource: string, state: ResourceState): void {
-    state.resumedAt = this.#options.clock.now();
-    this.#options.metrics.resourceUp(resource, true);
-  }
-
-  #succeeded(resource: string, state: ResourceState): void {
+  #succeeded(state: ResourceState): void {
     const { clock, log, metrics } = this.#options;
-    const { failing } = state;
+    const { resource, failing } = state;
     state.failing = undefined;
     state.resumedAt = undefined;
     metrics.resourceUp(resource, true);
@@ -126,9 +123,9 @@ export class SourceHealth {
   /** One line a minute for each reason, however many resources share it. */
   #repeat(): void {
     this.#cancelRepeat = undefined;
-    const byReason = new Map<string, (readonly [string, ResourceState])[]>();
+    const byReason = new Map<string, ResourceState[]>();
     let areAllProven = true;
-    for (const [resource, state] of this.#resources) {
+    for (const state of this.#resources.values()) {
       if (!state.failing) continue;
       areAllProven = false;
       if (state.resumedAt !== undefined) {
@@ -137,19 +134,19 @@ export class SourceHealth {
       }
       const { kind, status } = state.failing.failure;
       const reason = `${kind} ${status ?? ''}`;
-      byReason.set(reason, [...(byReason.get(reason) ?? []), [resource, state]]);
+      byReason.set(reason, [...(byReason.get(reason) ?? []), state]);
     }
-    for (const group of byReason.values()) this.#logGroup(group);
+    for (const group of byReason.values()) this.#logFailing(group);
     if (!areAllProven) this.#cancelRepeat = this.#options.clock.schedule(REPEAT_MS, () => this.#repeat());
   }
 
-  #logGroup(group: readonly (readonly [string, ResourceState])[]): void {
+  #logFailing(group: readonly ResourceState[]): void {
     const oldest = group
-      .flatMap(([, { failing }]) => failing ?? [])
+      .flatMap(({ failing }) => failing ?? [])
       .reduce((one, other) => (other.sinceMs < one.sinceMs ? other : one));
-    const neverListed = group.filter(([, { hasListed }]) => !hasListed).map(([resource]) => resource);
+    const neverListed = group.filter(({ hasListed }) => !hasListed).map(({ resource }) => resource);
     this.#options.log.error('Cannot list or watch the API server; the rules stay as they are', {
-      resources: group.map(([resource]) => resource),
+      resources: group.map(({ resource }) => resource),
       ...(neverListed.length > 0 && { neverListed }),
       since: oldest.since,
       err: oldest.failure,

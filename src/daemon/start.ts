@@ -33,7 +33,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   const registry = new Registry();
   const own = new JunctionMetrics(registry);
   supervision.doing('reading the credentials for the API server, or the manifests');
-  const opened = await openSource({ config, nodeName, log, clock: systemClock, registry, metrics: own });
+  const opened = await openSource({ config, nodeName, log, registry, metrics: own });
   try {
     if (initOnly) return await initialize(options);
     requireNetAdmin();
@@ -57,29 +57,23 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
 }
 
 /** Whatever was under way when the signal came: a wait, or a program that was killed. */
-function isEnd(error: unknown, signal: AbortSignal): boolean {
-  return (
-    signal.aborted && (error === signal.reason || (error instanceof Error && error.name === 'AbortError'))
-  );
+function isEnd(error: unknown, { aborted, reason }: AbortSignal): boolean {
+  return aborted && (error === reason || (error instanceof Error && error.name === 'AbortError'));
 }
 
 /** A pod that is being replaced has its grace period, and the next one may be there before it has ended. */
 const LOCK_WAIT_MS = 15_000;
 
 function lockNode({ config, nodeName, log, signal }: DaemonOptions): Promise<InstanceLock> {
+  const seconds = LOCK_WAIT_MS / 1000;
+  const waits = 'Another Junction serves this network namespace; waiting for its end';
+  const impostor = "Another user's process has taken the name of Junction's lock; going on without the lock";
   return takeInstanceLock({
     about: { mode: config.mode, node: nodeName },
     signal,
     waitMs: LOCK_WAIT_MS,
-    onWait: (holder) =>
-      log.warn('Another Junction serves this network namespace; waiting for its end', {
-        holder,
-        seconds: LOCK_WAIT_MS / 1000,
-      }),
-    onImpostor: (holder) =>
-      log.warn("Another user's process has taken the name of Junction's lock; going on without the lock", {
-        holder,
-      }),
+    onWait: (holder) => log.warn(waits, { holder, seconds }),
+    onImpostor: (holder) => log.warn(impostor, { holder }),
   });
 }
 
@@ -141,22 +135,19 @@ async function initialize(options: DaemonOptions): Promise<number> {
   return 0;
 }
 
-/*
- * Runs programs while Junction starts. SIGTERM must not wait for one that waits for the xtables lock: that one is killed,
- * which is safe, because iptables changes a table as a whole or not at all. What tidies up after it may still run, for a
- * moment.
- */
-
+/** For what tidies up after a program that was killed. */
 const TIDYING_LIMIT_MS = 2000;
 
+/**
+ * Runs programs while Junction starts. SIGTERM must not wait for one that waits for the xtables lock: that one is killed,
+ * which is safe, because iptables changes a table as a whole or not at all.
+ */
 class StartRunner {
   readonly #signal: AbortSignal;
-  readonly #runner: CommandRunner;
   #hasStarted = false;
 
-  constructor(signal: AbortSignal, runner: CommandRunner = run) {
+  constructor(signal: AbortSignal) {
     this.#signal = signal;
-    this.#runner = runner;
   }
 
   /** From now on the signal is no concern of the programs that run. */
@@ -165,16 +156,14 @@ class StartRunner {
   }
 
   readonly run: CommandRunner = async (argv, options = {}) => {
-    if (this.#hasStarted) return this.#runner(argv, options);
-    if (!this.#signal.aborted) return this.#runner(argv, { ...options, signal: this.#signal });
+    if (this.#hasStarted) return run(argv, options);
+    if (!this.#signal.aborted) return run(argv, { ...options, signal: this.#signal });
     // Its outcome does not matter any more: whoever asked is to end, and tidies up on the way.
     const timeoutMs = Math.min(options.timeoutMs ?? TIDYING_LIMIT_MS, TIDYING_LIMIT_MS);
-    await this.#runner(argv, { ...options, timeoutMs }).catch(() => undefined);
+    await run(argv, { ...options, timeoutMs }).catch(() => undefined);
     throw this.#signal.reason;
   };
 }
-
-/* How V8 is asked to treat the memory of a process that runs for months. */
 
 /**
  * V8 notices where objects are made that live long, and makes all later ones from there in the old generation. Here

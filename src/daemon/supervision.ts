@@ -3,6 +3,7 @@
  * nobody caught, with its stack. No program that runs for us is left behind either way.
  */
 import type { Log } from '../log/log.ts';
+import { exitNow } from '../system/libc.ts';
 import { killChildren, printChildren } from '../system/processes.ts';
 import type { PreviousRuns, RunRecord } from './runRecord.ts';
 
@@ -11,8 +12,6 @@ interface SupervisionOptions {
   readonly record: RunRecord;
   /** Writes what waits to be logged, for so long at most. */
   readonly flush: (milliseconds: number) => void;
-  /** Ends the process, whatever its threads do. */
-  readonly exitNow: (code: number) => never;
 }
 
 /** Kubernetes kills after 30 seconds, and systemd after 90; who waits at a terminal has less patience. */
@@ -122,7 +121,7 @@ export class Supervision {
   #leave(code: number): never {
     killChildren('SIGKILL');
     this.#options.flush(FLUSH_MS);
-    return this.#options.exitNow(code);
+    return exitNow(code);
   }
 
   #after(milliseconds: number, act: () => void): void {

@@ -54,21 +54,16 @@ export class BoundedRunner {
     this.#arm();
   }
 
-  /** Asks for a run as soon as it may be. */
-  request(): void {
+  /** Asks for a run as soon as it may be. One that is urgent comes at once, also when the last one was just now. */
+  request(isUrgent = false): void {
     this.#requested = true;
+    if (isUrgent) this.#isUrgent = true;
     this.#arm();
   }
 
-  /** Asks for a run at once, also when the last one was just now. */
-  requestUrgently(): void {
-    this.#isUrgent = true;
-    this.request();
-  }
-
   /** From the next run on. */
-  setIntervals(intervals: Pick<BoundedRunnerOptions, 'minIntervalMs' | 'retryIntervalMs'>): void {
-    this.#options = { ...this.#options, ...intervals };
+  setIntervals(minIntervalMs: number, retryIntervalMs: number): void {
+    this.#options = { ...this.#options, minIntervalMs, retryIntervalMs };
   }
 
   /** No further runs; resolves when the one under way has ended. */
@@ -102,7 +97,7 @@ export class BoundedRunner {
 
   async #runOnce(): Promise<void> {
     const { run, clock, maxIntervalMs, retryIntervalMs, onError } = this.#options;
-    // Changes made together arrive one after the other: wait for all of them, so that one run takes them all.
+    // What changes together arrives one after the other: one run takes it all.
     await Promise.resolve();
     this.#requested = false;
     if (this.#isUrgent && this.#tokens < 1) this.#urgentTokens = Math.max(0, this.#urgentTokens - 1);

@@ -1,8 +1,9 @@
 /**
- * Deletes stale UDP and SCTP flows from conntrack, after the rules for new ones are written.
+ * Deletes datagram flows that are stale, after the rules for what is right are written.
  *
  * Nothing here may stop a sync: a flow that stays is a lesser evil than rules that are not written.
  */
+import { messageOf } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import type { Family, Ip } from '../model/ip.ts';
 import {
@@ -15,30 +16,23 @@ import {
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { TimeSlice, runSliced } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
-import type { ChangeOutcome } from '../netlink/batch.ts';
 import { ConntrackTable, type DumpFilter, type KernelFlow, type WantsFlow } from '../netlink/conntrack.ts';
-import type { NetlinkEnd } from '../netlink/socket.ts';
 
 /** The kernel's table of flows, or what stands for it in a test. */
-export interface FlowTable {
-  flows(filter: DumpFilter, wants: WantsFlow): Generator<readonly KernelFlow[], NetlinkEnd>;
-  remove(flows: readonly KernelFlow[]): readonly ChangeOutcome[];
-  close(): void;
-}
+export type FlowTable = Pick<ConntrackTable, 'flows' | 'remove' | 'close'>;
 
 interface FlowCleanerOptions {
   readonly family: Family;
-  /** The node's addresses, read again at every cleaning, because they change. */
+  /** The node's addresses, read at every cleaning: they change. */
   readonly localIps: () => readonly Ip[];
   readonly log: Log;
   readonly open?: () => FlowTable;
 }
 
-export interface CleaningReport {
-  readonly deleted: number;
+interface Counts {
+  deleted: number;
   /** Flows that were looked at one by one. */
-  readonly examined: number;
-  readonly seconds: number;
+  examined: number;
 }
 
 /** The kernel walks the whole table for every question, so from some number on it is better asked for everything. */
@@ -63,7 +57,7 @@ export class FlowCleaner {
     changes: readonly PlanChange[],
     plan: Plan,
     first: boolean,
-  ): Promise<CleaningReport | undefined> {
+  ): Promise<(Counts & { readonly seconds: number }) | undefined> {
     const { localIps, log, family } = this.#options;
     const started = performance.now();
     let counts: Counts | undefined;
@@ -76,18 +70,13 @@ export class FlowCleaner {
       await runSliced(this.#cleaning(review, counts), new TimeSlice(systemClock));
     } catch (error) {
       this.#owesAll = true;
-      this.#warnOnce(error instanceof Error ? error.message : String(error));
+      this.#warn(messageOf(error));
     }
     if (!counts) return undefined;
     const seconds = (performance.now() - started) / 1000;
-    if (counts.deleted > 0) {
-      log.verbose(1, 'Deleted stale conntrack flows', {
-        ipFamily: family,
-        deleted: counts.deleted,
-        examined: counts.examined,
-        milliseconds: Math.round(seconds * 10_000) / 10,
-      });
-    }
+    const milliseconds = Math.round(seconds * 10_000) / 10;
+    if (counts.deleted > 0)
+      log.verbose(1, 'Deleted stale conntrack flows', { ipFamily: family, ...counts, milliseconds });
     return { ...counts, seconds };
   }
 
@@ -129,14 +118,13 @@ export class FlowCleaner {
 
   #remove(table: FlowTable, stale: readonly KernelFlow[]): number {
     const outcomes = table.remove(stale);
-    for (const outcome of outcomes) {
-      if (outcome.state === 'refused') this.#warnOnce(`the kernel keeps a flow: ${outcome.name}`);
-    }
+    for (const outcome of outcomes)
+      if (outcome.state === 'refused') this.#warn(`the kernel keeps a flow: ${outcome.name}`);
     return outcomes.filter(({ state }) => state === 'done').length;
   }
 
   /** Each message once: it would come again with every change. */
-  #warnOnce(message: string): void {
+  #warn(message: string): void {
     if (this.#logged.has(message)) return;
     this.#logged.add(message);
     this.#options.log.warn('Cannot clean up UDP and SCTP flows; some may go to endpoints that are gone', {
@@ -144,11 +132,6 @@ export class FlowCleaner {
       why: message,
     });
   }
-}
-
-interface Counts {
-  deleted: number;
-  examined: number;
 }
 
 function filtersFor(questions: readonly FlowQuestion[]): readonly DumpFilter[] {

@@ -65,9 +65,7 @@ export class ForeignChanges {
 
   /** What has to be repaired must have been noted before: the sync may begin at once. */
   noticed(change: ForeignChange): void {
-    const { onChange } = this.#options;
     this.#note(change);
-    onChange?.(change.changedBy?.processName ?? UNKNOWN);
     const { delayMs, isNew } = this.#fights.changed(change.objects.slice(0, MOST_OBJECTS));
     if (isNew) this.#logFight(change, delayMs);
     this.#schedule(delayMs);
@@ -75,9 +73,7 @@ export class ForeignChanges {
 
   /** A verification found a difference and has repaired it; nobody knows since when it was there. */
   foundAndRepaired(change: ForeignChange): void {
-    const { onChange } = this.#options;
     this.#note(change);
-    onChange?.(change.changedBy?.processName ?? UNKNOWN);
     this.#fights.changed(change.objects);
     this.syncBegan();
     this.syncEnded();
@@ -124,25 +120,17 @@ export class ForeignChanges {
     this.#cancel();
   }
 
-  #note({ objects, changedBy, since }: ForeignChange): void {
-    this.#noticed ??= {
-      objects: new Set(),
-      programs: new Set(),
-      since: since ?? this.#options.clock.now(),
-      changes: 0,
-    };
-    const noticed = this.#noticed;
-    noticed.changes++;
-    addSome(noticed.objects, objects);
-    addSome(noticed.programs, [printProgram(changedBy)]);
+  #note({ objects, changedBy, since = this.#options.clock.now() }: ForeignChange): void {
+    this.#noticed ??= { objects: new Set(), programs: new Set(), since, changes: 0 };
+    this.#noticed.changes++;
+    addSome(this.#noticed.objects, objects);
+    addSome(this.#noticed.programs, [printProgram(changedBy)]);
+    this.#options.onChange?.(changedBy?.processName ?? UNKNOWN);
   }
 
   #schedule(delayMs: number): void {
     const { clock, repair } = this.#options;
-    if (delayMs === 0) {
-      repair();
-      return;
-    }
+    if (delayMs === 0) return repair();
     const at = clock.now() + delayMs;
     if (this.#isClosed || this.#repairAt <= at) return;
     this.#cancel();
@@ -160,20 +148,17 @@ export class ForeignChanges {
   }
 
   #logFight({ objects, changedBy }: ForeignChange, delayMs: number): void {
-    const { family, log } = this.#options;
     const other = printProgram(changedBy);
     const own = `Junction (pid ${process.pid})`;
-    log.warn(
-      `${own} and another program (${other}) keep undoing each other's changes; repairing less often`,
-      {
-        ipFamily: family,
-        junction: own,
-        changedBy: other,
-        objects: printSome(new Set(objects)),
-        repairAfter: `${delayMs / 1000}s`,
-        whatToDo: 'Stop the other program, or let only one of the two manage these objects.',
-      },
-    );
+    const what = `${own} and another program (${other}) keep undoing each other's changes; repairing less often`;
+    this.#options.log.warn(what, {
+      ipFamily: this.#options.family,
+      junction: own,
+      changedBy: other,
+      objects: printSome(new Set(objects)),
+      repairAfter: `${delayMs / 1000}s`,
+      whatToDo: 'Stop the other program, or let only one of the two manage these objects.',
+    });
   }
 }
 
@@ -203,8 +188,6 @@ export function printSome(names: ReadonlySet<string>): string {
   return `${shown} and ${names.size >= MOST_OBJECTS ? 'many' : more} more`;
 }
 
-/* Recognises that another program undoes each of our repairs, and says how long the next one should wait. */
-
 interface Damping {
   /** Zero: repair at once. */
   readonly delayMs: number;
@@ -227,6 +210,7 @@ const FIRST_DELAY_MS = 1000;
 const LAST_DELAY_MS = 30_000;
 const MOST_FOUGHT_OVER = 1000;
 
+/** Recognises that another program undoes each of our repairs, and returns how long the next one should wait. */
 class Fights {
   readonly #clock: Clock;
   readonly #bouts = new Map<string, Bout>();
@@ -239,9 +223,8 @@ class Fights {
   changed(objects: Iterable<string>): Damping {
     let worst: Damping = { delayMs: 0, isNew: false };
     for (const object of objects) {
-      const damping = this.#changed(object);
-      if (damping.delayMs > worst.delayMs || damping.isNew)
-        worst = { delayMs: Math.max(damping.delayMs, worst.delayMs), isNew: damping.isNew || worst.isNew };
+      const { delayMs, isNew } = this.#changed(object);
+      worst = { delayMs: Math.max(delayMs, worst.delayMs), isNew: isNew || worst.isNew };
     }
     return worst;
   }

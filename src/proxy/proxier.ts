@@ -1,7 +1,7 @@
 /**
  * One address family's proxier: events in, plan in the middle, kernel out.
  *
- * Nothing is written before the first full list of every kind has arrived: half a list would cut off every service
+ * Nothing is written before the first full snapshot of every kind has arrived: half of one would cut off every service
  * that is not in it yet.
  */
 import { EndpointTracker, type MergeLimits } from '../model/endpointTracker.ts';
@@ -10,15 +10,15 @@ import type { Family } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
 import { type ServicePortId, ServiceTracker } from '../model/serviceTracker.ts';
 import { LocalEndpoints } from '../model/localEndpoints.ts';
-import { type Capacity, costOf, type Cut, UNBOUNDED } from '../plan/capacity.ts';
+import { type Capacity, costOf, UNBOUNDED } from '../plan/capacity.ts';
 import { Planner } from '../plan/planner.ts';
 import { ApiServerEndpoints, nodeView, type ViewSettings } from '../plan/view.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { runSliced, runToEnd, TimeSlice } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
-import { Causes } from './causes.ts';
 import { Turns, Unwritten } from './writeOrder.ts';
-import type { SyncAttempt, SyncReport } from './report.ts';
+import { Causes, type SyncAttempt, type SyncReport } from './report.ts';
+import type { FamilyTelemetry } from './telemetry.ts';
 
 /** One address family of a mode: writes a plan into the kernel. */
 export interface KernelWriter {
@@ -35,7 +35,7 @@ interface ProxierOptions {
   readonly family: Family;
   readonly settings: ViewSettings;
   readonly writer: KernelWriter;
-  readonly observer?: FamilyObserver;
+  readonly telemetry?: Pick<FamilyTelemetry, 'serviceEvent' | 'endpointEvent' | 'planned'>;
   /** Wall time in milliseconds; how long changes took is counted for those from after it. */
   readonly startedAt?: number;
   readonly timeSlice?: TimeSlice;
@@ -59,13 +59,14 @@ export interface SyncOutcome {
 
 export class Proxier {
   readonly family: Family;
+  readonly plan: Planner;
+  /** Services with a health-check node port, and how many ready addresses each has on this node. */
+  readonly localEndpoints: LocalEndpoints;
+  readonly writer: KernelWriter;
   #settings: ViewSettings;
-  readonly #writer: KernelWriter;
   readonly #services: ServiceTracker;
   readonly #endpoints: EndpointTracker;
-  readonly #planner: Planner;
-  readonly #localEndpoints: LocalEndpoints;
-  readonly #observer: FamilyObserver;
+  readonly #telemetry: ProxierOptions['telemetry'];
   readonly #timeSlice: TimeSlice;
   readonly #capacity: Capacity;
   readonly #turns = new Turns({
@@ -75,25 +76,25 @@ export class Proxier {
   });
   /** Services whose plan depends on what changed about the node. */
   readonly #viewChanged = new Set<ObjectKey>();
-  /** The kernel has all services of the first lists. */
+  /** The kernel has all services of the first snapshot. */
   #hasWritten = false;
   readonly #apiServers = new ApiServerEndpoints();
   #node: Node | undefined;
-  #synced = false;
+  #isSynced = false;
   readonly #unwritten = new Unwritten();
   /** When what is partly written was asked for. */
-  #heldTriggers: number[] = [];
+  readonly #heldTriggers: number[] = [];
   /** Of what is planned and not written yet. */
   readonly #causes = new Causes();
   /** Of a view of the node that is not planned with yet. */
   readonly #viewCauses = new Causes();
 
   constructor(options: ProxierOptions) {
-    const { family, settings, writer, observer, startedAt } = options;
+    const { family, settings, writer, telemetry, startedAt } = options;
     this.family = family;
     this.#settings = settings;
-    this.#writer = writer;
-    this.#observer = observer ?? NO_OBSERVER;
+    this.writer = writer;
+    this.#telemetry = telemetry;
     this.#timeSlice = options.timeSlice ?? new TimeSlice(systemClock);
     this.#services = new ServiceTracker(family);
     this.#endpoints = new EndpointTracker(family, settings.nodeName, startedAt);
@@ -103,40 +104,21 @@ export class Proxier {
       endpointCountOf: (key: ObjectKey) => this.#endpoints.endpointCountOf(key),
     };
     this.#capacity = options.capacity ?? UNBOUNDED;
-    this.#planner = new Planner(family, nodeView(settings, undefined, family), inputs, this.#capacity);
-    this.#localEndpoints = new LocalEndpoints(inputs);
-  }
-
-  get plan(): Plan {
-    return this.#planner;
-  }
-
-  /** Addresses that a service port asked for and another program has. */
-  denied(id: ServicePortId): ReturnType<Planner['denied']> {
-    return this.#planner.denied(id);
-  }
-
-  /** What of a service is beyond its capacity, and not served. */
-  cutsOf(service: ObjectKey): readonly Cut[] {
-    return this.#planner.cutsOf(service);
-  }
-
-  /** Services of which it is not what it was when this was last asked. */
-  takeNewCuts(): readonly ObjectKey[] {
-    return this.#planner.takeNewCuts();
+    this.plan = new Planner(family, nodeView(settings, undefined, family), inputs, this.#capacity);
+    this.localEndpoints = new LocalEndpoints(inputs);
   }
 
   /** Each of these returns whether a sync is needed. */
   onService(key: ObjectKey, service: Service | undefined): boolean {
     const isPending = this.#services.update(key, service);
-    this.#observer.serviceEvent(this.#services.pendingCount);
+    this.#telemetry?.serviceEvent(this.#services.pendingCount);
     return isPending;
   }
 
   onEndpointSlice(key: ObjectKey, slice: EndpointSlice | undefined): boolean {
     this.#apiServers.update(key, slice);
     const changed = this.#endpoints.update(key, slice);
-    if (changed) this.#observer.endpointEvent();
+    if (changed) this.#telemetry?.endpointEvent();
     return changed;
   }
 
@@ -152,27 +134,13 @@ export class Proxier {
     this.#settings = settings;
   }
 
-  /** Services with a health-check node port, and how many ready addresses each has on this node. */
-  get localEndpoints(): Pick<LocalEndpoints, 'ports' | 'counts'> {
-    return this.#localEndpoints;
-  }
-
-  /** The first full lists have arrived. */
+  /** The first full snapshot is here. */
   onSynced(): void {
-    this.#synced = true;
+    this.#isSynced = true;
   }
 
   get isSynced(): boolean {
-    return this.#synced;
-  }
-
-  requestFull(): void {
-    this.#writer.requestFull();
-  }
-
-  /** What the last sync set out to do, also if it failed. */
-  get attempt(): SyncAttempt {
-    return this.#writer.attempt ?? 'full';
+    return this.#isSynced;
   }
 
   /** Applies what has changed to the plan alone. */
@@ -196,12 +164,12 @@ export class Proxier {
   }
 
   /**
-   * Service by service. An event between two of them is for the next sync, or for this one where its service has not
-   * been planned yet.
+   * Service by service. What arrives between two of them is for the next sync, or for this one where its service's
+   * turn has not come.
    */
   *#replanning(turn?: Turn): Generator<void, Replanned> {
     const view = nodeView(this.#settings, this.#node, this.family, this.#apiServers.all);
-    for (const key of this.#planner.changeView(view)) this.#viewChanged.add(key);
+    for (const key of this.plan.changeView(view)) this.#viewChanged.add(key);
     const causes = this.#causes;
     causes.join(this.#viewCauses.take());
     const pending = this.#pending();
@@ -216,37 +184,33 @@ export class Proxier {
       );
       const isViewChanged = this.#viewChanged.delete(key);
       if (endpoints.has(key) || services.has(key) || isViewChanged) {
-        for (const change of yield* this.#planner.updating([key])) changes.push(change);
-        this.#localEndpoints.update([key]);
+        for (const change of yield* this.plan.updating([key])) changes.push(change);
+        this.localEndpoints.update([key]);
       }
       yield;
     }
-    this.#observer.planned(this.#planner, changes);
+    this.#telemetry?.planned(this.plan, changes);
     return { changes, triggers };
   }
 
-  /** Brings the kernel up to date; `undefined` until the first lists have arrived. `next`: after a partial one. */
+  /** Brings the kernel up to date; `undefined` while the first snapshot is incomplete. `next`: after a partial one. */
   async sync(turn: Turn = 'first'): Promise<SyncOutcome | undefined> {
-    if (!this.#synced) return undefined;
+    if (!this.#isSynced) return undefined;
     // The first time the kernel needs all of them at once.
     const replanning = this.#replanning(this.#hasWritten ? turn : undefined);
     this.#timeSlice.begin();
     const { changes, triggers } = await runSliced(replanning, this.#timeSlice);
     this.#unwritten.add(changes);
-    const writing = this.#unwritten.next(this.#hasWritten ? this.#writer.writesPerSync : undefined);
+    const writing = this.#unwritten.next(this.#hasWritten ? this.writer.writesPerSync : undefined);
     for (const trigger of triggers) this.#heldTriggers.push(trigger);
-    const report = await this.#writer.sync(this.#planner, writing);
+    const report = await this.writer.sync(this.plan, writing);
     const causes = this.#hasWritten ? this.#writtenCauses(writing) : startCauses(this.#causes);
     this.#hasWritten = true;
     const written = this.#unwritten.written(writing);
     const isPartial = this.#unwritten.size > 0 || this.#turns.isUnfinished(this.#pending());
-    return {
-      report,
-      changes: written,
-      triggers: this.#takeTriggers(),
-      causes,
-      ...(isPartial && { isPartial }),
-    };
+    // While something is partly written, they wait for the rest.
+    const due = this.#unwritten.size > 0 ? [] : this.#heldTriggers.splice(0);
+    return { report, changes: written, triggers: due, causes, ...(isPartial && { isPartial }) };
   }
 
   /** Those of what is partly written are for the syncs too that write the rest. */
@@ -254,14 +218,6 @@ export class Proxier {
     const causes = this.#causes.take();
     if (writing.length < this.#unwritten.size) this.#causes.join(causes);
     return causes;
-  }
-
-  /** Of everything that the kernel has; while something is partly written, of nothing. */
-  #takeTriggers(): readonly number[] {
-    if (this.#unwritten.size > 0) return [];
-    const triggers = this.#heldTriggers;
-    this.#heldTriggers = [];
-    return triggers;
   }
 }
 
@@ -271,31 +227,3 @@ function startCauses(all: Causes): Causes {
   all.note('start');
   return all.take();
 }
-
-/* What metrics and health are made of. */
-
-export interface FamilyObserver {
-  /** The loop turns; nothing is written yet. */
-  started(): void;
-  /** An event about a service arrived; so many have changes that are not applied yet. */
-  serviceEvent(pending: number): void;
-  endpointEvent(): void;
-  /** A sync is wanted. */
-  queued(): void;
-  /** What had changed is in the plan now. */
-  planned(plan: Plan, changes: readonly PlanChange[]): void;
-  synced(outcome: SyncOutcome, seconds: number): void;
-  failed(error: unknown, seconds: number, attempt: SyncAttempt): void;
-}
-
-const nothing = (): void => {};
-
-export const NO_OBSERVER: FamilyObserver = {
-  started: nothing,
-  serviceEvent: nothing,
-  endpointEvent: nothing,
-  queued: nothing,
-  planned: nothing,
-  synced: nothing,
-  failed: nothing,
-};

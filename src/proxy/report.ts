@@ -1,4 +1,4 @@
-/** What a sync did, in the same words for every mode. Logs, metrics and the check of flows read it. */
+/** What a sync did, in the same words for every mode, and why. Logs, metrics and the check of flows read it. */
 import type { ServicePortId } from '../model/serviceTracker.ts';
 
 /** What a sync set out to do: read the kernel and write what differs, or write only what changed. */
@@ -53,15 +53,9 @@ export class ReportBuilder {
   end(attempt: SyncAttempt): SyncReport {
     const { commits, objects, refused, counts } = this;
     const isFull = this.#isFull || attempt === 'full';
-    return {
-      kind: isFull ? 'full' : commits > 0 ? 'incremental' : 'nothing',
-      commits,
-      objects,
-      refused,
-      repaired: [...this.repaired],
-      retryAfterMs: this.#retryAfterMs,
-      counts,
-    };
+    const kind = isFull ? 'full' : commits > 0 ? 'incremental' : 'nothing';
+    const repaired = [...this.repaired];
+    return { kind, commits, objects, refused, repaired, retryAfterMs: this.#retryAfterMs, counts };
   }
 }
 
@@ -99,5 +93,47 @@ export class RetryDelay {
   /** `undefined`: nothing waits. */
   remainingMs(now: number): number | undefined {
     return this.#at === undefined ? undefined : Math.max(0, this.#at - now);
+  }
+}
+
+/** Why a sync was made, for its line in the log: the first few causes in words, and how many more there were. */
+const MOST_CAUSES = 3;
+
+export class Causes {
+  #texts: string[] = [];
+  #more = 0;
+
+  /** Makes no text once there are enough; `undefined`: it was no cause. */
+  add(describe: () => string | undefined): void {
+    if (this.#texts.length >= MOST_CAUSES) {
+      this.#more++;
+      return;
+    }
+    const text = describe();
+    if (text !== undefined && !this.#texts.includes(text)) this.#texts.push(text);
+  }
+
+  /** The same cause again is no other one; `undefined`: there is none to name. */
+  note(text: string | undefined): void {
+    if (text !== undefined && !this.#texts.includes(text)) this.add(() => text);
+  }
+
+  /** Empty where nothing is known. */
+  print(): string {
+    const shown = this.#texts.join('; ');
+    return this.#more > 0 ? `${shown}; and ${this.#more} more` : shown;
+  }
+
+  take(): Causes {
+    const taken = new Causes();
+    taken.join(this);
+    this.#texts = [];
+    this.#more = 0;
+    return taken;
+  }
+
+  join(other: Causes): void {
+    for (const text of other.#texts) this.note(text);
+    this.#more += other.#more;
   }
 }

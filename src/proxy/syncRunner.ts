@@ -4,9 +4,10 @@ import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 import type { Clock } from '../time/clock.ts';
 import { BoundedRunner } from './boundedRunner.ts';
-import { Causes } from './causes.ts';
-import { type FamilyObserver, NO_OBSERVER, type Proxier, type SyncOutcome } from './proxier.ts';
+import type { Proxier, SyncOutcome } from './proxier.ts';
 import { type ChangedBy, type ForeignChange, ForeignChanges, printSome } from './foreignChanges.ts';
+import { Causes } from './report.ts';
+import type { FamilyTelemetry } from './telemetry.ts';
 
 /** Cheap to read, and different whenever another program may have changed the kernel's rules. */
 export interface Generation {
@@ -52,7 +53,7 @@ interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'generatio
   readonly clock: Clock;
   readonly minSyncPeriodMs: number;
   readonly syncPeriodMs: number;
-  readonly observer?: FamilyObserver;
+  readonly telemetry?: FamilyTelemetry;
   /** Another program changed what we wrote; called with its name. */
   readonly onForeignChange?: ((program: string) => void) | undefined;
   readonly onSynced?: (outcome: SyncOutcome) => void;
@@ -67,12 +68,13 @@ const SUSPECT_SHARE = 0.1;
 export const VERIFICATION = 'verification of what is in the kernel';
 export const NODE_ADDRESSES = 'addresses of this node changed';
 const SUSPICION = 'another program changed something, and the kernel did not say what';
-const RETRY = 'again what the kernel did not take';
 /** But no look waits longer than so many sync periods. */
 const MOST_PERIODS = 10;
 
-export class SyncRunner implements FamilyEvents {
+export class SyncRunner {
+  readonly proxier: Proxier;
   readonly #options: SyncRunnerOptions;
+  readonly #telemetry: FamilyTelemetry | undefined;
   readonly #runner: BoundedRunner;
   readonly foreignChanges: ForeignChanges;
   #isStarted = false;
@@ -94,45 +96,38 @@ export class SyncRunner implements FamilyEvents {
   #syncPeriodMs: number;
 
   constructor(options: SyncRunnerOptions) {
+    const { proxier, log, clock } = options;
+    const { family } = proxier;
     this.#options = options;
+    this.proxier = proxier;
+    this.#telemetry = options.telemetry;
     this.#syncPeriodMs = options.syncPeriodMs;
     this.#runner = new BoundedRunner({
       run: () => this.#sync(),
       minIntervalMs: options.minSyncPeriodMs,
       retryIntervalMs: options.syncPeriodMs,
       maxIntervalMs: Math.max(HOUR_MS, options.minSyncPeriodMs),
-      clock: options.clock,
-      onError: (error) => this.#logFailure(error),
+      clock,
+      onError: (error) => logFailure(log, family, error, options.syncPeriodMs),
     });
     this.foreignChanges = new ForeignChanges({
-      family: options.proxier.family,
-      log: options.log,
-      clock: options.clock,
+      family,
+      log,
+      clock,
       repair: () => this.requestUrgently(),
       onChange: options.onForeignChange,
     });
   }
 
-  get #observer(): FamilyObserver {
-    return this.#options.observer ?? NO_OBSERVER;
-  }
-
-  get proxier(): Proxier {
-    return this.#options.proxier;
-  }
-
   setPeriods(periods: Pick<SyncRunnerOptions, 'minSyncPeriodMs' | 'syncPeriodMs'>): void {
     this.#syncPeriodMs = periods.syncPeriodMs;
-    this.#runner.setIntervals({
-      minIntervalMs: periods.minSyncPeriodMs,
-      retryIntervalMs: periods.syncPeriodMs,
-    });
+    this.#runner.setIntervals(periods.minSyncPeriodMs, periods.syncPeriodMs);
   }
 
   /** A family that cannot be served yet gets every event all the same, and waits for its start. */
   start(): void {
     this.#isStarted = true;
-    this.#observer.started();
+    this.#telemetry?.started();
     this.#runner.start();
     this.request();
   }
@@ -143,23 +138,17 @@ export class SyncRunner implements FamilyEvents {
 
   /** `cause`: for the log; unset: objects that changed. */
   request(cause?: string): void {
-    if (!this.#isStarted || !this.proxier.isSynced) return;
-    this.#causes.note(cause);
-    this.#observer.queued();
-    this.#runner.request();
+    this.#request(cause, false);
   }
 
   /** Something is broken that worked: it does not wait for its turn. */
   requestUrgently(cause?: string): void {
-    if (!this.#isStarted || !this.proxier.isSynced) return;
-    this.#causes.note(cause);
-    this.#observer.queued();
-    this.#runner.requestUrgently();
+    this.#request(cause, true);
   }
 
   /** Everything is read back and repaired where it differs. */
   requestFull(cause?: string): void {
-    this.proxier.requestFull();
+    this.proxier.writer.requestFull();
     this.request(cause);
   }
 
@@ -185,10 +174,6 @@ export class SyncRunner implements FamilyEvents {
     }
   }
 
-  foreignChange(change: ForeignChange): void {
-    this.foreignChanges.noticed(change);
-  }
-
   /**
    * Something may have been changed, and nobody can say what. Everything is looked at, at once unless looks are costly;
    * then the base-chain jumps are, and everything if one of them is missing.
@@ -211,7 +196,7 @@ export class SyncRunner implements FamilyEvents {
   #lookNow(): void {
     this.#cancelLook?.();
     this.#looks.ended(this.#options.clock.now(), undefined); // what comes during the look waits for the next one
-    this.proxier.requestFull();
+    this.proxier.writer.requestFull();
     this.requestUrgently(SUSPICION);
   }
 
@@ -235,7 +220,10 @@ export class SyncRunner implements FamilyEvents {
       });
       return undefined;
     }
-    this.#noteRetry();
+    if (this.#retryAt !== undefined && clock.now() >= this.#retryAt) {
+      this.#causes.note('again what the kernel did not take');
+      this.#telemetry?.queued();
+    }
     log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxier.family });
     let outcome: SyncOutcome | undefined;
     do {
@@ -253,10 +241,11 @@ export class SyncRunner implements FamilyEvents {
     return retryAfterMs;
   }
 
-  #noteRetry(): void {
-    if (this.#retryAt === undefined || this.#options.clock.now() < this.#retryAt) return;
-    this.#causes.note(RETRY);
-    this.#observer.queued();
+  #request(cause: string | undefined, isUrgent: boolean): void {
+    if (!this.#isStarted || !this.proxier.isSynced) return;
+    this.#causes.note(cause);
+    this.#telemetry?.queued();
+    this.#runner.request(isUrgent);
   }
 
   async #write(started: number, turn: 'first' | 'next', causes: Causes): Promise<SyncOutcome | undefined> {
@@ -265,7 +254,11 @@ export class SyncRunner implements FamilyEvents {
     } catch (error) {
       this.#causes.join(causes);
       this.#causes.note('again after a sync that failed');
-      this.#observer.failed(error, (this.#options.clock.now() - started) / 1000, this.proxier.attempt);
+      this.#telemetry?.failed(
+        error,
+        (this.#options.clock.now() - started) / 1000,
+        this.proxier.writer.attempt ?? 'full',
+      );
       throw error;
     }
   }
@@ -274,14 +267,16 @@ export class SyncRunner implements FamilyEvents {
     const { clock, onSynced } = this.#options;
     const { report } = outcome;
     const isLook = report.kind === 'full' && report.commits === 0;
-    if (report.kind === 'full') this.#looks.ended(clock.now(), isLook ? elapsedMs : undefined);
-    if (report.kind === 'full') this.#areRulesMissing = false;
+    if (report.kind === 'full') {
+      this.#looks.ended(clock.now(), isLook ? elapsedMs : undefined);
+      this.#areRulesMissing = false;
+    }
     if (isLook) this.#verified = generation;
     else if (report.commits > 0) this.#verified = undefined;
     this.#lastSeen = this.#options.generation?.();
     this.#logOutcome(outcome, elapsedMs, causes);
     this.#reportRepairs(report);
-    this.#observer.synced(outcome, elapsedMs / 1000);
+    this.#telemetry?.synced(outcome, elapsedMs / 1000);
     onSynced?.(outcome);
   }
 
@@ -296,50 +291,41 @@ export class SyncRunner implements FamilyEvents {
   /** The others are served; this one is tried again. */
   #throwIfRefused({ report }: SyncOutcome): void {
     if (report.refused.size === 0) return;
-    this.proxier.requestFull();
+    this.proxier.writer.requestFull();
     this.#causes.note('again after rules that the kernel refused');
     const [[id, error] = ['', new Error('unknown')]] = report.refused;
     const others = report.refused.size > 1 ? ` (and ${report.refused.size - 1} more)` : '';
     throw new Error(`the kernel refuses the rules of ${id}${others}: ${error.message}`, { cause: error });
   }
 
-  #logOutcome({ report, changes, causes }: SyncOutcome, elapsedMs: number, requested: Causes): void {
+  #logOutcome(outcome: SyncOutcome, elapsedMs: number, requested: Causes): void {
     const { log } = this.#options;
+    const { kind, commits, objects, counts } = outcome.report;
+    const milliseconds = Math.round(elapsedMs * 10) / 10;
     log.verbose(2, 'SyncProxyRules complete', {
       ipFamily: this.proxier.family,
-      elapsed: `${Math.round(elapsedMs * 10) / 10}ms`,
-      fullSync: report.kind === 'full',
+      elapsed: `${milliseconds}ms`,
+      fullSync: kind === 'full',
     });
-    const { kind, commits, objects } = report;
     if (kind === 'nothing' || commits + objects === 0) return;
     log.verbose(1, 'Synced rules', {
       ipFamily: this.proxier.family,
       kind,
-      changedServicePorts: changes.length,
+      changedServicePorts: outcome.changes.length,
       commits,
       objects,
-      ...Object.fromEntries(Object.entries(report.counts).filter(([name]) => !name.includes('.'))),
-      milliseconds: Math.round(elapsedMs * 10) / 10,
-      cause: this.#printCause(report, causes, requested),
+      ...Object.fromEntries(Object.entries(counts).filter(([name]) => !name.includes('.'))),
+      milliseconds,
+      cause: this.#printCause(outcome, requested),
     });
   }
 
-  #printCause(
-    { kind, repaired }: SyncOutcome['report'],
-    ofObjects: Causes | undefined,
-    requested: Causes,
-  ): string {
+  #printCause({ report, causes }: SyncOutcome, requested: Causes): string {
     const foreign = this.foreignChanges.printInSync();
-    const isFound = foreign === '' && repaired.length > 0;
-    const found = isFound ? `found changed: ${printSome(new Set(repaired))}` : '';
-    const causes = [ofObjects?.print() ?? '', foreign, requested.print(), found];
-    const known = causes.filter((cause) => cause !== '').join('; ');
-    return known === '' ? (kind === 'full' ? 'resync' : 'unknown') : known;
-  }
-
-  #logFailure(error: unknown): void {
-    const { log, syncPeriodMs } = this.#options;
-    logFailure(log, this.proxier.family, error, syncPeriodMs);
+    const isFound = foreign === '' && report.repaired.length > 0;
+    const found = isFound ? `found changed: ${printSome(new Set(report.repaired))}` : '';
+    const known = [causes?.print() ?? '', foreign, requested.print(), found].filter((cause) => cause !== '');
+    return known.join('; ') || (report.kind === 'full' ? 'resync' : 'unknown');
   }
 }
 

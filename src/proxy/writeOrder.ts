@@ -23,17 +23,12 @@ interface TurnInputs {
   readonly isServed: (service: ObjectKey) => boolean;
 }
 
-interface Waiting {
-  readonly small: ReadonlyMap<ObjectKey, number>;
-  readonly large: ReadonlySet<ObjectKey>;
-}
-
 export class Turns {
   readonly #inputs: TurnInputs;
   /** Large ones that this run still has to take, in the order in which they came. */
   #owed: ReadonlySet<ObjectKey> = new Set();
   /** Small ones that waited when it began. */
-  readonly #owedSmall = new Set<ObjectKey>();
+  #owedSmall = new Set<ObjectKey>();
   #last: 'small' | 'large' = 'small';
 
   constructor(inputs: TurnInputs) {
@@ -45,8 +40,7 @@ export class Turns {
     const { small, large } = this.#sorted(waiting);
     if (begins) {
       this.#owed = large;
-      this.#owedSmall.clear();
-      for (const service of small.keys()) this.#owedSmall.add(service);
+      this.#owedSmall = new Set(small.keys());
       this.#last = 'large';
     }
     const owed = [...this.#owed].filter((service) => large.has(service));
@@ -71,7 +65,7 @@ export class Turns {
   }
 
   /** As many as one sync should have of each kind, so that neither keeps the other waiting. */
-  #batch(small: Waiting['small']): readonly ObjectKey[] {
+  #batch(small: ReadonlyMap<ObjectKey, number>): readonly ObjectKey[] {
     const { isServed } = this.#inputs;
     const cost = { served: 0, others: 0 };
     const taken: ObjectKey[] = [];
@@ -85,7 +79,8 @@ export class Turns {
     return taken;
   }
 
-  #sorted(waiting: Iterable<ObjectKey>): Waiting {
+  #sorted(waiting: Iterable<ObjectKey>) {
+    /** With the cost of each. */
     const small = new Map<ObjectKey, number>();
     const large = new Set<ObjectKey>();
     for (const service of waiting) {

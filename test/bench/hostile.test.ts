@@ -88,6 +88,6 @@ describe.each(MODES)('%s', (mode) => {
     expect(ports.map((port) => port.name)).toContain('default/large:probe');
     const size = ports.reduce((sum, port) => sum + SIZES[mode](port, proxy.plan), 0);
     expect(size).toBeLessThanOrEqual(MOST);
-    if (!WITHIN_BOUNDS.has(name)) expect(proxy.cutsOf('default/large')).not.toEqual([]);
+    if (!WITHIN_BOUNDS.has(name)) expect(proxy.plan.cutsOf('default/large')).not.toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /** Runs the command line in this process, and keeps what it prints. */
-import { vi } from 'vitest';
 import { main } from '../../src/cli/main.ts';
+import { printable } from '../../src/text/printable.ts';
 
 export interface Run {
   readonly code: number;
@@ -11,19 +11,10 @@ export interface Run {
 export async function junction(...args: readonly string[]): Promise<Run> {
   let out = '';
   let err = '';
-  const stdout = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
-    out += String(text);
-    return true;
+  const code = await main(args, {
+    out: (text) => void (out += printable(text)),
+    err: (text) => void (err += printable(text)),
+    painted: (text) => void (out += text),
   });
-  const stderr = vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
-    err += String(text);
-    return true;
-  });
-  try {
-    const code = await main(args);
-    return { code, out, err };
-  } finally {
-    stdout.mockRestore();
-    stderr.mockRestore();
-  }
+  return { code, out, err };
 }

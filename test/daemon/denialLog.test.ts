@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Denial, DenialLog } from '../../src/daemon/denialLog.ts';
+import { type Denial, DenialLog } from '../../src/daemon/unserved.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FakeClock } from '../time/fakeClock.ts';
 
@@ -17,8 +17,8 @@ function made(denied: (id: string) => readonly Denial[], clock = new FakeClock()
 
 test('each service port has one line, once', async () => {
   const { log, lines } = made((id) => (id === 'a' ? [DENIAL, { ...DENIAL, key: '203.0.113.2/TCP/80' }] : []));
-  await log.note(['a', 'b']);
-  await log.note(['a']);
+  await log.report(['a', 'b']);
+  await log.report(['a']);
   expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
     expect.objectContaining({
       servicePort: 'a',
@@ -31,7 +31,7 @@ test('each service port has one line, once', async () => {
 
 test('of many that come at once, the first are named and the others counted', async () => {
   const { log, lines } = made(() => [DENIAL]);
-  await log.note(Array.from({ length: 2000 }, (_, index) => `s${index}`));
+  await log.report(Array.from({ length: 2000 }, (_, index) => `s${index}`));
   expect(lines).toHaveLength(21);
   expect(JSON.parse(lines[20] ?? '')).toMatchObject({ servicePorts: 1980 });
 });
@@ -49,9 +49,9 @@ test('thousands are looked at in slices of time, each of them once', async () =>
     clock.worked += 1;
     return [];
   }, clock);
-  const told = log.note(Array.from({ length: 100 }, (_, index) => `s${index}`));
+  const told = log.report(Array.from({ length: 100 }, (_, index) => `s${index}`));
   expect(asked).toBeLessThan(25);
-  void log.note(['s99', 'later']);
+  void log.report(['s99', 'later']);
   for (let turn = 0; turn < 20; turn++) await clock.advance(0);
   await told;
   expect(asked).toBe(101);

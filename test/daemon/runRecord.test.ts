@@ -17,7 +17,7 @@ async function runOf(end: string): Promise<unknown> {
   const script = await bundle(
     'runRecord',
     `import { RunRecord } from './src/daemon/runRecord.ts';
-     const record = RunRecord.open(${JSON.stringify(directory)}, ${JSON.stringify(join(directory, 'termination-log'))});
+     const record = new RunRecord(${JSON.stringify(directory)}, ${JSON.stringify(join(directory, 'termination-log'))});
      console.log(JSON.stringify(record.previous));
      ${end}`,
   );
@@ -65,7 +65,7 @@ describe('a record', () => {
     'that says %j is as none',
     (text) => {
       writeFileSync(join(directory, 'runs.json'), text);
-      const { previous, problem } = RunRecord.open(directory);
+      const { previous, problem } = new RunRecord(directory);
       expect({ previous, problem }).toEqual({
         previous: { crashes: { uncaught_error: 0, killed: 0 }, last: undefined },
         problem: undefined,
@@ -77,14 +77,14 @@ describe('a record', () => {
     ['cannot be made', '/proc/no/such/place'],
     ['is a file', '/etc/hostname'],
   ])('whose folder %s says so and is of no harm', (_, place) => {
-    const record = RunRecord.open(place, '/proc/no/such/log');
+    const record = new RunRecord(place, '/proc/no/such/log');
     expect(record.problem).toBeDefined();
     record.crashed('an accident');
     record.ended();
   });
 
   it('that another run has locked is left alone', async () => {
-    const first = RunRecord.open(directory);
+    const first = new RunRecord(directory);
     expect(first.problem).toBeUndefined();
     const text = readFileSync(join(directory, 'runs.json'), 'utf8');
     expect(await runOf(`console.error = () => {}; ${ENDS}`)).toEqual({

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Denial, NamedDenials } from '../../src/daemon/denialLog.ts';
+import { type Denial, NamedDenials } from '../../src/daemon/unserved.ts';
 
 const WEB = 'shop/web:http';
 const MAIL = 'shop/mail:smtp';

@@ -200,7 +200,7 @@ describe('what is urgent', () => {
   async function urgently(stage: Stage, times: readonly number[], until: number): Promise<readonly number[]> {
     for (const at of times) {
       await stage.clock.advance(at - stage.clock.now());
-      stage.runner.requestUrgently();
+      stage.runner.request(true);
       await settle();
     }
     await stage.clock.advance(until - stage.clock.now());

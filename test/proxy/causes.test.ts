@@ -1,7 +1,7 @@
 /** Each line of the log about a write says why it was made. */
 import { expect, test } from 'vitest';
 import type { SyncReport } from '../../src/proxy/report.ts';
-import { Causes } from '../../src/proxy/causes.ts';
+import { Causes } from '../../src/proxy/report.ts';
 import { SyncRunner } from '../../src/proxy/syncRunner.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';

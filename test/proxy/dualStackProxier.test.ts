@@ -15,9 +15,10 @@ class Stage {
   readonly four = new FakeWriter();
   readonly six = new FakeWriter();
   readonly proxy: DualStackProxier;
+  readonly runners: readonly SyncRunner[];
 
   constructor() {
-    const runners = FAMILIES.map((family) => {
+    this.runners = FAMILIES.map((family) => {
       const writer = family === 'IPv4' ? this.four : this.six;
       const timeSlice = new TimeSlice(this.clock);
       const proxy = new Proxier({ family, settings: SETTINGS, writer, timeSlice });
@@ -29,8 +30,8 @@ class Stage {
         syncPeriodMs: 30_000,
       });
     });
-    this.proxy = new DualStackProxier({ nodeName: 'node-a', runners, log: this.log.log });
-    this.proxy.start();
+    this.proxy = new DualStackProxier({ nodeName: 'node-a', runners: this.runners, log: this.log.log });
+    for (const runner of this.runners) runner.start();
   }
 }
 
@@ -61,7 +62,7 @@ describe('events go to the families that they concern', () => {
     stage.proxy.node('node-a', node('node-a', '192.0.2.10', 'zone=b'));
     await stage.clock.advance(5000);
     expect(stage.four.syncs).toHaveLength(2);
-    expect(stage.proxy.family('IPv4')?.plan.view).toMatchObject({ zone: 'b', nodeIp: '192.0.2.10' });
+    expect(stage.runners[0]?.proxier.plan.view).toMatchObject({ zone: 'b', nodeIp: '192.0.2.10' });
   });
 });
 
@@ -80,7 +81,7 @@ test('nothing is written before the source has told everything', async () => {
   source.deleteService('a/one');
   await stage.clock.advance(5000);
   expect(stage.four.syncs.at(-1)).toEqual(['a/one/TCP']);
-  await stage.proxy.stop();
+  await Promise.all(stage.runners.map((runner) => runner.stop()));
 });
 
 test('one family that fails does not hold up the other', async () => {

@@ -185,7 +185,7 @@ test("the node's zone changes what is near", async () => {
 
 test('a request for a full sync goes to the writer', () => {
   const { writer, proxy } = make();
-  proxy.requestFull();
+  proxy.writer.requestFull();
   expect(writer.fulls).toBe(1);
 });
 
@@ -247,19 +247,19 @@ describe('a large service', () => {
     proxy.onSynced();
     tell(proxy, 'shop/web 10.96.0.1 80 ext=1.1.1.1');
     await proxy.sync();
-    expect(proxy.takeNewCuts()).toEqual([]);
+    expect(proxy.plan.takeNewCuts()).toEqual([]);
     tell(proxy, 'shop/web 10.96.0.1 80 ext=1.1.1.1,1.1.1.2');
     expect(await proxy.sync()).toMatchObject({ changes: [] });
-    expect(proxy.takeNewCuts()).toEqual(['shop/web']);
-    expect(proxy.cutsOf('shop/web')).toEqual([
+    expect(proxy.plan.takeNewCuts()).toEqual(['shop/web']);
+    expect(proxy.plan.cutsOf('shop/web')).toEqual([
       { field: 'spec.externalIPs', count: 2, served: 1, bound: 'frontends', capacity: 2 },
     ]);
     tell(proxy, WEB_1);
     await proxy.sync();
-    expect(proxy.takeNewCuts()).toEqual([]);
+    expect(proxy.plan.takeNewCuts()).toEqual([]);
     tell(proxy, 'shop/web 10.96.0.1 80 ext=1.1.1.1');
     await proxy.sync();
-    expect(proxy.takeNewCuts()).toEqual(['shop/web']);
-    expect(proxy.cutsOf('shop/web')).toEqual([]);
+    expect(proxy.plan.takeNewCuts()).toEqual(['shop/web']);
+    expect(proxy.plan.cutsOf('shop/web')).toEqual([]);
   });
 });

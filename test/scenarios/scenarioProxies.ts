@@ -42,7 +42,7 @@ export class ScenarioProxies {
 
   /** Reads the kernel, and mends what differs. */
   async resync(): Promise<void> {
-    for (const proxy of this.#proxies) proxy.requestFull();
+    for (const proxy of this.#proxies) proxy.writer.requestFull();
     await Promise.all(this.#proxies.map(syncAll));
   }
 

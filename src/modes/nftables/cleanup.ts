@@ -26,12 +26,20 @@ export interface StaleTable {
   readonly objects: number;
 }
 
+interface FoundTables {
+  /** Those that no running process owns: an owned one is deleted with its process. */
+  readonly stale: readonly StaleTable[];
+  /** A Junction owns a backstop, so it runs. */
+  readonly isJunctionRunning: boolean;
+}
+
 export async function findTables(
   channel: NetlinkChannel,
   families: readonly Family[],
   names: readonly string[],
-): Promise<readonly StaleTable[]> {
-  const found: StaleTable[] = [];
+): Promise<FoundTables> {
+  const stale: StaleTable[] = [];
+  let isJunctionRunning = false;
   for (const each of families) {
     const family = NFT_FAMILY[each];
     const [reply] = await channel.dumpAll([getTables(family)]);
@@ -40,11 +48,11 @@ export async function findTables(
     if (reply?.kind !== 'answered') continue; // a kernel without nftables has no tables
     for (const { payload } of reply.messages) {
       const { name, objects, owner } = decodeTable(payload);
-      // One that a running process owns is not left behind: the kernel deletes it with that process.
-      if (names.includes(name) && owner === undefined) found.push({ family, table: name, objects });
+      if (owner !== undefined) isJunctionRunning ||= name === BACKSTOP_TABLE;
+      else if (names.includes(name)) stale.push({ family, table: name, objects });
     }
   }
-  return found;
+  return { stale, isJunctionRunning };
 }
 
 /** Returns why it cannot be deleted; one that another program has deleted meanwhile needs no more. */
@@ -63,9 +71,9 @@ export function removeStaleTables(log: Log, names: readonly string[] = EVERY_TAB
   return withNetlink(
     async (thread) => {
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
-      for (const stale of await findTables(channel, FAMILIES, names)) {
-        const { family, table } = stale;
-        const why = await removeTable(channel, stale);
+      for (const each of (await findTables(channel, FAMILIES, names)).stale) {
+        const { family, table } = each;
+        const why = await removeTable(channel, each);
         if (why === undefined) log.info('Removed the table that an nftables mode left', { family, table });
         else log.warn('Cannot remove the table that an nftables mode left', { family, table, why });
       }

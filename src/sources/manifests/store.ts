@@ -19,7 +19,7 @@ import {
 } from './scan.ts';
 
 /** A sound object that is not for us. */
-export interface IgnoredObject {
+interface IgnoredObject {
   readonly object: string;
   readonly where: string;
   readonly reason: string;

@@ -28,7 +28,7 @@ export interface Identity {
 }
 
 /** Starts a credential plugin. It must come to an end, whatever the plugin does. */
-export type PluginRunner = (call: PluginCall) => Promise<PluginResult>;
+type PluginRunner = (call: PluginCall) => Promise<PluginResult>;
 
 /** What credentials need of the machine. */
 export interface Environment {

@@ -1,6 +1,6 @@
 /** What a family's proxy tells, as metrics. */
 import { describe, expect, test } from 'vitest';
-import { FamilyTelemetry } from '../../src/daemon/telemetry.ts';
+import { FamilyTelemetry } from '../../src/proxy/telemetry.ts';
 import type { Timestamp } from '../../src/telemetry/http/timestamp.ts';
 import { HealthState } from '../../src/telemetry/http/health.ts';
 import { JunctionMetrics } from '../../src/telemetry/metrics/junctionMetrics.ts';

@@ -1,19 +1,18 @@
-/** Turns what a family's proxier reports into metrics and health. */
-import { isRefusal } from '../modes/iptables/rules/sender.ts';
+/** What a family does, as metrics and health. */
+import { isJunctionError } from '../errors.ts';
 import type { HealthState } from '../telemetry/http/health.ts';
 import { ChangeTimer, type JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
 import { NoLocalEndpoints, type ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import type { Family } from '../model/ip.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
-import type { FamilyObserver, SyncOutcome } from '../proxy/proxier.ts';
-import type { SyncAttempt } from '../proxy/report.ts';
 import type { Clock } from '../time/clock.ts';
-import type { Mode } from '../modes/mode.ts';
+import type { SyncOutcome } from './proxier.ts';
+import type { SyncAttempt } from './report.ts';
 
 interface TelemetryOptions {
   readonly family: Family;
   /** What is without local endpoints is counted by services in the ipvs mode, by their ports in the others. */
-  readonly mode: Mode['name'];
+  readonly mode: 'iptables' | 'ipvs' | 'nftables';
   readonly metrics: ProxyMetrics;
   readonly own: JunctionMetrics;
   readonly health: HealthState;
@@ -22,7 +21,7 @@ interface TelemetryOptions {
   readonly wallTime: () => number;
 }
 
-export class FamilyTelemetry implements FamilyObserver {
+export class FamilyTelemetry {
   readonly #options: TelemetryOptions;
   readonly #labels: { readonly ip_family: Family };
   readonly #timer = new ChangeTimer();
@@ -35,6 +34,7 @@ export class FamilyTelemetry implements FamilyObserver {
     this.#labels = { ip_family: options.family };
   }
 
+  /** The runner is started; nothing is written yet. */
   started(): void {
     const { family, health } = this.#options;
     health.updated(family);
@@ -55,6 +55,7 @@ export class FamilyTelemetry implements FamilyObserver {
     metrics.sync_proxy_rules_endpoint_changes_pending.set({}, this.#endpointsPending);
   }
 
+  /** A sync is requested. */
   queued(): void {
     const { family, health, clock } = this.#options;
     health.queued(family);
@@ -62,6 +63,7 @@ export class FamilyTelemetry implements FamilyObserver {
     this.#timer.received(clock.now());
   }
 
+  /** What had changed is in the plan now. */
   planned(plan: Plan, changes: readonly PlanChange[]): void {
     const { metrics, clock } = this.#options;
     this.#plan = plan;
@@ -94,10 +96,8 @@ export class FamilyTelemetry implements FamilyObserver {
     const times = this.#timer.written(clock.now());
     if (times) own.changeWritten(family, times);
     if (this.#plan) {
-      own.planSize(family, {
-        servicePorts: this.#plan.servicePorts.size,
-        endpoints: this.#plan.endpointCount,
-      });
+      const { servicePorts, endpointCount } = this.#plan;
+      own.planSize(family, { servicePorts: servicePorts.size, endpoints: endpointCount });
     }
     if (report.refused.size > 0) metrics.sync_proxy_rules_nftables_sync_failures_total?.add(labels);
     if (count('cleanup.failures') > 0) metrics.sync_proxy_rules_nftables_cleanup_failures_total?.add(labels);
@@ -111,7 +111,8 @@ export class FamilyTelemetry implements FamilyObserver {
     this.#measure(attempt, seconds);
     if (attempt === 'partial') this.#countPartialFailure();
     metrics.sync_proxy_rules_nftables_sync_failures_total?.add(this.#labels);
-    if (isRefusal(error)) metrics.sync_proxy_rules_iptables_restore_failures_total?.add(this.#labels);
+    if (isJunctionError(error, 'IPTABLES_RESTORE_FAILED'))
+      metrics.sync_proxy_rules_iptables_restore_failures_total?.add(this.#labels);
     own.synced(family, 'failed');
   }
 
