@@ -74,6 +74,14 @@ describe('docs/seeds.md', () => {
     const isBelow = ['src', 'test', ''].some((folder) => existsSync(join(ROOT, folder, path)));
     expect(isBelow || FILES.some((file) => file.endsWith(`/${path}`))).toBe(true);
   });
+
+  test('functions and members that it names are there', () => {
+    const named = [...read('docs/seeds.md').matchAll(/`([a-z]+[A-Z]\w+)`/g)].map(([, name = '']) => name);
+    expect(named.length).toBeGreaterThan(5);
+    expect(
+      named.filter((name) => !SOURCES.some(({ text }) => new RegExp(`\\b${name}\\b`).test(text))),
+    ).toEqual([]);
+  });
 });
 
 /** "`externalRoutes` in `src/plan/servicePortPlan.ts`" */
