@@ -93,6 +93,23 @@ describe('folders know only those before them', () => {
   });
 });
 
+describe('modes', () => {
+  const SAME = ['cleanup', 'client', 'mode', 'prerequisites', 'print', 'proxier', 'reconcile'];
+
+  test.each(['iptables', 'ipvs', 'nftables'])('%s has the files that every mode has', (mode) => {
+    const paths = new Set(ALL.map(({ path }) => path));
+    expect(SAME.filter((name) => !paths.has(`src/modes/${mode}/${name}.ts`))).toEqual([]);
+  });
+
+  test('are behind an interface of at most eight members', () => {
+    const text = ALL.find(({ path }) => path === 'src/modes/mode.ts')?.text ?? '';
+    const [, members = ''] = /^export interface Mode \{$([\s\S]*?)^\}$/m.exec(text) ?? [];
+    const names = [...members.matchAll(/^ {2}(?:readonly )?(\w+)\??[(:]/gm)].map(([, name]) => name);
+    expect(names).toContain('open');
+    expect(names.length).toBeLessThanOrEqual(8);
+  });
+});
+
 describe('files', () => {
   test('no file imports itself by way of others in its folder', () => {
     const byPath = new Map(ALL.map((file) => [file.path, file]));
