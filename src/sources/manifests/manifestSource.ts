@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { messageOf } from '../../errors.ts';
 import type { Source, SourceEvents, SourceProblem } from '../source.ts';
 import type { ReadingOptions } from './chunkReading.ts';
-import { explain, isManifestName, type Scan, unreadable } from './scan.ts';
+import { checkRoots, explain, isManifestName, type Scan } from './scan.ts';
 import { emitDifference, ManifestStore, type Snapshot } from './store.ts';
 
 export interface ManifestSourceOptions extends ReadingOptions {
@@ -47,7 +47,8 @@ export class ManifestSource implements Source {
     if (this.#paths.length === 0) throw new Error('manifests: no path was given');
     this.#events = events;
     try {
-      await this.#alone(this.#refresh(true));
+      await checkRoots(this.#paths);
+      await this.#alone(this.#refresh());
       this.#events?.synced();
       this.#later();
     } catch (error) {
@@ -73,11 +74,10 @@ export class ManifestSource implements Source {
   }
 
   /** Again until no new directory turned up, because what happened in it before it was watched went unseen. */
-  async #refresh(first: boolean): Promise<void> {
+  async #refresh(): Promise<void> {
     let again = true;
     while (again && this.#events) {
-      const { snapshot, problems, scan, badRoots } = await this.#store.refresh();
-      if (first && badRoots.length > 0) throw unreadable(badRoots);
+      const { snapshot, problems, scan } = await this.#store.refresh();
       const { added, unwatched } = await this.#watcher.update(scan.directories);
       again = added;
       this.#emit(snapshot, [...problems, ...Array.from(unwatched, (each) => this.#unwatched(...each))]);
@@ -114,7 +114,7 @@ export class ManifestSource implements Source {
   async #refreshAgain(): Promise<void> {
     this.#changedSince = undefined;
     try {
-      await this.#alone(this.#refresh(false));
+      await this.#alone(this.#refresh());
     } catch (error) {
       const message = `cannot be read again: ${messageOf(error)}`;
       this.#events?.report({ severity: 'error', where: this.#paths.join(', '), message });

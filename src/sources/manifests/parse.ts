@@ -1,5 +1,5 @@
 /** Text → plain values, with a way to find where each part stands. Never throws. */
-import type { ErrorCode, YAMLError } from 'yaml';
+import type { ErrorCode } from 'yaml';
 import { findRepeatedKey, JsonPositions, readJsonTexts } from '../../text/json.ts';
 import {
   parseYaml,
@@ -9,14 +9,12 @@ import {
   type YamlValue,
 } from '../../text/yaml.ts';
 import { escape, quote } from '../../text/printable.ts';
+import type { SourceProblem } from '../source.ts';
 
 export type ParsedDocument = Pick<YamlValue, 'raw' | 'offsetOf'>;
 
-interface ManifestFault {
-  readonly severity: 'error' | 'warning';
+interface ManifestFault extends Pick<SourceProblem, 'severity' | 'message' | 'expected'> {
   readonly offset: number;
-  readonly message: string;
-  readonly expected?: string;
 }
 
 interface ParsedManifest {
@@ -51,15 +49,21 @@ function parseYamlText(text: string): ParsedManifest {
   const faults: ManifestFault[] = [];
   for (const document of yaml.documents) {
     const { errors, warnings } = document;
-    faults.push(...syntaxFaults(errors));
+    for (const { pos, code, message } of errors.slice(0, MOST_FAULTS))
+      faults.push(fault(pos[0], tidy(message), EXPECTED[code]));
     for (const { pos, message } of warnings.slice(0, MOST_FAULTS)) {
       faults.push({ severity: 'warning', offset: pos[0], message: tidy(message) });
     }
     if (errors.length > 0) continue;
     const value = readDocument(document);
     if ('message' in value) faults.push(unreadable(value));
-    else if (value.repeatedKeys.length > 0) faults.push(...repeatedKeys(value));
-    else documents.push(value);
+    else if (value.repeatedKeys.length === 0) documents.push(value);
+    else {
+      const keys = value.repeatedKeys.slice(0, MOST_FAULTS);
+      faults.push(
+        ...keys.map((key) => repeatedKey(key, key.name === 'apiVersion' ? TWO_OBJECTS : undefined)),
+      );
+    }
   }
   const isTemplate = faults.some(({ severity }) => severity === 'error') && text.includes('{{');
   return { documents, faults: isTemplate ? faults.map(asTemplate) : faults };
@@ -70,27 +74,18 @@ function asTemplate(fault: ManifestFault): ManifestFault {
   return { ...fault, expected: 'a manifest; this looks like a template, which helm template renders' };
 }
 
-function repeatedKeys(value: YamlValue): readonly ManifestFault[] {
-  return value.repeatedKeys.slice(0, MOST_FAULTS).map((key) => {
-    // `cat *.yaml` of files that do not begin with `---`.
-    if (key.name !== 'apiVersion') return repeatedKey(key);
-    return { ...repeatedKey(key), expected: 'each key once; is the line --- between two objects missing?' };
-  });
-}
+/** `cat *.yaml` of files that do not begin with `---`. */
+const TWO_OBJECTS = 'each key once; is the line --- between two objects missing?';
 
-function repeatedKey({ offset, name }: Pick<RepeatedKey, 'offset' | 'name'>): ManifestFault {
-  return { ...fault(offset, `key ${quote(name)} is already set in this map`), expected: 'each key once' };
+function repeatedKey(
+  { offset, name }: Pick<RepeatedKey, 'offset' | 'name'>,
+  expected = 'each key once',
+): ManifestFault {
+  return fault(offset, `key ${quote(name)} is already set in this map`, expected);
 }
 
 function unreadable({ offset, message }: YamlFault): ManifestFault {
   return fault(offset, `this document cannot be read: ${tidy(message)}`);
-}
-
-function syntaxFaults(errors: readonly YAMLError[]): readonly ManifestFault[] {
-  return errors.slice(0, MOST_FAULTS).map(({ pos, code, message }) => {
-    const expected = EXPECTED[code];
-    return { ...fault(pos[0], tidy(message)), ...(expected !== undefined && { expected }) };
-  });
 }
 
 const INDENTATION = 'the keys of a map below each other; look at the indentation here and on the next line';
@@ -102,8 +97,8 @@ const EXPECTED: Readonly<Partial<Record<ErrorCode, string>>> = {
   TAB_AS_INDENT: 'spaces',
 };
 
-function fault(offset: number, message: string): ManifestFault {
-  return { severity: 'error', offset, message };
+function fault(offset: number, message: string, expected?: string): ManifestFault {
+  return { severity: 'error', offset, message, ...(expected !== undefined && { expected }) };
 }
 
 /** The parser's messages quote the text. */

@@ -135,7 +135,9 @@ export async function checkRoots(paths: readonly string[]): Promise<void> {
     const message = await rootProblem(path);
     if (message !== undefined) problems.push({ path, message });
   }
-  if (problems.length > 0) throw unreadable(problems);
+  if (problems.length === 0) return;
+  const what = problems.map(({ path, message }) => `manifests: ${path} ${message}`).join('; ');
+  throw new JunctionError('MANIFESTS_UNREADABLE', what);
 }
 
 async function rootProblem(path: string): Promise<string | undefined> {
@@ -149,11 +151,6 @@ async function rootProblem(path: string): Promise<string | undefined> {
   } catch (error) {
     return explainRoot(path, error);
   }
-}
-
-export function unreadable(problems: readonly Pick<PathProblem, 'path' | 'message'>[]): JunctionError {
-  const what = problems.map(({ path, message }) => `manifests: ${path} ${message}`).join('; ');
-  return new JunctionError('MANIFESTS_UNREADABLE', what);
 }
 
 const EXPLANATIONS: Readonly<Record<string, string>> = {

@@ -37,8 +37,6 @@ interface Resolution {
 
 interface Refresh extends Resolution {
   readonly scan: Scan;
-  /** Roots that cannot be looked into. */
-  readonly badRoots: readonly PathProblem[];
 }
 
 interface KnownFile {
@@ -84,7 +82,6 @@ export class ManifestStore {
         ...resolution.problems,
       ],
       scan: found,
-      badRoots: found.problems.filter(({ path }) => this.#roots.includes(path)),
     };
   }
 

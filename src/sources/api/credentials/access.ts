@@ -9,10 +9,10 @@ export interface ApiAccess {
   /** Its host and port as they were written, for metrics; client-go shows them so. */
   readonly host?: string;
   /** insecure-skip-tls-verify */
-  readonly insecure: boolean;
+  readonly insecure?: boolean;
   /** The name that the server's certificate must have, when it is not the one in the URL. */
-  readonly serverName: string | undefined;
-  readonly proxy: URL | undefined;
+  readonly serverName?: string | undefined;
+  readonly proxy?: URL | undefined;
   /** As it is now: files are read again from time to time, plugins run when their credential expires. */
   identity(): Promise<Identity>;
   /** The server did not take the identity: the next one is read afresh. False: there is nothing to read again. */
@@ -21,10 +21,10 @@ export interface ApiAccess {
 
 /** Texts in PEM, and the value of the Authorization header. Never printed. */
 export interface Identity {
-  readonly authorization: string | undefined;
-  readonly ca: string | undefined;
-  readonly certificate: string | undefined;
-  readonly key: string | undefined;
+  readonly authorization?: string | undefined;
+  readonly ca?: string | undefined;
+  readonly certificate?: string | undefined;
+  readonly key?: string | undefined;
 }
 
 /** Starts a credential plugin. It must come to an end, whatever the plugin does. */

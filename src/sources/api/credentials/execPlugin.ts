@@ -73,7 +73,7 @@ function readVariable(exec: KubeconfigSection, entry: unknown): readonly [string
 }
 
 interface Credential {
-  readonly identity: Partial<Identity>;
+  readonly identity: Identity;
   /** Milliseconds since the epoch. */
   readonly expiresAt: number | undefined;
 }

@@ -4,7 +4,7 @@ import { errorCode, JunctionError } from '../../../errors.ts';
 import type { Environment, Identity } from './access.ts';
 
 export interface IdentityPart {
-  current(): Promise<Partial<Identity>>;
+  current(): Promise<Identity>;
   /** What is known is no good any more. False: nothing else can be had. */
   renew(): boolean;
 }

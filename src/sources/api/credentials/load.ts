@@ -22,13 +22,6 @@ export interface LoadAccessOptions
   readonly master?: string | undefined;
 }
 
-const NOBODY: Identity = {
-  authorization: undefined,
-  ca: undefined,
-  certificate: undefined,
-  key: undefined,
-};
-
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** Everything that can be checked without the server is. Rejects with a `JunctionError` that says what to correct. */
@@ -79,7 +72,7 @@ async function fromKubeconfig(path: string, master: string, environment: Environ
 }
 
 async function join(parts: readonly IdentityPart[]): Promise<Identity> {
-  let identity = NOBODY;
+  let identity: Identity = {};
   for (const part of parts) identity = { ...identity, ...(await part.current()) };
   return identity;
 }
@@ -134,25 +127,21 @@ async function fromCluster(environment: Environment): Promise<ApiAccess> {
   return access;
 }
 
-interface AccessParts
-  extends Pick<ApiAccess, 'origin' | 'server' | 'host'>,
-    Partial<Pick<ApiAccess, 'insecure' | 'serverName' | 'proxy'>> {
+interface AccessParts extends Omit<ApiAccess, 'identity' | 'renew'> {
   readonly parts: readonly IdentityPart[];
   readonly environment: Environment;
 }
 
-function createAccess({ parts, environment, ...given }: AccessParts): ApiAccess {
+function createAccess({ parts, environment, ...access }: AccessParts): ApiAccess {
   let checked: Identity | undefined;
-  const { origin, server, insecure = false, serverName, proxy } = given;
   return {
-    ...given,
-    insecure,
-    serverName,
-    proxy: proxy ?? proxyFromEnvironment(server, environment.env),
+    ...access,
+    proxy: access.proxy ?? proxyFromEnvironment(access.server, environment.env),
     identity: async () => {
       const identity = await join(parts);
       const isKnown = checked?.certificate === identity.certificate && checked?.key === identity.key;
-      if (!isKnown || checked?.ca !== identity.ca) checkIdentity(identity, origin, environment.wallTime());
+      if (!isKnown || checked?.ca !== identity.ca)
+        checkIdentity(identity, access.origin, environment.wallTime());
       checked = identity;
       return identity;
     },
