@@ -113,49 +113,41 @@ const MOST_FOUND = 50;
 /** No field has a longer name by far. */
 const MOST_SHOWN = 60;
 
-/** Fields that Kubernetes does not know. An API server drops them with a warning, or refuses the object (strict decoding). */
-export function unknownFields(raw: unknown, shape: ObjectShape): Search {
-  const search = new Search(shape);
-  search.visit(raw, { shape, isList: false }, []);
-  return search;
-}
-
-class Search {
-  readonly found: UnknownField[] = [];
-  /** How many there are besides. */
-  more = 0;
-  readonly #root: ObjectShape;
-
-  constructor(root: ObjectShape) {
-    this.#root = root;
-  }
-
-  visit(value: unknown, { shape, isList }: Holds, path: TextPath): void {
+/**
+ * Fields that Kubernetes does not know, and how many there are besides. An API server drops them with a warning, or
+ * refuses the object (strict decoding).
+ */
+export function unknownFields(
+  raw: unknown,
+  root: ObjectShape,
+): { readonly found: readonly UnknownField[]; readonly more: number } {
+  const found: UnknownField[] = [];
+  let more = 0;
+  const visit = (value: unknown, { shape, isList }: Holds, path: TextPath): void => {
     if (typeof value !== 'object' || value === null || Array.isArray(value) !== isList) return;
     if (Array.isArray(value)) {
-      for (const [index, item] of value.entries())
-        this.visit(item, { shape, isList: false }, [...path, index]);
+      for (const [index, item] of value.entries()) visit(item, { shape, isList: false }, [...path, index]);
       return;
     }
     for (const [name, inner] of Object.entries(value)) {
       const held = shape.get(name);
-      if (held !== undefined) this.visit(inner, held, [...path, name]);
-      else if (!shape.has(name)) this.#add(shape, path, name);
+      if (held !== undefined) visit(inner, held, [...path, name]);
+      else if (shape.has(name)) continue;
+      else if (found.length < MOST_FOUND) found.push(unknownField(name, path, shape, root));
+      else more += 1;
     }
-  }
+  };
+  visit(raw, { shape: root, isList: false }, []);
+  return { found, more };
+}
 
-  #add(shape: ObjectShape, parent: TextPath, name: string): void {
-    if (this.found.length >= MOST_FOUND) {
-      this.more += 1;
-      return;
-    }
-    const shown = escape(name.length > MOST_SHOWN ? `${name.slice(0, MOST_SHOWN)}…` : name);
-    const meant =
-      name.length > MOST_SHOWN ? undefined : (nearest(name, shape.keys()) ?? placeOf(name, this.#root));
-    const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
-    const message = `unknown field "${printPath([...parent, shown])}"${hint}`;
-    this.found.push({ path: [...parent, name], message });
-  }
+function unknownField(name: string, parent: TextPath, shape: ObjectShape, root: ObjectShape): UnknownField {
+  const isLong = name.length > MOST_SHOWN;
+  const shown = escape(isLong ? `${name.slice(0, MOST_SHOWN)}…` : name);
+  const meant = isLong ? undefined : (nearest(name, shape.keys()) ?? placeOf(name, root));
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+  const message = `unknown field "${printPath([...parent, shown])}"${hint}`;
+  return { path: [...parent, name], message };
 }
 
 /** Wrong indentation puts a field into the wrong map: where it belongs, if there is one place nearer to the top than all others. */

@@ -75,20 +75,16 @@ function readVariable(exec: KubeconfigSection, entry: unknown): readonly [string
 interface Credential {
   readonly identity: Identity;
   /** Milliseconds since the epoch. */
-  readonly expiresAt: number | undefined;
+  readonly expiresAt: number;
 }
 
 /** Runs the plugin when there is no credential, or it ends, or the server did not take it. */
 export function execPart(plugin: ExecPlugin, environment: Environment): IdentityPart {
   let credential: Credential | undefined;
   let running: Promise<Credential> | undefined;
-  const isGood = (): boolean => {
-    const end = credential?.expiresAt ?? Number.POSITIVE_INFINITY;
-    return credential !== undefined && environment.wallTime() < end - EARLY_MS;
-  };
   return {
     current: async () => {
-      if (credential !== undefined && isGood()) return credential.identity;
+      if (credential && environment.wallTime() < credential.expiresAt - EARLY_MS) return credential.identity;
       running ??= obtain(plugin, environment).finally(() => {
         running = undefined;
       });
@@ -146,7 +142,7 @@ function readCredential({ where, apiVersion, command }: ExecPlugin, stdout: stri
     throw unusable(`${what} has only one of clientCertificateData and clientKeyData`);
   }
   const expiry = text('expirationTimestamp');
-  const expiresAt = expiry === undefined ? undefined : Date.parse(expiry);
+  const expiresAt = expiry === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiry);
   if (Number.isNaN(expiresAt)) throw unusable(`${what} has an expirationTimestamp that is not a time`);
   return {
     expiresAt,
