@@ -10,16 +10,15 @@ import type { Field, Note, Result, SettingValue } from './setting.ts';
 import { API_VERSION, CONFIG_FIELDS, type FieldValues, KIND, setAt } from './table.ts';
 import { isMap, ownField } from '../text/cursor.ts';
 
+/** One missing bracket can be followed by an error on every line below it. */
+const MOST_FAULTS = 5;
+
 interface DecodedFile {
-  /** Only what the file sets. */
   readonly values: FieldValues;
   readonly notes: readonly Note[];
 }
 
-/** One missing bracket can be followed by an error on every line below it. */
-const MOST_FAULTS = 5;
-
-/** `file` is for messages. */
+/** Only what the file sets. Its name is for messages. */
 export function decodeFile(contents: string, file: string): Result<DecodedFile> {
   const text = contents.replace(/^\uFEFF/, '');
   const lines = new LineIndex(text);

@@ -48,9 +48,7 @@ export function isGateEnabled(gates: FeatureGates, name: GateName): boolean {
 }
 
 /** As kube-proxy shows them in `kubernetes_feature_enabled`: a gate that is generally available has no stage. */
-export function gateStates(
-  gates: FeatureGates,
-): readonly { readonly name: string; readonly stage: 'ALPHA' | 'BETA' | ''; readonly enabled: boolean }[] {
+export function gateStates(gates: FeatureGates) {
   const stages = { alpha: 'ALPHA', beta: 'BETA', GA: '' } as const;
   return Object.entries(GATES).flatMap(([name, { stage }]) =>
     isGateName(name) ? [{ name, stage: stages[stage], enabled: isGateEnabled(gates, name) }] : [],

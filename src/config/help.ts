@@ -26,7 +26,6 @@ const NARROWEST = 72;
 const WIDEST = 120;
 const INDENT = 32;
 
-/** How wide the help is in a terminal of that width. */
 export function helpColumns(width: number): number {
   return Math.min(WIDEST, Math.max(NARROWEST, width));
 }

@@ -20,17 +20,9 @@ import {
 
 export interface LoadedConfig {
   readonly config: EffectiveConfig;
-  readonly invocation: Invocation;
+  readonly invocation: ReturnType<typeof readInvocation>;
   /** To be logged, once it is known how. */
   readonly notes: readonly Note[];
-}
-
-/** What this run of the program is for. */
-interface Invocation {
-  readonly configFile: string | undefined;
-  readonly writeConfigTo: string | undefined;
-  readonly cleanup: boolean;
-  readonly initOnly: boolean;
 }
 
 /** Throws if it cannot. */
@@ -64,7 +56,8 @@ export function nodeNameOf(config: EffectiveConfig, hostname: string): string | 
   return name === '' ? undefined : name;
 }
 
-function readInvocation(parsed: ParsedFlags): Invocation {
+/** What this run of the program is for. */
+function readInvocation(parsed: ParsedFlags) {
   return {
     configFile: textFlag(parsed, 'config') || undefined,
     writeConfigTo: textFlag(parsed, 'write-config-to') || undefined,
@@ -90,7 +83,7 @@ const FLAG_OF_PATH: ReadonlyMap<string, Flag> = new Map(
   }),
 );
 
-function fromFlags(parsed: ParsedFlags, { writeConfigTo }: Invocation): Result<Chosen> {
+function fromFlags(parsed: ParsedFlags, { writeConfigTo }: LoadedConfig['invocation']): Result<Chosen> {
   const fields = nestFields((field) => {
     const flag = FLAG_OF_PATH.get(field.path);
     const value = flag === undefined ? field.default : flagValue(parsed, flag);

@@ -63,11 +63,9 @@ interface FieldDetails<T> extends Details {
   readonly flagDefault?: T;
   /** A flag of another field that sets this one too. */
   readonly sharesFlag?: string;
-  /** `live` where a running process takes a change over. */
   readonly reload?: Reload | undefined;
   /** Not printed when it is zero, or when it is the default. */
   readonly omit?: 'zero' | 'default' | undefined;
-  /** The flag wins over the file. */
   readonly flagWins?: boolean | undefined;
   /** Of a server's address: what a bare IP is completed to, and the default when bindAddress is IPv6. */
   readonly listen?: { readonly port: number; readonly ipv6Default: string };
@@ -76,7 +74,6 @@ interface FieldDetails<T> extends Details {
 /** One field of the configuration file, with the flag that goes with it. */
 export interface Field<P extends string = string, T = SettingValue> extends FieldDetails<T> {
   readonly path: P;
-  /** The name of the flag that sets it. */
   readonly flag: string | undefined;
   readonly kind: SettingKind<T>;
   readonly default: T;
@@ -102,7 +99,6 @@ export interface Section extends Pick<Field, 'omit' | 'reload'> {
   readonly fields: readonly Field[];
   /** Those that no field has. */
   readonly flags?: readonly Flag[];
-  /** All flags of its fields win over the file. */
   readonly flagsWin?: boolean;
 }
 

@@ -40,21 +40,10 @@ export function sectionFlags({ fields, flags = [] }: Section): readonly Flag[] {
 }
 
 export function flagOfField(field: Field): Flag | undefined {
-  const { flag, path, kind, help, short, placeholder, choices, ignored } = field;
-  if (flag === undefined) return undefined;
-  const sharing = CONFIG_FIELDS.filter(({ sharesFlag }) => sharesFlag === flag).map((other) => other.path);
-  return {
-    name: flag,
-    kind,
-    help,
-    default: field.flagDefault ?? field.default,
-    paths: [path, ...sharing],
-    short,
-    placeholder,
-    choices,
-    ignored,
-    worksWithFile: field.flagWins,
-  };
+  const { flag: name, path, flagDefault, flagWins: worksWithFile } = field;
+  if (name === undefined) return undefined;
+  const sharing = CONFIG_FIELDS.filter(({ sharesFlag }) => sharesFlag === name).map((other) => other.path);
+  return { ...field, name, default: flagDefault ?? field.default, paths: [path, ...sharing], worksWithFile };
 }
 
 export function isZero<T extends SettingValue>({ kind }: Pick<Field<string, T>, 'kind'>, value: T): boolean {

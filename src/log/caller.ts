@@ -12,13 +12,6 @@ export interface Caller {
   readonly line: number;
 }
 
-/** As `scripts/support/sourceLines.mjs` writes it. */
-interface LineTable {
-  readonly sources: readonly string[];
-  /** For each line of the bundle, from 0: the index of the source, and 16 bits for the line there; 0 if there is none. */
-  readonly lines: Uint32Array;
-}
-
 const UNKNOWN: Caller = { file: '???', line: 1 };
 
 /** The caller of the function `above`, which must be on the stack. */
@@ -82,7 +75,7 @@ function firstSite(_error: Error, sites: readonly NodeJS.CallSite[]): NodeJS.Cal
   return sites[0];
 }
 
-const TABLES = new Map<string, LineTable | undefined>();
+const TABLES = new Map<string, ReturnType<typeof readTable>>();
 
 function inSource(bundle: string, line: number): Caller | undefined {
   if (!TABLES.has(bundle)) TABLES.set(bundle, readTable(`${bundle}.lines.json`));
@@ -92,7 +85,11 @@ function inSource(bundle: string, line: number): Caller | undefined {
   return place === 0 || file === undefined ? undefined : { file, line: place & 0xffff };
 }
 
-function readTable(path: string): LineTable | undefined {
+/**
+ * As `scripts/support/sourceLines.mjs` writes it. For each line of the bundle, from 0: the index of the source, and 16 bits
+ * for the line there; 0 if there is none.
+ */
+function readTable(path: string) {
   try {
     const { sources, lines } = JSON.parse(readFileSync(path, 'utf8')) as {
       readonly sources: readonly string[];

@@ -41,11 +41,6 @@ interface Line {
   readonly caller: Caller;
 }
 
-interface Module {
-  readonly pattern: RegExp;
-  readonly verbosity: number;
-}
-
 export function createLog(options: LogOptions): Log {
   const { format, write = (line) => void process.stderr.write(line), writeInfo = write } = options;
   const print = format === 'json' ? jsonLine : textLine;
@@ -83,12 +78,12 @@ export function createLog(options: LogOptions): Log {
   };
 }
 
-function toModules(rules: readonly ModuleVerbosity[]): readonly Module[] {
+function toModules(rules: readonly ModuleVerbosity[]) {
   return rules.map(({ filePattern, verbosity }) => ({ pattern: globOf(filePattern), verbosity }));
 }
 
 /** The first rule that matches counts. */
-function verbosityOf(modules: readonly Module[], caller: Caller): number {
+function verbosityOf(modules: ReturnType<typeof toModules>, caller: Caller): number {
   const name = moduleName(caller);
   return modules.find(({ pattern }) => pattern.test(name))?.verbosity ?? 0;
 }

@@ -98,7 +98,6 @@ export class HeldPorts {
     this.#options = options;
   }
 
-  /** How many are held. */
   get size(): number {
     return this.#held.size;
   }

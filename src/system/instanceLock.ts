@@ -53,14 +53,8 @@ export async function takeInstanceLock(options: InstanceLockOptions): Promise<In
   }
 }
 
-interface LockHolder {
-  /** `pid 123 (…), since …` */
-  readonly text: string;
-  readonly isImpostor: boolean;
-}
-
-/** `undefined`: no Junction runs in this network namespace. */
-export async function findHolder(name?: string): Promise<LockHolder | undefined> {
+/** `pid 123 (…), since …`; `undefined`: no Junction runs in this network namespace. */
+export async function findHolder(name?: string) {
   const peer = connectUnix(pathOf(name));
   if (!peer) return undefined;
   const answer = await readAll(peer);

@@ -200,7 +200,6 @@ const PACKAGES: readonly (readonly [RegExp, string])[] = [
   [/^(modprobe|lsmod)$/, 'kmod'],
 ];
 
-/** The Debian package that brings a program. */
 export function packageOf(program: string): string | undefined {
   const name = program.slice(program.lastIndexOf('/') + 1);
   const entry = PACKAGES.find(([pattern]) => pattern.test(name));
@@ -222,7 +221,6 @@ interface RunningChild {
 const running = new Map<number, RunningChild>();
 let endsWithProcess = false;
 
-/** Notes the child until it has ended. */
 export function trackChild(child: ChildProcess, command: string): void {
   const { pid } = child;
   if (pid === undefined) return;
@@ -242,7 +240,6 @@ export function printChildren(): readonly string[] {
   });
 }
 
-/** All of them, each with its group. */
 export function killChildren(signal: 'SIGTERM' | 'SIGKILL'): void {
   for (const pid of running.keys()) signalGroup(pid, signal);
 }

@@ -53,13 +53,6 @@ export function attempt<T>(look: () => T): T | undefined {
   }
 }
 
-interface ListedSocket {
-  readonly ip: Ip;
-  readonly port: number;
-  readonly listens: boolean;
-  readonly inode: string;
-}
-
 /** Which process has which port. Slow: only called when something has failed already. One walk over all processes. Ports whose owner cannot be seen are left out. */
 export function portOwners(ports: readonly PortAddress[]): ReadonlyMap<PortAddress, Holder> {
   const listed = new Map(['tcp', 'tcp6', 'udp', 'udp6'].map((file) => [file, listSockets(file)]));
@@ -81,7 +74,7 @@ export function portOwners(ports: readonly PortAddress[]): ReadonlyMap<PortAddre
 }
 
 /** A listener before a client that happens to use the port for a connection of its own. */
-function inodeOf(wanted: PortAddress, sockets: readonly ListedSocket[]): string | undefined {
+function inodeOf(wanted: PortAddress, sockets: ReturnType<typeof listSockets>): string | undefined {
   const conflicting = sockets.filter(({ ip, port }) => port === wanted.port && overlap(wanted.ip, ip));
   return (conflicting.find(({ listens }) => listens) ?? conflicting[0])?.inode;
 }
@@ -95,7 +88,7 @@ function overlap(wanted: Ip | '', other: Ip): boolean {
 const NO_INODE = '0';
 const LISTEN = '0A';
 
-function listSockets(file: string): readonly ListedSocket[] {
+function listSockets(file: string) {
   return read(`/proc/net/${file}`)
     .split('\n')
     .flatMap((line) => {

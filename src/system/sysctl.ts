@@ -16,13 +16,6 @@ export interface SysctlOptions {
   readonly root?: string | undefined;
 }
 
-interface SysctlChange {
-  readonly name: string;
-  readonly previous: string;
-  readonly value: string;
-  readonly changed: boolean;
-}
-
 export function readSysctl(name: string, options: SysctlOptions = {}): string {
   try {
     return readFileSync(pathOf(name, options), 'utf8').trim();
@@ -32,11 +25,7 @@ export function readSysctl(name: string, options: SysctlOptions = {}): string {
 }
 
 /** Writes only what is not so already: /proc/sys is often read-only where the values are right. */
-export function ensureSysctl(
-  name: string,
-  value: string | number,
-  options: SysctlOptions = {},
-): SysctlChange {
+export function ensureSysctl(name: string, value: string | number, options: SysctlOptions = {}) {
   const wanted = String(value);
   const previous = readSysctl(name, options);
   if (sameValue(previous, wanted)) return { name, previous, value: wanted, changed: false };
@@ -98,18 +87,6 @@ export interface SystemSettingsOptions extends SysctlOptions {
   readonly localhostNodePorts: boolean;
 }
 
-interface SystemWarning {
-  readonly message: string;
-  /** A command, or what else to do. */
-  readonly remedy: string;
-}
-
-interface SystemSettings {
-  /** Those that had another value before. */
-  readonly changes: readonly SysctlChange[];
-  readonly warnings: readonly SystemWarning[];
-}
-
 const ROUTE_LOCALNET = 'net/ipv4/conf/all/route_localnet';
 const BRIDGE_CALLS: Readonly<Record<Family, string>> = {
   IPv4: 'net/bridge/bridge-nf-call-iptables',
@@ -117,10 +94,12 @@ const BRIDGE_CALLS: Readonly<Record<Family, string>> = {
 };
 
 /** What the machine itself must be set to for services to work, looked at once at the start. */
-export function applySystemSettings(options: SystemSettingsOptions): SystemSettings {
+export function applySystemSettings(options: SystemSettingsOptions) {
   const { families, localhostNodePorts } = options;
-  const changes: SysctlChange[] = [];
-  const warnings: SystemWarning[] = [];
+  /** Those that had another value before. */
+  const changes: ReturnType<typeof ensureSysctl>[] = [];
+  /** The remedy is a command, or what else to do. */
+  const warnings: { readonly message: string; readonly remedy: string }[] = [];
   // Packets to 127.0.0.1 that are sent on to a pod are martians without this setting.
   if (localhostNodePorts && families.includes('IPv4')) {
     try {

@@ -2,7 +2,8 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 import { isJunctionError, JunctionError } from '../../errors.ts';
 import { type ChainLook, IptablesClient } from './client.ts';
 import { type ProcessObserver, isUnanswered } from '../../system/processes.ts';
@@ -115,7 +116,8 @@ async function askPatiently(
       reason: answer.reason,
       whatToDo: answer.remedy,
     });
-    await sleep(pauseMs, undefined, { signal });
+    await wait(systemClock, pauseMs, signal);
+    signal.throwIfAborted();
   }
 }
 

@@ -5,7 +5,8 @@
 import { accessSync, constants as access, existsSync } from 'node:fs';
 import { release } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 import type { ValidConfig } from '../../config/effective.ts';
 import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
@@ -227,5 +228,6 @@ function messageOf(error: unknown): string {
 }
 
 async function untilDone(isDone: () => Promise<boolean>): Promise<void> {
-  for (let count = 0; count < REMOVALS && !(await isDone()); count++) await sleep(REMOVAL_PAUSE_MS);
+  for (let count = 0; count < REMOVALS && !(await isDone()); count++)
+    await wait(systemClock, REMOVAL_PAUSE_MS);
 }

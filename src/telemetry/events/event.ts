@@ -10,7 +10,6 @@ interface ObjectReference {
   readonly namespace?: string;
 }
 
-/** Something that happened to an object. */
 export interface EventReport {
   readonly reason: string;
   readonly action: string;

@@ -22,20 +22,11 @@ export interface RecorderOptions {
   readonly nodeName: string;
   readonly clock: Clock;
   readonly log?: Pick<Log, 'warn' | 'verbose'> | undefined;
-  /** How many may wait. */
   readonly capacity?: number | undefined;
   /** Milliseconds since the epoch. */
   readonly time?: (() => number) | undefined;
   /** From 0 up to, but not including, 1. */
   readonly random?: (() => number) | undefined;
-}
-
-interface RecorderCounts {
-  readonly sent: number;
-  /** For want of room, or after the end. */
-  readonly dropped: number;
-  /** The API server would not have them, or could not be reached for too long. */
-  readonly failed: number;
 }
 
 /** An API server that does not answer must not delay the end of the process. */
@@ -74,7 +65,8 @@ export class EventRecorder {
     this.#sender = new EventSender({ clock, log, random: this.#random });
   }
 
-  get counts(): RecorderCounts {
+  /** Dropped: for want of room, or after the end. Failed: refused, or the API server could not be reached for too long. */
+  get counts() {
     return { sent: this.#sender.sent, failed: this.#sender.failed, dropped: this.#dropped };
   }
 

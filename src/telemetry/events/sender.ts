@@ -15,7 +15,6 @@ export interface EventRequest {
 export type SendEvent = (request: EventRequest, signal: AbortSignal) => Promise<{ readonly status: number }>;
 
 export interface Delivery {
-  /** For the log. */
   readonly reason: string;
   /** Asked for at each attempt, so that what is sent is the newest. */
   readonly request: () => EventRequest;
@@ -23,7 +22,6 @@ export interface Delivery {
   readonly whenGone?: () => Delivery;
 }
 
-/** How long an end may take. */
 export interface EndLimits {
   /** For everything that waits to be sent. */
   readonly deadlineMs: number;

@@ -3,12 +3,6 @@ import { FAMILIES, type Family } from '../../model/ip.ts';
 import { type Answer, type BindOptions, BoundServer, json, NOT_FOUND, type Page, plain } from './server.ts';
 import { NEVER, printTime, type Timestamp, type TimestampSource } from './timestamp.ts';
 
-interface FamilyHealth {
-  readonly family: Family;
-  readonly lastUpdated: Timestamp;
-  readonly healthy: boolean;
-}
-
 /** A resource of the API server. */
 export interface ResourceHealth {
   readonly resource: string;
@@ -28,14 +22,7 @@ interface LeftOutHealth {
   readonly isAnswered: boolean;
 }
 
-export interface Health {
-  readonly healthy: boolean;
-  readonly leftOut: readonly LeftOutHealth[];
-  readonly checkedAt: Timestamp;
-  /** The newest of all families; `undefined`: none has reported. */
-  readonly lastUpdated: Timestamp | undefined;
-  readonly families: readonly FamilyHealth[];
-}
+export type Health = ReturnType<HealthState['check']>;
 
 interface HealthStateOptions {
   /** A change may wait for twice as long. */
@@ -86,9 +73,9 @@ export class HealthState {
     return this.check().healthy;
   }
 
-  check(): Health {
+  check() {
     const checkedAt = this.#now();
-    const families = FAMILIES.flatMap((family): readonly FamilyHealth[] => {
+    const families = FAMILIES.flatMap((family) => {
       const lastUpdated = this.#lastUpdated.get(family);
       return lastUpdated ? [{ family, lastUpdated, healthy: !this.#isLate(family, checkedAt) }] : [];
     });
@@ -96,6 +83,7 @@ export class HealthState {
       healthy: families.every(({ healthy }) => healthy),
       leftOut: [...this.#leftOut.values()],
       checkedAt,
+      /** The newest of all families; `undefined`: none has reported. */
       lastUpdated: families.map((each) => each.lastUpdated).reduce(newer, undefined),
       families,
     };

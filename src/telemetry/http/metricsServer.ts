@@ -17,12 +17,10 @@ import {
 } from './server.ts';
 
 export interface MetricsPageOptions {
-  /** The body of `/proxyMode`. */
   readonly mode: string;
   readonly metrics: () => Promise<string>;
   /** The configuration in force, keys in the order in which they are shown. */
   readonly configz: () => unknown;
-  /** Every flag with its value. */
   readonly flags: () => Iterable<readonly [name: string, value: string]>;
   readonly status: () => { readonly startedAt: Date; readonly now: Date; readonly version: string };
   /** Absent: no `/debug`. */

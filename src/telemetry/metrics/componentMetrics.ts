@@ -73,7 +73,7 @@ const FEATURES = {
   ),
 };
 
-export interface Feature {
+interface Feature {
   readonly name: string;
   /** Empty: generally available. */
   readonly stage: 'ALPHA' | 'BETA' | '' | 'DEPRECATED';

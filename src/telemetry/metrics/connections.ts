@@ -32,35 +32,20 @@ const MOST_SERIES = 1000;
 
 export class Connections implements Collector {
   readonly #options: ConnectionsOptions;
-  readonly #services: ConnectionSeries;
-  readonly #endpoints: ConnectionSeries;
+  readonly #series: readonly ConnectionSeries[];
   #notBefore = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
 
   constructor(options: ConnectionsOptions) {
     const { mostSeries = MOST_SERIES } = options;
     this.#options = options;
-    this.#services = new ConnectionSeries(mostSeries, BY_SERVICE);
-    this.#endpoints = new ConnectionSeries(mostSeries, BY_ENDPOINT);
+    this.#series = [BY_SERVICE, BY_ENDPOINT].map((by) => new ConnectionSeries(mostSeries, by));
   }
 
   async collect(): Promise<readonly MetricFamily[]> {
     this.#reading ??= this.#refresh().finally(() => (this.#reading = undefined));
     await this.#reading;
-    return [
-      {
-        name: 'junction_service_connections_total',
-        help: 'Connections that were sent on, by service port; those of service ports without a series of their own have no labels but ip_family',
-        type: 'counter',
-        samples: this.#services.samples(),
-      },
-      {
-        name: 'junction_endpoint_connections_total',
-        help: 'Connections that an endpoint got, by service port; those without a series of their own have no labels but ip_family',
-        type: 'counter',
-        samples: this.#endpoints.samples(),
-      },
-    ];
+    return this.#series.map((series) => series.collect());
   }
 
   async #refresh(): Promise<void> {
@@ -69,8 +54,7 @@ export class Connections implements Collector {
     if (started < this.#notBefore) return;
     try {
       const readings = await read();
-      this.#services.take(readings);
-      this.#endpoints.take(readings);
+      for (const series of this.#series) series.take(readings);
     } catch {
       // The last reading is shown again; the sync that writes the rules logs why the kernel does not answer.
     }
@@ -82,11 +66,15 @@ type Labels = Sample['labels'];
 
 /** By what readings belong together. A large cluster has hundreds of thousands of them, and a thousand series. */
 interface Grouping {
+  readonly name: string;
+  readonly help: string;
   readonly key: (reading: ConnectionReading) => string;
   readonly labels: (reading: ConnectionReading) => Labels;
 }
 
 const BY_SERVICE: Grouping = {
+  name: 'junction_service_connections_total',
+  help: 'Connections that were sent on, by service port; those of service ports without a series of their own have no labels but ip_family',
   key: ({ family, protocol, servicePort }) => `${family} ${protocol} ${servicePort}`,
   labels: ({ family, protocol, servicePort }) => [
     ['ip_family', family],
@@ -96,6 +84,8 @@ const BY_SERVICE: Grouping = {
 };
 
 const BY_ENDPOINT: Grouping = {
+  name: 'junction_endpoint_connections_total',
+  help: 'Connections that an endpoint got, by service port; those without a series of their own have no labels but ip_family',
   key: (reading) => `${reading.endpoint} ${BY_SERVICE.key(reading)}`,
   labels: (reading) => [['endpoint', reading.endpoint], ...BY_SERVICE.labels(reading)],
 };
@@ -134,12 +124,15 @@ class ConnectionSeries {
     this.#countRest(rest);
   }
 
-  samples(): readonly Sample[] {
-    const others = [...this.#others].map(([family, { value }]) => ({
+  collect(): MetricFamily {
+    const others = Array.from(this.#others, ([family, { value }]) => ({
       labels: [['ip_family', family]] as const,
       value,
     }));
-    return [...this.#totals.values(), ...others].map(({ labels, value }) => ({ suffix: '', labels, value }));
+    const samples = [...this.#totals.values(), ...others].map(
+      ({ labels, value }): Sample => ({ suffix: '', labels, value }),
+    );
+    return { name: this.#by.name, help: this.#by.help, type: 'counter', samples };
   }
 
   /** First, so that there is room for new ones. */

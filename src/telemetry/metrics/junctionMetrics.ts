@@ -60,7 +60,6 @@ export class JunctionMetrics {
     this.#metrics = register(registry, METRICS);
   }
 
-  /** By cause. */
   previousCrashes(crashes: Readonly<Record<string, number>>): void {
     for (const [cause, count] of Object.entries(crashes))
       this.#metrics.junction_previous_crashes_total.add({ cause }, count);
@@ -107,14 +106,7 @@ export class JunctionMetrics {
   }
 }
 
-/** How long changes take from their arrival to the kernel. */
-interface ChangeTimes {
-  /** From the event to the plan. */
-  readonly planSeconds: number;
-  /** From the plan to the kernel's acknowledgement. */
-  readonly writeSeconds: number;
-  readonly totalSeconds: number;
-}
+type ChangeTimes = NonNullable<ReturnType<ChangeTimer['written']>>;
 
 /**
  * One sync takes all changes that wait, and what is measured is the one that waited longest. Times are those of a steady
@@ -135,8 +127,8 @@ export class ChangeTimer {
     this.#writing = receivedAt === undefined ? undefined : { receivedAt, plannedAt: now };
   }
 
-  /** The plan is in the kernel; `undefined`: no change was waiting for that. */
-  written(now: number): ChangeTimes | undefined {
+  /** The plan is in the kernel, which has acknowledged it; `undefined`: no change was waiting for that. */
+  written(now: number) {
     const writing = this.#writing;
     this.#writing = undefined;
     return (

@@ -71,7 +71,6 @@ interface RestRequest {
   readonly host: string;
   /** `<error>` where there was no answer. */
   readonly code: string;
-  /** Not the first attempt. */
   readonly isRetry: boolean;
   /** How long the client's own rate limit held it back; unset: not limited, as a watch. */
   readonly limitedMs?: number | undefined;
