@@ -1,7 +1,7 @@
 /** Takes our chains and rules out of iptables, whichever variants of it hold some. */
 import { type CleanupPlan, type CleanupScope, planCleanup } from './rules/cleanup.ts';
 import { printStep } from './rules/edit.ts';
-import { parseSave, type Tables } from './rules/parse.ts';
+import { type ParsedChain, parseSave, type Tables } from './rules/parse.ts';
 import { TABLE_NAMES } from './rules/rule.ts';
 import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
@@ -47,16 +47,12 @@ async function cleanVariant(family: Family, options: CleaningOptions): Promise<C
     routesLocalnet: family === 'IPv4' && routesLocalnet(),
     mode,
   });
-  if (!dryRun) {
-    for (const step of plan.steps) {
-      await client.restore(step.table, printStep(step));
-    }
-  }
+  if (!dryRun) for (const step of plan.steps) await client.restore(step.table, printStep(step));
   return { ...plan, family, variant: client.variant };
 }
 
 async function readState(client: IptablesClient): Promise<Tables> {
-  const state = new Map<string, NonNullable<ReturnType<Tables['get']>>>();
+  const state = new Map<string, ReadonlyMap<string, ParsedChain>>();
   for (const table of TABLE_NAMES) {
     try {
       const chains = parseSave(await client.save(table, { counters: false })).get(table);

@@ -154,17 +154,17 @@ export class IptablesClient implements TableClient {
 
   /** Returns whether the chain was there before. */
   ensureChain(table: Table, chain: string): Promise<boolean> {
-    return this.#change('-N', table, chain, [], { done: false, no: true });
+    return this.#change('-N', table, chain, { done: false, no: true });
   }
 
   /** Returns whether the chain was there. */
   flushChain(table: Table, chain: string): Promise<boolean> {
-    return this.#change('-F', table, chain, [], IF_THERE);
+    return this.#change('-F', table, chain, IF_THERE);
   }
 
   /** Returns whether the chain was there. It must be empty, and nothing may jump to it. */
   deleteChain(table: Table, chain: string): Promise<boolean> {
-    return this.#change('-X', table, chain, [], IF_THERE);
+    return this.#change('-X', table, chain, IF_THERE);
   }
 
   lookForChain(table: Table, chain: string): Promise<ChainLook> {
@@ -187,7 +187,7 @@ export class IptablesClient implements TableClient {
   }
 
   /** Returns whether the rule was there before; where it stood then, it stays. */
-  async ensureRule(
+  ensureRule(
     position: 'prepend' | 'append',
     table: Table,
     chain: string,
@@ -265,14 +265,8 @@ export class IptablesClient implements TableClient {
     return result;
   }
 
-  #change<T>(
-    operation: string,
-    table: Table,
-    chain: string,
-    args: readonly string[],
-    meanings: Meanings<T>,
-  ): Promise<T> {
-    return this.#queued(async () => this.#meaning(await this.#rule(operation, table, chain, args), meanings));
+  #change<T>(operation: string, table: Table, chain: string, meanings: Meanings<T>): Promise<T> {
+    return this.#queued(async () => this.#meaning(await this.#rule(operation, table, chain), meanings));
   }
 
   #meaning<T>(command: Command, meanings: Meanings<T>): T {

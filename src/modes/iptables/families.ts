@@ -38,10 +38,8 @@ const PAUSE_MS = 1000;
 
 /** Throws when there is no family that can be served. */
 export async function openFamilies(options: FamilyOptions): Promise<OpenedFamilies> {
-  const { log } = options;
-  const patienceMs = options.patienceMs ?? PATIENCE_MS;
-  const until = performance.now() + patienceMs;
-  const lock = new LockFile(log);
+  const { log, patienceMs = PATIENCE_MS } = options;
+  const opener = new FamilyOpener(options, performance.now() + patienceMs);
   const clients: IptablesClient[] = [];
   const served: Family[] = [];
   const leftOut: LeftOutFamily[] = [];
@@ -50,7 +48,7 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
       log.info('No IPv6 on this machine: serving IPv4 only');
       continue;
     }
-    const { client, answer } = await askPatiently(family, lock, options, until);
+    const { client, answer } = await opener.askPatiently(family);
     if (client) clients.push(client);
     if (answer.state === 'works') {
       served.push(family);
@@ -100,42 +98,6 @@ export function isIpv6Enabled(): boolean {
   return readSysctl('net/ipv6/conf/all/disable_ipv6') !== '1';
 }
 
-async function askPatiently(
-  family: Family,
-  lock: LockFile,
-  options: FamilyOptions,
-  until: number,
-): Promise<Asked> {
-  const { log, signal, pauseMs = PAUSE_MS } = options;
-  for (;;) {
-    const asked = await ask(family, lock, options);
-    const { answer } = asked;
-    if (answer.state !== 'unanswered' || performance.now() >= until) return asked;
-    log.warn('Could not list the nat table; retrying', {
-      ipFamily: family,
-      reason: answer.reason,
-      whatToDo: answer.remedy,
-    });
-    await wait(systemClock, pauseMs, signal);
-    signal.throwIfAborted();
-  }
-}
-
-async function ask(family: Family, lock: LockFile, options: FamilyOptions): Promise<Asked> {
-  const { config, runner, programs } = options;
-  const variant = config.junction.iptablesVariant;
-  try {
-    const client = await IptablesClient.open({ family, variant, runner, programs, lockPath: lock.path });
-    const look = await client.lookForChain('nat', 'POSTROUTING');
-    const isUnusable = look.state === 'unknown' && look.error.code === 'XTABLES_LOCK_UNUSABLE';
-    if (isUnusable && lock.replace(look.error)) return await ask(family, lock, options);
-    return { client, answer: answerOf(look, client) };
-  } catch (error) {
-    if (!isJunctionError(error)) throw error;
-    return { answer: unableToAsk(error) };
-  }
-}
-
 function unableToAsk(error: JunctionError): NotServed {
   const state = isUnanswered(error) ? 'unanswered' : 'absent';
   return { state, reason: error.message, remedy: error.hint };
@@ -153,31 +115,65 @@ function noFamily(leftOut: readonly LeftOutFamily[], patienceMs: number): Juncti
   });
 }
 
-/**
- * The xtables lock. Where /run cannot be written, the legacy variant refuses to work at all; with a file of our own it
- * works, but does not keep out of the way of other programs.
- */
-class LockFile {
-  readonly #log: FamilyOptions['log'];
-  path: string | undefined;
+class FamilyOpener {
+  readonly #options: FamilyOptions;
+  readonly #until: number;
+  /**
+   * Of the xtables lock. Where /run cannot be written, the legacy variant refuses to work at all; with a file of our own
+   * it works, but does not keep out of the way of other programs.
+   */
+  #lockPath: string | undefined;
 
-  constructor(log: FamilyOptions['log']) {
-    this.#log = log;
+  constructor(options: FamilyOptions, until: number) {
+    this.#options = options;
+    this.#until = until;
+  }
+
+  async askPatiently(family: Family): Promise<Asked> {
+    const { log, signal, pauseMs = PAUSE_MS } = this.#options;
+    for (;;) {
+      const asked = await this.#ask(family);
+      const { answer } = asked;
+      if (answer.state !== 'unanswered' || performance.now() >= this.#until) return asked;
+      log.warn('Could not list the nat table; retrying', {
+        ipFamily: family,
+        reason: answer.reason,
+        whatToDo: answer.remedy,
+      });
+      await wait(systemClock, pauseMs, signal);
+      signal.throwIfAborted();
+    }
+  }
+
+  async #ask(family: Family): Promise<Asked> {
+    const { config, runner, programs } = this.#options;
+    const variant = config.junction.iptablesVariant;
+    const lockPath = this.#lockPath;
+    try {
+      const client = await IptablesClient.open({ family, variant, runner, programs, lockPath });
+      const look = await client.lookForChain('nat', 'POSTROUTING');
+      const isUnusable = look.state === 'unknown' && look.error.code === 'XTABLES_LOCK_UNUSABLE';
+      if (isUnusable && this.#replaceLock(look.error)) return await this.#ask(family);
+      return { client, answer: answerOf(look, client) };
+    } catch (error) {
+      if (!isJunctionError(error)) throw error;
+      return { answer: unableToAsk(error) };
+    }
   }
 
   /** False: there is no place for one. */
-  replace(error: JunctionError): boolean {
-    if (this.path !== undefined) return false;
+  #replaceLock(error: JunctionError): boolean {
+    if (this.#lockPath !== undefined) return false;
     try {
       const folder = mkdtempSync(join(tmpdir(), 'junction-lock-'));
       process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-      this.path = join(folder, 'xtables.lock');
+      this.#lockPath = join(folder, 'xtables.lock');
     } catch {
       return false;
     }
-    this.#log.warn('The xtables lock cannot be used; going on with a lock file of our own', {
+    this.#options.log.warn('The xtables lock cannot be used; going on with a lock file of our own', {
       err: error,
-      lock: this.path,
+      lock: this.#lockPath,
       consequence: 'a change at the same moment by another program that runs iptables-legacy may be lost',
       whatToDo: error.hint,
     });

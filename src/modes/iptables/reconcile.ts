@@ -13,16 +13,14 @@ import type { ReportBuilder, SyncAttempt, SyncReport } from '../../proxy/report.
 import { forEachSliced, runSliced } from '../../time/timeSlice.ts';
 import { Difference, nameChains, type SharedChainText, wholeChains } from './rules/edit.ts';
 import {
-  addBase,
   addFragment,
   type ChainRef,
   compileAll,
   type CompileOptions,
-  counted,
   EMPTY_FRAGMENT,
   type Fragment,
   type Layout,
-  noRules,
+  type RuleCounts,
   TAIL_CHAIN,
 } from './rules/fragment.ts';
 import { fullSteps } from './rules/resync.ts';
@@ -50,6 +48,7 @@ export type WakeTables = () => Promise<readonly Table[]>;
 
 const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
 const EMPTY_CHAIN: ParsedChain = { rules: [] };
+const noRules = (): RuleCounts => ({ filter: 0, nat: 0, mangle: 0 });
 
 export class IptablesRules implements Reconcilable<CompileOptions> {
   readonly #layout: Layout;
@@ -150,7 +149,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
   *#compare(
     { plan, ids, options, applied }: Changes<CompileOptions>,
     difference: Difference,
-    owned: Record<Table, number>,
+    owned: RuleCounts,
   ): Generator<void> {
     for (const id of ids) {
       const before = this.#compileWritten(id, applied.get(id), options);
@@ -255,8 +254,8 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     this.#touched = undefined;
     const owned = noRules();
     const base = this.#layout.base(options);
-    addBase(owned, base);
-    const fragments = counted(compileAll(this.#layout, plan.servicePorts, options), owned);
+    addFragment(owned, { chains: base.chains, shared: [...base.tail, ...base.foreign] }, 1);
+    const fragments = compileAll(this.#layout, plan.servicePorts, options, owned);
     const state = await this.#read(plan.servicePorts, options);
     if (this.#beforeSwitch && hasServiceChains(state)) await this.#beforeSwitch();
     const wanted = { layout: this.#layout, options, base, fragments };

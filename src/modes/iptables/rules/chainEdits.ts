@@ -1,8 +1,8 @@
 /** Editing a chain in which many services have rules: rule by rule, and what is right stays where it is. */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import { isEmptyPiece, type Piece, piece, type RuleText, type Step } from './edit.ts';
+import { addTo, isEmptyPiece, type Piece, piece, type RuleText, ruleText, type Step } from './edit.ts';
 import type { CompileOptions, Layout, SharedRule } from './fragment.ts';
-import { printRule, ruleKey } from './print.ts';
+import { ruleKey } from './print.ts';
 import type { ParsedRule, Tables } from './parse.ts';
 import { jumpOf, type Rule, type Table } from './rule.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
@@ -33,13 +33,17 @@ export function editSharedChain(existing: readonly ParsedRule[], wish: SharedCha
   const tailStays = rest.takeTail(wish.tail.map(ruleKey));
   const place = tailStays && wish.tail.length > 0 ? 'head' : 'end';
   return [
-    ...rest.remaining().map((rule) => piece(ownerOf(rule, wish), { removes: [text({ chain, rule })] })),
+    ...rest.remaining().map((rule) => piece(ownerOf(rule, wish), { removes: [ruleText({ chain, rule })] })),
     ...missing.map(({ owner, texts }) =>
       piece(owner, { adds: texts.map((rule) => ({ chain, rule, place })) }),
     ),
     ...(tailStays
       ? []
-      : [piece(undefined, { adds: wish.tail.map((rule) => ({ ...text({ chain, rule }), place: 'end' })) })]),
+      : [
+          piece(undefined, {
+            adds: wish.tail.map((rule) => ({ ...ruleText({ chain, rule }), place: 'end' })),
+          }),
+        ]),
   ];
 }
 
@@ -60,12 +64,7 @@ class Positions {
 
   constructor(rules: readonly ParsedRule[]) {
     this.#rules = rules;
-    for (const [index, rule] of rules.entries()) {
-      const key = ruleKey(rule);
-      const positions = this.#byKey.get(key);
-      if (positions) positions.push(index);
-      else this.#byKey.set(key, [index]);
-    }
+    for (const [index, rule] of rules.entries()) addTo(this.#byKey, ruleKey(rule), index);
   }
 
   /** Takes these rules if all are there, one behind the other; otherwise none. Of copies a deletion leaves the last. */
@@ -113,7 +112,7 @@ export function jumpRules(state: Tables, jumps: readonly SharedRule[], table: Ta
     adds: wanted
       .filter((jump) => incomplete.has(jump.chain) && (isForgettable(jump) || !isThere(jump)))
       .toReversed() // heads are inserted backwards, and a jump that is listed later belongs nearer to the head
-      .map((jump) => ({ ...text(jump), place: 'head' })),
+      .map((jump) => ({ ...ruleText(jump), place: 'head' })),
   });
 }
 
@@ -134,13 +133,13 @@ export function foreignRules(
     each.table === table && !isAmong(wanted, each) && hasRule(state, each);
   return piece(undefined, {
     removes: isKubeletHere(state) ? [] : texts(everShared(options).filter(isStale)),
-    adds: wanted.filter((each) => !hasRule(state, each)).map((each) => ({ ...text(each), place: 'end' })),
+    adds: wanted.filter((each) => !hasRule(state, each)).map((each) => ({ ...ruleText(each), place: 'end' })),
   });
 }
 
 /**
  * Every rule that some layout may put into a chain that is not its own, but for the guard of 127.0.0.0/8: route_localnet
- * stays on when nobody needs it any more, and with it the guard (localnetGuard.ts).
+ * stays on when nobody needs it any more, and with it the guard (`guardStep`).
  */
 function everShared(options: CompileOptions): readonly SharedRule[] {
   const view = { ...options.view, nodePorts: { ...options.view.nodePorts, loopback: false } };
@@ -155,13 +154,9 @@ export function isKubeletHere(state: Tables): boolean {
   return [...state.values()].some((chains) => chains.has('KUBE-KUBELET-CANARY'));
 }
 
-function text({ chain, rule }: Omit<SharedRule, 'table'>): RuleText {
-  return { chain, rule: printRule(rule) };
-}
-
 /** Each once. */
 function texts(rules: readonly SharedRule[]): readonly RuleText[] {
-  return [...new Map(rules.map(text).map((each) => [`${each.chain} ${each.rule}`, each])).values()];
+  return [...new Map(rules.map(ruleText).map((each) => [`${each.chain} ${each.rule}`, each])).values()];
 }
 
 function isAmong(rules: readonly SharedRule[], { chain, rule }: SharedRule): boolean {
@@ -190,14 +185,13 @@ export function isLocalnetGuard(rule: Rule): boolean {
 /** What is missing of the guard, to be written by itself; `undefined` where nothing is. */
 export function guardStep(state: Tables, layout: Layout): Step | undefined {
   const { table, chain } = GUARD;
+  const isMissing = (each: SharedRule): boolean => !hasRule(state, each);
   const jumps = layout.jumps.filter((jump) => jump.table === table && jumpOf(jump.rule) === chain);
   const missing = piece(undefined, {
     writes: state.get(table)?.has(chain) ? [] : [{ name: chain, rules: [] }],
     adds: [
-      ...(hasRule(state, GUARD) ? [] : [{ ...text(GUARD), place: 'end' as const }]),
-      ...jumps
-        .filter((jump) => !hasRule(state, jump))
-        .map((jump) => ({ ...text(jump), place: 'head' as const })),
+      ...[GUARD].filter(isMissing).map((each) => ({ ...ruleText(each), place: 'end' as const })),
+      ...jumps.filter(isMissing).map((jump) => ({ ...ruleText(jump), place: 'head' as const })),
     ],
   });
   return isEmptyPiece(missing) ? undefined : { table, pieces: [missing] };

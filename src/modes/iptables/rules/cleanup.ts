@@ -2,11 +2,19 @@
  * Deletes everything that is ours, from the kernel's state alone. What is ours is known by its name: the
  * fixed chains, and the prefixes of service chains. kubelet's chains, and those of other programs, stay.
  */
-import { CHAINS_PER_RESTORE, inChunks, piece, type Piece, type RuleText, type Step } from './edit.ts';
+import {
+  CHAINS_PER_RESTORE,
+  inChunks,
+  piece,
+  type Piece,
+  type RuleText,
+  ruleText,
+  type Step,
+} from './edit.ts';
 import { isKubeletHere, isLocalnetGuard } from './chainEdits.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
 import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES } from './names.ts';
-import { printRule, ruleKey } from './print.ts';
+import { ruleKey } from './print.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
 import { jumpOf, type Table, TABLE_NAMES } from './rule.ts';
 
@@ -159,7 +167,7 @@ function waysInto(
       // Where kubelet has no jump to KUBE-FIREWALL, ours goes even if the chain stays.
       const isToFirewall = next === CHAINS.firewall && chain === 'FORWARD' && mode !== 'ipvs';
       if (!ours.has(next) && !isToFirewall) continue;
-      if (keys.has(`${chain} ${ruleKey(rule)}`)) jumps.push({ chain, rule: printRule(rule) });
+      if (keys.has(`${chain} ${ruleKey(rule)}`)) jumps.push(ruleText({ chain, rule }));
       else if (ours.has(next)) called.add(next);
     }
   }
@@ -187,7 +195,7 @@ function cleanFirewall(state: Tables, table: Table, routesLocalnet: boolean): Fi
   return {
     rules: chain.rules
       .filter((rule) => !stays(rule))
-      .map((rule) => ({ chain: CHAINS.firewall, rule: printRule(rule) })),
+      .map((rule) => ruleText({ chain: CHAINS.firewall, rule })),
     chains: [],
     kept: routesLocalnet && chain.rules.some(isLocalnetGuard) ? [CHAINS.firewall] : [],
   };

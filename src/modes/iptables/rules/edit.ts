@@ -43,6 +43,10 @@ export interface RuleText {
   readonly rule: string;
 }
 
+export function ruleText({ chain, rule }: Omit<SharedRule, 'table'>): RuleText {
+  return { chain, rule: printRule(rule) };
+}
+
 interface PlacedRuleText extends RuleText {
   readonly place: 'head' | 'end';
 }
@@ -217,11 +221,11 @@ function diffFragments(table: Table, { owner, before, after }: FragmentChange): 
   const chainsAfter = chainTexts(after, table);
   const rulesBefore = sharedTexts(before, table);
   const rulesAfter = sharedTexts(after, table);
+  const isChanged = ({ name, rules }: ChainText): boolean =>
+    !isSameList(chainsBefore.get(name)?.rules, rules);
   return {
     owner,
-    writes: [...chainsAfter.values()].filter(
-      ({ name, rules }) => !isSameList(chainsBefore.get(name)?.rules, rules),
-    ),
+    writes: [...chainsAfter.values()].filter(isChanged),
     // Callers first: emptying one frees what it calls.
     deletes: [...chainsBefore.keys()].filter((name) => !chainsAfter.has(name)).reverse(),
     // All of its rules in a chain or none: their order among each other matters, and there are only a few.
@@ -233,19 +237,13 @@ function diffFragments(table: Table, { owner, before, after }: FragmentChange): 
   };
 }
 
-function chainTexts(fragment: Fragment, table: Table): ReadonlyMap<string, ChainText> {
-  const chains = new Map<string, ChainText>();
-  for (const chain of fragment.chains) {
-    if (chain.table === table)
-      chains.set(chain.name, { name: chain.name, rules: chain.rules.map(printRule) });
-  }
-  return chains;
+function chainTexts({ chains }: Fragment, table: Table): ReadonlyMap<string, ChainText> {
+  const own = chains.filter((chain) => chain.table === table);
+  return new Map(own.map(({ name, rules }) => [name, { name, rules: rules.map(printRule) }]));
 }
 
 function sharedTexts({ shared }: Fragment, table: Table): readonly RuleText[] {
-  return shared
-    .filter((each) => each.table === table)
-    .map(({ chain, rule }) => ({ chain, rule: printRule(rule) }));
+  return shared.filter((each) => each.table === table).map(ruleText);
 }
 
 /** The rules of chains in which this service port's rules are not, to the letter, what they are on the other side. */
@@ -258,12 +256,15 @@ function inChangedChains(rules: readonly RuleText[], others: readonly RuleText[]
 
 function byChain(rules: readonly RuleText[]): ReadonlyMap<string, readonly string[]> {
   const chains = new Map<string, string[]>();
-  for (const { chain, rule } of rules) {
-    const lines = chains.get(chain);
-    if (lines) lines.push(rule);
-    else chains.set(chain, [rule]);
-  }
+  for (const { chain, rule } of rules) addTo(chains, chain, rule);
   return chains;
+}
+
+/** Appends to the list of this key. */
+export function addTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
 }
 
 export function isSameList(a: readonly string[] | undefined, b: readonly string[]): boolean {

@@ -82,35 +82,24 @@ export interface BaseFragment {
 
 export const EMPTY_FRAGMENT: Fragment = { chains: [], shared: [] };
 
+/** How many rules are ours, by table. Kept by adding and subtracting, so that no sync has to count them all. */
+export type RuleCounts = Record<Table, number>;
+
+/** One by one; `counts` gets what they have. */
 export function* compileAll(
   layout: Layout,
   servicePorts: Plan['servicePorts'],
   options: CompileOptions,
+  counts?: RuleCounts,
 ): Generator<readonly [ServicePortId, Fragment]> {
-  for (const [id, port] of servicePorts) yield [id, layout.servicePort(port, options)];
-}
-
-/** Counts what passes. */
-export function* counted(
-  fragments: Iterable<readonly [ServicePortId, Fragment]>,
-  owned: Record<Table, number>,
-): Generator<readonly [ServicePortId, Fragment]> {
-  for (const each of fragments) {
-    addFragment(owned, each[1], 1);
-    yield each;
+  for (const [id, port] of servicePorts) {
+    const fragment = layout.servicePort(port, options);
+    if (counts) addFragment(counts, fragment, 1);
+    yield [id, fragment];
   }
 }
 
-/** How many rules are ours, by table. Kept by adding and subtracting, so that no sync has to count them all. */
-export function noRules(): Record<Table, number> {
-  return { filter: 0, nat: 0, mangle: 0 };
-}
-
-export function addFragment(counts: Record<Table, number>, fragment: Fragment, by: 1 | -1): void {
-  for (const { table, rules } of fragment.chains) counts[table] += by * rules.length;
-  for (const { table } of fragment.shared) counts[table] += by;
-}
-
-export function addBase(counts: Record<Table, number>, base: BaseFragment): void {
-  addFragment(counts, { chains: base.chains, shared: [...base.tail, ...base.foreign] }, 1);
+export function addFragment(counts: RuleCounts, { chains, shared }: Fragment, by: 1 | -1): void {
+  for (const { table, rules } of chains) counts[table] += by * rules.length;
+  for (const { table } of shared) counts[table] += by;
 }
