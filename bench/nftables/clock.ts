@@ -2,7 +2,7 @@
 import type { BackstopClient } from '../../src/modes/nftables/rules/backstop.ts';
 import type { NftClient } from '../../src/modes/nftables/rules/table.ts';
 import type { TransactionChannel } from '../../src/netlink/channel.ts';
-import type { NetlinkTransaction } from '../../src/netlink/batch.ts';
+import type { NetlinkTransaction } from '../../src/netlink/nftables/transaction.ts';
 
 export interface Spent {
   /** From elements to the bytes of messages. */
@@ -61,14 +61,11 @@ export class Clock {
       dumpAll: (requests) => channel.dumpAll(requests),
       commit: async (transaction) => {
         let written = performance.now();
-        const watched: NetlinkTransaction = {
-          bytes: transaction.bytes,
-          write: (writer, takeSequence) => {
-            const result = transaction.write(writer, takeSequence);
-            written = performance.now();
-            this.#encoded(written - this.#begun, writer.length);
-            return result;
-          },
+        const watched: NetlinkTransaction = (sequence) => {
+          const job = transaction(sequence);
+          written = performance.now();
+          this.#encoded(written - this.#begun, job.bytes.length);
+          return job;
         };
         const outcome = await channel.commit(watched);
         this.#committed(performance.now() - written);

@@ -1,12 +1,12 @@
 /**
  * Changes to the kernel as data: a request, and what its refusals mean. Many go out in one datagram; the kernel works
- * through them in order, and one that fails stops none of the others. A transaction is done as a whole or not at all.
+ * through them in order, and one that fails stops none of the others.
  */
 import { constants } from 'node:os';
 import { errnoName } from '../system/libc.ts';
 import { MessageWriter, NLMSG_ERROR, NLM_F_ACK, NLM_F_REQUEST, decodeErrno } from './codec.ts';
 import type { Exchange } from './exchange.ts';
-import type { Job, NetlinkRefusal, NetlinkRequest, NetlinkSocket, Sequence } from './socket.ts';
+import type { Job, NetlinkRequest, NetlinkSocket, Sequence } from './socket.ts';
 
 export interface Change extends NetlinkRequest {
   /** Errors by which the kernel says that there is nothing to change. */
@@ -92,63 +92,4 @@ export function writeMessage(
     { type, flags: flags | NLM_F_REQUEST | (isAcknowledged ? NLM_F_ACK : 0), sequence },
     payload,
   );
-}
-
-/** What a generation is refused with that is over. Node has no name for it. */
-const ERESTART = 85;
-
-/** Messages that the kernel takes all together or not at all. */
-export interface NetlinkTransaction {
-  /** About how many it will be. */
-  readonly bytes: number;
-  /** `undefined` when there is nothing to do. */
-  readonly write: (writer: MessageWriter, takeSequence: () => number) => WrittenTransaction | undefined;
-}
-
-export interface WrittenTransaction {
-  /** The sequence number of the message that begins it. When it is refused as a whole, that one is, and no other. */
-  readonly begin: number;
-  /** The sequence number of the last one, which is acknowledged. */
-  readonly last: number;
-  /** By sequence number, which operation a message is part of. */
-  readonly operations: ReadonlyMap<number, number>;
-}
-
-export type CommitReply =
-  | { readonly state: 'done' }
-  /** Nothing was done: the kernel is at another generation than the transaction was made for. */
-  | { readonly state: 'outdated' }
-  /** Nothing was done. */
-  | { readonly state: 'refused'; readonly refusals: readonly CommitRefusal[] };
-
-interface CommitRefusal extends Omit<NetlinkRefusal, 'kind'> {
-  /** Its place in the transaction; `undefined` when it is the whole that was refused. */
-  readonly operation: number | undefined;
-}
-
-/** One datagram, or none. */
-export function commitJob(transaction: NetlinkTransaction, sequence: Sequence): Job<CommitReply> {
-  const writer = new MessageWriter(transaction.bytes);
-  const { begin, last, operations } = transaction.write(writer, () => sequence.next()) ?? {};
-  const refusals: CommitRefusal[] = [];
-  return {
-    bytes: writer.finish(),
-    exchanges: begin === undefined || last === undefined ? [] : [{ bytes: writer.length, last, begin }],
-    take: (messages) => {
-      for (const { type, sequence: number, payload } of messages) {
-        const operation = operations?.get(number);
-        // Others answer a transaction before.
-        if (type !== NLMSG_ERROR || (operation === undefined && number !== begin)) continue;
-        const errno = decodeErrno(payload);
-        if (errno !== 0) refusals.push({ operation, errno, name: errnoName(errno) });
-      }
-    },
-    result: () => {
-      if (refusals.length === 0) return DONE;
-      const isOutdated = refusals.some(
-        ({ operation, errno }) => operation === undefined && errno === ERESTART,
-      );
-      return isOutdated ? { state: 'outdated' } : { state: 'refused', refusals };
-    },
-  };
 }

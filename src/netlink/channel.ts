@@ -5,15 +5,9 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
-import {
-  type Change,
-  type ChangeOutcome,
-  type CommitReply,
-  type NetlinkTransaction,
-  changeJob,
-  commitJob,
-} from './batch.ts';
+import { type Change, type ChangeOutcome, changeJob } from './batch.ts';
 import { type Message, NLM_F_DUMP, malformedMessage } from './codec.ts';
+import type { CommitReply, NetlinkTransaction } from './nftables/transaction.ts';
 import {
   type Job,
   type NetlinkRefusal,
@@ -65,7 +59,7 @@ export class JobChannel implements TransactionChannel {
   }
 
   async commit(transaction: NetlinkTransaction): Promise<CommitReply> {
-    return this.#do(commitJob(transaction, this.#sequence));
+    return this.#do(transaction(this.#sequence));
   }
 
   async request(request: NetlinkRequest): Promise<NetlinkReply> {

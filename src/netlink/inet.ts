@@ -4,15 +4,16 @@ import { malformedMessage, viewOf } from './codec.ts';
 import { type AttributeKind, bytesAt, u8, words } from './kinds.ts';
 
 export const AF_UNSPEC = 0;
-const ADDRESS_FAMILIES = words({ IPv4: 2, IPv6: 10 });
+export const FAMILY_NUMBERS = { IPv4: 2, IPv6: 10 } as const;
 
 export function addressFamily(family: Family): number {
-  return ADDRESS_FAMILIES.number(family);
+  return FAMILY_NUMBERS[family];
 }
 
 /** `undefined` for a family that is not IP. */
 export function familyOfNumber(number: number): Family | undefined {
-  return ADDRESS_FAMILIES.word(number);
+  if (number === FAMILY_NUMBERS.IPv4) return 'IPv4';
+  return number === FAMILY_NUMBERS.IPv6 ? 'IPv6' : undefined;
 }
 
 export const PROTOCOL_NUMBERS = { TCP: 6, UDP: 17, SCTP: 132 } as const;

@@ -5,15 +5,8 @@ import { AttributeTable, type ValueOf, optional, required } from './attributes.t
 import { type Change, EXISTS, NOTHING } from './batch.ts';
 import { LITTLE_ENDIAN, type MessageWriter, malformedMessage, viewOf } from './codec.ts';
 import { GENLMSGHDR_BYTES, genericRequest } from './genetlink.ts';
-import {
-  type TransportProtocol,
-  addressFamily,
-  decodeIp,
-  familyOfNumber,
-  protocolByte,
-  writeIp,
-} from './inet.ts';
-import { type AttributeKind, bytes, text, u16, u16be, u32, u32be } from './kinds.ts';
+import { FAMILY_NUMBERS, PROTOCOL_NUMBERS, type TransportProtocol, decodeIp, writeIp } from './inet.ts';
+import { type AttributeKind, bytes, text, u16, u16be, u32, u32be, words } from './kinds.ts';
 import type { NetlinkRequest } from './socket.ts';
 
 const COMMANDS = {
@@ -31,6 +24,7 @@ const COMMANDS = {
 const SERVICE_NEST = 1;
 const DESTINATION_NEST = 2;
 
+const ALL_BITS = 0xffff_ffff;
 /** union nf_inet_addr, of which an IPv4 address takes the first four. */
 const ADDRESS_BYTES = 16;
 /** Overwritten by each address; writing an attribute copies it. */
@@ -46,14 +40,22 @@ const addressField: AttributeKind<Ip | Uint8Array> = {
   read: bytes.read,
 };
 
+const familyField = words(FAMILY_NUMBERS, u16);
+
+/** struct ip_vs_flags: flags, and which of them are meant. */
+const flagsField: AttributeKind<number> = {
+  write: (writer, type, flags) =>
+    writer.attribute(type, new Uint8Array(new Uint32Array([flags, ALL_BITS]).buffer)),
+  read: (view, start, end) => u32.read(view, start, end - 4),
+};
+
 const SERVICE = new AttributeTable('a virtual server', {
-  family: required([SERVICE_NEST, 1], u16),
-  protocol: required([SERVICE_NEST, 2], u16),
+  family: required([SERVICE_NEST, 1], familyField),
+  protocol: required([SERVICE_NEST, 2], words(PROTOCOL_NUMBERS, u16)),
   address: required([SERVICE_NEST, 3], addressField),
   port: required([SERVICE_NEST, 4], u16be),
   scheduler: required([SERVICE_NEST, 6], text),
-  /** struct ip_vs_flags: flags, mask. */
-  flags: required([SERVICE_NEST, 7], bytes),
+  flags: required([SERVICE_NEST, 7], flagsField),
   timeout: required([SERVICE_NEST, 8], u32),
   /** A mask in the order of the network for IPv4, a number of bits in the machine's order for IPv6. */
   netmask: required([SERVICE_NEST, 9], bytes),
@@ -65,7 +67,7 @@ const FIREWALL_MARK = new AttributeTable('a virtual server', {
 const DESTINATION = new AttributeTable('a real server', {
   address: required([DESTINATION_NEST, 1], addressField),
   port: required([DESTINATION_NEST, 2], u16be),
-  family: required([DESTINATION_NEST, 11], u16),
+  family: required([DESTINATION_NEST, 11], familyField),
   method: required([DESTINATION_NEST, 3], u32),
   weight: required([DESTINATION_NEST, 4], u32),
   upperThreshold: optional([DESTINATION_NEST, 5], u32),
@@ -82,7 +84,6 @@ const TIMEOUTS = new AttributeTable('the time-outs of IPVS', {
 });
 export type IpvsTimeouts = ValueOf<typeof TIMEOUTS>;
 
-const ALL_BITS = 0xffff_ffff;
 /** The kernel's own note that the service is in its table; always there, and not ours to set. */
 export const IP_VS_SVC_F_HASHED = 0x2;
 const IP_VS_CONN_F_FWD_MASK = 7;
@@ -195,16 +196,15 @@ function change(
 }
 
 function keyOfService({ protocol, ip, port }: IpvsServiceKey): Partial<ValueOf<typeof SERVICE>> {
-  return { family: addressFamily(familyOf(ip)), protocol: protocolByte.number(protocol), address: ip, port };
+  return { family: familyOf(ip), protocol, address: ip, port };
 }
 
 function keyOfDestination({ ip, port }: IpvsDestinationKey): Partial<ValueOf<typeof DESTINATION>> {
-  return { address: ip, port, family: addressFamily(familyOf(ip)) };
+  return { address: ip, port, family: familyOf(ip) };
 }
 
 function writeService(writer: MessageWriter, service: IpvsService): void {
-  const { scheduler, timeout, clientPrefix } = service;
-  const flags = new Uint8Array(new Uint32Array([service.flags, ALL_BITS]).buffer);
+  const { scheduler, flags, timeout, clientPrefix } = service;
   const netmask = new Uint8Array(4);
   if (familyOf(service.ip) === 'IPv4') viewOf(netmask).setUint32(0, maskOf(clientPrefix));
   else viewOf(netmask).setUint32(0, clientPrefix, LITTLE_ENDIAN);
@@ -222,7 +222,7 @@ function writeDestination(
   DESTINATION.write(writer, {
     address: ip,
     port,
-    family: addressFamily(familyOf(ip)),
+    family: familyOf(ip),
     method: FORWARDING.indexOf('masquerade'),
     weight,
     upperThreshold: 0,
@@ -234,30 +234,17 @@ function writeDestination(
 export function decodeService(payload: Uint8Array): IpvsService | undefined {
   if (FIREWALL_MARK.read(payload, GENLMSGHDR_BYTES).mark !== undefined) return undefined;
   const service = SERVICE.read(payload, GENLMSGHDR_BYTES);
-  const family = familyOfNumber(service.family);
-  const protocol = protocolByte.word(service.protocol);
-  if (!family || !protocol) throw malformedMessage('a virtual server of an unknown family or protocol');
-  const { port, scheduler, timeout } = service;
-  return {
-    protocol,
-    ip: ipOf(service.address, family),
-    port,
-    scheduler,
-    flags: u32.read(viewOf(service.flags), 0, service.flags.length - 4),
-    timeout,
-    clientPrefix: prefixOfMask(service.netmask, family),
-  };
+  const { family, protocol, address, port, scheduler, flags, timeout, netmask } = service;
+  const ip = ipOf(address, family);
+  return { protocol, ip, port, scheduler, flags, timeout, clientPrefix: prefixOfMask(netmask, family) };
 }
 
 export function decodeDestination(payload: Uint8Array): IpvsDestinationState {
   const destination = DESTINATION.read(payload, GENLMSGHDR_BYTES);
-  const family = familyOfNumber(destination.family);
-  const forwarding = FORWARDING[destination.method & IP_VS_CONN_F_FWD_MASK];
-  if (!family || !forwarding)
-    throw malformedMessage('a real server of an unknown family or forwarding method');
-  const { port, weight, activeConnections, inactiveConnections } = destination;
-  const ip = ipOf(destination.address, family);
-  return { ip, port, weight, forwarding, activeConnections, inactiveConnections };
+  const { family, address, port, method, weight, activeConnections, inactiveConnections } = destination;
+  const forwarding = FORWARDING[method & IP_VS_CONN_F_FWD_MASK];
+  if (!forwarding) throw malformedMessage('a real server of an unknown forwarding method');
+  return { ip: ipOf(address, family), port, weight, forwarding, activeConnections, inactiveConnections };
 }
 
 function ipOf(field: Ip | Uint8Array, family: Family): Ip {

@@ -2,11 +2,12 @@
  * Changes that the kernel makes all together or not at all, as data. They go out as one datagram between a message that
  * begins them and one that ends them. Numbers from linux/netfilter/nfnetlink.h.
  */
-import { type NetlinkTransaction, type WrittenTransaction, writeMessage } from '../batch.ts';
-import { type MessageWriter, NLM_F_CREATE, NLM_F_EXCL } from '../codec.ts';
+import { errnoName } from '../../system/libc.ts';
+import { writeMessage } from '../batch.ts';
+import { MessageWriter, NLMSG_ERROR, NLM_F_CREATE, NLM_F_EXCL, decodeErrno } from '../codec.ts';
 import { u32be } from '../kinds.ts';
 import { NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC } from '../nfnetlink.ts';
-import type { NetlinkRequest } from '../socket.ts';
+import type { Job, NetlinkRefusal, NetlinkRequest, Sequence } from '../socket.ts';
 import type { ElementList } from './elementList.ts';
 import { type SetPlace, elementsRequest } from './elements.ts';
 import type { Expression } from './expressions.ts';
@@ -25,6 +26,8 @@ import { type SetSpec, propertiesOf } from './setSpec.ts';
 const NFNL_MSG_BATCH_BEGIN = 0x10;
 const NFNL_MSG_BATCH_END = 0x11;
 const NFNL_BATCH_GENID = 1;
+/** What a generation is refused with that is over. Node has no name for it. */
+const ERESTART = 85;
 /** struct nfgenmsg, whose last two bytes name the subsystem here, big endian. */
 const BATCH_HEADER = Uint8Array.of(NFPROTO_UNSPEC, 0, 0, NFNL_SUBSYS_NFTABLES);
 /** Add at the end and not at the start. linux/netlink.h */
@@ -70,39 +73,61 @@ export type NftOperation =
   /** Refused with ENOENT when one of them is not there. Only keys are looked at, and whether they end an interval. */
   | ({ readonly kind: 'deleteElements'; readonly elements: ElementList } & SetPlace);
 
+/** A job that the kernel does as a whole or not at all, in one datagram or none. */
+export type NetlinkTransaction = (sequence: Sequence) => Job<CommitReply>;
+
+export type CommitReply =
+  | { readonly state: 'done' }
+  /** Nothing was done: the kernel is at another generation than the transaction was made for. */
+  | { readonly state: 'outdated' }
+  /** Nothing was done. */
+  | { readonly state: 'refused'; readonly refusals: readonly CommitRefusal[] };
+
+interface CommitRefusal extends Omit<NetlinkRefusal, 'kind'> {
+  /** Its place in the transaction; `undefined` when it is the whole that was refused. */
+  readonly operation: number | undefined;
+}
+
 /** `generation`: nothing is done when the kernel is at another one, because another program made changes meanwhile. */
 export function transaction(
   operations: readonly NftOperation[],
   { generation }: { readonly generation?: number } = {},
 ): NetlinkTransaction {
-  return {
-    bytes: operations.reduce((total, operation) => total + roughBytes(operation), 1024),
-    write: (writer, takeSequence) => writeTransaction(writer, operations, generation, takeSequence),
+  return (sequence) => {
+    const writer = new MessageWriter(
+      operations.reduce((sum, operation) => sum + roughBytes(operation), 1024),
+    );
+    const messages = operations.flatMap((operation, index) =>
+      requestsOf(operation, index).map((message) => ({ message, index })),
+    );
+    const begin = sequence.next();
+    writeMessage(writer, batchMessage(NFNL_MSG_BATCH_BEGIN, generation), begin);
+    /** By sequence number, which operation a message is part of. */
+    const bySequence = new Map<number, number>();
+    let last = begin;
+    for (const [position, { message, index }] of messages.entries()) {
+      last = sequence.next();
+      bySequence.set(last, index);
+      // Also when something was refused before it, the last one is acknowledged, or refused itself.
+      writeMessage(writer, message, last, position === messages.length - 1);
+    }
+    writeMessage(writer, batchMessage(NFNL_MSG_BATCH_END), sequence.next());
+    const refusals: CommitRefusal[] = [];
+    return {
+      bytes: writer.finish(),
+      exchanges: messages.length === 0 ? [] : [{ bytes: writer.length, last, begin }],
+      take: (answers) => {
+        for (const { type, sequence: number, payload } of answers) {
+          const operation = bySequence.get(number);
+          // Others answer a transaction before.
+          if (type !== NLMSG_ERROR || (operation === undefined && number !== begin)) continue;
+          const errno = decodeErrno(payload);
+          if (errno !== 0) refusals.push({ operation, errno, name: errnoName(errno) });
+        }
+      },
+      result: () => replyOf(refusals),
+    };
   };
-}
-
-function writeTransaction(
-  writer: MessageWriter,
-  operations: readonly NftOperation[],
-  generation: number | undefined,
-  takeSequence: () => number,
-): WrittenTransaction | undefined {
-  const messages = operations.flatMap((operation, index) =>
-    requestsOf(operation, index).map((message) => ({ message, index })),
-  );
-  if (messages.length === 0) return undefined;
-  const begin = takeSequence();
-  writeMessage(writer, batchMessage(NFNL_MSG_BATCH_BEGIN, generation), begin);
-  const bySequence = new Map<number, number>();
-  let last = begin;
-  for (const [position, { message, index }] of messages.entries()) {
-    last = takeSequence();
-    bySequence.set(last, index);
-    // Also when something was refused before it, the last one is acknowledged, or refused itself.
-    writeMessage(writer, message, last, position === messages.length - 1);
-  }
-  writeMessage(writer, batchMessage(NFNL_MSG_BATCH_END), takeSequence());
-  return { begin, last, operations: bySequence };
 }
 
 function batchMessage(type: number, generation?: number): NetlinkRequest {
@@ -114,6 +139,12 @@ function batchMessage(type: number, generation?: number): NetlinkRequest {
       if (generation !== undefined) u32be.write(writer, NFNL_BATCH_GENID, generation);
     },
   };
+}
+
+function replyOf(refusals: readonly CommitRefusal[]): CommitReply {
+  if (refusals.length === 0) return { state: 'done' };
+  const isOutdated = refusals.some(({ operation, errno }) => operation === undefined && errno === ERESTART);
+  return isOutdated ? { state: 'outdated' } : { state: 'refused', refusals };
 }
 
 /** `index` is its place in the transaction. Elements may take several messages. */

@@ -3,12 +3,61 @@
  * kernel, and for its end, all at once.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { isJunctionError } from '../../errors.ts';
+import { type ErrorCode, isJunctionError } from '../../errors.ts';
 import { countFault, type FaultName, onFault } from '../../faults.ts';
 import { libc } from '../../system/libc.ts';
-import { Parts, exchange, isAllFrom, senderOf } from '../exchange.ts';
+import { type Exchange, Parts, exchange, isAllFrom, senderOf } from '../exchange.ts';
 import { AnswersLost, KernelPort, type PortOptions, PortStopped, poll } from '../port.ts';
-import type { FromWorker, ToWorker, WorkerSettings } from './protocol.ts';
+
+/* What the two threads say to each other. Bytes are handed over, never copied. */
+
+/** The worker's data when it starts. The descriptors belong to the main thread. */
+export interface WorkerSettings {
+  /** Written to after each message, because the worker waits in `poll` and not in its event loop. */
+  readonly wake: number;
+  /** Written to once, when the worker shall end. */
+  readonly stop: number;
+  /** How long to wait for the kernel's next answer. */
+  readonly timeoutMs: number;
+  /** The sockets that are open, one more than each number, where the main thread sees them too. */
+  readonly sockets: Int32Array;
+}
+
+export type ToWorker =
+  /** To be sent one after another, each when the one before is answered. */
+  | {
+      readonly kind: 'exchange';
+      readonly id: number;
+      readonly protocol: number;
+      /** The datagrams without anything between them. */
+      readonly bytes: Uint8Array;
+      readonly exchanges: readonly Exchange[];
+    }
+  | {
+      readonly kind: 'watch';
+      readonly id: number;
+      readonly watch: number;
+      readonly protocol: number;
+      readonly groups: readonly number[];
+      /** What comes of this thread's own requests is left out. */
+      readonly othersOnly: boolean;
+      readonly filter?: Uint8Array | undefined;
+    }
+  /** Filters notifications from now on. Earlier notifications have been passed on when this is done. */
+  | { readonly kind: 'filter'; readonly id: number; readonly watch: number; readonly filter: Uint8Array }
+  | { readonly kind: 'unwatch'; readonly id: number; readonly watch: number };
+
+export type FromWorker =
+  | { readonly kind: 'ready' }
+  /** Whole messages of the answers to a job, in their order. There may be any number of these. */
+  | { readonly kind: 'part'; readonly id: number; readonly bytes: Uint8Array }
+  | { readonly kind: 'done'; readonly id: number }
+  | { readonly kind: 'failed'; readonly id: number; readonly code: ErrorCode; readonly message: string }
+  /** Whole messages of the groups that are watched. */
+  | { readonly kind: 'notified'; readonly watch: number; readonly bytes: Uint8Array }
+  | { readonly kind: 'lost'; readonly watch: number }
+  /** To be counted: this thread has counts of its own, which nobody reads. */
+  | { readonly kind: 'fault'; readonly fault: FaultName; readonly detail: string; readonly times: number };
 
 /** So many datagrams of one watch, and then it is the others' turn. */
 const DATAGRAMS_PER_TURN = 256;
