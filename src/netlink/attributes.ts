@@ -249,15 +249,12 @@ export function nested<R extends Rows>(table: AttributeTable<R>): AttributeKind<
 
 const NFTA_LIST_ELEM = 1;
 
-/** Any number of attributes inside an attribute, all of one kind; `type` is what each is written with. */
-export function list<Value>(
-  kind: AttributeKind<Value>,
-  type = NFTA_LIST_ELEM,
-): AttributeKind<readonly Value[]> {
+/** Any number of attributes inside an attribute, all of one kind. */
+export function list<Value>(kind: AttributeKind<Value>): AttributeKind<readonly Value[]> {
   return {
     write: (writer, number, values) => {
       const start = writer.openNest();
-      for (const value of values) kind.write(writer, type, value);
+      for (const value of values) kind.write(writer, NFTA_LIST_ELEM, value);
       writer.closeNest(start, number);
     },
     read: (view, start, end, read) => {

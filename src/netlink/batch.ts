@@ -4,9 +4,9 @@
  */
 import { constants } from 'node:os';
 import { errnoName } from '../system/libc.ts';
-import { MessageWriter, NLMSG_ERROR, NLM_F_ACK, NLM_F_REQUEST, decodeErrno } from './codec.ts';
+import { MessageWriter, NLMSG_ERROR, decodeErrno } from './codec.ts';
 import type { Exchange } from './exchange.ts';
-import type { Job, NetlinkRequest, NetlinkSocket, Sequence } from './socket.ts';
+import { type Job, type NetlinkRequest, type NetlinkSocket, type Sequence, writeMessage } from './socket.ts';
 
 export interface Change extends NetlinkRequest {
   /** Errors by which the kernel says that there is nothing to change. */
@@ -79,17 +79,4 @@ function outcomeOf({ expected, nameOf = errnoName }: Change, errno: number): Cha
   if (errno === 0) return DONE;
   const state = expected.get(errno);
   return state ? { state } : { state: 'refused', errno, name: nameOf(errno) };
-}
-
-/** A message that is one of many in its datagram. */
-export function writeMessage(
-  writer: MessageWriter,
-  { type, flags, payload }: NetlinkRequest,
-  sequence: number,
-  isAcknowledged = false,
-): void {
-  writer.message(
-    { type, flags: flags | NLM_F_REQUEST | (isAcknowledged ? NLM_F_ACK : 0), sequence },
-    payload,
-  );
 }

@@ -138,10 +138,21 @@ export function requestJob(
   };
 }
 
+/** What is a dump is answered with an end, and all else asks for an acknowledgement. */
 export function writeRequest(writer: MessageWriter, request: NetlinkRequest, sequence: number): void {
-  const isDump = (request.flags & NLM_F_DUMP) === NLM_F_DUMP;
-  const flags = request.flags | NLM_F_REQUEST | (isDump ? 0 : NLM_F_ACK);
-  writer.message({ type: request.type, flags, sequence }, request.payload);
+  writeMessage(writer, request, sequence, (request.flags & NLM_F_DUMP) !== NLM_F_DUMP);
+}
+
+export function writeMessage(
+  writer: MessageWriter,
+  { type, flags, payload }: NetlinkRequest,
+  sequence: number,
+  isAcknowledged: boolean,
+): void {
+  writer.message(
+    { type, flags: flags | NLM_F_REQUEST | (isAcknowledged ? NLM_F_ACK : 0), sequence },
+    payload,
+  );
 }
 
 /** On a socket of its own. Returns the reply, or why there is none. */

@@ -33,7 +33,7 @@ export interface WatchOptions {
    * says whose a change of nf_tables was; of links it does not.
    */
   readonly othersOnly?: boolean;
-  /** A program of `socketFilter.ts`. */
+  /** A program of `filterProgram`. */
   readonly filter?: Uint8Array | undefined;
 }
 

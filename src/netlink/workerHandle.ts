@@ -63,12 +63,13 @@ export class WorkerHandle {
       sockets: this.#sockets,
     };
     const { program } = options;
-    // The options that this process was started with may name loaders, which are of no use to a bundle.
-    const common = { workerData: settings, execArgv: [], name: 'netlink' };
-    this.#worker =
-      program.kind === 'file'
-        ? new Worker(program.url, common)
-        : new Worker(program.text, { ...common, eval: true });
+    this.#worker = new Worker(program, {
+      eval: typeof program === 'string',
+      workerData: settings,
+      // The options that this process was started with may name loaders, which are of no use to a bundle.
+      execArgv: [],
+      name: 'netlink',
+    });
     // First, because one that throws keeps the later ones from being called.
     process.prependListener('exit', this.#endWithProcess);
     this.#worker.on('message', (message: FromWorker) => this.#receive(message));
@@ -199,10 +200,8 @@ export function stackOf(error: unknown): string {
 const BUILT = ['./netlink-worker.js', '../netlink-worker.js', './netlink-worker.mjs'];
 const SOURCE = './worker/main.ts';
 
-export type WorkerProgram =
-  | { readonly kind: 'file'; readonly url: URL }
-  /** CommonJS: the only kind of module that a worker takes as text. */
-  | { readonly kind: 'text'; readonly text: string };
+/** A file, or text in CommonJS: the only kind of module that a worker takes as text. */
+export type WorkerProgram = URL | string;
 
 /** Beside the bundle that the build made, or in the sources, to be compiled now. */
 let program: Promise<WorkerProgram> | undefined;
@@ -214,7 +213,7 @@ export function workerProgram(): Promise<WorkerProgram> {
 
 async function findOrCompile(): Promise<WorkerProgram> {
   const url = BUILT.map((path) => new URL(path, import.meta.url)).find((each) => existsSync(each));
-  if (url) return { kind: 'file', url };
+  if (url) return url;
   const { build } = await import('esbuild');
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL(SOURCE, import.meta.url))],
@@ -228,5 +227,5 @@ async function findOrCompile(): Promise<WorkerProgram> {
     write: false,
     logLevel: 'silent',
   });
-  return { kind: 'text', text: outputFiles[0]?.text ?? '' };
+  return outputFiles[0]?.text ?? '';
 }

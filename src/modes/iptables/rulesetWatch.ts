@@ -23,7 +23,7 @@ import {
 import { namesIn } from '../../netlink/nftables/notifications.ts';
 import { decodeTable } from '../../netlink/nftables/objects.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
-import { filterProgram } from '../../netlink/socketFilter.ts';
+import { filterProgram } from '../../netlink/port.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProcessObserver } from '../../system/processes.ts';

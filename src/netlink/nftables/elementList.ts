@@ -16,7 +16,7 @@ import { nested } from '../attributes.ts';
 import { PROTOCOL_NUMBERS, type TransportProtocol, writeIp } from '../inet.ts';
 import { milliseconds, u32be } from '../kinds.ts';
 import { type NftVerdict, VERDICT } from './expressions.ts';
-import { encodeComment } from './userData.ts';
+import { encodeComment } from './message.ts';
 
 const NFTA_LIST_ELEM = 1;
 const NFTA_SET_ELEM_KEY = 1;

@@ -17,7 +17,7 @@ import { systemClock } from '../../time/systemClock.ts';
 import { ElementList, NFT_SET_ELEM_INTERVAL_END } from './elementList.ts';
 import { VERDICT, type NftVerdict, expressionKind } from './expressions.ts';
 import {
-  type InFamily,
+  type MessageOf,
   type OperationName,
   type TablePlace,
   commentKind,
@@ -92,7 +92,7 @@ export interface SetPlace extends TablePlace {
   readonly set: string;
 }
 
-export type ElementsOfSet = InFamily & ValueOf<typeof ELEMENTS>;
+export type ElementsOfSet = MessageOf<typeof ELEMENTS>;
 
 /** To be asked with `dump`; each message of the reply has some. Refused with ENOENT where there is no such set. */
 export function getElements(place: SetPlace): NetlinkRequest {

@@ -12,7 +12,7 @@ import { bytes, i32be, ifKnown, milliseconds, text, u32be, u64be, words } from '
 import type { NetlinkRequest } from '../socket.ts';
 import { expressionKind, expressionList } from './expressions.ts';
 import {
-  type InFamily,
+  type MessageOf,
   type NftFamily,
   type TablePlace,
   commentKind,
@@ -88,7 +88,7 @@ export const SET_ATTRIBUTES = new AttributeTable('a set', {
   handle: withDefault(16, u64be, 0n),
 });
 
-export interface KernelTable extends InFamily, ValueOf<typeof TABLE_ATTRIBUTES> {
+export interface KernelTable extends MessageOf<typeof TABLE_ATTRIBUTES> {
   /** Packets do not come to its chains. */
   readonly isDormant: boolean;
 }
@@ -101,17 +101,13 @@ export interface BaseChain {
   readonly policy: Parameters<(typeof POLICIES)['number']>[0];
 }
 
-interface KernelChain
-  extends InFamily,
-    Pick<ValueOf<typeof CHAIN_ATTRIBUTES>, 'table' | 'name' | 'handle' | 'references' | 'comment'> {
+type ChainFields = 'family' | 'table' | 'name' | 'handle' | 'references' | 'comment';
+
+interface KernelChain extends Pick<MessageOf<typeof CHAIN_ATTRIBUTES>, ChainFields> {
   /** `undefined` also where its hook is none of ours. */
   readonly base: BaseChain | undefined;
   readonly isBase: boolean;
 }
-
-type KernelRule = InFamily & ValueOf<typeof RULE_ATTRIBUTES>;
-
-type KernelSet = InFamily & ValueOf<typeof SET_ATTRIBUTES> & { readonly comment: string | undefined };
 
 export interface ChainPlace extends TablePlace {
   readonly chain: string;
@@ -162,11 +158,13 @@ function baseOf(chain: ValueOf<typeof CHAIN_ATTRIBUTES>): BaseChain | undefined 
   return hook && type && priority !== undefined ? { type, hook, priority, policy } : undefined;
 }
 
-export function decodeRule(payload: Uint8Array): KernelRule {
+export function decodeRule(payload: Uint8Array): MessageOf<typeof RULE_ATTRIBUTES> {
   return readMessage(RULE_ATTRIBUTES, payload);
 }
 
-export function decodeSet(payload: Uint8Array): KernelSet {
+export function decodeSet(
+  payload: Uint8Array,
+): MessageOf<typeof SET_ATTRIBUTES> & { readonly comment: string | undefined } {
   const set = readMessage(SET_ATTRIBUTES, payload);
   return { ...set, comment: decodeSetComment(set.userData) };
 }

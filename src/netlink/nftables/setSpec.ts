@@ -7,7 +7,7 @@ import { LITTLE_ENDIAN } from '../codec.ts';
 import { decodeText } from '../kinds.ts';
 import { type Expression, META_KEYS, wordsOf } from './expressions.ts';
 import type { SET_ATTRIBUTES } from './objects.ts';
-import { type UserDatum, commentText, decodeUserData, encodeUserData } from './userData.ts';
+import { type UserDatum, commentText, decodeUserData, encodeUserData } from './message.ts';
 
 /** One field, or the parts of a concatenation. */
 export type SetFields = { readonly type: readonly DataType[] } | { readonly typeof: readonly Selector[] };

@@ -3,11 +3,16 @@
  * begins them and one that ends them. Numbers from linux/netfilter/nfnetlink.h.
  */
 import { errnoName } from '../../system/libc.ts';
-import { writeMessage } from '../batch.ts';
 import { MessageWriter, NLMSG_ERROR, NLM_F_CREATE, NLM_F_EXCL, decodeErrno } from '../codec.ts';
 import { u32be } from '../kinds.ts';
 import { NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC } from '../nfnetlink.ts';
-import type { Job, NetlinkRefusal, NetlinkRequest, Sequence } from '../socket.ts';
+import {
+  type Job,
+  type NetlinkRefusal,
+  type NetlinkRequest,
+  type Sequence,
+  writeMessage,
+} from '../socket.ts';
 import type { ElementList } from './elementList.ts';
 import { type SetPlace, elementsRequest } from './elements.ts';
 import type { Expression } from './expressions.ts';
@@ -101,7 +106,7 @@ export function transaction(
       requestsOf(operation, index).map((message) => ({ message, index })),
     );
     const begin = sequence.next();
-    writeMessage(writer, batchMessage(NFNL_MSG_BATCH_BEGIN, generation), begin);
+    writeMessage(writer, batchMessage(NFNL_MSG_BATCH_BEGIN, generation), begin, false);
     /** By sequence number, which operation a message is part of. */
     const bySequence = new Map<number, number>();
     let last = begin;
@@ -111,7 +116,7 @@ export function transaction(
       // Also when something was refused before it, the last one is acknowledged, or refused itself.
       writeMessage(writer, message, last, position === messages.length - 1);
     }
-    writeMessage(writer, batchMessage(NFNL_MSG_BATCH_END), sequence.next());
+    writeMessage(writer, batchMessage(NFNL_MSG_BATCH_END), sequence.next(), false);
     const refusals: CommitRefusal[] = [];
     return {
       bytes: writer.finish(),

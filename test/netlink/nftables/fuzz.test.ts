@@ -4,7 +4,7 @@ import { decodeElements } from '../../../src/netlink/nftables/elements.ts';
 import { decodeExpression } from '../../../src/netlink/nftables/expressions.ts';
 import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
 import { decodeNotification } from '../../../src/netlink/nftables/notifications.ts';
-import { decodeComment } from '../../../src/netlink/nftables/userData.ts';
+import { decodeComment } from '../../../src/netlink/nftables/message.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { type Decoder, fuzz } from '../support/fuzz.ts';
 import { GOLDEN_EXPRESSIONS } from './support/expressions.ts';

@@ -51,10 +51,7 @@ const PROGRAM = `
 
 const READY = `parentPort.postMessage({ kind: 'ready' });`;
 
-export const OBEDIENT: WorkerProgram = { kind: 'text', text: PROGRAM + READY };
-export const NEVER_STARTS: WorkerProgram = { kind: 'text', text: `throw new Error('no such luck');` };
+export const OBEDIENT: WorkerProgram = PROGRAM + READY;
+export const NEVER_STARTS: WorkerProgram = `throw new Error('no such luck');`;
 /** Hears neither its jobs nor that it shall end. */
-export const DEAF: WorkerProgram = {
-  kind: 'text',
-  text: `const { parentPort } = require('node:worker_threads'); ${READY} setInterval(() => {}, 1000);`,
-};
+export const DEAF: WorkerProgram = `const { parentPort } = require('node:worker_threads'); ${READY} setInterval(() => {}, 1000);`;
