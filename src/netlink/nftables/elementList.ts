@@ -33,7 +33,6 @@ const verdictData = nested(VERDICT);
 const MESSAGE_BYTES = 0xffff - HEADER_BYTES;
 
 export class ElementList extends MessageWriter {
-  #count = 0;
   #element = 0;
   /** Where the key or data begins that is being written; 0 is none, since an element's header comes before any. */
   #section = 0;
@@ -46,10 +45,6 @@ export class ElementList extends MessageWriter {
 
   constructor(capacity = 1024) {
     super(capacity);
-  }
-
-  get count(): number {
-    return this.#count;
   }
 
   /** An element, and its key. */
@@ -140,7 +135,6 @@ export class ElementList extends MessageWriter {
     const bytes = this.used - this.#element;
     if (bytes > MESSAGE_BYTES) throw malformedMessage(`an element of ${bytes} bytes`);
     this.closeNest(this.#element, NFTA_LIST_ELEM);
-    this.#count += 1;
   }
 
   /** As many whole elements as a message takes, one message after the other. Views, good until the next write. */
