@@ -32,14 +32,8 @@ export async function runCommand(
   if (invocation.cleanup) {
     requireNetAdmin();
     await refuseBesideJunction(io, false);
-    const everything = {
-      families: FAMILIES,
-      variant: 'auto',
-      output: 'text',
-      dryRun: false,
-      mode: 'all',
-    } as const;
-    return cleanupCommand(io, everything);
+    const everything = { families: FAMILIES, variant: 'auto', mode: 'all' } as const;
+    return cleanupCommand(io, { ...everything, output: 'text', dryRun: false });
   }
   return supervised(config, log, io, (supervision) =>
     runDaemon({
@@ -50,7 +44,6 @@ export async function runCommand(
       flags: () => flagTexts(parsed),
       initOnly: invocation.initOnly,
       log,
-      signal: supervision.signal,
       supervision,
     }),
   );

@@ -1,5 +1,5 @@
 /** The running proxy: starts its parts in order, and ends them in reverse. */
-import type { ValidConfig } from '../config/effective.ts';
+import { toV1alpha1, type ValidConfig } from '../config/effective.ts';
 import { gateStates } from '../config/featureGates.ts';
 import { type Settings, toSettings } from '../config/settings.ts';
 import type { Log } from '../log/log.ts';
@@ -14,8 +14,9 @@ import type { SourceProblem } from '../sources/source.ts';
 import { FirewalldListener } from '../system/firewalld.ts';
 import { addressNotServed, failedToStart, starting } from '../telemetry/events/event.ts';
 import { END_LIMITS, END_LIMITS_OF_FAILURE, EventRecorder } from '../telemetry/events/recorder.ts';
-import { HealthState } from '../telemetry/http/health.ts';
-import type { MetricsPageOptions } from '../telemetry/http/metricsServer.ts';
+import { HealthServer, HealthState } from '../telemetry/http/health.ts';
+import { type MetricsPageOptions, MetricsServer } from '../telemetry/http/metricsServer.ts';
+import type { BindOptions, BoundServer } from '../telemetry/http/server.ts';
 import { systemTimestamps } from '../telemetry/http/timestamp.ts';
 import { addBuildInfo, addFeatures } from '../telemetry/metrics/componentMetrics.ts';
 import { Connections } from '../telemetry/metrics/connections.ts';
@@ -29,7 +30,6 @@ import { ConfigWatch } from './configWatch.ts';
 import { FamilyRuntime } from './familyRuntime.ts';
 import { LeftOutFamilies, primaryFamily } from './leftOutFamilies.ts';
 import { applyPostponed, logLocalhostRanges, type Postponed } from './preparation.ts';
-import { makeServers } from './servers.ts';
 import type { OpenedSource } from './source.ts';
 import type { Supervision } from './supervision.ts';
 
@@ -42,9 +42,7 @@ export interface DaemonOptions {
   readonly flags: MetricsPageOptions['flags'];
   readonly initOnly: boolean;
   readonly log: Log;
-  /** Ends it. */
-  readonly signal: AbortSignal;
-  /** Knows what the daemon does, so that what hangs has a name. */
+  /** Its signal ends the daemon. Knows what the daemon does, so that what hangs has a name. */
   readonly supervision: Supervision;
 }
 
@@ -104,7 +102,8 @@ export class Daemon {
   }
 
   async run(): Promise<number> {
-    const { nodeName, signal, supervision } = this.#options;
+    const { nodeName, supervision } = this.#options;
+    const { signal } = supervision;
     const { source, sendEvent } = this.#parts.opened;
     this.#startServers();
     signal.addEventListener('abort', () => this.#end(0), { once: true });
@@ -217,25 +216,47 @@ export class Daemon {
     if (family === servedFamilies(mode.families)[0]) applyPostponed(this.#options, postponed);
   }
 
+  /** Health, and metrics with everything else for operators. None for an empty address. */
   #startServers(): void {
-    const { nodeName, flags, log } = this.#options;
-    const servers = makeServers({
-      config: () => this.#config,
-      flags,
-      registry: this.#parts.registry,
-      metrics: this.#metrics,
-      health: this.#health,
-      log,
-      onHardFail: (which, error) => {
-        const reason = which === 'healthz' ? 'FailedToStartProxierHealthcheck' : 'FailedToStartMetricServer';
-        this.#recorder.record(failedToStart(nodeName, reason, error));
-        this.#fail(error);
-      },
-    });
-    for (const server of servers) {
-      void server.start();
-      this.#started('the health and metrics servers', () => server.stop());
-    }
+    const { flags, log } = this.#options;
+    const { healthzBindAddress, metricsBindAddress, mode, enableProfiling } = this.#config;
+    if (healthzBindAddress !== '')
+      this.#startServer(
+        new HealthServer({
+          ...this.#bind(healthzBindAddress, 'FailedToStartProxierHealthcheck'),
+          state: this.#health,
+          now: systemTimestamps,
+          counter: (probe, code) => this.#metrics[`proxy_${probe}_total`].add({ code }),
+        }),
+      );
+    const startedAt = new Date();
+    if (metricsBindAddress !== '')
+      this.#startServer(
+        new MetricsServer({
+          ...this.#bind(metricsBindAddress, 'FailedToStartMetricServer'),
+          mode,
+          metrics: () => this.#parts.registry.print(),
+          configz: () => toV1alpha1(this.#config),
+          flags,
+          status: () => ({ startedAt, now: new Date(), version: VERSION }),
+          ...(enableProfiling && { debug: { setVerbosity: (level: number) => log.setVerbosity(level) } }),
+        }),
+      );
+  }
+
+  /** With bindAddressHardFail: an address that cannot be had ends the process. */
+  #bind(address: string, reason: Parameters<typeof failedToStart>[1]): BindOptions {
+    const { nodeName, log } = this.#options;
+    const onHardFail = (error: Error): void => {
+      this.#recorder.record(failedToStart(nodeName, reason, error));
+      this.#fail(error);
+    };
+    return { address, log, clock: systemClock, ...(this.#config.bindAddressHardFail && { onHardFail }) };
+  }
+
+  #startServer(server: BoundServer): void {
+    void server.start();
+    this.#started('the health and metrics servers', () => server.stop());
   }
 
   #watchFirewalld(): void {

@@ -20,9 +20,7 @@ export class KubeProxyWatch {
 
   /** Before our own ports are open. */
   async start(intervalMs = INTERVAL_MS): Promise<void> {
-    const processes = this.#find();
-    this.#known = processes.join();
-    this.#warn([...processes, ...(await findKubeProxyPorts())]);
+    this.#look(await findKubeProxyPorts());
     this.#timer = setInterval(() => this.#look(), intervalMs).unref();
   }
 
@@ -30,14 +28,11 @@ export class KubeProxyWatch {
     clearInterval(this.#timer);
   }
 
-  #look(): void {
+  #look(ports: readonly string[] = []): void {
     const processes = this.#find();
-    if (processes.join() === this.#known) return;
+    const isKnown = processes.join() === this.#known;
     this.#known = processes.join();
-    this.#warn(processes);
-  }
-
-  #warn(signs: readonly string[]): void {
+    const signs = [...(isKnown ? [] : processes), ...ports];
     if (signs.length === 0) return;
     this.#log.warn(
       "kube-proxy runs on this node too; both write rules for the same services, and undo each other's work",

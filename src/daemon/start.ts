@@ -20,7 +20,7 @@ import { setFlagsFromString } from 'node:v8';
 
 /** The exit code. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
-  const { config, nodeName, initOnly, log, signal, supervision } = options;
+  const { config, nodeName, initOnly, log, supervision } = options;
   disablePretenuring();
   const endFaultLog = logFaults(log, systemClock);
   log.info('Version info', { version: `v${VERSION}`, node: process.version });
@@ -45,7 +45,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
       await lock.release();
     }
   } catch (error) {
-    if (!isEnd(error, signal)) throw error;
+    if (!isEnd(error, supervision.signal)) throw error;
     log.info('Stopped during the start; no rules were written');
     return 0;
   } finally {
@@ -64,13 +64,13 @@ function isEnd(error: unknown, { aborted, reason }: AbortSignal): boolean {
 /** A pod that is being replaced has its grace period, and the next one may be there before it has ended. */
 const LOCK_WAIT_MS = 15_000;
 
-function lockNode({ config, nodeName, log, signal }: DaemonOptions): Promise<InstanceLock> {
+function lockNode({ config, nodeName, log, supervision }: DaemonOptions): Promise<InstanceLock> {
   const seconds = LOCK_WAIT_MS / 1000;
   const waits = 'Another Junction serves this network namespace; waiting for its end';
   const impostor = "Another user's process has taken the name of Junction's lock; going on without the lock";
   return takeInstanceLock({
     about: { mode: config.mode, node: nodeName },
-    signal,
+    signal: supervision.signal,
     waitMs: LOCK_WAIT_MS,
     onWait: (holder) => log.warn(waits, { holder, seconds }),
     onImpostor: (holder) => log.warn(impostor, { holder }),
@@ -81,13 +81,14 @@ async function serve(
   options: DaemonOptions,
   parts: Pick<DaemonParts, 'opened' | 'registry' | 'own'>,
 ): Promise<number> {
-  const { config, log, signal, supervision } = options;
+  const { config, log, supervision } = options;
+  const { signal } = supervision;
   supervision.doing(`preparing the ${config.mode} mode`);
   const kubeProxies = new KubeProxyWatch(log);
   await kubeProxies.start();
   log.info(`Using ${config.mode} Proxier`);
   const runner = new StartRunner(signal);
-  const mode = await openMode({ ...options, runner: runner.run });
+  const mode = await openMode({ ...options, signal, runner: runner.run });
   try {
     const postponed = await setUp(options, mode);
     runner.started();
@@ -107,7 +108,7 @@ async function serve(
 
 async function setUp(options: DaemonOptions, mode: Mode): Promise<Postponed> {
   warnOfInconsistencies(options, servedFamilies(mode.families));
-  options.signal.throwIfAborted();
+  options.supervision.signal.throwIfAborted();
   const postponed = await prepareSystem(options, () => mode.guardLocalnet());
   await mode.applySettings();
   return postponed;
@@ -118,9 +119,10 @@ async function setUp(options: DaemonOptions, mode: Mode): Promise<Postponed> {
  * may write settings (they belong to root); what needs more is left to the one that serves.
  */
 async function initialize(options: DaemonOptions): Promise<number> {
-  const { log, signal } = options;
+  const { log, supervision } = options;
+  const { signal } = supervision;
   if (hasCapability(readProcessStatus(), 'NET_ADMIN')) {
-    const mode = await openMode({ ...options, runner: new StartRunner(signal).run });
+    const mode = await openMode({ ...options, signal, runner: new StartRunner(signal).run });
     try {
       await setUp(options, mode);
     } finally {
