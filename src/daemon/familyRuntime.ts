@@ -57,8 +57,7 @@ export class FamilyRuntime {
     this.#options = options;
     this.family = family;
     this.#mode = mode.open(family, {
-      request: (cause) => this.runner.request(cause),
-      requestUrgently: (cause) => this.runner.requestUrgently(cause),
+      request: (cause, isUrgent) => this.runner.request(cause, isUrgent),
       foreignChange: (change) => this.runner.foreignChanges.noticed(change),
       suspect: (changedBy) => this.runner.suspect(changedBy),
     });

@@ -36,9 +36,8 @@ export interface Verification {
 
 /** What a mode reports of a family. */
 export interface FamilyEvents {
-  /** Asks for a sync. */
-  request(cause: string): void;
-  requestUrgently(cause: string): void;
+  /** Asks for a sync. An urgent one does not wait for its turn: something is broken that worked. */
+  request(cause: string, isUrgent?: boolean): void;
   /** Another program changed these; what is to be repaired was noted before. */
   foreignChange(change: ForeignChange): void;
   /** Something may have been changed, and it is not known what. */
@@ -114,7 +113,7 @@ export class SyncRunner {
       family,
       log,
       clock,
-      repair: () => this.requestUrgently(),
+      repair: () => this.request(undefined, true),
       onChange: options.onForeignChange,
     });
   }
@@ -137,13 +136,11 @@ export class SyncRunner {
   }
 
   /** `cause`: for the log; unset: objects that changed. */
-  request(cause?: string): void {
-    this.#request(cause, false);
-  }
-
-  /** Something is broken that worked: it does not wait for its turn. */
-  requestUrgently(cause?: string): void {
-    this.#request(cause, true);
+  request(cause?: string, isUrgent = false): void {
+    if (!this.#isStarted || !this.proxier.isSynced) return;
+    this.#causes.note(cause);
+    this.#telemetry?.queued();
+    this.#runner.request(isUrgent);
   }
 
   /** Everything is read back and repaired where it differs. */
@@ -183,21 +180,18 @@ export class SyncRunner {
     this.#suspect = { changedBy, since: this.#suspect?.since ?? clock.now() };
     this.#cancelLook?.();
     const waitMs = this.#waitForLook(SUSPECT_SHARE);
-    if (waitMs <= 0) {
-      this.#lookNow();
-      return;
-    }
+    if (waitMs <= 0) return this.#lookNow();
     this.#cancelLook = clock.schedule(waitMs, () => this.#lookNow());
     if (!requestJumps) return;
     requestJumps();
-    this.requestUrgently(SUSPICION);
+    this.request(SUSPICION, true);
   }
 
   #lookNow(): void {
     this.#cancelLook?.();
     this.#looks.ended(this.#options.clock.now(), undefined); // what comes during the look waits for the next one
     this.proxier.writer.requestFull();
-    this.requestUrgently(SUSPICION);
+    this.request(SUSPICION, true);
   }
 
   #waitForLook(share: number): number {
@@ -239,13 +233,6 @@ export class SyncRunner {
     const { retryAfterMs } = outcome.report;
     this.#retryAt = retryAfterMs === undefined ? undefined : clock.now() + retryAfterMs;
     return retryAfterMs;
-  }
-
-  #request(cause: string | undefined, isUrgent: boolean): void {
-    if (!this.#isStarted || !this.proxier.isSynced) return;
-    this.#causes.note(cause);
-    this.#telemetry?.queued();
-    this.#runner.request(isUrgent);
   }
 
   async #write(started: number, turn: 'first' | 'next', causes: Causes): Promise<SyncOutcome | undefined> {

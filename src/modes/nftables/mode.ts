@@ -66,7 +66,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
           if (changes) proxier.noteForeign(changes, family);
           else proxier.requestFull();
           if (changedBy) events.foreignChange({ objects: changes?.objects ?? [OUR_TABLE], changedBy });
-          else events.requestUrgently('notifications of the kernel were lost');
+          else events.request('notifications of the kernel were lost', true);
         },
       });
       addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
