@@ -151,7 +151,10 @@ export class KernelPort implements DatagramPort {
         if (code !== constants.errno.EINTR) throw netlinkFailed('cannot receive', code);
         continue;
       }
-      const sender = this.#senderPort();
+      // Any process with CAP_NET_ADMIN in this network namespace may send to our socket, and what it sends looks like an
+      // answer or a notification. Only the sender's address tells the difference, and the kernel fills that in.
+      const hasAddress = (this.#senderLength[0] ?? 0) >= ADDRESS_BYTES;
+      const sender = hasAddress ? new Uint32Array(this.#sender.buffer)[PORT_WORD] : undefined;
       if (sender !== KERNEL_PORT) {
         countFault('netlink_not_from_kernel', `port id ${sender ?? 'unknown'}`);
         dropped++;
@@ -161,16 +164,6 @@ export class KernelPort implements DatagramPort {
       return this.#buffer.slice(0, length);
     }
     return undefined;
-  }
-
-  /**
-   * Any process with CAP_NET_ADMIN in this network namespace may send to our socket, and what it sends looks like an
-   * answer or a notification. Only the sender's address tells the difference, and the kernel fills that in.
-   */
-  #senderPort(): number | undefined {
-    const hasAddress = (this.#senderLength[0] ?? 0) >= ADDRESS_BYTES;
-    const words = new Uint32Array(this.#sender.buffer);
-    return hasAddress ? words[PORT_WORD] : undefined;
   }
 
   close(): void {

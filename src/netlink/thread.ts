@@ -259,7 +259,7 @@ function closedError(): JunctionError {
  */
 class Losses {
   readonly #notify: () => void;
-  #timer: NodeJS.Timeout | undefined;
+  #pause: NodeJS.Timeout | undefined;
   #hasMore = false;
 
   constructor(notify: () => void) {
@@ -267,24 +267,16 @@ class Losses {
   }
 
   note(): void {
-    if (this.#timer) {
-      this.#hasMore = true;
-      return;
-    }
-    this.#timer = setTimeout(() => this.#pauseEnds(), LOSS_PAUSE_MS).unref();
+    this.#hasMore = this.#pause !== undefined;
+    if (this.#hasMore) return;
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      if (this.#hasMore) this.note();
+    }, LOSS_PAUSE_MS).unref();
     this.#notify();
   }
 
   close(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#hasMore = false;
-  }
-
-  #pauseEnds(): void {
-    this.#timer = undefined;
-    if (!this.#hasMore) return;
-    this.#hasMore = false;
-    this.note();
+    clearTimeout(this.#pause);
   }
 }

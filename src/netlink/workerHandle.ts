@@ -50,7 +50,9 @@ export class WorkerHandle {
   /** Resolves when the worker has taken up its work. */
   static async start(options: HandleOptions): Promise<WorkerHandle> {
     const handle = new WorkerHandle(options);
-    await handle.#ready();
+    await new Promise<void>((resolve, reject) => {
+      handle.#wait(0, { take: () => undefined, resolve, reject });
+    });
     return handle;
   }
 
@@ -103,10 +105,6 @@ export class WorkerHandle {
     clearTimeout(timer);
   }
 
-  #ready(): Promise<void> {
-    return new Promise((resolve, reject) => this.#wait(0, { take: () => undefined, resolve, reject }));
-  }
-
   /** The worker keeps the process alive only while a job is under way. */
   #wait(id: number, waiting: Waiting): void {
     this.#waiting.set(id, waiting);
@@ -156,17 +154,14 @@ export class WorkerHandle {
     const crashed = this.#state === 'runs';
     this.#state = 'ended';
     process.off('exit', this.#endWithProcess);
-    for (const descriptor of [this.#wake, this.#stop, ...this.#leftOpen()]) libc().close(descriptor);
+    // What the kernel keeps for a socket, such as a table that it owns, must not outlive the thread.
+    const leftOpen = [...this.#sockets].filter((each) => each > 0).map((each) => each - 1);
+    for (const descriptor of [this.#wake, this.#stop, ...leftOpen]) libc().close(descriptor);
     this.#rejectAll();
     if (!crashed) return;
     const error = this.#uncaught;
     countFault('netlink_thread_crashed', error === undefined ? 'without an error' : stackOf(error));
     this.#options.onCrash();
-  }
-
-  /** What the kernel keeps for a socket, such as a table that it owns, must not outlive the thread. */
-  #leftOpen(): readonly number[] {
-    return [...this.#sockets].filter((each) => each > 0).map((each) => each - 1);
   }
 
   #rejectAll(): void {

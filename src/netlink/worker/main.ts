@@ -71,11 +71,16 @@ const IDLE_MS = 30_000;
 /** Returns when it is stopped. */
 function serve(main: MessagePort, settings: WorkerSettings): void {
   const sockets = new Sockets(main, settings);
-  const faults = new Faults();
+  const faults = new Map<FaultName, { readonly times: number; readonly detail: string }>();
+  onFault((fault, detail, times) => {
+    faults.set(fault, { times: (faults.get(fault)?.times ?? 0) + times, detail });
+  });
   try {
     say(main, { kind: 'ready' });
     for (;;) {
-      faults.passOn(main);
+      // One message for each kind and turn: whoever floods a socket must not flood the thread.
+      for (const [fault, { times, detail }] of faults) say(main, { kind: 'fault', fault, detail, times });
+      faults.clear();
       const job = receiveMessageOnPort(main)?.message as ToWorker | undefined;
       // A job that is posted from here on is followed by a write to `wake`, so waiting ends.
       if (job) sockets.work(job);
@@ -88,28 +93,8 @@ function serve(main: MessagePort, settings: WorkerSettings): void {
   }
 }
 
-/** Counted here and sent in one message for each kind and turn: whoever floods a socket must not flood the thread. */
-class Faults {
-  readonly #seen = new Map<FaultName, { times: number; detail: string }>();
-
-  constructor() {
-    onFault((fault, detail, times) => {
-      const before = this.#seen.get(fault)?.times ?? 0;
-      this.#seen.set(fault, { times: before + times, detail });
-    });
-  }
-
-  passOn(main: MessagePort): void {
-    for (const [fault, { times, detail }] of this.#seen) say(main, { kind: 'fault', fault, detail, times });
-    this.#seen.clear();
-  }
-}
-
-interface Listener {
-  readonly port: KernelPort;
-  readonly protocol: number;
-  readonly othersOnly: boolean;
-}
+type WatchJob = Extract<ToWorker, { readonly kind: 'watch' }>;
+type Listener = Pick<WatchJob, 'protocol' | 'othersOnly'> & { readonly port: KernelPort };
 
 class Sockets {
   readonly #main: MessagePort;
@@ -173,8 +158,7 @@ class Sockets {
         return;
       case 'watch': {
         const port = this.#open(job.protocol);
-        const { protocol, othersOnly } = job;
-        this.#watches.set(job.watch, { port, protocol, othersOnly });
+        this.#watches.set(job.watch, { ...job, port });
         try {
           if (job.filter) port.setFilter(job.filter);
           for (const group of job.groups) port.join(group);
