@@ -63,6 +63,7 @@ function readService(root: Cursor): Service | Ignored {
 
   const clusterIPs = readClusterIPs(spec);
   const sourceRanges = readSourceRanges(spec);
+  const unread = readUnread(root, spec);
   const service: Service = {
     namespace,
     name,
@@ -78,14 +79,9 @@ function readService(root: Cursor): Service | Ignored {
     internalTrafficPolicy: readChoiceOr(spec.field('internalTrafficPolicy'), POLICIES, 'Cluster'),
     healthCheckNodePort:
       spec.field('healthCheckNodePort').attempt('there is no health check', readOptionalPort) ?? 0,
+    ...(Object.values(unread).some((count) => count > 0) && { unread }),
   };
-  const unread = readUnread(root, spec);
-  if (Object.values(unread).some((count) => count > 0)) return servedOf({ ...service, unread });
-  return servedOf(service);
-}
-
-function servedOf(service: Service): Service | Ignored {
-  return Object.keys(service.clusterIPs).length > 0 ? service : new Ignored('it has no cluster IP');
+  return Object.keys(clusterIPs).length > 0 ? service : new Ignored('it has no cluster IP');
 }
 
 function readUnread(root: Cursor, spec: Cursor): Required<Service>['unread'] {
