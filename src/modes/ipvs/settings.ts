@@ -1,6 +1,5 @@
 /** What IPVS itself is set to, once at the start. */
 import { release } from 'node:os';
-import { JunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { type IpvsTimeouts, setTimeouts } from '../../netlink/ipvs.ts';
@@ -57,7 +56,6 @@ export async function applyTimeouts(
   const [outcome] = await generic.apply([setTimeouts(ipvs, timeouts)]);
   if (outcome?.state !== 'done')
     log.error('Cannot set the time-outs of IPVS', {
-      err: new JunctionError('IPVS_REFUSED', outcome?.state === 'refused' ? outcome.name : 'no answer')
-        .message,
+      err: outcome?.state === 'refused' ? outcome.name : 'no answer',
     });
 }

@@ -20,6 +20,7 @@ import { deleteNfacct, ensureNfacct, readNfacct } from '../../netlink/nfacct.ts'
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../../netlink/socket.ts';
 import { type CommandRunner, run, timeLimited } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
+import { runToEnd } from '../../time/timeSlice.ts';
 import { IptablesClient } from '../iptables/client.ts';
 import { isIpv6Enabled } from '../iptables/families.ts';
 import { findIpvs, readServers, setSupport } from '../ipvs/client.ts';
@@ -170,12 +171,9 @@ function tryConntrack(family: Family): Trial {
   let table: ConntrackTable | undefined;
   try {
     table = new ConntrackTable(family);
-    const flows = table.flows({ protocol: 'SCTP', address: NOBODY.IPv4, port: 65_535 }, () => false);
-    for (;;) {
-      const { done, value } = flows.next();
-      if (!done) continue;
-      return value.kind === 'answered' ? DONE : { state: 'refused', reason: value.name };
-    }
+    const question = { protocol: 'SCTP', address: NOBODY.IPv4, port: 65_535 } as const;
+    const reply = runToEnd(table.flows(question, () => false));
+    return reply.kind === 'answered' ? DONE : { state: 'refused', reason: reply.name };
   } catch (error) {
     return { state: 'refused', reason: messageOf(error) };
   } finally {
