@@ -33,8 +33,6 @@ const NONE: PreviousRuns = { crashes: { uncaught_error: 0, killed: 0 } };
 const MOST_TEXT = 4000;
 /** Where Kubernetes looks for why a container ended; shown by `kubectl describe pod`. */
 const TERMINATION_LOG = '/dev/termination-log';
-const LOCK_EX = 2;
-const LOCK_NB = 4;
 
 export class RunRecord {
   readonly previous: PreviousRuns = NONE;
@@ -134,7 +132,7 @@ function makeDirectory(path: string): void {
 /** Held until the process ends, however it ends. False: another run holds it. */
 function lock(path: string): boolean {
   const descriptor = openSync(path, 'a', 0o600);
-  if (libc().flock(descriptor, LOCK_EX | LOCK_NB) === 0) return true;
+  if (libc().tryFlock(descriptor) === 0) return true;
   closeSync(descriptor);
   return false;
 }

@@ -36,19 +36,9 @@ function known(name: string, line: number): Caller {
   return caller;
 }
 
-/** `start.ts:28` */
-export function fileAndLine({ file, line }: Caller): string {
-  return `${file.slice(file.lastIndexOf('/') + 1)}:${line}`;
-}
-
-/** `daemon/start.ts:28` */
-export function folderFileAndLine({ file, line }: Caller): string {
-  return `${file.split('/').slice(-2).join('/')}:${line}`;
-}
-
-/** `start` */
-export function moduleName({ file }: Caller): string {
-  return file.slice(file.lastIndexOf('/') + 1).replace(/\.[cm]?[jt]s$/, '');
+/** The last parts of the file's path, and the line: `daemon/start.ts:28`. */
+export function printCaller({ file, line }: Caller, parts: 1 | 2): string {
+  return `${file.split('/').slice(-parts).join('/')}:${line}`;
 }
 
 /** How V8 makes `stack`; for all errors, so it is put back at once. */

@@ -1,5 +1,6 @@
 /** The log: one line each, in the form of kube-proxy's log, or as JSON. */
-import { callerOf, type Caller, fileAndLine, folderFileAndLine, moduleName } from './caller.ts';
+import { basename } from 'node:path';
+import { callerOf, type Caller, printCaller } from './caller.ts';
 import { printable } from '../text/printable.ts';
 
 export interface Log {
@@ -84,7 +85,7 @@ function toModules(rules: readonly ModuleVerbosity[]) {
 
 /** The first rule that matches counts. */
 function verbosityOf(modules: ReturnType<typeof toModules>, caller: Caller): number {
-  const name = moduleName(caller);
+  const name = basename(caller.file).replace(/\.[cm]?[jt]s$/, '');
   return modules.find(({ pattern }) => pattern.test(name))?.verbosity ?? 0;
 }
 
@@ -118,7 +119,7 @@ function textLine({ severity, message, caller }: Line, fields: LogFields): strin
   const day = two(now.getMonth() + 1) + two(now.getDate());
   const time = `${two(now.getHours())}:${two(now.getMinutes())}:${two(now.getSeconds())}`;
   const micros = `${String(now.getMilliseconds()).padStart(3, '0')}000`;
-  const head = `${severity}${day} ${time}.${micros} ${String(process.pid).padStart(7)} ${fileAndLine(caller)}]`;
+  const head = `${severity}${day} ${time}.${micros} ${String(process.pid).padStart(7)} ${printCaller(caller, 1)}]`;
   const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${printValue(value)}`);
   return `${head} ${JSON.stringify(message)}${pairs.join('')}\n`;
 }
@@ -128,7 +129,7 @@ function jsonLine({ severity, level, message, caller }: Line, fields: LogFields)
   const plain = Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, plainValue(value)]));
   const head = {
     ts: Date.now(),
-    caller: folderFileAndLine(caller),
+    caller: printCaller(caller, 2),
     level: SEVERITY_NAMES[severity],
     msg: message,
     ...(severity !== 'E' && { v: level }),

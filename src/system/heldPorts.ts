@@ -8,7 +8,7 @@
 import { cidrContains, type Ip, isLoopback, type Family, parseBytes } from '../model/ip.ts';
 import type { Frontend, NodePortAddresses, Plan, PlanChange, ServicePortPlan } from '../plan/types.ts';
 import { type Holder, printHolder, portOwners } from './procfs.ts';
-import { errnoName, libc } from './libc.ts';
+import { errnoName, libc, SOCK_CLOEXEC, SOL_SOCKET } from './libc.ts';
 
 export interface HeldPort extends PortAddress {
   /** `node port of default/web:http` */
@@ -179,8 +179,6 @@ export type BindResult =
 
 const AF = { IPv4: 2, IPv6: 10 } as const;
 const SOCK = { TCP: 1, UDP: 2 } as const;
-const SOCK_CLOEXEC = 0o2000000;
-const SOL_SOCKET = 1;
 const SO_RCVBUF = 8;
 const IPPROTO_IPV6 = 41;
 const IPV6_V6ONLY = 26;

@@ -8,7 +8,7 @@ import { constants } from 'node:os';
 import { errorCode, JunctionError } from '../errors.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { wait } from '../time/wait.ts';
-import { errnoName, libc } from './libc.ts';
+import { AF_UNIX, errnoName, libc, SOCK_CLOEXEC, SOCK_STREAM, SOL_SOCKET, unixAddress } from './libc.ts';
 
 /** All of sun_path: Node 20 pads an abstract name with NULs up to there, later versions do not. */
 const PATH_BYTES = 108;
@@ -161,11 +161,7 @@ interface Peer {
   readonly uid: number;
 }
 
-const AF_UNIX = 1;
-const SOCK_STREAM = 1;
-const SOCK_CLOEXEC = 0o2000000;
 const SOCK_NONBLOCK = 0o4000;
-const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
 
 /**
@@ -176,10 +172,7 @@ function connectUnix(path: string): Peer | undefined {
   const { socket, connect, close, errno } = libc();
   const fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) throw failed('make a unix socket', errno());
-  const address = Uint8Array.from([
-    ...new Uint8Array(new Uint16Array([AF_UNIX]).buffer),
-    ...Buffer.from(path, 'latin1'),
-  ]);
+  const address = unixAddress(path);
   if (connect(fd, address, address.length) === 0) return { fd, ...credentials(fd) };
   const code = errno();
   close(fd);

@@ -12,8 +12,14 @@ type Libc = ReturnType<typeof load>;
 type Bytes = Uint8Array;
 type Call<A extends readonly unknown[]> = (...args: A) => number;
 
-const SOL_SOCKET = 1;
+/** asm-generic/socket.h, linux/socket.h, asm-generic/fcntl.h */
+export const SOL_SOCKET = 1;
+export const AF_UNIX = 1;
+export const SOCK_STREAM = 1;
+export const SOCK_CLOEXEC = 0o2000000;
 const SO_ATTACH_FILTER = 26;
+const LOCK_EX = 2;
+const LOCK_NB = 4;
 /** sizeof(struct sock_fprog) where pointers have 64 bits, as on every machine that koffi is built for here. */
 const FPROG_BYTES = 16;
 
@@ -34,12 +40,14 @@ function load() {
   const library = koffi.load('libc.so.6');
   // koffi's functions take and give `any`: what they are is said here.
   const call = (prototype: string): unknown => library.func(prototype);
+  const flock = call('int flock(int fd, int operation)') as Call<[number, number]>;
   const filterType = koffi.pointer(koffi.struct({ len: 'uint16_t', filter: 'const void *' }));
   const attach = library.func('setsockopt', 'int', ['int', 'int', 'int', filterType, 'uint32_t']) as (
     ...args: readonly [number, number, number, object, number]
   ) => number;
   return {
-    flock: call('int flock(int fd, int operation)') as Call<[number, number]>,
+    /** An exclusive lock, without waiting for it. */
+    tryFlock: (fd: number) => flock(fd, LOCK_EX | LOCK_NB),
     socket: call('int socket(int domain, int type, int protocol)') as Call<[number, number, number]>,
     bind: call('int bind(int fd, const void *address, uint32_t length)') as Call<[number, Bytes, number]>,
     connect: call('int connect(int fd, const void *address, uint32_t length)') as Call<
@@ -78,6 +86,14 @@ function load() {
     /** Of the last call, to be read before any other. */
     errno: () => koffi.errno(),
   };
+}
+
+/** `struct sockaddr_un`; an abstract name begins with a NUL. */
+export function unixAddress(path: string): Uint8Array {
+  return Uint8Array.from([
+    ...new Uint8Array(new Uint16Array([AF_UNIX]).buffer),
+    ...Buffer.from(path, 'latin1'),
+  ]);
 }
 
 /** `EBUSY` */

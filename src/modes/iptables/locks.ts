@@ -15,7 +15,7 @@ import {
   printHolder,
   socketHolders,
 } from '../../system/procfs.ts';
-import { errnoName, libc } from '../../system/libc.ts';
+import { AF_UNIX, errnoName, libc, SOCK_CLOEXEC, SOCK_STREAM, unixAddress } from '../../system/libc.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
 
@@ -76,20 +76,13 @@ function openLockFile(path: string): number {
   }
 }
 
-const LOCK_EX = 2;
-const LOCK_NB = 4;
-
 function tryFlock(fd: number, path: string): true | undefined {
-  const { flock, errno } = libc();
-  if (flock(fd, LOCK_EX | LOCK_NB) === 0) return true;
+  const { tryFlock: lock, errno } = libc();
+  if (lock(fd) === 0) return true;
   const code = errno();
   if (code === constants.errno.EWOULDBLOCK || code === constants.errno.EINTR) return undefined;
   throw new JunctionError('XTABLES_LOCK_UNUSABLE', `cannot lock ${path}: ${errnoName(code)}`);
 }
-
-const AF_UNIX = 1;
-const SOCK_STREAM = 1;
-const SOCK_CLOEXEC = 0o2000000;
 
 /**
  * Not by node:net: it pads an abstract name to the full 108 bytes, and `xtables` with padding is another name than the
@@ -100,17 +93,12 @@ function tryBind(name: string): { readonly fd: number } | undefined {
   const fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0)
     throw new JunctionError('XTABLES_LOCK_UNUSABLE', `cannot make a unix socket: ${errnoName(errno())}`);
-  const address = unixAddress(name);
+  const address = unixAddress(`\0${name}`);
   if (bind(fd, address, address.length) === 0) return { fd };
   const code = errno();
   close(fd);
   if (code === constants.errno.EADDRINUSE) return undefined;
   throw new JunctionError('XTABLES_LOCK_UNUSABLE', `cannot bind the socket @${name}: ${errnoName(code)}`);
-}
-
-function unixAddress(name: string): Uint8Array {
-  const family = new Uint8Array(new Uint16Array([AF_UNIX]).buffer);
-  return Uint8Array.from([...family, 0, ...Buffer.from(name)]);
 }
 
 /* Who holds a lock, as far as /proc tells. Only ever asked when something has failed already, so it may be slow. */

@@ -3,7 +3,7 @@
  * nearly every change of a rule, whoever makes it, and costs the same at any size. From linux/netfilter_ipv4/ip_tables.h.
  */
 import type { Family } from '../../model/ip.ts';
-import { libc } from '../../system/libc.ts';
+import { libc, SOCK_CLOEXEC } from '../../system/libc.ts';
 import { LITTLE_ENDIAN } from '../../netlink/codec.ts';
 import { addressFamily } from '../../netlink/inet.ts';
 import { type Table, TABLES } from './rules/rule.ts';
@@ -19,7 +19,6 @@ interface TableInfo {
 }
 
 const SOCK_RAW = 3;
-const SOCK_CLOEXEC = 0o2000000;
 const IPPROTO_RAW = 255;
 const IPPROTO_IP = 0;
 const IPPROTO_IPV6 = 41;
