@@ -93,27 +93,27 @@ export class FamilyTelemetry {
     // From the change in the cluster to the kernel of this node.
     for (const trigger of triggers)
       metrics.network_programming_duration_seconds.observe(labels, (wallTime() - trigger) / 1000);
-    const times = this.#timer.written(clock.now());
-    if (times) own.changeWritten(family, times);
+    for (const [stage, duration] of Object.entries(this.#timer.written(clock.now()) ?? {}))
+      own.table.junction_change_duration_seconds.observe({ ...labels, stage }, duration);
     if (this.#plan) {
-      const { servicePorts, endpointCount } = this.#plan;
-      own.planSize(family, { servicePorts: servicePorts.size, endpoints: endpointCount });
+      own.table.junction_service_ports.set(labels, this.#plan.servicePorts.size);
+      own.table.junction_endpoints.set(labels, this.#plan.endpointCount);
     }
     if (report.refused.size > 0) metrics.sync_proxy_rules_nftables_sync_failures_total?.add(labels);
     if (count('cleanup.failures') > 0) metrics.sync_proxy_rules_nftables_cleanup_failures_total?.add(labels);
-    own.refused(family, report.refused.size);
-    own.synced(family, report.kind);
+    own.table.junction_refused_service_ports.set(labels, report.refused.size);
+    own.table.junction_syncs_total.add({ ...labels, kind: report.kind });
     health.updated(family);
   }
 
   failed(error: unknown, seconds: number, attempt: SyncAttempt): void {
-    const { family, metrics, own } = this.#options;
+    const { metrics, own } = this.#options;
     this.#measure(attempt, seconds);
     if (attempt === 'partial') this.#countPartialFailure();
     metrics.sync_proxy_rules_nftables_sync_failures_total?.add(this.#labels);
     if (isJunctionError(error, 'IPTABLES_RESTORE_FAILED'))
       metrics.sync_proxy_rules_iptables_restore_failures_total?.add(this.#labels);
-    own.synced(family, 'failed');
+    own.table.junction_syncs_total.add({ ...this.#labels, kind: 'failed' });
   }
 
   #touch(timestamp: `sync_proxy_rules_last_${'queued_' | ''}timestamp_seconds`): void {

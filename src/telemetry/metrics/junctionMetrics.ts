@@ -53,60 +53,36 @@ const METRICS = {
 const MOST_PROGRAMS = 20;
 
 export class JunctionMetrics {
-  readonly #metrics: Instruments<typeof METRICS>;
+  readonly table: Instruments<typeof METRICS>;
   readonly #programs = new Set<string>();
 
   constructor(registry: Registry) {
-    this.#metrics = register(registry, METRICS);
+    this.table = register(registry, METRICS);
   }
 
   previousCrashes(crashes: Readonly<Record<string, number>>): void {
     for (const [cause, count] of Object.entries(crashes))
-      this.#metrics.junction_previous_crashes_total.add({ cause }, count);
+      this.table.junction_previous_crashes_total.add({ cause }, count);
   }
 
   resourceUp(resource: string, isUp: boolean): void {
-    this.#metrics.junction_api_resource_up.set({ resource }, isUp ? 1 : 0);
+    this.table.junction_api_resource_up.set({ resource }, isUp ? 1 : 0);
   }
 
   resourceFailed(resource: string, reason: string): void {
-    this.#metrics.junction_api_failures_total.add({ resource, reason });
+    this.table.junction_api_failures_total.add({ resource, reason });
   }
 
   /** Programs have any name they like; only the first few get a series. */
   foreignChange(family: Family, name: string): void {
     const isShown = this.#programs.has(name) || this.#programs.size < MOST_PROGRAMS;
     if (isShown) this.#programs.add(name);
-    this.#metrics.junction_foreign_changes_total.add({
+    this.table.junction_foreign_changes_total.add({
       ip_family: family,
       program: isShown ? name : 'other',
     });
   }
-
-  changeWritten(family: Family, { planSeconds, writeSeconds, totalSeconds }: ChangeTimes): void {
-    const stages = { plan: planSeconds, write: writeSeconds, total: totalSeconds };
-    for (const [stage, seconds] of Object.entries(stages))
-      this.#metrics.junction_change_duration_seconds.observe({ ip_family: family, stage }, seconds);
-  }
-
-  planSize(
-    family: Family,
-    { servicePorts, endpoints }: { readonly servicePorts: number; readonly endpoints: number },
-  ): void {
-    this.#metrics.junction_service_ports.set({ ip_family: family }, servicePorts);
-    this.#metrics.junction_endpoints.set({ ip_family: family }, endpoints);
-  }
-
-  refused(family: Family, count: number): void {
-    this.#metrics.junction_refused_service_ports.set({ ip_family: family }, count);
-  }
-
-  synced(family: Family, kind: 'full' | 'incremental' | 'nothing' | 'failed'): void {
-    this.#metrics.junction_syncs_total.add({ ip_family: family, kind });
-  }
 }
-
-type ChangeTimes = NonNullable<ReturnType<ChangeTimer['written']>>;
 
 /**
  * One sync takes all changes that wait, and what is measured is the one that waited longest. Times are those of a steady
@@ -127,15 +103,15 @@ export class ChangeTimer {
     this.#writing = receivedAt === undefined ? undefined : { receivedAt, plannedAt: now };
   }
 
-  /** The plan is in the kernel, which has acknowledged it; `undefined`: no change was waiting for that. */
+  /** The plan is in the kernel. Returns the seconds of each stage; `undefined`: no change was waiting for that. */
   written(now: number) {
     const writing = this.#writing;
     this.#writing = undefined;
     return (
       writing && {
-        planSeconds: (writing.plannedAt - writing.receivedAt) / 1000,
-        writeSeconds: (now - writing.plannedAt) / 1000,
-        totalSeconds: (now - writing.receivedAt) / 1000,
+        plan: (writing.plannedAt - writing.receivedAt) / 1000,
+        write: (now - writing.plannedAt) / 1000,
+        total: (now - writing.receivedAt) / 1000,
       }
     );
   }

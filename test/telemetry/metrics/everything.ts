@@ -50,10 +50,7 @@ function useRestClient(metrics: RestClientMetrics): void {
 }
 
 function useJunction(metrics: JunctionMetrics): void {
-  metrics.changeWritten('IPv4', { planSeconds: 0.0002, writeSeconds: 0.001, totalSeconds: 0.0012 });
-  metrics.planSize('IPv4', { servicePorts: 3, endpoints: 9 });
-  metrics.refused('IPv4', 0);
-  metrics.synced('IPv4', 'incremental');
+  useEach(metrics.table);
   metrics.foreignChange('IPv4', 'nft');
   metrics.previousCrashes({ killed: 1 });
   metrics.resourceUp('services', true);
@@ -62,7 +59,18 @@ function useJunction(metrics: JunctionMetrics): void {
 
 /** One sample of each metric of a table, with all labels that any of them has. */
 export function useEach(metrics: object): void {
-  const labels = { ip_family: 'IPv4', table: 'nat', traffic_policy: 'internal', code: '200' };
+  const labels = {
+    ip_family: 'IPv4',
+    table: 'nat',
+    traffic_policy: 'internal',
+    code: '200',
+    stage: 'plan',
+    kind: 'full',
+    resource: 'services',
+    reason: 'busy',
+    program: 'nft',
+    cause: 'killed',
+  };
   for (const metric of Object.values(metrics) as unknown[]) {
     if (metric instanceof Counter) metric.add(labels);
     if (metric instanceof Gauge) metric.set(labels, 1);

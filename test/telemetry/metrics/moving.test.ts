@@ -41,6 +41,11 @@ describe('whatever a metric is told', () => {
     expect(names.filter((name) => !isReported(name))).toEqual([]);
   });
 
+  test("every metric of Junction's own table is reported", () => {
+    const names = Object.keys(new JunctionMetrics(new Registry()).table);
+    expect(names.filter((name) => !code.includes(`.table.${name}`))).toEqual([]);
+  });
+
   test('every fault is counted somewhere', () => {
     const isCounted = (fault: string): boolean => new RegExp(`countFault\\([^;]*'${fault}'`).test(code);
     expect(FAULTS.filter((fault) => !isCounted(fault))).toEqual([]);

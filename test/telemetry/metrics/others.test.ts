@@ -18,9 +18,9 @@ describe('how long a change took', () => {
     timer.received(1400); // the first one waits longest
     timer.planned(1500);
     timer.received(1600); // for the next sync
-    expect(timer.written(3500)).toEqual({ planSeconds: 0.5, writeSeconds: 2, totalSeconds: 2.5 });
+    expect(timer.written(3500)).toEqual({ plan: 0.5, write: 2, total: 2.5 });
     timer.planned(3600);
-    expect(timer.written(3600)).toEqual({ planSeconds: 2, writeSeconds: 0, totalSeconds: 2 });
+    expect(timer.written(3600)).toEqual({ plan: 2, write: 0, total: 2 });
   });
 
   test('nothing waited', () => {
@@ -35,7 +35,7 @@ describe('how long a change took', () => {
     timer.planned(10);
     timer.received(20);
     timer.planned(1000);
-    expect(timer.written(2000)).toEqual({ planSeconds: 1, writeSeconds: 1, totalSeconds: 2 });
+    expect(timer.written(2000)).toEqual({ plan: 1, write: 1, total: 2 });
   });
 });
 
@@ -112,10 +112,7 @@ describe('everything together', () => {
     { name: 'Old', stage: '', enabled: false },
   ]);
   const junction = new JunctionMetrics(registry);
-  junction.changeWritten('IPv4', { planSeconds: 0.0002, writeSeconds: 0.001, totalSeconds: 0.0012 });
-  junction.planSize('IPv4', { servicePorts: 3, endpoints: 9 });
-  junction.refused('IPv4', 0);
-  junction.synced('IPv4', 'incremental');
+  junction.table.junction_change_duration_seconds.observe({ ip_family: 'IPv4', stage: 'plan' }, 0.0002);
   afterAll(() => runtime.close());
 
   test('is text that Prometheus reads', async () => {
