@@ -13,7 +13,6 @@ import type {
   NftClient,
   Ruleset,
   TableOperation,
-  TableSet,
   TableState,
   TableTransaction,
   TransactionOutcome,
@@ -52,9 +51,6 @@ const PAUSE_MS = 5;
 /** A set or chain that is part of a rule: it is deleted with the rule, and cannot be deleted by itself. */
 const ANONYMOUS = /^__(?:set|map|chain)\d/;
 
-/** Elements that we cannot represent, by set. */
-type UnknownElements = ReadonlyMap<string, readonly SetElement[]>;
-
 export class NetlinkNftClient implements NftClient {
   readonly #family: Family;
   readonly #channel: TransactionChannel;
@@ -88,7 +84,16 @@ export class NetlinkNftClient implements NftClient {
     const readable = wanted.sets.filter(
       ({ name, dynamicSize }) => sets.get(name) === 'same' && !dynamicSize && (only?.has(name) ?? true),
     );
-    const { elements, unknown } = await this.#readElements(readable);
+    const elements = new Map<string, ReadonlyMap<string, Element>>();
+    const unknown = new Map<string, readonly SetElement[]>();
+    // One set after the other, so that no more of them is in memory than has to be.
+    for (const set of readable) {
+      const raw = await readSet(this.#channel, { ...this.#place, set: set.name });
+      if (!raw) continue;
+      const read = elementsOf(set, raw, this.#family);
+      elements.set(set.name, new Map(read.elements.map((element) => [printKey(element.key), element])));
+      if (read.unknown.length > 0) unknown.set(set.name, read.unknown);
+    }
     return {
       isDormant: table.isDormant,
       sets,
@@ -158,19 +163,12 @@ export class NetlinkNftClient implements NftClient {
     switch (operation.kind) {
       case 'addTable':
         return { ...operation, ...place, comment: operation.isOwned ? BACKSTOP_COMMENT : TABLE_COMMENT };
-      case 'deleteTable':
-        return { ...operation, ...place };
       case 'addSet':
         return { kind: 'addSet', ...place, set: specOf(operation.set, this.#family) };
-      case 'deleteSet':
-        return { kind: 'deleteSet', ...place, set: operation.name };
       case 'addChain': {
-        const { name, hook } = operation;
-        return { kind: 'addChain', ...place, chain: name, ...(hook && { base: baseOf(hook) }) };
+        const { kind, chain, hook } = operation;
+        return { kind, ...place, chain, ...(hook && { base: baseOf(hook) }) };
       }
-      case 'flushChain':
-      case 'deleteChain':
-        return { kind: operation.kind, ...place, chain: operation.name };
       case 'addRule': {
         const { kind, chain, rule } = operation;
         return { kind, ...place, chain, expressions: lowerRule(rule, this.#family) };
@@ -183,6 +181,8 @@ export class NetlinkNftClient implements NftClient {
         const elements = listOf(set, operation.elements, kind === 'deleteElements');
         return { kind, ...place, set: set.name, elements };
       }
+      default:
+        return { ...operation, ...place };
     }
   }
 
@@ -233,24 +233,8 @@ export class NetlinkNftClient implements NftClient {
     throw new JunctionError('NETLINK_FAILED', `netlink: cannot ask for the table: ${why}`);
   }
 
-  /** One set after the other, so that no more of them is in memory than has to be. */
-  async #readElements(
-    sets: readonly TableSet[],
-  ): Promise<{ readonly elements: TableState['elements']; readonly unknown: UnknownElements }> {
-    const elements = new Map<string, ReadonlyMap<string, Element>>();
-    const unknown = new Map<string, readonly SetElement[]>();
-    for (const set of sets) {
-      const raw = await readSet(this.#channel, { ...this.#place, set: set.name });
-      if (!raw) continue;
-      const read = elementsOf(set, raw, this.#family);
-      elements.set(set.name, new Map(read.elements.map((element) => [printKey(element.key), element])));
-      if (read.unknown.length > 0) unknown.set(set.name, read.unknown);
-    }
-    return { elements, unknown };
-  }
-
   /** Failure is ignored: they do not affect our rules. */
-  async #deleteUnknown(unknown: UnknownElements): Promise<void> {
+  async #deleteUnknown(unknown: ReadonlyMap<string, readonly SetElement[]>): Promise<void> {
     for (const [set, elements] of unknown)
       await this.#channel.commit(
         batchOf([{ kind: 'deleteElements', ...this.#place, set, elements: elementList(elements) }]),

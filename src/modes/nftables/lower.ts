@@ -146,12 +146,11 @@ function load(part: KeyPart, into: number, family: Family): Expression {
       return { kind: 'meta', key: 'l4proto', into };
     case 'port':
       return { kind: 'payload', base: 'transport', offset: 2, bytes: 2, into };
-    case 'originalSource':
-      return { kind: 'ct', key: `${ip} saddr`, direction: 'original', into };
-    case 'originalDestination':
-      return { kind: 'ct', key: `${ip} daddr`, direction: 'original', into };
-    case 'originalPort':
-      return { kind: 'ct', key: 'proto-dst', direction: 'original', into };
+    default: {
+      const keys = { originalSource: `${ip} saddr`, originalDestination: `${ip} daddr` } as const;
+      const key = part === 'originalPort' ? 'proto-dst' : keys[part];
+      return { kind: 'ct', key, direction: 'original', into };
+    }
   }
 }
 

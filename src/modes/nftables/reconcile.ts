@@ -67,9 +67,7 @@ export class NftRules implements Reconcilable<TableOptions> {
 
   #note(transaction: TableTransaction): void {
     this.#report.commits++;
-    for (const operation of transaction)
-      if ('chain' in operation) this.#written.add(operation.chain);
-      else if ('name' in operation && operation.kind !== 'deleteSet') this.#written.add(operation.name);
+    for (const operation of transaction) if ('chain' in operation) this.#written.add(operation.chain);
   }
 
   get attempt(): SyncAttempt {

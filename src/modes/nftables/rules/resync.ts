@@ -120,22 +120,22 @@ function garbage(state: TableState | undefined, { sets, chains }: Ruleset): Tabl
   return [
     ...flush(oldChains),
     ...deleteSets(oldSets),
-    ...oldChains.map((name): TableOperation => ({ kind: 'deleteChain', name })),
+    ...oldChains.map((chain): TableOperation => ({ kind: 'deleteChain', chain })),
   ];
 }
 
 function flush(chains: readonly string[]): TableTransaction {
-  return chains.map((name) => ({ kind: 'flushChain', name }));
+  return chains.map((chain) => ({ kind: 'flushChain', chain }));
 }
 
 function deleteSets(names: readonly string[]): TableTransaction {
-  return names.map((name) => ({ kind: 'deleteSet', name }));
+  return names.map((set) => ({ kind: 'deleteSet', set }));
 }
 
-function deleteChain({ name }: ChainSpec): TableTransaction {
+function deleteChain({ name: chain }: ChainSpec): TableTransaction {
   return [
-    { kind: 'flushChain', name },
-    { kind: 'deleteChain', name },
+    { kind: 'flushChain', chain },
+    { kind: 'deleteChain', chain },
   ];
 }
 

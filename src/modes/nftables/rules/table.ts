@@ -144,9 +144,9 @@ export type TableOperation =
   | { readonly kind: 'addTable'; readonly isOwned?: true }
   | { readonly kind: 'deleteTable' }
   | { readonly kind: 'addSet'; readonly set: TableSet }
-  | { readonly kind: 'deleteSet'; readonly name: string }
-  | { readonly kind: 'addChain'; readonly name: string; readonly hook?: HookSpec }
-  | { readonly kind: 'flushChain' | 'deleteChain'; readonly name: string }
+  | { readonly kind: 'deleteSet'; readonly set: string }
+  | { readonly kind: 'addChain'; readonly chain: string; readonly hook?: HookSpec }
+  | { readonly kind: 'flushChain' | 'deleteChain'; readonly chain: string }
   /** One to be deleted is found by its statements. */
   | { readonly kind: 'addRule' | 'deleteRule'; readonly chain: string; readonly rule: RuleSpec }
   | {
@@ -232,14 +232,16 @@ export function addSets(sets: readonly TableSet[]): TableTransaction {
 
 export function addChains(chains: readonly ChainSpec[]): TableTransaction {
   return [
-    ...chains.map(({ name, hook }): TableOperation => ({ kind: 'addChain', name, ...(hook && { hook }) })),
+    ...chains.map(
+      ({ name, hook }): TableOperation => ({ kind: 'addChain', chain: name, ...(hook && { hook }) }),
+    ),
     ...chains.flatMap(addRules),
   ];
 }
 
 /** In place of whatever rules it has. */
 export function rewriteChain(chain: ChainSpec): TableTransaction {
-  return [{ kind: 'flushChain', name: chain.name }, ...addRules(chain)];
+  return [{ kind: 'flushChain', chain: chain.name }, ...addRules(chain)];
 }
 
 function addRules({ name, rules }: ChainSpec): TableTransaction {

@@ -202,10 +202,10 @@ function tamper(kernel: FakeNftKernel, what: Tampering, which: number): Told {
       };
     }
     case 'rules':
-      if (chain !== undefined) kernel.tamper({ kind: 'flushChain', name: chain });
+      if (chain !== undefined) kernel.tamper({ kind: 'flushChain', chain });
       break;
     case 'chain':
-      kernel.tamper({ kind: 'addChain', name: `theirs-${which}` });
+      kernel.tamper({ kind: 'addChain', chain: `theirs-${which}` });
       break;
     case 'set':
       kernel.tamper({ kind: 'addSet', set: { name: `theirs-${which}`, key: ['address'] } });
@@ -213,8 +213,8 @@ function tamper(kernel: FakeNftKernel, what: Tampering, which: number): Told {
     case 'set anew':
       // Where rules ask it, it cannot go without them.
       if (!set) break;
-      for (const name of chains.keys()) kernel.tamper({ kind: 'flushChain', name });
-      kernel.tamper({ kind: 'deleteSet', name: set.name }, { kind: 'addSet', set });
+      for (const name of chains.keys()) kernel.tamper({ kind: 'flushChain', chain: name });
+      kernel.tamper({ kind: 'deleteSet', set: set.name }, { kind: 'addSet', set });
       return { isStructural: true, sets: [set.name] };
     case 'sleep':
       kernel.table = { ...kernel.table, isDormant: true };
@@ -222,8 +222,8 @@ function tamper(kernel: FakeNftKernel, what: Tampering, which: number): Told {
     case 'hook':
       if (!chains.has('postrouting')) break;
       kernel.tamper(
-        { kind: 'deleteChain', name: 'postrouting' },
-        { kind: 'addChain', name: 'postrouting', hook: { point: 'postrouting', priority: 50 } },
+        { kind: 'deleteChain', chain: 'postrouting' },
+        { kind: 'addChain', chain: 'postrouting', hook: { point: 'postrouting', priority: 50 } },
       );
       break;
   }

@@ -154,7 +154,7 @@ describe('somebody else was at the table', () => {
 
   test('rules that are gone come back, and no element is read or written', async () => {
     const harness = await served();
-    harness.kernel.tamper({ kind: 'flushChain', name: 'services' }, { kind: 'flushChain', name: 'any' });
+    harness.kernel.tamper({ kind: 'flushChain', chain: 'services' }, { kind: 'flushChain', chain: 'any' });
     harness.noteStructure([]);
     const report = await harness.sync();
     expect(report).toMatchObject({ kind: 'incremental', commits: 1, objects: 0 });
@@ -168,8 +168,8 @@ describe('somebody else was at the table', () => {
     const set = kernel.table?.sets.get('any-2')?.set;
     if (!set) throw new Error('no such set');
     kernel.tamper(
-      { kind: 'flushChain', name: 'any' },
-      { kind: 'deleteSet', name: 'any-2' },
+      { kind: 'flushChain', chain: 'any' },
+      { kind: 'deleteSet', set: 'any-2' },
       { kind: 'addSet', set },
     );
     harness.noteStructure(['any-2']);
@@ -180,7 +180,7 @@ describe('somebody else was at the table', () => {
 
   test('together with a change of a service', async () => {
     const harness = await served();
-    harness.kernel.tamper({ kind: 'flushChain', name: 'services' });
+    harness.kernel.tamper({ kind: 'flushChain', chain: 'services' });
     harness.noteStructure([]);
     await harness.sync('a/s0-1 of s0 80 | 10.1.0.0 node-b | 10.9.9.9 node-b');
     expect(harness.kernel.read).toEqual([]);

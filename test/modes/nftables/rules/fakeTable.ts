@@ -84,14 +84,14 @@ export class Draft {
       case 'addSet':
         return this.#addSet(operation.set);
       case 'deleteSet':
-        return this.#deleteSet(operation.name);
+        return this.#deleteSet(operation.set);
       case 'addChain':
-        return this.#addChain(operation.name, operation.hook);
+        return this.#addChain(operation.chain, operation.hook);
       case 'flushChain':
-        this.#chains.set(operation.name, { ...this.#chain(operation.name), rules: [] });
+        this.#chains.set(operation.chain, { ...this.#chain(operation.chain), rules: [] });
         return;
       case 'deleteChain':
-        return this.#deleteChain(operation.name);
+        return this.#deleteChain(operation.chain);
       case 'addRule':
         return this.#addRule(operation.chain, operation.rule);
       case 'deleteRule':

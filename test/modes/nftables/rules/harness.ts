@@ -161,7 +161,11 @@ function printOperation(operation: FakeNftKernel['taken'][number][number]): read
       return [`set ${operation.set.name}`];
     case 'addRule':
       return [`rule ${operation.chain}`];
+    case 'deleteRule':
+      return [operation.kind];
+    case 'deleteSet':
+      return [`${operation.kind} ${operation.set}`];
     default:
-      return ['name' in operation ? `${operation.kind} ${operation.name}` : operation.kind];
+      return ['chain' in operation ? `${operation.kind} ${operation.chain}` : operation.kind];
   }
 }

@@ -42,8 +42,8 @@ const A = { ip: ip('10.244.0.1'), port: 8080 };
 const B = { ip: ip('10.244.0.2'), port: 8080 };
 
 const addSet = (set: TableSet): TableOperation => ({ kind: 'addSet', set });
-const deleteSet = ({ name }: TableSet): TableOperation => ({ kind: 'deleteSet', name });
-const addChain = (name: string): TableOperation => ({ kind: 'addChain', name });
+const deleteSet = ({ name }: TableSet): TableOperation => ({ kind: 'deleteSet', set: name });
+const addChain = (name: string): TableOperation => ({ kind: 'addChain', chain: name });
 const addRule = (chain: string, ...statements: RuleSpec['statements']): TableOperation => ({
   kind: 'addRule',
   chain,
@@ -72,7 +72,7 @@ const jumpTo = (chain: string) => ({ kind: 'jump', chain }) as const;
 const dnat = { kind: 'dnatByMap', key: ['destination', 'protocol', 'port'], map: 'map' } as const;
 const hooked = (point: 'prerouting' | 'postrouting' | 'input', priority = -100): TableOperation => ({
   kind: 'addChain',
-  name: 'base',
+  chain: 'base',
   hook: { point, priority },
 });
 
@@ -154,13 +154,13 @@ export const KERNEL_CASES: readonly KernelCase[] = [
     'a set goes with the rules that asked it',
     'done',
     [addSet(PLAIN), addChain('a'), addRule('a', inPlain, { kind: 'drop' })],
-    [{ kind: 'flushChain', name: 'a' }, deleteSet(PLAIN)],
+    [{ kind: 'flushChain', chain: 'a' }, deleteSet(PLAIN)],
   ),
   twice(
     'a set goes and comes back as another',
     'done',
     [addSet(PLAIN), addChain('a'), addRule('a', inPlain, { kind: 'drop' })],
-    [{ kind: 'flushChain', name: 'a' }, deleteSet(PLAIN), addSet({ ...MAP, name: 'plain' })],
+    [{ kind: 'flushChain', chain: 'a' }, deleteSet(PLAIN), addSet({ ...MAP, name: 'plain' })],
   ),
   once('a rule of no chain', 'ENOENT', addRule('a', { kind: 'drop' })),
   once('a rule that asks no set', 'ENOENT', addChain('a'), addRule('a', inPlain)),
@@ -191,39 +191,39 @@ export const KERNEL_CASES: readonly KernelCase[] = [
     'a base chain goes and comes back elsewhere',
     'done',
     [hooked('prerouting'), addRule('base', { kind: 'drop' })],
-    [{ kind: 'flushChain', name: 'base' }, { kind: 'deleteChain', name: 'base' }, hooked('prerouting', 5)],
+    [{ kind: 'flushChain', chain: 'base' }, { kind: 'deleteChain', chain: 'base' }, hooked('prerouting', 5)],
   ),
-  once('a chain that is not there goes', 'ENOENT', { kind: 'deleteChain', name: 'a' }),
-  once('a chain that is not there is emptied', 'ENOENT', { kind: 'flushChain', name: 'a' }),
+  once('a chain that is not there goes', 'ENOENT', { kind: 'deleteChain', chain: 'a' }),
+  once('a chain that is not there is emptied', 'ENOENT', { kind: 'flushChain', chain: 'a' }),
   twice(
     'a chain goes with its rules',
     'done',
     [addChain('a'), addRule('a', { kind: 'drop' })],
-    [{ kind: 'deleteChain', name: 'a' }],
+    [{ kind: 'deleteChain', chain: 'a' }],
   ),
   twice(
     'a chain that a rule jumps to goes',
     'EBUSY',
     [addChain('a'), addChain('b'), addRule('a', jumpTo('b'))],
-    [{ kind: 'deleteChain', name: 'b' }],
+    [{ kind: 'deleteChain', chain: 'b' }],
   ),
   twice(
     'a chain that an element leads to goes',
     'EBUSY',
     [addSet(VERDICTS), addChain('a'), add(VERDICTS, { key: { protocol: 'TCP', port: 80 }, chain: 'a' })],
-    [{ kind: 'deleteChain', name: 'a' }],
+    [{ kind: 'deleteChain', chain: 'a' }],
   ),
   twice(
     'a chain goes with the elements that led to it',
     'done',
     [addSet(VERDICTS), addChain('a'), add(VERDICTS, { key: { protocol: 'TCP', port: 80 }, chain: 'a' })],
-    [del(VERDICTS, { key: { protocol: 'TCP', port: 80 } }), { kind: 'deleteChain', name: 'a' }],
+    [del(VERDICTS, { key: { protocol: 'TCP', port: 80 } }), { kind: 'deleteChain', chain: 'a' }],
   ),
   twice(
     'a chain goes with the map that led to it',
     'done',
     [addSet(VERDICTS), addChain('a'), add(VERDICTS, { key: { protocol: 'TCP', port: 80 }, chain: 'a' })],
-    [deleteSet(VERDICTS), { kind: 'deleteChain', name: 'a' }],
+    [deleteSet(VERDICTS), { kind: 'deleteChain', chain: 'a' }],
   ),
   once(
     'an element that leads nowhere',

@@ -63,9 +63,9 @@ describe('rules that are not wanted any more', () => {
   it('take the chains of large pools along', () => {
     const gone = removal(withSizes(1, 20, 30), withSizes(1, 20));
     expect(gone).toEqual([
-      { kind: 'flushChain', name: 'any-large-30' },
-      { kind: 'deleteChain', name: 'any-large-30' },
-      { kind: 'deleteSet', name: 'any-30' },
+      { kind: 'flushChain', chain: 'any-large-30' },
+      { kind: 'deleteChain', chain: 'any-large-30' },
+      { kind: 'deleteSet', set: 'any-30' },
     ]);
   });
 });

@@ -61,13 +61,13 @@ test('sizes that nobody has any more go', async () => {
 
 const TAMPERINGS: readonly (readonly [string, TableTransaction])[] = [
   ['the table is gone', [{ kind: 'deleteTable' }]],
-  ['a chain has no rules', [{ kind: 'flushChain', name: 'services' }]],
-  ['a hook is gone', [{ kind: 'deleteChain', name: 'prerouting' }]],
+  ['a chain has no rules', [{ kind: 'flushChain', chain: 'services' }]],
+  ['a hook is gone', [{ kind: 'deleteChain', chain: 'prerouting' }]],
   [
     'a hook is elsewhere',
     [
-      { kind: 'deleteChain', name: 'output' },
-      { kind: 'addChain', name: 'output', hook: { point: 'output', priority: 7 } },
+      { kind: 'deleteChain', chain: 'output' },
+      { kind: 'addChain', chain: 'output', hook: { point: 'output', priority: 7 } },
     ],
   ],
   ['a rule too many', [{ kind: 'addRule', chain: 'services', rule: { statements: [{ kind: 'drop' }] } }]],
@@ -75,7 +75,7 @@ const TAMPERINGS: readonly (readonly [string, TableTransaction])[] = [
     'a chain and a set too many, which are in use',
     [
       { kind: 'addSet', set: { name: 'theirs', key: ['address'] } },
-      { kind: 'addChain', name: 'theirs' },
+      { kind: 'addChain', chain: 'theirs' },
       {
         kind: 'addRule',
         chain: 'theirs',
@@ -89,8 +89,8 @@ const TAMPERINGS: readonly (readonly [string, TableTransaction])[] = [
   [
     'a set of another kind',
     [
-      { kind: 'flushChain', name: 'service-addresses' },
-      { kind: 'deleteSet', name: 'masquerade-node' },
+      { kind: 'flushChain', chain: 'service-addresses' },
+      { kind: 'deleteSet', set: 'masquerade-node' },
       { kind: 'addSet', set: { name: 'masquerade-node', key: ['address'] } },
     ],
   ],

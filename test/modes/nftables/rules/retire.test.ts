@@ -84,7 +84,7 @@ test('a removal that the kernel refuses is made good by reading the table', asyn
   await harness.sync('a/x 10.96.0.1 80', slice(20));
   await harness.sync(slice(3));
   harness.wait(LONG_MS);
-  harness.kernel.tamper({ kind: 'flushChain', name: 'any' });
+  harness.kernel.tamper({ kind: 'flushChain', chain: 'any' });
   expect((await harness.sync()).kind).toBe('full');
   expect(partsOf(harness)).toEqual(await freshParts(harness));
 });
