@@ -3,7 +3,7 @@ import { NftRules } from './reconcile.ts';
 import { CLEANUP_FAILURES } from './rules/resync.ts';
 import type { NftSettings } from './rules/ruleset.ts';
 import { Backstop, type BackstopClient, type BackstopFailure } from './rules/backstop.ts';
-import { type NftClient, type Ruleset, setsByName } from './rules/table.ts';
+import { byName, type NftClient, type Ruleset } from './rules/table.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
@@ -96,7 +96,7 @@ export class NftProxier {
 
   /** What another program changed, to be repaired by the next sync. */
   noteForeign({ elements: changes, isStructural, sets: replaced }: TableChanges, family: Family): void {
-    const sets = setsByName(this.ruleset);
+    const sets = byName(this.ruleset.sets);
     const toRead = new Set(replaced);
     for (const { set: name, elements: given, isThere } of changes) {
       const set = sets.get(name);

@@ -21,7 +21,7 @@ import { ReferenceCounts } from './rules/referenceCounts.ts';
 import { CLEANUP_FAILURES, removal, restructure, resync } from './rules/resync.ts';
 import type { DesiredTable, Restructuring } from './rules/resync.ts';
 import { fixedElements, type NftSettings, rulesetOf, type TableOptions } from './rules/ruleset.ts';
-import { editOperations, editSize, setsByName } from './rules/table.ts';
+import { byName, editOperations, editSize } from './rules/table.ts';
 import type { Element, NftClient, Ruleset, TableTransaction } from './rules/table.ts';
 
 interface NftRulesOptions {
@@ -137,7 +137,7 @@ export class NftRules implements Reconcilable<TableOptions> {
       for (const element of compileElements(port, options).elements) wanted.set(idOf(element), element);
     };
     await forEachSliced(this.#reconciler.applied.values(), add, this.#given.timeSlice);
-    const transaction = repairs(foreign, setsByName(this.#ruleset), wanted);
+    const transaction = repairs(foreign, byName(this.#ruleset.sets), wanted);
     if (transaction.length === 0) return true;
     const outcome = await this.#committer.attempt(transaction);
     if (outcome.state === 'refused') return false;
@@ -167,7 +167,7 @@ export class NftRules implements Reconcilable<TableOptions> {
 
   async *#transactions(order: InOrder, { first, last }: Restructuring): AsyncGenerator<TableTransaction> {
     const { chunk } = this.#committer;
-    const sets = setsByName(this.#ruleset);
+    const sets = byName(this.#ruleset.sets);
     if (!isDivisible(order, chunk)) {
       // A packet that is on its way sees no rule of a chain that comes with what leads there.
       const isEarlier = first.some(({ kind }) => kind === 'addChain');
@@ -231,7 +231,7 @@ export class NftRules implements Reconcilable<TableOptions> {
   /** What fails is left for the next sync. */
   async #evict(plan: Plan, { nodeIps = [] }: TableOptions): Promise<void> {
     if (this.#toEvict.size === 0) return;
-    const sets = setsByName(this.#ruleset);
+    const sets = byName(this.#ruleset.sets);
     const options = { ...this.#given, committer: this.#committer, plan, nodeIps, sets };
     if (await evictStale(this.#toEvict, options)) this.#toEvict.clear();
     else this.#report.count(CLEANUP_FAILURES);

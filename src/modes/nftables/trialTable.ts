@@ -7,7 +7,7 @@ import { type Family, hostCidr } from '../../model/ip.ts';
 import { NOBODY, samplePlan } from '../prerequisites/sample.ts';
 import type { NftPieceName } from './prerequisites.ts';
 import { wholeTable } from './rules/referenceCounts.ts';
-import { addChains, addSets, editOperations, nftRule, setsByName, toChain } from './rules/table.ts';
+import { addChains, addSets, byName, editOperations, nftRule, toChain } from './rules/table.ts';
 import type {
   ChainSpec,
   FilledTable,
@@ -43,11 +43,11 @@ export function trialTable(family: Family, pieces?: readonly NftPieceName[]): Tr
     nodePortIps: [NOBODY[family]],
     serviceCidrs: [hostCidr(NOBODY[family])],
   });
-  const byName = setsByName(whole);
+  const setsByName = byName(whole.sets);
   const isWanted = (statement: Statement): boolean =>
     pieces === undefined ||
     statement.kind === 'jump' ||
-    pieces.some((name) => name === pieceOf(statement, byName.get(setOf(statement) ?? '')));
+    pieces.some((name) => name === pieceOf(statement, setsByName.get(setOf(statement) ?? '')));
   const chains = whole.chains.map((chain) => ({
     ...chain,
     rules: chain.rules
@@ -137,6 +137,6 @@ function writing({ sets, chains, elements, isOwned }: TrialTable): TableTransact
     { kind: 'addTable' },
     ...addSets(sets),
     ...addChains(chains),
-    ...editOperations([{ removes: [], adds: elements }], setsByName({ sets })),
+    ...editOperations([{ removes: [], adds: elements }], byName(sets)),
   ];
 }

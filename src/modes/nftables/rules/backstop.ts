@@ -39,7 +39,7 @@ import {
   toNodePorts,
 } from './ruleset.ts';
 import type { NftSettings, TableOptions } from './ruleset.ts';
-import { addChains, addSets, inSet, nftRule, setsByName, toChain } from './table.ts';
+import { addChains, addSets, byName, inSet, nftRule, toChain } from './table.ts';
 import type { Element, ElementChanges, NftClient, Ruleset } from './table.ts';
 
 export interface BackstopClient extends Pick<NftClient, 'commit'> {
@@ -194,7 +194,7 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
 
   /** All deletes first: a frontend may pass from one service port to another. */
   async #write(edits: readonly ElementChanges[]): Promise<void> {
-    const stream = new EditStream(this.#committer, setsByName(this.#base.ruleset));
+    const stream = new EditStream(this.#committer, byName(this.#base.ruleset.sets));
     const removes = edits.flatMap((edit) => edit.removes);
     await stream.addShared({ removes, adds: edits.flatMap(({ adds }) => adds) });
     await stream.flush();
@@ -243,7 +243,7 @@ function baseFor(options: TableOptions): Base {
       hooked(NFT_CHAINS.postrouting, PRIORITIES.backstopSource, masqueradeRules(options)),
     ],
   };
-  const sets = setsByName(ruleset);
+  const sets = byName(ruleset.sets);
   return { ruleset, fixed: fixedElements(options).filter(({ set }) => sets.has(set)) };
 }
 

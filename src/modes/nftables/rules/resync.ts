@@ -13,7 +13,7 @@ import { type Committer, EditStream, slices } from './committer.ts';
 import { placeOf, sameValue } from './diff.ts';
 import { ownerComment } from './names.ts';
 import { printKey } from './print.ts';
-import { addChains, addSets, byName, groupBy, rewriteChain, setsByName } from './table.ts';
+import { addChains, addSets, byName, groupBy, rewriteChain } from './table.ts';
 import type {
   ChainSpec,
   Element,
@@ -156,7 +156,7 @@ export interface Restructuring {
 /** From one table to another that has more of the same kind. */
 export function restructure(before: Ruleset, after: Ruleset): Restructuring {
   if (before === after) return { first: [], last: [] };
-  const sets = without(after.sets, setsByName(before));
+  const sets = without(after.sets, byName(before.sets));
   const chains = without(after.chains, byName(before.chains));
   return { first: [...addSets(sets), ...addChains(chains)], last: amendChains(before, after) };
 }
@@ -169,7 +169,7 @@ export function removal(before: Ruleset, after: Ruleset): TableTransaction {
   return [
     ...amendChains(before, after),
     ...without(before.chains, byName(after.chains)).flatMap(deleteChain),
-    ...deleteSets(without(before.sets, setsByName(after)).map(({ name }) => name)),
+    ...deleteSets(without(before.sets, byName(after.sets)).map(({ name }) => name)),
   ];
 }
 
@@ -207,7 +207,7 @@ class Elements {
   readonly #trusted: ReadonlySet<string>;
 
   constructor(state: TableState | undefined, ruleset: Ruleset) {
-    this.sets = setsByName(ruleset);
+    this.sets = byName(ruleset.sets);
     const trusted = ruleset.sets.filter(
       ({ name, dynamicSize }) =>
         dynamicSize === undefined && state?.sets.get(name) === 'same' && !state.elements.has(name),

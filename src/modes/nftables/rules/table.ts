@@ -120,10 +120,6 @@ export function inSet(key: Key, set: string, not = false): Statement {
   return { kind: 'inSet', key, set, not };
 }
 
-export function setsByName({ sets }: Pick<Ruleset, 'sets'>): SetsByName {
-  return byName(sets);
-}
-
 export function byName<T extends { readonly name: string }>(all: Iterable<T>): ReadonlyMap<string, T> {
   return new Map(Array.from(all, (each) => [each.name, each]));
 }

@@ -5,7 +5,7 @@ import { walkPacket } from '../../walk.ts';
 import type { RuleExit, WalkContext, WalkOptions, WalkResult, WalkVerdict, Way } from '../../walk.ts';
 import { idOf, placeOf } from './diff.ts';
 import { printElement, printNftRule } from './print.ts';
-import { byName, groupBy, setsByName } from './table.ts';
+import { byName, groupBy } from './table.ts';
 import type {
   AffinityEntry,
   ChainSpec,
@@ -70,7 +70,7 @@ export function walkNftables(
 }
 
 export function walkTable(ruleset: Ruleset, elements: Iterable<Element>): WalkTable {
-  const sets = setsByName(ruleset);
+  const sets = byName(ruleset.sets);
   /** By set and key, without the range of a set that has them. */
   const known = groupBy(elements, (element) => `${element.set} ${placeOf(element)}`);
   return {
