@@ -86,7 +86,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
       const channel = thread.channel(NETLINK_NETFILTER);
       const readings = [];
       for (const { family, proxier } of opened)
-        readings.push(await readConnections(channel, proxier.ruleset, family));
+        readings.push(await readConnections(channel, proxier.table.ruleset, family));
       return readings.flat();
     },
     close: async () => {

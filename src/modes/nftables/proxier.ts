@@ -3,7 +3,7 @@ import { NftRules } from './reconcile.ts';
 import { CLEANUP_FAILURES } from './rules/resync.ts';
 import type { NftSettings } from './rules/ruleset.ts';
 import { Backstop, type BackstopClient, type BackstopFailure } from './rules/backstop.ts';
-import { byName, type NftClient, type Ruleset } from './rules/table.ts';
+import { byName, type NftClient } from './rules/table.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
@@ -28,7 +28,7 @@ interface NftProxierOptions {
 
 export class NftProxier {
   readonly #options: NftProxierOptions;
-  readonly #table: NftRules;
+  readonly table: NftRules;
   readonly #backstop: Backstop | undefined;
   readonly #now: () => number;
   /** Of what could not be deleted; other syncs do not look at it. */
@@ -41,7 +41,7 @@ export class NftProxier {
     const now = (): number => clock.now();
     const timeSlice = new TimeSlice(systemClock);
     this.#now = now;
-    this.#table = new NftRules({ client, now, timeSlice });
+    this.table = new NftRules({ client, now, timeSlice });
     this.#backstop = backstop && new Backstop({ client: backstop, now, timeSlice });
   }
 
@@ -49,8 +49,8 @@ export class NftProxier {
     const changed = [...dirty];
     const settings = this.#settings(plan);
     const isCleanupDue = this.#cleanup.isDue(this.#now());
-    if (isCleanupDue && this.#cleanup.isWaiting) this.#table.noteStructure([]);
-    const report = await this.#table.sync(plan, changed, settings).catch(async (error: unknown) => {
+    if (isCleanupDue && this.#cleanup.isWaiting) this.table.noteStructure([]);
+    const report = await this.table.sync(plan, changed, settings).catch(async (error: unknown) => {
       await this.#backstop?.release(plan, changed);
       throw error;
     });
@@ -89,14 +89,9 @@ export class NftProxier {
     this.#backstop?.doubt();
   }
 
-  /** The table as it was last written. */
-  get ruleset(): Ruleset {
-    return this.#table.ruleset;
-  }
-
   /** What another program changed, to be repaired by the next sync. */
   noteForeign({ elements: changes, isStructural, sets: replaced }: TableChanges, family: Family): void {
-    const sets = byName(this.ruleset.sets);
+    const sets = byName(this.table.ruleset.sets);
     const toRead = new Set(replaced);
     for (const { set: name, elements: given, isThere } of changes) {
       const set = sets.get(name);
@@ -104,16 +99,16 @@ export class NftProxier {
       const { elements, unknown } = elementsOf(set, given, family);
       // Of an interval, each end is notified by itself.
       if (isOfIntervals(set) || (isThere && unknown.length > 0)) toRead.add(name);
-      else this.#table.noteForeign(elements.map((element) => ({ element, isThere })));
+      else this.table.noteForeign(elements.map((element) => ({ element, isThere })));
     }
-    if (isStructural || toRead.size > 0) this.#table.noteStructure(toRead);
+    if (isStructural || toRead.size > 0) this.table.noteStructure(toRead);
   }
 
   get attempt(): SyncAttempt {
-    return this.#table.attempt;
+    return this.table.attempt;
   }
 
   requestFull(): void {
-    this.#table.requestFull();
+    this.table.requestFull();
   }
 }
