@@ -30,11 +30,7 @@ export interface LockOptions {
   readonly retryMs?: number | undefined;
 }
 
-interface XtablesLocks {
-  readonly release: () => void;
-}
-
-export async function takeXtablesLocks(options: LockOptions = {}): Promise<XtablesLocks> {
+export async function takeXtablesLocks(options: LockOptions = {}): Promise<{ release(): void }> {
   const path = options.path ?? XTABLES_LOCK_PATH;
   const name = options.socketName ?? XTABLES_SOCKET;
   const file = openLockFile(path);

@@ -85,7 +85,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
       this.#reconciler.requestFull();
       return [...touched.keys()].map((table) => `table ${table}`);
     }
-    this.#touched ??= this.#nothingTouched(options);
+    this.#touched ??= new TouchedChains(this.#layout, options);
     return this.#touched.add(touched);
   }
 
@@ -185,13 +185,11 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     // Nothing but the rules at the end of one chain depends on these addresses.
     const isTailOld = !deepEqual(options.nodePortIps, this.#reconciler.options?.nodePortIps);
     if (isTailOld) {
-      scope ??= this.#nothingTouched(options);
+      scope ??= new TouchedChains(this.#layout, options);
       scope.addChain(TAIL_CHAIN);
     }
     if (!scope || scope.isEmpty) return;
-    const base = this.#layout.base(options);
-    const fragments = this.#writtenFragments(options);
-    const desired = { layout: this.#layout, options, base, fragments, scope };
+    const desired = { layout: this.#layout, options, fragments: this.#writtenFragments(options), scope };
     const state = await this.#readTouched(scope);
     await this.#forEachStep(fullSteps(state, desired, this.#client.chainsPerRestore), async (step) => {
       nameChains(repaired, step);
@@ -204,10 +202,6 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
 
   async #wake(repaired: Set<string>): Promise<void> {
     for (const table of await this.#wakeTables()) repaired.add(dormantTable(table));
-  }
-
-  #nothingTouched(options: CompileOptions): TouchedChains {
-    return new TouchedChains(this.#layout, this.#layout.base(options));
   }
 
   async #readTouched(scope: TouchedChains): Promise<Tables> {
@@ -253,12 +247,12 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     const sender = new Sender(this.#client, report);
     this.#touched = undefined;
     const owned = noRules();
-    const base = this.#layout.base(options);
-    addFragment(owned, { chains: base.chains, shared: [...base.tail, ...base.foreign] }, 1);
+    const { chains, tail, foreign } = this.#layout.base(options);
+    addFragment(owned, { chains, shared: [...tail, ...foreign] }, 1);
     const fragments = compileAll(this.#layout, plan.servicePorts, options, owned);
     const state = await this.#read(plan.servicePorts, options);
     if (this.#beforeSwitch && hasServiceChains(state)) await this.#beforeSwitch();
-    const wanted = { layout: this.#layout, options, base, fragments };
+    const wanted = { layout: this.#layout, options, fragments };
     await this.#forEachStep(fullSteps(state, wanted, this.#client.chainsPerRestore), async (step) => {
       if (unwritten) nameChains(report.repaired, step, unwritten);
       if (!step.isGarbage) await sender.send(step);

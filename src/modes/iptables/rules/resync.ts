@@ -37,7 +37,6 @@ import type { TouchedChains } from './touched.ts';
 interface Desired {
   readonly layout: Layout;
   readonly options: CompileOptions;
-  readonly base: BaseFragment;
   /** Read once, one by one. */
   readonly fragments: Iterable<readonly [ServicePortId, Fragment]>;
   /** Only these are looked at; unset: everything. The state then has those of them that had to be read. */
@@ -66,6 +65,7 @@ export function* fullSteps(
 class FullSync {
   readonly #state: Tables;
   readonly #desired: Desired;
+  readonly #base: BaseFragment;
   readonly #ids = new Set<ServicePortId>();
   /** Chains of ours that no service has needed so far. */
   readonly #unneeded: ReadonlyMap<Table, Set<string>>;
@@ -73,13 +73,14 @@ class FullSync {
   readonly #shared = new Map<string, OwnedRules[]>();
 
   constructor(state: Tables, desired: Desired) {
-    const { layout, base, scope } = desired;
+    const { layout, options, scope } = desired;
     this.#state = state;
     this.#desired = desired;
+    this.#base = layout.base(options);
     this.#unneeded = new Map(
       TABLES.map((table) => [table, scope ? scope.serviceChains(table) : ownChains(state, table)]),
     );
-    for (const { table, name } of base.chains) this.#unneeded.get(table)?.delete(name);
+    for (const { table, name } of this.#base.chains) this.#unneeded.get(table)?.delete(name);
     for (const { table, chain } of [...layout.sharedChains, ...layout.foreignChains])
       this.#unneeded.get(table)?.delete(chain);
   }
@@ -154,7 +155,7 @@ class FullSync {
    * packets to services: in between, what one half marks the other would not masquerade.
    */
   #baseWrites(table: Table, isInUse: boolean): readonly ChainText[] {
-    return this.#desired.base.chains
+    return this.#base.chains
       .filter((chain) => chain.table === table && this.#isInScope(table, chain.name))
       .filter(({ name }) => this.#hasRules(table, name) === isInUse)
       .flatMap((chain) => this.#rewrite(chain));
@@ -175,7 +176,8 @@ class FullSync {
   }
 
   #entries(table: Table): readonly Piece[] {
-    const { layout, base, options } = this.#desired;
+    const { layout, options } = this.#desired;
+    const { tail, foreign } = this.#base;
     const isTouched = ({ chain }: ChainRef): boolean => this.#isInScope(table, chain);
     const shared = layout.sharedChains
       .filter((ref) => ref.table === table && isTouched(ref))
@@ -183,14 +185,14 @@ class FullSync {
         editSharedChain(this.#existing(table, chain)?.rules ?? [], {
           chain,
           bodies: this.#shared.get(`${table} ${chain}`) ?? [],
-          tail: base.tail.filter((tail) => isSameChain(tail, { table, chain })).map(({ rule }) => rule),
+          tail: tail.filter((each) => isSameChain(each, { table, chain })).map(({ rule }) => rule),
           isKnown: (id) => this.#ids.has(id),
         }),
       );
     return [
       piece(undefined, { writes: this.#baseWrites(table, true) }),
       ...shared,
-      foreignRules(this.#state, base.foreign.filter(isTouched), options, table),
+      foreignRules(this.#state, foreign.filter(isTouched), options, table),
       jumpRules(this.#state, layout.jumps.filter(isTouched), table),
     ];
   }

@@ -1,5 +1,5 @@
 /** What another program changed in the tables of iptables, and so what has to be looked at and repaired: a part, not all. */
-import { type BaseFragment, type ChainRef, isSameChain, type Layout } from './fragment.ts';
+import { type ChainRef, type CompileOptions, isSameChain, type Layout } from './fragment.ts';
 import { isServiceChain } from './names.ts';
 import type { Table } from './rule.ts';
 
@@ -25,9 +25,9 @@ export class TouchedChains {
   isDormant = false;
   readonly #chains = new Map<Table, Set<string>>();
 
-  constructor(layout: Layout, base: BaseFragment) {
+  constructor(layout: Layout, options: CompileOptions) {
     this.#layout = layout;
-    const own = base.chains.map(({ table, name }) => ({ table, chain: name }));
+    const own = layout.base(options).chains.map(({ table, name }) => ({ table, chain: name }));
     this.#fixed = new Set([...own, ...layout.sharedChains].map(keyOf));
   }
 

@@ -1,14 +1,7 @@
 /** Everything that a plan needs, as one restore per table: for people to read, and for a kernel that has nothing yet. */
 import type { Plan } from '../../../plan/types.ts';
-import {
-  type ChainRef,
-  compileAll,
-  type CompileOptions,
-  isSameChain,
-  type Layout,
-  type SharedRule,
-} from './fragment.ts';
-import { type Piece, piece, printStep, type Step } from './edit.ts';
+import { type ChainRef, compileAll, type CompileOptions, type Layout, type SharedRule } from './fragment.ts';
+import { printStep } from './edit.ts';
 import { fullSteps } from './resync.ts';
 import { TABLES } from './rule.ts';
 import { printRule } from './print.ts';
@@ -37,43 +30,26 @@ export interface TableRule extends ChainRef {
 
 export function wholeRules(layout: Layout, plan: Plan, options: CompileOptions): WholeRules {
   const { foreignChains, jumps } = layout;
-  const isOwn = ({ table }: Step, chain: string): boolean =>
-    ![...foreignChains, ...jumps].some((other) => isSameChain(other, { table, chain }));
-  const steps = wholeSteps(layout, plan, options).map((step) => ({
-    ...step,
-    pieces: step.pieces.map(
-      ({ owner, writes, adds }): Piece =>
-        piece(owner, {
-          writes: writes.filter(({ name }) => isOwn(step, name)),
-          adds: adds.filter(({ chain }) => isOwn(step, chain)),
-        }),
-    ),
-  }));
+  const base = layout.base(options);
+  const own = { ...layout, jumps: [], foreignChains: [], base: () => ({ ...base, foreign: [] }) };
   return {
-    restore: printAll(steps),
+    restore: wholeRestore(own, plan, options),
     sharedChains: foreignChains,
-    sharedRules: layout.base(options).foreign.map(tableRule),
+    sharedRules: base.foreign.map(tableRule),
     jumps: jumps.map(tableRule),
   };
 }
 
 /** With the jumps, for a kernel that has none of it. */
 export function wholeRestore(layout: Layout, plan: Plan, options: CompileOptions): string {
-  return printAll(wholeSteps(layout, plan, options));
-}
-
-function wholeSteps(layout: Layout, plan: Plan, options: CompileOptions): readonly Step[] {
   const fragments = compileAll(layout, plan.servicePorts, options);
-  const desired = { layout, options, base: layout.base(options), fragments };
-  return [...fullSteps(new Map(), desired)].filter((step) => step !== undefined);
-}
-
-function printAll(steps: readonly Step[]): string {
-  return TABLES.map((table) => printStep(inOne(table, steps))).join('');
-}
-
-function inOne(table: Step['table'], steps: readonly Step[]): Step {
-  return { table, pieces: steps.filter((step) => step.table === table).flatMap((step) => step.pieces) };
+  const steps = [...fullSteps(new Map(), { layout, options, fragments })].filter(
+    (step) => step !== undefined,
+  );
+  return TABLES.map((table) => {
+    const pieces = steps.filter((step) => step.table === table).flatMap((step) => step.pieces);
+    return printStep({ table, pieces });
+  }).join('');
 }
 
 function tableRule({ table, chain, rule }: SharedRule): TableRule {
