@@ -195,36 +195,16 @@ function tableCheck(
   { client, table, extensions, trial, refusals }: TriedTable,
   tried: readonly TriedTable[],
 ): Check {
-  const subject = `iptables ${table} table, ${client.family}`;
-  switch (trial.state) {
-    case 'failed':
-      return failureCheck(subject, trial.error);
-    case 'noTable':
-      return noTableCheck(subject, client, table, trial.reason, tried);
-    case 'tried': {
-      const accepted = extensions.filter((key) => !refusals.has(key));
-      const names = accepted.map((key) => EXTENSIONS[key].name.replace(/^(match|target) /, ''));
-      return present(subject, 'always', names.length === 0 ? 'it is there' : `takes ${names.join(', ')}`);
-    }
+  const { family, variant } = client;
+  const subject = `iptables ${table} table, ${family}`;
+  if (trial.state === 'failed') return failureCheck(subject, trial.error);
+  if (trial.state === 'tried') {
+    const accepted = extensions.filter((key) => !refusals.has(key));
+    const names = accepted.map((key) => EXTENSIONS[key].name.replace(/^(match|target) /, ''));
+    return present(subject, 'always', names.length === 0 ? 'it is there' : `takes ${names.join(', ')}`);
   }
-}
-
-/** A missing program, the lock, or rights. */
-function failureCheck(subject: string, error: JunctionError): Check {
-  // Another program's turn with the lock passes; it says nothing about the kernel.
-  const isOpen = isUnanswered(error) || error.code === 'XTABLES_LOCK_UNUSABLE';
-  return (isOpen ? unknown : absent)(subject, 'always', error.message, error.hint);
-}
-
-/** A family whose nat table does not work is left out while there is another that does. */
-function noTableCheck(
-  subject: string,
-  { family, variant }: TrialClient,
-  table: Table,
-  reason: string,
-  tried: readonly TriedTable[],
-): Check {
-  const otherWorks = tried.some(({ client, trial }) => client.family !== family && trial.state === 'tried');
+  // A family whose nat table does not work is left out while there is another that does.
+  const otherWorks = tried.some((other) => other.client.family !== family && other.trial.state === 'tried');
   const modules =
     variant === 'nft'
       ? ['nf_tables', table === 'nat' ? 'nft_chain_nat' : 'nft_compat']
@@ -232,9 +212,16 @@ function noTableCheck(
   return absent(
     subject,
     table === 'nat' && otherWorks ? `for ${family} services` : 'always',
-    `it does not work: ${reason}`,
+    `it does not work: ${trial.reason}`,
     `On the node: modprobe -a ${modules.join(' ')}. Or, if the kernel has that: --iptables-variant=${variant === 'nft' ? 'legacy' : 'nft'}.`,
   );
+}
+
+/** A missing program, the lock, or rights. */
+function failureCheck(subject: string, error: JunctionError): Check {
+  // Another program's turn with the lock passes; it says nothing about the kernel.
+  const isOpen = isUnanswered(error) || error.code === 'XTABLES_LOCK_UNUSABLE';
+  return (isOpen ? unknown : absent)(subject, 'always', error.message, error.hint);
 }
 
 function untriedPhysdev({ name, needed }: KernelPiece): Check {

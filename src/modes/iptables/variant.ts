@@ -180,8 +180,8 @@ export function featuresOf(
 }
 
 /**
- * The variants that may hold rules of ours: nft wherever it is installed. legacy only if the kernel has tables of it, because asking for one would create it.
- * A system so old that it has only plain `iptables` is taken as it is.
+ * The variants that may hold rules of ours: nft wherever it is installed, legacy only if the kernel has tables of it,
+ * because asking for one would create it. A system so old that it has only plain `iptables` is taken as it is.
  */
 export async function variantsInUse(
   family: Family,

@@ -68,10 +68,10 @@ function cleanTable(state: Tables, table: Table, options: CleanupScope): Cleanup
   );
   const { jumps, called } = waysInto(chains, ours, table, options.mode);
   const removes = [...jumps, ...firewall.rules];
-  const goes = [...ours].filter((chain) => !called.has(chain));
+  const deleted = [...ours].filter((chain) => !called.has(chain));
   return {
-    steps: stepsOf(table, { removes, called: [...called], goes }, size),
-    chains: goes.map((chain) => ({ table, chain })),
+    steps: stepsOf(table, { removes, emptied: [...called], deleted }, size),
+    chains: deleted.map((chain) => ({ table, chain })),
     rules: removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${rule}` })),
     kept: [
       ...[...called].map((chain): KeptChain => ({ table, chain, reason: 'called' })),
@@ -82,32 +82,30 @@ function cleanTable(state: Tables, table: Table, options: CleanupScope): Cleanup
 
 interface Removal {
   readonly removes: readonly RuleText[];
-  /** Emptied. */
-  readonly called: readonly string[];
-  /** Deleted. */
-  readonly goes: readonly string[];
+  readonly emptied: readonly string[];
+  readonly deleted: readonly string[];
 }
 
 /**
  * In one transaction where it is not too large: a proxy that runs beside `cleanup --force` repairs its jumps within
  * milliseconds, and chains that are jumped to cannot be deleted.
  */
-function stepsOf(table: Table, { removes, called, goes }: Removal, size: number): readonly Step[] {
-  if (removes.length + called.length + goes.length === 0) return [];
-  if (called.length + goes.length <= size) {
-    const writes = called.map((name) => ({ name, rules: [] }));
+function stepsOf(table: Table, { removes, emptied, deleted }: Removal, size: number): readonly Step[] {
+  if (removes.length + emptied.length + deleted.length === 0) return [];
+  if (emptied.length + deleted.length <= size) {
+    const writes = emptied.map((name) => ({ name, rules: [] }));
     // A chain that is deleted is emptied first, so its rules are not there to be removed one by one.
-    const gone = new Set(goes);
+    const gone = new Set(deleted);
     const elsewhere = removes.filter(({ chain }) => !gone.has(chain));
-    return [{ table, pieces: [piece(undefined, { removes: elsewhere, writes, deletes: goes })] }];
+    return [{ table, pieces: [piece(undefined, { removes: elsewhere, writes, deletes: deleted })] }];
   }
   const empty = (name: string): Piece => piece(undefined, { writes: [{ name, rules: [] }] });
-  const deletions = [...inChunks(table, goes.map(deletion), size)];
+  const deletions = [...inChunks(table, deleted.map(deletion), size)];
   return [
     ...(removes.length > 0 ? [{ table, pieces: [piece(undefined, { removes })] }] : []),
-    ...inChunks(table, called.map(empty), size),
+    ...inChunks(table, emptied.map(empty), size),
     // Chains call each other, so all are emptied before the first is deleted.
-    ...(deletions.length > 1 ? inChunks(table, goes.map(empty), size) : []),
+    ...(deletions.length > 1 ? inChunks(table, deleted.map(empty), size) : []),
     ...deletions,
   ];
 }

@@ -2,7 +2,8 @@
  * A rule's arguments, as words, into a `Rule`. What Junction never writes becomes `other`, word for word.
  *
  * Both dialects are read: what Junction prints (`-m tcp -p tcp -d X --dport N`) and what `iptables-save` prints of it
- * (`-d X/32 -p tcp … -m tcp --dport N`), in short options alone. The protocol keeps the place of its `-m`, as it does in the kernel.
+ * (`-d X/32 -p tcp … -m tcp --dport N`), in short options alone. The protocol keeps the place of its `-m`, as it does in
+ * the kernel.
  */
 import { parseCidr, parseIp } from '../../../model/ip.ts';
 import { isPlainComment } from './print.ts';

@@ -8,7 +8,7 @@ import type { Cidr, Ip } from '../../../model/ip.ts';
 export const TABLE_NAMES = ['filter', 'nat', 'mangle'] as const;
 export type Table = (typeof TABLE_NAMES)[number];
 
-/** That have rules of ours. filter first: a service that loses its endpoints is refused before its way is gone, as in kube-proxy. */
+/** With rules of ours. filter first: a service that loses its endpoints is refused before its way is gone. */
 export const TABLES: readonly Table[] = ['filter', 'nat'];
 
 export type Match =
