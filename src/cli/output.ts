@@ -15,7 +15,7 @@ export interface Output {
   finished?(): Promise<readonly WriteFailure[]>;
   /** Returns what writes log lines to standard output: at once, or through a buffer. Nothing waits for who reads them. */
   logToStdout?(buffer: BufferOptions | undefined): (line: string) => void;
-  /** Called when log lines were lost and writing works again. */
+  /** Called when log lines were lost and writing works again; after `logToStdout`. */
   onLost?(report: (lost: LostLines) => void): void;
 }
 
@@ -42,7 +42,6 @@ export function daemonOutput(): Output {
   const sink = new LogSink(nonBlockingWriter(2, descriptorCalls));
   let infoSink: LogSink | undefined;
   let infoBuffer: LogBuffer | undefined;
-  let reportLost: ((lost: LostLines) => void) | undefined;
   // Not before it is used: Node makes the pipe non-blocking, for all who share it.
   let stdout: CountedStream | undefined;
   const out = (text: string): void => {
@@ -61,7 +60,6 @@ export function daemonOutput(): Output {
     logToStdout: (buffer) => {
       const own = new LogSink(nonBlockingWriter(1, descriptorCalls));
       infoSink = own;
-      own.onLost = (lost) => reportLost?.(lost);
       if (buffer === undefined) return (line) => own.write(line);
       const held = new LogBuffer((lines) => own.write(lines), buffer.bytes, buffer.flushMs);
       infoBuffer = held;
@@ -69,8 +67,8 @@ export function daemonOutput(): Output {
     },
     finished: async () => (await stdout?.finished()) ?? [],
     onLost: (report) => {
-      reportLost = report;
       sink.onLost = report;
+      if (infoSink) infoSink.onLost = report;
     },
   };
 }

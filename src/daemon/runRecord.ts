@@ -5,7 +5,7 @@
  */
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf } from '../errors.ts';
+import { errorCode, messageOf } from '../errors.ts';
 import { libc } from '../system/libc.ts';
 
 type CrashCause = 'uncaught_error' | 'killed';
@@ -103,17 +103,16 @@ function noteKilled({ runningSince, ...previous }: State): PreviousRuns {
 /** Whatever the file holds: an unreadable one is as none. */
 function read(file: string): State {
   try {
-    const value = JSON.parse(readFileSync(file, 'utf8')) as Partial<State> | null;
+    const { crashes, last, runningSince } = JSON.parse(readFileSync(file, 'utf8')) as Partial<State>;
     const count = (cause: CrashCause): number => {
-      const number = value?.crashes?.[cause];
-      return Number.isSafeInteger(number) && (number ?? 0) > 0 ? Number(number) : 0;
+      const number = crashes?.[cause] ?? 0;
+      return Number.isSafeInteger(number) ? Math.max(0, number) : 0;
     };
-    const last = value?.last;
     return {
       crashes: { uncaught_error: count('uncaught_error'), killed: count('killed') },
       ...(typeof last?.what === 'string' &&
         typeof last.at === 'string' && { last: { cause: 'uncaught_error', at: last.at, what: last.what } }),
-      ...(typeof value?.runningSince === 'string' && { runningSince: value.runningSince }),
+      ...(typeof runningSince === 'string' && { runningSince }),
     };
   } catch {
     return NONE;
@@ -125,7 +124,7 @@ function makeDirectory(path: string): void {
   try {
     mkdirSync(path, { mode: 0o755 });
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    if (errorCode(error) !== 'EEXIST') throw error;
   }
 }
 
