@@ -6,14 +6,7 @@ import { constants } from 'node:os';
 import { type Family, type Ip, familyOf } from '../model/ip.ts';
 import { AttributeTable, optional, required } from './attributes.ts';
 import { type Change, EXISTS } from './batch.ts';
-import {
-  LITTLE_ENDIAN,
-  type MessageWriter,
-  NLM_F_CREATE,
-  NLM_F_EXCL,
-  malformedMessage,
-  viewOf,
-} from './codec.ts';
+import { LITTLE_ENDIAN, NLM_F_CREATE, NLM_F_EXCL, malformedMessage, viewOf } from './codec.ts';
 import { AF_UNSPEC, address, addressFamily, decodeIp, familyOfNumber, ipBytes } from './inet.ts';
 import { bytes, text, u32 } from './kinds.ts';
 import type { NetlinkRequest } from './socket.ts';
@@ -110,29 +103,25 @@ function linkRequest(
 
 /** As a host prefix, with global scope. ENODEV: no such link. */
 export function addAddress(linkIndex: number, ip: Ip): Change {
-  return {
-    type: RTM_NEWADDR,
-    flags: NLM_F_CREATE | NLM_F_EXCL,
-    payload: (writer) => writeHostAddress(writer, linkIndex, ip),
-    expected: EXISTS,
-  };
+  return { ...hostRequest(RTM_NEWADDR, linkIndex, ip, NLM_F_CREATE | NLM_F_EXCL), expected: EXISTS };
 }
 
 /** Also `absent` when the link is. */
 export function deleteAddress(linkIndex: number, ip: Ip): Change {
-  return {
-    type: RTM_DELADDR,
-    flags: 0,
-    payload: (writer) => writeHostAddress(writer, linkIndex, ip),
-    expected: ABSENT_ADDRESS,
-  };
+  return { ...hostRequest(RTM_DELADDR, linkIndex, ip, 0), expected: ABSENT_ADDRESS };
 }
 
-function writeHostAddress(writer: MessageWriter, linkIndex: number, ip: Ip): void {
-  const header = hostHeader(IFADDRMSG_BYTES, ip);
-  viewOf(header).setUint32(INDEX_OFFSET, linkIndex, LITTLE_ENDIAN);
-  const own = ipBytes(ip);
-  ADDRESS.write(writer.raw(header), { local: own, address: own });
+function hostRequest(type: number, linkIndex: number, ip: Ip, flags: number): NetlinkRequest {
+  return {
+    type,
+    flags,
+    payload: (writer) => {
+      const header = hostHeader(IFADDRMSG_BYTES, ip);
+      viewOf(header).setUint32(INDEX_OFFSET, linkIndex, LITTLE_ENDIAN);
+      const own = ipBytes(ip);
+      ADDRESS.write(writer.raw(header), { local: own, address: own });
+    },
+  };
 }
 
 /** Of all links, also those that are down. */
