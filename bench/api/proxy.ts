@@ -11,7 +11,7 @@ import { Proxier } from '../../src/proxy/proxier.ts';
 import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
 import { ApiSource } from '../../src/sources/api/apiSource.ts';
 import { ApiClient } from '../../src/sources/api/client.ts';
-import type { ApiAccess } from '../../src/sources/api/credentials/access.ts';
+import type { ApiAccess } from '../../src/sources/api/credentials/identity.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
 import { systemClock } from '../../src/time/systemClock.ts';
 import { VIEW } from '../cluster.ts';

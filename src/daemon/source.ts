@@ -9,7 +9,7 @@ import type { Registry } from '../telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../telemetry/metrics/restClientMetrics.ts';
 import { ApiSource } from '../sources/api/apiSource.ts';
 import { ApiClient } from '../sources/api/client.ts';
-import type { ApiAccess } from '../sources/api/credentials/access.ts';
+import type { ApiAccess } from '../sources/api/credentials/identity.ts';
 import { loadAccess } from '../sources/api/credentials/load.ts';
 import type { ApiDiagnostic, ResourceDiagnostic } from '../sources/api/diagnostics.ts';
 import { ManifestSource } from '../sources/manifests/manifestSource.ts';

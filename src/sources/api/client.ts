@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../time/clock.ts';
 import { wait } from '../../time/wait.ts';
-import type { ApiAccess, Identity } from './credentials/access.ts';
+import type { ApiAccess, Identity } from './credentials/identity.ts';
 import type { OnDiagnostic, RequestMethod } from './diagnostics.ts';
 import {
   type ApiFailure,

@@ -1,6 +1,6 @@
 /** The connections to the API server: made again when certificates change. */
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
-import type { ApiAccess, Identity } from './credentials/access.ts';
+import type { ApiAccess, Identity } from './credentials/identity.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /**

@@ -18,18 +18,11 @@ export interface FoundFile {
   readonly modifiedAt: number;
 }
 
-export interface PathProblem {
-  readonly path: string;
-  readonly message: string;
-  /** It may hold what it held; we cannot look. */
-  readonly hidden: boolean;
-}
-
 export interface Scan {
   readonly files: readonly FoundFile[];
-  readonly problems: readonly PathProblem[];
-  /** Roots that are directories without a single manifest: perhaps others were meant. */
-  readonly emptyRoots: readonly string[];
+  readonly problems: readonly SourceProblem[];
+  /** Paths that may hold what they held; they cannot be read now. */
+  readonly hidden: readonly string[];
   /** Real directory → the names in it that matter, or all. */
   readonly directories: ReadonlyMap<string, ReadonlySet<string> | 'all'>;
 }
@@ -48,8 +41,8 @@ export async function scan(roots: readonly string[]): Promise<Scan> {
 
 class Scanner implements Scan {
   readonly files: FoundFile[] = [];
-  readonly problems: PathProblem[] = [];
-  readonly emptyRoots: string[] = [];
+  readonly problems: SourceProblem[] = [];
+  readonly hidden: string[] = [];
   readonly directories = new Map<string, Set<string> | 'all'>();
   readonly #seen = new Set<string>();
   /** Files and directories that were found, whether or not they were seen before, and those that cannot be read. */
@@ -65,11 +58,12 @@ class Scanner implements Scan {
       const before = this.#found;
       if (stats.isDirectory()) await this.#directory(path);
       else if (stats.isFile()) await this.#file(path, stats);
-      if (stats.isDirectory() && this.#found === before) this.emptyRoots.push(path);
-      if (!stats.isDirectory() && !stats.isFile())
-        this.problems.push({ path, message: 'is neither a file nor a directory', hidden: false });
+      else this.#report(path, 'is neither a file nor a directory');
+      if (stats.isDirectory() && this.#found === before)
+        this.#report(path, 'has no file whose name ends in .yaml, .yml or .json', 'warning');
     } catch (error) {
-      this.problems.push({ path, message: await explainRoot(path, error), hidden: !isGone(error) });
+      this.#report(path, await explainRoot(path, error));
+      if (!isGone(error)) this.hidden.push(path);
     }
   }
 
@@ -93,16 +87,20 @@ class Scanner implements Scan {
       else if (stats.isFile() && isManifestName(name)) await this.#file(path, stats);
     } catch (error) {
       if (isManifestName(name) && name.includes('\ufffd')) {
-        this.problems.push({ path, message: 'has a name that is not in UTF-8; rename it', hidden: false });
+        this.#report(path, 'has a name that is not in UTF-8; rename it');
         return;
       }
       const isBrokenLink = isManifestName(name) && (await isLink(path));
       // What went away since the directory was listed is simply not there.
       if (isGone(error) && !isBrokenLink) return;
       this.#found += 1;
-      const message = isBrokenLink ? explainLink(error) : explain(error);
-      this.problems.push({ path, message, hidden: !isGone(error) });
+      this.#report(path, isBrokenLink ? explainLink(error) : explain(error));
+      if (!isGone(error)) this.hidden.push(path);
     }
+  }
+
+  #report(where: string, message: string, severity: SourceProblem['severity'] = 'error'): void {
+    this.problems.push({ severity, where, message });
   }
 
   async #file(path: string, { dev, ino, size, mtimeMs, ctimeMs }: Stats): Promise<void> {
@@ -130,14 +128,12 @@ class Scanner implements Scan {
 
 /** Throws `MANIFESTS_UNREADABLE`, before anything is done, where a path cannot be read. */
 export async function checkRoots(paths: readonly string[]): Promise<void> {
-  const problems: Pick<PathProblem, 'path' | 'message'>[] = [];
+  const problems: string[] = [];
   for (const path of paths) {
-    const message = await rootProblem(path);
-    if (message !== undefined) problems.push({ path, message });
+    const problem = await rootProblem(path);
+    if (problem !== undefined) problems.push(`manifests: ${path} ${problem}`);
   }
-  if (problems.length === 0) return;
-  const what = problems.map(({ path, message }) => `manifests: ${path} ${message}`).join('; ');
-  throw new JunctionError('MANIFESTS_UNREADABLE', what);
+  if (problems.length > 0) throw new JunctionError('MANIFESTS_UNREADABLE', problems.join('; '));
 }
 
 async function rootProblem(path: string): Promise<string | undefined> {

@@ -8,15 +8,7 @@ import { type EndpointSlice, type Node, objectKey, type Service } from '../../mo
 import type { SourceEvents, SourceProblem } from '../source.ts';
 import type { ReadingOptions, SnapshotObject } from './chunkReading.ts';
 import { type FileReading, keepReading, type PlacedDefinition, readManifest } from './fileReading.ts';
-import {
-  contentProblem,
-  type FoundFile,
-  type PathProblem,
-  readContent,
-  readStream,
-  type Scan,
-  scan,
-} from './scan.ts';
+import { contentProblem, type FoundFile, readContent, readStream, type Scan, scan } from './scan.ts';
 
 /** A sound object that is not for us. */
 interface IgnoredObject {
@@ -68,7 +60,8 @@ export class ManifestStore {
       if (known !== undefined) files.set(file.path, known);
     }
     for (const [path, known] of this.#files) {
-      if (!files.has(path) && found.problems.some((problem) => hides(problem, path))) files.set(path, known);
+      const isHidden = found.hidden.some((hidden) => !relative(hidden, path).startsWith('..'));
+      if (isHidden && !files.has(path)) files.set(path, known);
     }
     this.#files = files;
     const readings = [...files.values()].map(({ reading }) => reading);
@@ -76,11 +69,7 @@ export class ManifestStore {
     this.#inForce = resolution.inForce;
     return {
       ...resolution,
-      problems: [
-        ...found.problems.map(pathProblem),
-        ...found.emptyRoots.map(emptyRoot),
-        ...resolution.problems,
-      ],
+      problems: [...found.problems, ...resolution.problems],
       scan: found,
     };
   }
@@ -97,18 +86,6 @@ export class ManifestStore {
         : keepReading(contentProblem(file.path, content), before?.reading);
     return { stamp: file.stamp, settled, reading };
   }
-}
-
-function pathProblem({ path, message }: PathProblem): SourceProblem {
-  return { severity: 'error', where: path, message };
-}
-
-function emptyRoot(path: string): SourceProblem {
-  return { severity: 'warning', where: path, message: 'has no file whose name ends in .yaml, .yml or .json' };
-}
-
-function hides(problem: PathProblem, path: string): boolean {
-  return problem.hidden && !relative(problem.path, path).startsWith('..');
 }
 
 /** By the id of the definition. */

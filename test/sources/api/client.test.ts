@@ -1,7 +1,7 @@
 /** Requests over real connections, with real certificates. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiClient, type ApiResponse } from '../../../src/sources/api/client.ts';
-import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/access.ts';
+import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/identity.ts';
 import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 import {

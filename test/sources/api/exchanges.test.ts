@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiSource } from '../../../src/sources/api/apiSource.ts';
 import { ApiClient } from '../../../src/sources/api/client.ts';
-import type { ApiAccess } from '../../../src/sources/api/credentials/access.ts';
+import type { ApiAccess } from '../../../src/sources/api/credentials/identity.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 import {
   type Asked,

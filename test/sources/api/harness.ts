@@ -2,7 +2,7 @@
 import { onTestFinished } from 'vitest';
 import { deepEqual } from '../../../src/model/equal.ts';
 import { ApiClient } from '../../../src/sources/api/client.ts';
-import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/access.ts';
+import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/identity.ts';
 import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
 import { ApiSource, type ApiSourceEvents } from '../../../src/sources/api/apiSource.ts';
 import { projectEndpointSlice } from '../../../src/model/project/endpointSlice.ts';

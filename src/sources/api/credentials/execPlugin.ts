@@ -1,7 +1,6 @@
 /** Credentials from a program: `exec` in a kubeconfig (client.authentication.k8s.io). */
 import { JunctionError } from '../../../errors.ts';
-import type { Environment, Identity } from './access.ts';
-import { bearer, type IdentityPart } from './identity.ts';
+import { bearer, type Environment, type Identity, type IdentityPart } from './identity.ts';
 import type { KubeconfigSection } from './kubeconfig.ts';
 import { isMap, ownField, ownText } from '../../../text/cursor.ts';
 import { quote } from '../../../text/printable.ts';

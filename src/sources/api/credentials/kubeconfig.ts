@@ -3,10 +3,10 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { JunctionError } from '../../../errors.ts';
 import { LineIndex } from '../../../text/lines.ts';
 import { parseYaml, readDocument } from '../../../text/yaml.ts';
-import type { Environment } from './access.ts';
 import { execPart, readExecPlugin } from './execPlugin.ts';
 import {
   certificatePart,
+  type Environment,
   explainFileError,
   FileText,
   type IdentityPart,

@@ -1,11 +1,13 @@
 /** Finds out how to reach the API server: from a kubeconfig, from inside a cluster, or from an address alone. */
 import { readFile as readFileFromDisk } from 'node:fs/promises';
 import { JunctionError } from '../../../errors.ts';
-import type { ApiAccess, Environment, Identity } from './access.ts';
 import {
+  type ApiAccess,
   certificatePart,
   checkIdentity,
+  type Environment,
   FileText,
+  type Identity,
   type IdentityPart,
   systemRootsPart,
   tokenPart,

@@ -1,6 +1,6 @@
 /** A machine that exists only in a test: its files, its time, its programs. */
 import { stringify } from 'yaml';
-import type { ApiAccess } from '../../../../src/sources/api/credentials/access.ts';
+import type { ApiAccess } from '../../../../src/sources/api/credentials/identity.ts';
 import { type LoadAccessOptions, loadAccess } from '../../../../src/sources/api/credentials/load.ts';
 import type { PluginCall, PluginResult } from '../../../../src/system/pluginProcess.ts';
 import { FakeClock } from '../../../time/fakeClock.ts';
