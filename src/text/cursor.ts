@@ -22,11 +22,8 @@ export interface Problem {
 
 /** The outcome of reading one raw object. */
 export type Projection<T> =
-  | {
-      readonly kind: 'object';
-      readonly value: T /** Parts that were left out. */;
-      readonly warnings: readonly Problem[];
-    }
+  /** `warnings`: parts that were left out. */
+  | { readonly kind: 'object'; readonly value: T; readonly warnings: readonly Problem[] }
   /** A sound object that is not for us: headless, another proxy's, an unknown kind. */
   | { readonly kind: 'ignored'; readonly reason: string }
   | { readonly kind: 'invalid'; readonly problems: readonly Problem[] };
@@ -62,10 +59,6 @@ const MOST_ITEMS = 10_000;
 class Notes {
   readonly taken: Problem[] = [];
   #more = 0;
-
-  get isEmpty(): boolean {
-    return this.taken.length === 0;
-  }
 
   add(problem: Problem): void {
     if (this.taken.length < MOST_NOTES) this.taken.push(problem);
@@ -144,7 +137,7 @@ export class Cursor {
     const problems = new Notes();
     const { warnings } = this.#notebook;
     const value = read(new Cursor(this.value, { problems, warnings }, this.#parent, this.#key));
-    if (problems.isEmpty) return value;
+    if (problems.taken.length === 0) return value;
     for (const problem of problems.all()) {
       warnings.add({ ...problem, message: `${problem.message}; ${consequence}` });
     }

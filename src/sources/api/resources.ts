@@ -79,12 +79,7 @@ function projectServiceCidr(raw: unknown): Projection<readonly Cidr[]> {
 }
 
 function slimService(value: Service, interner: Interner): Service {
-  const ports = value.ports.map((port) => ({
-    name: interner.text(port.name),
-    protocol: port.protocol,
-    port: port.port,
-    nodePort: port.nodePort,
-  }));
+  const ports = value.ports.map((port) => ({ ...port, name: interner.text(port.name) }));
   const id = ports.map(({ name, protocol, port, nodePort }) => `${name} ${protocol} ${port} ${nodePort}`);
   return {
     ...value,
@@ -93,17 +88,14 @@ function slimService(value: Service, interner: Interner): Service {
   };
 }
 
+/** `service` stays as it is: nearly each is another, and sharing would keep the names of services that were deleted. */
 function slimEndpointSlice(value: EndpointSlice, interner: Interner): EndpointSlice {
   const id = value.ports.map(({ name, protocol, port }) => `${name} ${protocol} ${port}`);
   return {
+    ...value,
     namespace: interner.text(value.namespace),
-    name: value.name,
-    // Nearly each is another: sharing would keep the names of services that are long gone.
-    service: value.service,
-    family: value.family,
     ports: interner.list(`slice ${id.join()}`, value.ports),
     endpoints: value.endpoints.map((endpoint) => slimEndpoint(endpoint, interner)),
-    triggerTime: value.triggerTime,
   };
 }
 

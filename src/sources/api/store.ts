@@ -3,8 +3,8 @@ import { deepEqual } from '../../model/equal.ts';
 import type { SourceProblem } from '../source.ts';
 import { ListenerError } from './failure.ts';
 import {
-  isMap,
   ownField,
+  ownText,
   printMessage,
   printPath,
   type Problem,
@@ -22,6 +22,7 @@ interface StoreOptions<T> {
 
 /** For one object; more of them are of no use to a reader. */
 const MOST_REPORTS = 20;
+const NAMELESS: Problem = { path: ['metadata'], message: 'metadata has no name', expected: 'a name' };
 
 export class ResourceStore<T> {
   readonly #options: StoreOptions<T>;
@@ -56,11 +57,7 @@ export class ResourceStore<T> {
   set(raw: unknown): void {
     const key = keyOf(raw);
     if (key === undefined) {
-      this.#reportOnce(
-        '',
-        [{ path: ['metadata'], message: 'metadata has no name', expected: 'a name' }],
-        'error',
-      );
+      this.#reportOnce('', [NAMELESS], 'error');
       return;
     }
     this.#listed?.add(key);
@@ -140,9 +137,8 @@ export class ResourceStore<T> {
 /** `shop/web`, or `node1` for what has no namespace. */
 function keyOf(raw: unknown): string | undefined {
   const metadata = ownField(raw, 'metadata');
-  if (!isMap(metadata)) return undefined;
-  const name = ownField(metadata, 'name');
+  const name = ownText(metadata, 'name');
   const namespace = ownField(metadata, 'namespace') ?? '';
-  if (typeof name !== 'string' || name === '' || typeof namespace !== 'string') return undefined;
+  if (name === '' || typeof namespace !== 'string') return undefined;
   return namespace === '' ? name : `${namespace}/${name}`;
 }

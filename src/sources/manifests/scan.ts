@@ -188,30 +188,21 @@ export function isGone(error: unknown): boolean {
 const MEBIBYTE = 1024 * 1024;
 const MOST_BYTES = 64 * MEBIBYTE;
 
-interface Text {
-  readonly kind: 'text';
-  readonly text: string;
-}
+export type Content =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'unusable'; readonly problem: SourceProblem };
 
-interface Unusable {
-  readonly kind: 'unusable';
-  readonly message: string;
-  readonly expected?: string;
-}
-
-type Content = Text | Unusable | { readonly kind: 'gone' };
-
-export async function readContent({ path, size }: FoundFile): Promise<Content> {
-  if (size > MOST_BYTES) return tooLarge(size);
+export async function readContent({ path, size }: FoundFile): Promise<Content | { readonly kind: 'gone' }> {
+  if (size > MOST_BYTES) return tooLarge(path, size);
   try {
-    return decode(await readFile(path));
+    return decode(path, await readFile(path));
   } catch (error) {
-    return isGone(error) ? { kind: 'gone' } : { kind: 'unusable', message: explain(error) };
+    return isGone(error) ? { kind: 'gone' } : unusable(path, explain(error));
   }
 }
 
 /** Standard input to its end, but no more of it than a file may have: somebody may pipe a device into it. */
-export async function readStream(stream: AsyncIterable<Buffer>): Promise<Text | Unusable> {
+export async function readStream(name: string, stream: AsyncIterable<Buffer>): Promise<Content> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of stream) {
@@ -219,16 +210,16 @@ export async function readStream(stream: AsyncIterable<Buffer>): Promise<Text | 
     length += chunk.length;
     if (length > MOST_BYTES) break;
   }
-  return decode(Buffer.concat(chunks));
+  return decode(name, Buffer.concat(chunks));
 }
 
-function decode(bytes: Buffer): Text | Unusable {
-  if (bytes.length > MOST_BYTES) return tooLarge(bytes.length);
+function decode(where: string, bytes: Buffer): Content {
+  if (bytes.length > MOST_BYTES) return tooLarge(where, bytes.length);
   const message = problemOf(bytes);
-  if (message !== undefined) return { kind: 'unusable', message, expected: 'a UTF-8 text with YAML or JSON' };
+  if (message !== undefined) return unusable(where, message, 'a UTF-8 text with YAML or JSON');
   const text = new TextDecoder('utf-8').decode(bytes);
   if (text.includes('\r') && !text.includes('\n'))
-    return { kind: 'unusable', message: 'ends its lines with CR alone', expected: 'LF or CRLF' };
+    return unusable(where, 'ends its lines with CR alone', 'LF or CRLF');
   return { kind: 'text', text };
 }
 
@@ -241,15 +232,12 @@ function problemOf(bytes: Buffer): string | undefined {
   return `is not in UTF-8 at line ${sound.split('\n').length}`;
 }
 
-function tooLarge(bytes: number): Unusable {
-  const message = `is ${Math.ceil(bytes / MEBIBYTE)} MiB long`;
-  return {
-    kind: 'unusable',
-    message,
-    expected: `at most ${MOST_BYTES / MEBIBYTE} MiB; split it into several files`,
-  };
+function tooLarge(where: string, bytes: number): Content {
+  const expected = `at most ${MOST_BYTES / MEBIBYTE} MiB; split it into several files`;
+  return unusable(where, `is ${Math.ceil(bytes / MEBIBYTE)} MiB long`, expected);
 }
 
-export function contentProblem(where: string, { message, expected }: Unusable): SourceProblem {
-  return { severity: 'error', where, message, ...(expected !== undefined && { expected }) };
+function unusable(where: string, message: string, expected?: string): Content {
+  const problem = { where, message, ...(expected !== undefined && { expected }) };
+  return { kind: 'unusable', problem: { severity: 'error', ...problem } };
 }

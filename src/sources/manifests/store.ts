@@ -8,7 +8,7 @@ import { type EndpointSlice, type Node, objectKey, type Service } from '../../mo
 import type { SourceEvents, SourceProblem } from '../source.ts';
 import type { ReadingOptions, SnapshotObject } from './chunkReading.ts';
 import { type FileReading, keepReading, type PlacedDefinition, readManifest } from './fileReading.ts';
-import { contentProblem, type FoundFile, readContent, readStream, type Scan, scan } from './scan.ts';
+import { type Content, type FoundFile, readContent, readStream, type Scan, scan } from './scan.ts';
 
 /** A sound object that is not for us. */
 interface IgnoredObject {
@@ -80,12 +80,20 @@ export class ManifestStore {
     const settled = Date.now() - file.modifiedAt > SETTLING_MILLISECONDS;
     const content = await readContent(file);
     if (content.kind === 'gone') return undefined;
-    const reading =
-      content.kind === 'text'
-        ? readManifest(file.path, content.text, before?.reading, this.#options)
-        : keepReading(contentProblem(file.path, content), before?.reading);
+    const reading = readingOf(file.path, content, this.#options, before?.reading);
     return { stamp: file.stamp, settled, reading };
   }
+}
+
+function readingOf(
+  path: string,
+  content: Content,
+  options: ReadingOptions,
+  before?: FileReading,
+): FileReading {
+  return content.kind === 'text'
+    ? readManifest(path, content.text, before, options)
+    : keepReading(content.problem, before);
 }
 
 /** By the id of the definition. */
@@ -204,10 +212,7 @@ export async function readManifestStream(
   name: string,
   options: ReadingOptions = {},
 ): Promise<Manifests> {
-  const content = await readStream(stream);
-  if (content.kind === 'text') return parseManifests(content.text, name, options);
-  const problems = [contentProblem(name, content)];
-  return { services: [], slices: [], nodes: [], problems, ignored: [], ignoredCount: 0 };
+  return byKind(resolve([readingOf(name, await readStream(name, stream), options)], new Map()));
 }
 
 /** The same for one text; `name` stands for the file in problems. */
