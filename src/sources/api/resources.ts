@@ -125,13 +125,8 @@ const LONGEST = 300;
  * Bounded: a cluster that makes up new names all the time gives up sharing, not memory.
  */
 export class Interner {
-  readonly #most: number;
   readonly #texts = new Map<string, string>();
   readonly #lists = new Map<string, readonly unknown[]>();
-
-  constructor(most = MOST_VALUES) {
-    this.#most = most;
-  }
 
   text(value: string): string {
     return this.#share(this.#texts, value, value);
@@ -147,7 +142,7 @@ export class Interner {
     if (id.length > LONGEST) return value;
     const known = values.get(id);
     if (known !== undefined) return known;
-    if (values.size >= this.#most) values.clear();
+    if (values.size >= MOST_VALUES) values.clear();
     values.set(id, value);
     return value;
   }
