@@ -26,7 +26,8 @@ interface Inconsistency {
 
 /** To be logged as `Kube-proxy configuration may be incomplete or incorrect`; the fatal ones end the process. */
 export function consistencyWarnings(config: EffectiveConfig, facts: NodeFacts): readonly Inconsistency[] {
-  return [...nodePortWarnings(config, facts), ...familyWarnings(config, facts)];
+  const message = nodePortWarning(config, facts);
+  return [...(message === undefined ? [] : [{ message, fatal: false }]), ...familyWarnings(config, facts)];
 }
 
 /** Ranges of node ports that the nftables mode serves but for the node's loopback addresses, which it cannot. */
@@ -42,31 +43,22 @@ function includesLocalhost(cidr: Cidr): boolean {
   return cidr.startsWith('127.') || Object.values(LOOPBACK).some((ip) => cidrContains(cidr, ip));
 }
 
-function nodePortWarnings(config: EffectiveConfig, facts: NodeFacts): readonly Inconsistency[] {
+function nodePortWarning(config: EffectiveConfig, facts: NodeFacts): string | undefined {
   const { primaryFamily: primary } = facts;
   const other: Family = primary === 'IPv4' ? 'IPv6' : 'IPv4';
   const list = config.nodePortAddresses ?? [];
-  if (list.includes('primary')) return [];
+  if (list.includes('primary')) return undefined;
   const ranges = cidrsOf(list);
   const ofPrimary = ranges.filter((cidr) => familyOf(cidr) === primary).length;
   const consequence = (family: Family): string =>
     `NodePort connections will be accepted on all local ${family} IPs`;
-  if (ranges.length === 0) {
-    return warning(
-      'nodePortAddresses is unset; NodePort connections will be accepted on all local IPs. Consider using `--nodeport-addresses primary`',
-    );
-  }
-  if (ofPrimary === ranges.length && isAnyDualStack(config, facts, ranges)) {
-    return warning(
-      `cluster appears to be dual-stack but nodePortAddresses contains only ${primary} addresses; ${consequence(other)}`,
-    );
-  }
-  if (ofPrimary === 0) {
-    return warning(
-      `cluster appears to be ${primary}-primary but nodePortAddresses contains only ${other} addresses; ${consequence(primary)}`,
-    );
-  }
-  return [];
+  if (ranges.length === 0)
+    return 'nodePortAddresses is unset; NodePort connections will be accepted on all local IPs. Consider using `--nodeport-addresses primary`';
+  if (ofPrimary === ranges.length && isAnyDualStack(config, facts, ranges))
+    return `cluster appears to be dual-stack but nodePortAddresses contains only ${primary} addresses; ${consequence(other)}`;
+  return ofPrimary === 0
+    ? `cluster appears to be ${primary}-primary but nodePortAddresses contains only ${other} addresses; ${consequence(primary)}`
+    : undefined;
 }
 
 function isAnyDualStack(config: EffectiveConfig, facts: NodeFacts, ranges: readonly Cidr[]): boolean {
@@ -74,30 +66,33 @@ function isAnyDualStack(config: EffectiveConfig, facts: NodeFacts, ranges: reado
   return lists.some((list) => new Set(cidrsOf(list).map(familyOf)).size === 2);
 }
 
-function familyWarnings(config: EffectiveConfig, facts: NodeFacts): readonly Inconsistency[] {
-  const { primaryFamily, dualStack } = facts;
+function* familyWarnings(config: EffectiveConfig, facts: NodeFacts): Iterable<Inconsistency> {
+  const { primaryFamily, dualStack, podCIDRs } = facts;
   const wrong: Family = primaryFamily === 'IPv4' ? 'IPv6' : 'IPv4';
   const cluster = `cluster is ${primaryFamily}-${dualStack ? 'primary' : 'only'} but`;
-  const listWarning = (name: string, list: readonly string[], fatal: boolean): readonly Inconsistency[] =>
-    isAllOf(list, wrong) ? warning(`${cluster} ${name} contains only ${wrong} addresses`, fatal) : [];
-  const addressWarning = (name: string, address: string): readonly Inconsistency[] => {
-    const ip = parseIp(address);
-    const isWrong = ip !== undefined && familyOf(ip) === wrong && ip !== '::' && ip !== '0.0.0.0';
-    return isWrong ? warning(`${cluster} ${name} is ${wrong}`) : [];
+  const checkList = function* (
+    name: string,
+    list: readonly string[],
+    fatal = false,
+  ): Iterable<Inconsistency> {
+    if (isAllOf(list, wrong)) yield { message: `${cluster} ${name} contains only ${wrong} addresses`, fatal };
   };
-  const isFatal = config.detectLocalMode === 'ClusterCIDR' && !dualStack;
-  return [
-    ...listWarning('clusterCIDRs', config.clusterCIDRs, isFatal),
-    ...listWarning('node.spec.podCIDRs', facts.podCIDRs, config.detectLocalMode === 'NodeCIDR'),
-    ...addressWarning('winkernel.sourceVip', config.winkernel.sourceVip),
-    ...(dualStack
-      ? []
-      : [
-          ...listWarning('ipvs.excludeCIDRs', config.ipvs.excludeCIDRs ?? [], false),
-          ...addressWarning('healthzBindAddress', hostOf(config.healthzBindAddress)),
-          ...addressWarning('metricsBindAddress', hostOf(config.metricsBindAddress)),
-        ]),
-  ];
+  const checkAddress = function* (name: string, address: string): Iterable<Inconsistency> {
+    const ip = parseIp(address);
+    if (ip !== undefined && familyOf(ip) === wrong && ip !== '::' && ip !== '0.0.0.0')
+      yield { message: `${cluster} ${name} is ${wrong}`, fatal: false };
+  };
+  yield* checkList(
+    'clusterCIDRs',
+    config.clusterCIDRs,
+    config.detectLocalMode === 'ClusterCIDR' && !dualStack,
+  );
+  yield* checkList('node.spec.podCIDRs', podCIDRs, config.detectLocalMode === 'NodeCIDR');
+  yield* checkAddress('winkernel.sourceVip', config.winkernel.sourceVip);
+  if (dualStack) return;
+  yield* checkList('ipvs.excludeCIDRs', config.ipvs.excludeCIDRs ?? []);
+  yield* checkAddress('healthzBindAddress', hostOf(config.healthzBindAddress));
+  yield* checkAddress('metricsBindAddress', hostOf(config.metricsBindAddress));
 }
 
 function isAllOf(list: readonly string[], family: Family): boolean {
@@ -111,8 +106,4 @@ function cidrsOf(list: readonly string[]): readonly Cidr[] {
 function hostOf(address: string): string {
   const parts = splitAddress(address);
   return 'fault' in parts ? '' : parts.host;
-}
-
-function warning(message: string, fatal = false): readonly Inconsistency[] {
-  return [{ message, fatal }];
 }
