@@ -8,15 +8,10 @@ import { LITTLE_ENDIAN } from '../../netlink/codec.ts';
 import { addressFamily } from '../../netlink/inet.ts';
 import { type Table, TABLES } from './rules/rule.ts';
 import { JunctionError } from '../../errors.ts';
+import type { Generation } from '../../proxy/syncRunner.ts';
 import type { TransactionChannel } from '../../netlink/channel.ts';
 import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
-
-interface TableInfo {
-  /** Different when the table is. (A rule that was replaced by another of the same size is not seen.) */
-  readonly id: string;
-  readonly rules: number;
-}
 
 const SOCK_RAW = 3;
 const IPPROTO_RAW = 255;
@@ -28,8 +23,11 @@ const NAME_BYTES = 32;
 const INFO_BYTES = NAME_BYTES + 4 + 20 + 20 + 4 + 4;
 const ENTRIES_OFFSET = INFO_BYTES - 8;
 
-/** Of all these tables together; `undefined` where the kernel does not tell. */
-export function readTableInfo(family: Family, tables: readonly string[]): TableInfo | undefined {
+/**
+ * Of all these tables together; `undefined` where the kernel does not tell. A rule that was replaced by another of the
+ * same size is not seen.
+ */
+export function readTableInfo(family: Family, tables: readonly string[]): Required<Generation> | undefined {
   const { socket, close } = libc();
   const fd = socket(addressFamily(family), SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
   if (fd < 0) return undefined;
