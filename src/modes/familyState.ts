@@ -10,11 +10,6 @@ export type FamilyAnswer =
 
 export type NotServed = Exclude<FamilyAnswer, { state: 'works' }>;
 
-export interface LeftOutFamily {
-  readonly family: Family;
-  readonly answer: NotServed;
-}
-
 export interface FamilySupport {
   readonly family: Family;
   readonly answer: FamilyAnswer;
@@ -24,13 +19,4 @@ export interface FamilySupport {
 
 export function servedFamilies(families: readonly FamilySupport[]): readonly Family[] {
   return families.filter(({ answer }) => answer.state === 'works').map(({ family }) => family);
-}
-
-export function familySupport(
-  served: readonly Family[],
-  leftOut: readonly LeftOutFamily[],
-  startable: readonly Family[],
-): readonly FamilySupport[] {
-  const works = served.map((family) => ({ family, answer: { state: 'works' } as const }));
-  return [...works, ...leftOut].map((each) => ({ ...each, isStartable: startable.includes(each.family) }));
 }

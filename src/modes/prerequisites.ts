@@ -6,13 +6,13 @@ import type { Family } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
 import { nodeView } from '../plan/view.ts';
 import type { CommandRunner } from '../system/processes.ts';
-import type { FamilyAnswer, LeftOutFamily, NotServed } from './familyState.ts';
+import type { FamilyAnswer, FamilySupport } from './familyState.ts';
 import type { IptablesClient } from './iptables/client.ts';
 import { probeClient } from './iptables/families.ts';
 import { iptablesModeChecks, openClients } from './iptables/prerequisites.ts';
 import { ipvsModeChecks } from './ipvs/prerequisites.ts';
 import type { ModeOptions } from './mode.ts';
-import { abilitiesOf, type NftAbilities, nftablesModeChecks } from './nftables/prerequisites.ts';
+import { abilitiesOf, nftablesModeChecks } from './nftables/prerequisites.ts';
 import { capabilityCheck } from './prerequisites/capabilities.ts';
 import { absent, type Check, type PreflightSettings, readinessOf, report } from './prerequisites/check.ts';
 import { type Machine, systemMachine } from './prerequisites/machine.ts';
@@ -21,6 +21,7 @@ type PreflightOptions = Pick<ModeOptions, 'config' | 'log' | 'runner'>;
 /** Of modes that write rules of iptables. */
 const RULE_CHECKS = { iptables: iptablesModeChecks, ipvs: ipvsModeChecks } as const;
 type IptablesMode = keyof typeof RULE_CHECKS;
+const WORKS: FamilyAnswer = { state: 'works' };
 
 /** Everything that a mode needs, on a machine on which nothing has been opened yet. */
 export function checkMode(
@@ -93,22 +94,20 @@ export async function askAgain(
   }
 }
 
-interface NftPreflight extends NftAbilities {
-  readonly leftOut: readonly LeftOutFamily[];
-}
-
 /** Returns what the mode can do here. Throws when something that is needed is missing. */
 export async function nftPreflight(
   families: readonly Family[],
   { config, log, runner }: PreflightOptions,
-): Promise<NftPreflight> {
+): Promise<{ readonly families: readonly FamilySupport[]; readonly counters: boolean }> {
   const checks = await checkNft(families, config, runner);
   report('nftables', checks, log);
-  const abilities = abilitiesOf(checks, families);
-  const leftOut = families
-    .filter((family) => !abilities.families.includes(family))
-    .map((family) => ({ family, answer: lackOf(checks, family) }));
-  return { ...abilities, leftOut };
+  const { families: served, counters } = abilitiesOf(checks, families);
+  const supported = families.map((family) => ({
+    family,
+    answer: served.includes(family) ? WORKS : lackOf(checks, family),
+    isStartable: true,
+  }));
+  return { families: supported, counters };
 }
 
 export async function askForTables(
@@ -116,7 +115,7 @@ export async function askForTables(
   { config, runner }: PreflightOptions,
 ): Promise<FamilyAnswer> {
   const checks = await checkNft([family], config, runner);
-  return readinessOf(checks) === 'yes' ? { state: 'works' } : lackOf(checks, family);
+  return readinessOf(checks) === 'yes' ? WORKS : lackOf(checks, family);
 }
 
 function checkNft(
@@ -127,7 +126,7 @@ function checkNft(
   return checkMode('nftables', preflightSettings(config), families, systemMachine(config.junction, runner));
 }
 
-function lackOf(checks: readonly Check[], family: Family): NotServed {
+function lackOf(checks: readonly Check[], family: Family): FamilyAnswer {
   const lack = checks.find(({ subject, state }) => state !== 'present' && subject.endsWith(family));
   return {
     state: 'absent',

@@ -22,6 +22,7 @@ const NO_TABLE: Answer = {
   stderr: "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist",
 };
 const KILLED: Answer = { code: null, signal: 'SIGKILL' };
+const WORKS = { family: 'IPv4', answer: { state: 'works' }, isStartable: true };
 const GOOD: Answer = { stdout: '-P POSTROUTING ACCEPT\n' };
 
 /** The answers to each question for a nat table, in turn; the last one stands. */
@@ -69,15 +70,14 @@ describe('a question that went unanswered is asked again', () => {
     ['no descriptor is left to start it', 'EMFILE'],
   ] as const)('%s', async (_what, answer) => {
     const { opened, log } = await open({ iptables: [answer, answer, GOOD], ip6tables: [answer, GOOD] });
-    expect(opened).toMatchObject({ served: ['IPv4', 'IPv6'], leftOut: [] });
+    expect(opened).toMatchObject({ families: [WORKS, { ...WORKS, family: 'IPv6' }] });
     expect(log.match(/Could not list the nat table; retrying" ipFamily="IPv4"/g)).toHaveLength(2);
   });
 
   test('for ever: one family is served, the other is not known to be absent', async () => {
     const { opened } = await open({ iptables: [GOOD], ip6tables: [LOCKED] });
     expect(opened).toMatchObject({
-      served: ['IPv4'],
-      leftOut: [{ family: 'IPv6', answer: { state: 'unanswered' } }],
+      families: [WORKS, { family: 'IPv6', answer: { state: 'unanswered' } }],
     });
     expect(opened).toHaveProperty('clients.length', 2);
   });
@@ -95,8 +95,8 @@ describe('an answer stands', () => {
   test('the kernel has no nat table of one family', async () => {
     const { opened, log } = await open({ iptables: [GOOD], ip6tables: [NO_TABLE] });
     expect(opened).toMatchObject({
-      served: ['IPv4'],
-      leftOut: [
+      families: [
+        WORKS,
         {
           family: 'IPv6',
           answer: { state: 'absent', reason: expect.stringContaining('Table does not exist') },
@@ -116,7 +116,7 @@ describe('an answer stands', () => {
 
 test('a lock file that cannot be used is replaced by our own, and that is said', async () => {
   const { opened, log, locks } = await open({ iptables: [NO_LOCK_FILE, GOOD], ip6tables: [GOOD, GOOD] });
-  expect(opened).toMatchObject({ served: ['IPv4', 'IPv6'] });
+  expect(opened).toMatchObject({ families: [WORKS, { ...WORKS, family: 'IPv6' }] });
   expect(locks).toEqual([
     undefined,
     ...Array.from({ length: 2 }, () => expect.stringMatching(/junction-lock-.*\/xtables\.lock$/)),

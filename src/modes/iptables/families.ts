@@ -9,14 +9,14 @@ import { type ChainLook, IptablesClient } from './client.ts';
 import { type ProcessObserver, isUnanswered } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
-import type { FamilyAnswer, LeftOutFamily, NotServed } from '../familyState.ts';
+import { type FamilyAnswer, type FamilySupport, type NotServed, servedFamilies } from '../familyState.ts';
+import type { Log } from '../../log/log.ts';
 import type { ModeOptions } from '../mode.ts';
 
 export interface OpenedFamilies {
   /** Also of families that are left out, where the programs are there. */
   readonly clients: readonly IptablesClient[];
-  readonly served: readonly Family[];
-  readonly leftOut: readonly LeftOutFamily[];
+  readonly families: readonly FamilySupport[];
 }
 
 interface FamilyOptions extends Pick<ModeOptions, 'config' | 'log' | 'runner' | 'signal'> {
@@ -41,8 +41,7 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
   const { log, patienceMs = PATIENCE_MS } = options;
   const opener = new FamilyOpener(options, performance.now() + patienceMs);
   const clients: IptablesClient[] = [];
-  const served: Family[] = [];
-  const leftOut: LeftOutFamily[] = [];
+  const families: FamilySupport[] = [];
   for (const family of FAMILIES) {
     if (family === 'IPv6' && !isIpv6Enabled()) {
       log.info('No IPv6 on this machine: serving IPv4 only');
@@ -50,21 +49,25 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
     }
     const { client, answer } = await opener.askPatiently(family);
     if (client) clients.push(client);
+    families.push({ family, answer, isStartable: client !== undefined });
     if (answer.state === 'works') {
-      served.push(family);
       const { version, variant, reason } = client ?? {};
       log.info('Using iptables', { ipFamily: family, version, variant, reason });
     } else {
-      leftOut.push({ family, answer });
       const { reason, remedy } = answer;
       log.warn('This family is left out for now', { ipFamily: family, reason, whatToDo: remedy });
     }
   }
-  if (served.length === 0) throw noFamily(leftOut, patienceMs);
+  if (servedFamilies(families).length === 0) throw noFamily(families, patienceMs);
+  logStack(families, log);
+  return { clients, families };
+}
+
+export function logStack(families: readonly FamilySupport[], log: Log): void {
+  const served = servedFamilies(families);
   log.info(`kube-proxy running in ${served.length > 1 ? 'dual' : 'single'}-stack mode`, {
     families: served.join(','),
   });
-  return { clients, served, leftOut };
 }
 
 /** Asks once more, with a client that is open. */
@@ -103,15 +106,17 @@ function unableToAsk(error: JunctionError): NotServed {
   return { state, reason: error.message, remedy: error.hint };
 }
 
-function noFamily(leftOut: readonly LeftOutFamily[], patienceMs: number): JunctionError {
-  const unanswered = leftOut.some(({ answer }) => answer.state === 'unanswered');
-  const [first] = leftOut;
-  const what = unanswered
-    ? `iptables could not be asked for ${patienceMs / 1000} s: ${first?.answer.reason}`
-    : `iptables is not available on this host: ${first?.answer.reason}`;
-  return new JunctionError('IPTABLES_FAILED', what, {
-    detail: leftOut.map(({ family, answer }) => `- ${family}: ${answer.reason}`).join('\n'),
-    hint: first?.answer.remedy,
+function noFamily(families: readonly FamilySupport[], patienceMs: number): JunctionError {
+  const reasons = families.flatMap(({ family, answer }) =>
+    answer.state === 'works' ? [] : [{ family, ...answer }],
+  );
+  const [first] = reasons;
+  const what = reasons.some(({ state }) => state === 'unanswered')
+    ? `iptables could not be asked for ${patienceMs / 1000} s`
+    : 'iptables is not available on this host';
+  return new JunctionError('IPTABLES_FAILED', `${what}: ${first?.reason}`, {
+    detail: reasons.map(({ family, reason }) => `- ${family}: ${reason}`).join('\n'),
+    hint: first?.remedy,
   });
 }
 

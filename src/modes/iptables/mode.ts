@@ -11,7 +11,7 @@ import { readNftGeneration } from '../../netlink/nftables/message.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import { type Generation, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
-import { familySupport } from '../familyState.ts';
+import { servedFamilies } from '../familyState.ts';
 import { StaleObjects } from '../staleObjects.ts';
 import { canaryMonitor } from './canary.ts';
 import { clientOf, openFamilies } from './families.ts';
@@ -23,7 +23,8 @@ import { askAgain, preflight } from '../prerequisites.ts';
 export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   const { config, nodeName, log } = options;
   const programs = new OwnPrograms();
-  const { clients, served, leftOut } = await openFamilies({ ...options, programs });
+  const { clients, families } = await openFamilies({ ...options, programs });
+  const served = servedFamilies(families);
   await preflight('iptables', clients, served, options);
   const { layout: layoutName, masqueradeBit } = toSettings(config, nodeName);
   const layout = LAYOUTS[layoutName];
@@ -38,11 +39,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   });
   return {
     name: 'iptables',
-    families: familySupport(
-      served,
-      leftOut,
-      clients.map(({ family }) => family),
-    ),
+    families,
     guardLocalnet: async () => {
       const client = clients.find(({ family }) => family === 'IPv4');
       if (client) await writeLocalnetGuard(client, layout);

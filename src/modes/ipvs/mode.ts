@@ -11,7 +11,7 @@ import type { Log } from '../../log/log.ts';
 import { parseCidr } from '../../model/ip.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { clientOf, openFamilies } from '../iptables/families.ts';
-import { familySupport } from '../familyState.ts';
+import { servedFamilies } from '../familyState.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
 import { StaleObjects } from '../staleObjects.ts';
 import { removeStaleTables } from '../nftables/cleanup.ts';
@@ -20,7 +20,8 @@ import { askAgain, preflight } from '../prerequisites.ts';
 export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
   const { config, nodeName, log } = options;
   const { ipvs } = config;
-  const { clients, served, leftOut } = await openFamilies(options);
+  const { clients, families } = await openFamilies(options);
+  const served = servedFamilies(families);
   await preflight('ipvs', clients, served, options);
   const thread = await NetlinkThread.start();
   const channels = channelsOf(thread);
@@ -29,11 +30,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
   const stale = new StaleObjects(served, () => removeStaleTables(log));
   return {
     name: 'ipvs',
-    families: familySupport(
-      served,
-      leftOut,
-      clients.map(({ family }) => family),
-    ),
+    families,
     guardLocalnet: () => Promise.resolve(),
     applySettings: async () => {
       applyIpvsSysctls({ strictARP: ipvs.strictARP }, log, { root: config.junction.sysctlRoot });

@@ -10,7 +10,7 @@ import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { printJumps, restoreCommand } from '../iptables/print.ts';
 import { type WholeRules, wholeRules } from '../iptables/rules/whole.ts';
-import { nodeIpsOf } from '../nodeIps.ts';
+import { nodeIpsOf } from '../../system/interfaces.ts';
 import { DEVICE } from './rules/client.ts';
 import { compileVirtualServers, MH_PORT, type VirtualServerOptions } from './rules/compile.ts';
 import { DesiredState } from './rules/desiredState.ts';

@@ -11,9 +11,9 @@ import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
 import { FAMILIES, type Family, familyOf } from '../../model/ip.ts';
 import { type FamilyEvents, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
-import { familySupport } from '../familyState.ts';
+import { servedFamilies } from '../familyState.ts';
 import { StaleObjects } from '../staleObjects.ts';
-import { isIpv6Enabled } from '../iptables/families.ts';
+import { isIpv6Enabled, logStack } from '../iptables/families.ts';
 import { removeStaleRules } from '../iptables/cleanup.ts';
 import { StaleIpvs } from '../ipvs/cleanup.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
@@ -24,16 +24,16 @@ const OUR_TABLE = `table ${TABLE}`;
 export async function openNftMode(options: ModeOptions): Promise<Mode> {
   const { config, log } = options;
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
-  const { families: served, leftOut, counters } = await nftPreflight(enabled, options);
+  const { families, counters } = await nftPreflight(enabled, options);
   const hasBackstop = config.junction.nftablesBackstop;
-  log.info(`kube-proxy running in ${served.length > 1 ? 'dual' : 'single'}-stack mode`, {
-    families: served.join(','),
-  });
+  logStack(families, log);
   const thread = await NetlinkThread.start();
   const addresses = await AddressWatch.start(thread);
   const tables = await TableWatch.start(thread);
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
-  const stale = new StaleObjects(served, () => removeStaleObjects(log, hasBackstop, staleIpvs));
+  const stale = new StaleObjects(servedFamilies(families), () =>
+    removeStaleObjects(log, hasBackstop, staleIpvs),
+  );
   const opened: { readonly family: Family; readonly proxier: NftProxier; readonly events: FamilyEvents }[] =
     [];
   thread.onSocketLost(NETLINK_NETFILTER, () => {
@@ -44,7 +44,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
   });
   return {
     name: 'nftables',
-    families: familySupport(served, leftOut, enabled),
+    families,
     guardLocalnet: () => Promise.resolve(),
     applySettings: () => Promise.resolve(),
     open: (family, events) => {

@@ -86,7 +86,7 @@ export async function nftablesModeChecks(
 }
 
 /** What follows for the mode. */
-export interface NftAbilities {
+interface NftAbilities {
   /** Those that can be served. */
   readonly families: readonly Family[];
   readonly counters: boolean;

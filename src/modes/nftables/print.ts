@@ -6,7 +6,7 @@ import type { Settings } from '../../config/settings.ts';
 import { type Cidr, type Ip, isLoopback } from '../../model/ip.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
-import { nodeIpsOf } from '../nodeIps.ts';
+import { nodeIpsOf } from '../../system/interfaces.ts';
 
 /** For `nft -f`, over whatever such a table has. */
 export function nftPlanText(plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]): string {

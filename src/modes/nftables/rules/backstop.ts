@@ -9,6 +9,7 @@
  *
  * All works without it, so it is never in the way: what fails here is tried again later.
  */
+import { messageOf } from '../../../errors.ts';
 import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
@@ -160,7 +161,7 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
       await this.#reconciler.sync({ servicePorts }, ids, this.#base);
       return undefined;
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
     }
   }
 
