@@ -23,7 +23,7 @@ interface Line {
 
 /** Up to a comment, a pipe or the end of what a parenthesis holds. */
 function wordsOf(text: string): readonly string[] {
-  const [own = ''] = text.split(/\s[#|>&]|[;)](?:\s|$)/);
+  const [own = ''] = text.split(/\s(?:[#|>&]|-->)|[;)](?:\s|$)/);
   return own
     .trim()
     .split(/\s+/)
