@@ -17,42 +17,16 @@ const OTHERS: readonly Table[] = ['nat', 'filter'];
 const POLL_MS = 100;
 const POLLS = 50;
 
-interface CanaryEvent {
-  readonly kind: 'setupFailed' | 'checkFailed' | 'deleted' | 'inconsistent' | 'reloading' | 'reloadFailed';
-  readonly message: string;
-  readonly error?: unknown;
-}
-
 /** Waits; ends early, without an error, when the signal is aborted. */
 export type Sleep = (milliseconds: number, signal: AbortSignal) => Promise<void>;
 
 interface CanaryOptions {
-  readonly client: Pick<IptablesClient, 'ensureChain' | 'lookForChain'>;
+  readonly client: Pick<IptablesClient, 'family' | 'ensureChain' | 'lookForChain'>;
   readonly intervalMs: number;
   /** Writes everything again. */
   readonly onFlushed: () => void | Promise<void>;
-  readonly onEvent?: ((event: CanaryEvent) => void) | undefined;
+  readonly log: Pick<Log, 'info' | 'warn'>;
   readonly sleep?: Sleep | undefined;
-}
-
-/** With its events in the log. */
-export function canaryMonitor(
-  client: IptablesClient,
-  intervalMs: number,
-  onFlushed: () => void,
-  log: Log,
-): CanaryMonitor {
-  const ipFamily = client.family;
-  const onEvent = ({ message, error }: CanaryEvent): void => {
-    if (error === undefined) log.info(message, { ipFamily });
-    else
-      log.warn(message, {
-        ipFamily,
-        err: error,
-        ...(isJunctionError(error) && { whatToDo: error.hint }),
-      });
-  };
-  return new CanaryMonitor({ client, intervalMs, onFlushed, onEvent });
 }
 
 export class CanaryMonitor {
@@ -89,7 +63,7 @@ export class CanaryMonitor {
         continue;
       }
       if ((await this.#look(WATCHED)) !== 'absent') continue;
-      this.#emit('deleted', `IPTables canary deleted (table ${WATCHED}, chain ${CHAINS.canary})`);
+      this.#emit(`IPTables canary deleted (table ${WATCHED}, chain ${CHAINS.canary})`);
       await this.#waitForTheOthers(signal);
       if (signal.aborted) return;
       // Before the reload, so that a flush in the middle of it is noticed too.
@@ -103,7 +77,7 @@ export class CanaryMonitor {
       for (const table of [WATCHED, ...OTHERS]) await this.#options.client.ensureChain(table, CHAINS.canary);
       return true;
     } catch (error) {
-      this.#emit('setupFailed', 'Could not set up iptables canary', error);
+      this.#emit('Could not set up iptables canary', error);
       return false;
     }
   }
@@ -114,7 +88,7 @@ export class CanaryMonitor {
       .catch((error: unknown) => ({ state: 'unknown', error }) as const);
     if (look.state === 'unknown') {
       const message = `Could not check for iptables canary (table ${table}, chain ${CHAINS.canary})`;
-      this.#emit('checkFailed', message, look.error);
+      this.#emit(message, look.error);
     }
     return look.state;
   }
@@ -126,19 +100,22 @@ export class CanaryMonitor {
       if (signal.aborted || states.every((state) => state === 'absent')) return;
       if (poll < POLLS) await this.#sleep(POLL_MS, signal);
     }
-    this.#emit('inconsistent', 'Inconsistent iptables state detected');
+    this.#emit('Inconsistent iptables state detected');
   }
 
   async #reload(): Promise<void> {
-    this.#emit('reloading', 'Reloading after iptables flush');
+    this.#emit('Reloading after iptables flush');
     try {
       await this.#options.onFlushed();
     } catch (error) {
-      this.#emit('reloadFailed', 'Reload after iptables flush failed', error);
+      this.#emit('Reload after iptables flush failed', error);
     }
   }
 
-  #emit(kind: CanaryEvent['kind'], message: string, error?: unknown): void {
-    this.#options.onEvent?.({ kind, message, error });
+  #emit(message: string, error?: unknown): void {
+    const { client, log } = this.#options;
+    const hint = isJunctionError(error) && { whatToDo: error.hint };
+    if (error === undefined) log.info(message, { ipFamily: client.family });
+    else log.warn(message, { ipFamily: client.family, err: error, ...hint });
   }
 }

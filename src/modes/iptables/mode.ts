@@ -13,7 +13,7 @@ import { NetlinkThread } from '../../netlink/thread.ts';
 import { type Generation, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { servedFamilies } from '../familyState.ts';
 import { StaleObjects } from '../staleObjects.ts';
-import { canaryMonitor } from './canary.ts';
+import { CanaryMonitor } from './canary.ts';
 import { clientOf, openFamilies } from './families.ts';
 import { StaleIpvs } from '../ipvs/cleanup.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
@@ -65,7 +65,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           isNotified: rulesets !== undefined,
           generation: client.variant === 'nft' ? nftGeneration : () => readTableInfo(family, TABLES),
           requestJumps: () => proxier.rules.requestJumps(),
-          flushMonitor: (intervalMs, onFlushed) => canaryMonitor(client, intervalMs, onFlushed, log),
+          flushMonitor: (intervalMs, onFlushed) => new CanaryMonitor({ client, intervalMs, onFlushed, log }),
         },
         localIps: () => localIps(family),
         ready: () => stale.ready(family),

@@ -3,6 +3,18 @@ import { JunctionError } from '../../../src/errors.ts';
 import { CanaryMonitor, type Sleep } from '../../../src/modes/iptables/canary.ts';
 import type { ChainLook } from '../../../src/modes/iptables/client.ts';
 
+const KINDS: readonly (readonly [RegExp, string])[] = [
+  [/^Could not set up iptables canary$/, 'setupFailed'],
+  [/^IPTables canary deleted \(table mangle, chain KUBE-PROXY-CANARY\)$/, 'deleted'],
+  [/^Inconsistent iptables state detected$/, 'inconsistent'],
+  [/^Reloading after iptables flush$/, 'reloading'],
+  [/^Reload after iptables flush failed$/, 'reloadFailed'],
+];
+
+function kindOf(message: string, error?: unknown): string {
+  return KINDS.find(([pattern]) => pattern.test(message))?.[1] ?? `${message}: ${String(error)}`;
+}
+
 /** A world in which time passes only when the script says so, one sleep at a time. */
 class World {
   readonly log: string[] = [];
@@ -15,6 +27,7 @@ class World {
   readonly monitor = new CanaryMonitor({
     intervalMs: 30_000,
     client: {
+      family: 'IPv4',
       ensureChain: async (table) => {
         if (this.locked) throw new JunctionError('XTABLES_LOCK_HELD', 'held');
         const existed = this.chains.get(table) === 'present';
@@ -33,8 +46,10 @@ class World {
       this.log.push(`flushed, with canaries in ${[...this.chains.keys()].join(' ')}`);
       this.reload();
     },
-    onEvent: (event) =>
-      this.log.push(event.kind === 'checkFailed' ? `${event.message}: ${String(event.error)}` : event.kind),
+    log: {
+      info: (message) => this.log.push(kindOf(message)),
+      warn: (message, fields) => this.log.push(kindOf(message, fields?.['err'])),
+    },
     sleep: this.#sleeper(),
   });
 

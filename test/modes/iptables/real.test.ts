@@ -127,7 +127,7 @@ describe.each(CASES)('$variant, $family', ({ variant, family }) => {
       onFlushed: () => {
         events.push('flushed');
       },
-      onEvent: ({ kind }) => events.push(kind),
+      log: { info: (message) => events.push(message), warn: (message) => events.push(message) },
     });
     monitor.start();
     while ((await state(client, 'filter', 'KUBE-PROXY-CANARY')) !== 'present') await sleep(10);
@@ -139,7 +139,11 @@ describe.each(CASES)('$variant, $family', ({ variant, family }) => {
     }
     while (!events.includes('flushed')) await sleep(10);
     await monitor.stop();
-    expect(events).toEqual(['deleted', 'reloading', 'flushed']);
+    expect(events).toEqual([
+      'IPTables canary deleted (table mangle, chain KUBE-PROXY-CANARY)',
+      'Reloading after iptables flush',
+      'flushed',
+    ]);
     expect(await state(client, 'mangle', 'KUBE-PROXY-CANARY')).toBe('present');
   });
 });
