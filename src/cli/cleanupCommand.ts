@@ -15,9 +15,9 @@ import {
   removeTable,
   type StaleTable,
 } from '../modes/nftables/cleanup.ts';
-import { directChannel } from '../netlink/channel.ts';
+import { withChannel } from '../netlink/channel.ts';
 import { deleteNfacct } from '../netlink/nfacct.ts';
-import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../netlink/socket.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../netlink/socket.ts';
 import { alreadyRunning, findHolder } from '../system/instanceLock.ts';
 import type { CommandRunner } from '../system/processes.ts';
 import { systemClock } from '../time/systemClock.ts';
@@ -113,41 +113,32 @@ async function cleanFamily(
 }
 
 /** Sets can be deleted after the rules that match them, so the rules are removed in between. */
-async function cleanupIpvs(
+function cleanupIpvs(
   families: readonly Family[],
   dryRun: boolean,
   removeRules: () => Promise<void>,
 ): Promise<Removed['ipvs']> {
-  const sockets = {
-    route: NetlinkSocket.open(NETLINK_ROUTE),
-    netfilter: NetlinkSocket.open(NETLINK_NETFILTER),
-    generic: NetlinkSocket.open(NETLINK_GENERIC),
-  };
-  try {
-    const channels = {
-      route: directChannel(sockets.route),
-      netfilter: directChannel(sockets.netfilter),
-      generic: directChannel(sockets.generic),
-    };
-    const remains: StaleIpvsObjects[] = [];
-    for (const family of families) remains.push(await findStaleObjects(channels, family));
-    const failures = dryRun ? [] : [...(await removeServers(channels, remains))];
-    await removeRules();
-    if (!dryRun) failures.push(...(await removeSets(channels, remains)));
-    return { remains, failures };
-  } finally {
-    for (const socket of Object.values(sockets)) socket.close();
-  }
+  return withChannel(NETLINK_ROUTE, (route) =>
+    withChannel(NETLINK_NETFILTER, (netfilter) =>
+      withChannel(NETLINK_GENERIC, async (generic) => {
+        const channels = { route, netfilter, generic };
+        const remains: StaleIpvsObjects[] = [];
+        for (const family of families) remains.push(await findStaleObjects(channels, family));
+        const failures = dryRun ? [] : [...(await removeServers(channels, remains))];
+        await removeRules();
+        if (!dryRun) failures.push(...(await removeSets(channels, remains)));
+        return { remains, failures };
+      }),
+    ),
+  );
 }
 
-async function cleanupNft(
+function cleanupNft(
   families: readonly Family[],
   dryRun: boolean,
   names: readonly string[],
 ): Promise<NftCleanup> {
-  const socket = NetlinkSocket.open(NETLINK_NETFILTER);
-  try {
-    const channel = directChannel(socket);
+  return withChannel(NETLINK_NETFILTER, async (channel) => {
     const { stale, isJunctionRunning } = await findTables(channel, families, names);
     const failures: string[] = [];
     for (const each of dryRun ? [] : stale) {
@@ -155,9 +146,7 @@ async function cleanupNft(
       if (why !== undefined) failures.push(`table ${each.family} ${each.table}: ${why}`);
     }
     return { tables: stale, failures, junctionIsRunning: isJunctionRunning };
-  } finally {
-    socket.close();
-  }
+  });
 }
 
 function printJson({ iptables, ...others }: Removed, dryRun: boolean): string {
@@ -166,12 +155,6 @@ function printJson({ iptables, ...others }: Removed, dryRun: boolean): string {
   });
   return `${JSON.stringify({ dryRun, removed, ...others }, null, 2)}\n`;
 }
-
-const HEADERS = {
-  iptables: ['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'],
-  ipvs: ['FAMILY', 'VIRTUAL SERVERS', 'ADDRESSES ON KUBE-IPVS0', 'SETS'],
-  nftables: ['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'],
-};
 
 function printText({ iptables, counters, ipvs, nftables }: Removed, dryRun: boolean): string {
   const table = (what: string, header: readonly string[], rows: readonly (readonly unknown[])[]): string => {
@@ -190,10 +173,10 @@ function printText({ iptables, counters, ipvs, nftables }: Removed, dryRun: bool
     chains.map(({ table: of, chain, reason }) => `Kept ${chain} in ${of} (${family}): ${WHY_KEPT[reason]}\n`),
   );
   const text = [
-    table('', HEADERS.iptables, iptables.flatMap(rowsOf)),
-    table(' of IPVS', HEADERS.ipvs, ipvsRows),
+    table('', ['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], iptables.flatMap(rowsOf)),
+    table(' of IPVS', ['FAMILY', 'VIRTUAL SERVERS', 'ADDRESSES ON KUBE-IPVS0', 'SETS'], ipvsRows),
     failed(ipvs.failures),
-    table(' of nftables', HEADERS.nftables, nftRows),
+    table(' of nftables', ['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'], nftRows),
     failed(nftables.failures),
     nftables.junctionIsRunning ? running : '',
     ...kept,

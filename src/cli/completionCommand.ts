@@ -1,5 +1,5 @@
 /** `junction completion`: scripts by which shells complete commands, flags and their values. */
-import type { Flag } from '../config/setting.ts';
+import { type Flag, isOffered } from '../config/setting.ts';
 import { FLAGS } from '../config/table.ts';
 import { COMMANDS, type CommandInfo, commandFlags } from './commands.ts';
 
@@ -10,11 +10,8 @@ export function completionScript(shell: Shell): string {
   return { bash, zsh, fish }[shell]();
 }
 
-/** What people should not begin to use is not offered. */
 function offered(command: CommandInfo): readonly Flag[] {
-  return commandFlags(command).filter(
-    ({ deprecated, ignored }) => deprecated === undefined && ignored === undefined,
-  );
+  return commandFlags(command).filter(isOffered);
 }
 
 /** What a flag takes, where there are only so many. */

@@ -105,30 +105,21 @@ function printPlanTable(plan: Planner, columns = Number.POSITIVE_INFINITY): stri
   ].join('');
 }
 
-const HEADER = [
-  'SERVICE PORT',
-  'FRONTEND',
-  'ADDRESS',
-  'FROM POD',
-  'FROM NODE',
-  'FROM OUTSIDE',
-  'SOURCES',
-  'AFFINITY',
-];
-/** Of these columns, the ones that stand in the row also in a narrow terminal. */
-const NARROW = 3;
+/** The columns that stand in the row also in a narrow terminal, and the others. */
+const NARROW = ['SERVICE PORT', 'FRONTEND', 'ADDRESS'];
+const DETAILS = ['FROM POD', 'FROM NODE', 'FROM OUTSIDE', 'SOURCES', 'AFFINITY'];
 
 function printFrontends(rows: readonly (readonly string[])[], columns: number): string {
-  const wide = printColumns(HEADER, rows);
+  const wide = printColumns([...NARROW, ...DETAILS], rows);
   if (fitsIn(wide, columns)) return wide;
-  const narrow = rows.map((cells) => ({ lines: [cells.slice(0, NARROW)], details: details(cells) }));
-  const header = [...HEADER.slice(0, NARROW - 1), 'ADDRESS, AND WHO ANSWERS'];
+  const narrow = rows.map((cells) => ({ lines: [cells.slice(0, NARROW.length)], details: details(cells) }));
+  const header = [...NARROW.slice(0, -1), 'ADDRESS, AND WHO ANSWERS'];
   return printDetailedTable(header, narrow, columns);
 }
 
 /** What is the same for all who dial is said once, and what is the rule not at all. */
 function details(cells: readonly string[]): string {
-  const [pod = '', node = '', outside = '', sources = '', affinity = ''] = cells.slice(NARROW);
+  const [pod = '', node = '', outside = '', sources = '', affinity = ''] = cells.slice(NARROW.length);
   const isOne = pod === node && node === outside;
   const routes = isOne ? [pod] : [`from pod: ${pod}`, `from node: ${node}`, `from outside: ${outside}`];
   const others = [
@@ -139,9 +130,7 @@ function details(cells: readonly string[]): string {
 }
 
 /** Addresses that a service port asked for and another one has: `192.0.2.1/TCP/80`; `*` stands for the node's. */
-function lostAddresses(
-  plan: Planner,
-): readonly Readonly<Record<'servicePort' | 'address' | 'servedBy', string>>[] {
+function lostAddresses(plan: Planner) {
   return sorted(plan).flatMap(({ id }) =>
     plan.denied(id).map(({ key, owner }) => ({ servicePort: id, address: key, servedBy: owner })),
   );
@@ -213,12 +202,11 @@ function printScript(
   families: readonly Family[],
   commands: readonly string[],
 ): string {
-  const needs = NEEDS[mode];
   return `#!/bin/sh
 # ${printableLine(`Node ${nodeName}, ${mode} mode, ${families.join(' and ')}`)}. As root: junction plan ... --output script | sh
 # Run again, it leaves the same. Rules of other programs stay. What is there of Services that are gone: junction cleanup.
 set -eu
-${needs}
+${NEEDS[mode]}
 apply() {
 ${commands.join('\n')}}
 

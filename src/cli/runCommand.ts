@@ -35,8 +35,18 @@ export async function runCommand(
     const everything = { families: FAMILIES, variant: 'auto', mode: 'all' } as const;
     return cleanupCommand(io, { ...everything, output: 'text', dryRun: false });
   }
-  return supervised(config, log, io, (supervision) =>
-    runDaemon({
+  io.onLost?.(({ lines, reason }) => log.warn('Log lines were lost', { lines, reason }));
+  const record = new RunRecord(config.junction.stateDir);
+  // How the daemon ends is decided by the supervision. The crashes of earlier runs are logged first.
+  const supervision = new Supervision({ log, record, flush: (milliseconds) => io.flush?.(milliseconds) });
+  supervision.start();
+  try {
+    logPreviousRuns(record, log);
+    for (const { pid, command } of killOrphans())
+      log.warn('Killed a program that an earlier run left behind', { pid, command });
+    // All children inherit it, those of credential plugins too.
+    process.env[PARENT_VARIABLE] = parentMark();
+    return await runDaemon({
       config,
       nodeName: nodeName(),
       configFile: invocation.configFile,
@@ -45,8 +55,10 @@ export async function runCommand(
       initOnly: invocation.initOnly,
       log,
       supervision,
-    }),
-  );
+    });
+  } finally {
+    supervision.end();
+  }
 }
 
 function openLog({ logging }: ValidConfig, io: Output): Log {
@@ -72,30 +84,6 @@ function writeConfigTo(path: string, config: ValidConfig, log: Log): number {
   }
   log.info('Wrote configuration', { file: path });
   return 0;
-}
-
-/** How the daemon ends is decided by the supervision. The crashes of earlier runs are logged first. */
-async function supervised(
-  config: ValidConfig,
-  log: Log,
-  io: Output,
-  work: (supervision: Supervision) => Promise<number>,
-): Promise<number> {
-  io.onLost?.(({ lines, reason }) => log.warn('Log lines were lost', { lines, reason }));
-  const record = new RunRecord(config.junction.stateDir);
-  const flush = (milliseconds: number): void => io.flush?.(milliseconds);
-  const supervision = new Supervision({ log, record, flush });
-  supervision.start();
-  try {
-    logPreviousRuns(record, log);
-    for (const { pid, command } of killOrphans())
-      log.warn('Killed a program that an earlier run left behind', { pid, command });
-    // All children inherit it, those of credential plugins too.
-    process.env[PARENT_VARIABLE] = parentMark();
-    return await work(supervision);
-  } finally {
-    supervision.end();
-  }
 }
 
 function logPreviousRuns({ previous, problem }: RunRecord, log: Log): void {

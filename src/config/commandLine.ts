@@ -4,7 +4,7 @@
  */
 import { didYouMean } from '../text/suggest.ts';
 import { quoteWord } from './kinds.ts';
-import type { Flag, Note, Result, SettingValue } from './setting.ts';
+import { type Flag, isOffered, type Note, type Result, type SettingValue } from './setting.ts';
 import { FLAGS } from './table.ts';
 
 export interface ParsedFlags {
@@ -185,10 +185,7 @@ class Parser {
 
   /** The flag that a word is probably for: one that takes it, or the input. */
   #flagFor(word: string): string {
-    const flags = [...this.#byName.values()].filter(
-      ({ name, deprecated, ignored }) =>
-        deprecated === undefined && ignored === undefined && !this.values.has(name),
-    );
+    const flags = [...this.#byName.values()].filter((flag) => isOffered(flag) && !this.values.has(flag.name));
     const taking = flags.find(({ choices, kind }) => (choices ?? kind.choices ?? []).includes(word));
     // Not for `run`, which stands where kube-proxy stood: a word is no file there.
     const isForPeople = this.#elsewhere.size > 0 && !word.startsWith('-');

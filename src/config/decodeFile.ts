@@ -106,23 +106,16 @@ class Decoder {
 
   notes(hasMoreDocuments: boolean): readonly Note[] {
     const notes: Note[] = [];
+    const warn = (message: string): void => void notes.push({ severity: 'warning', message });
     if (this.#oddities.length > 0) {
+      const message = 'Using lenient decoding as strict decoding failed';
       const err = `strict decoding error: ${this.#oddities.map(({ brief }) => brief).join(', ')}`;
-      notes.push({
-        severity: 'info',
-        message: 'Using lenient decoding as strict decoding failed',
-        fields: { err },
-      });
+      notes.push({ severity: 'info', message, fields: { err } });
     }
-    for (const { full } of this.#oddities) notes.push({ severity: 'warning', message: full });
-    if (this.#moreOddities > 0) {
-      const message = `${this.#at(0)}: ${this.#moreOddities} more fields are unknown or repeated`;
-      notes.push({ severity: 'warning', message });
-    }
-    if (hasMoreDocuments) {
-      const message = `${this.#at(0)}: the file holds several documents; only the first is read`;
-      notes.push({ severity: 'warning', message });
-    }
+    for (const { full } of this.#oddities) warn(full);
+    if (this.#moreOddities > 0)
+      warn(`${this.#at(0)}: ${this.#moreOddities} more fields are unknown or repeated`);
+    if (hasMoreDocuments) warn(`${this.#at(0)}: the file holds several documents; only the first is read`);
     return notes;
   }
 

@@ -73,18 +73,11 @@ const MOST_NAMED = 200;
 export function unknownGates(gates: FeatureGates): readonly Note[] {
   const unknown = Object.keys(gates).filter((name) => !isGateName(name));
   if (unknown.length === 0) return [];
-  return [
-    {
-      severity: 'warning',
-      message: 'Feature gates have no effect, because Junction does not know them',
-      fields: {
-        featureGates: unknown
-          .slice(0, MOST_NAMED)
-          .map((name) => `${name}${didYouMean(name, Object.keys(GATES))}`),
-        ...(unknown.length > MOST_NAMED && { more: unknown.length - MOST_NAMED }),
-      },
-    },
-  ];
+  const message = 'Feature gates have no effect, because Junction does not know them';
+  const shown = unknown.slice(0, MOST_NAMED);
+  const featureGates = shown.map((name) => `${name}${didYouMean(name, Object.keys(GATES))}`);
+  const more = unknown.length - shown.length;
+  return [{ severity: 'warning', message, fields: { featureGates, ...(more > 0 && { more }) } }];
 }
 
 function isGateName(name: string): name is GateName {

@@ -1,5 +1,5 @@
 /** The text of `--help`: flags by section, with their defaults, as wide as the terminal. */
-import type { Flag } from './setting.ts';
+import { type Flag, isOffered } from './setting.ts';
 import { FLAGS, sectionFlags, SECTIONS } from './table.ts';
 
 interface FlagGroup {
@@ -9,12 +9,7 @@ interface FlagGroup {
 
 /** Without the flags that are deprecated; those without effect come last, with the reason. */
 export const FLAG_GROUPS: readonly FlagGroup[] = [
-  ...SECTIONS.map((section) => ({
-    title: section.title,
-    flags: sectionFlags(section).filter(
-      ({ deprecated, ignored }) => deprecated === undefined && ignored === undefined,
-    ),
-  })),
+  ...SECTIONS.map((section) => ({ title: section.title, flags: sectionFlags(section).filter(isOffered) })),
   {
     title: 'Accepted, without effect in Junction',
     flags: FLAGS.filter(({ ignored }) => ignored !== undefined),

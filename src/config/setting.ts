@@ -121,6 +121,11 @@ export function flag<T>(
   return { name, kind, default: normal, paths: [], ...details };
 }
 
+/** What people should not begin to use is not offered to them. */
+export function isOffered({ deprecated, ignored }: Flag): boolean {
+  return deprecated === undefined && ignored === undefined;
+}
+
 /** Something to log, found before logging could be set up. */
 export interface Note {
   readonly severity: 'info' | 'warning';

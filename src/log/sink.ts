@@ -85,15 +85,10 @@ export class LogSink {
       this.#reason = error instanceof Error && 'code' in error ? String(error.code) : String(error);
       return false;
     }
-    this.#reportLost();
-    return true;
-  }
-
-  #reportLost(): void {
-    if (this.#lost === 0) return;
-    const lost = { lines: this.#lost, reason: this.#reason };
+    const lines = this.#lost;
     this.#lost = 0;
-    this.onLost?.(lost);
+    if (lines > 0) this.onLost?.({ lines, reason: this.#reason });
+    return true;
   }
 }
 

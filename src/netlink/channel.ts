@@ -13,7 +13,7 @@ import {
   type NetlinkRefusal,
   type NetlinkReply,
   type NetlinkRequest,
-  type NetlinkSocket,
+  NetlinkSocket,
   Sequence,
   requestJob,
 } from './socket.ts';
@@ -106,6 +106,19 @@ export class JobChannel implements TransactionChannel {
 /** In the calling thread, which waits meanwhile: for tests and small tools. */
 export function directChannel(socket: NetlinkSocket): TransactionChannel {
   return new JobChannel(async (job) => void socket.perform(job), socket.sequence);
+}
+
+/** `directChannel` of a socket that is closed at the end. */
+export async function withChannel<T>(
+  protocol: number,
+  use: (channel: TransactionChannel) => Promise<T>,
+): Promise<T> {
+  const socket = NetlinkSocket.open(protocol);
+  try {
+    return await use(directChannel(socket));
+  } finally {
+    socket.close();
+  }
 }
 
 /** Reads what is asked for, and again what changed meanwhile, for which `read` returns `undefined`. */

@@ -32,29 +32,18 @@ const SHOWN = 40;
 
 /** A value as it may stand in a message: short, on one line, nothing that a terminal would obey. */
 export function quote(value: unknown): string {
-  if (value === null) return 'null';
+  if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (Array.isArray(value)) return 'a list';
-  switch (typeof value) {
-    case 'string':
-      return quoteText(value);
-    case 'number':
-    case 'boolean':
-      return String(value);
-    case 'undefined':
-      return 'nothing';
-    case 'bigint':
-      return 'a very large number';
-    case 'object':
-      return 'a map';
-    default:
-      return `a ${typeof value}`;
-  }
+  if (typeof value !== 'string') return TYPES[typeof value] ?? `a ${typeof value}`;
+  const shown = escape(value.slice(0, SHOWN));
+  return value.length > SHOWN ? `"${shown}…" (${value.length} characters)` : `"${shown}"`;
 }
 
-function quoteText(text: string): string {
-  const shown = escape(text.slice(0, SHOWN));
-  return text.length > SHOWN ? `"${shown}…" (${text.length} characters)` : `"${shown}"`;
-}
+const TYPES: Readonly<Record<string, string>> = {
+  undefined: 'nothing',
+  bigint: 'a very large number',
+  object: 'a map',
+};
 
 const QUOTED_NAMES: Readonly<Record<string, string>> = { ...NAMED, '"': '\\"', '\\': '\\\\' };
 

@@ -50,37 +50,31 @@ export const JUNCTION = {
   ],
 } as const;
 
-const ignored = 'it is for Windows';
+const forWindows = (help: string) => ({ help, ignored: 'it is for Windows' });
+const NETWORK_NAME = forWindows('name of the HNS network');
+const SOURCE_VIP = forWindows('source address of load-balanced traffic');
+const ENABLE_DSR = forWindows('direct server return');
+const ROOT_ENDPOINT = forWindows('endpoint of the root namespace');
+const HEALTH_CHECKS = forWindows('forward health checks of the load balancer to the service address');
+const AS_SERVICE = forWindows('run as a Windows service');
 
 export const WINDOWS = {
   title: 'Windows',
   intro: 'Accepted, so that files and command lines for mixed clusters work, and without effect.',
   fields: [
-    field('winkernel.networkName', undefined, STRING, '', { help: 'name of the HNS network', ignored }),
-    field('winkernel.sourceVip', undefined, STRING, '', {
-      help: 'source address of load-balanced traffic',
-      ignored,
-    }),
-    field('winkernel.enableDSR', undefined, BOOL, false, { help: 'direct server return', ignored }),
-    field('winkernel.rootHnsEndpointName', undefined, STRING, '', {
-      help: 'endpoint of the root namespace',
-      ignored,
-    }),
-    field('winkernel.forwardHealthCheckVip', undefined, BOOL, false, {
-      help: 'forward health checks of the load balancer to the service address',
-      ignored,
-    }),
+    field('winkernel.networkName', undefined, STRING, '', NETWORK_NAME),
+    field('winkernel.sourceVip', undefined, STRING, '', SOURCE_VIP),
+    field('winkernel.enableDSR', undefined, BOOL, false, ENABLE_DSR),
+    field('winkernel.rootHnsEndpointName', undefined, STRING, '', ROOT_ENDPOINT),
+    field('winkernel.forwardHealthCheckVip', undefined, BOOL, false, HEALTH_CHECKS),
   ],
   flags: [
-    flag('network-name', STRING, '', { help: 'name of the HNS network', ignored }),
-    flag('source-vip', STRING, '', { help: 'source address of load-balanced traffic', ignored }),
-    flag('enable-dsr', BOOL, false, { help: 'direct server return', ignored }),
-    flag('root-hnsendpoint-name', STRING, 'cbr0', { help: 'endpoint of the root namespace', ignored }),
-    flag('forward-healthcheck-vip', BOOL, false, {
-      help: 'forward health checks of the load balancer to the service address',
-      ignored,
-    }),
-    flag('windows-service', BOOL, false, { help: 'run as a Windows service', ignored }),
+    flag('network-name', STRING, '', NETWORK_NAME),
+    flag('source-vip', STRING, '', SOURCE_VIP),
+    flag('enable-dsr', BOOL, false, ENABLE_DSR),
+    flag('root-hnsendpoint-name', STRING, 'cbr0', ROOT_ENDPOINT),
+    flag('forward-healthcheck-vip', BOOL, false, HEALTH_CHECKS),
+    flag('windows-service', BOOL, false, AS_SERVICE),
   ],
 } as const;
 
@@ -91,10 +85,6 @@ export const UNUSED = {
       help: 'ports of the host to use',
       ignored: 'it was for the userspace mode, which is no more',
     }),
-    field('windowsRunAsService', undefined, BOOL, false, {
-      omit: 'zero',
-      help: 'run as a Windows service',
-      ignored,
-    }),
+    field('windowsRunAsService', undefined, BOOL, false, { omit: 'zero', ...AS_SERVICE }),
   ],
 } as const;

@@ -53,8 +53,11 @@ export const API_SERVER = {
   ],
 } as const;
 
-const SYNC = 'how soon a failed sync is tried again, and how often rules are checked';
-const REST = 'least time between two syncs';
+const SYNC = {
+  reload: 'live',
+  help: 'how soon a failed sync is tried again, and how often rules are checked',
+} as const;
+const REST = { reload: 'live', help: 'least time between two syncs' } as const;
 const MASQUERADE_ALL = 'masquerade everything that goes to a cluster IP';
 
 export const MODE = {
@@ -82,26 +85,16 @@ export const IPTABLES = {
     field('iptables.localhostNodePorts', 'iptables-localhost-nodeports', pointer(BOOL), true, {
       help: 'let node ports answer on 127.0.0.1 too; only this mode can, and only for IPv4',
     }),
-    field('iptables.syncPeriod', 'iptables-sync-period', DURATION, 30_000, {
-      reload: 'live',
-      help: SYNC,
-    }),
-    field('iptables.minSyncPeriod', 'iptables-min-sync-period', DURATION, 1000, {
-      reload: 'live',
-      help: REST,
-    }),
+    field('iptables.syncPeriod', 'iptables-sync-period', DURATION, 30_000, SYNC),
+    field('iptables.minSyncPeriod', 'iptables-min-sync-period', DURATION, 1000, REST),
   ],
 } as const;
 
 export const IPVS = {
   title: 'ipvs mode',
   fields: [
-    field('ipvs.syncPeriod', 'ipvs-sync-period', DURATION, 30_000, { reload: 'live', help: SYNC }),
-    field('ipvs.minSyncPeriod', 'ipvs-min-sync-period', DURATION, 0, {
-      flagDefault: 1000,
-      reload: 'live',
-      help: REST,
-    }),
+    field('ipvs.syncPeriod', 'ipvs-sync-period', DURATION, 30_000, SYNC),
+    field('ipvs.minSyncPeriod', 'ipvs-min-sync-period', DURATION, 0, { flagDefault: 1000, ...REST }),
     field('ipvs.scheduler', 'ipvs-scheduler', STRING, '', {
       placeholder: 'NAME',
       help: 'how endpoints are chosen: rr, wrr, lc, wlc, sh, dh, mh and so on, as the kernel has them; empty means rr',
@@ -138,13 +131,11 @@ export const NFTABLES = {
     }),
     field('nftables.syncPeriod', undefined, DURATION, 30_000, {
       sharesFlag: 'iptables-sync-period',
-      reload: 'live',
-      help: SYNC,
+      ...SYNC,
     }),
     field('nftables.minSyncPeriod', undefined, DURATION, 1000, {
       sharesFlag: 'iptables-min-sync-period',
-      reload: 'live',
-      help: REST,
+      ...REST,
     }),
   ],
 } as const;

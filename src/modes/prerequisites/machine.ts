@@ -11,13 +11,13 @@ import type { ValidConfig } from '../../config/effective.ts';
 import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
 import type { Change } from '../../netlink/batch.ts';
-import { directChannel, type NetlinkChannel, type TransactionChannel } from '../../netlink/channel.ts';
+import { type NetlinkChannel, type TransactionChannel, withChannel } from '../../netlink/channel.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { createSet, destroySet, type IpsetSupport, type IpsetType } from '../../netlink/ipset.ts';
 import { deleteService, type IpvsServiceKey, newService } from '../../netlink/ipvs.ts';
 import { deleteLink, newLink } from '../../netlink/rtnetlink.ts';
 import { deleteNfacct, ensureNfacct, readNfacct } from '../../netlink/nfacct.ts';
-import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../../netlink/socket.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
 import { type CommandRunner, run, timeLimited } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { runToEnd } from '../../time/timeSlice.ts';
@@ -193,18 +193,6 @@ async function make(channel: NetlinkChannel, change: Change): Promise<Trial> {
   const [outcome] = await channel.apply([change]);
   if (outcome?.state === 'refused') return { state: 'refused', reason: outcome.name };
   return outcome?.state === 'absent' ? { state: 'refused', reason: 'it is not there' } : DONE;
-}
-
-async function withChannel<T>(
-  protocol: number,
-  ask: (channel: TransactionChannel) => Promise<T>,
-): Promise<T> {
-  const socket = NetlinkSocket.open(protocol);
-  try {
-    return await ask(directChannel(socket));
-  } finally {
-    socket.close();
-  }
 }
 
 /** A kernel without a whole netlink protocol refuses the socket. */

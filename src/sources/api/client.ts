@@ -205,19 +205,17 @@ export class ApiClient {
       report(String(status));
       const retryAfter = headers['retry-after']?.toString();
       // The server is busy, and says when it wants to be asked again; client-go's clients do so by themselves.
-      if (retryAfter !== undefined && (status === 429 || status >= 500)) this.#noteWait(outgoing);
+      if (retryAfter !== undefined && (status === 429 || status >= 500)) {
+        // Events have paths of their own, and may never be sent again.
+        if (this.#askedToWait.size >= MOST_WAITING) this.#askedToWait.clear();
+        this.#askedToWait.add(askedFor(outgoing));
+      }
       return { status, retryAfter, body };
     } catch (error) {
       if (signal?.aborted) throw error;
       report('<error>');
       throw failureOfError(error, `${access.server.origin}${withoutQuery(outgoing.path)}`);
     }
-  }
-
-  #noteWait(outgoing: Outgoing): void {
-    // Events have paths of their own, and may never be sent again.
-    if (this.#askedToWait.size >= MOST_WAITING) this.#askedToWait.clear();
-    this.#askedToWait.add(askedFor(outgoing));
   }
 
   #dispatch(

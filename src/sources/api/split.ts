@@ -81,7 +81,6 @@ export interface ListEnvelope {
   readonly resourceVersion: string;
   /** '' after the last page. */
   readonly continueToken: string;
-  readonly remainingItemCount: number | undefined;
   /** An answer without the field must not be taken for an empty list: that would delete the whole cluster. */
   readonly hasItems: boolean;
 }
@@ -182,12 +181,10 @@ export class ItemSplitter {
     const isList = Array.isArray(items) ? items.length === 0 : (items ?? null) === null;
     if (!isList) throw malformedAnswer('the items of the list are not a list');
     const metadata = ownField(envelope, 'metadata');
-    const remaining = ownField(metadata, 'remainingItemCount');
     return {
       kind: ownText(envelope, 'kind'),
       resourceVersion: ownText(metadata, 'resourceVersion'),
       continueToken: ownText(metadata, 'continue'),
-      remainingItemCount: typeof remaining === 'number' ? remaining : undefined,
       hasItems: items !== undefined,
     };
   }

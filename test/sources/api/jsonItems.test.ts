@@ -19,7 +19,6 @@ const ENVELOPE: ListEnvelope = {
   kind: 'ServiceList',
   resourceVersion: '77',
   continueToken: 'abc',
-  remainingItemCount: 3,
   hasItems: true,
 };
 
@@ -61,7 +60,6 @@ describe('a list', () => {
         kind: 'ServiceList',
         resourceVersion: '1',
         continueToken: '',
-        remainingItemCount: undefined,
         hasItems: true,
       },
     });

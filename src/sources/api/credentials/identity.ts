@@ -195,11 +195,8 @@ export function checkIdentity({ ca, certificate, key }: Identity, origin: string
   const unusable = (message: string, hint?: string): JunctionError =>
     new JunctionError('CREDENTIALS_UNAVAILABLE', `${origin}: ${message}`, { hint });
   if (ca !== undefined) parseCertificate(ca, 'the certificate authority');
-  if (certificate === undefined && key === undefined) return;
-  if (certificate === undefined || key === undefined) {
-    const [given, missing] = key === undefined ? ['certificate', 'key'] : ['key', 'certificate'];
-    throw unusable(`there is a client ${given}, but no client ${missing}`);
-  }
+  // A kubeconfig and a plugin give both or neither.
+  if (certificate === undefined || key === undefined) return;
   const client = parseCertificate(certificate, 'the client certificate');
   const badKey = `${origin}: the client key is not a private key in PEM without a password`;
   if (!client.checkPrivateKey(parsed(() => createPrivateKey(key), badKey))) {
