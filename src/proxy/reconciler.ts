@@ -1,6 +1,6 @@
 /**
  * Keeps one part of the kernel equal to the plan: the tables of iptables, the virtual servers, a table of nftables, its
- * backstop. Each supplies how to write changes and how to read the kernel back; what was written, what the kernel
+ * backstop. Each extends this class and supplies how to write changes and how to read the kernel back; what was written, what the kernel
  * refused and when it has to be read is the same for all.
  *
  * An ordinary sync writes the service ports that changed. The kernel is read at the start, after a failure or a refusal,
@@ -35,19 +35,9 @@ export interface Resync<Options, P = Plan> extends Changes<Options, P> {
   readonly isRequested: boolean;
 }
 
-export interface Reconcilable<Options, P = Plan> {
-  /** Compiles these service ports before and after, and commits the difference. False: the kernel has to be read. */
-  apply(changes: Changes<Options, P>): Promise<boolean>;
-  /** Reads the kernel and commits what differs. What is refused goes into the report. */
-  resync(resync: Resync<Options, P>): Promise<void>;
-  /** Whether changes suffice after options changed; unset: they do not. */
-  isCompatible?(before: Options, now: Options): boolean;
+export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
   /** While the kernel refuses some service ports, changes of others suffice. */
-  readonly appliesBesideRefused?: boolean;
-}
-
-export class Reconciler<Options, P extends WithServicePorts = Plan> {
-  readonly #part: Reconcilable<Options, P>;
+  protected readonly appliesBesideRefused: boolean = false;
   readonly #applied = new Map<ServicePortId, ServicePortPlan>();
   #options: Options | undefined;
   #needsFull = true;
@@ -56,8 +46,15 @@ export class Reconciler<Options, P extends WithServicePorts = Plan> {
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
   #attempt: SyncAttempt = 'full';
 
-  constructor(part: Reconcilable<Options, P>) {
-    this.#part = part;
+  /** Compiles these service ports before and after, and commits the difference. False: the kernel has to be read. */
+  protected abstract apply(changes: Changes<Options, P>): Promise<boolean>;
+
+  /** Reads the kernel and commits what differs. What is refused goes into the report. */
+  protected abstract resync(resync: Resync<Options, P>): Promise<void>;
+
+  /** Whether changes suffice after options changed. */
+  protected isCompatible(before: Options, now: Options): boolean {
+    return deepEqual(now, before);
   }
 
   /** Of the last sync, also if it failed. */
@@ -70,7 +67,7 @@ export class Reconciler<Options, P extends WithServicePorts = Plan> {
   }
 
   /** Those of the last sync that succeeded. */
-  get options(): Options | undefined {
+  protected get options(): Options | undefined {
     return this.#options;
   }
 
@@ -80,16 +77,18 @@ export class Reconciler<Options, P extends WithServicePorts = Plan> {
   }
 
   /** `dirty`: service ports that may differ from what was last written. */
-  async sync(plan: P, dirty: Iterable<ServicePortId>, options: Options): Promise<SyncReport> {
+  protected async reconcile(plan: P, dirty: Iterable<ServicePortId>, options: Options): Promise<SyncReport> {
     const ids = [...dirty];
     const report = new ReportBuilder();
     const changes = { plan, options, ids, applied: this.#applied, report };
     const isRequested = this.#fullRequested;
     const wasSettled = !this.#needsFull && this.#refused.size === 0;
-    const canApply = !this.#needsFull && this.#mayGoOn(ids) && this.#isCompatible(options);
+    const before = this.#options;
+    const isCompatible = before !== undefined && this.isCompatible(before, options);
+    const canApply = !this.#needsFull && isCompatible && this.#mayGoOn(ids);
     this.#attempt = canApply ? 'partial' : 'full';
     this.#needsFull = true; // until all of it is in the kernel
-    const isApplied = canApply && (await this.#part.apply(changes));
+    const isApplied = canApply && (await this.apply(changes));
     if (isApplied) this.#note(plan, ids, options);
     // Our own changes are written, so whatever a requested look finds is another program's.
     if (!isApplied || isRequested) {
@@ -97,7 +96,7 @@ export class Reconciler<Options, P extends WithServicePorts = Plan> {
       this.#attempt = 'full';
       this.#fullRequested = false;
       report.refused.clear();
-      await this.#part.resync({
+      await this.resync({
         ...changes,
         unwritten: canApply && wasSettled ? this.#unlike(plan) : undefined,
         isSettled: canApply ? isApplied : wasSettled,
@@ -116,17 +115,7 @@ export class Reconciler<Options, P extends WithServicePorts = Plan> {
 
   #mayGoOn(ids: readonly ServicePortId[]): boolean {
     if (this.#refused.size === 0) return true;
-    return (
-      this.#part.appliesBesideRefused === true &&
-      !this.#fullRequested &&
-      !ids.some((id) => this.#refused.has(id))
-    );
-  }
-
-  #isCompatible(options: Options): boolean {
-    const before = this.#options;
-    if (before === undefined) return false;
-    return this.#part.isCompatible?.(before, options) ?? deepEqual(options, before);
+    return this.appliesBesideRefused && !this.#fullRequested && !ids.some((id) => this.#refused.has(id));
   }
 
   #note({ servicePorts }: WithServicePorts, ids: Iterable<ServicePortId>, options: Options): void {

@@ -25,13 +25,16 @@ const NOT_OURS =
 
 const isDeclared = (name: string, sources: readonly SourceFile[] = SOURCES): boolean => {
   const declaration = new RegExp(`\\b(?:class|interface|type|function\\*?|const|enum) ${name}\\b`);
-  const method = new RegExp(`^ {2}(?:async )?\\*?#?${name}(?:<.*>)?\\(`, 'm');
+  const method = new RegExp(`^ {2}(?:protected |override |abstract |async )*\\*?#?${name}(?:<.*>)?\\(`, 'm');
   return sources.some(({ text }) => declaration.test(text) || method.test(text));
 };
 
 const hasMember = (owner: string, member: string): boolean => {
   const declaration = new RegExp(`\\b(?:class|interface) ${owner}\\b`);
-  const line = new RegExp(`^ {2}(?:readonly |async |get |static )*\\*?${member}(?:<.*>)?\\??[(:]`, 'm');
+  const line = new RegExp(
+    `^ {2}(?:protected |override |abstract |readonly |async |get |static )*\\*?${member}(?:<.*>)?\\??[(:]`,
+    'm',
+  );
   return SOURCES.some(({ text }) => declaration.test(text) && line.test(text));
 };
 

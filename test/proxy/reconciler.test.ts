@@ -2,19 +2,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../src/plan/types.ts';
-import {
-  type Changes,
-  type Reconcilable,
-  Reconciler,
-  type Resync,
-  type WithServicePorts,
-} from '../../src/proxy/reconciler.ts';
+import { type Changes, Reconciler, type Resync, type WithServicePorts } from '../../src/proxy/reconciler.ts';
 import { RetryDelay, type SyncReport } from '../../src/proxy/report.ts';
 
 const planOf = (id: string): ServicePortPlan => ({ id }) as never;
 
-class Part implements Reconcilable<string, WithServicePorts> {
-  readonly reconciler = new Reconciler<string, WithServicePorts>(this);
+class Part extends Reconciler<string, WithServicePorts> {
   readonly servicePorts = new Map<ServicePortId, ServicePortPlan>();
   readonly calls: string[] = [];
   readonly refuses = new Set<ServicePortId>();
@@ -39,7 +32,7 @@ class Part implements Reconcilable<string, WithServicePorts> {
   sync(ids: readonly ServicePortId[], options = 'options'): Promise<SyncReport> {
     this.calls.length = 0;
     for (const id of ids) this.servicePorts.set(id, planOf(id));
-    return this.reconciler.sync({ servicePorts: this.servicePorts }, ids, options);
+    return this.reconcile({ servicePorts: this.servicePorts }, ids, options);
   }
 }
 
@@ -52,18 +45,18 @@ describe('a reconciler', () => {
 
   test('reads the kernel at the start', () => {
     expect(part.calls).toEqual(['resync a,b (anything) unsettled']);
-    expect(part.reconciler.attempt).toBe('full');
+    expect(part.attempt).toBe('full');
   });
 
   test('writes what changed after that', async () => {
     expect(await part.sync(['c'])).toMatchObject({ kind: 'incremental', commits: 1 });
     expect(part.calls).toEqual(['apply c']);
-    expect(part.reconciler.attempt).toBe('partial');
-    expect([...part.reconciler.applied.keys()]).toEqual(['a', 'b', 'c']);
+    expect(part.attempt).toBe('partial');
+    expect([...part.applied.keys()]).toEqual(['a', 'b', 'c']);
   });
 
   test('writes its own changes before a look that was requested', async () => {
-    part.reconciler.requestFull();
+    part.requestFull();
     expect((await part.sync(['c'])).kind).toBe('full');
     expect(part.calls).toEqual(['apply c', 'resync a,b,c ()']);
     await part.sync([]);
@@ -73,9 +66,9 @@ describe('a reconciler', () => {
   test('does not lose a request that comes while it looks', async () => {
     part.onResync = () => {
       part.onResync = () => {};
-      part.reconciler.requestFull();
+      part.requestFull();
     };
-    part.reconciler.requestFull();
+    part.requestFull();
     await part.sync([]);
     await part.sync([]);
     expect(part.calls).toEqual(['apply ', 'resync a,b ()']);
@@ -92,7 +85,7 @@ describe('a reconciler', () => {
     const { apply } = part;
     part.apply = () => Promise.reject(new Error('no answer'));
     await expect(part.sync(['c'])).rejects.toThrow('no answer');
-    expect(part.reconciler.attempt).toBe('partial');
+    expect(part.attempt).toBe('partial');
     part.apply = apply;
     await part.sync([]);
     expect(part.calls).toEqual(['resync a,b,c (anything) unsettled']);
@@ -102,7 +95,7 @@ describe('a reconciler', () => {
 
   test('tries again what was refused, until it is taken', async () => {
     part.refuses.add('b');
-    part.reconciler.requestFull();
+    part.requestFull();
     expect((await part.sync([])).refused.size).toBe(1);
     await part.sync([]);
     expect(part.calls).toEqual(['resync a,b (anything) unsettled']);

@@ -2,14 +2,8 @@
 import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import {
-  type Changes,
-  type Reconcilable,
-  Reconciler,
-  type Resync,
-  type ServicePortPlans,
-} from '../../proxy/reconciler.ts';
-import type { ReportBuilder, SyncAttempt, SyncReport } from '../../proxy/report.ts';
+import { type Changes, Reconciler, type Resync, type ServicePortPlans } from '../../proxy/reconciler.ts';
+import type { ReportBuilder, SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced } from '../../time/timeSlice.ts';
 import { Difference, nameChains, type SharedChainText, wholeChains } from './rules/edit.ts';
 import {
@@ -50,12 +44,11 @@ const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
 const EMPTY_CHAIN: ParsedChain = { rules: [] };
 const noRules = (): RuleCounts => ({ filter: 0, nat: 0, mangle: 0 });
 
-export class IptablesRules implements Reconcilable<CompileOptions> {
+export class IptablesRules extends Reconciler<CompileOptions> {
   readonly #layout: Layout;
   readonly #client: TableClient;
   readonly #wakeTables: WakeTables;
-  readonly appliesBesideRefused = true;
-  readonly #reconciler = new Reconciler<CompileOptions>(this);
+  protected override readonly appliesBesideRefused = true;
   /** Service ports that were written without comments on endpoints. */
   readonly #withoutComments = new Set<ServicePortId>();
   /** What another program changed since the last look, as far as it concerns us. */
@@ -64,25 +57,18 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
   #beforeSwitch: (() => Promise<void>) | undefined;
 
   constructor(layout: Layout, client: TableClient, wake: WakeTables = async () => []) {
+    super();
     this.#layout = layout;
     this.#client = client;
     this.#wakeTables = wake;
   }
 
-  get attempt(): SyncAttempt {
-    return this.#reconciler.attempt;
-  }
-
-  requestFull(): void {
-    this.#reconciler.requestFull();
-  }
-
   /** What another program changed; the next sync repairs it. Returns what of it concerns us, for people. */
   noteForeign(touched: Touched): readonly string[] {
-    const { options } = this.#reconciler;
+    const { options } = this;
     // Nothing is written yet, or single chains cannot be read: a look at everything will find this too.
     if (!options || !this.#client.list) {
-      this.#reconciler.requestFull();
+      this.requestFull();
       return [...touched.keys()].map((table) => `table ${table}`);
     }
     this.#touched ??= new TouchedChains(this.#layout, options);
@@ -106,7 +92,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     beforeSwitch?: () => Promise<void>,
   ): Promise<SyncReport> {
     this.#beforeSwitch = beforeSwitch;
-    return this.#reconciler.sync(plan, dirty, {
+    return this.reconcile(plan, dirty, {
       ...settings,
       family: plan.family,
       view: plan.view,
@@ -114,13 +100,13 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     });
   }
 
-  isCompatible(before: CompileOptions, now: CompileOptions): boolean {
+  protected override isCompatible(before: CompileOptions, now: CompileOptions): boolean {
     const { endpointComments: _, nodePortIps: ips, ...rest } = now;
     const { endpointComments: __, nodePortIps: ipsBefore, ...restBefore } = before;
     return deepEqual(rest, restBefore) && (this.#client.list !== undefined || deepEqual(ips, ipsBefore));
   }
 
-  async apply(changes: Changes<CompileOptions>): Promise<boolean> {
+  protected async apply(changes: Changes<CompileOptions>): Promise<boolean> {
     const sender = new Sender(this.#client, changes.report);
     try {
       await this.#repair(changes, sender);
@@ -183,7 +169,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     this.#touched = undefined;
     const repaired = new Set<string>();
     // Nothing but the rules at the end of one chain depends on these addresses.
-    const isTailOld = !deepEqual(options.nodePortIps, this.#reconciler.options?.nodePortIps);
+    const isTailOld = !deepEqual(options.nodePortIps, this.options?.nodePortIps);
     if (isTailOld) {
       scope ??= new TouchedChains(this.#layout, options);
       scope.addChain(TAIL_CHAIN);
@@ -223,7 +209,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
     changed: ReadonlySet<ServicePortId> = new Set(),
     plan?: Plan,
   ): Generator<readonly [ServicePortId, Fragment]> {
-    const { applied } = this.#reconciler;
+    const { applied } = this;
     for (const id of new Set([...applied.keys(), ...changed]))
       if (changed.has(id)) yield [id, this.#compile(plan?.servicePorts.get(id), options)];
       else yield [id, this.#compileWritten(id, applied.get(id), options)];
@@ -243,7 +229,7 @@ export class IptablesRules implements Reconcilable<CompileOptions> {
       else this.#withoutComments.add(id);
   }
 
-  async resync({ plan, options, unwritten, report }: Resync<CompileOptions>): Promise<void> {
+  protected async resync({ plan, options, unwritten, report }: Resync<CompileOptions>): Promise<void> {
     const sender = new Sender(this.#client, report);
     this.#touched = undefined;
     const owned = noRules();

@@ -7,7 +7,7 @@ import type { Cidr, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
-import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
+import type { SyncReport } from '../../proxy/report.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -71,10 +71,6 @@ export class IpvsProxier {
     if (!this.#servers.isDraining) this.#drainAt = undefined;
     else this.#drainAt ??= this.#clock.now() + drainInterval(this.#options.drainLimitMs);
     return { ...report, retryAfterMs: this.#drainAt && Math.max(0, this.#drainAt - this.#clock.now()) };
-  }
-
-  get attempt(): SyncAttempt {
-    return this.#servers.attempt;
   }
 
   requestFull(): void {

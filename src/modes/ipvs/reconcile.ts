@@ -2,14 +2,8 @@
 import { type Cidr, cidrContains } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import {
-  type Changes,
-  type Reconcilable,
-  Reconciler,
-  type Resync,
-  type ServicePortPlans,
-} from '../../proxy/reconciler.ts';
-import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
+import { type Changes, Reconciler, type Resync, type ServicePortPlans } from '../../proxy/reconciler.ts';
+import type { SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import type { IptablesRules } from '../iptables/reconcile.ts';
 import { resyncDevice, resyncServers, resyncSets, ourServers } from './rules/resync.ts';
@@ -45,9 +39,8 @@ const STEPS_PER_LOOK = 4;
 
 type Settings = Omit<VirtualServerOptions, 'family'>;
 
-export class IpvsServers implements Reconcilable<VirtualServerOptions> {
+export class IpvsServers extends Reconciler<VirtualServerOptions> {
   readonly #options: IpvsServersOptions;
-  readonly #reconciler = new Reconciler<VirtualServerOptions>(this);
   readonly #draining: DrainingList;
   #desired = new DesiredState();
   #capacities = new SetCapacities();
@@ -59,16 +52,9 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
   #drifted: readonly string[] = [];
 
   constructor(options: IpvsServersOptions) {
+    super();
     this.#options = options;
     this.#draining = new DrainingList(options.drainLimitMs);
-  }
-
-  get attempt(): SyncAttempt {
-    return this.#reconciler.attempt;
-  }
-
-  requestFull(): void {
-    this.#reconciler.requestFull();
   }
 
   get isDraining(): boolean {
@@ -81,7 +67,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
   }
 
   sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: Settings): Promise<SyncReport> {
-    return this.#reconciler.sync(plan, dirty, { ...settings, family: plan.family });
+    return this.reconcile(plan, dirty, { ...settings, family: plan.family });
   }
 
   /** Deletes drained endpoints whose connections have ended. */
@@ -101,7 +87,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     refusals.throwIfOurs();
   }
 
-  async apply(changes: Changes<VirtualServerOptions>): Promise<boolean> {
+  protected async apply(changes: Changes<VirtualServerOptions>): Promise<boolean> {
     const work = new Changeset(changes.plan.family, this.#draining);
     this.#unwritten = [];
     work.addChanges(await this.#change(changes));
@@ -114,7 +100,7 @@ export class IpvsServers implements Reconcilable<VirtualServerOptions> {
     return true;
   }
 
-  async resync(resync: Resync<VirtualServerOptions>): Promise<void> {
+  protected async resync(resync: Resync<VirtualServerOptions>): Promise<void> {
     const { plan, ids, options, unwritten, report } = resync;
     if (!unwritten) await this.#compileAll(plan.servicePorts, options);
     else {

@@ -84,9 +84,9 @@ export class NftProxier {
     this.#serviceCidrs = [...cidrs].sort();
   }
 
-  /** The socket was replaced by another: what it owned is deleted. */
+  /** The socket was replaced by another: what it owned, the backstop, is deleted. The next sync looks. */
   noteSocketLost(): void {
-    this.#backstop?.doubt();
+    this.#backstop?.requestFull();
   }
 
   /** What another program changed, to be repaired by the next sync. */

@@ -8,9 +8,8 @@ import { deepEqual } from '../../model/equal.ts';
 import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import { Reconciler } from '../../proxy/reconciler.ts';
-import type { Changes, Reconcilable, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
-import { ReportBuilder, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
+import { type Changes, Reconciler, type Resync, type ServicePortPlans } from '../../proxy/reconciler.ts';
+import { ReportBuilder, type SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import { evictStale, protocolsToEvict } from './rules/affinity.ts';
 import { Committer, slices } from './rules/committer.ts';
@@ -41,10 +40,9 @@ const IDLE_MS = 5000;
 /** What one transaction removes, so that it does not hold the kernel's lock for long. */
 const REMOVALS = 1000;
 
-export class NftRules implements Reconcilable<TableOptions> {
+export class NftRules extends Reconciler<TableOptions> {
   readonly #given: NftRulesOptions;
   readonly #committer: Committer;
-  readonly #reconciler = new Reconciler<TableOptions>(this);
   #counts = new ReferenceCounts();
   #ruleset: Ruleset = { sets: [], chains: [] };
   /** Of the counts, when the ruleset was made. */
@@ -61,6 +59,7 @@ export class NftRules implements Reconcilable<TableOptions> {
 
   constructor(given: NftRulesOptions) {
     const { client, now, firstChunk } = given;
+    super();
     this.#given = given;
     this.#committer = new Committer(client, now, firstChunk, (transaction) => this.#note(transaction));
   }
@@ -68,14 +67,6 @@ export class NftRules implements Reconcilable<TableOptions> {
   #note(transaction: TableTransaction): void {
     this.#report.commits++;
     for (const operation of transaction) if ('chain' in operation) this.#written.add(operation.chain);
-  }
-
-  get attempt(): SyncAttempt {
-    return this.#reconciler.attempt;
-  }
-
-  requestFull(): void {
-    this.#reconciler.requestFull();
   }
 
   /** The next sync repairs these, without reading anything. */
@@ -95,10 +86,10 @@ export class NftRules implements Reconcilable<TableOptions> {
 
   sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: NftSettings): Promise<SyncReport> {
     this.#written.clear();
-    return this.#reconciler.sync(plan, dirty, { ...settings, family: plan.family, view: plan.view });
+    return this.reconcile(plan, dirty, { ...settings, family: plan.family, view: plan.view });
   }
 
-  async apply(changes: Changes<TableOptions>): Promise<boolean> {
+  protected async apply(changes: Changes<TableOptions>): Promise<boolean> {
     const { options, report } = changes;
     this.#report = report;
     const isApplied =
@@ -122,7 +113,7 @@ export class NftRules implements Reconcilable<TableOptions> {
     if (!only) return true;
     this.#foreignSets = undefined;
     this.#foreign = this.#foreign.filter(({ element }) => !only.has(element.set));
-    return this.#resync(this.#wanted(this.#reconciler.applied, options), only);
+    return this.#resync(this.#wanted(this.applied, options), only);
   }
 
   /** Against what was written last: what has changed since comes after. */
@@ -136,7 +127,7 @@ export class NftRules implements Reconcilable<TableOptions> {
       if (!concerned(port)) return;
       for (const element of compileElements(port, options).elements) wanted.set(idOf(element), element);
     };
-    await forEachSliced(this.#reconciler.applied.values(), add, this.#given.timeSlice);
+    await forEachSliced(this.applied.values(), add, this.#given.timeSlice);
     const transaction = repairs(foreign, byName(this.#ruleset.sets), wanted);
     if (transaction.length === 0) return true;
     const outcome = await this.#committer.attempt(transaction);
@@ -194,7 +185,7 @@ export class NftRules implements Reconcilable<TableOptions> {
     return (await this.#committer.attemptAll(transactions)) === 'done';
   }
 
-  async resync({ plan, options, applied, isSettled, report }: Resync<TableOptions>): Promise<void> {
+  protected async resync({ plan, options, applied, isSettled, report }: Resync<TableOptions>): Promise<void> {
     this.#report = report;
     this.#foreign = [];
     this.#foreignSets = undefined;

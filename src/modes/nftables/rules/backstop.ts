@@ -14,13 +14,7 @@ import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
 import { Reconciler } from '../../../proxy/reconciler.ts';
-import type {
-  Changes,
-  Reconcilable,
-  Resync,
-  ServicePortPlans,
-  WithServicePorts,
-} from '../../../proxy/reconciler.ts';
+import type { Changes, Resync, ServicePortPlans, WithServicePorts } from '../../../proxy/reconciler.ts';
 import { RetryDelay } from '../../../proxy/report.ts';
 import { runToEnd, type TimeSlice } from '../../../time/timeSlice.ts';
 import { hairpinsOf, type NftFragment } from './compile.ts';
@@ -75,10 +69,9 @@ interface Base {
   readonly fixed: readonly Element[];
 }
 
-export class Backstop implements Reconcilable<Base, WithServicePorts> {
+export class Backstop extends Reconciler<Base, WithServicePorts> {
   readonly #given: BackstopOptions;
   readonly #committer: Committer;
-  readonly #reconciler = new Reconciler<Base, WithServicePorts>(this);
   readonly #retry = new RetryDelay();
   #counts = new ReferenceCounts();
   #options: TableOptions | undefined;
@@ -88,13 +81,9 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
   #reason: string | undefined;
 
   constructor(given: BackstopOptions) {
+    super();
     this.#given = given;
     this.#committer = new Committer(given.client, given.now);
-  }
-
-  /** Its socket may have been lost, and the table with it: the next sync looks. */
-  doubt(): void {
-    this.#reconciler.requestFull();
   }
 
   /** Another sync is worth it after this time. */
@@ -111,8 +100,8 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
     if (!this.#retry.isDue(this.#given.now())) return undefined;
     const options = { ...settings, family: plan.family, view: plan.view };
     if (!deepEqual(options, this.#options)) this.#base = baseFor((this.#options = options));
-    if (!changed) this.#reconciler.requestFull();
-    const ids = [...(changed ?? new Set([...this.#reconciler.applied.keys(), ...plan.servicePorts.keys()]))];
+    if (!changed) this.requestFull();
+    const ids = [...(changed ?? new Set([...this.applied.keys(), ...plan.servicePorts.keys()]))];
     const servicePorts = this.#without(refused, plan);
     // What went wrong with a change need not be wrong with a new one.
     const first = await this.#sync(servicePorts, ids);
@@ -133,7 +122,7 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
     if (refused.size === 0) return servicePorts;
     const wanted = new Map(servicePorts);
     for (const id of refused.keys()) {
-      const kept = this.#reconciler.applied.get(id);
+      const kept = this.applied.get(id);
       if (kept && wanted.has(id)) wanted.set(id, kept);
       else wanted.delete(id);
     }
@@ -143,7 +132,7 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
   /** After a sync of our own table that failed: what it was to serve no more is not held back any more either. */
   async release({ servicePorts }: Plan, changed: Iterable<ServicePortId>): Promise<void> {
     if (!this.#isThere) return;
-    const { applied } = this.#reconciler;
+    const { applied } = this;
     const held = (port: ServicePortPlan | undefined): readonly Element[] => (port ? heldFrontends(port) : []);
     const gone = [...changed].filter((id) => {
       const { removes } = runToEnd(diffElements(held(applied.get(id)), held(servicePorts.get(id))));
@@ -158,19 +147,19 @@ export class Backstop implements Reconcilable<Base, WithServicePorts> {
   /** Returns why it failed. */
   async #sync(servicePorts: ServicePortPlans, ids: readonly ServicePortId[]): Promise<string | undefined> {
     try {
-      await this.#reconciler.sync({ servicePorts }, ids, this.#base);
+      await this.reconcile({ servicePorts }, ids, this.#base);
       return undefined;
     } catch (error) {
       return messageOf(error);
     }
   }
 
-  async apply(changes: Changes<Base, WithServicePorts>): Promise<boolean> {
+  protected async apply(changes: Changes<Base, WithServicePorts>): Promise<boolean> {
     await this.#change(changes.ids, changes);
     return true;
   }
 
-  async resync(resync: Resync<Base, WithServicePorts>): Promise<void> {
+  protected async resync(resync: Resync<Base, WithServicePorts>): Promise<void> {
     const { plan, options } = resync;
     const { ruleset, fixed } = options;
     const isThere = await this.#given.client.isThere();

@@ -95,7 +95,7 @@ export class Harness {
 
   /** The backstop's socket may have gone. */
   doubt(): void {
-    this.#backstop?.doubt();
+    this.#backstop?.requestFull();
   }
 
   /** Time goes by. */
