@@ -17,7 +17,7 @@ import type { TableRule, WholeRules } from '../modes/iptables/rules/whole.ts';
 import { printableLine } from '../text/printable.ts';
 
 /** What `junction plan` plans for: manifests, standard input, or what an API server has now. */
-export interface PlanInput extends Omit<Manifests, 'ignoredCount'> {
+export interface PlanInput extends Manifests {
   /** Of a cluster, `nodes` has the Node that is planned for, or none. */
   readonly isCluster: boolean;
   /** Where cluster IPs come from, as far as the API server knows. */

@@ -10,18 +10,8 @@ export function parseInteger(text: string): number | undefined {
   return match[1] === '-' ? -Number(digits) : Number(digits);
 }
 
-const UNITS_MS: ReadonlyMap<string, number> = new Map([
-  ['ns', 1e-6],
-  ['us', 1e-3],
-  ['µs', 1e-3],
-  ['μs', 1e-3],
-  ['ms', 1],
-  ['s', 1000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-]);
-
 const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/y;
+const UNITS_MS = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
 /** Go counts nanoseconds in 64 bits: about 292 years. */
 const LONGEST_MS = 2 ** 63 / 1e6;
@@ -38,7 +28,7 @@ export function parseDuration(text: string): number | undefined {
     PART.lastIndex = position;
     const match = PART.exec(unsigned);
     if (!match) return undefined;
-    total += Number(match[1]) * (UNITS_MS.get(match[2] ?? '') ?? Number.NaN);
+    total += Number(match[1]) * UNITS_MS[match[2] as keyof typeof UNITS_MS];
     position = PART.lastIndex;
   }
   return total < LONGEST_MS ? sign * total : undefined;

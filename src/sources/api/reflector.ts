@@ -147,12 +147,8 @@ export class Reflector<T> implements Waiter {
               isLive = true;
               this.#wasOpen = true;
               guard.allow(BOOKMARK_DUE_MS);
-              const objects = store.endList();
-              this.#listEnded('stream', begun, {
-                resourceVersion: frame.resourceVersion,
-                objects,
-                requests: 1,
-              });
+              const { resourceVersion } = frame;
+              this.#listEnded('stream', begun, { resourceVersion, objects: store.endList(), requests: 1 });
             } else {
               this.#apply(frame);
             }

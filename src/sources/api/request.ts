@@ -78,16 +78,14 @@ export async function guarded<T>(
 export class Watchdog {
   readonly #clock: Clock;
   readonly #onSilence: (limitMs: number) => void;
-  #limitMs: number;
-  #touchedAt: number;
-  #cancel: () => void;
+  #limitMs = 0;
+  #touchedAt = 0;
+  #cancel = (): void => undefined;
 
   constructor(clock: Clock, limitMs: number, onSilence: (limitMs: number) => void) {
     this.#clock = clock;
     this.#onSilence = onSilence;
-    this.#limitMs = limitMs;
-    this.#touchedAt = clock.now();
-    this.#cancel = clock.schedule(limitMs, () => this.#look());
+    this.allow(limitMs);
   }
 
   /** Something came. Cheap: no timer is touched. */

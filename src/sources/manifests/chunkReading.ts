@@ -54,8 +54,6 @@ export interface ChunkReading {
   readonly findings: readonly Finding[];
   /** Something is there that cannot be read so far as to know which object it is. */
   readonly obscure: boolean;
-  /** Deployments and the like. */
-  readonly otherKinds: number;
 }
 
 export function readChunk(text: string, options: ReadingOptions = {}): ChunkReading {
@@ -81,7 +79,6 @@ class ChunkReader implements ChunkReading {
   readonly definitions: Definition[] = [];
   readonly findings: Finding[] = [];
   obscure = false;
-  otherKinds = 0;
   readonly #lines: LineIndex;
   readonly #strict: boolean;
 
@@ -131,14 +128,12 @@ class ChunkReader implements ChunkReading {
     const kind = kindOf(raw);
     const found = { document, raw, path };
     if (kind !== undefined) this.#readKnown({ ...found, id: idOf(kind, raw) }, kind);
-    else if (!this.#refuseOldSlice(found) && !this.#checkKind(found, kindName)) this.otherKinds += 1;
+    else if (!this.#refuseOldSlice(found)) this.#checkKind(found, kindName);
   }
 
-  /** Returns whether there is something wrong with it. */
-  #checkKind(found: Found, kind: string): boolean {
+  #checkKind(found: Found, kind: string): void {
     const problem = kindProblem(kind, found.raw['apiVersion']);
     if (problem !== undefined) this.#findUnknown(found, problem.message, [problem.field]);
-    return problem !== undefined;
   }
 
   /** Returns whether there are unknown fields. */

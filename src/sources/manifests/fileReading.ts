@@ -16,7 +16,6 @@ export interface FileReading {
   /** In the order of the text. */
   readonly definitions: readonly PlacedDefinition[];
   readonly problems: readonly SourceProblem[];
-  readonly otherKinds: number;
   /** By the hash of the chunk's text: what need not be parsed again. */
   readonly chunks: ReadonlyMap<string, ChunkReading>;
 }
@@ -35,7 +34,6 @@ export function readManifest(
   const problems: SourceProblem[] = [];
   const lastGood = goodDefinitions(before);
   let obscure = false;
-  let otherKinds = 0;
   let unknown = 0;
 
   for (const chunk of splitChunks(text)) {
@@ -57,30 +55,24 @@ export function readManifest(
       if (!isUnknown || unknown <= MOST_UNKNOWN) problems.push({ ...finding, where: where(position) });
     }
     obscure ||= reading.obscure;
-    otherKinds += reading.otherKinds;
   }
 
   if (unknown > MOST_UNKNOWN) {
     const message = `has ${unknown - MOST_UNKNOWN} more unknown fields and kinds`;
     problems.push({ severity: options.strict ? 'error' : 'warning', where: path, message });
   }
-  if (!obscure) return { definitions, problems, otherKinds, chunks };
+  if (!obscure) return { definitions, problems, chunks };
   const known = new Set(definitions.map(({ id }) => id));
   const carried = [...lastGood.values()].filter(({ id }) => !known.has(id));
   if (carried.length > 0) problems.push(carriedProblem(path, carried));
-  return { definitions: [...definitions, ...carried.map(carry)], problems, otherKinds, chunks };
+  return { definitions: [...definitions, ...carried.map(carry)], problems, chunks };
 }
 
 /** A file that is there but cannot be read at all: everything from it stays. */
 export function keepReading(problem: SourceProblem, before: FileReading | undefined): FileReading {
   const carried = [...goodDefinitions(before).values()];
   const problems = carried.length > 0 ? [problem, carriedProblem(problem.where, carried)] : [problem];
-  return {
-    definitions: carried.map(carry),
-    problems,
-    otherKinds: before?.otherKinds ?? 0,
-    chunks: before?.chunks ?? new Map(),
-  };
+  return { definitions: carried.map(carry), problems, chunks: before?.chunks ?? new Map() };
 }
 
 /** By id; the first of several. */
@@ -102,11 +94,8 @@ function carriedProblem(where: string, carried: readonly PlacedDefinition[]): So
     .map(({ id }) => id)
     .join(', ');
   const more = carried.length > 3 ? ` and ${carried.length - 3} more` : '';
-  return {
-    severity: 'warning',
-    where,
-    message: `until this is corrected, what it said before stays: ${named}${more}`,
-  };
+  const message = `until this is corrected, what it said before stays: ${named}${more}`;
+  return { severity: 'warning', where, message };
 }
 
 /** A short piece of a long string keeps the long one in memory; the objects that come of it live long. */

@@ -23,8 +23,6 @@ interface Resolution {
   readonly snapshot: Snapshot;
   readonly problems: readonly SourceProblem[];
   readonly ignored: readonly IgnoredObject[];
-  /** Documents of kinds that a proxy does not read. */
-  readonly otherKinds: number;
 }
 
 interface Refresh extends Resolution {
@@ -125,7 +123,6 @@ function resolve(files: readonly FileReading[], before: InForce): Resolution {
         reason === undefined ? [] : [{ object: id, where, reason }],
       ),
     ),
-    otherKinds: files.reduce((sum, { otherKinds }) => sum + otherKinds, 0),
   };
 }
 
@@ -194,8 +191,6 @@ export interface Manifests {
   readonly problems: readonly SourceProblem[];
   /** Services and slices that are not for a proxy, each with the reason. */
   readonly ignored: readonly IgnoredObject[];
-  /** All documents that were left alone: `ignored`, and those of other kinds. */
-  readonly ignoredCount: number;
 }
 
 /** Never rejects: a path that does not exist is one of the problems. */
@@ -220,7 +215,7 @@ export function parseManifests(text: string, name = 'text', options: ReadingOpti
   return byKind(resolve([readManifest(name, text, undefined, options)], new Map()));
 }
 
-function byKind({ snapshot, problems, ignored, otherKinds }: Resolution): Manifests {
+function byKind({ snapshot, problems, ignored }: Resolution): Manifests {
   const services: Service[] = [];
   const slices: EndpointSlice[] = [];
   const nodes: Node[] = [];
@@ -229,5 +224,5 @@ function byKind({ snapshot, problems, ignored, otherKinds }: Resolution): Manife
     else if (object.kind === 'EndpointSlice') slices.push(object.value);
     else nodes.push(object.value);
   }
-  return { services, slices, nodes, problems, ignored, ignoredCount: ignored.length + otherKinds };
+  return { services, slices, nodes, problems, ignored };
 }

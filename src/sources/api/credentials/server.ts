@@ -10,14 +10,8 @@ export function readServer(text: string, where: string, speaksOfTls: boolean): U
     ? text
     : `${speaksOfTls ? 'https' : 'http'}://${text}`;
   const url = URL.canParse(withScheme) ? new URL(withScheme) : undefined;
-  const isGood =
-    url !== undefined &&
-    (url.protocol === 'https:' || url.protocol === 'http:') &&
-    url.search === '' &&
-    url.hash === '' &&
-    url.username === '' &&
-    url.password === '';
-  if (isGood) return url;
+  const isBare = url && [url.search, url.hash, url.username, url.password].every((part) => part === '');
+  if (isBare && (url.protocol === 'https:' || url.protocol === 'http:')) return url;
   const shown = url?.password ? 'the address' : quote(text);
   throw new JunctionError('KUBECONFIG_INVALID', `${where}: ${shown} is not the address of an API server`, {
     hint: 'Give a URL such as https://10.0.0.1:6443.',
