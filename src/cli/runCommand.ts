@@ -79,8 +79,7 @@ function writeConfigTo(path: string, config: ValidConfig, log: Log): number {
   try {
     writeFileSync(path, writeConfig(config));
   } catch (error) {
-    const reason = messageOf(error);
-    throw new UsageError([`cannot write --write-config-to ${path}: ${reason}`]);
+    throw new UsageError([`cannot write --write-config-to ${path}: ${messageOf(error)}`]);
   }
   log.info('Wrote configuration', { file: path });
   return 0;

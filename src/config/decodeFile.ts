@@ -13,13 +13,11 @@ import { isMap, ownField } from '../text/cursor.ts';
 /** One missing bracket can be followed by an error on every line below it. */
 const MOST_FAULTS = 5;
 
-interface DecodedFile {
-  readonly values: FieldValues;
-  readonly notes: readonly Note[];
-}
-
 /** Only what the file sets. Its name is for messages. */
-export function decodeFile(contents: string, file: string): Result<DecodedFile> {
+export function decodeFile(
+  contents: string,
+  file: string,
+): Result<{ readonly values: FieldValues; readonly notes: readonly Note[] }> {
   const text = contents.replace(/^\uFEFF/, '');
   const lines = new LineIndex(text);
   const at = (offset: number): string => {

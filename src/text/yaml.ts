@@ -203,10 +203,7 @@ class Surveyor {
   }
 }
 
-interface Child {
-  readonly key: unknown;
-  readonly value: unknown;
-}
+type Child = Pick<Pair, 'key' | 'value'>;
 
 function offsetOf(
   document: Document,

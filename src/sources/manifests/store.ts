@@ -25,10 +25,6 @@ interface Resolution {
   readonly ignored: readonly IgnoredObject[];
 }
 
-interface Refresh extends Resolution {
-  readonly scan: Scan;
-}
-
 interface KnownFile {
   readonly stamp: string;
   /** Written long enough before it was read that an equal stamp means equal content. */
@@ -50,7 +46,7 @@ export class ManifestStore {
     this.#options = options;
   }
 
-  async refresh(): Promise<Refresh> {
+  async refresh(): Promise<Resolution & { readonly scan: Scan }> {
     const found = await scan(this.#roots);
     const files = new Map<string, KnownFile>();
     for (const file of found.files) {
@@ -99,13 +95,12 @@ type InForce = ReadonlyMap<string, readonly SnapshotObject[]>;
 
 /** `files` in the order in which they win. */
 function resolve(files: readonly FileReading[], before: InForce): Resolution {
+  const all = files.flatMap(({ definitions }) => definitions);
   const byId = new Map<string, PlacedDefinition[]>();
-  for (const { definitions } of files) {
-    for (const definition of definitions) {
-      const others = byId.get(definition.id);
-      if (others) others.push(definition);
-      else byId.set(definition.id, [definition]);
-    }
+  for (const definition of all) {
+    const others = byId.get(definition.id);
+    if (others) others.push(definition);
+    else byId.set(definition.id, [definition]);
   }
   const inForce = new Map<string, readonly SnapshotObject[]>();
   const duplicates: SourceProblem[] = [];
@@ -118,10 +113,8 @@ function resolve(files: readonly FileReading[], before: InForce): Resolution {
     inForce,
     snapshot: snapshotOf(inForce),
     problems: [...files.flatMap(({ problems }) => problems), ...duplicates],
-    ignored: files.flatMap(({ definitions }) =>
-      definitions.flatMap(({ id, where, reason }) =>
-        reason === undefined ? [] : [{ object: id, where, reason }],
-      ),
+    ignored: all.flatMap(({ id, where, reason }) =>
+      reason === undefined ? [] : [{ object: id, where, reason }],
     ),
   };
 }

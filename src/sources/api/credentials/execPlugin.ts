@@ -10,18 +10,9 @@ const VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.
 const EARLY_MS = 5000;
 const SHOWN_OUTPUT = 300;
 
-interface ExecPlugin {
-  readonly where: string;
-  readonly apiVersion: string;
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly installHint: string | undefined;
-  /** What KUBERNETES_EXEC_INFO says about the cluster, when the plugin wants to know. */
-  readonly cluster: Readonly<Record<string, unknown>> | undefined;
-}
+type ExecPlugin = ReturnType<typeof readExecPlugin>;
 
-export function readExecPlugin(exec: KubeconfigSection, cluster: KubeconfigSection, server: URL): ExecPlugin {
+export function readExecPlugin(exec: KubeconfigSection, cluster: KubeconfigSection, server: URL) {
   const apiVersion = exec.text('apiVersion');
   if (!VERSIONS.includes(apiVersion)) {
     throw exec.bad('apiVersion', `${quote(apiVersion)} is not known`, `Use ${VERSIONS.join(' or ')}.`);
@@ -46,6 +37,7 @@ export function readExecPlugin(exec: KubeconfigSection, cluster: KubeconfigSecti
     }),
     env: Object.fromEntries(exec.list('env').map((entry) => readVariable(exec, entry))),
     installHint: exec.text('installHint').trim() || undefined,
+    // What KUBERNETES_EXEC_INFO says about the cluster, when the plugin wants to know.
     cluster: exec.flag('provideClusterInfo') ? clusterInfo(cluster, server) : undefined,
   };
 }
@@ -57,7 +49,7 @@ const CLUSTER_INFO = [
   'proxy-url',
 ] as const;
 
-function clusterInfo(cluster: KubeconfigSection, server: URL): ExecPlugin['cluster'] {
+function clusterInfo(cluster: KubeconfigSection, server: URL): Readonly<Record<string, unknown>> {
   const valueOf = (field: (typeof CLUSTER_INFO)[number]): string | boolean =>
     field === 'insecure-skip-tls-verify' ? cluster.flag(field) : cluster.text(field);
   const given = CLUSTER_INFO.map((field) => [field, valueOf(field)] as const).filter(([, value]) => value);
