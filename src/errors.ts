@@ -201,3 +201,12 @@ export function errorCode(error: unknown): string | undefined {
 export function isJunctionError(error: unknown, code?: ErrorCode): error is JunctionError {
   return error instanceof JunctionError && (code === undefined || error.code === code);
 }
+
+/** `undefined`: it failed, and why does not matter. A file may not be there; processes start and end while we look. */
+export function attempt<T>(act: () => T): T | undefined {
+  try {
+    return act();
+  } catch {
+    return undefined;
+  }
+}

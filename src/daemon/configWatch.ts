@@ -5,6 +5,7 @@
 import { type FSWatcher, readFileSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { diffConfig, type ValidConfig } from '../config/effective.ts';
+import { attempt } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 
 interface ConfigWatchOptions {
@@ -76,10 +77,6 @@ export class ConfigWatch {
   }
 
   #read(): string {
-    try {
-      return readFileSync(this.#options.path, 'utf8');
-    } catch {
-      return this.#text ?? '';
-    }
+    return attempt(() => readFileSync(this.#options.path, 'utf8')) ?? this.#text ?? '';
   }
 }

@@ -1,6 +1,6 @@
 /** Whether a kube-proxy runs beside us: by its process, where it can be seen, and by its ports. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { attempt } from '../system/procfs.ts';
+import { attempt } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 
 /** A look at all processes costs some ten microseconds for each. */

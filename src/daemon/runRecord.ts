@@ -5,7 +5,7 @@
  */
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorCode, messageOf } from '../errors.ts';
+import { attempt, errorCode, messageOf } from '../errors.ts';
 import { libc } from '../system/libc.ts';
 
 type CrashCause = 'uncaught_error' | 'killed';
@@ -63,23 +63,18 @@ export class RunRecord {
     const last: Crash = { cause: 'uncaught_error', at: new Date().toISOString(), what };
     const { crashes } = this.previous;
     this.#tryToWrite({ crashes: { ...crashes, uncaught_error: crashes.uncaught_error + 1 }, last });
-    try {
-      writeFileSync(this.#terminationLog, `${what}\n`, { flag: 'r+' });
-    } catch {
-      // Not in a container of Kubernetes.
-    }
+    // There is none but in a container of Kubernetes.
+    attempt(() => writeFileSync(this.#terminationLog, `${what}\n`, { flag: 'r+' }));
   }
 
   ended(): void {
     this.#tryToWrite({ crashes: this.previous.crashes });
   }
 
+  /** The disk may be full, or read-only by now. */
   #tryToWrite(state: State): void {
-    try {
-      if (this.#file !== undefined) write(this.#file, state);
-    } catch {
-      // The disk is full, or read-only by now.
-    }
+    const file = this.#file;
+    if (file !== undefined) attempt(() => write(file, state));
   }
 }
 

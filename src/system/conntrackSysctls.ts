@@ -8,7 +8,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { isJunctionError, type JunctionError } from '../errors.ts';
+import { attempt, isJunctionError, type JunctionError } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import { ensureSysctl, readSysctl, settingError } from './sysctl.ts';
 
@@ -190,12 +190,8 @@ const HASHSIZE_HINTS = {
 
 /** All that are online, whatever part of them this process may use: connections belong to the machine. */
 export function countCpus(sysRoot = '/sys'): number {
-  try {
-    const online = readFileSync(join(sysRoot, 'devices/system/cpu/online'), 'utf8');
-    return parseCpuList(online) || cpus().length;
-  } catch {
-    return cpus().length;
-  }
+  const online = attempt(() => readFileSync(join(sysRoot, 'devices/system/cpu/online'), 'utf8')) ?? '';
+  return parseCpuList(online) || cpus().length;
 }
 
 /** `0-3,8` is five. */

@@ -5,7 +5,7 @@
  */
 import { createServer, type Server, Socket } from 'node:net';
 import { constants } from 'node:os';
-import { errorCode, JunctionError } from '../errors.ts';
+import { attempt, errorCode, JunctionError } from '../errors.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { wait } from '../time/wait.ts';
 import { AF_UNIX, errnoName, libc, SOCK_CLOEXEC, SOCK_STREAM, SOL_SOCKET, unixAddress } from './libc.ts';
@@ -144,12 +144,8 @@ function printHolder({ pid, uid }: Peer, answer: string): string {
 }
 
 function parse(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? { ...value } : {};
-  } catch {
-    return {};
-  }
+  const value = attempt((): unknown => JSON.parse(text));
+  return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 /** The other end of a connection. */

@@ -5,7 +5,7 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import { errorCode, JunctionError } from '../errors.ts';
+import { attempt, errorCode, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import { PARENT_VARIABLE, parentMark } from './procfs.ts';
 
@@ -256,11 +256,7 @@ export async function endGroup(child: ChildProcess): Promise<void> {
 }
 
 function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
-  try {
-    process.kill(-pid, signal);
-  } catch {
-    // ESRCH: all of them have ended.
-  }
+  attempt(() => process.kill(-pid, signal)); // ESRCH: all of them have ended
 }
 
 function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {

@@ -1,5 +1,6 @@
 /** What /proc knows of processes: which has something open, which has a port, which an earlier run left behind. */
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { attempt } from '../errors.ts';
 import { type Ip, parseIp } from '../model/ip.ts';
 import type { PortAddress } from './heldPorts.ts';
 
@@ -42,15 +43,6 @@ export function socketHolders(inodes: ReadonlySet<string>): ReadonlyMap<string, 
     if (found.size === inodes.size) break;
   }
   return found;
-}
-
-/** Processes start and end while we look. */
-export function attempt<T>(look: () => T): T | undefined {
-  try {
-    return look();
-  } catch {
-    return undefined;
-  }
 }
 
 /** Which process has which port. Slow: only called when something has failed already. One walk over all processes. Ports whose owner cannot be seen are left out. */

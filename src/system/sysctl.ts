@@ -7,7 +7,7 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorCode, isJunctionError, JunctionError } from '../errors.ts';
+import { attempt, errorCode, isJunctionError, JunctionError } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 
@@ -72,13 +72,9 @@ export function settingError(
  */
 export function isLocalnetRouted(root = '/proc/sys'): boolean {
   const folder = join(root, 'net/ipv4/conf');
-  try {
-    return readdirSync(folder).some(
-      (device) => readFileSync(join(folder, device, 'route_localnet'), 'utf8').trim() !== '0',
-    );
-  } catch {
-    return true;
-  }
+  const isRouted = (device: string): boolean =>
+    readFileSync(join(folder, device, 'route_localnet'), 'utf8').trim() !== '0';
+  return attempt(() => readdirSync(folder).some(isRouted)) ?? true;
 }
 
 export interface SystemSettingsOptions extends SysctlOptions {

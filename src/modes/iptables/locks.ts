@@ -6,15 +6,8 @@
  */
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
-import { JunctionError } from '../../errors.ts';
-import {
-  attempt,
-  type Holder,
-  holderOf,
-  openDescriptors,
-  printHolder,
-  socketHolders,
-} from '../../system/procfs.ts';
+import { attempt, JunctionError } from '../../errors.ts';
+import { type Holder, holderOf, openDescriptors, printHolder, socketHolders } from '../../system/procfs.ts';
 import { AF_UNIX, errnoName, libc, SOCK_CLOEXEC, SOCK_STREAM, unixAddress } from '../../system/libc.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';

@@ -129,9 +129,7 @@ class ConnectionSeries {
       labels: [['ip_family', family]] as const,
       value,
     }));
-    const samples = [...this.#totals.values(), ...others].map(
-      ({ labels, value }): Sample => ({ suffix: '', labels, value }),
-    );
+    const samples = [...this.#totals.values(), ...others].map(({ labels, value }) => ({ labels, value }));
     return { name: this.#by.name, help: this.#by.help, type: 'counter', samples };
   }
 

@@ -4,7 +4,8 @@ export type MetricType = 'counter' | 'gauge' | 'histogram';
 export type LabelPair = readonly [name: string, value: string];
 
 export interface Sample {
-  readonly suffix: '' | '_bucket' | '_sum' | '_count';
+  /** Of a histogram's series. */
+  readonly suffix?: '_bucket' | '_sum' | '_count';
   /** In the order in which they are printed. */
   readonly labels: readonly LabelPair[];
   readonly value: number;
@@ -29,7 +30,7 @@ export function readings(table: Readonly<Record<string, Reading>>): readonly Met
   return Object.entries(table).flatMap(([name, [help, value]]): readonly MetricFamily[] => {
     if (value === undefined || Number.isNaN(value)) return [];
     const type = name.endsWith('_total') ? 'counter' : 'gauge';
-    return [{ name, help, type, samples: [{ suffix: '', labels: [], value }] }];
+    return [{ name, help, type, samples: [{ labels: [], value }] }];
   });
 }
 
@@ -49,7 +50,7 @@ function printFamily({ name, help, type, samples }: MetricFamily): string {
 
 function printSample(name: string, { suffix, labels, value }: Sample): string {
   const pairs = labels.map(([label, text]) => `${label}="${escapeLabel(text)}"`).join(',');
-  return `${name}${suffix}${pairs === '' ? '' : `{${pairs}}`} ${printNumber(value)}\n`;
+  return `${name}${suffix ?? ''}${pairs === '' ? '' : `{${pairs}}`} ${printNumber(value)}\n`;
 }
 
 function escapeHelp(text: string): string {

@@ -93,9 +93,7 @@ abstract class Single<L extends string> implements Collector {
   }
 
   collect(): readonly MetricFamily[] {
-    const samples = this.series
-      .all()
-      .map(({ labels, state }): Sample => ({ suffix: '', labels, value: state.value }));
+    const samples = this.series.all().map(({ labels, state }) => ({ labels, value: state.value }));
     return [{ name: this.#options.name, help: this.#options.help, type: this.type, samples }];
   }
 

@@ -123,11 +123,7 @@ export const faultMetrics: Collector = {
       name: 'junction_faults_total',
       help: 'Faults that were survived: programs that could not be started or hung, netlink messages that were unreadable, lost or forged',
       type: 'counter',
-      samples: [...faultCounts()].map(([fault, value]) => ({
-        suffix: '',
-        labels: [['fault', fault]],
-        value,
-      })),
+      samples: [...faultCounts()].map(([fault, value]) => ({ labels: [['fault', fault]], value })),
     },
   ],
 };

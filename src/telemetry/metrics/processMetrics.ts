@@ -5,6 +5,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { constants, PerformanceObserver, performance } from 'node:perf_hooks';
+import { attempt } from '../../errors.ts';
 import { type MetricFamily, readings } from './exposition.ts';
 import { type Collector, Histogram } from './instruments.ts';
 
@@ -70,19 +71,11 @@ function numberIn(pattern: RegExp, text: string): number {
 }
 
 function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
+  return attempt(() => readFileSync(path, 'utf8')) ?? '';
 }
 
 function countFds(): number | undefined {
-  try {
-    return readdirSync('/proc/self/fd').length - 1; // without the one that reads the folder
-  } catch {
-    return undefined;
-  }
+  return attempt(() => readdirSync('/proc/self/fd').length - 1); // without the one that reads the folder
 }
 
 const GC_BUCKETS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
@@ -118,7 +111,7 @@ export class RuntimeMetrics implements Collector {
     const lag = await eventLoopLagSeconds();
     const { heapTotal, heapUsed, external, arrayBuffers } = process.memoryUsage();
     const { active, idle } = performance.eventLoopUtilization();
-    const version = { suffix: '', labels: [['version', process.version]], value: 1 } as const;
+    const version = { labels: [['version', process.version]], value: 1 } as const;
     return [
       ...readings({
         nodejs_eventloop_lag_seconds: ['Lag of the event loop when this was asked.', lag],

@@ -13,7 +13,7 @@ import {
   type Registry,
 } from './instruments.ts';
 
-/** Packets that the kernel counted for rules of ours. `undefined`: the counter cannot be read now. */
+/** Packets that the kernel counted for rules of ours. `undefined`: the counter cannot be read now, and is left out. */
 interface PacketCounters {
   readonly invalidDropped?: (() => bigint | undefined) | undefined;
   readonly localhostNodePorts?: (() => bigint | undefined) | undefined;
@@ -135,18 +135,14 @@ export function registerProxyMetrics(
 }
 
 function readPackets({ invalidDropped, localhostNodePorts }: PacketCounters): ReturnType<typeof readings> {
-  const read = (counted: PacketCounters['invalidDropped']): number | undefined => {
-    const packets = counted?.();
-    return packets === undefined ? undefined : Number(packets);
-  };
   return readings({
     kubeproxy_iptables_ct_state_invalid_dropped_packets_total: [
       '[ALPHA] packets dropped by iptables to work around conntrack problems',
-      read(invalidDropped),
+      Number(invalidDropped?.()),
     ],
     kubeproxy_iptables_localhost_nodeports_accepted_packets_total: [
       '[ALPHA] Number of packets accepted on nodeports of loopback interface',
-      read(localhostNodePorts),
+      Number(localhostNodePorts?.()),
     ],
   });
 }
