@@ -31,7 +31,11 @@ export async function planCommand(
   output: Output,
   options: PrintOptions,
 ): Promise<number> {
-  const input = await readPlanInput(config, settings.nodeName, output);
+  const paths = config.junction.manifests ?? [];
+  const input: PlanInput =
+    paths.length === 0
+      ? await readCluster(config, settings.nodeName, output)
+      : { ...(await readManifests(config, output)), isCluster: false, serviceCidrs: [] };
   for (const problem of input.problems) output.err(`${printSourceProblem(problem)}\n`);
   for (const { where, object, reason } of input.ignored) {
     output.err(`${printableLine(`${where}: note: ${object} is left alone: ${reason}`)}\n`);
@@ -45,7 +49,6 @@ export async function planCommand(
     output.err(`junction: ${count} above, so nothing is planned\n`);
     return 1;
   }
-  const paths = config.junction.manifests ?? [];
   if (paths.length > 0 && errors.length === 0 && isNothing(input)) {
     const where = paths.map((path) => (path === STDIN ? 'standard input' : path)).join(', ');
     const what = `no Service, EndpointSlice, Endpoints or Node in ${where}`;
@@ -95,11 +98,6 @@ const NO_WRITER = {
 const STDIN = '-';
 /** Longer than this, and people want to know what they wait for. */
 const PROGRESS_MS = 1000;
-
-async function readPlanInput(config: ValidConfig, nodeName: string, output: Output): Promise<PlanInput> {
-  if ((config.junction.manifests ?? []).length === 0) return readCluster(config, nodeName, output);
-  return { ...(await readManifests(config, output)), isCluster: false, serviceCidrs: [] };
-}
 
 /** Files and directories, or standard input. */
 export async function readManifests({ junction }: ValidConfig, output: Output): Promise<Manifests> {

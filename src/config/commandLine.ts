@@ -31,7 +31,9 @@ export function parseCommandLine(
   const { values, problems, notes } = parser;
   const help = values.get('help') === true;
   if (problems.length > 0 && !help) return { ok: false, problems };
-  return { ok: true, value: { values, help, version: versionRequest(values.get('version')), notes } };
+  const asked = values.get('version');
+  const version = asked === 'raw' ? 'raw' : asked === 'true' ? 'yes' : 'no';
+  return { ok: true, value: { values, help, version, notes } };
 }
 
 /** What a flag says or, where it was not given, its default. */
@@ -56,11 +58,6 @@ export function printFlags(parsed: ParsedFlags, flags: readonly Flag[] = FLAGS):
   return flagTexts(parsed, flags)
     .map(([name, text]) => `FLAG: --${name}="${text}"`)
     .sort();
-}
-
-function versionRequest(value: SettingValue | undefined): ParsedFlags['version'] {
-  if (value === 'raw') return 'raw';
-  return value === 'true' ? 'yes' : 'no';
 }
 
 /** What other tools, and other commands of this one, call the same. */

@@ -107,7 +107,7 @@ function resolve(files: readonly FileReading[], before: InForce): Resolution {
   for (const [id, definitions] of byId) {
     const winner = choose(definitions);
     inForce.set(id, winner?.objects ?? before.get(id) ?? []);
-    if (winner && definitions.length > 1) duplicates.push(...unusedDefinitions(id, winner, definitions));
+    if (winner && definitions.length > 1) duplicates.push(...unusedDefinitions(winner, definitions));
   }
   return {
     inForce,
@@ -125,30 +125,20 @@ function choose(definitions: readonly PlacedDefinition[]): PlacedDefinition | un
   return usable.find(({ carried }) => !carried) ?? usable[0];
 }
 
-function unusedDefinitions(
-  id: string,
-  winner: PlacedDefinition,
-  all: readonly PlacedDefinition[],
-): SourceProblem[] {
+function unusedDefinitions(winner: PlacedDefinition, all: readonly PlacedDefinition[]): SourceProblem[] {
+  const message = `is also defined at ${winner.where}, and that one is used`;
+  const expected = 'each object once';
   return all
     .filter((definition) => definition !== winner && !definition.carried)
-    .map(({ where }) => ({
-      severity: 'warning',
-      where,
-      object: id,
-      message: `is also defined at ${winner.where}, and that one is used`,
-      expected: 'each object once',
-    }));
+    .map(({ id, where }) => ({ severity: 'warning', where, object: id, message, expected }));
 }
 
 /** Two ids can make the same object only when a slice has the name that we give to a subset of Endpoints. */
 function snapshotOf(inForce: InForce): Snapshot {
   const snapshot = new Map<string, SnapshotObject>();
-  for (const objects of inForce.values()) {
-    for (const object of objects) {
-      const key = snapshotKey(object);
-      if (!snapshot.has(key)) snapshot.set(key, object);
-    }
+  for (const object of [...inForce.values()].flat()) {
+    const key = snapshotKey(object);
+    if (!snapshot.has(key)) snapshot.set(key, object);
   }
   return snapshot;
 }

@@ -63,11 +63,7 @@ function readVariable(exec: KubeconfigSection, entry: unknown): readonly [string
   throw exec.bad('env', 'has an item without a name and a value in text');
 }
 
-interface Credential {
-  readonly identity: Identity;
-  /** Milliseconds since the epoch. */
-  readonly expiresAt: number;
-}
+type Credential = ReturnType<typeof readCredential>;
 
 /** Runs the plugin when there is no credential, or it ends, or the server did not take it. */
 export function execPart(plugin: ExecPlugin, environment: Environment): IdentityPart {
@@ -110,7 +106,7 @@ async function obtain(plugin: ExecPlugin, environment: Environment): Promise<Cre
   return readCredential(plugin, result.stdout);
 }
 
-function readCredential({ where, apiVersion, command }: ExecPlugin, stdout: string): Credential {
+function readCredential({ where, apiVersion, command }: ExecPlugin, stdout: string) {
   const what = `${where}: the output of ${quote(command)}`;
   let raw: unknown;
   try {
@@ -135,13 +131,11 @@ function readCredential({ where, apiVersion, command }: ExecPlugin, stdout: stri
   const expiry = text('expirationTimestamp');
   const expiresAt = expiry === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiry);
   if (Number.isNaN(expiresAt)) throw unusable(`${what} has an expirationTimestamp that is not a time`);
-  return {
-    expiresAt,
-    identity: {
-      ...(token !== undefined && { authorization: bearer(token, `${what}: the token`) }),
-      ...(certificate !== undefined && { certificate, key }),
-    },
+  const identity: Identity = {
+    ...(token !== undefined && { authorization: bearer(token, `${what}: the token`) }),
+    ...(certificate !== undefined && { certificate, key }),
   };
+  return { expiresAt, identity };
 }
 
 function unusable(message: string): JunctionError {
