@@ -100,7 +100,7 @@ describe('the tree in the image', () => {
     for (const { from, sources, target: to } of copiesOf(stage(name))) {
       if (from !== undefined) continue;
       for (const source of sources) {
-        cpSync(join(ROOT, source), join(target, to === './/' ? basename(source) : to), { recursive: true });
+        cpSync(join(ROOT, source), join(target, to === './' ? basename(source) : to), { recursive: true });
       }
     }
   }

@@ -6,7 +6,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { requireLab } from '../requireLab.ts';
 import { processesIn, RunningDemo } from './program.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
+const ROOT = join(import.meta.dirname, '../../..');
 
 beforeEach((context) => requireLab(context));
 

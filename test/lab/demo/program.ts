@@ -18,7 +18,7 @@ import { build } from 'esbuild';
 import { vi } from 'vitest';
 import manifest from '../../../package.json' with { type: 'json' };
 
-const ROOT = join(import.meta.dirname, '../..');
+const ROOT = join(import.meta.dirname, '../../..');
 /** koffi's binary is a package of its own. */
 const PACKAGES = [...Object.keys(manifest.dependencies), '@koromix'];
 
