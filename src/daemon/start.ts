@@ -87,11 +87,12 @@ async function serve(
   const kubeProxies = new KubeProxyWatch(log);
   await kubeProxies.start();
   log.info(`Using ${config.mode} Proxier`);
-  const runner = new StartRunner(signal);
-  const mode = await openMode({ ...options, signal, runner: runner.run });
+  let hasStarted = false;
+  const runner = startRunner(signal, () => hasStarted);
+  const mode = await openMode({ ...options, signal, runner });
   try {
     const postponed = await setUp(options, mode);
-    runner.started();
+    hasStarted = true;
     const daemon = new Daemon(options, { ...parts, mode, postponed });
     try {
       return await daemon.run();
@@ -122,7 +123,7 @@ async function initialize(options: DaemonOptions): Promise<number> {
   const { log, supervision } = options;
   const { signal } = supervision;
   if (hasCapability(readProcessStatus(), 'NET_ADMIN')) {
-    const mode = await openMode({ ...options, signal, runner: new StartRunner(signal).run });
+    const mode = await openMode({ ...options, signal, runner: startRunner(signal, () => false) });
     try {
       await setUp(options, mode);
     } finally {
@@ -144,26 +145,15 @@ const TIDYING_LIMIT_MS = 2000;
  * Runs programs while Junction starts. SIGTERM must not wait for one that waits for the xtables lock: that one is killed,
  * which is safe, because iptables changes a table as a whole or not at all.
  */
-class StartRunner {
-  readonly #signal: AbortSignal;
-  #hasStarted = false;
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  /** From now on the signal is no concern of the programs that run. */
-  started(): void {
-    this.#hasStarted = true;
-  }
-
-  readonly run: CommandRunner = async (argv, options = {}) => {
-    if (this.#hasStarted) return run(argv, options);
-    if (!this.#signal.aborted) return run(argv, { ...options, signal: this.#signal });
+function startRunner(signal: AbortSignal, hasStarted: () => boolean): CommandRunner {
+  return async (argv, options = {}) => {
+    // Once it has started, the signal is no concern of the programs that run.
+    if (hasStarted()) return run(argv, options);
+    if (!signal.aborted) return run(argv, { ...options, signal });
     // Its outcome does not matter any more: whoever asked is to end, and tidies up on the way.
     const timeoutMs = Math.min(options.timeoutMs ?? TIDYING_LIMIT_MS, TIDYING_LIMIT_MS);
     await run(argv, { ...options, timeoutMs }).catch(() => undefined);
-    throw this.#signal.reason;
+    throw signal.reason;
   };
 }
 

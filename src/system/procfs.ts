@@ -121,12 +121,8 @@ export function killOrphans(): readonly { readonly pid: number; readonly command
     const mark = markOf(pid);
     if (pid === process.pid || mark === undefined || !isOrphaned(mark)) continue;
     const command = read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
-    try {
-      process.kill(pid, 'SIGKILL');
-      orphans.push({ pid, command });
-    } catch {
-      // It has ended meanwhile.
-    }
+    // Otherwise it has ended meanwhile.
+    if (attempt(() => process.kill(pid, 'SIGKILL'))) orphans.push({ pid, command });
   }
   return orphans;
 }
