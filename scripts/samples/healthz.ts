@@ -43,14 +43,13 @@ export async function lateFamily(): Promise<string> {
 
 export async function unlistedResource(): Promise<string> {
   const now = (): Timestamp => momentAt(60);
-  const state = new HealthState({ syncPeriodMs: 30_000, now });
   const services: ResourceHealth = {
     resource: 'services',
     hasListed: false,
     since: '2026-11-15T03:35:18.681513032Z',
     reason: 'listing services: the API server answered 403 Forbidden: services is forbidden: …',
   };
-  state.resources = () => [services];
+  const state = new HealthState({ syncPeriodMs: 30_000, now, resources: () => [services] });
   const { resources } = await answer(state, now);
   return printed('curl -s localhost:10256/healthz | jq .resources', resources);
 }

@@ -106,19 +106,19 @@ export function field<const P extends string, T>(
   path: P,
   flag: string | undefined,
   kind: SettingKind<T>,
-  normal: NoInfer<T>,
+  defaultValue: NoInfer<T>,
   details: FieldDetails<NoInfer<T>>,
 ): Field<P, T> {
-  return { path, flag, kind, default: normal, ...details };
+  return { path, flag, kind, default: defaultValue, ...details };
 }
 
 export function flag<T>(
   name: string,
   kind: SettingKind<T>,
-  normal: NoInfer<T>,
+  defaultValue: NoInfer<T>,
   details: FlagDetails,
 ): Flag<T> {
-  return { name, kind, default: normal, paths: [], ...details };
+  return { name, kind, default: defaultValue, paths: [], ...details };
 }
 
 /** What people should not begin to use is not offered to them. */

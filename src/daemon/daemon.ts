@@ -81,8 +81,8 @@ export class Daemon {
     this.#parts = parts;
     this.#config = config;
     this.#log = log;
-    this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemTimestamps });
-    this.#health.resources = parts.opened.resources;
+    const { resources } = parts.opened;
+    this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemTimestamps, resources });
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     this.#metrics = this.#makeMetrics();
     this.#leftOut = new LeftOutFamilies({

@@ -19,28 +19,37 @@ interface Pause {
   readonly cancel: () => void;
 }
 
-/** Returns what ends it. */
-export function logFaults(log: Log, clock: Clock): () => void {
-  const pauses = new Map<FaultName, Pause>();
-  const print = (fault: FaultName, count: number, detail: string): void => {
+export class FaultLog {
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #pauses = new Map<FaultName, Pause>();
+  readonly #unsubscribe: () => void;
+
+  constructor(log: Log, clock: Clock) {
+    this.#log = log;
+    this.#clock = clock;
+    this.#unsubscribe = onFault((fault, detail, times) => {
+      const pause = this.#pauses.get(fault);
+      if (!pause) return this.#print(fault, times, detail);
+      pause.count += times;
+      pause.detail = detail;
+    });
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    for (const { cancel } of this.#pauses.values()) cancel();
+  }
+
+  #print(fault: FaultName, count: number, detail: string): void {
     const message = MESSAGES[fault];
     if (message === undefined) return;
-    log.warn(message, { count, detail });
-    const cancel = clock.schedule(PAUSE_MS, () => {
-      const pause = pauses.get(fault);
-      pauses.delete(fault);
-      if (pause && pause.count > 0) print(fault, pause.count, pause.detail);
+    this.#log.warn(message, { count, detail });
+    const cancel = this.#clock.schedule(PAUSE_MS, () => {
+      const pause = this.#pauses.get(fault);
+      this.#pauses.delete(fault);
+      if (pause && pause.count > 0) this.#print(fault, pause.count, pause.detail);
     });
-    pauses.set(fault, { count: 0, detail: '', cancel });
-  };
-  const end = onFault((fault, detail, times) => {
-    const pause = pauses.get(fault);
-    if (!pause) return print(fault, times, detail);
-    pause.count += times;
-    pause.detail = detail;
-  });
-  return () => {
-    end();
-    for (const { cancel } of pauses.values()) cancel();
-  };
+    this.#pauses.set(fault, { count: 0, detail: '', cancel });
+  }
 }

@@ -9,7 +9,7 @@ import { Registry } from '../telemetry/metrics/instruments.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
-import { logFaults } from './faultLog.ts';
+import { FaultLog } from './faultLog.ts';
 import { type Mode, openMode } from '../modes/mode.ts';
 import { servedFamilies } from '../modes/familyState.ts';
 import { KubeProxyWatch } from './otherProxies.ts';
@@ -22,7 +22,7 @@ import { setFlagsFromString } from 'node:v8';
 export async function runDaemon(options: DaemonOptions): Promise<number> {
   const { config, nodeName, initOnly, log, supervision } = options;
   disablePretenuring();
-  const endFaultLog = logFaults(log, systemClock);
+  const faults = new FaultLog(log, systemClock);
   log.info('Version info', { version: `v${VERSION}`, node: process.version });
   log.info('Starting Junction', {
     version: VERSION,
@@ -52,7 +52,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     supervision.stopping();
     supervision.doing('closing the connections to the API server');
     await opened.close();
-    endFaultLog();
+    faults.close();
   }
 }
 

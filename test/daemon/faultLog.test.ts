@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { logFaults } from '../../src/daemon/faultLog.ts';
+import { FaultLog } from '../../src/daemon/faultLog.ts';
 import { countFault } from '../../src/faults.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FakeClock } from '../time/fakeClock.ts';
@@ -12,7 +12,7 @@ test('each kind of fault is logged at once, and then at most once a minute with 
     format: 'text',
     write: (line) => lines.push(line.slice(line.indexOf(']') + 2)),
   });
-  const end = logFaults(log, clock);
+  const faults = new FaultLog(log, clock);
   const OVERRUN = '"Netlink notifications were lost; reading everything again"';
   const FORGED = '"Netlink messages were dropped: their sender is another process, not the kernel"';
   countFault('netlink_overrun', 'first');
@@ -26,7 +26,7 @@ test('each kind of fault is logged at once, and then at most once a minute with 
   expect(lines).toHaveLength(3);
   countFault('netlink_overrun', 'again');
   expect(lines).toHaveLength(4);
-  end();
+  faults.close();
   countFault('netlink_not_from_kernel', 'unheard');
   await clock.advance(120_000);
   expect(lines).toHaveLength(4);

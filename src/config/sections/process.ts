@@ -125,7 +125,7 @@ export const LOGGING = {
     field('logging.vmodule', 'vmodule', VERBOSITY_RULES, [], {
       omit: 'zero',
       reload: 'live',
-      help: 'verbosity of single source files, for the text format: patterns of file names without their ending, such as familyLoop=2 or nft*=3; those of flag and file are joined, the flag first, and the first that matches counts',
+      help: 'verbosity of single source files, for the text format: patterns of file names without their ending, such as syncRunner=2 or nft*=3; those of flag and file are joined, the flag first, and the first that matches counts',
     }),
     field('logging.options.text.splitStream', 'log-text-split-stream', BOOL, false, {
       omit: 'zero',

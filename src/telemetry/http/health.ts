@@ -28,6 +28,8 @@ interface HealthStateOptions {
   /** A change may wait for twice as long. */
   readonly syncPeriodMs: number;
   readonly now: TimestampSource;
+  /** What is listed and watched. A failure is no reason to leave the node once all has been listed. */
+  readonly resources?: () => readonly ResourceHealth[];
 }
 
 /**
@@ -42,10 +44,10 @@ export class HealthState {
   readonly #leftOut = new Map<Family, LeftOutHealth>();
   /** The Node object says that load balancers may send traffic here. */
   nodeEligible = false;
-  /** What is listed and watched. A failure is no reason to leave the node once all has been listed. */
-  resources: () => readonly ResourceHealth[] = () => [];
+  readonly resources: () => readonly ResourceHealth[];
 
-  constructor({ syncPeriodMs, now }: HealthStateOptions) {
+  constructor({ syncPeriodMs, now, resources = () => [] }: HealthStateOptions) {
+    this.resources = resources;
     this.#timeoutNs = BigInt(Math.round(2 * syncPeriodMs * 1e6));
     this.#now = now;
   }

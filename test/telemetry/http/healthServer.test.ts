@@ -1,12 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { HealthServer, HealthState } from '../../../src/telemetry/http/health.ts';
+import { HealthServer, HealthState, type ResourceHealth } from '../../../src/telemetry/http/health.ts';
 import { printTime } from '../../../src/telemetry/http/timestamp.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 import { ask, FakeMoments, keptLog } from './support.ts';
 
 class Stage {
   readonly moments = new FakeMoments();
-  readonly state = new HealthState({ syncPeriodMs: 30_000, now: this.moments.now });
+  resources: readonly ResourceHealth[] = [];
+  readonly state = new HealthState({
+    syncPeriodMs: 30_000,
+    now: this.moments.now,
+    resources: () => this.resources,
+  });
   readonly counted: string[] = [];
   readonly server = new HealthServer({
     address: '127.0.0.1:0',
@@ -104,7 +109,7 @@ describe('/healthz and /livez', () => {
 
   test('a resource that was never listed: 503 for load balancers, with the reason; no reason to restart', async () => {
     const failing = { resource: 'services', hasListed: false, since: '2026-11-15T03:00:00Z', reason: 'no' };
-    stage.state.resources = () => [failing, { resource: 'nodes', hasListed: true }];
+    stage.resources = [failing, { resource: 'nodes', hasListed: true }];
     const healthz = await ask(stage.server.port, '/healthz');
     expect(healthz.status).toBe(503);
     const detail = '"services":{"hasListed":false,"since":"2026-11-15T03:00:00Z","reason":"no"}';
@@ -121,7 +126,7 @@ describe('/healthz and /livez', () => {
 
   test('a resource that was listed and cannot be watched: the node serves on, and says so', async () => {
     const since = '2026-11-15T03:00:00Z';
-    stage.state.resources = () => [{ resource: 'services', hasListed: true, since, reason: 'refused' }];
+    stage.resources = [{ resource: 'services', hasListed: true, since, reason: 'refused' }];
     const healthz = await ask(stage.server.port, '/healthz');
     expect(healthz.status).toBe(200);
     expect(healthz.body).toContain('"resources":{"services":{"hasListed":true,"since":');
