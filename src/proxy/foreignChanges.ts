@@ -35,7 +35,7 @@ interface ForeignChangesOptions {
   readonly onChange?: ((program: string) => void) | undefined;
 }
 
-/** What the next line of the log is about. */
+/** What the next line of the log is acontested. */
 interface Noticed {
   readonly objects: Set<string>;
   readonly programs: Set<string>;
@@ -50,7 +50,7 @@ const MOST_PRINTED = 3;
 
 export class ForeignChanges {
   readonly #options: ForeignChangesOptions;
-  readonly #fights: Fights;
+  readonly #backoff: RepairBackoff;
   #noticed: Noticed | undefined;
   /** Noticed before the sync under way began, so that it is repaired when that one succeeds. */
   #inSync: Noticed | undefined;
@@ -60,13 +60,13 @@ export class ForeignChanges {
 
   constructor(options: ForeignChangesOptions) {
     this.#options = options;
-    this.#fights = new Fights(options.clock);
+    this.#backoff = new RepairBackoff(options.clock);
   }
 
   /** What has to be repaired must have been noted before: the sync may begin at once. */
   noticed(change: ForeignChange): void {
     this.#note(change);
-    const { delayMs, isNew } = this.#fights.changed(change.objects.slice(0, MOST_OBJECTS));
+    const { delayMs, isNew } = this.#backoff.changed(change.objects.slice(0, MOST_OBJECTS));
     if (isNew) this.#logFight(change, delayMs);
     this.#schedule(delayMs);
   }
@@ -74,7 +74,7 @@ export class ForeignChanges {
   /** A verification found a difference and has repaired it; nobody knows since when it was there. */
   foundAndRepaired(change: ForeignChange): void {
     this.#note(change);
-    this.#fights.changed(change.objects);
+    this.#backoff.changed(change.objects);
     this.syncBegan();
     this.syncEnded();
   }
@@ -103,7 +103,7 @@ export class ForeignChanges {
       changes: repaired.changes,
       milliseconds: Math.round(clock.now() - repaired.since),
     });
-    this.#fights.repaired(repaired.objects);
+    this.#backoff.repaired(repaired.objects);
     return true;
   }
 
@@ -195,7 +195,7 @@ interface Damping {
   readonly isNew: boolean;
 }
 
-interface Bout {
+interface Contested {
   /** How often in a row the object was changed right after a repair. */
   returns: number;
   repairedAt: number | undefined;
@@ -211,9 +211,9 @@ const LAST_DELAY_MS = 30_000;
 const MOST_FOUGHT_OVER = 1000;
 
 /** Recognises that another program undoes each of our repairs, and returns how long the next one should wait. */
-class Fights {
+class RepairBackoff {
   readonly #clock: Clock;
-  readonly #bouts = new Map<string, Bout>();
+  readonly #contested = new Map<string, Contested>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -232,35 +232,35 @@ class Fights {
   repaired(objects: Iterable<string>): void {
     const now = this.#clock.now();
     for (const object of objects) {
-      const bout = this.#bouts.get(object);
-      if (bout) bout.repairedAt = now;
+      const contested = this.#contested.get(object);
+      if (contested) contested.repairedAt = now;
     }
   }
 
   #changed(object: string): Damping {
     const now = this.#clock.now();
-    const bout = this.#bouts.get(object);
-    if (!bout) {
+    const contested = this.#contested.get(object);
+    if (!contested) {
       this.#makeRoom();
-      this.#bouts.set(object, { returns: 0, repairedAt: undefined, changedAt: now });
+      this.#contested.set(object, { returns: 0, repairedAt: undefined, changedAt: now });
       return { delayMs: 0, isNew: false };
     }
-    bout.changedAt = now;
+    contested.changedAt = now;
     // Further changes before the repair are the same round.
-    if (bout.repairedAt === undefined) return { delayMs: delayOf(bout.returns), isNew: false };
-    const isAnswer = now - bout.repairedAt <= ANSWER_MS;
-    bout.returns = isAnswer ? bout.returns + 1 : 0;
-    bout.repairedAt = undefined;
-    const delayMs = delayOf(bout.returns);
-    const grewToLimit = delayMs === LAST_DELAY_MS && delayOf(bout.returns - 1) < LAST_DELAY_MS;
-    return { delayMs, isNew: bout.returns === FREE_RETURNS || grewToLimit };
+    if (contested.repairedAt === undefined) return { delayMs: delayOf(contested.returns), isNew: false };
+    const isAnswer = now - contested.repairedAt <= ANSWER_MS;
+    contested.returns = isAnswer ? contested.returns + 1 : 0;
+    contested.repairedAt = undefined;
+    const delayMs = delayOf(contested.returns);
+    const grewToLimit = delayMs === LAST_DELAY_MS && delayOf(contested.returns - 1) < LAST_DELAY_MS;
+    return { delayMs, isNew: contested.returns === FREE_RETURNS || grewToLimit };
   }
 
   /** Deletes the oldest: a fight is younger than a thousand other changes. */
   #makeRoom(): void {
-    if (this.#bouts.size < MOST_FOUGHT_OVER) return;
-    const [[oldest] = ['']] = [...this.#bouts].sort(([, a], [, b]) => a.changedAt - b.changedAt);
-    this.#bouts.delete(oldest);
+    if (this.#contested.size < MOST_FOUGHT_OVER) return;
+    const [[oldest] = ['']] = [...this.#contested].sort(([, a], [, b]) => a.changedAt - b.changedAt);
+    this.#contested.delete(oldest);
   }
 }
 
