@@ -25,8 +25,9 @@ import { decodeTable } from '../../netlink/nftables/objects.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { filterProgram } from '../../netlink/port.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProcessObserver } from '../../system/processes.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 
 interface RulesetSubscriber {
   readonly family: Family;
@@ -245,6 +246,9 @@ export class OwnPrograms implements ProcessObserver {
    */
   async #notify(): Promise<void> {
     const notified = this.#subscriber?.([...this.#running]).catch(() => undefined);
-    if (notified) await Promise.race([notified, sleep(MOST_WAIT_MS, undefined, { ref: false })]);
+    if (!notified) return;
+    const settled = new AbortController();
+    await Promise.race([notified, wait(systemClock, MOST_WAIT_MS, settled.signal)]);
+    settled.abort();
   }
 }

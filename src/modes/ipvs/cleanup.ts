@@ -2,7 +2,6 @@
  * Takes out what the IPVS mode leaves, from nothing but the kernel's state: virtual servers that our sets or our device
  * name, the device, and the sets. Virtual servers of others stay.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isJunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
@@ -155,7 +154,7 @@ export class StaleIpvs {
   async #drain(): Promise<void> {
     const { signal } = this.#end;
     const pauseMs = this.#limitMs > 0 ? Math.min(this.#limitMs, INTERVAL_MS) : INTERVAL_MS;
-    do await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
+    do await wait(systemClock, pauseMs, signal);
     while (!signal.aborted && !(await this.#pass()));
   }
 

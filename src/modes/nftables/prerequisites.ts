@@ -2,9 +2,10 @@
  * What nftables mode needs: a kernel that takes the table which the mode writes for the sample services. Where it does
  * not, the table is offered again piece by piece. All by netlink: the program nft need not be installed.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 import { absent, DONE, present, unknown } from '../prerequisites/check.ts';
 import type { Check, CheckState, Need, Trial } from '../prerequisites/check.ts';
 import type { Machine } from '../prerequisites/machine.ts';
@@ -134,7 +135,7 @@ async function tryTable(machine: Machine, family: Family, table: TrialTable): Pr
     if (trial.state === 'done') return trial.different.length === 0 ? DONE : FORGOTTEN;
     if (tries === TRIES || !TRANSIENT.test(trial.reason))
       return { state: 'refused', reason: `the kernel refuses it (${trial.reason})` };
-    await sleep(PAUSE_MS * tries);
+    await wait(systemClock, PAUSE_MS * tries);
   }
 }
 
