@@ -43,7 +43,7 @@ export function applyChanges(socket: NetlinkSocket, changes: readonly Change[]):
 /** As many datagrams as the changes take. Outcomes in their order. */
 export function changeJob(changes: readonly Change[], sequence: Sequence): Job<readonly ChangeOutcome[]> {
   const writer = new MessageWriter(changes.length * 64);
-  const bySequence = new Map<number, Change>();
+  const numbers: number[] = [];
   const exchanges: Exchange[] = [];
   let start = 0;
   let count = 0;
@@ -54,7 +54,7 @@ export function changeJob(changes: readonly Change[], sequence: Sequence): Job<r
       count === MESSAGES_PER_DATAGRAM ||
       writer.length - start >= BYTES_PER_DATAGRAM;
     const last = sequence.next();
-    bySequence.set(last, change);
+    numbers.push(last);
     // Refusals come unasked. That the last one is acknowledged means that all before it are done or refused.
     writeMessage(writer, change, last, isLast);
     if (!isLast) continue;
@@ -71,7 +71,7 @@ export function changeJob(changes: readonly Change[], sequence: Sequence): Job<r
       for (const { type, sequence: number, payload } of messages)
         if (type === NLMSG_ERROR) errors.set(number, decodeErrno(payload));
     },
-    result: () => Array.from(bySequence, ([number, change]) => outcomeOf(change, errors.get(number) ?? 0)),
+    result: () => changes.map((change, index) => outcomeOf(change, errors.get(numbers[index] ?? 0) ?? 0)),
   };
 }
 

@@ -205,10 +205,10 @@ function entryChange(
   entry: IpsetEntry,
   expected: Change['expected'],
 ): Change {
-  const request = ipsetRequest(command, NLM_F_EXCL, { name }, (writer) => {
+  const { type, flags, payload } = ipsetRequest(command, NLM_F_EXCL, { name }, (writer) => {
     writer.nested(IPSET_ATTR_DATA, (data) => writeEntry(data, entry));
   });
-  return { ...request, expected, nameOf: ipsetErrorName };
+  return { type, flags, payload, expected, nameOf: ipsetErrorName };
 }
 
 function ipsetChange(

@@ -192,7 +192,8 @@ function change(
   expected: Change['expected'],
   attributes: (writer: MessageWriter) => void,
 ): Change {
-  return { ...genericRequest(ipvs, COMMANDS[command], attributes), expected };
+  const { type, flags, payload } = genericRequest(ipvs, COMMANDS[command], attributes);
+  return { type, flags, payload, expected };
 }
 
 function keyOfService({ protocol, ip, port }: IpvsServiceKey): Partial<ValueOf<typeof SERVICE>> {
@@ -205,10 +206,10 @@ function keyOfDestination({ ip, port }: IpvsDestinationKey): Partial<ValueOf<typ
 
 function writeService(writer: MessageWriter, service: IpvsService): void {
   const { scheduler, flags, timeout, clientPrefix } = service;
-  const netmask = new Uint8Array(4);
-  if (familyOf(service.ip) === 'IPv4') viewOf(netmask).setUint32(0, maskOf(clientPrefix));
-  else viewOf(netmask).setUint32(0, clientPrefix, LITTLE_ENDIAN);
-  SERVICE.write(writer, { ...keyOfService(service), scheduler, flags, timeout, netmask });
+  const { protocol, ip: address, port } = service;
+  const family = familyOf(address);
+  const netmask = family === 'IPv4' ? bigEndian(maskOf(clientPrefix)) : u32Bytes(clientPrefix);
+  SERVICE.write(writer, { family, protocol, address, port, scheduler, flags, timeout, netmask });
 }
 
 function writeDestination(
@@ -251,6 +252,14 @@ function ipOf(field: Ip | Uint8Array, family: Family): Ip {
   if (typeof field === 'string') return field;
   if (field.length !== ADDRESS_BYTES) throw malformedMessage(`an address of ${field.length} bytes in IPVS`);
   return decodeIp(family === 'IPv4' ? field.subarray(0, 4) : field);
+}
+
+function bigEndian(value: number): Uint8Array {
+  return Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
+}
+
+function u32Bytes(value: number): Uint8Array {
+  return LITTLE_ENDIAN ? bigEndian(value).reverse() : bigEndian(value);
 }
 
 function maskOf(prefix: number): number {
