@@ -71,6 +71,11 @@ export class EndpointTracker {
     return mergeSlices((this.#applied.get(service) ?? NO_SLICES).values(), this.#nodeName, limits);
   }
 
+  /** The slices of a service as of the last `apply`. */
+  slicesOf(service: ObjectKey): readonly EndpointSlice[] {
+    return [...(this.#applied.get(service) ?? NO_SLICES).values()];
+  }
+
   /** How many endpoints its slices have together. */
   endpointCountOf(service: ObjectKey): number {
     return countEndpoints((this.#applied.get(service) ?? NO_SLICES).values());
@@ -157,7 +162,7 @@ function withPending(
 }
 
 /** Endpoints of a service, merged from all its slices. */
-export interface Endpoint extends Omit<SliceEndpoint, 'nodeName'> {
+export interface Endpoint extends Omit<SliceEndpoint, 'nodeName' | 'pod'> {
   readonly port: number;
   /** `10.0.0.1:80`, `[fd00::1]:80`: its identity. */
   readonly key: string;

@@ -83,6 +83,8 @@ export interface SliceEndpoint {
   /** Empty: no hints. */
   readonly zoneHints: readonly string[];
   readonly nodeHints: readonly string[];
+  /** Name of the pod, from `targetRef`; shown to people, and part of no rule. */
+  readonly pod?: string;
 }
 
 export interface Node {

@@ -7,6 +7,7 @@ import type { Cidr, Family, Ip } from '../model/ip.ts';
 import type { KernelWriter } from '../proxy/proxier.ts';
 import type { FamilyEvents, Verification } from '../proxy/syncRunner.ts';
 import type { FamilyAnswer, FamilySupport } from './familyState.ts';
+import type { KernelReader } from './kernelReader.ts';
 import { openIptablesMode } from './iptables/mode.ts';
 import { openIpvsMode } from './ipvs/mode.ts';
 import { openNftMode } from './nftables/mode.ts';
@@ -42,6 +43,8 @@ export interface ModeFamily {
   readonly writer: KernelWriter;
   /** How changes by other programs are noticed. */
   readonly verification: Verification;
+  /** Reads the kernel for questions. */
+  readonly kernel?: KernelReader;
   /** The node's own addresses. */
   localIps(): readonly Ip[];
   /** The first rules are in the kernel. */

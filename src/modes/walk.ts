@@ -35,6 +35,8 @@ export interface Way<Learned> {
   readonly lookups: number;
   readonly learned: readonly Learned[];
   readonly trail: Trail | undefined;
+  /** Where it is: `nat prerouting`. */
+  readonly hook: string;
 }
 
 export type WalkVerdict =
@@ -50,6 +52,8 @@ export interface RuleExit<Learned> {
   readonly verdict?: WalkVerdict | undefined;
   /** What the rule found in its sets; asked for a trace only. */
   readonly found?: () => readonly string[];
+  /** What the elements that it found have counted. */
+  readonly packets?: number | undefined;
 }
 
 interface Hook {
@@ -77,6 +81,8 @@ interface WalkedRules<Rule, Learned> {
   /** With a match of its statements or without. The probabilities of all exits add up to that of the way. */
   leave(rule: Rule, way: Way<Learned>, context: WalkContext): readonly RuleExit<Learned>[];
   print(rule: Rule, way: Way<Learned>): string;
+  /** What is known of a rule besides, where rules were read from a kernel. */
+  detailsOf?(rule: Rule): Pick<TraceStep, 'packets' | 'isForeign'>;
   /** One jump more is a loop. */
   readonly deepestJump: number;
 }
@@ -87,13 +93,19 @@ export interface WalkOptions {
 }
 
 /** A rule on the packet's way. */
-interface TraceStep {
+export interface TraceStep {
+  /** `nat prerouting`, `filter forward` */
+  readonly hook: string;
   readonly table: string;
   readonly chain: string;
   readonly ruleIndex: number;
   readonly text: string;
   /** `any-1 { 10.96.0.1 . tcp . 80 : 10.244.0.1 . 8080 }` */
   readonly found: readonly string[];
+  /** Packets that the rule, or what it found, has counted; unset where nothing counts. */
+  readonly packets?: number | undefined;
+  /** Another program's. */
+  readonly isForeign?: boolean | undefined;
 }
 
 interface WalkEnding<Learned> {
@@ -204,6 +216,7 @@ class Walker<Rule, Learned> {
         lookups: 0,
         learned: [],
         trail: undefined,
+        hook: '',
       },
     ];
     const stopped: WalkOutcome<Learned>[] = [];
@@ -230,9 +243,8 @@ class Walker<Rule, Learned> {
     const isDestination = hook.point === 'prerouting' || hook.point === 'output';
     const chains = this.#rules.baseChains(hook);
     if (chains.length === 0) return [{ verdict: 'accept', way }];
-    let waiting: readonly Way<Learned>[] = [
-      hook.inInterface === undefined ? way : { ...way, inInterface: hook.inInterface },
-    ];
+    const { inInterface = way.inInterface } = hook;
+    let waiting: readonly Way<Learned>[] = [{ ...way, inInterface, hook: `${hook.type} ${hook.point}` }];
     const ended: Decided<Learned>[] = [];
     for (const [index, { table, chain, policy }] of chains.entries()) {
       const next: Way<Learned>[] = [];
@@ -313,12 +325,19 @@ class Walker<Rule, Learned> {
     chain: string,
     ruleIndex: number,
     rule: Rule,
-    { way, isMatch, found }: RuleExit<Learned>,
+    { way, isMatch, found, packets }: RuleExit<Learned>,
   ): Way<Learned> {
     if (!this.#record || !isMatch) return way;
-    const step = (): TraceStep => {
-      return { table, chain, ruleIndex, text: this.#rules.print(rule, way), found: found?.() ?? [] };
-    };
+    const step = (): TraceStep => ({
+      hook: way.hook,
+      table,
+      chain,
+      ruleIndex,
+      text: this.#rules.print(rule, way),
+      found: found?.() ?? [],
+      ...(packets !== undefined && { packets }),
+      ...this.#rules.detailsOf?.(rule),
+    });
     return { ...way, trail: { step, before: way.trail } };
   }
 }

@@ -8,7 +8,7 @@ import { EndpointTracker, type MergeLimits } from '../model/endpointTracker.ts';
 import { describeNode, describeService, describeSlice } from '../model/describeChange.ts';
 import type { Family } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
-import { type ServicePortId, ServiceTracker } from '../model/serviceTracker.ts';
+import { type ServicePort, type ServicePortId, ServiceTracker } from '../model/serviceTracker.ts';
 import { LocalEndpoints } from '../model/localEndpoints.ts';
 import { type Capacity, costOf, UNBOUNDED } from '../plan/capacity.ts';
 import { Planner } from '../plan/planner.ts';
@@ -45,6 +45,13 @@ interface ProxierOptions {
 
 type Turn = 'first' | 'next';
 type Replanned = Pick<SyncOutcome, 'changes' | 'triggers'>;
+
+/** Services and slices as they are planned. */
+export interface ProxierInputs {
+  services(): Iterable<ObjectKey>;
+  portsOf(service: ObjectKey): readonly ServicePort[];
+  slicesOf(service: ObjectKey): readonly EndpointSlice[];
+}
 
 export interface SyncOutcome {
   readonly report: SyncReport;
@@ -141,6 +148,15 @@ export class Proxier {
 
   get isSynced(): boolean {
     return this.#isSynced;
+  }
+
+  /** What the plan was made from. */
+  get inputs(): ProxierInputs {
+    return {
+      services: () => this.#services.keys(),
+      portsOf: (key) => this.#services.portsOf(key),
+      slicesOf: (key) => this.#endpoints.slicesOf(key),
+    };
   }
 
   /** Applies what has changed to the plan alone. */

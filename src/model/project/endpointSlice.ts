@@ -114,6 +114,7 @@ function readEndpoint(at: Cursor, family: Family): SliceEndpoint | undefined {
   const conditions = at.map('conditions');
   const hints = at.map('hints');
   const ip = readAddress(at, family);
+  const pod = readPod(at);
   const endpoint = {
     nodeName: readNodeName(at.field('nodeName')),
     ready: readFlag(conditions.field('ready'), true),
@@ -121,6 +122,7 @@ function readEndpoint(at: Cursor, family: Family): SliceEndpoint | undefined {
     terminating: readFlag(conditions.field('terminating'), false),
     zoneHints: readHints(hints, 'forZones'),
     nodeHints: readHints(hints, 'forNodes'),
+    ...(pod !== undefined && { pod }),
   };
   return ip === undefined ? undefined : { ip, ...endpoint };
 }
@@ -128,6 +130,16 @@ function readEndpoint(at: Cursor, family: Family): SliceEndpoint | undefined {
 /** A name that no node can have is that of another node. */
 function readNodeName(at: Cursor): string | undefined {
   return at.attempt('it counts as none', (part) => readOptionalName(part, SUBDOMAIN)) || undefined;
+}
+
+/** Nothing depends on it, so nothing is said of one that is no name. */
+function readPod(at: Cursor): string | undefined {
+  const { value } = at.field('targetRef');
+  if (typeof value !== 'object' || value === null || !('kind' in value) || value.kind !== 'Pod')
+    return undefined;
+  return 'name' in value && typeof value.name === 'string' && fits(SUBDOMAIN, value.name)
+    ? value.name
+    : undefined;
 }
 
 /** The first address counts; nobody has ever said what others would mean. */
@@ -208,10 +220,11 @@ function readSubset(
 function readAddresses(subset: Cursor, key: string, ready: boolean): readonly SliceEndpoint[] {
   return subset.maps(key).flatMap((at) => {
     const nodeName = readNodeName(at.field('nodeName'));
+    const pod = readPod(at);
     const ip = at.field('ip').attempt(ENDPOINT_LEFT_OUT, (part) => readEndpointIp(part, undefined));
     if (ip === undefined) return [];
-    return [
-      { ip, nodeName, ready, serving: ready, terminating: false, zoneHints: NO_HINTS, nodeHints: NO_HINTS },
-    ];
+    const conditions = { ready, serving: ready, terminating: false };
+    const hints = { zoneHints: NO_HINTS, nodeHints: NO_HINTS };
+    return [{ ip, nodeName, ...conditions, ...hints, ...(pod !== undefined && { pod }) }];
   });
 }

@@ -108,6 +108,7 @@ function slimEndpoint(endpoint: SliceEndpoint, interner: Interner): SliceEndpoin
     terminating: endpoint.terminating,
     zoneHints: slimNames(endpoint.zoneHints, interner),
     nodeHints: slimNames(endpoint.nodeHints, interner),
+    ...(endpoint.pod !== undefined && { pod: endpoint.pod }),
   };
 }
 

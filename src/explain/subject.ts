@@ -1,0 +1,46 @@
+/** What questions are answered from: one node's plan with its inputs, of a running proxy, of manifests, of a cluster or of a bundle. */
+import type { Family } from '../model/ip.ts';
+import type { ModeName } from '../model/mode.ts';
+import type { EndpointSlice, ObjectKey } from '../model/objects.ts';
+import type { ServicePort, ServicePortId } from '../model/serviceTracker.ts';
+import type { Host } from '../plan/decide.ts';
+import type { Planner } from '../plan/planner.ts';
+import type { KernelReader } from '../modes/kernelReader.ts';
+import type { ChangeRecord } from './types.ts';
+
+export interface Subject {
+  readonly nodeName: string;
+  readonly mode: ModeName;
+  /** Of iptables: `current` or `classic`. */
+  readonly layout: string;
+  readonly families: readonly FamilySubject[];
+  /** Where a field of an object is written: `examples/web.yaml:19`. Unset where that is not known. */
+  locate?(object: string, field: string): string | undefined;
+  /** Why a Service that is not in the plan is not served: headless, ExternalName, another proxy's. `undefined`: there is none. */
+  unserved?(service: ObjectKey): Promise<UnservedService | undefined>;
+  /** Of a service, newest first. */
+  changesOf?(service: ObjectKey): readonly ChangeRecord[];
+  /** Live conntrack flows by endpoint (`10.244.1.11:8081`). */
+  flowsOf?(service: ObjectKey): Promise<ReadonlyMap<string, number>>;
+}
+
+export interface UnservedService {
+  readonly code: 'headless' | 'external-name' | 'other-proxy' | 'no-cluster-ip' | 'other-family' | 'invalid';
+  readonly reason: string;
+  readonly where?: string;
+}
+
+export interface FamilySubject {
+  readonly family: Family;
+  readonly plan: Planner;
+  /** This node's own addresses. */
+  readonly host: Host;
+  portsOf(service: ObjectKey): readonly ServicePort[];
+  slicesOf(service: ObjectKey): readonly EndpointSlice[];
+  /** All services of this family. */
+  services(): Iterable<ObjectKey>;
+  /** Service ports that the kernel refused, with what it said. */
+  readonly refused: ReadonlyMap<ServicePortId, string>;
+  /** Unset where no kernel is asked. */
+  readonly kernel?: KernelReader;
+}
