@@ -54,7 +54,7 @@ type Key = string | number;
 const MOST_NOTES = 50;
 
 /** More than a Service may have of anything (see plan/capacity.ts), and ten times what a slice may. */
-const MOST_ITEMS = 10_000;
+export const MOST_ITEMS = 10_000;
 
 class Notes {
   readonly taken: Problem[] = [];

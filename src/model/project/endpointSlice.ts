@@ -26,7 +26,7 @@ import {
 } from '../../text/cursor.ts';
 import { readOrdinaryIp } from './addresses.ts';
 
-const SERVICE_NAME = 'kubernetes.io/service-name';
+export const SERVICE_NAME = 'kubernetes.io/service-name';
 const ADDRESS_TYPES: readonly (Family | 'FQDN')[] = ['IPv4', 'IPv6', 'FQDN'];
 const NO_HINTS: readonly string[] = [];
 const NO_ENDPOINTS: readonly SliceEndpoint[] = [];

@@ -76,7 +76,7 @@ export function hasLabel(metadata: Cursor, name: string): boolean {
   return label(metadata, name).value !== undefined;
 }
 
-const TRIGGER_TIME = 'endpoints.kubernetes.io/last-change-trigger-time';
+export const TRIGGER_TIME = 'endpoints.kubernetes.io/last-change-trigger-time';
 export const HEADLESS = 'service.kubernetes.io/headless';
 
 export function readTriggerTime(metadata: Cursor): number | undefined {

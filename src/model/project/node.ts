@@ -6,7 +6,7 @@ import { type Cursor, project, type Projection, readText } from '../../text/curs
 import { NO_CIDRS, NO_IPS, readCidrLeniently, readEach, readIpLeniently } from './addresses.ts';
 import { quote } from '../../text/printable.ts';
 
-const ZONE = 'topology.kubernetes.io/zone';
+export const ZONE = 'topology.kubernetes.io/zone';
 
 export function projectNode(raw: unknown): Projection<Node> {
   return project(raw, (root) => {
@@ -29,7 +29,7 @@ function readZone(at: Cursor): string | undefined {
 }
 
 /** The cluster autoscaler marks nodes that it is about to delete. */
-const DOOMED = 'ToBeDeletedByClusterAutoscaler';
+export const DOOMED = 'ToBeDeletedByClusterAutoscaler';
 
 function isEligible(metadata: Cursor, spec: Cursor): boolean {
   const isDoomed = spec.maps('taints').some((taint) => taint.field('key').value === DOOMED);

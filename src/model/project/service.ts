@@ -170,7 +170,7 @@ function readClusterIP(at: Cursor, family: FamilyEntry | undefined): Ip | undefi
 }
 
 /** Twice what a Service may have (see plan/capacity.ts), because some may have to be left out. */
-const MOST_PORTS = 2000;
+export const MOST_PORTS = 2000;
 
 /** A service of which no port can be read is refused: what it served before stays. */
 function readServicePorts(spec: Cursor): readonly ServicePortSpec[] {
