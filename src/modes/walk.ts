@@ -2,10 +2,10 @@
  * Sends the first packet of a connection through the rules of a mode, and returns everything that can become of it.
  *
  * ```
- *  from elsewhere:  nat prerouting ─┬─ here:  filter input ─ nat input
- *                                   └─ on:    filter forward ─ nat postrouting
- *  from the node:   nat output ─ filter output ─ nat postrouting ─┬─ here: filter input, from lo
- *                                                                 └─ on
+ *  from elsewhere:  prerouting ─┬─ here:  input
+ *                               └─ on:    forward ─ postrouting
+ *  from the node:   output ─ postrouting ─┬─ here: prerouting and input, from lo
+ *                                         └─ on
  * ```
  * Chains of the type nat see a connection once for its destination and once for its source: what the node sends to itself
  * has been through output and postrouting, so neither nat prerouting nor nat input sees it again.
@@ -56,10 +56,7 @@ export interface RuleExit<Learned> {
   readonly packets?: number | undefined;
 }
 
-interface Hook {
-  readonly type: 'filter' | 'nat';
-  readonly point: 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
-}
+export type HookPoint = 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
 
 export interface WalkContext {
   readonly isLocal: (ip: Ip) => boolean;
@@ -67,16 +64,19 @@ export interface WalkContext {
   readonly note: (text: string) => void;
 }
 
-interface WalkedChain {
+export interface WalkedChain {
+  readonly type: 'filter' | 'nat' | 'route';
   readonly table: string;
   readonly chain: string;
   readonly policy: 'accept' | 'drop';
+  /** Another program's. */
+  readonly isForeign?: boolean | undefined;
 }
 
 /** What a mode supplies. */
 interface WalkedRules<Rule, Learned> {
-  /** By priority. A hook without a chain lets everything through. */
-  baseChains(hook: Hook): readonly WalkedChain[];
+  /** In the order in which a packet passes them. A hook without a chain lets everything through. */
+  baseChains(point: HookPoint): readonly WalkedChain[];
   rulesOf(table: string, chain: string): readonly Rule[] | undefined;
   /** With a match of its statements or without. The probabilities of all exits add up to that of the way. */
   leave(rule: Rule, way: Way<Learned>, context: WalkContext): readonly RuleExit<Learned>[];
@@ -140,26 +140,28 @@ interface Trail {
   readonly before: Trail | undefined;
 }
 
-interface PathHook extends Hook {
+interface PathHook {
+  readonly point: HookPoint;
   /** Asked with the destination as it is by then. */
   readonly applies: 'always' | 'here' | 'onward';
   /** The incoming interface, where it is no longer the one that the packet began with. */
   readonly inInterface?: '' | 'lo';
+  /** Chains of the type nat do not see it. */
+  readonly isWithoutNat?: true;
 }
 
 const FROM_ELSEWHERE: readonly PathHook[] = [
-  { type: 'nat', point: 'prerouting', applies: 'always' },
-  { type: 'filter', point: 'input', applies: 'here' },
-  { type: 'nat', point: 'input', applies: 'here' },
-  { type: 'filter', point: 'forward', applies: 'onward' },
-  { type: 'nat', point: 'postrouting', applies: 'onward', inInterface: '' },
+  { point: 'prerouting', applies: 'always' },
+  { point: 'input', applies: 'here' },
+  { point: 'forward', applies: 'onward' },
+  { point: 'postrouting', applies: 'onward', inInterface: '' },
 ];
 
 const FROM_NODE: readonly PathHook[] = [
-  { type: 'nat', point: 'output', applies: 'always' },
-  { type: 'filter', point: 'output', applies: 'always' },
-  { type: 'nat', point: 'postrouting', applies: 'always' },
-  { type: 'filter', point: 'input', applies: 'here', inInterface: 'lo' },
+  { point: 'output', applies: 'always' },
+  { point: 'postrouting', applies: 'always' },
+  { point: 'prerouting', applies: 'here', inInterface: 'lo', isWithoutNat: true },
+  { point: 'input', applies: 'here', inInterface: 'lo', isWithoutNat: true },
 ];
 
 export function walkPacket<Rule, Learned>(
@@ -238,28 +240,51 @@ class Walker<Rule, Learned> {
     return [...ways.map(arrival), ...stopped];
   }
 
-  /** Where there are several chains, a packet goes on to the next until one has rewritten it. */
-  #passHook(hook: PathHook, way: Way<Learned>): readonly Decided<Learned>[] {
-    const isDestination = hook.point === 'prerouting' || hook.point === 'output';
-    const chains = this.#rules.baseChains(hook);
-    if (chains.length === 0) return [{ verdict: 'accept', way }];
-    const { inInterface = way.inInterface } = hook;
-    let waiting: readonly Way<Learned>[] = [{ ...way, inInterface, hook: `${hook.type} ${hook.point}` }];
-    const ended: Decided<Learned>[] = [];
-    for (const [index, { table, chain, policy }] of chains.entries()) {
+  /** A packet goes on from chain to chain; but once one has rewritten it, no other of the type nat sees it at this hook. */
+  #passHook({ point, inInterface, isWithoutNat }: PathHook, way: Way<Learned>): readonly Decided<Learned>[] {
+    const isDestination = point === 'prerouting' || point === 'output';
+    let waiting: readonly Way<Learned>[] = [inInterface === undefined ? way : { ...way, inInterface }];
+    const stopped: Decided<Learned>[] = [];
+    for (const base of this.#rules.baseChains(point)) {
+      if (base.type === 'nat' && isWithoutNat) continue;
       const next: Way<Learned>[] = [];
       for (const each of waiting) {
-        const { decided, returned } = this.#walkChain(table, chain, each, 0);
-        for (const left of returned) decided.push({ verdict: policy, way: left });
-        for (const one of decided) {
-          const isSettled = isDestination ? one.way.isRewritten : one.way.masqueraded;
-          if (one.verdict === 'accept' && !isSettled && index < chains.length - 1) next.push(one.way);
-          else ended.push(one);
+        const isSettled = isDestination ? each.isRewritten : each.masqueraded;
+        if (base.type === 'nat' && isSettled) {
+          next.push(each);
+          continue;
+        }
+        for (const one of this.#passBaseChain(base, { ...each, hook: `${base.type} ${point}` })) {
+          if (one.verdict === 'accept') next.push(one.way);
+          else stopped.push(one);
         }
       }
       waiting = next;
     }
-    return ended;
+    return [...waiting.map((each) => ({ verdict: 'accept', way: each }) as const), ...stopped];
+  }
+
+  #passBaseChain(base: WalkedChain, way: Way<Learned>): readonly Decided<Learned>[] {
+    const { table, chain, policy } = base;
+    const { decided, returned } = this.#walkChain(table, chain, way, 0);
+    for (const left of returned)
+      decided.push({ verdict: policy, way: policy === 'drop' ? this.#droppedByPolicy(base, left) : left });
+    return decided;
+  }
+
+  #droppedByPolicy({ table, chain, isForeign }: WalkedChain, way: Way<Learned>): Way<Learned> {
+    if (!this.#record) return way;
+    const ruleIndex = this.#rules.rulesOf(table, chain)?.length ?? 0;
+    const step = (): TraceStep => ({
+      hook: way.hook,
+      table,
+      chain,
+      ruleIndex,
+      text: 'policy drop',
+      found: [],
+      ...(isForeign && { isForeign }),
+    });
+    return { ...way, trail: { step, before: way.trail } };
   }
 
   #walkChain(table: string, chain: string, way: Way<Learned>, depth: number): Passage<Learned> {

@@ -2,11 +2,13 @@
 import { type Cidr, cidrContains, type Ip, parseIp } from '../../../model/ip.ts';
 import type { Host, Packet } from '../../../plan/decide.ts';
 import {
+  type HookPoint,
   type RuleExit,
   type WalkVerdict,
   type WalkContext,
   type WalkOptions,
   walkPacket,
+  type WalkedChain,
   type WalkResult,
   type Way,
 } from '../../walk.ts';
@@ -28,6 +30,15 @@ export interface IptablesWalkOptions extends WalkOptions {
 /** Deeper than any kernel goes: only a loop gets there. */
 const DEEPEST_JUMP = 512;
 
+/** Which tables a packet passes at a hook, one after the other. */
+const TABLE_ORDER: Readonly<Record<HookPoint, readonly string[]>> = {
+  prerouting: ['raw', 'mangle', 'nat'],
+  input: ['mangle', 'filter', 'security', 'nat'],
+  forward: ['mangle', 'filter', 'security'],
+  output: ['raw', 'mangle', 'nat', 'filter', 'security'],
+  postrouting: ['mangle', 'nat'],
+};
+
 /** An outcome's `learned` are the recent-client lists that the client was put on. */
 export function walkIptables(
   tables: Tables,
@@ -40,11 +51,14 @@ export function walkIptables(
   return walkPacket<Rule, string>(
     {
       deepestJump: DEEPEST_JUMP,
-      baseChains: ({ type: table, point }) => {
+      baseChains: (point) => {
         const chain = point.toUpperCase();
-        const policy = tables.get(table)?.get(chain)?.policy;
-        if (!tables.get(table)?.has(chain)) return [];
-        return [{ table, chain, policy: policy === 'DROP' ? 'drop' : 'accept' }];
+        return TABLE_ORDER[point].flatMap((table): readonly WalkedChain[] => {
+          const found = tables.get(table)?.get(chain);
+          if (!found) return [];
+          const type = table === 'nat' ? 'nat' : 'filter';
+          return [{ type, table, chain, policy: found.policy === 'DROP' ? 'drop' : 'accept' }];
+        });
       },
       rulesOf: (table, chain) => tables.get(table)?.get(chain)?.rules,
       leave: (rule, way, context) => leave(rule, { way, context, affinity, viaBridge }),

@@ -52,13 +52,11 @@ export function walkNftables(
   return walkPacket<RuleSpec, LearnedEntry>(
     {
       deepestJump: DEEPEST_JUMP,
-      baseChains: ({ type, point }) =>
-        type === 'filter'
-          ? []
-          : [...table.chains.values()]
-              .filter(({ hook }) => hook?.point === point)
-              .sort((a, b) => (a.hook?.priority ?? 0) - (b.hook?.priority ?? 0))
-              .map(({ name }) => ({ table: '', chain: name, policy: 'accept' })),
+      baseChains: (point) =>
+        [...table.chains.values()]
+          .filter(({ hook }) => hook?.point === point)
+          .sort((a, b) => (a.hook?.priority ?? 0) - (b.hook?.priority ?? 0))
+          .map(({ name }) => ({ type: 'nat', table: '', chain: name, policy: 'accept' })),
       rulesOf: (_, chain) => table.chains.get(chain)?.rules,
       leave: ({ statements }, way, context) => leaveRule(statements, way, { ...context, table, affinity }),
       print: (rule, { source }) => printNftRule(rule, familyOf(source)),
