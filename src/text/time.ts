@@ -6,7 +6,7 @@ const EPOCH_DAYS = 719_468;
 const DAYS_IN_400_YEARS = 146_097;
 
 /** `milliseconds`: since the epoch. */
-export function printTime(milliseconds: number): string {
+export function printRfc3339(milliseconds: number): string {
   const whole = Math.floor(milliseconds);
   const days = Math.floor(whole / DAY_MS);
   const ofDay = whole - days * DAY_MS;

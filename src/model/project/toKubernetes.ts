@@ -13,7 +13,7 @@ import type {
 } from '../objects.ts';
 import type { ServicePort } from '../serviceTracker.ts';
 import { MOST_ITEMS } from '../../text/cursor.ts';
-import { printTime } from '../../text/time.ts';
+import { printRfc3339 } from '../../text/time.ts';
 import { SERVICE_NAME } from './endpointSlice.ts';
 import { apiVersionOf, type ObjectKind, TRIGGER_TIME } from './names.ts';
 import { DOOMED, ZONE } from './node.ts';
@@ -61,7 +61,7 @@ export function serviceToKubernetes(service: Service): KubernetesObject {
   const metadata = {
     namespace,
     name,
-    ...(createdAt !== undefined && { creationTimestamp: printTime(createdAt) }),
+    ...(createdAt !== undefined && { creationTimestamp: printRfc3339(createdAt) }),
   };
   const status = { loadBalancer: { ingress: padded<object>(ingress, unread?.loadBalancerIPs, {}) } };
   return kubernetesObject('Service', metadata, { spec, status });
@@ -88,7 +88,7 @@ export function endpointSliceToKubernetes(slice: EndpointSlice): KubernetesObjec
     namespace,
     name,
     labels: { [SERVICE_NAME]: service },
-    ...(triggerTime !== undefined && { annotations: { [TRIGGER_TIME]: printTime(triggerTime) } }),
+    ...(triggerTime !== undefined && { annotations: { [TRIGGER_TIME]: printRfc3339(triggerTime) } }),
   };
   const endpoints = slice.endpoints.map((endpoint) => endpointToKubernetes(endpoint, namespace));
   return kubernetesObject('EndpointSlice', metadata, { addressType: family, ports, endpoints });

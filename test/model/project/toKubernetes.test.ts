@@ -12,7 +12,7 @@ import {
 } from '../../../src/model/project/toKubernetes.ts';
 import { servicePorts } from '../../../src/model/serviceTracker.ts';
 import type { Projection } from '../../../src/text/cursor.ts';
-import { printTime } from '../../../src/text/time.ts';
+import { printRfc3339 } from '../../../src/text/time.ts';
 
 const name = fc.constantFrom('web', 'a', '0-9', 'x'.repeat(63));
 const ip4 = fc.constantFrom(
@@ -243,13 +243,13 @@ describe('a Service made of its service ports', () => {
   });
 });
 
-describe('printTime', () => {
+describe('printRfc3339', () => {
   it('prints what Date prints', () => {
     const first = Date.parse('0000-01-01T00:00:00Z');
     const last = Date.parse('9999-12-31T23:59:59.999Z');
     fc.assert(
       fc.property(fc.integer({ min: first, max: last }), (at) => {
-        expect(printTime(at)).toBe(new Date(at).toISOString().replace('.000Z', 'Z'));
+        expect(printRfc3339(at)).toBe(new Date(at).toISOString().replace('.000Z', 'Z'));
       }),
       { numRuns: 2000 },
     );
@@ -261,6 +261,6 @@ describe('printTime', () => {
     '1970-01-01T00:00:00Z',
     '2024-12-31T23:59:59.999Z',
   ])('%s', (text) => {
-    expect(printTime(Date.parse(text))).toBe(text);
+    expect(printRfc3339(Date.parse(text))).toBe(text);
   });
 });
