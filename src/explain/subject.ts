@@ -22,6 +22,8 @@ export interface Subject {
   changesOf?(service: ObjectKey): readonly ChangeRecord[];
   /** Live conntrack flows by endpoint (`10.244.1.11:8081`). */
   flowsOf?(service: ObjectKey): Promise<ReadonlyMap<string, number>>;
+  /** To be called often during long work, between packets and between services: a promise to await, where others wait. */
+  pause?(): Promise<void> | undefined;
 }
 
 export interface UnservedService {
