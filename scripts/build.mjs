@@ -1,4 +1,5 @@
-// Checks nothing, bundles everything: dist/junction.js (the command line), dist/demo.js and dist/demo-options.js (npm start),
+// Checks nothing, bundles everything: dist/junction.js (the command line; what only some commands need is in dist/junction/,
+// and loaded when it is needed), dist/demo.js and dist/demo-options.js (npm start),
 // dist/lab-agent.js (the program inside each host of the lab), dist/netlink-worker.js (the thread that owns sockets),
 // dist/bench.js, and dist/privileges.js (for the scripts).
 import { execFileSync } from 'node:child_process';
@@ -35,11 +36,29 @@ function dateOf() {
   return new Date(epoch ? Number(epoch) * 1000 : Date.now()).toISOString();
 }
 
+const common = {
+  absWorkingDir: ROOT,
+  outdir: fresh,
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  format: 'esm',
+  packages: 'external',
+  sourcemap: true,
+  logLevel: 'warning',
+  define: { JUNCTION_BUILD: JSON.stringify({ commit: commitOf(), date: dateOf() }) },
+};
+
 try {
   await build({
-    absWorkingDir: ROOT,
+    ...common,
+    entryPoints: { junction: 'src/cli/bin.ts' },
+    splitting: true,
+    chunkNames: 'junction/[name]-[hash]',
+  });
+  await build({
+    ...common,
     entryPoints: {
-      junction: 'src/cli/bin.ts',
       demo: 'lab/demo/main.ts',
       'demo-options': 'lab/demo/options.ts',
       'lab-agent': 'lab/agent/main.ts',
@@ -67,17 +86,8 @@ try {
         'soak-daemon': 'bench/soak/faultyDaemon.ts',
       }),
     },
-    outdir: fresh,
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'esm',
-    packages: 'external',
-    sourcemap: true,
-    logLevel: 'warning',
-    define: { JUNCTION_BUILD: JSON.stringify({ commit: commitOf(), date: dateOf() }) },
   });
-  for (const name of await readdir(fresh))
+  for (const name of await readdir(fresh, { recursive: true }))
     if (name.endsWith('.js')) await writeSourceLines(join(fresh, name));
   await writeFile(join(fresh, '.stamp'), `${hash}\n`);
   // Whoever starts a program during a build finds the old one or the new one, for all but a moment.

@@ -17,7 +17,7 @@ function take() {
   session.post('Profiler.takePreciseCoverage', (error, taken) => {
     if (error) throw error;
     for (const { url, functions } of taken.result)
-      if (/\/dist\/[\w-]+\.js$/.test(url))
+      if (/\/dist\/(?:junction\/)?[\w-]+\.js$/.test(url))
         for (const { file, name } of ranIn(url, functions)) (ran[file] ??= []).push(name);
   });
   return ran;

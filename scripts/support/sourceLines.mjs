@@ -8,7 +8,7 @@ const LOG_CALL = /\.(?:info|warn|error|verbose)\(/;
 /** Reads `bundle` and `bundle.map`, writes `bundle.lines.json`, which src/log/caller.ts reads. */
 export async function writeSourceLines(bundle) {
   const text = await readFile(bundle, 'utf8');
-  if (!text.includes('function createLog(')) return;
+  if (!/\blog\.(?:info|warn|error|verbose)\(/.test(text)) return;
   const map = new SourceMap(JSON.parse(await readFile(`${bundle}.map`, 'utf8')));
   const sources = new Map();
   const lines = text.split('\n').map((line, index) => {

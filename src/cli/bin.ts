@@ -1,18 +1,14 @@
-import { killChildren } from '../system/processes.ts';
 import { isDaemon, main } from './main.ts';
-import { commandOutput, daemonOutput } from './output.ts';
+import { commandOutput } from './output.ts';
 
 /** For the last words, if standard error does not take them. */
 const FLUSH_MS = 300;
 
-// A program that we run leads a group of its own, so Ctrl-C at a terminal does not reach it.
+// A program that we run leads a group of its own, so Ctrl-C at a terminal does not reach it: it is killed at our exit.
 for (const [signal, code] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const])
-  process.once(signal, () => {
-    killChildren('SIGKILL');
-    process.exit(code);
-  });
+  process.once(signal, () => process.exit(code));
 const argv = process.argv.slice(2);
-const output = isDaemon(argv) ? daemonOutput() : commandOutput();
+const output = isDaemon(argv) ? (await import('./daemonOutput.ts')).daemonOutput() : commandOutput();
 process.on('exit', () => output.flush?.(FLUSH_MS));
 const code = await main(argv, output);
 const failures = (await output.finished?.()) ?? [];

@@ -14,7 +14,7 @@ import { type Machine, systemMachine } from '../modes/prerequisites/machine.ts';
 import { printable, printableLine } from '../text/printable.ts';
 import { printSourceProblem } from '../sources/source.ts';
 import type { Output, PrintOptions } from './output.ts';
-import { readManifests } from './planCommand.ts';
+import { readManifests } from './planInput.ts';
 import { type Colour, fitsIn, painter, printDetailedTable, printColumns } from './table.ts';
 
 /** Returns the exit code: 0 if all that the mode needs is known to be there. */

@@ -1,5 +1,6 @@
 /** `junction cleanup`: deletes everything that is ours, found by the kernel's state alone. */
 import type { ValidConfig } from '../config/effective.ts';
+import { runningMode } from '../daemon/otherProxies.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import type { Family } from '../model/ip.ts';
 import { type CleanedIptables, cleanIptables } from '../modes/iptables/cleanup.ts';
@@ -15,6 +16,7 @@ import {
   removeTable,
   type StaleTable,
 } from '../modes/nftables/cleanup.ts';
+import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
 import { withChannel } from '../netlink/channel.ts';
 import { deleteNfacct } from '../netlink/nfacct.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../netlink/socket.ts';
@@ -57,6 +59,17 @@ export interface NftCleanup {
   readonly failures: readonly string[];
   /** A Junction runs, and writes again what is removed. */
   readonly junctionIsRunning: boolean;
+}
+
+/** As people call it: not beside a Junction that runs here. */
+export async function runCleanup(
+  { metricsBindAddress }: ValidConfig,
+  output: Output,
+  { force, ...settings }: CleanupCommandOptions & { readonly force: boolean },
+): Promise<number> {
+  requireNetAdmin();
+  if (!settings.dryRun) await refuseBesideJunction(output, force);
+  return cleanupCommand(output, settings, { runningMode: () => runningMode(metricsBindAddress) });
 }
 
 export async function cleanupCommand(

@@ -4,7 +4,7 @@ import { BOOL, choiceOf } from '../config/kinds.ts';
 import { type Flag, flag } from '../config/setting.ts';
 import { FLAGS } from '../config/table.ts';
 
-type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'version' | 'completion';
+export type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'version' | 'completion';
 
 export interface CommandInfo {
   readonly name: CommandName;
@@ -12,8 +12,8 @@ export interface CommandInfo {
   readonly ownFlags: readonly Flag[];
   /** Of the flags of `run`, those that have an effect here; unset: all of them. */
   readonly uses?: readonly string[];
-  /** What stands before the flags. */
-  readonly arguments?: string;
+  /** What may stand besides flags. */
+  readonly arguments?: { readonly usage: string; readonly most: number };
   readonly examples: readonly string[];
 }
 
@@ -141,7 +141,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     summary: 'Print a script by which a shell completes commands and flags: bash, zsh or fish.',
     ownFlags: [],
     uses: ['help'],
-    arguments: 'bash|zsh|fish',
+    arguments: { usage: 'bash|zsh|fish', most: 1 },
     examples: [
       'source <(junction completion bash)',
       'source <(junction completion zsh)',
@@ -167,7 +167,11 @@ export function commandHelp(command: CommandInfo, width: number): string {
   const own = command.ownFlags.length === 0 ? [] : [{ title: 'This command', flags: command.ownFlags }];
   const columns = helpColumns(width);
   const examples = command.examples.map((example) => printExample(example, columns)).join('');
-  const usage = [command.name, ...(command.arguments === undefined ? [] : [command.arguments]), '[flags]'];
+  const usage = [
+    command.name,
+    ...(command.arguments === undefined ? [] : [command.arguments.usage]),
+    '[flags]',
+  ];
   const summary = wrap(command.summary, columns).join('\n');
   return `Usage: junction ${usage.join(' ')}\n\n${summary}\n\nExamples:\n${examples}\n${flagHelp(width, [...own, ...shared])}`;
 }

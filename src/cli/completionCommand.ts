@@ -1,10 +1,17 @@
 /** `junction completion`: scripts by which shells complete commands, flags and their values. */
 import { type Flag, isOffered } from '../config/setting.ts';
 import { FLAGS } from '../config/table.ts';
-import { COMMANDS, type CommandInfo, commandFlags } from './commands.ts';
+import { COMMANDS, type CommandInfo, commandFlags, UsageError } from './commands.ts';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
-export type Shell = (typeof SHELLS)[number];
+type Shell = (typeof SHELLS)[number];
+
+export function completionCommand(word: string | undefined): string {
+  const shell = SHELLS.find((each) => each === word);
+  if (shell !== undefined) return completionScript(shell);
+  const problem = word === undefined ? 'which shell?' : `no completion for ${JSON.stringify(word)}:`;
+  throw new UsageError([`${problem} junction completion ${SHELLS.join('|')}`]);
+}
 
 export function completionScript(shell: Shell): string {
   return { bash, zsh, fish }[shell]();

@@ -1,22 +1,13 @@
 /** The command line. Exit codes: 0 done, 1 it did not work out, 2 the command line or the configuration is wrong. */
-import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { flagValue, type ParsedFlags, parseCommandLine } from '../config/commandLine.ts';
-import type { ValidConfig } from '../config/effective.ts';
-import { type LoadedConfig, loadConfig, nodeNameOf } from '../config/load.ts';
-import { toSettings } from '../config/settings.ts';
-import { isValid, validate } from '../config/validate.ts';
 import { didYouMean } from '../text/suggest.ts';
 import { isJunctionError } from '../errors.ts';
-import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { printableLine } from '../text/printable.ts';
 import { BUILD, VERSION } from '../version.ts';
-import { checkCommand } from './checkCommand.ts';
-import { runningMode } from '../daemon/otherProxies.ts';
-import { cleanupCommand, refuseBesideJunction } from './cleanupCommand.ts';
 import {
   type CommandInfo,
+  type CommandName,
   commandFlags,
   commandHelp,
   COMMANDS,
@@ -25,16 +16,13 @@ import {
   OWN_FLAGS,
   UsageError,
 } from './commands.ts';
-import { completionScript, type Shell, SHELLS } from './completionCommand.ts';
-import type { Output } from './output.ts';
-import { planCommand } from './planCommand.ts';
-import { runCommand } from './runCommand.ts';
+import type { Output, PrintOptions } from './output.ts';
 
 export async function main(argv: readonly string[], io: Output): Promise<number> {
   try {
     return await dispatch(argv, io);
   } catch (error) {
-    return explain(error, io);
+    return reportError(error, io);
   }
 }
 
@@ -72,19 +60,17 @@ function commandNamed(name: string): CommandInfo {
 }
 
 function parse(command: CommandInfo, args: readonly string[]): ParsedFlags {
-  const parsed = parseCommandLine(args, commandFlags(command), flagsElsewhere(command));
+  const parsed = parseCommandLine(
+    args,
+    commandFlags(command),
+    flagsElsewhere(command),
+    command.arguments?.most,
+  );
   if (!parsed.ok) throw new UsageError(parsed.problems, `junction ${command.name} --help lists its flags`);
   return parsed.value;
 }
 
 async function execute(command: CommandInfo, args: readonly string[], io: Output): Promise<number> {
-  const [first, ...rest] = args;
-  if (command.name === 'completion' && first?.startsWith('-') !== true) {
-    const script = completionScript(shellOf(first));
-    parse(command, rest);
-    io.out(script);
-    return 0;
-  }
   const parsed = parse(command, args);
   if (parsed.help) {
     io.out(commandHelp(command, columns()));
@@ -94,45 +80,67 @@ async function execute(command: CommandInfo, args: readonly string[], io: Output
     io.out(parsed.version === 'raw' ? printVersion('text') : `Junction v${VERSION}\n`);
     return 0;
   }
-  if (command.name === 'version') {
-    io.out(printVersion(flagValue(parsed, OWN_FLAGS.output)));
-    return 0;
-  }
-  const loaded = load(parsed);
-  const { config } = loaded;
-  // Each of them has a flag of that name.
-  const output = flagValue(parsed, OWN_FLAGS.planOutput);
-  const printing = { families: familiesOf(parsed), output, columns: process.stdout.columns };
-  switch (command.name) {
-    case 'run':
-      return runCommand(loaded, parsed, io, {
-        nodeName: () => nodeName(config),
-        reload: () => load(parsed).config,
-      });
-    case 'plan':
-      needInput(config);
-      return planCommand(config, toSettings(config, nodeName(config)), io, printing);
-    case 'check':
-      return checkCommand(config, io, printing);
-    case 'cleanup': {
-      requireNetAdmin();
-      const dryRun = flagValue(parsed, OWN_FLAGS.dryRun);
-      if (!dryRun) await refuseBesideJunction(io, flagValue(parsed, OWN_FLAGS.force));
-      const mode = flagValue(parsed, OWN_FLAGS.cleanupMode);
-      const settings = { ...printing, variant: config.junction.iptablesVariant, dryRun, mode };
-      const machine = { runningMode: () => runningMode(config.metricsBindAddress) };
-      return cleanupCommand(io, settings, machine);
-    }
-    case 'completion':
-      throw new UsageError([`which shell? junction completion ${SHELLS.join('|')}`]);
-  }
+  return RUN[command.name](parsed, io);
 }
 
-function shellOf(word: string | undefined): Shell {
-  const shell = SHELLS.find((each) => each === word);
-  if (shell !== undefined) return shell;
-  const problem = word === undefined ? 'which shell?' : `no completion for ${JSON.stringify(word)}:`;
-  throw new UsageError([`${problem} junction completion ${SHELLS.join('|')}`]);
+/** Each loads what it needs, so that a question to the running proxy does not wait for the proxy's code. */
+const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Promise<number>>> = {
+  run: async (parsed, io) => {
+    const [{ runCommand }, { loadValid, nodeName }] = await Promise.all([
+      import('./runCommand.ts'),
+      import('./configuration.ts'),
+    ]);
+    const loaded = loadValid(parsed);
+    return runCommand(loaded, parsed, io, {
+      nodeName: () => nodeName(loaded.config),
+      reload: () => loadValid(parsed).config,
+    });
+  },
+  plan: async (parsed, io) => {
+    const [{ needInput, planCommand }, { loadValid, nodeSettings }] = await Promise.all([
+      import('./planCommand.ts'),
+      import('./configuration.ts'),
+    ]);
+    const { config } = loadValid(parsed);
+    needInput(config);
+    return planCommand(config, nodeSettings(config), io, printing(parsed));
+  },
+  check: async (parsed, io) => {
+    const [{ checkCommand }, { loadValid }] = await Promise.all([
+      import('./checkCommand.ts'),
+      import('./configuration.ts'),
+    ]);
+    return checkCommand(loadValid(parsed).config, io, printing(parsed));
+  },
+  cleanup: async (parsed, io) => {
+    const [{ runCleanup }, { loadValid }] = await Promise.all([
+      import('./cleanupCommand.ts'),
+      import('./configuration.ts'),
+    ]);
+    const { config } = loadValid(parsed);
+    return runCleanup(config, io, {
+      ...printing(parsed),
+      variant: config.junction.iptablesVariant,
+      mode: flagValue(parsed, OWN_FLAGS.cleanupMode),
+      dryRun: flagValue(parsed, OWN_FLAGS.dryRun),
+      force: flagValue(parsed, OWN_FLAGS.force),
+    });
+  },
+  version: (parsed, io) => {
+    io.out(printVersion(flagValue(parsed, OWN_FLAGS.output)));
+    return Promise.resolve(0);
+  },
+  completion: async ({ arguments: [shell] }, io) => {
+    const { completionCommand } = await import('./completionCommand.ts');
+    io.out(completionCommand(shell));
+    return 0;
+  },
+};
+
+/** Each command that prints has a flag of that name. */
+function printing(parsed: ParsedFlags): PrintOptions {
+  const output = flagValue(parsed, OWN_FLAGS.planOutput);
+  return { families: familiesOf(parsed), output, columns: process.stdout.columns };
 }
 
 function printVersion(output: string): string {
@@ -143,38 +151,13 @@ function printVersion(output: string): string {
   return `Junction v${VERSION}\n  commit  ${commit}\n  built   ${date}\n  Node    ${node}\n`;
 }
 
-function load(parsed: ParsedFlags): LoadedConfig & { readonly config: ValidConfig } {
-  const loaded = loadConfig(parsed, (path) => readFileSync(path, 'utf8'));
-  if (!loaded.ok) throw new UsageError(loaded.problems);
-  const { config } = loaded.value;
-  if (!isValid(config)) throw new UsageError(validate(config));
-  return { ...loaded.value, config };
-}
-
 function familiesOf(parsed: ParsedFlags): readonly Family[] {
   const text = flagValue(parsed, OWN_FLAGS.family);
   return FAMILIES.filter((family) => text === 'both' || family.toLowerCase() === text);
 }
 
-function nodeName(config: ValidConfig): string {
-  const name = nodeNameOf(config, hostname());
-  if (name === undefined) throw new UsageError(['--hostname-override must not be empty']);
-  return name;
-}
-
-/** In a pod the API server could be found without either; but a plan is for people, who say what they mean. */
-function needInput({ junction, clientConnection, master }: ValidConfig): void {
-  if ((junction.manifests ?? []).length > 0 || clientConnection.kubeconfig !== '' || master !== '') return;
-  throw new UsageError(
-    [
-      '--manifests and --kubeconfig are missing: name files with Services and EndpointSlices (- is standard input), or the kubeconfig of a cluster',
-    ],
-    'junction plan --help has examples',
-  );
-}
-
 /** Says what went wrong and what to do about it; returns the exit code. */
-function explain(error: unknown, io: Output): number {
+function reportError(error: unknown, io: Output): number {
   if (error instanceof UsageError) {
     for (const problem of error.problems) io.err(`junction: ${printableLine(problem)}\n`);
     if (error.see !== undefined) io.err(`  what to do: ${error.see}\n`);

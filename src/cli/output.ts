@@ -1,6 +1,5 @@
 /** Where commands print. */
-import { descriptorCalls } from '../system/libc.ts';
-import { LogBuffer, type LostLines, LogSink, nonBlockingWriter } from '../log/sink.ts';
+import type { LostLines } from '../log/sink.ts';
 import type { Family } from '../model/ip.ts';
 import { printable } from '../text/printable.ts';
 
@@ -37,42 +36,6 @@ interface WriteFailure {
   readonly error: NodeJS.ErrnoException;
 }
 
-/** Of the proxy: nothing waits for the reader of standard error, or of the log on standard output. */
-export function daemonOutput(): Output {
-  const sink = new LogSink(nonBlockingWriter(2, descriptorCalls));
-  let infoSink: LogSink | undefined;
-  let infoBuffer: LogBuffer | undefined;
-  // Not before it is used: Node makes the pipe non-blocking, for all who share it.
-  let stdout: CountedStream | undefined;
-  const out = (text: string): void => {
-    stdout ??= new CountedStream('standard output', process.stdout);
-    stdout.write(text);
-  };
-  return {
-    out: (text) => out(printable(text)),
-    err: (text) => sink.write(printable(text)),
-    painted: out,
-    flush: (milliseconds) => {
-      sink.flush(milliseconds);
-      infoBuffer?.close();
-      infoSink?.flush(milliseconds);
-    },
-    logToStdout: (buffer) => {
-      const own = new LogSink(nonBlockingWriter(1, descriptorCalls));
-      infoSink = own;
-      if (buffer === undefined) return (line) => own.write(line);
-      const held = new LogBuffer((lines) => own.write(lines), buffer.bytes, buffer.flushMs);
-      infoBuffer = held;
-      return (line) => held.write(line);
-    },
-    finished: async () => (await stdout?.finished()) ?? [],
-    onLost: (report) => {
-      sink.onLost = report;
-      if (infoSink) infoSink.onLost = report;
-    },
-  };
-}
-
 /** Of a command that ends when it has printed: everything it says is written before. */
 export function commandOutput(): Output {
   const stdout = new CountedStream('standard output', process.stdout);
@@ -86,7 +49,7 @@ export function commandOutput(): Output {
 }
 
 /** A pipe takes 64 KiB at a time; what was written later is lost when the process ends before its reader has come so far. */
-class CountedStream {
+export class CountedStream {
   readonly #stream: WriteFailure['stream'];
   readonly #writable: NodeJS.WriteStream;
   readonly #pending = new Set<Promise<void>>();

@@ -1,12 +1,11 @@
 /** What `junction plan` prints. */
 import type { Settings } from '../config/settings.ts';
 import { type Cidr, type Family, hostPort } from '../model/ip.ts';
-import type { Node } from '../model/objects.ts';
 import { BOTH_IN_ONE, printRestore, rulesOf } from '../modes/iptables/print.ts';
 import { type IpvsText, ipvsPlanText, printIpvsPlan } from '../modes/ipvs/print.ts';
 import { nftPlanText, printNftPlan } from '../modes/nftables/print.ts';
-import type { Manifests } from '../sources/manifests/store.ts';
 import type { PrintOptions } from './output.ts';
+import { nodeOf, type PlanInput } from './planInput.ts';
 import { printCut } from '../plan/capacity.ts';
 import type { Frontend, Plan, PoolName, Route, ServicePortPlan } from '../plan/types.ts';
 import type { Planner } from '../plan/planner.ts';
@@ -15,18 +14,6 @@ import { DEVICE } from '../modes/ipvs/rules/client.ts';
 import { TABLES } from '../modes/iptables/rules/rule.ts';
 import type { TableRule, WholeRules } from '../modes/iptables/rules/whole.ts';
 import { printableLine } from '../text/printable.ts';
-
-/** What `junction plan` plans for: manifests, standard input, or what an API server has now. */
-export interface PlanInput extends Manifests {
-  /** Of a cluster, `nodes` has the Node that is planned for, or none. */
-  readonly isCluster: boolean;
-  /** Where cluster IPs come from, as far as the API server knows. */
-  readonly serviceCidrs: readonly Cidr[];
-}
-
-export function nodeOf(nodes: readonly Node[], nodeName: string): Node | undefined {
-  return nodes.find(({ name }) => name === nodeName);
-}
 
 type Print<T> = (plan: Plan, settings: Settings, serviceCidrs: readonly Cidr[]) => T;
 

@@ -13,27 +13,30 @@ export interface ParsedFlags {
   /** Nothing else matters then, mistakes included. */
   readonly help: boolean;
   readonly version: 'no' | 'yes' | 'raw';
+  /** What is no flag, where the command takes such. */
+  readonly arguments: readonly string[];
   /** Deprecated flags, and flags without effect. */
   readonly notes: readonly Note[];
 }
 
 /**
  * `flags` are all that the command knows: the table's, and perhaps some of its own. `elsewhere`: names of those that do
- * nothing for it.
+ * nothing for it. `mostArguments`: how many words it takes besides; `run`, as kube-proxy, none.
  */
 export function parseCommandLine(
   argv: readonly string[],
   flags: readonly Flag[] = FLAGS,
   elsewhere: readonly string[] = [],
+  mostArguments = 0,
 ): Result<ParsedFlags> {
-  const parser = new Parser(flags, elsewhere);
+  const parser = new Parser(flags, elsewhere, mostArguments);
   parser.parse(argv);
   const { values, problems, notes } = parser;
   const help = values.get('help') === true;
   if (problems.length > 0 && !help) return { ok: false, problems };
   const asked = values.get('version');
   const version = asked === 'raw' ? 'raw' : asked === 'true' ? 'yes' : 'no';
-  return { ok: true, value: { values, help, version, notes } };
+  return { ok: true, value: { values, help, version, notes, arguments: parser.arguments } };
 }
 
 /** What a flag says or, where it was not given, its default. */
@@ -83,13 +86,16 @@ class Parser {
   readonly values = new Map<string, SettingValue>();
   readonly problems: string[] = [];
   readonly notes: Note[] = [];
+  readonly arguments: string[] = [];
+  readonly #mostArguments: number;
   readonly #byName: ReadonlyMap<string, Flag>;
   readonly #byLetter: ReadonlyMap<string, Flag>;
   readonly #elsewhere: ReadonlySet<string>;
   /** What was given last, of flags that are read at the end. */
   readonly #last = new Map<Flag, string>();
 
-  constructor(flags: readonly Flag[], elsewhere: readonly string[]) {
+  constructor(flags: readonly Flag[], elsewhere: readonly string[], mostArguments: number) {
+    this.#mostArguments = mostArguments;
     this.#elsewhere = new Set(elsewhere);
     this.#byName = new Map(flags.map((flag) => [flag.name, flag]));
     this.#byLetter = new Map(flags.flatMap((flag) => (flag.short === undefined ? [] : [[flag.short, flag]])));
@@ -100,11 +106,11 @@ class Parser {
     let before: Flag | undefined;
     for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
       if (word === '--') {
-        for (const argument of rest.splice(0)) this.#refuse(argument, undefined);
+        for (const argument of rest.splice(0)) this.#takeArgument(argument, undefined);
         break;
       }
       if (!word.startsWith('-') || word === '-') {
-        this.#refuse(word, before);
+        this.#takeArgument(word, before);
         continue;
       }
       const argument = word.startsWith('--') ? this.#splitLong(word) : this.#splitShort(word);
@@ -174,10 +180,17 @@ class Parser {
     if (ignored !== undefined) warn(`has no effect, because ${ignored}`);
   }
 
+  #takeArgument(word: string, before: Flag | undefined): void {
+    const isFree = before?.kind.alone === undefined || !('value' in before.kind.fromFlag(word, undefined));
+    if (this.arguments.length < this.#mostArguments && isFree) this.arguments.push(word);
+    else this.#refuse(word, before);
+  }
+
   #refuse(word: string, before: Flag | undefined): void {
     const isBool = before?.kind.alone !== undefined && 'value' in before.kind.fromFlag(word, undefined);
     const hint = isBool ? ` (write --${before.name}=${word})` : this.#flagFor(word);
-    this.problems.push(`unexpected argument ${quoteWord(word)}: there are flags only${hint}`);
+    const limit = this.#mostArguments === 0 ? ': there are flags only' : '';
+    this.problems.push(`unexpected argument ${quoteWord(word)}${limit}${hint}`);
   }
 
   /** The flag that a word is probably for: one that takes it, or the input. */
