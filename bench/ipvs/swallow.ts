@@ -47,6 +47,7 @@ export class SwallowingChannels implements IpvsChannels {
     return {
       apply: (changes) => this.#writing.apply(changes),
       request: () => Promise.resolve(reply()),
+      requestAll: (requests) => Promise.resolve(requests.map(() => reply())),
       dumpAll: (requests) => Promise.resolve(requests.map(() => table)),
     };
   }

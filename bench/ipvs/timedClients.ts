@@ -37,6 +37,7 @@ export class TimedClients {
     return {
       apply: (changes) => this.#timed(where, () => channel.apply(changes)),
       request: (request) => this.#timed(where, () => channel.request(request)),
+      requestAll: (requests) => this.#timed(where, () => channel.requestAll(requests)),
       dumpAll: (requests) => this.#timed(where, () => channel.dumpAll(requests)),
     };
   }

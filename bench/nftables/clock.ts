@@ -58,6 +58,7 @@ export class Clock {
     return {
       apply: (changes) => channel.apply(changes),
       request: (request) => channel.request(request),
+      requestAll: (requests) => channel.requestAll(requests),
       dumpAll: (requests) => channel.dumpAll(requests),
       commit: async (transaction) => {
         let written = performance.now();

@@ -22,6 +22,8 @@ export interface NetlinkChannel {
   /** Outcomes in the order of the changes; one that is refused stops none of the others. */
   apply(changes: readonly Change[]): Promise<readonly ChangeOutcome[]>;
   request(request: NetlinkRequest): Promise<NetlinkReply>;
+  /** Replies in the order of the requests. */
+  requestAll(requests: readonly NetlinkRequest[]): Promise<readonly NetlinkReply[]>;
   /** Whole tables, one answer per request; one that changed while it was read is read again. */
   dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]>;
 }
@@ -66,6 +68,10 @@ export class JobChannel implements TransactionChannel {
     const [reply] = await this.#do(requestJob([request], this.#sequence));
     if (!reply) throw malformedMessage('no answer');
     return reply;
+  }
+
+  requestAll(requests: readonly NetlinkRequest[]): Promise<readonly NetlinkReply[]> {
+    return this.#inPieces(requests, REQUESTS_PER_PIECE, requestJob);
   }
 
   async dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]> {

@@ -99,6 +99,14 @@ export function getElements(place: SetPlace): NetlinkRequest {
   return elementsRequest('get elements', 0, place);
 }
 
+/** One element by its key: of intervals, that which holds the key. Refused with ENOENT where there is none. */
+export function getElement(place: SetPlace, key: Uint8Array): NetlinkRequest {
+  const list = new ElementList(64 + key.length);
+  list.begin().raw(key).end();
+  const [encoded] = list.messages();
+  return elementsRequest('get elements', 0, place, encoded);
+}
+
 /** `encoded`: elements of an `ElementList`; without them, all that the set has. */
 export function elementsRequest(
   operation: OperationName,

@@ -185,6 +185,13 @@ const EXPRESSIONS = {
     comparison: required(2, words({ '==': 0, '!=': 1, '<': 2, '<=': 3, '>': 4, '>=': 5 })),
     value: required([3, 1], bytes),
   }),
+  /** `[ range neq reg 1 0x00000100 0x00000200 ]` */
+  range: expression('range', {
+    from: required(1, u32be),
+    comparison: required(2, words({ '==': 0, '!=': 1 })),
+    first: required([3, 1], bytes),
+    last: required([4, 1], bytes),
+  }),
   /**
    * `[ bitwise reg 1 = ( reg 1 & 0x00004000 ) ^ 0x00000000 ]` The operation (6) is not written: kernels before 5.6 know
    * no other, and do not ask which.
@@ -261,6 +268,18 @@ const EXPRESSIONS = {
     with: required(1, words({ icmp: 0, 'tcp reset': 1, icmpx: 2 })),
     /** The kernel shows none for a reset. */
     code: withDefault(2, u8, 0),
+  }),
+  /** `[ match name conntrack rev 3 ]` Of iptables, with what the program made of its arguments. */
+  'xt match': expression('match', {
+    name: required(1, text),
+    revision: withDefault(2, u32be, 0),
+    info: withDefault(3, bytes, new Uint8Array()),
+  }),
+  /** `[ target name LOG rev 0 ]` */
+  'xt target': expression('target', {
+    name: required(1, text),
+    revision: withDefault(2, u32be, 0),
+    info: withDefault(3, bytes, new Uint8Array()),
   }),
   /** `[ counter pkts 0 bytes 0 ]` */
   counter: expression('counter', { bytes: required(1, u64be), packets: required(2, u64be) }),

@@ -140,6 +140,11 @@ export function getSets({ family, table }: TablePlace): NetlinkRequest {
   return nftRequest('get set', 0, family, SET_ATTRIBUTES, { table });
 }
 
+/** Refused with ENOENT where there is no such set. */
+export function getSet({ family, table, set }: TablePlace & { readonly set: string }): NetlinkRequest {
+  return nftRequest('get set', 0, family, SET_ATTRIBUTES, { table, name: set });
+}
+
 export function decodeTable(payload: Uint8Array): KernelTable {
   const table = readMessage(TABLE_ATTRIBUTES, payload);
   return { ...table, isDormant: (table.flags & NFT_TABLE_F_DORMANT) > 0 };

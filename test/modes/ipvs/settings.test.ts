@@ -99,6 +99,7 @@ describe('time-outs', () => {
         return list.map(() => outcome);
       },
       request: async () => Promise.reject(new Error('nothing is asked')),
+      requestAll: async () => Promise.reject(new Error('nothing is asked')),
       dumpAll: async () => Promise.reject(new Error('nothing is read')),
     };
     await applyTimeouts(channel, 30, { tcp, tcpFin, udp }, logInto(lines));

@@ -20,6 +20,7 @@ function channelWith(...answers: readonly (readonly DumpReply[])[]): NetlinkChan
     asked,
     apply: nothing,
     request: nothing,
+    requestAll: nothing,
     dumpAll: (requests) => {
       const replies = answers[Math.min(asked.length, answers.length - 1)] ?? [];
       asked.push(requests.length);

@@ -55,6 +55,7 @@ export class FakeThread {
   channel(): NetlinkChannel {
     return {
       apply: async () => [],
+      requestAll: async () => [],
       request: async () =>
         this.device
           ? { kind: 'answered', messages: [linkMessage(RTM_NEWLINK, this.device)], interrupted: false }
