@@ -29,7 +29,10 @@ export interface Way<Learned> {
   readonly inInterface: string;
   readonly mark: number;
   readonly isRewritten: boolean;
+  /** Its source was rewritten, to an address of this node or to another. */
   readonly masqueraded: boolean;
+  /** A rule took it out of connection tracking: chains of the type nat do not see it. */
+  readonly isUntracked: boolean;
   readonly probability: number;
   /** Sets that were asked or changed. */
   readonly lookups: number;
@@ -42,7 +45,8 @@ export interface Way<Learned> {
 export type WalkVerdict =
   | { readonly kind: 'accept' | 'drop' | 'reject' | 'return' | 'masquerade' }
   | { readonly kind: 'jump' | 'goto'; readonly chain: string }
-  | { readonly kind: 'dnat'; readonly ip: Ip; readonly port: number };
+  | { readonly kind: 'dnat'; readonly ip: Ip; readonly port: number }
+  | { readonly kind: 'snat'; readonly ip: Ip };
 
 /** One of the ways in which a packet can leave a rule. */
 export interface RuleExit<Learned> {
@@ -66,23 +70,32 @@ export interface WalkContext {
 
 export interface WalkedChain {
   readonly type: 'filter' | 'nat' | 'route';
+  /** What the hook is called in steps, where that is not the type: `raw`. */
+  readonly hookName?: string | undefined;
   readonly table: string;
   readonly chain: string;
   readonly policy: 'accept' | 'drop';
   /** Another program's. */
   readonly isForeign?: boolean | undefined;
+  /** What the policy has counted. */
+  readonly policyPackets?: number | undefined;
 }
 
 /** What a mode supplies. */
 interface WalkedRules<Rule, Learned> {
   /** In the order in which a packet passes them. A hook without a chain lets everything through. */
   baseChains(point: HookPoint): readonly WalkedChain[];
-  rulesOf(table: string, chain: string): readonly Rule[] | undefined;
+  /** All, or only those that this packet may match. */
+  rulesOf(table: string, chain: string, way: Way<Learned>): readonly Rule[] | undefined;
   /** With a match of its statements or without. The probabilities of all exits add up to that of the way. */
   leave(rule: Rule, way: Way<Learned>, context: WalkContext): readonly RuleExit<Learned>[];
   print(rule: Rule, way: Way<Learned>): string;
   /** What is known of a rule besides, where rules were read from a kernel. */
-  detailsOf?(rule: Rule): Pick<TraceStep, 'packets' | 'isForeign'>;
+  detailsOf?(
+    rule: Rule,
+    table: string,
+    chain: string,
+  ): Pick<TraceStep, 'packets' | 'isForeign'> & Partial<Pick<TraceStep, 'ruleIndex'>>;
   /** One jump more is a loop. */
   readonly deepestJump: number;
 }
@@ -214,6 +227,7 @@ class Walker<Rule, Learned> {
         mark: 0,
         isRewritten: false,
         masqueraded: false,
+        isUntracked: false,
         probability: 1,
         lookups: 0,
         learned: [],
@@ -249,12 +263,15 @@ class Walker<Rule, Learned> {
       if (base.type === 'nat' && isWithoutNat) continue;
       const next: Way<Learned>[] = [];
       for (const each of waiting) {
-        const isSettled = isDestination ? each.isRewritten : each.masqueraded;
+        const isSettled = each.isUntracked || (isDestination ? each.isRewritten : each.masqueraded);
         if (base.type === 'nat' && isSettled) {
           next.push(each);
           continue;
         }
-        for (const one of this.#passBaseChain(base, { ...each, hook: `${base.type} ${point}` })) {
+        for (const one of this.#passBaseChain(base, {
+          ...each,
+          hook: `${base.hookName ?? base.type} ${point}`,
+        })) {
           if (one.verdict === 'accept') next.push(one.way);
           else stopped.push(one);
         }
@@ -272,9 +289,10 @@ class Walker<Rule, Learned> {
     return decided;
   }
 
-  #droppedByPolicy({ table, chain, isForeign }: WalkedChain, way: Way<Learned>): Way<Learned> {
+  #droppedByPolicy(base: WalkedChain, way: Way<Learned>): Way<Learned> {
     if (!this.#record) return way;
-    const ruleIndex = this.#rules.rulesOf(table, chain)?.length ?? 0;
+    const { table, chain, isForeign, policyPackets: packets } = base;
+    const ruleIndex = this.#rules.rulesOf(table, chain, way)?.length ?? 0;
     const step = (): TraceStep => ({
       hook: way.hook,
       table,
@@ -282,13 +300,14 @@ class Walker<Rule, Learned> {
       ruleIndex,
       text: 'policy drop',
       found: [],
+      ...(packets !== undefined && { packets }),
       ...(isForeign && { isForeign }),
     });
     return { ...way, trail: { step, before: way.trail } };
   }
 
   #walkChain(table: string, chain: string, way: Way<Learned>, depth: number): Passage<Learned> {
-    const rules = this.#rules.rulesOf(table, chain);
+    const rules = this.#rules.rulesOf(table, chain, way);
     if (!rules) {
       this.#context.note(`${table === '' ? 'the table' : `table ${table}`} has no chain ${chain}`);
       return { decided: [], returned: [way] };
@@ -334,6 +353,9 @@ class Walker<Rule, Learned> {
       case 'masquerade':
         decided.push({ verdict: 'accept', way: { ...way, masqueraded: true } });
         return [];
+      case 'snat':
+        decided.push({ verdict: 'accept', way: { ...way, source: verdict.ip, masqueraded: true } });
+        return [];
       case 'dnat': {
         const { ip, port } = verdict;
         decided.push({ verdict: 'accept', way: { ...way, destination: ip, port, isRewritten: true } });
@@ -361,7 +383,7 @@ class Walker<Rule, Learned> {
       text: this.#rules.print(rule, way),
       found: found?.() ?? [],
       ...(packets !== undefined && { packets }),
-      ...this.#rules.detailsOf?.(rule),
+      ...this.#rules.detailsOf?.(rule, table, chain),
     });
     return { ...way, trail: { step, before: way.trail } };
   }

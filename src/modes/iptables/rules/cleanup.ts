@@ -16,7 +16,7 @@ import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
 import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES } from './names.ts';
 import { ruleKey } from './print.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
-import { jumpOf, type Table, TABLE_NAMES } from './rule.ts';
+import { jumpOf, type Rule, type Table, TABLE_NAMES } from './rule.ts';
 
 export interface CleanupPlan {
   readonly steps: readonly Step[];
@@ -204,7 +204,7 @@ const FIREWALL_COMMENTS = new Set([
   'kubernetes firewall for dropping marked packets',
 ]);
 
-function isOurFirewallRule(rule: ParsedRule): boolean {
+export function isOurFirewallRule(rule: Rule): boolean {
   return (
     rule.target?.kind === 'drop' &&
     rule.matches.some((match) => match.kind === 'comment' && FIREWALL_COMMENTS.has(match.text))

@@ -1,10 +1,9 @@
 /** Sends packets through the tables of iptables: which rule matches, and what its target does. */
-import { type Cidr, cidrContains, type Ip, parseIp } from '../../../model/ip.ts';
+import { type Cidr, cidrContains, familyOf, type Ip, isLoopback } from '../../../model/ip.ts';
 import type { Host, Packet } from '../../../plan/decide.ts';
 import {
   type HookPoint,
   type RuleExit,
-  type WalkVerdict,
   type WalkContext,
   type WalkOptions,
   walkPacket,
@@ -13,9 +12,12 @@ import {
   type Way,
 } from '../../walk.ts';
 import { ruleProtocol } from './names.ts';
-import type { Tables } from './parse.ts';
+import { type Answer, answerOther, hasState, isInterface } from './otherMatch.ts';
+import { dnatTo, effectOfOther, isPassing, type TargetEffect } from './otherTarget.ts';
+import { isForeignRule } from './ownership.ts';
+import type { ParsedRule, Tables } from './parse.ts';
 import { printRule, probabilityBits } from './print.ts';
-import type { ConntrackState, Match, Rule, Target } from './rule.ts';
+import type { Match, Rule } from './rule.ts';
 
 export interface IptablesPacket extends Packet {
   /** Came in through a port of a bridge. */
@@ -25,6 +27,31 @@ export interface IptablesPacket extends Packet {
 export interface IptablesWalkOptions extends WalkOptions {
   /** Which recent-client lists hold the client; by default none. */
   readonly affinity?: (list: string) => boolean;
+  /** Whether a set has the packet; `undefined`, which is the default: nobody knows. */
+  readonly inSet?: (match: Extract<Match, { kind: 'set' }>, way: Way<string>) => Answer;
+  /** Whether IPVS sends it on for this virtual server; the same. */
+  readonly isVirtual?: (match: Extract<Match, { kind: 'virtualServer' }>, way: Way<string>) => Answer;
+}
+
+/** A rule as a kernel has it. */
+export interface WalkedRule extends ParsedRule {
+  /** As iptables prints it; unset: as we would. */
+  readonly text?: string;
+  /** Its place in the chain, where the chain is not walked whole. */
+  readonly index?: number;
+}
+
+/** Where the rules come from. */
+export interface WalkedTables {
+  /** `undefined`: the table has no such chain. */
+  base(table: string, chain: string): BuiltInChain | undefined;
+  /** All rules of a chain, or those that this packet may match. */
+  rules(table: string, chain: string, way: Way<string>): readonly WalkedRule[] | undefined;
+}
+
+export interface BuiltInChain {
+  readonly policy?: string | undefined;
+  readonly policyPackets?: number | undefined;
 }
 
 /** Deeper than any kernel goes: only a loop gets there. */
@@ -39,30 +66,49 @@ const TABLE_ORDER: Readonly<Record<HookPoint, readonly string[]>> = {
   postrouting: ['mangle', 'nat'],
 };
 
-/** An outcome's `learned` are the recent-client lists that the client was put on. */
 export function walkIptables(
   tables: Tables,
   packet: IptablesPacket,
   host: Host,
   options: IptablesWalkOptions = {},
 ): WalkResult<string> {
-  const { affinity = () => false } = options;
-  const viaBridge = packet.viaBridge ?? false;
-  return walkPacket<Rule, string>(
+  const source: WalkedTables = {
+    base: (table, chain) => tables.get(table)?.get(chain),
+    rules: (table, chain) => tables.get(table)?.get(chain)?.rules,
+  };
+  return walkTables(source, packet, host, options);
+}
+
+/** An outcome's `learned` are the recent-client lists that the client was put on. */
+export function walkTables(
+  tables: WalkedTables,
+  packet: IptablesPacket,
+  host: Host,
+  options: IptablesWalkOptions = {},
+): WalkResult<string> {
+  const place: Omit<Place, 'way' | 'context'> = {
+    options,
+    viaBridge: packet.viaBridge ?? false,
+    localIp: (family) => host.addresses.find((ip) => familyOf(ip) === family && !isLoopback(ip)),
+  };
+  return walkPacket<WalkedRule, string>(
     {
       deepestJump: DEEPEST_JUMP,
       baseChains: (point) => {
         const chain = point.toUpperCase();
         return TABLE_ORDER[point].flatMap((table): readonly WalkedChain[] => {
-          const found = tables.get(table)?.get(chain);
-          if (!found) return [];
-          const type = table === 'nat' ? 'nat' : 'filter';
-          return [{ type, table, chain, policy: found.policy === 'DROP' ? 'drop' : 'accept' }];
+          const found = tables.base(table, chain);
+          return found ? [baseChain(table, chain, found)] : [];
         });
       },
-      rulesOf: (table, chain) => tables.get(table)?.get(chain)?.rules,
-      leave: (rule, way, context) => leave(rule, { way, context, affinity, viaBridge }),
-      print: printRule,
+      rulesOf: (table, chain, way) => tables.rules(table, chain, way),
+      leave: (rule, way, context) => leave(rule, { ...place, way, context }),
+      print: (rule) => rule.text ?? printRule(rule),
+      detailsOf: (rule, table, chain) => ({
+        ...(rule.counters && { packets: rule.counters.packets }),
+        ...(isForeignRule(rule, table, chain) && { isForeign: true }),
+        ...(rule.index !== undefined && { ruleIndex: rule.index }),
+      }),
     },
     packet,
     host,
@@ -70,44 +116,81 @@ export function walkIptables(
   );
 }
 
+/** A policy other than ACCEPT is another program's. */
+function baseChain(table: string, chain: string, { policy, policyPackets }: BuiltInChain): WalkedChain {
+  return {
+    type: table === 'nat' ? 'nat' : 'filter',
+    hookName: table,
+    table,
+    chain,
+    policy: policy === 'DROP' ? 'drop' : 'accept',
+    policyPackets,
+    isForeign: true,
+  };
+}
+
 interface Place {
   readonly way: Way<string>;
   readonly context: WalkContext;
-  readonly affinity: (list: string) => boolean;
+  readonly options: IptablesWalkOptions;
   readonly viaBridge: boolean;
+  readonly localIp: Parameters<typeof effectOfOther>[2];
 }
 
-function leave(rule: Rule, place: Place): readonly RuleExit<string>[] {
+function leave(rule: WalkedRule, place: Place): readonly RuleExit<string>[] {
   const { way, context } = place;
   const chance = chanceOf(rule, place);
   if (chance === 0) return [{ way, isMatch: false }];
   const lists = rule.matches.flatMap((match) => (match.kind === 'recentSet' ? [match.name] : []));
+  const { verdict, mark = way.mark, isUntracked = way.isUntracked, note } = effectOf(rule, place);
+  if (note !== undefined) context.note(note);
   const matched: RuleExit<string> = {
     way: {
       ...way,
       probability: way.probability * chance,
-      mark: markAfter(rule.target, way.mark),
+      mark,
+      isUntracked,
       learned: lists.length === 0 ? way.learned : [...way.learned, ...lists],
     },
     isMatch: true,
-    verdict: verdictOf(rule.target, way, context),
+    verdict,
   };
   if (chance === 1) return [matched];
   return [{ way: { ...way, probability: way.probability * (1 - chance) }, isMatch: false }, matched];
 }
 
 /** The probability that the rule matches: 0 or 1, or something between for a random choice. */
-function chanceOf(rule: Rule, place: Place): number {
+function chanceOf(rule: WalkedRule, place: Place): number {
   let chance = 1;
+  const unknown: Match[] = [];
   for (const match of rule.matches) {
-    if (match.kind === 'statistic') chance *= Math.min(1, probabilityBits(match.probability) / 2 ** 31);
-    else if (!matches(match, place)) return 0;
+    if (match.kind === 'statistic') {
+      chance *= Math.min(1, probabilityBits(match.probability) / 2 ** 31);
+      continue;
+    }
+    const answer = answerOf(match, place);
+    if (answer === false) return 0;
+    if (answer === undefined) unknown.push(match);
   }
-  return chance;
+  if (unknown.length === 0) return chance;
+  if (!decidesNothing(rule)) {
+    const text = unknown.map((match) => printMatch(match)).join(' ');
+    place.context.note(`not evaluated, taken as no match: ${text} (in: ${rule.text ?? printRule(rule)})`);
+  }
+  return 0;
 }
 
-function matches(match: Exclude<Match, { kind: 'statistic' }>, place: Place): boolean {
-  const { way, context } = place;
+/** Whether it matches or not, the packet goes the same way. */
+function decidesNothing({ target }: Rule): boolean {
+  return target === undefined || (target.kind === 'other' && isPassing(target.args));
+}
+
+function printMatch(match: Match): string {
+  return match.kind === 'other' ? match.args.join(' ') : printRule({ matches: [match], target: undefined });
+}
+
+function answerOf(match: Exclude<Match, { kind: 'statistic' }>, place: Place): Answer {
+  const { way, context, options } = place;
   switch (match.kind) {
     case 'comment':
     case 'nfacct':
@@ -129,16 +212,15 @@ function matches(match: Exclude<Match, { kind: 'statistic' }>, place: Place): bo
     case 'mark':
       return ((way.mark & match.mask) >>> 0 === match.value >>> 0) !== match.not;
     case 'recentCheck':
-      return place.affinity(match.name);
+      return options.affinity?.(match.name) ?? false;
     case 'physdevIsIn':
       return place.viaBridge !== match.not;
     case 'set':
+      return options.inSet?.(match, way);
     case 'virtualServer':
-      context.note(`not evaluated, taken as no match: ${printRule({ matches: [match], target: undefined })}`);
-      return false;
+      return options.isVirtual?.(match, way);
     case 'other':
-      context.note(`not evaluated, taken as no match: ${match.args.join(' ')}`);
-      return false;
+      return answerOther(match.args, place);
     default:
       return match satisfies never;
   }
@@ -148,49 +230,20 @@ function isWithin(cidr: Cidr | Ip, ip: Ip): boolean {
   return cidr.includes('/') ? cidrContains(cidr as Cidr, ip) : cidr === ip;
 }
 
-function isInterface(pattern: string, name: string): boolean {
-  return pattern.endsWith('+') ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
-}
-
-function hasState(way: Way<string>, state: ConntrackState): boolean {
-  return state === 'NEW' || (state === 'DNAT' && way.isRewritten);
-}
-
-function markAfter(target: Target | undefined, mark: number): number {
-  if (target?.kind !== 'mark') return mark;
-  return (target.operation === 'xor' ? mark ^ target.value : mark | target.value) >>> 0;
-}
-
-function verdictOf(
-  target: Target | undefined,
-  way: Way<string>,
-  { note }: WalkContext,
-): WalkVerdict | undefined {
-  if (!target) return undefined;
+function effectOf({ target }: Rule, { way, localIp }: Place): TargetEffect {
+  if (!target) return {};
   switch (target.kind) {
-    case 'mark':
-      return undefined;
-    case 'dnat':
-      return dnatTo(target.to, way, note);
-    case 'other': {
-      const [option, chain] = target.args;
-      if (option === '-g' && chain !== undefined) return { kind: 'goto', chain };
-      note(`not evaluated, taken as passing: ${target.args.join(' ')}`);
-      return undefined;
+    case 'mark': {
+      const { operation, value } = target;
+      return { mark: (operation === 'xor' ? way.mark ^ value : way.mark | value) >>> 0 };
     }
+    case 'dnat':
+      return dnatTo(target.to, way);
+    case 'other':
+      return effectOfOther(target.args, way, localIp);
     case 'jump':
-      return { kind: 'jump', chain: target.chain };
+      return { verdict: { kind: 'jump', chain: target.chain } };
     default:
-      return { kind: target.kind };
+      return { verdict: { kind: target.kind } };
   }
-}
-
-function dnatTo(to: string, way: Way<string>, note: (text: string) => void): WalkVerdict {
-  const whole = parseIp(to);
-  if (whole !== undefined) return { kind: 'dnat', ip: whole, port: way.port };
-  const [, bracketed, plain, port] = /^(?:\[(.*)\]|(.*)):(\d+)$/.exec(to) ?? [];
-  const ip = parseIp(bracketed ?? plain ?? '');
-  if (ip !== undefined) return { kind: 'dnat', ip, port: Number(port) };
-  note(`not evaluated, not one address and port: ${to}`);
-  return { kind: 'accept' };
 }

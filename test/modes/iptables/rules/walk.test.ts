@@ -155,13 +155,13 @@ describe('chains', () => {
     const result = run([
       'PREROUTING -j MISSING',
       'PREROUTING -m set --match-set s dst -j ACCEPT',
-      'PREROUTING -j LOG',
+      'PREROUTING -j NFQUEUE --queue-num 3',
     ]);
     expect(kinds(result)).toEqual(['pass']);
     expect(result.notes).toEqual([
       'table nat has no chain MISSING',
-      'not evaluated, taken as no match: -m set --match-set s dst',
-      'not evaluated, taken as passing: -j LOG',
+      'not evaluated, taken as no match: -m set --match-set s dst (in: -m set --match-set s dst -j ACCEPT)',
+      'not evaluated, taken as passing: -j NFQUEUE --queue-num 3',
     ]);
   });
 });
