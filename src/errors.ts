@@ -134,6 +134,10 @@ export const ERRORS = {
     meaning: 'A file or directory of manifests is not there, or may not be read.',
     remedy: 'Check --manifests. Once Junction runs, what it names may be deleted and added.',
   },
+  BUNDLE_UNREADABLE: {
+    meaning: 'A file is not a bundle of Junction, is cut short, or is larger than a bundle may be.',
+    remedy: 'Make it again, with `junction bundle` on the node that it is about, and send it as it is.',
+  },
   KUBECONFIG_INVALID: {
     meaning:
       'The kubeconfig, or what stands in for it inside a cluster, does not say how to reach the API server.',

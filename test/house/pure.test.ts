@@ -66,8 +66,9 @@ describe('folders know only those before them', () => {
     telemetry: ['model', 'plan', 'time', 'explain', ...TOOLS],
     proxy: [...INSIDE, 'sources', 'telemetry', 'netlink', ...TOOLS],
     modes: [...INSIDE, 'netlink', 'system', 'config', 'telemetry', 'proxy', ...TOOLS],
+    bundle: [...INSIDE, ...EDGES, ...TOOLS],
     daemon: [...INSIDE, ...EDGES, ...TOOLS],
-    cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
+    cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon', 'bundle'],
     lab: [...INSIDE, ...EDGES, ...TOOLS, 'cli'],
   };
 

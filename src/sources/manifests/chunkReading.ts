@@ -216,7 +216,8 @@ function listedKind(raw: unknown): { readonly kind: string; readonly apiVersion:
   return kindOf({ kind: item, apiVersion }) && { kind: item, apiVersion };
 }
 
-function projectKind(kind: ObjectKind, raw: unknown): Projection<readonly SnapshotObject[]> {
+/** What an object of a kind says, as slim objects: of Endpoints, one for each subset and family. */
+export function projectKind(kind: ObjectKind, raw: unknown): Projection<readonly SnapshotObject[]> {
   switch (kind) {
     case 'Service':
       return mapProjection(projectService(raw), (value) => [{ kind, value }]);
