@@ -4,7 +4,7 @@ import { BOOL, choiceOf } from '../config/kinds.ts';
 import { type Flag, flag } from '../config/setting.ts';
 import { FLAGS } from '../config/table.ts';
 
-export type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'version' | 'completion';
+export type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'doctor' | 'version' | 'completion';
 
 export interface CommandInfo {
   readonly name: CommandName;
@@ -32,6 +32,13 @@ export const OWN_FLAGS = {
     short: 'o',
     help: 'a table for people, or json for programs',
   }),
+  doctorOutput: flag('output', choiceOf(['table', 'wide', 'json', 'yaml']), 'table', {
+    short: 'o',
+    help: 'table: what is wrong, for people; wide: what is right too; json and yaml: for programs',
+  }),
+  probe: flag('probe', BOOL, false, {
+    help: 'open real connections from this node to endpoints and frontends, of NAMESPACE/NAME or of a sample of all, and say which leg fails',
+  }),
   dryRun: flag('dry-run', BOOL, false, { help: 'say what would be removed, and remove nothing' }),
   cleanupMode: flag('mode', choiceOf(['all', 'iptables', 'ipvs', 'nftables']), 'all', {
     help: "remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode; all: everything that is Junction's or kube-proxy's",
@@ -40,7 +47,8 @@ export const OWN_FLAGS = {
     help: 'remove although a Junction runs here, which then writes its rules again',
   }),
 };
-const { family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
+const { doctorOutput, probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } =
+  OWN_FLAGS;
 
 /** The command line or the configuration is wrong. */
 export class UsageError extends Error {
@@ -127,6 +135,23 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction cleanup --dry-run',
       'junction cleanup --output json',
       'junction cleanup --mode nftables',
+    ],
+  },
+  {
+    name: 'doctor',
+    summary:
+      'Find what keeps services from working on this node: kernel, settings, other proxies, firewalls, routes, conntrack, the API server, the proxy, and every service with a problem; each with evidence, consequence and cure. Exit code 1: something is wrong.',
+    ownFlags: [family, doctorOutput, probe],
+    uses: [
+      ...ANYWHERE,
+      ...words('hostname-override proxy-mode iptables-variant iptables-layout sysctl-root'),
+      ...words('nodeport-addresses iptables-localhost-nodeports ipvs-scheduler ipvs-strict-arp'),
+    ],
+    arguments: { usage: '[NAMESPACE/NAME]', most: 1 },
+    examples: [
+      'junction doctor',
+      'junction doctor --config /var/lib/kube-proxy/config.conf --output json',
+      'junction doctor --probe shop/web',
     ],
   },
   {

@@ -126,6 +126,14 @@ const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Pro
       force: flagValue(parsed, OWN_FLAGS.force),
     });
   },
+  doctor: async (parsed, io) => {
+    const [{ doctorCommand }, { loadValid, nodeName }] = await Promise.all([
+      import('./doctorCommand.ts'),
+      import('./configuration.ts'),
+    ]);
+    const { config } = loadValid(parsed);
+    return doctorCommand(config, nodeName(config), io, printing(parsed));
+  },
   version: (parsed, io) => {
     io.out(printVersion(flagValue(parsed, OWN_FLAGS.output)));
     return Promise.resolve(0);

@@ -53,14 +53,14 @@ const ANSWER_LIMIT_MS = 1000;
 const MOST_TEXT = 1000;
 
 /** `pid 123 (/usr/local/bin/kube-proxy --config=…)`; those of other network namespaces do not count. */
-export function findKubeProxyProcesses(proc = '/proc'): readonly string[] {
+export function findKubeProxyProcesses(proc = '/proc', name = NAME): readonly string[] {
   const link = (pid: string): string | undefined => attempt(() => readlinkSync(`${proc}/${pid}/ns/net`));
   const text = (pid: string, file: string): string =>
     attempt(() => readFileSync(`${proc}/${pid}/${file}`, 'utf8')) ?? '';
   const own = link('self');
   return readdirSync(proc)
     .filter((entry) => /^\d+$/.test(entry))
-    .filter((pid) => text(pid, 'comm').trim() === NAME && link(pid) === own)
+    .filter((pid) => text(pid, 'comm').trim() === name && link(pid) === own)
     .map((pid) => `pid ${pid} (${text(pid, 'cmdline').replaceAll('\0', ' ').trim().slice(0, 300)})`);
 }
 

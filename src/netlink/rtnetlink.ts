@@ -33,7 +33,13 @@ const ADDRESS = new AttributeTable('an address of a link', {
   address: optional(1, bytes),
 });
 
-const ROUTE = new AttributeTable('a route', { destination: required(1, address) });
+const ROUTE = new AttributeTable('a route', {
+  destination: required(1, address),
+  source: optional(2, address),
+  inLink: optional(3, u32),
+  outLink: optional(4, u32),
+  gateway: optional(5, address),
+});
 
 /** struct ifinfomsg: family, padding, type, index, flags, mask. */
 const IFINFOMSG_BYTES = 16;
@@ -43,6 +49,8 @@ const INDEX_OFFSET = 4;
 const FLAGS_OFFSET = 8;
 /** struct rtmsg: family, two prefix lengths, type of service, table, protocol, scope, type, flags. */
 const RTMSG_BYTES = 12;
+const PREFIX_OFFSET = 1;
+const SOURCE_PREFIX_OFFSET = 2;
 const ROUTE_TYPE_OFFSET = 7;
 const RTN_LOCAL = 2;
 
@@ -85,6 +93,11 @@ export function deleteLink(name: string): Change {
 
 export function getLink(name: string): NetlinkRequest {
   return linkRequest(RTM_GETLINK, { name });
+}
+
+/** All links, for a dump. */
+export function getLinks(): NetlinkRequest {
+  return linkRequest(RTM_GETLINK, {});
 }
 
 export function decodeLink(payload: Uint8Array): Link {
@@ -153,13 +166,36 @@ export function decodeAddress(payload: Uint8Array): LinkAddress | undefined {
   };
 }
 
-/** Where the kernel would send a packet. */
-export function getRoute(to: Ip): NetlinkRequest {
+/** A packet that comes in; without one, this machine sends it. */
+interface Arrival {
+  readonly source: Ip;
+  /** The number of the link. */
+  readonly inLink: number;
+}
+
+/** Where the kernel would send a packet. EXDEV: it would drop what arrives so, by rp_filter. */
+export function getRoute(to: Ip, arrival?: Arrival): NetlinkRequest {
   return {
     type: RTM_GETROUTE,
     flags: 0,
-    payload: (writer) => ROUTE.write(writer.raw(hostHeader(RTMSG_BYTES, to)), { destination: to }),
+    payload: (writer) => {
+      const header = hostHeader(RTMSG_BYTES, to);
+      if (arrival) header[SOURCE_PREFIX_OFFSET] = header[PREFIX_OFFSET] ?? 0;
+      ROUTE.write(writer.raw(header), { destination: to, ...arrival });
+    },
   };
+}
+
+export interface FoundRoute {
+  readonly outLink: number | undefined;
+  /** Unset: the destination is a neighbour. */
+  readonly gateway: Ip | undefined;
+  readonly isLocal: boolean;
+}
+
+export function decodeRoute(payload: Uint8Array): FoundRoute {
+  const { outLink, gateway } = ROUTE.read(payload, RTMSG_BYTES);
+  return { outLink, gateway, isLocal: decodeIsLocal(payload) };
 }
 
 /** Whether the packet is for this machine itself. */

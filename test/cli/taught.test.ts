@@ -50,7 +50,9 @@ test('there are some', () => expect(LINES.length).toBeGreaterThan(30));
 
 test.each(LINES)('$where: junction $args', ({ args: [name, ...rest] }) => {
   const command = COMMANDS.find((each) => each.name === name);
-  const parsed = command && parseCommandLine(rest, commandFlags(command), flagsElsewhere(command));
+  const parsed =
+    command &&
+    parseCommandLine(rest, commandFlags(command), flagsElsewhere(command), command.arguments?.most);
   expect(parsed).toMatchObject({ ok: true });
 });
 

@@ -68,7 +68,8 @@ describe('folders know only those before them', () => {
     modes: [...INSIDE, 'netlink', 'system', 'config', 'telemetry', 'proxy', ...TOOLS],
     bundle: [...INSIDE, ...EDGES, ...TOOLS],
     daemon: [...INSIDE, ...EDGES, ...TOOLS],
-    cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon', 'bundle'],
+    doctor: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
+    cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon', 'bundle', 'doctor'],
     lab: [...INSIDE, ...EDGES, ...TOOLS, 'cli'],
   };
 

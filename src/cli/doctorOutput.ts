@@ -1,0 +1,71 @@
+/** What `junction doctor` prints for people: each group on a line, and each finding with evidence, consequence and cure. */
+import { wrap } from '../config/help.ts';
+import type { DoctorReport, Finding } from '../explain/types.ts';
+import { printableLine } from '../text/printable.ts';
+import type { Colour } from './table.ts';
+
+type Paint = (colour: Colour, text: string) => string;
+
+const COLOURS: Readonly<Record<Finding['severity'], Colour>> = {
+  error: 'red',
+  warning: 'yellow',
+  info: 'cyan',
+};
+const LABEL_COLUMNS = 13;
+const INDENT = '  ';
+
+export function printDoctor(
+  { node, mode, groups, hasProblems }: DoctorReport,
+  paint: Paint,
+  { columns = 120, isWide = false }: { readonly columns?: number | undefined; readonly isWide?: boolean },
+): string {
+  const lines: string[] = [];
+  const put = (label: string, text: string): void => {
+    const room = Math.max(20, columns - INDENT.length - LABEL_COLUMNS);
+    const wrapped = wrap(printableLine(text), room);
+    for (const [index, line] of wrapped.entries())
+      lines.push(`${INDENT}${(index === 0 ? label : '').padEnd(LABEL_COLUMNS)}${line}`);
+  };
+  for (const { name, findings, fine, notEvaluated } of groups) {
+    const state = findings[0]?.severity ?? 'ok';
+    lines.push(
+      `${paint('bold', name)}  ${state === 'ok' ? paint('green', 'ok') : paint(COLOURS[state], state)}${findings.length > 0 || isWide || fine.length === 0 ? '' : `  ${paint('dim', summaryOf(fine))}`}`,
+    );
+    if (isWide) for (const text of fine) put('', text);
+    for (const { severity, text, evidence, consequence, cure, reference } of findings) {
+      const mark = severity === 'info' ? '·' : '✗';
+      lines.push(
+        ...wrap(printableLine(text), columns - 2 * INDENT.length).map(
+          (line, index) => `${index === 0 ? paint(COLOURS[severity], `${mark} `) : INDENT}${line}`,
+        ),
+      );
+      if (evidence !== undefined) put('evidence', evidence);
+      if (reference?.where !== undefined) put('where', reference.where);
+      if (consequence !== undefined) put('consequence', consequence);
+      if (cure !== undefined) put('cure', cure);
+    }
+    for (const text of notEvaluated) put('not looked at', text);
+  }
+  lines.push('', summary({ node, mode, groups, hasProblems }));
+  return `${lines.join('\n')}\n`;
+}
+
+function summaryOf(fine: readonly string[]): string {
+  return fine.length === 1 ? printableLine(fine[0] ?? '') : `${fine.length} checks`;
+}
+
+function summary({
+  node,
+  mode,
+  groups,
+}: Pick<DoctorReport, 'node' | 'mode' | 'groups' | 'hasProblems'>): string {
+  const findings = groups.flatMap((group) => group.findings);
+  const count = (severity: Finding['severity'], one: string): string[] => {
+    const number = findings.filter((each) => each.severity === severity).length;
+    return number === 0 ? [] : [`${number} ${one}${number === 1 ? '' : 's'}`];
+  };
+  const counts = [...count('error', 'error'), ...count('warning', 'warning')];
+  return printableLine(
+    `${node}, ${mode} mode: ${counts.length === 0 ? 'no problem found' : counts.join(', ')}.`,
+  );
+}

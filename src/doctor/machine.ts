@@ -1,0 +1,120 @@
+/** All that doctor asks of the machine: reads, in the network namespace of this thread, and trials that leave nothing behind. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { release } from 'node:os';
+import { findKubeProxyProcesses } from '../daemon/otherProxies.ts';
+import { attempt, JunctionError } from '../errors.ts';
+import type { Family, Ip } from '../model/ip.ts';
+import { readAddresses } from '../modes/ipvs/device.ts';
+import { messagesOf, withChannel } from '../netlink/channel.ts';
+import {
+  decodeLink,
+  decodeRoute,
+  getLinks,
+  getRoute,
+  IFF_UP,
+  type FoundRoute,
+} from '../netlink/rtnetlink.ts';
+import { type BaseChain, decodeChain, getChains } from '../netlink/nftables/objects.ts';
+import { NETLINK_NETFILTER, NETLINK_ROUTE } from '../netlink/socket.ts';
+import { countCpus } from '../system/conntrackSysctls.ts';
+import { type CommandRunner, run, timeLimited } from '../system/processes.ts';
+import { readSysctl } from '../system/sysctl.ts';
+
+const PROGRAM_LIMIT_MS = 30_000;
+const NFT_FAMILIES = ['ip', 'ip6', 'inet'] as const;
+
+export interface DoctorLink {
+  readonly index: number;
+  readonly name: string;
+  /** `bridge`, `veth`, `vxlan`; hardware and loopback have none. */
+  readonly kind: string | undefined;
+  readonly isUp: boolean;
+  readonly addresses: readonly Ip[];
+}
+
+export interface NftBaseChain extends Pick<BaseChain, 'hook' | 'policy' | 'priority'> {
+  readonly family: string;
+  readonly table: string;
+  readonly name: string;
+}
+
+export type RouteLook =
+  | ({ readonly state: 'found' } & FoundRoute)
+  /** `ENETUNREACH`, `EHOSTUNREACH`, `EXDEV` */
+  | { readonly state: 'refused'; readonly errno: string };
+
+export interface DoctorMachine {
+  readonly kernelRelease: string;
+  readonly cpus: number;
+  readonly run: CommandRunner;
+  /** `undefined`: there is none, or it may not be read. */
+  sysctl(name: string): string | undefined;
+  /** Of /proc: `net/netstat`, `4711/status`. */
+  procFile(path: string): string | undefined;
+  /** Processes of this network namespace with that name. */
+  processesNamed(name: string): readonly string[];
+  links(): Promise<readonly DoctorLink[]>;
+  /** Of all tables of nf_tables, those of iptables-nft among them. */
+  nftBaseChains(): Promise<readonly NftBaseChain[]>;
+  /** Where the kernel would send a packet; with `arrival`, whether it would take it at all. */
+  route(to: Ip, arrival?: { readonly source: Ip; readonly inLink: number }): Promise<RouteLook>;
+  hasIpv6(): boolean;
+}
+
+export function doctorMachine(sysctlRoot = '/proc/sys', runner: CommandRunner = run): DoctorMachine {
+  return {
+    kernelRelease: release(),
+    cpus: countCpus(),
+    run: timeLimited(runner, PROGRAM_LIMIT_MS),
+    sysctl: (name) => attempt(() => readSysctl(name, { root: sysctlRoot })),
+    procFile: (path) => attempt(() => readFileSync(`/proc/${path}`, 'utf8')),
+    processesNamed: (name) => findKubeProxyProcesses('/proc', name),
+    links: readLinks,
+    nftBaseChains: readBaseChains,
+    route: lookUpRoute,
+    hasIpv6: () => (attempt(() => readdirSync('/proc/sys/net/ipv6/conf')) ?? []).length > 0,
+  };
+}
+
+function readLinks(): Promise<readonly DoctorLink[]> {
+  return withChannel(NETLINK_ROUTE, async (route) => {
+    const [reply] = await route.dumpAll([getLinks()]);
+    const addresses = await readAddresses(route);
+    return messagesOf(reply, 'the links').map(({ payload }) => {
+      const { index, name, kind, flags } = decodeLink(payload);
+      const own = addresses.flatMap(({ linkIndex, ip }) => (linkIndex === index ? ip : []));
+      return { index, name, kind, isUp: (flags & IFF_UP) !== 0, addresses: own };
+    });
+  });
+}
+
+/** A kernel without nf_tables has none. */
+function readBaseChains(): Promise<readonly NftBaseChain[]> {
+  return withChannel(NETLINK_NETFILTER, async (channel) => {
+    const replies = await channel.dumpAll(NFT_FAMILIES.map(getChains));
+    return replies
+      .flatMap((reply) => (reply.kind === 'answered' ? reply.messages : []))
+      .flatMap(({ payload }) => {
+        const { family = '', table, name, base } = decodeChain(payload);
+        return base ? [{ family, table, name, ...base }] : [];
+      });
+  });
+}
+
+function lookUpRoute(to: Ip, arrival?: { readonly source: Ip; readonly inLink: number }): Promise<RouteLook> {
+  return withChannel(NETLINK_ROUTE, async (route) => {
+    const reply = await route.request(getRoute(to, arrival));
+    if (reply.kind === 'refused') return { state: 'refused', errno: reply.name };
+    const [message] = reply.messages;
+    if (!message) throw new JunctionError('NETLINK_FAILED', `netlink: no answer to the route to ${to}`);
+    return { state: 'found', ...decodeRoute(message.payload) };
+  });
+}
+
+/** Families that both the machine and the configuration have. */
+export function servedFamilies(
+  families: readonly Family[],
+  machine: Pick<DoctorMachine, 'hasIpv6'>,
+): readonly Family[] {
+  return families.filter((family) => family === 'IPv4' || machine.hasIpv6());
+}

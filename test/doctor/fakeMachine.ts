@@ -1,0 +1,53 @@
+/** A machine as a table: what a test does not say is not there. */
+import type { DoctorLink, DoctorMachine, NftBaseChain, RouteLook } from '../../src/doctor/machine.ts';
+import { GroupFindings } from '../../src/doctor/group.ts';
+import type { DoctorGroup } from '../../src/explain/types.ts';
+
+export interface FakeMachine {
+  readonly sysctls?: Readonly<Record<string, string>>;
+  readonly files?: Readonly<Record<string, string>>;
+  readonly links?: readonly DoctorLink[];
+  readonly chains?: readonly NftBaseChain[];
+  readonly processes?: Readonly<Record<string, readonly string[]>>;
+  /** By `destination`, or `destination from source iif number`. */
+  readonly routes?: Readonly<Record<string, RouteLook>>;
+  /** What a program prints, by its whole command line; others fail. */
+  readonly programs?: Readonly<Record<string, string>>;
+}
+
+export function fakeMachine(fake: FakeMachine): DoctorMachine {
+  return {
+    kernelRelease: '6.1.0',
+    cpus: 2,
+    run: (argv) => {
+      const stdout = fake.programs?.[argv.join(' ')];
+      return Promise.resolve({
+        code: stdout === undefined ? 1 : 0,
+        signal: null,
+        stdout: stdout ?? '',
+        stderr: '',
+      });
+    },
+    sysctl: (name) => fake.sysctls?.[name],
+    procFile: (path) => fake.files?.[path],
+    processesNamed: (name) => fake.processes?.[name] ?? [],
+    links: () => Promise.resolve(fake.links ?? []),
+    nftBaseChains: () => Promise.resolve(fake.chains ?? []),
+    route: (to, arrival) => {
+      const key = arrival ? `${to} from ${arrival.source} iif ${arrival.inLink}` : to;
+      return Promise.resolve(fake.routes?.[key] ?? { state: 'refused', errno: 'ENETUNREACH' });
+    },
+    hasIpv6: () => true,
+  };
+}
+
+export async function groupOf(check: (group: GroupFindings) => Promise<void> | void): Promise<DoctorGroup> {
+  const group = new GroupFindings();
+  await check(group);
+  return group.toGroup('test');
+}
+
+/** `error rp-filter-drops` */
+export function codesOf({ findings }: DoctorGroup): readonly string[] {
+  return findings.map(({ severity, code }) => `${severity} ${code}`);
+}
