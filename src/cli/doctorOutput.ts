@@ -1,6 +1,7 @@
 /** What `junction doctor` prints for people: each group on a line, and each finding with evidence, consequence and cure. */
 import { wrap } from '../config/help.ts';
-import type { DoctorReport, Finding } from '../explain/types.ts';
+import type { DoctorReport } from '../doctor/report.ts';
+import type { Finding } from '../explain/types.ts';
 import { printableLine } from '../text/printable.ts';
 import type { Colour } from './table.ts';
 

@@ -1,6 +1,6 @@
 /** The API server: whether the proxy can list and watch it, and whether the clocks agree. */
 import type { SourceStatus } from '../explain/types.ts';
-import { printDuration } from './duration.ts';
+import { printAge } from './age.ts';
 import type { GroupFindings } from './group.ts';
 
 /** An HTTP answer of the API server to this process, or why there is none. */
@@ -35,8 +35,7 @@ export function checkSource(group: GroupFindings, source: SourceStatus, now: num
   for (const { resource, hasListed, failingSince, reason } of source.resources) {
     if (failingSince === undefined && hasListed) continue;
     const since = failingSince === undefined ? undefined : Date.parse(failingSince);
-    const duration =
-      since === undefined ? 'the start' : `${printDuration(now - since)} (${failingSince ?? ''})`;
+    const duration = since === undefined ? 'the start' : `${printAge(now - since)} (${failingSince ?? ''})`;
     group.found({
       code: 'api-unreachable',
       severity: 'error',
@@ -55,13 +54,13 @@ export function checkSource(group: GroupFindings, source: SourceStatus, now: num
     group.found({
       code: 'api-quiet',
       severity: 'info',
-      text: `the API server has sent nothing for ${printDuration(quiet)}`,
+      text: `the API server has sent nothing for ${printAge(quiet)}`,
       evidence: `last event or bookmark: ${new Date(source.lastEventAt ?? 0).toISOString()}`,
       consequence:
         'usual in a quiet cluster; a connection that a firewall dropped silently looks the same until its time limit',
       cure: 'kubectl get endpointslices -A -w from this node shows whether events come',
     });
-  else if (quiet !== undefined) group.fine(`last event ${printDuration(quiet)} ago`);
+  else if (quiet !== undefined) group.fine(`last event ${printAge(quiet)} ago`);
 }
 
 function cureOf(reason: string, server: string): string {
@@ -102,7 +101,7 @@ export function checkServer(group: GroupFindings, look: ServerLook): void {
   group.found({
     code: 'clock-skew',
     severity: skew >= GREAT_SKEW_MS ? 'error' : 'warning',
-    text: `this clock is ${printDuration(skew)} ${difference > 0 ? 'ahead of' : 'behind'} that of the API server`,
+    text: `this clock is ${printAge(skew)} ${difference > 0 ? 'ahead of' : 'behind'} that of the API server`,
     evidence: `here ${new Date(look.at).toISOString()}, there ${new Date(look.date).toISOString()}`,
     consequence:
       'tokens and certificates may be refused as expired or not valid yet, and durations in metrics and events are wrong',

@@ -8,7 +8,7 @@ const FULL = 0.95;
 const NEARLY_FULL = 0.8;
 
 /** Counters of /proc/net/stat/nf_conntrack, over all processors. */
-export type ConntrackStatistics = ReadonlyMap<string, number>;
+type ConntrackStatistics = ReadonlyMap<string, number>;
 
 /** A line of names, then a line of hexadecimal numbers for each processor. `entries` is the same number in each. */
 export function parseConntrackStatistics(text: string): ConntrackStatistics {

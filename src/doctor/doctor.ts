@@ -1,7 +1,7 @@
 /** `junction doctor`: everything on this node that keeps services from working, in one run. Reads; sends nothing unless asked to probe. */
 import type { ValidConfig } from '../config/effective.ts';
 import type { Subject } from '../explain/subject.ts';
-import type { DoctorGroup, DoctorReport } from '../explain/types.ts';
+
 import type { Family } from '../model/ip.ts';
 import { preflightSettings } from '../modes/prerequisites.ts';
 import type { Machine } from '../modes/prerequisites/machine.ts';
@@ -10,15 +10,16 @@ import { checkConntrack, readConntrackStatistics } from './conntrack.ts';
 import { checkFirewall } from './firewall.ts';
 import { examine, type GroupCheck } from './group.ts';
 import { checkKernel } from './kernel.ts';
-import { type DoctorMachine, servedFamilies } from './machine.ts';
+import { type DoctorMachine, familiesHere } from './machine.ts';
 import { checkOtherProxies } from './otherProxies.ts';
 import { probe, type ProbeOptions } from './probe.ts';
 import { checkProxy, type ProxyLook } from './proxy.ts';
+import type { DoctorGroup, DoctorReport } from './report.ts';
 import { checkRoutes, type SampledEndpoint } from './routes.ts';
 import { checkRules } from './rules.ts';
 import { checkSysctls } from './sysctls.ts';
 
-export interface DoctorOptions {
+interface DoctorOptions {
   readonly config: ValidConfig;
   readonly nodeName: string;
   readonly families: readonly Family[];
@@ -57,7 +58,7 @@ function checksOf(options: DoctorOptions): readonly (readonly [name: string, che
   const checks: [string, GroupCheck][] = [];
   if (machines) {
     const { doctor: machine, checks: trials } = machines;
-    const families = servedFamilies(options.families, machine);
+    const families = familiesHere(options.families, machine);
     const settings = preflightSettings(config);
     const { localhostNodePorts } = settings;
     checks.push(

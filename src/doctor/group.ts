@@ -1,9 +1,10 @@
 /** What one group of checks found. */
 import { isJunctionError } from '../errors.ts';
-import type { DoctorGroup, Finding } from '../explain/types.ts';
+import type { Finding } from '../explain/types.ts';
+import type { DoctorGroup } from './report.ts';
 
 /** Each finding of doctor says all of it. */
-export interface Diagnosis extends Finding {
+interface Diagnosis extends Finding {
   readonly evidence: string;
   readonly consequence: string;
   readonly cure: string;

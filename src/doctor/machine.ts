@@ -112,7 +112,7 @@ function lookUpRoute(to: Ip, arrival?: { readonly source: Ip; readonly inLink: n
 }
 
 /** Families that both the machine and the configuration have. */
-export function servedFamilies(
+export function familiesHere(
   families: readonly Family[],
   machine: Pick<DoctorMachine, 'hasIpv6'>,
 ): readonly Family[] {

@@ -13,7 +13,7 @@ import type { Frontend, ServicePortPlan } from '../plan/types.ts';
 import type { GroupFindings } from './group.ts';
 
 /** `silent`: no answer within the limit; of UDP, that says nothing. */
-export type LegResult = 'answered' | 'refused' | 'unreachable' | 'silent';
+type LegResult = 'answered' | 'refused' | 'unreachable' | 'silent';
 
 export type Dial = (ip: Ip, port: number, protocol: Protocol, limitMs: number) => Promise<LegResult>;
 

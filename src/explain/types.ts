@@ -270,28 +270,6 @@ export type WatchEvent =
   /** The client read too slowly. */
   | { readonly kind: 'lost'; readonly at: number; readonly events: number };
 
-/** `doctor`. */
-export interface DoctorReport {
-  readonly node: string;
-  readonly mode: ModeName;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-  /** Whether a finding is an error or a warning. */
-  readonly hasProblems: boolean;
-  readonly groups: readonly DoctorGroup[];
-}
-
-/** What was looked at together: `sysctls`, `conntrack`. */
-export interface DoctorGroup {
-  readonly name: string;
-  /** Worst first. */
-  readonly findings: readonly Finding[];
-  /** What is as it should be, one line each. */
-  readonly fine: readonly string[];
-  /** What could not be looked at, and why. */
-  readonly notEvaluated: readonly string[];
-}
-
 /** `status`: the running proxy. Times are milliseconds since the epoch. */
 export interface Status {
   readonly version: string;

@@ -1,7 +1,7 @@
 /** A machine as a table: what a test does not say is not there. */
 import type { DoctorLink, DoctorMachine, NftBaseChain, RouteLook } from '../../src/doctor/machine.ts';
 import { GroupFindings } from '../../src/doctor/group.ts';
-import type { DoctorGroup } from '../../src/explain/types.ts';
+import type { DoctorGroup } from '../../src/doctor/report.ts';
 
 export interface FakeMachine {
   readonly sysctls?: Readonly<Record<string, string>>;

@@ -6,7 +6,7 @@ const UNITS = [
 ] as const;
 
 /** `3 d 4 h`, `12 s`, `40 ms`: the two largest units. */
-export function printDuration(milliseconds: number): string {
+export function printAge(milliseconds: number): string {
   let left = Math.max(0, Math.round(milliseconds));
   if (left < 1000) return `${left} ms`;
   const parts: string[] = [];
