@@ -1,14 +1,7 @@
 /**
  * Sends the first packet of a connection through the rules of a mode, and returns everything that can become of it.
  *
- * ```
- *  from elsewhere:  prerouting ─┬─ here:  input
- *                               └─ on:    forward ─ postrouting
- *  from the node:   output ─ postrouting ─┬─ here: prerouting and input, from lo
- *                                         └─ on
- * ```
- * Chains of the type nat see a connection once for its destination and once for its source: what the node sends to itself
- * has been through output and postrouting, so neither nat prerouting nor nat input sees it again.
+ * `path.ts` draws its way from hook to hook.
  *
  * A random choice splits the packet: every possible way is walked, with its probability. A mode supplies the chains at a
  * hook, the rules of a chain, and what one rule does to a packet.
@@ -16,6 +9,7 @@
 import { type Ip, isLoopback } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { Host, Packet } from '../plan/decide.ts';
+import { type HookPoint, isOnPath, type PathHook, pathOf, stepsOf, type Trail } from './path.ts';
 
 /** One possible way of the packet, as far as it has been walked. `Learned`: what a mode keeps of a client. */
 export interface Way<Learned> {
@@ -29,6 +23,8 @@ export interface Way<Learned> {
   readonly inInterface: string;
   readonly mark: number;
   readonly isRewritten: boolean;
+  /** Of IPVS, which sent it on. The kernel does not count that as DNAT. */
+  readonly virtualServer: { readonly ip: Ip; readonly port: number } | undefined;
   /** Its source was rewritten, to an address of this node or to another. */
   readonly masqueraded: boolean;
   /** A rule took it out of connection tracking: chains of the type nat do not see it. */
@@ -37,7 +33,7 @@ export interface Way<Learned> {
   /** Sets that were asked or changed. */
   readonly lookups: number;
   readonly learned: readonly Learned[];
-  readonly trail: Trail | undefined;
+  readonly trail: Trail<TraceStep> | undefined;
   /** Where it is: `nat prerouting`. */
   readonly hook: string;
 }
@@ -60,7 +56,15 @@ export interface RuleExit<Learned> {
   readonly packets?: number | undefined;
 }
 
-export type HookPoint = 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
+/** One of the things that IPVS can do with a packet. */
+export interface Balanced<Learned> {
+  /** `pass`: it has no virtual server for it. */
+  readonly verdict: 'forward' | 'reject' | 'pass';
+  /** Of what it forwards, with the real server's address and port. */
+  readonly way: Way<Learned>;
+  /** Asked for a trace only. */
+  readonly steps: () => readonly Pick<TraceStep, 'chain' | 'text' | 'found' | 'packets'>[];
+}
 
 export interface WalkContext {
   readonly isLocal: (ip: Ip) => boolean;
@@ -69,7 +73,8 @@ export interface WalkContext {
 }
 
 export interface WalkedChain {
-  readonly type: 'filter' | 'nat' | 'route';
+  /** `ipvs`: the place of IPVS among the chains. */
+  readonly type: 'filter' | 'nat' | 'route' | 'ipvs';
   /** What the hook is called in steps, where that is not the type: `raw`. */
   readonly hookName?: string | undefined;
   readonly table: string;
@@ -96,6 +101,10 @@ interface WalkedRules<Rule, Learned> {
     table: string,
     chain: string,
   ): Pick<TraceStep, 'packets' | 'isForeign'> & Partial<Pick<TraceStep, 'ruleIndex'>>;
+  /** IPVS. The probabilities of all that it can do add up to that of the way. */
+  balance?(way: Way<Learned>, context: WalkContext): readonly Balanced<Learned>[];
+  /** Addresses of the node besides the host's. */
+  isBound?(ip: Ip): boolean;
   /** One jump more is a loop. */
   readonly deepestJump: number;
 }
@@ -146,37 +155,6 @@ export interface WalkResult<Learned> {
   readonly notes: readonly string[];
 }
 
-/** The rules on a way, newest first, so that ways share their beginnings. */
-interface Trail {
-  /** Printed for the outcomes' paths alone. */
-  readonly step: () => TraceStep;
-  readonly before: Trail | undefined;
-}
-
-interface PathHook {
-  readonly point: HookPoint;
-  /** Asked with the destination as it is by then. */
-  readonly applies: 'always' | 'here' | 'onward';
-  /** The incoming interface, where it is no longer the one that the packet began with. */
-  readonly inInterface?: '' | 'lo';
-  /** Chains of the type nat do not see it. */
-  readonly isWithoutNat?: true;
-}
-
-const FROM_ELSEWHERE: readonly PathHook[] = [
-  { point: 'prerouting', applies: 'always' },
-  { point: 'input', applies: 'here' },
-  { point: 'forward', applies: 'onward' },
-  { point: 'postrouting', applies: 'onward', inInterface: '' },
-];
-
-const FROM_NODE: readonly PathHook[] = [
-  { point: 'output', applies: 'always' },
-  { point: 'postrouting', applies: 'always' },
-  { point: 'prerouting', applies: 'here', inInterface: 'lo', isWithoutNat: true },
-  { point: 'input', applies: 'here', inInterface: 'lo', isWithoutNat: true },
-];
-
 export function walkPacket<Rule, Learned>(
   rules: WalkedRules<Rule, Learned>,
   packet: Packet,
@@ -186,7 +164,7 @@ export function walkPacket<Rule, Learned>(
   const notes = new Set<string>();
   const addresses = new Set<string>(host.addresses);
   const walker = new Walker(rules, options.record ?? true, {
-    isLocal: (ip) => isLoopback(ip) || addresses.has(ip),
+    isLocal: (ip) => isLoopback(ip) || addresses.has(ip) || (rules.isBound?.(ip) ?? false),
     note: (text) => notes.add(text),
   });
   return { outcomes: walker.outcomes(packet), notes: [...notes] };
@@ -226,6 +204,7 @@ class Walker<Rule, Learned> {
         inInterface: inInterface ?? '',
         mark: 0,
         isRewritten: false,
+        virtualServer: undefined,
         masqueraded: false,
         isUntracked: false,
         probability: 1,
@@ -236,11 +215,10 @@ class Walker<Rule, Learned> {
       },
     ];
     const stopped: WalkOutcome<Learned>[] = [];
-    for (const hook of inInterface === undefined ? FROM_NODE : FROM_ELSEWHERE) {
+    for (const hook of pathOf(inInterface)) {
       const through: Way<Learned>[] = [];
       for (const way of ways) {
-        const isHere = this.#context.isLocal(way.destination);
-        if (hook.applies !== 'always' && isHere !== (hook.applies === 'here')) {
+        if (!isOnPath(hook, way, this.#context.isLocal)) {
           through.push(way);
           continue;
         }
@@ -258,31 +236,48 @@ class Walker<Rule, Learned> {
   #passHook({ point, inInterface, isWithoutNat }: PathHook, way: Way<Learned>): readonly Decided<Learned>[] {
     const isDestination = point === 'prerouting' || point === 'output';
     let waiting: readonly Way<Learned>[] = [inInterface === undefined ? way : { ...way, inInterface }];
-    const stopped: Decided<Learned>[] = [];
+    const ended: Decided<Learned>[] = [];
     for (const base of this.#rules.baseChains(point)) {
-      if (base.type === 'nat' && isWithoutNat) continue;
       const next: Way<Learned>[] = [];
       for (const each of waiting) {
         const isSettled = each.isUntracked || (isDestination ? each.isRewritten : each.masqueraded);
-        if (base.type === 'nat' && isSettled) {
+        if (base.type === 'nat' && (isWithoutNat || isSettled)) {
           next.push(each);
           continue;
         }
-        for (const one of this.#passBaseChain(base, {
-          ...each,
-          hook: `${base.hookName ?? base.type} ${point}`,
-        })) {
-          if (one.verdict === 'accept') next.push(one.way);
-          else stopped.push(one);
+        const hook = `${base.hookName ?? base.type} ${point}`;
+        for (const one of this.#passBaseChain(base, { ...each, hook })) {
+          const isSentOn = base.type === 'ipvs' && one.way.virtualServer && !each.virtualServer;
+          if (one.verdict !== 'accept') ended.push(one);
+          // What IPVS sends elsewhere begins again at output.
+          else if (isSentOn && !this.#context.isLocal(one.way.destination)) ended.push(one);
+          else next.push(one.way);
         }
       }
       waiting = next;
     }
-    return [...waiting.map((each) => ({ verdict: 'accept', way: each }) as const), ...stopped];
+    return [...waiting.map((each) => ({ verdict: 'accept', way: each }) as const), ...ended];
+  }
+
+  /** What IPVS has sent on already it leaves alone. */
+  #balance(way: Way<Learned>): readonly Decided<Learned>[] {
+    const balanced = way.virtualServer ? [] : (this.#rules.balance?.(way, this.#context) ?? []);
+    if (balanced.length === 0) return [{ verdict: 'accept', way }];
+    return balanced.map(({ verdict, way: after, steps }) => {
+      let { trail } = way;
+      for (const one of this.#record ? steps() : []) {
+        const step: TraceStep = { hook: 'ipvs', table: 'ipvs', ruleIndex: 0, ...one };
+        trail = { step: () => step, before: trail };
+      }
+      if (verdict === 'reject') return { verdict, way: { ...after, trail } };
+      const virtualServer = verdict === 'forward' ? { ip: way.destination, port: way.port } : undefined;
+      return { verdict: 'accept', way: { ...after, virtualServer, trail } };
+    });
   }
 
   #passBaseChain(base: WalkedChain, way: Way<Learned>): readonly Decided<Learned>[] {
-    const { table, chain, policy } = base;
+    const { type, table, chain, policy } = base;
+    if (type === 'ipvs') return this.#balance(way);
     const { decided, returned } = this.#walkChain(table, chain, way, 0);
     for (const left of returned)
       decided.push({ verdict: policy, way: policy === 'drop' ? this.#droppedByPolicy(base, left) : left });
@@ -391,16 +386,10 @@ class Walker<Rule, Learned> {
 
 function arrival<Learned>(way: Way<Learned>): WalkOutcome<Learned> {
   const { masqueraded, destination, port } = way;
-  if (!way.isRewritten) return { kind: 'pass', masqueraded, ...ending(way) };
+  if (!way.isRewritten && !way.virtualServer) return { kind: 'pass', masqueraded, ...ending(way) };
   return { kind: 'forward', to: destination, port, masqueraded, ...ending(way) };
 }
 
 function ending<Learned>({ probability, trail, lookups, learned }: Way<Learned>): WalkEnding<Learned> {
-  return { probability, path: pathOf(trail), lookups, learned };
-}
-
-function pathOf(trail: Trail | undefined): TraceStep[] {
-  const steps: TraceStep[] = [];
-  for (let at = trail; at; at = at.before) steps.push(at.step());
-  return steps.toReversed();
+  return { probability, path: stepsOf(trail), lookups, learned };
 }

@@ -50,21 +50,63 @@ export const IPVS_DIFFERENCES: readonly Difference[] = [
       if (outside.verdict !== 'forward' || route.verdict !== 'forward' || outside.pool === route.pool)
         return undefined;
       const sticky = decision.servicePort.affinitySeconds !== undefined;
-      return { targets: targetsIn(decision, outside.pool, packet, route.masquerade), sticky };
+      const masquerade = masqueradesNode(decision, plan, packet) ?? route.masquerade;
+      return { targets: targetsIn(decision, outside.pool, packet, masquerade), sticky };
     },
   ),
   differs(
     'of the node itself, only what it sends from its own address or the dialled one is held against source ranges',
     (decision, plan, packet) => {
       if (decision.verdict !== 'drop' || decision.reason !== 'source not allowed') return undefined;
-      if (packet.inInterface !== undefined || packet.source === plan.view.nodeIp) return undefined;
-      const { outside } = decision.frontend.routes;
-      if (outside.verdict !== 'forward') return undefined;
+      if (packet.inInterface !== undefined) return undefined;
+      if (packet.source === plan.view.nodeIp || packet.source === packet.destination) return undefined;
+      const { outside, pod, node } = decision.frontend.routes;
+      const served = [outside, pod, node].find(({ verdict }) => verdict === 'forward');
+      if (served?.verdict !== 'forward') return undefined;
       const sticky = decision.servicePort.affinitySeconds !== undefined;
-      return { targets: targetsIn(decision, outside.pool, packet, true), sticky };
+      const masquerade = masqueradesNode(decision, plan, packet) ?? true;
+      return { targets: targetsIn(decision, served.pool, packet, masquerade), sticky };
+    },
+  ),
+  differs(
+    'what the node itself sends comes from the node either way: masqueraded only where it would come from a service address',
+    (decision, plan, packet, host) => {
+      if (decision.verdict !== 'forward') return undefined;
+      const masquerade = masqueradesNode(decision, plan, packet);
+      const route = decision.frontend.routes[classifySource(plan.view.localDetector, packet, host)];
+      if (masquerade === undefined || route.verdict !== 'forward' || masquerade === route.masquerade)
+        return undefined;
+      const sticky = decision.servicePort.affinitySeconds !== undefined;
+      return { targets: targetsIn(decision, route.pool, packet, masquerade), sticky };
     },
   ),
 ];
+
+/** Whether the rules masquerade a packet of the node's own; `undefined`: it is another's. */
+function masqueradesNode(
+  { frontend, servicePort }: FoundFrontend,
+  { view }: Plan,
+  packet: Packet,
+): boolean | undefined {
+  const { inInterface, source } = packet;
+  if (inInterface !== undefined) return undefined;
+  if (isLoopback(source)) return false;
+  switch (frontend.kind) {
+    case 'nodePort':
+      // The client's address is kept, and here that is the node's own.
+      return !servicePort.preservesClientIP;
+    case 'clusterIP': {
+      // Without a choice of its own it dials a service address from that address, which no endpoint could answer.
+      if (view.masqueradeAll || source === view.nodeIp) return true;
+      const { localDetector } = view;
+      return localDetector.kind !== 'none' && classifySource(localDetector, packet, NOBODY) !== 'pod';
+    }
+    default:
+      return true;
+  }
+}
+
+const NOBODY: Host = { addresses: [] };
 
 /**
  * An endpoint of another node that dials itself through this one, which no cluster does: its own node's proxy serves it.

@@ -85,8 +85,10 @@ export function disagreementsWith(
   plan: Plan,
   mechanism: Mechanism,
   walked: (subject: Subject) => string,
+  isMeant: (subject: Subject) => boolean = () => true,
 ): readonly string[] {
   return subjectsOf(plan).flatMap((subject) => {
+    if (!isMeant(subject)) return [];
     const instead = insteadIn(mechanism, plan, subject);
     const expected = instead === undefined ? decided(plan, subject) : printRow(subject, instead);
     const actual = walked(subject);

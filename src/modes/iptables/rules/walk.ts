@@ -2,7 +2,7 @@
 import { type Cidr, cidrContains, familyOf, type Ip, isLoopback } from '../../../model/ip.ts';
 import type { Host, Packet } from '../../../plan/decide.ts';
 import {
-  type HookPoint,
+  type Balanced,
   type RuleExit,
   type WalkContext,
   type WalkOptions,
@@ -11,6 +11,7 @@ import {
   type WalkResult,
   type Way,
 } from '../../walk.ts';
+import type { HookPoint } from '../../path.ts';
 import { ruleProtocol } from './names.ts';
 import { type Answer, answerOther, hasState, isInterface } from './otherMatch.ts';
 import { dnatTo, effectOfOther, isPassing, type TargetEffect } from './otherTarget.ts';
@@ -28,10 +29,18 @@ export interface IptablesWalkOptions extends WalkOptions {
   /** Which recent-client lists hold the client; by default none. */
   readonly affinity?: (list: string) => boolean;
   /** Whether a set has the packet; `undefined`, which is the default: nobody knows. */
-  readonly inSet?: (match: Extract<Match, { kind: 'set' }>, way: Way<string>) => Answer;
+  readonly inSet?: (match: SetMatch, way: Way<string>) => Answer;
+  /** What it was looked up by: `KUBE-CLUSTER-IP { 10.96.0.1,tcp:80 }`. */
+  readonly foundInSet?: (match: SetMatch, way: Way<string>) => string | undefined;
   /** Whether IPVS sends it on for this virtual server; the same. */
   readonly isVirtual?: (match: Extract<Match, { kind: 'virtualServer' }>, way: Way<string>) => Answer;
+  /** IPVS, where it is in the packet's way. */
+  readonly balance?: (way: Way<string>, context: WalkContext) => readonly Balanced<string>[];
+  /** Addresses of the node besides the host's. */
+  readonly isBound?: (ip: Ip) => boolean;
 }
+
+export type SetMatch = Extract<Match, { kind: 'set' }>;
 
 /** A rule as a kernel has it. */
 export interface WalkedRule extends ParsedRule {
@@ -57,12 +66,12 @@ export interface BuiltInChain {
 /** Deeper than any kernel goes: only a loop gets there. */
 const DEEPEST_JUMP = 512;
 
-/** Which tables a packet passes at a hook, one after the other. */
+/** Which tables a packet passes at a hook, one after the other, and where IPVS stands among them. */
 const TABLE_ORDER: Readonly<Record<HookPoint, readonly string[]>> = {
   prerouting: ['raw', 'mangle', 'nat'],
-  input: ['mangle', 'filter', 'security', 'nat'],
+  input: ['mangle', 'filter', 'security', 'ipvs', 'nat'],
   forward: ['mangle', 'filter', 'security'],
-  output: ['raw', 'mangle', 'nat', 'filter', 'security'],
+  output: ['raw', 'mangle', 'nat', 'ipvs', 'filter', 'security'],
   postrouting: ['mangle', 'nat'],
 };
 
@@ -72,11 +81,15 @@ export function walkIptables(
   host: Host,
   options: IptablesWalkOptions = {},
 ): WalkResult<string> {
-  const source: WalkedTables = {
+  return walkTables(walkedTables(tables), packet, host, options);
+}
+
+/** All of them in memory. */
+export function walkedTables(tables: Tables): WalkedTables {
+  return {
     base: (table, chain) => tables.get(table)?.get(chain),
     rules: (table, chain) => tables.get(table)?.get(chain)?.rules,
   };
-  return walkTables(source, packet, host, options);
 }
 
 /** An outcome's `learned` are the recent-client lists that the client was put on. */
@@ -86,6 +99,7 @@ export function walkTables(
   host: Host,
   options: IptablesWalkOptions = {},
 ): WalkResult<string> {
+  const { balance, isBound } = options;
   const place: Omit<Place, 'way' | 'context'> = {
     options,
     viaBridge: packet.viaBridge ?? false,
@@ -97,6 +111,7 @@ export function walkTables(
       baseChains: (point) => {
         const chain = point.toUpperCase();
         return TABLE_ORDER[point].flatMap((table): readonly WalkedChain[] => {
+          if (table === 'ipvs') return balance ? [{ type: table, table, chain, policy: 'accept' }] : [];
           const found = tables.base(table, chain);
           return found ? [baseChain(table, chain, found)] : [];
         });
@@ -109,6 +124,8 @@ export function walkTables(
         ...(isForeignRule(rule, table, chain) && { isForeign: true }),
         ...(rule.index !== undefined && { ruleIndex: rule.index }),
       }),
+      ...(balance && { balance }),
+      ...(isBound && { isBound }),
     },
     packet,
     host,
@@ -154,6 +171,7 @@ function leave(rule: WalkedRule, place: Place): readonly RuleExit<string>[] {
     },
     isMatch: true,
     verdict,
+    found: () => foundBy(rule, place),
   };
   if (chance === 1) return [matched];
   return [{ way: { ...way, probability: way.probability * (1 - chance) }, isMatch: false }, matched];
@@ -246,4 +264,8 @@ function effectOf({ target }: Rule, { way, localIp }: Place): TargetEffect {
     default:
       return { verdict: { kind: target.kind } };
   }
+}
+
+function foundBy({ matches }: WalkedRule, { way, options }: Place): readonly string[] {
+  return matches.flatMap((match) => (match.kind === 'set' ? (options.foundInSet?.(match, way) ?? []) : []));
 }

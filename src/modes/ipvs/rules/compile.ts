@@ -22,7 +22,7 @@ export interface VirtualServerOptions {
 
 export const DEFAULT_SCHEDULER = 'rr';
 
-const PERSISTENT = 0x1;
+export const PERSISTENT = 0x1;
 /** For the scheduler mh: the client's port counts too, else all of a client's connections meet the same endpoint. */
 export const MH_PORT = 0x10;
 
