@@ -26,6 +26,7 @@ export class Junction {
       '--hostname-override=node1',
       '--conntrack-max-per-core=0',
       '--state-dir=',
+      '--api-socket=',
     ];
     const inside = ['nsenter', `--net=/proc/${namespace.pid}/ns/net`, PROGRAM, ...args, ...flags];
     this.#child = spawn('/usr/bin/env', inside, { stdio: ['ignore', 'ignore', 'pipe'] });

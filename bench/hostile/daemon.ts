@@ -94,6 +94,7 @@ export function writeConfig(folder: string, url: string, mode: HostileMode): str
       junction: {
         // Not the machine's: there it would find runs that were killed.
         stateDir: folder,
+        apiSocket: '',
         ...(variant !== undefined && { iptablesVariant: variant }),
         ...(name === 'ipvs' && { iptablesVariant: 'legacy' }),
       },

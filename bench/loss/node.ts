@@ -16,6 +16,7 @@ const FLAGS = [
   '--conntrack-max-per-core=0',
   '--conntrack-min=0',
   '--state-dir=',
+  '--api-socket=',
 ];
 
 export class LossNode {

@@ -20,6 +20,7 @@ const FLAGS = [
   '--healthz-bind-address=127.0.0.1:9256',
   '--metrics-bind-address=127.0.0.1:9249',
   '--state-dir=',
+  '--api-socket=',
   '--v=1',
 ];
 const TABLES = ['ip junction', 'ip6 junction', 'ip junction-backstop', 'ip6 junction-backstop'];

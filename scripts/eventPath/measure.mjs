@@ -27,6 +27,7 @@ const args = [
   '--hostname-override=node1',
   '--cluster-cidr=10.244.0.0/16',
   '--state-dir=',
+  '--api-socket=',
   '--v=1',
 ];
 // The guest's kernel has no other.

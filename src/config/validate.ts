@@ -75,6 +75,7 @@ function* fieldProblems(config: EffectiveConfig): Problems {
     yield unsupported('DetectLocalMode', detectLocalMode, LOCAL_MODES);
   yield* detectLocal(config);
   yield* choices(config);
+  yield* apiSocket(config);
   yield* sources(config);
 }
 
@@ -178,6 +179,20 @@ function* choices(config: EffectiveConfig): Problems {
     const value = field.kind.print(valueAt(fields, field));
     if (field.choices?.includes(value) === false) yield unsupported(field.path, value, field.choices);
   }
+}
+
+/** Linux keeps 108 bytes for the path of a unix socket, with a NUL at the end. */
+const MOST_SOCKET_PATH = 107;
+
+function* apiSocket({ junction: { apiSocket: path, apiSocketMode: mode } }: EffectiveConfig): Problems {
+  if (path !== '' && (!path.startsWith('/') || Buffer.byteLength(path) > MOST_SOCKET_PATH))
+    yield invalid(
+      'junction.apiSocket',
+      path,
+      `must be an absolute path of at most ${MOST_SOCKET_PATH} bytes, or empty`,
+    );
+  if (!/^0?[0-7]{3}$/.test(mode))
+    yield invalid('junction.apiSocketMode', mode, 'must be octal permissions, as text: "0600", "0660"');
 }
 
 function* sources({ junction, clientConnection: { kubeconfig }, master }: EffectiveConfig): Problems {

@@ -2,6 +2,7 @@
 import { toV1alpha1, type ValidConfig } from '../config/effective.ts';
 import { gateStates } from '../config/featureGates.ts';
 import { type Settings, toSettings } from '../config/settings.ts';
+import type { WatchEvent } from '../explain/types.ts';
 import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 import type { Node } from '../model/objects.ts';
@@ -26,6 +27,7 @@ import { processMetrics, RuntimeMetrics } from '../telemetry/metrics/processMetr
 import { type ProxyMetrics, registerProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { BUILD, KUBERNETES_VERSION, VERSION } from '../version.ts';
+import { LocalApi } from './api/localApi.ts';
 import { ConfigWatch } from './configWatch.ts';
 import { FamilyRuntime } from './familyRuntime.ts';
 import { LeftOutFamilies, primaryFamily } from './leftOutFamilies.ts';
@@ -66,6 +68,9 @@ export class Daemon {
   readonly #recorder: EventRecorder;
   readonly #families: readonly FamilyRuntime[];
   readonly #leftOut: LeftOutFamilies;
+  readonly #api: LocalApi;
+  #proxier: DualStackProxier | undefined;
+  #lastChangeId = 0;
   /** What has been started, to be stopped in reverse. */
   readonly #running: { readonly name: string; readonly stop: () => void | Promise<void> }[] = [];
   #hasFailed = false;
@@ -93,12 +98,25 @@ export class Daemon {
         this.#health.leftOut(family, { reason, isAnswered: state === 'absent' }),
       log,
     });
+    this.#api = new LocalApi({
+      config: () => this.#config,
+      nodeName,
+      opened: parts.opened,
+      health: this.#health,
+      families: () => this.#families,
+      proxier: () => this.#proxier,
+      log,
+    });
     const shared = { metrics: this.#metrics, own, health: this.#health, recorder: this.#recorder, log };
     const settings = this.#settings(config);
-    const onReady = (family: Family): void => this.#onReady(family);
+    const hooks = {
+      onReady: (family: Family): void => this.#onReady(family),
+      emit: (event: WatchEvent): void => this.#api.emit(event),
+      nextChangeId: () => ++this.#lastChangeId,
+    };
     this.#families = mode.families
       .filter(({ isStartable }) => isStartable)
-      .map(({ family }) => new FamilyRuntime(family, { mode, config, settings, ...shared, onReady }));
+      .map(({ family }) => new FamilyRuntime(family, { mode, config, settings, ...shared, ...hooks }));
   }
 
   async run(): Promise<number> {
@@ -109,6 +127,9 @@ export class Daemon {
     signal.addEventListener('abort', () => this.#end(0), { once: true });
     if (signal.aborted) this.#end(0);
     const proxier = this.#makeProxier();
+    this.#proxier = proxier;
+    this.#api.start();
+    this.#started('the socket for questions', () => this.#api.stop());
     this.#started('the wait for the Node', () => proxier.close());
     this.#started('the source of objects', () => source.stop());
     supervision.doing('reading objects for the first time');

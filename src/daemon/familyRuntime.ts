@@ -5,7 +5,12 @@ import type { Log } from '../log/log.ts';
 import type { Cidr, Family } from '../model/ip.ts';
 import type { Mode, ModeFamily } from '../modes/mode.ts';
 import { capacityOf } from '../plan/capacity.ts';
+import type { FamilySubject } from '../explain/subject.ts';
+import type { FamilyStatus } from '../explain/status.ts';
+import type { ChangeRecord, WatchEvent } from '../explain/types.ts';
+import { FamilyActivity } from '../proxy/activity.ts';
 import { FlowCleaner } from '../proxy/conntrack.ts';
+import { ChangeHistory } from '../proxy/history.ts';
 import { Proxier, type SyncOutcome } from '../proxy/proxier.ts';
 import { type FlushMonitor, SyncRunner, VERIFICATION } from '../proxy/syncRunner.ts';
 import { FamilyTelemetry } from '../proxy/telemetry.ts';
@@ -30,12 +35,19 @@ interface FamilyRuntimeOptions {
   readonly recorder: EventRecorder;
   /** The first rules of a family are in the kernel. */
   readonly onReady: (family: Family) => void;
+  /** What happens, for who watches. */
+  readonly emit: (event: WatchEvent) => void;
+  /** Numbers for changes, of all families. */
+  readonly nextChangeId: () => number;
   readonly log: Log;
 }
 
 export class FamilyRuntime {
   readonly family: Family;
   readonly runner: SyncRunner;
+  /** Recent changes. */
+  readonly history: ChangeHistory;
+  readonly #activity: FamilyActivity;
   readonly #options: FamilyRuntimeOptions;
   readonly #mode: ModeFamily;
   readonly #unserved: UnservedReports;
@@ -52,7 +64,7 @@ export class FamilyRuntime {
   #wereRulesGone = false;
 
   constructor(family: Family, options: FamilyRuntimeOptions) {
-    const { mode, config, settings, metrics, own, health, recorder, log } = options;
+    const { mode, config, settings, metrics, own, health, recorder, emit, log } = options;
     const { nodeName } = settings;
     this.#options = options;
     this.family = family;
@@ -62,6 +74,16 @@ export class FamilyRuntime {
       suspect: (changedBy) => this.runner.suspect(changedBy),
     });
     const time = { clock: systemClock, wallTime: () => Number(systemTimestamps().wallNs) / 1e6 };
+    // Tenths of a millisecond are enough for people.
+    const wallTime = (): number => Math.round(10 * time.wallTime()) / 10;
+    this.#activity = new FamilyActivity({ family, wallTime, emit });
+    this.history = new ChangeHistory({
+      family,
+      clock: systemClock,
+      wallTime,
+      nextId: options.nextChangeId,
+      onRecord: (record: ChangeRecord) => emit({ kind: 'change', ...record }),
+    });
     const telemetry = new FamilyTelemetry({ family, mode: mode.name, metrics, own, health, ...time });
     const proxier = new Proxier({
       family,
@@ -70,6 +92,7 @@ export class FamilyRuntime {
       capacity: capacityOf(mode.name, family),
       telemetry,
       startedAt: Date.now(),
+      history: this.history,
     });
     this.runner = new SyncRunner({
       proxier,
@@ -79,6 +102,7 @@ export class FamilyRuntime {
       minSyncPeriodMs: config.minSyncPeriodMs,
       syncPeriodMs: config.syncPeriodMs,
       telemetry,
+      activity: this.#activity,
       ...this.#mode.verification,
       onForeignChange: (program) => {
         this.#wereRulesGone = true;
@@ -106,6 +130,43 @@ export class FamilyRuntime {
         recorder.record(failedToHoldPort(nodeName, message));
       },
     });
+  }
+
+  get isSyncing(): boolean {
+    return this.#activity.isSyncing;
+  }
+
+  get status(): FamilyStatus {
+    const { plan, serviceCount } = this.runner.proxier;
+    return {
+      family: this.family,
+      services: serviceCount,
+      servicePorts: plan.servicePorts.size,
+      endpoints: plan.endpointCount,
+      isNotified: this.#mode.verification.isNotified ?? false,
+      ...this.#activity.status,
+      proof: {
+        isOn: this.#options.config.junction.proof && this.#mode.kernel !== undefined,
+        packets: 0,
+        disagreements: [],
+        disagreementCount: 0,
+      },
+      history: this.history.status,
+    };
+  }
+
+  /** What questions about it are answered from. */
+  get subject(): FamilySubject {
+    const { plan, inputs } = this.runner.proxier;
+    const { kernel } = this.#mode;
+    return {
+      family: this.family,
+      plan,
+      host: { addresses: this.#mode.localIps() },
+      ...inputs,
+      refused: this.#activity.refused,
+      ...(kernel && { kernel }),
+    };
   }
 
   /** Where cluster IPs come from. */
@@ -170,6 +231,7 @@ export class FamilyRuntime {
       const labels = { ip_family: this.family };
       metrics.conntrack_reconciler_sync_duration_seconds.observe(labels, cleaned.seconds);
       metrics.conntrack_reconciler_deleted_entries_total.add(labels, cleaned.deleted);
+      this.#activity.flowsCleaned(cleaned.deleted, cleaned.seconds * 1000);
     });
     const localIps = this.#mode.localIps();
     this.#health.setAddresses(healthCheckAddresses(plan.view.nodePorts, localIps));

@@ -14,8 +14,9 @@ import { loadAccess } from '../sources/api/credentials/load.ts';
 import type { ApiDiagnostic, ResourceDiagnostic } from '../sources/api/diagnostics.ts';
 import { ManifestSource } from '../sources/manifests/manifestSource.ts';
 import { checkRoots } from '../sources/manifests/scan.ts';
+import type { SourceStatus } from '../explain/status.ts';
 import type { SocketAddress } from '../plan/view.ts';
-import type { Source } from '../sources/source.ts';
+import { printSourceProblem, type Source } from '../sources/source.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { SourceHealth, type SourceMetrics } from './sourceHealth.ts';
@@ -32,6 +33,7 @@ export interface OpenedSource {
   readonly sendEvent: SendEvent | undefined;
   /** What has been listed and what cannot be; nothing for manifests. */
   readonly resources: () => readonly ResourceHealth[];
+  readonly status: () => SourceStatus;
   close(): Promise<void>;
 }
 
@@ -44,17 +46,26 @@ interface SourceOptions {
   readonly metrics: SourceMetrics;
 }
 
+/** Of one status. */
+const MOST_PROBLEMS = 100;
+
 export async function openSource(options: SourceOptions): Promise<OpenedSource> {
   const { junction } = options.config;
   const manifests = junction.manifests ?? [];
   if (manifests.length === 0) return openApi(options);
   await checkRoots(manifests);
+  const source = new ManifestSource(manifests, { strict: junction.strictManifests });
   return {
-    source: new ManifestSource(manifests, { strict: junction.strictManifests }),
+    source,
     isNodeExpected: false,
     apiServers: [],
     sendEvent: undefined,
     resources: () => [],
+    status: () => ({
+      kind: 'manifests',
+      paths: manifests,
+      problems: source.problems.slice(0, MOST_PROBLEMS).map(printSourceProblem),
+    }),
     close: () => Promise.resolve(),
   };
 }
@@ -112,6 +123,17 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
     apiServers: config.mode === 'ipvs' ? await dialledAddresses(access) : [],
     sendEvent: (request, signal) => client.send(request, signal),
     resources: () => health.resources(),
+    status: () => ({
+      kind: 'api',
+      server: access.server.origin,
+      reconnects: health.reconnects,
+      resources: health.resources().map(({ resource, hasListed, since, reason }) => ({
+        resource,
+        hasListed,
+        ...(since !== undefined && { failingSince: since }),
+        ...(reason !== undefined && { reason }),
+      })),
+    }),
     close: () => {
       health.close();
       return client.close();

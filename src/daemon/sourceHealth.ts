@@ -28,6 +28,8 @@ interface ResourceState {
   failing: { readonly since: string; readonly sinceMs: number; failure: ApiFailure } | undefined;
   /** When a watch began that may yet fail with its first event. */
   resumedAt: number | undefined;
+  /** Since the last watch began. */
+  hasFailed: boolean;
 }
 
 const REPEAT_MS = 60_000;
@@ -38,6 +40,7 @@ export class SourceHealth {
   readonly #options: SourceHealthOptions;
   readonly #resources = new Map<string, ResourceState>();
   #cancelRepeat: (() => void) | undefined;
+  #reconnects = 0;
 
   constructor(options: SourceHealthOptions) {
     this.#options = options;
@@ -58,7 +61,12 @@ export class SourceHealth {
         state.needsList = false;
         this.#succeeded(state);
         return;
+      case 'watchEnded':
+        if (diagnostic.failure) state.hasFailed = true;
+        return;
       case 'watchStarted':
+        if (state.hasFailed) this.#reconnects++;
+        state.hasFailed = false;
         if (!state.hasListed || state.needsList) return;
         state.resumedAt = this.#options.clock.now();
         this.#options.metrics.resourceUp(state.resource, true);
@@ -75,6 +83,11 @@ export class SourceHealth {
     }));
   }
 
+  /** Watches that began again after a failure. */
+  get reconnects(): number {
+    return this.#reconnects;
+  }
+
   close(): void {
     this.#cancelRepeat?.();
     this.#cancelRepeat = undefined;
@@ -83,7 +96,8 @@ export class SourceHealth {
   #stateOf(resource: string): ResourceState {
     const known = this.#resources.get(resource);
     if (known) return known;
-    const state = { resource, hasListed: false, needsList: true, failing: undefined, resumedAt: undefined };
+    const unknown = { failing: undefined, resumedAt: undefined, hasFailed: false };
+    const state = { resource, hasListed: false, needsList: true, ...unknown };
     this.#resources.set(resource, state);
     this.#options.metrics.resourceUp(resource, false);
     return state;
@@ -94,6 +108,7 @@ export class SourceHealth {
     const { resource } = state;
     metrics.resourceFailed(resource, failure.kind);
     if (next === 'list') state.needsList = true;
+    state.hasFailed = true;
     const wasProven = state.resumedAt !== undefined && clock.now() - state.resumedAt > PROVEN_MS;
     if (wasProven) state.failing = undefined;
     state.resumedAt = undefined;

@@ -1,5 +1,5 @@
 /** The API server: whether the proxy can list and watch it, and whether the clocks agree. */
-import type { SourceStatus } from '../explain/types.ts';
+import type { SourceStatus } from '../explain/status.ts';
 import { printAge } from './age.ts';
 import type { GroupFindings } from './group.ts';
 

@@ -1,5 +1,5 @@
 /** The proxy that runs here, by what it says of itself: whether it answers, syncs, is refused something, or is fought with. */
-import type { FamilyStatus, Status } from '../explain/types.ts';
+import type { FamilyStatus, Status } from '../explain/status.ts';
 import { printAge } from './age.ts';
 import type { GroupFindings } from './group.ts';
 import type { DoctorMachine } from './machine.ts';

@@ -29,11 +29,22 @@ export class EndpointTracker {
   readonly #triggers = new Map<ObjectKey, number[]>();
   readonly #startedAt: number;
 
-  /** `startedAt`: triggers from before then belong to changes that were applied before. */
-  constructor(family: Family, nodeName: string, startedAt = Number.POSITIVE_INFINITY) {
+  readonly #onPending: ((service: ObjectKey) => void) | undefined;
+
+  /**
+   * `startedAt`: triggers from before then belong to changes that were applied before. `onPending`: a slice of this service
+   * is not what it was.
+   */
+  constructor(
+    family: Family,
+    nodeName: string,
+    startedAt = Number.POSITIVE_INFINITY,
+    onPending?: (service: ObjectKey) => void,
+  ) {
     this.#family = family;
     this.#nodeName = nodeName;
     this.#startedAt = startedAt;
+    this.#onPending = onPending;
   }
 
   /** Notes what a slice is now; `undefined`: it was deleted. Returns whether this was a change. */
@@ -128,6 +139,7 @@ export class EndpointTracker {
     if (pending) pending.set(key, slice);
     else this.#pending.set(service, new Map([[key, slice]]));
     this.#noteTrigger(service, slice);
+    this.#onPending?.(service);
     return true;
   }
 

@@ -41,6 +41,10 @@ export class ServiceTracker {
     return this.#applied.get(key) ?? NONE;
   }
 
+  get size(): number {
+    return this.#applied.size;
+  }
+
   keys(): IterableIterator<ObjectKey> {
     return this.#applied.keys();
   }

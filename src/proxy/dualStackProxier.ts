@@ -37,26 +37,46 @@ export class DualStackProxier implements SourceEvents {
   #state: 'listing' | 'waiting' | 'open' = 'listing';
   #needsAddress: boolean;
   readonly #cancels: (() => void)[] = [];
+  #lastEventAt: number | undefined;
+  #serviceCidrs: readonly Cidr[] = [];
 
   constructor(options: DualStackProxierOptions) {
     this.#options = options;
     this.#needsAddress = options.waitsFor !== undefined;
   }
 
+  /** The Node object, where there is one. */
+  get currentNode(): Node | undefined {
+    return this.#node;
+  }
+
+  get knownServiceCidrs(): readonly Cidr[] {
+    return this.#serviceCidrs;
+  }
+
+  /** When an object last came, in milliseconds since the epoch. */
+  get lastEventAt(): number | undefined {
+    return this.#lastEventAt;
+  }
+
   service(key: ObjectKey, current: Service | undefined): void {
+    this.#lastEventAt = Date.now();
     this.#each((proxier) => proxier.onService(key, current));
   }
 
   endpointSlice(key: ObjectKey, current: EndpointSlice | undefined): void {
+    this.#lastEventAt = Date.now();
     this.#each((proxier) => proxier.onEndpointSlice(key, current));
   }
 
   serviceCIDRs(cidrs: readonly Cidr[]): void {
+    this.#serviceCidrs = cidrs;
     this.#options.onServiceCidrs?.(cidrs);
   }
 
   node(name: string, current: Node | undefined): void {
     if (name !== this.#options.nodeName) return;
+    this.#lastEventAt = Date.now();
     this.#logChange(current);
     this.#node = current;
     this.#options.onNode?.(current);

@@ -32,7 +32,11 @@ interface ForeignChangesOptions {
   /** Asks for the sync that repairs. */
   readonly repair: () => void;
   /** Called for each change, with the name of the program. */
-  readonly onChange?: ((program: string) => void) | undefined;
+  readonly onChange?: ((program: string, objects: readonly string[]) => void) | undefined;
+  /** Called when all that was noticed is repaired. */
+  readonly onRepaired?:
+    | ((program: string, objects: readonly string[], milliseconds: number) => void)
+    | undefined;
 }
 
 /** What the next line of the log is acontested. */
@@ -95,14 +99,17 @@ export class ForeignChanges {
     const repaired = this.#inSync;
     if (!repaired) return false;
     this.#inSync = undefined;
-    const { family, log, clock } = this.#options;
+    const { family, log, clock, onRepaired } = this.#options;
+    const milliseconds = Math.round(clock.now() - repaired.since);
+    const changedBy = printSome(repaired.programs);
     log.warn('Another program changed our rules; repaired', {
       ipFamily: family,
-      changedBy: printSome(repaired.programs),
+      changedBy,
       objects: printSome(repaired.objects),
       changes: repaired.changes,
-      milliseconds: Math.round(clock.now() - repaired.since),
+      milliseconds,
     });
+    onRepaired?.(changedBy, [...repaired.objects], milliseconds);
     this.#backoff.repaired(repaired.objects);
     return true;
   }
@@ -125,7 +132,7 @@ export class ForeignChanges {
     this.#noticed.changes++;
     addSome(this.#noticed.objects, objects);
     addSome(this.#noticed.programs, [printProgram(changedBy)]);
-    this.#options.onChange?.(changedBy?.processName ?? UNKNOWN);
+    this.#options.onChange?.(changedBy?.processName ?? UNKNOWN, objects);
   }
 
   #schedule(delayMs: number): void {

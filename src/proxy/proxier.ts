@@ -17,6 +17,7 @@ import type { Plan, PlanChange } from '../plan/types.ts';
 import { runSliced, runToEnd, TimeSlice } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { Turns, Unwritten } from './writeOrder.ts';
+import type { ChangeHistory, ServiceInputs } from './history.ts';
 import { Causes, type SyncAttempt, type SyncReport } from './report.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
 
@@ -41,6 +42,8 @@ interface ProxierOptions {
   readonly timeSlice?: TimeSlice;
   /** What one Service may cost; without it, whatever it wants. */
   readonly capacity?: Capacity;
+  /** Notes changes for questions. */
+  readonly history?: ChangeHistory | undefined;
 }
 
 type Turn = 'first' | 'next';
@@ -62,6 +65,8 @@ export interface SyncOutcome {
   readonly causes?: Causes;
   /** Others wait for their turn, which is now. */
   readonly isPartial?: boolean;
+  /** How long the planning took, in milliseconds. */
+  readonly planMs: number;
 }
 
 export class Proxier {
@@ -76,6 +81,7 @@ export class Proxier {
   readonly #telemetry: ProxierOptions['telemetry'];
   readonly #timeSlice: TimeSlice;
   readonly #capacity: Capacity;
+  readonly #history: ChangeHistory | undefined;
   readonly #turns = new Turns({
     costOf: (service) => this.#costOf(service),
     isServed: (service) =>
@@ -95,6 +101,8 @@ export class Proxier {
   readonly #causes = new Causes();
   /** Of a view of the node that is not planned with yet. */
   readonly #viewCauses = new Causes();
+  /** Of the view that is planned with. */
+  #viewCause = 'the node changed';
 
   constructor(options: ProxierOptions) {
     const { family, settings, writer, telemetry, startedAt } = options;
@@ -104,7 +112,10 @@ export class Proxier {
     this.#telemetry = telemetry;
     this.#timeSlice = options.timeSlice ?? new TimeSlice(systemClock);
     this.#services = new ServiceTracker(family);
-    this.#endpoints = new EndpointTracker(family, settings.nodeName, startedAt);
+    const { history } = options;
+    this.#history = history;
+    const onPending = history && ((service: ObjectKey): void => history.seen(service));
+    this.#endpoints = new EndpointTracker(family, settings.nodeName, startedAt, onPending);
     const inputs = {
       portsOf: (key: ObjectKey) => this.#services.portsOf(key),
       endpointsOf: (key: ObjectKey, limits?: MergeLimits) => this.#endpoints.endpointsOf(key, limits),
@@ -118,6 +129,8 @@ export class Proxier {
   /** Each of these returns whether a sync is needed. */
   onService(key: ObjectKey, service: Service | undefined): boolean {
     const isPending = this.#services.update(key, service);
+    if (this.#services.pendingPortsOf(key)) this.#history?.seen(key);
+    else this.#history?.unchanged(key);
     this.#telemetry?.serviceEvent(this.#services.pendingCount);
     return isPending;
   }
@@ -159,6 +172,11 @@ export class Proxier {
     };
   }
 
+  /** Of this family. */
+  get serviceCount(): number {
+    return this.#services.size;
+  }
+
   /** Applies what has changed to the plan alone. */
   replan(): Replanned {
     return runToEnd(this.#replanning());
@@ -187,7 +205,9 @@ export class Proxier {
     const view = nodeView(this.#settings, this.#node, this.family, this.#apiServers.all);
     for (const key of this.plan.changeView(view)) this.#viewChanged.add(key);
     const causes = this.#causes;
-    causes.join(this.#viewCauses.take());
+    const viewCauses = this.#viewCauses.take();
+    causes.join(viewCauses);
+    this.#viewCause = viewCauses.print() || this.#viewCause;
     const pending = this.#pending();
     const taken = turn ? this.#turns.next(pending, turn === 'first') : [...pending];
     const triggers = this.#endpoints.takeTriggers(turn && taken);
@@ -195,14 +215,20 @@ export class Proxier {
     for (const [key, change] of services) causes.add(() => describeService(key, change));
     const changes: PlanChange[] = [];
     for (const key of taken) {
+      const slices = this.#history && this.#endpoints.slicesOf(key);
       const endpoints = this.#endpoints.apply([key], (previous, current) =>
         causes.add(() => describeSlice(previous, current)),
       );
       const isViewChanged = this.#viewChanged.delete(key);
       if (endpoints.has(key) || services.has(key) || isViewChanged) {
-        for (const change of yield* this.plan.updating([key])) changes.push(change);
+        const own = yield* this.plan.updating([key]);
+        for (const change of own) changes.push(change);
         this.localEndpoints.update([key]);
-      }
+        if (slices) {
+          const before = { ports: services.get(key)?.previous ?? this.#services.portsOf(key), slices };
+          this.#note(key, before, own, isViewChanged ? this.#viewCause : undefined);
+        }
+      } else this.#history?.unchanged(key);
       yield;
     }
     this.#telemetry?.planned(this.plan, changes);
@@ -215,18 +241,34 @@ export class Proxier {
     // The first time the kernel needs all of them at once.
     const replanning = this.#replanning(this.#hasWritten ? turn : undefined);
     this.#timeSlice.begin();
+    const started = systemClock.now();
     const { changes, triggers } = await runSliced(replanning, this.#timeSlice);
+    const planMs = systemClock.now() - started;
     this.#unwritten.add(changes);
     const writing = this.#unwritten.next(this.#hasWritten ? this.writer.writesPerSync : undefined);
     for (const trigger of triggers) this.#heldTriggers.push(trigger);
     const report = await this.writer.sync(this.plan, writing);
     const causes = this.#hasWritten ? this.#writtenCauses(writing) : startCauses(this.#causes);
+    if (!this.#hasWritten) this.#history?.begin();
     this.#hasWritten = true;
     const written = this.#unwritten.written(writing);
+    this.#history?.written(writing, report.refused);
     const isPartial = this.#unwritten.size > 0 || this.#turns.isUnfinished(this.#pending());
     // While something is partly written, they wait for the rest.
     const due = this.#unwritten.size > 0 ? [] : this.#heldTriggers.splice(0);
-    return { report, changes: written, triggers: due, causes, ...(isPartial && { isPartial }) };
+    return { report, changes: written, triggers: due, causes, ...(isPartial && { isPartial }), planMs };
+  }
+
+  /** Of the first snapshot nothing is noted: all of it is new. */
+  #note(
+    service: ObjectKey,
+    before: ServiceInputs,
+    changes: readonly PlanChange[],
+    viewCause: string | undefined,
+  ): void {
+    if (!this.#hasWritten) return;
+    const after = { ports: this.#services.portsOf(service), slices: this.#endpoints.slicesOf(service) };
+    this.#history?.planned({ service, before, after, changes, viewCause });
   }
 
   /** Those of what is partly written are for the syncs too that write the rest. */

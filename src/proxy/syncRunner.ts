@@ -7,6 +7,7 @@ import { BoundedRunner } from './boundedRunner.ts';
 import type { Proxier, SyncOutcome } from './proxier.ts';
 import { type ChangedBy, type ForeignChange, ForeignChanges, printSome } from './foreignChanges.ts';
 import { Causes } from './report.ts';
+import type { FamilyActivity } from './activity.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
 
 /** Cheap to read, and different whenever another program may have changed the kernel's rules. */
@@ -53,6 +54,7 @@ interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'generatio
   readonly minSyncPeriodMs: number;
   readonly syncPeriodMs: number;
   readonly telemetry?: FamilyTelemetry;
+  readonly activity?: FamilyActivity;
   /** Another program changed what we wrote; called with its name. */
   readonly onForeignChange?: ((program: string) => void) | undefined;
   readonly onSynced?: (outcome: SyncOutcome) => void;
@@ -114,7 +116,11 @@ export class SyncRunner {
       log,
       clock,
       repair: () => this.request(undefined, true),
-      onChange: options.onForeignChange,
+      onChange: (program, objects) => {
+        options.activity?.foreignChange(program, objects);
+        options.onForeignChange?.(program);
+      },
+      onRepaired: (...repaired) => options.activity?.foreignChangesRepaired(...repaired),
     });
   }
 
@@ -236,17 +242,19 @@ export class SyncRunner {
   }
 
   async #write(started: number, turn: 'first' | 'next', causes: Causes): Promise<SyncOutcome | undefined> {
+    const { activity } = this.#options;
+    if (activity) activity.isSyncing = true;
     try {
       return await this.proxier.sync(turn);
     } catch (error) {
+      const elapsedMs = this.#options.clock.now() - started;
+      activity?.failed(causes.print(), error, elapsedMs);
       this.#causes.join(causes);
       this.#causes.note('again after a sync that failed');
-      this.#telemetry?.failed(
-        error,
-        (this.#options.clock.now() - started) / 1000,
-        this.proxier.writer.attempt ?? 'full',
-      );
+      this.#telemetry?.failed(error, elapsedMs / 1000, this.proxier.writer.attempt ?? 'full');
       throw error;
+    } finally {
+      if (activity) activity.isSyncing = false;
     }
   }
 
@@ -261,7 +269,9 @@ export class SyncRunner {
     if (isLook) this.#verified = generation;
     else if (report.commits > 0) this.#verified = undefined;
     this.#lastSeen = this.#options.generation?.();
-    this.#logOutcome(outcome, elapsedMs, causes);
+    const cause = this.#printCause(outcome, causes);
+    this.#logOutcome(outcome, elapsedMs, cause);
+    this.#options.activity?.synced(outcome, elapsedMs, cause);
     this.#reportRepairs(report);
     this.#telemetry?.synced(outcome, elapsedMs / 1000);
     onSynced?.(outcome);
@@ -285,7 +295,7 @@ export class SyncRunner {
     throw new Error(`the kernel refuses the rules of ${id}${others}: ${error.message}`, { cause: error });
   }
 
-  #logOutcome(outcome: SyncOutcome, elapsedMs: number, requested: Causes): void {
+  #logOutcome(outcome: SyncOutcome, elapsedMs: number, cause: string): void {
     const { log } = this.#options;
     const { kind, commits, objects, counts } = outcome.report;
     const milliseconds = Math.round(elapsedMs * 10) / 10;
@@ -303,7 +313,7 @@ export class SyncRunner {
       objects,
       ...Object.fromEntries(Object.entries(counts).filter(([name]) => !name.includes('.'))),
       milliseconds,
-      cause: this.#printCause(outcome, requested),
+      cause,
     });
   }
 

@@ -8,7 +8,7 @@ import { constants } from 'node:os';
 import { attempt, errorCode, JunctionError } from '../errors.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { wait } from '../time/wait.ts';
-import { AF_UNIX, errnoName, libc, SOCK_CLOEXEC, SOCK_STREAM, SOL_SOCKET, unixAddress } from './libc.ts';
+import { AF_UNIX, errnoName, libc, peerCredentials, SOCK_CLOEXEC, SOCK_STREAM, unixAddress } from './libc.ts';
 
 /** All of sun_path: Node 20 pads an abstract name with NULs up to there, later versions do not. */
 const PATH_BYTES = 108;
@@ -158,7 +158,6 @@ interface Peer {
 }
 
 const SOCK_NONBLOCK = 0o4000;
-const SO_PEERCRED = 17;
 
 /**
  * Connects to an abstract unix socket, whose path begins with a NUL. Returns also which process listens, which Node has no
@@ -169,27 +168,17 @@ function connectUnix(path: string): Peer | undefined {
   const fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) throw failed('make a unix socket', errno());
   const address = unixAddress(path);
-  if (connect(fd, address, address.length) === 0) return { fd, ...credentials(fd) };
+  if (connect(fd, address, address.length) === 0) {
+    const credentials = peerCredentials(fd);
+    if (typeof credentials === 'object') return { fd, ...credentials };
+    close(fd);
+    throw failed('ask for the credentials of a unix socket', credentials);
+  }
   const code = errno();
   close(fd);
   // EAGAIN: its backlog is full, so a process listens there, which is asked again.
   if (code === constants.errno.ECONNREFUSED || code === constants.errno.EAGAIN) return undefined;
   throw failed('connect to a unix socket', code);
-}
-
-/** `struct ucred`: pid, uid, gid. */
-function credentials(fd: number): Pick<Peer, 'pid' | 'uid'> {
-  const { getsockopt, close, errno } = libc();
-  const credential = new Int32Array(3);
-  const length = new Uint32Array([credential.byteLength]);
-  const bytes = new Uint8Array(credential.buffer);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, bytes, new Uint8Array(length.buffer)) !== 0) {
-    const code = errno();
-    close(fd);
-    throw failed('ask for the credentials of a unix socket', code);
-  }
-  const [pid = 0, uid = 0] = credential;
-  return { pid, uid };
 }
 
 function failed(what: string, code: number): JunctionError {

@@ -17,6 +17,7 @@ export const SOL_SOCKET = 1;
 export const AF_UNIX = 1;
 export const SOCK_STREAM = 1;
 export const SOCK_CLOEXEC = 0o2000000;
+const SO_PEERCRED = 17;
 const SO_ATTACH_FILTER = 26;
 const LOCK_EX = 2;
 const LOCK_NB = 4;
@@ -94,6 +95,17 @@ export function unixAddress(path: string): Uint8Array {
     ...new Uint8Array(new Uint16Array([AF_UNIX]).buffer),
     ...Buffer.from(path, 'latin1'),
   ]);
+}
+
+/** Who is at the other end of a unix socket, in our own pid namespace; or the error number. */
+export function peerCredentials(fd: number): { readonly pid: number; readonly uid: number } | number {
+  const { getsockopt, errno } = libc();
+  const credential = new Int32Array(3); // struct ucred: pid, uid, gid
+  const length = new Uint32Array([credential.byteLength]);
+  const bytes = new Uint8Array(credential.buffer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, bytes, new Uint8Array(length.buffer)) !== 0) return errno();
+  const [pid = 0, uid = 0] = credential;
+  return { pid, uid };
 }
 
 /** `EBUSY` */

@@ -150,6 +150,9 @@ describe('a file and flags', () => {
       nftablesBackstop: true,
       sysctlRoot: '/proc/sys',
       stateDir: '/run/junction',
+      apiSocket: '/run/junction/junction.sock',
+      apiSocketMode: '0600',
+      proof: true,
     };
     expect(fromFile({ junction }).junction).toEqual({ ...junction, ...defaults });
     expect(fromFile({ junction }, '--manifests=b', '--firewalld', '--hold-ports=false').junction).toEqual({

@@ -179,6 +179,9 @@ const JUNCTION_FLAGS = [
   'hold-ports',
   'sysctl-root',
   'state-dir',
+  'api-socket',
+  'api-socket-mode',
+  'proof',
   'firewalld',
 ];
 

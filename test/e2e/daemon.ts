@@ -15,6 +15,7 @@ export const FLAGS = [
   '--iptables-sync-period=500ms',
   // Not the machine's: there a run would find those that other tests killed.
   '--state-dir=',
+  '--api-socket=',
   '--v=1',
 ];
 

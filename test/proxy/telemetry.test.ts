@@ -15,6 +15,7 @@ type ModeName = 'iptables' | 'ipvs' | 'nftables';
 function outcome(refused: readonly string[], isUnclean = false): SyncOutcome {
   return {
     changes: [],
+    planMs: 0,
     triggers: [],
     report: {
       kind: 'full',

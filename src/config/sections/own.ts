@@ -44,6 +44,17 @@ export const JUNCTION = {
       placeholder: 'DIR',
       help: 'where a crash is noted down, for the log and the metrics of the next run; empty: nowhere',
     }),
+    field('junction.apiSocket', 'api-socket', pointer(STRING), '/run/junction/junction.sock', {
+      placeholder: 'PATH',
+      help: 'unix socket where this proxy answers questions: status, services, explain, watch; empty: none',
+    }),
+    field('junction.apiSocketMode', 'api-socket-mode', STRING, '0600', {
+      placeholder: 'MODE',
+      help: 'permissions of that socket, octal; 0600: only the user that runs Junction, and root',
+    }),
+    field('junction.proof', 'proof', pointer(BOOL), true, {
+      help: 'after each sync, send a few packets in thought through the rules read back from the kernel, and report where they go elsewhere than planned',
+    }),
     field('junction.firewalld', 'firewalld', pointer(BOOL), true, {
       help: 'listen on D-Bus for reloads of firewalld, which remove rules, and write them again at once',
     }),

@@ -4,9 +4,11 @@ import {
   type IncomingHttpHeaders,
   type IncomingMessage,
   type Server,
+  type ServerOptions,
   type ServerResponse,
 } from 'node:http';
-import { messageOf } from '../../errors.ts';
+import { once } from 'node:events';
+import { errorCode, messageOf } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import type { Clock } from '../../time/clock.ts';
 
@@ -27,7 +29,15 @@ export interface Answer {
   readonly body: string | Uint8Array;
 }
 
+/** Sent as it is made, as fast as the client reads. */
+export interface StreamedAnswer extends Omit<Answer, 'body'> {
+  readonly chunks: AsyncIterable<string>;
+  /** It may rest for as long as it likes. */
+  readonly isEndless?: boolean;
+}
+
 export type Page = (request: Request) => Answer | Promise<Answer>;
+export type StreamingPage = (request: Request) => Answer | StreamedAnswer | Promise<Answer | StreamedAnswer>;
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -65,29 +75,36 @@ export function readOnly(page: Page): Page {
 }
 
 /** Survives whatever it is sent. */
-export function pageServer(page: Page, log: Log): Server {
-  const server = createServer((incoming, response) => {
+export function pageServer(page: StreamingPage, log: Log, options: ServerOptions = {}): Server {
+  const server = createServer(options, (incoming, response) => {
     reply(page, incoming, response, log).catch((error: unknown) => {
       log.verbose(3, 'Failed to send an HTTP response', { path: incoming.url, err: error });
       response.destroy();
     });
   });
-  server.on('clientError', (_error, socket) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
+  server.on('clientError', (error, socket) => {
+    const status = REFUSALS[errorCode(error) ?? ''] ?? '400 Bad Request';
+    if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
     else socket.destroy();
   });
   return server;
 }
 
+/** By the error that Node has for what it could not read. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
 async function reply(
-  page: Page,
+  page: StreamingPage,
   incoming: IncomingMessage,
   response: ServerResponse,
   log: Log,
 ): Promise<void> {
   const disconnected = new AbortController();
   response.once('close', () => disconnected.abort());
-  let answer: Answer;
+  let answer: Answer | StreamedAnswer;
   try {
     answer = await page(requestOf(incoming, disconnected.signal));
   } catch (error) {
@@ -95,10 +112,32 @@ async function reply(
     answer = plain(500, 'internal error\n');
   }
   if (response.destroyed) return;
-  const { status, headers, body } = answer;
+  const { status, headers } = answer;
+  if ('chunks' in answer) {
+    response.writeHead(status, headers);
+    if (answer.isEndless) incoming.socket.setTimeout(0);
+    await stream(answer.chunks, response, disconnected.signal);
+    return;
+  }
+  const { body } = answer;
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   response.writeHead(status, { ...headers, 'Content-Length': bytes.length });
   response.end(bytes);
+}
+
+/** No chunk is asked for before the client has taken the last. */
+async function stream(
+  chunks: AsyncIterable<string>,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  // A client that waits for the first of them knows that it was heard.
+  response.flushHeaders();
+  for await (const chunk of chunks) {
+    if (signal.aborted) return;
+    if (!response.write(chunk)) await once(response, 'drain', { signal });
+  }
+  response.end();
 }
 
 function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request {
@@ -127,12 +166,14 @@ async function readText(incoming: IncomingMessage, maxBytes: number): Promise<st
   return Buffer.concat(chunks).toString('utf8');
 }
 
-interface ListenOptions {
-  readonly host?: string;
-  readonly port: number;
-  /** Of `::`: leave the port free on IPv4. */
-  readonly ipv6Only?: boolean;
-}
+type ListenOptions =
+  | {
+      readonly host?: string;
+      readonly port: number;
+      /** Of `::`: leave the port free on IPv4. */
+      readonly ipv6Only?: boolean;
+    }
+  | { readonly path: string };
 
 export function listen(server: Server, options: ListenOptions): Promise<void> {
   return new Promise((resolve, reject) => {

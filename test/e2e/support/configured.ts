@@ -18,6 +18,7 @@ const FIELDS: Fields = {
   mode: 'iptables',
   conntrack: { maxPerCore: 0 },
   iptables: { syncPeriod: '60s', minSyncPeriod: '100ms' },
+  junction: { apiSocket: '' },
 };
 
 export function configText(more: Fields = {}): string {

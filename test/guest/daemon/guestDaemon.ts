@@ -18,6 +18,7 @@ const FLAGS = [
   '--conntrack-max-per-core=0',
   '--conntrack-min=0',
   '--firewalld=false',
+  '--api-socket=',
   '--v=2',
 ];
 

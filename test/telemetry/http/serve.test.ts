@@ -46,7 +46,7 @@ describe('nonsense', () => {
   test.each([
     ['no HTTP at all', 'hello\r\n\r\n', 'HTTP/1.1 400'],
     ['bytes', '\x16\x03\x01\x02\x00\x01\x00', 'HTTP/1.1 400'],
-    ['a header without an end', `GET / HTTP/1.1\r\nX: ${'y'.repeat(40_000)}`, 'HTTP/1.1 400'],
+    ['a header without an end', `GET / HTTP/1.1\r\nX: ${'y'.repeat(40_000)}`, 'HTTP/1.1 431'],
     ['two slashes', `GET // HTTP/1.1\r\n${close}`, 'HTTP/1.1 404'],
     ['a bad escape', `GET /%zz HTTP/1.1\r\n${close}`, 'HTTP/1.1 404'],
     ['a path to climb', `GET /../../etc/passwd HTTP/1.1\r\n${close}`, 'HTTP/1.1 404'],

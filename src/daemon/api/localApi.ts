@@ -1,0 +1,190 @@
+/** Questions to the running proxy, at a unix socket. */
+import { toV1alpha1, type ValidConfig } from '../../config/effective.ts';
+import type { SnapshotHeader } from '../../explain/snapshot.ts';
+import type { Subject } from '../../explain/subject.ts';
+import type { SourceStatus } from '../../explain/status.ts';
+import type { WatchEvent } from '../../explain/types.ts';
+import type { Log } from '../../log/log.ts';
+import type { ObjectKey } from '../../model/objects.ts';
+import type { DualStackProxier } from '../../proxy/dualStackProxier.ts';
+import type { HealthState } from '../../telemetry/http/health.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { VERSION } from '../../version.ts';
+import type { FamilyRuntime } from '../familyRuntime.ts';
+import type { OpenedSource } from '../source.ts';
+import { WatchFeed } from './feed.ts';
+import { namesOf } from './names.ts';
+import {
+  apiPage,
+  data,
+  lines,
+  listOfItems,
+  type Question,
+  RefusedQuestion,
+  type ApiRoute,
+} from './routes.ts';
+import { snapshotLines } from './snapshot.ts';
+import { SocketServer } from './socketServer.ts';
+import { statusOf } from './status.ts';
+import { QuestionTurns } from './turns.ts';
+
+interface LocalApiOptions {
+  readonly config: () => ValidConfig;
+  readonly nodeName: string;
+  readonly opened: OpenedSource;
+  readonly health: HealthState;
+  readonly families: () => readonly FamilyRuntime[];
+  readonly proxier: () => DualStackProxier | undefined;
+  readonly log: Log;
+}
+
+/** Each holds a queue. */
+const MOST_WATCHES = 64;
+
+export class LocalApi {
+  readonly #options: LocalApiOptions;
+  readonly #feed = new WatchFeed({ clock: systemClock, wallTime: Date.now });
+  readonly #turns: QuestionTurns;
+  readonly #startedAt = Date.now();
+  #server: SocketServer | undefined;
+
+  constructor(options: LocalApiOptions) {
+    this.#options = options;
+    this.#turns = new QuestionTurns({
+      clock: systemClock,
+      isSyncing: () => options.families().some(({ isSyncing }) => isSyncing),
+    });
+  }
+
+  /** For who watches. */
+  emit(event: WatchEvent): void {
+    this.#feed.emit(event);
+  }
+
+  start(): void {
+    const { log } = this.#options;
+    const { apiSocket: path, apiSocketMode } = this.#options.config().junction;
+    if (path === '') return;
+    const page = apiPage(this.#routes(), (error) => log.error('A question failed', { err: error }));
+    this.#server = new SocketServer({
+      path,
+      mode: Number.parseInt(apiSocketMode, 8),
+      page,
+      log,
+      clock: systemClock,
+    });
+    void this.#server.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#server?.stop();
+  }
+
+  #routes(): readonly ApiRoute[] {
+    return [
+      { path: '/v1/status', parameters: [], answer: () => data(this.#status()) },
+      {
+        path: '/v1/history',
+        parameters: ['service'],
+        answer: ({ query }) => this.#history(query.get('service') ?? undefined),
+      },
+      { path: '/v1/watch', parameters: [], answer: (question) => this.#watch(question) },
+      { path: '/v1/snapshot', parameters: [], answer: () => this.#snapshot() },
+      {
+        path: '/v1/names',
+        parameters: ['kind', 'prefix', 'service'],
+        answer: async ({ query }) => {
+          await this.#turns.begin();
+          return data(await namesOf(this.#subject(), query));
+        },
+      },
+    ];
+  }
+
+  #status() {
+    const { config, nodeName, opened, health, families, proxier } = this.#options;
+    const { mode, junction } = config();
+    const lastEventAt = proxier()?.lastEventAt;
+    const source = (): SourceStatus => ({
+      ...opened.status(),
+      ...(lastEventAt !== undefined && { lastEventAt }),
+    });
+    return statusOf({
+      nodeName,
+      mode,
+      layout: junction.iptablesLayout,
+      startedAt: this.#startedAt,
+      source,
+      families: families(),
+      health,
+      sysctlRoot: junction.sysctlRoot,
+    });
+  }
+
+  /** As it is now. */
+  #subject(): Subject {
+    const { config, nodeName } = this.#options;
+    const { mode, junction } = config();
+    return {
+      nodeName,
+      mode,
+      layout: junction.iptablesLayout,
+      families: this.#served().map(({ subject }) => subject),
+      changesOf: (service) => this.#records(service),
+      pause: () => this.#turns.pause(),
+    };
+  }
+
+  #served(): readonly FamilyRuntime[] {
+    return this.#options.families().filter(({ runner }) => runner.isStarted);
+  }
+
+  #history(service: ObjectKey | undefined) {
+    return listOfItems(this.#records(service), () => this.#turns.pause());
+  }
+
+  /** Newest first. */
+  #records(service?: ObjectKey) {
+    const all = this.#served().flatMap(({ history }) => history.records(service));
+    return all.sort((a, b) => b.id - a.id);
+  }
+
+  #watch({ signal }: Question) {
+    if (this.#feed.clients >= MOST_WATCHES)
+      throw new RefusedQuestion(503, 'busy', `${MOST_WATCHES} clients watch already`);
+    return lines(this.#feed.subscribe(signal), true);
+  }
+
+  #snapshot() {
+    const { proxier } = this.#options;
+    const subject = this.#subject();
+    return lines(
+      snapshotLines({
+        header: this.#header(subject),
+        node: proxier()?.currentNode,
+        families: subject.families,
+        pause: () => this.#turns.pause(),
+      }),
+    );
+  }
+
+  #header({ mode, nodeName, families }: Subject): SnapshotHeader {
+    const { config, opened, proxier } = this.#options;
+    return {
+      kind: 'header',
+      format: 1,
+      version: VERSION,
+      node: nodeName,
+      mode,
+      takenAt: Date.now(),
+      config: toV1alpha1(config()),
+      apiServers: opened.apiServers,
+      serviceCidrs: proxier()?.knownServiceCidrs ?? [],
+      families: families.map(({ family, host, refused }) => ({
+        family,
+        addresses: host.addresses,
+        refused: [...refused].map(([servicePort, error]) => ({ servicePort, error })),
+      })),
+    };
+  }
+}

@@ -1,0 +1,41 @@
+/** Names for completion at a shell: namespaces, services, endpoints of a service, nodes. */
+import type { FamilySubject, Subject } from '../../explain/subject.ts';
+import { RefusedQuestion } from './routes.ts';
+
+const KINDS = ['services', 'namespaces', 'nodes', 'endpoints'] as const;
+/** No shell shows more. */
+const MOST_NAMES = 2000;
+
+/** Sorted, and not all of very many. */
+export async function namesOf(subject: Subject, query: URLSearchParams): Promise<readonly string[]> {
+  const kind = KINDS.find((each) => each === query.get('kind'));
+  const prefix = query.get('prefix') ?? '';
+  if (kind === undefined)
+    throw new RefusedQuestion(400, 'parameter', `kind must be one of ${KINDS.join(', ')}`);
+  const names = new Set<string>();
+  for (const family of subject.families)
+    for (const some of allNames(kind, family, query.get('service') ?? undefined)) {
+      for (const name of some) if (name.startsWith(prefix)) names.add(name);
+      const waiting = subject.pause?.();
+      if (waiting) await waiting;
+    }
+  return [...names].sort().slice(0, MOST_NAMES);
+}
+
+/** Service by service. */
+function* allNames(
+  kind: (typeof KINDS)[number],
+  family: FamilySubject,
+  service: string | undefined,
+): Iterable<readonly string[]> {
+  for (const key of service === undefined ? family.services() : [service]) {
+    if (kind === 'services') yield [key];
+    else if (kind === 'namespaces') yield [key.slice(0, key.indexOf('/'))];
+    else {
+      const endpoints = family.slicesOf(key).flatMap((slice) => slice.endpoints);
+      yield kind === 'nodes'
+        ? endpoints.flatMap(({ nodeName }) => nodeName ?? [])
+        : endpoints.map(({ ip, pod }) => pod ?? ip);
+    }
+  }
+}

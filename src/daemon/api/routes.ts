@@ -1,0 +1,140 @@
+/** The local API: which path is answered by what. It reads, and changes nothing. */
+import { attempt, isJunctionError } from '../../errors.ts';
+import {
+  type Answer,
+  json,
+  type Request,
+  type StreamedAnswer,
+  type StreamingPage,
+} from '../../telemetry/http/server.ts';
+
+/** What went wrong with a question, and what to do. */
+interface ApiError {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string | undefined;
+}
+
+type ApiAnswer = Answer | StreamedAnswer;
+
+/** A question that cannot be answered as it was asked. */
+export class RefusedQuestion extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly hint: string | undefined;
+
+  constructor(status: number, code: string, message: string, hint?: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.hint = hint;
+  }
+}
+
+export interface Question {
+  /** What stands for `*` in the route. */
+  readonly names: readonly string[];
+  readonly query: URLSearchParams;
+  readonly signal: AbortSignal;
+}
+
+export interface ApiRoute {
+  /** With a star for each name. */
+  readonly path: string;
+  /** Parameters that it takes; others are refused, so that a misspelt one is noticed. */
+  readonly parameters: readonly string[];
+  answer(question: Question): ApiAnswer | Promise<ApiAnswer>;
+}
+
+const NDJSON = 'application/x-ndjson';
+const LONGEST_PARAMETER = 1024;
+
+export function apiPage(routes: readonly ApiRoute[], report: (error: unknown) => void): StreamingPage {
+  return async (request) => {
+    try {
+      return await answerOf(routes, request);
+    } catch (error) {
+      if (error instanceof RefusedQuestion) return failed(error.status, error);
+      if (isJunctionError(error)) return failed(500, error);
+      report(error);
+      return failed(500, { code: 'internal', message: 'the proxy failed to answer; its log says why' });
+    }
+  };
+}
+
+function answerOf(routes: readonly ApiRoute[], request: Request): ApiAnswer | Promise<ApiAnswer> {
+  const { method, query, headers, signal } = request;
+  if (method !== 'GET')
+    throw new RefusedQuestion(405, 'method', `${method} is not allowed: this API reads only`);
+  if ((headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined)
+    throw new RefusedQuestion(413, 'body', 'a question has no body');
+  const parts = request.path.split('/').map((part) => attempt(() => decodeURIComponent(part)) ?? '\0');
+  for (const route of routes) {
+    const names = namesOf(route.path.split('/'), parts);
+    if (!names) continue;
+    for (const [name, value] of query) {
+      if (!route.parameters.includes(name))
+        throw new RefusedQuestion(400, 'parameter', `there is no parameter "${name}" here`);
+      if (value.length > LONGEST_PARAMETER)
+        throw new RefusedQuestion(400, 'parameter', `${name} is longer than ${LONGEST_PARAMETER} characters`);
+    }
+    return route.answer({ names, query, signal });
+  }
+  throw new RefusedQuestion(
+    404,
+    'not-found',
+    'there is nothing at this path',
+    'docs/reference/api.md has all paths',
+  );
+}
+
+function namesOf(pattern: readonly string[], parts: readonly string[]): readonly string[] | undefined {
+  if (pattern.length !== parts.length) return undefined;
+  const names: string[] = [];
+  for (const [index, expected] of pattern.entries()) {
+    const part = parts[index] ?? '';
+    if (expected === '*' && part !== '') names.push(part);
+    else if (part !== expected) return undefined;
+  }
+  return names;
+}
+
+function failed(status: number, { code, message, hint }: ApiError): Answer {
+  const error = { code, message, ...(hint !== undefined && { hint }) };
+  return json(status, `${JSON.stringify({ error })}\n`, status === 405 ? { Allow: 'GET' } : {});
+}
+
+export function data(value: unknown): Answer {
+  return json(200, `${JSON.stringify(value)}\n`);
+}
+
+export function lines(chunks: AsyncIterable<string>, isEndless = false): StreamedAnswer {
+  return { status: 200, headers: { 'Content-Type': NDJSON }, chunks, isEndless };
+}
+
+/** Characters that are sent at one time. */
+const CHUNK = 64 * 1024;
+
+/** A JSON array with one item in a line, made and sent in slices. */
+export function listOfItems<T>(items: Iterable<T>, pause: () => Promise<void> | undefined): StreamedAnswer {
+  return { status: 200, headers: { 'Content-Type': 'application/json' }, chunks: listed(items, pause) };
+}
+
+async function* listed<T>(
+  items: Iterable<T>,
+  pause: () => Promise<void> | undefined,
+): AsyncGenerator<string> {
+  let chunk = '[';
+  let separator = '\n';
+  for (const item of items) {
+    chunk += separator + JSON.stringify(item);
+    separator = ',\n';
+    if (chunk.length >= CHUNK) {
+      yield chunk;
+      chunk = '';
+    }
+    const waiting = pause();
+    if (waiting) await waiting;
+  }
+  yield `${chunk}\n]\n`;
+}

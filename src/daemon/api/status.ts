@@ -1,0 +1,61 @@
+/** The answer to `/v1/status`: what is known already, put together. Costs nothing that grows with the cluster. */
+import { readFileSync, readlinkSync } from 'node:fs';
+import { attempt } from '../../errors.ts';
+import type { SourceStatus, Status } from '../../explain/status.ts';
+import type { Finding } from '../../explain/types.ts';
+import type { ModeName } from '../../model/mode.ts';
+import type { HealthState } from '../../telemetry/http/health.ts';
+import { VERSION } from '../../version.ts';
+import type { FamilyRuntime } from '../familyRuntime.ts';
+
+interface StatusParts {
+  readonly nodeName: string;
+  readonly mode: ModeName;
+  readonly layout: string;
+  readonly startedAt: number;
+  readonly source: () => SourceStatus;
+  readonly families: readonly FamilyRuntime[];
+  readonly health: HealthState;
+  readonly sysctlRoot: string;
+}
+
+export function statusOf(parts: StatusParts): Status {
+  const { nodeName: node, mode, layout, startedAt, source, families, health, sysctlRoot } = parts;
+  const networkNamespace = attempt(() => readlinkSync('/proc/self/ns/net'));
+  const conntrack = attempt(() => ({
+    count: readNumber(`${sysctlRoot}/net/netfilter/nf_conntrack_count`),
+    max: readNumber(`${sysctlRoot}/net/netfilter/nf_conntrack_max`),
+  }));
+  const { leftOut, families: states } = health.check();
+  const late = states.filter(({ healthy }) => !healthy).map(({ family }) => family);
+  return {
+    version: VERSION,
+    processId: process.pid,
+    node,
+    mode,
+    layout,
+    ...(networkNamespace !== undefined && { networkNamespace }),
+    startedAt,
+    now: Date.now(),
+    source: source(),
+    families: families.map((family) => family.status),
+    leftOut: leftOut.map(({ family, reason, since }) => ({
+      family,
+      reason,
+      since: Number(since.wallNs / 1_000_000n),
+    })),
+    ...(conntrack && { conntrack }),
+    findings: late.map(
+      (family): Finding => ({
+        code: 'sync-late',
+        severity: 'error',
+        text: `${family}: a change waits to be written`,
+        consequence: 'Rules are older than the cluster.',
+      }),
+    ),
+  };
+}
+
+function readNumber(path: string): number {
+  return Number(readFileSync(path, 'utf8'));
+}
