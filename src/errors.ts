@@ -130,6 +130,19 @@ export const ERRORS = {
       'Another program deleted the nftables table, or a part of it, while it was being written, several times in a row.',
     remedy: 'Junction keeps retrying. `junction_foreign_changes_total` names the program that does it.',
   },
+  LOCAL_API_UNREACHABLE: {
+    meaning: 'No running Junction answers at the unix socket that questions go to.',
+    remedy:
+      'Start it, name its socket with --api-socket, or name another source: --manifests, --kubeconfig or --bundle.',
+  },
+  LOCAL_API_REFUSED: {
+    meaning: 'The running Junction could not answer a question.',
+    remedy: 'Ask again; if it keeps happening, read its log.',
+  },
+  LOCAL_API_MALFORMED: {
+    meaning: 'What answers at the unix socket does not speak the protocol of Junction.',
+    remedy: 'Check --api-socket; the command and the proxy should be of one version.',
+  },
   MANIFESTS_UNREADABLE: {
     meaning: 'A file or directory of manifests is not there, or may not be read.',
     remedy: 'Check --manifests. Once Junction runs, what it names may be deleted and added.',

@@ -1,14 +1,18 @@
 /** What an API server has now, as the input of a plan. */
 import type { ValidConfig } from '../config/effective.ts';
 import { JunctionError } from '../errors.ts';
+import type { UnservedService } from '../explain/subject.ts';
+import { unservedFor } from '../explain/unserved.ts';
 import type { Cidr } from '../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
+import { projectService } from '../model/project/service.ts';
 import { ApiSource } from '../sources/api/apiSource.ts';
 import { ApiClient } from '../sources/api/client.ts';
 import { loadAccess } from '../sources/api/credentials/load.ts';
 import type { ApiFailure } from '../sources/api/failure.ts';
 import type { SourceProblem } from '../sources/source.ts';
 import { runPlugin } from '../system/pluginProcess.ts';
+import { printMessage } from '../text/cursor.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import type { Output } from './output.ts';
@@ -17,22 +21,51 @@ import type { PlanInput } from './planInput.ts';
 /** Longer than this, and people want to know what they wait for. */
 const PROGRESS_MS = 1000;
 
-/** Everything once. What the proxy would wait for and try again is an error here. */
-export async function readCluster(config: ValidConfig, nodeName: string, output: Output): Promise<PlanInput> {
-  const { kubeconfig, qps, burst } = config.clientConnection;
-  const { master } = config;
+async function openClient({ clientConnection, master }: ValidConfig) {
+  const { kubeconfig, qps, burst } = clientConnection;
   const clock = systemClock;
   const access = await loadAccess({ kubeconfig, master, env: process.env, clock, runPlugin });
-  const progress = setTimeout(
-    () => output.err(`Reading Services, EndpointSlices and the Node from ${access.server.origin} …\n`),
-    PROGRESS_MS,
-  );
   const client = new ApiClient({
     access,
     clock,
     rateLimit: { qps, burst },
     userAgent: `junction/${VERSION} (${process.platform}/${process.arch})`,
   });
+  return { client, server: access.server.origin };
+}
+
+/** A proxy does not even list these; `undefined`: there is none, or it is served. */
+export async function readOneService(
+  config: ValidConfig,
+  service: ObjectKey,
+): Promise<UnservedService | undefined> {
+  const [namespace = '', name = ''] = service.split('/');
+  const { client } = await openClient(config);
+  try {
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/services/${encodeURIComponent(name)}`;
+    const response = await client.get(path);
+    if (response.status === 404) return undefined;
+    if (response.status !== 200) throw withoutRetry(await client.failureOf(response, `Service ${service}`));
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of response.body) chunks.push(chunk);
+    const projection = projectService(JSON.parse(Buffer.concat(chunks).toString('utf8')));
+    if (projection.kind === 'ignored') return unservedFor(projection.reason);
+    return projection.kind === 'invalid'
+      ? unservedFor(projection.problems.map(printMessage).join('; '))
+      : undefined;
+  } finally {
+    await client.close();
+  }
+}
+
+/** Everything once. What the proxy would wait for and try again is an error here. */
+export async function readCluster(config: ValidConfig, nodeName: string, output: Output): Promise<PlanInput> {
+  const { client, server } = await openClient(config);
+  const clock = systemClock;
+  const progress = setTimeout(
+    () => output.err(`Reading Services, EndpointSlices and the Node from ${server} …\n`),
+    PROGRESS_MS,
+  );
   const services = new Map<ObjectKey, Service>();
   const slices = new Map<ObjectKey, EndpointSlice>();
   const nodes = new Map<string, Node>();
@@ -74,6 +107,7 @@ export async function readCluster(config: ValidConfig, nodeName: string, output:
     nodes: [...nodes.values()],
     problems,
     ignored: [],
+    places: new Map(),
     serviceCidrs,
     isCluster: true,
   };

@@ -1,6 +1,6 @@
 /** The commands: their flags besides the common ones, and how they are explained. */
 import { FLAG_GROUPS, flagHelp, helpColumns, wrap } from '../config/help.ts';
-import { BOOL, choiceOf } from '../config/kinds.ts';
+import { BOOL, choiceOf, STRING } from '../config/kinds.ts';
 import { type Flag, flag } from '../config/setting.ts';
 import { FLAGS } from '../config/table.ts';
 
@@ -43,6 +43,43 @@ export const OWN_FLAGS = {
   cleanupMode: flag('mode', choiceOf(['all', 'iptables', 'ipvs', 'nftables']), 'all', {
     help: "remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode; all: everything that is Junction's or kube-proxy's",
   }),
+  answerOutput: flag('output', choiceOf(['table', 'wide', 'json', 'yaml']), 'table', {
+    short: 'o',
+    help: 'table: for people, as wide as the terminal; wide: with all columns; json, yaml: for programs (docs/reference/api.md)',
+  }),
+  eventOutput: flag('output', choiceOf(['table', 'json']), 'table', {
+    short: 'o',
+    help: 'table: a line for people; json: an object a line, for programs (docs/reference/api.md)',
+  }),
+  live: flag('live', BOOL, false, {
+    help: 'ask the proxy that runs here; so it is without another source',
+  }),
+  bundle: flag('bundle', STRING, '', {
+    placeholder: 'FILE',
+    help: 'answer from a file that junction bundle wrote',
+  }),
+  from: flag('from', STRING, '', {
+    placeholder: 'ADDRESS|pod/NS/NAME|node|outside',
+    help: 'who sends the packet',
+  }),
+  to: flag('to', STRING, '', {
+    placeholder: 'ADDRESS:PORT[/udp]|svc/NS/NAME[:PORT]',
+    help: 'whom it dials',
+  }),
+  at: flag('at', STRING, '', {
+    placeholder: 'TIME',
+    help: 'answer for an earlier time, as far as the proxy remembers its changes: 14:03, 14:03:20 or 2026-11-16T14:03:20Z',
+  }),
+  namespace: flag('namespace', STRING, '', {
+    short: 'n',
+    placeholder: 'NAMESPACE',
+    help: 'only Services of this namespace; names then go without it: -n shop svc/web',
+  }),
+  problems: flag('problems', BOOL, false, { help: 'only those that are not ok' }),
+  watch: flag('watch', BOOL, false, {
+    short: 'w',
+    help: 'show it again every two seconds, until Ctrl-C; in a pipe, when it has changed',
+  }),
   force: flag('force', BOOL, false, {
     help: 'remove although a Junction runs here, which then writes its rules again',
   }),
@@ -69,6 +106,14 @@ function words(text: string): readonly string[] {
   return text.split(' ');
 }
 
+/** From manifests, or from what an API server has. */
+const PLANNED_FROM = [
+  ...words('manifests strict kubeconfig master kube-api-qps kube-api-burst'),
+  ...words('hostname-override bind-address feature-gates proxy-mode'),
+  ...words('cluster-cidr detect-local-mode pod-bridge-interface pod-interface-name-prefix'),
+  ...words('nodeport-addresses masquerade-all iptables-localhost-nodeports iptables-layout ipvs-scheduler'),
+];
+
 export const COMMANDS: readonly CommandInfo[] = [
   {
     name: 'run',
@@ -86,14 +131,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     summary:
       'Print what would be written for given manifests, or for what a cluster has now. Needs no root, touches nothing.',
     ownFlags: [family, planOutput],
-    uses: [
-      ...ANYWHERE,
-      ...words('manifests strict kubeconfig master kube-api-qps kube-api-burst'),
-      ...words('hostname-override bind-address feature-gates proxy-mode'),
-      ...words('cluster-cidr detect-local-mode pod-bridge-interface pod-interface-name-prefix'),
-      ...words('nodeport-addresses masquerade-all iptables-masquerade-bit iptables-localhost-nodeports'),
-      ...words('iptables-layout ipvs-scheduler nftables-counters'),
-    ],
+    uses: [...ANYWHERE, ...PLANNED_FROM, ...words('iptables-masquerade-bit nftables-counters')],
     examples: [
       'junction plan --manifests examples --hostname-override node1 --output table',
       'junction plan --manifests examples --hostname-override node1 --family ipv4',

@@ -10,6 +10,8 @@ export interface Output {
   painted(text: string): void;
   /** Writes what waits to be written, for so long at most. */
   flush?(milliseconds: number): void;
+  /** Aborted when nobody reads standard output any more. */
+  readonly closed?: AbortSignal;
   /** Resolves when all is written, however long the reader takes, with what could not be. */
   finished?(): Promise<readonly WriteFailure[]>;
   /** Returns what writes log lines to standard output: at once, or through a buffer. Nothing waits for who reads them. */
@@ -44,6 +46,7 @@ export function commandOutput(): Output {
     out: (text) => stdout.write(printable(text)),
     err: (text) => stderr.write(printable(text)),
     painted: (text) => stdout.write(text),
+    closed: stdout.closed,
     finished: async () => [...(await stdout.finished()), ...(await stderr.finished())],
   };
 }
@@ -53,6 +56,7 @@ export class CountedStream {
   readonly #stream: WriteFailure['stream'];
   readonly #writable: NodeJS.WriteStream;
   readonly #pending = new Set<Promise<void>>();
+  readonly #closing = new AbortController();
   #failure: NodeJS.ErrnoException | undefined;
 
   constructor(stream: WriteFailure['stream'], writable: NodeJS.WriteStream) {
@@ -60,6 +64,10 @@ export class CountedStream {
     this.#writable = writable;
     // Without anybody who listens, an error would end the process with a stack.
     writable.on('error', (error: NodeJS.ErrnoException) => this.#fail(error));
+  }
+
+  get closed(): AbortSignal {
+    return this.#closing.signal;
   }
 
   write(text: string): void {
@@ -81,5 +89,6 @@ export class CountedStream {
   /** The first one is the reason; later ones say that the stream is closed. */
   #fail(error: NodeJS.ErrnoException): void {
     this.#failure ??= error;
+    this.#closing.abort();
   }
 }

@@ -4,7 +4,15 @@ import type { Settings } from '../config/settings.ts';
 import { printableLine } from '../text/printable.ts';
 import { UsageError } from './commands.ts';
 import type { Output, PrintOptions } from './output.ts';
-import { nodeOf, planFamily, type PlanInput, printProblems, readManifests, STDIN } from './planInput.ts';
+import {
+  isNothing,
+  nodeNote,
+  pathNames,
+  planFamily,
+  type PlanInput,
+  printProblems,
+  readManifests,
+} from './planInput.ts';
 import { planNotes, printPlans } from './planOutput.ts';
 
 /**
@@ -34,8 +42,7 @@ export async function planCommand(
     return 1;
   }
   if (paths.length > 0 && errors.length === 0 && isNothing(input)) {
-    const where = paths.map((path) => (path === STDIN ? 'standard input' : path)).join(', ');
-    const what = `no Service, EndpointSlice, Endpoints or Node in ${where}`;
+    const what = `no Service, EndpointSlice, Endpoints or Node in ${pathNames(config)}`;
     output.err(`junction: ${printableLine(what)}, so nothing is planned\n`);
     return 1;
   }
@@ -46,22 +53,6 @@ export async function planCommand(
   output.out(printPlans(plans, settings, input, options));
   return errors.length > 0 ? 1 : 0;
 }
-
-/** Rules for nothing would take down everything: likelier a wrong path, or a pipe from a command that failed. */
-function isNothing({ services, slices, nodes, ignored }: PlanInput): boolean {
-  return [services, slices, nodes, ignored].every(({ length }) => length === 0);
-}
-
-/** A name with a typo looks like a node without endpoints. Of a cluster only this Node was asked for. */
-function nodeNote({ nodes, isCluster }: PlanInput, { nodeName }: Settings): string | undefined {
-  if (nodeOf(nodes, nodeName) || (nodes.length === 0 && !isCluster)) return undefined;
-  const names = nodes.map(({ name }) => name).sort();
-  const some = names.length > MOST_NAMES ? [...names.slice(0, MOST_NAMES), '…'] : names;
-  const others = isCluster ? 'kubectl get nodes names those that are there' : `there are ${some.join(', ')}`;
-  return `warning: no Node is named ${nodeName}; ${others}. --hostname-override says which one to plan for`;
-}
-
-const MOST_NAMES = 10;
 
 /** In a pod the API server could be found without either; but a plan is for people, who say what they mean. */
 export function needInput({ junction, clientConnection, master }: ValidConfig): void {

@@ -23,11 +23,38 @@ export function nodeOf(nodes: readonly Node[], nodeName: string): Node | undefin
   return nodes.find(({ name }) => name === nodeName);
 }
 
-export function printProblems({ problems, ignored }: Manifests, output: Output): void {
+/** A question about an object that is left alone is answered with the reason; a plan has to say so by itself. */
+export function printProblems(
+  { problems, ignored }: Manifests,
+  output: Output,
+  which: 'all' | 'problems' = 'all',
+): void {
   for (const problem of problems) output.err(`${printSourceProblem(problem)}\n`);
+  if (which === 'problems') return;
   for (const { where, object, reason } of ignored) {
     output.err(`${printableLine(`${where}: note: ${object} is left alone: ${reason}`)}\n`);
   }
+}
+
+/** Rules for nothing would take down everything: likelier a wrong path, or a pipe from a command that failed. */
+export function isNothing({ services, slices, nodes, ignored }: PlanInput): boolean {
+  return [services, slices, nodes, ignored].every(({ length }) => length === 0);
+}
+
+/** A name with a typo looks like a node without endpoints. Of a cluster only this Node was asked for. */
+export function nodeNote({ nodes, isCluster }: PlanInput, { nodeName }: Settings): string | undefined {
+  if (nodeOf(nodes, nodeName) || (nodes.length === 0 && !isCluster)) return undefined;
+  const names = nodes.map(({ name }) => name).sort();
+  const some = names.length > MOST_NAMES ? [...names.slice(0, MOST_NAMES), '…'] : names;
+  const others = isCluster ? 'kubectl get nodes names those that are there' : `there are ${some.join(', ')}`;
+  return `warning: no Node is named ${nodeName}; ${others}. --hostname-override says which one to plan for`;
+}
+
+const MOST_NAMES = 10;
+
+/** For a message. */
+export function pathNames({ junction }: ValidConfig): string {
+  return (junction.manifests ?? []).map((path) => (path === STDIN ? 'standard input' : path)).join(', ');
 }
 
 /** A proxier that writes nowhere; its plan and its inputs answer. */
@@ -47,7 +74,7 @@ const NO_WRITER = {
 };
 
 /** Manifests from standard input, as with kubectl. */
-export const STDIN = '-';
+const STDIN = '-';
 /** Files and directories, or standard input. */
 export async function readManifests({ junction }: ValidConfig, output: Output): Promise<Manifests> {
   const { manifests, strictManifests: strict } = junction;

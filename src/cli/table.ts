@@ -1,4 +1,5 @@
 import { wrap } from '../config/help.ts';
+import { printableLine } from '../text/printable.ts';
 
 const INDENT = '  ';
 
@@ -32,9 +33,7 @@ export function fitsIn(table: string, columns: number): boolean {
 
 /** Columns that line up. */
 export function printColumns(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = header.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => visibleLength(row[column] ?? ''))),
-  );
+  const widths = widthsOf(header, rows);
   const line = (cells: readonly string[]): string =>
     cells
       .map((cell, column) => cell + ' '.repeat(Math.max(0, (widths[column] ?? 0) - visibleLength(cell))))
@@ -43,17 +42,96 @@ export function printColumns(header: readonly string[], rows: readonly (readonly
   return [header, ...rows].map((cells) => `${line(cells)}\n`).join('');
 }
 
+function widthsOf(header: readonly string[], rows: readonly (readonly string[])[]): number[] {
+  const widths = header.map(({ length }) => length);
+  for (const row of rows)
+    for (const [column, width] of widths.entries()) {
+      const length = visibleLength(row[column] ?? '');
+      if (length > width) widths[column] = length;
+    }
+  return widths;
+}
+
+/** A column that may be cut where the terminal is too narrow, and how narrow it may become. */
+export interface Column {
+  readonly title: string;
+  readonly least?: number;
+}
+
+const GAP = 2;
+
+/** Fits each row into a line: long cells are cut, widest first. Cells have no colours; `paintRow` gives them. */
+export function* tableLines(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width: number,
+  paintRow: (cells: readonly string[], row: number) => readonly string[] = (cells) => cells,
+): Generator<string> {
+  const header = columns.map(({ title }) => title);
+  const widths = fitted(widthsOf(header, rows), columns, width);
+  const line = (cells: readonly string[], painted: readonly string[]): string => {
+    let text = '';
+    let padding = 0;
+    for (const [column, cell] of cells.entries()) {
+      // Nothing stands behind the last cell that has something in it.
+      if (cell !== '') {
+        text += `${' '.repeat(padding)}${painted[column]}`;
+        padding = 0;
+      }
+      padding += Math.max(0, (widths[column] ?? 0) - cell.length) + GAP;
+    }
+    return `${text}\n`;
+  };
+  yield line(header, header);
+  for (const [index, row] of rows.entries()) {
+    const cells = row.map((cell, column) => cutTo(cell, widths[column] ?? 0));
+    yield line(cells, paintRow(cells, index));
+  }
+}
+
+function fitted(widths: number[], columns: readonly Column[], width: number): readonly number[] {
+  const total = (): number => widths.reduce((sum, each) => sum + each + GAP, -GAP);
+  for (let excess = total() - width; excess > 0; excess = total() - width) {
+    let widest = -1;
+    for (const [index, { title, least }] of columns.entries()) {
+      const own = widths[index] ?? 0;
+      const canShrink = least !== undefined && own > Math.max(least, title.length);
+      if (canShrink && own > (widths[widest] ?? 0)) widest = index;
+    }
+    if (widest < 0) break;
+    // A share of it, so that several long columns become equally long.
+    const least = Math.max(columns[widest]?.least ?? 0, columns[widest]?.title.length ?? 0);
+    const own = widths[widest] ?? 0;
+    widths[widest] = Math.max(least, own - Math.max(1, Math.ceil(excess / 4)));
+  }
+  return widths;
+}
+
+function cutTo(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+}
+
+const PLAIN = /^[ -~]*$/;
+
+/** Text from objects as a cell. Nearly all of it is plain, and there may be a million cells. */
+export function cellOf(text: string): string {
+  return PLAIN.test(text) ? text : printableLine(text);
+}
+
 const COLOUR = new RegExp(String.raw`${String.fromCharCode(27)}\[\d+m`, 'g');
 
 export function visibleLength(text: string): number {
+  if (!text.includes('\u001b')) return text.length;
   return text.replaceAll(COLOUR, '').length;
 }
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 const CODES: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
 
+export type Paint = (colour: Colour, text: string) => string;
+
 /** Colours text on a terminal that wants it, and nowhere else: https://no-color.org/ */
-export function painter(stream: { readonly isTTY?: boolean }): (colour: Colour, text: string) => string {
+export function painter(stream: { readonly isTTY?: boolean }): Paint {
   const enabled = canRedraw(stream) && !process.env['NO_COLOR'];
   return (colour, text) => (enabled ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text);
 }

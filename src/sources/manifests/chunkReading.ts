@@ -56,6 +56,29 @@ export interface ChunkReading {
   readonly obscure: boolean;
 }
 
+/** Where each object of the text stands, by its id: a document, or an item of a list. */
+export function findObject(text: string, id: string): ((path: TextPath) => Position) | undefined {
+  const lines = new LineIndex(text);
+  for (const document of parseManifest(text).documents) {
+    const { raw } = document;
+    const listed = listedKind(raw);
+    const items = isMap(raw) && listed && Array.isArray(raw['items']) ? (raw['items'] as unknown[]) : [];
+    const objects = listed === undefined ? [{ object: raw, path: [] }] : items.map(itemAt);
+    for (const { object, path } of objects) {
+      const own =
+        isMap(object) && listed !== undefined && listed.kind !== '' ? { ...listed, ...object } : object;
+      const kind = isMap(own) ? kindOf(own) : undefined;
+      if (kind !== undefined && isMap(own) && idOf(kind, own) === id)
+        return (inner) => lines.position(document.offsetOf([...path, ...inner]));
+    }
+  }
+  return undefined;
+}
+
+function itemAt(object: unknown, index: number): { readonly object: unknown; readonly path: TextPath } {
+  return { object, path: ['items', index] };
+}
+
 export function readChunk(text: string, options: ReadingOptions = {}): ChunkReading {
   const reader = new ChunkReader(text, options);
   const { documents, faults } = parseManifest(text);

@@ -120,7 +120,7 @@ const DOCUMENT_START = /\n---(?=[ \t\r\n]|$)/g;
 /** A `%YAML` or `%TAG` line belongs to the document after the next `---`, so such files stay whole. */
 const DIRECTIVE = /(?:^|\n)%/;
 
-function splitChunks(text: string): readonly Chunk[] {
+export function splitChunks(text: string): readonly Chunk[] {
   if (DIRECTIVE.test(text)) return [{ text, linesAbove: 0 }];
   const starts = [0, ...Array.from(text.matchAll(DOCUMENT_START), ({ index }) => index + 1), text.length];
   const chunks: Chunk[] = [];

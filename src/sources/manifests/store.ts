@@ -23,6 +23,7 @@ interface Resolution {
   readonly snapshot: Snapshot;
   readonly problems: readonly SourceProblem[];
   readonly ignored: readonly IgnoredObject[];
+  readonly places: ReadonlyMap<string, string>;
 }
 
 interface KnownFile {
@@ -104,9 +105,11 @@ function resolve(files: readonly FileReading[], before: InForce): Resolution {
   }
   const inForce = new Map<string, readonly SnapshotObject[]>();
   const duplicates: SourceProblem[] = [];
+  const places = new Map<string, string>();
   for (const [id, definitions] of byId) {
     const winner = choose(definitions);
     inForce.set(id, winner?.objects ?? before.get(id) ?? []);
+    if (winner) places.set(id, winner.where);
     if (winner && definitions.length > 1) duplicates.push(...unusedDefinitions(winner, definitions));
   }
   return {
@@ -116,6 +119,7 @@ function resolve(files: readonly FileReading[], before: InForce): Resolution {
     ignored: all.flatMap(({ id, where, reason }) =>
       reason === undefined ? [] : [{ object: id, where, reason }],
     ),
+    places,
   };
 }
 
@@ -174,6 +178,8 @@ export interface Manifests {
   readonly problems: readonly SourceProblem[];
   /** Services and slices that are not for a proxy, each with the reason. */
   readonly ignored: readonly IgnoredObject[];
+  /** `file:line:column` of each object that is used, by `Service shop/web`. Empty where no files are read. */
+  readonly places: ReadonlyMap<string, string>;
 }
 
 /** Never rejects: a path that does not exist is one of the problems. */
@@ -198,7 +204,7 @@ export function parseManifests(text: string, name = 'text', options: ReadingOpti
   return byKind(resolve([readManifest(name, text, undefined, options)], new Map()));
 }
 
-function byKind({ snapshot, problems, ignored }: Resolution): Manifests {
+function byKind({ snapshot, problems, ignored, places }: Resolution): Manifests {
   const services: Service[] = [];
   const slices: EndpointSlice[] = [];
   const nodes: Node[] = [];
@@ -207,5 +213,5 @@ function byKind({ snapshot, problems, ignored }: Resolution): Manifests {
     else if (object.kind === 'EndpointSlice') slices.push(object.value);
     else nodes.push(object.value);
   }
-  return { services, slices, nodes, problems, ignored };
+  return { services, slices, nodes, problems, ignored, places };
 }
