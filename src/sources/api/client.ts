@@ -32,6 +32,8 @@ export interface ApiResponse {
   readonly status: number;
   /** The header `Retry-After`. */
   readonly retryAfter: string | undefined;
+  /** The header `Date`. */
+  readonly date?: string | undefined;
   /** Read it to its end, or break out of reading it; else the connection is never free again. */
   readonly body: AsyncIterable<Uint8Array>;
 }
@@ -210,7 +212,7 @@ export class ApiClient {
         if (this.#askedToWait.size >= MOST_WAITING) this.#askedToWait.clear();
         this.#askedToWait.add(askedFor(outgoing));
       }
-      return { status, retryAfter, body };
+      return { status, retryAfter, date: headers['date']?.toString(), body };
     } catch (error) {
       if (signal?.aborted) throw error;
       report('<error>');
