@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkServer, checkSource } from '../../src/doctor/apiServer.ts';
 import { checkProxy, type ProxyLook } from '../../src/doctor/proxy.ts';
-import type { FamilyStatus, Status } from '../../src/explain/types.ts';
+import type { FamilyStatus, Status } from '../../src/explain/status.ts';
 import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import { codesOf, fakeMachine, groupOf } from './fakeMachine.ts';
 
