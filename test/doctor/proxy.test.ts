@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { checkServer, checkSource } from '../../src/doctor/apiServer.ts';
 import { checkProxy, type ProxyLook } from '../../src/doctor/proxy.ts';
 import type { FamilyStatus, Status } from '../../src/explain/status.ts';
-import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import { codesOf, fakeMachine, groupOf } from './fakeMachine.ts';
 
 const NOW = 1_800_000_000_000;
@@ -87,7 +86,7 @@ describe('the proxy', () => {
     ['no rules yet', { isServed: false }, 'error not-served-yet', 'no sync has succeeded'],
     [
       'a refusal',
-      { refused: [{ servicePort: 'shop/web:http/TCP' as ServicePortId, error: 'EOPNOTSUPP' }] },
+      { refused: [{ servicePort: 'shop/web:http/TCP', error: 'EOPNOTSUPP' }] },
       'error refused',
       'EOPNOTSUPP',
     ],
