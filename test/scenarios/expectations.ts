@@ -1,6 +1,6 @@
 /** What a scenario's rows say, as text, and what `decide` and the rules make of them, as the same text. */
 import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
-import { type WalkOutcome } from '../../src/modes/walk.ts';
+import type { WalkOutcome, WalkResult } from '../../src/modes/walk.ts';
 import { walkIptables } from '../../src/modes/iptables/rules/walk.ts';
 import { decide, type ForwardTarget } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
@@ -46,7 +46,15 @@ const TOLERANCE = 1e-4;
 
 export function walked(tables: Tables, row: Subject): string {
   const packet = { ...row.packet, viaBridge: row.packet.inInterface === 'cni0' };
-  const { outcomes, notes } = walkIptables(tables, packet, NODE1, { record: false });
+  const result = walkIptables(tables, packet, NODE1, { record: false });
+  const remembering = result.outcomes.filter(({ learned }) => learned.length > 0);
+  if (!remembering.every((outcome) => isRemembered(tables, row, outcome)))
+    return printRow(row, 'forgets its client');
+  return printWalk(row, result);
+}
+
+/** Where it may go to several endpoints, to each as likely as to the others. */
+export function printWalk(row: Subject, { outcomes, notes }: WalkResult<string>): string {
   const [note] = notes;
   if (note !== undefined) return printRow(row, note);
   const verdicts = new Set(outcomes.map(({ kind }) => kind));
@@ -56,10 +64,7 @@ export function walked(tables: Tables, row: Subject): string {
   const targets = outcomes.map((outcome) => target(row, outcome));
   const unfair = outcomes.find(({ probability }) => Math.abs(probability * outcomes.length - 1) > TOLERANCE);
   if (unfair) return printRow(row, `${printTarget(target(row, unfair))} with ${unfair.probability}`);
-  const remembering = outcomes.filter(({ learned }) => learned.length > 0);
-  if (remembering.length > 0 && !remembering.every((outcome) => isRemembered(tables, row, outcome)))
-    return printRow(row, 'forgets its client');
-  return printRow(row, { verdict, targets, sticky: remembering.length === outcomes.length });
+  return printRow(row, { verdict, targets, sticky: outcomes.every(({ learned }) => learned.length > 0) });
 }
 
 function target(row: Subject, outcome: WalkOutcome<string>): Target {

@@ -1,19 +1,29 @@
 /** The iptables programs, played by the stand-in for the kernel: what they save is what they were told to restore. */
 import type { ParsedChain, Tables } from '../../src/modes/iptables/rules/parse.ts';
 import { printRule } from '../../src/modes/iptables/rules/print.ts';
+import { asSaved } from '../modes/iptables/rules/fakeKernel.ts';
 import { applyRestore, BUILT_IN_CHAINS, RestoreError } from '../modes/iptables/rules/restore.ts';
 import type { CommandRunner, RunResult } from '../../src/system/processes.ts';
 
 export class FakeIptables {
   #tables: Tables = new Map();
 
+  /** Chains that were read by themselves. */
+  readonly listed: string[] = [];
+
   get tables(): Tables {
     return this.#tables;
   }
 
+  /** Another program's restore. */
+  change(text: string): void {
+    this.#tables = applyRestore(this.#tables, text);
+  }
+
   readonly runner: CommandRunner = ([program, ...args], options = {}) => {
     if (args[0] === '--version') return ended({ stdout: 'iptables v1.8.9 (nf_tables)\n' });
-    if (program.endsWith('-save')) return ended({ stdout: this.#save(args[args.indexOf('-t') + 1] ?? '') });
+    if (program.endsWith('-save')) return ended({ stdout: this.#save(valueAfter(args, '-t')) });
+    if (args.includes('-S')) return ended(this.#list(valueAfter(args, '-t'), valueAfter(args, '-S')));
     if (program.endsWith('-restore')) return ended(this.#restore(options.stdin ?? ''));
     throw new Error(`nobody plays ${program} ${args.join(' ')}`);
   };
@@ -21,6 +31,28 @@ export class FakeIptables {
   #save(table: string): string {
     const chains = this.#tables.get(table) ?? builtIn(table);
     return printTable(table, chains);
+  }
+
+  /** As `iptables -v -S CHAIN` prints it. */
+  #list(table: string, name: string): Partial<RunResult> {
+    this.listed.push(`${table} ${name}`);
+    const chain = (this.#tables.get(table) ?? builtIn(table)).get(name);
+    if (!chain)
+      return {
+        code: 1,
+        stderr: `iptables v1.8.9 (nf_tables): chain \`${name}' in table \`${table}' is incompatible, use 'nft' tool.\n\n`,
+      };
+    const head = chain.policy === undefined ? `-N ${name}` : `-P ${name} ${chain.policy} -c 0 0`;
+    const rules = chain.rules.map(({ counters = { packets: 0, bytes: 0 }, ...rule }) => {
+      const [matches, target] = [
+        { ...rule, target: undefined },
+        { ...rule, matches: [] },
+      ].map((part) => printRule(asSaved(part)));
+      return ['-A', name, matches, `-c ${counters.packets} ${counters.bytes}`, target]
+        .filter((part) => part !== '')
+        .join(' ');
+    });
+    return { stdout: [head, ...rules, ''].join('\n') };
   }
 
   #restore(text: string): Partial<RunResult> {
@@ -33,6 +65,10 @@ export class FakeIptables {
       return { code: 4, stderr: `iptables-restore: line ${error.line} failed: ${error.reason}.\n` };
     }
   }
+}
+
+function valueAfter(args: readonly string[], option: string): string {
+  return args[args.indexOf(option) + 1] ?? '';
 }
 
 function ended(result: Partial<RunResult>): Promise<RunResult> {
@@ -51,7 +87,7 @@ export function printTable(table: string, chains: ReadonlyMap<string, ParsedChai
     heads += `:${name} ${chain.policy ?? '-'} [0:0]\n`;
     for (const rule of chain.rules) {
       const { packets, bytes } = rule.counters ?? { packets: 0, bytes: 0 };
-      rules += `[${packets}:${bytes}] -A ${name} ${printRule(rule)}\n`;
+      rules += `[${packets}:${bytes}] -A ${name} ${printRule(asSaved(rule))}\n`;
     }
   }
   return `*${table}\n${heads}${rules}COMMIT\n`;

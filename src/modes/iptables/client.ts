@@ -220,9 +220,7 @@ export class IptablesClient implements TableClient {
   readSave(table: Table, options: SaveOptions, take: (text: string) => Promise<void>): Promise<void> {
     return this.#queued(async () => {
       const command = await this.#save(table, options, take);
-      const kept = this.#meaning(command, { done: command.result.stdout });
-      // A runner that cannot pass it on has kept it.
-      if (kept !== '') await take(kept);
+      await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
     });
   }
 
@@ -235,6 +233,29 @@ export class IptablesClient implements TableClient {
       const rules = printed.split('\n').filter((line) => line.startsWith('-A '));
       return [`*${table}`, `:${chain} - [0:0]`, ...rules, 'COMMIT', ''].join('\n');
     });
+  }
+
+  /*
+   * Reads for questions do not wait in the queue, so that no sync waits for them. The nft variant takes no lock; legacy's
+   * save takes none either.
+   */
+
+  /** What `-S` prints of a chain, with counters, while it prints it. Returns why there is none, where that is so. */
+  async readChain(
+    table: string,
+    chain: string,
+    take: (text: string) => Promise<void>,
+  ): Promise<string | undefined> {
+    const command = await this.#rule('-S', table, chain, ['-v'], take);
+    if (command.outcome === 'no' || command.outcome === 'notFound') return outputOf(command.result);
+    await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
+    return undefined;
+  }
+
+  /** What a save prints of a table, with counters, while it prints it. */
+  async readTable(table: string, take: (text: string) => Promise<void>): Promise<void> {
+    const command = await this.#save(table, { counters: true }, take);
+    await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
   }
 
   /** Without a table, all tables of the input. Either a table's part of the input is done as a whole, or not at all. */
@@ -289,13 +310,19 @@ export class IptablesClient implements TableClient {
     return { ...saved, outcome: 'no' };
   }
 
-  #save(table: Table, { counters }: SaveOptions, onStdout?: RunOptions['onStdout']): Promise<Command> {
+  #save(table: string, { counters }: SaveOptions, onStdout?: RunOptions['onStdout']): Promise<Command> {
     return this.#run([this.programs.save, '-t', table, ...(counters ? ['-c'] : [])], { onStdout });
   }
 
-  #rule(operation: string, table: Table, chain: string, args: readonly string[] = []): Promise<Command> {
+  #rule(
+    operation: string,
+    table: string,
+    chain: string,
+    args: readonly string[] = [],
+    onStdout?: RunOptions['onStdout'],
+  ): Promise<Command> {
     const { wait } = this.features;
-    return this.#run([this.programs.iptables, ...wait, operation, chain, '-t', table, ...args], {});
+    return this.#run([this.programs.iptables, ...wait, operation, chain, '-t', table, ...args], { onStdout });
   }
 
   async #run(argv: Argv, options: Pick<RunOptions, 'stdin' | 'onStdout'>): Promise<Command> {
@@ -356,6 +383,11 @@ export class IptablesClient implements TableClient {
     const { lockPath, ownLocks } = this.#options;
     return { ...ownLocks, path: lockPath ?? process.env['XTABLES_LOCKFILE'] ?? XTABLES_LOCK_PATH };
   }
+}
+
+/** A runner that cannot pass output on has kept it. */
+async function takeKept(kept: string, take: (text: string) => Promise<void>): Promise<void> {
+  if (kept !== '') await take(kept);
 }
 
 async function printsVersion(runner: CommandRunner, restore: string): Promise<boolean> {

@@ -5,6 +5,7 @@ import { toSettings } from '../../config/settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { localIps } from '../../system/interfaces.ts';
 import { readTableInfo, wakeTables } from './tableInfo.ts';
+import { IptablesReader } from './inspect.ts';
 import { IptablesProxier, writeLocalnetGuard } from './proxier.ts';
 import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
 import { readNftGeneration } from '../../netlink/nftables/message.ts';
@@ -67,6 +68,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           requestJumps: () => proxier.rules.requestJumps(),
           flushMonitor: (intervalMs, onFlushed) => new CanaryMonitor({ client, intervalMs, onFlushed, log }),
         },
+        kernel: new IptablesReader({ client, layout: layoutName, settings: proxier.settings }),
         localIps: () => localIps(family),
         ready: () => stale.ready(family),
       };

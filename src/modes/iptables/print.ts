@@ -1,11 +1,10 @@
 /** What `junction plan` prints of the iptables mode: input for iptables-restore, and what such input cannot say. */
-import type { ChainRef, CompileOptions } from './rules/fragment.ts';
+import { type ChainRef, type CompileOptions, compileOptionsOf, nodePortIpsOf } from './rules/fragment.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
 import { type WholeRules, wholeRules } from './rules/whole.ts';
 import type { Settings } from '../../config/settings.ts';
 import { localIps } from '../../system/interfaces.ts';
 import type { Family } from '../../model/ip.ts';
-import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 
 /**
@@ -42,16 +41,11 @@ export function printJumps({ sharedChains, sharedRules, jumps }: WholeRules): st
 }
 
 function compileOptions(plan: Plan, settings: Settings): CompileOptions {
-  const { nodePorts } = plan.view;
-  const local = localIps(plan.family);
-  return {
-    family: plan.family,
-    view: plan.view,
-    nodePortIps: nodePorts.ranges === 'all' ? 'all' : local.filter((ip) => answersNodePorts(nodePorts, ip)),
+  return compileOptionsOf(plan, {
+    nodePortIps: nodePortIpsOf(plan.view.nodePorts, () => localIps(plan.family)),
     masqueradeMark: (1 << settings.masqueradeBit) >>> 0,
     randomFully: true,
     dropInvalid: true,
     nfacct: { invalidDropped: false, localhostNodePorts: false },
-    endpointComments: plan.endpointCount <= 1000,
-  };
+  });
 }

@@ -1,12 +1,11 @@
 /** One address family of the iptables mode: its rules, and what they depend on besides the plan. */
-import { IptablesRules, type StaticOptions, type WakeTables } from './reconcile.ts';
+import { IptablesRules, type WakeTables } from './reconcile.ts';
 import { printStep } from './rules/edit.ts';
-import type { Layout } from './rules/fragment.ts';
+import { type Layout, nodePortIpsOf, type StaticOptions } from './rules/fragment.ts';
 import { NFACCT } from './rules/names.ts';
 import type { Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
-import { answersNodePorts } from '../../plan/decide.ts';
-import type { NodeView, Plan } from '../../plan/types.ts';
+import type { Plan } from '../../plan/types.ts';
 import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import { isJunctionError } from '../../errors.ts';
 import { localIps } from '../../system/interfaces.ts';
@@ -28,6 +27,9 @@ export interface IptablesProxierOptions {
   readonly wake?: WakeTables | undefined;
 }
 
+/** What the rules depend on besides the plan and the node's addresses. */
+export type MachineSettings = Omit<StaticOptions, 'nodePortIps'>;
+
 const COUNTERS = ['invalidDropped', 'localhostNodePorts'] as const;
 
 /** Some 400 ms of iptables-nft-restore. In legacy a restore writes the whole table, whatever it is about. */
@@ -36,15 +38,15 @@ const WRITES_PER_SYNC = 2000;
 export class IptablesProxier {
   readonly writesPerSync: number | undefined;
   readonly rules: IptablesRules;
-  readonly #addresses: () => readonly Ip[];
-  readonly #fixed: Omit<StaticOptions, 'nodePortIps'>;
+  readonly addresses: () => readonly Ip[];
+  readonly settings: MachineSettings;
 
   constructor(options: IptablesProxierOptions) {
     const { client, layout } = options;
     this.rules = new IptablesRules(layout, client, options.wake);
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
-    this.#addresses = options.addresses ?? (() => localIps(client.family));
-    this.#fixed = {
+    this.addresses = options.addresses ?? (() => localIps(client.family));
+    this.settings = {
       masqueradeMark: (1 << options.masqueradeBit) >>> 0,
       randomFully: client.features.randomFully,
       dropInvalid: options.dropInvalid ?? !isConntrackLiberal(),
@@ -57,7 +59,8 @@ export class IptablesProxier {
 
   async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
     const ids = [...dirty];
-    const options = { ...this.#fixed, nodePortIps: this.#nodePortIps(plan.view) };
+    const nodePortIps = nodePortIpsOf(plan.view.nodePorts, this.addresses);
+    const options = { ...this.settings, nodePortIps };
     try {
       const report = await this.rules.sync(plan, ids, options);
       if (report.refused.size === 0 || !this.#makeMissingCounters()) return report;
@@ -73,7 +76,7 @@ export class IptablesProxier {
    * counters, and `junction cleanup --force` and `nfacct flush` delete them.
    */
   #makeMissingCounters(): boolean {
-    const { nfacct } = this.#fixed;
+    const { nfacct } = this.settings;
     const used = COUNTERS.filter((counter) => nfacct[counter]);
     return used.filter((counter) => ensureNfacct(NFACCT[counter]).state === 'created').length > 0;
   }
@@ -85,17 +88,10 @@ export class IptablesProxier {
   requestFull(): void {
     this.rules.requestFull();
   }
-
-  #nodePortIps({ nodePorts }: NodeView): 'all' | readonly Ip[] {
-    if (nodePorts.ranges === 'all') return 'all';
-    return this.#addresses()
-      .filter((ip) => answersNodePorts(nodePorts, ip))
-      .sort();
-  }
 }
 
 /** With nf_conntrack_tcp_be_liberal the kernel itself lets odd packets through; dropping them would undo that. */
-function isConntrackLiberal(): boolean {
+export function isConntrackLiberal(): boolean {
   try {
     return readSysctl('net/netfilter/nf_conntrack_tcp_be_liberal') !== '0';
   } catch (error) {

@@ -11,10 +11,12 @@ import {
   type ChainRef,
   compileAll,
   type CompileOptions,
+  compileOptionsOf,
   EMPTY_FRAGMENT,
   type Fragment,
   type Layout,
   type RuleCounts,
+  type StaticOptions,
   TAIL_CHAIN,
 } from './rules/fragment.ts';
 import { fullSteps } from './rules/resync.ts';
@@ -31,11 +33,6 @@ import {
 } from './rules/parse.ts';
 import { isRefusal, Sender, type TableClient, type TakeText } from './rules/sender.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
-
-/** Above this many endpoints, comments on each of them cost more than they tell. */
-const LARGE_CLUSTER = 1000;
-
-export type StaticOptions = Omit<CompileOptions, 'endpointComments' | 'view' | 'family'>;
 
 /** Lets packets come again to tables that another program made dormant; returns which. */
 export type WakeTables = () => Promise<readonly Table[]>;
@@ -92,12 +89,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     beforeSwitch?: () => Promise<void>,
   ): Promise<SyncReport> {
     this.#beforeSwitch = beforeSwitch;
-    return this.reconcile(plan, dirty, {
-      ...settings,
-      family: plan.family,
-      view: plan.view,
-      endpointComments: plan.endpointCount <= LARGE_CLUSTER,
-    });
+    return this.reconcile(plan, dirty, compileOptionsOf(plan, settings));
   }
 
   protected override isCompatible(before: CompileOptions, now: CompileOptions): boolean {

@@ -3,7 +3,8 @@
  * chains that it shares with others.
  */
 import type { Family, Ip } from '../../../model/ip.ts';
-import type { NodeView, Plan, ServicePortPlan } from '../../../plan/types.ts';
+import { answersNodePorts } from '../../../plan/decide.ts';
+import type { NodePortAddresses, NodeView, Plan, ServicePortPlan } from '../../../plan/types.ts';
 import { CHAINS } from './names.ts';
 import type { Rule, Table } from './rule.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
@@ -54,6 +55,28 @@ export interface CompileOptions {
   readonly endpointComments: boolean;
   /** Sets that have entries, for the IPVS mode, whose rules match them; in a fixed order. */
   readonly filledSets?: readonly string[];
+}
+
+/** What of them does not depend on the plan. */
+export type StaticOptions = Omit<CompileOptions, 'endpointComments' | 'view' | 'family'>;
+
+/** Above this many endpoints, comments on each of them cost more than they tell. */
+const LARGE_CLUSTER = 1000;
+
+export function compileOptionsOf(plan: Plan, settings: StaticOptions): CompileOptions {
+  const { family, view, endpointCount } = plan;
+  return { ...settings, family, view, endpointComments: endpointCount <= LARGE_CLUSTER };
+}
+
+/** `addresses`: the node's, in this family. */
+export function nodePortIpsOf(
+  nodePorts: NodePortAddresses,
+  addresses: () => readonly Ip[],
+): 'all' | readonly Ip[] {
+  if (nodePorts.ranges === 'all') return 'all';
+  return addresses()
+    .filter((ip) => answersNodePorts(nodePorts, ip))
+    .sort();
 }
 
 /** The ways to arrange services in chains. The IPVS mode has one of its own. */

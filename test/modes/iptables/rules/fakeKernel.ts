@@ -160,7 +160,8 @@ function printTable(table: string, chains: ReadonlyMap<string, ParsedChain>, opt
   return `*${table}\n${heads.join('')}${rules.join('')}COMMIT\n`;
 }
 
-function asSaved({ matches, target }: ParsedRule): ParsedRule {
+/** As a save prints it: addresses first. */
+export function asSaved({ matches, target }: ParsedRule): ParsedRule {
   const isAddress = ({ kind }: Match): boolean => kind === 'source' || kind === 'destination';
   const sourceFirst = (a: Match, b: Match): number => (a.kind === b.kind ? 0 : a.kind === 'source' ? -1 : 1);
   return {

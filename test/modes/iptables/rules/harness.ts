@@ -1,7 +1,11 @@
 /** A cluster in text, a writer, and a kernel in memory behind it. */
-import { IptablesRules, type StaticOptions } from '../../../../src/modes/iptables/reconcile.ts';
+import { IptablesRules } from '../../../../src/modes/iptables/reconcile.ts';
 import type { SyncAttempt, SyncReport } from '../../../../src/proxy/report.ts';
-import type { CompileOptions, LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
+import type {
+  CompileOptions,
+  LayoutName,
+  StaticOptions,
+} from '../../../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
 import { hash16 } from '../../../../src/modes/iptables/rules/names.ts';
 import type { Touched } from '../../../../src/modes/iptables/rules/touched.ts';

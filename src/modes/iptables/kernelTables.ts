@@ -1,0 +1,66 @@
+/** Which tables a packet passes on this machine, so far as that can be asked without reading them. */
+import { readFileSync } from 'node:fs';
+import { attempt } from '../../errors.ts';
+import type { Family } from '../../model/ip.ts';
+import { NLM_F_DUMP } from '../../netlink/codec.ts';
+import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
+import { NETLINK_NETFILTER, requestOnce } from '../../netlink/socket.ts';
+import type { Variant } from './variant.ts';
+
+export interface KernelTables {
+  /** Tables of iptables that packets come to. */
+  readonly names: ReadonlySet<string>;
+  /** What else a packet passes, or why a table is left out. */
+  readonly notes: readonly string[];
+}
+
+const IPTABLES_TABLES: ReadonlySet<string> = new Set(['raw', 'mangle', 'nat', 'filter', 'security']);
+
+/**
+ * To ask legacy for a table makes the kernel create it, and some versions of the nft variant create it too: hence nobody is
+ * asked for what is not there.
+ */
+export function readKernelTables(family: Family, variant: Variant): KernelTables {
+  const legacy = legacyTables(family);
+  const nft = nftTables(family === 'IPv4' ? 'ip' : 'ip6');
+  const isTable = ({ name }: NftTable): boolean => IPTABLES_TABLES.has(name);
+  const ours = variant === 'nft' ? nft.filter(isTable) : [];
+  const others = [...nft.filter((table) => !ours.includes(table)), ...nftTables('inet')];
+  const dormant = ours.filter(({ isDormant }) => isDormant);
+  const names =
+    variant === 'nft' ? ours.filter(({ isDormant }) => !isDormant).map(({ name }) => name) : legacy;
+  return {
+    names: new Set(names),
+    notes: [
+      ...dormant.map(({ name }) => `table ${name} is dormant: packets do not come to its chains`),
+      ...others
+        .filter(({ isDormant }) => !isDormant)
+        .map(({ family: of, name }) => `not evaluated: the nf_tables table ${of} ${name}`),
+      ...(variant === 'nft' && legacy.length > 0
+        ? [`not evaluated: rules of iptables-legacy, in ${legacy.join(', ')}`]
+        : []),
+    ],
+  };
+}
+
+interface NftTable {
+  readonly family: 'ip' | 'ip6' | 'inet';
+  readonly name: string;
+  readonly isDormant: boolean;
+}
+
+/** None where the kernel has no nf_tables. */
+function nftTables(family: NftTable['family']): readonly NftTable[] {
+  const request = getTables(family);
+  const reply = requestOnce(NETLINK_NETFILTER, { ...request, flags: request.flags | NLM_F_DUMP });
+  if (typeof reply === 'string' || reply.kind !== 'answered') return [];
+  return reply.messages
+    .map(({ payload }) => decodeTable(payload))
+    .map(({ name, isDormant }) => ({ family, name, isDormant }));
+}
+
+function legacyTables(family: Family): readonly string[] {
+  const file = family === 'IPv4' ? '/proc/net/ip_tables_names' : '/proc/net/ip6_tables_names';
+  const text = attempt(() => readFileSync(file, 'utf8')) ?? '';
+  return text.split('\n').filter((name) => name !== '');
+}
