@@ -4,7 +4,7 @@ import type { ValidConfig } from '../config/effective.ts';
 import type { Settings } from '../config/settings.ts';
 import { JunctionError } from '../errors.ts';
 import type { FamilySubject, Subject, UnservedService } from '../explain/subject.ts';
-import { unservedFor } from '../explain/unserved.ts';
+import { unservedInFiles } from '../explain/unserved.ts';
 import { FAMILIES, type Family, familyOf } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import { locateField } from '../sources/manifests/locate.ts';
@@ -86,18 +86,4 @@ function familySubject(family: Family, settings: Settings, input: PlanInput): Fa
     (ip) => familyOf(ip) === family,
   );
   return { family, plan, host: { addresses }, refused: new Map(), ...inputs };
-}
-
-/** One that is left alone, or that has an error. */
-function unservedInFiles({ ignored, problems }: PlanInput, service: ObjectKey): UnservedService | undefined {
-  const id = `Service ${service}`;
-  const left = ignored.find(({ object }) => object === id);
-  if (left) return unservedFor(left.reason, lineOf(left.where));
-  const error = problems.find(({ object, severity }) => object === id && severity === 'error');
-  return error && unservedFor(error.message, lineOf(error.where));
-}
-
-/** Without the column. */
-function lineOf(where: string): string {
-  return where.replace(/(:\d+):\d+$/, '$1');
 }

@@ -15,6 +15,10 @@ import type { ApiDiagnostic, ResourceDiagnostic } from '../sources/api/diagnosti
 import { ManifestSource } from '../sources/manifests/manifestSource.ts';
 import { checkRoots } from '../sources/manifests/scan.ts';
 import type { SourceStatus } from '../explain/status.ts';
+import type { UnservedService } from '../explain/subject.ts';
+import { unservedInFiles } from '../explain/unserved.ts';
+import type { ObjectKey } from '../model/objects.ts';
+import { askForService } from './api/askForService.ts';
 import type { SocketAddress } from '../plan/view.ts';
 import { printSourceProblem, type Source } from '../sources/source.ts';
 import { systemClock } from '../time/systemClock.ts';
@@ -34,6 +38,10 @@ export interface OpenedSource {
   /** What has been listed and what cannot be; nothing for manifests. */
   readonly resources: () => readonly ResourceHealth[];
   readonly status: () => SourceStatus;
+  /** Why a Service that is not in the plan is not served; `undefined`: there is none. */
+  readonly unserved: (service: ObjectKey) => Promise<UnservedService | undefined>;
+  /** Where a field of an object is written, where there are files. */
+  readonly locate?: (object: string, field: string) => string | undefined;
   close(): Promise<void>;
 }
 
@@ -66,6 +74,8 @@ export async function openSource(options: SourceOptions): Promise<OpenedSource> 
       paths: manifests,
       problems: source.problems.slice(0, MOST_PROBLEMS).map(printSourceProblem),
     }),
+    unserved: (service) => Promise.resolve(unservedInFiles(source, service)),
+    locate: (object, field) => source.locate(object, field),
     close: () => Promise.resolve(),
   };
 }
@@ -134,6 +144,7 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
         ...(reason !== undefined && { reason }),
       })),
     }),
+    unserved: (service) => askForService(client, service),
     close: () => {
       health.close();
       return client.close();

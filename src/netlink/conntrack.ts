@@ -58,19 +58,23 @@ const ABSENT: Change['expected'] = new Map([[constants.errno.ENOENT, 'absent']])
 type FlowProtocol = Exclude<TransportProtocol, 'TCP'>;
 
 /** What a dump is narrowed to inside the kernel. */
-export interface DumpFilter {
-  readonly protocol: FlowProtocol;
+export interface DumpFilter<P extends TransportProtocol = FlowProtocol> {
+  readonly protocol: P;
   readonly address?: Ip | undefined;
   readonly port?: number;
 }
 
-export interface KernelFlow {
-  readonly protocol: FlowProtocol;
+/** What the first packet of a flow was for, and who answers it. */
+interface FlowTarget<P extends TransportProtocol> {
+  readonly protocol: P;
   readonly destination: Ip;
   readonly destinationPort: number;
   /** Where the replies come from. */
   readonly answerer: Ip;
   readonly answererPort: number;
+}
+
+export interface KernelFlow extends FlowTarget<FlowProtocol> {
   /** The kernel's number for it: another flow with the same addresses and ports has another one. */
   readonly id: number;
   /** Addresses and ports of the first packet, as the kernel writes them. */
@@ -84,7 +88,10 @@ export type WantsFlow = (protocol: FlowProtocol, destinationPort: number) => boo
  * Kernels before 5.8 do not know the filter, ignore it, and return every flow of the family: whoever reads the reply has
  * to check again.
  */
-export function getFlows(family: Family, { protocol, address, port }: DumpFilter): NetlinkRequest {
+export function getFlows(
+  family: Family,
+  { protocol, address, port }: DumpFilter<TransportProtocol>,
+): NetlinkRequest {
   // For IPv6 the kernel compares the wrong way round, from 5.8 on and still in 6.18: it would leave out the very
   // address that is asked for.
   const destination = address === undefined || family === 'IPv6' ? undefined : parseBytes(address);
@@ -149,27 +156,51 @@ export class ConntrackTable {
 
 /** `undefined`: not wanted, of another protocol, or in a zone, where no rule of a service proxy puts one. */
 export function decodeFlow(payload: Uint8Array, wants: WantsFlow): KernelFlow | undefined {
+  return decode(
+    payload,
+    (protocol, port) => (protocol !== 'TCP' && wants(protocol, port) ? protocol : undefined),
+    (target, view, original) => {
+      const id = need(find(view, NFGENMSG_BYTES, payload.length, CTA_ID), CTA_ID);
+      return { ...target, id: view.getUint32(valueAt(view, id, 4)), original: valueOf(view, original) };
+    },
+  );
+}
+
+/** The same for any protocol, without what a deletion needs. */
+export function decodeFlowTarget(payload: Uint8Array): FlowTarget<TransportProtocol> | undefined {
+  return decode(
+    payload,
+    (protocol) => protocol,
+    (target) => target,
+  );
+}
+
+function decode<P extends TransportProtocol, Flow>(
+  payload: Uint8Array,
+  wanted: (protocol: TransportProtocol, destinationPort: number) => P | undefined,
+  flowOf: (target: FlowTarget<P>, view: DataView, original: number) => Flow,
+): Flow | undefined {
   const view = viewOf(payload);
   const all = (type: number): number => find(view, NFGENMSG_BYTES, payload.length, type);
   const original = need(all(CTA_TUPLE_ORIG), CTA_TUPLE_ORIG);
   const first = inside(view, original, CTA_TUPLE_PROTO);
-  const protocol = protocolByte.word(view.getUint8(valueAt(view, inside(view, first, CTA_PROTO_NUM), 1)));
-  if (!protocol || protocol === 'TCP') return undefined;
+  const known = protocolByte.word(view.getUint8(valueAt(view, inside(view, first, CTA_PROTO_NUM), 1)));
+  if (!known) return undefined;
   const destinationPort = view.getUint16(valueAt(view, inside(view, first, CTA_PROTO_DST_PORT), 2));
-  if (!wants(protocol, destinationPort)) return undefined;
+  const protocol = wanted(known, destinationPort);
+  if (!protocol) return undefined;
   const reply = need(all(CTA_TUPLE_REPLY), CTA_TUPLE_REPLY);
   if (all(CTA_ZONE) || findIn(view, original, CTA_TUPLE_ZONE) || findIn(view, reply, CTA_TUPLE_ZONE))
     return undefined;
   const ports = inside(view, reply, CTA_TUPLE_PROTO);
-  return {
+  const target = {
     protocol,
     destination: ipIn(view, inside(view, original, CTA_TUPLE_IP), CTA_IP_V4_DST, CTA_IP_V6_DST),
     destinationPort,
     answerer: ipIn(view, inside(view, reply, CTA_TUPLE_IP), CTA_IP_V4_SRC, CTA_IP_V6_SRC),
     answererPort: view.getUint16(valueAt(view, inside(view, ports, CTA_PROTO_SRC_PORT), 2)),
-    id: view.getUint32(valueAt(view, need(all(CTA_ID), CTA_ID), 4)),
-    original: valueOf(view, original),
   };
+  return flowOf(target, view, original);
 }
 
 /** Where the first attribute of this type begins; 0 is nowhere, because a header comes before any. */

@@ -13,6 +13,7 @@ import { VERSION } from '../../version.ts';
 import type { FamilyRuntime } from '../familyRuntime.ts';
 import type { OpenedSource } from '../source.ts';
 import { WatchFeed } from './feed.ts';
+import { FlowCounts } from './flowCounts.ts';
 import { namesOf } from './names.ts';
 import {
   apiPage,
@@ -46,10 +47,13 @@ export class LocalApi {
   readonly #feed = new WatchFeed({ clock: systemClock, wallTime: Date.now });
   readonly #turns: QuestionTurns;
   readonly #startedAt = Date.now();
+  readonly #flows: FlowCounts;
   #server: SocketServer | undefined;
 
   constructor(options: LocalApiOptions) {
     this.#options = options;
+    const { sysctlRoot } = options.config().junction;
+    this.#flows = new FlowCounts({ clock: systemClock, sysctlRoot });
     this.#turns = new QuestionTurns({
       clock: systemClock,
       isSyncing: () => options.families().some(({ isSyncing }) => isSyncing),
@@ -78,6 +82,7 @@ export class LocalApi {
 
   async stop(): Promise<void> {
     await this.#server?.stop();
+    await this.#flows.close();
   }
 
   #routes(): readonly ApiRoute[] {
@@ -123,14 +128,18 @@ export class LocalApi {
 
   /** As it is now. */
   #subject(): Subject {
-    const { config, nodeName } = this.#options;
+    const { config, nodeName, opened } = this.#options;
     const { mode, junction } = config();
+    const families = this.#served().map(({ subject }) => subject);
     return {
       nodeName,
       mode,
       layout: junction.iptablesLayout,
-      families: this.#served().map(({ subject }) => subject),
+      families,
+      ...(opened.locate && { locate: opened.locate }),
+      unserved: opened.unserved,
       changesOf: (service) => this.#records(service),
+      flowsOf: (service) => this.#flows.of(service, families),
       pause: () => this.#turns.pause(),
     };
   }

@@ -5,7 +5,8 @@ import { messageOf } from '../../errors.ts';
 import type { Source, SourceEvents, SourceProblem } from '../source.ts';
 import type { ReadingOptions } from './chunkReading.ts';
 import { checkRoots, explain, isManifestName, type Scan } from './scan.ts';
-import { emitDifference, ManifestStore, type Snapshot } from './store.ts';
+import { locateField } from './locate.ts';
+import { emitDifference, type IgnoredObject, ManifestStore, type Snapshot } from './store.ts';
 
 export interface ManifestSourceOptions extends ReadingOptions {
   /** How long to wait after a change for more of them. */
@@ -26,6 +27,8 @@ export class ManifestSource implements Source {
   #events: SourceEvents | undefined;
   #snapshot: Snapshot = new Map();
   #problems: readonly SourceProblem[] = [];
+  #ignored: readonly IgnoredObject[] = [];
+  #places: ReadonlyMap<string, string> = new Map();
   #timer: NodeJS.Timeout | undefined;
   #changedSince: number | undefined;
   #refreshing: Promise<void> | undefined;
@@ -41,6 +44,17 @@ export class ManifestSource implements Source {
   /** What is wrong with the manifests now. */
   get problems(): readonly SourceProblem[] {
     return this.#problems;
+  }
+
+  /** Objects that are not for a proxy, each with the reason. */
+  get ignored(): readonly IgnoredObject[] {
+    return this.#ignored;
+  }
+
+  /** File and line of a field: `examples/web.yaml:19`. */
+  locate(object: string, field: string): string | undefined {
+    const place = this.#places.get(object);
+    return place === undefined ? undefined : locateField(place, object, field);
   }
 
   async start(events: SourceEvents): Promise<void> {
@@ -77,7 +91,9 @@ export class ManifestSource implements Source {
   async #refresh(): Promise<void> {
     let again = true;
     while (again && this.#events) {
-      const { snapshot, problems, scan } = await this.#store.refresh();
+      const { snapshot, problems, scan, ignored, places } = await this.#store.refresh();
+      this.#ignored = ignored;
+      this.#places = places;
       const { added, unwatched } = await this.#watcher.update(scan.directories);
       again = added;
       this.#emit(snapshot, [...problems, ...Array.from(unwatched, (each) => this.#unwatched(...each))]);

@@ -11,7 +11,7 @@ import { type FileReading, keepReading, type PlacedDefinition, readManifest } fr
 import { type Content, type FoundFile, readContent, readStream, type Scan, scan } from './scan.ts';
 
 /** A sound object that is not for us. */
-interface IgnoredObject {
+export interface IgnoredObject {
   readonly object: string;
   readonly where: string;
   readonly reason: string;

@@ -248,7 +248,7 @@ describe('lists', () => {
   });
 
   it('of other kinds are left alone', () => {
-    const nothing = { services: [], slices: [], nodes: [], problems: [], ignored: [] };
+    const nothing = { services: [], slices: [], nodes: [], problems: [], ignored: [], places: new Map() };
     expect(parseManifests('kind: PodList\napiVersion: v1\nitems: [{}]\n')).toEqual(nothing);
   });
 });
