@@ -1,0 +1,80 @@
+/** What questions are answered from where a snapshot is the source: that of the running proxy, or of a bundle. */
+import { type NodeSnapshot, SnapshotReader } from '../bundle/snapshotReader.ts';
+import { parseCommandLine } from '../config/commandLine.ts';
+import type { ValidConfig } from '../config/effective.ts';
+import { loadConfig } from '../config/load.ts';
+import { type Settings, toSettings } from '../config/settings.ts';
+import { isValid, validate } from '../config/validate.ts';
+import { JunctionError } from '../errors.ts';
+import type { FamilySubject, Subject } from '../explain/subject.ts';
+import type { SnapshotFamily, SnapshotHeader, SnapshotLine } from '../explain/snapshot.ts';
+import type { Family } from '../model/ip.ts';
+import type { KernelReader } from '../modes/kernelReader.ts';
+import { askLines } from './localApi.ts';
+import { planFamily } from './planInput.ts';
+
+/** A snapshot of 30,000 services is 100 MB, which takes seconds. */
+const LIMIT_MS = 120_000;
+
+export async function liveSnapshot(socket: string): Promise<NodeSnapshot> {
+  const reader = new SnapshotReader(socket);
+  for await (const line of askLines<SnapshotLine>(socket, '/v1/snapshot', { timeoutMs: LIMIT_MS }))
+    reader.take({ ...line });
+  const snapshot = reader.finish();
+  if (snapshot) return snapshot;
+  throw new JunctionError(
+    'LOCAL_API_MALFORMED',
+    `${socket}: a snapshot without a header: ${reader.problem ?? 'none came'}`,
+  );
+}
+
+/** The configuration of the proxy that the snapshot is of. */
+export function snapshotConfig({ config, node }: SnapshotHeader): ValidConfig {
+  const parsed = parseCommandLine(['--config=snapshot', `--hostname-override=${node}`]);
+  const loaded = parsed.ok ? loadConfig(parsed.value, () => JSON.stringify(config)) : parsed;
+  const problems = loaded.ok ? validate(loaded.value.config) : loaded.problems;
+  if (loaded.ok && isValid(loaded.value.config)) return loaded.value.config;
+  throw new JunctionError(
+    'LOCAL_API_MALFORMED',
+    `the configuration in the snapshot cannot be used: ${problems.join('; ')}`,
+  );
+}
+
+export function snapshotSettings(header: SnapshotHeader): Settings {
+  const { apiServers } = header;
+  return { ...toSettings(snapshotConfig(header), header.node), ...(apiServers && { apiServers }) };
+}
+
+export function snapshotSubject(
+  snapshot: NodeSnapshot,
+  readerOf: (family: Family) => KernelReader | undefined = () => undefined,
+): Subject {
+  const { header } = snapshot;
+  const settings = snapshotSettings(header);
+  return {
+    nodeName: header.node,
+    mode: header.mode,
+    layout: settings.layout,
+    families: header.families.map((family) =>
+      familySubject(snapshot, settings, family, readerOf(family.family)),
+    ),
+  };
+}
+
+function familySubject(
+  snapshot: NodeSnapshot,
+  settings: Settings,
+  { family, addresses, refused }: SnapshotFamily,
+  kernel: KernelReader | undefined,
+): FamilySubject {
+  const input = { ...snapshot, isCluster: false, serviceCidrs: [], ignored: [], places: new Map() };
+  const { plan, inputs } = planFamily(family, settings, input);
+  return {
+    family,
+    plan,
+    host: { addresses },
+    refused: new Map(refused.map(({ servicePort, error }) => [servicePort, error])),
+    ...(kernel && { kernel }),
+    ...inputs,
+  };
+}

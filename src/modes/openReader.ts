@@ -1,0 +1,21 @@
+/** Opens what reads the kernel for questions, in a process that is not the proxy. */
+import type { Settings } from '../config/settings.ts';
+import type { Family } from '../model/ip.ts';
+import { openIptablesReader } from './iptables/inspect.ts';
+import type { KernelReader } from './kernelReader.ts';
+
+export interface OpenReader extends KernelReader {
+  close(): void;
+}
+
+/** `undefined`: this mode cannot be read from here. */
+export async function openReader(family: Family, settings: Settings): Promise<OpenReader | undefined> {
+  const { mode, layout, variant, masqueradeBit } = settings;
+  switch (mode) {
+    case 'iptables':
+      return openIptablesReader(family, { layout, variant, masqueradeBit });
+    case 'ipvs':
+    case 'nftables':
+      return undefined;
+  }
+}
