@@ -25,7 +25,17 @@ import type { NetlinkReply, NetlinkRequest } from './socket.ts';
 /** NLA_F_NET_BYTEORDER: ipset insists on hearing that a number or an address is big endian. */
 const NET = 0x4000;
 const PROTOCOL = 6;
-const COMMANDS = { create: 2, destroy: 3, swap: 6, list: 7, add: 9, delete: 10, type: 13 } as const;
+const COMMANDS = {
+  create: 2,
+  destroy: 3,
+  swap: 6,
+  list: 7,
+  add: 9,
+  delete: 10,
+  test: 11,
+  header: 12,
+  type: 13,
+} as const;
 type Command = keyof typeof COMMANDS;
 const IPSET_ATTR_DATA = 7;
 
@@ -187,6 +197,11 @@ export function deleteEntry(name: string, entry: IpsetEntry): Change {
   return entryChange('delete', name, entry, ABSENT_ENTRY);
 }
 
+/** Changes nothing. `done`: the set has the entry, or a network that has the entry's host; `absent`: not, or no such set. */
+export function testEntry(name: string, entry: IpsetEntry): Change {
+  return entryChange('test', name, entry, ABSENT_ENTRY);
+}
+
 const { ENOENT } = constants.errno;
 const ABSENT_SET: Change['expected'] = new Map([[ENOENT, 'absent']]);
 /** One error says "is there" when adding and "is not there" when deleting. */
@@ -234,6 +249,15 @@ function ipsetRequest(
 
 function ipsetErrorName(errno: number): string {
   return ERROR_NAMES[errno] ?? errnoName(errno);
+}
+
+/** What a set is, without its entries. `refused` with ENOENT: there is none. */
+export function headerRequest(name: string): NetlinkRequest {
+  return ipsetRequest('header', 0, { name });
+}
+
+export function decodeSetType(payload: Uint8Array): string | undefined {
+  return SET.read(payload, NFGENMSG_BYTES).type;
 }
 
 interface Ipset {

@@ -6,7 +6,7 @@ import { type Change, EXISTS, NOTHING } from './batch.ts';
 import { LITTLE_ENDIAN, type MessageWriter, malformedMessage, viewOf } from './codec.ts';
 import { GENLMSGHDR_BYTES, genericRequest } from './genetlink.ts';
 import { FAMILY_NUMBERS, PROTOCOL_NUMBERS, type TransportProtocol, decodeIp, writeIp } from './inet.ts';
-import { type AttributeKind, bytes, text, u16, u16be, u32, u32be, words } from './kinds.ts';
+import { type AttributeKind, bytes, count64, text, u16, u16be, u32, u32be, words } from './kinds.ts';
 import type { NetlinkRequest } from './socket.ts';
 
 const COMMANDS = {
@@ -76,6 +76,18 @@ const DESTINATION = new AttributeTable('a real server', {
   inactiveConnections: required([DESTINATION_NEST, 8], u32),
 });
 
+/** Kernels before 4.1 have no such numbers. The kernel brings them up to date every two seconds. */
+const SERVICE_COUNTERS = new AttributeTable('the counters of a virtual server', {
+  connections: optional([SERVICE_NEST, 12, 1], count64),
+  packets: optional([SERVICE_NEST, 12, 2], count64),
+});
+const DESTINATION_COUNTERS = new AttributeTable('the counters of a real server', {
+  connections: optional([DESTINATION_NEST, 12, 1], count64),
+  packets: optional([DESTINATION_NEST, 12, 2], count64),
+});
+/** Since it was made: connections to it, and packets of clients. */
+type IpvsCounters = ValueOf<typeof SERVICE_COUNTERS>;
+
 /** In whole seconds. */
 const TIMEOUTS = new AttributeTable('the time-outs of IPVS', {
   tcp: required(4, u32),
@@ -136,6 +148,11 @@ const ABSENT_DESTINATION: Change['expected'] = new Map([
 /** To be asked with `dump`. */
 export function getServices(ipvs: number): NetlinkRequest {
   return genericRequest(ipvs, COMMANDS.getService);
+}
+
+/** One, by its key. `refused` with ESRCH: there is none. */
+export function getService(ipvs: number, key: IpvsServiceKey): NetlinkRequest {
+  return genericRequest(ipvs, COMMANDS.getService, (writer) => SERVICE.write(writer, keyOfService(key)));
 }
 
 /** `refused` with ENOENT: the kernel has no such scheduler. */
@@ -238,6 +255,14 @@ export function decodeService(payload: Uint8Array): IpvsService | undefined {
   const { family, protocol, address, port, scheduler, flags, timeout, netmask } = service;
   const ip = ipOf(address, family);
   return { protocol, ip, port, scheduler, flags, timeout, clientPrefix: prefixOfMask(netmask, family) };
+}
+
+export function decodeServiceCounters(payload: Uint8Array): IpvsCounters {
+  return SERVICE_COUNTERS.read(payload, GENLMSGHDR_BYTES);
+}
+
+export function decodeDestinationCounters(payload: Uint8Array): IpvsCounters {
+  return DESTINATION_COUNTERS.read(payload, GENLMSGHDR_BYTES);
 }
 
 export function decodeDestination(payload: Uint8Array): IpvsDestinationState {

@@ -58,6 +58,15 @@ export const u64be: PlainKind<bigint> = {
   },
 };
 
+/** 64 bits in the machine's byte order, of which 53 are enough. Read only. */
+export const count64: PlainKind<number> = {
+  write: () => undefined,
+  read: (view, start, end) => {
+    if (end - start !== 8) throw wrongSize(start, end, 8);
+    return Number(view.getBigUint64(start, LITTLE_ENDIAN));
+  },
+};
+
 /** 64 bits, of which 53 are enough. */
 export const milliseconds: PlainKind<number> = {
   write: (writer, type, value) => writer.u64be(type, BigInt(value)),

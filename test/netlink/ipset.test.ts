@@ -6,6 +6,9 @@ import {
   createSet,
   deleteEntry,
   swapSets,
+  testEntry,
+  headerRequest,
+  decodeSetType,
   listRequest,
   decodeRevision,
   typeRequest,
@@ -44,6 +47,23 @@ describe('golden bytes', () => {
         '14000780 06000440 00000000 06000540 ffff0000', //   DATA { PORT_FROM 0, PORT_TO 65535 }
       ].join(' '),
     );
+  });
+
+  it('ipset test A 10.0.0.1,tcp:80', () => {
+    const entry = { type: 'hash:ip,port', ip: ip('10.0.0.1'), protocol: 'TCP', port: 80 } as const;
+    expect(requestHex(testEntry('A', entry))).toBe(
+      [
+        `44000000 0b060002 ${HEAD} 06000200 41000000`, //    TEST
+        '20000780 0c000180 08000140 0a000001 06000440 00500000 05000700 06000000',
+      ].join(' '),
+    );
+  });
+
+  it('what kind of set A is', () => {
+    expect(requestHex(headerRequest('A'))).toBe(`24000000 0c060000 ${HEAD} 06000200 41000000`);
+    const answer =
+      '02000000 05000100 06000000 06000200 41000000 0c000300 68617368 3a697000 05000400 05000000';
+    expect(decodeSetType(unhex(answer))).toBe('hash:ip');
   });
 
   it('ipset add A 10.0.0.1,tcp:80,192.0.2.0/24', () => {

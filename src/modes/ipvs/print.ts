@@ -4,17 +4,17 @@
  * bring the packets.
  */
 import type { Settings } from '../../config/settings.ts';
-import { type Family, hostCidr, hostPort } from '../../model/ip.ts';
-import type { Protocol } from '../../model/objects.ts';
+import { type Family, hostCidr } from '../../model/ip.ts';
 import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { printJumps, restoreCommand } from '../iptables/print.ts';
 import { type WholeRules, wholeRules } from '../iptables/rules/whole.ts';
 import { nodeIpsOf } from '../../system/interfaces.ts';
 import { DEVICE } from './rules/client.ts';
-import { compileVirtualServers, MH_PORT, type VirtualServerOptions } from './rules/compile.ts';
+import { compileVirtualServers, type VirtualServerOptions } from './rules/compile.ts';
 import { DesiredState } from './rules/desiredState.ts';
 import { ipvsLayout, ruleOptions } from './rules/rules.ts';
+import { printDestinationLine, printServerLine } from './rules/text.ts';
 import { capacityFor, entryKey, SET_IDS, type SetId, setName, IPSETS } from './rules/sets.ts';
 
 export interface IpvsText {
@@ -87,15 +87,10 @@ function createLine(id: SetId, family: Family, size: number): string {
   return `${head} family ${family === 'IPv4' ? 'inet' : 'inet6'} hashsize 1024 maxelem ${capacityFor(size)}`;
 }
 
-const SERVER_OPTIONS: Readonly<Record<Protocol, string>> = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' };
-
 function* serverLines(desired: DesiredState): Generator<string> {
-  for (const [, { protocol, ip, port, scheduler, timeout, flags, destinations }] of desired.servers()) {
-    const name = `${SERVER_OPTIONS[protocol]} ${hostPort(ip, port)}`;
-    const persistence = timeout === 0 ? '' : ` -p ${timeout}`;
-    const schedulerFlags = (flags & MH_PORT) === 0 ? '' : ' -b mh-port';
-    yield `-A ${name} -s ${scheduler}${persistence}${schedulerFlags}`;
-    for (const { key } of destinations) yield `-a ${name} -r ${key} -m -w 1`;
+  for (const [, server] of desired.servers()) {
+    yield printServerLine(server);
+    for (const { key } of server.destinations) yield printDestinationLine(server, key, 1);
   }
 }
 

@@ -60,7 +60,7 @@ export class Refusals {
   /** The first error of something that this service port asked for. */
   concerning(fragment: IpvsFragment, family: Family): Error | undefined {
     let first: Error | undefined;
-    for (const key of keysOf(fragment, family)) {
+    for (const key of namesOf(fragment, family)) {
       const error = this.#ofServices.get(key);
       if (!error) continue;
       this.#claimed.add(key);
@@ -141,10 +141,16 @@ function holderOf(edit: IpvsEdit): string {
 /** `undefined` for what belongs to no single service. */
 function keyOf(edit: IpvsEdit): string | undefined {
   if (!EDITS[edit.kind].isServices) return undefined;
+  return editName(edit);
+}
+
+/** What an edit is about: an entry, a virtual server or a real server of one, an address. */
+export function editName(edit: IpvsEdit): string {
   return 'destination' in edit ? destinationName(edit.server, edit.destination.key) : editKey(edit);
 }
 
-function* keysOf({ members, servers }: IpvsFragment, family: Family): Generator<string> {
+/** Of everything that a service port asks for. */
+export function* namesOf({ members, servers }: IpvsFragment, family: Family): Generator<string> {
   yield* memberKeys(members, family);
   for (const server of servers) {
     yield serverKey(server);

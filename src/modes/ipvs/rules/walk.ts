@@ -21,8 +21,9 @@ import { entryKey, type SetEntry, type SetType } from './sets.ts';
 /** A virtual server as far as a packet is concerned. */
 export interface WalkedServer extends Pick<ServerAttributes, 'scheduler' | 'flags' | 'timeout'> {
   readonly destinations: readonly WalkedDestination[];
-  /** That it has counted; unset where nothing counts. */
+  /** That it has counted since it was made; unset where nothing counts. */
   readonly packets?: number;
+  readonly connections?: number;
 }
 
 export interface WalkedDestination extends Destination {
@@ -30,6 +31,7 @@ export interface WalkedDestination extends Destination {
   readonly activeConnections?: number;
   readonly inactiveConnections?: number;
   readonly packets?: number;
+  readonly connections?: number;
 }
 
 /** What the kernel has. */
