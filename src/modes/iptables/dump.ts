@@ -6,7 +6,16 @@ import type { LayoutName } from './rules/fragment.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
 import type { Variant } from './variant.ts';
 
-export interface IptablesDump {
+export interface DumpedTables {
+  /** Bridges whose ports iptables sees. */
+  readonly bridges: readonly string[];
+  /** What else a packet passes there. */
+  readonly notes: readonly string[];
+  /** What `iptables-save -c` printed, by table. */
+  readonly tables: Readonly<Record<string, string>>;
+}
+
+export interface IptablesDump extends DumpedTables {
   readonly kind: 'iptables';
   readonly version: 1;
   readonly family: Family;
@@ -14,12 +23,6 @@ export interface IptablesDump {
   readonly layout: LayoutName;
   readonly settings: MachineSettings;
   readonly addresses: readonly Ip[];
-  /** Bridges whose ports iptables sees. */
-  readonly bridges: readonly string[];
-  /** What else a packet passes there. */
-  readonly notes: readonly string[];
-  /** What `iptables-save -c` printed, by table. */
-  readonly tables: Readonly<Record<string, string>>;
 }
 
 /** Characters of one table: 30,000 services with 10 endpoints have some 150 million. */

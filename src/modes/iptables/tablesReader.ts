@@ -1,0 +1,180 @@
+/** Reads the tables of iptables for questions: the chains on a packet's way, differences from a layout, whole tables. */
+import { readNftGeneration } from '../../netlink/nftables/message.ts';
+import type { Packet } from '../../plan/decide.ts';
+import type { Plan } from '../../plan/types.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
+import { type KernelDifference, ReadOnDemand } from '../kernelReader.ts';
+import type { WalkResult } from '../walk.ts';
+import { filteredBridges } from './bridges.ts';
+import { type ChainKey, chainSource } from './chainSource.ts';
+import type { IptablesClient } from './client.ts';
+import { type DumpedTables, MOST_DUMPED } from './dump.ts';
+import { readKernelTables, type KernelTables } from './kernelTables.ts';
+import { compareWithPlan, plannedChains } from './rules/compare.ts';
+import type { CompileOptions, Layout } from './rules/fragment.ts';
+import type { ChainListing } from './rules/listing.ts';
+import { type ParsedChain, SaveReader, type Tables, type WantedChains } from './rules/parse.ts';
+import { TABLES } from './rules/rule.ts';
+import type { IptablesPacket, WalkedTables } from './rules/walk.ts';
+
+export interface TablesReaderOptions {
+  readonly client: Pick<IptablesClient, 'family' | 'variant' | 'readChain' | 'readTable'>;
+  /** By default those of this machine. */
+  readonly tables?: () => KernelTables;
+  /** Changes with every change of the rules; `undefined`: not known. By default the kernel's. */
+  readonly generation?: () => number | undefined;
+  /** By default those of this machine. */
+  readonly bridges?: () => ReadonlySet<string>;
+}
+
+/** A walk over chains that are read as it needs them. */
+export interface ChainWalk {
+  walk(tables: WalkedTables, packet: IptablesPacket): WalkResult<string>;
+  /** Reads what it needs besides chains. Returns whether something was missing. */
+  fill?(): Promise<boolean>;
+}
+
+/** Rules that change while they are read are read again, so often. */
+const MOST_ATTEMPTS = 3;
+const MOST_NOTES = 50;
+/** A flushed table of a large cluster has some 100,000. */
+const MOST_DIFFERENCES = 20_000;
+
+export class TablesReader {
+  readonly #options: TablesReaderOptions;
+  readonly #timeSlice = new TimeSlice(systemClock, 4);
+
+  constructor(options: TablesReaderOptions) {
+    this.#options = options;
+  }
+
+  /** `begin` is called again where rules changed while they were read. */
+  async walk(packet: Packet, begin: () => ChainWalk): Promise<WalkResult<string>> {
+    for (let attempts = 1; ; attempts++) {
+      const before = this.#generation();
+      const { outcomes, notes } = await this.#walkOnce(packet, begin());
+      const isSteady = this.#generation() === before;
+      if (!isSteady && attempts < MOST_ATTEMPTS) continue;
+      return {
+        outcomes,
+        notes: [
+          ...(isSteady ? [] : ['rules changed while they were read']),
+          ...notes.slice(0, MOST_NOTES),
+          ...(notes.length > MOST_NOTES ? [`and ${notes.length - MOST_NOTES} notes more`] : []),
+        ],
+      };
+    }
+  }
+
+  async #walkOnce(packet: Packet, { walk, fill }: ChainWalk): Promise<WalkResult<string>> {
+    const { client } = this.#options;
+    const { names, notes } = this.#tables();
+    const unreadable = new Set<string>();
+    const source = chainSource(client, (text) => unreadable.add(text));
+    const chains = new ReadOnDemand<ChainKey, ChainListing>((keys) => source.read(keys));
+    const listed = (table: string, chain: string): ChainListing | undefined =>
+      names.has(table) ? chains.get(`${table} ${chain}`) : undefined;
+    const viaBridge = this.#bridges().has(packet.inInterface ?? '');
+    const tables: WalkedTables = {
+      base: listed,
+      rules: (table, chain, { destination, port }) => listed(table, chain)?.rulesFor(destination, port),
+    };
+    for (;;) {
+      const { outcomes, notes: walkNotes } = walk(tables, { ...packet, viaBridge });
+      const [wereChains, wereOthers] = [await chains.fill(), await fill?.()];
+      if (!wereChains && !wereOthers) return { outcomes, notes: [...notes, ...walkNotes, ...unreadable] };
+    }
+  }
+
+  async compare(
+    { servicePorts }: Plan,
+    layout: Layout,
+    options: CompileOptions,
+  ): Promise<readonly KernelDifference[]> {
+    this.#timeSlice.begin();
+    const wanted = await runSliced(plannedChains(layout, servicePorts, options), this.#timeSlice);
+    const state = await this.#readOwn(wanted);
+    const differences: KernelDifference[] = [];
+    this.#timeSlice.begin();
+    for (const found of compareWithPlan(state, { layout, servicePorts, options })) {
+      differences.push(...found);
+      if (differences.length >= MOST_DIFFERENCES) {
+        const text = `${differences.length} differences, and perhaps more: the rest was not compared`;
+        return [...differences, { kind: 'different', object: 'tables', text }];
+      }
+      const pause = this.#timeSlice.pause();
+      if (pause) await pause;
+    }
+    return differences;
+  }
+
+  async #readOwn(wanted: WantedChains): Promise<Tables> {
+    const { names } = this.#tables();
+    const tables = new Map<string, ReadonlyMap<string, ParsedChain>>();
+    for (const table of TABLES) {
+      if (!names.has(table)) continue;
+      const reader = new SaveReader();
+      reader.wanted = wanted;
+      await this.#options.client.readTable(table, async (text) => {
+        this.#timeSlice.begin();
+        await runSliced(reader.take(text), this.#timeSlice);
+      });
+      const chains = reader.end().get(table);
+      if (chains) tables.set(table, chains);
+    }
+    return tables;
+  }
+
+  async dump(): Promise<DumpedTables> {
+    const { client } = this.#options;
+    const { names, notes } = this.#tables();
+    const tables: Record<string, string> = {};
+    const tooLong: string[] = [];
+    for (const table of names) {
+      const pieces: string[] = [];
+      let length = 0;
+      await client.readTable(table, async (text) => {
+        length += text.length;
+        if (length <= MOST_DUMPED) pieces.push(text);
+      });
+      if (length <= MOST_DUMPED) tables[table] = pieces.join('');
+      else tooLong.push(`not in the dump: table ${table}, of ${length} characters`);
+    }
+    return { bridges: [...this.#bridges()], notes: [...notes, ...tooLong], tables };
+  }
+
+  #tables(): KernelTables {
+    const { client, tables = () => readKernelTables(client.family, client.variant) } = this.#options;
+    return tables();
+  }
+
+  #bridges(): ReadonlySet<string> {
+    const { client, bridges = () => filteredBridges(client.family) } = this.#options;
+    return bridges();
+  }
+
+  /** Legacy has none: there a table is read as a whole. */
+  #generation(): number | undefined {
+    const { client, generation = readNftGeneration } = this.#options;
+    return client.variant === 'nft' ? generation() : undefined;
+  }
+}
+
+/** To read a dump. */
+export function dumpedTables(
+  family: IptablesClient['family'],
+  { bridges, notes, tables }: DumpedTables,
+): TablesReaderOptions {
+  return {
+    client: {
+      family,
+      // A table is read as a whole.
+      variant: 'legacy',
+      readChain: async () => 'a dump has whole tables',
+      readTable: async (table, take) => take(tables[table] ?? ''),
+    },
+    bridges: () => new Set(bridges),
+    tables: () => ({ names: new Set(Object.keys(tables)), notes }),
+  };
+}
