@@ -30,9 +30,9 @@ export interface TablesReaderOptions {
 
 /** A walk over chains that are read as it needs them. */
 export interface ChainWalk {
-  walk(tables: WalkedTables, packet: IptablesPacket): WalkResult<string>;
+  readonly walk: (tables: WalkedTables, packet: IptablesPacket) => WalkResult<string>;
   /** Reads what it needs besides chains. Returns whether something was missing. */
-  fill?(): Promise<boolean>;
+  readonly fill?: () => Promise<boolean>;
 }
 
 /** Rules that change while they are read are read again, so often. */
