@@ -88,6 +88,7 @@ interface WordKind<Word extends string> extends AttributeKind<Word> {
   number(word: Word): number;
   /** `undefined` for a number that has no word here. */
   word(number: number): Word | undefined;
+  readonly all: readonly Word[];
 }
 
 /** Numbers of the kernel and the words that stand for them: those of the program nft where it has any. */
@@ -99,6 +100,7 @@ export function words<Word extends string>(
   return {
     number: (word) => numbers[word],
     word: (number) => byNumber.get(number),
+    all: [...byNumber.values()],
     write: (writer, type, word) => kind.write(writer, type, numbers[word]),
     read: (view, start, end) => byNumber.get(kind.read(view, start, end)) ?? UNKNOWN,
   };

@@ -1,6 +1,6 @@
 /** Junction's nftables mode over a table in memory, and what that table makes of a packet. */
 import { mostLookups } from '../modes/nftables/rules/bound.ts';
-import { type WalkOutcome } from '../../src/modes/walk.ts';
+import { type WalkOutcome, type WalkResult } from '../../src/modes/walk.ts';
 import { walkNftables } from '../../src/modes/nftables/rules/walk.ts';
 import { type LearnedEntry } from '../../src/modes/nftables/rules/walk.ts';
 import { type WalkTable } from '../../src/modes/nftables/rules/walk.ts';
@@ -43,11 +43,20 @@ export function walkableOf({ walkable, ruleset }: FakeNftKernel): Walkable {
 /** In the words of a row. What cannot be said in them is wrong. */
 export function walkedNft({ table, mostLookups: mostOf }: Walkable, row: Subject): string {
   const most = mostOf(row.packet);
-  const { outcomes, notes } = walkNftables(table, row.packet, NODE1, { record: false });
+  const result = walkNftables(table, row.packet, NODE1, { record: false });
+  const excess = result.outcomes.find(({ lookups }) => lookups > most);
+  if (excess) return printRow(row, `${excess.lookups} lookups, more than ${most}`);
+  return printWalk(row, result, (outcome) => isRemembered(table, row, outcome));
+}
+
+/** `isKept`: whether a client that was sent somewhere is sent there again. */
+export function printWalk<Learned>(
+  row: Subject,
+  { outcomes, notes }: WalkResult<Learned>,
+  isKept: (outcome: WalkOutcome<Learned>) => boolean = () => true,
+): string {
   const [note] = notes;
   if (note !== undefined) return printRow(row, note);
-  const excess = outcomes.find(({ lookups }) => lookups > most);
-  if (excess) return printRow(row, `${excess.lookups} lookups, more than ${most}`);
   const verdicts = new Set(outcomes.map(({ kind }) => kind));
   const [verdict = 'pass'] = verdicts;
   if (verdicts.size > 1) return printRow(row, [...verdicts].join(' or '));
@@ -56,12 +65,11 @@ export function walkedNft({ table, mostLookups: mostOf }: Walkable, row: Subject
   const unfair = outcomes.find(({ probability }) => Math.abs(probability * outcomes.length - 1) > TOLERANCE);
   if (unfair) return printRow(row, `${printTarget(target(row, unfair))} with ${unfair.probability}`);
   const sticky = outcomes.filter(({ learned }) => learned.length > 0);
-  if (!sticky.every((outcome) => isRemembered(table, row, outcome)))
-    return printRow(row, 'forgets its client');
+  if (!sticky.every(isKept)) return printRow(row, 'forgets its client');
   return printRow(row, { verdict, targets, sticky: sticky.length > 0 && sticky.length === outcomes.length });
 }
 
-function target(row: Subject, outcome: WalkOutcome<LearnedEntry>): Target {
+function target(row: Subject, outcome: WalkOutcome<unknown>): Target {
   if (outcome.kind !== 'forward') throw new Error('not forwarded');
   return targetAt(row, outcome.to, outcome.port, outcome.masqueraded);
 }

@@ -9,7 +9,6 @@ import type {
   ChainSpec,
   Comparison,
   Element,
-  HookSpec,
   NftClient,
   Ruleset,
   TableOperation,
@@ -34,11 +33,11 @@ import {
   getSets,
   getTable,
 } from '../../netlink/nftables/objects.ts';
-import type { BaseChain, KernelTable } from '../../netlink/nftables/objects.ts';
+import type { KernelTable } from '../../netlink/nftables/objects.ts';
 import { decodeElements, elementList, getElements, readElements } from '../../netlink/nftables/elements.ts';
 import type { SetElement, SetPlace } from '../../netlink/nftables/elements.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
-import { propertiesOf } from '../../netlink/nftables/setSpec.ts';
+import { ANONYMOUS, baseOf, canonical, isSameSet } from './comparison.ts';
 import { lowerRule } from './lower.ts';
 import { elementReader, elementsOf, listOf, specOf } from './sets.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -48,9 +47,6 @@ import { wait } from '../../time/wait.ts';
 export const TRANSIENT = /\b(?:EINTR|EAGAIN|EBUSY|ENOBUFS|ERESTART|EMFILE)\b/;
 const TRIES = 4;
 const PAUSE_MS = 5;
-/** A set or chain that is part of a rule: it is deleted with the rule, and cannot be deleted by itself. */
-const ANONYMOUS = /^__(?:set|map|chain)\d/;
-
 export class NetlinkNftClient implements NftClient {
   readonly #family: Family;
   readonly #channel: TransactionChannel;
@@ -189,10 +185,9 @@ export class NetlinkNftClient implements NftClient {
   #compareSets({ sets }: Ruleset, messages: readonly Message[]): Comparison {
     const wanted = byName(sets);
     const found = messages.map(({ payload }) => {
-      const { family: _, table: __, name, handle: ___, comment: ____, ...properties } = decodeSet(payload);
-      const set = wanted.get(name);
-      const spec = set && propertiesOf(specOf(set, this.#family));
-      return { name, isSame: !spec || canonical(spec) === canonical(properties) };
+      const listed = decodeSet(payload);
+      const set = wanted.get(listed.name);
+      return { name: listed.name, isSame: !set || isSameSet(set, listed, this.#family) };
     });
     return comparisonOf(found);
   }
@@ -254,25 +249,11 @@ export async function readSet(
   throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the elements of ${place.set}: ${why}`);
 }
 
-function baseOf({ point, priority }: HookSpec): BaseChain {
-  return { type: 'nat', hook: point, priority, policy: 'accept' };
-}
-
 function comparisonOf(found: readonly { readonly name: string; readonly isSame: boolean }[]): Comparison {
   const named = found.filter(({ name }) => !ANONYMOUS.test(name));
   return new Map(named.map(({ name, isSame }) => [name, isSame ? 'same' : 'different']));
 }
 
-/** Equal text for equal values, bytes and large numbers included, whatever the order of their parts. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) => {
-    if (part instanceof Uint8Array) return Buffer.from(part).toString('hex');
-    if (typeof part === 'bigint') return part.toString();
-    if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
-    return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)));
-  });
-}
-
-function isAbsent(reply: DumpReply | undefined): boolean {
+export function isAbsent(reply: DumpReply | undefined): boolean {
   return reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT;
 }

@@ -4,6 +4,8 @@ import { AddressWatch } from '../addressWatch.ts';
 import { readConnections } from './counters.ts';
 import { KUBE_PROXY_TABLE, removeStaleTables } from './cleanup.ts';
 import { NetlinkNftClient } from './client.ts';
+import { NftReader } from './inspect.ts';
+import { NetlinkSource } from './kernel/netlinkSource.ts';
 import { NftProxier } from './proxier.ts';
 import { TableWatch } from './watch.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
@@ -73,6 +75,12 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
       return {
         writer: proxier,
         verification: { isNotified: true },
+        kernel: new NftReader({
+          family,
+          source: new NetlinkSource(family, channel),
+          facts: () => proxier.facts,
+          ruleset: () => proxier.table.ruleset,
+        }),
         localIps: () => addresses.localIps(family),
         ready: () => stale.ready(family),
         setServiceCidrs: (cidrs) => {

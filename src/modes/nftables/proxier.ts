@@ -1,18 +1,17 @@
 /** One address family of the nftables mode: its table, and the backstop behind it. */
 import { NftRules } from './reconcile.ts';
 import { CLEANUP_FAILURES } from './rules/resync.ts';
-import type { NftSettings } from './rules/ruleset.ts';
 import { Backstop, type BackstopClient, type BackstopFailure } from './rules/backstop.ts';
 import { byName, type NftClient } from './rules/table.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
-import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { RetryDelay, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { elementsOf, isOfIntervals } from './sets.ts';
+import { type NodeFacts, nftSettings } from './settings.ts';
 import type { TableChanges } from './watch.ts';
 
 interface NftProxierOptions {
@@ -47,7 +46,7 @@ export class NftProxier {
 
   async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
     const changed = [...dirty];
-    const settings = this.#settings(plan);
+    const settings = nftSettings(this.facts, plan.view);
     const isCleanupDue = this.#cleanup.isDue(this.#now());
     if (isCleanupDue && this.#cleanup.isWaiting) this.table.noteStructure([]);
     const report = await this.table.sync(plan, changed, settings).catch(async (error: unknown) => {
@@ -67,16 +66,10 @@ export class NftProxier {
     return { ...report, retryAfterMs: delays.length > 0 ? Math.min(...delays) : undefined };
   }
 
-  #settings({ view }: Plan): NftSettings {
+  /** As they are now. */
+  get facts(): NodeFacts {
     const { masqueradeBit, counters, nodeIps } = this.#options;
-    const own = [...nodeIps()].sort();
-    return {
-      nodeIps: own,
-      masqueradeMark: (1 << masqueradeBit) >>> 0,
-      counters,
-      nodePortIps: own.filter((ip) => answersNodePorts(view.nodePorts, ip)),
-      serviceCidrs: this.#serviceCidrs,
-    };
+    return { masqueradeBit, counters, nodeIps: nodeIps(), serviceCidrs: this.#serviceCidrs };
   }
 
   /** Where cluster IPs come from, as far as that is known. */

@@ -93,6 +93,8 @@ export interface KernelTable extends MessageOf<typeof TABLE_ATTRIBUTES> {
   readonly isDormant: boolean;
 }
 
+export const BASE_CHAIN_WORDS = { type: CHAIN_TYPES, hook: HOOKS.all, policy: POLICIES.all } as const;
+
 export interface BaseChain {
   /** `nat` sees the first packet of each connection only. */
   readonly type: (typeof CHAIN_TYPES)[number];

@@ -31,6 +31,15 @@ export function printTable({ sets, chains, elements }: FilledTable, family: Fami
   return `table ${NFT_FAMILY[family]} ${TABLE} {\n\tcomment "${TABLE_COMMENT}"\n${blocks.join('\n')}}\n`;
 }
 
+/** `set cluster-ips { type ipv4_addr; comment "cluster IPs" }`: a set without its elements, or a chain without its rules. */
+export function printDeclaration(declared: TableSet | ChainSpec, family: Family): string {
+  const text =
+    'key' in declared ? printSet(declared, [], family) : printChain({ ...declared, rules: [] }, family);
+  const [head = '', ...lines] = text.trim().split('\n');
+  const inner = lines.slice(0, -1).map((line) => line.trim().replace(/;$/, ''));
+  return inner.length === 0 ? `${head} }` : `${head} ${inner.join('; ')} }`;
+}
+
 function printSet(set: TableSet, elements: readonly Element[], family: Family): string {
   const flags = [...(set.ranges ? ['interval'] : []), ...(set.dynamicSize ? ['dynamic', 'timeout'] : [])];
   const { key, data } = declarationOf(set, family);
@@ -205,7 +214,7 @@ const PARTS: Readonly<Record<Exclude<KeyPart, object | 'port'>, string>> = {
 };
 
 /** `1h30m` */
-function duration(seconds: number): string {
+export function duration(seconds: number): string {
   const parts = [
     [Math.floor(seconds / 86_400), 'd'],
     [Math.floor(seconds / 3600) % 24, 'h'],

@@ -36,10 +36,10 @@ export class ReferenceCounts {
   /** With the sizes and time-outs of one before it, until they are retired. */
   constructor(before?: { readonly counts: ReferenceCounts; readonly now: number }) {
     if (!before) return;
-    for (const { part } of before.counts.#used.values()) {
-      this.#use(part);
-      this.#release(part, before.now);
-    }
+    this.addIdle(
+      Array.from(before.counts.#used.values(), ({ part }) => part),
+      before.now,
+    );
   }
 
   /** While it is the same, so is the shape. */
@@ -105,6 +105,14 @@ export class ReferenceCounts {
     }
     this.#touched.clear();
     return { removes, adds };
+  }
+
+  /** Sizes and time-outs that are there, whether somebody uses them or not. */
+  addIdle(parts: Iterable<TablePart>, now: number): void {
+    for (const part of parts) {
+      this.#use(part);
+      this.#release(part, now);
+    }
   }
 
   *elements(): Generator<Element> {

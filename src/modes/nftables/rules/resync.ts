@@ -196,7 +196,8 @@ function amendChain(before: ChainSpec, after: ChainSpec): TableTransaction {
   ];
 }
 
-class Elements {
+/** What the sets have, compared with what they should have. */
+export class Elements {
   readonly sets: SetsByName;
   readonly #existing: TableState['elements'];
   /** The kernel's elements that are not wanted so far, by set and key. */
@@ -206,7 +207,7 @@ class Elements {
   /** Sets that were not looked at. */
   readonly #trusted: ReadonlySet<string>;
 
-  constructor(state: TableState | undefined, ruleset: Ruleset) {
+  constructor(state: Pick<TableState, 'sets' | 'elements'> | undefined, ruleset: Ruleset) {
     this.sets = byName(ruleset.sets);
     const trusted = ruleset.sets.filter(
       ({ name, dynamicSize }) =>

@@ -108,7 +108,7 @@ function setsOf(shape: TableShape, { view, counters }: RulesetOptions): readonly
   ];
 }
 
-const SERVICE_CIDRS: TableSet = {
+export const SERVICE_CIDRS: TableSet = {
   name: NFT_SETS.serviceCidrs,
   key: ['address'],
   ranges: true,

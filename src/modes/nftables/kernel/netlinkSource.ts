@@ -1,0 +1,115 @@
+/** Reads rules by netlink: chains by family, rules by chain, sets by name, elements by key. Never a whole set. */
+import { constants } from 'node:os';
+import { JunctionError } from '../../../errors.ts';
+import type { Family } from '../../../model/ip.ts';
+import { messagesOf, type NetlinkChannel } from '../../../netlink/channel.ts';
+import {
+  decodeElements,
+  getElement,
+  type SetElement,
+  type SetPlace,
+} from '../../../netlink/nftables/elements.ts';
+import { decodeGeneration, getGeneration, type TablePlace } from '../../../netlink/nftables/message.ts';
+import {
+  type ChainPlace,
+  decodeChain,
+  decodeRule,
+  decodeSet,
+  decodeTable,
+  getChains,
+  getRules,
+  getSet,
+  getSets,
+  getTable,
+  getTables,
+} from '../../../netlink/nftables/objects.ts';
+import type { NetlinkReply } from '../../../netlink/socket.ts';
+import { isAbsent, readSet } from '../client.ts';
+import { NFT_FAMILY } from '../rules/print.ts';
+import { groupBy } from '../rules/table.ts';
+import type { AskedElement, ListedChain, ListedRule, ListedSet, NftSource, WholeTable } from './source.ts';
+
+export class NetlinkSource implements NftSource {
+  readonly #family: Family;
+  readonly #channel: NetlinkChannel;
+
+  constructor(family: Family, channel: NetlinkChannel) {
+    this.#family = family;
+    this.#channel = channel;
+  }
+
+  async generation(): Promise<number | undefined> {
+    const reply = await this.#channel.request(getGeneration());
+    return first(reply, decodeGeneration)?.id;
+  }
+
+  async chains(): Promise<readonly ListedChain[]> {
+    const families = [NFT_FAMILY[this.#family], 'inet'] as const;
+    const replies = await this.#channel.dumpAll(
+      families.flatMap((family) => [getTables(family), getChains(family)]),
+    );
+    return families.flatMap((family, index) => {
+      const tables = messagesOf(replies[2 * index], 'the tables').map(({ payload }) => decodeTable(payload));
+      const dormant = new Set(tables.flatMap(({ isDormant, name }) => (isDormant ? [name] : [])));
+      return messagesOf(replies[2 * index + 1], 'the chains')
+        .map(({ payload }) => decodeChain(payload))
+        .filter(({ table }) => !dormant.has(table))
+        .map(({ table, name: chain, base, references }) => ({ family, table, chain, base, references }));
+    });
+  }
+
+  async rules(chains: readonly ChainPlace[]): Promise<readonly (readonly ListedRule[])[]> {
+    const replies = await this.#channel.dumpAll(chains.map((place) => getRules(place, place.chain)));
+    return replies.map((reply, index) => {
+      if (isAbsent(reply)) return []; // it was deleted meanwhile
+      return messagesOf(reply, `the rules of chain ${chains[index]?.chain}`).map(({ payload }) =>
+        decodeRule(payload),
+      );
+    });
+  }
+
+  async sets(places: readonly SetPlace[]): Promise<readonly (ListedSet | undefined)[]> {
+    const replies = await this.#channel.requestAll(places.map(getSet));
+    return replies.map((reply) => first(reply, decodeSet));
+  }
+
+  async elements(asked: readonly AskedElement[]): Promise<readonly (SetElement | undefined)[]> {
+    const replies = await this.#channel.requestAll(asked.map((each) => getElement(each, each.key)));
+    return replies.map((reply) => first(reply, decodeElements)?.elements[0]);
+  }
+
+  async table(place: TablePlace): Promise<WholeTable | undefined> {
+    const table = first(await this.#channel.request(getTable(place)), decodeTable);
+    if (!table) return undefined;
+    const [sets, chains, rules] = await this.#channel.dumpAll([
+      getSets(place),
+      getChains(place.family),
+      getRules(place),
+    ]);
+    if (isAbsent(sets)) return undefined; // it was deleted meanwhile
+    const decoded = messagesOf(rules, 'the rules').map(({ payload }) => decodeRule(payload));
+    const byChain = groupBy(decoded, ({ chain }) => chain);
+    return {
+      isDormant: table.isDormant,
+      chains: messagesOf(chains, 'the chains')
+        .map(({ payload }) => decodeChain(payload))
+        .filter((chain) => chain.table === place.table)
+        .map(({ name, base }) => ({ name, base, rules: byChain.get(name) ?? [] })),
+      sets: messagesOf(sets, 'the sets').map(({ payload }) => decodeSet(payload)),
+    };
+  }
+
+  async allElements(place: SetPlace): Promise<readonly SetElement[]> {
+    return (await readSet(this.#channel, place)) ?? [];
+  }
+}
+
+/** `undefined`: there is no such thing. */
+function first<T>(reply: NetlinkReply, decode: (payload: Uint8Array) => T): T | undefined {
+  if (reply.kind === 'answered') {
+    const [message] = reply.messages;
+    return message && decode(message.payload);
+  }
+  if (reply.errno === constants.errno.ENOENT) return undefined;
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot read the rules: ${reply.name}`);
+}

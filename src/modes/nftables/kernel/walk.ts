@@ -1,0 +1,200 @@
+/** Sends a packet through the rules that the kernel has. Only what lies on its way is read: what is asked for is read between two tries. */
+import type { Family } from '../../../model/ip.ts';
+import type { Host, Packet } from '../../../plan/decide.ts';
+import type { SetElement, SetPlace } from '../../../netlink/nftables/elements.ts';
+import { ReadOnDemand } from '../../kernelReader.ts';
+import {
+  type RuleExit,
+  type TraceStep,
+  type WalkContext,
+  type WalkedChain,
+  walkPacket,
+  type WalkResult,
+} from '../../walk.ts';
+import type { HookPoint } from '../../path.ts';
+import { BACKSTOP_TABLE, TABLE } from '../rules/names.ts';
+import { NFT_FAMILY } from '../rules/print.ts';
+import { type LearnedElement, type MachineWay, runRule } from './machine.ts';
+import { printExpressions } from './ruleText.ts';
+import { tableName } from './source.ts';
+import type { AskedElement, ListedChain, ListedRule, ListedSet, NftSource } from './source.ts';
+import { printFound } from './values.ts';
+
+/** As in the kernel. */
+const DEEPEST_JUMP = 16;
+/** A packet that passes more rules than this is in a loop, or in rules that nobody wrote for packets. */
+const MOST_STEPS = 200_000;
+/** A chain of another program with more rules than this is not read. */
+const MOST_RULES = 1000;
+/** Chains of the type nat are called by the kernel's nat, at its own priority: theirs are for their order among themselves. */
+const NAT_PRIORITY: Readonly<Record<HookPoint, number>> = {
+  prerouting: -100,
+  input: 100,
+  forward: 0,
+  output: -100,
+  postrouting: 100,
+};
+
+interface WalkedRule extends ListedRule {
+  readonly place: ListedChain;
+}
+
+export class KernelWalk {
+  readonly #ownFamily: string;
+  readonly #isOurs: (chain: string, rule: ListedRule) => boolean;
+  readonly #chains: ReadonlyMap<string, ListedChain>;
+  readonly #asked = new Map<string, AskedElement>();
+  readonly #setPlaces = new Map<string, SetPlace>();
+  readonly #rules: ReadOnDemand<string, readonly WalkedRule[]>;
+  readonly #sets: ReadOnDemand<string, ListedSet>;
+  readonly #elements: ReadOnDemand<string, SetElement>;
+
+  constructor(
+    family: Family,
+    source: NftSource,
+    chains: readonly ListedChain[],
+    isOurs: (chain: string, rule: ListedRule) => boolean,
+  ) {
+    this.#ownFamily = NFT_FAMILY[family];
+    this.#isOurs = isOurs;
+    this.#chains = new Map(chains.map((each) => [nameOf(tableName(each), each.chain), each]));
+    this.#rules = readOnDemand(this.#chains, async (places) =>
+      (await source.rules(places)).map((rules, index) => {
+        const place = places[index];
+        return place && rules.map((rule) => ({ ...rule, place }));
+      }),
+    );
+    this.#sets = readOnDemand(this.#setPlaces, (places) => source.sets(places));
+    this.#elements = readOnDemand(this.#asked, (asked) => source.elements(asked));
+  }
+
+  async result(packet: Packet, host: Host): Promise<WalkResult<LearnedElement>> {
+    for (;;) {
+      const result = this.#walk(packet, host);
+      const read = [await this.#rules.fill(), await this.#sets.fill(), await this.#elements.fill()];
+      if (!read.includes(true)) return result;
+    }
+  }
+
+  #walk(packet: Packet, host: Host): WalkResult<LearnedElement> {
+    const hasArrived = packet.inInterface !== undefined;
+    const tooLong = new Set<string>();
+    let steps = 0;
+    const { outcomes, notes } = walkPacket<WalkedRule, LearnedElement>(
+      {
+        deepestJump: DEEPEST_JUMP,
+        baseChains: (point) => this.#baseChains(point),
+        rulesOf: (table, chain) => (steps > MOST_STEPS ? [] : this.#rulesOf(table, chain, tooLong)),
+        leave: (rule, way, context) => {
+          if (steps++ <= MOST_STEPS) return this.#leave(rule, way, hasArrived, context);
+          context.note(`not evaluated: what comes after ${MOST_STEPS} rules`);
+          return [{ way, isMatch: false }];
+        },
+        print: ({ expressions }) => printExpressions(expressions),
+        detailsOf: (rule) => this.#detailsOf(rule),
+      },
+      packet,
+      host,
+    );
+    return { outcomes, notes: [...notes, ...tooLong] };
+  }
+
+  #baseChains(point: HookPoint): readonly WalkedChain[] {
+    const found: { readonly chain: WalkedChain; readonly at: number; readonly priority: number }[] = [];
+    for (const place of this.#chains.values()) {
+      const { base, chain } = place;
+      if (base?.hook !== point) continue;
+      const { type, priority, policy } = base;
+      const at = type === 'nat' ? NAT_PRIORITY[point] : priority;
+      const isForeign = !this.#isOurTable(place);
+      const walked = { type, table: tableName(place), chain, policy, ...(isForeign && { isForeign }) };
+      found.push({ chain: walked, at, priority });
+    }
+    return found.sort((a, b) => a.at - b.at || a.priority - b.priority).map(({ chain }) => chain);
+  }
+
+  #isOurTable({ family, table }: ListedChain): boolean {
+    return family === this.#ownFamily && (table === TABLE || table === BACKSTOP_TABLE);
+  }
+
+  /** `undefined`: there is no such chain. */
+  #rulesOf(table: string, chain: string, tooLong: Set<string>): readonly WalkedRule[] | undefined {
+    const name = nameOf(table, chain);
+    const place = this.#chains.get(name);
+    if (!place) return undefined;
+    if (place.references > MOST_RULES && !this.#isOurTable(place)) {
+      tooLong.add(`not evaluated: chain ${chain} of table ${table}, which has more than ${MOST_RULES} rules`);
+      return [];
+    }
+    const rules = this.#rules.get(name) ?? [];
+    for (const { expressions } of rules)
+      for (const each of expressions)
+        if (each.kind === 'lookup' || each.kind === 'dynset') this.#setOf(place, each.set);
+    return rules;
+  }
+
+  #leave(
+    rule: WalkedRule,
+    way: MachineWay,
+    hasArrived: boolean,
+    { isLocal, note }: WalkContext,
+  ): readonly RuleExit<LearnedElement>[] {
+    const { place, expressions } = rule;
+    const table = tableName(place);
+    return runRule(expressions, way, {
+      facts: { isLocal, hasArrived },
+      print: printFound,
+      note,
+      onUncertain: () =>
+        note(`not evaluated, taken as no match: ${table} ${place.chain}: ${printExpressions(expressions)}`),
+      sets: {
+        setOf: (name) => this.#setOf(place, name),
+        find: ({ name: set }, key) => {
+          const name = `${nameOf(table, set)} ${Buffer.from(key).toString('hex')}`;
+          if (!this.#asked.has(name))
+            this.#asked.set(name, { family: place.family, table: place.table, set, key });
+          return this.#elements.get(name);
+        },
+      },
+    });
+  }
+
+  #setOf({ family, table }: ListedChain, set: string): ListedSet | undefined {
+    const name = nameOf(tableName({ family, table }), set);
+    if (!this.#setPlaces.has(name)) this.#setPlaces.set(name, { family, table, set });
+    return this.#sets.get(name);
+  }
+
+  #detailsOf({ place, ...rule }: WalkedRule): Pick<TraceStep, 'packets' | 'isForeign'> {
+    const counter = rule.expressions.find((each) => each.kind === 'counter');
+    const isForeign = !this.#isOurTable(place) || (place.table === TABLE && !this.#isOurs(place.chain, rule));
+    return {
+      ...(counter && { packets: Number(counter.packets) }),
+      ...(isForeign && { isForeign }),
+    };
+  }
+}
+
+function nameOf(table: string, name: string): string {
+  return `${table} ${name}`;
+}
+
+/** By name; `places` says where each is. */
+function readOnDemand<Place, Value>(
+  places: ReadonlyMap<string, Place>,
+  read: (places: readonly Place[]) => Promise<readonly (Value | undefined)[]>,
+): ReadOnDemand<string, Value> {
+  return new ReadOnDemand(async (names) => {
+    const known = names.flatMap((name) => {
+      const place = places.get(name);
+      return place === undefined ? [] : [{ name, place }];
+    });
+    const values = await read(known.map(({ place }) => place));
+    const found = new Map<string, Value>();
+    for (const [index, { name }] of known.entries()) {
+      const value = values[index];
+      if (value !== undefined) found.set(name, value);
+    }
+    return found;
+  });
+}
