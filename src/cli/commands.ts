@@ -32,10 +32,6 @@ export const OWN_FLAGS = {
     short: 'o',
     help: 'a table for people, or json for programs',
   }),
-  doctorOutput: flag('output', choiceOf(['table', 'wide', 'json', 'yaml']), 'table', {
-    short: 'o',
-    help: 'table: what is wrong, for people; wide: what is right too; json and yaml: for programs',
-  }),
   probe: flag('probe', BOOL, false, {
     help: 'open real connections from this node to endpoints and frontends, of NAMESPACE/NAME or of a sample of all, and say which leg fails',
   }),
@@ -84,8 +80,19 @@ export const OWN_FLAGS = {
     help: 'remove although a Junction runs here, which then writes its rules again',
   }),
 };
-const { doctorOutput, probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } =
-  OWN_FLAGS;
+const {
+  probe,
+  answerOutput,
+  live,
+  bundle,
+  family,
+  planOutput,
+  checkOutput,
+  cleanupMode,
+  output,
+  dryRun,
+  force,
+} = OWN_FLAGS;
 
 /** The command line or the configuration is wrong. */
 export class UsageError extends Error {
@@ -179,11 +186,12 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'doctor',
     summary:
       'Find what keeps services from working on this node: kernel, settings, other proxies, firewalls, routes, conntrack, the API server, the proxy, and every service with a problem; each with evidence, consequence and cure. Exit code 1: something is wrong.',
-    ownFlags: [family, doctorOutput, probe],
+    ownFlags: [probe, family, answerOutput, live, bundle],
     uses: [
       ...ANYWHERE,
-      ...words('hostname-override proxy-mode iptables-variant iptables-layout sysctl-root'),
-      ...words('nodeport-addresses iptables-localhost-nodeports ipvs-scheduler ipvs-strict-arp'),
+      'api-socket',
+      ...PLANNED_FROM,
+      ...words('iptables-masquerade-bit iptables-variant ipvs-strict-arp sysctl-root'),
     ],
     arguments: { usage: '[NAMESPACE/NAME]', most: 1 },
     examples: [

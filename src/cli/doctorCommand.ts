@@ -1,44 +1,154 @@
 /** `junction doctor`: what on this node keeps services from working. Exit code 1 when it finds a problem. */
-import { stringify } from 'yaml';
+import { readBundle } from '../bundle/read.ts';
+import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import type { ValidConfig } from '../config/effective.ts';
+import { type Settings, toSettings } from '../config/settings.ts';
+import { askServer } from '../doctor/askServer.ts';
 import { doctor } from '../doctor/doctor.ts';
 import { doctorMachine } from '../doctor/machine.ts';
 import type { ProxyLook } from '../doctor/proxy.ts';
+import type { DoctorReport } from '../doctor/report.ts';
+import { isJunctionError, messageOf } from '../errors.ts';
+import type { Status } from '../explain/status.ts';
+import type { FamilySubject, Subject } from '../explain/subject.ts';
+import type { Family } from '../model/ip.ts';
+import { type OpenReader, openReader, readerOfDump } from '../modes/openReader.ts';
+import { hasCapability, readProcessStatus } from '../modes/prerequisites/capabilities.ts';
 import { systemMachine } from '../modes/prerequisites/machine.ts';
 import { findHolder } from '../system/instanceLock.ts';
+import { showAnswer } from './answerOutput.ts';
+import { OWN_FLAGS } from './commands.ts';
+import { loadValid, nodeName } from './configuration.ts';
 import { printDoctor } from './doctorOutput.ts';
-import type { Output, PrintOptions } from './output.ts';
-import { painter } from './table.ts';
+import { askJson } from './localApi.ts';
+import { clusterSubject, manifestSubject } from './offlineSubject.ts';
+import type { Output } from './output.ts';
+import { type QuestionSource, questionSource, socketOf } from './questionSource.ts';
+import { liveSnapshot, snapshotConfig, snapshotSettings, snapshotSubject } from './snapshotSubject.ts';
 
-export async function doctorCommand(
-  config: ValidConfig,
-  nodeName: string,
-  output: Output,
-  options: PrintOptions,
-): Promise<number> {
-  const report = await doctor({
-    config,
-    nodeName,
-    families: options.families,
-    proxy: await lookAtProxy(),
-    machines: {
-      doctor: doctorMachine(config.junction.sysctlRoot),
-      checks: systemMachine(config.junction),
-    },
-  });
-  if (options.output === 'json') output.out(`${JSON.stringify(report, null, 2)}\n`);
-  else if (options.output === 'yaml') output.out(stringify(report));
-  else
-    output.painted(
-      printDoctor(report, painter(process.stdout), {
-        columns: options.columns,
-        isWide: options.output === 'wide',
-      }),
-    );
-  return report.hasProblems ? 1 : 0;
+/** What is asked about. */
+interface Patient {
+  readonly config: ValidConfig;
+  readonly settings: Settings;
+  readonly proxy?: ProxyLook;
+  readonly subject?: Subject;
+  readonly isThisMachine: boolean;
 }
 
-async function lookAtProxy(): Promise<ProxyLook> {
-  const holder = await findHolder();
-  return { holder: holder?.text, whyNoStatus: 'not asked', socket: '/run/junction/junction.sock' };
+export async function doctorCommand(
+  parsed: ParsedFlags,
+  output: Output,
+  families: readonly Family[],
+): Promise<number> {
+  return showAnswer(parsed, output, async () => {
+    const report = await examine(parsed, output, families);
+    return {
+      answer: report,
+      exitCode: report.hasProblems ? 1 : 0,
+      text: ({ paint, columns, isWide }) => [printDoctor(report, paint, { columns, isWide })],
+    };
+  });
+}
+
+async function examine(
+  parsed: ParsedFlags,
+  output: Output,
+  families: readonly Family[],
+): Promise<DoctorReport> {
+  const source = questionSource(parsed);
+  const { config, settings, proxy, subject, isThisMachine } = await openPatient(parsed, source, output);
+  const readers: OpenReader[] = [];
+  try {
+    const mayLook = isThisMachine && hasCapability(readProcessStatus(), 'NET_ADMIN');
+    const asksServer = config.clientConnection.kubeconfig !== '' || config.master !== '';
+    const { arguments: names } = parsed;
+    return await doctor({
+      config,
+      nodeName: settings.nodeName,
+      families,
+      proxy,
+      subject: subject && mayLook ? await withKernel(subject, settings, families, readers) : subject,
+      server: asksServer && source.kind !== 'bundle' ? await askServer(config) : undefined,
+      probe: flagValue(parsed, OWN_FLAGS.probe) ? { service: names[0], limitMs: PROBE_LIMIT_MS } : undefined,
+      machines: mayLook
+        ? { doctor: doctorMachine(config.junction.sysctlRoot), checks: systemMachine(config.junction) }
+        : undefined,
+    });
+  } finally {
+    for (const reader of readers) reader.close();
+  }
+}
+
+const PROBE_LIMIT_MS = 3000;
+
+async function openPatient(parsed: ParsedFlags, source: QuestionSource, output: Output): Promise<Patient> {
+  if (source.kind === 'live') return livePatient(parsed, source.socket);
+  if (source.kind === 'bundle') {
+    const bundle = await readBundle(source.file);
+    const settings = snapshotSettings(bundle.header);
+    const readerOf = (family: Family) => {
+      const kernel = bundle.kernel.get(family);
+      return kernel && readerOfDump(bundle.header.mode, family, kernel.dump);
+    };
+    const subject = snapshotSubject(bundle, readerOf);
+    return { config: snapshotConfig(bundle.header), settings, subject, isThisMachine: false };
+  }
+  const { config } = loadValid(parsed);
+  const settings = toSettings(config, nodeName(config));
+  const subject = await (source.kind === 'manifests' ? manifestSubject : clusterSubject)(parsed, output);
+  return { config, settings, subject, proxy: await lookAtProxy(socketOf(parsed)), isThisMachine: true };
+}
+
+/** Where no proxy answers, the command line says what is meant. */
+async function livePatient(parsed: ParsedFlags, socket: string): Promise<Patient> {
+  const proxy = await lookAtProxy(socket);
+  const { config } = loadValid(parsed);
+  const own: Patient = { config, settings: toSettings(config, nodeName(config)), proxy, isThisMachine: true };
+  if (!proxy.status) return own;
+  try {
+    const snapshot = await liveSnapshot(socket);
+    const { header } = snapshot;
+    return {
+      config: snapshotConfig(header),
+      settings: snapshotSettings(header),
+      proxy,
+      subject: snapshotSubject(snapshot),
+      isThisMachine: true,
+    };
+  } catch (error) {
+    if (!isJunctionError(error)) throw error;
+    return { ...own, proxy: { ...proxy, status: undefined, whyNoStatus: error.message } };
+  }
+}
+
+/** One that is stopped does not answer; its socket is there all the same. */
+const STATUS_LIMIT_MS = 5000;
+
+async function lookAtProxy(socket: string): Promise<ProxyLook> {
+  const holder = (await findHolder())?.text;
+  try {
+    const status = await askJson<Status>(socket, '/v1/status', { timeoutMs: STATUS_LIMIT_MS });
+    return { socket, holder, status };
+  } catch (error) {
+    return { socket, holder, whyNoStatus: messageOf(error) };
+  }
+}
+
+async function withKernel(
+  subject: Subject,
+  settings: Settings,
+  families: readonly Family[],
+  readers: OpenReader[],
+): Promise<Subject> {
+  const withReader = async (family: FamilySubject): Promise<FamilySubject> => {
+    const kernel = await openReader(family.family, settings).catch((error: unknown) => {
+      // Its program is missing, which is a finding of its own.
+      if (isJunctionError(error)) return undefined;
+      throw error;
+    });
+    if (kernel) readers.push(kernel);
+    return kernel ? { ...family, kernel } : family;
+  };
+  const asked = subject.families.filter(({ family }) => families.includes(family));
+  return { ...subject, families: await Promise.all(asked.map(withReader)) };
 }

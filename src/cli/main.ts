@@ -127,12 +127,8 @@ const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Pro
     });
   },
   doctor: async (parsed, io) => {
-    const [{ doctorCommand }, { loadValid, nodeName }] = await Promise.all([
-      import('./doctorCommand.ts'),
-      import('./configuration.ts'),
-    ]);
-    const { config } = loadValid(parsed);
-    return doctorCommand(config, nodeName(config), io, printing(parsed));
+    const { doctorCommand } = await import('./doctorCommand.ts');
+    return doctorCommand(parsed, io, familiesOf(parsed));
   },
   version: (parsed, io) => {
     io.out(printVersion(flagValue(parsed, OWN_FLAGS.output)));

@@ -5,7 +5,7 @@
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { errorCode } from '../errors.ts';
-import { familyOf, type Ip } from '../model/ip.ts';
+import { familyOf, hostPort, type Ip } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { FamilySubject } from '../explain/subject.ts';
 import { decide } from '../plan/decide.ts';
@@ -163,7 +163,7 @@ function listed(legs: readonly Leg[]): string {
 }
 
 function address({ ip, port }: Pick<Leg, 'ip' | 'port'>): string {
-  return familyOf(ip) === 'IPv6' ? `[${ip}]:${port}` : `${ip}:${port}`;
+  return hostPort(ip, port);
 }
 
 function bounded(dial: Dial, most: number): Dial {

@@ -1,5 +1,5 @@
 /** Whether the kernel has a route to endpoints: one of each node is asked for, since pods of a node share theirs. */
-import { familyOf, type Family, type Ip } from '../model/ip.ts';
+import { familyOf, type Family, hostPort, type Ip } from '../model/ip.ts';
 import type { GroupFindings } from './group.ts';
 import type { DoctorMachine, RouteLook } from './machine.ts';
 
@@ -63,7 +63,7 @@ function report(
   outside: RouteLook,
 ): boolean {
   const where = node === undefined ? '' : ` on ${node}`;
-  const subject = `endpoint ${ip}:${port} of ${service}${where}`;
+  const subject = `endpoint ${hostPort(ip, port)} of ${service}${where}`;
   const cure = `the network plugin (CNI) writes these routes: look at its pod on this node${isLocal || node === undefined ? '' : ` and on ${node}`}; ip route get ${ip}`;
   if (look.state === 'refused') {
     group.found({

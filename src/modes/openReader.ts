@@ -1,7 +1,8 @@
 /** Opens what reads the kernel for questions, in a process that is not the proxy. */
 import type { Settings } from '../config/settings.ts';
 import type { Family } from '../model/ip.ts';
-import { openIptablesReader } from './iptables/inspect.ts';
+import type { ModeName } from '../model/mode.ts';
+import { iptablesReaderOfDump, openIptablesReader } from './iptables/inspect.ts';
 import type { KernelReader } from './kernelReader.ts';
 
 export interface OpenReader extends KernelReader {
@@ -14,6 +15,17 @@ export async function openReader(family: Family, settings: Settings): Promise<Op
   switch (mode) {
     case 'iptables':
       return openIptablesReader(family, { layout, variant, masqueradeBit });
+    case 'ipvs':
+    case 'nftables':
+      return undefined;
+  }
+}
+
+/** Throws where the dump cannot be used. `undefined`: this mode has no dumps. */
+export function readerOfDump(mode: ModeName, family: Family, dump: unknown): KernelReader | undefined {
+  switch (mode) {
+    case 'iptables':
+      return iptablesReaderOfDump(family, dump);
     case 'ipvs':
     case 'nftables':
       return undefined;
