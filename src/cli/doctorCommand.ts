@@ -75,7 +75,7 @@ async function examine(
         : undefined,
     });
   } finally {
-    for (const reader of readers) reader.close();
+    for (const reader of readers) await reader.close();
   }
 }
 

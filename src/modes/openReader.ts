@@ -4,9 +4,10 @@ import type { Family } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
 import { iptablesReaderOfDump, openIptablesReader } from './iptables/inspect.ts';
 import type { KernelReader } from './kernelReader.ts';
+import { nftablesReaderOfDump, openNftablesReader } from './nftables/inspect.ts';
 
 export interface OpenReader extends KernelReader {
-  close(): void;
+  close(): Promise<void> | void;
 }
 
 /** `undefined`: this mode cannot be read from here. */
@@ -15,8 +16,9 @@ export async function openReader(family: Family, settings: Settings): Promise<Op
   switch (mode) {
     case 'iptables':
       return openIptablesReader(family, { layout, variant, masqueradeBit });
-    case 'ipvs':
     case 'nftables':
+      return openNftablesReader(family, { masqueradeBit });
+    case 'ipvs':
       return undefined;
   }
 }
@@ -26,8 +28,9 @@ export function readerOfDump(mode: ModeName, family: Family, dump: unknown): Ker
   switch (mode) {
     case 'iptables':
       return iptablesReaderOfDump(family, dump);
-    case 'ipvs':
     case 'nftables':
+      return nftablesReaderOfDump(family, dump);
+    case 'ipvs':
       return undefined;
   }
 }
