@@ -8,6 +8,11 @@ interface ErrorEntry {
 }
 
 export const ERRORS = {
+  QUESTION_UNANSWERABLE: {
+    meaning:
+      'A question to explain, services or endpoints names something that is not there, or cannot be read.',
+    remedy: 'Read the message: it says which part, and what would be understood.',
+  },
   PROGRAM_MISSING: {
     meaning: 'A program that Junction runs is not installed, or not on its PATH.',
     remedy: 'Install the package that the message names.',

@@ -2,10 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import { isJunctionError } from '../errors.ts';
+import type { Paint } from '../text/paint.ts';
 import { printableLine } from '../text/printable.ts';
 import { OWN_FLAGS } from './commands.ts';
 import type { Output } from './output.ts';
-import { canRedraw, type Paint, painter } from './table.ts';
+import { canRedraw, painter } from './table.ts';
 
 /** For whom a text is. */
 export interface Viewer {

@@ -1,6 +1,5 @@
 /** `junction check`: whether this machine has what a proxy mode needs, and whether manifests can be used. */
 import type { ValidConfig } from '../config/effective.ts';
-import { wrap } from '../config/help.ts';
 import { checkMode, preflightSettings } from '../modes/prerequisites.ts';
 import {
   absent,
@@ -11,11 +10,13 @@ import {
   summary,
 } from '../modes/prerequisites/check.ts';
 import { type Machine, systemMachine } from '../modes/prerequisites/machine.ts';
+import type { Colour } from '../text/paint.ts';
 import { printable, printableLine } from '../text/printable.ts';
+import { wrap } from '../text/wrap.ts';
 import { printSourceProblem } from '../sources/source.ts';
 import type { Output, PrintOptions } from './output.ts';
 import { readManifests } from './planInput.ts';
-import { type Colour, fitsIn, painter, printDetailedTable, printColumns } from './table.ts';
+import { fitsIn, painter, printDetailedTable, printColumns } from './table.ts';
 
 /** Returns the exit code: 0 if all that the mode needs is known to be there. */
 export async function checkCommand(

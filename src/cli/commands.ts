@@ -1,6 +1,7 @@
 /** The commands: their flags besides the common ones, and how they are explained. */
-import { FLAG_GROUPS, flagHelp, helpColumns, wrap } from '../config/help.ts';
+import { FLAG_GROUPS, flagHelp, helpColumns } from '../config/help.ts';
 import { BOOL, choiceOf, STRING } from '../config/kinds.ts';
+import { wrap } from '../text/wrap.ts';
 import { type Flag, flag } from '../config/setting.ts';
 import { FLAGS } from '../config/table.ts';
 

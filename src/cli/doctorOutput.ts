@@ -1,11 +1,9 @@
 /** What `junction doctor` prints for people: each group on a line, and each finding with evidence, consequence and cure. */
-import { wrap } from '../config/help.ts';
 import type { DoctorReport } from '../doctor/report.ts';
 import type { Finding } from '../explain/types.ts';
+import type { Colour, Paint } from '../text/paint.ts';
 import { printableLine } from '../text/printable.ts';
-import type { Colour } from './table.ts';
-
-type Paint = (colour: Colour, text: string) => string;
+import { wrap } from '../text/wrap.ts';
 
 const COLOURS: Readonly<Record<Finding['severity'], Colour>> = {
   error: 'red',

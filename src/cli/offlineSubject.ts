@@ -72,6 +72,9 @@ function subjectOf(
     mode,
     layout,
     families: FAMILIES.map((family) => familySubject(family, settings, input)),
+    now: () => Date.now(),
+    detectLocal: settings.detectLocal.mode,
+    serviceCidrs: input.serviceCidrs,
     locate: (object, field) => {
       const place = input.places.get(object);
       return place === undefined ? undefined : locateField(place, object, field);

@@ -58,6 +58,9 @@ export function snapshotSubject(
     families: header.families.map((family) =>
       familySubject(snapshot, settings, family, readerOf(family.family)),
     ),
+    now: () => Date.now(),
+    detectLocal: settings.detectLocal.mode,
+    ...(header.serviceCidrs && { serviceCidrs: header.serviceCidrs }),
   };
 }
 

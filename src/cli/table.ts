@@ -1,5 +1,6 @@
-import { wrap } from '../config/help.ts';
+import type { Colour, Paint } from '../text/paint.ts';
 import { printableLine } from '../text/printable.ts';
+import { wrap } from '../text/wrap.ts';
 
 const INDENT = '  ';
 
@@ -125,10 +126,7 @@ export function visibleLength(text: string): number {
   return text.replaceAll(COLOUR, '').length;
 }
 
-export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 const CODES: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
-
-export type Paint = (colour: Colour, text: string) => string;
 
 /** Colours text on a terminal that wants it, and nowhere else: https://no-color.org/ */
 export function painter(stream: { readonly isTTY?: boolean }): Paint {

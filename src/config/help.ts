@@ -1,6 +1,7 @@
 /** The text of `--help`: flags by section, with their defaults, as wide as the terminal. */
 import { type Flag, isOffered } from './setting.ts';
 import { FLAGS, sectionFlags, SECTIONS } from './table.ts';
+import { wrap } from '../text/wrap.ts';
 
 interface FlagGroup {
   readonly title: string;
@@ -52,18 +53,4 @@ function withDefault(flag: Flag): string {
   if (flag.ignored !== undefined) return `no effect, because ${flag.ignored}`;
   const text = flag.kind.print(flag.default);
   return text === '' || text === 'false' ? flag.help : `${flag.help} (default ${text})`;
-}
-
-export function wrap(text: string, width: number): readonly string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else {
-      line = line === '' ? word : `${line} ${word}`;
-    }
-  }
-  return [...lines, line];
 }

@@ -1,10 +1,11 @@
 /** What questions are answered from: one node's plan with its inputs, of a running proxy, of manifests, of a cluster or of a bundle. */
-import type { Family } from '../model/ip.ts';
+import type { Cidr, Family, Ip } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
 import type { EndpointSlice, ObjectKey } from '../model/objects.ts';
 import type { ServicePort, ServicePortId } from '../model/serviceTracker.ts';
 import type { Host } from '../plan/decide.ts';
 import type { Planner } from '../plan/planner.ts';
+import type { DetectLocal } from '../plan/view.ts';
 import type { KernelReader } from '../modes/kernelReader.ts';
 import type { ChangeRecord } from './types.ts';
 
@@ -14,6 +15,18 @@ export interface Subject {
   /** Of iptables: `current` or `classic`. */
   readonly layout: string;
   readonly families: readonly FamilySubject[];
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** How pods are told from others, as configured: answers name the setting. */
+  readonly detectLocal?: DetectLocal['mode'];
+  /** net.ipv4.ip_local_port_range; unset: the kernel's default. */
+  readonly ephemeralPorts?: PortRange;
+  /** Where cluster IPs come from, where nftables mode was told. */
+  readonly serviceCidrs?: readonly Cidr[];
+  /** The interface by which packets of a source come in, by the node's routes. */
+  interfaceFrom?(source: Ip): string | undefined;
+  /** The addresses of a pod (`shop/web-1`), where more is known of pods than the endpoints. */
+  podIps?(pod: ObjectKey): Promise<readonly Ip[] | undefined>;
   /** Where a field of an object is written: `examples/web.yaml:19`. Unset where that is not known. */
   locate?(object: string, field: string): string | undefined;
   /** Why a Service that is not in the plan is not served: headless, ExternalName, another proxy's. `undefined`: there is none. */
@@ -24,6 +37,11 @@ export interface Subject {
   flowsOf?(service: ObjectKey): Promise<ReadonlyMap<string, number>>;
   /** To be called often during long work, between packets and between services: a promise to await, where others wait. */
   pause?(): Promise<void> | undefined;
+}
+
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
 }
 
 export interface UnservedService {

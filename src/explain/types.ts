@@ -100,6 +100,8 @@ export interface PacketExplanation {
   readonly findings: readonly Finding[];
   readonly endpoints: readonly ChosenEndpoint[];
   readonly leftOut: readonly LeftOutEndpoint[];
+  /** How many endpoints are not listed, where they are many. */
+  readonly unlisted?: { readonly endpoints: number; readonly leftOut: number };
   /** Where it would go if what stops it were not there. */
   readonly ifAllowed?: { readonly condition: string; readonly endpoints: readonly ChosenEndpoint[] };
   /** The mode does something else than the plan says, as documented; `verdict` and `endpoints` are the mode's. */
@@ -114,7 +116,8 @@ export interface KernelExplanation {
   /** Milliseconds since the epoch. */
   readonly readAt: number;
   readonly readMs: number;
-  readonly asPlanned: boolean;
+  /** Unset where the rules could not be read; `notes` says why. */
+  readonly asPlanned?: boolean;
   /** Where it is not: each difference, in words. */
   readonly differences: readonly string[];
   readonly outcomes: readonly KernelOutcome[];
@@ -166,6 +169,8 @@ export interface ServicePortExplanation {
   readonly state: ServiceState;
   /** For each frontend and source class, one representative packet. */
   readonly packets: readonly PacketExplanation[];
+  /** Frontends that are not among `packets`: a service may have thousands. */
+  readonly moreFrontends?: number;
   readonly endpoints: readonly EndpointRow[];
 }
 

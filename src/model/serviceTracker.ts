@@ -6,7 +6,14 @@
  */
 import { deepEqual } from './equal.ts';
 import { type Cidr, type Family, familyOf, type Ip, prefixOf } from './ip.ts';
-import { type ObjectKey, objectKey, type Protocol, type Service, type UnreadCounts } from './objects.ts';
+import {
+  type ObjectKey,
+  objectKey,
+  type Protocol,
+  type Service,
+  type ServiceType,
+  type UnreadCounts,
+} from './objects.ts';
 
 export interface ServiceChange {
   readonly previous: readonly ServicePort[];
@@ -83,6 +90,7 @@ export interface ServicePort {
   /** `namespace/name:port`, or `namespace/name`: what people see in comments and logs. */
   readonly name: string;
   readonly portName: string;
+  readonly type: ServiceType;
   readonly protocol: Protocol;
   readonly clusterIP: Ip;
   readonly port: number;
@@ -123,6 +131,7 @@ export function servicePorts(service: Service, family: Family): readonly Service
       service: key,
       name,
       portName: port.name,
+      type: service.type,
       protocol: port.protocol,
       clusterIP,
       port: port.port,

@@ -5,6 +5,8 @@ import type { Plan } from '../plan/types.ts';
 import type { WalkResult } from './walk.ts';
 
 export interface KernelReader {
+  /** Of a dump: when it was read, in milliseconds since the epoch. */
+  readonly readAt?: number;
   /** Reads only what lies on the packet's way: the rules of a chain, elements by key, one virtual server. */
   walk(packet: Packet, host: Host): Promise<WalkResult<unknown>>;
   /** Reads all that is ours, and says what a sync would change. */

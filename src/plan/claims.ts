@@ -33,6 +33,10 @@ class Waiting {
     return this.#byId.size;
   }
 
+  ids(): readonly ServicePortId[] {
+    return [...this.#byId.keys()];
+  }
+
   add(claimant: Claimant): void {
     this.#byId.set(claimant.id, claimant);
     this.#sorted = undefined;
@@ -64,6 +68,12 @@ export class Claims {
   ownerOf(key: FrontendKey): ServicePortId | undefined {
     const claimed = this.#claimants.get(key);
     return claimed && ownerOf(claimed).id;
+  }
+
+  /** Who claims the key and does not have it. */
+  waitingFor(key: FrontendKey): readonly ServicePortId[] {
+    const claimed = this.#claimants.get(key);
+    return claimed && 'owner' in claimed ? claimed.others.ids() : [];
   }
 
   /** Returns whose share of frontends this changed, apart from the claimant's own. */

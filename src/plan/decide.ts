@@ -12,6 +12,8 @@ import type {
   NodePortAddresses,
   Plan,
   LocalTrafficDetector,
+  Route,
+  ServicePortPlan,
   SourceClass,
 } from './types.ts';
 
@@ -58,12 +60,21 @@ export function decide(plan: Plan, packet: Packet, host: Host): Decision {
   }
   if (route.verdict === 'drop') return { ...found, verdict: 'drop', reason: 'no local endpoints' };
 
-  const targets = (servicePort.pools[route.pool] ?? []).map((endpoint) => ({
+  return { ...found, verdict: 'forward', targets: targetsOf(servicePort, route, packet, host) };
+}
+
+/** Where a route leads a packet. */
+export function targetsOf(
+  { pools }: Pick<ServicePortPlan, 'pools'>,
+  { pool, masquerade }: Extract<Route, { readonly verdict: 'forward' }>,
+  packet: Packet,
+  host: Host,
+): readonly ForwardTarget[] {
+  return (pools[pool] ?? []).map((endpoint) => ({
     endpoint,
     // An endpoint that dials itself would otherwise answer itself directly, and not recognise the answer.
-    masquerade: (route.masquerade || endpoint.ip === packet.source) && leaves(packet, endpoint, host),
+    masquerade: (masquerade || endpoint.ip === packet.source) && leaves(packet, endpoint, host),
   }));
-  return { ...found, verdict: 'forward', targets };
 }
 
 /** What arrives for an endpoint in this node's own network goes no further, so nothing rewrites its source. */

@@ -174,6 +174,11 @@ export class Planner implements Plan {
     return own.length === wanted.frontends.length ? wanted : { ...wanted, frontends: own };
   }
 
+  /** Service ports that asked for a frontend which another one has. */
+  waitingFor(address: Ip | undefined, protocol: Protocol, port: number): readonly ServicePortId[] {
+    return this.#claims.waitingFor(frontendKey(address, protocol, port));
+  }
+
   /** Frontends that a service port asked for and did not get, with who has them. */
   denied(id: ServicePortId): readonly { readonly key: FrontendKey; readonly owner: ServicePortId }[] {
     return keysOf(this.#wanted.get(id)).flatMap((key) => {

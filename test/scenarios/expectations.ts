@@ -1,10 +1,10 @@
 /** What a scenario's rows say, as text, and what `decide` and the rules make of them, as the same text. */
+import { deviationOf, type Mechanism } from '../../src/modes/deviations.ts';
 import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
 import type { WalkOutcome, WalkResult } from '../../src/modes/walk.ts';
 import { walkIptables } from '../../src/modes/iptables/rules/walk.ts';
 import { decide, type ForwardTarget } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import { differenceIn, type Mechanism } from './differences.ts';
 import {
   type Fate,
   printRow,
@@ -22,10 +22,12 @@ export function expectedIn(mechanism: Mechanism, plan: Plan, row: Row): Fate {
 }
 
 export function insteadIn(mechanism: Mechanism, plan: Plan, row: Subject): Fate | undefined {
-  const instead = differenceIn(mechanism, plan, row.packet, NODE1);
+  const decision = decide(plan, row.packet, NODE1);
+  const instead = deviationOf(mechanism, plan, row.packet, NODE1, { decision })?.instead;
   if (instead === undefined) return undefined;
   if (typeof instead === 'string') return { verdict: instead };
-  return { verdict: 'forward', sticky: instead.sticky, targets: namedTargets(row, instead.targets) };
+  const sticky = decision.verdict !== 'pass' && decision.servicePort.affinitySeconds !== undefined;
+  return { verdict: 'forward', sticky, targets: namedTargets(row, instead.targets) };
 }
 
 export function decided(plan: Plan, row: Subject): string {

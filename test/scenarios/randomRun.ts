@@ -3,10 +3,10 @@ import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { objectKey } from '../../src/model/objects.ts';
+import type { Mechanism } from '../../src/modes/deviations.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
 import { type KernelWriter, Proxier } from '../../src/proxy/proxier.ts';
-import type { Mechanism } from './differences.ts';
 import { decided, insteadIn } from './expectations.ts';
 import { printRow, type Subject } from './packets.ts';
 import { nodeIn, type RandomCluster, type Slot, slot, SLOTS, zone } from './randomCluster.ts';
@@ -85,10 +85,8 @@ export function disagreementsWith(
   plan: Plan,
   mechanism: Mechanism,
   walked: (subject: Subject) => string,
-  isMeant: (subject: Subject) => boolean = () => true,
 ): readonly string[] {
   return subjectsOf(plan).flatMap((subject) => {
-    if (!isMeant(subject)) return [];
     const instead = insteadIn(mechanism, plan, subject);
     const expected = instead === undefined ? decided(plan, subject) : printRow(subject, instead);
     const actual = walked(subject);

@@ -138,6 +138,7 @@ export class LocalApi {
       families,
       ...(opened.locate && { locate: opened.locate }),
       unserved: opened.unserved,
+      now: () => Date.now(),
       changesOf: (service) => this.#records(service),
       flowsOf: (service) => this.#flows.of(service, families),
       pause: () => this.#turns.pause(),

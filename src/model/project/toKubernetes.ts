@@ -136,7 +136,7 @@ export function serviceOfPorts(ports: readonly ServicePort[]): Service | undefin
   return {
     namespace,
     name,
-    type: typeOf(ports, externalIPs),
+    type: typeOf(first, externalIPs),
     createdAt: first.createdAt,
     clusterIPs,
     ports: ports
@@ -153,11 +153,9 @@ export function serviceOfPorts(ports: readonly ServicePort[]): Service | undefin
   };
 }
 
-function typeOf(ports: readonly ServicePort[], externalIPs: readonly Ip[]): Service['type'] {
-  if (ports.some((port) => port.healthCheckNodePort !== 0 || port.loadBalancerIPs.length > 0))
-    return 'LoadBalancer';
-  const isLocal = externalIPs.length === 0 && ports.some((port) => port.externalPolicyLocal);
-  return isLocal || ports.some((port) => port.nodePort !== 0) ? 'NodePort' : 'ClusterIP';
+/** With external IPs of a family in which it has no cluster IP, the policy Local counts; without them it does for this type. */
+function typeOf({ type, externalPolicyLocal }: ServicePort, externalIPs: readonly Ip[]): Service['type'] {
+  return type === 'ClusterIP' && externalPolicyLocal && externalIPs.length === 0 ? 'NodePort' : type;
 }
 
 /** A service port that everybody may reach has no ranges; together with unread ones, none would mean nobody. */

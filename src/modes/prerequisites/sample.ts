@@ -68,6 +68,7 @@ function servicePort(
     service: SERVICE,
     name: `${SERVICE}:p${index}`,
     portName: `p${index}`,
+    type: 'LoadBalancer',
     protocol,
     clusterIP: NOBODY[family],
     port: FIRST_PORT + index,

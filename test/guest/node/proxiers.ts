@@ -1,7 +1,7 @@
 /** How Junction can be run on node1, by name. Everything here happens in a process inside node1's network. */
 import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
-import type { Mechanism } from '../../scenarios/differences.ts';
+import type { Mechanism } from '../../../src/modes/deviations.ts';
 import { iptablesWriter } from '../../scenarios/iptablesProxier.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { openIpvs } from './ipvsProxier.ts';

@@ -1,0 +1,192 @@
+/** `services` and `endpoints`: one row for each. */
+import type { EndpointSlice, ObjectKey } from '../model/objects.ts';
+import type { ServicePort } from '../model/serviceTracker.ts';
+import { printCut } from '../plan/capacity.ts';
+import { PortEndpoints } from './endpoints.ts';
+import { listed } from './finding.ts';
+import { servicePortsOf } from './resolve.ts';
+import type { FamilySubject, Subject } from './subject.ts';
+import type { EndpointRow, ServiceRow, ServiceState } from './types.ts';
+
+/** In the order in which they became known; a step for each, so that callers can pause. */
+export function* serviceRows(
+  subject: Subject,
+  options: { readonly namespace?: string } = {},
+): Generator<ServiceRow> {
+  const prefix = options.namespace === undefined ? '' : `${options.namespace}/`;
+  for (const [index, family] of subject.families.entries()) {
+    const before = subject.families.slice(0, index);
+    for (const service of family.services()) {
+      if (!service.startsWith(prefix)) continue;
+      if (before.some((other) => other.portsOf(service).length > 0)) continue; // had its row
+      const row = serviceRow(subject, service);
+      if (row) yield row;
+    }
+  }
+}
+
+interface InFamily {
+  readonly family: FamilySubject;
+  readonly ports: readonly ServicePort[];
+}
+
+export function serviceRow(subject: Subject, service: ObjectKey): ServiceRow | undefined {
+  const served: InFamily[] = [];
+  for (const family of subject.families) {
+    const ports = family.portsOf(service);
+    if (ports.length > 0) served.push({ family, ports });
+  }
+  const [first] = served;
+  const port = first?.ports[0];
+  if (!first || !port) return undefined;
+  const condition = conditionOf(served, service);
+  return {
+    service,
+    type: port.type,
+    clusterIPs: served.flatMap(({ ports }) => ports[0]?.clusterIP ?? []),
+    externalIPs: served.flatMap(({ ports }) => ports[0]?.externalIPs ?? []),
+    loadBalancerIPs: served.flatMap(({ ports }) => ports[0]?.loadBalancerIPs ?? []),
+    ports: first.ports.map(printPort),
+    endpoints: countEndpoints(served, service),
+    externalTrafficPolicy: port.externalPolicyLocal ? 'Local' : 'Cluster',
+    internalTrafficPolicy: port.internalPolicyLocal ? 'Local' : 'Cluster',
+    ...(port.affinitySeconds !== undefined && { affinitySeconds: port.affinitySeconds }),
+    ...condition,
+  };
+}
+
+/** `80/TCP`, `80:30080/TCP` */
+export function printPort({ port, nodePort, protocol }: ServicePort): string {
+  return nodePort === 0 ? `${port}/${protocol}` : `${port}:${nodePort}/${protocol}`;
+}
+
+/** Of the first family that has any: a pod with two addresses counts once. */
+function countEndpoints(served: readonly InFamily[], service: ObjectKey): ServiceRow['endpoints'] {
+  for (const { family } of served) {
+    const slices = family.slicesOf(service);
+    if (slices.some(({ endpoints }) => endpoints.length > 0))
+      return countIn(slices, family.plan.view.nodeName);
+  }
+  return { ready: 0, local: 0, all: 0 };
+}
+
+function countIn(slices: readonly EndpointSlice[], nodeName: string): ServiceRow['endpoints'] {
+  let all = 0;
+  let ready = 0;
+  let local = 0;
+  const seen = slices.length > 1 ? new Set<string>() : undefined;
+  for (const { endpoints } of slices)
+    for (const endpoint of endpoints) {
+      if (seen?.has(endpoint.ip)) continue;
+      seen?.add(endpoint.ip);
+      all++;
+      if (!endpoint.ready) continue;
+      ready++;
+      if (nodeName !== '' && endpoint.nodeName === nodeName) local++;
+    }
+  return { ready, local, all };
+}
+
+interface Condition {
+  readonly state: ServiceState;
+  readonly detail?: string;
+}
+
+/** The worst of its ports, in both families. */
+function conditionOf(served: readonly InFamily[], service: ObjectKey): Condition {
+  let worst: Condition = { state: 'ok' };
+  for (const { family, ports } of served) {
+    for (const port of ports) {
+      const condition = portCondition(family, port);
+      if (SEVERITY[condition.state] > SEVERITY[worst.state]) worst = condition;
+    }
+    const cuts = family.plan.cutsOf(service);
+    if (cuts.length > 0 && SEVERITY['partly served'] > SEVERITY[worst.state])
+      worst = { state: 'partly served', detail: listed(cuts.map(printCut)) };
+  }
+  return worst;
+}
+
+const SEVERITY: Readonly<Record<ServiceState, number>> = {
+  ok: 0,
+  'partly served': 1,
+  'no endpoints': 2,
+  'not served': 3,
+  refused: 4,
+};
+
+export function portCondition({ plan, refused }: FamilySubject, port: ServicePort): Condition {
+  const refusal = refused.get(port.id);
+  if (refusal !== undefined) return { state: 'refused', detail: refusal };
+  const planned = plan.servicePorts.get(port.id);
+  if (!planned) return { state: 'not served', detail: 'it is beyond what one Service may have' };
+  const denied = plan.denied(port.id);
+  const lost = denied.map(({ key, owner }) => `${key} belongs to ${owner}`);
+  if (planned.frontends.length === 0) return { state: 'not served', detail: listed(lost) };
+  if (planned.internal.pod.verdict === 'reject')
+    return { state: 'no endpoints', detail: `${port.name} has no usable endpoint` };
+  const reserved = (planned.refusedIPs ?? []).map((ip) => `${ip} is the API server's address`);
+  const missing = [...lost, ...reserved];
+  return missing.length === 0
+    ? { state: 'ok' }
+    : { state: 'partly served', detail: `not served: ${listed(missing)}` };
+}
+
+/** All endpoints of a service, port by port. */
+export async function endpointRows(subject: Subject, service: string): Promise<readonly EndpointRow[]> {
+  const found = await servicePortsOf(subject, { service });
+  const flows = await subject.flowsOf?.(service);
+  return found.flatMap(({ family, port }) =>
+    portEndpointRows(family, port, new PortEndpoints(subject, family, port), flows),
+  );
+}
+
+export function portEndpointRows(
+  { family, plan }: FamilySubject,
+  port: ServicePort,
+  endpoints: PortEndpoints,
+  flows: ReadonlyMap<string, number> | undefined,
+): readonly EndpointRow[] {
+  const usable = endpoints.all.map((endpoint): EndpointRow => {
+    const pools = endpoints.poolsOf(endpoint);
+    const leftOut = pools.length === 0 ? endpoints.whyNot(endpoint, poolFor(port)) : undefined;
+    const count = flows?.get(endpoint.key);
+    return {
+      ...endpoints.nameOf(endpoint),
+      servicePort: port.id,
+      family,
+      ready: endpoint.ready,
+      serving: endpoint.serving,
+      terminating: endpoint.terminating,
+      zoneHints: endpoint.zoneHints,
+      nodeHints: endpoint.nodeHints,
+      pools,
+      ...(leftOut && { leftOut }),
+      ...(count !== undefined && { flows: count }),
+    };
+  });
+  const unusable = endpoints.unusable.map(({ endpoint, reason, text }): EndpointRow => {
+    const { ip, pod, nodeName, ready, serving, terminating, zoneHints, nodeHints } = endpoint;
+    return {
+      address: ip,
+      ...(pod !== undefined && { pod }),
+      ...(nodeName !== undefined && { node: nodeName }),
+      isLocal: nodeName !== undefined && nodeName === plan.view.nodeName,
+      servicePort: port.id,
+      family,
+      ready,
+      serving,
+      terminating,
+      zoneHints,
+      nodeHints,
+      pools: [],
+      leftOut: { reason, text },
+    };
+  });
+  return [...usable, ...unusable];
+}
+
+/** The pool that most packets use. */
+function poolFor({ internalPolicyLocal }: ServicePort): 'cluster' | 'local' {
+  return internalPolicyLocal ? 'local' : 'cluster';
+}

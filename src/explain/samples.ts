@@ -1,0 +1,118 @@
+/** Packets that stand for many: from the node, from a pod, from outside. */
+import {
+  cidrContains,
+  type Cidr,
+  type Family,
+  type Ip,
+  ipOfBytes,
+  isLoopback,
+  LOOPBACK,
+  parseBytes,
+  parseIp,
+} from '../model/ip.ts';
+import { classifySource, isLocal, type Packet } from '../plan/decide.ts';
+import type { LocalTrafficDetector, SourceClass } from '../plan/types.ts';
+import type { FamilySubject, Subject } from './subject.ts';
+
+/** Of ranges for documentation (RFC 5737, RFC 3849) and benchmarks (RFC 2544): nobody's. */
+const OUTSIDE: Readonly<Record<Family, readonly string[]>> = {
+  IPv4: ['198.51.100.1', '192.0.2.1', '203.0.113.1', '198.18.0.1'],
+  IPv6: ['2001:db8::1', '2001:db8:1::1', '2001:db8:2::1', '3fff::1'],
+};
+
+/** Where an interface has to be named and none is known. */
+const ANY_INTERFACE = 'eth0';
+
+export type Destination = Pick<Packet, 'destination' | 'protocol' | 'port'>;
+
+export type Sender = Pick<Packet, 'source' | 'inInterface'>;
+
+/** The kernel sends to an address of its own from that address, and elsewhere from the node's. */
+export function nodeSender({ plan, host, family }: FamilySubject, { destination }: Destination): Sender {
+  const source = isLocal(destination, host) ? destination : (plan.view.nodeIp ?? LOOPBACK[family]);
+  return { source, inInterface: undefined };
+}
+
+/** What has an address of the node is sent by the node. */
+export function senderAt(subject: Subject, family: FamilySubject, source: Ip): Sender {
+  if (isLocal(source, family.host)) return { source, inInterface: undefined };
+  return { source, inInterface: interfaceOf(subject, family, source) };
+}
+
+function interfaceOf(subject: Subject, { plan }: FamilySubject, source: Ip): string {
+  return subject.interfaceFrom?.(source) ?? notPodInterface(plan.view.localDetector);
+}
+
+function notPodInterface(detector: LocalTrafficDetector): string {
+  const isPods =
+    (detector.kind === 'interface' && detector.name === ANY_INTERFACE) ||
+    (detector.kind === 'interfacePrefix' && ANY_INTERFACE.startsWith(detector.prefix));
+  return isPods ? 'ens1' : ANY_INTERFACE;
+}
+
+export function podInterface(detector: LocalTrafficDetector): string | undefined {
+  if (detector.kind === 'interface') return detector.name;
+  return detector.kind === 'interfacePrefix' ? `${detector.prefix}0` : undefined;
+}
+
+/** A sender of a class, where there can be one. */
+export function sampleSender(
+  subject: Subject,
+  family: FamilySubject,
+  to: Destination,
+  wanted: SourceClass,
+): Sender | undefined {
+  const sender = candidate(subject, family, to, wanted);
+  if (!sender) return undefined;
+  const found = classifySource(family.plan.view.localDetector, { ...to, ...sender }, family.host);
+  return found === wanted ? sender : undefined;
+}
+
+function candidate(
+  subject: Subject,
+  family: FamilySubject,
+  to: Destination,
+  wanted: SourceClass,
+): Sender | undefined {
+  if (wanted === 'node') return nodeSender(family, to);
+  const { localDetector } = family.plan.view;
+  if (wanted === 'outside') {
+    const source = outsideIp(family);
+    return source && { source, inInterface: notPodInterface(localDetector) };
+  }
+  const inInterface = podInterface(localDetector);
+  if (localDetector.kind === 'cidr') {
+    const source = ipWithin(localDetector.cidr, family);
+    return source && { source, inInterface: interfaceOf(subject, family, source) };
+  }
+  const source = outsideIp(family);
+  return source && inInterface !== undefined ? { source, inInterface } : undefined;
+}
+
+function outsideIp({ family, plan, host }: FamilySubject): Ip | undefined {
+  const { localDetector } = plan.view;
+  for (const text of OUTSIDE[family]) {
+    const ip = parseIp(text);
+    const isPods = ip !== undefined && localDetector.kind === 'cidr' && cidrContains(localDetector.cidr, ip);
+    if (ip !== undefined && !isPods && !isLocal(ip, host)) return ip;
+  }
+  return undefined;
+}
+
+/** An address of a range that is none of the node's: the last but one, then others before it. */
+export function ipWithin(cidr: Cidr, { host }: Pick<FamilySubject, 'host'>): Ip | undefined {
+  const [address = '', prefix = '0'] = cidr.split('/');
+  const bytes = parseBytes(address);
+  if (!bytes) return undefined;
+  const hostBits = bytes.length * 8 - Number(prefix);
+  if (hostBits === 0) return parseIp(address);
+  const room = Math.min(250, 2 ** Math.min(hostBits, 8) - 2);
+  for (let offset = Math.max(1, room); offset >= 0; offset--) {
+    const copy = Uint8Array.from(bytes);
+    const last = copy.length - 1;
+    copy[last] = (copy[last] ?? 0) + offset;
+    const ip = ipOfBytes(copy);
+    if (ip !== undefined && !isLocal(ip, host) && !isLoopback(ip)) return ip;
+  }
+  return undefined;
+}

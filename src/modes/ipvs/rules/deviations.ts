@@ -1,0 +1,143 @@
+/** Where the IPVS mode does something else than `decide` says. `docs/ipvs.md` lists the same for users. */
+import type { Endpoint } from '../../../model/endpointTracker.ts';
+import { isLoopback } from '../../../model/ip.ts';
+import type { Protocol } from '../../../model/objects.ts';
+import { frontendsAt, isLocalEndpoint } from '../../../plan/addresses.ts';
+import { classifySource, type Host, isAllowed, isLocal, type Packet } from '../../../plan/decide.ts';
+import type { FoundFrontend, Plan, PoolName } from '../../../plan/types.ts';
+import type { Deviation, Instead } from '../../deviations.ts';
+
+export const IPVS_DEVIATIONS: readonly Deviation[] = [
+  {
+    reason: 'node ports do not answer on loopback addresses: IPVS sees nothing that stays on lo',
+    instead: ({ packet }) => (isLoopback(packet.destination) ? 'pass' : undefined),
+  },
+  {
+    reason:
+      'in IPVS mode a service address is an address of the node, which refuses ports that no service has there',
+    instead: ({ decision, plan, packet: { destination }, host }) =>
+      decision.verdict === 'pass' &&
+      !isLocal(destination, host) &&
+      frontendsAt(plan, destination).next().done === false
+        ? 'reject'
+        : undefined,
+  },
+  {
+    reason: 'what the node itself sends is refused by IPVS before any rule could drop it in silence',
+    instead: ({ decision, packet }) =>
+      decision.verdict === 'drop' &&
+      decision.reason === 'no local endpoints' &&
+      packet.inInterface === undefined
+        ? 'reject'
+        : undefined,
+  },
+  {
+    reason: 'in IPVS mode source ranges are checked before the refusal for want of endpoints',
+    instead: ({ decision, packet }) => {
+      if (decision.verdict !== 'reject' || packet.inInterface === undefined) return undefined;
+      return isAllowed(decision.frontend.allowedSources, packet.source) ? undefined : 'drop';
+    },
+  },
+  {
+    reason:
+      'a virtual server of IPVS has one list of endpoints for all sources: with the policy Local, pods and the node reach those of this node too',
+    instead: ({ decision, plan, packet, host }) => {
+      if (decision.verdict !== 'forward') return undefined;
+      const { outside } = decision.frontend.routes;
+      const route = decision.frontend.routes[classifySource(plan.view.localDetector, packet, host)];
+      if (outside.verdict !== 'forward' || route.verdict !== 'forward' || outside.pool === route.pool)
+        return undefined;
+      const masquerade = masqueradesNode(decision, plan, packet) ?? route.masquerade;
+      return targetsIn(plan, decision, outside.pool, packet, masquerade);
+    },
+  },
+  {
+    reason:
+      'in IPVS mode, of what the node itself sends, only what comes from its own address or the dialled one is held against source ranges',
+    instead: ({ decision, plan, packet }) => {
+      if (decision.verdict !== 'drop' || decision.reason !== 'source not allowed') return undefined;
+      if (packet.inInterface !== undefined) return undefined;
+      if (packet.source === plan.view.nodeIp || packet.source === packet.destination) return undefined;
+      const { outside, pod, node } = decision.frontend.routes;
+      const served = [outside, pod, node].find(({ verdict }) => verdict === 'forward');
+      if (served?.verdict !== 'forward') return undefined;
+      const masquerade = masqueradesNode(decision, plan, packet) ?? true;
+      return targetsIn(plan, decision, served.pool, packet, masquerade);
+    },
+  },
+  {
+    reason:
+      'what the node itself sends comes from the node either way: in IPVS mode it is masqueraded only where it would come from a service address',
+    instead: ({ decision, plan, packet, host }) => {
+      if (decision.verdict !== 'forward') return undefined;
+      const masquerade = masqueradesNode(decision, plan, packet);
+      const route = decision.frontend.routes[classifySource(plan.view.localDetector, packet, host)];
+      if (masquerade === undefined || route.verdict !== 'forward' || masquerade === route.masquerade)
+        return undefined;
+      return targetsIn(plan, decision, route.pool, packet, masquerade);
+    },
+  },
+  {
+    reason:
+      'an endpoint of another node that dials itself through this one is not masqueraded, so that connection is lost: KUBE-LOOP-BACK has endpoints of this node only. In a cluster its own node serves it',
+    instead: ({ decision, plan, packet, host }) => {
+      if (decision.verdict !== 'forward') return undefined;
+      const route = decision.frontend.routes[classifySource(plan.view.localDetector, packet, host)];
+      if (route.verdict !== 'forward' || route.masquerade) return undefined;
+      const { protocol } = decision.servicePort;
+      const targets = decision.targets.map(({ endpoint, masquerade }) => ({
+        endpoint,
+        masquerade: masquerade && isHairpin(plan, protocol, endpoint, packet),
+      }));
+      const isOther = targets.some(
+        ({ masquerade }, index) => masquerade !== decision.targets[index]?.masquerade,
+      );
+      return isOther ? { targets, pool: route.pool } : undefined;
+    },
+  },
+];
+
+/** Whether the rules masquerade a packet of the node's own; `undefined`: it is another's. */
+function masqueradesNode(
+  { frontend, servicePort }: FoundFrontend,
+  { view }: Plan,
+  packet: Packet,
+): boolean | undefined {
+  const { inInterface, source } = packet;
+  if (inInterface !== undefined) return undefined;
+  if (isLoopback(source)) return false;
+  switch (frontend.kind) {
+    case 'nodePort':
+      // The client's address is kept, and here that is the node's own.
+      return !servicePort.preservesClientIP;
+    case 'clusterIP': {
+      // Without a choice of its own it dials a service address from that address, which no endpoint could answer.
+      if (view.masqueradeAll || source === view.nodeIp) return true;
+      const { localDetector } = view;
+      return localDetector.kind !== 'none' && classifySource(localDetector, packet, NOBODY) !== 'pod';
+    }
+    default:
+      return true;
+  }
+}
+
+const NOBODY: Host = { addresses: [] };
+
+function targetsIn(
+  plan: Plan,
+  { servicePort }: FoundFrontend,
+  pool: PoolName,
+  packet: Packet,
+  masquerade: boolean,
+): Instead {
+  const targets = (servicePort.pools[pool] ?? []).map((endpoint) => ({
+    endpoint,
+    masquerade: masquerade || isHairpin(plan, servicePort.protocol, endpoint, packet),
+  }));
+  return { targets, pool };
+}
+
+/** KUBE-LOOP-BACK has endpoints of this node. */
+function isHairpin(plan: Plan, protocol: Protocol, endpoint: Endpoint, { source }: Packet): boolean {
+  return endpoint.ip === source && isLocalEndpoint(plan, protocol, endpoint);
+}
