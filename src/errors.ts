@@ -156,6 +156,11 @@ export const ERRORS = {
     meaning: 'A file is not a bundle of Junction, is cut short, or is larger than a bundle may be.',
     remedy: 'Make it again, with `junction bundle` on the node that it is about, and send it as it is.',
   },
+  EXEC_FAILED: {
+    meaning: 'A command could not be run in a pod, or its end is not known.',
+    remedy:
+      'Check that the pod runs: `kubectl --namespace kube-system get pods --output wide`. Then try again.',
+  },
   KUBECONFIG_INVALID: {
     meaning:
       'The kubeconfig, or what stands in for it inside a cluster, does not say how to reach the API server.',

@@ -8,6 +8,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../src/time/clock.ts';
 import { systemClock } from '../../../src/time/systemClock.ts';
@@ -16,11 +17,12 @@ import { answerWithFault, HEAD, sendPieces, sendStatus } from './answers.ts';
 import { type Fault, Faults, type RequestKind } from './faults.ts';
 import { Lister } from './listing.ts';
 import { flag, type ListOptions, readListOptions } from './options.ts';
-import { RESOURCES, type ServedResource } from './resources.ts';
+import { RESOURCES, resourceOfKind, type ServedResource } from './resources.ts';
 import { readSelectors } from './selectors.ts';
-import { notFound, noWatchProgress, StatusError, tooLarge } from './status.ts';
+import { badRequest, noSuchPod, notFound, noWatchProgress, StatusError, tooLarge } from './status.ts';
 import { ObjectStore, type RawObject } from './store.ts';
 import { Watch } from './watching.ts';
+import { answerExec, type ExecHandler, type ExecRequest, readExec, refuseUpgrade } from './exec.ts';
 
 /** Everybody may ask there. */
 const HEALTH_PATHS: ReadonlySet<string> = new Set(['/readyz', '/livez', '/healthz']);
@@ -64,6 +66,9 @@ export class TestApiServer {
   readonly log: LoggedRequest[] = [];
   /** What was posted to events.k8s.io, with the path. */
   readonly events: { readonly path: string; readonly body: unknown }[] = [];
+  /** What becomes of a command that somebody runs in a pod. */
+  exec: ExecHandler = () => ({});
+  readonly execs: ExecRequest[] = [];
   readonly watches = new Set<Watch>();
   readonly tokens: Set<string>;
   streamsLists: StreamingLists;
@@ -173,6 +178,13 @@ export class TestApiServer {
             },
             onRequest,
           );
+    server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
+      socket.on('error', () => undefined);
+      this.#exec(request, socket).catch((error: unknown) => {
+        if (error instanceof StatusError) refuseUpgrade(socket, error);
+        else socket.destroy();
+      });
+    });
     server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
@@ -184,7 +196,9 @@ export class TestApiServer {
     const url = new URL(request.url ?? '/', 'http://server');
     const query = new Map(url.searchParams);
     const isWatch = flag(query, 'watch');
-    const resource = RESOURCES.find(({ path }) => path === url.pathname);
+    const namespace = /^\/api\/v1\/namespaces\/([a-z0-9-]+)\/pods$/.exec(url.pathname)?.[1];
+    const path = namespace === undefined ? url.pathname : '/api/v1/pods';
+    const resource = RESOURCES.find((each) => each.path === path);
     const listKind = isWatch ? (flag(query, 'sendInitialEvents') ? 'stream' : 'watch') : 'list';
     const entry: LoggedRequest = {
       method: request.method ?? '',
@@ -221,9 +235,28 @@ export class TestApiServer {
     }
     if (!acceptsJson(request.headers.accept))
       throw new StatusError(406, { reason: 'NotAcceptable', details: {} });
+    if (namespace !== undefined)
+      query.set(
+        'fieldSelector',
+        [query.get('fieldSelector') ?? [], `metadata.namespace=${namespace}`].flat().join(','),
+      );
     const options = readListOptions(query, this.streamsLists !== false);
     if (options.watch) await this.#watch(resource, query, options, response);
     else await this.#list(resource, query, options, response, fault);
+  }
+
+  async #exec(request: IncomingMessage, socket: Duplex): Promise<void> {
+    this.#authorise(request);
+    const exec = readExec(request);
+    if (exec === undefined) throw notFound();
+    this.execs.push(exec);
+    const known = this.store
+      .list(resourceOfKind('Pod'))
+      .find(({ key }) => key === `${exec.namespace}/${exec.pod}`);
+    if (!known) throw noSuchPod(exec.pod);
+    const { nodeName } = (JSON.parse(known.json.toString('utf8')) as { spec: { nodeName?: string } }).spec;
+    if (nodeName === undefined) throw badRequest(`pod ${exec.pod} does not have a host assigned`);
+    await answerExec(socket, request, exec, await this.exec(exec));
   }
 
   #authorise({ headers, socket }: IncomingMessage): void {

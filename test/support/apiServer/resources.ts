@@ -50,9 +50,16 @@ export const RESOURCES: readonly ServedResource[] = [
     path: '/apis/networking.k8s.io/v1/servicecidrs',
     zero: { spec: {}, status: {} },
   },
+  {
+    name: 'pods',
+    kind: 'Pod',
+    apiVersion: 'v1',
+    path: '/api/v1/pods',
+    zero: { spec: { containers: null }, status: {} },
+  },
 ];
 
-export type Kind = 'Service' | 'Node' | 'EndpointSlice' | 'ServiceCIDR';
+export type Kind = 'Service' | 'Node' | 'EndpointSlice' | 'ServiceCIDR' | 'Pod';
 
 export function resourceOfKind(kind: string): ServedResource {
   const resource = RESOURCES.find((each) => each.kind === kind);

@@ -16,6 +16,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   nodes: ['metadata.name'],
   endpointslices: ['metadata.name', 'metadata.namespace'],
   servicecidrs: ['metadata.name'],
+  pods: ['metadata.name', 'metadata.namespace', 'spec.nodeName'],
 };
 
 /** Nothing when all objects are asked for. */

@@ -135,7 +135,9 @@ function toEntry(raw: RawObject, revision: number): Entry {
   const json = Buffer.from(
     JSON.stringify({ metadata: { ...metadata, resourceVersion: String(revision) }, ...rest }),
   );
-  const spec = raw['spec'] as { readonly clusterIP?: string; readonly type?: string } | undefined;
+  const spec = raw['spec'] as
+    | Readonly<Record<'clusterIP' | 'type' | 'nodeName', string | undefined>>
+    | undefined;
   return {
     key: namespace === undefined ? name : `${namespace}/${name}`,
     revision,
@@ -146,6 +148,7 @@ function toEntry(raw: RawObject, revision: number): Entry {
       'metadata.namespace': namespace ?? '',
       'spec.clusterIP': spec?.clusterIP ?? '',
       'spec.type': spec?.type ?? '',
+      'spec.nodeName': spec?.nodeName ?? '',
     },
   };
 }
