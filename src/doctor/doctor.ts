@@ -17,6 +17,7 @@ import { checkProxy, type ProxyLook } from './proxy.ts';
 import type { DoctorGroup, DoctorReport } from './report.ts';
 import { checkRoutes, type SampledEndpoint } from './routes.ts';
 import { checkRules } from './rules.ts';
+import { checkServices, walkServices } from './services.ts';
 import { checkSysctls } from './sysctls.ts';
 
 interface DoctorOptions {
@@ -81,7 +82,12 @@ function checksOf(options: DoctorOptions): readonly (readonly [name: string, che
   const status = proxy?.status;
   if (status) checks.push(['API server', (group) => checkSource(group, status.source, status.now)]);
   if (server) checks.push(['API server, asked directly', (group) => checkServer(group, server)]);
-  if (subject) checks.push(['rules', (group) => checkRules(group, subject.families, status !== undefined)]);
+  if (subject)
+    checks.push(
+      ['rules', (group) => checkRules(group, subject.families, status !== undefined)],
+      ['packets', (group) => walkServices(group, subject)],
+      ['services', (group) => checkServices(group, subject)],
+    );
   if (subject && options.probe) {
     const { probe: probing } = options;
     checks.push(['probe', (group) => probe(group, subject.families, probing)]);

@@ -6,6 +6,7 @@ import { type Answered, decisionFindings, ifAllowed, policyOf, poolOf } from './
 import { PortEndpoints } from './endpoints.ts';
 import { countOf, info } from './finding.ts';
 import { explainKernel } from './kernel.ts';
+import { kernelFindings } from './kernelFindings.ts';
 import { masqueradeReason } from './masquerade.ts';
 import { KIND_WORDS, nearMisses } from './nearMiss.ts';
 import { type Planned, plannedFor } from './planned.ts';
@@ -79,6 +80,7 @@ export async function explainPacket(
     source: explainSource(subject, family, packet),
     verdict,
     ...answer,
+    findings: [...kernelFindings(family.family, kernel), ...answer.findings],
     ...(deviation && { deviation: deviation.reason }),
     ...(kernel && { kernel }),
   };
