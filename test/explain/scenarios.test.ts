@@ -1,0 +1,70 @@
+/** Every scenario: what explain says of a packet is its row's fate, and the rules in the kernel do as planned. */
+import { describe, expect, test } from 'vitest';
+import { FAMILIES, type Family, parseIp } from '../../src/model/ip.ts';
+import { explainPacket } from '../../src/explain/packet.ts';
+import type { PacketExplanation } from '../../src/explain/types.ts';
+import { SCENARIOS } from '../scenarios/cases/index.ts';
+import { expectedIn } from '../scenarios/expectations.ts';
+import { type Fate, printRow, type Row, type Subject as Asked, targetAt } from '../scenarios/packets.ts';
+import { proxyOf, type Scenario } from '../scenarios/scenario.ts';
+import { fakeMode, MECHANISMS, writtenSubject } from './mechanisms.ts';
+
+const rowsOf = ({ rows }: Scenario, family: Family): readonly Row[] =>
+  rows.filter((row) => row.family === family);
+
+const CASES = SCENARIOS.flatMap((scenario) =>
+  FAMILIES.filter((family) => rowsOf(scenario, family).length > 0).map((family) => ({
+    name: scenario.name,
+    scenario,
+    family,
+  })),
+);
+
+describe.each(MECHANISMS)('%s', (mechanism) => {
+  test.each(CASES)('$name ($family)', async ({ scenario, family }) => {
+    const mode = await fakeMode(mechanism, family);
+    const proxy = proxyOf(family, scenario, mode.writer);
+    await proxy.sync();
+    const subject = await writtenSubject(mode, proxy);
+    const [ofFamily] = subject.families;
+    if (!ofFamily) throw new Error('no family');
+    for (const row of rowsOf(scenario, family)) {
+      const answer = await explainPacket(subject, { family: ofFamily, packet: row.packet });
+      expect(printRow(row, fateOf(answer, row))).toBe(printRow(row, expectedIn(mechanism, proxy.plan, row)));
+      expect({ row: row.text, ...answer.kernel }).toMatchObject({
+        row: row.text,
+        asPlanned: true,
+        differences: [],
+        notes: [],
+      });
+      expectWords(answer);
+    }
+  });
+});
+
+function fateOf(answer: PacketExplanation, row: Asked): Fate {
+  const { verdict, endpoints, affinitySeconds } = answer;
+  if (verdict !== 'forwarded') return { verdict: REFUSALS[verdict] };
+  const sum = endpoints.reduce((total, { probability }) => total + probability, 0);
+  expect(sum).toBeCloseTo(1, 9);
+  return {
+    verdict: 'forward',
+    sticky: affinitySeconds !== undefined,
+    targets: endpoints.map(({ address, masquerade }) => {
+      const [, host = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? [];
+      return targetAt(row, parseIp(host) ?? '', Number(port), masquerade);
+    }),
+  };
+}
+
+const REFUSALS = { rejected: 'reject', dropped: 'drop', passed: 'pass' } as const;
+
+/** Every answer says why. */
+function expectWords({ verdict, reason, findings, endpoints, leftOut, source }: PacketExplanation): void {
+  expect(reason).not.toBe('');
+  expect(source.why).not.toBe('');
+  for (const { masqueradeReason } of endpoints) expect(masqueradeReason).not.toBe('');
+  for (const { text } of leftOut) expect(text).not.toBe('');
+  for (const { text, code } of findings) expect(`${code} ${text}`).not.toMatch(/undefined|\s\s/);
+  if (verdict === 'rejected' || verdict === 'dropped') expect(`${findings.length} ${reason}`).not.toBe('0 ');
+}
