@@ -169,6 +169,12 @@ export class FamilyRuntime {
     };
   }
 
+  /** What questions about the past are answered from. */
+  get past() {
+    const capacity = capacityOf(this.#options.mode.name, this.family);
+    return { subject: this.subject, history: this.history, capacity };
+  }
+
   /** Where cluster IPs come from. */
   setServiceCidrs(cidrs: readonly Cidr[]): void {
     this.#mode.setServiceCidrs?.(cidrs);

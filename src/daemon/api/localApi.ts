@@ -24,9 +24,10 @@ import {
   RefusedQuestion,
   type ApiRoute,
 } from './routes.ts';
+import { questionRoutes } from './questions.ts';
 import { snapshotLines } from './snapshot.ts';
 import { SocketServer } from './socketServer.ts';
-import { statusOf } from './status.ts';
+import { readEphemeralPorts, statusOf } from './status.ts';
 import { QuestionTurns } from './turns.ts';
 
 interface LocalApiOptions {
@@ -88,6 +89,11 @@ export class LocalApi {
   #routes(): readonly ApiRoute[] {
     return [
       { path: '/v1/status', parameters: [], answer: () => data(this.#status()) },
+      ...questionRoutes({
+        subject: () => this.#subject(),
+        pastFamilies: () => this.#served().map(({ past }) => past),
+        turns: this.#turns,
+      }),
       {
         path: '/v1/history',
         parameters: ['service'],
@@ -128,19 +134,30 @@ export class LocalApi {
 
   /** As it is now. */
   #subject(): Subject {
-    const { config, nodeName, opened } = this.#options;
-    const { mode, junction } = config();
+    const { config, nodeName, opened, proxier, log } = this.#options;
+    const { mode, junction, detectLocalMode } = config();
+    const ephemeralPorts = readEphemeralPorts(junction.sysctlRoot);
     const families = this.#served().map(({ subject }) => subject);
     return {
       nodeName,
       mode,
       layout: junction.iptablesLayout,
       families,
+      detectLocal: detectLocalMode,
+      ...(ephemeralPorts && { ephemeralPorts }),
+      ...(mode === 'nftables' && { serviceCidrs: proxier()?.knownServiceCidrs ?? [] }),
       ...(opened.locate && { locate: opened.locate }),
       unserved: opened.unserved,
       now: () => Date.now(),
       changesOf: (service) => this.#records(service),
-      flowsOf: (service) => this.#flows.of(service, families),
+      flowsOf: async (service) => {
+        try {
+          return await this.#flows.of(service, families);
+        } catch (error) {
+          log.verbose(1, 'Flows of a service cannot be counted', { service, err: error });
+          return new Map();
+        }
+      },
       pause: () => this.#turns.pause(),
     };
   }

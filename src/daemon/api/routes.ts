@@ -55,6 +55,7 @@ export function apiPage(routes: readonly ApiRoute[], report: (error: unknown) =>
       return await answerOf(routes, request);
     } catch (error) {
       if (error instanceof RefusedQuestion) return failed(error.status, error);
+      if (isJunctionError(error, 'QUESTION_UNANSWERABLE')) return failed(400, error);
       if (isJunctionError(error)) return failed(500, error);
       report(error);
       return failed(500, { code: 'internal', message: 'the proxy failed to answer; its log says why' });

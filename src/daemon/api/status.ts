@@ -2,6 +2,7 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { attempt } from '../../errors.ts';
 import type { SourceStatus, Status } from '../../explain/status.ts';
+import type { PortRange } from '../../explain/subject.ts';
 import type { Finding } from '../../explain/types.ts';
 import type { ModeName } from '../../model/mode.ts';
 import type { HealthState } from '../../telemetry/http/health.ts';
@@ -58,4 +59,10 @@ export function statusOf(parts: StatusParts): Status {
 
 function readNumber(path: string): number {
   return Number(readFileSync(path, 'utf8'));
+}
+
+export function readEphemeralPorts(sysctlRoot: string): PortRange | undefined {
+  const text = attempt(() => readFileSync(`${sysctlRoot}/net/ipv4/ip_local_port_range`, 'utf8'));
+  const [first = Number.NaN, last = Number.NaN] = text?.trim().split(/\s+/).map(Number) ?? [];
+  return Number.isNaN(first) || Number.isNaN(last) ? undefined : { first, last };
 }
