@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  apiPage,
-  data,
-  listOfItems,
-  type Question,
-  RefusedQuestion,
-} from '../../../src/daemon/api/routes.ts';
+import { apiPage, data, listOfItems, RefusedQuestion } from '../../../src/daemon/api/routes.ts';
 import type { Request } from '../../../src/telemetry/http/server.ts';
 
 const reported: unknown[] = [];
@@ -24,7 +18,7 @@ const page = apiPage(
   (error) => reported.push(error),
 );
 
-function refuse(_: Question): never {
+function refuse(): never {
   throw new RefusedQuestion(404, 'no-such', 'there is none', 'make one');
 }
 

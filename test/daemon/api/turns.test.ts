@@ -10,9 +10,9 @@ function busy(ms: number): void {
 test('of several questions one works in a turn of the event loop', async () => {
   const turns = new QuestionTurns({ clock: systemClock, isSyncing: () => false });
   let loops = 0;
-  let isOver = false;
+  const end = new AbortController();
   const count = async (): Promise<void> => {
-    for (; !isOver; loops++) await settle();
+    for (; !end.signal.aborted; loops++) await settle();
   };
   const counting = count();
   const ask = async (): Promise<void> => {
@@ -23,7 +23,7 @@ test('of several questions one works in a turn of the event loop', async () => {
     }
   };
   await Promise.all([ask(), ask(), ask()]);
-  isOver = true;
+  end.abort();
   await counting;
   // Three questions of five slices each: about as many turns as slices, and not a third of them.
   expect(loops).toBeGreaterThanOrEqual(13);
