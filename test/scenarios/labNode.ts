@@ -8,8 +8,10 @@ import { prefixed } from '../../lab/prefixed.ts';
 import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import { iptablesWriter } from './iptablesProxier.ts';
-import type { Scenario } from './scenario.ts';
+import { IptablesReader } from '../../src/modes/iptables/inspect.ts';
+import { ALL_TABLES, FAKE_SETTINGS } from '../modes/iptables/fakeReader.ts';
+import { iptablesWriter, NO_COUNTERS } from './iptablesProxier.ts';
+import { node1Addresses, type Scenario } from './scenario.ts';
 import { ScenarioProxies } from './scenarioProxies.ts';
 
 export interface LabNodeOptions {
@@ -42,10 +44,31 @@ export class LabNode {
 
   /** What is in node1's kernel. */
   async tables(family: Family): Promise<Tables> {
+    const client = this.#client(family);
+    const counters = { counters: true };
+    const saved = [await client.save('filter', counters), await client.save('nat', counters)];
+    return new Map(saved.flatMap((text) => [...parseSave(text)]));
+  }
+
+  /** Reads node1's kernel for questions. */
+  reader(family: Family): IptablesReader {
+    const client = this.#client(family);
+    const names = client.variant === 'nft' ? ALL_TABLES.names : new Set(['filter', 'nat']);
+    return new IptablesReader({
+      client,
+      layout: this.layout,
+      settings: { ...FAKE_SETTINGS, nfacct: NO_COUNTERS },
+      addresses: () => node1Addresses(family),
+      tables: () => ({ names, notes: [] }),
+      generation: () => undefined,
+      bridges: () => new Set(['cni0']),
+    });
+  }
+
+  #client(family: Family): IptablesClient {
     const client = this.#clients.find((other) => other.family === family);
     if (!client) throw new Error(`no iptables for ${family}`);
-    const saved = [await client.save('filter'), await client.save('nat')];
-    return new Map(saved.flatMap((text) => [...parseSave(text)]));
+    return client;
   }
 
   apply(scenario: Scenario): Promise<void> {

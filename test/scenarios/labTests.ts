@@ -7,15 +7,16 @@ import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { SCENARIOS } from './cases/index.ts';
-import { expectedIn } from './expectations.ts';
+import { type Counts, countsOf, expectPathsCounted, type RuleCount, type Walk } from './counters.ts';
+import { expectedIn, printWalk } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
 import { describeState, describeStateAfterOthers } from './kernelState.ts';
 import { NO_COUNTERS } from './iptablesProxier.ts';
 import { LabNode, type LabNodeOptions } from './labNode.ts';
 import { PacketSender } from './labPackets.ts';
-import { printRow } from './packets.ts';
+import { type Fate, printRow, type Row } from './packets.ts';
 import { rulesWriter } from './rulesNode.ts';
-import { proxyOf, type Scenario } from './scenario.ts';
+import { NODE1, proxyOf, type Scenario } from './scenario.ts';
 
 export function scenariosInLab(options: Omit<LabNodeOptions, 'lockPath'>): void {
   const lab = useLab({ sctp: true });
@@ -39,8 +40,29 @@ export function scenariosInLab(options: Omit<LabNodeOptions, 'lockPath'>): void 
     const rows = sender
       .sendable(scenario.rows)
       .map((row) => [row, expectedIn(layout, started.plan(row.family), row)] as const);
-    expect(await sender.send(rows)).toEqual(rows.map(([row, fate]) => printRow(row, fate)));
+    const expected = rows.map(([row, fate]) => printRow(row, fate));
+    const before = await countersOf(node);
+    const walks = await walksOf(node, rows);
+    expect(walks.map(({ row, result }) => printWalk(row, result))).toEqual(expected);
+    expect(await sender.send(rows)).toEqual(expected);
+    expectPathsCounted(before, await countersOf(node), walks);
   });
+}
+
+async function walksOf(node: LabNode, rows: readonly (readonly [Row, Fate])[]): Promise<readonly Walk[]> {
+  const walks: Walk[] = [];
+  for (const [row, fate] of rows) {
+    const result = await node.reader(row.family).walk(row.packet, NODE1);
+    walks.push({ row, result, isSticky: fate.verdict === 'forward' && fate.sticky });
+  }
+  return walks;
+}
+
+async function countersOf(node: LabNode): Promise<Counts> {
+  const counts = new Map<string, RuleCount>();
+  for (const family of FAMILIES)
+    for (const [key, count] of countsOf(family, await node.tables(family))) counts.set(key, count);
+  return counts;
 }
 
 /** After all the changes from scenario to scenario, the kernel holds what it would hold if this was the first. */
@@ -51,4 +73,5 @@ async function expectFreshState(node: LabNode, scenario: Scenario, family: Famil
   const layout = LAYOUTS[node.layout];
   const expected = describeState(fresh.tables, layout, 'anyOrder');
   expect(describeStateAfterOthers(await node.tables(family), layout, expected)).toEqual(expected);
+  expect(await node.reader(family).compare(node.plan(family))).toEqual([]);
 }
