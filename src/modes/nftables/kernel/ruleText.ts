@@ -24,7 +24,7 @@ export function printExpressions(expressions: readonly Expression[]): string {
   return new RulePrinter().print(expressions);
 }
 
-/** Numbers that a protocol is printed by later, where a port is named. */
+/** `th` becomes the name of the protocol, where it is known. */
 const PORT = 'th dport';
 
 class RulePrinter {
@@ -36,9 +36,9 @@ class RulePrinter {
 
   print(expressions: readonly Expression[]): string {
     for (const expression of expressions) this.#add(expression);
-    const implied = this.#isImplied ? this.#protocol : undefined;
-    const parts = this.#parts.filter((_, index) => index !== implied?.part);
-    return parts.join(' ').replaceAll(/\bth (?=[sd]port\b)/g, implied ? `${implied.name} ` : 'th ');
+    const { name = 'th', part } = this.#protocol ?? {};
+    const parts = this.#parts.filter((_, index) => !this.#isImplied || index !== part);
+    return parts.join(' ').replaceAll(/\bth (?=[sd]port\b)/g, `${name} `);
   }
 
   #say(text: string): void {
@@ -105,9 +105,10 @@ class RulePrinter {
         return;
       case 'dynset': {
         const { operation, set, key, data, timeoutMs } = expression;
-        const text = this.#take(key);
         const timeout = timeoutMs === undefined ? '' : ` timeout ${duration(Math.round(timeoutMs / 1000))}`;
+        // Before the key, behind which it may begin.
         const value = data === undefined ? '' : ` : ${this.#take(data)}`;
+        const text = this.#take(key);
         this.#say(`${operation} @${set} { ${text}${timeout}${value} }`);
         return;
       }
@@ -116,7 +117,7 @@ class RulePrinter {
         return;
       case 'nat': {
         const { direction, family, address, port } = expression;
-        this.#say(`${direction} ${family} to ${this.#target(address, port)}`);
+        this.#parts.push(`${direction} ${family} to ${this.#target(address, port)}`);
         return;
       }
       case 'masquerade':
@@ -153,7 +154,7 @@ class RulePrinter {
     }
     if (text === 'meta l4proto' && comparison === '==')
       this.#protocol = { name: printValue(type, value), part: this.#parts.length };
-    const isNetwork = type === 'address' && value.length !== 4 && value.length !== 16;
+    const isNetwork = type === 'address' && value.length < addressBytes(text);
     this.#say(`${text} ${operator}${isNetwork ? wholeBytes(text, value) : printValue(type, value)}`);
   }
 
@@ -293,10 +294,14 @@ function prefixLength(mask: Uint8Array): number | undefined {
   return /^1*0*$/.test(bits) ? bits.lastIndexOf('1') + 1 : undefined;
 }
 
+function addressBytes(text: string): number {
+  return /\bip6 /.test(text) ? 16 : 4;
+}
+
 /** A network that ends at a byte's border, compared by its bytes alone. */
 function wholeBytes(text: string, value: Uint8Array): string {
-  const bytes = new Uint8Array(text.startsWith('ip6') || text.includes(' ip6 ') ? 16 : 4);
-  bytes.set(value.subarray(0, bytes.length));
+  const bytes = new Uint8Array(addressBytes(text));
+  bytes.set(value);
   return `${printValue('address', bytes)}/${value.length * 8}`;
 }
 
