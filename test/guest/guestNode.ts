@@ -3,10 +3,13 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Lab } from '../../lab/lab.ts';
+import type { Family } from '../../src/model/ip.ts';
+import type { KernelDifference } from '../../src/modes/kernelReader.ts';
+import type { WalkResult } from '../../src/modes/walk.ts';
 import type { Fate } from '../scenarios/packets.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
 import type { GuestMode } from './node/proxiers.ts';
-import type { FromNode, NodeOperationName, NodeOperations } from './node/protocol.ts';
+import type { AskedPacket, FromNode, NodeOperationName, NodeOperations } from './node/protocol.ts';
 
 /** Beside the bundle that this ends up in: see programs.ts. */
 const PROGRAM = fileURLToPath(new URL('./node.js', import.meta.url));
@@ -44,6 +47,24 @@ export class GuestNode {
   /** Brings node1 from the scenario before to this one. Answers what should become of each row's packet. */
   apply(scenario: Scenario): Promise<readonly (Fate | undefined)[]> {
     return this.#call('apply', scenario);
+  }
+
+  /** What the rules in the kernel do with packets. */
+  walk(packets: readonly AskedPacket[]): Promise<readonly WalkResult<unknown>[]> {
+    return this.#call(
+      'walk',
+      packets.map(({ family, packet }) => ({ family, packet })),
+    );
+  }
+
+  /** Where the kernel differs from the plan. */
+  compare(family: Family): Promise<readonly KernelDifference[]> {
+    return this.#call('compare', family);
+  }
+
+  /** What rules and elements have counted, by their text. */
+  counters(family: Family): Promise<ReadonlyMap<string, number>> {
+    return this.#call('counters', family);
   }
 
   /** Reads the kernel, and mends what differs. */

@@ -1,12 +1,18 @@
-/** Every scenario with real packets through the nftables mode, on this machine's own kernel. */
+/**
+ * Every scenario with real packets through the nftables mode, on this machine's own kernel; and what is read from the kernel
+ * for a packet says what becomes of it, and which elements count it.
+ */
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FAMILIES } from '../../src/model/ip.ts';
+import type { WalkResult } from '../../src/modes/walk.ts';
 import { GuestNode } from '../guest/guestNode.ts';
 import { buildGuestPrograms, type GuestPrograms } from '../guest/programs.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { SCENARIOS } from './cases/index.ts';
 import { PacketSender } from './labPackets.ts';
-import { printRow } from './packets.ts';
+import { printWalk } from './nftablesWalk.ts';
+import { type Fate, printRow, type Row, targetAt } from './packets.ts';
 
 const lab = useLab();
 let programs: GuestPrograms | undefined;
@@ -21,15 +27,68 @@ afterAll(async () => {
   await programs?.remove();
 });
 
+interface Expected {
+  readonly row: Row;
+  readonly fate: Fate;
+  readonly walk: WalkResult<unknown>;
+}
+
 test.each(SCENARIOS)('$name', async (scenario) => {
   if (!programs) throw new Error('the program for node1 was not built');
   node ??= await GuestNode.start(lab(), 'nftables', join(dirname(programs.main), 'node.js'));
   sender ??= new PacketSender(lab());
   const fates = await node.apply(scenario);
-  const pairs = scenario.rows.flatMap((row, index) => {
-    const fate = fates[index];
-    const isSent = row.inLab && row.transport !== 'sctp' && fate !== undefined;
-    return isSent ? [[row, fate] as const] : [];
+  const walks = await node.walk(scenario.rows);
+  const expected = scenario.rows.flatMap((row, index): readonly Expected[] => {
+    const [fate, walk] = [fates[index], walks[index]];
+    return fate && walk ? [{ row, fate, walk }] : [];
   });
-  expect(await sender.send(pairs)).toEqual(pairs.map(([row, fate]) => printRow(row, fate)));
+  expect(expected.map(({ row, walk }) => printWalk(row, walk))).toEqual(
+    expected.map(({ row, fate, walk }) => printRow(row, rememberedFate(row, fate, walk))),
+  );
+  for (const family of FAMILIES) expect(await node.compare(family)).toEqual([]);
+
+  const sent = expected.filter(({ row }) => row.inLab && row.transport !== 'sctp');
+  const before = await countersIn(node);
+  expect(await sender.send(sent.map(({ row, fate }) => [row, fate] as const))).toEqual(
+    sent.map(({ row, fate }) => printRow(row, fate)),
+  );
+  const after = await countersIn(node);
+  const moved = new Set(
+    [...after].filter(([text, count]) => count > (before.get(text) ?? 0)).map(([text]) => text),
+  );
+  expectMoved(sent, moved);
 });
+
+/** A client of the scenario before may still be remembered: then it is sent to one of the endpoints. */
+function rememberedFate(row: Row, fate: Fate, { outcomes }: WalkResult<unknown>): Fate {
+  const [only, ...others] = outcomes;
+  const isKnown = only?.path.some(({ found }) => found.some((text) => text.startsWith('affinity-')));
+  if (fate.verdict !== 'forward' || !isKnown || only?.kind !== 'forward' || others.length > 0) return fate;
+  const { host, port } = targetAt(row, only.to, only.port, only.masqueraded);
+  return { ...fate, targets: fate.targets.filter((target) => target.host === host && target.port === port) };
+}
+
+async function countersIn(started: GuestNode): Promise<ReadonlyMap<string, number>> {
+  const found = [];
+  for (const family of FAMILIES) found.push(...(await started.counters(family)));
+  return new Map(found);
+}
+
+/** Elements that count have counted where a walk found them, and nowhere else. */
+function expectMoved(sent: readonly Expected[], moved: ReadonlySet<string>): void {
+  const onPaths = new Set<string>();
+  const uncounted: string[] = [];
+  for (const { row, fate, walk } of sent) {
+    const ways = walk.outcomes.map(({ path }) =>
+      path.flatMap(({ found, packets }) => (packets === undefined ? [] : found)),
+    );
+    for (const text of ways.flat()) onPaths.add(text);
+    const isCounted = (texts: readonly string[]): boolean => texts.every((text) => moved.has(text));
+    // A client that is remembered goes one way only.
+    const isSticky = fate.verdict === 'forward' && fate.sticky;
+    if (!(isSticky ? ways.some(isCounted) : ways.every(isCounted))) uncounted.push(printRow(row, fate));
+  }
+  expect(uncounted).toEqual([]);
+  expect([...moved].filter((text) => !onPaths.has(text))).toEqual([]);
+}

@@ -1,6 +1,7 @@
 /** Junction's proxies of both families on node1, taken from one scenario to the next. */
 import { deepEqual } from '../../src/model/equal.ts';
 import type { Family } from '../../src/model/ip.ts';
+import type { KernelReader } from '../../src/modes/kernelReader.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
 import { type KernelWriter, Proxier } from '../../src/proxy/proxier.ts';
@@ -13,6 +14,10 @@ export interface FamilyWriter {
   readonly family: Family;
   /** One that remembers nothing, as after a restart; the kernel keeps what it has. */
   start(settings: ViewSettings): KernelWriter;
+  /** Reads the kernel for questions. */
+  readonly kernel?: KernelReader;
+  /** What each rule or element has counted, by its text. */
+  readonly counters?: () => Promise<ReadonlyMap<string, number>>;
 }
 
 export class ScenarioProxies {
@@ -29,6 +34,13 @@ export class ScenarioProxies {
     const proxy = this.#proxies.find((other) => other.family === family);
     if (!proxy) throw new Error('nothing was applied yet');
     return proxy.plan;
+  }
+
+  /** Of a family. */
+  writer(family: Family): FamilyWriter {
+    const writer = this.#writers.find((other) => other.family === family);
+    if (!writer) throw new Error(`nothing serves ${family}`);
+    return writer;
   }
 
   /** From the scenario before to this one: the objects change; where settings do, it is as if Junction was restarted. */

@@ -3,6 +3,8 @@
  * the network that its process is in. Its parent is the program in guest.
  */
 import { inspect } from 'node:util';
+import type { Family } from '../../../src/model/ip.ts';
+import type { KernelReader } from '../../../src/modes/kernelReader.ts';
 import { expectedIn } from '../../scenarios/expectations.ts';
 import { decide, type Host, type Packet } from '../../../src/plan/decide.ts';
 import type { Plan } from '../../../src/plan/types.ts';
@@ -32,6 +34,13 @@ const handlers: Handlers = {
       return expectedIn(mechanism, plan, row);
     });
   },
+  walk: async (packets) => {
+    const results = [];
+    for (const { family, packet } of packets) results.push(await readerOf(family).walk(packet, NODE1));
+    return results;
+  },
+  compare: (family) => readerOf(family).compare(proxies.plan(family)),
+  counters: async (family) => (await proxies.writer(family).counters?.()) ?? new Map<string, number>(),
   resync: async () => {
     await proxies.resync();
     return null;
@@ -46,6 +55,12 @@ function dialsItselfFromElsewhere(plan: Plan, packet: Packet, host: Host): boole
   const decision = decide(plan, packet, host);
   if (decision.verdict !== 'forward') return false;
   return decision.targets.some(({ endpoint }) => endpoint.ip === packet.source && !endpoint.isLocal);
+}
+
+function readerOf(family: Family): KernelReader {
+  const { kernel } = proxies.writer(family);
+  if (!kernel) throw new Error('this mode has no reader of the kernel');
+  return kernel;
 }
 
 function handle<Name extends NodeOperationName>(name: Name, input: NodeOperations[Name]['input']) {

@@ -1,22 +1,45 @@
 /** The real nftables proxy, in the network that this process is in. */
 import { NetlinkNftClient } from '../../../src/modes/nftables/client.ts';
+import { NftReader } from '../../../src/modes/nftables/inspect.ts';
+import { NetlinkSource } from '../../../src/modes/nftables/kernel/netlinkSource.ts';
+import { printFound } from '../../../src/modes/nftables/kernel/values.ts';
 import { NftProxier } from '../../../src/modes/nftables/proxier.ts';
+import { TABLE } from '../../../src/modes/nftables/rules/names.ts';
+import { NFT_FAMILY } from '../../../src/modes/nftables/rules/print.ts';
 import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
-import { FAMILIES, isLoopback } from '../../../src/model/ip.ts';
+import { FAMILIES, type Family, isLoopback } from '../../../src/model/ip.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
 
 export async function openNft(): Promise<readonly FamilyWriter[]> {
   const thread = await NetlinkThread.start();
-  return FAMILIES.map((family) => ({
-    family,
-    start: () =>
+  const channel = thread.transactionChannel(NETLINK_NETFILTER);
+  return FAMILIES.map((family): FamilyWriter => {
+    const start = (): NftProxier =>
       new NftProxier({
-        client: new NetlinkNftClient(family, thread.transactionChannel(NETLINK_NETFILTER)),
+        client: new NetlinkNftClient(family, channel),
         masqueradeBit: 14,
         counters: true,
         nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),
-      }),
-  }));
+      });
+    let proxier = start();
+    const source = new NetlinkSource(family, channel);
+    const kernel = new NftReader({
+      family,
+      source,
+      facts: () => proxier.facts,
+      ruleset: () => proxier.table.ruleset,
+    });
+    return { family, kernel, counters: () => countersOf(source, family), start: () => (proxier = start()) };
+  });
+}
+
+async function countersOf(source: NetlinkSource, family: Family): Promise<ReadonlyMap<string, number>> {
+  const place = { family: NFT_FAMILY[family], table: TABLE };
+  const counted = new Map<string, number>();
+  for (const set of (await source.table(place))?.sets ?? [])
+    for (const element of await source.allElements({ ...place, set: set.name }))
+      if (element.counter) counted.set(printFound({ set, element }), Number(element.counter.packets));
+  return counted;
 }

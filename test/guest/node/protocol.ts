@@ -1,10 +1,28 @@
 /** What a suite says to Junction on node1, and hears: structured messages between parent and child. */
+import type { Family } from '../../../src/model/ip.ts';
+import type { KernelDifference } from '../../../src/modes/kernelReader.ts';
+import type { WalkResult } from '../../../src/modes/walk.ts';
+import type { Packet } from '../../../src/plan/decide.ts';
 import type { Fate } from '../../scenarios/packets.ts';
 import type { Scenario } from '../../scenarios/scenario.ts';
+
+export interface AskedPacket {
+  readonly family: Family;
+  readonly packet: Packet;
+}
 
 export interface NodeOperations {
   /** Answers what should become of each of the rows; `undefined`: that is left to chance. */
   readonly apply: { readonly input: Scenario; readonly output: readonly (Fate | undefined)[] };
+  /** What the rules in the kernel do with packets. */
+  readonly walk: {
+    readonly input: readonly AskedPacket[];
+    readonly output: readonly WalkResult<unknown>[];
+  };
+  /** Where the kernel differs from the plan. */
+  readonly compare: { readonly input: Family; readonly output: readonly KernelDifference[] };
+  /** What rules and elements have counted, by their text. */
+  readonly counters: { readonly input: Family; readonly output: ReadonlyMap<string, number> };
   readonly resync: { readonly input: null; readonly output: null };
 }
 
