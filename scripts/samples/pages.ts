@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { schemaPage, withTypes } from './apiPage.ts';
 import { referencePage } from './configurationPage.ts';
 import { SAMPLES } from './samples.ts';
 
@@ -24,7 +25,12 @@ export interface Page {
 
 /** As they should be. */
 export async function writtenPages(root: string): Promise<readonly Page[]> {
-  const pages: Page[] = [{ path: 'docs/reference/configuration.md', text: referencePage() }];
+  const api = 'docs/reference/api.md';
+  const pages: Page[] = [
+    { path: 'docs/reference/configuration.md', text: referencePage() },
+    { path: 'docs/reference/api.schema.json', text: schemaPage(root) },
+    { path: api, text: withTypes(readFileSync(join(root, api), 'utf8'), root) },
+  ];
   for (const path of PAGES_WITH_SAMPLES) {
     pages.push({ path, text: await fillIn(readFileSync(join(root, path), 'utf8'), root) });
   }

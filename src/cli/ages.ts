@@ -11,7 +11,7 @@ export function counted(count: number, what: string): string {
 }
 
 /** `0.4 ms`, `12 ms`, `3.2 s`, `4 min`, `3 h 12 min`, `2 d 3 h` */
-export function duration(milliseconds: number): string {
+export function durationText(milliseconds: number): string {
   const ms = Math.max(0, milliseconds);
   if (ms < 10) return `${Number(ms.toFixed(1))} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -28,7 +28,7 @@ export function duration(milliseconds: number): string {
 
 /** `40 ms ago` */
 export function ago(at: number, now: number): string {
-  return `${duration(now - at)} ago`;
+  return `${durationText(now - at)} ago`;
 }
 
 /** `14:03:20.123`, in this machine's time zone. */

@@ -4,7 +4,7 @@ import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import { isJunctionError } from '../errors.ts';
 import type { Paint } from '../text/paint.ts';
 import { printableLine } from '../text/printable.ts';
-import { OWN_FLAGS } from './commands.ts';
+import { OWN_FLAGS } from './ownFlags.ts';
 import type { Output } from './output.ts';
 import { canRedraw, painter } from './table.ts';
 

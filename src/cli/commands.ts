@@ -1,11 +1,21 @@
-/** The commands: their flags besides the common ones, and how they are explained. */
-import { FLAG_GROUPS, flagHelp, helpColumns } from '../config/help.ts';
-import { BOOL, choiceOf, STRING } from '../config/kinds.ts';
-import { wrap } from '../text/wrap.ts';
-import { type Flag, flag } from '../config/setting.ts';
+/** The commands: which flags each has, and examples. */
+import type { Flag } from '../config/setting.ts';
 import { FLAGS } from '../config/table.ts';
+import { OWN_FLAGS } from './ownFlags.ts';
 
-export type CommandName = 'run' | 'plan' | 'check' | 'cleanup' | 'doctor' | 'version' | 'completion';
+export type CommandName =
+  | 'run'
+  | 'explain'
+  | 'services'
+  | 'endpoints'
+  | 'status'
+  | 'watch'
+  | 'plan'
+  | 'check'
+  | 'cleanup'
+  | 'doctor'
+  | 'version'
+  | 'completion';
 
 export interface CommandInfo {
   readonly name: CommandName;
@@ -18,82 +28,8 @@ export interface CommandInfo {
   readonly examples: readonly string[];
 }
 
-/** Flags of commands other than `run`. */
-export const OWN_FLAGS = {
-  family: flag('family', choiceOf(['both', 'ipv4', 'ipv6']), 'both', { help: 'address families' }),
-  planOutput: flag('output', choiceOf(['text', 'script', 'table', 'json']), 'text', {
-    short: 'o',
-    help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything",
-  }),
-  output: flag('output', choiceOf(['text', 'json']), 'text', {
-    short: 'o',
-    help: 'for people, or for programs',
-  }),
-  checkOutput: flag('output', choiceOf(['text', 'json']), 'text', {
-    short: 'o',
-    help: 'a table for people, or json for programs',
-  }),
-  probe: flag('probe', BOOL, false, {
-    help: 'open real connections from this node to endpoints and frontends, of NAMESPACE/NAME or of a sample of all, and say which leg fails',
-  }),
-  dryRun: flag('dry-run', BOOL, false, { help: 'say what would be removed, and remove nothing' }),
-  cleanupMode: flag('mode', choiceOf(['all', 'iptables', 'ipvs', 'nftables']), 'all', {
-    help: "remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode; all: everything that is Junction's or kube-proxy's",
-  }),
-  answerOutput: flag('output', choiceOf(['table', 'wide', 'json', 'yaml']), 'table', {
-    short: 'o',
-    help: 'table: for people, as wide as the terminal; wide: with all columns; json, yaml: for programs (docs/reference/api.md)',
-  }),
-  eventOutput: flag('output', choiceOf(['table', 'json']), 'table', {
-    short: 'o',
-    help: 'table: a line for people; json: an object a line, for programs (docs/reference/api.md)',
-  }),
-  live: flag('live', BOOL, false, {
-    help: 'ask the proxy that runs here; so it is without another source',
-  }),
-  bundle: flag('bundle', STRING, '', {
-    placeholder: 'FILE',
-    help: 'answer from a file that junction bundle wrote',
-  }),
-  from: flag('from', STRING, '', {
-    placeholder: 'ADDRESS|pod/NS/NAME|node|outside',
-    help: 'who sends the packet',
-  }),
-  to: flag('to', STRING, '', {
-    placeholder: 'ADDRESS:PORT[/udp]|svc/NS/NAME[:PORT]',
-    help: 'whom it dials',
-  }),
-  at: flag('at', STRING, '', {
-    placeholder: 'TIME',
-    help: 'answer for an earlier time, as far as the proxy remembers its changes: 14:03, 14:03:20 or 2026-11-16T14:03:20Z',
-  }),
-  namespace: flag('namespace', STRING, '', {
-    short: 'n',
-    placeholder: 'NAMESPACE',
-    help: 'only Services of this namespace; names then go without it: -n shop svc/web',
-  }),
-  problems: flag('problems', BOOL, false, { help: 'only those that are not ok' }),
-  watch: flag('watch', BOOL, false, {
-    short: 'w',
-    help: 'show it again every two seconds, until Ctrl-C; in a pipe, when it has changed',
-  }),
-  force: flag('force', BOOL, false, {
-    help: 'remove although a Junction runs here, which then writes its rules again',
-  }),
-};
-const {
-  probe,
-  answerOutput,
-  live,
-  bundle,
-  family,
-  planOutput,
-  checkOutput,
-  cleanupMode,
-  output,
-  dryRun,
-  force,
-} = OWN_FLAGS;
+const { probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
+const { answerOutput, eventOutput, live, bundle, from, to, at, namespace, problems, watch } = OWN_FLAGS;
 
 /** The command line or the configuration is wrong. */
 export class UsageError extends Error {
@@ -121,6 +57,7 @@ const PLANNED_FROM = [
   ...words('cluster-cidr detect-local-mode pod-bridge-interface pod-interface-name-prefix'),
   ...words('nodeport-addresses masquerade-all iptables-localhost-nodeports iptables-layout ipvs-scheduler'),
 ];
+const ASKED = [...ANYWHERE, 'api-socket', ...PLANNED_FROM];
 
 export const COMMANDS: readonly CommandInfo[] = [
   {
@@ -133,6 +70,66 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction run --config /var/lib/kube-proxy/config.conf',
       'junction run --manifests examples --hostname-override node1 --cluster-cidr 10.244.0.0/16,fd00:244::/32 --v=1',
     ],
+  },
+  {
+    name: 'explain',
+    summary:
+      'Say where a packet goes and why, in the plan and in the kernel; or all of it for a Service. Exit codes: 0 forwarded, 3 rejected, 4 dropped, 5 the kernel differs from the plan, 6 no service answers there.',
+    ownFlags: [from, to, at, namespace, answerOutput, live, bundle],
+    uses: ASKED,
+    arguments: { usage: '[NAMESPACE/NAME[:PORT]]', most: 1 },
+    examples: [
+      'junction explain --from outside --to 203.0.113.10:80',
+      'junction explain --from pod/shop/pod-a --to svc/shop/api:http',
+      'junction explain --from 10.244.1.11 --to 10.96.0.53:53/udp --output json',
+      'junction explain shop/web',
+      'junction explain shop/web:http --at 14:03',
+      'junction explain shop/web --manifests examples --hostname-override node1 --cluster-cidr 10.244.0.0/16',
+      'junction explain -n shop svc/web --kubeconfig ~/.kube/config --hostname-override node1',
+    ],
+  },
+  {
+    name: 'services',
+    summary:
+      'List Services with their addresses, endpoints and policies, and whether they are served here. PATTERN is a part of NAMESPACE/NAME; * stands for anything.',
+    ownFlags: [namespace, problems, watch, answerOutput, live, bundle],
+    uses: ASKED,
+    arguments: { usage: '[PATTERN]', most: 1 },
+    examples: [
+      'junction services',
+      'junction services --problems',
+      "junction services -n shop 'web*' --output wide",
+      'junction services --manifests examples --hostname-override node1',
+    ],
+  },
+  {
+    name: 'endpoints',
+    summary: 'List the endpoints of a Service: which are used, and why the others are not.',
+    ownFlags: [namespace, watch, answerOutput, live, bundle],
+    uses: ASKED,
+    arguments: { usage: 'NAMESPACE/NAME', most: 1 },
+    examples: [
+      'junction endpoints shop/web',
+      'junction endpoints -n shop web --watch',
+      'junction endpoints shop/web --manifests examples --hostname-override node1 --output wide',
+    ],
+  },
+  {
+    name: 'status',
+    summary:
+      'Say how the running proxy is: its version and mode, the API server, syncs, what the kernel refused, what others changed. Exit code 1 if something is wrong.',
+    ownFlags: [watch, answerOutput, live, bundle],
+    uses: [...ANYWHERE, 'api-socket'],
+    examples: ['junction status', 'junction status --watch', 'junction status --output json'],
+  },
+  {
+    name: 'watch',
+    summary:
+      'Show what the running proxy does, a line for each event: what changed, what that changed in the plan, what was written and in how long, and what other programs did to it.',
+    ownFlags: [namespace, eventOutput, live],
+    uses: [...ANYWHERE, 'api-socket'],
+    arguments: { usage: '[PATTERN]', most: 1 },
+    examples: ['junction watch', 'junction watch -n shop', 'junction watch --output json | jq .kind'],
   },
   {
     name: 'plan',
@@ -229,54 +226,4 @@ export function commandFlags({ ownFlags, uses }: CommandInfo): readonly Flag[] {
 /** Flags of `run` that do nothing for a command. */
 export function flagsElsewhere({ uses }: CommandInfo): readonly string[] {
   return FLAGS.flatMap(({ name }) => (uses?.includes(name) === false ? name : []));
-}
-
-export function commandHelp(command: CommandInfo, width: number): string {
-  const shared = FLAG_GROUPS.map(({ title, flags }) => ({
-    title,
-    flags: flags.filter(({ name }) => command.uses?.includes(name) ?? true),
-  })).filter(({ flags }) => flags.length > 0);
-  const own = command.ownFlags.length === 0 ? [] : [{ title: 'This command', flags: command.ownFlags }];
-  const columns = helpColumns(width);
-  const examples = command.examples.map((example) => printExample(example, columns)).join('');
-  const usage = [
-    command.name,
-    ...(command.arguments === undefined ? [] : [command.arguments.usage]),
-    '[flags]',
-  ];
-  const summary = wrap(command.summary, columns).join('\n');
-  return `Usage: junction ${usage.join(' ')}\n\n${summary}\n\nExamples:\n${examples}\n${flagHelp(width, [...own, ...shared])}`;
-}
-
-const UNBREAKABLE = '\u00a0';
-
-/** One that is too long is broken as a shell takes it, and not between a flag and its value. */
-function printExample(example: string, columns: number): string {
-  const indent = '  ';
-  if (indent.length + example.length <= columns) return `${indent}${example}\n`;
-  const room = columns - ' \\'.length - 2 * indent.length;
-  const lines = wrap(example.replaceAll(/ (?!--|\|)/g, UNBREAKABLE), room);
-  return `${indent}${lines.join(` \\\n${indent}${indent}`).replaceAll(UNBREAKABLE, ' ')}\n`;
-}
-
-const NAME_COLUMNS = 14;
-
-export function overview(width: number): string {
-  const columns = helpColumns(width);
-  const commands = COMMANDS.map(({ name, summary }) => {
-    const lines = wrap(summary, columns - NAME_COLUMNS);
-    return `${`  ${name}`.padEnd(NAME_COLUMNS)}${lines.join(`\n${' '.repeat(NAME_COLUMNS)}`)}\n`;
-  });
-  const about =
-    'A Kubernetes service proxy that syncs in milliseconds and says why a packet goes where it goes.';
-  const more =
-    'junction COMMAND --help explains a command and its flags. Without a command, flags alone mean run, so that Junction can stand where kube-proxy stood. junction --version prints the version.';
-  return `Usage: junction COMMAND [flags]
-
-${wrap(about, columns).join('\n')}
-
-Commands:
-${commands.join('')}
-${wrap(more, columns).join('\n')}
-`;
 }

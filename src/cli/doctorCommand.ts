@@ -17,7 +17,7 @@ import { hasCapability, readProcessStatus } from '../modes/prerequisites/capabil
 import { systemMachine } from '../modes/prerequisites/machine.ts';
 import { findHolder } from '../system/instanceLock.ts';
 import { showAnswer } from './answerOutput.ts';
-import { OWN_FLAGS } from './commands.ts';
+import { OWN_FLAGS } from './ownFlags.ts';
 import { loadValid, nodeName } from './configuration.ts';
 import { printDoctor } from './doctorOutput.ts';
 import { askJson } from './localApi.ts';
@@ -55,7 +55,7 @@ async function examine(
   output: Output,
   families: readonly Family[],
 ): Promise<DoctorReport> {
-  const source = questionSource(parsed);
+  const source = await questionSource(parsed);
   const { config, settings, proxy, subject, isThisMachine } = await openPatient(parsed, source, output);
   const readers: OpenReader[] = [];
   try {
@@ -96,7 +96,7 @@ async function openPatient(parsed: ParsedFlags, source: QuestionSource, output: 
   const { config } = loadValid(parsed);
   const settings = toSettings(config, nodeName(config));
   const subject = await (source.kind === 'manifests' ? manifestSubject : clusterSubject)(parsed, output);
-  return { config, settings, subject, proxy: await lookAtProxy(socketOf(parsed)), isThisMachine: true };
+  return { config, settings, subject, proxy: await lookAtProxy(await socketOf(parsed)), isThisMachine: true };
 }
 
 /** Where no proxy answers, the command line says what is meant. */

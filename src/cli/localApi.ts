@@ -4,12 +4,13 @@
  */
 import { type IncomingMessage, request } from 'node:http';
 import { errorCode, JunctionError, messageOf } from '../errors.ts';
+import { QuestionError } from '../explain/question.ts';
 import { printableLine } from '../text/printable.ts';
 
 /** A question takes milliseconds; a proxy that is busy with its first sync of a large cluster, seconds. */
 const TIMEOUT_MS = 30_000;
 
-export interface AskOptions {
+interface AskOptions {
   /** 0: an answer may pause for as long as it likes. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
@@ -141,6 +142,8 @@ function malformed(socket: string, problem: string): JunctionError {
 function refusal(socket: string, status: number, text: string): Error {
   const { message, hint } = refusalTexts(text);
   if (message === undefined) return malformed(socket, `answered ${status} without a reason`);
+  if (status >= 400 && status < 500)
+    return new QuestionError(message, hint ?? 'Ask otherwise; docs/reference/api.md has all questions.');
   return new JunctionError('LOCAL_API_REFUSED', `${socket}: ${printableLine(message)}`, { hint });
 }
 

@@ -5,17 +5,16 @@ import { isJunctionError } from '../errors.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { printableLine } from '../text/printable.ts';
 import { BUILD, VERSION } from '../version.ts';
+import { commandHelp, overview } from './commandHelp.ts';
 import {
   type CommandInfo,
   type CommandName,
   commandFlags,
-  commandHelp,
   COMMANDS,
   flagsElsewhere,
-  overview,
-  OWN_FLAGS,
   UsageError,
 } from './commands.ts';
+import { OWN_FLAGS } from './ownFlags.ts';
 import type { Output, PrintOptions } from './output.ts';
 
 export async function main(argv: readonly string[], io: Output): Promise<number> {
@@ -38,6 +37,7 @@ async function dispatch(argv: readonly string[], io: Output): Promise<number> {
     io.out(isOfOne ? commandHelp(commandNamed(rest[0] ?? ''), columns()) : overview(columns()));
     return 0;
   }
+  if (first === '__complete') return (await import('./completeCommand.ts')).completeCommand(rest, io);
   if (first.startsWith('-')) return execute(commandNamed('run'), argv, io);
   return execute(commandNamed(first), rest, io);
 }
@@ -96,6 +96,11 @@ const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Pro
       reload: () => loadValid(parsed).config,
     });
   },
+  explain: async (parsed, io) => (await import('./explainCommand.ts')).explainCommand(parsed, io),
+  services: async (parsed, io) => (await import('./servicesCommand.ts')).servicesCommand(parsed, io),
+  endpoints: async (parsed, io) => (await import('./endpointsCommand.ts')).endpointsCommand(parsed, io),
+  status: async (parsed, io) => (await import('./statusCommand.ts')).statusCommand(parsed, io),
+  watch: async (parsed, io) => (await import('./watchCommand.ts')).watchCommand(parsed, io),
   plan: async (parsed, io) => {
     const [{ needInput, planCommand }, { loadValid, nodeSettings }] = await Promise.all([
       import('./planCommand.ts'),

@@ -33,7 +33,7 @@ const INSTANT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:
 const AHEAD_MS = 60_000;
 
 /** In milliseconds since the epoch. A time of day is the last one that was, in this machine's time zone. */
-export function readTime(text: string, now: Date): number {
+export function timeAsked(text: string, now: Date): number {
   const [, hours, minutes, seconds] = CLOCK.exec(text) ?? [];
   if (hours !== undefined) {
     const day = new Date(now);

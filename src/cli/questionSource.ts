@@ -1,7 +1,8 @@
 /** Where a question is answered from: the running proxy, or something that is read for it. */
 import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import { FLAGS } from '../config/table.ts';
-import { OWN_FLAGS, UsageError } from './commands.ts';
+import { UsageError } from './commands.ts';
+import { OWN_FLAGS } from './ownFlags.ts';
 
 export type QuestionSource =
   | { readonly kind: 'live'; readonly socket: string }
@@ -9,7 +10,7 @@ export type QuestionSource =
   | { readonly kind: 'manifests' | 'kubeconfig' };
 
 /** Without a flag that names one, the running proxy. */
-export function questionSource(parsed: ParsedFlags): QuestionSource {
+export async function questionSource(parsed: ParsedFlags): Promise<QuestionSource> {
   const has = (name: string): boolean => parsed.values.has(name);
   const bundle = flagValue(parsed, OWN_FLAGS.bundle);
   const named = [
@@ -28,12 +29,13 @@ export function questionSource(parsed: ParsedFlags): QuestionSource {
     case '--bundle':
       return { kind: 'bundle', file: bundle };
     default:
-      return { kind: 'live', socket: socketOf(parsed) };
+      return { kind: 'live', socket: await socketOf(parsed) };
   }
 }
 
-export function socketOf(parsed: ParsedFlags): string {
-  const socket = flagSocket(parsed);
+/** From the flag; a configuration file is only read where one is named. */
+export async function socketOf(parsed: ParsedFlags): Promise<string> {
+  const socket = parsed.values.has('config') ? await configuredSocket(parsed) : flagSocket(parsed);
   if (socket !== '') return socket;
   throw new UsageError(
     ['--api-socket is empty, so there is no running proxy to ask'],
@@ -45,4 +47,9 @@ function flagSocket(parsed: ParsedFlags): string {
   const flag = FLAGS.find(({ name }) => name === 'api-socket');
   const value = flag && flagValue(parsed, flag);
   return typeof value === 'string' ? value : '';
+}
+
+async function configuredSocket(parsed: ParsedFlags): Promise<string> {
+  const { loadValid } = await import('./configuration.ts');
+  return loadValid(parsed).config.junction.apiSocket;
 }

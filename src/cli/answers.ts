@@ -1,0 +1,44 @@
+/** What commands ask, of whatever can answer: the running proxy, or a subject in this process. */
+import type { ParsedFlags } from '../config/commandLine.ts';
+import type { PacketQuestion } from '../explain/packet.ts';
+import type { Status } from '../explain/status.ts';
+import type { EndpointRow, PacketExplanation, ServiceExplanation, ServiceRow } from '../explain/types.ts';
+import type { ObjectKey } from '../model/objects.ts';
+import { UsageError } from './commands.ts';
+import type { Output } from './output.ts';
+import { type QuestionSource, questionSource } from './questionSource.ts';
+
+/** `at`: milliseconds since the epoch; unset: now. */
+interface AtTime {
+  readonly at?: number | undefined;
+}
+
+export interface Answerer {
+  readonly source: QuestionSource;
+  packets(question: PacketQuestion & AtTime): Promise<readonly PacketExplanation[]>;
+  /** `shop/web`, `shop/web:http` */
+  service(question: { readonly service: string } & AtTime): Promise<ServiceExplanation>;
+  /** Of one namespace, or all. */
+  services(namespace: string): Promise<readonly ServiceRow[]>;
+  endpoints(service: ObjectKey): Promise<readonly EndpointRow[]>;
+  status(): Promise<Status>;
+}
+
+/** Only what the source needs is loaded. */
+export async function openAnswers(parsed: ParsedFlags, output: Output): Promise<Answerer> {
+  const source = await questionSource(parsed);
+  if (source.kind === 'live') {
+    const { liveAnswers } = await import('./liveAnswers.ts');
+    return liveAnswers(source);
+  }
+  const { subjectAnswers } = await import('./subjectAnswers.ts');
+  return subjectAnswers(source, parsed, output);
+}
+
+/** Manifests and clusters have no past, and no proxy that could say how it is. */
+export function onlyOf(what: string, { kind }: QuestionSource): UsageError {
+  return new UsageError(
+    [`${what} is known to a running proxy only, and the source is --${kind}`],
+    'ask the running proxy: leave the source out, or name its socket with --api-socket',
+  );
+}

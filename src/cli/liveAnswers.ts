@@ -1,0 +1,40 @@
+/** Asks the running proxy. */
+import type { Status } from '../explain/status.ts';
+import type { EndpointRow, PacketExplanation, ServiceExplanation, ServiceRow } from '../explain/types.ts';
+import type { Answerer } from './answers.ts';
+import { apiPath, askJson } from './localApi.ts';
+import type { QuestionSource } from './questionSource.ts';
+
+export function liveAnswers(source: QuestionSource & { readonly kind: 'live' }): Answerer {
+  const { socket } = source;
+  return {
+    source,
+    packets: ({ from, to, at }) =>
+      askJson<readonly PacketExplanation[]>(socket, apiPath(['explain'], { from, to, at: timeText(at) })),
+    service: ({ service, at }) => {
+      const [name, port] = splitPort(service);
+      return askJson<ServiceExplanation>(
+        socket,
+        apiPath(['explain', ...name.split('/')], { port, at: timeText(at) }),
+      );
+    },
+    services: (namespace) =>
+      askJson<readonly ServiceRow[]>(
+        socket,
+        apiPath(['services'], { namespace: namespace === '' ? undefined : namespace }),
+      ),
+    endpoints: (service) =>
+      askJson<readonly EndpointRow[]>(socket, apiPath(['endpoints', ...service.split('/')])),
+    status: () => askJson<Status>(socket, apiPath(['status'])),
+  };
+}
+
+/** `shop/web:53/udp`: the port may say its protocol. */
+function splitPort(text: string): readonly [name: string, port: string | undefined] {
+  const colon = text.indexOf(':');
+  return colon < 0 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)];
+}
+
+function timeText(at: number | undefined): string | undefined {
+  return at === undefined ? undefined : new Date(at).toISOString();
+}

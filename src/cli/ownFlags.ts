@@ -1,0 +1,66 @@
+/** Flags of commands other than `run`. */
+import { BOOL, choiceOf, STRING } from '../config/kinds.ts';
+import { flag } from '../config/setting.ts';
+
+export const OWN_FLAGS = {
+  family: flag('family', choiceOf(['both', 'ipv4', 'ipv6']), 'both', { help: 'address families' }),
+  planOutput: flag('output', choiceOf(['text', 'script', 'table', 'json']), 'text', {
+    short: 'o',
+    help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything",
+  }),
+  output: flag('output', choiceOf(['text', 'json']), 'text', {
+    short: 'o',
+    help: 'for people, or for programs',
+  }),
+  checkOutput: flag('output', choiceOf(['text', 'json']), 'text', {
+    short: 'o',
+    help: 'a table for people, or json for programs',
+  }),
+  probe: flag('probe', BOOL, false, {
+    help: 'open real connections from this node to endpoints and frontends, of NAMESPACE/NAME or of a sample of all, and say which leg fails',
+  }),
+  dryRun: flag('dry-run', BOOL, false, { help: 'say what would be removed, and remove nothing' }),
+  cleanupMode: flag('mode', choiceOf(['all', 'iptables', 'ipvs', 'nftables']), 'all', {
+    help: "remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode; all: everything that is Junction's or kube-proxy's",
+  }),
+  answerOutput: flag('output', choiceOf(['table', 'wide', 'json', 'yaml']), 'table', {
+    short: 'o',
+    help: 'table: for people, as wide as the terminal; wide: with all columns; json, yaml: for programs (docs/reference/api.md)',
+  }),
+  eventOutput: flag('output', choiceOf(['table', 'json']), 'table', {
+    short: 'o',
+    help: 'table: a line for people; json: an object a line, for programs (docs/reference/api.md)',
+  }),
+  live: flag('live', BOOL, false, {
+    help: 'ask the proxy that runs here; so it is without another source',
+  }),
+  bundle: flag('bundle', STRING, '', {
+    placeholder: 'FILE',
+    help: 'answer from a file that junction bundle wrote',
+  }),
+  from: flag('from', STRING, '', {
+    placeholder: 'ADDRESS|pod/NS/NAME|node|outside',
+    help: 'who sends the packet',
+  }),
+  to: flag('to', STRING, '', {
+    placeholder: 'ADDRESS:PORT[/udp]|svc/NS/NAME[:PORT]',
+    help: 'whom it dials',
+  }),
+  at: flag('at', STRING, '', {
+    placeholder: 'TIME',
+    help: 'answer for an earlier time, as far back as the proxy keeps its changes: 14:03, 14:03:20 or 2026-11-16T14:03:20Z',
+  }),
+  namespace: flag('namespace', STRING, '', {
+    short: 'n',
+    placeholder: 'NAMESPACE',
+    help: 'only Services of this namespace; names then go without it: -n shop svc/web',
+  }),
+  problems: flag('problems', BOOL, false, { help: 'only those that are not ok' }),
+  watch: flag('watch', BOOL, false, {
+    short: 'w',
+    help: 'show it again every two seconds, until Ctrl-C; in a pipe, when it has changed',
+  }),
+  force: flag('force', BOOL, false, {
+    help: 'remove although a Junction runs here, which then writes its rules again',
+  }),
+};

@@ -1,0 +1,47 @@
+/** Asks a subject in this process: manifests, a cluster, or a bundle. */
+import type { ParsedFlags } from '../config/commandLine.ts';
+import { explainPackets } from '../explain/packet.ts';
+import { parseService } from '../explain/question.ts';
+import { endpointRows, serviceRows } from '../explain/rows.ts';
+import { explainService } from '../explain/service.ts';
+import type { Subject } from '../explain/subject.ts';
+import { type Answerer, onlyOf } from './answers.ts';
+import type { Output } from './output.ts';
+import type { QuestionSource } from './questionSource.ts';
+
+export async function subjectAnswers(
+  source: Exclude<QuestionSource, { readonly kind: 'live' }>,
+  parsed: ParsedFlags,
+  output: Output,
+): Promise<Answerer> {
+  const subject = await openSubject(source, parsed, output);
+  const refuseTime = (at: number | undefined): void => {
+    if (at !== undefined) throw onlyOf('what was at an earlier time', source);
+  };
+  return {
+    source,
+    packets: ({ from, to, at }) => {
+      refuseTime(at);
+      return explainPackets(subject, { from, to });
+    },
+    service: ({ service, at }) => {
+      refuseTime(at);
+      return explainService(subject, parseService(service));
+    },
+    services: async (namespace) => {
+      return [...serviceRows(subject, namespace === '' ? {} : { namespace })];
+    },
+    endpoints: (service) => endpointRows(subject, service),
+    status: () => Promise.reject(onlyOf('the status of a proxy', source)),
+  };
+}
+
+async function openSubject(
+  source: Exclude<QuestionSource, { readonly kind: 'live' }>,
+  parsed: ParsedFlags,
+  output: Output,
+): Promise<Subject> {
+  const { clusterSubject, manifestSubject } = await import('./offlineSubject.ts');
+  if (source.kind === 'manifests') return manifestSubject(parsed, output);
+  return clusterSubject(parsed, output);
+}
