@@ -146,7 +146,8 @@ function execSections(
     const args: string[] = [];
     visit(exec['args'], '', (_, text) => {
       // Plain words, such as get-token, stand elsewhere too.
-      if (!/^-*[a-z-]+$/.test(text)) args.push(text);
+      const value = text.replace(/^-[^=]*=/, '');
+      if (!/^-*[a-z-]+$/.test(value)) args.push(value);
     });
     return [{ env, args }];
   });

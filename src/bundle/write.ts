@@ -31,7 +31,7 @@ export async function writeBundle(
   try {
     const file = await create(temporary, 'w');
     const output = file.createWriteStream();
-    await pipeline(Readable.from(textOf(lines, secrets)), createGzip(), output);
+    await streamBundle(lines, secrets, output);
     await rename(temporary, path);
     return output.bytesWritten;
   } catch (error) {
@@ -39,6 +39,15 @@ export async function writeBundle(
     if (!force) await rm(path, { force: true });
     throw error;
   }
+}
+
+/** The same for a pipe. */
+export function streamBundle(
+  lines: AsyncIterable<BundleLine>,
+  secrets: SecretFilter,
+  output: NodeJS.WritableStream,
+): Promise<void> {
+  return pipeline(Readable.from(textOf(lines, secrets)), createGzip(), output);
 }
 
 /** The name is taken at once, so that no other file can get it meanwhile. */

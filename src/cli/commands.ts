@@ -14,6 +14,7 @@ export type CommandName =
   | 'check'
   | 'cleanup'
   | 'doctor'
+  | 'bundle'
   | 'version'
   | 'completion';
 
@@ -30,6 +31,7 @@ export interface CommandInfo {
 
 const { probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
 const { answerOutput, eventOutput, live, bundle, from, to, at, namespace, problems, watch } = OWN_FLAGS;
+const { bundleOutput, bundleForce } = OWN_FLAGS;
 
 /** The command line or the configuration is wrong. */
 export class UsageError extends Error {
@@ -196,6 +198,18 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction doctor',
       'junction doctor --config /var/lib/kube-proxy/config.conf --output json',
       'junction doctor --probe shop/web',
+    ],
+  },
+  {
+    name: 'bundle',
+    summary:
+      'Write one compressed file with all that questions about this node are answered from: Services, endpoints, rules in the kernel, recent changes, status, configuration, versions, findings of doctor. Secrets are removed. Other commands take it with --bundle.',
+    ownFlags: [bundleOutput, bundleForce, family],
+    uses: [...ANYWHERE, 'api-socket'],
+    examples: [
+      'junction bundle',
+      'junction bundle --output node1.json.gz',
+      'junction bundle --output - | ssh me@example.com tee node1.json.gz',
     ],
   },
   {

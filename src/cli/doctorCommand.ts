@@ -41,7 +41,7 @@ export async function doctorCommand(
   families: readonly Family[],
 ): Promise<number> {
   return showAnswer(parsed, output, async () => {
-    const report = await examine(parsed, output, families);
+    const report = await doctorReport(parsed, output, families);
     return {
       answer: report,
       exitCode: report.hasProblems ? 1 : 0,
@@ -50,7 +50,7 @@ export async function doctorCommand(
   });
 }
 
-async function examine(
+export async function doctorReport(
   parsed: ParsedFlags,
   output: Output,
   families: readonly Family[],

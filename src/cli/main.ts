@@ -135,6 +135,10 @@ const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Pro
     const { doctorCommand } = await import('./doctorCommand.ts');
     return doctorCommand(parsed, io, familiesOf(parsed));
   },
+  bundle: async (parsed, io) => {
+    const { bundleCommand } = await import('./bundleCommand.ts');
+    return bundleCommand(parsed, io, familiesOf(parsed));
+  },
   version: (parsed, io) => {
     io.out(printVersion(flagValue(parsed, OWN_FLAGS.output)));
     return Promise.resolve(0);

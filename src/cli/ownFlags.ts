@@ -60,6 +60,12 @@ export const OWN_FLAGS = {
     short: 'w',
     help: 'show it again every two seconds, until Ctrl-C; in a pipe, when it has changed',
   }),
+  bundleOutput: flag('output', STRING, '', {
+    short: 'o',
+    placeholder: 'FILE',
+    help: 'the file to write, - for standard output; without it, one in this directory that names node and time',
+  }),
+  bundleForce: flag('force', BOOL, false, { help: 'replace a file that is there' }),
   force: flag('force', BOOL, false, {
     help: 'remove although a Junction runs here, which then writes its rules again',
   }),

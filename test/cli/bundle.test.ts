@@ -1,0 +1,224 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { readBundle } from '../../src/bundle/read.ts';
+import type { SnapshotLine } from '../../src/explain/snapshot.ts';
+import type { Status } from '../../src/explain/status.ts';
+import {
+  endpointSliceToKubernetes,
+  nodeToKubernetes,
+  serviceToKubernetes,
+} from '../../src/model/project/toKubernetes.ts';
+import { loadManifests } from '../../src/sources/manifests/store.ts';
+import { FakeLocalApi } from '../support/fakeLocalApi.ts';
+import { junction } from './junction.ts';
+
+let directory = '';
+let api: FakeLocalApi;
+
+const PEM = '-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIKeySeed01\n-----END EC PRIVATE KEY-----\n';
+const KEY_DATA = Buffer.from(PEM).toString('base64');
+
+const KUBECONFIG = `
+apiVersion: v1
+kind: Config
+current-context: seeded
+contexts: [{ name: seeded, context: { cluster: c, user: u } }]
+clusters:
+- name: c
+  cluster: { server: 'https://api.example:6443', proxy-url: 'http://pu:SeedProxyPassword02@proxy.example' }
+users:
+- name: u
+  user: { token: SeedToken03, client-key-data: ${KEY_DATA} }
+- name: v
+  user: { username: admin, password: SeedPassword04, tokenFile: token }
+- name: w
+  user:
+    exec:
+      apiVersion: client.authentication.k8s.io/v1
+      command: get-credentials
+      args: [--client-secret=SeedExecArgument05]
+      env: [{ name: X, value: SeedExecEnv06 }]
+`;
+
+const SEEDS = [
+  'MHcCAQEEIKeySeed01',
+  KEY_DATA.slice(10, 60),
+  'SeedProxyPassword02',
+  'SeedToken03',
+  'SeedPassword04',
+  'SeedExecArgument05',
+  'SeedExecEnv06',
+  'SeedTokenFile07',
+  'SeedEnvironment08',
+  'SeedEnvProxy09',
+  'SeedAnnotation10',
+  'SeedBearer11',
+  'SeedUrlPassword12',
+  'SeedLabel13',
+];
+
+async function snapshot(): Promise<readonly SnapshotLine[]> {
+  const { services, slices, nodes } = await loadManifests(['examples']);
+  const seeded = {
+    annotations: { 'kubectl.kubernetes.io/last-applied-configuration': '{"data":"SeedAnnotation10"}' },
+    labels: { owner: 'SeedLabel13' },
+  };
+  return [
+    {
+      kind: 'header',
+      format: 1,
+      version: '0.1.0',
+      node: 'node1',
+      mode: 'nftables',
+      takenAt: Date.parse('2026-11-16T14:03:12Z'),
+      config: {
+        apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+        kind: 'KubeProxyConfiguration',
+        mode: 'nftables',
+        clusterCIDR: '10.244.0.0/16',
+        clientConnection: { kubeconfig: join(directory, 'kubeconfig') },
+      },
+      families: [{ family: 'IPv4', addresses: [], refused: [] }],
+    },
+    ...[
+      ...nodes.map(nodeToKubernetes),
+      ...services.map(serviceToKubernetes),
+      ...slices.map((slice) => endpointSliceToKubernetes(slice)),
+    ].map((object): SnapshotLine => {
+      const { annotations, labels } = object.metadata as Record<string, object | undefined>;
+      const metadata = {
+        ...object.metadata,
+        annotations: { ...annotations, ...seeded.annotations },
+        labels: { ...labels, ...seeded.labels },
+      };
+      return { kind: 'object', object: { ...object, metadata } };
+    }),
+  ];
+}
+
+function statusWith(findings: Status['findings']): Status {
+  return {
+    version: '0.1.0',
+    processId: 1,
+    node: 'node1',
+    mode: 'nftables',
+    layout: 'current',
+    startedAt: 1,
+    now: 2,
+    source: { kind: 'manifests', paths: ['examples'], problems: [] },
+    families: [],
+    leftOut: [],
+    findings,
+  };
+}
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'junction-bundle-'));
+  await writeFile(join(directory, 'kubeconfig'), KUBECONFIG);
+  await writeFile(join(directory, 'token'), 'SeedTokenFile07\n');
+  api = await FakeLocalApi.start();
+  api.answers.set('/v1/snapshot', await snapshot());
+  const findings: Status['findings'] = [
+    {
+      code: 'x',
+      severity: 'error',
+      text: `GET https://me:SeedUrlPassword12@api.example failed: SeedToken03`,
+    },
+    { code: 'y', severity: 'error', text: 'sent Authorization: Bearer SeedBearer11.x' },
+    { code: 'z', severity: 'error', text: `the plugin printed ${PEM} and SeedExecEnv06, SeedExecArgument05` },
+    {
+      code: 'w',
+      severity: 'error',
+      text: 'SeedPassword04 SeedTokenFile07 SeedEnvironment08 SeedProxyPassword02',
+    },
+    { code: 'v', severity: 'error', text: `via http://u:SeedEnvProxy09@proxy, with ${KEY_DATA}` },
+  ];
+  api.answers.set('/v1/status', statusWith(findings));
+  api.answers.set('/v1/history', [
+    {
+      id: 2,
+      family: 'IPv4',
+      service: 'shop/web',
+      causes: ['the token SeedToken03 was in a cause'],
+      effects: [],
+      seenAt: 2,
+      plannedAt: 3,
+      committedAt: 4,
+    },
+    { id: 1, family: 'IPv4', service: 'shop/api', causes: [], effects: [], seenAt: 1, plannedAt: 1 },
+  ]);
+  vi.stubEnv('CLOUD_SECRET', 'SeedEnvironment08');
+  vi.stubEnv('HTTPS_PROXY', 'http://u:SeedEnvProxy09@proxy.example:3128');
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await api.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+function bundle(...args: readonly string[]): ReturnType<typeof junction> {
+  return junction('bundle', '--api-socket', api.socket, ...args);
+}
+
+describe('junction bundle', () => {
+  test('has what a plan is made from, status, changes, versions and settings, and no secret', async () => {
+    const path = join(directory, 'b.json.gz');
+    const { code, out } = await bundle('--output', path);
+    expect(out).toContain(`${path}: `);
+    expect(code).toBe(0);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+
+    const text = gunzipSync(await readFile(path)).toString('utf8');
+    for (const seed of SEEDS) expect(text).not.toContain(seed);
+    expect(text).toContain('[removed]');
+
+    const read = await readBundle(path);
+    const { services, slices, nodes } = await loadManifests(['examples']);
+    expect(read.services).toEqual(services);
+    expect(read.slices).toEqual(slices);
+    expect(read.nodes).toEqual(nodes);
+    expect(read.doctor).toMatchObject({ node: 'node1' });
+    expect(read.status).toMatchObject({ node: 'node1', mode: 'nftables' });
+    expect(read.changes.map(({ id, service }) => [id, service])).toEqual([
+      [1, 'shop/api'],
+      [2, 'shop/web'],
+    ]);
+    expect(Object.keys(read.versions)).toEqual(
+      expect.arrayContaining(['junction', 'node', 'kernel', 'iptables', 'nft']),
+    );
+    expect(Object.keys(read.sysctls).length + read.missing.length).toBeGreaterThan(0);
+  });
+
+  test('names its file by node and time, and overwrites none without --force', async () => {
+    const path = join(directory, 'b.json.gz');
+    await writeFile(path, 'precious');
+    const refused = await bundle('--output', path);
+    expect(refused.code).toBe(1);
+    expect(refused.err).toContain(`${path} exists`);
+    expect(await readFile(path, 'utf8')).toBe('precious');
+    expect((await bundle('--output', path, '--force')).code).toBe(0);
+    expect((await readBundle(path)).header.node).toBe('node1');
+    expect((await readdir(directory)).filter((name) => name.includes('partial'))).toEqual([]);
+  });
+
+  test('says what it could not have', async () => {
+    api.answers.delete('/v1/history');
+    const path = join(directory, 'b.json.gz');
+    const { code, err } = await bundle('--output', path);
+    expect(code).toBe(0);
+    expect(err).toContain('not in it: recent changes: ');
+    expect((await readBundle(path)).missing.join('\n')).toContain('recent changes: ');
+  });
+
+  test('is of the running proxy', async () => {
+    await api.close();
+    const { code, err } = await bundle('--output', join(directory, 'x'));
+    expect(code).toBe(1);
+    expect(err).toContain('no Junction runs here');
+    expect(await readdir(directory)).not.toContain('x');
+    api = await FakeLocalApi.start();
+  });
+});
