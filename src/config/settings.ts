@@ -1,5 +1,5 @@
 /** What the commands and the plan need of the configuration. */
-import { parseCidr, parseIp } from '../model/ip.ts';
+import { type Cidr, parseCidr, parseIp } from '../model/ip.ts';
 import type { LayoutName } from '../modes/iptables/rules/fragment.ts';
 import { DEFAULT_SCHEDULER } from '../modes/ipvs/rules/compile.ts';
 import type { DetectLocal, ViewSettings } from '../plan/view.ts';
@@ -14,6 +14,8 @@ export interface Settings extends ViewSettings {
   readonly masqueradeBit: number;
   /** Of IPVS. */
   readonly scheduler: string;
+  /** Of IPVS: virtual servers in these ranges are not ours to delete. */
+  readonly excludeCIDRs: readonly Cidr[];
   /** Of nftables: connections are counted. */
   readonly counters: boolean;
 }
@@ -39,6 +41,7 @@ export function toSettings(config: ValidConfig, nodeName: string): Settings {
     variant: junction.iptablesVariant,
     masqueradeBit: (mode === 'nftables' ? nftables : iptables).masqueradeBit,
     scheduler: ipvs.scheduler === '' ? DEFAULT_SCHEDULER : ipvs.scheduler,
+    excludeCIDRs: (ipvs.excludeCIDRs ?? []).flatMap((text) => parseCidr(text) ?? []),
     counters: junction.nftablesCounters,
   };
 }

@@ -10,7 +10,7 @@ import type { KernelExplanation, KernelOutcome, KernelStep, Verdict } from './ty
 /** `undefined` where no kernel is asked. */
 export async function explainKernel(
   subject: Pick<Subject, 'mode' | 'now'>,
-  { kernel, host }: FamilySubject,
+  { kernel, host, plan }: FamilySubject,
   packet: Packet,
   planned: Planned,
 ): Promise<KernelExplanation | undefined> {
@@ -22,7 +22,7 @@ export async function explainKernel(
     return { readAt: kernel.readAt ?? endedAt, readMs: Math.max(0, endedAt - startedAt) };
   };
   try {
-    const walked = await kernel.walk(packet, host);
+    const walked = await kernel.walk(packet, { ...host, nodeIp: plan.view.nodeIp });
     const outcomes = outcomesOf(walked);
     const differences = differencesFrom(planned, outcomes);
     const { notes } = walked;

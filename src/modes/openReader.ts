@@ -3,6 +3,7 @@ import type { Settings } from '../config/settings.ts';
 import type { Family } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
 import { iptablesReaderOfDump, openIptablesReader } from './iptables/inspect.ts';
+import { ipvsReaderOfDump, openIpvsReader } from './ipvs/inspect.ts';
 import type { KernelReader } from './kernelReader.ts';
 import { nftablesReaderOfDump, openNftablesReader } from './nftables/inspect.ts';
 
@@ -10,27 +11,26 @@ export interface OpenReader extends KernelReader {
   close(): Promise<void> | void;
 }
 
-/** `undefined`: this mode cannot be read from here. */
-export async function openReader(family: Family, settings: Settings): Promise<OpenReader | undefined> {
-  const { mode, layout, variant, masqueradeBit } = settings;
+export async function openReader(family: Family, settings: Settings): Promise<OpenReader> {
+  const { mode, layout, variant, masqueradeBit, scheduler, excludeCIDRs } = settings;
   switch (mode) {
     case 'iptables':
       return openIptablesReader(family, { layout, variant, masqueradeBit });
     case 'nftables':
       return openNftablesReader(family, { masqueradeBit });
     case 'ipvs':
-      return undefined;
+      return openIpvsReader(family, { variant, masqueradeBit, scheduler, excludeCIDRs });
   }
 }
 
-/** Throws where the dump cannot be used. `undefined`: this mode has no dumps. */
-export function readerOfDump(mode: ModeName, family: Family, dump: unknown): KernelReader | undefined {
+/** Throws where the dump cannot be used. */
+export function readerOfDump(mode: ModeName, family: Family, dump: unknown): KernelReader {
   switch (mode) {
     case 'iptables':
       return iptablesReaderOfDump(family, dump);
     case 'nftables':
       return nftablesReaderOfDump(family, dump);
     case 'ipvs':
-      return undefined;
+      return ipvsReaderOfDump(family, dump);
   }
 }

@@ -29,6 +29,8 @@ export interface Packet {
 export interface Host {
   /** All addresses of this node, of every interface. */
   readonly addresses: readonly Ip[];
+  /** From which it is taken to send, where a program chooses no address itself. */
+  readonly nodeIp?: Ip | undefined;
 }
 
 export type Decision =

@@ -1,10 +1,14 @@
 /** Junction's IPVS mode over a kernel in memory, and what that kernel makes of a packet. */
+import { deepEqual } from '../../src/model/equal.ts';
 import { type Family, isLoopback } from '../../src/model/ip.ts';
 import { IptablesClient } from '../../src/modes/iptables/client.ts';
 import { walkedTables } from '../../src/modes/iptables/rules/walk.ts';
 import { IpvsProxier } from '../../src/modes/ipvs/proxier.ts';
+import { TablesReader } from '../../src/modes/iptables/tablesReader.ts';
+import { IpvsReader } from '../../src/modes/ipvs/inspect.ts';
 import {
   type IpvsSnapshot,
+  type WalkedIpvs,
   walkedSnapshot,
   type WalkedServer,
   walkIpvs,
@@ -12,8 +16,10 @@ import {
 import type { WalkOutcome, WalkResult } from '../../src/modes/walk.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { FakeIpvsKernel } from '../modes/ipvs/rules/fakeKernel.ts';
+import { ALL_TABLES } from '../modes/iptables/fakeReader.ts';
 import { FakeIptables } from './fakeIptables.ts';
-import { printRow, printTarget, type Subject, type Target, targetAt } from './packets.ts';
+import { printWalk } from './expectations.ts';
+import { printRow, type Subject } from './packets.ts';
 import { NODE1, node1Addresses } from './scenario.ts';
 
 /** Sets, virtual servers and the device; and the rules. */
@@ -21,6 +27,8 @@ export class FakeIpvsNode {
   readonly family: Family;
   readonly kernel: FakeIpvsKernel;
   readonly iptables = new FakeIptables();
+  /** What readers asked for, and how much of it. */
+  readonly asked: string[] = [];
 
   constructor(family: Family) {
     this.family = family;
@@ -40,6 +48,38 @@ export class FakeIpvsNode {
       onDrainFailure: (error) => {
         throw error;
       },
+    });
+  }
+
+  /** As a question would open it. */
+  async reader(scheduler = 'rr'): Promise<IpvsReader> {
+    const { family, kernel, iptables } = this;
+    const lookups = (): WalkedIpvs => walkedSnapshot(this.snapshot);
+    const count = (kind: string, asked: readonly unknown[]): void =>
+      void this.asked.push(`${kind} ${asked.length}`);
+    return new IpvsReader({
+      family,
+      tables: new TablesReader({
+        client: await IptablesClient.open({ family, variant: 'nft', runner: iptables.runner }),
+        tables: () => ALL_TABLES,
+        generation: () => 1,
+        bridges: () => new Set(['cni0']),
+      }),
+      lookups: {
+        hasEntries: async (questions) => {
+          count('entries', questions);
+          return questions.map(({ set, entry }) => lookups().has(set, entry));
+        },
+        typesOf: async (sets) => sets.map((set) => kernel.sets.get(set)?.type),
+        servers: async (keys) => {
+          count('servers', keys);
+          return keys.map((key) => lookups().server(key));
+        },
+        areLocal: async (ips) => ips.map((ip) => lookups().isBound(ip)),
+      },
+      client: kernel,
+      settings: { scheduler, masqueradeBit: 14, randomFully: true, excludeCIDRs: [] },
+      nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),
     });
   }
 
@@ -65,59 +105,17 @@ export class FakeIpvsNode {
   }
 }
 
-const TOLERANCE = 1e-9;
-
 /** In the words of a row. What cannot be said in them is wrong. */
 export function walkedIpvs(snapshot: IpvsSnapshot, { view }: Plan, row: Subject): string {
   const packet = { ...row.packet, viaBridge: row.packet.inInterface === 'cni0' };
-  const walk = (affinity?: (entry: string) => boolean): WalkResult<string> =>
-    walkIpvs(walkedSnapshot(snapshot), packet, NODE1, {
-      record: false,
-      nodeIp: view.nodeIp,
-      ...(affinity && { affinity }),
-    });
-  const { outcomes, notes } = walk();
-  const again = (first: WalkOutcome<string>): readonly WalkOutcome<string>[] =>
-    walk((entry) => first.learned.includes(entry)).outcomes;
-  return printOutcomes(row, outcomes, notes, again);
-}
-
-/** `again`: what becomes of the next connection of the client of an outcome. */
-export function printOutcomes(
-  row: Subject,
-  outcomes: readonly WalkOutcome<unknown>[],
-  notes: readonly string[],
-  again?: (first: WalkOutcome<string>) => readonly WalkOutcome<string>[],
-): string {
-  const [note] = notes;
-  if (note !== undefined) return printRow(row, note);
-  const verdicts = new Set(outcomes.map(({ kind }) => kind));
-  const [verdict = 'pass'] = verdicts;
-  if (verdicts.size > 1) return printRow(row, [...verdicts].join(' or '));
-  if (verdict !== 'forward') return printRow(row, { verdict });
-  const targets = outcomes.map((outcome) => target(row, outcome));
-  const unfair = outcomes.find(({ probability }) => Math.abs(probability * outcomes.length - 1) > TOLERANCE);
-  if (unfair) return printRow(row, `${printTarget(target(row, unfair))} with ${unfair.probability}`);
-  const sticky = outcomes.filter(({ learned }) => learned.length > 0);
-  if (again && !sticky.every((first) => isRemembered(row, first as WalkOutcome<string>, again)))
-    return printRow(row, 'forgets its client');
-  return printRow(row, { verdict, targets, sticky: sticky.length > 0 && sticky.length === outcomes.length });
-}
-
-function isRemembered(
-  row: Subject,
-  first: WalkOutcome<string>,
-  again: (first: WalkOutcome<string>) => readonly WalkOutcome<string>[],
-): boolean {
-  const outcomes = again(first);
-  return outcomes.length === 1 && outcomes.every((only) => same(row, only, first));
-}
-
-function same(row: Subject, one: WalkOutcome<unknown>, other: WalkOutcome<unknown>): boolean {
-  return printTarget(target(row, one)) === printTarget(target(row, other));
-}
-
-function target(row: Subject, outcome: WalkOutcome<unknown>): Target {
-  if (outcome.kind !== 'forward') throw new Error('not forwarded');
-  return targetAt(row, outcome.to, outcome.port, outcome.masqueraded);
+  const kernel = walkedSnapshot(snapshot);
+  const walk = (affinity: (entry: string) => boolean): WalkResult<string> =>
+    walkIpvs(kernel, packet, { ...NODE1, nodeIp: view.nodeIp }, { record: false, affinity });
+  const first = walk(() => false);
+  const isKept = ({ learned, ...outcome }: WalkOutcome<string>): boolean => {
+    const again = walk((entry) => learned.includes(entry)).outcomes.map(({ learned: _, ...each }) => each);
+    return again.length === 1 && deepEqual(again[0], { ...outcome, probability: 1 });
+  };
+  const sticky = first.outcomes.filter(({ learned }) => learned.length > 0);
+  return sticky.every(isKept) ? printWalk(row, first) : printRow(row, 'forgets its client');
 }

@@ -3,14 +3,16 @@ import { toSettings } from '../../config/settings.ts';
 import { CHAINS } from '../iptables/rules/names.ts';
 import type { IptablesClient } from '../iptables/client.ts';
 import { channelsOf, findNumbers, NetlinkIpvsClient } from './client.ts';
+import { IpvsReader } from './inspect.ts';
+import { NetlinkLookups } from './lookups.ts';
 import { IpvsProxier } from './proxier.ts';
 import { applyIpvsSysctls, applyTimeouts } from './settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
-import { parseCidr } from '../../model/ip.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { clientOf, openFamilies } from '../iptables/families.ts';
+import { TablesReader } from '../iptables/tablesReader.ts';
 import { servedFamilies } from '../familyState.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
 import { StaleObjects } from '../staleObjects.ts';
@@ -38,12 +40,14 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
     },
     open: (family, events) => {
       const iptables = clientOf(clients, family);
+      const client = new NetlinkIpvsClient(family, channels);
+      const { masqueradeBit, scheduler, excludeCIDRs } = toSettings(config, nodeName);
       const proxier = new IpvsProxier({
         iptables,
-        client: new NetlinkIpvsClient(family, channels),
-        masqueradeBit: config.iptables.masqueradeBit,
-        scheduler: toSettings(config, nodeName).scheduler,
-        excludeCIDRs: (ipvs.excludeCIDRs ?? []).flatMap((text) => parseCidr(text) ?? []),
+        client,
+        masqueradeBit,
+        scheduler,
+        excludeCIDRs,
         drainLimitMs: config.junction.ipvsDrainLimit,
         nodeIps: () => watch.nodeIps(family),
         onDrainFailure: (error) =>
@@ -63,6 +67,14 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
         writer: proxier,
         // Neither IPVS nor ipset notifies of changes.
         verification: { isEachPeriod: true },
+        kernel: new IpvsReader({
+          family,
+          tables: new TablesReader({ client: iptables }),
+          lookups: new NetlinkLookups(channels),
+          client,
+          settings: { masqueradeBit, scheduler, excludeCIDRs, randomFully: iptables.features.randomFully },
+          nodeIps: () => watch.nodeIps(family),
+        }),
         localIps: () => watch.localIps(family),
         ready: () => {
           void removeCanary(iptables, log);

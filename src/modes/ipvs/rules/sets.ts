@@ -2,7 +2,8 @@
  * The sets that the IPVS mode's rules match. They are also the memory of a restarted process: a virtual server is ours
  * when one of these sets names its address and port.
  */
-import type { Cidr, Family, Ip } from '../../../model/ip.ts';
+import { type Cidr, type Family, hostCidr, type Ip, parseCidr, parseIp } from '../../../model/ip.ts';
+import { PROTOCOLS } from '../../../model/objects.ts';
 import type { IpvsEdit } from './client.ts';
 import type { ServerKey } from './compile.ts';
 import type { DesiredState } from './desiredState.ts';
@@ -153,6 +154,35 @@ export function entryKey(entry: SetEntry): string {
     case 'hash:ip,port,net':
       return `${ipPortKey(entry)},${entry.net.replace(/\/(?:32|128)$/, wholeHost(entry.ip))}`;
   }
+}
+
+/** What `entryKey` prints. `undefined`: it is none, or of a type that we do not have. */
+export function parseEntry(type: string, text: string): SetEntry | undefined {
+  if (type === 'bitmap:port') {
+    const port = portIn(text);
+    return port === undefined ? undefined : { type, port };
+  }
+  const [first = '', second = '', third = '', ...more] = text.split(',');
+  const ip = parseIp(first);
+  if (ip === undefined || more.length > 0) return undefined;
+  if (type === 'hash:ip') return second === '' ? { type, ip } : undefined;
+  const [name = '', digits = ''] = second.split(':');
+  const protocol = PROTOCOLS.find((each) => each.toLowerCase() === name);
+  const port = portIn(digits);
+  if (protocol === undefined || port === undefined) return undefined;
+  const key = { ip, protocol, port };
+  if (type === 'hash:ip,port') return third === '' ? { type, ...key } : undefined;
+  const host = parseIp(third);
+  if (type === 'hash:ip,port,ip') return host === undefined ? undefined : { type, ...key, secondIp: host };
+  const net = host === undefined ? parseCidr(third) : hostCidr(host);
+  return type === 'hash:ip,port,net' && net !== undefined ? { type, ...key, net } : undefined;
+}
+
+const LAST_PORT = 65_535;
+
+function portIn(text: string): number | undefined {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : undefined;
+  return port !== undefined && port <= LAST_PORT ? port : undefined;
 }
 
 /** An IPv6 network of 32 bits is no single host. */

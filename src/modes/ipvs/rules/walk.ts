@@ -3,7 +3,15 @@
  *
  * What the kernel has is asked for one thing at a time, so that it may be in memory or be read as the walk needs it.
  */
-import { type Cidr, type Family, familyOf, hostCidr, type Ip, parseCidr } from '../../../model/ip.ts';
+import {
+  type Cidr,
+  type Family,
+  familyOf,
+  hostCidr,
+  type Ip,
+  isLoopback,
+  parseCidr,
+} from '../../../model/ip.ts';
 import type { Host } from '../../../plan/decide.ts';
 import type { Balanced, WalkContext, WalkResult, Way } from '../../walk.ts';
 import {
@@ -46,24 +54,22 @@ export interface WalkedIpvs {
   isBound(ip: Ip): boolean;
 }
 
-export interface IpvsWalkOptions extends Pick<IptablesWalkOptions, 'record' | 'affinity'> {
-  /**
-   * What the node sends from this address it sends without choosing one. To an address of kube-ipvs0 it then comes from
-   * that address itself: the kernel prefers it.
-   */
-  readonly nodeIp?: Ip | undefined;
-}
-
-/** An outcome's `learned` are persistence entries: `TCP 10.96.0.1:80 -> 10.244.0.1:8080`. */
+/**
+ * What the node sends from its own address it sends without choosing one. To an address of kube-ipvs0 it then comes from
+ * that address itself: the kernel prefers it.
+ *
+ * An outcome's `learned` are persistence entries: `TCP 10.96.0.1:80 -> 10.244.0.1:8080`.
+ */
 export function walkIpvs(
   kernel: WalkedIpvs,
   packet: IptablesPacket,
   host: Host,
-  options: IpvsWalkOptions = {},
+  options: Pick<IptablesWalkOptions, 'record' | 'affinity'> = {},
 ): WalkResult<string> {
-  const { nodeIp, affinity = () => false, ...more } = options;
+  const { affinity = () => false, ...more } = options;
   const { source, destination, inInterface } = packet;
-  const isUnbound = inInterface === undefined && source === nodeIp && kernel.isBound(destination);
+  const isUnbound =
+    inInterface === undefined && source === nodeIpOf(host, source) && kernel.isBound(destination);
   return walkTables(kernel.tables, isUnbound ? { ...packet, source: destination } : packet, host, {
     ...more,
     isBound: (ip) => kernel.isBound(ip),
@@ -79,6 +85,10 @@ export function walkIpvs(
       protocol === ruleProtocol(its) && virtualServer?.ip === address && virtualServer.port === port,
     balance: (way, context) => balance(kernel, way, context, affinity),
   });
+}
+
+function nodeIpOf({ nodeIp, addresses }: Host, source: Ip): Ip | undefined {
+  return nodeIp ?? addresses.find((ip) => familyOf(ip) === familyOf(source) && !isLoopback(ip));
 }
 
 /** What the packet is looked up by. `undefined`: by something that a walk does not know, such as the source port. */

@@ -15,7 +15,7 @@ import {
 import { BASE_CHAIN_WORDS, type BaseChain } from '../../../netlink/nftables/objects.ts';
 import type { KnownFacts } from './compare.ts';
 import type { MemorySet, MemoryTable } from './memorySource.ts';
-import { Reading } from './reading.ts';
+import { Reading } from '../../reading.ts';
 import { printExpressions } from './ruleText.ts';
 import type { ListedRule, WholeChain } from './source.ts';
 

@@ -1,6 +1,7 @@
 /** Fields of a dump, which came from a file that somebody sent: they are what they should be, or it is unreadable. */
-import { JunctionError } from '../../../errors.ts';
-import { isMap } from '../../../text/cursor.ts';
+import { JunctionError } from '../errors.ts';
+import { type Ip, parseIp } from '../model/ip.ts';
+import { isMap } from '../text/cursor.ts';
 
 const HEX = /^(?:[0-9a-f]{2})*$/;
 const COUNT = /^\d{1,20}$/;
@@ -17,10 +18,7 @@ export class Reading {
   }
 
   unreadable(reason: string): JunctionError {
-    return new JunctionError(
-      'BUNDLE_UNREADABLE',
-      `the dump of nftables cannot be read: ${this.#what}: ${reason}`,
-    );
+    return new JunctionError('BUNDLE_UNREADABLE', `the dump cannot be read: ${this.#what}: ${reason}`);
   }
 
   fail(reason: string): never {
@@ -38,6 +36,18 @@ export class Reading {
   text(key: string): string {
     const value = this.#field(key);
     return typeof value === 'string' ? value : this.fail(`${key} is no text`);
+  }
+
+  ip(key: string): Ip {
+    return this.#ipOf(this.text(key));
+  }
+
+  ips(key: string): readonly Ip[] {
+    return this.texts(key).map((text) => this.#ipOf(text));
+  }
+
+  #ipOf(text: string): Ip {
+    return parseIp(text) ?? this.fail(`${JSON.stringify(text)} is no address`);
   }
 
   flag(key: string): boolean {
@@ -82,6 +92,16 @@ export class Reading {
     return this.#list(key).map((value) =>
       typeof value === 'string' ? value : this.fail(`${key} is no list of texts`),
     );
+  }
+
+  /** Of a map whose values are all text. */
+  textMap(key: string): Readonly<Record<string, string>> {
+    const map = this.map(key);
+    return Object.fromEntries(map.keys().map((name) => [name, map.text(name)]));
+  }
+
+  keys(): readonly string[] {
+    return Object.keys(this.#fields);
   }
 
   map(key: string): Reading {
