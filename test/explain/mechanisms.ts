@@ -2,7 +2,6 @@
 import type { Family } from '../../src/model/ip.ts';
 import type { ModeName } from '../../src/model/mode.ts';
 import type { Mechanism } from '../../src/modes/deviations.ts';
-import { walkedSnapshot, walkIpvs } from '../../src/modes/ipvs/rules/walk.ts';
 import type { KernelReader } from '../../src/modes/kernelReader.ts';
 import type { KernelWriter, Proxier } from '../../src/proxy/proxier.ts';
 import type { Subject } from '../../src/explain/subject.ts';
@@ -22,18 +21,14 @@ export interface FakeMode {
   readonly mechanism: Mechanism;
   readonly writer: KernelWriter;
   /** What is in the kernel by then. */
-  reader(proxy: Proxier): Promise<KernelReader>;
+  reader(): Promise<KernelReader>;
 }
 
 export async function fakeMode(mechanism: Mechanism, family: Family): Promise<FakeMode> {
   switch (mechanism) {
     case 'ipvs': {
       const node = new FakeIpvsNode(family);
-      return {
-        mechanism,
-        writer: await node.proxier(),
-        reader: (proxy) => Promise.resolve(ipvsReader(node, proxy)),
-      };
+      return { mechanism, writer: await node.proxier(), reader: () => node.reader() };
     }
     case 'nftables': {
       const kernel = new FakeNftKernel(family);
@@ -50,20 +45,6 @@ export async function fakeMode(mechanism: Mechanism, family: Family): Promise<Fa
   }
 }
 
-function ipvsReader(node: FakeIpvsNode, { plan }: Proxier): KernelReader {
-  const { snapshot } = node;
-  return {
-    walk: (packet, host) =>
-      Promise.resolve(
-        walkIpvs(walkedSnapshot(snapshot), { ...packet, viaBridge: packet.inInterface === 'cni0' }, host, {
-          nodeIp: plan.view.nodeIp,
-        }),
-      ),
-    compare: () => Promise.resolve([]),
-    dump: () => Promise.resolve(undefined),
-  };
-}
-
 const MODES: Readonly<Record<Mechanism, ModeName>> = {
   current: 'iptables',
   classic: 'iptables',
@@ -78,7 +59,7 @@ export async function writtenSubject(mode: FakeMode, proxy: Proxier): Promise<Su
     nodeName: 'node1',
     mode: MODES[mechanism],
     layout: mechanism === 'classic' ? 'classic' : 'current',
-    families: [familySubject(proxy, NODE1, await mode.reader(proxy))],
+    families: [familySubject(proxy, NODE1, await mode.reader())],
     now: () => NOW,
   };
 }

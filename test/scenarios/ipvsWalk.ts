@@ -112,8 +112,8 @@ export function walkedIpvs(snapshot: IpvsSnapshot, { view }: Plan, row: Subject)
   const walk = (affinity: (entry: string) => boolean): WalkResult<string> =>
     walkIpvs(kernel, packet, { ...NODE1, nodeIp: view.nodeIp }, { record: false, affinity });
   const first = walk(() => false);
-  const isKept = ({ learned, ...outcome }: WalkOutcome<string>): boolean => {
-    const again = walk((entry) => learned.includes(entry)).outcomes.map(({ learned: _, ...each }) => each);
+  const isKept = (outcome: WalkOutcome<string>): boolean => {
+    const again = walk((entry) => outcome.learned.includes(entry)).outcomes;
     return again.length === 1 && deepEqual(again[0], { ...outcome, probability: 1 });
   };
   const sticky = first.outcomes.filter(({ learned }) => learned.length > 0);
