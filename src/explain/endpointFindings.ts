@@ -41,14 +41,20 @@ function noneReady({ service }: ServicePort, { all }: PortEndpoints): Finding {
     ...(notReady > 0 ? [`${notReady} not ready`] : []),
     ...(terminating > 0 ? [`${terminating} terminating`] : []),
   ];
-  return errorFinding(
-    'none-ready',
-    `none of the ${countOf(all.length, 'endpoint')} of ${service} is ready (${parts.join(', ')})`,
-    {
-      consequence: 'Connections are refused.',
-      cure: `See why the pods are not ready: ${kubectl(service, () => 'get pods -o wide')}; ${kubectl(service, () => 'describe pods')}`,
-    },
-  );
+  const what =
+    all.length === 1
+      ? `the one endpoint of ${service} is ${notReady > 0 ? 'not ready' : 'terminating'}`
+      : `none of the ${countOf(all.length, 'endpoint')} of ${service} is ready (${parts.join(', ')})`;
+  return errorFinding('none-ready', what, {
+    consequence: 'Connections are refused.',
+    cure: `See why the pods are not ready: ${kubectl(service, () => 'get pods -o wide')}; ${kubectl(service, () => 'describe pods')}`,
+  });
+}
+
+function terminatingWords(count: number): string {
+  return count === 1
+    ? '1 terminating one that still serves is'
+    : `${count} terminating ones that still serve are`;
 }
 
 function portWords({ portName, protocol }: ServicePort): string {
@@ -67,7 +73,7 @@ export function poolFindings(
     findings.push(
       warning(
         'terminating-used',
-        `no endpoint${pool === 'local' ? ' on this node' : ''} is ready: ${countOf(terminating.length, 'terminating one')} that still serve are used`,
+        `no endpoint${pool === 'local' ? ' on this node' : ''} is ready: ${terminatingWords(terminating.length)} used`,
         {
           evidence: listed(terminating.map(({ key }) => key)),
           consequence: 'Connections end when these pods do.',

@@ -2,8 +2,8 @@
 import { hostPort, type Ip, isLoopback } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import type { ServicePort } from '../model/serviceTracker.ts';
-import { answersNodePorts, isLocal, type Packet } from '../plan/decide.ts';
-import type { FrontendKind } from '../plan/types.ts';
+import { isLocal, type Packet } from '../plan/decide.ts';
+import type { FrontendKind, ServicePortPlan } from '../plan/types.ts';
 import { info, kubectl, listed, serviceField, warning } from './finding.ts';
 import type { FamilySubject, Subject } from './subject.ts';
 import type { Finding } from './types.ts';
@@ -16,7 +16,7 @@ export async function nearMisses(
   family: FamilySubject,
   packet: Packet,
 ): Promise<readonly Finding[]> {
-  const findings = nodePortMisses(subject, family, packet);
+  const findings = nodePortMisses(family, packet);
   let count = 0;
   for (const service of family.services()) {
     const finding = missAt(subject, family, service, packet);
@@ -30,12 +30,11 @@ export async function nearMisses(
 
 const MOST_MISSES = 5;
 
-function nodePortMisses(subject: Subject, { plan, host }: FamilySubject, packet: Packet): Finding[] {
+function nodePortMisses({ plan, host }: FamilySubject, packet: Packet): Finding[] {
   const { destination, protocol, port } = packet;
   const found = plan.find(undefined, protocol, port);
   if (!found) return [];
-  const { service } = found.servicePort;
-  const what = `${port}/${protocol} is a node port of ${service}`;
+  const what = nodePortWords(packet, found.servicePort);
   if (!isLocal(destination, host)) {
     const own = host.addresses.filter((ip) => !isLoopback(ip));
     return [
@@ -44,7 +43,6 @@ function nodePortMisses(subject: Subject, { plan, host }: FamilySubject, packet:
       }),
     ];
   }
-  if (answersNodePorts(plan.view.nodePorts, destination)) return loopbackMiss(subject, what, destination);
   return [
     isLoopback(destination)
       ? loopbackOff(what, destination)
@@ -52,15 +50,24 @@ function nodePortMisses(subject: Subject, { plan, host }: FamilySubject, packet:
   ];
 }
 
-function loopbackMiss({ mode }: Subject, what: string, destination: Ip): Finding[] {
+function nodePortWords({ port, protocol }: Packet, { service }: ServicePortPlan): string {
+  return `${port}/${protocol} is a node port of ${service}`;
+}
+
+/** Of a mode that leaves loopback addresses alone. */
+export function loopbackMisses(
+  { mode }: Subject,
+  packet: Packet,
+  servicePort: ServicePortPlan,
+): readonly Finding[] {
+  const { destination } = packet;
   if (!isLoopback(destination)) return [];
+  const what = nodePortWords(packet, servicePort);
   return [
     warning(
       'no-loopback-node-ports',
       `${what}, but node ports do not answer on ${destination} in ${mode} mode`,
-      {
-        cure: 'Dial the address of the node instead.',
-      },
+      { cure: 'Dial the address of the node instead.' },
     ),
   ];
 }

@@ -8,7 +8,7 @@ import { countOf, info } from './finding.ts';
 import { explainKernel } from './kernel.ts';
 import { kernelFindings } from './kernelFindings.ts';
 import { masqueradeReason } from './masquerade.ts';
-import { KIND_WORDS, nearMisses } from './nearMiss.ts';
+import { KIND_WORDS, loopbackMisses, nearMisses } from './nearMiss.ts';
 import { type Planned, plannedFor } from './planned.ts';
 import { type AskedPacket, resolvePackets } from './resolve.ts';
 import { explainSource } from './source.ts';
@@ -134,9 +134,14 @@ function explainAnswered(answered: Answered, planned: Planned, most: number): An
   const { decision, port, endpoints } = answered;
   const { servicePort } = decision;
   const pool = usedPool(answered, planned);
-  const findings = [...decisionFindings(answered), ...sourceFindings(answered)];
+  const isPassed = planned.verdict === 'passed';
+  const findings = [
+    ...(isPassed ? loopbackMisses(answered.subject, answered.packet, servicePort) : []),
+    ...decisionFindings(answered),
+    ...sourceFindings(answered),
+  ];
   const chosen = chosenOf(answered, planned, planned.targets, most);
-  const leftOut = endpoints.leftOutOf(pool);
+  const leftOut = isPassed ? [] : endpoints.leftOutOf(pool);
   const allowed =
     planned.verdict === 'dropped' || planned.verdict === 'rejected' ? ifAllowed(answered) : undefined;
   const unlisted = {

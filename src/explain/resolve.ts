@@ -67,7 +67,7 @@ function noCommonFamily(
         : from.kind;
   return new QuestionError(
     `${source} has no ${family} address, and ${to?.destination ?? 'the destination'} is ${family}`,
-    'A packet has one family: ask for an address of the source’s family, or of another source.',
+    "A packet has one family: ask for an address of the source's family, or for another source.",
   );
 }
 

@@ -5,6 +5,7 @@ import type { ServicePort } from '../model/serviceTracker.ts';
 import { answersNodePorts, type Packet } from '../plan/decide.ts';
 import type { Frontend, SourceClass } from '../plan/types.ts';
 import { PortEndpoints } from './endpoints.ts';
+import { kernelFindings } from './kernelFindings.ts';
 import { explainPacket } from './packet.ts';
 import { servicePortsOf } from './resolve.ts';
 import { portCondition, portEndpointRows } from './rows.ts';
@@ -34,6 +35,7 @@ export async function explainService(subject: Subject, question: AskedService): 
     const endpoints = new PortEndpoints(subject, family, port);
     const { packets, moreFrontends } = await explainFrontends(subject, family, port, endpoints);
     findings.push(...portFindings(subject, family, port, endpoints));
+    findings.push(...packets.flatMap((packet) => kernelFindings(family.family, packet.kernel)));
     ports.push({
       servicePort: port.id,
       family: family.family,

@@ -9,6 +9,8 @@ import type { ViewSettings } from '../../src/plan/view.ts';
 import type { FamilySubject, Subject } from '../../src/explain/subject.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { type Manifests } from '../../src/sources/manifests/store.ts';
+import type { KubernetesObject } from '../scenarios/objects.ts';
+import { NODE1, scenario, type ScenarioSettings } from '../scenarios/scenario.ts';
 
 export interface Given {
   readonly manifests: Pick<Manifests, 'services' | 'slices' | 'nodes'>;
@@ -64,3 +66,17 @@ const NO_WRITER = {
   sync: () => Promise.reject(new Error('nothing is written')),
   requestFull: (): void => {},
 };
+
+/** A cluster in few words, as the scenarios have it, on node1. */
+export function clusterOf(
+  objects: readonly KubernetesObject[],
+  { settings, ...more }: ClusterOptions = {},
+  facts: Partial<Subject> = {},
+): Subject {
+  const { manifests, settings: view } = scenario('asked', objects, '', settings);
+  return subjectOf({ manifests, settings: view, host: NODE1, ...more }, facts);
+}
+
+interface ClusterOptions extends Partial<Pick<Given, 'mode' | 'layout' | 'capacity' | 'host'>> {
+  readonly settings?: ScenarioSettings;
+}

@@ -139,6 +139,7 @@ function endpoint(text: string, family: Family): KubernetesObject {
     addresses: [addressOf(host, family)],
     conditions: fields.conditions,
     nodeName: fields.nodeName,
+    targetRef: { kind: 'Pod', namespace: 'default', name: host },
     ...(Object.keys(hints).length > 0 && { hints }),
   };
 }
