@@ -4,6 +4,8 @@ import { FAMILIES, type Family } from '../model/ip.ts';
 import { isMap } from '../text/cursor.ts';
 import { readChange } from './changes.ts';
 import { type BundleLimits, LIMITS } from './format.ts';
+import type { Status } from '../explain/status.ts';
+import { isStatus } from './status.ts';
 import { bundleLines, type RawLine, unreadable } from './lines.ts';
 import { type NodeSnapshot, SnapshotReader } from './snapshotReader.ts';
 
@@ -14,7 +16,7 @@ export interface Bundle extends NodeSnapshot {
   /** What is in the kernel, by family; the mode's reader checks it. */
   readonly kernel: ReadonlyMap<Family, KernelDump>;
   /** As `/v1/status` answered; unset where no proxy ran. */
-  readonly status?: Readonly<Record<string, unknown>>;
+  readonly status?: Status;
   readonly doctor?: Readonly<Record<string, unknown>>;
   readonly versions: Readonly<Record<string, string>>;
   readonly sysctls: Readonly<Record<string, string>>;
@@ -68,7 +70,8 @@ class RestReader {
         return;
       }
       case 'status':
-        if (isMap(line['status'])) this.#status = line['status'];
+        if (isStatus(line['status'])) this.#status = line['status'];
+        else this.#missing.push('status: it cannot be read');
         return;
       case 'doctor':
         if (isMap(line['report'])) this.#doctor = line['report'];

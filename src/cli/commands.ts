@@ -128,10 +128,15 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'watch',
     summary:
       'Show what the running proxy does, a line for each event: what changed, what that changed in the plan, what was written and in how long, and what other programs did to it.',
-    ownFlags: [namespace, eventOutput, live],
+    ownFlags: [namespace, eventOutput, live, bundle],
     uses: [...ANYWHERE, 'api-socket'],
     arguments: { usage: '[PATTERN]', most: 1 },
-    examples: ['junction watch', 'junction watch -n shop', 'junction watch --output json | jq .kind'],
+    examples: [
+      'junction watch',
+      'junction watch -n shop',
+      'junction watch --output json | jq .kind',
+      'junction watch --bundle node1.json.gz',
+    ],
   },
   {
     name: 'plan',

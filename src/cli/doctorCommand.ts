@@ -1,5 +1,4 @@
 /** `junction doctor`: what on this node keeps services from working. Exit code 1 when it finds a problem. */
-import { readBundle } from '../bundle/read.ts';
 import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import type { ValidConfig } from '../config/effective.ts';
 import { type Settings, toSettings } from '../config/settings.ts';
@@ -12,12 +11,13 @@ import { isJunctionError, messageOf } from '../errors.ts';
 import type { Status } from '../explain/status.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
 import type { Family } from '../model/ip.ts';
-import { type OpenReader, openReader, readerOfDump } from '../modes/openReader.ts';
+import { type OpenReader, openReader } from '../modes/openReader.ts';
 import { hasCapability, readProcessStatus } from '../modes/prerequisites/capabilities.ts';
 import { systemMachine } from '../modes/prerequisites/machine.ts';
 import { findHolder } from '../system/instanceLock.ts';
 import { showAnswer } from './answerOutput.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
+import { openBundle } from './bundleSubject.ts';
 import { loadValid, nodeName } from './configuration.ts';
 import { printDoctor } from './doctorOutput.ts';
 import { askJson } from './localApi.ts';
@@ -84,13 +84,8 @@ const PROBE_LIMIT_MS = 3000;
 async function openPatient(parsed: ParsedFlags, source: QuestionSource, output: Output): Promise<Patient> {
   if (source.kind === 'live') return livePatient(parsed, source.socket);
   if (source.kind === 'bundle') {
-    const bundle = await readBundle(source.file);
+    const { bundle, subject } = await openBundle(source.file, output);
     const settings = snapshotSettings(bundle.header);
-    const readerOf = (family: Family) => {
-      const kernel = bundle.kernel.get(family);
-      return kernel && readerOfDump(bundle.header.mode, family, kernel.dump);
-    };
-    const subject = snapshotSubject(bundle, readerOf);
     return { config: snapshotConfig(bundle.header), settings, subject, isThisMachine: false };
   }
   const { config } = loadValid(parsed);

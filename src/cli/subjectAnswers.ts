@@ -1,4 +1,5 @@
 /** Asks a subject in this process: manifests, a cluster, or a bundle. */
+import type { Bundle } from '../bundle/read.ts';
 import type { ParsedFlags } from '../config/commandLine.ts';
 import { explainPackets } from '../explain/packet.ts';
 import { parseService } from '../explain/question.ts';
@@ -14,7 +15,7 @@ export async function subjectAnswers(
   parsed: ParsedFlags,
   output: Output,
 ): Promise<Answerer> {
-  const subject = await openSubject(source, parsed, output);
+  const { subject, bundle } = await openSubject(source, parsed, output);
   const refuseTime = (at: number | undefined): void => {
     if (at !== undefined) throw onlyOf('what was at an earlier time', source);
   };
@@ -32,7 +33,10 @@ export async function subjectAnswers(
       return [...serviceRows(subject, namespace === '' ? {} : { namespace })];
     },
     endpoints: (service) => endpointRows(subject, service),
-    status: () => Promise.reject(onlyOf('the status of a proxy', source)),
+    status: () =>
+      bundle?.status
+        ? Promise.resolve(bundle.status)
+        : Promise.reject(onlyOf('the status of a proxy', source)),
   };
 }
 
@@ -40,8 +44,12 @@ async function openSubject(
   source: Exclude<QuestionSource, { readonly kind: 'live' }>,
   parsed: ParsedFlags,
   output: Output,
-): Promise<Subject> {
+): Promise<{ readonly subject: Subject; readonly bundle?: Bundle }> {
+  if (source.kind === 'bundle') {
+    const { openBundle } = await import('./bundleSubject.ts');
+    return openBundle(source.file, output);
+  }
   const { clusterSubject, manifestSubject } = await import('./offlineSubject.ts');
-  if (source.kind === 'manifests') return manifestSubject(parsed, output);
-  return clusterSubject(parsed, output);
+  const open = source.kind === 'manifests' ? manifestSubject : clusterSubject;
+  return { subject: await open(parsed, output) };
 }

@@ -16,8 +16,14 @@ import { cellOf, painter } from './table.ts';
 const RETRY_MS = 500;
 
 export async function watchCommand(parsed: ParsedFlags, output: Output): Promise<number> {
-  const socket = await socketOf(parsed);
   const print = printerOf(parsed, output);
+  const file = flagValue(parsed, OWN_FLAGS.bundle);
+  if (file !== '') {
+    const { readBundle } = await import('../bundle/read.ts');
+    for (const change of (await readBundle(file)).changes) print({ kind: 'change', ...change });
+    return 0;
+  }
+  const socket = await socketOf(parsed);
   const say = (text: string): void => output.err(`junction: ${printableLine(`${socket}: ${text}`)}\n`);
   let isAway = false;
   for (let isFirst = true; !isClosed(output); isFirst = false) {

@@ -5,6 +5,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type BundleLine, bundleName, LIMITS } from '../../src/bundle/format.ts';
 import { readBundle } from '../../src/bundle/read.ts';
+import { isStatus } from '../../src/bundle/status.ts';
 import { SecretFilter } from '../../src/bundle/secrets.ts';
 import { writeBundle } from '../../src/bundle/write.ts';
 import type { ChangeRecord } from '../../src/explain/types.ts';
@@ -14,6 +15,7 @@ import {
   serviceToKubernetes,
 } from '../../src/model/project/toKubernetes.ts';
 import { parseManifests } from '../../src/sources/manifests/store.ts';
+import { FULL_STATUS } from '../support/fullStatus.ts';
 
 let directory = '';
 beforeEach(async () => {
@@ -58,7 +60,7 @@ function lines(): readonly BundleLine[] {
     ...INPUT.nodes.map((each) => ({ kind: 'object' as const, object: nodeToKubernetes(each) })),
     { kind: 'kernel', family: 'IPv4', readAt: 5, dump: { sets: [] } },
     { kind: 'change', change: CHANGE },
-    { kind: 'status', status: { mode: 'nftables' } },
+    { kind: 'status', status: FULL_STATUS },
     { kind: 'versions', versions: { kernel: '6.1.0' } },
     { kind: 'sysctls', sysctls: { 'net.ipv4.ip_forward': '1' } },
     { kind: 'missing', what: 'doctor', reason: 'it was not asked' },
@@ -100,7 +102,7 @@ describe('a bundle', () => {
     expect(bundle.problems).toEqual([]);
     expect(bundle.kernel.get('IPv4')).toEqual({ readAt: 5, dump: { sets: [] } });
     expect(bundle.changes).toEqual([CHANGE]);
-    expect(bundle.status).toEqual({ mode: 'nftables' });
+    expect(bundle.status).toEqual(FULL_STATUS);
     expect(bundle.versions).toEqual({ kernel: '6.1.0' });
     expect(bundle.sysctls).toEqual({ 'net.ipv4.ip_forward': '1' });
     expect(bundle.missing).toEqual(['doctor: it was not asked']);
@@ -229,5 +231,33 @@ describe('a file that is no bundle', () => {
     expect(bundle.changes).toEqual([]);
     expect(bundle.kernel.size).toBe(0);
     expect(bundle.versions).toEqual({});
+  });
+});
+
+describe('a status', () => {
+  test('with every field is one', () => {
+    expect(isStatus(FULL_STATUS)).toBe(true);
+    const source = { kind: 'manifests', paths: ['examples'], problems: [] };
+    expect(isStatus({ ...FULL_STATUS, source })).toBe(true);
+  });
+
+  test('of which anything is missing, or of another kind, is none', () => {
+    const [family] = FULL_STATUS.families;
+    for (const key of Object.keys(FULL_STATUS)) {
+      expect(isStatus({ ...FULL_STATUS, [key]: Symbol('x') })).toBe(false);
+      const isOptional = ['networkNamespace', 'conntrack'].includes(key);
+      expect(isStatus({ ...FULL_STATUS, [key]: undefined })).toBe(isOptional);
+    }
+    for (const key of Object.keys(family ?? {})) {
+      expect(isStatus({ ...FULL_STATUS, families: [{ ...family, [key]: [{}, null] }] })).toBe(false);
+    }
+    for (const raw of [null, 7, [], {}, { ...FULL_STATUS, source: { kind: 'api' } }])
+      expect(isStatus(raw)).toBe(false);
+  });
+
+  test('that is none is left out of a bundle', async () => {
+    const bundle = await readBundle(await write([HEADER, { kind: 'status', status: { mode: 'nftables' } }]));
+    expect(bundle.status).toBeUndefined();
+    expect(bundle.missing).toEqual(['status: it cannot be read']);
   });
 });

@@ -12,6 +12,7 @@ import {
   serviceToKubernetes,
 } from '../../src/model/project/toKubernetes.ts';
 import { loadManifests } from '../../src/sources/manifests/store.ts';
+import { FULL_STATUS } from '../support/fullStatus.ts';
 import { FakeLocalApi } from '../support/fakeLocalApi.ts';
 import { junction } from './junction.ts';
 
@@ -100,19 +101,7 @@ async function snapshot(): Promise<readonly SnapshotLine[]> {
 }
 
 function statusWith(findings: Status['findings']): Status {
-  return {
-    version: '0.1.0',
-    processId: 1,
-    node: 'node1',
-    mode: 'nftables',
-    layout: 'current',
-    startedAt: 1,
-    now: 2,
-    source: { kind: 'manifests', paths: ['examples'], problems: [] },
-    families: [],
-    leftOut: [],
-    findings,
-  };
+  return { ...FULL_STATUS, findings };
 }
 
 beforeEach(async () => {
@@ -220,5 +209,71 @@ describe('junction bundle', () => {
     expect(err).toContain('no Junction runs here');
     expect(await readdir(directory)).not.toContain('x');
     api = await FakeLocalApi.start();
+  });
+});
+
+describe('other commands answer from a bundle', () => {
+  let path = '';
+  beforeEach(async () => {
+    path = join(directory, 'b.json.gz');
+    expect((await bundle('--output', path)).code).toBe(0);
+  });
+
+  test('explain, of a service and of a packet', async () => {
+    const service = await junction('explain', 'shop/web', '--bundle', path);
+    expect(service.out).toContain('shop/web');
+    expect(service.err).toBe('');
+    const packet = await junction(
+      'explain',
+      '--from',
+      'outside',
+      '--to',
+      '203.0.113.10:80',
+      '--bundle',
+      path,
+    );
+    expect(packet.out).toContain('loadBalancerSourceRanges');
+  });
+
+  test('services and endpoints', async () => {
+    const services = await junction('services', '--bundle', path);
+    for (const name of ['api', 'cart', 'dns', 'web']) expect(services.out).toContain(`shop/${name}`);
+    expect((await junction('endpoints', 'shop/web', '--bundle', path)).out).toContain('10.244.1.11:8081');
+  });
+
+  test('status', async () => {
+    const { out } = await junction('status', '--bundle', path);
+    expect(out).toContain('node1');
+    expect(out).toContain('nftables mode');
+    expect(JSON.parse((await junction('status', '--bundle', path, '-o', 'json')).out)).toMatchObject({
+      node: 'node1',
+    });
+  });
+
+  test('watch prints the changes that it has', async () => {
+    const { code, out } = await junction('watch', '--bundle', path, '-o', 'json');
+    expect(code).toBe(0);
+    const events = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object);
+    expect(events).toMatchObject([
+      { kind: 'change', id: 1, service: 'shop/api' },
+      { kind: 'change', id: 2, service: 'shop/web' },
+    ]);
+  });
+
+  test('doctor', async () => {
+    const { out } = await junction('doctor', '--bundle', path, '-o', 'json');
+    expect(JSON.parse(out)).toMatchObject({ node: 'node1', mode: 'nftables' });
+  });
+
+  test('and say what is wrong with one that is none', async () => {
+    await writeFile(path, 'nonsense');
+    for (const command of ['services', 'status', 'watch', 'doctor']) {
+      const { code, err } = await junction(command, '--bundle', path);
+      expect([command, code]).toEqual([command, 1]);
+      expect(err).toContain('BUNDLE_UNREADABLE');
+    }
   });
 });

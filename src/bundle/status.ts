@@ -1,0 +1,126 @@
+/** Reads a status that came from elsewhere: one that lacks something, or has something of another kind, is none. */
+import type { Status } from '../explain/status.ts';
+import { FAMILIES } from '../model/ip.ts';
+import { MODE_NAMES } from '../model/mode.ts';
+import { isMap, ownField } from '../text/cursor.ts';
+
+/** What a value must be; fields that no shape names are left alone. */
+type Shape =
+  | 'text'
+  | 'number'
+  | 'flag'
+  | { readonly oneOf: readonly string[] }
+  | { readonly optional: Shape }
+  | { readonly listOf: Shape }
+  | { readonly mapOf: Shape }
+  | { readonly fields: Readonly<Record<string, Shape>> };
+
+const optional = (shape: Shape): Shape => ({ optional: shape });
+const listOf = (shape: Shape): Shape => ({ listOf: shape });
+const fields = (shapes: Readonly<Record<string, Shape>>): Shape => ({ fields: shapes });
+
+const FAMILY: Shape = { oneOf: FAMILIES };
+
+const SYNC: Shape = fields({
+  at: 'number',
+  kind: 'text',
+  cause: 'text',
+  ms: 'number',
+  planMs: optional('number'),
+  writeMs: optional('number'),
+  commits: 'number',
+  objects: 'number',
+  error: optional('text'),
+});
+
+const FAMILY_STATUS: Shape = fields({
+  family: FAMILY,
+  isServed: 'flag',
+  services: 'number',
+  servicePorts: 'number',
+  endpoints: 'number',
+  lastSync: optional(SYNC),
+  syncs: fields({ full: 'number', incremental: 'number', nothing: 'number', failed: 'number' }),
+  lastVerification: optional(fields({ at: 'number', ms: 'number', isUnchanged: 'flag' })),
+  isNotified: 'flag',
+  refused: listOf(fields({ servicePort: 'text', error: 'text' })),
+  foreignChanges: fields({
+    count: 'number',
+    byProgram: { mapOf: 'number' },
+    last: optional(
+      fields({ at: 'number', objects: listOf('text'), program: 'text', repairedMs: optional('number') }),
+    ),
+  }),
+  proof: fields({
+    isOn: 'flag',
+    packets: 'number',
+    lastAt: optional('number'),
+    disagreements: listOf(
+      fields({ since: 'number', service: 'text', packet: 'text', planned: 'text', kernel: 'text' }),
+    ),
+    disagreementCount: 'number',
+  }),
+  history: fields({
+    records: 'number',
+    mostRecords: 'number',
+    bytes: 'number',
+    mostBytes: 'number',
+    since: 'number',
+  }),
+});
+
+const FINDING: Shape = fields({
+  code: 'text',
+  severity: { oneOf: ['error', 'warning', 'info'] },
+  text: 'text',
+  evidence: optional('text'),
+  consequence: optional('text'),
+  cure: optional('text'),
+  reference: optional(fields({ object: 'text', field: 'text', where: optional('text') })),
+});
+
+const STATUS: Shape = fields({
+  version: 'text',
+  processId: 'number',
+  node: 'text',
+  mode: { oneOf: MODE_NAMES },
+  layout: 'text',
+  networkNamespace: optional('text'),
+  startedAt: 'number',
+  now: 'number',
+  source: fields({ kind: { oneOf: ['api', 'manifests'] }, lastEventAt: optional('number') }),
+  families: listOf(FAMILY_STATUS),
+  leftOut: listOf(fields({ family: FAMILY, reason: 'text', since: 'number' })),
+  conntrack: optional(fields({ count: 'number', max: 'number' })),
+  findings: listOf(FINDING),
+});
+
+const RESOURCE: Shape = fields({
+  resource: 'text',
+  hasListed: 'flag',
+  failingSince: optional('text'),
+  reason: optional('text'),
+});
+
+const SOURCES: Readonly<Record<Status['source']['kind'], Shape>> = {
+  api: fields({ server: 'text', reconnects: 'number', resources: listOf(RESOURCE) }),
+  manifests: fields({ paths: listOf('text'), problems: listOf('text') }),
+};
+
+export function isStatus(raw: unknown): raw is Status {
+  if (!conforms(raw, STATUS)) return false;
+  const source = ownField(raw, 'source');
+  return conforms(source, SOURCES[ownField(source, 'kind') === 'api' ? 'api' : 'manifests']);
+}
+
+function conforms(value: unknown, shape: Shape): boolean {
+  if (shape === 'text') return typeof value === 'string';
+  if (shape === 'number') return typeof value === 'number';
+  if (shape === 'flag') return typeof value === 'boolean';
+  if ('oneOf' in shape) return typeof value === 'string' && shape.oneOf.includes(value);
+  if ('optional' in shape) return value === undefined || conforms(value, shape.optional);
+  if ('listOf' in shape) return Array.isArray(value) && value.every((item) => conforms(item, shape.listOf));
+  if (!isMap(value)) return false;
+  if ('mapOf' in shape) return Object.values(value).every((item) => conforms(item, shape.mapOf));
+  return Object.entries(shape.fields).every(([name, inner]) => conforms(ownField(value, name), inner));
+}
