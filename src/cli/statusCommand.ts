@@ -93,7 +93,7 @@ function familyParts(family: FamilyStatus, now: number): readonly Part[] {
   const { refused, foreignChanges, proof, history } = family;
   const size = `${counted(services, 'service')} with ${counted(servicePorts, 'port')}, ${counted(endpoints, 'endpoint')}`;
   const verified = lastVerification
-    ? `${ago(lastVerification.at, now)} in ${durationText(lastVerification.ms)}: ${lastVerification.isUnchanged ? 'as written' : 'it had been changed'}`
+    ? `${ago(lastVerification.at, now)} in ${durationText(lastVerification.ms)}: ${lastVerification.isUnchanged ? 'as it should be' : 'brought up to date'}`
     : 'not yet';
   return [
     [family.family, [isServed ? size : `${size}; no rules are written yet`]],

@@ -1,6 +1,6 @@
 /** Questions about packets, services and endpoints, as routes of the local API. */
 import { explainPackets } from '../../explain/packet.ts';
-import { parseDestination } from '../../explain/question.ts';
+import { parseDestination, parseService } from '../../explain/question.ts';
 import { endpointRows, serviceRows } from '../../explain/rows.ts';
 import { explainService } from '../../explain/service.ts';
 import type { Subject } from '../../explain/subject.ts';
@@ -59,12 +59,9 @@ export function questionRoutes({ subject, pastFamilies, turns }: QuestionOptions
       answer: ({ names, query }) => {
         const service = serviceNamed(names);
         const port = query.get('port');
-        return answered(async () =>
-          explainService(await subjectFor(query, `svc/${service}`), {
-            service,
-            ...(port !== null && { port }),
-          }),
-        );
+        // The port may have a protocol behind it.
+        const question = parseService(port === null ? service : `${service}:${port}`);
+        return answered(async () => explainService(await subjectFor(query, `svc/${service}`), question));
       },
     },
   ];
