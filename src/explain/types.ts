@@ -131,6 +131,8 @@ export interface KernelOutcome {
   readonly to?: string;
   readonly masquerade?: boolean;
   readonly probability: number;
+  /** An affinity entry of the client sent it there. */
+  readonly isRemembered?: boolean;
   readonly steps: readonly KernelStep[];
 }
 

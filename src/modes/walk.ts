@@ -29,6 +29,8 @@ export interface Way<Learned> {
   readonly masqueraded: boolean;
   /** A rule took it out of connection tracking: chains of the type nat do not see it. */
   readonly isUntracked: boolean;
+  /** An affinity entry sent it where it goes. */
+  readonly isRemembered: boolean;
   readonly probability: number;
   /** Sets that were asked or changed. */
   readonly lookups: number;
@@ -130,7 +132,7 @@ export interface TraceStep {
   readonly isForeign?: boolean | undefined;
 }
 
-interface WalkEnding<Learned> {
+interface WalkEnding<Learned> extends Pick<Way<Learned>, 'isRemembered'> {
   readonly probability: number;
   readonly path: readonly TraceStep[];
   readonly lookups: number;
@@ -207,6 +209,7 @@ class Walker<Rule, Learned> {
         virtualServer: undefined,
         masqueraded: false,
         isUntracked: false,
+        isRemembered: false,
         probability: 1,
         lookups: 0,
         learned: [],
@@ -390,6 +393,7 @@ function arrival<Learned>(way: Way<Learned>): WalkOutcome<Learned> {
   return { kind: 'forward', to: destination, port, masqueraded, ...ending(way) };
 }
 
-function ending<Learned>({ probability, trail, lookups, learned }: Way<Learned>): WalkEnding<Learned> {
-  return { probability, path: stepsOf(trail), lookups, learned };
+function ending<Learned>(way: Way<Learned>): WalkEnding<Learned> {
+  const { probability, trail, lookups, learned, isRemembered } = way;
+  return { probability, path: stepsOf(trail), lookups, learned, isRemembered };
 }

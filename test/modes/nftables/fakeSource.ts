@@ -25,7 +25,7 @@ export function readerOf(
 ): NftReader {
   return new NftReader({
     family: kernel.family,
-    source: new MemorySource([memoryTable(kernel), ...others]),
+    source: new MemorySource([...(kernel.table ? [memoryTable(kernel)] : []), ...others]),
     facts: () => ({ masqueradeBit: 14, nodeIps: [], ...facts }),
   });
 }

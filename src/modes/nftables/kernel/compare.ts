@@ -41,11 +41,13 @@ interface CompareOptions {
 /** A flushed table of a large cluster lacks hundreds of thousands of elements. */
 const MOST_DIFFERENCES = 20_000;
 
+const NO_TABLE: WholeTable = { isDormant: false, chains: [], sets: [] };
+
 export async function compareTable(options: CompareOptions): Promise<readonly KernelDifference[]> {
   const { source, place, plan, timeSlice } = options;
   const name = `table ${tableName(place)}`;
-  const table = await source.table(place);
-  if (!table) return [{ kind: 'missing', object: name, text: name }];
+  const found = await source.table(place);
+  const table = found ?? NO_TABLE;
   const settings = nftSettings(await factsOf(options, table), plan.view);
   const tableOptions = { ...settings, family: plan.family, view: plan.view };
   const counts = new ReferenceCounts();
@@ -54,6 +56,7 @@ export async function compareTable(options: CompareOptions): Promise<readonly Ke
   await forEachSliced(plan.servicePorts.values(), count, timeSlice);
   const ruleset = rulesetOf(counts.shape(settings.serviceCidrs.length > 0), tableOptions);
   const differences: KernelDifference[] = [
+    ...(found ? [] : [{ kind: 'missing', object: name, text: name } as const]),
     ...(table.isDormant ? [{ kind: 'different', object: name, text: 'flags dormant' } as const] : []),
     ...compareSets(table.sets, ruleset.sets, plan.family),
     ...compareChains(table.chains, ruleset.chains, plan.family),

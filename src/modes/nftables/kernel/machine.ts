@@ -73,6 +73,8 @@ interface State {
 
 const MISMATCH: Effect = { kind: 'mismatch' };
 const UNKNOWN: Effect = { kind: 'unknown' };
+/** Rules add elements to it. */
+const NFT_SET_EVAL = 0x20;
 /** No pool of ours is larger; a draw out of more is not evaluated. */
 const MOST_DRAWN = 100_000;
 /** Without a match, a rule with nothing but these does the same as with one. */
@@ -202,7 +204,9 @@ class Machine {
       case 'xt target':
         return targetOfIptables(expression, facts);
       case 'other':
-        return WITHOUT_EFFECT.has(expression.name) || expression.name === 'notrack' ? undefined : UNKNOWN;
+        if (expression.name === 'notrack') state.way = { ...way, isUntracked: !state.isUncertain };
+        else if (!WITHOUT_EFFECT.has(expression.name)) return UNKNOWN;
+        return undefined;
     }
   }
 
@@ -229,6 +233,7 @@ class Machine {
     if (into === undefined) return undefined;
     if (into === VERDICT_REGISTER) return element.verdict ? effectOf(element.verdict) : UNKNOWN;
     state.registers.put(into, element.data, set.dataBytes);
+    if ((set.flags & NFT_SET_EVAL) !== 0) state.way = { ...state.way, isRemembered: true };
     return undefined;
   }
 

@@ -25,8 +25,9 @@ const TCP_FLAGS_OFFSET = 13;
 const SYN = 0x02;
 const ETHERTYPE = { IPv4: [0x08, 0x00], IPv6: [0x86, 0xdd] } as const;
 const INTERFACE_NAME_BYTES = 16;
-/** NF_CT_STATE_BIT(IP_CT_NEW) */
+/** NF_CT_STATE_BIT(IP_CT_NEW) and NF_CT_STATE_UNTRACKED_BIT */
 const STATE_NEW = 8;
+const STATE_UNTRACKED = 64;
 /** IPS_SRC_NAT */
 const CT_STATUS_SNAT = 0x10;
 /** Of linux/rtnetlink.h */
@@ -116,7 +117,7 @@ export function conntrackBytes(
   const isOriginal = direction === undefined || direction === 'original';
   switch (key) {
     case 'state':
-      return hostU32(STATE_NEW);
+      return hostU32(way.isUntracked ? STATE_UNTRACKED : STATE_NEW);
     case 'status':
       return hostU32((way.isRewritten ? CT_STATUS_DNAT : 0) | (way.masqueraded ? CT_STATUS_SNAT : 0));
     case 'direction':

@@ -211,10 +211,12 @@ function lookUp(
   const branches: Branch[] = [];
   for (let index = 0; index < draws; index++) {
     const wanted = keyOf(key, way, index);
-    const element =
-      shape.dynamicSize === undefined ? table.find(set, wanted) : findEntry(set, affinity(set), wanted);
+    const isEntry = shape.dynamicSize !== undefined;
+    const element = isEntry ? findEntry(set, affinity(set), wanted) : table.find(set, wanted);
     const judged = judge(element);
-    if (judged.isMatch) branches.push({ ...judged, way: asked(1), element });
+    const found = asked(1);
+    if (judged.isMatch)
+      branches.push({ ...judged, way: isEntry ? { ...found, isRemembered: true } : found, element });
   }
   const missing = draws - branches.length;
   return missing === 0 ? branches : [...branches, { way: asked(missing), isMatch: false }];
