@@ -50,7 +50,9 @@ export class ReadOnDemand<Key extends string, Value> {
     this.#missing.clear();
     if (keys.length === 0) return false;
     const values = await this.#read(keys);
-    for (const key of keys) this.#known.set(key, values.get(key));
+    for (const key of keys) this.#known.set(key, undefined);
+    // A read may bring more than was asked for.
+    for (const [key, value] of values) this.#known.set(key, value);
     return true;
   }
 }

@@ -23,7 +23,7 @@ export class FakeIptables {
   readonly runner: CommandRunner = ([program, ...args], options = {}) => {
     if (args[0] === '--version') return ended({ stdout: 'iptables v1.8.9 (nf_tables)\n' });
     if (program.endsWith('-save')) return ended({ stdout: this.#save(valueAfter(args, '-t')) });
-    if (args.includes('-S')) return ended(this.#list(valueAfter(args, '-t'), valueAfter(args, '-S')));
+    if (args.includes('-S')) return ended(this.#list(valueAfter(args, '-t'), chainAfter(args, '-S')));
     if (program.endsWith('-restore')) return ended(this.#restore(options.stdin ?? ''));
     throw new Error(`nobody plays ${program} ${args.join(' ')}`);
   };
@@ -33,26 +33,15 @@ export class FakeIptables {
     return printTable(table, chains);
   }
 
-  /** As `iptables -v -S CHAIN` prints it. */
-  #list(table: string, name: string): Partial<RunResult> {
-    this.listed.push(`${table} ${name}`);
-    const chain = (this.#tables.get(table) ?? builtIn(table)).get(name);
-    if (!chain)
-      return {
-        code: 1,
-        stderr: `iptables v1.8.9 (nf_tables): chain \`${name}' in table \`${table}' is incompatible, use 'nft' tool.\n\n`,
-      };
-    const head = chain.policy === undefined ? `-N ${name}` : `-P ${name} ${chain.policy} -c 0 0`;
-    const rules = chain.rules.map(({ counters = { packets: 0, bytes: 0 }, ...rule }) => {
-      const [matches, target] = [
-        { ...rule, target: undefined },
-        { ...rule, matches: [] },
-      ].map((part) => printRule(asSaved(part)));
-      return ['-A', name, matches, `-c ${counters.packets} ${counters.bytes}`, target]
-        .filter((part) => part !== '')
-        .join(' ');
-    });
-    return { stdout: [head, ...rules, ''].join('\n') };
+  /** As `iptables -v -S` prints it, of one chain or of all. */
+  #list(table: string, name: string | undefined): Partial<RunResult> {
+    this.listed.push(name === undefined ? table : `${table} ${name}`);
+    const chains = this.#tables.get(table) ?? builtIn(table);
+    const chain = name === undefined ? undefined : chains.get(name);
+    if (name === undefined || chain)
+      return { stdout: listChains(name !== undefined && chain ? new Map([[name, chain]]) : chains) };
+    const text = `chain \`${name}' in table \`${table}' is incompatible, use 'nft' tool.`;
+    return { code: 1, stderr: `iptables v1.8.9 (nf_tables): ${text}\n\n` };
   }
 
   #restore(text: string): Partial<RunResult> {
@@ -69,6 +58,27 @@ export class FakeIptables {
 
 function valueAfter(args: readonly string[], option: string): string {
   return args[args.indexOf(option) + 1] ?? '';
+}
+
+function chainAfter(args: readonly string[], option: string): string | undefined {
+  const value = valueAfter(args, option);
+  return value.startsWith('-') ? undefined : value;
+}
+
+/** Heads first, then rules, with counters before the target. */
+function listChains(chains: ReadonlyMap<string, ParsedChain>): string {
+  const heads = [...chains].map(([name, { policy }]) =>
+    policy === undefined ? `-N ${name}` : `-P ${name} ${policy} -c 0 0`,
+  );
+  const rules = [...chains].flatMap(([name, chain]) =>
+    chain.rules.map(({ counters = { packets: 0, bytes: 0 }, ...rule }) => {
+      const matches = printRule(asSaved({ ...rule, target: undefined }));
+      const target = printRule({ ...rule, matches: [] });
+      const count = `-c ${counters.packets} ${counters.bytes}`;
+      return ['-A', name, matches, count, target].filter((part) => part !== '').join(' ');
+    }),
+  );
+  return [...heads, ...rules, ''].join('\n');
 }
 
 function ended(result: Partial<RunResult>): Promise<RunResult> {

@@ -1,109 +1,143 @@
 /**
- * Chains of a kernel, read one by one as a packet comes to them.
+ * Chains of a kernel, read as a packet comes to them.
  *
- * The nft variant fetches one chain in 5 ms whatever else the table has (iptables 1.8.9, 30,000 services). Legacy's
- * kernel gives whole tables only, so there a table is read once a round, and of it the chains that are asked for are kept.
+ * The nft variant lists one chain in 5 ms whatever else the table has (iptables 1.8.9, 30,000 services), and a small table
+ * as quickly. Legacy's kernel gives whole tables only: there a table is read once a round, and the chains that were asked
+ * for are kept.
  */
+import { systemClock } from '../../time/systemClock.ts';
 import type { IptablesClient } from './client.ts';
 import { isServiceChain } from './rules/names.ts';
 import { type ChainListing, ListReader, TableReader } from './rules/listing.ts';
 
 /** `nat KUBE-SERVICES` */
 export type ChainKey = `${string} ${string}`;
+type Chains = ReadonlyMap<ChainKey, ChainListing>;
 
-export interface ChainSource {
-  read(keys: readonly ChainKey[]): Promise<ReadonlyMap<ChainKey, ChainListing>>;
+export type ReadingClient = Pick<IptablesClient, 'family' | 'variant' | 'listRules' | 'readTable'>;
+
+export interface ReadContext {
+  /** Tables that are listed as a whole. */
+  readonly small: ReadonlySet<string>;
+  /** Changes with every change of the rules. */
+  readonly generation: number | string | undefined;
+  /** Told what iptables says of a chain that it cannot list. */
+  readonly note: (text: string) => void;
 }
 
-type ReadingClient = Pick<IptablesClient, 'variant' | 'readChain' | 'readTable'>;
-
-/** At a time: each is a process. */
+/** At a time, of all questions: each is a process. */
 const AT_ONCE = 4;
 /** So many processes take as long as one that prints the whole table of a large cluster. */
 const MOST_SINGLE_READS = 300;
 /** A chain of legacy that nobody asked for yet is kept while all of them have less than this: most clusters are read once. */
 const KEPT_CHARACTERS = 16 << 20;
+/**
+ * KUBE-SERVICES of 30,000 services takes half a second, nearly all of it in the kernel. A question about a service sends
+ * several packets there: they share one read, until a rule changes or it is this old.
+ */
+const LARGE_CHAIN = 2000;
+const LARGE_CHAIN_MS = 2000;
 
-/** `note`: what iptables says of a chain that it cannot list. */
-export function chainSource(client: ReadingClient, note: (text: string) => void): ChainSource {
-  return client.variant === 'nft' ? new SingleChains(client, note) : new WholeTables(client);
-}
-
-class SingleChains implements ChainSource {
+export class ChainSource {
   readonly #client: ReadingClient;
-  readonly #note: (text: string) => void;
-
-  constructor(client: ReadingClient, note: (text: string) => void) {
-    this.#client = client;
-    this.#note = note;
-  }
-
-  async read(keys: readonly ChainKey[]): Promise<ReadonlyMap<ChainKey, ChainListing>> {
-    if (keys.length > MOST_SINGLE_READS) return new WholeTables(this.#client).read(keys);
-    const found = new Map<ChainKey, ChainListing>();
-    const waiting = [...keys];
-    const readNext = async (): Promise<void> => {
-      for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
-        const chain = await this.#readOne(key);
-        if (chain) found.set(key, chain);
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, readNext));
-    return found;
-  }
-
-  async #readOne(key: ChainKey): Promise<ChainListing | undefined> {
-    const [table, chain] = partsOf(key);
-    const reader = new ListReader(chain);
-    const reason = await this.#client.readChain(table, chain, async (text) => reader.take(text));
-    if (reason === undefined) return reader.chain;
-    // The same text for a chain that is not there, and for one with rules that iptables cannot print.
-    if (reason.includes('incompatible')) this.#note(reason);
-    return undefined;
-  }
-}
-
-class WholeTables implements ChainSource {
-  readonly #client: ReadingClient;
-  /** Read, and kept whole. */
-  readonly #whole = new Map<string, ReadonlyMap<string, ChainListing>>();
+  readonly #large = new LargeChains();
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(client: ReadingClient) {
     this.#client = client;
   }
 
-  async read(keys: readonly ChainKey[]): Promise<ReadonlyMap<ChainKey, ChainListing>> {
-    const wanted = new Map<string, Set<string>>();
-    for (const key of keys) {
-      const [table, chain] = partsOf(key);
-      wanted.set(table, (wanted.get(table) ?? new Set()).add(chain));
-    }
+  async read(keys: readonly ChainKey[], context: ReadContext): Promise<Chains> {
     const found = new Map<ChainKey, ChainListing>();
-    for (const [table, names] of wanted) {
-      const chains = this.#whole.get(table) ?? (await this.#readTable(table, names));
-      for (const name of names) {
-        const chain = chains.get(name);
-        if (chain) found.set(`${table} ${name}`, chain);
-      }
+    const missing: ChainKey[] = [];
+    for (const key of keys) {
+      const known = this.#large.get(key, context.generation);
+      if (known) found.set(key, known);
+      else missing.push(key);
     }
+    const parts = await Promise.all(this.#reads(missing, context).map((read) => this.#limited(read)));
+    for (const part of parts)
+      for (const [key, chain] of part) {
+        found.set(key, chain);
+        if (chain.length >= LARGE_CHAIN) this.#large.set(key, chain, context.generation);
+      }
     return found;
   }
 
-  async #readTable(table: string, names: ReadonlySet<string>): Promise<ReadonlyMap<string, ChainListing>> {
-    let characters = 0;
-    let isWhole = true;
+  #reads(keys: readonly ChainKey[], { small, note }: ReadContext): readonly (() => Promise<Chains>)[] {
+    const tables = new Map<string, Set<string>>();
+    for (const key of keys) {
+      const [table, chain] = partsOf(key);
+      tables.set(table, (tables.get(table) ?? new Set()).add(chain));
+    }
+    return [...tables].flatMap(([table, names]) => {
+      if (this.#client.variant === 'legacy' || names.size > MOST_SINGLE_READS)
+        return [() => this.#readTable(table, names)];
+      if (small.has(table)) return [() => this.#list(table, undefined, note)];
+      return [...names].map((name) => () => this.#list(table, name, note));
+    });
+  }
+
+  async #limited(read: () => Promise<Chains>): Promise<Chains> {
+    if (this.#running >= AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#running++;
+    try {
+      return await read();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running--;
+    }
+  }
+
+  async #list(table: string, chain: string | undefined, note: (text: string) => void): Promise<Chains> {
+    const reader = new ListReader();
+    const reason = await this.#client.listRules(table, chain, async (text) => reader.take(text));
+    // The same text for a chain that is not there, and for one with rules that iptables cannot print.
+    if (reason?.includes('incompatible')) note(reason);
+    return keyed(table, reason === undefined ? reader.chains : new Map());
+  }
+
+  async #readTable(table: string, names: ReadonlySet<string>): Promise<Chains> {
+    const isWanted = (chain: string): boolean => names.has(chain) || !isServiceChain(chain);
     const reader = new TableReader();
+    let characters = 0;
     await this.#client.readTable(table, async (text) => {
+      const wasSmall = characters <= KEPT_CHARACTERS;
       characters += text.length;
-      if (isWhole && characters > KEPT_CHARACTERS) {
-        isWhole = false;
-        reader.keepOnly((chain) => names.has(chain) || !isServiceChain(chain));
-      }
+      if (wasSmall && characters > KEPT_CHARACTERS) reader.keepOnly(isWanted);
       reader.take(text);
     });
-    if (isWhole) this.#whole.set(table, reader.chains);
-    return reader.chains;
+    return keyed(table, reader.chains);
   }
+}
+
+/** For a moment, and while no rule changes. */
+class LargeChains {
+  readonly #chains = new Map<ChainKey, ChainListing>();
+  #generation: ReadContext['generation'];
+  #until = 0;
+
+  get(key: ChainKey, generation: ReadContext['generation']): ChainListing | undefined {
+    if (generation !== this.#generation || systemClock.now() > this.#until) this.#chains.clear();
+    return this.#chains.get(key);
+  }
+
+  set(key: ChainKey, chain: ChainListing, generation: ReadContext['generation']): void {
+    if (generation === undefined) return;
+    if (this.#chains.size === 0) {
+      this.#generation = generation;
+      this.#until = systemClock.now() + LARGE_CHAIN_MS;
+    }
+    this.#chains.set(key, chain);
+  }
+}
+
+function keyed(table: string, chains: ReadonlyMap<string, ChainListing>): Chains {
+  const found = new Map<ChainKey, ChainListing>();
+  for (const [name, chain] of chains) found.set(`${table} ${name}`, chain);
+  return found;
 }
 
 function partsOf(key: ChainKey): readonly [table: string, chain: string] {

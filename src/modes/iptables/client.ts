@@ -32,7 +32,7 @@ import {
 import { CHAINS_PER_RESTORE } from './rules/edit.ts';
 import { savedRuleExists } from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
-import type { TableClient } from './rules/sender.ts';
+import type { TableClient, TakeText } from './rules/sender.ts';
 import {
   chooseVariant,
   featuresOf,
@@ -217,7 +217,7 @@ export class IptablesClient implements TableClient {
   }
 
   /** The same in pieces, which come while iptables prints them. */
-  readSave(table: Table, options: SaveOptions, take: (text: string) => Promise<void>): Promise<void> {
+  readSave(table: Table, options: SaveOptions, take: TakeText): Promise<void> {
     return this.#queued(async () => {
       const command = await this.#save(table, options, take);
       await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
@@ -240,12 +240,8 @@ export class IptablesClient implements TableClient {
    * save takes none either.
    */
 
-  /** What `-S` prints of a chain, with counters, while it prints it. Returns why there is none, where that is so. */
-  async readChain(
-    table: string,
-    chain: string,
-    take: (text: string) => Promise<void>,
-  ): Promise<string | undefined> {
+  /** What `-S` prints of a chain, or of all, with counters. Returns why there is none, where that is so. */
+  async listRules(table: string, chain: string | undefined, take: TakeText): Promise<string | undefined> {
     const command = await this.#rule('-S', table, chain, ['-v'], take);
     if (command.outcome === 'no' || command.outcome === 'notFound') return outputOf(command.result);
     await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
@@ -253,7 +249,7 @@ export class IptablesClient implements TableClient {
   }
 
   /** What a save prints of a table, with counters, while it prints it. */
-  async readTable(table: string, take: (text: string) => Promise<void>): Promise<void> {
+  async readTable(table: string, take: TakeText): Promise<void> {
     const command = await this.#save(table, { counters: true }, take);
     await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
   }
@@ -317,12 +313,15 @@ export class IptablesClient implements TableClient {
   #rule(
     operation: string,
     table: string,
-    chain: string,
+    chain: string | undefined,
     args: readonly string[] = [],
     onStdout?: RunOptions['onStdout'],
   ): Promise<Command> {
     const { wait } = this.features;
-    return this.#run([this.programs.iptables, ...wait, operation, chain, '-t', table, ...args], { onStdout });
+    const named = chain === undefined ? [] : [chain];
+    return this.#run([this.programs.iptables, ...wait, operation, ...named, '-t', table, ...args], {
+      onStdout,
+    });
   }
 
   async #run(argv: Argv, options: Pick<RunOptions, 'stdin' | 'onStdout'>): Promise<Command> {
@@ -386,7 +385,7 @@ export class IptablesClient implements TableClient {
 }
 
 /** A runner that cannot pass output on has kept it. */
-async function takeKept(kept: string, take: (text: string) => Promise<void>): Promise<void> {
+async function takeKept(kept: string, take: TakeText): Promise<void> {
   if (kept !== '') await take(kept);
 }
 

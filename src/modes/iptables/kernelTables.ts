@@ -10,11 +10,15 @@ import type { Variant } from './variant.ts';
 export interface KernelTables {
   /** Tables of iptables that packets come to. */
   readonly names: ReadonlySet<string>;
+  /** Those of the nft variant with few chains: one process lists all of them as quickly as one chain. */
+  readonly small?: ReadonlySet<string>;
   /** What else a packet passes, or why a table is left out. */
   readonly notes: readonly string[];
 }
 
 const IPTABLES_TABLES: ReadonlySet<string> = new Set(['raw', 'mangle', 'nat', 'filter', 'security']);
+
+const FEW_OBJECTS = 200;
 
 /**
  * To ask legacy for a table makes the kernel create it, and some versions of the nft variant create it too: hence nobody is
@@ -29,8 +33,10 @@ export function readKernelTables(family: Family, variant: Variant): KernelTables
   const dormant = ours.filter(({ isDormant }) => isDormant);
   const names =
     variant === 'nft' ? ours.filter(({ isDormant }) => !isDormant).map(({ name }) => name) : legacy;
+  const small = ours.filter(({ objects }) => objects < FEW_OBJECTS);
   return {
     names: new Set(names),
+    small: new Set(small.map(({ name }) => name)),
     notes: [
       ...dormant.map(({ name }) => `table ${name} is dormant: packets do not come to its chains`),
       ...others
@@ -47,6 +53,8 @@ interface NftTable {
   readonly family: 'ip' | 'ip6' | 'inet';
   readonly name: string;
   readonly isDormant: boolean;
+  /** How many chains and sets it has. */
+  readonly objects: number;
 }
 
 /** None where the kernel has no nf_tables. */
@@ -56,7 +64,7 @@ function nftTables(family: NftTable['family']): readonly NftTable[] {
   if (typeof reply === 'string' || reply.kind !== 'answered') return [];
   return reply.messages
     .map(({ payload }) => decodeTable(payload))
-    .map(({ name, isDormant }) => ({ family, name, isDormant }));
+    .map(({ name, isDormant, objects }) => ({ family, name, isDormant, objects }));
 }
 
 function legacyTables(family: Family): readonly string[] {

@@ -1,5 +1,6 @@
 /** Reads the tables of iptables for questions: the chains on a packet's way, differences from a layout, whole tables. */
 import { readNftGeneration } from '../../netlink/nftables/message.ts';
+import type { Family } from '../../model/ip.ts';
 import type { Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -7,8 +8,7 @@ import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { type KernelDifference, ReadOnDemand } from '../kernelReader.ts';
 import type { WalkResult } from '../walk.ts';
 import { filteredBridges } from './bridges.ts';
-import { type ChainKey, chainSource } from './chainSource.ts';
-import type { IptablesClient } from './client.ts';
+import { type ChainKey, ChainSource, type ReadContext, type ReadingClient } from './chainSource.ts';
 import { type DumpedTables, MOST_DUMPED } from './dump.ts';
 import { readKernelTables, type KernelTables } from './kernelTables.ts';
 import { compareWithPlan, plannedChains } from './rules/compare.ts';
@@ -16,14 +16,15 @@ import type { CompileOptions, Layout } from './rules/fragment.ts';
 import type { ChainListing } from './rules/listing.ts';
 import { type ParsedChain, SaveReader, type Tables, type WantedChains } from './rules/parse.ts';
 import { TABLES } from './rules/rule.ts';
+import { readTableInfo } from './tableInfo.ts';
 import type { IptablesPacket, WalkedTables } from './rules/walk.ts';
 
 export interface TablesReaderOptions {
-  readonly client: Pick<IptablesClient, 'family' | 'variant' | 'readChain' | 'readTable'>;
+  readonly client: ReadingClient;
   /** By default those of this machine. */
   readonly tables?: () => KernelTables;
   /** Changes with every change of the rules; `undefined`: not known. By default the kernel's. */
-  readonly generation?: () => number | undefined;
+  readonly generation?: () => ReadContext['generation'];
   /** By default those of this machine. */
   readonly bridges?: () => ReadonlySet<string>;
 }
@@ -38,23 +39,27 @@ export interface ChainWalk {
 /** Rules that change while they are read are read again, so often. */
 const MOST_ATTEMPTS = 3;
 const MOST_NOTES = 50;
+const NO_TABLES: ReadonlySet<string> = new Set();
 /** A flushed table of a large cluster has some 100,000. */
 const MOST_DIFFERENCES = 20_000;
 
 export class TablesReader {
   readonly #options: TablesReaderOptions;
+  readonly #source: ChainSource;
   readonly #timeSlice = new TimeSlice(systemClock, 4);
 
   constructor(options: TablesReaderOptions) {
     this.#options = options;
+    this.#source = new ChainSource(options.client);
   }
 
   /** `begin` is called again where rules changed while they were read. */
   async walk(packet: Packet, begin: () => ChainWalk): Promise<WalkResult<string>> {
     for (let attempts = 1; ; attempts++) {
-      const before = this.#generation();
-      const { outcomes, notes } = await this.#walkOnce(packet, begin());
-      const isSteady = this.#generation() === before;
+      const tables = this.#tables();
+      const generation = this.#generation(tables);
+      const { outcomes, notes } = await this.#walkOnce(packet, begin(), tables, generation);
+      const isSteady = this.#generation(tables) === generation;
       if (!isSteady && attempts < MOST_ATTEMPTS) continue;
       return {
         outcomes,
@@ -67,12 +72,15 @@ export class TablesReader {
     }
   }
 
-  async #walkOnce(packet: Packet, { walk, fill }: ChainWalk): Promise<WalkResult<string>> {
-    const { client } = this.#options;
-    const { names, notes } = this.#tables();
+  async #walkOnce(
+    packet: Packet,
+    { walk, fill }: ChainWalk,
+    { names, small = NO_TABLES, notes }: KernelTables,
+    generation: ReadContext['generation'],
+  ): Promise<WalkResult<string>> {
     const unreadable = new Set<string>();
-    const source = chainSource(client, (text) => unreadable.add(text));
-    const chains = new ReadOnDemand<ChainKey, ChainListing>((keys) => source.read(keys));
+    const context = { small, generation, note: (text: string) => unreadable.add(text) };
+    const chains = new ReadOnDemand<ChainKey, ChainListing>((keys) => this.#source.read(keys, context));
     const listed = (table: string, chain: string): ChainListing | undefined =>
       names.has(table) ? chains.get(`${table} ${chain}`) : undefined;
     const viaBridge = this.#bridges().has(packet.inInterface ?? '');
@@ -154,26 +162,26 @@ export class TablesReader {
     return bridges();
   }
 
-  /** Legacy has none: there a table is read as a whole. */
-  #generation(): number | undefined {
-    const { client, generation = readNftGeneration } = this.#options;
-    return client.variant === 'nft' ? generation() : undefined;
+  #generation({ names }: KernelTables): ReadContext['generation'] {
+    const { client, generation } = this.#options;
+    if (generation) return generation();
+    if (client.variant === 'nft') return readNftGeneration();
+    const present = TABLES.filter((table) => names.has(table));
+    return readTableInfo(client.family, present)?.id;
   }
 }
 
 /** To read a dump. */
-export function dumpedTables(
-  family: IptablesClient['family'],
-  { bridges, notes, tables }: DumpedTables,
-): TablesReaderOptions {
+export function dumpedTables(family: Family, { bridges, notes, tables }: DumpedTables): TablesReaderOptions {
   return {
     client: {
       family,
       // A table is read as a whole.
       variant: 'legacy',
-      readChain: async () => 'a dump has whole tables',
+      listRules: async () => 'a dump has whole tables',
       readTable: async (table, take) => take(tables[table] ?? ''),
     },
+    generation: () => undefined,
     bridges: () => new Set(bridges),
     tables: () => ({ names: new Set(Object.keys(tables)), notes }),
   };

@@ -25,13 +25,14 @@ export async function fakeReader(
   family: Family,
   layout: LayoutName,
   iptables: FakeIptables,
+  tables: KernelTables = ALL_TABLES,
 ): Promise<IptablesReader> {
   return new IptablesReader({
     client: await IptablesClient.open({ family, variant: 'nft', runner: iptables.runner }),
     layout,
     settings: FAKE_SETTINGS,
     addresses: () => node1Addresses(family),
-    tables: () => ALL_TABLES,
+    tables: () => tables,
     generation: () => 1,
     bridges: () => new Set(['cni0']),
   });

@@ -31,6 +31,10 @@ export class ChainListing implements BuiltInChain {
   readonly #byPort = new Map<number, Line[]>();
   readonly #parsed = new Map<number, WalkedRule>();
 
+  get length(): number {
+    return this.#length;
+  }
+
   add(text: string, counters: Counters | undefined): void {
     const line = { index: this.#length++, text, counters };
     const [, destination] = DESTINATION.exec(text) ?? [];
@@ -119,31 +123,35 @@ function isQuoted(text: string, at: number): boolean {
 }
 
 /**
- * What `iptables -v -S CHAIN` prints:
+ * What `iptables -v -S` prints, of one chain or of all of a table:
  *
- *     -P FORWARD DROP -c 0 0          or -N CHAIN
+ *     -P FORWARD DROP -c 0 0
+ *     -N CHAIN
  *     -A FORWARD -p tcp -c 1 60 -j ACCEPT
  */
 export class ListReader extends LineReader {
-  readonly chain = new ChainListing();
-  readonly #prefix: string;
-
-  constructor(name: string) {
-    super();
-    this.#prefix = `-A ${name} `;
-  }
+  readonly chains = new Map<string, ChainListing>();
 
   protected takeLine(line: string): void {
+    const end = line.indexOf(' ', 3);
+    const name = line.slice(3, end < 0 ? undefined : end);
+    const rest = end < 0 ? '' : line.slice(end + 1);
     if (line.startsWith('-P ')) {
-      const [, , policy, , packets] = line.split(' ');
-      this.chain.policy = policy;
-      this.chain.policyPackets = packets === undefined ? undefined : Number(packets);
-      return;
+      const [policy, , packets] = rest.split(' ');
+      const chain = this.#chain(name);
+      chain.policy = policy;
+      chain.policyPackets = packets === undefined ? undefined : Number(packets);
+    } else if (line.startsWith('-N ')) this.#chain(name);
+    else if (line.startsWith('-A ')) {
+      const { text, counters } = withoutCounters(rest);
+      this.#chain(name).add(text, counters);
     }
-    if (!line.startsWith(this.#prefix)) return;
-    const args = line.slice(this.#prefix.length);
-    const { text, counters } = withoutCounters(args);
-    this.chain.add(text, counters);
+  }
+
+  #chain(name: string): ChainListing {
+    let chain = this.chains.get(name);
+    if (!chain) this.chains.set(name, (chain = new ChainListing()));
+    return chain;
   }
 }
 
