@@ -32,6 +32,7 @@ interface Patient {
   readonly settings: Settings;
   readonly proxy?: ProxyLook;
   readonly subject?: Subject;
+  readonly whyNoServices?: string;
   readonly isThisMachine: boolean;
 }
 
@@ -56,7 +57,8 @@ export async function doctorReport(
   families: readonly Family[],
 ): Promise<DoctorReport> {
   const source = await questionSource(parsed);
-  const { config, settings, proxy, subject, isThisMachine } = await openPatient(parsed, source, output);
+  const patient = await openPatient(parsed, source, output);
+  const { config, settings, proxy, subject, isThisMachine, whyNoServices } = patient;
   const readers: OpenReader[] = [];
   try {
     const mayLook = isThisMachine && hasCapability(readProcessStatus(), 'NET_ADMIN');
@@ -68,6 +70,7 @@ export async function doctorReport(
       families,
       proxy,
       subject: subject && mayLook ? await withKernel(subject, settings, families, readers) : subject,
+      whyNoServices,
       server: asksServer && source.kind !== 'bundle' ? await askServer(config) : undefined,
       probe: flagValue(parsed, OWN_FLAGS.probe) ? { service: names[0], limitMs: PROBE_LIMIT_MS } : undefined,
       machines: mayLook
@@ -97,9 +100,13 @@ async function openPatient(parsed: ParsedFlags, source: QuestionSource, output: 
 /** Where no proxy answers, the command line says what is meant. */
 async function livePatient(parsed: ParsedFlags, socket: string): Promise<Patient> {
   const proxy = await lookAtProxy(socket);
-  const { config } = loadValid(parsed);
-  const own: Patient = { config, settings: toSettings(config, nodeName(config)), proxy, isThisMachine: true };
-  if (!proxy.status) return own;
+  const { status } = proxy;
+  if (!status) {
+    const { config } = loadValid(parsed);
+    const whyNoServices = 'no proxy answers; --manifests or --kubeconfig name another source';
+    const settings = toSettings(config, nodeName(config));
+    return { config, settings, proxy, whyNoServices, isThisMachine: true };
+  }
   try {
     const snapshot = await liveSnapshot(socket);
     const { header } = snapshot;
@@ -112,7 +119,9 @@ async function livePatient(parsed: ParsedFlags, socket: string): Promise<Patient
     };
   } catch (error) {
     if (!isJunctionError(error)) throw error;
-    return { ...own, proxy: { ...proxy, status: undefined, whyNoStatus: error.message } };
+    const config = { ...loadValid(parsed).config, mode: status.mode };
+    const settings = toSettings(config, status.node);
+    return { config, settings, proxy, whyNoServices: error.message, isThisMachine: true };
   }
 }
 

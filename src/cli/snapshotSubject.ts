@@ -1,9 +1,9 @@
 /** What questions are answered from where a snapshot is the source: that of the running proxy, or of a bundle. */
 import { type NodeSnapshot, SnapshotReader } from '../bundle/snapshotReader.ts';
-import { parseCommandLine } from '../config/commandLine.ts';
-import type { ValidConfig } from '../config/effective.ts';
-import { loadConfig } from '../config/load.ts';
+import { decodeFile } from '../config/decodeFile.ts';
+import { toEffective, type ValidConfig } from '../config/effective.ts';
 import { type Settings, toSettings } from '../config/settings.ts';
+import { nestFields } from '../config/table.ts';
 import { isValid, validate } from '../config/validate.ts';
 import { JunctionError } from '../errors.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
@@ -28,16 +28,20 @@ export async function liveSnapshot(socket: string): Promise<NodeSnapshot> {
   );
 }
 
-/** The configuration of the proxy that the snapshot is of. */
+/** The configuration of the proxy that the snapshot is of: what is in it counts, also what a file cannot say, such as 0. */
 export function snapshotConfig({ config, node }: SnapshotHeader): ValidConfig {
-  const parsed = parseCommandLine(['--config=snapshot', `--hostname-override=${node}`]);
-  const loaded = parsed.ok ? loadConfig(parsed.value, () => JSON.stringify(config)) : parsed;
-  const problems = loaded.ok ? validate(loaded.value.config) : loaded.problems;
-  if (loaded.ok && isValid(loaded.value.config)) return loaded.value.config;
-  throw new JunctionError(
-    'LOCAL_API_MALFORMED',
-    `the configuration in the snapshot cannot be used: ${problems.join('; ')}`,
-  );
+  const decoded = decodeFile(JSON.stringify(config), 'configuration');
+  if (!decoded.ok) throw unusable(decoded.problems);
+  const { values } = decoded.value;
+  const fields = nestFields(({ path, default: usual }) => values.get(path) ?? usual);
+  const effective = { ...toEffective(fields, ''), hostnameOverride: node };
+  if (isValid(effective)) return effective;
+  throw unusable(validate(effective));
+}
+
+function unusable(problems: readonly string[]): JunctionError {
+  const message = `the configuration in the snapshot cannot be used: ${problems.join('; ')}`;
+  return new JunctionError('LOCAL_API_MALFORMED', message);
 }
 
 export function snapshotSettings(header: SnapshotHeader): Settings {

@@ -28,6 +28,7 @@ interface DoctorOptions {
   readonly proxy?: ProxyLook | undefined;
   /** Unset where no services are known. */
   readonly subject?: Subject | undefined;
+  readonly whyNoServices?: string | undefined;
   /** Unset where the API server was not asked. */
   readonly server?: ServerLook | undefined;
   /** Unset: no connection is opened. */
@@ -88,6 +89,11 @@ function checksOf(options: DoctorOptions): readonly (readonly [name: string, che
       ['packets', (group) => walkServices(group, subject)],
       ['services', (group) => checkServices(group, subject)],
     );
+  else
+    checks.push([
+      'services',
+      (group) => group.notEvaluated('services', options.whyNoServices ?? 'none are known'),
+    ]);
   if (subject && options.probe) {
     const { probe: probing } = options;
     checks.push(['probe', (group) => probe(group, subject.families, probing)]);

@@ -156,7 +156,7 @@ function checkFamily(
   if (last)
     group.found({
       code: 'foreign-changes',
-      severity: last.repairedMs === undefined ? 'error' : 'warning',
+      severity: last.repairedMs === undefined ? 'error' : now - last.at < RECENT_MS ? 'warning' : 'info',
       text: `another program changed our ${family} rules${last.repairedMs === undefined ? ', and they are not repaired yet' : ''}`,
       evidence: `${last.program}, ${printAge(now - last.at)} ago: ${last.objects.slice(0, MOST_REFUSED).join(', ')}; ${count} times in all (${Object.entries(
         byProgram,
@@ -169,3 +169,5 @@ function checkFamily(
 }
 
 const MOST_REFUSED = 10;
+/** A repair that was longer ago has no consequences any more. */
+const RECENT_MS = 3_600_000;

@@ -173,7 +173,10 @@ async function asymmetricLinks(
     // Clients from outside dial an address of the interface; one without an address has pods behind it.
     if (own === undefined || link.kind === 'bridge') continue;
     const look = await machine.route(own, { source, inLink: link.index });
-    if (look.state === 'refused' && look.errno === 'EXDEV') found.push(link);
+    // EXDEV says so before Linux 6.13, EINVAL since: then the way back decides whether that is the reason.
+    if (look.state !== 'refused' || (look.errno !== 'EXDEV' && look.errno !== 'EINVAL')) continue;
+    const back = await machine.route(source);
+    if (back.state === 'refused' || back.outLink !== link.index) found.push(link);
   }
   return found;
 }

@@ -173,7 +173,7 @@ interface Arrival {
   readonly inLink: number;
 }
 
-/** Where the kernel would send a packet. EXDEV: it would drop what arrives so, by rp_filter. */
+/** Where the kernel would send a packet. EXDEV, since Linux 6.13 EINVAL: it would drop what arrives so, by rp_filter. */
 export function getRoute(to: Ip, arrival?: Arrival): NetlinkRequest {
   return {
     type: RTM_GETROUTE,

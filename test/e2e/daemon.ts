@@ -21,6 +21,8 @@ export const FLAGS = [
 
 export class Daemon {
   readonly manifests: string;
+  /** Of the local API. */
+  readonly socket: string;
   readonly #host: Host;
   readonly #flags: readonly string[];
   #program: Program | undefined;
@@ -29,6 +31,7 @@ export class Daemon {
   private constructor(host: Host, manifests: string, flags: readonly string[]) {
     this.#host = host;
     this.manifests = manifests;
+    this.socket = `${manifests}.sock`;
     this.#flags = flags;
   }
 
@@ -47,7 +50,8 @@ export class Daemon {
 
   /** Starts, and waits until both families are served. */
   async start(options: StartOptions = {}): Promise<void> {
-    const args = ['run', '--manifests', this.manifests, ...FLAGS, ...this.#flags];
+    const socket = `--api-socket=${this.socket}`;
+    const args = ['run', '--manifests', this.manifests, ...FLAGS, socket, ...this.#flags];
     this.#program = Program.start(this.#host, args, options);
     await this.#program.serves();
   }
@@ -68,5 +72,6 @@ export class Daemon {
   async close(): Promise<void> {
     await this.end('SIGKILL');
     await rm(this.manifests, { recursive: true, force: true });
+    await rm(this.socket, { force: true });
   }
 }
