@@ -87,7 +87,12 @@ export class Daemon {
     this.#config = config;
     this.#log = log;
     const { resources } = parts.opened;
-    this.#health = new HealthState({ syncPeriodMs: config.syncPeriodMs, now: systemTimestamps, resources });
+    this.#health = new HealthState({
+      syncPeriodMs: config.syncPeriodMs,
+      now: systemTimestamps,
+      resources,
+      disagreements: () => this.#families.flatMap(({ disagreements }) => disagreements),
+    });
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     this.#metrics = this.#makeMetrics();
     this.#leftOut = new LeftOutFamilies({

@@ -83,10 +83,10 @@ async function explainFrontends(
 }
 
 /** One of each source class; where source ranges count, one from within them too. */
-function samplesOf(
+export function samplesOf(
   subject: Subject,
   family: FamilySubject,
-  { protocol }: ServicePort,
+  { protocol }: Pick<ServicePort, 'protocol'>,
   frontend: Frontend,
 ): readonly Packet[] {
   const destination = frontend.address ?? nodePortIp(family);

@@ -172,6 +172,11 @@ export class Proxier {
     };
   }
 
+  /** All that is planned has been written. */
+  get isWritten(): boolean {
+    return this.#hasWritten && this.#unwritten.size === 0;
+  }
+
   /** Of this family. */
   get serviceCount(): number {
     return this.#services.size;

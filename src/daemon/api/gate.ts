@@ -1,4 +1,4 @@
-/** How many questions are worked on at one time. Others wait in line, and beyond that are told to come again. */
+/** How many questions are worked on at one time. Others wait in line; beyond that they are refused. */
 import { RefusedQuestion } from './routes.ts';
 
 const MOST_AT_ONCE = 4;

@@ -70,6 +70,7 @@ export function useEach(metrics: object): void {
     reason: 'busy',
     program: 'nft',
     cause: 'killed',
+    result: 'agrees',
   };
   for (const metric of Object.values(metrics) as unknown[]) {
     if (metric instanceof Counter) metric.add(labels);
