@@ -12,6 +12,7 @@ const PAGES_WITH_SAMPLES = [
   'docs/check.md',
   'docs/deployment.md',
   'docs/errors.md',
+  'docs/explain.md',
   'docs/holding-ports.md',
   'docs/iptables.md',
   'docs/manifests.md',

@@ -14,6 +14,7 @@ import { FAMILIES } from '../../src/model/ip.ts';
 import { logFailure } from '../../src/proxy/syncRunner.ts';
 import { readManifest } from '../../src/sources/manifests/fileReading.ts';
 import { printSourceProblem } from '../../src/sources/source.ts';
+import { ANSWERS } from './answers.ts';
 import { causes, repaired } from './causes.ts';
 import { CHANGES } from './changes.ts';
 import { fakeMachine } from '../../test/modes/prerequisites/fakeMachine.ts';
@@ -37,6 +38,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   causes,
   repaired,
   ...CHANGES,
+  ...ANSWERS,
 };
 
 interface Printed {

@@ -43,7 +43,8 @@ export function printPacket(answer: PacketExplanation, style: PrintStyle): strin
 
 function putPacket(sheet: Sheet, answer: PacketExplanation, style: PrintStyle): void {
   const { verdict, packet, source, frontend, findings } = answer;
-  sheet.heading(`${printWay(answer)} on ${answer.node}`, VERDICT_WORDS[verdict], VERDICT_COLOURS[verdict]);
+  const headline = headlineOf(answer);
+  sheet.heading(`${printWay(answer)} on ${answer.node}`, headline.text, headline.colour);
   if (frontend) sheet.row('frontend', printFrontend(frontend), { aside: frontend.policy });
   const via = packet.inInterface === undefined ? '' : `, in through ${packet.inInterface}`;
   sheet.row('source', `${source.class} (${source.why})${style.isWide === true ? via : ''}`);
@@ -56,6 +57,19 @@ function putPacket(sheet: Sheet, answer: PacketExplanation, style: PrintStyle): 
   putLeftOut(sheet, answer.leftOut, answer.unlisted?.leftOut ?? 0);
   if (answer.kernel) putKernel(sheet, answer.kernel, style.now);
   if (answer.ifAllowed) putIfAllowed(sheet, answer.ifAllowed);
+}
+
+/** What really becomes of it stands first: the kernel decides, whatever was planned. */
+function headlineOf({ verdict, kernel }: PacketExplanation): {
+  readonly text: string;
+  readonly colour: Colour;
+} {
+  const planned = VERDICT_WORDS[verdict];
+  if (kernel?.asPlanned !== false) return { text: planned, colour: VERDICT_COLOURS[verdict] };
+  const [one, ...others] = new Set(kernel.outcomes.map((outcome) => outcome.verdict));
+  if (one === undefined || one === verdict || others.length > 0)
+    return { text: `${planned}, BUT NOT AS PLANNED`, colour: 'red' };
+  return { text: `${VERDICT_WORDS[one]}, PLANNED: ${planned}`, colour: 'red' };
 }
 
 function printWay({ packet }: PacketExplanation): string {
@@ -76,7 +90,7 @@ export function putFinding(sheet: Sheet, finding: Finding): void {
   const below = { indent: 4, width: 13, labelColour: 'dim' } as const;
   if (evidence !== undefined && evidence !== '') sheet.row('evidence', evidence, below);
   if (consequence !== undefined) sheet.row('consequence', consequence, below);
-  if (cure !== undefined) sheet.row('cure', cure, below);
+  if (cure !== undefined) sheet.row('cure', cure, { ...below, isWhole: true });
 }
 
 function putEndpoints(sheet: Sheet, endpoints: readonly ChosenEndpoint[], unlisted: number): void {

@@ -59,11 +59,12 @@ export class Sheet {
   /** `aside` stands at the right end where there is room for it, and below where there is none. */
   row(label: string, text: string, options: RowOptions = {}): void {
     const { paint, columns } = this.#style;
-    const { indent = INDENT, width = LABEL_COLUMNS, colour, labelColour, aside = '' } = options;
+    const { indent = INDENT, width = LABEL_COLUMNS, colour, labelColour, aside = '', isWhole } = options;
     const shown = printableLine(label);
     const start = indent + Math.max(width, shown === '' ? 0 : shown.length + 1);
     const room = Math.max(LEAST_TEXT, columns - start);
-    const [first = '', ...more] = wrap(printableLine(text), room);
+    const line = printableLine(text);
+    const [first = '', ...more] = isWhole === true ? [line] : wrap(line, room);
     const side = printableLine(aside);
     const isBeside = side !== '' && more.length === 0 && first.length + 2 + side.length <= room;
     const gap = ' '.repeat(Math.max(2, this.#end - start - first.length - side.length));
@@ -72,7 +73,7 @@ export class Sheet {
     this.#lines.push(
       (head + paintIf(paint, colour, first) + (isBeside ? gap + paint('dim', side) : '')).trimEnd(),
     );
-    for (const line of more) this.#lines.push(' '.repeat(start) + paintIf(paint, colour, line));
+    for (const next of more) this.#lines.push(' '.repeat(start) + paintIf(paint, colour, next));
     if (side !== '' && !isBeside) this.#lines.push(' '.repeat(start) + paint('dim', side));
   }
 
@@ -116,6 +117,8 @@ export interface RowOptions {
   readonly colour?: Colour | undefined;
   readonly labelColour?: Colour | undefined;
   readonly aside?: string | undefined;
+  /** Not wrapped: a command is copied from the terminal. */
+  readonly isWhole?: boolean;
 }
 
 function paintIf(paint: Paint, colour: Colour | undefined, text: string): string {
