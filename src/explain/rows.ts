@@ -119,7 +119,7 @@ export function portCondition({ plan, refused }: FamilySubject, port: ServicePor
   const refusal = refused.get(port.id);
   if (refusal !== undefined) return { state: 'refused', detail: refusal };
   const planned = plan.servicePorts.get(port.id);
-  if (!planned) return { state: 'not served', detail: 'it is beyond what one Service may have' };
+  if (!planned) return { state: 'not served', detail: `${port.name} is beyond what one Service may have` };
   const denied = plan.denied(port.id);
   const lost = denied.map(({ key, owner }) => `${key} belongs to ${owner}`);
   if (planned.frontends.length === 0) return { state: 'not served', detail: listed(lost) };
