@@ -221,7 +221,7 @@ export class SyncRunner {
       return undefined;
     }
     if (this.#retryAt !== undefined && clock.now() >= this.#retryAt) {
-      this.#causes.note('again what the kernel did not take');
+      this.#causes.note('the mode asked for another sync');
       this.#telemetry?.queued();
     }
     log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxier.family });
