@@ -1,9 +1,8 @@
 /** What questions are answered from where a snapshot is the source: that of the running proxy, or of a bundle. */
 import { type NodeSnapshot, SnapshotReader } from '../bundle/snapshotReader.ts';
-import { decodeFile } from '../config/decodeFile.ts';
-import { toEffective, type ValidConfig } from '../config/effective.ts';
+import type { ValidConfig } from '../config/effective.ts';
+import { loadPrinted } from '../config/load.ts';
 import { type Settings, toSettings } from '../config/settings.ts';
-import { nestFields } from '../config/table.ts';
 import { isValid, validate } from '../config/validate.ts';
 import { JunctionError } from '../errors.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
@@ -28,15 +27,13 @@ export async function liveSnapshot(socket: string): Promise<NodeSnapshot> {
   );
 }
 
-/** The configuration of the proxy that the snapshot is of: what is in it counts, also what a file cannot say, such as 0. */
+/** The configuration of the proxy that the snapshot is of. */
 export function snapshotConfig({ config, node }: SnapshotHeader): ValidConfig {
-  const decoded = decodeFile(JSON.stringify(config), 'configuration');
-  if (!decoded.ok) throw unusable(decoded.problems);
-  const { values } = decoded.value;
-  const fields = nestFields(({ path, default: usual }) => values.get(path) ?? usual);
-  const effective = { ...toEffective(fields, ''), hostnameOverride: node };
-  if (isValid(effective)) return effective;
-  throw unusable(validate(effective));
+  const loaded = loadPrinted(config);
+  if (!loaded.ok) throw unusable(loaded.problems);
+  const named = { ...loaded.value, hostnameOverride: node };
+  if (isValid(named)) return named;
+  throw unusable(validate(named));
 }
 
 function unusable(problems: readonly string[]): JunctionError {

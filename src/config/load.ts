@@ -50,6 +50,15 @@ export function loadConfig(parsed: ParsedFlags, readFile: ReadFile): Result<Load
   };
 }
 
+/** A configuration that a running proxy has printed: all of it counts, also what means a default in a file, such as 0. */
+export function loadPrinted(printed: Readonly<Record<string, unknown>>): Result<EffectiveConfig> {
+  const decoded = decodeFile(JSON.stringify(printed), 'configuration');
+  if (!decoded.ok) return decoded;
+  const { values } = decoded.value;
+  const fields = nestFields(({ path, default: usual }) => values.get(path) ?? usual);
+  return { ok: true, value: withPlatformDefaults(toEffective(fields, '')).config };
+}
+
 /** The name of this node's Node object; `undefined` where nothing is left of it. */
 export function nodeNameOf(config: EffectiveConfig, hostname: string): string | undefined {
   const name = (config.hostnameOverride === '' ? hostname : config.hostnameOverride).trim().toLowerCase();
