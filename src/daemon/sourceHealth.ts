@@ -62,7 +62,8 @@ export class SourceHealth {
         this.#succeeded(state);
         return;
       case 'watchEnded':
-        if (diagnostic.failure) state.hasFailed = true;
+        // Before the first list there is nothing to reconnect: a server may refuse to stream it.
+        if (diagnostic.failure && state.hasListed) state.hasFailed = true;
         return;
       case 'watchStarted':
         if (state.hasFailed) this.#reconnects++;
