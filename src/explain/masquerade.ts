@@ -21,7 +21,7 @@ export function masqueradeReason(at: Masqueraded, target: ForwardTarget): string
   const isHairpin = target.endpoint.ip === packet.source;
   if (target.masquerade) {
     if (isPlanned) return plannedReason(at);
-    return isHairpin ? 'hairpin: it dials itself, and would answer itself directly' : (deviation ?? '');
+    return isHairpin ? 'it dials itself (hairpin), and would answer itself directly' : (deviation ?? '');
   }
   if (isPlanned || isHairpin) {
     if (packet.inInterface !== undefined && isLocal(target.endpoint.ip, at.host))

@@ -52,9 +52,10 @@ function putPacket(sheet: Sheet, answer: PacketExplanation, style: PrintStyle): 
     sheet.row('affinity', `a client stays with its endpoint for ${group(answer.affinitySeconds)} s`);
   if (verdict === 'passed') sheet.row('→', answer.reason, { width: 2 });
   putEndpoints(sheet, answer.endpoints, answer.unlisted?.endpoints ?? 0);
-  for (const finding of findings) putFinding(sheet, finding);
+  for (const finding of findings) putFinding(sheet, finding, sheet.isWide);
   if (answer.deviation !== undefined) sheet.row('!', answer.deviation, { width: 2, labelColour: 'yellow' });
-  putLeftOut(sheet, answer.leftOut, answer.unlisted?.leftOut ?? 0);
+  const isStopped = findings.some(({ code }) => code === 'source-not-allowed');
+  if (!isStopped || sheet.isWide) putLeftOut(sheet, answer.leftOut, answer.unlisted?.leftOut ?? 0);
   if (answer.kernel) putKernel(sheet, answer.kernel, style.now);
   if (answer.ifAllowed) putIfAllowed(sheet, answer.ifAllowed);
 }
@@ -83,13 +84,15 @@ export function printFrontend({ kind, port, servicePort }: FrontendName): string
   return kind === 'nodePort' ? `node port ${port} of ${name}` : `${KIND_WORDS[kind]} of ${name}`;
 }
 
-export function putFinding(sheet: Sheet, finding: Finding): void {
+/** What follows from an error is the verdict, which stands above. */
+export function putFinding(sheet: Sheet, finding: Finding, isComplete: boolean): void {
   const { severity, text, evidence, consequence, cure, reference } = finding;
   const aside = reference?.where;
   sheet.row(MARKS[severity], text, { width: 2, labelColour: MARK_COLOURS[severity], aside });
   const below = { indent: 4, width: 13, labelColour: 'dim' } as const;
   if (evidence !== undefined && evidence !== '') sheet.row('evidence', evidence, below);
-  if (consequence !== undefined) sheet.row('consequence', consequence, below);
+  if (consequence !== undefined && (isComplete || severity !== 'error'))
+    sheet.row('consequence', consequence, below);
   if (cure !== undefined) sheet.row('cure', cure, { ...below, isWhole: true });
 }
 

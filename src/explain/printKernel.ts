@@ -29,6 +29,7 @@ function putOutcome(sheet: Sheet, outcome: KernelOutcome, count: number): void {
     const others = sheet.isWide ? '' : outcome.verdict === 'forwarded' ? ', for example' : '';
     sheet.row('', `${percent(outcome.probability)} ${printOutcome(outcome)}${others}`);
   }
+  if (outcome.isRemembered === true) sheet.row('', 'where its affinity entry sends this client');
   if (outcome.steps.length === 0) sheet.row('', 'no rule matches');
   if (sheet.isWide) for (const step of outcome.steps) sheet.row('', printStep(step), { width: 13 });
   else for (const stage of stagesOf(outcome.steps)) sheet.row('', stage);
@@ -47,17 +48,22 @@ function stagesOf(steps: readonly KernelStep[]): readonly string[] {
     if (stage?.[0]?.hook === step.hook && stage[0].table === step.table) stage.push(step);
     else stages.push([step]);
   }
-  return stages.map((stage) => {
-    const chains = stage.map(({ chain }) => chain).filter((chain, index, all) => chain !== all[index - 1]);
-    const [first] = stage;
-    const last = stage.at(-1);
-    if (!first || !last) return '';
-    const foreign = stage.find(({ isForeign }) => isForeign === true);
-    const marked =
-      foreign && foreign !== last ? `; ${foreign.chain}: ${foreign.rule}${remarks(foreign)}` : '';
-    const found = last.found.length === 0 ? '' : ` [${last.found.join('; ')}]`;
-    return `${first.hook}: ${chains.join(' → ')}: ${targetOf(last.rule)}${found}${remarks(last)}${marked}`;
-  });
+  return stages.map(printStage);
+}
+
+function printStage(stage: readonly KernelStep[]): string {
+  const [first] = stage;
+  const last = stage.at(-1);
+  if (!first || !last) return '';
+  const names = stage.map(({ chain }) => chain).filter((chain, index, all) => chain !== all[index - 1]);
+  const point = first.hook.split(' ').at(-1) ?? '';
+  // Where the way begins is in the hook's name already.
+  const isBase = names.length > 1 && names[0]?.toLowerCase() === point;
+  const chains = isBase ? names.slice(1) : names;
+  const foreign = stage.find(({ isForeign }) => isForeign === true);
+  const marked = foreign && foreign !== last ? `; ${foreign.chain}: ${foreign.rule}${remarks(foreign)}` : '';
+  const found = last.found.length === 0 ? '' : ` [${last.found.join('; ')}]`;
+  return `${first.hook}: ${chains.join(' → ')}${endOf(last.rule)}${found}${remarks(last)}${marked}`;
 }
 
 function remarks({ packets, isForeign }: KernelStep): string {
@@ -68,10 +74,15 @@ function remarks({ packets, isForeign }: KernelStep): string {
   return all.length === 0 ? '' : ` (${all.join(', ')})`;
 }
 
+/** Targets of iptables after which no rule of the chain follows; another one is a chain, and the packet came back from it. */
+const FINAL = /^(?:ACCEPT|DROP|REJECT|RETURN|QUEUE|NFQUEUE|DNAT|SNAT|MASQUERADE|REDIRECT|NETMAP|TPROXY)\b/;
+
 /** Of a rule of iptables, what it does; of others, all. */
-function targetOf(rule: string): string {
+function endOf(rule: string): string {
+  if (!rule.startsWith('-')) return `: ${rule}`;
   const [, target] = /(?:^| )-[jg] (.*)$/s.exec(rule) ?? [];
-  return target ?? rule;
+  if (target === undefined) return ' → return';
+  return FINAL.test(target) ? `: ${target}` : ` → ${target} → return`;
 }
 
 export function printMs(ms: number): string {

@@ -32,10 +32,20 @@ export function printService(answer: ServiceExplanation, style: PrintStyle): str
     ports.length === 0 ? 'NOT SERVED' : problems === 0 ? 'OK' : countOf(problems, 'PROBLEM').toUpperCase();
   const colour = ports.length === 0 ? 'red' : problems === 0 ? 'green' : 'yellow';
   sheet.heading(`${service}${type === undefined ? '' : ` (${type})`} on ${node}, ${mode} mode`, word, colour);
-  for (const finding of findings) putFinding(sheet, finding);
+  for (const finding of findings) putFinding(sheet, finding, true);
+  putSources(sheet, ports);
   for (const port of ports) putPort(sheet, port);
   putChanges(sheet, changes);
   return sheet.text;
+}
+
+/** What the classes are, on this node. */
+function putSources(sheet: Sheet, ports: readonly ServicePortExplanation[]): void {
+  const whys = new Map(
+    ports.flatMap(({ packets }) => packets.map(({ source }) => [source.class, source.why] as const)),
+  );
+  for (const [index, [sourceClass, why]] of [...whys].entries())
+    sheet.row(index === 0 ? 'sources' : '', `${sourceClass}: ${why}`);
 }
 
 function putPort(sheet: Sheet, port: ServicePortExplanation): void {
@@ -114,12 +124,17 @@ function sourceWords({ source, packet }: PacketExplanation, all: readonly Packet
   return same.length > 1 ? `${source.class} (${packet.source})` : source.class;
 }
 
+const STOPPED: Readonly<Record<string, string>> = {
+  'source-not-allowed': 'not in loadBalancerSourceRanges',
+  'no-local-endpoints': 'no endpoint on this node',
+};
+
 function fateOf({ verdict, endpoints, findings, unlisted, deviation }: PacketExplanation): string {
   const remark = deviation === undefined ? '' : ` (${deviation})`;
   if (verdict === 'passed') return `not answered${remark}`;
   if (verdict !== 'forwarded') {
-    const why = findings.find(({ severity }) => severity === 'error')?.code;
-    return `${verdict}${why === undefined ? '' : `: ${why}`}${remark}`;
+    const code = findings.find(({ severity }) => severity === 'error')?.code;
+    return `${verdict}${code === undefined ? '' : `: ${STOPPED[code] ?? 'no usable endpoint'}`}${remark}`;
   }
   const count = endpoints.length + (unlisted?.endpoints ?? 0);
   const masqueraded = endpoints.filter(({ masquerade }) => masquerade).length;

@@ -2,6 +2,7 @@
 import type { EndpointSlice, ObjectKey } from '../model/objects.ts';
 import type { ServicePort } from '../model/serviceTracker.ts';
 import { printCut } from '../plan/capacity.ts';
+import { printFrontendKey } from '../plan/claims.ts';
 import { PortEndpoints } from './endpoints.ts';
 import { listed } from './finding.ts';
 import { servicePortsOf } from './resolve.ts';
@@ -121,7 +122,7 @@ export function portCondition({ plan, refused }: FamilySubject, port: ServicePor
   const planned = plan.servicePorts.get(port.id);
   if (!planned) return { state: 'not served', detail: `${port.name} is beyond what one Service may have` };
   const denied = plan.denied(port.id);
-  const lost = denied.map(({ key, owner }) => `${key} belongs to ${owner}`);
+  const lost = denied.map(({ key, owner }) => `${printFrontendKey(key)} belongs to ${owner}`);
   if (planned.frontends.length === 0) return { state: 'not served', detail: listed(lost) };
   if (planned.internal.pod.verdict === 'reject')
     return { state: 'no endpoints', detail: `${port.name} has no usable endpoint` };

@@ -3,6 +3,7 @@ import { familyOf, type Ip, parseIp } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import type { ServicePort } from '../model/serviceTracker.ts';
 import { printCut } from '../plan/capacity.ts';
+import { printFrontendKey } from '../plan/claims.ts';
 import { isAllowed } from '../plan/decide.ts';
 import type { ServicePortPlan } from '../plan/types.ts';
 import { refusedByKernel } from './decision.ts';
@@ -176,7 +177,7 @@ function addressFindings(
 ): readonly Finding[] {
   const edit = kubectl(port.service, (name) => `edit service ${name}`);
   const findings: Finding[] = plan.denied(port.id).map(({ key, owner }) =>
-    errorFinding('address-taken', `${printKey(key)} belongs to ${owner}`, {
+    errorFinding('address-taken', `${printFrontendKey(key)} belongs to ${owner}`, {
       consequence: `It is not served for ${port.id}: the cluster IP, then the older Service, keeps an address.`,
       cure: `Give one of the two another address or port: ${edit}`,
     }),
@@ -225,12 +226,6 @@ function addressFindings(
       }),
     );
   return findings;
-}
-
-/** `10.96.0.1/TCP/80` */
-function printKey(key: string): string {
-  const [address = '', protocol = '', port = ''] = key.split('/');
-  return address === '*' ? `node port ${port}/${protocol}` : `${address}, port ${port}/${protocol},`;
 }
 
 /** Health checks of the node, of pods, and of load balancers that dial with the node's address. */

@@ -5,7 +5,7 @@
  * Two services may name the same external IP and port. An address can be served once, and a newcomer must not take
  * it from whoever has it. A cluster IP is allocated by the cluster; no other service can claim it by naming it.
  */
-import type { Ip } from '../model/ip.ts';
+import { hostPort, type Ip, parseIp } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { Frontend, ServicePortPlan } from './types.ts';
@@ -15,6 +15,13 @@ export type FrontendKey = string;
 
 export function frontendKey(address: Ip | undefined, protocol: Protocol, port: number): FrontendKey {
   return `${address ?? '*'}/${protocol}/${port}`;
+}
+
+/** `10.96.0.1:80/TCP`, `node port 30080/TCP` */
+export function printFrontendKey(key: FrontendKey): string {
+  const [address = '', protocol = '', port = ''] = key.split('/');
+  const ip = parseIp(address);
+  return ip === undefined ? `node port ${port}/${protocol}` : `${hostPort(ip, Number(port))}/${protocol}`;
 }
 
 interface Claimant {

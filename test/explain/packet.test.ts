@@ -234,7 +234,7 @@ describe('masqueraded or not, and why', () => {
     {
       from: '10.244.1.11',
       masquerade: true,
-      why: 'hairpin: it dials itself, and would answer itself directly',
+      why: 'it dials itself (hairpin), and would answer itself directly',
     },
     {
       from: 'outside',

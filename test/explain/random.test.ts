@@ -59,7 +59,7 @@ describe(`seed ${seed}`, () => {
           );
         }
       }),
-      { seed, numRuns: Math.ceil(numRuns / 2) },
+      { seed, numRuns: Math.ceil(numRuns / 4) },
     );
   });
 
@@ -84,7 +84,7 @@ describe(`seed ${seed}`, () => {
             }
         }
       }),
-      { seed, numRuns: Math.ceil(numRuns / 2) },
+      { seed, numRuns: Math.ceil(numRuns / 4) },
     );
   });
 
@@ -114,7 +114,7 @@ describe(`seed ${seed}`, () => {
           }
         },
       ),
-      { seed, numRuns: Math.ceil(numRuns / 2) },
+      { seed, numRuns: Math.ceil(numRuns / 4) },
     );
   });
 });

@@ -33,7 +33,7 @@ test('services', () => {
     ['default/web', 'ok', undefined],
     ['default/idle', 'no endpoints', 'default/idle has no usable endpoint'],
     ['default/old', 'ok', undefined],
-    ['default/new', 'partly served', 'not served: 203.0.113.9/TCP/80 belongs to default/old/TCP'],
+    ['default/new', 'partly served', 'not served: 203.0.113.9:80/TCP belongs to default/old/TCP'],
     ['default/six', 'ok', undefined],
   ]);
   expect(rows[0]).toEqual({

@@ -125,7 +125,7 @@ describe('findings', () => {
           created: '2025-01-01T00:00:00Z',
         }),
       ],
-      ['error address-taken: 203.0.113.5, port 80/TCP, belongs to default/old/TCP'],
+      ['error address-taken: 203.0.113.5:80/TCP belongs to default/old/TCP'],
     ],
     [
       'another service has the node port',
