@@ -14,6 +14,7 @@ export type CommandName =
   | 'check'
   | 'cleanup'
   | 'doctor'
+  | 'diff'
   | 'bundle'
   | 'version'
   | 'completion';
@@ -32,6 +33,7 @@ export interface CommandInfo {
 const { probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
 const { answerOutput, eventOutput, live, bundle, from, to, at, namespace, problems, watch } = OWN_FLAGS;
 const { bundleOutput, bundleForce } = OWN_FLAGS;
+const { toManifests, toKubeconfig, toConfig, toProxyMode, toHostname } = OWN_FLAGS;
 
 /** The command line or the configuration is wrong. */
 export class UsageError extends Error {
@@ -203,6 +205,31 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction doctor',
       'junction doctor --config /var/lib/kube-proxy/config.conf --output json',
       'junction doctor --probe shop/web',
+    ],
+  },
+  {
+    name: 'diff',
+    summary:
+      'Compare what is in the kernel of this node with what is planned, or one plan with another: which rules, which services, and which packets go elsewhere. Changes nothing. Exit code 1: they differ.',
+    ownFlags: [
+      toManifests,
+      toKubeconfig,
+      toConfig,
+      toProxyMode,
+      toHostname,
+      family,
+      answerOutput,
+      live,
+      bundle,
+    ],
+    uses: [...ANYWHERE, 'api-socket', ...PLANNED_FROM, ...words('iptables-masquerade-bit iptables-variant')],
+    examples: [
+      'junction diff',
+      'junction diff --kubeconfig /var/lib/kube-proxy/kubeconfig --config /var/lib/kube-proxy/config.conf',
+      'junction diff --to-manifests proposed.yaml',
+      'junction diff --to-proxy-mode nftables',
+      'junction diff --manifests examples --hostname-override node1 --to-config new.conf',
+      'junction diff --bundle node1.json.gz --output json',
     ],
   },
   {

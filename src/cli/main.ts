@@ -135,6 +135,10 @@ const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Pro
     const { doctorCommand } = await import('./doctorCommand.ts');
     return doctorCommand(parsed, io, familiesOf(parsed));
   },
+  diff: async (parsed, io) => {
+    const { diffCommand } = await import('./diffCommand.ts');
+    return diffCommand(parsed, io, familiesOf(parsed));
+  },
   bundle: async (parsed, io) => {
     const { bundleCommand } = await import('./bundleCommand.ts');
     return bundleCommand(parsed, io, familiesOf(parsed));

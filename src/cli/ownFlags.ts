@@ -60,6 +60,26 @@ export const OWN_FLAGS = {
     short: 'w',
     help: 'show it again every two seconds, until Ctrl-C; in a pipe, when it has changed',
   }),
+  toManifests: flag('to-manifests', STRING, '', {
+    placeholder: 'PATH',
+    help: 'compare with a plan of these manifests, files or directories with commas between them: in place of those of --manifests, otherwise in place of the objects with the same names',
+  }),
+  toKubeconfig: flag('to-kubeconfig', STRING, '', {
+    placeholder: 'FILE',
+    help: 'compare with a plan of what this cluster has now',
+  }),
+  toConfig: flag('to-config', STRING, '', {
+    placeholder: 'FILE',
+    help: 'compare with a plan by this configuration file',
+  }),
+  toProxyMode: flag('to-proxy-mode', choiceOf(['', 'iptables', 'ipvs', 'nftables']), '', {
+    placeholder: 'iptables|ipvs|nftables',
+    help: 'compare with a plan of this mode',
+  }),
+  toHostname: flag('to-hostname-override', STRING, '', {
+    placeholder: 'NODE',
+    help: 'compare with the plan of another node',
+  }),
   bundleOutput: flag('output', STRING, '', {
     short: 'o',
     placeholder: 'FILE',

@@ -28,7 +28,7 @@ export async function liveSnapshot(socket: string): Promise<NodeSnapshot> {
 }
 
 /** The configuration of the proxy that the snapshot is of. */
-export function snapshotConfig({ config, node }: SnapshotHeader): ValidConfig {
+export function snapshotConfig({ config, node }: Pick<SnapshotHeader, 'config' | 'node'>): ValidConfig {
   const loaded = loadPrinted(config);
   if (!loaded.ok) throw unusable(loaded.problems);
   const named = { ...loaded.value, hostnameOverride: node };

@@ -13,6 +13,7 @@ const PURE_ROOMS: ReadonlySet<string> = new Set([
   'reconciler',
   'time',
   'explain',
+  'diff',
 ]);
 /** The one file beside pure ones that is there to be impure. */
 const EDGE = 'src/time/systemClock.ts';
@@ -59,6 +60,7 @@ describe('folders know only those before them', () => {
     reconciler: ['model', 'plan'],
     rules: ['model', 'plan', 'time', 'reconciler', 'errors.ts'],
     explain: ['model', 'plan', 'rules', 'time', 'text', 'errors.ts'],
+    diff: ['model', 'plan', 'rules', 'explain', 'text'],
     system: ['model', 'plan', 'time', ...TOOLS],
     netlink: ['model', 'time', 'system', 'errors.ts', 'faults.ts'],
     sources: ['model', 'time', 'system', ...TOOLS],
@@ -69,7 +71,7 @@ describe('folders know only those before them', () => {
     bundle: [...INSIDE, ...EDGES, ...TOOLS],
     daemon: [...INSIDE, ...EDGES, ...TOOLS],
     doctor: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
-    cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon', 'bundle', 'doctor'],
+    cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon', 'bundle', 'doctor', 'diff'],
     lab: [...INSIDE, ...EDGES, ...TOOLS, 'cli'],
   };
 
