@@ -21,7 +21,7 @@ export interface Answered {
   readonly endpoints: PortEndpoints;
 }
 
-export interface IfAllowed {
+interface IfAllowed {
   readonly condition: string;
   readonly targets: readonly ForwardTarget[];
 }
@@ -80,7 +80,7 @@ function sourceNotAllowed({ subject, packet, decision, port }: Answered): Findin
   );
 }
 
-export function noLocalEndpoints({ subject, family, decision, port, endpoints }: Answered): Finding {
+function noLocalEndpoints({ subject, family, decision, port, endpoints }: Answered): Finding {
   const { field } = policyOf(decision, port);
   const elsewhere = new Set(
     endpoints.all.flatMap((endpoint) =>

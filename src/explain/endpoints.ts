@@ -18,7 +18,7 @@ interface UnusedEndpoint extends LeftOut {
 }
 
 /** Hints that do not count. */
-export interface IgnoredHints {
+interface IgnoredHints {
   readonly kind: 'zone' | 'node';
   readonly why: string;
 }

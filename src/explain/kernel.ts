@@ -3,7 +3,7 @@ import { messageOf } from '../errors.ts';
 import { hostPort } from '../model/ip.ts';
 import type { TraceStep, WalkOutcome, WalkResult } from '../modes/walk.ts';
 import type { Packet } from '../plan/decide.ts';
-import { type Planned, VERDICTS } from './planned.ts';
+import { type Planned, VERDICT_OF } from './planned.ts';
 import type { FamilySubject, Subject } from './subject.ts';
 import type { KernelExplanation, KernelOutcome, KernelStep, Verdict } from './types.ts';
 
@@ -47,13 +47,13 @@ export function outcomesOf({ outcomes }: WalkResult<unknown>): readonly KernelOu
 
 function outcomeOf(outcome: WalkOutcome<unknown>): KernelOutcome {
   return {
-    verdict: VERDICTS[outcome.kind],
+    verdict: VERDICT_OF[outcome.kind],
     ...(outcome.kind === 'forward' && {
       to: hostPort(outcome.to, outcome.port),
       masquerade: outcome.masqueraded,
     }),
     probability: outcome.probability,
-    ...(outcome.isRemembered && { isRemembered: true }),
+    ...(outcome.byAffinity && { byAffinity: true }),
     steps: outcome.path.map(stepOf),
   };
 }
@@ -92,13 +92,13 @@ export function differencesFrom(planned: Planned, outcomes: readonly KernelOutco
     else found.set(key, [outcome]);
   }
   // A client with an affinity entry is sent to one of the endpoints, whatever their number.
-  const isRemembered = outcomes.every((outcome) => outcome.isRemembered === true);
+  const byAffinity = outcomes.every((outcome) => outcome.byAffinity === true);
   const differences: string[] = [];
   for (const [to, planForAll] of expected) {
-    const wanted = isRemembered ? { ...planForAll, probability: 1 } : planForAll;
+    const wanted = byAffinity ? { ...planForAll, probability: 1 } : planForAll;
     const kernel = found.get(to) ?? [];
     found.delete(to);
-    if (isRemembered && kernel.length === 0) continue;
+    if (byAffinity && kernel.length === 0) continue;
     differences.push(...targetDifferences(to, wanted, kernel));
   }
   for (const others of found.values())

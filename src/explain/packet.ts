@@ -1,6 +1,8 @@
 /** `explain --from … --to …`: what becomes of a packet, and why. */
 import { classifySource, type ForwardTarget, type Packet } from '../plan/decide.ts';
+import { hostPort } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
+import type { Frontend } from '../plan/types.ts';
 import type { ServicePort, ServicePortId } from '../model/serviceTracker.ts';
 import { type Answered, decisionFindings, ifAllowed, policyOf, poolOf } from './decision.ts';
 import { PortEndpoints } from './endpoints.ts';
@@ -35,7 +37,7 @@ export async function explainPackets(
   return answers;
 }
 
-export interface ExplainOptions {
+interface ExplainOptions {
   /** Of a service port that is explained for several packets. */
   readonly endpoints?: PortEndpoints;
   /** How many endpoints, and how many left out, are listed. */
@@ -175,8 +177,19 @@ function explainAnswered(answered: Answered, planned: Planned, most: number): An
       service: servicePort.service,
       servicePort: servicePort.id,
       policy: `${policy.field}: ${policy.isLocal ? 'Local' : 'Cluster'}`,
+      others: servicePort.frontends
+        .filter((other) => other !== frontend)
+        .slice(0, MOST_FRONTENDS)
+        .map(frontendWords),
     };
   }
+}
+
+/** A service may have thousands. */
+const MOST_FRONTENDS = 20;
+
+function frontendWords({ kind, address, port }: Frontend): string {
+  return `${KIND_WORDS[kind]} ${address === undefined ? port : hostPort(address, port)}`;
 }
 
 function usedPool(answered: Answered, { deviation }: Planned): ReturnType<typeof poolOf> {

@@ -12,7 +12,7 @@ export interface Planned {
   readonly deviation: FoundDeviation | undefined;
 }
 
-export type PlannedSubject = Pick<Subject, 'mode' | 'layout' | 'serviceCidrs'>;
+type PlannedSubject = Pick<Subject, 'mode' | 'layout' | 'serviceCidrs'>;
 
 export function plannedFor(
   { mode, layout, serviceCidrs }: PlannedSubject,
@@ -24,14 +24,15 @@ export function plannedFor(
   const deviation = deviationOf(mechanism, plan, packet, host, { decision, serviceCidrs });
   if (deviation) {
     const { instead } = deviation;
-    if (typeof instead === 'string') return { verdict: VERDICTS[instead], targets: [], decision, deviation };
+    if (typeof instead === 'string')
+      return { verdict: VERDICT_OF[instead], targets: [], decision, deviation };
     return { verdict: 'forwarded', targets: instead.targets, decision, deviation };
   }
   const targets = decision.verdict === 'forward' ? decision.targets : [];
-  return { verdict: VERDICTS[decision.verdict], targets, decision, deviation };
+  return { verdict: VERDICT_OF[decision.verdict], targets, decision, deviation };
 }
 
-export const VERDICTS: Readonly<Record<Decision['verdict'], Verdict>> = {
+export const VERDICT_OF: Readonly<Record<Decision['verdict'], Verdict>> = {
   forward: 'forwarded',
   reject: 'rejected',
   drop: 'dropped',

@@ -1,7 +1,7 @@
 /** The answer about a packet, for people: the verdict first, then why, then the kernel's word. */
 import { hostPort } from '../model/ip.ts';
 import type { Colour } from '../text/paint.ts';
-import { countOf, group } from './finding.ts';
+import { countOf, group, listed } from './finding.ts';
 import { percent } from './kernel.ts';
 import { KIND_WORDS } from './nearMiss.ts';
 import { putKernel } from './printKernel.ts';
@@ -46,6 +46,7 @@ function putPacket(sheet: Sheet, answer: PacketExplanation, style: PrintStyle): 
   const headline = headlineOf(answer);
   sheet.heading(`${printWay(answer)} on ${answer.node}`, headline.text, headline.colour);
   if (frontend) sheet.row('frontend', printFrontend(frontend), { aside: frontend.policy });
+  if (frontend && frontend.others.length > 0) sheet.row('also at', listed(frontend.others, 4));
   const via = packet.inInterface === undefined ? '' : `, in through ${packet.inInterface}`;
   sheet.row('source', `${source.class} (${source.why})${style.isWide === true ? via : ''}`);
   if (answer.affinitySeconds !== undefined)

@@ -29,7 +29,7 @@ function putOutcome(sheet: Sheet, outcome: KernelOutcome, count: number): void {
     const others = sheet.isWide ? '' : outcome.verdict === 'forwarded' ? ', for example' : '';
     sheet.row('', `${percent(outcome.probability)} ${printOutcome(outcome)}${others}`);
   }
-  if (outcome.isRemembered === true) sheet.row('', 'where its affinity entry sends this client');
+  if (outcome.byAffinity === true) sheet.row('', 'where its affinity entry sends this client');
   if (outcome.steps.length === 0) sheet.row('', 'no rule matches');
   if (sheet.isWide) for (const step of outcome.steps) sheet.row('', printStep(step), { width: 13 });
   else for (const stage of stagesOf(outcome.steps)) sheet.row('', stage);
@@ -85,7 +85,7 @@ function endOf(rule: string): string {
   return FINAL.test(target) ? `: ${target}` : ` → ${target} → return`;
 }
 
-export function printMs(ms: number): string {
+function printMs(ms: number): string {
   if (ms < 1) return '1 ms';
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 120_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;

@@ -14,11 +14,11 @@ import {
   type SourceQuestion,
 } from './question.ts';
 import {
-  type Destination,
+  type DialledAddress,
   nodeSender,
   podInterface,
   sampleSender,
-  type Sender,
+  type PacketSource,
   senderAt,
 } from './samples.ts';
 import type { FamilySubject, Subject } from './subject.ts';
@@ -71,7 +71,7 @@ function noCommonFamily(
   );
 }
 
-interface FamilyDestination extends Destination {
+interface FamilyDestination extends DialledAddress {
   readonly family: FamilySubject;
 }
 
@@ -159,7 +159,7 @@ async function unknownService(subject: Subject, service: ObjectKey): Promise<Que
 /** A comparison with one name takes some microseconds, and there may be tens of thousands. */
 const NAMES_AT_ONCE = 100;
 
-export async function nearestService(subject: Subject, service: ObjectKey): Promise<string | undefined> {
+async function nearestService(subject: Subject, service: ObjectKey): Promise<string | undefined> {
   const winners: string[] = [];
   for (const family of subject.families) {
     let some: string[] = [];
@@ -181,10 +181,10 @@ export async function nearestService(subject: Subject, service: ObjectKey): Prom
 function sendersOf(
   subject: Subject,
   family: FamilySubject,
-  to: Destination,
+  to: DialledAddress,
   from: SourceQuestion,
   pods: readonly Ip[] | undefined,
-): readonly Sender[] {
+): readonly PacketSource[] {
   switch (from.kind) {
     case 'address':
       if (familyOf(from.ip) !== family.family) return [];
@@ -203,8 +203,8 @@ function sendersOf(
   }
 }
 
-/** Of a pod on this node, by the interface that pods are told by. */
-function podSender(subject: Subject, family: FamilySubject, ip: Ip): Sender {
+/** Of a pod on this node, by the interface that distinguishes pods. */
+function podSender(subject: Subject, family: FamilySubject, ip: Ip): PacketSource {
   const sender = senderAt(subject, family, ip);
   if (sender.inInterface === undefined || subject.interfaceFrom?.(ip) !== undefined) return sender;
   return { ...sender, inInterface: podInterface(family.plan.view.localDetector) ?? sender.inInterface };

@@ -31,7 +31,7 @@ interface InFamily {
   readonly ports: readonly ServicePort[];
 }
 
-export function serviceRow(subject: Subject, service: ObjectKey): ServiceRow | undefined {
+function serviceRow(subject: Subject, service: ObjectKey): ServiceRow | undefined {
   const served: InFamily[] = [];
   for (const family of subject.families) {
     const ports = family.portsOf(service);

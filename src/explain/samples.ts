@@ -23,18 +23,21 @@ const OUTSIDE: Readonly<Record<Family, readonly string[]>> = {
 /** Where an interface has to be named and none is known. */
 const ANY_INTERFACE = 'eth0';
 
-export type Destination = Pick<Packet, 'destination' | 'protocol' | 'port'>;
+export type DialledAddress = Pick<Packet, 'destination' | 'protocol' | 'port'>;
 
-export type Sender = Pick<Packet, 'source' | 'inInterface'>;
+export type PacketSource = Pick<Packet, 'source' | 'inInterface'>;
 
 /** The kernel sends to an address of its own from that address, and elsewhere from the node's. */
-export function nodeSender({ plan, host, family }: FamilySubject, { destination }: Destination): Sender {
+export function nodeSender(
+  { plan, host, family }: FamilySubject,
+  { destination }: DialledAddress,
+): PacketSource {
   const source = isLocal(destination, host) ? destination : (plan.view.nodeIp ?? LOOPBACK[family]);
   return { source, inInterface: undefined };
 }
 
 /** What has an address of the node is sent by the node. */
-export function senderAt(subject: Subject, family: FamilySubject, source: Ip): Sender {
+export function senderAt(subject: Subject, family: FamilySubject, source: Ip): PacketSource {
   if (isLocal(source, family.host)) return { source, inInterface: undefined };
   return { source, inInterface: interfaceOf(subject, family, source) };
 }
@@ -59,9 +62,9 @@ export function podInterface(detector: LocalTrafficDetector): string | undefined
 export function sampleSender(
   subject: Subject,
   family: FamilySubject,
-  to: Destination,
+  to: DialledAddress,
   wanted: SourceClass,
-): Sender | undefined {
+): PacketSource | undefined {
   const sender = candidate(subject, family, to, wanted);
   if (!sender) return undefined;
   const found = classifySource(family.plan.view.localDetector, { ...to, ...sender }, family.host);
@@ -71,9 +74,9 @@ export function sampleSender(
 function candidate(
   subject: Subject,
   family: FamilySubject,
-  to: Destination,
+  to: DialledAddress,
   wanted: SourceClass,
-): Sender | undefined {
+): PacketSource | undefined {
   if (wanted === 'node') return nodeSender(family, to);
   const { localDetector } = family.plan.view;
   if (wanted === 'outside') {

@@ -9,12 +9,12 @@ import { kernelFindings } from './kernelFindings.ts';
 import { explainPacket } from './packet.ts';
 import { servicePortsOf } from './resolve.ts';
 import { portCondition, portEndpointRows } from './rows.ts';
-import { type Destination, ipWithin, sampleSender, type Sender, senderAt } from './samples.ts';
+import { type DialledAddress, ipWithin, sampleSender, type PacketSource, senderAt } from './samples.ts';
 import { portFindings, serviceFindings, unservedFinding } from './serviceFindings.ts';
 import type { FamilySubject, Subject } from './subject.ts';
 import type { PacketExplanation, ServiceExplanation, ServicePortExplanation } from './types.ts';
 
-export interface AskedService {
+interface AskedService {
   readonly service: ObjectKey;
   /** Number or name; unset: all ports. */
   readonly port?: string;
@@ -91,8 +91,8 @@ export function samplesOf(
 ): readonly Packet[] {
   const destination = frontend.address ?? nodePortIp(family);
   if (destination === undefined) return [];
-  const to: Destination = { destination, protocol, port: frontend.port };
-  const senders: Sender[] = CLASSES.flatMap((each) => sampleSender(subject, family, to, each) ?? []);
+  const to: DialledAddress = { destination, protocol, port: frontend.port };
+  const senders: PacketSource[] = CLASSES.flatMap((each) => sampleSender(subject, family, to, each) ?? []);
   const [range] = frontend.allowedSources?.ranges ?? [];
   const allowed = range === undefined ? undefined : ipWithin(range, family);
   if (allowed !== undefined && !senders.some(({ source }) => source === allowed))

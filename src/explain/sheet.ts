@@ -110,7 +110,7 @@ export class Sheet {
   }
 }
 
-export interface RowOptions {
+interface RowOptions {
   readonly indent?: number;
   /** Of the label's column. */
   readonly width?: number;

@@ -21,7 +21,7 @@ export interface Subject {
   readonly detectLocal?: DetectLocal['mode'];
   /** net.ipv4.ip_local_port_range; unset: the kernel's default. */
   readonly ephemeralPorts?: PortRange;
-  /** Where cluster IPs come from, where nftables mode was told. */
+  /** Where cluster IPs come from, as far as nftables mode knows. */
   readonly serviceCidrs?: readonly Cidr[];
   /** The interface by which packets of a source come in, by the node's routes. */
   interfaceFrom?(source: Ip): string | undefined;

@@ -73,6 +73,8 @@ export interface FrontendName {
   readonly servicePort: ServicePortId;
   /** `externalTrafficPolicy: Local` */
   readonly policy: string;
+  /** Where else the same service port answers: `load-balancer IP 203.0.113.10:80`, `node port 30020`. */
+  readonly others: readonly string[];
 }
 
 export interface PacketExplanation {
@@ -132,7 +134,7 @@ export interface KernelOutcome {
   readonly masquerade?: boolean;
   readonly probability: number;
   /** An affinity entry of the client sent it there. */
-  readonly isRemembered?: boolean;
+  readonly byAffinity?: boolean;
   readonly steps: readonly KernelStep[];
 }
 

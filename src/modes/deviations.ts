@@ -27,7 +27,7 @@ export interface Decided {
   readonly packet: Packet;
   readonly host: Host;
   readonly decision: Decision;
-  /** Where cluster IPs come from, where nftables mode was told. */
+  /** Where cluster IPs come from, as far as nftables mode knows. */
   readonly serviceCidrs: readonly Cidr[];
 }
 
@@ -55,7 +55,7 @@ export function mechanismOf(mode: ModeName, layout: string): Mechanism {
   return layout === 'classic' ? 'classic' : 'current';
 }
 
-export interface DeviationOptions {
+interface DeviationOptions {
   /** Unset: it is asked for. */
   readonly decision?: Decision;
   readonly serviceCidrs?: readonly Cidr[] | undefined;

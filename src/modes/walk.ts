@@ -30,7 +30,7 @@ export interface Way<Learned> {
   /** A rule took it out of connection tracking: chains of the type nat do not see it. */
   readonly isUntracked: boolean;
   /** An affinity entry sent it where it goes. */
-  readonly isRemembered: boolean;
+  readonly byAffinity: boolean;
   readonly probability: number;
   /** Sets that were asked or changed. */
   readonly lookups: number;
@@ -132,7 +132,7 @@ export interface TraceStep {
   readonly isForeign?: boolean | undefined;
 }
 
-interface WalkEnding<Learned> extends Pick<Way<Learned>, 'isRemembered'> {
+interface WalkEnding<Learned> extends Pick<Way<Learned>, 'byAffinity'> {
   readonly probability: number;
   readonly path: readonly TraceStep[];
   readonly lookups: number;
@@ -209,7 +209,7 @@ class Walker<Rule, Learned> {
         virtualServer: undefined,
         masqueraded: false,
         isUntracked: false,
-        isRemembered: false,
+        byAffinity: false,
         probability: 1,
         lookups: 0,
         learned: [],
@@ -394,6 +394,6 @@ function arrival<Learned>(way: Way<Learned>): WalkOutcome<Learned> {
 }
 
 function ending<Learned>(way: Way<Learned>): WalkEnding<Learned> {
-  const { probability, trail, lookups, learned, isRemembered } = way;
-  return { probability, path: stepsOf(trail), lookups, learned, isRemembered };
+  const { probability, trail, lookups, learned, byAffinity } = way;
+  return { probability, path: stepsOf(trail), lookups, learned, byAffinity };
 }

@@ -32,7 +32,7 @@ const DROP: WalkOutcome<unknown> = {
     },
   ],
   lookups: 0,
-  isRemembered: false,
+  byAffinity: false,
   learned: [],
 };
 
@@ -68,7 +68,7 @@ async function setUp() {
   };
   function asPlanned(packet: Packet): WalkResult<unknown> {
     const decision = decide(proxy.plan, packet, HOST);
-    const ending = { path: [], lookups: 0, learned: [], isRemembered: false };
+    const ending = { path: [], lookups: 0, learned: [], byAffinity: false };
     if (decision.verdict !== 'forward')
       return {
         outcomes: [{ kind: decision.verdict, masqueraded: false, probability: 1, ...ending }],

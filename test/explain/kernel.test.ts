@@ -39,7 +39,7 @@ function to(address: string, probability: number, masqueraded = true): WalkOutco
     probability,
     path: [],
     lookups: 0,
-    isRemembered: false,
+    byAffinity: false,
     learned: [],
   };
 }
@@ -49,7 +49,7 @@ function stopped(
   probability = 1,
   step: TraceStep = STEP,
 ): WalkOutcome<unknown> {
-  const end = { probability, path: [step], lookups: 0, isRemembered: false, learned: [] };
+  const end = { probability, path: [step], lookups: 0, byAffinity: false, learned: [] };
   return kind === 'pass' ? { kind, masqueraded: false, ...end } : { kind, ...end };
 }
 
@@ -88,11 +88,11 @@ describe('compared with the plan', () => {
     ['equal', '10.96.1.1:80', [to(A, 0.5), to(C, 0.5)], []],
     ['a rounded probability', '10.96.1.1:80', [to(A, 0.499_99), to(C, 0.500_01)], []],
     ['one endpoint by two ways', '10.96.1.1:80', [to(A, 0.25), to(A, 0.25), to(C, 0.5)], []],
-    ['the client has an affinity entry', '10.96.1.1:80', [{ ...to(C, 1), isRemembered: true }], []],
+    ['the client has an affinity entry', '10.96.1.1:80', [{ ...to(C, 1), byAffinity: true }], []],
     [
       'an affinity entry for an endpoint that is gone',
       '10.96.1.1:80',
-      [{ ...to('10.244.9.9', 1), isRemembered: true }],
+      [{ ...to('10.244.9.9', 1), byAffinity: true }],
       ['planned: nothing of the kind; kernel: 100 % forwarded to 10.244.9.9:8080, masqueraded'],
     ],
     [

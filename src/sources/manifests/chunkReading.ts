@@ -38,7 +38,7 @@ export interface Definition {
   readonly objects: readonly SnapshotObject[];
 }
 
-export interface Finding extends Omit<SourceProblem, 'where'> {
+export interface ChunkFinding extends Omit<SourceProblem, 'where'> {
   readonly position: Position;
   /** It is about a field or a kind that Kubernetes does not know. */
   readonly unknown?: boolean;
@@ -51,7 +51,7 @@ export interface ReadingOptions {
 
 export interface ChunkReading {
   readonly definitions: readonly Definition[];
-  readonly findings: readonly Finding[];
+  readonly findings: readonly ChunkFinding[];
   /** Something is there that cannot be read so far as to know which object it is. */
   readonly obscure: boolean;
 }
@@ -100,7 +100,7 @@ type Raw = Readonly<Record<string, unknown>>;
 
 class ChunkReader implements ChunkReading {
   readonly definitions: Definition[] = [];
-  readonly findings: Finding[] = [];
+  readonly findings: ChunkFinding[] = [];
   obscure = false;
   readonly #lines: LineIndex;
   readonly #strict: boolean;
@@ -110,7 +110,7 @@ class ChunkReader implements ChunkReading {
     this.#strict = strict;
   }
 
-  find(finding: Omit<Finding, 'position'>, offset: number): void {
+  find(finding: Omit<ChunkFinding, 'position'>, offset: number): void {
     this.findings.push({ ...finding, position: this.#lines.position(offset) });
     if (finding.severity === 'error' && finding.object === undefined) this.obscure = true;
   }
@@ -174,7 +174,7 @@ class ChunkReader implements ChunkReading {
     this.find({ severity, message, unknown: true, ...(id !== undefined && { object: id }) }, offset);
   }
 
-  #findProblem({ document, path, id }: Found, severity: Finding['severity'], problem: Problem): void {
+  #findProblem({ document, path, id }: Found, severity: ChunkFinding['severity'], problem: Problem): void {
     const object = id !== undefined && { object: id };
     const offset = document.offsetOf([...path, ...problem.path]);
     this.find({ severity, message: problem.message, expected: problem.expected, ...object }, offset);

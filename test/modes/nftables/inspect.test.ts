@@ -67,7 +67,7 @@ describe('a walk', () => {
     const first = kernel.connect(CLIENT);
     const { outcomes } = await readerOf(kernel).walk(CLIENT, HOST);
     expect(outcomes.map(printOutcome)).toEqual([`100% forward ${first}:80`]);
-    expect(outcomes).toMatchObject([{ isRemembered: true }]);
+    expect(outcomes).toMatchObject([{ byAffinity: true }]);
   });
 
   it('says which elements a packet makes the table learn', async () => {

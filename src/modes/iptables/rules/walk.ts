@@ -167,7 +167,7 @@ function leave(rule: WalkedRule, place: Place): readonly RuleExit<string>[] {
       probability: way.probability * chance,
       mark,
       isUntracked,
-      isRemembered: way.isRemembered || rule.matches.some(({ kind }) => kind === 'recentCheck'),
+      byAffinity: way.byAffinity || rule.matches.some(({ kind }) => kind === 'recentCheck'),
       learned: lists.length === 0 ? way.learned : [...way.learned, ...lists],
     },
     isMatch: true,

@@ -233,7 +233,7 @@ class Machine {
     if (into === undefined) return undefined;
     if (into === VERDICT_REGISTER) return element.verdict ? effectOf(element.verdict) : UNKNOWN;
     state.registers.put(into, element.data, set.dataBytes);
-    if ((set.flags & NFT_SET_EVAL) !== 0) state.way = { ...state.way, isRemembered: true };
+    if ((set.flags & NFT_SET_EVAL) !== 0) state.way = { ...state.way, byAffinity: true };
     return undefined;
   }
 

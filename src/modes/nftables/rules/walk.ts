@@ -216,7 +216,7 @@ function lookUp(
     const judged = judge(element);
     const found = asked(1);
     if (judged.isMatch)
-      branches.push({ ...judged, way: isEntry ? { ...found, isRemembered: true } : found, element });
+      branches.push({ ...judged, way: isEntry ? { ...found, byAffinity: true } : found, element });
   }
   const missing = draws - branches.length;
   return missing === 0 ? branches : [...branches, { way: asked(missing), isMatch: false }];
