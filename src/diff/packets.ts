@@ -1,5 +1,5 @@
 /** Packets by which two proxies are compared: to every frontend, from every class of sources and from the edges of its ranges. */
-import { nodeSender, sampleSender, type Sender, senderAt } from '../explain/samples.ts';
+import { nodeSender, sampleSender, type PacketSource, senderAt } from '../explain/samples.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
 import { type Cidr, hostPort, type Ip, ipOfBytes, isLoopback, LOOPBACK, parseBytes } from '../model/ip.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
@@ -111,7 +111,7 @@ function* sendersTo(
   { localEndpoints = [] }: ServicePortPlan,
   { allowedSources }: Frontend,
   to: Omit<Packet, 'source' | 'inInterface'>,
-): Generator<Sender> {
+): Generator<PacketSource> {
   // Only the node itself dials a loopback address: the kernel drops anything else as a martian.
   if (isLoopback(to.destination)) {
     yield nodeSender(family, to);

@@ -38,7 +38,7 @@ export interface Definition {
   readonly objects: readonly SnapshotObject[];
 }
 
-export interface ChunkFinding extends Omit<SourceProblem, 'where'> {
+interface ChunkFinding extends Omit<SourceProblem, 'where'> {
   readonly position: Position;
   /** It is about a field or a kind that Kubernetes does not know. */
   readonly unknown?: boolean;
