@@ -1,12 +1,18 @@
 /** Random clusters: the nftables table does what `decide` says, and small steps lead where a fresh start leads. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { type Family, isLoopback } from '../../src/model/ip.ts';
+import { nftablesReaderOfDump } from '../../src/modes/nftables/inspect.ts';
+import type { KnownFacts } from '../../src/modes/nftables/kernel/compare.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { Proxier } from '../../src/proxy/proxier.ts';
 import { FakeNftKernel } from '../modes/nftables/rules/fakeKernel.ts';
 import { meaningOf } from '../modes/nftables/rules/cluster.ts';
-import { nftProxy, walkableOf, walkedNft } from './nftablesWalk.ts';
+import { readerOf } from '../modes/nftables/fakeSource.ts';
+import { nftProxy, printWalk, walkableOf, walkedNft } from './nftablesWalk.ts';
 import { cluster, settings } from './randomCluster.ts';
+import { subjectsOf } from './randomPackets.ts';
+import { NODE1, node1Addresses } from './scenario.ts';
 import {
   changes,
   disagreementsWith,
@@ -34,9 +40,23 @@ async function fromScratch(world: RandomWorld): Promise<FakeNftKernel> {
   return kernel;
 }
 
+function factsOf(ofFamily: Family): Partial<KnownFacts> {
+  return { nodeIps: node1Addresses(ofFamily).filter((ip) => !isLoopback(ip)), counters: true };
+}
+
 function disagreements(plan: Plan, kernel: FakeNftKernel): readonly string[] {
   const table = walkableOf(kernel);
   return disagreementsWith(plan, 'nftables', (subject) => walkedNft(table, subject));
+}
+
+/** The same packets through the reader of the kernel's rules, out of a dump. */
+async function disagreementsOfReader(plan: Plan, kernel: FakeNftKernel): Promise<readonly string[]> {
+  const dump: unknown = JSON.parse(JSON.stringify(await readerOf(kernel).dump()));
+  const reader = nftablesReaderOfDump(kernel.family, dump);
+  const walked = new Map<string, string>();
+  for (const subject of subjectsOf(plan))
+    walked.set(subject.text, printWalk(subject, await reader.walk(subject.packet, NODE1)));
+  return disagreementsWith(plan, 'nftables', ({ text }) => walked.get(text) ?? '');
 }
 
 describe(`seed ${seed}`, () => {
@@ -48,6 +68,18 @@ describe(`seed ${seed}`, () => {
         expect(disagreements(plan, kernel)).toEqual([]);
       }),
       { seed, numRuns },
+    );
+  });
+
+  test('a reader of the kernel finds what decide says, and no difference', { timeout: TIMEOUT }, async () => {
+    await fc.assert(
+      fc.asyncProperty(family, settings, cluster, async (ofFamily, view, objects) => {
+        const kernel = new FakeNftKernel(ofFamily);
+        const { plan } = await start({ family: ofFamily, settings: view, cluster: objects, kernel });
+        expect(await disagreementsOfReader(plan, kernel)).toEqual([]);
+        expect(await readerOf(kernel, factsOf(ofFamily)).compare(plan)).toEqual([]);
+      }),
+      { seed, numRuns: Math.ceil(numRuns / 4) },
     );
   });
 
@@ -65,6 +97,7 @@ describe(`seed ${seed}`, () => {
           // A refused transaction would end in a full sync too, and hide itself.
           expect(kind === 'full').toBe(now.zone !== zoneBefore);
           expect(meaningOf(kernel)).toEqual(meaningOf(await fromScratch({ ...common, cluster: now })));
+          expect(await readerOf(kernel, factsOf(ofFamily)).compare(proxy.plan)).toEqual([]);
         }
         expect(disagreements(proxy.plan, kernel)).toEqual([]);
       }),

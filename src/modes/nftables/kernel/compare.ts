@@ -8,7 +8,7 @@ import type { KernelDifference } from '../../kernelReader.ts';
 import { ANONYMOUS, baseOf, canonical, isSameSet } from '../comparison.ts';
 import { lowerRule } from '../lower.ts';
 import { compileElements, compileShared } from '../rules/compile.ts';
-import { idOf } from '../rules/diff.ts';
+import { idOf, sameValue } from '../rules/diff.ts';
 import { partsIn } from '../rules/idleParts.ts';
 import { ownerComment } from '../rules/names.ts';
 import { printDeclaration, printElement, printKey, printNftRule } from '../rules/print.ts';
@@ -232,6 +232,8 @@ class ElementComparison {
       const object = `element ${element.set}`;
       const before = left.get(idOf(element));
       left.delete(idOf(element));
+      // Where an element passed from one service port to another, its comment stays until the next resync.
+      if (before && sameValue(before, element)) continue;
       const text = before ? `${printElement(before)}, not ${printElement(element)}` : printElement(element);
       this.#add(before ? 'different' : 'missing', object, text, ownerOf(element));
     }

@@ -27,22 +27,33 @@ export function printExpressions(expressions: readonly Expression[]): string {
 /** `th` becomes the name of the protocol, where it is known. */
 const PORT = 'th dport';
 
+/** What a part of the text has named. */
+interface Named {
+  readonly name: string;
+  readonly part: number;
+}
+
 class RulePrinter {
   readonly #registers = new Map<number, Loaded>();
   readonly #parts: string[] = [];
   /** `meta l4proto tcp`, which is taken as said once a port is named. */
-  #protocol: { readonly name: string; readonly part: number } | undefined;
-  #isImplied = false;
+  #protocol: Named | undefined;
+  /** `meta nfproto ipv4`, once an address is named. */
+  #family: Named | undefined;
+  /** Parts that are taken as said. */
+  readonly #implied = new Set<number>();
+  /** The lower end of a range, whose upper end may follow. */
+  #lowerEnd: { readonly text: string; readonly part: number } | undefined;
 
   print(expressions: readonly Expression[]): string {
     for (const expression of expressions) this.#add(expression);
-    const { name = 'th', part } = this.#protocol ?? {};
-    const parts = this.#parts.filter((_, index) => !this.#isImplied || index !== part);
-    return parts.join(' ').replaceAll(/\bth (?=[sd]port\b)/g, `${name} `);
+    const parts = this.#parts.filter((_, index) => !this.#implied.has(index));
+    return parts.join(' ').replaceAll(/\bth (?=[sd]port\b)/g, `${this.#protocol?.name ?? 'th'} `);
   }
 
   #say(text: string): void {
-    if (/\bth [sd]port\b/.test(text) && this.#protocol) this.#isImplied = true;
+    if (this.#protocol && /\bth [sd]port\b|\btcp flags\b/.test(text)) this.#implied.add(this.#protocol.part);
+    if (this.#family && text.includes(`${this.#family.name} `)) this.#implied.add(this.#family.part);
     this.#parts.push(text);
   }
 
@@ -144,18 +155,23 @@ class RulePrinter {
   }
 
   #compare({ from, comparison, value }: Extract<Expression, { kind: 'compare' }>): void {
-    const loaded = this.#at(from);
-    const text = this.#take(from);
-    const type = loaded?.type ?? 'bytes';
-    const operator = comparison === '==' ? '' : `${comparison} `;
-    if (loaded?.mask) {
-      this.#say(printMasked(text, type, loaded.mask, comparison, value));
+    const { text, type, mask } = this.#at(from) ?? { text: `register ${from}`, type: 'bytes' as const };
+    if (mask) {
+      this.#say(printMasked(text, type, mask, comparison, value));
       return;
     }
-    if (text === 'meta l4proto' && comparison === '==')
-      this.#protocol = { name: printValue(type, value), part: this.#parts.length };
+    const part = this.#parts.length;
     const isNetwork = type === 'address' && value.length < addressBytes(text);
-    this.#say(`${text} ${operator}${isNetwork ? wholeBytes(text, value) : printValue(type, value)}`);
+    const printed = isNetwork ? wholeBytes(text, value) : printValue(type, value);
+    if (text === 'meta l4proto' && comparison === '==') this.#protocol = { name: printed, part };
+    if (text === 'meta nfproto' && comparison === '==')
+      this.#family = { name: printed === 'ipv6' ? 'ip6' : 'ip', part };
+    if (comparison === '<=' && this.#lowerEnd?.text === text && this.#lowerEnd.part === part - 1) {
+      this.#parts[part - 1] = `${this.#parts[part - 1]?.replace('>= ', '') ?? ''}-${printed}`;
+      return;
+    }
+    if (comparison === '>=') this.#lowerEnd = { text, part };
+    this.#say(`${text} ${comparison === '==' ? '' : `${comparison} `}${printed}`);
   }
 
   #lookUp({ set, from, into, isInverted }: Extract<Expression, { kind: 'lookup' }>): void {

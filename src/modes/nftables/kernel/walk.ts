@@ -7,6 +7,7 @@ import {
   type RuleExit,
   type TraceStep,
   type WalkContext,
+  type WalkOptions,
   type WalkedChain,
   walkPacket,
   type WalkResult,
@@ -70,13 +71,13 @@ export class KernelWalk {
 
   async result(packet: Packet, host: Host): Promise<WalkResult<LearnedElement>> {
     for (;;) {
-      const result = this.#walk(packet, host);
+      this.#walk(packet, host, { record: false });
       const read = [await this.#rules.fill(), await this.#sets.fill(), await this.#elements.fill()];
-      if (!read.includes(true)) return result;
+      if (!read.includes(true)) return this.#walk(packet, host, { record: true });
     }
   }
 
-  #walk(packet: Packet, host: Host): WalkResult<LearnedElement> {
+  #walk(packet: Packet, host: Host, options: WalkOptions): WalkResult<LearnedElement> {
     const hasArrived = packet.inInterface !== undefined;
     const tooLong = new Set<string>();
     let steps = 0;
@@ -95,6 +96,7 @@ export class KernelWalk {
       },
       packet,
       host,
+      options,
     );
     return { outcomes, notes: [...notes, ...tooLong] };
   }
