@@ -20,6 +20,8 @@ export interface Answerer {
   service(question: { readonly service: string } & AtTime): Promise<ServiceExplanation>;
   /** Of one namespace, or all. */
   services(namespace: string): Promise<readonly ServiceRow[]>;
+  /** The same as lines of a table, with tabs between cells and without titles (`src/explain/serviceTable.ts`). */
+  serviceTable(namespace: string): Promise<Uint8Array>;
   endpoints(service: ObjectKey): Promise<readonly EndpointRow[]>;
   status(): Promise<Status>;
 }

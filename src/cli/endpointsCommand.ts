@@ -67,11 +67,9 @@ function* endpointLines(
       isWide || !(whenWide || (isOptional && rows.every((row) => cell(row) === ''))),
   );
   const cells = rows.map((row) => shown.map(({ cell }) => cellOf(cell(row))));
-  yield* tableLines(shown, cells, columns, (line, index) => {
-    const isUsed = (rows[index]?.pools.length ?? 0) > 0;
-    const last = line.length - 1;
-    return line.map((cell, column) => (column === last ? paint(isUsed ? 'green' : 'yellow', cell) : cell));
-  });
+  yield* tableLines(shown, cells, columns, (cell, row) =>
+    paint((rows[row]?.pools.length ?? 0) > 0 ? 'green' : 'yellow', cell),
+  );
 }
 
 function stateOf({ ready, serving, terminating }: EndpointRow): string {

@@ -2,7 +2,7 @@
 import type { Status } from '../explain/status.ts';
 import type { EndpointRow, PacketExplanation, ServiceExplanation, ServiceRow } from '../explain/types.ts';
 import type { Answerer } from './answers.ts';
-import { apiPath, askJson } from './localApi.ts';
+import { apiPath, askBytes, askJson } from './localApi.ts';
 import type { QuestionSource } from './questionSource.ts';
 
 export function liveAnswers(source: QuestionSource & { readonly kind: 'live' }): Answerer {
@@ -23,6 +23,11 @@ export function liveAnswers(source: QuestionSource & { readonly kind: 'live' }):
         socket,
         apiPath(['services'], { namespace: namespace === '' ? undefined : namespace }),
       ),
+    serviceTable: async (namespace) => {
+      const of = namespace === '' ? undefined : namespace;
+      const table = await askBytes(socket, apiPath(['services'], { format: 'table', namespace: of }));
+      return table.subarray(table.indexOf('\n') + 1);
+    },
     endpoints: (service) =>
       askJson<readonly EndpointRow[]>(socket, apiPath(['endpoints', ...service.split('/')])),
     status: () => askJson<Status>(socket, apiPath(['status'])),

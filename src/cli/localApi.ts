@@ -29,13 +29,16 @@ export function apiPath(parts: readonly string[], query: Query = {}): string {
 }
 
 export async function askJson<T>(socket: string, path: string, options: AskOptions = {}): Promise<T> {
-  const response = await ask(socket, path, options);
-  const text = await readText(response, socket);
+  const text = (await askBytes(socket, path, options)).toString('utf8');
   try {
     return JSON.parse(text) as T;
   } catch {
     throw malformed(socket, `the answer to ${path} is not JSON`);
   }
+}
+
+export async function askBytes(socket: string, path: string, options: AskOptions = {}): Promise<Buffer> {
+  return readBytes(await ask(socket, path, options), socket);
 }
 
 /** One value a line, as they come. Ends when the proxy ends the answer. */
@@ -71,7 +74,8 @@ function parseLine(line: string, socket: string, path: string): unknown {
 async function ask(socket: string, path: string, options: AskOptions): Promise<IncomingMessage> {
   const response = await send(socket, path, options);
   if (response.statusCode === 200) return response;
-  throw refusal(socket, response.statusCode ?? 0, await readText(response, socket));
+  const text = (await readBytes(response, socket)).toString('utf8');
+  throw refusal(socket, response.statusCode ?? 0, text);
 }
 
 function send(
@@ -96,14 +100,14 @@ function send(
   });
 }
 
-async function readText(response: IncomingMessage, socket: string): Promise<string> {
+async function readBytes(response: IncomingMessage, socket: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
   } catch (error) {
     throw unreachable(socket, error);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }
 
 const OTHER_SOURCES =

@@ -1,102 +1,116 @@
 /** `junction services`: what is served here, and what is not. */
 import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
-import type { ServiceRow } from '../explain/types.ts';
+import { SERVICE_COLUMNS } from '../explain/serviceTable.ts';
 import { type Shown, showAnswer, type Viewer } from './answerOutput.ts';
-import { openAnswers } from './answers.ts';
-import { OWN_FLAGS } from './ownFlags.ts';
+import { type Answerer, openAnswers } from './answers.ts';
+import { alignTable, type ByteTable, measureTable, type ShownColumn } from './byteTable.ts';
 import { matcherOf } from './objectNames.ts';
 import type { Output } from './output.ts';
+import { OWN_FLAGS } from './ownFlags.ts';
 import { cellOf, type Column, tableLines } from './table.ts';
 
 export async function servicesCommand(parsed: ParsedFlags, output: Output): Promise<number> {
-  const namespace = flagValue(parsed, OWN_FLAGS.namespace);
-  const onlyProblems = flagValue(parsed, OWN_FLAGS.problems);
-  const matches = matcherOf(parsed.arguments[0]);
+  const format = flagValue(parsed, OWN_FLAGS.answerOutput);
   const answers = await openAnswers(parsed, output);
-  return showAnswer(parsed, output, async () => {
-    const all = await answers.services(namespace);
-    const rows = all
-      .filter(({ service, state }) => matches(service) && !(onlyProblems && state === 'ok'))
-      .sort((a, b) => (a.service < b.service ? -1 : 1));
-    const nothing = all.length === 0 ? 'No services.' : `None of ${all.length} services.`;
-    return {
-      answer: rows,
-      text: (viewer) => serviceLines(rows, viewer, nothing),
-      exitCode: 0,
-    } satisfies Shown;
-  });
+  const ask = format === 'json' || format === 'yaml' ? rowsShown : tableShown;
+  return showAnswer(parsed, output, () => ask(answers, parsed));
 }
 
-interface ServiceColumn extends Column {
-  readonly cell: (row: ServiceRow) => string;
-  readonly isWide?: true;
-  /** Shown where a row has something in it. */
+/** For programs. */
+async function rowsShown(answers: Answerer, parsed: ParsedFlags): Promise<Shown> {
+  const isAsked = filterOf(parsed);
+  const all = await answers.services(flagValue(parsed, OWN_FLAGS.namespace));
+  const answer = all
+    .filter(({ service, state }) => isAsked?.(service, state) ?? true)
+    .sort((a, b) => (a.service < b.service ? -1 : 1));
+  return { answer, text: () => [], exitCode: 0 };
+}
+
+/** For people: thirty thousand rows in less time than their JSON takes to be read. */
+async function tableShown(answers: Answerer, parsed: ParsedFlags): Promise<Shown> {
+  const table = await answers.serviceTable(flagValue(parsed, OWN_FLAGS.namespace));
+  return { answer: undefined, text: (viewer) => printTable(table, filterOf(parsed), viewer), exitCode: 0 };
+}
+
+type Filter = (service: string, state: string) => boolean;
+
+function filterOf(parsed: ParsedFlags): Filter | undefined {
+  const onlyProblems = flagValue(parsed, OWN_FLAGS.problems);
+  const [pattern] = parsed.arguments;
+  if (pattern === undefined && !onlyProblems) return undefined;
+  const matches = matcherOf(pattern);
+  return (service, state) => matches(service) && !(onlyProblems && state === 'ok');
+}
+
+/** As it is, where that is possible. */
+function printTable(bytes: Uint8Array, isAsked: Filter | undefined, viewer: Viewer): Iterable<string> {
+  const table = measureTable(bytes, SERVICE_COLUMNS.length);
+  if (bytes.length === 0) return ['No services.\n'];
+  if (table?.isSorted && !isAsked) return [printAligned(table, viewer)];
+  const all = Buffer.from(bytes).toString('utf8').split('\n').slice(0, -1);
+  const lines = all.filter((line) => isAsked?.(...endsOf(line)) ?? true).sort();
+  if (lines.length === 0) return [`None of ${all.length} services.\n`];
+  const printable = lines.map((line) => cellOf(line, '\t'));
+  const arranged = measureTable(Buffer.from(`${printable.join('\n')}\n`), SERVICE_COLUMNS.length);
+  return arranged ? [printAligned(arranged, viewer)] : printLines(printable, viewer);
+}
+
+/** The first cell and the last. */
+function endsOf(line: string): [service: string, state: string] {
+  return [line.slice(0, line.indexOf('\t')), line.slice(line.lastIndexOf('\t') + 1)];
+}
+
+interface ServiceColumn extends Omit<Column, 'title'> {
+  /** Shown where a row has something in it, and with `wide`. */
   readonly isOptional?: true;
+  /** Shown with `wide`. */
+  readonly isWide?: true;
 }
 
-const COLUMNS: readonly ServiceColumn[] = [
-  { title: 'SERVICE', cell: ({ service }) => service, least: 24 },
-  { title: 'TYPE', cell: ({ type }) => type },
-  { title: 'CLUSTER IP', cell: ({ clusterIPs }) => listed(clusterIPs), least: 15 },
-  {
-    title: 'OTHER IPS',
-    cell: ({ externalIPs, loadBalancerIPs }) => listed([...loadBalancerIPs, ...externalIPs]),
-    least: 12,
-    isOptional: true,
-  },
-  { title: 'PORTS', cell: ({ ports }) => listed(ports), least: 12 },
-  {
-    title: 'READY',
-    cell: ({ endpoints: { ready, all, local } }) => `${ready}/${all}${local > 0 ? ` (${local} here)` : ''}`,
-  },
-  { title: 'POLICY', cell: policyOf, isOptional: true },
-  {
-    title: 'AFFINITY',
-    cell: ({ affinitySeconds }) => (affinitySeconds === undefined ? '' : `${affinitySeconds}s`),
-    isWide: true,
-  },
-  {
-    title: 'CONN/S',
-    cell: ({ rate }) => (rate === undefined ? '' : rate.toFixed(1)),
-    isOptional: true,
-  },
-  {
-    title: 'STATE',
-    cell: ({ state, detail }) => (detail === undefined ? state : `${state}: ${detail}`),
-    least: 12,
-  },
-];
+const DETAILS: Readonly<Record<(typeof SERVICE_COLUMNS)[number], ServiceColumn>> = {
+  SERVICE: { least: 24 },
+  TYPE: {},
+  'CLUSTER IP': { least: 15 },
+  'OTHER IPS': { least: 12, isOptional: true },
+  PORTS: { least: 12 },
+  READY: {},
+  POLICY: { isOptional: true },
+  AFFINITY: { isWide: true },
+  'CONN/S': { isOptional: true },
+  STATE: { least: 12 },
+};
 
-function* serviceLines(
-  rows: readonly ServiceRow[],
-  { columns, isWide, paint }: Viewer,
-  nothing: string,
-): Generator<string> {
-  if (rows.length === 0) {
-    yield `${nothing}\n`;
-    return;
-  }
-  const shown = COLUMNS.filter(
-    ({ cell, isWide: whenWide, isOptional }) =>
-      isWide || !(whenWide || (isOptional && rows.every((row) => cell(row) === ''))),
-  );
-  const cells = rows.map((row) => shown.map(({ cell }) => cellOf(cell(row))));
-  yield* tableLines(shown, cells, columns, (line, index) => {
-    const state = rows[index]?.state;
-    const last = line.length - 1;
-    const colour = state === 'ok' ? 'green' : state === 'refused' ? 'red' : 'yellow';
-    return line.map((cell, column) => (column === last ? paint(colour, cell) : cell));
+function shownColumns(isWide: boolean, isEmpty: (column: number) => boolean): readonly ShownColumn[] {
+  return SERVICE_COLUMNS.map((title, index) => {
+    const { isOptional, isWide: whenWide, least } = DETAILS[title];
+    if (!isWide && (whenWide || (isOptional && isEmpty(index)))) return undefined;
+    return { title, ...(least !== undefined && { least }) };
   });
 }
 
-function policyOf({ externalTrafficPolicy, internalTrafficPolicy }: ServiceRow): string {
-  const local = [
-    ...(externalTrafficPolicy === 'Local' ? ['external Local'] : []),
-    ...(internalTrafficPolicy === 'Local' ? ['internal Local'] : []),
-  ];
-  return local.join(', ');
+function printAligned(table: ByteTable, { columns, isWide, paint }: Viewer): string {
+  const shown = shownColumns(isWide, (column) => table.widths[column] === 0);
+  const [before = '', after = ''] = paint('green', '\n').split('\n');
+  const around = (state: string): readonly [Uint8Array, Uint8Array] => {
+    const [start = '', end = ''] = paint(colourOf(state), '\n').split('\n');
+    return [Buffer.from(start), Buffer.from(end)];
+  };
+  const isPainted = before + after !== '';
+  const byFirst = new Map(['ok', 'refused', 'no'].map((state) => [state.charCodeAt(0), around(state)]));
+  const other = around('not served');
+  const painted = isPainted ? (first: number) => byFirst.get(first) ?? other : undefined;
+  return alignTable(table, shown, columns, painted).toString('utf8');
 }
 
-function listed(texts: readonly string[]): string {
-  return texts.length === 0 ? '' : texts.join(',');
+function printLines(lines: readonly string[], { columns, isWide, paint }: Viewer): Iterable<string> {
+  const rows = lines.map((line) => line.split('\t'));
+  const shown = shownColumns(isWide, (column) => rows.every((row) => row[column] === ''));
+  const kept = shown.flatMap((column, index) => (column ? [{ ...column, index }] : []));
+  const cells = rows.map((row) => kept.map(({ index }) => row[index] ?? ''));
+  return tableLines(kept, cells, columns, (cell) => paint(colourOf(cell), cell));
+}
+
+function colourOf(state: string): 'green' | 'red' | 'yellow' {
+  if (state === 'ok') return 'green';
+  return state.startsWith('refused') ? 'red' : 'yellow';
 }

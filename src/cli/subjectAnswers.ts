@@ -5,7 +5,9 @@ import { explainPackets } from '../explain/packet.ts';
 import { parseService } from '../explain/question.ts';
 import { endpointRows, serviceRows } from '../explain/rows.ts';
 import { explainService } from '../explain/service.ts';
+import { serviceLine } from '../explain/serviceTable.ts';
 import type { Subject } from '../explain/subject.ts';
+import type { ServiceRow } from '../explain/types.ts';
 import { type Answerer, onlyOf } from './answers.ts';
 import type { Output } from './output.ts';
 import type { QuestionSource } from './questionSource.ts';
@@ -19,6 +21,8 @@ export async function subjectAnswers(
   const refuseTime = (at: number | undefined): void => {
     if (at !== undefined) throw onlyOf('what was at an earlier time', source);
   };
+  const rowsOf = (namespace: string): Iterable<ServiceRow> =>
+    serviceRows(subject, namespace === '' ? {} : { namespace });
   return {
     source,
     packets: ({ from, to, at }) => {
@@ -29,9 +33,9 @@ export async function subjectAnswers(
       refuseTime(at);
       return explainService(subject, parseService(service));
     },
-    services: async (namespace) => {
-      return [...serviceRows(subject, namespace === '' ? {} : { namespace })];
-    },
+    services: async (namespace) => [...rowsOf(namespace)],
+    serviceTable: async (namespace) =>
+      Buffer.from(Array.from(rowsOf(namespace), (row) => `${serviceLine(row)}\n`).join('')),
     endpoints: (service) => endpointRows(subject, service),
     status: () =>
       bundle?.status

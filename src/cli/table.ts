@@ -46,9 +46,9 @@ export function printColumns(header: readonly string[], rows: readonly (readonly
 function widthsOf(header: readonly string[], rows: readonly (readonly string[])[]): number[] {
   const widths = header.map(({ length }) => length);
   for (const row of rows)
-    for (const [column, width] of widths.entries()) {
+    for (let column = 0; column < widths.length; column++) {
       const length = visibleLength(row[column] ?? '');
-      if (length > width) widths[column] = length;
+      if (length > (widths[column] ?? 0)) widths[column] = length;
     }
   return widths;
 }
@@ -59,38 +59,43 @@ export interface Column {
   readonly least?: number;
 }
 
-const GAP = 2;
+export const GAP = 2;
 
-/** Fits each row into a line: long cells are cut, widest first. Cells have no colours; `paintRow` gives them. */
+/**
+ * Fits each row into a line: long cells are cut, widest first. Cells have no colours; `paintLast` gives one to the last cell
+ * of a row. There may be thirty thousand rows, so nothing here is made that a line does not need.
+ */
 export function* tableLines(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
   width: number,
-  paintRow: (cells: readonly string[], row: number) => readonly string[] = (cells) => cells,
+  paintLast: (cell: string, row: number) => string = (cell) => cell,
 ): Generator<string> {
   const header = columns.map(({ title }) => title);
-  const widths = fitted(widthsOf(header, rows), columns, width);
-  const line = (cells: readonly string[], painted: readonly string[]): string => {
+  const widths = fittedWidths(widthsOf(header, rows), columns, width);
+  const spaces = ' '.repeat(widths.reduce((sum, each) => sum + each + GAP, 0));
+  const last = columns.length - 1;
+  const line = (cells: readonly string[], row: number): string => {
     let text = '';
     let padding = 0;
-    for (const [column, cell] of cells.entries()) {
+    for (let column = 0; column <= last; column++) {
+      const room = widths[column] ?? 0;
+      const cell = cutTo(cells[column] ?? '', room);
       // Nothing stands behind the last cell that has something in it.
       if (cell !== '') {
-        text += `${' '.repeat(padding)}${painted[column]}`;
+        if (padding > 0) text += spaces.slice(0, padding);
+        text += column === last && row >= 0 ? paintLast(cell, row) : cell;
         padding = 0;
       }
-      padding += Math.max(0, (widths[column] ?? 0) - cell.length) + GAP;
+      padding += room - cell.length + GAP;
     }
     return `${text}\n`;
   };
-  yield line(header, header);
-  for (const [index, row] of rows.entries()) {
-    const cells = row.map((cell, column) => cutTo(cell, widths[column] ?? 0));
-    yield line(cells, paintRow(cells, index));
-  }
+  yield line(header, -1);
+  for (let row = 0; row < rows.length; row++) yield line(rows[row] ?? [], row);
 }
 
-function fitted(widths: number[], columns: readonly Column[], width: number): readonly number[] {
+export function fittedWidths(widths: number[], columns: readonly Column[], width: number): readonly number[] {
   const total = (): number => widths.reduce((sum, each) => sum + each + GAP, -GAP);
   for (let excess = total() - width; excess > 0; excess = total() - width) {
     let widest = -1;
@@ -112,11 +117,12 @@ function cutTo(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }
 
-const PLAIN = /^[ -~]*$/;
+const PLAIN = /^[\t -~]*$/;
 
-/** Text from objects as a cell. Nearly all of it is plain, and there may be a million cells. */
-export function cellOf(text: string): string {
-  return PLAIN.test(text) ? text : printableLine(text);
+/** Text from objects as a cell, or as several with a separator. Nearly all of it is plain, and there may be a million cells. */
+export function cellOf(text: string, separator = ''): string {
+  if (PLAIN.test(text) && (separator === '\t' || !text.includes('\t'))) return text;
+  return separator === '' ? printableLine(text) : text.split(separator).map(printableLine).join(separator);
 }
 
 const COLOUR = new RegExp(String.raw`${String.fromCharCode(27)}\[\d+m`, 'g');

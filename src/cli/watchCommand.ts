@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import { isJunctionError } from '../errors.ts';
 import type { ChangeRecord, WatchEvent } from '../explain/types.ts';
+import { serviceOfPortId } from '../model/serviceTracker.ts';
 import type { Colour, Paint } from '../text/paint.ts';
 import { printableLine } from '../text/printable.ts';
 import { counted, durationText, timeOfDay } from './ages.ts';
@@ -87,7 +88,7 @@ function printerOf(parsed: ParsedFlags, output: Output): Print {
 /** Most events are about one; a sync, a clean-up of flows and other programs are about all. */
 function serviceOf(event: WatchEvent): string | undefined {
   if (event.kind === 'change') return event.service;
-  return event.kind === 'refused' ? event.servicePort.replace(/:.*$/s, '') : undefined;
+  return event.kind === 'refused' ? serviceOfPortId(event.servicePort) : undefined;
 }
 
 const COLOURS: Readonly<Record<WatchEvent['kind'], Colour>> = {

@@ -14,15 +14,20 @@ export function* serviceRows(
   subject: Subject,
   options: { readonly namespace?: string } = {},
 ): Generator<ServiceRow> {
-  const prefix = options.namespace === undefined ? '' : `${options.namespace}/`;
-  for (const [index, family] of subject.families.entries()) {
-    const before = subject.families.slice(0, index);
-    for (const service of family.services()) {
-      if (!service.startsWith(prefix)) continue;
-      if (before.some((other) => other.portsOf(service).length > 0)) continue; // had its row
-      const row = serviceRow(subject, service);
-      if (row) yield row;
-    }
+  for (const service of serviceKeys(subject, options.namespace)) {
+    const row = serviceRow(subject, service);
+    if (row) yield row;
+  }
+}
+
+/** Each once. */
+export function* serviceKeys({ families }: Subject, namespace?: string): Generator<ObjectKey> {
+  const prefix = namespace === undefined ? '' : `${namespace}/`;
+  for (const [index, family] of families.entries()) {
+    const before = families.slice(0, index);
+    for (const service of family.services())
+      if (service.startsWith(prefix) && before.every((other) => other.portsOf(service).length === 0))
+        yield service;
   }
 }
 
@@ -31,30 +36,37 @@ interface InFamily {
   readonly ports: readonly ServicePort[];
 }
 
-function serviceRow(subject: Subject, service: ObjectKey): ServiceRow | undefined {
+export function serviceRow(subject: Subject, service: ObjectKey): ServiceRow | undefined {
   const served: InFamily[] = [];
   for (const family of subject.families) {
     const ports = family.portsOf(service);
     if (ports.length > 0) served.push({ family, ports });
   }
-  const [first] = served;
+  const [first, ...others] = served;
   const port = first?.ports[0];
   if (!first || !port) return undefined;
-  const condition = conditionOf(served, service);
-  return {
+  const { clusterIP, externalIPs, loadBalancerIPs } = port;
+  const isOne = others.length === 0;
+  const { state, detail } = conditionOf(served, service);
+  // Plain fields: this is made thirty thousand times for one answer, and spreading objects takes half of the time.
+  const row: Writable<ServiceRow> = {
     service,
     type: port.type,
-    clusterIPs: served.flatMap(({ ports }) => ports[0]?.clusterIP ?? []),
-    externalIPs: served.flatMap(({ ports }) => ports[0]?.externalIPs ?? []),
-    loadBalancerIPs: served.flatMap(({ ports }) => ports[0]?.loadBalancerIPs ?? []),
+    clusterIPs: isOne ? [clusterIP] : served.flatMap(({ ports }) => ports[0]?.clusterIP ?? []),
+    externalIPs: isOne ? externalIPs : served.flatMap(({ ports }) => ports[0]?.externalIPs ?? []),
+    loadBalancerIPs: isOne ? loadBalancerIPs : served.flatMap(({ ports }) => ports[0]?.loadBalancerIPs ?? []),
     ports: first.ports.map(printPort),
     endpoints: countEndpoints(served, service),
     externalTrafficPolicy: port.externalPolicyLocal ? 'Local' : 'Cluster',
     internalTrafficPolicy: port.internalPolicyLocal ? 'Local' : 'Cluster',
-    ...(port.affinitySeconds !== undefined && { affinitySeconds: port.affinitySeconds }),
-    ...condition,
+    state,
   };
+  if (detail !== undefined) row.detail = detail;
+  if (port.affinitySeconds !== undefined) row.affinitySeconds = port.affinitySeconds;
+  return row;
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** `80/TCP`, `80:30080/TCP` */
 export function printPort({ port, nodePort, protocol }: ServicePort): string {
@@ -93,9 +105,11 @@ interface Condition {
   readonly detail?: string;
 }
 
+const OK: Condition = { state: 'ok' };
+
 /** The worst of its ports, in both families. */
 function conditionOf(served: readonly InFamily[], service: ObjectKey): Condition {
-  let worst: Condition = { state: 'ok' };
+  let worst = OK;
   for (const { family, ports } of served) {
     for (const port of ports) {
       const condition = portCondition(family, port);
@@ -122,15 +136,15 @@ export function portCondition({ plan, refused }: FamilySubject, port: ServicePor
   const planned = plan.servicePorts.get(port.id);
   if (!planned) return { state: 'not served', detail: `${port.name} is beyond what one Service may have` };
   const denied = plan.denied(port.id);
-  const lost = denied.map(({ key, owner }) => `${printFrontendKey(key)} belongs to ${owner}`);
-  if (planned.frontends.length === 0) return { state: 'not served', detail: listed(lost) };
+  const lost = (): readonly string[] =>
+    denied.map(({ key, owner }) => `${printFrontendKey(key)} belongs to ${owner}`);
+  if (planned.frontends.length === 0) return { state: 'not served', detail: listed(lost()) };
   if (planned.internal.pod.verdict === 'reject')
     return { state: 'no endpoints', detail: `${port.name} has no usable endpoint` };
-  const reserved = (planned.refusedIPs ?? []).map((ip) => `${ip} is the API server's address`);
-  const missing = [...lost, ...reserved];
-  return missing.length === 0
-    ? { state: 'ok' }
-    : { state: 'partly served', detail: `not served: ${listed(missing)}` };
+  const { refusedIPs = [] } = planned;
+  if (denied.length + refusedIPs.length === 0) return OK;
+  const missing = [...lost(), ...refusedIPs.map((ip) => `${ip} is the API server's address`)];
+  return { state: 'partly served', detail: `not served: ${listed(missing)}` };
 }
 
 /** All endpoints of a service, port by port. */

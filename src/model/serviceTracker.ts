@@ -84,6 +84,10 @@ export class ServiceTracker {
 /** `namespace/name:port/TCP`, or `namespace/name/TCP` for a port without a name. */
 export type ServicePortId = string;
 
+export function serviceOfPortId(id: ServicePortId): ObjectKey {
+  return /^[^/]*\/[^/:]*/.exec(id)?.[0] ?? id;
+}
+
 export interface ServicePort {
   readonly id: ServicePortId;
   readonly service: ObjectKey;

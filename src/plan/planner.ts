@@ -18,6 +18,7 @@ interface PlanInputs {
 }
 
 const NO_CUTS: readonly Cut[] = [];
+const NONE_DENIED: readonly never[] = [];
 
 export class Planner implements Plan {
   readonly family: Family;
@@ -181,7 +182,10 @@ export class Planner implements Plan {
 
   /** Frontends that a service port asked for and did not get, with who has them. */
   denied(id: ServicePortId): readonly { readonly key: FrontendKey; readonly owner: ServicePortId }[] {
-    return keysOf(this.#wanted.get(id)).flatMap((key) => {
+    const wanted = this.#wanted.get(id);
+    // Nearly all have what they asked for, and a list of all services asks for each.
+    if (wanted?.frontends.length === this.#granted.get(id)?.frontends.length) return NONE_DENIED;
+    return keysOf(wanted).flatMap((key) => {
       const owner = this.#claims.ownerOf(key);
       return owner === undefined || owner === id ? [] : [{ key, owner }];
     });

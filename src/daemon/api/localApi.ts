@@ -92,6 +92,7 @@ export class LocalApi {
       ...questionRoutes({
         subject: () => this.#subject(),
         pastFamilies: () => this.#served().map(({ past }) => past),
+        changed: () => this.#served().flatMap(({ history }) => [...history.takeChanged()]),
         turns: this.#turns,
       }),
       {

@@ -3,22 +3,27 @@ import { explainPackets } from '../../explain/packet.ts';
 import { parseDestination, parseService } from '../../explain/question.ts';
 import { endpointRows, serviceRows } from '../../explain/rows.ts';
 import { explainService } from '../../explain/service.ts';
+import { SERVICE_COLUMNS, ServiceLines } from '../../explain/serviceTable.ts';
 import type { Subject } from '../../explain/subject.ts';
 import { type ObjectKey, objectKey } from '../../model/objects.ts';
 import { fits, LABEL } from '../../model/project/names.ts';
 import { QuestionGate } from './gate.ts';
 import { type PastFamily, parseTime, pastSubject } from './past.ts';
-import { type ApiRoute, data, listOfItems, type Question, RefusedQuestion } from './routes.ts';
+import { type ApiRoute, data, listOfItems, type Question, RefusedQuestion, tableOfRows } from './routes.ts';
 import type { QuestionTurns } from './turns.ts';
 
 interface QuestionOptions {
   readonly subject: () => Subject;
   readonly pastFamilies: () => readonly PastFamily[];
+  /** Services that were planned again since this was last asked. */
+  readonly changed: () => Iterable<ObjectKey>;
   readonly turns: QuestionTurns;
 }
 
-export function questionRoutes({ subject, pastFamilies, turns }: QuestionOptions): readonly ApiRoute[] {
+export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
+  const { subject, pastFamilies, changed, turns } = options;
   const gate = new QuestionGate();
+  const serviceLines = new ServiceLines();
   const answered = (answer: () => Promise<unknown>) =>
     gate.ask(async () => {
       await turns.begin();
@@ -33,11 +38,13 @@ export function questionRoutes({ subject, pastFamilies, turns }: QuestionOptions
   return [
     {
       path: '/v1/services',
-      parameters: ['namespace'],
+      parameters: ['namespace', 'format'],
       answer: ({ query }) => {
-        const namespace = query.get('namespace');
-        const rows = serviceRows(subject(), namespace === null ? {} : { namespace });
-        return listOfItems(rows, () => turns.pause());
+        const namespace = query.get('namespace') ?? undefined;
+        const pause = (): Promise<void> | undefined => turns.pause();
+        if (isTable(query))
+          return tableOfRows(SERVICE_COLUMNS, serviceLines.of(subject(), changed(), namespace), pause);
+        return listOfItems(serviceRows(subject(), namespace === undefined ? {} : { namespace }), pause);
       },
     },
     {
@@ -65,6 +72,12 @@ export function questionRoutes({ subject, pastFamilies, turns }: QuestionOptions
       },
     },
   ];
+}
+
+function isTable(query: URLSearchParams): boolean {
+  const format = query.get('format') ?? 'json';
+  if (format === 'json' || format === 'table') return format === 'table';
+  throw new RefusedQuestion(400, 'parameter', 'format must be json or table');
 }
 
 function required(query: URLSearchParams, name: string): string {

@@ -116,20 +116,37 @@ export function lines(chunks: AsyncIterable<string>, isEndless = false): Streame
 /** Characters that are sent at one time. */
 const CHUNK = 64 * 1024;
 
+type Pause = () => Promise<void> | undefined;
+
 /** A JSON array with one item in a line, made and sent in slices. */
-export function listOfItems<T>(items: Iterable<T>, pause: () => Promise<void> | undefined): StreamedAnswer {
-  return { status: 200, headers: { 'Content-Type': 'application/json' }, chunks: listed(items, pause) };
+export function listOfItems<T>(items: Iterable<T>, pause: Pause): StreamedAnswer {
+  return {
+    status: 200,
+    headers: { 'Content-Type': 'application/json' },
+    chunks: chunked(jsonLines(items), pause),
+  };
 }
 
-async function* listed<T>(
-  items: Iterable<T>,
-  pause: () => Promise<void> | undefined,
-): AsyncGenerator<string> {
-  let chunk = '[';
+function* jsonLines<T>(items: Iterable<T>): Generator<string> {
+  yield '[';
   let separator = '\n';
   for (const item of items) {
-    chunk += separator + JSON.stringify(item);
+    yield separator + JSON.stringify(item);
     separator = ',\n';
+  }
+  yield '\n]\n';
+}
+
+/** Titles, then a line for each row; cells have tabs between them. */
+export function tableOfRows(titles: readonly string[], rows: Iterable<string>, pause: Pause): StreamedAnswer {
+  const headers = { 'Content-Type': 'text/tab-separated-values; charset=utf-8' };
+  return { status: 200, headers, chunks: chunked(rows, pause, `${titles.join('\t')}\n`) };
+}
+
+async function* chunked(lines: Iterable<string>, pause: Pause, start = ''): AsyncGenerator<string> {
+  let chunk = start;
+  for (const line of lines) {
+    chunk += line;
     if (chunk.length >= CHUNK) {
       yield chunk;
       chunk = '';
@@ -137,5 +154,5 @@ async function* listed<T>(
     const waiting = pause();
     if (waiting) await waiting;
   }
-  yield `${chunk}\n]\n`;
+  yield chunk;
 }
