@@ -30,7 +30,7 @@ export function printDoctor(
     lines.push(
       `${paint('bold', name)}  ${state === 'ok' ? paint('green', 'ok') : paint(COLOURS[state], state)}${findings.length > 0 || isWide || fine.length === 0 ? '' : `  ${paint('dim', summaryOf(fine))}`}`,
     );
-    if (isWide) for (const text of fine) put('', text);
+    if (isWide) lines.push(...fine.map((text) => `${INDENT}${printableLine(text)}`));
     for (const { severity, text, evidence, consequence, cure, reference } of findings) {
       const mark = severity === 'info' ? '·' : '✗';
       lines.push(

@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { errorCode } from '../errors.ts';
 import { familyOf, hostPort, type Ip } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
+import { countOf } from '../explain/finding.ts';
 import type { FamilySubject } from '../explain/subject.ts';
 import { decide } from '../plan/decide.ts';
 import type { Frontend, ServicePortPlan } from '../plan/types.ts';
@@ -154,7 +155,10 @@ function judge(group: GroupFindings, { name, protocol, endpoints, frontends }: P
     const silent = [...endpoints, ...frontends].filter(({ result }) => result === 'silent');
     if (silent.length > 0)
       group.notEvaluated(name, `silence at ${silent.map(address).join(', ')} says nothing of UDP`);
-    else group.fine(`${name}: ${endpoints.length} endpoints and ${frontends.length} frontends answer`);
+    else
+      group.fine(
+        `${name}: ${countOf(endpoints.length, 'endpoint')} and ${countOf(frontends.length, 'frontend')} answer`,
+      );
   }
 }
 

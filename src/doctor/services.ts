@@ -1,5 +1,7 @@
 /** Every service with a problem, worst first; and a sample of services, walked through the rules in the kernel. */
 import { PortEndpoints } from '../explain/endpoints.ts';
+import { countOf } from '../explain/finding.ts';
+import { serviceRow } from '../explain/rows.ts';
 import { explainService } from '../explain/service.ts';
 import { portFindings, serviceFindings } from '../explain/serviceFindings.ts';
 import type { Subject } from '../explain/subject.ts';
@@ -19,7 +21,7 @@ export function checkServices(group: GroupFindings, subject: Subject): void {
     for (const finding of findingsOf(subject, service)) {
       if (finding.severity === 'info') continue;
       bad.add(service);
-      found[finding.severity].push(about(service, finding));
+      found[finding.severity].push(about(subject, service, finding));
     }
   }
   const all = [...found.error, ...found.warning];
@@ -50,14 +52,25 @@ function findingsOf(subject: Subject, service: ObjectKey): readonly Finding[] {
   return [...new Map(findings.map((each) => [`${each.code} ${each.text}`, each])).values()];
 }
 
-function about(service: ObjectKey, finding: Finding): Finding {
-  return finding.text.includes(service) ? finding : { ...finding, text: `${service}: ${finding.text}` };
+/** Names the service, and what it has where nothing else is said. */
+function about(subject: Subject, service: ObjectKey, finding: Finding): Finding {
+  const { text, evidence } = finding;
+  return {
+    ...finding,
+    text: text.includes(service) ? text : `${service}: ${text}`,
+    evidence: evidence ?? countsOf(subject, service),
+  };
+}
+
+function countsOf(subject: Subject, service: ObjectKey): string {
+  const { all, ready, local } = serviceRow(subject, service)?.endpoints ?? { all: 0, ready: 0, local: 0 };
+  return `${service}: ${countOf(all, 'endpoint')}, ${ready} ready, of these ${local} on this node`;
 }
 
 function report(group: GroupFindings, finding: Finding): void {
   group.found({
     ...finding,
-    evidence: finding.evidence ?? finding.reference?.field ?? finding.text,
+    evidence: finding.evidence ?? finding.text,
     consequence: finding.consequence ?? 'its clients may not reach it',
     cure: finding.cure ?? 'junction explain NAMESPACE/NAME says more',
   });

@@ -126,9 +126,7 @@ describe('real sockets', () => {
   };
 
   test('a listener answers', async () => {
-    expect(await evidenceOf(at(port))).toBe(
-      'default/web:http/TCP (IPv4): 1 endpoints and 0 frontends answer',
-    );
+    expect(await evidenceOf(at(port))).toBe('default/web:http/TCP (IPv4): 1 endpoint and 0 frontends answer');
   });
 
   test('a free port refuses, over TCP and over UDP', async () => {
