@@ -15,6 +15,7 @@ import { printNftPlan } from '../modes/nftables/print.ts';
 import { openReader, readerOfDump } from '../modes/openReader.ts';
 import { nodeIpsOf } from '../system/interfaces.ts';
 import type { Plan } from '../plan/types.ts';
+import { ownField, ownText } from '../text/cursor.ts';
 import { deepEqual } from '../model/equal.ts';
 import { showAnswer } from './answerOutput.ts';
 import { type DiffInput, openInput, proposedInput, subjectOf } from './diffSides.ts';
@@ -88,7 +89,9 @@ async function readKernel(
     const reader = await openReader(family, settings);
     if (!reader) return missing(`the ${mode} mode cannot be read from here`);
     try {
-      return readerOfDump(mode, family, await reader.dump());
+      const dump = await reader.dump();
+      notes.push(...foreignTables(dump));
+      return readerOfDump(mode, family, dump);
     } finally {
       await reader.close();
     }
@@ -97,6 +100,18 @@ async function readKernel(
     return missing(messageOf(error));
   }
 }
+
+/** What kube-proxy has in nftables mode is another program's: packets pass it, and nothing here changes it. */
+function foreignTables(dump: unknown): readonly string[] {
+  const tables = ownField(dump, 'tables');
+  return (Array.isArray(tables) ? (tables as readonly unknown[]) : []).flatMap((each) => {
+    if (ownText(each, 'table') !== KUBE_PROXY_TABLE) return [];
+    const name = `${ownText(each, 'family')} ${KUBE_PROXY_TABLE}`;
+    return `table ${name} is kube-proxy's: Junction writes a table of its own beside it; once kube-proxy is gone, junction cleanup removes it`;
+  });
+}
+
+const KUBE_PROXY_TABLE = 'kube-proxy';
 
 function comparePlans(base: DiffInput, proposed: DiffInput, families: readonly Family[]): DiffReport {
   const from = subjectOf(base, families);

@@ -203,11 +203,10 @@ export function subjectOf(side: DiffInput, families: readonly Family[]): Subject
 function familySubject({ settings, input, addresses }: DiffInput, family: Family): FamilySubject {
   const { plan, inputs } = planFamily(family, settings, input);
   const ofNode = (nodeOf(input.nodes, settings.nodeName)?.ips ?? []).filter((ip) => familyOf(ip) === family);
-  const known = addresses?.get(family) ?? [];
   return {
     family,
     plan,
-    host: { addresses: [...new Set([...known, ...ofNode])] },
+    host: { addresses: addresses?.get(family) ?? ofNode },
     refused: new Map(),
     ...inputs,
   };

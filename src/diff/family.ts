@@ -21,14 +21,26 @@ export async function diffKernel(
   const meaning = await kernelMeaning(subject, family, reader, ports);
   const groups = new Groups(meaning);
   for (const difference of found) {
-    const { kind, object, text } = difference;
-    groups.rule(serviceOf(difference, family), { sign: SIGNS[kind], object, text });
+    const { kind, object } = difference;
+    const service = serviceOf(difference, family);
+    for (const text of linesOf(difference)) groups.rule(service, { sign: SIGNS[kind], object, text });
   }
   return groups.finish(family, true);
 }
 
-function serviceOf({ servicePort }: KernelDifference, { plan }: FamilySubject): ObjectKey | undefined {
-  if (servicePort === undefined) return undefined;
+/** A chain that is missing comes with its rules; its name is in the object already. */
+function linesOf({ object, text }: KernelDifference): readonly string[] {
+  const lines = text.split('\n');
+  if (!object.startsWith('chain ')) return lines;
+  const rules = lines.filter((line) => !/^-N \S+$/.test(line)).map((line) => line.replace(/^-A \S+ /, ''));
+  return rules.length === 0 ? [''] : rules;
+}
+
+/** What is not planned at all is known by its comment. */
+const COMMENT = /comment "?([a-z0-9-]+\/[a-z0-9-]+)(?=[:" ]|$)/;
+
+function serviceOf({ servicePort, text }: KernelDifference, { plan }: FamilySubject): ObjectKey | undefined {
+  if (servicePort === undefined) return COMMENT.exec(text)?.[1];
   // One that is not planned any more has its name in its id: namespace/name:port/TCP.
   return plan.servicePorts.get(servicePort)?.service ?? servicePort.replace(/(?::[^/]*)?\/[A-Z]+$/, '');
 }
