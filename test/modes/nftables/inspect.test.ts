@@ -277,7 +277,7 @@ describe('a dump', () => {
     ['another version', { kind: 'nftables', version: 2 }],
     ['another family', { kind: 'nftables', version: 1, family: 'IPv6' }],
   ])('that is %s is refused', (_, dump) => {
-    expect(() => nftablesReaderOfDump('IPv4', dump)).toThrow('the dump of nftables cannot be read');
+    expect(() => nftablesReaderOfDump('IPv4', dump)).toThrow('the dump cannot be read');
   });
 
   it('with anything changed in it is refused, or still answers', async () => {

@@ -3,7 +3,7 @@
  * keys. A dump comes from a file that somebody sent: everything in it is checked when it is read.
  */
 import { isJunctionError } from '../../../errors.ts';
-import { type Cidr, type Family, type Ip, parseCidr, parseIp } from '../../../model/ip.ts';
+import { type Cidr, type Family, parseCidr } from '../../../model/ip.ts';
 import { MessageWriter } from '../../../netlink/codec.ts';
 import type { SetElement } from '../../../netlink/nftables/elements.ts';
 import {
@@ -100,17 +100,13 @@ export function readNftDump(family: Family, dump: unknown): NftDump {
   return {
     facts: {
       masqueradeBit: facts.integer('masqueradeBit', 31),
-      nodeIps: facts.texts('nodeIps').map(ipIn(facts)),
+      nodeIps: facts.ips('nodeIps'),
       ...(counters !== undefined && { counters }),
       ...(serviceCidrs && { serviceCidrs }),
     },
     notes: root.texts('notes'),
     tables: root.maps('tables').map(readTable),
   };
-}
-
-function ipIn(at: Reading): (text: string) => Ip {
-  return (text) => parseIp(text) ?? at.fail(`${text} is no address`);
 }
 
 function cidrIn(at: Reading): (text: string) => Cidr {
