@@ -30,6 +30,12 @@ import { systemClock } from '../time/systemClock.ts';
 import { Proof } from './proof/proof.ts';
 import { UnservedReports } from './unserved.ts';
 
+/** Of this process, all threads. */
+function processorMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 interface FamilyRuntimeOptions {
   readonly mode: Mode;
   readonly config: ValidConfig;
@@ -283,6 +289,7 @@ export class FamilyRuntime {
       family: () => this.subject,
       isSettled: () => !this.#activity.isSyncing && this.runner.proxier.isWritten,
       clock: systemClock,
+      ...(mode.name === 'nftables' && { usedMs: processorMs }),
       wallTime,
       onPacket: (result, ms) => {
         own.table.junction_proof_packets_total.add({ ...labels, result });

@@ -148,7 +148,7 @@ async function listenAt(server: Server, path: string, mode: number): Promise<voi
   const before = process.umask(0o777 & ~mode);
   try {
     // Binds before it returns; what it awaits is the notification.
-    const listening = listen(server, { path });
+    const listening = listen(server, { path, backlog: MOST_CONNECTIONS });
     process.umask(before);
     await listening;
     chmodSync(path, mode);

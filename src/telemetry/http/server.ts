@@ -173,7 +173,7 @@ type ListenOptions =
       /** Of `::`: leave the port free on IPv4. */
       readonly ipv6Only?: boolean;
     }
-  | { readonly path: string };
+  | { readonly path: string; readonly backlog: number };
 
 export function listen(server: Server, options: ListenOptions): Promise<void> {
   return new Promise((resolve, reject) => {

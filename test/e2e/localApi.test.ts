@@ -1,0 +1,250 @@
+/** The local API of a running daemon: every path, who may ask, and what it survives. */
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { createConnection, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Status } from '../../src/explain/status.ts';
+import type {
+  ChangeRecord,
+  EndpointRow,
+  PacketExplanation,
+  ServiceExplanation,
+  ServiceRow,
+  WatchEvent,
+} from '../../src/explain/types.ts';
+import type { SnapshotLine } from '../../src/explain/snapshot.ts';
+import { useLab } from '../lab/requireLab.ts';
+import { Daemon, eventually } from './daemon.ts';
+import { ask, askFor, watchEvents } from './support/ask.ts';
+import { tryFetch } from './support/fetch.ts';
+import { useInLab } from './support/use.ts';
+import { manifests, type ServiceWords } from './cluster.ts';
+
+const API = '10.96.1.1';
+const api = (pods: string): ServiceWords => ({ name: 'api', ip: API, nodePort: 30_080, pods });
+const WEB: ServiceWords = { name: 'web', ip: '10.96.1.2', ip6: 'fd00:96::2', pods: 'b' };
+const HEADLESS = `apiVersion: v1
+kind: Service
+metadata: {name: headless, namespace: shop}
+spec: {clusterIP: None, ports: [{port: 80}]}
+`;
+
+/** Before our rules have a word: in the hook forward, for every pod. */
+const FOREIGN_DROP = {
+  nftables: {
+    add: `nft 'add table ip foreign; add chain ip foreign f { type filter hook forward priority -5; }; add rule ip foreign f ip daddr 10.244.0.0/16 drop'`,
+    remove: 'nft delete table ip foreign',
+  },
+  iptables: {
+    add: 'iptables-nft -I FORWARD -d 10.244.0.0/16 -j DROP',
+    remove: 'iptables-nft -D FORWARD -d 10.244.0.0/16 -j DROP',
+  },
+};
+
+let folder = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'junction-api-'));
+  chmodSync(folder, 0o755);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const MODES = [
+  ['nftables', '--proxy-mode=nftables'],
+  ['iptables', '--iptables-variant=nft'],
+] as const;
+
+describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
+  const lab = useLab();
+  const socket = (): string => join(folder, mode, 'a.sock');
+  const running = useInLab(async () => {
+    const daemon = await Daemon.create(lab().host('node1'), ...flags, `--api-socket=${socket()}`);
+    await daemon.write(`${manifests([api('ac'), WEB])}---\n${HEADLESS}`);
+    await daemon.start();
+    await eventually('the socket', () => existsSync(socket()));
+    return daemon;
+  });
+  const answer = <T>(path: string): Promise<T> => {
+    running();
+    return askFor<T>(socket(), path);
+  };
+  const write = (...services: readonly ServiceWords[]): Promise<void> =>
+    running().write(`${manifests(services)}---\n${HEADLESS}`);
+
+  test('says how it is', async () => {
+    const status = await answer<Status>('/v1/status');
+    expect(status).toMatchObject({ mode, node: 'node1', findings: [], leftOut: [] });
+    expect(status.source).toMatchObject({ kind: 'manifests', paths: [running().manifests], problems: [] });
+    const [ipv4, ipv6] = status.families;
+    expect(ipv4).toMatchObject({ isServed: true, services: 2, servicePorts: 2, endpoints: 3, refused: [] });
+    expect(ipv6).toMatchObject({ isServed: true, services: 1, servicePorts: 1, endpoints: 1 });
+    expect(ipv4?.lastSync?.ms).toBeGreaterThan(0);
+    expect(status.conntrack?.max).toBeGreaterThan(0);
+    expect(status.networkNamespace).toMatch(/^net:\[\d+\]$/);
+  });
+
+  test('lists services and endpoints', async () => {
+    const rows = await answer<readonly ServiceRow[]>('/v1/services?namespace=shop');
+    expect(rows.map(({ service, state }) => `${service} ${state}`).sort()).toEqual([
+      'shop/api ok',
+      'shop/web ok',
+    ]);
+    expect(rows.find(({ service }) => service === 'shop/web')?.clusterIPs).toEqual([
+      '10.96.1.2',
+      'fd00:96::2',
+    ]);
+    expect(await answer('/v1/services?namespace=other')).toEqual([]);
+    const endpoints = await answer<readonly EndpointRow[]>('/v1/endpoints/shop/api');
+    expect(endpoints.map(({ address, isLocal }) => [address, isLocal])).toEqual([
+      ['10.244.1.11:8080', true],
+      ['10.244.2.11:8080', false],
+    ]);
+  });
+
+  test('explains a packet, by the plan and by the rules in the kernel', async () => {
+    const [packet] = await answer<readonly PacketExplanation[]>('/v1/explain?from=outside&to=svc/shop/api');
+    expect(packet).toMatchObject({ verdict: 'forwarded', mode, frontend: { service: 'shop/api' } });
+    expect(packet?.kernel).toMatchObject({ asPlanned: true, differences: [] });
+    const [none] = await answer<readonly PacketExplanation[]>('/v1/explain?from=node&to=10.96.99.99:80');
+    expect(none?.verdict).toBe('passed');
+  });
+
+  test('counts live flows of each endpoint', async () => {
+    const pod = lab().host('pod-b');
+    const session = await pod.openSession(API, 80);
+    const first = await session.send();
+    const host = first.outcome === 'answer' ? first.reply.host : '';
+    const busy = host === 'pod-a' ? '10.244.1.11:8080' : '10.244.2.11:8080';
+    const { ports } = await answer<ServiceExplanation>('/v1/explain/shop/api');
+    const flows = ports.flatMap(({ endpoints }) => endpoints).filter((row) => (row.flows ?? 0) > 0);
+    expect(flows.map(({ address }) => address)).toContain(busy);
+    await session.close();
+  });
+
+  test('says why a Service is not served, and which one was meant', async () => {
+    const { findings } = await answer<ServiceExplanation>('/v1/explain/shop/headless');
+    expect(findings[0]?.code).toBe('headless');
+    expect(findings[0]?.reference?.where ?? findings[0]?.text).toBeDefined();
+    const { status, text } = await ask(socket(), '/v1/explain/shop/wep');
+    expect([status, text.includes('shop/web')]).toEqual([400, true]);
+  });
+
+  test('hands out a snapshot and names', async () => {
+    running();
+    const { text } = await ask(socket(), '/v1/snapshot');
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as SnapshotLine);
+    expect(lines[0]).toMatchObject({ kind: 'header', node: 'node1', mode });
+    const kinds = lines.flatMap((line) => (line.kind === 'object' ? [line.object.kind] : []));
+    expect(kinds.sort()).toEqual(['EndpointSlice', 'EndpointSlice', 'EndpointSlice', 'Service', 'Service']);
+    expect(await answer('/v1/names?kind=services&prefix=shop/w')).toEqual(['shop/web']);
+    expect(await answer('/v1/names?kind=nodes')).toEqual(['node1', 'node2']);
+    expect(await answer('/v1/names?kind=namespaces')).toEqual(['shop']);
+  });
+
+  test('streams a change as it goes through, and remembers it', async () => {
+    running();
+    const watch = await watchEvents(socket());
+    const before = Date.now();
+    await write(api('acd'), WEB);
+    const changes = (): readonly WatchEvent[] => watch.events.filter(({ kind }) => kind === 'change');
+    await eventually('the change', () => changes().length > 0);
+    const [change] = changes();
+    expect(change).toMatchObject({
+      service: 'shop/api',
+      effects: ['shop/api:http/TCP: endpoint 10.244.2.12:8080 added to cluster'],
+    });
+    expect(watch.events.some(({ kind }) => kind === 'sync')).toBe(true);
+    watch.close();
+
+    const [record] = await answer<readonly ChangeRecord[]>('/v1/history?service=shop/api');
+    const { seenAt = 0, plannedAt = 0, committedAt = 0 } = record ?? {};
+    expect(before).toBeLessThanOrEqual(seenAt + 1);
+    expect(seenAt).toBeLessThanOrEqual(plannedAt);
+    expect(plannedAt).toBeLessThanOrEqual(committedAt);
+    expect(await answer('/v1/history?service=shop/web')).toEqual([]);
+
+    const endpointsAt = async (at: string): Promise<number | undefined> => {
+      const query = `/v1/explain?from=outside&to=svc/shop/api${at}`;
+      const [packet] = await answer<readonly PacketExplanation[]>(query);
+      return packet?.endpoints.length;
+    };
+    expect(await endpointsAt('')).toBe(3);
+    expect(await endpointsAt(`&at=${seenAt - 1}`)).toBe(2);
+    expect(await endpointsAt(`&at=${committedAt + 1}`)).toBe(3);
+    const tooEarly = await ask(socket(), '/v1/explain/shop/api?at=2001-01-01T00:00:00Z');
+    expect([tooEarly.status, tooEarly.text]).toEqual([404, expect.stringContaining('too-early')]);
+  });
+
+  test('notices a foreign rule before ours, in its log, its metrics and its health', async () => {
+    const node = lab().host('node1');
+    const watch = await watchEvents(socket());
+    await node.run(['sh', '-c', FOREIGN_DROP[mode].add]);
+    try {
+      await write(api('bd'), WEB);
+      const disagreements = async () =>
+        (await answer<Status>('/v1/status')).families.flatMap(({ proof }) => proof.disagreements);
+      await eventually('the proof', async () => (await disagreements()).length > 0, 300_000);
+      const [first] = await disagreements();
+      expect(first?.kernel).toMatch(/dropped by .*another program's rule/);
+      expect(running().log).toContain('The kernel does something else with a packet than is planned');
+      const health = await tryFetch(node, 'http://127.0.0.1:10256/livez?verbose');
+      expect(health).toMatchObject({ status: 200, body: expect.stringContaining('[-]proof failed: IPv4') });
+      expect(watch.events.some(({ kind }) => kind === 'proof')).toBe(true);
+    } finally {
+      await node.run(['sh', '-c', FOREIGN_DROP[mode].remove]);
+      watch.close();
+    }
+    await eventually(
+      'agreement',
+      async () =>
+        (await answer<Status>('/v1/status')).families.every(({ proof }) => proof.disagreements.length === 0),
+      300_000,
+    );
+  });
+
+  test('answers nobody else', async () => {
+    running();
+    const program = `require('http').get({socketPath: ${JSON.stringify(socket())}, path: '/v1/status'}, (r) => console.log(r.statusCode)).on('error', (e) => console.log(e.code))`;
+    const user = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
+    const asked = (before: readonly string[]): Promise<string> =>
+      lab()
+        .host('node1')
+        .run([...before, process.execPath, '-e', program]);
+    expect((await asked([])).trim()).toBe('200');
+    expect((await asked(user)).trim()).toBe('EACCES');
+  });
+
+  test('survives a thousand idle clients, garbage and slow readers', async () => {
+    running();
+    const sockets: Socket[] = [];
+    const connect = (): Promise<Socket> =>
+      new Promise((resolve) => {
+        const client = createConnection({ path: socket() }, () => resolve(client));
+        // EAGAIN: as many wait to be let in as may wait.
+        client.once('error', () => resolve(connect()));
+        sockets.push(client);
+      });
+    try {
+      for (let count = 0; count < 1000; count++) await connect();
+      for (const bytes of ['\0\x01\x02', 'GET', `GET /v1/status HTTP/1.1\r\nX: ${'y'.repeat(9000)}`]) {
+        const client = await connect();
+        client.on('error', () => undefined).write(bytes);
+      }
+      const reader = await connect();
+      reader.on('error', () => undefined).pause();
+      reader.write('GET /v1/watch HTTP/1.1\r\nHost: x\r\n\r\n');
+      for (const pods of ['a', 'b', 'c', 'd', 'ac']) await write(api(pods), WEB);
+      const rows = await answer<readonly ServiceRow[]>('/v1/services');
+      expect(rows).toHaveLength(2);
+    } finally {
+      for (const client of sockets) client.on('error', () => undefined).destroy();
+    }
+    await eventually(
+      'the last change',
+      async () => (await answer<readonly EndpointRow[]>('/v1/endpoints/shop/api')).length === 2,
+    );
+  });
+});
