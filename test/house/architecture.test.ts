@@ -21,7 +21,7 @@ const QUOTED = [...new Set([...TEXT.matchAll(/`([^`\n]+)`/g)].map(([, quoted = '
 const NAME = /^([A-Za-z][A-Za-z0-9]*)(?:\.([a-z]\w*))?(?:\(.*\))?$/;
 /** Words of others: a mode, a layout, a pool, a command, a variable, a type of TypeScript. */
 const NOT_OURS =
-  /^(?:CI|any|iptables|ipvs|nftables|current|classic|cluster|local|pod|node|outside|forward|run|plan|check|cleanup|api|npm)$/;
+  /^(?:CI|any|iptables|ipvs|nftables|current|classic|cluster|local|pod|node|outside|forward|run|plan|check|cleanup|explain|diff|doctor|bundle|watch|api|npm)$/;
 
 const isDeclared = (name: string, sources: readonly SourceFile[] = SOURCES): boolean => {
   const declaration = new RegExp(`\\b(?:class|interface|type|function\\*?|const|enum) ${name}\\b`);
