@@ -148,6 +148,7 @@ function planSide({ settings, input }: DiffInput, subject: Subject, family: Fami
         servicePorts,
         endpointCount: plan.endpointCount,
         find: (...where) => plan.find(...where),
+        portsAt: (address) => plan.portsAt(address),
       };
       return printedObjects(PRINTERS[settings.mode](part, settings, input.serviceCidrs));
     },

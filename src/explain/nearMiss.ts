@@ -17,15 +17,32 @@ export async function nearMisses(
   packet: Packet,
 ): Promise<readonly Finding[]> {
   const findings = nodePortMisses(family, packet);
-  let count = 0;
-  for (const service of family.services()) {
-    const finding = missAt(subject, family, service, packet);
-    if (finding) findings.push(finding);
-    if (findings.length >= MOST_MISSES) break;
-    const pause = ++count % SERVICES_AT_ONCE === 0 ? subject.pause?.() : undefined;
-    if (pause) await pause;
+  // Most addresses that somebody asks for are in the plan: the others are looked for in all services.
+  const known = new Set<ObjectKey>();
+  for (const { service } of family.plan.portsAt(packet.destination)) known.add(service);
+  const isKnown = known.size > 0;
+  for (const find of isKnown ? [addressMissAt] : [addressMissAt, endpointMissAt]) {
+    await search(subject, isKnown ? known : family.services(), (service) => {
+      const finding = find(subject, family, service, packet);
+      if (finding) findings.push(finding);
+      return findings.length < MOST_MISSES;
+    });
+    if (findings.length > 0) break;
   }
   return findings;
+}
+
+async function search(
+  subject: Subject,
+  services: Iterable<ObjectKey>,
+  visit: (service: ObjectKey) => boolean,
+): Promise<void> {
+  let count = 0;
+  for (const service of services) {
+    if (!visit(service)) return;
+    const turn = ++count % SERVICES_AT_ONCE === 0 ? subject.pause?.() : undefined;
+    if (turn) await turn;
+  }
 }
 
 const MOST_MISSES = 5;
@@ -87,7 +104,7 @@ function leftOutAddress(what: string, destination: Ip, ranges: 'all' | readonly 
   });
 }
 
-function missAt(
+function addressMissAt(
   subject: Subject,
   family: FamilySubject,
   service: ObjectKey,
@@ -104,7 +121,7 @@ function missAt(
     return info('health-check-port', `${packet.port}/TCP is the health-check node port of ${service}`, {
       consequence: 'The proxy itself answers there: how many ready endpoints this node has.',
     });
-  return endpointMiss(family, service, packet);
+  return undefined;
 }
 
 function kindOf(port: ServicePort, address: Ip): Exclude<FrontendKind, 'nodePort'> | undefined {
@@ -173,7 +190,8 @@ function printPort({ portName, port, protocol }: ServicePort): string {
   return portName === '' ? `${port}/${protocol}` : `${port}/${protocol} (${portName})`;
 }
 
-function endpointMiss(
+function endpointMissAt(
+  _: Subject,
   family: FamilySubject,
   service: ObjectKey,
   { destination }: Packet,

@@ -160,21 +160,30 @@ async function unknownService(subject: Subject, service: ObjectKey): Promise<Que
 const NAMES_AT_ONCE = 100;
 
 async function nearestService(subject: Subject, service: ObjectKey): Promise<string | undefined> {
+  const namespace = service.slice(0, service.indexOf('/') + 1);
+  const isNear = (key: ObjectKey): boolean => key.startsWith(namespace);
+  return (await nearestOf(subject, service, isNear)) ?? nearestOf(subject, service, () => true);
+}
+
+async function nearestOf(
+  subject: Subject,
+  service: ObjectKey,
+  isMeant: (key: ObjectKey) => boolean,
+): Promise<string | undefined> {
   const winners: string[] = [];
-  for (const family of subject.families) {
-    let some: string[] = [];
-    const take = async (): Promise<void> => {
-      const winner = nearest(service, some);
-      if (winner !== undefined) winners.push(winner);
-      some = [];
-      await subject.pause?.();
-    };
+  let some: string[] = [];
+  const take = async (): Promise<void> => {
+    const winner = nearest(service, some);
+    if (winner !== undefined) winners.push(winner);
+    some = [];
+    await subject.pause?.();
+  };
+  for (const family of subject.families)
     for (const key of family.services()) {
-      some.push(key);
+      if (isMeant(key)) some.push(key);
       if (some.length === NAMES_AT_ONCE) await take();
     }
-    await take();
-  }
+  await take();
   return nearest(service, winners);
 }
 

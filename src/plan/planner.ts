@@ -5,6 +5,7 @@ import type { Family, Ip } from '../model/ip.ts';
 import type { ObjectKey, Protocol } from '../model/objects.ts';
 import type { ServicePort, ServicePortId } from '../model/serviceTracker.ts';
 import { type Capacity, type Cut, endpointCut, UNBOUNDED, withinCapacity } from './capacity.ts';
+import { AddressIndex } from './addresses.ts';
 import { Claims, frontendAt, type FrontendKey, frontendKey } from './claims.ts';
 import { planServicePort } from './servicePortPlan.ts';
 import type { FoundFrontend, NodeView, Plan, PlanChange, ServicePortPlan } from './types.ts';
@@ -34,6 +35,7 @@ export class Planner implements Plan {
   /** As each service port would be if no other one claimed its frontends. */
   readonly #wanted = new Map<ServicePortId, ServicePortPlan>();
   readonly #granted = new Map<ServicePortId, ServicePortPlan>();
+  readonly #addresses = new AddressIndex();
   /** As its frontends were last claimed. */
   readonly #createdAt = new Map<ServicePortId, number>();
 
@@ -61,6 +63,13 @@ export class Planner implements Plan {
     const servicePort = owner === undefined ? undefined : this.#granted.get(owner);
     const frontend = servicePort && frontendAt(servicePort, address, port);
     return servicePort && frontend && { servicePort, frontend };
+  }
+
+  *portsAt(address: Ip): Generator<ServicePortPlan> {
+    for (const id of this.#addresses.at(address)) {
+      const servicePort = this.#granted.get(id);
+      if (servicePort) yield servicePort;
+    }
   }
 
   /** Recomputes these services; returns what changed. */
@@ -160,6 +169,7 @@ export class Planner implements Plan {
       if (!deepEqual(previous, current)) {
         if (current) this.#granted.set(id, current);
         else this.#granted.delete(id);
+        if (!sameFrontends(previous, current)) this.#addresses.replace(id, previous, current);
         changes.push({ id, previous, current });
       }
       yield;

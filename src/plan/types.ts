@@ -123,6 +123,8 @@ export interface Plan {
   readonly endpointCount: number;
   /** The service port that answers at an address, or at a node port where `address` is undefined. */
   find(address: Ip | undefined, protocol: Protocol, port: number): FoundFrontend | undefined;
+  /** Service ports that answer at an address, at any port. */
+  portsAt(address: Ip): Iterable<ServicePortPlan>;
 }
 
 export interface FoundFrontend {

@@ -1,8 +1,8 @@
 /** Where the IPVS mode does something else than `decide` says. `docs/ipvs.md` lists the same for users. */
 import type { Endpoint } from '../../../model/endpointTracker.ts';
-import { isLoopback } from '../../../model/ip.ts';
+import { type Ip, isLoopback } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
-import { frontendsAt, isLocalEndpoint } from '../../../plan/addresses.ts';
+import { isLocalEndpoint } from '../../../plan/addresses.ts';
 import { classifySource, type Host, isAllowed, isLocal, type Packet } from '../../../plan/decide.ts';
 import type { FoundFrontend, Plan, PoolName } from '../../../plan/types.ts';
 import type { Deviation, Instead } from '../../deviations.ts';
@@ -16,9 +16,7 @@ export const IPVS_DEVIATIONS: readonly Deviation[] = [
     reason:
       'in IPVS mode a service address is an address of the node, which refuses ports that no service has there',
     instead: ({ decision, plan, packet: { destination }, host }) =>
-      decision.verdict === 'pass' &&
-      !isLocal(destination, host) &&
-      frontendsAt(plan, destination).next().done === false
+      decision.verdict === 'pass' && !isLocal(destination, host) && hasServicePort(plan, destination)
         ? 'reject'
         : undefined,
   },
@@ -96,6 +94,11 @@ export const IPVS_DEVIATIONS: readonly Deviation[] = [
     },
   },
 ];
+
+function hasServicePort(plan: Plan, address: Ip): boolean {
+  for (const _ of plan.portsAt(address)) return true;
+  return false;
+}
 
 /** Whether the rules masquerade a packet of the node's own; `undefined`: it is another's. */
 function masqueradesNode(

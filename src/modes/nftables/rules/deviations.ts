@@ -1,6 +1,6 @@
 /** Where the nftables mode does something else than `decide` says. `docs/nftables.md` lists the same for users. */
 import { cidrContains, type Ip, isLoopback } from '../../../model/ip.ts';
-import { frontendsAt, isLocalEndpoint } from '../../../plan/addresses.ts';
+import { isLocalEndpoint } from '../../../plan/addresses.ts';
 import { classifySource, type ForwardTarget, isAllowed, isLocal } from '../../../plan/decide.ts';
 import type { Plan } from '../../../plan/types.ts';
 import type { Deviation } from '../../deviations.ts';
@@ -59,6 +59,7 @@ export const NFTABLES_DEVIATIONS: readonly Deviation[] = [
 ];
 
 function isClusterIP(plan: Plan, address: Ip): boolean {
-  for (const { frontend } of frontendsAt(plan, address)) if (frontend.kind === 'clusterIP') return true;
+  for (const { frontends } of plan.portsAt(address))
+    if (frontends[0]?.kind === 'clusterIP' && frontends[0].address === address) return true;
   return false;
 }
