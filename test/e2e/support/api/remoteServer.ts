@@ -56,7 +56,7 @@ export class RemoteApiServer {
 
   async close(): Promise<void> {
     if (this.#child.connected) this.#child.disconnect();
-    await rm(this.#directory, { recursive: true });
+    await rm(this.#directory, { recursive: true, force: true });
   }
 
   #whenReady(): Promise<void> {
