@@ -9,7 +9,8 @@
 import { type Ip, isLoopback } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { Host, Packet } from '../plan/decide.ts';
-import { type HookPoint, isOnPath, type PathHook, pathOf, stepsOf, type Trail } from './path.ts';
+import { arrival, ending, firstWay } from './walkOutcome.ts';
+import { type HookPoint, isOnPath, type PathHook, pathOf, type Trail } from './path.ts';
 
 /** One possible way of the packet, as far as it has been walked. `Learned`: what a mode keeps of a client. */
 export interface Way<Learned> {
@@ -132,7 +133,7 @@ export interface TraceStep {
   readonly isForeign?: boolean | undefined;
 }
 
-interface WalkEnding<Learned> extends Pick<Way<Learned>, 'byAffinity'> {
+export interface WalkEnding<Learned> extends Pick<Way<Learned>, 'byAffinity'> {
   readonly probability: number;
   readonly path: readonly TraceStep[];
   readonly lookups: number;
@@ -195,30 +196,10 @@ class Walker<Rule, Learned> {
     this.#context = context;
   }
 
-  outcomes({ source, destination, protocol, port, inInterface }: Packet): WalkOutcome<Learned>[] {
-    let ways: readonly Way<Learned>[] = [
-      {
-        source,
-        destination,
-        protocol,
-        port,
-        original: { source, destination, port },
-        inInterface: inInterface ?? '',
-        mark: 0,
-        isRewritten: false,
-        virtualServer: undefined,
-        masqueraded: false,
-        isUntracked: false,
-        byAffinity: false,
-        probability: 1,
-        lookups: 0,
-        learned: [],
-        trail: undefined,
-        hook: '',
-      },
-    ];
+  outcomes(packet: Packet): WalkOutcome<Learned>[] {
+    let ways: readonly Way<Learned>[] = [firstWay(packet)];
     const stopped: WalkOutcome<Learned>[] = [];
-    for (const hook of pathOf(inInterface)) {
+    for (const hook of pathOf(packet.inInterface)) {
       const through: Way<Learned>[] = [];
       for (const way of ways) {
         if (!isOnPath(hook, way, this.#context.isLocal)) {
@@ -281,7 +262,7 @@ class Walker<Rule, Learned> {
   #passBaseChain(base: WalkedChain, way: Way<Learned>): readonly Decided<Learned>[] {
     const { type, table, chain, policy } = base;
     if (type === 'ipvs') return this.#balance(way);
-    const { decided, returned } = this.#walkChain(table, chain, way, 0);
+    const { decided, returned } = this.#walkChain(table, chain, way, 0) ?? { decided: [], returned: [way] };
     for (const left of returned)
       decided.push({ verdict: policy, way: policy === 'drop' ? this.#droppedByPolicy(base, left) : left });
     return decided;
@@ -304,11 +285,12 @@ class Walker<Rule, Learned> {
     return { ...way, trail: { step, before: way.trail } };
   }
 
-  #walkChain(table: string, chain: string, way: Way<Learned>, depth: number): Passage<Learned> {
+  /** `undefined`: there is no such chain. */
+  #walkChain(table: string, chain: string, way: Way<Learned>, depth: number): Passage<Learned> | undefined {
     const rules = this.#rules.rulesOf(table, chain, way);
     if (!rules) {
       this.#context.note(`${table === '' ? 'the table' : `table ${table}`} has no chain ${chain}`);
-      return { decided: [], returned: [way] };
+      return undefined;
     }
     if (depth > this.#rules.deepestJump) throw new Error(`too many jumps, a loop through chain ${chain}`);
     const passage: Passage<Learned> = { decided: [], returned: [] };
@@ -316,14 +298,19 @@ class Walker<Rule, Learned> {
     for (const [ruleIndex, rule] of rules.entries()) {
       if (live.length === 0) break;
       const next: Way<Learned>[] = [];
-      for (const current of live)
-        for (const exit of this.#rules.leave(rule, current, this.#context)) {
+      for (const current of live) {
+        const exits = this.#rules.leave(rule, current, this.#context);
+        for (const exit of exits) {
           const recorded = this.#recorded(table, chain, ruleIndex, rule, exit);
-          next.push(...this.#proceed(table, exit.verdict, recorded, depth, passage));
+          addAll(
+            next,
+            this.#proceed(table, exit.verdict, recorded, { depth, isChoice: exits.length > 1 }, passage),
+          );
         }
+      }
       live = next;
     }
-    passage.returned.push(...live);
+    addAll(passage.returned, live);
     return passage;
   }
 
@@ -332,7 +319,7 @@ class Walker<Rule, Learned> {
     table: string,
     verdict: WalkVerdict | undefined,
     way: Way<Learned>,
-    depth: number,
+    { depth, isChoice }: { readonly depth: number; readonly isChoice: boolean },
     { decided, returned }: Passage<Learned>,
   ): readonly Way<Learned>[] {
     if (!verdict) return [way];
@@ -340,9 +327,15 @@ class Walker<Rule, Learned> {
       case 'jump':
       case 'goto': {
         const below = this.#walkChain(table, verdict.chain, way, depth + 1);
-        decided.push(...below.decided);
+        if (!below) {
+          if (!isChoice) return [way];
+          // Were it to go on, choices among n missing chains would become 2^n ways.
+          decided.push({ verdict: 'accept', way });
+          return [];
+        }
+        addAll(decided, below.decided);
         if (verdict.kind === 'jump') return below.returned;
-        returned.push(...below.returned);
+        addAll(returned, below.returned);
         return [];
       }
       case 'return':
@@ -387,13 +380,7 @@ class Walker<Rule, Learned> {
   }
 }
 
-function arrival<Learned>(way: Way<Learned>): WalkOutcome<Learned> {
-  const { masqueraded, destination, port } = way;
-  if (!way.isRewritten && !way.virtualServer) return { kind: 'pass', masqueraded, ...ending(way) };
-  return { kind: 'forward', to: destination, port, masqueraded, ...ending(way) };
-}
-
-function ending<Learned>(way: Way<Learned>): WalkEnding<Learned> {
-  const { probability, trail, lookups, learned, byAffinity } = way;
-  return { probability, path: stepsOf(trail), lookups, learned, byAffinity };
+/** Not `push(...more)`: of very many, that is too many arguments. */
+function addAll<T>(list: T[], more: readonly T[]): void {
+  for (const each of more) list.push(each);
 }

@@ -48,7 +48,11 @@ export function codeOf({ text }: SourceFile): string {
  */
 export function roomOf(path: string): string {
   if (path.startsWith('lab/')) return 'lab';
-  if (/^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|walk\.ts|kernelReader\.ts|deviations\.ts)/.test(path))
+  if (
+    /^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|(?:walk|walkOutcome|path|kernelReader|deviations)\.ts)/.test(
+      path,
+    )
+  )
     return 'rules';
   if (/^src\/proxy\/(?:reconciler|report|retryDelay)\.ts/.test(path)) return 'reconciler';
   return path.split('/')[1] ?? path;

@@ -16,6 +16,7 @@ import {
   type RunOptions,
   type RunResult,
 } from '../../system/processes.ts';
+import { lightRun } from '../../system/lightRun.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { held, lockHolder, type LockOptions, takeXtablesLocks, XTABLES_LOCK_PATH } from './locks.ts';
@@ -40,6 +41,7 @@ import {
   needsRestoreProbe,
   parseVersion,
   type Programs,
+  restorePrintsVersion,
   type Variant,
   type VariantChoice,
 } from './variant.ts';
@@ -147,7 +149,8 @@ export class IptablesClient implements TableClient {
         detail: outputOf(printed),
       });
     }
-    const restoreHasVersion = needsRestoreProbe(version.text) && (await printsVersion(runner, restore));
+    const restoreHasVersion =
+      needsRestoreProbe(version.text) && (await restorePrintsVersion(runner, restore));
     const features = featuresOf(version.text, restoreHasVersion, lockSeconds);
     return new IptablesClient(options, version, chosen, features);
   }
@@ -235,14 +238,10 @@ export class IptablesClient implements TableClient {
     });
   }
 
-  /*
-   * Reads for questions do not wait in the queue, so that no sync waits for them. The nft variant takes no lock; legacy's
-   * save takes none either.
-   */
-
+  // Reads for questions do not wait in the queue, so that no sync waits for them. They take no lock: legacy's save has none.
   /** What `-S` prints of a chain, or of all, with counters. Returns why there is none, where that is so. */
   async listRules(table: string, chain: string | undefined, take: TakeText): Promise<string | undefined> {
-    const command = await this.#rule('-S', table, chain, ['-v'], take);
+    const command = await this.#read(this.#ruleArgv('-S', table, chain, ['-v']), take);
     if (command.outcome === 'no' || command.outcome === 'notFound') return outputOf(command.result);
     await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
     return undefined;
@@ -250,7 +249,7 @@ export class IptablesClient implements TableClient {
 
   /** What a save prints of a table, with counters, while it prints it. */
   async readTable(table: string, take: TakeText): Promise<void> {
-    const command = await this.#save(table, { counters: true }, take);
+    const command = await this.#read(this.#saveArgv(table, { counters: true }), take);
     await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
   }
 
@@ -306,22 +305,29 @@ export class IptablesClient implements TableClient {
     return { ...saved, outcome: 'no' };
   }
 
-  #save(table: string, { counters }: SaveOptions, onStdout?: RunOptions['onStdout']): Promise<Command> {
-    return this.#run([this.programs.save, '-t', table, ...(counters ? ['-c'] : [])], { onStdout });
+  #save(table: string, options: SaveOptions, onStdout?: TakeText): Promise<Command> {
+    return this.#run(this.#saveArgv(table, options), { onStdout });
   }
 
-  #rule(
-    operation: string,
-    table: string,
-    chain: string | undefined,
-    args: readonly string[] = [],
-    onStdout?: RunOptions['onStdout'],
-  ): Promise<Command> {
-    const { wait } = this.features;
+  #saveArgv(table: string, { counters }: SaveOptions): Argv {
+    return [this.programs.save, '-t', table, ...(counters ? ['-c'] : [])];
+  }
+
+  #rule(operation: string, table: string, chain: string, args: readonly string[] = []): Promise<Command> {
+    return this.#run(this.#ruleArgv(operation, table, chain, args), {});
+  }
+
+  #ruleArgv(operation: string, table: string, chain: string | undefined, args: readonly string[]): Argv {
     const named = chain === undefined ? [] : [chain];
-    return this.#run([this.programs.iptables, ...wait, operation, ...named, '-t', table, ...args], {
-      onStdout,
-    });
+    return [this.programs.iptables, ...this.features.wait, operation, ...named, '-t', table, ...args];
+  }
+
+  async #read(argv: Argv, onStdout: TakeText): Promise<Command> {
+    const { lockPath, timeoutMs = TIMEOUT_MS } = this.#options;
+    const runner = this.#runner === run ? lightRun : this.#runner;
+    const env = lockPath ? { XTABLES_LOCKFILE: lockPath } : undefined;
+    const result = await runner(argv, { onStdout, timeoutMs, env });
+    return { argv, result, outcome: outcomeOf(result, this.variant) };
   }
 
   async #run(argv: Argv, options: Pick<RunOptions, 'stdin' | 'onStdout'>): Promise<Command> {
@@ -387,10 +393,4 @@ export class IptablesClient implements TableClient {
 /** A runner that cannot pass output on has kept it. */
 async function takeKept(kept: string, take: TakeText): Promise<void> {
   if (kept !== '') await take(kept);
-}
-
-async function printsVersion(runner: CommandRunner, restore: string): Promise<boolean> {
-  // With empty input: a restore that does not know the option goes on to read rules.
-  const result = await runner([restore, '--version'], { stdin: '', timeoutMs: TIMEOUT_MS });
-  return parseVersion(result.stdout + result.stderr) !== undefined;
 }

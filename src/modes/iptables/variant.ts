@@ -164,6 +164,12 @@ export function needsRestoreProbe(version: string): boolean {
   return !atLeast(version, '1.6.2');
 }
 
+/** With empty input: a restore that does not know the option goes on to read rules. */
+export async function restorePrintsVersion(runner: CommandRunner, restore: string): Promise<boolean> {
+  const result = await runner([restore, '--version'], { stdin: '', timeoutMs: 30_000 });
+  return parseVersion(result.stdout + result.stderr) !== undefined;
+}
+
 export function featuresOf(
   version: string,
   restoreHasVersion: boolean,

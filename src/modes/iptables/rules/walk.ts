@@ -66,6 +66,9 @@ export interface BuiltInChain {
 /** Deeper than any kernel goes: only a loop gets there. */
 const DEEPEST_JUMP = 512;
 
+/** Random choices that come back double the ways of a packet; nobody has that many rules on the way of one. */
+const MOST_STEPS = 200_000;
+
 /** Which tables a packet passes at a hook, one after the other, and where IPVS stands among them. */
 const TABLE_ORDER: Readonly<Record<HookPoint, readonly string[]>> = {
   prerouting: ['raw', 'mangle', 'nat'],
@@ -105,6 +108,7 @@ export function walkTables(
     viaBridge: packet.viaBridge ?? false,
     localIp: (family) => host.addresses.find((ip) => familyOf(ip) === family && !isLoopback(ip)),
   };
+  let steps = 0;
   return walkPacket<WalkedRule, string>(
     {
       deepestJump: DEEPEST_JUMP,
@@ -116,8 +120,12 @@ export function walkTables(
           return found ? [baseChain(table, chain, found)] : [];
         });
       },
-      rulesOf: (table, chain, way) => tables.rules(table, chain, way),
-      leave: (rule, way, context) => leave(rule, { ...place, way, context }),
+      rulesOf: (table, chain, way) => (steps < MOST_STEPS ? tables.rules(table, chain, way) : []),
+      leave: (rule, way, context) => {
+        if (steps++ < MOST_STEPS) return leave(rule, { ...place, way, context });
+        context.note(`not evaluated: what comes after ${MOST_STEPS} rules`);
+        return [{ way, isMatch: false }];
+      },
       print: (rule) => rule.text ?? printRule(rule),
       detailsOf: (rule, table, chain) => ({
         ...(rule.counters && { packets: rule.counters.packets }),

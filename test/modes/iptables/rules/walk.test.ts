@@ -103,7 +103,7 @@ describe('which hooks a packet passes', () => {
   });
 
   test('no tables at all', () => {
-    expect(walkIptables(new Map(), FROM_POD, HOST)).toEqual({
+    expect(walkIptables(new Map(), FROM_POD, HOST)).toMatchObject({
       outcomes: [{ kind: 'pass', masqueraded: false, probability: 1, path: [], lookups: 0, learned: [] }],
       notes: [],
     });
@@ -153,16 +153,34 @@ describe('chains', () => {
 
   test('what cannot be evaluated is noted', () => {
     const result = run([
-      'PREROUTING -j MISSING',
       'PREROUTING -m set --match-set s dst -j ACCEPT',
       'PREROUTING -j NFQUEUE --queue-num 3',
+      'PREROUTING -j MISSING',
     ]);
     expect(kinds(result)).toEqual(['pass']);
     expect(result.notes).toEqual([
-      'table nat has no chain MISSING',
       'not evaluated, taken as no match: -m set --match-set s dst (in: -m set --match-set s dst -j ACCEPT)',
       'not evaluated, taken as passing: -j NFQUEUE --queue-num 3',
+      'table nat has no chain MISSING',
     ]);
+  });
+
+  test('missing chains of a hundred endpoints are a hundred ways, and no more', () => {
+    const rules = balanced(100).filter((line) => !line.startsWith('SEP-'));
+    const result = run(rules);
+    expect(new Set(kinds(result))).toEqual(new Set(['pass']));
+    expect(result.outcomes).toHaveLength(100);
+    expect(result.notes).toHaveLength(100);
+  });
+
+  test('choices that come back and double the ways have a limit', () => {
+    const choices = Array.from(
+      { length: 30 },
+      () => 'PREROUTING -m statistic --mode random --probability 0.5 -j X',
+    );
+    const result = run([...choices, 'X -m comment --comment x'], FROM_POD, { record: false });
+    expect(result.notes).toEqual(['not evaluated: what comes after 200000 rules']);
+    expect(result.outcomes.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
   });
 });
 
