@@ -39,7 +39,7 @@ export function toSettings(config: ValidConfig, nodeName: string): Settings {
     manifests: junction.manifests ?? [],
     layout: junction.iptablesLayout,
     variant: junction.iptablesVariant,
-    masqueradeBit: (mode === 'nftables' ? nftables : iptables).masqueradeBit,
+    masqueradeBit: mode === 'nftables' ? nftables.masqueradeBit : iptables.masqueradeBit,
     scheduler: ipvs.scheduler === '' ? DEFAULT_SCHEDULER : ipvs.scheduler,
     excludeCIDRs: (ipvs.excludeCIDRs ?? []).flatMap((text) => parseCidr(text) ?? []),
     counters: junction.nftablesCounters,

@@ -12,7 +12,7 @@ import { junction } from './junction.ts';
 const NAMES = COMMANDS.map(({ name }) => name).join('|');
 /** The program, or its image; flags alone mean run. */
 const TAUGHT = new RegExp(
-  `(?:(?<![\\w-])junction(?::[\\d.]+)? (${NAMES})\\b|\\./bin/junction(?= --))([^\`\\n]*)`,
+  `(?:(?<![\\w-]|kubectl )junction(?::[\\d.]+)? (${NAMES})\\b|\\./bin/junction(?= --))([^\`\\n]*)`,
   'g',
 );
 
