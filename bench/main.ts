@@ -8,6 +8,7 @@ import { driftCommand } from './drift/command.ts';
 import { iptablesCommand } from './iptablesCommand.ts';
 import { ipvsCommand } from './ipvs/command.ts';
 import { nftablesCommand } from './nftables/command.ts';
+import { questionsCommand } from './questions/command.ts';
 
 const HELP = `npm run bench [-- [WHICH] OPTIONS]
 
@@ -40,6 +41,13 @@ conntrack: cleaning one service's flows out of a large table, in a real kernel
   --flows 100000           of others
   --stale 200              of the service
   --repetitions 5          of everything
+
+questions: how long the running proxy takes to answer, and what that costs syncs; nftables mode, with an API server
+  --services 30000         how many
+  --endpoints 10           of each service
+  --questions 100          in a row, while one service changes
+  --changes 20             of that service, with questions and without
+  --repetitions 7          of each question
 
 hostile: one object of the API server's size limit beside small services, in every mode (ipvs inside User-mode Linux)
   --modes nftables,iptables-nft,iptables-legacy,ipvs
@@ -76,6 +84,7 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   else if (name === 'ipvs') await ipvsCommand(args);
   else if (name === 'drift') await driftCommand(args);
   else if (name === 'conntrack') await conntrackCommand(args);
+  else if (name === 'questions') await questionsCommand(args);
   else if (name === 'hostile') await hostileCommand(args);
   else if (name === 'loss') await loss(args);
   else if (name === 'api') await apiCommand(args);

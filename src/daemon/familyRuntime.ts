@@ -291,7 +291,8 @@ export class FamilyRuntime {
       clock: systemClock,
       ...(mode.name === 'nftables' && { usedMs: processorMs }),
       wallTime,
-      onPacket: (result, ms) => {
+      onPacket: (result, ms, costMs) => {
+        own.table.junction_proof_processor_seconds_total.add(labels, costMs / 1000);
         own.table.junction_proof_packets_total.add({ ...labels, result });
         own.table.junction_proof_duration_seconds.observe(labels, ms / 1000);
         own.table.junction_proof_disagreements.set(labels, proof.disagreements.length);

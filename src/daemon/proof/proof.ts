@@ -29,8 +29,8 @@ interface ProofOptions {
   readonly usedMs?: (() => number) | undefined;
   /** Milliseconds since the epoch. */
   readonly wallTime: () => number;
-  /** Of each packet that was compared. */
-  readonly onPacket: (result: ProofResult, ms: number) => void;
+  /** Of each packet that was compared; `costMs` is what it counts with. */
+  readonly onPacket: (result: ProofResult, ms: number, costMs: number) => void;
   readonly onDisagreement: (disagreement: Disagreement) => void;
   readonly onResolved: (disagreement: Disagreement) => void;
 }
@@ -135,13 +135,14 @@ export class Proof {
     let look = await this.#look(sample.packet);
     const ms = clock.now() - started;
     // On a busy machine most of the time is a wait for a processor.
-    this.#budget.spend(usedMs && usedBefore !== undefined ? Math.min(ms, usedMs() - usedBefore) : ms);
+    const usedNow = usedMs && usedBefore !== undefined ? Math.min(ms, usedMs() - usedBefore) : ms;
+    this.#budget.spend(usedNow);
     if (look.result === 'disagrees' && !this.#known.has(key)) look = await this.#lookAgain(sample);
     if (look.result === 'agrees') this.#agree(key);
     if (look.result === 'disagrees' && !this.#known.has(key)) this.#disagree(key, sample, look);
     this.#packets++;
     this.#lastAt = wallTime();
-    onPacket(look.result, ms);
+    onPacket(look.result, ms, usedNow);
   }
 
   /** Under another plan it is another question. */
