@@ -21,7 +21,7 @@ export interface ReadContext {
   readonly small: ReadonlySet<string>;
   /** Changes with every change of the rules. */
   readonly generation: number | string | undefined;
-  /** Told what iptables says of a chain that it cannot list. */
+  /** Called with what iptables says of a chain that it cannot list. */
   readonly note: (text: string) => void;
 }
 

@@ -15,7 +15,7 @@ import { NFACCT } from './rules/names.ts';
 import { walkTables } from './rules/walk.ts';
 import { dumpedTables, TablesReader, type TablesReaderOptions } from './tablesReader.ts';
 
-export interface IptablesReaderOptions extends TablesReaderOptions {
+interface IptablesReaderOptions extends TablesReaderOptions {
   readonly layout: LayoutName;
   /** With which rules are compiled. */
   readonly settings: MachineSettings;
@@ -62,7 +62,7 @@ export class IptablesReader implements KernelReader {
   }
 }
 
-export interface OpenReaderOptions extends Pick<ClientOptions, 'variant' | 'runner' | 'lockPath'> {
+interface OpenReaderOptions extends Pick<ClientOptions, 'variant' | 'runner' | 'lockPath'> {
   readonly layout: LayoutName;
   readonly masqueradeBit: number;
 }

@@ -81,7 +81,7 @@ function readable(text: string): Rule {
 }
 
 /** Reads lines while they arrive. */
-export abstract class LineReader {
+abstract class LineReader {
   /** A line that has not ended yet. */
   #rest = '';
 

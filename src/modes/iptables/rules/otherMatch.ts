@@ -7,9 +7,9 @@ import type { WalkContext, Way } from '../../walk.ts';
 import { ruleProtocol } from './names.ts';
 import type { ConntrackState } from './rule.ts';
 
-export type Answer = boolean | undefined;
+export type MatchAnswer = boolean | undefined;
 
-export interface MatchedPacket {
+interface MatchedPacket {
   readonly way: Way<unknown>;
   readonly context: WalkContext;
 }
@@ -22,8 +22,8 @@ interface Option {
 }
 
 /** All of them match. */
-function allOf(answers: Iterable<Answer>): Answer {
-  let all: Answer = true;
+function allOf(answers: Iterable<MatchAnswer>): MatchAnswer {
+  let all: MatchAnswer = true;
   for (const answer of answers) {
     if (answer === false) return false;
     if (answer === undefined) all = undefined;
@@ -31,12 +31,12 @@ function allOf(answers: Iterable<Answer>): Answer {
   return all;
 }
 
-function negated(answer: Answer, not: boolean): Answer {
+function negated(answer: MatchAnswer, not: boolean): MatchAnswer {
   return answer === undefined ? undefined : answer !== not;
 }
 
 /** `args` as a rule has them: `-o eth0`, `! --sport 1:5`, `-m multiport --dports 80,443`. */
-export function answerOther(args: readonly string[], packet: MatchedPacket): Answer {
+export function answerOther(args: readonly string[], packet: MatchedPacket): MatchAnswer {
   const [first, module = '', ...rest] = args;
   if (first !== '-m') return allOf(optionsOf(args).map((option) => answerOption('', option, packet)));
   const options = optionsOf(rest);
@@ -57,7 +57,7 @@ function optionsOf(words: readonly string[]): readonly Option[] {
   return options;
 }
 
-function answerOption(module: string, { not, name, values }: Option, packet: MatchedPacket): Answer {
+function answerOption(module: string, { not, name, values }: Option, packet: MatchedPacket): MatchAnswer {
   return negated(answerPlain(module, name, values, packet), not);
 }
 
@@ -66,7 +66,7 @@ function answerPlain(
   name: string,
   [value = '', second = '']: readonly string[],
   packet: MatchedPacket,
-): Answer {
+): MatchAnswer {
   const { way, context } = packet;
   switch (module === '' ? name : `${module} ${name}`) {
     case 'comment --comment':
@@ -123,7 +123,7 @@ function answerPlain(
 }
 
 /** A packet to the node itself goes out by lo. Any other's interface is a matter of routes. */
-function answerOutInterface(pattern: string, { way, context }: MatchedPacket): Answer {
+function answerOutInterface(pattern: string, { way, context }: MatchedPacket): MatchAnswer {
   if (pattern === '+') return true;
   if (/ (?:prerouting|input)$/.test(way.hook)) return false;
   return context.isLocal(way.destination) ? isInterface(pattern, 'lo') : undefined;
@@ -165,7 +165,7 @@ export function hasState(way: Way<unknown>, state: ConntrackState | (string & {}
   return state === 'NEW' || (state === 'DNAT' && way.isRewritten) || (state === 'SNAT' && way.masqueraded);
 }
 
-function within(text: string, ip: Ip): Answer {
+function within(text: string, ip: Ip): MatchAnswer {
   if (!text.includes('/')) return parseIp(text) === ip;
   const cidr = parseCidr(text);
   return cidr && cidrContains(cidr, ip);
@@ -173,8 +173,8 @@ function within(text: string, ip: Ip): Answer {
 
 const MULTICAST = /^(?:22[4-9]|23\d)\.|^ff[0-9a-f]{2}:/;
 
-function hasType(types: string, ip: Ip, { isLocal }: WalkContext): Answer {
-  const is = (type: string): Answer => {
+function hasType(types: string, ip: Ip, { isLocal }: WalkContext): MatchAnswer {
+  const is = (type: string): MatchAnswer => {
     if (type === 'LOCAL') return isLocal(ip);
     if (type === 'MULTICAST') return MULTICAST.test(ip);
     // A packet to the node itself is none of the others; else the routes say what it is.
@@ -185,7 +185,7 @@ function hasType(types: string, ip: Ip, { isLocal }: WalkContext): Answer {
 }
 
 /** `10.0.0.1-10.0.0.9` */
-function inRange(range: string, ip: Ip): Answer {
+function inRange(range: string, ip: Ip): MatchAnswer {
   const [from, to] = range.split('-').map(parseBytes);
   const bytes = parseBytes(ip);
   if (!from || !to || !bytes || from.length !== bytes.length || to.length !== bytes.length) return undefined;

@@ -17,6 +17,6 @@ export function isForeignRule(rule: Rule, table: string, chain: string): boolean
   return chain === CHAINS.firewall ? !isOurFirewallRule(rule) : !isOwnChain(chain);
 }
 
-export function isOwnChain(chain: string): boolean {
+function isOwnChain(chain: string): boolean {
   return FIXED.has(chain) || isServiceChain(chain);
 }

@@ -13,7 +13,7 @@ import {
 } from '../../walk.ts';
 import type { HookPoint } from '../../path.ts';
 import { ruleProtocol } from './names.ts';
-import { type Answer, answerOther, hasState, isInterface } from './otherMatch.ts';
+import { type MatchAnswer, answerOther, hasState, isInterface } from './otherMatch.ts';
 import { dnatTo, effectOfOther, isPassing, type TargetEffect } from './otherTarget.ts';
 import { isForeignRule } from './ownership.ts';
 import type { ParsedRule, Tables } from './parse.ts';
@@ -29,11 +29,11 @@ export interface IptablesWalkOptions extends WalkOptions {
   /** Which recent-client lists hold the client; by default none. */
   readonly affinity?: (list: string) => boolean;
   /** Whether a set has the packet; `undefined`, which is the default: nobody knows. */
-  readonly inSet?: (match: SetMatch, way: Way<string>) => Answer;
+  readonly inSet?: (match: SetMatch, way: Way<string>) => MatchAnswer;
   /** What it was looked up by: `KUBE-CLUSTER-IP { 10.96.0.1,tcp:80 }`. */
   readonly foundInSet?: (match: SetMatch, way: Way<string>) => string | undefined;
   /** Whether IPVS sends it on for this virtual server; the same. */
-  readonly isVirtual?: (match: Extract<Match, { kind: 'virtualServer' }>, way: Way<string>) => Answer;
+  readonly isVirtual?: (match: Extract<Match, { kind: 'virtualServer' }>, way: Way<string>) => MatchAnswer;
   /** IPVS, where it is in the packet's way. */
   readonly balance?: (way: Way<string>, context: WalkContext) => readonly Balanced<string>[];
   /** Addresses of the node besides the host's. */
@@ -216,7 +216,7 @@ function printMatch(match: Match): string {
   return match.kind === 'other' ? match.args.join(' ') : printRule({ matches: [match], target: undefined });
 }
 
-function answerOf(match: Exclude<Match, { kind: 'statistic' }>, place: Place): Answer {
+function answerOf(match: Exclude<Match, { kind: 'statistic' }>, place: Place): MatchAnswer {
   const { way, context, options } = place;
   switch (match.kind) {
     case 'comment':
