@@ -50,10 +50,10 @@ export class LabNode {
     return new Map(saved.flatMap((text) => [...parseSave(text)]));
   }
 
-  /** Reads node1's kernel for questions. */
-  reader(family: Family): IptablesReader {
+  /** Reads node1's kernel for questions. To ask legacy for another table would create it. */
+  reader(family: Family, legacyTables: readonly string[] = ['filter', 'nat']): IptablesReader {
     const client = this.#client(family);
-    const names = client.variant === 'nft' ? ALL_TABLES.names : new Set(['filter', 'nat']);
+    const names = client.variant === 'nft' ? ALL_TABLES.names : new Set(legacyTables);
     return new IptablesReader({
       client,
       layout: this.layout,
