@@ -52,7 +52,7 @@ const common = {
 try {
   await build({
     ...common,
-    entryPoints: { junction: 'src/cli/bin.ts' },
+    entryPoints: { junction: 'src/cli/bin.ts', 'kubectl-junction': 'src/kubectl/bin.ts' },
     splitting: true,
     chunkNames: 'junction/[name]-[hash]',
   });

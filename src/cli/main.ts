@@ -1,9 +1,7 @@
 /** The command line. Exit codes: 0 done, 1 it did not work out, 2 the command line or the configuration is wrong. */
 import { flagValue, type ParsedFlags, parseCommandLine } from '../config/commandLine.ts';
 import { didYouMean } from '../text/suggest.ts';
-import { isJunctionError } from '../errors.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
-import { printableLine } from '../text/printable.ts';
 import { BUILD, VERSION } from '../version.ts';
 import { commandHelp, overview } from './commandHelp.ts';
 import {
@@ -16,6 +14,7 @@ import {
 } from './commands.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
 import type { Output, PrintOptions } from './output.ts';
+import { reportError } from './reportError.ts';
 
 export async function main(argv: readonly string[], io: Output): Promise<number> {
   try {
@@ -171,21 +170,4 @@ function printVersion(output: string): string {
 function familiesOf(parsed: ParsedFlags): readonly Family[] {
   const text = flagValue(parsed, OWN_FLAGS.family);
   return FAMILIES.filter((family) => text === 'both' || family.toLowerCase() === text);
-}
-
-/** Says what went wrong and what to do about it; returns the exit code. */
-function reportError(error: unknown, io: Output): number {
-  if (error instanceof UsageError) {
-    for (const problem of error.problems) io.err(`junction: ${printableLine(problem)}\n`);
-    if (error.see !== undefined) io.err(`  what to do: ${error.see}\n`);
-    return 2;
-  }
-  if (isJunctionError(error)) {
-    io.err(`junction: ${printableLine(error.message)} (${error.code})\n`);
-    if (error.detail !== undefined) io.err(`${error.detail.trimEnd()}\n`);
-    io.err(`  what to do: ${printableLine(error.hint)}\n`);
-    return 1;
-  }
-  io.err(`junction: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  return 1;
 }

@@ -58,21 +58,24 @@ interface Diffed {
 }
 
 async function diff(mode: string, ...flags: readonly string[]): Promise<Diffed> {
+  const given = [
+    '--manifests',
+    SHOP,
+    '--proxy-mode',
+    mode,
+    '--hostname-override',
+    'node-a',
+    '--family',
+    'ipv4',
+  ];
+  const asked = ['--cluster-cidr', '10.244.0.0/16', '--output', 'json', ...flags];
+  const program = join(ROOT, 'bin/junction');
   const { code, stdout, stderr } = await namespace.runner([
     process.execPath,
-    join(ROOT, 'bin/junction'),
-    ...[
-      'diff',
-      '--manifests',
-      SHOP,
-      '--proxy-mode',
-      mode,
-      '--hostname-override',
-      'node-a',
-      '--family',
-      'ipv4',
-    ],
-    ...['--cluster-cidr', '10.244.0.0/16', '--output', 'json', ...flags],
+    program,
+    'diff',
+    ...given,
+    ...asked,
   ]);
   if (stdout === '') throw new Error(stderr);
   return { code, report: JSON.parse(stdout) as DiffReport };

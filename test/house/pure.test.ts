@@ -72,6 +72,7 @@ describe('folders know only those before them', () => {
     daemon: [...INSIDE, ...EDGES, ...TOOLS],
     doctor: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
     cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon', 'bundle', 'doctor', 'diff'],
+    kubectl: [...INSIDE, ...EDGES, ...TOOLS, 'bundle', 'cli'],
     lab: [...INSIDE, ...EDGES, ...TOOLS, 'cli'],
   };
 

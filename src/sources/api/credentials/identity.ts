@@ -11,6 +11,8 @@ export interface ApiAccess {
   /** Where this was read, for messages: `kubeconfig /etc/junction.conf, context prod`. */
   readonly origin: string;
   readonly server: URL;
+  /** Of the kubeconfig's context, for who asks on a person's behalf. */
+  readonly namespace?: string;
   /** Its host and port as they were written, for metrics; client-go shows them so. */
   readonly host?: string;
   /** insecure-skip-tls-verify */

@@ -22,6 +22,8 @@ export interface CurrentContext {
   readonly origin: string;
   readonly cluster: KubeconfigSection;
   readonly user: KubeconfigSection;
+  /** '' where it names none. */
+  readonly namespace: string;
 }
 
 const PATH_HINT = 'Give the path of a kubeconfig that exists (--kubeconfig, or clientConnection.kubeconfig).';
@@ -31,11 +33,12 @@ const NO_CONTEXT_HINT =
   'It has no contexts at all: is it the file that you mean? One that `kubectl config view --kubeconfig FILE` shows with a cluster and a user will do.';
 const NONE = 'none';
 
-/** With a server given otherwise (`--master`), a kubeconfig need not name a cluster. */
+/** With a server given otherwise (`--master`), a kubeconfig need not name a cluster. `chosen`: instead of its current context. */
 export async function readKubeconfig(
   path: string,
   needsCluster: boolean,
   environment: Environment,
+  chosen = '',
 ): Promise<CurrentContext> {
   const where = `kubeconfig ${path}`;
   let text: string;
@@ -50,15 +53,15 @@ export async function readKubeconfig(
   const file = { path, environment };
   const root = new KubeconfigSection(where, readYaml(text, where), file);
   const empty = new KubeconfigSection(where, {}, file);
-  const name = root.text('current-context');
+  const name = chosen === '' ? root.text('current-context') : chosen;
   if (name === '') {
-    if (!needsCluster) return { origin: where, cluster: empty, user: empty };
+    if (!needsCluster) return { origin: where, cluster: empty, user: empty, namespace: '' };
     const names = namesOf(root, 'contexts');
     const hint =
       names === NONE ? NO_CONTEXT_HINT : `Choose one with \`kubectl config use-context\`: ${names}.`;
     throw root.bad('current-context', 'is not set', hint);
   }
-  const context = named(root, 'context', name, 'current-context');
+  const context = named(root, 'context', name, chosen === '' ? 'current-context' : '--context');
   const clusterName = context.text('cluster');
   const userName = context.text('user');
   if (clusterName === '' && needsCluster) throw context.bad('cluster', 'is not set');
@@ -67,6 +70,7 @@ export async function readKubeconfig(
     cluster: clusterName === '' ? empty : named(root, 'cluster', clusterName, context.where),
     // A context without a user is anonymous.
     user: userName === '' ? empty : named(root, 'user', userName, context.where),
+    namespace: context.text('namespace'),
   };
 }
 

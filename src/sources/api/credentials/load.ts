@@ -20,6 +20,8 @@ export interface LoadAccessOptions
     Partial<Pick<Environment, 'readFile' | 'wallTime' | 'onPluginCertificate'>> {
   /** Path of a kubeconfig. */
   readonly kubeconfig?: string | undefined;
+  /** Of the kubeconfig; without it, its current one. */
+  readonly context?: string | undefined;
   /** URL of the API server; counts before the one in the kubeconfig. */
   readonly master?: string | undefined;
 }
@@ -28,19 +30,24 @@ const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** Everything that can be checked without the server is. Rejects with a `JunctionError` that says what to correct. */
 export async function loadAccess(options: LoadAccessOptions): Promise<ApiAccess> {
-  const { kubeconfig = '', master = '' } = options;
+  const { kubeconfig = '', master = '', context } = options;
   const environment: Environment = {
     readFile: (path) => readFileFromDisk(path, 'utf8'),
     wallTime: Date.now,
     ...options,
   };
-  if (kubeconfig !== '') return fromKubeconfig(kubeconfig, master, environment);
+  if (kubeconfig !== '') return fromKubeconfig(kubeconfig, master, environment, context);
   if (master !== '') return fromAddress(master, environment);
   return fromCluster(environment);
 }
 
-async function fromKubeconfig(path: string, master: string, environment: Environment): Promise<ApiAccess> {
-  const context = await readKubeconfig(path, master === '', environment);
+async function fromKubeconfig(
+  path: string,
+  master: string,
+  environment: Environment,
+  chosen: string | undefined,
+): Promise<ApiAccess> {
+  const context = await readKubeconfig(path, master === '', environment, chosen);
   const { cluster, user } = context;
   const insecure = cluster.flag('insecure-skip-tls-verify');
   const hasAuthority = cluster.has('certificate-authority') || cluster.has('certificate-authority-data');
@@ -54,6 +61,7 @@ async function fromKubeconfig(path: string, master: string, environment: Environ
   const server = readKubeconfigServer(context, master, insecure || hasAuthority);
   const access = createAccess({
     origin: context.origin,
+    namespace: context.namespace,
     server,
     host: writtenHost(master === '' ? cluster.text('server') : master),
     insecure,

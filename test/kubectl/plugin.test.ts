@@ -1,0 +1,385 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { reportError } from '../../src/cli/reportError.ts';
+import { runPluginCommand } from '../../src/kubectl/main.ts';
+import { printable } from '../../src/text/printable.ts';
+import type { ExecAnswer, ExecRequest } from '../support/apiServer/exec.ts';
+import { certificatePath, type RawObject, StatusError, TestApiServer } from '../support/apiServer/index.ts';
+import { FULL_STATUS } from '../support/fullStatus.ts';
+
+let server: TestApiServer;
+let directory = '';
+
+const LABELS = { 'app.kubernetes.io/name': 'junction' };
+
+function pod(name: string, node: string | undefined, status: object = { phase: 'Running' }): RawObject {
+  const metadata = { namespace: 'kube-system', name, labels: LABELS };
+  return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { nodeName: node }, status };
+}
+
+function kubeconfig(context: string, namespace?: string): string {
+  return `
+apiVersion: v1
+kind: Config
+current-context: ${context}
+contexts:
+- { name: ${context}, context: { cluster: c, user: u${namespace === undefined ? '' : `, namespace: ${namespace}`} } }
+- { name: other, context: { cluster: c, user: u, namespace: elsewhere } }
+clusters: [{ name: c, cluster: { server: '${server.url}', certificate-authority: '${certificatePath('ca')}' } }]
+users: [{ name: u, user: { token: right } }]
+`;
+}
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'junction-kubectl-'));
+  server = await TestApiServer.start({ certificate: 'server', tokens: ['right'] });
+  await writeFile(join(directory, 'config'), kubeconfig('main'));
+  for (const name of ['worker-1', 'worker-2'])
+    server.put({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
+  server.put(pod('junction-a', 'worker-1'), pod('junction-b', 'worker-2'));
+  // Of others, and elsewhere.
+  server.put({
+    ...pod('coredns', 'worker-1'),
+    metadata: { namespace: 'kube-system', name: 'coredns', labels: {} },
+  });
+  server.put({ ...pod('x', 'worker-3'), metadata: { namespace: 'shop', name: 'x', labels: LABELS } });
+});
+afterEach(async () => {
+  await server.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function plugin(...argv: readonly string[]): Promise<Ran> {
+  return withEnv({ KUBECONFIG: join(directory, 'config') }, ...argv);
+}
+
+async function withEnv(env: Record<string, string>, ...argv: readonly string[]): Promise<Ran> {
+  let out = '';
+  let err = '';
+  const output = {
+    out: (text: string) => void (out += printable(text)),
+    err: (text: string) => void (err += printable(text)),
+    painted: (text: string) => void (out += text),
+  };
+  const options = { env, home: directory, signal: AbortSignal.timeout(60_000) };
+  const code = await runPluginCommand(argv, output, options).catch((error: unknown) =>
+    reportError(error, output, 'kubectl junction'),
+  );
+  return { code, out, err };
+}
+
+function answerWith(answer: ExecAnswer): void {
+  server.exec = () => answer;
+}
+
+function commands(): readonly (readonly string[])[] {
+  return server.execs.map(({ command }) => command);
+}
+
+describe('a command on a node', () => {
+  test('runs in the pod of that node, with its output and exit code', async () => {
+    answerWith({ stdout: ['DROPPED\n'], stderr: ['careful\n'], exitCode: 4 });
+    const ran = await plugin('explain', '-n', 'shop', 'svc/web', '--node', 'worker-2');
+    expect(ran).toEqual({ code: 4, out: 'DROPPED\n', err: 'careful\n' });
+    expect(server.execs).toMatchObject([
+      {
+        namespace: 'kube-system',
+        pod: 'junction-b',
+        container: 'junction',
+        command: ['junction', 'explain', '--namespace', 'shop', 'svc/web'],
+      },
+    ]);
+  });
+
+  test.each([
+    [
+      ['explain', 'shop/web'],
+      ['junction', 'explain', 'shop/web'],
+    ],
+    [
+      ['explain', 'web:http'],
+      ['junction', 'explain', '--namespace', 'default', 'web:http'],
+    ],
+    [
+      ['explain', 'svc/web', '-o', 'json'],
+      ['junction', 'explain', '--namespace', 'default', 'svc/web', '-o', 'json'],
+    ],
+    [
+      ['explain', '--from', 'outside', '--to', '203.0.113.10:80'],
+      ['junction', 'explain', '--from', 'outside', '--to', '203.0.113.10:80'],
+    ],
+    [
+      ['explain', '--from=pod/a', '--to=svc/web'],
+      ['junction', 'explain', '--namespace', 'default', '--from=pod/a', '--to=svc/web'],
+    ],
+    [['services'], ['junction', 'services']],
+    [
+      ['services', '-nshop', '--problems'],
+      ['junction', 'services', '--namespace', 'shop', '--problems'],
+    ],
+    [
+      ['endpoints', 'shop/web'],
+      ['junction', 'endpoints', 'shop/web'],
+    ],
+    [
+      ['endpoints', 'web', '--namespace=shop'],
+      ['junction', 'endpoints', '--namespace', 'shop', 'web'],
+    ],
+    [
+      ['doctor', '--probe'],
+      ['junction', 'doctor', '--probe'],
+    ],
+    [
+      ['diff', '-o', 'wide'],
+      ['junction', 'diff', '-o', 'wide'],
+    ],
+    [['watch'], ['junction', 'watch']],
+    [['status'], ['junction', 'status']],
+  ])('%j', async (argv, command) => {
+    await plugin(...argv, '--node=worker-1');
+    expect(commands()).toEqual([command]);
+    expect(server.execs[0]?.pod).toBe('junction-a');
+  });
+
+  test('takes the namespace of the context, and another context', async () => {
+    await writeFile(join(directory, 'config'), kubeconfig('main', 'shop'));
+    await plugin('explain', 'web', '--node', 'worker-1');
+    await plugin('explain', 'web', '--node', 'worker-1', '--context', 'other');
+    expect(commands().map((words) => words[3])).toEqual(['shop', 'elsewhere']);
+    const wrong = await plugin('explain', 'web', '--node', 'worker-1', '--context', 'nothing');
+    expect(wrong.err).toContain('has no context "nothing", which --context names');
+    expect(wrong.code).toBe(1);
+  });
+
+  test('escapes what a terminal would obey', async () => {
+    answerWith({ stdout: ['\u001b[2Jgone', Buffer.from([0xc3]), Buffer.from([0xbc])] });
+    expect((await plugin('services', '--node', 'worker-1')).out).toBe('\\u001b[2Jgoneü');
+  });
+
+  test('needs no --node where there is one node', async () => {
+    server.delete('Pod', 'kube-system/junction-b');
+    await plugin('services');
+    expect(server.execs[0]?.pod).toBe('junction-a');
+  });
+
+  test('prefers the pod that runs, during an update', async () => {
+    server.put(pod('junction-0', 'worker-1', { phase: 'Pending' }));
+    await plugin('services', '--node', 'worker-1');
+    expect(server.execs[0]?.pod).toBe('junction-a');
+  });
+});
+
+describe('what is wrong is said', () => {
+  test.each([
+    [['services'], '--node is missing: which of worker-1, worker-2?', 2],
+    [
+      ['services', '--node', 'worker-9'],
+      'no pod of Junction on node worker-9; there are some on worker-1, worker-2',
+      2,
+    ],
+    [['explane', 'x'], 'did you mean explain', 2],
+    [['services', '--node'], '--node needs a value', 2],
+    [['services', '--node', 'worker-1', '--manifests', 'x'], '--manifests is not for kubectl junction', 2],
+    [['services', '--junction-namespace', 'nowhere'], 'no pod of Junction in namespace nowhere', 1],
+  ])('%j', async (argv, message, code) => {
+    const ran = await plugin(...argv);
+    expect(ran.err).toContain(message);
+    expect(ran.code).toBe(code);
+    expect(server.execs).toEqual([]);
+  });
+
+  test('a pod that does not run', async () => {
+    const waiting = { name: 'junction', state: { waiting: { reason: 'ImagePullBackOff' } } };
+    server.put(pod('junction-c', 'worker-3', { phase: 'Pending', containerStatuses: [waiting] }));
+    const { err, code } = await plugin('services', '--node', 'worker-3');
+    expect(err).toContain('pod kube-system/junction-c on worker-3 does not run: Pending: ImagePullBackOff');
+    expect(code).toBe(1);
+  });
+
+  test('a user who may not', async () => {
+    const message = 'pods "junction-a" is forbidden: User "jane" cannot create resource "pods/exec"';
+    server.exec = () => Promise.reject(new StatusError(403, { reason: 'Forbidden', message }));
+    const { err, code } = await plugin('services', '--node', 'worker-1');
+    expect(err).toContain('answered 403 Forbidden');
+    expect(code).toBe(1);
+  });
+
+  test('a wrong token, and no kubeconfig', async () => {
+    server.tokens.clear();
+    expect((await plugin('services')).err).toContain('401 Unauthorized');
+    const none = await withEnv({ KUBECONFIG: join(directory, 'nothing') }, 'services');
+    expect(none.err).toContain('there is no such file');
+  });
+
+  test('help names every command', async () => {
+    for (const argv of [[], ['--help'], ['explain', '-h'], ['help']]) {
+      const { out, code } = await plugin(...argv);
+      expect(code).toBe(0);
+      for (const command of [
+        'explain',
+        'services',
+        'endpoints',
+        'status',
+        'doctor',
+        'diff',
+        'watch',
+        'bundle',
+      ])
+        expect(out).toContain(`  ${command} `);
+    }
+  });
+});
+
+describe('kubeconfigs', () => {
+  test('the one in the home directory counts where nothing else is said', async () => {
+    const { mkdir } = await import('node:fs/promises');
+    await mkdir(join(directory, '.kube'));
+    await writeFile(join(directory, '.kube/config'), kubeconfig('home'));
+    await withEnv({}, 'services', '--node', 'worker-1');
+    expect(server.execs).toHaveLength(1);
+  });
+
+  test('of several, the one that has the context', async () => {
+    const empty = join(directory, 'empty');
+    await writeFile(empty, 'apiVersion: v1\nkind: Config\ncurrent-context: main\n');
+    const both = [empty, join(directory, 'missing'), join(directory, 'config')].join(':');
+    await withEnv({ KUBECONFIG: both }, 'services', '--node', 'worker-1');
+    expect(server.execs).toHaveLength(1);
+  });
+
+  test('the flag wins', async () => {
+    await withEnv(
+      { KUBECONFIG: '/nowhere' },
+      'services',
+      '--node',
+      'worker-1',
+      '--kubeconfig',
+      join(directory, 'config'),
+    );
+    expect(server.execs).toHaveLength(1);
+  });
+});
+
+describe('status of all nodes', () => {
+  const status = (changes: object): ExecAnswer => ({
+    stdout: [JSON.stringify({ ...FULL_STATUS, leftOut: [], findings: [], ...changes })],
+  });
+  const byPod: Record<string, ExecAnswer | StatusError> = {};
+
+  beforeEach(() => {
+    for (const name of Object.keys(byPod)) delete byPod[name];
+    server.exec = ({ pod: name }: ExecRequest) => {
+      const answer = byPod[name] ?? status({});
+      return answer instanceof StatusError ? Promise.reject(answer) : answer;
+    };
+  });
+
+  test('worst first; one that fails stops no other', async () => {
+    for (const [index, name] of ['c', 'd', 'e', 'f', 'g'].entries()) {
+      server.put({ apiVersion: 'v1', kind: 'Node', metadata: { name: `worker-${index + 3}` } });
+      if (name !== 'g')
+        server.put(
+          pod(`junction-${name}`, `worker-${index + 3}`, name === 'f' ? { phase: 'Pending' } : undefined),
+        );
+    }
+    byPod['junction-b'] = new StatusError(500, { reason: 'InternalError', message: 'the kubelet is away' });
+    byPod['junction-c'] = status({
+      findings: [{ code: 'x', severity: 'error', text: 'IPv4: a change waits to be written' }],
+    });
+    byPod['junction-d'] = {
+      ...status({ findings: [{ code: 'y', severity: 'warning', text: 'conntrack is nearly full' }] }),
+    };
+    byPod['junction-e'] = { stdout: ['{"version":1}'] };
+    const { out, code } = await plugin('status');
+    const rows = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/));
+    expect(rows[0]).toEqual(['NODE', 'MODE', 'STATE', 'SERVICES', 'ENDPOINTS', 'VERSION', 'DETAIL']);
+    expect(rows.slice(1).map(([node, , state]) => [node, state])).toEqual([
+      ['worker-2', 'no answer'],
+      ['worker-5', 'no answer'],
+      ['worker-7', 'no pod'],
+      ['worker-6', 'not running'],
+      ['worker-3', 'errors'],
+      ['worker-4', 'warnings'],
+      ['worker-1', 'ok'],
+    ]);
+    expect(rows.find(([node]) => node === 'worker-3')).toEqual(
+      expect.arrayContaining(['nftables', '7', '17', 'IPv4: a change waits to be written']),
+    );
+    expect(code).toBe(1);
+  });
+
+  test('all well', async () => {
+    const { code, out } = await plugin('status', '-o', 'json');
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject([
+      { node: 'worker-1', pod: 'junction-a', state: 'ok', status: { mode: 'nftables' } },
+      { node: 'worker-2', pod: 'junction-b', state: 'ok' },
+    ]);
+  });
+
+  test('of many nodes no more than a few are asked at one time', async () => {
+    for (let index = 0; index < 30; index++) server.put(pod(`junction-many-${index}`, `many-${index}`));
+    let running = 0;
+    let most = 0;
+    server.exec = async () => {
+      most = Math.max(most, ++running);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      running--;
+      return status({});
+    };
+    const { out } = await plugin('status');
+    expect(out.trimEnd().split('\n')).toHaveLength(33);
+    expect(most).toBeLessThanOrEqual(8);
+    expect(most).toBeGreaterThan(1);
+  });
+
+  test('a user who may not list nodes sees the pods', async () => {
+    const error = new StatusError(403, { reason: 'Forbidden', message: 'nodes is forbidden' });
+    server.faults.add({ on: 'list', resource: 'nodes', fault: { kind: 'status', error } });
+    const { code, err } = await plugin('status');
+    expect(code).toBe(0);
+    expect(err).toContain('nodes without a pod are not shown');
+  });
+});
+
+describe('bundle', () => {
+  const CONTENT = Buffer.from([0x1f, 0x8b, 0, 1, 2, 3, 255, 254]);
+
+  test('is written here, for its owner alone', async () => {
+    answerWith({ stdout: [CONTENT.subarray(0, 3), CONTENT.subarray(3)] });
+    const path = join(directory, 'b.json.gz');
+    const { code, out } = await plugin('bundle', '--node', 'worker-1', '--output', path);
+    expect(code).toBe(0);
+    expect(out).toContain(`${path}: 1 KiB from worker-1`);
+    expect(commands()).toEqual([['junction', 'bundle', '--output', '-']]);
+    expect(await readFile(path)).toEqual(CONTENT);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    const again = await plugin('bundle', '--node', 'worker-1', '-o', path);
+    expect(again.err).toContain('exists');
+    expect(again.code).toBe(2);
+    expect((await plugin('bundle', '--node', 'worker-1', '-o', path, '--force')).code).toBe(0);
+  });
+
+  test('that did not work out leaves no file', async () => {
+    for (const answer of [
+      { stdout: [CONTENT], exitCode: 1 },
+      { stdout: [CONTENT], lost: 'reset' } as const,
+    ]) {
+      answerWith(answer);
+      const path = join(directory, 'lost.json.gz');
+      expect((await plugin('bundle', '--node', 'worker-1', '-o', path)).code).toBe(1);
+      expect(await readdir(directory)).not.toContain('lost.json.gz');
+    }
+  });
+});
