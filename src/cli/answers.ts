@@ -5,6 +5,7 @@ import type { Status } from '../explain/status.ts';
 import type { EndpointRow, PacketExplanation, ServiceExplanation, ServiceRow } from '../explain/types.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import { UsageError } from './commands.ts';
+import { liveAnswers } from './liveAnswers.ts';
 import type { Output } from './output.ts';
 import { type QuestionSource, questionSource } from './questionSource.ts';
 
@@ -29,11 +30,8 @@ export interface Answerer {
 /** Only what the source needs is loaded. */
 export async function openAnswers(parsed: ParsedFlags, output: Output): Promise<Answerer> {
   const source = await questionSource(parsed);
-  if (source.kind === 'live') {
-    const { liveAnswers } = await import('./liveAnswers.ts');
-    return liveAnswers(source);
-  }
-  const { subjectAnswers } = await import('./subjectAnswers.ts');
+  if (source.kind === 'live') return liveAnswers(source);
+  const { subjectAnswers } = await import('./planningCommands.ts');
   return subjectAnswers(source, parsed, output);
 }
 

@@ -8,7 +8,7 @@ const FLUSH_MS = 300;
 for (const [signal, code] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const])
   process.once(signal, () => process.exit(code));
 const argv = process.argv.slice(2);
-const output = isDaemon(argv) ? (await import('./daemonOutput.ts')).daemonOutput() : commandOutput();
+const output = isDaemon(argv) ? (await import('./nodeCommands.ts')).daemonOutput() : commandOutput();
 process.on('exit', () => output.flush?.(FLUSH_MS));
 const code = await main(argv, output);
 const failures = (await output.finished?.()) ?? [];

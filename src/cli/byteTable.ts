@@ -52,7 +52,8 @@ export function measureTable(bytes: Uint8Array, columns: number): ByteTable | un
 /** Compares first cells; the tab behind a cell is smaller than whatever a longer one has there. */
 function isBefore(bytes: Uint8Array, first: number, second: number): boolean {
   for (let index = 0; ; index++) {
-    const [a, b] = [bytes[first + index] ?? 0, bytes[second + index] ?? 0];
+    const a = bytes[first + index] ?? 0;
+    const b = bytes[second + index] ?? 0;
     if (a !== b) return a < b;
     if (a <= TAB) return true;
   }
@@ -62,51 +63,53 @@ function isBefore(bytes: Uint8Array, first: number, second: number): boolean {
 export type ShownColumn = Column | undefined;
 
 /** What stands around the last cell of a row, by its first byte: a colour. */
-type Around = (firstByte: number) => readonly [before: Uint8Array, after: Uint8Array];
+type Around = (firstByte: number) => readonly [before: string, after: string];
 
-const NOTHING: ReturnType<Around> = [new Uint8Array(), new Uint8Array()];
+const MOST_AROUND = 32;
+const HIDDEN = -1;
 
-/** UTF-8. */
+/** UTF-8. One loop with nothing but numbers, which the engine compiles while it runs. */
 export function alignTable(
   { bytes, rows, widths }: ByteTable,
   columns: readonly ShownColumn[],
   width: number,
-  around: Around = () => NOTHING,
+  around?: Around,
 ): Buffer {
   const room = roomOf(widths, columns, width);
   const last = columns.findLastIndex((column) => column !== undefined);
   const titles = Buffer.from(`${columns.map((column) => column?.title ?? '').join('\t')}\n`);
-  const lineBytes = room.reduce((sum, each) => sum + each + GAP + ELLIPSIS.length, 32);
+  const lineBytes = room.reduce((sum, each) => sum + Math.max(0, each) + GAP + ELLIPSIS.length, MOST_AROUND);
   const out = Buffer.allocUnsafe(lineBytes * (rows + 1));
   let to = 0;
-
-  const line = (from: Uint8Array, start: number, isTitle: boolean): number => {
-    let at = start;
+  for (const [from, isTitle] of [[titles, true] as const, [bytes, false] as const]) {
+    let column = 0;
+    let cellStart = 0;
     let padding = 0;
-    for (let column = 0; column < columns.length; column++) {
-      const cellStart = at;
-      while ((from[at] ?? LINE_END) !== TAB && (from[at] ?? LINE_END) !== LINE_END) at++;
-      const length = at - cellStart;
-      at += 1;
-      if (columns[column] === undefined) continue;
-      const most = room[column] ?? 0;
-      if (length > 0) {
-        for (; padding > 0; padding--) out[to++] = SPACE;
-        const [before, after] = column === last && !isTitle ? around(from[cellStart] ?? 0) : NOTHING;
-        for (let index = 0; index < before.length; index++) out[to++] = before[index] ?? 0;
-        const whole = length <= most ? length : most - 1;
-        for (let index = 0; index < whole; index++) out[to++] = from[cellStart + index] ?? 0;
-        if (length > most) for (const byte of ELLIPSIS) out[to++] = byte;
-        for (let index = 0; index < after.length; index++) out[to++] = after[index] ?? 0;
+    for (let at = 0; at < from.length; at++) {
+      const byte = from[at] ?? 0;
+      if (byte !== TAB && byte !== LINE_END) continue;
+      const most = room[column] ?? HIDDEN;
+      if (most !== HIDDEN) {
+        const length = at - cellStart;
+        if (length > 0) {
+          for (; padding > 0; padding--) out[to++] = SPACE;
+          const painted = around && !isTitle && column === last ? around(from[cellStart] ?? 0) : undefined;
+          if (painted) to += out.write(painted[0], to, 'latin1');
+          const end = length <= most ? at : cellStart + most - 1;
+          for (let index = cellStart; index < end; index++) out[to++] = from[index] ?? 0;
+          if (length > most) for (const part of ELLIPSIS) out[to++] = part;
+          if (painted) to += out.write(painted[1], to, 'latin1');
+        }
+        padding += most - (length < most ? length : most) + GAP;
       }
-      padding += most - Math.min(length, most) + GAP;
+      cellStart = at + 1;
+      column += 1;
+      if (byte === TAB) continue;
+      out[to++] = LINE_END;
+      column = 0;
+      padding = 0;
     }
-    out[to++] = LINE_END;
-    return at;
-  };
-
-  line(titles, 0, true);
-  for (let at = 0; at < bytes.length; ) at = line(bytes, at, false);
+  }
   return out.subarray(0, to);
 }
 
@@ -121,7 +124,7 @@ function roomOf(
     shown.map(({ column }) => column),
     width,
   );
-  const room = columns.map(() => 0);
+  const room = columns.map(() => HIDDEN);
   for (const [place, { index }] of shown.entries()) room[index] = fitted[place] ?? 0;
   return room;
 }

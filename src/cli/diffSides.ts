@@ -1,5 +1,5 @@
 /** The two sides of a comparison: plans from whatever source, each with the configuration that it is made by. */
-import type { KernelDump } from '../bundle/read.ts';
+import { type KernelDump, readBundle } from '../bundle/read.ts';
 import type { NodeSnapshot } from '../bundle/snapshotReader.ts';
 import { flagValue, parseCommandLine, type ParsedFlags } from '../config/commandLine.ts';
 import { toV1alpha1, type ValidConfig } from '../config/effective.ts';
@@ -44,7 +44,6 @@ export async function openInput(
 ): Promise<DiffInput> {
   if (source.kind === 'live') return ofSnapshot('the running proxy', await liveSnapshot(source.socket));
   if (source.kind === 'bundle') {
-    const { readBundle } = await import('../bundle/read.ts');
     const bundle = await readBundle(source.file);
     return { ...ofSnapshot(`bundle ${source.file}`, bundle), kernel: bundle.kernel };
   }

@@ -3,6 +3,7 @@
  * wait for the program that asks.
  */
 import { type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
 import { errorCode, JunctionError, messageOf } from '../errors.ts';
 import { QuestionError } from '../explain/question.ts';
 import { printableLine } from '../text/printable.ts';
@@ -85,7 +86,8 @@ function send(
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const outgoing = request({
-      socketPath: socket,
+      // Without an agent, which would look at names and addresses first (5 ms).
+      createConnection: () => connect(socket),
       path,
       headers: { host: 'localhost', accept: 'application/json' },
       ...(signal && { signal }),

@@ -3,7 +3,6 @@ import { flagValue, type ParsedFlags, parseCommandLine } from '../config/command
 import { didYouMean } from '../text/suggest.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { BUILD, VERSION } from '../version.ts';
-import { commandHelp, overview } from './commandHelp.ts';
 import {
   type CommandInfo,
   type CommandName,
@@ -12,7 +11,13 @@ import {
   flagsElsewhere,
   UsageError,
 } from './commands.ts';
+import { completeCommand } from './completeCommand.ts';
+import { endpointsCommand } from './endpointsCommand.ts';
+import { explainCommand } from './explainCommand.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
+import { servicesCommand } from './servicesCommand.ts';
+import { statusCommand } from './statusCommand.ts';
+import { watchCommand } from './watchCommand.ts';
 import type { Output, PrintOptions } from './output.ts';
 import { reportError } from './reportError.ts';
 
@@ -33,10 +38,11 @@ async function dispatch(argv: readonly string[], io: Output): Promise<number> {
   const [first, ...rest] = argv;
   if (first === undefined || first === '--help' || first === '-h' || first === 'help') {
     const isOfOne = first === 'help' && rest[0] !== undefined && !rest[0].startsWith('-');
+    const { commandHelp, overview } = await planning();
     io.out(isOfOne ? commandHelp(commandNamed(rest[0] ?? ''), columns()) : overview(columns()));
     return 0;
   }
-  if (first === '__complete') return (await import('./completeCommand.ts')).completeCommand(rest, io);
+  if (first === '__complete') return completeCommand(rest, io);
   if (first.startsWith('-')) return execute(commandNamed('run'), argv, io);
   return execute(commandNamed(first), rest, io);
 }
@@ -72,6 +78,7 @@ function parse(command: CommandInfo, args: readonly string[]): ParsedFlags {
 async function execute(command: CommandInfo, args: readonly string[], io: Output): Promise<number> {
   const parsed = parse(command, args);
   if (parsed.help) {
+    const { commandHelp } = await planning();
     io.out(commandHelp(command, columns()));
     return 0;
   }
@@ -82,45 +89,36 @@ async function execute(command: CommandInfo, args: readonly string[], io: Output
   return RUN[command.name](parsed, io);
 }
 
-/** Each loads what it needs, so that a question to the running proxy does not wait for the proxy's code. */
+/** A question to the running proxy does not wait for the proxy's code: what others need is loaded when they are called. */
+const planning = (): Promise<typeof import('./planningCommands.ts')> => import('./planningCommands.ts');
+const node = (): Promise<typeof import('./nodeCommands.ts')> => import('./nodeCommands.ts');
+
 const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Promise<number>>> = {
   run: async (parsed, io) => {
-    const [{ runCommand }, { loadValid, nodeName }] = await Promise.all([
-      import('./runCommand.ts'),
-      import('./configuration.ts'),
-    ]);
+    const [{ runCommand }, { loadValid, nodeName }] = await Promise.all([node(), planning()]);
     const loaded = loadValid(parsed);
     return runCommand(loaded, parsed, io, {
       nodeName: () => nodeName(loaded.config),
       reload: () => loadValid(parsed).config,
     });
   },
-  explain: async (parsed, io) => (await import('./explainCommand.ts')).explainCommand(parsed, io),
-  services: async (parsed, io) => (await import('./servicesCommand.ts')).servicesCommand(parsed, io),
-  endpoints: async (parsed, io) => (await import('./endpointsCommand.ts')).endpointsCommand(parsed, io),
-  status: async (parsed, io) => (await import('./statusCommand.ts')).statusCommand(parsed, io),
-  watch: async (parsed, io) => (await import('./watchCommand.ts')).watchCommand(parsed, io),
+  explain: explainCommand,
+  services: servicesCommand,
+  endpoints: endpointsCommand,
+  status: statusCommand,
+  watch: watchCommand,
   plan: async (parsed, io) => {
-    const [{ needInput, planCommand }, { loadValid, nodeSettings }] = await Promise.all([
-      import('./planCommand.ts'),
-      import('./configuration.ts'),
-    ]);
+    const { loadValid, needInput, nodeSettings, planCommand } = await planning();
     const { config } = loadValid(parsed);
     needInput(config);
     return planCommand(config, nodeSettings(config), io, printing(parsed));
   },
   check: async (parsed, io) => {
-    const [{ checkCommand }, { loadValid }] = await Promise.all([
-      import('./checkCommand.ts'),
-      import('./configuration.ts'),
-    ]);
+    const [{ checkCommand }, { loadValid }] = await Promise.all([node(), planning()]);
     return checkCommand(loadValid(parsed).config, io, printing(parsed));
   },
   cleanup: async (parsed, io) => {
-    const [{ runCleanup }, { loadValid }] = await Promise.all([
-      import('./cleanupCommand.ts'),
-      import('./configuration.ts'),
-    ]);
+    const [{ runCleanup }, { loadValid }] = await Promise.all([node(), planning()]);
     const { config } = loadValid(parsed);
     return runCleanup(config, io, {
       ...printing(parsed),
@@ -130,25 +128,15 @@ const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Pro
       force: flagValue(parsed, OWN_FLAGS.force),
     });
   },
-  doctor: async (parsed, io) => {
-    const { doctorCommand } = await import('./doctorCommand.ts');
-    return doctorCommand(parsed, io, familiesOf(parsed));
-  },
-  diff: async (parsed, io) => {
-    const { diffCommand } = await import('./diffCommand.ts');
-    return diffCommand(parsed, io, familiesOf(parsed));
-  },
-  bundle: async (parsed, io) => {
-    const { bundleCommand } = await import('./bundleCommand.ts');
-    return bundleCommand(parsed, io, familiesOf(parsed));
-  },
+  doctor: async (parsed, io) => (await node()).doctorCommand(parsed, io, familiesOf(parsed)),
+  diff: async (parsed, io) => (await node()).diffCommand(parsed, io, familiesOf(parsed)),
+  bundle: async (parsed, io) => (await node()).bundleCommand(parsed, io, familiesOf(parsed)),
   version: (parsed, io) => {
     io.out(printVersion(flagValue(parsed, OWN_FLAGS.output)));
     return Promise.resolve(0);
   },
   completion: async ({ arguments: [shell] }, io) => {
-    const { completionCommand } = await import('./completionCommand.ts');
-    io.out(completionCommand(shell));
+    io.out((await planning()).completionCommand(shell));
     return 0;
   },
 };

@@ -50,6 +50,6 @@ function flagSocket(parsed: ParsedFlags): string {
 }
 
 async function configuredSocket(parsed: ParsedFlags): Promise<string> {
-  const { loadValid } = await import('./configuration.ts');
+  const { loadValid } = await import('./planningCommands.ts');
   return loadValid(parsed).config.junction.apiSocket;
 }

@@ -43,7 +43,11 @@ function filterOf(parsed: ParsedFlags): Filter | undefined {
 }
 
 /** As it is, where that is possible. */
-function printTable(bytes: Uint8Array, isAsked: Filter | undefined, viewer: Viewer): Iterable<string> {
+function printTable(
+  bytes: Uint8Array,
+  isAsked: Filter | undefined,
+  viewer: Viewer,
+): Iterable<string | Buffer> {
   const table = measureTable(bytes, SERVICE_COLUMNS.length);
   if (bytes.length === 0) return ['No services.\n'];
   if (table?.isSorted && !isAsked) return [printAligned(table, viewer)];
@@ -88,19 +92,21 @@ function shownColumns(isWide: boolean, isEmpty: (column: number) => boolean): re
   });
 }
 
-function printAligned(table: ByteTable, { columns, isWide, paint }: Viewer): string {
+function printAligned(table: ByteTable, { columns, isWide, paint }: Viewer): Buffer {
   const shown = shownColumns(isWide, (column) => table.widths[column] === 0);
-  const [before = '', after = ''] = paint('green', '\n').split('\n');
-  const around = (state: string): readonly [Uint8Array, Uint8Array] => {
-    const [start = '', end = ''] = paint(colourOf(state), '\n').split('\n');
-    return [Buffer.from(start), Buffer.from(end)];
+  const around = (state: string): readonly [string, string] => {
+    const [before = '', after = ''] = paint(colourOf(state), '\n').split('\n');
+    return [before, after];
   };
-  const isPainted = before + after !== '';
-  const byFirst = new Map(['ok', 'refused', 'no'].map((state) => [state.charCodeAt(0), around(state)]));
-  const other = around('not served');
-  const painted = isPainted ? (first: number) => byFirst.get(first) ?? other : undefined;
-  return alignTable(table, shown, columns, painted).toString('utf8');
+  // By the first letter: ok, refused, or another.
+  const [ok, refused, other] = [around('ok'), around('refused'), around('no endpoints')];
+  const painted = (first: number): readonly [string, string] =>
+    first === O ? ok : first === R ? refused : other;
+  return alignTable(table, shown, columns, ok[0] === '' ? undefined : painted);
 }
+
+const O = 'o'.charCodeAt(0);
+const R = 'r'.charCodeAt(0);
 
 function printLines(lines: readonly string[], { columns, isWide, paint }: Viewer): Iterable<string> {
   const rows = lines.map((line) => line.split('\t'));

@@ -9,6 +9,7 @@ import { serviceLine } from '../explain/serviceTable.ts';
 import type { Subject } from '../explain/subject.ts';
 import type { ServiceRow } from '../explain/types.ts';
 import { type Answerer, onlyOf } from './answers.ts';
+import { clusterSubject, manifestSubject } from './offlineSubject.ts';
 import type { Output } from './output.ts';
 import type { QuestionSource } from './questionSource.ts';
 
@@ -50,10 +51,9 @@ async function openSubject(
   output: Output,
 ): Promise<{ readonly subject: Subject; readonly bundle?: Bundle }> {
   if (source.kind === 'bundle') {
-    const { openBundle } = await import('./bundleSubject.ts');
+    const { openBundle } = await import('./nodeCommands.ts');
     return openBundle(source.file, output);
   }
-  const { clusterSubject, manifestSubject } = await import('./offlineSubject.ts');
   const open = source.kind === 'manifests' ? manifestSubject : clusterSubject;
   return { subject: await open(parsed, output) };
 }

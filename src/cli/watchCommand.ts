@@ -20,7 +20,7 @@ export async function watchCommand(parsed: ParsedFlags, output: Output): Promise
   const print = printerOf(parsed, output);
   const file = flagValue(parsed, OWN_FLAGS.bundle);
   if (file !== '') {
-    const { readBundle } = await import('../bundle/read.ts');
+    const { readBundle } = await import('./nodeCommands.ts');
     for (const change of (await readBundle(file)).changes) print({ kind: 'change', ...change });
     return 0;
   }

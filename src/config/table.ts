@@ -32,6 +32,16 @@ export const SECTIONS: readonly Section[] = TABLE.map((section: Section) => {
 
 export const CONFIG_FIELDS: readonly Field[] = SECTIONS.flatMap(({ fields }) => fields);
 
+/** By flag, the paths of fields that share it with its own. */
+const SHARING: ReadonlyMap<string, readonly string[]> = sharedFlags();
+
+function sharedFlags(): ReadonlyMap<string, readonly string[]> {
+  const sharing = new Map<string, string[]>();
+  for (const { sharesFlag, path } of CONFIG_FIELDS)
+    if (sharesFlag !== undefined) sharing.set(sharesFlag, [...(sharing.get(sharesFlag) ?? []), path]);
+  return sharing;
+}
+
 export const FLAGS: readonly Flag[] = SECTIONS.flatMap(sectionFlags);
 
 /** The flags of a section, those of its fields first. */
@@ -42,8 +52,8 @@ export function sectionFlags({ fields, flags = [] }: Section): readonly Flag[] {
 export function flagOfField(field: Field): Flag | undefined {
   const { flag: name, path, flagDefault, flagWins: worksWithFile } = field;
   if (name === undefined) return undefined;
-  const sharing = CONFIG_FIELDS.filter(({ sharesFlag }) => sharesFlag === name).map((other) => other.path);
-  return { ...field, name, default: flagDefault ?? field.default, paths: [path, ...sharing], worksWithFile };
+  const paths = [path, ...(SHARING.get(name) ?? [])];
+  return { ...field, name, default: flagDefault ?? field.default, paths, worksWithFile };
 }
 
 export function isZero<T extends SettingValue>({ kind }: Pick<Field<string, T>, 'kind'>, value: T): boolean {

@@ -1,9 +1,9 @@
 /** What a question to the running proxy loads before it is asked. */
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const DIST = new URL('../../dist', import.meta.url).pathname;
+const PROGRAM = new URL('../../dist/junction.js', import.meta.url).pathname;
 
 /** The files that are loaded with one, and the packages that they need. */
 function loadedWith(file: string, seen = new Set<string>()): ReadonlySet<string> {
@@ -17,36 +17,25 @@ function loadedWith(file: string, seen = new Set<string>()): ReadonlySet<string>
   return seen;
 }
 
-function part(name: string): string {
-  const file = readdirSync(join(DIST, 'junction')).find((each) =>
-    new RegExp(`^${name}-\\w+\\.js$`).test(each),
-  );
-  if (file === undefined) throw new Error(`no part ${name}`);
-  return join(DIST, 'junction', file);
-}
+const loaded = [...loadedWith(PROGRAM)];
+const files = loaded.filter((each) => each.startsWith('/'));
+const texts = files.map((each) => readFileSync(each, 'utf8'));
 
-test.each([
-  'explainCommand',
-  'servicesCommand',
-  'endpointsCommand',
-  'statusCommand',
-  'watchCommand',
-  'completeCommand',
-  'liveAnswers',
-])('%s needs nothing but Node', (name) => {
-  const loaded = new Set([...loadedWith(join(DIST, 'junction.js')), ...loadedWith(part(name))]);
-  expect(loaded.size).toBeGreaterThan(3);
-  const packages = [...loaded].filter((each) => !each.startsWith('/') && !each.startsWith('node:'));
-  expect(packages).toEqual([]);
-  // Programs are started and threads run where the proxy is, not here.
-  for (const heavy of ['node:child_process', 'node:worker_threads', 'node:module'])
-    expect(loaded).not.toContain(heavy);
+test('the questions are in it', () => {
+  for (const name of ['explainCommand', 'servicesCommand', 'statusCommand', 'watchCommand', 'liveAnswers'])
+    expect(texts.some((text) => text.includes(`// src/cli/${name}.ts`))).toBe(true);
 });
 
-test('their code is a small part of it', () => {
-  const files = [...loadedWith(join(DIST, 'junction.js')), ...loadedWith(part('explainCommand'))];
-  const bytes = [...new Set(files)]
-    .filter((each) => each.startsWith('/'))
-    .reduce((sum, each) => sum + readFileSync(each).length, 0);
-  expect(bytes).toBeLessThan(200_000);
+test('nothing but Node is needed', () => {
+  expect(loaded.filter((each) => !each.startsWith('/') && !each.startsWith('node:'))).toEqual([]);
+});
+
+// Programs are started, threads run and rules are made where the proxy is, not here.
+test.each(['node:child_process', 'node:worker_threads', 'node:module'])('not %s', (name) => {
+  expect(loaded).not.toContain(name);
+});
+
+test('few files, and small', () => {
+  expect(files.length).toBeLessThanOrEqual(8);
+  expect(texts.reduce((sum, { length }) => sum + length, 0)).toBeLessThan(350_000);
 });

@@ -1,0 +1,13 @@
+/**
+ * One part of the program: what works on the node itself. The parts are few, because each file that is shared by some of
+ * them is one more to open when a command starts.
+ */
+export { bundleCommand } from './bundleCommand.ts';
+export { openBundle } from './bundleSubject.ts';
+export { checkCommand } from './checkCommand.ts';
+export { runCleanup } from './cleanupCommand.ts';
+export { daemonOutput } from './daemonOutput.ts';
+export { diffCommand } from './diffCommand.ts';
+export { doctorCommand } from './doctorCommand.ts';
+export { readBundle } from '../bundle/read.ts';
+export { runCommand } from './runCommand.ts';
