@@ -45,19 +45,27 @@ const MOST_ELEMENTS = 10_000;
 export class NftReader implements KernelReader {
   readonly #options: NftReaderOptions;
   readonly #place: TablePlace;
+  /** With the backstop's. */
+  readonly #own: readonly TablePlace[];
   readonly #timeSlice = new TimeSlice(systemClock, 4);
 
   constructor(options: NftReaderOptions) {
     this.#options = options;
     this.#place = { family: NFT_FAMILY[options.family], table: TABLE };
+    this.#own = [this.#place, { ...this.#place, table: BACKSTOP_TABLE }];
   }
 
   async walk(packet: Packet, host: Host): Promise<WalkResult<LearnedElement>> {
     const { family, source, notes: ownNotes = [] } = this.#options;
     const isOurs = this.#recognition();
     for (let walks = 1; ; walks++) {
-      const before = await source.generation();
-      const walk = new KernelWalk(family, source, await source.chains(), isOurs);
+      // At once: each wait for the netlink thread takes longer than what it reads.
+      const [before, chains, ...tables] = await Promise.all([
+        source.generation(),
+        source.chains(),
+        ...this.#own.map(async (place) => ({ place, contents: await source.contents(place) })),
+      ]);
+      const walk = new KernelWalk(family, source, { chains, tables }, isOurs);
       const { outcomes, notes } = await walk.result(packet, host);
       const isSteady = (await source.generation()) === before;
       if (!isSteady && walks < WALKS) continue;
@@ -97,8 +105,7 @@ export class NftReader implements KernelReader {
     const notes: string[] = [];
     const tables: MemoryTable[] = [];
     // Also where it is dormant.
-    for (const place of [this.#place, { ...this.#place, table: BACKSTOP_TABLE }])
-      tables.push(...(await this.#tableOf(place, Infinity, notes)));
+    for (const place of this.#own) tables.push(...(await this.#tableOf(place, Infinity, notes)));
     for (const each of passed) {
       const [place] = each;
       if (!place || tables.some((known) => tableName(known) === tableName(place))) continue;

@@ -143,6 +143,51 @@ describe('a walk', () => {
   });
 });
 
+describe('what is read for a walk', () => {
+  /** How many rules, sets and elements. */
+  const readFor = async (services: number): Promise<number> => {
+    const lines = Array.from({ length: services }, (_, index) => [
+      `a/s${index} 10.96.${index >> 8}.${index & 255} 80@${30_000 + index}${index % 2 === 0 ? ' affinity=60' : ''}`,
+      `a/s${index}-1 of s${index} 80 | 10.1.0.1 node-b | 10.1.0.2 node-b | 10.1.0.3 node-b`,
+    ]);
+    const { kernel } = await synced(...lines.flat());
+    const source = new MemorySource([memoryTable(kernel)]);
+    let read = 0;
+    const counted = async <T>(objects: Promise<readonly T[]>): Promise<readonly T[]> => {
+      read += (await objects).length;
+      return objects;
+    };
+    const reader = new NftReader({
+      family: 'IPv4',
+      facts: () => ({ masqueradeBit: 14, nodeIps: [] }),
+      source: {
+        generation: () => source.generation(),
+        chains: () => counted(source.chains()),
+        rules: async (places) =>
+          Promise.all((await source.rules(places)).map((rules) => counted(Promise.resolve(rules)))),
+        sets: (places) => counted(source.sets(places)),
+        elements: (asked) => counted(source.elements(asked)),
+        contents: async (place) => {
+          const contents = await source.contents(place);
+          read += contents.sets.length + [...contents.rules.values()].flat().length;
+          return contents;
+        },
+        table: () => Promise.reject(new Error('a walk reads no table')),
+        allElements: () => Promise.reject(new Error('a walk reads no set')),
+      },
+    });
+    const { outcomes } = await reader.walk({ ...CLIENT, destination: ip('10.96.0.2') }, HOST);
+    expect(outcomes).toHaveLength(3);
+    return read;
+  };
+
+  it('does not grow with the cluster', async () => {
+    const few = await readFor(4);
+    expect(few).toBeLessThan(250);
+    expect(await readFor(600)).toBe(few);
+  });
+});
+
 describe('a comparison', () => {
   const compared = async (harness: Harness): Promise<readonly string[]> => {
     const differences = await readerOf(harness.kernel, FACTS).compare(harness.cluster.planner);

@@ -12,14 +12,8 @@ import type { NftVerdict } from '../../../netlink/nftables/expressions.ts';
 import type { SetElement } from '../../../netlink/nftables/elements.ts';
 import { LITTLE_ENDIAN } from '../../../netlink/codec.ts';
 import type { RuleExit, WalkVerdict, Way } from '../../walk.ts';
-import {
-  conntrackBytes,
-  fibBytes,
-  hostU32,
-  metaBytes,
-  type PacketFacts,
-  payloadBytes,
-} from './packetBytes.ts';
+import { isLoad, load } from './loads.ts';
+import { hostU32, type PacketFacts } from './packetBytes.ts';
 import { Registers } from './registers.ts';
 import type { ListedSet } from './source.ts';
 import { matchOfIptables, targetOfIptables } from './xtables.ts';
@@ -153,19 +147,18 @@ class Machine {
     return { way, isMatch: true, verdict, packets, found: () => found.map(print) };
   }
 
+  #facts(way: MachineWay): PacketFacts {
+    const { isLocal, hasArrived } = this.#options.facts;
+    return { way, isLocal, hasArrived };
+  }
+
   #perform(expression: Exclude<Expression, { kind: 'numgen' }>, state: State): Effect {
     const { registers, way } = state;
-    const facts = { ...this.#options.facts, way };
+    if (isLoad(expression)) {
+      load(expression, registers, this.#facts(way));
+      return undefined;
+    }
     switch (expression.kind) {
-      case 'payload':
-      case 'meta':
-      case 'ct':
-      case 'fib':
-      case 'immediate':
-      case 'bitwise':
-      case 'byteorder':
-        load(expression, registers, facts);
-        return undefined;
       case 'compare': {
         const { from, comparison, value } = expression;
         const found = registers.get(from, value.length);
@@ -200,9 +193,9 @@ class Machine {
       case 'counter':
         return undefined;
       case 'xt match':
-        return matchOfIptables(expression, facts);
+        return matchOfIptables(expression, this.#facts(way));
       case 'xt target':
-        return targetOfIptables(expression, facts);
+        return targetOfIptables(expression, this.#facts(way));
       case 'other':
         if (expression.name === 'notrack') state.way = { ...way, isUntracked: !state.isUncertain };
         else if (!WITHOUT_EFFECT.has(expression.name)) return UNKNOWN;
@@ -265,51 +258,6 @@ class Machine {
   }
 }
 
-type Load = Extract<
-  Expression,
-  { readonly kind: 'payload' | 'meta' | 'ct' | 'fib' | 'immediate' | 'bitwise' | 'byteorder' }
->;
-
-function load(expression: Load, registers: Registers, facts: PacketFacts): void {
-  const { into } = expression;
-  switch (expression.kind) {
-    case 'payload':
-      registers.put(into, payloadBytes(expression, facts), expression.bytes);
-      return;
-    case 'meta':
-      registers.put(into, metaBytes(expression, facts), metaLength(expression.key));
-      return;
-    case 'ct':
-      registers.put(into, conntrackBytes(expression, facts), LONGEST);
-      return;
-    case 'fib':
-      registers.put(into, fibBytes(expression, facts), LONGEST);
-      return;
-    case 'immediate':
-      registers.put(into, expression.value);
-      return;
-    case 'bitwise': {
-      const { from, mask, xor } = expression;
-      const value = registers.get(from, mask.length);
-      const result = value?.map((byte, index) => (byte & (mask[index] ?? 0)) ^ (xor[index] ?? 0));
-      registers.put(into, result, mask.length);
-      return;
-    }
-    case 'byteorder': {
-      const { from, bytes, size } = expression;
-      const value = registers.get(from, bytes);
-      registers.put(into, value && swapped(value, size), bytes);
-    }
-  }
-}
-
-/** No value that is loaded and not known is longer. */
-const LONGEST = 16;
-
-function metaLength(key: string): number {
-  return key.endsWith('ifname') ? LONGEST : 4;
-}
-
 function ipIn(registers: Registers, register: number, like: Ip): Ip | undefined {
   const bytes = registers.get(register, like.includes(':') ? 16 : 4);
   return bytes && decodeIp(bytes);
@@ -350,11 +298,4 @@ function holds(comparison: '==' | '!=' | '<' | '<=' | '>' | '>=', order: number)
     case '>=':
       return order >= 0;
   }
-}
-
-/** Whole numbers only: what is left over stays as it is. */
-function swapped(value: Uint8Array, size: number): Uint8Array {
-  const result = value.slice();
-  for (let at = 0; at + size <= value.length; at += size) result.subarray(at, at + size).reverse();
-  return LITTLE_ENDIAN ? result : value;
 }

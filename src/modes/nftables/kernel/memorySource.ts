@@ -10,6 +10,7 @@ import type {
   ListedRule,
   ListedSet,
   NftSource,
+  TableContents,
   WholeChain,
   WholeTable,
 } from './source.ts';
@@ -66,6 +67,11 @@ export class MemorySource implements NftSource {
 
   async elements(asked: readonly AskedElement[]): Promise<readonly (SetElement | undefined)[]> {
     return asked.map((each) => this.#sets.get(`${tableName(each)} ${each.set}`)?.find(each.key));
+  }
+
+  async contents(place: TablePlace): Promise<TableContents> {
+    const { chains = [], sets = [] } = (await this.table(place)) ?? {};
+    return { rules: new Map(chains.map(({ name, rules }) => [name, rules])), sets };
   }
 
   async table(place: TablePlace): Promise<WholeTable | undefined> {

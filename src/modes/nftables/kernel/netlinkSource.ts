@@ -27,7 +27,15 @@ import type { NetlinkReply } from '../../../netlink/socket.ts';
 import { isAbsent, readSet } from '../client.ts';
 import { NFT_FAMILY } from '../rules/print.ts';
 import { groupBy } from '../rules/table.ts';
-import type { AskedElement, ListedChain, ListedRule, ListedSet, NftSource, WholeTable } from './source.ts';
+import type {
+  AskedElement,
+  ListedChain,
+  ListedRule,
+  ListedSet,
+  NftSource,
+  TableContents,
+  WholeTable,
+} from './source.ts';
 
 export class NetlinkSource implements NftSource {
   readonly #family: Family;
@@ -79,22 +87,29 @@ export class NetlinkSource implements NftSource {
   }
 
   async table(place: TablePlace): Promise<WholeTable | undefined> {
-    const table = first(await this.#channel.request(getTable(place)), decodeTable);
-    if (!table) return undefined;
-    const [sets, chains, rules] = await this.#channel.dumpAll([
-      getSets(place),
-      getChains(place.family),
-      getRules(place),
+    const [reply, [chains], { rules, sets }] = await Promise.all([
+      this.#channel.request(getTable(place)),
+      this.#channel.dumpAll([getChains(place.family)]),
+      this.contents(place),
     ]);
-    if (isAbsent(sets)) return undefined; // it was deleted meanwhile
-    const decoded = messagesOf(rules, 'the rules').map(({ payload }) => decodeRule(payload));
-    const byChain = groupBy(decoded, ({ chain }) => chain);
+    const table = first(reply, decodeTable);
+    if (!table) return undefined;
     return {
       isDormant: table.isDormant,
       chains: messagesOf(chains, 'the chains')
         .map(({ payload }) => decodeChain(payload))
         .filter((chain) => chain.table === place.table)
-        .map(({ name, base }) => ({ name, base, rules: byChain.get(name) ?? [] })),
+        .map(({ name, base }) => ({ name, base, rules: rules.get(name) ?? [] })),
+      sets,
+    };
+  }
+
+  async contents(place: TablePlace): Promise<TableContents> {
+    const [sets, rules] = await this.#channel.dumpAll([getSets(place), getRules(place)]);
+    if (isAbsent(sets)) return { rules: new Map(), sets: [] };
+    const decoded = messagesOf(rules, 'the rules').map(({ payload }) => decodeRule(payload));
+    return {
+      rules: groupBy(decoded, ({ chain }) => chain),
       sets: messagesOf(sets, 'the sets').map(({ payload }) => decodeSet(payload)),
     };
   }

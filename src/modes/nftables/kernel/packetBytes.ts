@@ -25,6 +25,8 @@ const TCP_FLAGS_OFFSET = 13;
 const SYN = 0x02;
 const ETHERTYPE = { IPv4: [0x08, 0x00], IPv6: [0x86, 0xdd] } as const;
 const INTERFACE_NAME_BYTES = 16;
+/** All registers together. */
+const LONGEST = 64;
 /** NF_CT_STATE_BIT(IP_CT_NEW) and NF_CT_STATE_UNTRACKED_BIT */
 const STATE_NEW = 8;
 const STATE_UNTRACKED = 64;
@@ -39,7 +41,7 @@ export function payloadBytes(
   { base, offset, bytes: length }: ExpressionOf<'payload'>,
   { way }: PacketFacts,
 ): Uint8Array | undefined {
-  if (base === 'link') return undefined;
+  if (base === 'link' || length > LONGEST) return undefined;
   const parts = base === 'network' ? networkParts(way) : transportParts(way);
   const result = new Uint8Array(length);
   for (let index = 0; index < length; ) {
@@ -52,6 +54,19 @@ export function payloadBytes(
   return result;
 }
 
+/** A walk asks for a few addresses, hundreds of times. */
+const MOST_KEPT = 4096;
+const kept = new Map<Ip, Uint8Array>();
+
+function addressBytes(ip: Ip): Uint8Array {
+  let bytes = kept.get(ip);
+  if (bytes) return bytes;
+  if (kept.size >= MOST_KEPT) kept.clear();
+  bytes = ipBytes(ip);
+  kept.set(ip, bytes);
+  return bytes;
+}
+
 interface HeaderPart {
   readonly at: number;
   readonly value: Uint8Array;
@@ -62,8 +77,8 @@ function networkParts({ source, destination, protocol }: Way<unknown>): readonly
   const offsets = ADDRESS_OFFSETS[family];
   return [
     { at: PROTOCOL_OFFSET[family], value: Uint8Array.of(PROTOCOL_NUMBERS[protocol]) },
-    { at: offsets.source, value: ipBytes(source) },
-    { at: offsets.destination, value: ipBytes(destination) },
+    { at: offsets.source, value: addressBytes(source) },
+    { at: offsets.destination, value: addressBytes(destination) },
   ];
 }
 
@@ -126,10 +141,10 @@ export function conntrackBytes(
       return Uint8Array.of(PROTOCOL_NUMBERS[way.protocol]);
     case 'ip saddr':
     case 'ip6 saddr':
-      return isOriginal ? ipBytes(way.original.source) : undefined;
+      return isOriginal ? addressBytes(way.original.source) : undefined;
     case 'ip daddr':
     case 'ip6 daddr':
-      return isOriginal ? ipBytes(way.original.destination) : undefined;
+      return isOriginal ? addressBytes(way.original.destination) : undefined;
     case 'proto-dst':
       return isOriginal ? portBytes(way.original.port) : undefined;
     default:
@@ -149,7 +164,7 @@ export function fibBytes(
 export function addressType(ip: Ip, isLocal: (ip: Ip) => boolean): number {
   if (isLoopback(ip) || isLocal(ip)) return FIB_TYPE_LOCAL;
   if (ip === '255.255.255.255') return FIB_TYPE_BROADCAST;
-  const [first = 0] = ipBytes(ip);
+  const [first = 0] = addressBytes(ip);
   const isMulticast = ip.includes(':') ? first === 0xff : first >= 224 && first < 240;
   return isMulticast ? FIB_TYPE_MULTICAST : FIB_TYPE_UNICAST;
 }

@@ -15,11 +15,12 @@ export function wordOf(register: number): number | undefined {
 
 export class Registers {
   readonly #bytes: Uint8Array;
-  readonly #isKnown: boolean[];
+  /** A bit for each word. */
+  #known: number;
 
   constructor(before?: Registers) {
     this.#bytes = before ? before.#bytes.slice() : new Uint8Array(WORDS * WORD_BYTES);
-    this.#isKnown = before ? [...before.#isKnown] : Array.from({ length: WORDS }, () => false);
+    this.#known = before ? before.#known : 0;
   }
 
   /** What is shorter than its words is followed by zeros. `undefined`: something unknown, of at most so many bytes. */
@@ -30,7 +31,8 @@ export class Registers {
     const at = first * WORD_BYTES;
     this.#bytes.fill(0, at, at + words * WORD_BYTES);
     if (value) this.#bytes.set(value.subarray(0, words * WORD_BYTES), at);
-    this.#isKnown.fill(value !== undefined, first, first + words);
+    const bits = ((1 << words) - 1) << first;
+    this.#known = value ? this.#known | bits : this.#known & ~bits;
   }
 
   /** `undefined`: a part of it is not known. */
@@ -39,7 +41,8 @@ export class Registers {
     if (first === undefined) return undefined;
     const words = wordsOf(length);
     if (first + words > WORDS) return undefined;
-    for (let word = first; word < first + words; word++) if (!this.#isKnown[word]) return undefined;
+    const bits = ((1 << words) - 1) << first;
+    if ((this.#known & bits) !== bits) return undefined;
     return this.#bytes.slice(first * WORD_BYTES, first * WORD_BYTES + length);
   }
 }

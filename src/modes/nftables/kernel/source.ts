@@ -27,6 +27,13 @@ export interface WholeChain {
   readonly rules: readonly ListedRule[];
 }
 
+/** What a table's chains and sets are made of; elements are left out. */
+export interface TableContents {
+  /** By chain. */
+  readonly rules: ReadonlyMap<string, readonly ListedRule[]>;
+  readonly sets: readonly ListedSet[];
+}
+
 /** All of a table but the elements of its sets. */
 export interface WholeTable {
   readonly isDormant: boolean;
@@ -49,6 +56,8 @@ export interface NftSource {
   sets(places: readonly SetPlace[]): Promise<readonly (ListedSet | undefined)[]>;
   /** In the order of the keys. Of intervals, that which holds the key. */
   elements(asked: readonly AskedElement[]): Promise<readonly (SetElement | undefined)[]>;
+  /** Of a table that is not there, nothing. */
+  contents(place: TablePlace): Promise<TableContents>;
   /** `undefined`: there is no such table. */
   table(place: TablePlace): Promise<WholeTable | undefined>;
   /** All elements of a set that is there. */

@@ -2,6 +2,7 @@
 import type { Family } from '../../../model/ip.ts';
 import type { Host, Packet } from '../../../plan/decide.ts';
 import type { SetElement, SetPlace } from '../../../netlink/nftables/elements.ts';
+import type { TablePlace } from '../../../netlink/nftables/message.ts';
 import { ReadOnDemand } from '../../kernelReader.ts';
 import {
   type RuleExit,
@@ -15,10 +16,12 @@ import {
 import type { HookPoint } from '../../path.ts';
 import { BACKSTOP_TABLE, TABLE } from '../rules/names.ts';
 import { NFT_FAMILY } from '../rules/print.ts';
+import { lookupsOf } from './loads.ts';
 import { type LearnedElement, type MachineWay, runRule } from './machine.ts';
+import type { PacketFacts } from './packetBytes.ts';
 import { printExpressions } from './ruleText.ts';
 import { tableName } from './source.ts';
-import type { AskedElement, ListedChain, ListedRule, ListedSet, NftSource } from './source.ts';
+import type { AskedElement, ListedChain, ListedRule, ListedSet, NftSource, TableContents } from './source.ts';
 import { printFound } from './values.ts';
 
 /** As in the kernel. */
@@ -40,10 +43,20 @@ interface WalkedRule extends ListedRule {
   readonly place: ListedChain;
 }
 
+/** What a walk begins with. */
+export interface ReadTables {
+  readonly chains: readonly ListedChain[];
+  readonly tables: readonly { readonly place: TablePlace; readonly contents: TableContents }[];
+}
+
 export class KernelWalk {
   readonly #ownFamily: string;
   readonly #isOurs: (chain: string, rule: ListedRule) => boolean;
   readonly #chains: ReadonlyMap<string, ListedChain>;
+  /** Rules and sets of the tables that were read as a whole, by name. */
+  readonly #ownRules = new Map<string, readonly WalkedRule[]>();
+  readonly #ownSets = new Map<string, ListedSet>();
+  #isPrefetched = false;
   readonly #asked = new Map<string, AskedElement>();
   readonly #setPlaces = new Map<string, SetPlace>();
   readonly #rules: ReadOnDemand<string, readonly WalkedRule[]>;
@@ -53,12 +66,13 @@ export class KernelWalk {
   constructor(
     family: Family,
     source: NftSource,
-    chains: readonly ListedChain[],
+    { chains, tables }: ReadTables,
     isOurs: (chain: string, rule: ListedRule) => boolean,
   ) {
     this.#ownFamily = NFT_FAMILY[family];
     this.#isOurs = isOurs;
     this.#chains = new Map(chains.map((each) => [nameOf(tableName(each), each.chain), each]));
+    for (const { place, contents } of tables) this.#know(place, contents);
     this.#rules = readOnDemand(this.#chains, async (places) =>
       (await source.rules(places)).map((rules, index) => {
         const place = places[index];
@@ -69,10 +83,23 @@ export class KernelWalk {
     this.#elements = readOnDemand(this.#asked, (asked) => source.elements(asked));
   }
 
+  #know(place: TablePlace, { rules: byChain, sets }: TableContents): void {
+    const table = tableName(place);
+    for (const [name, rules] of byChain) {
+      const chain = this.#chains.get(nameOf(table, name));
+      if (chain)
+        this.#ownRules.set(
+          nameOf(table, name),
+          rules.map((rule) => ({ ...rule, place: chain })),
+        );
+    }
+    for (const set of sets) this.#ownSets.set(nameOf(table, set.name), set);
+  }
+
   async result(packet: Packet, host: Host): Promise<WalkResult<LearnedElement>> {
     for (;;) {
       this.#walk(packet, host, { record: false });
-      const read = [await this.#rules.fill(), await this.#sets.fill(), await this.#elements.fill()];
+      const read = await Promise.all([this.#rules.fill(), this.#sets.fill(), this.#elements.fill()]);
       if (!read.includes(true)) return this.#walk(packet, host, { record: true });
     }
   }
@@ -128,7 +155,7 @@ export class KernelWalk {
       tooLong.add(`not evaluated: chain ${chain} of table ${table}, which has more than ${MOST_RULES} rules`);
       return [];
     }
-    const rules = this.#rules.get(name) ?? [];
+    const rules = this.#ownRules.get(name) ?? this.#rules.get(name) ?? [];
     for (const { expressions } of rules)
       for (const each of expressions)
         if (each.kind === 'lookup' || each.kind === 'dynset') this.#setOf(place, each.set);
@@ -143,6 +170,10 @@ export class KernelWalk {
   ): readonly RuleExit<LearnedElement>[] {
     const { place, expressions } = rule;
     const table = tableName(place);
+    if (!this.#isPrefetched) {
+      this.#isPrefetched = true;
+      this.#prefetch({ way, isLocal, hasArrived });
+    }
     return runRule(expressions, way, {
       facts: { isLocal, hasArrived },
       print: printFound,
@@ -151,18 +182,40 @@ export class KernelWalk {
         note(`not evaluated, taken as no match: ${table} ${place.chain}: ${printExpressions(expressions)}`),
       sets: {
         setOf: (name) => this.#setOf(place, name),
-        find: ({ name: set }, key) => {
-          const name = `${nameOf(table, set)} ${Buffer.from(key).toString('hex')}`;
-          if (!this.#asked.has(name))
-            this.#asked.set(name, { family: place.family, table: place.table, set, key });
-          return this.#elements.get(name);
-        },
+        find: ({ name: set }, key) => this.#find(place, set, key),
       },
     });
   }
 
+  /** What our rules look up of a packet as it arrives is asked for at once, and not one lookup after the other. */
+  #prefetch(facts: PacketFacts): void {
+    const first = facts.hasArrived ? 'prerouting' : 'output';
+    const names = [...this.#chains].filter(([, { base }]) => base?.hook === first).map(([name]) => name);
+    const seen = new Set<string>();
+    for (const name of names)
+      for (const { place, expressions } of this.#ownRules.get(name) ?? []) {
+        for (const { set, key } of lookupsOf(expressions, facts, (each) => this.#setOf(place, each)))
+          this.#find(place, set.name, key);
+        for (const each of expressions) {
+          const next =
+            each.kind === 'verdict' && each.chain !== undefined ? nameOf(tableName(place), each.chain) : name;
+          if (next === name || seen.has(next)) continue;
+          seen.add(next);
+          names.push(next);
+        }
+      }
+  }
+
+  #find({ family, table }: ListedChain, set: string, key: Uint8Array): SetElement | undefined {
+    const name = `${nameOf(tableName({ family, table }), set)} ${Buffer.from(key).toString('hex')}`;
+    if (!this.#asked.has(name)) this.#asked.set(name, { family, table, set, key });
+    return this.#elements.get(name);
+  }
+
   #setOf({ family, table }: ListedChain, set: string): ListedSet | undefined {
     const name = nameOf(tableName({ family, table }), set);
+    const own = this.#ownSets.get(name);
+    if (own) return own;
     if (!this.#setPlaces.has(name)) this.#setPlaces.set(name, { family, table, set });
     return this.#sets.get(name);
   }
