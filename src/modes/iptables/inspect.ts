@@ -1,6 +1,8 @@
 /** Reads the tables of iptables for questions, in processes of its own: no sync waits for them, and nothing is changed. */
 import type { Family, Ip } from '../../model/ip.ts';
 import { readNfacct } from '../../netlink/nfacct.ts';
+import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
+import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Host, Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { localIps } from '../../system/interfaces.ts';
@@ -71,8 +73,9 @@ interface OpenReaderOptions extends Pick<ClientOptions, 'variant' | 'runner' | '
 export async function openIptablesReader(
   family: Family,
   { layout, masqueradeBit, ...options }: OpenReaderOptions,
-): Promise<KernelReader & { close(): void }> {
+): Promise<KernelReader & { close(): Promise<void> }> {
   const client = await IptablesClient.open({ ...options, family });
+  let thread: Promise<NetlinkThread> | undefined;
   const hasCounter = (name: string): boolean => readNfacct(name) !== undefined;
   const reader = new IptablesReader({
     client,
@@ -86,8 +89,9 @@ export async function openIptablesReader(
         localhostNodePorts: hasCounter(NFACCT.localhostNodePorts),
       },
     },
+    channel: async () => (await (thread ??= NetlinkThread.start())).channel(NETLINK_NETFILTER),
   });
-  return Object.assign(reader, { close: () => undefined });
+  return Object.assign(reader, { close: async () => (await thread)?.close() });
 }
 
 /** `dump`: of another machine, from a file that somebody sent. */

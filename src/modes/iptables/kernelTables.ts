@@ -12,6 +12,9 @@ export interface KernelTables {
   readonly names: ReadonlySet<string>;
   /** Those of the nft variant with few chains: one process lists all of them as quickly as one chain. */
   readonly small?: ReadonlySet<string>;
+  /** Tables of nf_tables that other programs have, and how many chains all tables of this family have. */
+  readonly others?: readonly NftTable[];
+  readonly objects?: number;
   /** What else a packet passes, or why a table is left out. */
   readonly notes: readonly string[];
 }
@@ -29,7 +32,9 @@ export function readKernelTables(family: Family, variant: Variant): KernelTables
   const nft = nftTables(family === 'IPv4' ? 'ip' : 'ip6');
   const isTable = ({ name }: NftTable): boolean => IPTABLES_TABLES.has(name);
   const ours = variant === 'nft' ? nft.filter(isTable) : [];
-  const others = [...nft.filter((table) => !ours.includes(table)), ...nftTables('inet')];
+  const others = [...nft.filter((table) => !ours.includes(table)), ...nftTables('inet')].filter(
+    ({ isDormant }) => !isDormant,
+  );
   const dormant = ours.filter(({ isDormant }) => isDormant);
   const names =
     variant === 'nft' ? ours.filter(({ isDormant }) => !isDormant).map(({ name }) => name) : legacy;
@@ -37,11 +42,10 @@ export function readKernelTables(family: Family, variant: Variant): KernelTables
   return {
     names: new Set(names),
     small: new Set(small.map(({ name }) => name)),
+    others,
+    objects: nft.reduce((sum, { objects }) => sum + objects, 0),
     notes: [
       ...dormant.map(({ name }) => `table ${name} is dormant: packets do not come to its chains`),
-      ...others
-        .filter(({ isDormant }) => !isDormant)
-        .map(({ family: of, name }) => `not evaluated: the nf_tables table ${of} ${name}`),
       ...(variant === 'nft' && legacy.length > 0
         ? [`not evaluated: rules of iptables-legacy, in ${legacy.join(', ')}`]
         : []),
@@ -49,7 +53,7 @@ export function readKernelTables(family: Family, variant: Variant): KernelTables
   };
 }
 
-interface NftTable {
+export interface NftTable {
   readonly family: 'ip' | 'ip6' | 'inet';
   readonly name: string;
   readonly isDormant: boolean;

@@ -68,7 +68,12 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           requestJumps: () => proxier.rules.requestJumps(),
           flushMonitor: (intervalMs, onFlushed) => new CanaryMonitor({ client, intervalMs, onFlushed, log }),
         },
-        kernel: new IptablesReader({ client, layout: layoutName, settings: proxier.settings }),
+        kernel: new IptablesReader({
+          client,
+          layout: layoutName,
+          settings: proxier.settings,
+          channel: async () => thread.channel(NETLINK_NETFILTER),
+        }),
         localIps: () => localIps(family),
         ready: () => stale.ready(family),
       };

@@ -1,4 +1,5 @@
 /** Reads the tables of iptables for questions: the chains on a packet's way, differences from a layout, whole tables. */
+import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { readNftGeneration } from '../../netlink/nftables/message.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Packet } from '../../plan/decide.ts';
@@ -11,6 +12,7 @@ import { filteredBridges } from './bridges.ts';
 import { type ChainKey, ChainSource, type ReadContext, type ReadingClient } from './chainSource.ts';
 import { type DumpedTables, MOST_DUMPED } from './dump.ts';
 import { readKernelTables, type KernelTables } from './kernelTables.ts';
+import { beginOtherWalk, notEvaluated } from './otherTables.ts';
 import { compareWithPlan, plannedChains } from './rules/compare.ts';
 import type { CompileOptions, Layout } from './rules/fragment.ts';
 import type { ChainListing } from './rules/listing.ts';
@@ -27,6 +29,8 @@ export interface TablesReaderOptions {
   readonly generation?: () => ReadContext['generation'];
   /** By default those of this machine. */
   readonly bridges?: () => ReadonlySet<string>;
+  /** By which tables of nf_tables are read that other programs have. Without it they are noted. */
+  readonly channel?: (() => Promise<NetlinkChannel>) | undefined;
 }
 
 /** A walk over chains that are read as it needs them. */
@@ -75,9 +79,11 @@ export class TablesReader {
   async #walkOnce(
     packet: Packet,
     { walk, fill }: ChainWalk,
-    { names, small = NO_TABLES, notes }: KernelTables,
+    { names, small = NO_TABLES, others = [], objects = 0, notes }: KernelTables,
     generation: ReadContext['generation'],
   ): Promise<WalkResult<string>> {
+    const { client, channel } = this.#options;
+    const other = await beginOtherWalk(client.family, packet, others, objects, channel);
     const unreadable = new Set<string>();
     const context = { small, generation, note: (text: string) => unreadable.add(text) };
     const chains = new ReadOnDemand<ChainKey, ChainListing>((keys) => this.#source.read(keys, context));
@@ -87,11 +93,13 @@ export class TablesReader {
     const tables: WalkedTables = {
       base: listed,
       rules: (table, chain, { destination, port }) => listed(table, chain)?.rulesFor(destination, port),
+      others: other.chains,
     };
     for (;;) {
       const { outcomes, notes: walkNotes } = walk(tables, { ...packet, viaBridge });
-      const [wereChains, wereOthers] = [await chains.fill(), await fill?.()];
-      if (!wereChains && !wereOthers) return { outcomes, notes: [...notes, ...walkNotes, ...unreadable] };
+      const read = [await chains.fill(), await fill?.(), await other.fill()];
+      if (!read.includes(true))
+        return { outcomes, notes: [...notes, ...other.notes(), ...walkNotes, ...unreadable] };
     }
   }
 
@@ -136,7 +144,7 @@ export class TablesReader {
 
   async dump(): Promise<DumpedTables> {
     const { client } = this.#options;
-    const { names, notes } = this.#tables();
+    const { names, others = [], notes } = this.#tables();
     const tables: Record<string, string> = {};
     const tooLong: string[] = [];
     for (const table of names) {
@@ -149,7 +157,11 @@ export class TablesReader {
       if (length <= MOST_DUMPED) tables[table] = pieces.join('');
       else tooLong.push(`not in the dump: table ${table}, of ${length} characters`);
     }
-    return { bridges: [...this.#bridges()], notes: [...notes, ...tooLong], tables };
+    return {
+      bridges: [...this.#bridges()],
+      notes: [...notes, ...others.map(notEvaluated), ...tooLong],
+      tables,
+    };
   }
 
   #tables(): KernelTables {

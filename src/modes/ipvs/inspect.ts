@@ -248,7 +248,7 @@ export async function openIpvsReader(
   const channels = { route, netfilter, generic };
   const reader = new IpvsReader({
     family,
-    tables: new TablesReader({ client: iptables }),
+    tables: new TablesReader({ client: iptables, channel: async () => channels.netfilter }),
     lookups: new NetlinkLookups(channels),
     client: new NetlinkIpvsClient(family, channels),
     settings: { scheduler, masqueradeBit, excludeCIDRs, randomFully: iptables.features.randomFully },

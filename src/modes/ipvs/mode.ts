@@ -69,7 +69,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
         verification: { isEachPeriod: true },
         kernel: new IpvsReader({
           family,
-          tables: new TablesReader({ client: iptables }),
+          tables: new TablesReader({ client: iptables, channel: async () => channels.netfilter }),
           lookups: new NetlinkLookups(channels),
           client,
           settings: { masqueradeBit, scheduler, excludeCIDRs, randomFully: iptables.features.randomFully },

@@ -4,6 +4,7 @@ import type { Host, Packet } from '../../../plan/decide.ts';
 import {
   type Balanced,
   type RuleExit,
+  type TraceStep,
   type WalkContext,
   type WalkOptions,
   walkPacket,
@@ -56,6 +57,26 @@ export interface WalkedTables {
   base(table: string, chain: string): BuiltInChain | undefined;
   /** All rules of a chain, or those that this packet may match. */
   rules(table: string, chain: string, way: Way<string>): readonly WalkedRule[] | undefined;
+  /** Of programs that do not use iptables. */
+  readonly others?: OtherChains | undefined;
+}
+
+interface PlacedChain {
+  readonly chain: WalkedChain;
+  /** Its priority. */
+  readonly at: number;
+}
+
+/** Chains of nf_tables. The names of their tables have a family before them: `inet firewalld`. */
+export interface OtherChains {
+  baseChains(point: HookPoint): readonly PlacedChain[];
+  rules(table: string, chain: string): readonly OtherRule[] | undefined;
+}
+
+export interface OtherRule {
+  leave(way: Way<string>, context: WalkContext): readonly RuleExit<string>[];
+  print(): string;
+  details(): Pick<TraceStep, 'packets' | 'isForeign'>;
 }
 
 export interface BuiltInChain {
@@ -69,13 +90,37 @@ const DEEPEST_JUMP = 512;
 /** Random choices that come back double the ways of a packet; nobody has that many rules on the way of one. */
 const MOST_STEPS = 200_000;
 
-/** Which tables a packet passes at a hook, one after the other, and where IPVS stands among them. */
-const TABLE_ORDER: Readonly<Record<HookPoint, readonly string[]>> = {
-  prerouting: ['raw', 'mangle', 'nat'],
-  input: ['mangle', 'filter', 'security', 'ipvs', 'nat'],
-  forward: ['mangle', 'filter', 'security'],
-  output: ['raw', 'mangle', 'nat', 'ipvs', 'filter', 'security'],
-  postrouting: ['mangle', 'nat'],
+/** Which tables a packet passes at a hook, where IPVS stands among them, and by which priority (linux/netfilter_ipv4.h). */
+const TABLE_ORDER: Readonly<Record<HookPoint, readonly (readonly [table: string, at: number])[]>> = {
+  prerouting: [
+    ['raw', -300],
+    ['mangle', -150],
+    ['nat', -100],
+  ],
+  input: [
+    ['mangle', -150],
+    ['filter', 0],
+    ['security', 50],
+    ['ipvs', 99],
+    ['nat', 100],
+  ],
+  forward: [
+    ['mangle', -150],
+    ['filter', 0],
+    ['security', 50],
+  ],
+  output: [
+    ['raw', -300],
+    ['mangle', -150],
+    ['nat', -100],
+    ['ipvs', -99],
+    ['filter', 0],
+    ['security', 50],
+  ],
+  postrouting: [
+    ['mangle', -150],
+    ['nat', 100],
+  ],
 };
 
 export function walkIptables(
@@ -109,29 +154,32 @@ export function walkTables(
     localIp: (family) => host.addresses.find((ip) => familyOf(ip) === family && !isLoopback(ip)),
   };
   let steps = 0;
-  return walkPacket<WalkedRule, string>(
+  return walkPacket<WalkedRule | OtherRule, string>(
     {
       deepestJump: DEEPEST_JUMP,
       baseChains: (point) => {
         const chain = point.toUpperCase();
-        return TABLE_ORDER[point].flatMap((table): readonly WalkedChain[] => {
-          if (table === 'ipvs') return balance ? [{ type: table, table, chain, policy: 'accept' }] : [];
+        const own = TABLE_ORDER[point].flatMap(([table, at]): readonly PlacedChain[] => {
+          if (table === 'ipvs')
+            return balance ? [{ at, chain: { type: table, table, chain, policy: 'accept' } }] : [];
           const found = tables.base(table, chain);
-          return found ? [baseChain(table, chain, found)] : [];
+          return found ? [{ at, chain: baseChain(table, chain, found) }] : [];
         });
+        const all = [...own, ...(tables.others?.baseChains(point) ?? [])];
+        return all.sort((a, b) => a.at - b.at).map((each) => each.chain);
       },
-      rulesOf: (table, chain, way) => (steps < MOST_STEPS ? tables.rules(table, chain, way) : []),
+      rulesOf: (table, chain, way) => {
+        if (steps >= MOST_STEPS) return [];
+        return table.includes(' ') ? tables.others?.rules(table, chain) : tables.rules(table, chain, way);
+      },
       leave: (rule, way, context) => {
-        if (steps++ < MOST_STEPS) return leave(rule, { ...place, way, context });
+        if (steps++ < MOST_STEPS)
+          return 'leave' in rule ? rule.leave(way, context) : leave(rule, { ...place, way, context });
         context.note(`not evaluated: what comes after ${MOST_STEPS} rules`);
         return [{ way, isMatch: false }];
       },
-      print: (rule) => rule.text ?? printRule(rule),
-      detailsOf: (rule, table, chain) => ({
-        ...(rule.counters && { packets: rule.counters.packets }),
-        ...(isForeignRule(rule, table, chain) && { isForeign: true }),
-        ...(rule.index !== undefined && { ruleIndex: rule.index }),
-      }),
+      print: (rule) => ('leave' in rule ? rule.print() : (rule.text ?? printRule(rule))),
+      detailsOf: (rule, table, chain) => ('leave' in rule ? rule.details() : detailsOf(rule, table, chain)),
       ...(balance && { balance }),
       ...(isBound && { isBound }),
     },
@@ -139,6 +187,18 @@ export function walkTables(
     host,
     options,
   );
+}
+
+function detailsOf(
+  rule: WalkedRule,
+  table: string,
+  chain: string,
+): Pick<TraceStep, 'packets' | 'isForeign'> & Partial<Pick<TraceStep, 'ruleIndex'>> {
+  return {
+    ...(rule.counters && { packets: rule.counters.packets }),
+    ...(isForeignRule(rule, table, chain) && { isForeign: true }),
+    ...(rule.index !== undefined && { ruleIndex: rule.index }),
+  };
 }
 
 /** A policy other than ACCEPT is another program's. */

@@ -99,9 +99,14 @@ export class KernelWalk {
   async result(packet: Packet, host: Host): Promise<WalkResult<LearnedElement>> {
     for (;;) {
       this.#walk(packet, host, { record: false });
-      const read = await Promise.all([this.#rules.fill(), this.#sets.fill(), this.#elements.fill()]);
-      if (!read.includes(true)) return this.#walk(packet, host, { record: true });
+      if (!(await this.fill())) return this.#walk(packet, host, { record: true });
     }
+  }
+
+  /** Returns whether something was missing, and has been read now. */
+  async fill(): Promise<boolean> {
+    const read = await Promise.all([this.#rules.fill(), this.#sets.fill(), this.#elements.fill()]);
+    return read.includes(true);
   }
 
   #walk(packet: Packet, host: Host, options: WalkOptions): WalkResult<LearnedElement> {
@@ -111,15 +116,15 @@ export class KernelWalk {
     const { outcomes, notes } = walkPacket<WalkedRule, LearnedElement>(
       {
         deepestJump: DEEPEST_JUMP,
-        baseChains: (point) => this.#baseChains(point),
-        rulesOf: (table, chain) => (steps > MOST_STEPS ? [] : this.#rulesOf(table, chain, tooLong)),
+        baseChains: (point) => this.baseChains(point).map(({ chain }) => chain),
+        rulesOf: (table, chain) => (steps > MOST_STEPS ? [] : this.rulesOf(table, chain, tooLong)),
         leave: (rule, way, context) => {
-          if (steps++ <= MOST_STEPS) return this.#leave(rule, way, hasArrived, context);
+          if (steps++ <= MOST_STEPS) return this.leave(rule, way, hasArrived, context);
           context.note(`not evaluated: what comes after ${MOST_STEPS} rules`);
           return [{ way, isMatch: false }];
         },
         print: ({ expressions }) => printExpressions(expressions),
-        detailsOf: (rule) => this.#detailsOf(rule),
+        detailsOf: (rule) => this.detailsOf(rule),
       },
       packet,
       host,
@@ -128,7 +133,8 @@ export class KernelWalk {
     return { outcomes, notes: [...notes, ...tooLong] };
   }
 
-  #baseChains(point: HookPoint): readonly WalkedChain[] {
+  /** In their order; `at`: the priority by which a packet comes to it. */
+  baseChains(point: HookPoint): readonly { readonly chain: WalkedChain; readonly at: number }[] {
     const found: { readonly chain: WalkedChain; readonly at: number; readonly priority: number }[] = [];
     for (const place of this.#chains.values()) {
       const { base, chain } = place;
@@ -139,7 +145,7 @@ export class KernelWalk {
       const walked = { type, table: tableName(place), chain, policy, ...(isForeign && { isForeign }) };
       found.push({ chain: walked, at, priority });
     }
-    return found.sort((a, b) => a.at - b.at || a.priority - b.priority).map(({ chain }) => chain);
+    return found.sort((a, b) => a.at - b.at || a.priority - b.priority);
   }
 
   #isOurTable({ family, table }: ListedChain): boolean {
@@ -147,7 +153,7 @@ export class KernelWalk {
   }
 
   /** `undefined`: there is no such chain. */
-  #rulesOf(table: string, chain: string, tooLong: Set<string>): readonly WalkedRule[] | undefined {
+  rulesOf(table: string, chain: string, tooLong: Set<string>): readonly WalkedRule[] | undefined {
     const name = nameOf(table, chain);
     const place = this.#chains.get(name);
     if (!place) return undefined;
@@ -162,7 +168,7 @@ export class KernelWalk {
     return rules;
   }
 
-  #leave(
+  leave(
     rule: WalkedRule,
     way: MachineWay,
     hasArrived: boolean,
@@ -220,7 +226,7 @@ export class KernelWalk {
     return this.#sets.get(name);
   }
 
-  #detailsOf({ place, ...rule }: WalkedRule): Pick<TraceStep, 'packets' | 'isForeign'> {
+  detailsOf({ place, ...rule }: WalkedRule): Pick<TraceStep, 'packets' | 'isForeign'> {
     const counter = rule.expressions.find((each) => each.kind === 'counter');
     const isForeign = !this.#isOurTable(place) || (place.table === TABLE && !this.#isOurs(place.chain, rule));
     return {
