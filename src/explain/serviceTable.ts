@@ -53,37 +53,103 @@ function oneCell(text: string): string {
 }
 
 /**
- * The lines of all services, kept from one question to the next: to count the endpoints of thirty thousand takes 100 ms, and
- * few change in between. A line is 80 bytes.
+ * The lines of all services in their order, kept from one question to the next: to count the endpoints of thirty thousand
+ * takes 100 ms, and few change in between. A line is 80 bytes.
  */
 export class ServiceLines {
-  readonly #lines = new Map<ObjectKey, string>();
+  /** Of all services; `undefined` where it has to be made. */
+  readonly #lines = new Map<ObjectKey, string | undefined>();
+  #order: readonly ObjectKey[] | undefined;
   #families = '';
 
-  /** `changed`: services that were planned again since the last question. A step for each, so that callers can pause. */
+  /**
+   * `changed`: services that were planned again since the last question. A step for each, so that callers can pause; some
+   * steps are empty.
+   */
   *of(subject: Subject, changed: Iterable<ObjectKey>, namespace?: string): Generator<string> {
-    this.#drop(subject, changed);
-    for (const service of serviceKeys(subject, namespace)) {
-      const line = this.#lines.get(service) ?? this.#make(subject, service);
-      if (line !== undefined) yield line;
+    this.#update(subject, changed);
+    const order = this.#order ?? (yield* sorted(this.#noted(serviceKeys(subject))));
+    this.#order ??= order;
+    const prefix = namespace === undefined ? '' : `${namespace}/`;
+    for (const service of order)
+      if (service.startsWith(prefix)) yield this.#lines.get(service) ?? this.#make(subject, service);
+  }
+
+  #update(subject: Subject, changed: Iterable<ObjectKey>): void {
+    const families = subject.families.map(({ family }) => family).join();
+    if (families !== this.#families) this.#clear();
+    this.#families = families;
+    for (const service of changed) {
+      const isServed = subject.families.some((family) => family.portsOf(service).length > 0);
+      if (isServed !== this.#lines.has(service)) this.#order = undefined;
+      if (isServed) this.#lines.set(service, undefined);
+      else this.#lines.delete(service);
+    }
+    for (const { refused } of subject.families)
+      for (const service of Array.from(refused.keys(), serviceOfPortId))
+        if (this.#lines.has(service)) this.#lines.set(service, undefined);
+  }
+
+  *#noted(services: Iterable<ObjectKey>): Generator<ObjectKey> {
+    for (const service of services) {
+      if (!this.#lines.has(service)) this.#lines.set(service, undefined);
+      yield service;
     }
   }
 
-  #drop(subject: Subject, changed: Iterable<ObjectKey>): void {
-    const families = subject.families.map(({ family }) => family).join();
-    if (families !== this.#families) this.#lines.clear();
-    this.#families = families;
-    for (const service of changed) this.#lines.delete(service);
-    for (const { refused } of subject.families)
-      for (const id of refused.keys()) this.#lines.delete(serviceOfPortId(id));
+  #clear(): void {
+    this.#lines.clear();
+    this.#order = undefined;
   }
 
   /** Why something is not served may change without it: such a line is made each time. */
-  #make(subject: Subject, service: ObjectKey): string | undefined {
+  #make(subject: Subject, service: ObjectKey): string {
     const row = serviceRow(subject, service);
-    if (!row) return undefined;
+    // Deleted since the question began.
+    if (!row) return '';
     const line = `${serviceLine(row)}\n`;
-    if (row.state === 'ok' && row.rate === undefined) this.#lines.set(service, line);
+    const isKept = row.state === 'ok' && row.rate === undefined;
+    this.#lines.set(service, isKept ? line : undefined);
     return line;
   }
+}
+
+/** So many take half a millisecond to sort. */
+const RUN = 1000;
+
+/** In steps: to sort thirty thousand names takes 20 ms. */
+function* sorted(keys: Iterable<ObjectKey>): Generator<string, readonly ObjectKey[]> {
+  const runs: (readonly ObjectKey[])[] = [];
+  let run: ObjectKey[] = [];
+  for (const key of keys) {
+    run.push(key);
+    if (run.length < RUN) continue;
+    runs.push(run.sort());
+    run = [];
+    yield '';
+  }
+  runs.push(run.sort());
+  for (;;) {
+    const [first = [], second] = runs.splice(0, 2);
+    if (!second) return first;
+    runs.push(yield* merged(first, second));
+  }
+}
+
+function* merged(a: readonly ObjectKey[], b: readonly ObjectKey[]): Generator<string, readonly ObjectKey[]> {
+  const all: ObjectKey[] = [];
+  let [left, right] = [0, 0];
+  while (left < a.length || right < b.length) {
+    const first = a[left];
+    const second = b[right];
+    if (first !== undefined && (second === undefined || first < second)) {
+      all.push(first);
+      left += 1;
+    } else if (second !== undefined) {
+      all.push(second);
+      right += 1;
+    }
+    if (all.length % RUN === 0) yield '';
+  }
+  return all;
 }

@@ -62,10 +62,10 @@ describe('kept lines', () => {
       now: () => 0,
     };
     const lines = new ServiceLines();
-    const kept = (namespace?: string): readonly string[] => [
-      ...lines.of(subject, history.takeChanged(), namespace),
-    ];
-    const fresh = (): readonly string[] => Array.from(serviceRows(subject), (row) => `${serviceLine(row)}\n`);
+    const kept = (namespace?: string): readonly string[] =>
+      [...lines.of(subject, history.takeChanged(), namespace)].filter(Boolean);
+    const fresh = (): readonly string[] =>
+      Array.from(serviceRows(subject), (row) => `${serviceLine(row)}\n`).sort();
     return { proxy, kept, fresh, refused };
   }
 
@@ -93,6 +93,18 @@ describe('kept lines', () => {
     refused.set('shop/web/TCP', 'No space left');
     expect(kept()).toEqual(fresh());
     refused.clear();
+    expect(kept()).toEqual(fresh());
+  });
+
+  test('of many services, in order', async () => {
+    const { proxy, kept, fresh } = make();
+    const names = Array.from({ length: 3500 }, (_, index) => `shop/web-${(index * 7919) % 3500}`);
+    for (const [index, name] of names.entries()) tell(proxy, `${name} 10.96.${index >> 8}.${index & 255} 80`);
+    await proxy.sync();
+    expect(kept()).toHaveLength(3500);
+    expect(kept()).toEqual(fresh());
+    tell(proxy, 'shop/aaa 10.97.0.1 80');
+    await proxy.sync();
     expect(kept()).toEqual(fresh());
   });
 });

@@ -1,6 +1,7 @@
 /** Questions to the running proxy, at a unix socket. */
 import { toV1alpha1, type ValidConfig } from '../../config/effective.ts';
 import type { SnapshotHeader } from '../../explain/snapshot.ts';
+import { ServiceLines } from '../../explain/serviceTable.ts';
 import type { Subject } from '../../explain/subject.ts';
 import type { SourceStatus } from '../../explain/status.ts';
 import type { WatchEvent } from '../../explain/types.ts';
@@ -49,6 +50,8 @@ export class LocalApi {
   readonly #turns: QuestionTurns;
   readonly #startedAt = Date.now();
   readonly #flows: FlowCounts;
+  readonly #lines = new ServiceLines();
+  #preparedFor = '';
   #server: SocketServer | undefined;
 
   constructor(options: LocalApiOptions) {
@@ -64,6 +67,7 @@ export class LocalApi {
   /** For who watches. */
   emit(event: WatchEvent): void {
     this.#feed.emit(event);
+    if (event.kind === 'sync' && event.sync === 'full' && this.#server) void this.#prepare();
   }
 
   start(): void {
@@ -92,7 +96,7 @@ export class LocalApi {
       ...questionRoutes({
         subject: () => this.#subject(),
         pastFamilies: () => this.#served().map(({ past }) => past),
-        changed: () => this.#served().flatMap(({ history }) => [...history.takeChanged()]),
+        serviceLines: (namespace) => this.#serviceLines(namespace),
         turns: this.#turns,
       }),
       {
@@ -131,6 +135,25 @@ export class LocalApi {
       health,
       sysctlRoot: junction.sysctlRoot,
     });
+  }
+
+  /** Makes the table of services before somebody asks for it, once the first rules of a family are written. */
+  async #prepare(): Promise<void> {
+    const families = this.#served()
+      .map(({ family }) => family)
+      .join();
+    if (families === this.#preparedFor) return;
+    this.#preparedFor = families;
+    await this.#turns.begin();
+    for (const _line of this.#serviceLines()) {
+      const waiting = this.#turns.pause();
+      if (waiting) await waiting;
+    }
+  }
+
+  #serviceLines(namespace?: string): Iterable<string> {
+    const changed = this.#served().flatMap(({ history }) => [...history.takeChanged()]);
+    return this.#lines.of(this.#subject(), changed, namespace);
   }
 
   /** As it is now. */

@@ -3,7 +3,7 @@ import { explainPackets } from '../../explain/packet.ts';
 import { parseDestination, parseService } from '../../explain/question.ts';
 import { endpointRows, serviceRows } from '../../explain/rows.ts';
 import { explainService } from '../../explain/service.ts';
-import { SERVICE_COLUMNS, ServiceLines } from '../../explain/serviceTable.ts';
+import { SERVICE_COLUMNS } from '../../explain/serviceTable.ts';
 import type { Subject } from '../../explain/subject.ts';
 import { type ObjectKey, objectKey } from '../../model/objects.ts';
 import { fits, LABEL } from '../../model/project/names.ts';
@@ -15,15 +15,14 @@ import type { QuestionTurns } from './turns.ts';
 interface QuestionOptions {
   readonly subject: () => Subject;
   readonly pastFamilies: () => readonly PastFamily[];
-  /** Services that were planned again since this was last asked. */
-  readonly changed: () => Iterable<ObjectKey>;
+  /** The table of services, line by line. */
+  readonly serviceLines: (namespace?: string) => Iterable<string>;
   readonly turns: QuestionTurns;
 }
 
 export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
-  const { subject, pastFamilies, changed, turns } = options;
+  const { subject, pastFamilies, serviceLines, turns } = options;
   const gate = new QuestionGate();
-  const serviceLines = new ServiceLines();
   const answered = (answer: () => Promise<unknown>) =>
     gate.ask(async () => {
       await turns.begin();
@@ -42,8 +41,7 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
       answer: ({ query }) => {
         const namespace = query.get('namespace') ?? undefined;
         const pause = (): Promise<void> | undefined => turns.pause();
-        if (isTable(query))
-          return tableOfRows(SERVICE_COLUMNS, serviceLines.of(subject(), changed(), namespace), pause);
+        if (isTable(query)) return tableOfRows(SERVICE_COLUMNS, serviceLines(namespace), pause);
         return listOfItems(serviceRows(subject(), namespace === undefined ? {} : { namespace }), pause);
       },
     },
