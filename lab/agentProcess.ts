@@ -8,8 +8,8 @@ import { toolEnvironment } from './tools.ts';
 
 /** How long an agent may take to end once its stdin is closed. It needs a few milliseconds. */
 const EXIT_GRACE_MS = 2000;
-/** Where the machine is emulated, seven at once need several seconds. */
-const START_LIMIT_MS = 30_000;
+/** Where the machine is emulated, seven at once need several seconds, and ten times that beside other work. */
+const START_LIMIT_MS = 150_000;
 
 interface Waiting {
   resolve(output: unknown): void;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { main } from '../../src/cli/main.ts';
 import { explainPackets, type PacketQuestion } from '../../src/explain/packet.ts';
 import { printPacket } from '../../src/explain/print.ts';
+import type { Subject } from '../../src/explain/subject.ts';
 import type { Mechanism } from '../../src/modes/deviations.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
@@ -56,26 +57,31 @@ function commandSample(words: readonly string[]): Sample {
 /** As a running proxy answers. */
 function kernelSample(mechanism: Mechanism, question: PacketQuestion): Sample {
   return async (root) => {
-    const { services, slices, nodes } = await loadManifests([join(root, 'examples')], { strict: true });
-    const mode = await fakeMode(mechanism, 'IPv4');
-    const settings = {
-      nodeName: 'node1',
-      bindAddress: undefined,
-      detectLocal: POD_NETWORK,
-      masqueradeAll: false,
-      nodePortAddresses: [],
-      localhostNodePorts: mechanism === 'current',
-    };
-    const proxy = new Proxier({ family: 'IPv4', settings, writer: mode.writer });
-    for (const each of services) proxy.onService(objectKey(each.namespace, each.name), each);
-    for (const each of slices) proxy.onEndpointSlice(objectKey(each.namespace, each.name), each);
-    proxy.onNode(nodes.find(({ name }) => name === 'node1'));
-    proxy.onSynced();
-    await proxy.sync();
-    const subject = { ...(await writtenSubject(mode, proxy)), detectLocal: POD_NETWORK.mode };
+    const subject = await examplesSubject(mechanism, root);
     const answers = await explainPackets(subject, question);
     const style = { paint: (_: unknown, text: string): string => text, columns: 100, now: subject.now() + 4 };
     const printed = answers.map((answer) => printPacket(answer, style)).join('\n');
     return `$ junction explain --from ${question.from} --to ${question.to}\n${printed}`;
   };
+}
+
+/** The examples on node1, written to a kernel in memory. */
+export async function examplesSubject(mechanism: Mechanism, root: string): Promise<Subject> {
+  const { services, slices, nodes } = await loadManifests([join(root, 'examples')], { strict: true });
+  const mode = await fakeMode(mechanism, 'IPv4');
+  const settings = {
+    nodeName: 'node1',
+    bindAddress: undefined,
+    detectLocal: POD_NETWORK,
+    masqueradeAll: false,
+    nodePortAddresses: [],
+    localhostNodePorts: mechanism === 'current',
+  };
+  const proxy = new Proxier({ family: 'IPv4', settings, writer: mode.writer });
+  for (const each of services) proxy.onService(objectKey(each.namespace, each.name), each);
+  for (const each of slices) proxy.onEndpointSlice(objectKey(each.namespace, each.name), each);
+  proxy.onNode(nodes.find(({ name }) => name === 'node1'));
+  proxy.onSynced();
+  await proxy.sync();
+  return { ...(await writtenSubject(mode, proxy)), detectLocal: POD_NETWORK.mode };
 }

@@ -17,6 +17,7 @@ const PAGES_WITH_SAMPLES = [
   'docs/iptables.md',
   'docs/manifests.md',
   'docs/metrics.md',
+  'docs/troubleshooting.md',
 ];
 
 export interface Page {

@@ -17,6 +17,7 @@ import { printSourceProblem } from '../../src/sources/source.ts';
 import { ANSWERS } from './answers.ts';
 import { causes, repaired } from './causes.ts';
 import { CHANGES } from './changes.ts';
+import { doctorSample } from './doctor.ts';
 import { fakeMachine } from '../../test/modes/prerequisites/fakeMachine.ts';
 import { lateFamily, unlistedResource } from './healthz.ts';
 
@@ -39,6 +40,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   repaired,
   ...CHANGES,
   ...ANSWERS,
+  doctor: doctorSample,
 };
 
 interface Printed {

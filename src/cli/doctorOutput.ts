@@ -25,10 +25,11 @@ export function printDoctor(
     for (const [index, line] of wrapped.entries())
       lines.push(`${INDENT}${(index === 0 ? label : '').padEnd(LABEL_COLUMNS)}${line}`);
   };
+  const width = Math.max(0, ...groups.map(({ name }) => name.length));
   for (const { name, findings, fine, notEvaluated } of groups) {
     const state = findings[0]?.severity ?? 'ok';
     lines.push(
-      `${paint('bold', name)}  ${state === 'ok' ? paint('green', 'ok') : paint(COLOURS[state], state)}${findings.length > 0 || isWide || fine.length === 0 ? '' : `  ${paint('dim', summaryOf(fine))}`}`,
+      `${paint('bold', name.padEnd(width))}  ${state === 'ok' ? paint('green', 'ok') : paint(COLOURS[state], state)}${findings.length > 0 || isWide || fine.length === 0 ? '' : `  ${paint('dim', summaryOf(fine))}`}`,
     );
     if (isWide) lines.push(...fine.map((text) => `${INDENT}${printableLine(text)}`));
     for (const { severity, text, evidence, consequence, cure, reference } of findings) {

@@ -3,8 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { release } from 'node:os';
 import { findKubeProxyProcesses } from '../daemon/otherProxies.ts';
 import { attempt, JunctionError } from '../errors.ts';
-import type { Family, Ip } from '../model/ip.ts';
+import { FAMILIES, type Family, type Ip } from '../model/ip.ts';
+import { cleanIptables } from '../modes/iptables/cleanup.ts';
 import { readAddresses } from '../modes/ipvs/device.ts';
+import { findTables, type StaleTable } from '../modes/nftables/cleanup.ts';
 import { messagesOf, withChannel } from '../netlink/channel.ts';
 import {
   decodeLink,
@@ -56,6 +58,10 @@ export interface DoctorMachine {
   links(): Promise<readonly DoctorLink[]>;
   /** Of all tables of nf_tables, those of iptables-nft among them. */
   nftBaseChains(): Promise<readonly NftBaseChain[]>;
+  /** Tables of nf_tables with these names that no running process owns. */
+  tables(names: readonly string[]): Promise<readonly StaleTable[]>;
+  /** What an iptables or ipvs mode left. */
+  staleRules(family: Family): Promise<{ readonly chains: number; readonly rules: number }>;
   /** Where the kernel would send a packet; with `arrival`, whether it would take it at all. */
   route(to: Ip, arrival?: { readonly source: Ip; readonly inLink: number }): Promise<RouteLook>;
   hasIpv6(): boolean;
@@ -71,6 +77,15 @@ export function doctorMachine(sysctlRoot = '/proc/sys', runner: CommandRunner = 
     processesNamed: (name) => findKubeProxyProcesses('/proc', name),
     links: readLinks,
     nftBaseChains: readBaseChains,
+    tables: async (names) =>
+      (await withChannel(NETLINK_NETFILTER, (channel) => findTables(channel, FAMILIES, names))).stale,
+    staleRules: async (family) => {
+      const cleaned = await cleanIptables(family, { variant: 'auto', dryRun: true, runner });
+      return {
+        chains: cleaned.reduce((sum, { chains }) => sum + chains.length, 0),
+        rules: cleaned.reduce((sum, { rules }) => sum + rules.length, 0),
+      };
+    },
     route: lookUpRoute,
     hasIpv6: () => (attempt(() => readdirSync('/proc/sys/net/ipv6/conf')) ?? []).length > 0,
   };

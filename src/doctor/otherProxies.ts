@@ -1,13 +1,9 @@
 /** Other service proxies: a kube-proxy that runs beside us, and objects of a mode that does not run here any more. */
+import { isJunctionError } from '../errors.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
-import { cleanIptables } from '../modes/iptables/cleanup.ts';
-import { findDevice } from '../modes/ipvs/device.ts';
 import { DEVICE } from '../modes/ipvs/rules/client.ts';
-import { findTables, KUBE_PROXY_TABLE, OWN_TABLES } from '../modes/nftables/cleanup.ts';
-import { withChannel } from '../netlink/channel.ts';
-import { NETLINK_NETFILTER, NETLINK_ROUTE } from '../netlink/socket.ts';
-import { isJunctionError } from '../errors.ts';
+import { KUBE_PROXY_TABLE, OWN_TABLES } from '../modes/nftables/cleanup.ts';
 import type { GroupFindings } from './group.ts';
 import type { DoctorMachine } from './machine.ts';
 
@@ -18,9 +14,9 @@ export async function checkOtherProxies(
   nodeName: string,
 ): Promise<void> {
   const isRunning = checkKubeProxy(group, machine, nodeName);
-  await checkTables(group, mode, isRunning);
+  await checkTables(group, machine, mode, isRunning);
   if (mode === 'nftables') await checkIptables(group, machine, isRunning);
-  if (mode !== 'ipvs') await checkDevice(group);
+  if (mode !== 'ipvs') await checkDevice(group, machine);
 }
 
 /** Returns whether one runs. */
@@ -41,10 +37,13 @@ function checkKubeProxy(group: GroupFindings, machine: DoctorMachine, nodeName: 
   return true;
 }
 
-async function checkTables(group: GroupFindings, mode: ModeName, isRunning: boolean): Promise<void> {
-  const { stale } = await withChannel(NETLINK_NETFILTER, (channel) =>
-    findTables(channel, FAMILIES, [KUBE_PROXY_TABLE, ...(mode === 'nftables' ? [] : OWN_TABLES)]),
-  );
+async function checkTables(
+  group: GroupFindings,
+  machine: DoctorMachine,
+  mode: ModeName,
+  isRunning: boolean,
+): Promise<void> {
+  const stale = await machine.tables([KUBE_PROXY_TABLE, ...(mode === 'nftables' ? [] : OWN_TABLES)]);
   for (const { family, table, objects } of stale)
     group.found({
       code: 'stale-table',
@@ -94,11 +93,7 @@ async function countStale(
   family: Family,
 ): Promise<{ readonly chains: number; readonly rules: number } | undefined> {
   try {
-    const cleaned = await cleanIptables(family, { variant: 'auto', dryRun: true, runner: machine.run });
-    return {
-      chains: cleaned.reduce((sum, { chains }) => sum + chains.length, 0),
-      rules: cleaned.reduce((sum, { rules }) => sum + rules.length, 0),
-    };
+    return await machine.staleRules(family);
   } catch (error) {
     if (!isJunctionError(error)) throw error;
     // Nothing has written rules with a program that is not there.
@@ -107,8 +102,8 @@ async function countStale(
   }
 }
 
-async function checkDevice(group: GroupFindings): Promise<void> {
-  const device = await withChannel(NETLINK_ROUTE, findDevice);
+async function checkDevice(group: GroupFindings, machine: DoctorMachine): Promise<void> {
+  const device = (await machine.links()).find(({ name }) => name === DEVICE);
   if (device === undefined) {
     group.fine(`no device ${DEVICE}`);
     return;

@@ -1,6 +1,7 @@
 /** A machine as a table: what a test does not say is not there. */
 import type { DoctorLink, DoctorMachine, NftBaseChain, RouteLook } from '../../src/doctor/machine.ts';
 import { GroupFindings } from '../../src/doctor/group.ts';
+import type { StaleTable } from '../../src/modes/nftables/cleanup.ts';
 import type { DoctorGroup } from '../../src/doctor/report.ts';
 
 export interface FakeMachine {
@@ -11,6 +12,9 @@ export interface FakeMachine {
   readonly processes?: Readonly<Record<string, readonly string[]>>;
   /** By `destination`, or `destination from source iif number`. */
   readonly routes?: Readonly<Record<string, RouteLook>>;
+  readonly tables?: readonly StaleTable[];
+  /** Chains of an iptables or ipvs mode, IPv4. */
+  readonly staleChains?: number;
   /** What a program prints, by its whole command line; others fail. */
   readonly programs?: Readonly<Record<string, string>>;
 }
@@ -33,6 +37,9 @@ export function fakeMachine(fake: FakeMachine): DoctorMachine {
     processesNamed: (name) => fake.processes?.[name] ?? [],
     links: () => Promise.resolve(fake.links ?? []),
     nftBaseChains: () => Promise.resolve(fake.chains ?? []),
+    tables: (names) => Promise.resolve((fake.tables ?? []).filter(({ table }) => names.includes(table))),
+    staleRules: (family) =>
+      Promise.resolve({ chains: family === 'IPv4' ? (fake.staleChains ?? 0) : 0, rules: 0 }),
     route: (to, arrival) => {
       const key = arrival ? `${to} from ${arrival.source} iif ${arrival.inLink}` : to;
       return Promise.resolve(fake.routes?.[key] ?? { state: 'refused', errno: 'ENETUNREACH' });

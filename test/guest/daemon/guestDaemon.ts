@@ -18,7 +18,6 @@ const FLAGS = [
   '--conntrack-max-per-core=0',
   '--conntrack-min=0',
   '--firewalld=false',
-  '--api-socket=',
   '--v=2',
 ];
 
@@ -76,7 +75,7 @@ export class GuestDaemon {
 
   /** Answers before it serves. */
   launch(flags: readonly string[] = IPVS_FLAGS): Program {
-    const args = ['run', '--manifests', this.#manifests, ...FLAGS, ...flags];
+    const args = ['run', '--manifests', this.#manifests, this.#socketFlag, ...FLAGS, ...flags];
     this.#program = Program.start(this.#host, args, { program: PROGRAM });
     return this.#program;
   }
@@ -87,6 +86,18 @@ export class GuestDaemon {
 
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     await this.#program?.end(signal);
+  }
+
+  /** What it prints, beside the daemon or after it. */
+  async doctor(...args: readonly string[]): Promise<string> {
+    const { stdout, stderr } = await this.#host.exec([...PROGRAM, 'doctor', this.#socketFlag, ...args], {
+      timeoutMs: COMMAND_LIMIT_MS,
+    });
+    return `${stdout}${stderr}`;
+  }
+
+  get #socketFlag(): string {
+    return `--api-socket=${join(this.#folder, 'api.sock')}`;
   }
 
   cleanup(): Promise<CommandResult> {

@@ -1,6 +1,7 @@
 /** The whole daemon in IPVS mode. One suite, so that all of it shares one lab and few starts. */
 import type { GuestSuite } from '../../suite.ts';
 import { BAD_INPUT } from './badInput.ts';
+import { BROKEN_NODE } from './brokenNode.ts';
 import { DRAINING } from './draining.ts';
 import { ENDS } from './ends.ts';
 import { FLOWS } from './flows.ts';
@@ -13,6 +14,7 @@ export const IPVS_DAEMON: GuestSuite = {
   name: 'the daemon in IPVS mode',
   tests: {
     ...OPERATORS_VIEW,
+    ...BROKEN_NODE,
     ...TAMPERING,
     ...PACKETS,
     ...FLOWS,
