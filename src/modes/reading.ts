@@ -7,7 +7,7 @@ const HEX = /^(?:[0-9a-f]{2})*$/;
 const COUNT = /^\d{1,20}$/;
 const U32 = 0xffff_ffff;
 
-export class Reading {
+export class DumpFields {
   readonly #fields: Readonly<Record<string, unknown>>;
   readonly #what: string;
 
@@ -104,12 +104,12 @@ export class Reading {
     return Object.keys(this.#fields);
   }
 
-  map(key: string): Reading {
-    return new Reading(this.#field(key), key);
+  map(key: string): DumpFields {
+    return new DumpFields(this.#field(key), key);
   }
 
-  maps(key: string): readonly Reading[] {
-    return this.#list(key).map((value) => new Reading(value, key));
+  maps(key: string): readonly DumpFields[] {
+    return this.#list(key).map((value) => new DumpFields(value, key));
   }
 
   #list(key: string): readonly unknown[] {

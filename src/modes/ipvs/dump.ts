@@ -2,7 +2,7 @@
 import { type Cidr, type Family, hostPort, type Ip, parseCidr } from '../../model/ip.ts';
 import { PROTOCOLS } from '../../model/objects.ts';
 import type { DumpedTables } from '../iptables/dump.ts';
-import { Reading } from '../reading.ts';
+import { DumpFields } from '../reading.ts';
 import type { KernelDevice, KernelIpset, KernelState, ServerAttributes } from './rules/client.ts';
 import { type ServerKey, serverKey } from './rules/compile.ts';
 import { entryKey, parseEntry } from './rules/sets.ts';
@@ -55,7 +55,7 @@ export interface ReadIpvsDump extends Omit<IpvsDump, 'sets' | 'servers'> {
 }
 
 export function readIpvsDump(family: Family, dump: unknown): ReadIpvsDump {
-  const root = new Reading(dump, 'ipvs');
+  const root = new DumpFields(dump, 'ipvs');
   if (root.text('kind') !== 'ipvs') throw root.unreadable('it is not of the IPVS mode');
   if (root.integer('version') !== 1) throw root.unreadable('only version 1 is known');
   if (root.text('family') !== family) throw root.unreadable('it is of the other family');
@@ -76,7 +76,7 @@ export function readIpvsDump(family: Family, dump: unknown): ReadIpvsDump {
 
 const MOST_BITS = 31;
 
-function settingsIn(at: Reading): IpvsSettings {
+function settingsIn(at: DumpFields): IpvsSettings {
   return {
     scheduler: at.text('scheduler'),
     masqueradeBit: at.integer('masqueradeBit', MOST_BITS),
@@ -87,7 +87,7 @@ function settingsIn(at: Reading): IpvsSettings {
   };
 }
 
-function setIn(at: Reading): KernelIpset {
+function setIn(at: DumpFields): KernelIpset {
   const type = at.text('type');
   const entries = at.texts('entries').flatMap((text) => {
     const entry = parseEntry(type, text);
@@ -97,14 +97,14 @@ function setIn(at: Reading): KernelIpset {
   return { type, capacity, entries: new Map(entries) };
 }
 
-function deviceIn(at: Reading): KernelDevice {
+function deviceIn(at: DumpFields): KernelDevice {
   const state = at.choice('state', ['absent', 'foreign', 'present']);
   if (state === 'absent') return { state };
   if (state === 'foreign') return { state, type: at.text('type') };
   return { state, addresses: at.ips('addresses'), broken: at.flag('broken') };
 }
 
-function serverIn(at: Reading): DumpedServer {
+function serverIn(at: DumpFields): DumpedServer {
   return {
     ...keyIn(at),
     scheduler: at.text('scheduler'),
@@ -116,11 +116,11 @@ function serverIn(at: Reading): DumpedServer {
   };
 }
 
-function keyIn(at: Reading): ServerKey {
+function keyIn(at: DumpFields): ServerKey {
   return { protocol: at.choice('protocol', PROTOCOLS), ip: at.ip('ip'), port: at.integer('port', 65_535) };
 }
 
-function destinationIn(at: Reading): WalkedDestination {
+function destinationIn(at: DumpFields): WalkedDestination {
   const [ip, port] = [at.ip('ip'), at.integer('port', 65_535)];
   return {
     ip,
@@ -133,11 +133,11 @@ function destinationIn(at: Reading): WalkedDestination {
   };
 }
 
-function countersIn(at: Reading): Pick<WalkedServer, 'packets' | 'connections'> {
+function countersIn(at: DumpFields): Pick<WalkedServer, 'packets' | 'connections'> {
   return { ...countIn(at, 'packets'), ...countIn(at, 'connections') };
 }
 
-function countIn<Name extends string>(at: Reading, name: Name): { readonly [Key in Name]?: number } {
+function countIn<Name extends string>(at: DumpFields, name: Name): { readonly [Key in Name]?: number } {
   const value = at.optional(name, () => at.integer(name, Number.MAX_SAFE_INTEGER));
   return (value === undefined ? {} : { [name]: value }) as { readonly [Key in Name]?: number };
 }

@@ -11,7 +11,7 @@ import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { elementsOf, isOfIntervals } from './sets.ts';
-import { type NodeFacts, nftSettings } from './settings.ts';
+import { type NftFacts, nftSettings } from './settings.ts';
 import type { TableChanges } from './watch.ts';
 
 interface NftProxierOptions {
@@ -67,7 +67,7 @@ export class NftProxier {
   }
 
   /** As they are now. */
-  get facts(): NodeFacts {
+  get facts(): NftFacts {
     const { masqueradeBit, counters, nodeIps } = this.#options;
     return { masqueradeBit, counters, nodeIps: nodeIps(), serviceCidrs: this.#serviceCidrs };
   }

@@ -4,7 +4,7 @@ import { answersNodePorts } from '../../plan/decide.ts';
 import type { NodeView } from '../../plan/types.ts';
 import type { NftSettings } from './rules/ruleset.ts';
 
-export interface NodeFacts {
+export interface NftFacts {
   readonly masqueradeBit: number;
   readonly counters: boolean;
   /** The node's own addresses in this family, without loopback. */
@@ -13,7 +13,7 @@ export interface NodeFacts {
   readonly serviceCidrs: readonly Cidr[];
 }
 
-export function nftSettings(facts: NodeFacts, { nodePorts }: NodeView): NftSettings {
+export function nftSettings(facts: NftFacts, { nodePorts }: NodeView): NftSettings {
   const { masqueradeBit, counters, serviceCidrs } = facts;
   const nodeIps = [...facts.nodeIps].sort();
   return {

@@ -14,18 +14,18 @@ import { ownerComment } from '../rules/names.ts';
 import { printDeclaration, printElement, printKey, printNftRule } from '../rules/print.ts';
 import { ReferenceCounts } from '../rules/referenceCounts.ts';
 import { Elements } from '../rules/resync.ts';
-import { fixedElements, type NftSettings, rulesetOf, SERVICE_CIDRS } from '../rules/ruleset.ts';
+import { fixedElements, type NftSettings, rulesetOf, SERVICE_CIDR_SET } from '../rules/ruleset.ts';
 import { byName } from '../rules/table.ts';
 import type { ChainSpec, Element, ElementChanges, Ruleset, TableSet, TableState } from '../rules/table.ts';
 import { elementsOf } from '../sets.ts';
-import { type NodeFacts, nftSettings } from '../settings.ts';
+import { type NftFacts, nftSettings } from '../settings.ts';
 import { printExpressions } from './ruleText.ts';
 import { tableName } from './source.ts';
 import type { ListedSet, NftSource, WholeChain, WholeTable } from './source.ts';
 import { printFound } from './values.ts';
 
 /** What is not known is unset. */
-export interface KnownFacts extends Pick<NodeFacts, 'masqueradeBit' | 'nodeIps'> {
+export interface KnownFacts extends Pick<NftFacts, 'masqueradeBit' | 'nodeIps'> {
   readonly counters?: boolean | undefined;
   readonly serviceCidrs?: readonly Cidr[] | undefined;
 }
@@ -73,12 +73,12 @@ export async function compareTable(options: CompareOptions): Promise<readonly Ke
 async function factsOf(
   { facts, source, place, plan }: CompareOptions,
   { sets }: WholeTable,
-): Promise<NodeFacts> {
+): Promise<NftFacts> {
   const { counters = sets.some(({ expression }) => expression?.kind === 'counter') } = facts;
   if (facts.serviceCidrs) return { ...facts, counters, serviceCidrs: facts.serviceCidrs };
-  const listed = sets.some(({ name }) => name === SERVICE_CIDRS.name);
-  const raw = listed ? await source.allElements({ ...place, set: SERVICE_CIDRS.name }) : [];
-  const { elements } = elementsOf(SERVICE_CIDRS, raw, plan.family);
+  const listed = sets.some(({ name }) => name === SERVICE_CIDR_SET.name);
+  const raw = listed ? await source.allElements({ ...place, set: SERVICE_CIDR_SET.name }) : [];
+  const { elements } = elementsOf(SERVICE_CIDR_SET, raw, plan.family);
   return { ...facts, counters, serviceCidrs: elements.flatMap(({ key }) => key.range ?? []).sort() };
 }
 

@@ -15,14 +15,14 @@ import {
 import { BASE_CHAIN_WORDS, type BaseChain } from '../../../netlink/nftables/objects.ts';
 import type { KnownFacts } from './compare.ts';
 import type { MemorySet, MemoryTable } from './memorySource.ts';
-import { Reading } from '../../reading.ts';
+import { DumpFields } from '../../reading.ts';
 import { printExpressions } from './ruleText.ts';
 import type { ListedRule, WholeChain } from './source.ts';
 
 const KIND = 'nftables';
 const VERSION = 1;
 
-export interface NftDump {
+interface NftDump {
   readonly facts: KnownFacts;
   /** What a dump leaves out. */
   readonly notes: readonly string[];
@@ -90,7 +90,7 @@ function hex(bytes: Uint8Array): string {
 }
 
 export function readNftDump(family: Family, dump: unknown): NftDump {
-  const root = new Reading(dump, 'the dump');
+  const root = new DumpFields(dump, 'the dump');
   if (root.text('kind') !== KIND) throw root.unreadable('it is not of the nftables mode');
   if (root.integer('version') !== VERSION) throw root.unreadable(`only version ${VERSION} is known`);
   if (root.text('family') !== family) throw root.unreadable(`it is not of ${family}`);
@@ -109,11 +109,11 @@ export function readNftDump(family: Family, dump: unknown): NftDump {
   };
 }
 
-function cidrIn(at: Reading): (text: string) => Cidr {
+function cidrIn(at: DumpFields): (text: string) => Cidr {
   return (text) => parseCidr(text) ?? at.fail(`${text} is no CIDR`);
 }
 
-function readTable(at: Reading): MemoryTable {
+function readTable(at: DumpFields): MemoryTable {
   return {
     family: at.choice('family', ['ip', 'ip6', 'inet']),
     table: at.text('table'),
@@ -123,7 +123,7 @@ function readTable(at: Reading): MemoryTable {
   };
 }
 
-function readChain(at: Reading): WholeChain {
+function readChain(at: DumpFields): WholeChain {
   const base = at.optional('base', (): BaseChain => {
     const of = at.map('base');
     return {
@@ -136,7 +136,7 @@ function readChain(at: Reading): WholeChain {
   return { name: at.text('name'), ...(base && { base }), rules: at.maps('rules').map(readRule) };
 }
 
-function readRule(at: Reading): ListedRule {
+function readRule(at: DumpFields): ListedRule {
   const comment = at.optional('comment', () => at.text('comment'));
   return {
     expressions: at.texts('expressions').map((text) => readExpression(at, text)),
@@ -144,7 +144,7 @@ function readRule(at: Reading): ListedRule {
   };
 }
 
-function readExpression(at: Reading, text: string): Expression {
+function readExpression(at: DumpFields, text: string): Expression {
   try {
     return decodeExpression(at.bytesOf(text));
   } catch (error) {
@@ -153,7 +153,7 @@ function readExpression(at: Reading, text: string): Expression {
   }
 }
 
-function readSet(at: Reading): MemorySet {
+function readSet(at: DumpFields): MemorySet {
   const fields = at.optional('fields', () => at.integers('fields', 64));
   const keyBytes = at.integer('keyBytes', 64);
   const number = (key: string): number | undefined => at.optional(key, () => at.integer(key));
@@ -172,7 +172,7 @@ function readSet(at: Reading): MemorySet {
   };
 }
 
-function readElement(at: Reading): SetElement {
+function readElement(at: DumpFields): SetElement {
   const optionalBytes = (key: string): Uint8Array | undefined => at.optional(key, () => at.bytes(key));
   const milliseconds = (key: string): number | undefined =>
     at.optional(key, () => at.integer(key, Number.MAX_SAFE_INTEGER));

@@ -33,7 +33,7 @@ export interface FoundElement {
 }
 
 /** The sets of the rule's table. `undefined`: there is none. */
-export interface RuleSets {
+interface RuleSets {
   setOf(name: string): ListedSet | undefined;
   find(set: ListedSet, key: Uint8Array): SetElement | undefined;
 }

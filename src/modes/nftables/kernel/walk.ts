@@ -44,7 +44,7 @@ interface WalkedRule extends ListedRule {
 }
 
 /** What a walk begins with. */
-export interface ReadTables {
+interface ReadTables {
   readonly chains: readonly ListedChain[];
   readonly tables: readonly { readonly place: TablePlace; readonly contents: TableContents }[];
 }

@@ -95,7 +95,7 @@ function setsOf(shape: TableShape, { view, counters }: RulesetOptions): readonly
     { name: NFT_SETS.serviceIPs, key: ['address'], comment: 'addresses of services' },
     { name: NFT_SETS.clusterIPs, key: ['address'], comment: 'cluster IPs' },
     ...nodePortSets(view),
-    ...(shape.hasServiceCidrs ? [SERVICE_CIDRS] : []),
+    ...(shape.hasServiceCidrs ? [SERVICE_CIDR_SET] : []),
     HAIRPIN_SET,
     {
       name: NFT_SETS.allowed,
@@ -108,7 +108,7 @@ function setsOf(shape: TableShape, { view, counters }: RulesetOptions): readonly
   ];
 }
 
-export const SERVICE_CIDRS: TableSet = {
+export const SERVICE_CIDR_SET: TableSet = {
   name: NFT_SETS.serviceCidrs,
   key: ['address'],
   ranges: true,
