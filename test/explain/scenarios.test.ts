@@ -1,12 +1,13 @@
 /** Every scenario: what explain says of a packet is its row's fate, and the rules in the kernel do as planned. */
 import { describe, expect, test } from 'vitest';
-import { FAMILIES, type Family, parseIp } from '../../src/model/ip.ts';
+import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { explainPacket } from '../../src/explain/packet.ts';
 import type { PacketExplanation } from '../../src/explain/types.ts';
 import { SCENARIOS } from '../scenarios/cases/index.ts';
 import { expectedIn } from '../scenarios/expectations.ts';
-import { type Fate, printRow, type Row, type Subject as Asked, targetAt } from '../scenarios/packets.ts';
+import { printRow, type Row } from '../scenarios/packets.ts';
 import { proxyOf, type Scenario } from '../scenarios/scenario.ts';
+import { fateOf } from './fate.ts';
 import { fakeMode, MECHANISMS, writtenSubject } from './mechanisms.ts';
 
 const rowsOf = ({ rows }: Scenario, family: Family): readonly Row[] =>
@@ -42,28 +43,13 @@ describe.each(MECHANISMS)('%s', (mechanism) => {
   });
 });
 
-function fateOf(answer: PacketExplanation, row: Asked): Fate {
-  const { verdict, endpoints, affinitySeconds } = answer;
-  if (verdict !== 'forwarded') return { verdict: REFUSALS[verdict] };
-  const sum = endpoints.reduce((total, { probability }) => total + probability, 0);
-  expect(sum).toBeCloseTo(1, 9);
-  return {
-    verdict: 'forward',
-    sticky: affinitySeconds !== undefined,
-    targets: endpoints.map(({ address, masquerade }) => {
-      const [, host = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? [];
-      return targetAt(row, parseIp(host) ?? '', Number(port), masquerade);
-    }),
-  };
-}
-
-const REFUSALS = { rejected: 'reject', dropped: 'drop', passed: 'pass' } as const;
-
 /** Every answer says why. */
 function expectWords({ verdict, reason, findings, endpoints, leftOut, source }: PacketExplanation): void {
   expect(reason).not.toBe('');
   expect(source.why).not.toBe('');
   for (const { masqueradeReason } of endpoints) expect(masqueradeReason).not.toBe('');
+  const sum = endpoints.reduce((total, { probability }) => total + probability, 0);
+  expect(sum).toBeCloseTo(endpoints.length > 0 ? 1 : 0, 9);
   for (const { text } of leftOut) expect(text).not.toBe('');
   for (const { text, code } of findings) expect(`${code} ${text}`).not.toMatch(/undefined|\s\s/);
   if (verdict === 'rejected' || verdict === 'dropped') expect(`${findings.length} ${reason}`).not.toBe('0 ');

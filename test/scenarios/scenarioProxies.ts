@@ -31,9 +31,13 @@ export class ScenarioProxies {
   }
 
   plan(family: Family): Plan {
+    return this.proxier(family).plan;
+  }
+
+  proxier(family: Family): Proxier {
     const proxy = this.#proxies.find((other) => other.family === family);
     if (!proxy) throw new Error('nothing was applied yet');
-    return proxy.plan;
+    return proxy;
   }
 
   /** Of a family. */
