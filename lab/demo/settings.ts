@@ -14,6 +14,8 @@ export function junctionArguments(options: DemoOptions): readonly string[] {
     `--hostname-override=${NODE}`,
     '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
     ...FLAGS_OF_MODE[options.mode](options),
+    // Not the machine's: a Junction may run there.
+    '--api-socket=',
     '--logging-format=json',
     '--v=1',
   ];

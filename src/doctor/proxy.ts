@@ -40,7 +40,8 @@ export function checkProxy(
       consequence: `${family} addresses of services do not answer here`,
       cure: `nothing, if the cluster has no ${family}; otherwise junction check --proxy-mode ${status.mode} --family ${family.toLowerCase()}`,
     });
-  for (const finding of status.findings)
+  // The others are found here too, with more evidence.
+  for (const finding of status.findings.filter(({ code }) => code === 'sync-late'))
     group.found({
       ...finding,
       evidence: finding.evidence ?? finding.text,

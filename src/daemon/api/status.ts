@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { attempt } from '../../errors.ts';
 import type { SourceStatus, Status } from '../../explain/status.ts';
 import type { PortRange } from '../../explain/subject.ts';
-import type { Finding } from '../../explain/types.ts';
+import { statusFindings } from '../../explain/statusFindings.ts';
 import type { ModeName } from '../../model/mode.ts';
 import type { HealthState } from '../../telemetry/http/health.ts';
 import { VERSION } from '../../version.ts';
@@ -29,6 +29,7 @@ export function statusOf(parts: StatusParts): Status {
   }));
   const { leftOut, families: states } = health.check();
   const late = states.filter(({ healthy }) => !healthy).map(({ family }) => family);
+  const observed = { source: source(), families: families.map((family) => family.status) };
   return {
     version: VERSION,
     processId: process.pid,
@@ -38,22 +39,14 @@ export function statusOf(parts: StatusParts): Status {
     ...(networkNamespace !== undefined && { networkNamespace }),
     startedAt,
     now: Date.now(),
-    source: source(),
-    families: families.map((family) => family.status),
+    ...observed,
     leftOut: leftOut.map(({ family, reason, since }) => ({
       family,
       reason,
       since: Number(since.wallNs / 1_000_000n),
     })),
     ...(conntrack && { conntrack }),
-    findings: late.map(
-      (family): Finding => ({
-        code: 'sync-late',
-        severity: 'error',
-        text: `${family}: a change waits to be written`,
-        consequence: 'Rules are older than the cluster.',
-      }),
-    ),
+    findings: statusFindings({ ...observed, late, ...(conntrack && { conntrack }) }),
   };
 }
 

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import type { FamilyStatus, SourceStatus } from '../../src/explain/status.ts';
+import { statusFindings } from '../../src/explain/statusFindings.ts';
+
+const FAMILY: FamilyStatus = {
+  family: 'IPv4',
+  isServed: true,
+  services: 1,
+  servicePorts: 1,
+  endpoints: 1,
+  syncs: { full: 1, incremental: 0, nothing: 0, failed: 0 },
+  isNotified: true,
+  refused: [],
+  foreignChanges: { count: 0, byProgram: {} },
+  proof: { isOn: true, packets: 3, disagreements: [], disagreementCount: 0 },
+  history: { records: 0, mostRecords: 1, bytes: 0, mostBytes: 1, since: 0 },
+};
+const MANIFESTS: SourceStatus = { kind: 'manifests', paths: ['a'], problems: [] };
+const WELL = { source: MANIFESTS, families: [FAMILY], conntrack: { count: 1, max: 100 }, late: [] };
+const DISAGREEMENT = { since: 0, service: 'shop/web', packet: 'p', planned: 'a', kernel: 'b' };
+
+function api(resource: { hasListed: boolean; failingSince?: string; reason?: string }): SourceStatus {
+  return {
+    kind: 'api',
+    server: 'https://a',
+    reconnects: 0,
+    resources: [{ resource: 'services', ...resource }],
+  };
+}
+
+test('a proxy that is well has none', () => {
+  expect(statusFindings(WELL)).toEqual([]);
+  expect(statusFindings({ ...WELL, source: api({ hasListed: true }) })).toEqual([]);
+});
+
+test.each([
+  ['sync-late', 'error', { late: ['IPv4'] }],
+  ['resource-not-listed', 'error', { source: api({ hasListed: false }) }],
+  [
+    'resource-not-watched',
+    'error',
+    { source: api({ hasListed: true, failingSince: '14:03', reason: '403' }) },
+  ],
+  ['not-served-yet', 'warning', { families: [{ ...FAMILY, isServed: false }] }],
+  [
+    'sync-failed',
+    'error',
+    {
+      families: [
+        {
+          ...FAMILY,
+          lastSync: {
+            at: 0,
+            kind: 'failed' as const,
+            cause: '',
+            ms: 1,
+            commits: 0,
+            objects: 0,
+            error: 'EBUSY',
+          },
+        },
+      ],
+    },
+  ],
+  ['service-refused', 'error', { families: [{ ...FAMILY, refused: [{ servicePort: 'a', error: 'E' }] }] }],
+  [
+    'kernel-differs',
+    'error',
+    { families: [{ ...FAMILY, proof: { ...FAMILY.proof, disagreements: [DISAGREEMENT] } }] },
+  ],
+  ['conntrack-nearly-full', 'warning', { conntrack: { count: 95, max: 100 } }],
+  ['conntrack-full', 'error', { conntrack: { count: 100, max: 100 } }],
+])('%s is found, an %s', (code, severity, more) => {
+  const findings = statusFindings({ ...WELL, ...more });
+  expect(findings.map((finding) => [finding.code, finding.severity])).toEqual([[code, severity]]);
+});
