@@ -4,6 +4,7 @@ import type { PacketQuestion } from '../explain/packet.ts';
 import type { Status } from '../explain/status.ts';
 import type { EndpointRow, PacketExplanation, ServiceExplanation, ServiceRow } from '../explain/types.ts';
 import type { ObjectKey } from '../model/objects.ts';
+import type { ByteTable } from './byteTable.ts';
 import { UsageError } from './commands.ts';
 import { liveAnswers } from './liveAnswers.ts';
 import type { Output } from './output.ts';
@@ -21,8 +22,8 @@ export interface Answerer {
   service(question: { readonly service: string } & AtTime): Promise<ServiceExplanation>;
   /** Of one namespace, or all. */
   services(namespace: string): Promise<readonly ServiceRow[]>;
-  /** The same as lines of a table, with tabs between cells and without titles (`src/explain/serviceTable.ts`). */
-  serviceTable(namespace: string): Promise<Uint8Array>;
+  /** The same as lines of a table, sorted by name, with the cells of `src/explain/serviceTable.ts`. */
+  serviceTable(namespace: string): Promise<ByteTable>;
   endpoints(service: ObjectKey): Promise<readonly EndpointRow[]>;
   status(): Promise<Status>;
 }

@@ -16,47 +16,59 @@ export interface ByteTable {
   readonly rows: number;
   /** Of the longest cell, by column; 0: all are empty. */
   readonly widths: readonly number[];
-  /** By the first cell. */
-  readonly isSorted: boolean;
+  /** Otherwise something is not ASCII, or has to be escaped. */
+  readonly isPlain: boolean;
 }
 
-/** `undefined` where something is not plain ASCII, and has to be escaped first. */
-export function measureTable(bytes: Uint8Array, columns: number): ByteTable | undefined {
-  const widths = Array.from({ length: columns }, () => 0);
-  let rows = 0;
-  let isSorted = true;
-  let before = -1;
-  let lineStart = 0;
-  let cellStart = 0;
-  let column = 0;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at] ?? 0;
-    if (byte >= FIRST_PRINTABLE && byte <= LAST_PRINTABLE) continue;
-    if (byte !== TAB && byte !== LINE_END) return undefined;
-    const width = at - cellStart;
-    if (width > (widths[column] ?? 0)) widths[column] = width;
-    cellStart = at + 1;
-    if (byte === TAB) {
-      column += 1;
-      continue;
+/** Measures a table while it arrives. */
+export class TableReader {
+  readonly #chunks: Uint8Array[] = [];
+  readonly #widths: number[];
+  #rows = 0;
+  #column = 0;
+  /** Of the cell that is being read. */
+  #width = 0;
+  #isPlain = true;
+
+  constructor(columns: number) {
+    this.#widths = Array.from({ length: columns }, () => 0);
+  }
+
+  add(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    const widths = this.#widths;
+    let [rows, column, width, isPlain] = [this.#rows, this.#column, this.#width, this.#isPlain];
+    for (let at = 0; at < chunk.length; at++) {
+      const byte = chunk[at] ?? 0;
+      if (byte === TAB || byte === LINE_END) {
+        if (width > (widths[column] ?? 0)) widths[column] = width;
+        width = 0;
+        column += 1;
+        if (byte === LINE_END) {
+          column = 0;
+          rows += 1;
+        }
+      } else {
+        width += 1;
+        if (byte < FIRST_PRINTABLE || byte > LAST_PRINTABLE) isPlain = false;
+      }
     }
-    if (isSorted && before >= 0) isSorted = isBefore(bytes, before, lineStart);
-    before = lineStart;
-    lineStart = cellStart;
-    column = 0;
-    rows += 1;
+    this.#rows = rows;
+    this.#column = column;
+    this.#width = width;
+    this.#isPlain = isPlain;
   }
-  return { bytes, rows, widths, isSorted };
+
+  finish(): ByteTable {
+    const bytes = Buffer.concat(this.#chunks);
+    return { bytes, rows: this.#rows, widths: this.#widths, isPlain: this.#isPlain };
+  }
 }
 
-/** Compares first cells; the tab behind a cell is smaller than whatever a longer one has there. */
-function isBefore(bytes: Uint8Array, first: number, second: number): boolean {
-  for (let index = 0; ; index++) {
-    const a = bytes[first + index] ?? 0;
-    const b = bytes[second + index] ?? 0;
-    if (a !== b) return a < b;
-    if (a <= TAB) return true;
-  }
+export function tableOfLines(lines: readonly string[], columns: number): ByteTable {
+  const reader = new TableReader(columns);
+  reader.add(Buffer.from(lines.map((line) => `${line}\n`).join('')));
+  return reader.finish();
 }
 
 /** Undefined where it is not shown. */

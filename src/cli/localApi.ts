@@ -30,7 +30,7 @@ export function apiPath(parts: readonly string[], query: Query = {}): string {
 }
 
 export async function askJson<T>(socket: string, path: string, options: AskOptions = {}): Promise<T> {
-  const text = (await askBytes(socket, path, options)).toString('utf8');
+  const text = await textOf(askChunks(socket, path, options));
   try {
     return JSON.parse(text) as T;
   } catch {
@@ -38,8 +38,13 @@ export async function askJson<T>(socket: string, path: string, options: AskOptio
   }
 }
 
-export async function askBytes(socket: string, path: string, options: AskOptions = {}): Promise<Buffer> {
-  return readBytes(await ask(socket, path, options), socket);
+/** The answer as it comes. */
+export async function* askChunks(
+  socket: string,
+  path: string,
+  options: AskOptions = {},
+): AsyncGenerator<Buffer> {
+  yield* chunksOf(await ask(socket, path, options), socket);
 }
 
 /** One value a line, as they come. Ends when the proxy ends the answer. */
@@ -75,7 +80,7 @@ function parseLine(line: string, socket: string, path: string): unknown {
 async function ask(socket: string, path: string, options: AskOptions): Promise<IncomingMessage> {
   const response = await send(socket, path, options);
   if (response.statusCode === 200) return response;
-  const text = (await readBytes(response, socket)).toString('utf8');
+  const text = await textOf(chunksOf(response, socket));
   throw refusal(socket, response.statusCode ?? 0, text);
 }
 
@@ -102,14 +107,18 @@ function send(
   });
 }
 
-async function readBytes(response: IncomingMessage, socket: string): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+async function* chunksOf(response: IncomingMessage, socket: string): AsyncGenerator<Buffer> {
   try {
-    for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
+    for await (const chunk of response as AsyncIterable<Buffer>) yield chunk;
   } catch (error) {
     throw unreachable(socket, error);
   }
-  return Buffer.concat(chunks);
+}
+
+async function textOf(chunks: AsyncIterable<Buffer>): Promise<string> {
+  const all: Buffer[] = [];
+  for await (const chunk of chunks) all.push(chunk);
+  return Buffer.concat(all).toString('utf8');
 }
 
 const OTHER_SOURCES =

@@ -3,7 +3,7 @@ import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import { SERVICE_COLUMNS } from '../explain/serviceTable.ts';
 import { type Shown, showAnswer, type Viewer } from './answerOutput.ts';
 import { type Answerer, openAnswers } from './answers.ts';
-import { alignTable, type ByteTable, measureTable, type ShownColumn } from './byteTable.ts';
+import { alignTable, type ByteTable, type ShownColumn, tableOfLines } from './byteTable.ts';
 import { matcherOf } from './objectNames.ts';
 import type { Output } from './output.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
@@ -44,19 +44,17 @@ function filterOf(parsed: ParsedFlags): Filter | undefined {
 
 /** As it is, where that is possible. */
 function printTable(
-  bytes: Uint8Array,
+  table: ByteTable,
   isAsked: Filter | undefined,
   viewer: Viewer,
 ): Iterable<string | Buffer> {
-  const table = measureTable(bytes, SERVICE_COLUMNS.length);
-  if (bytes.length === 0) return ['No services.\n'];
-  if (table?.isSorted && !isAsked) return [printAligned(table, viewer)];
-  const all = Buffer.from(bytes).toString('utf8').split('\n').slice(0, -1);
-  const lines = all.filter((line) => isAsked?.(...endsOf(line)) ?? true).sort();
+  if (table.rows === 0) return ['No services.\n'];
+  if (table.isPlain && !isAsked) return [printAligned(table, viewer)];
+  const all = Buffer.from(table.bytes).toString('utf8').split('\n').slice(0, -1);
+  const lines = all.filter((line) => isAsked?.(...endsOf(line)) ?? true).map((line) => cellOf(line, '\t'));
   if (lines.length === 0) return [`None of ${all.length} services.\n`];
-  const printable = lines.map((line) => cellOf(line, '\t'));
-  const arranged = measureTable(Buffer.from(`${printable.join('\n')}\n`), SERVICE_COLUMNS.length);
-  return arranged ? [printAligned(arranged, viewer)] : printLines(printable, viewer);
+  const filtered = tableOfLines(lines, SERVICE_COLUMNS.length);
+  return filtered.isPlain ? [printAligned(filtered, viewer)] : printLines(lines, viewer);
 }
 
 /** The first cell and the last. */

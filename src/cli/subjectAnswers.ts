@@ -5,10 +5,11 @@ import { explainPackets } from '../explain/packet.ts';
 import { parseService } from '../explain/question.ts';
 import { endpointRows, serviceRows } from '../explain/rows.ts';
 import { explainService } from '../explain/service.ts';
-import { serviceLine } from '../explain/serviceTable.ts';
+import { SERVICE_COLUMNS, serviceLine } from '../explain/serviceTable.ts';
 import type { Subject } from '../explain/subject.ts';
 import type { ServiceRow } from '../explain/types.ts';
 import { type Answerer, onlyOf } from './answers.ts';
+import { tableOfLines } from './byteTable.ts';
 import { clusterSubject, manifestSubject } from './offlineSubject.ts';
 import type { Output } from './output.ts';
 import type { QuestionSource } from './questionSource.ts';
@@ -36,7 +37,7 @@ export async function subjectAnswers(
     },
     services: async (namespace) => [...rowsOf(namespace)],
     serviceTable: async (namespace) =>
-      Buffer.from(Array.from(rowsOf(namespace), (row) => `${serviceLine(row)}\n`).join('')),
+      tableOfLines(Array.from(rowsOf(namespace), serviceLine).sort(), SERVICE_COLUMNS.length),
     endpoints: (service) => endpointRows(subject, service),
     status: () =>
       bundle?.status

@@ -1,7 +1,7 @@
 /** Aligned tables: of strings, and the same of bytes. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { alignTable, measureTable } from '../../src/cli/byteTable.ts';
+import { alignTable, TableReader, tableOfLines } from '../../src/cli/byteTable.ts';
 import { cellOf, type Column, tableLines } from '../../src/cli/table.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -14,9 +14,18 @@ function byStrings(rows: readonly (readonly string[])[], width: number): string 
   return [...tableLines(COLUMNS, rows, width)].join('');
 }
 
-function byBytes(rows: readonly (readonly string[])[], width: number): string | undefined {
-  const table = measureTable(Buffer.from(rows.map((row) => `${row.join('\t')}\n`).join('')), COLUMNS.length);
-  return table && alignTable(table, COLUMNS, width).toString('utf8');
+function byBytes(rows: readonly (readonly string[])[], width: number, cut = 7): string {
+  const bytes = Buffer.from(
+    rows
+      .map(
+        (row) => `${row.join('	')}
+`,
+      )
+      .join(''),
+  );
+  const reader = new TableReader(COLUMNS.length);
+  for (let at = 0; at < bytes.length; at += cut) reader.add(bytes.subarray(at, at + cut));
+  return alignTable(reader.finish(), COLUMNS, width).toString('utf8');
 }
 
 const ROWS = [
@@ -64,28 +73,28 @@ test('lines fit, or all columns are as narrow as they may be', () => {
 });
 
 describe('bytes', () => {
-  test.each(['\u001b[2J', 'ü', '\r', '\u007f', '\0'])('not of %j', (text) => {
-    expect(measureTable(Buffer.from(`${text}\ta\tb\n`), 3)).toBeUndefined();
-  });
-
   test.each([
-    [['a', 'b', 'c'], true],
-    [['a', 'a', 'b'], true],
-    [['a', 'ab', 'b'], true],
-    [['ab', 'a'], false],
-    [['b', 'a', 'c'], false],
-    [['shop/web', 'shop/web-2'], true],
-    [[], true],
-  ])('%j sorted: %s', (names, isSorted) => {
-    const text = names.map((name) => `${name}\tx\ty\n`).join('');
-    expect(measureTable(Buffer.from(text), 3)).toMatchObject({ isSorted, rows: names.length });
+    ['plain', true],
+    ['\u001b[2J', false],
+    ['ü', false],
+    ['\r', false],
+    ['\u007f', false],
+    ['\0', false],
+  ])('%j plain: %s', (text, isPlain) => {
+    expect(tableOfLines([`${text}\ta\tb`], 3)).toMatchObject({ isPlain, rows: 1 });
   });
 
   test('a column that is not shown', () => {
-    const table = measureTable(Buffer.from('a\tb\tc\n'), 3);
-    expect(table && alignTable(table, [{ title: 'X' }, undefined, { title: 'Z' }], 80).toString()).toBe(
+    const table = tableOfLines(['a\tb\tc'], 3);
+    expect(alignTable(table, [{ title: 'X' }, undefined, { title: 'Z' }], 80).toString()).toBe(
       'X  Z\na  c\n',
     );
+  });
+
+  test('the last cell of a row may be painted', () => {
+    const table = tableOfLines(['a\tb\tok', 'a\tb\t'], 3);
+    const painted = alignTable(table, COLUMNS, 80, () => ['<', '>']).toString();
+    expect(painted).toBe('NAME  KIND  WHY\na     b     <ok>\na     b\n');
   });
 });
 

@@ -145,7 +145,8 @@ export class LocalApi {
     if (families === this.#preparedFor) return;
     this.#preparedFor = families;
     await this.#turns.begin();
-    for (const _line of this.#serviceLines()) {
+    const lines = this.#serviceLines()[Symbol.iterator]();
+    while (lines.next().done !== true) {
       const waiting = this.#turns.pause();
       if (waiting) await waiting;
     }
