@@ -62,7 +62,8 @@ export class LabNode {
       layout: this.layout,
       settings: { ...FAKE_SETTINGS, nfacct: NO_COUNTERS },
       addresses: () => node1Addresses(family),
-      tables: () => ({ names, notes: [] }),
+      // Both ways to read them, each in one family.
+      tables: () => ({ names, notes: [], ...(family === 'IPv6' && { small: names }) }),
       generation: () => undefined,
       bridges: () => new Set(['cni0']),
     });

@@ -10,6 +10,7 @@ import type { KernelDifference, KernelReader } from '../kernelReader.ts';
 import type { WalkResult } from '../walk.ts';
 import { type ClientOptions, IptablesClient } from './client.ts';
 import { type IptablesDump, readDump } from './dump.ts';
+import { routesNow } from './outInterface.ts';
 import { isConntrackLiberal, type MachineSettings } from './proxier.ts';
 import { compileOptionsOf, type LayoutName, nodePortIpsOf } from './rules/fragment.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
@@ -89,6 +90,7 @@ export async function openIptablesReader(
         localhostNodePorts: hasCounter(NFACCT.localhostNodePorts),
       },
     },
+    routes: routesNow,
     channel: async () => (await (thread ??= NetlinkThread.start())).channel(NETLINK_NETFILTER),
   });
   return Object.assign(reader, { close: async () => (await thread)?.close() });

@@ -7,6 +7,7 @@ import { localIps } from '../../system/interfaces.ts';
 import { readTableInfo, wakeTables } from './tableInfo.ts';
 import { IptablesReader } from './inspect.ts';
 import { IptablesProxier, writeLocalnetGuard } from './proxier.ts';
+import { routesNow } from './outInterface.ts';
 import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
 import { readNftGeneration } from '../../netlink/nftables/message.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
@@ -72,6 +73,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           client,
           layout: layoutName,
           settings: proxier.settings,
+          routes: routesNow,
           channel: async () => thread.channel(NETLINK_NETFILTER),
         }),
         localIps: () => localIps(family),

@@ -16,7 +16,7 @@ import type { OtherChains, OtherRule } from './rules/walk.ts';
 const MOST_CHAINS = 5000;
 
 /** What is read of them for one packet. */
-export interface OtherWalk {
+interface OtherWalk {
   readonly chains: OtherChains | undefined;
   /** Returns whether something was missing, and has been read now. */
   fill(): Promise<boolean>;

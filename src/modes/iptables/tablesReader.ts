@@ -12,6 +12,7 @@ import { filteredBridges } from './bridges.ts';
 import { type ChainKey, ChainSource, type ReadContext, type ReadingClient } from './chainSource.ts';
 import { type DumpedTables, MOST_DUMPED } from './dump.ts';
 import { readKernelTables, type KernelTables } from './kernelTables.ts';
+import type { OutInterface } from './outInterface.ts';
 import { beginOtherWalk, notEvaluated } from './otherTables.ts';
 import { compareWithPlan, plannedChains } from './rules/compare.ts';
 import type { CompileOptions, Layout } from './rules/fragment.ts';
@@ -29,6 +30,8 @@ export interface TablesReaderOptions {
   readonly generation?: () => ReadContext['generation'];
   /** By default those of this machine. */
   readonly bridges?: () => ReadonlySet<string>;
+  /** By which interface a packet would leave: `routesNow` on this machine. Without it nobody knows. */
+  readonly routes?: (() => OutInterface) | undefined;
   /** By which tables of nf_tables are read that other programs have. Without it they are noted. */
   readonly channel?: (() => Promise<NetlinkChannel>) | undefined;
 }
@@ -94,6 +97,7 @@ export class TablesReader {
       base: listed,
       rules: (table, chain, { destination, port }) => listed(table, chain)?.rulesFor(destination, port),
       others: other.chains,
+      outInterface: this.#outInterface(packet),
     };
     for (;;) {
       const { outcomes, notes: walkNotes } = walk(tables, { ...packet, viaBridge });
@@ -167,6 +171,18 @@ export class TablesReader {
   #tables(): KernelTables {
     const { client, tables = () => readKernelTables(client.family, client.variant) } = this.#options;
     return tables();
+  }
+
+  /** Each destination is asked for once. */
+  #outInterface({ inInterface = '' }: Packet): WalkedTables['outInterface'] {
+    const lookUp = this.#options.routes?.();
+    if (!lookUp) return undefined;
+    const known = new Map<string, string | undefined>();
+    return ({ destination, source }) => {
+      const key = `${source} ${destination}`;
+      if (!known.has(key)) known.set(key, lookUp(destination, source, inInterface));
+      return known.get(key);
+    };
   }
 
   #bridges(): ReadonlySet<string> {

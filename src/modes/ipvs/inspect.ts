@@ -12,6 +12,7 @@ import { type ClientOptions, IptablesClient } from '../iptables/client.ts';
 import { compileOptionsOf } from '../iptables/rules/fragment.ts';
 import type { WalkedTables } from '../iptables/rules/walk.ts';
 import { type ChainWalk, dumpedTables, TablesReader } from '../iptables/tablesReader.ts';
+import { routesNow } from '../iptables/outInterface.ts';
 import { type KernelDifference, type KernelReader, ReadOnDemand } from '../kernelReader.ts';
 import type { WalkResult } from '../walk.ts';
 import { NetlinkIpvsClient } from './client.ts';
@@ -248,7 +249,11 @@ export async function openIpvsReader(
   const channels = { route, netfilter, generic };
   const reader = new IpvsReader({
     family,
-    tables: new TablesReader({ client: iptables, channel: async () => channels.netfilter }),
+    tables: new TablesReader({
+      client: iptables,
+      routes: routesNow,
+      channel: async () => channels.netfilter,
+    }),
     lookups: new NetlinkLookups(channels),
     client: new NetlinkIpvsClient(family, channels),
     settings: { scheduler, masqueradeBit, excludeCIDRs, randomFully: iptables.features.randomFully },

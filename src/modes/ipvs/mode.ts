@@ -13,6 +13,7 @@ import type { Log } from '../../log/log.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { clientOf, openFamilies } from '../iptables/families.ts';
 import { TablesReader } from '../iptables/tablesReader.ts';
+import { routesNow } from '../iptables/outInterface.ts';
 import { servedFamilies } from '../familyState.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
 import { StaleObjects } from '../staleObjects.ts';
@@ -69,7 +70,11 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
         verification: { isEachPeriod: true },
         kernel: new IpvsReader({
           family,
-          tables: new TablesReader({ client: iptables, channel: async () => channels.netfilter }),
+          tables: new TablesReader({
+            client: iptables,
+            routes: routesNow,
+            channel: async () => channels.netfilter,
+          }),
           lookups: new NetlinkLookups(channels),
           client,
           settings: { masqueradeBit, scheduler, excludeCIDRs, randomFully: iptables.features.randomFully },

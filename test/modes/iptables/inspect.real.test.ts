@@ -169,6 +169,31 @@ describe('in a namespace', () => {
     expect(legacy?.path).toEqual(['filter forward | filter | FORWARD | -j ACCEPT | foreign']);
   });
 
+  test('the outgoing interface is that of the route', async () => {
+    await output(namespace, 'ip', 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth1');
+    for (const name of ['eth0', 'eth1']) await output(namespace, 'ip', 'link', 'set', name, 'up');
+    await output(namespace, 'ip', 'address', 'add', '192.0.2.1/24', 'dev', 'eth0');
+    await output(namespace, 'ip', 'route', 'add', '198.51.100.0/24', 'dev', 'eth0');
+    await output(namespace, 'ip', 'route', 'add', '10.97.0.0/16', 'dev', 'eth1');
+    await output(namespace, 'sysctl', '-qw', 'net.ipv4.ip_forward=1');
+    await restore(
+      'iptables-nft-restore',
+      '*filter\n-A FORWARD -o eth1 -j DROP\n-A FORWARD ! -o eth+ -j DROP\nCOMMIT\n',
+    );
+    const [away, here] = await ask('IPv4', 'nft', [
+      ['10.97.0.1', 80],
+      ['10.96.0.1', 80],
+    ]);
+    expect(away).toMatchObject({ outcomes: ['drop 1.000'], notes: [] });
+    expect(away?.path).toEqual(['filter forward | filter | FORWARD | -o eth1 -j DROP | foreign']);
+    // There is no route to it.
+    expect(here?.outcomes).toEqual(['pass false 1.000']);
+    expect(here?.notes).toEqual([
+      'not evaluated, taken as no match: -o eth1 (in: -o eth1 -j DROP)',
+      'not evaluated, taken as no match: ! -o eth+ (in: ! -o eth+ -j DROP)',
+    ]);
+  });
+
   test('counters, comments with quotes, and rules without a target', async () => {
     const rules = [
       '[3:180] -A FORWARD -m comment --comment "say \\\\"-c 1 2 -j X\\\\" twice"',

@@ -1,6 +1,6 @@
 /**
  * Matches that Junction never writes, as other programs do. Where it takes more than the packet to know (rates, sets, the
- * outgoing interface, the client's port), the answer is `undefined`.
+ * client's port, routes that nobody can ask for), the answer is `undefined`.
  */
 import { cidrContains, type Ip, parseBytes, parseCidr, parseIp } from '../../../model/ip.ts';
 import type { WalkContext, Way } from '../../walk.ts';
@@ -12,6 +12,8 @@ export type MatchAnswer = boolean | undefined;
 interface MatchedPacket {
   readonly way: Way<unknown>;
   readonly context: WalkContext;
+  /** Of a packet that leaves the node, where it is known. */
+  readonly outInterface: () => string | undefined;
 }
 
 /** One option of a match module, or of the rule itself. */
@@ -123,10 +125,11 @@ function answerPlain(
 }
 
 /** A packet to the node itself goes out by lo. Any other's interface is a matter of routes. */
-function answerOutInterface(pattern: string, { way, context }: MatchedPacket): MatchAnswer {
+function answerOutInterface(pattern: string, { way, context, outInterface }: MatchedPacket): MatchAnswer {
   if (pattern === '+') return true;
   if (/ (?:prerouting|input)$/.test(way.hook)) return false;
-  return context.isLocal(way.destination) ? isInterface(pattern, 'lo') : undefined;
+  const name = context.isLocal(way.destination) ? 'lo' : outInterface();
+  return name === undefined ? undefined : isInterface(pattern, name);
 }
 
 export function isInterface(pattern: string, name: string): boolean {

@@ -59,6 +59,8 @@ export interface WalkedTables {
   rules(table: string, chain: string, way: Way<string>): readonly WalkedRule[] | undefined;
   /** Of programs that do not use iptables. */
   readonly others?: OtherChains | undefined;
+  /** By which interface the packet leaves, where that is known. */
+  readonly outInterface?: ((way: Way<string>) => string | undefined) | undefined;
 }
 
 interface PlacedChain {
@@ -151,6 +153,7 @@ export function walkTables(
   const place: Omit<Place, 'way' | 'context'> = {
     options,
     viaBridge: packet.viaBridge ?? false,
+    outInterface: tables.outInterface ?? (() => undefined),
     localIp: (family) => host.addresses.find((ip) => familyOf(ip) === family && !isLoopback(ip)),
   };
   let steps = 0;
@@ -219,6 +222,7 @@ interface Place {
   readonly context: WalkContext;
   readonly options: IptablesWalkOptions;
   readonly viaBridge: boolean;
+  readonly outInterface: (way: Way<string>) => string | undefined;
   readonly localIp: Parameters<typeof effectOfOther>[2];
 }
 
@@ -307,7 +311,7 @@ function answerOf(match: Exclude<Match, { kind: 'statistic' }>, place: Place): M
     case 'virtualServer':
       return options.isVirtual?.(match, way);
     case 'other':
-      return answerOther(match.args, place);
+      return answerOther(match.args, { way, context, outInterface: () => place.outInterface(way) });
     default:
       return match satisfies never;
   }
