@@ -12,7 +12,7 @@ import { kernelFindings } from './kernelFindings.ts';
 import { masqueradeReason } from './masquerade.ts';
 import { KIND_WORDS, loopbackMisses, nearMisses } from './nearMiss.ts';
 import { type Planned, plannedFor } from './planned.ts';
-import { type AskedPacket, resolvePackets } from './resolve.ts';
+import { type ResolvedPacket, resolvePackets } from './resolve.ts';
 import { explainSource } from './source.ts';
 import type { FamilySubject, Subject } from './subject.ts';
 import type { ChosenEndpoint, Finding, FrontendName, PacketExplanation } from './types.ts';
@@ -48,7 +48,7 @@ const MOST_ENDPOINTS = 1000;
 
 export async function explainPacket(
   subject: Subject,
-  asked: AskedPacket,
+  asked: ResolvedPacket,
   options: ExplainOptions = {},
 ): Promise<PacketExplanation> {
   const { family, packet } = asked;
@@ -88,7 +88,7 @@ export async function explainPacket(
   };
 }
 
-function packetOf({ packet, sourceName }: AskedPacket): PacketExplanation['packet'] {
+function packetOf({ packet, sourceName }: ResolvedPacket): PacketExplanation['packet'] {
   const { source, destination, port, protocol, inInterface } = packet;
   return {
     source,

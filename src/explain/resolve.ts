@@ -23,7 +23,7 @@ import {
 } from './samples.ts';
 import type { FamilySubject, Subject } from './subject.ts';
 
-export interface AskedPacket {
+export interface ResolvedPacket {
   readonly family: FamilySubject;
   readonly packet: Packet;
   /** Name of the pod that sends it. */
@@ -35,7 +35,7 @@ export interface AskedPacket {
 export async function resolvePackets(
   subject: Subject,
   question: { readonly from: string; readonly to: string },
-): Promise<readonly AskedPacket[]> {
+): Promise<readonly ResolvedPacket[]> {
   const from = parseSource(question.from);
   const to = parseDestination(question.to);
   const destinations = await destinationsOf(subject, to);
