@@ -56,7 +56,7 @@ export function walked(tables: Tables, row: Subject): string {
 }
 
 /** Where it may go to several endpoints, to each as likely as to the others. */
-export function printWalk(row: Subject, { outcomes, notes }: WalkResult<string>): string {
+export function printWalk(row: Subject, { outcomes, notes }: WalkResult<unknown>): string {
   const [note] = notes;
   if (note !== undefined) return printRow(row, note);
   const verdicts = new Set(outcomes.map(({ kind }) => kind));
@@ -69,7 +69,7 @@ export function printWalk(row: Subject, { outcomes, notes }: WalkResult<string>)
   return printRow(row, { verdict, targets, sticky: outcomes.every(({ learned }) => learned.length > 0) });
 }
 
-function target(row: Subject, outcome: WalkOutcome<string>): Target {
+function target(row: Subject, outcome: WalkOutcome<unknown>): Target {
   if (outcome.kind !== 'forward') throw new Error('not forwarded');
   return targetAt(row, outcome.to, outcome.port, outcome.masqueraded);
 }

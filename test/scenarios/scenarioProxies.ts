@@ -16,6 +16,8 @@ export interface FamilyWriter {
   start(settings: ViewSettings): KernelWriter;
   /** Reads the kernel for questions. */
   readonly kernel?: KernelReader;
+  /** Packets are walked now: what was kept of earlier questions is old. */
+  readonly beforeQuestions?: () => void;
   /** What each rule or element has counted, by its text. */
   readonly counters?: () => Promise<ReadonlyMap<string, number>>;
 }

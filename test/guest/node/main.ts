@@ -3,7 +3,7 @@
  * the network that its process is in. Its parent is the program in guest.
  */
 import { inspect } from 'node:util';
-import type { Family } from '../../../src/model/ip.ts';
+import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import type { KernelReader } from '../../../src/modes/kernelReader.ts';
 import { expectedIn } from '../../scenarios/expectations.ts';
 import { decide, type Host, type Packet } from '../../../src/plan/decide.ts';
@@ -36,7 +36,11 @@ const handlers: Handlers = {
   },
   walk: async (packets) => {
     const results = [];
-    for (const { family, packet } of packets) results.push(await readerOf(family).walk(packet, NODE1));
+    for (const family of FAMILIES) proxies.writer(family).beforeQuestions?.();
+    for (const { family, packet } of packets) {
+      const { nodeIp } = proxies.plan(family).view;
+      results.push(await readerOf(family).walk(packet, { ...NODE1, nodeIp }));
+    }
     return results;
   },
   compare: (family) => readerOf(family).compare(proxies.plan(family)),

@@ -8,7 +8,11 @@ import { IPVS_DAEMON } from './daemon/index.ts';
 import { IPVS_NEIGHBOURS } from './ipvsNeighbours.ts';
 import { IPVS_NETLINK } from './ipvsNetlink.ts';
 import { IPVS_PLAN } from './ipvsPlan.ts';
+import { IPVS_QUESTIONS } from './ipvsQuestions.ts';
 import { scenarioSuite } from './scenarios.ts';
+
+/** With what is asked of the kernel: one suite, so that both share one lab. */
+const IPVS_SCENARIOS = scenarioSuite('ipvs');
 
 /** In this order; those that take long come last. */
 export const SUITES: readonly GuestSuite[] = [
@@ -23,6 +27,6 @@ export const SUITES: readonly GuestSuite[] = [
     ...AFFINITY,
     ...FAMILY_SCENARIOS,
   ]),
-  scenarioSuite('ipvs'),
+  { ...IPVS_SCENARIOS, tests: { ...IPVS_SCENARIOS.tests, ...IPVS_QUESTIONS } },
   IPVS_DAEMON,
 ];

@@ -4,9 +4,12 @@ import { printRow } from '../../scenarios/packets.ts';
 import type { Scenario } from '../../scenarios/scenario.ts';
 import type { GuestMode } from '../node/proxiers.ts';
 import { type GuestSuite, type GuestTest, Mismatch } from '../suite.ts';
+import { askedScenario } from './ipvsQuestions.ts';
 
 export function scenarioSuite(mode: GuestMode, scenarios: readonly Scenario[] = SCENARIOS): GuestSuite {
-  const tests = scenarios.map((scenario) => [scenario.name, scenarioTest(scenario, mode)] as const);
+  const testOf = (scenario: Scenario): GuestTest =>
+    mode === 'ipvs' ? askedScenario(scenario) : scenarioTest(scenario, mode);
+  const tests = scenarios.map((scenario) => [scenario.name, testOf(scenario)] as const);
   return { name: `scenarios through ${mode}`, tests: Object.fromEntries(tests) };
 }
 
