@@ -158,10 +158,11 @@ export class Proof {
   async #look(packet: Packet): Promise<Look> {
     const { subject, family, isSettled } = this.#options;
     const familySubject = family();
-    const { kernel, host } = familySubject;
+    const { kernel, host, plan } = familySubject;
     const generation = this.#generation;
     if (!kernel || !isSettled()) return NOT_EVALUATED;
-    const walked = await kernel.walk(packet, host).catch(() => undefined);
+    const its = { ...host, nodeIp: plan.view.nodeIp };
+    const walked = await kernel.walk(packet, its).catch(() => undefined);
     if (!walked || !isSettled() || this.#generation !== generation) return NOT_EVALUATED;
     const planned = plannedFor(subject(), familySubject, packet);
     const differences = differencesFrom(planned, outcomesOf(walked));

@@ -1,5 +1,6 @@
 /** The real IPVS proxy and its reader, in the network that this process is in. */
 import { readFileSync } from 'node:fs';
+import type { ReadingClient } from '../../../src/modes/iptables/chainSource.ts';
 import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { TablesReader } from '../../../src/modes/iptables/tablesReader.ts';
 import { channelsOf, NetlinkIpvsClient } from '../../../src/modes/ipvs/client.ts';
@@ -54,7 +55,7 @@ export async function openIpvs(): Promise<readonly FamilyWriter[]> {
 }
 
 /** A program takes long to start in the guest: one save of a table serves many questions. */
-class Saves implements Pick<IptablesClient, 'family' | 'variant' | 'readChain' | 'readTable'> {
+class Saves implements ReadingClient {
   readonly family: Family;
   readonly variant = 'legacy';
   readonly #client: IptablesClient;
@@ -69,8 +70,8 @@ class Saves implements Pick<IptablesClient, 'family' | 'variant' | 'readChain' |
     this.#texts.clear();
   }
 
-  readChain(...args: Parameters<IptablesClient['readChain']>): Promise<string | undefined> {
-    return this.#client.readChain(...args);
+  listRules(...args: Parameters<IptablesClient['listRules']>): Promise<string | undefined> {
+    return this.#client.listRules(...args);
   }
 
   async readTable(table: string, take: (text: string) => Promise<void>): Promise<void> {
