@@ -6,6 +6,10 @@ import {
   deleteDestination,
   newDestination,
   decodeService,
+  decodeDestinationCounters,
+  decodeServiceCounters,
+  getMarkedService,
+  getService,
   deleteService,
   newService,
 } from '../../src/netlink/ipvs.ts';
@@ -52,6 +56,26 @@ describe('golden bytes', () => {
         '0c000700 10000000 ffffffff 08000800 00000000 08000900 80000000', // NETMASK 128, in the machine's order
       ].join(' '),
     );
+  });
+
+  it('one virtual server, by its address and by a firewall mark; what each has counted', () => {
+    expect(requestHex(getService(IPVS, SERVICE))).toBe(
+      `44000000 1e000000 01000000 00000000 04010000 30000180 ${KEY}`,
+    );
+    expect(requestHex(getMarkedService(IPVS, 'IPv6', 0x4000))).toBe(
+      '28000000 1e000000 01000000 00000000 04010000 14000180 06000100 0a000000 08000500 00400000',
+    );
+    // STATS64 { CONNS 3, INPKTS 15 }
+    const counted = '1c000c80 0c000100 03000000 00000000 0c000200 0f000000 00000000';
+    expect(decodeServiceCounters(unhex(`01010000 20000180 ${counted}`))).toEqual({
+      connections: 3,
+      packets: 15,
+    });
+    expect(decodeDestinationCounters(unhex(`05010000 20000280 ${counted}`))).toEqual({
+      connections: 3,
+      packets: 15,
+    });
+    expect(decodeServiceCounters(unhex('01010000 04000180')).packets).toBeUndefined();
   });
 
   it('ipvsadm -D -t 10.0.0.1:80', () => {

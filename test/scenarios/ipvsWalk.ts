@@ -75,6 +75,7 @@ export class FakeIpvsNode {
           count('servers', keys);
           return keys.map((key) => lookups().server(key));
         },
+        haveMarks: async (marks) => marks.map(() => false),
         areLocal: async (ips) => ips.map((ip) => lookups().isBound(ip)),
       },
       client: kernel,

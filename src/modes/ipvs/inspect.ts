@@ -78,18 +78,20 @@ export class IpvsReader implements KernelReader {
       (ip: Ip) => ip,
       (ips) => lookups.areLocal(ips),
     );
+    const marks = onDemand(String, (asked: readonly number[]) => lookups.haveMarks(asked));
     const known = new Set(host.addresses);
     const kernelOf = (tables: WalkedTables): WalkedIpvs => ({
       tables,
       typeOf: (set) => this.#ownTypes.get(set) ?? typeNamed(types.get(set)),
       has: (set, entry) => entries.get({ set, entry }) ?? false,
       server: (key) => servers.get(key),
+      hasMark: (mark) => marks.get(mark) ?? false,
       isBound: (ip) => !known.has(ip) && !isLoopback(ip) && (local.get(ip) ?? false),
     });
     return {
       walk: (tables, packet) => walkIpvs(kernelOf(tables), packet, host),
       fill: async () => {
-        const all = [entries, types, servers, local].map((each) => each.fill());
+        const all = [entries, types, servers, marks, local].map((each) => each.fill());
         return (await Promise.all(all)).includes(true);
       },
     };
@@ -254,7 +256,7 @@ export async function openIpvsReader(
       routes: routesNow,
       channel: async () => channels.netfilter,
     }),
-    lookups: new NetlinkLookups(channels),
+    lookups: new NetlinkLookups(family, channels),
     client: new NetlinkIpvsClient(family, channels),
     settings: { scheduler, masqueradeBit, excludeCIDRs, randomFully: iptables.features.randomFully },
     nodeIps: () => nodeIpsOf(family),
@@ -280,6 +282,7 @@ export function ipvsReaderOfDump(family: Family, dump: unknown): KernelReader {
       hasEntries: async (questions) => questions.map(({ set, entry }) => kernel.has(set, entry)),
       typesOf: async (names) => names.map((name) => sets.get(name)?.type),
       servers: async (keys) => keys.map((key) => kernel.server(key)),
+      haveMarks: async (marks) => marks.map(() => false),
       areLocal: async (ips) => ips.map((ip) => bound.has(ip)),
     },
     client: {

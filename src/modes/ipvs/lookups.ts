@@ -1,6 +1,6 @@
 /** Questions to the kernel about one thing each, never a whole table: an entry of a set, a virtual server, an address. */
 import { constants } from 'node:os';
-import { hostPort, type Ip } from '../../model/ip.ts';
+import { type Family, hostPort, type Ip } from '../../model/ip.ts';
 import { messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
 import { decodeSetType, headerRequest, testEntry } from '../../netlink/ipset.ts';
 import {
@@ -9,6 +9,7 @@ import {
   decodeService,
   decodeServiceCounters,
   getDestinations,
+  getMarkedService,
   getService,
 } from '../../netlink/ipvs.ts';
 import { decodeIsLocal, getRoute } from '../../netlink/rtnetlink.ts';
@@ -28,15 +29,19 @@ export interface IpvsLookups {
   hasEntries(questions: readonly SetQuestion[]): Promise<readonly boolean[]>;
   typesOf(sets: readonly string[]): Promise<readonly (string | undefined)[]>;
   servers(keys: readonly ServerKey[]): Promise<readonly (WalkedServer | undefined)[]>;
+  /** Whether another program has virtual servers for these firewall marks. */
+  haveMarks(marks: readonly number[]): Promise<readonly boolean[]>;
   /** Whether the kernel delivers what is for an address here: its device may have it and be broken. */
   areLocal(ips: readonly Ip[]): Promise<readonly boolean[]>;
 }
 
 export class NetlinkLookups implements IpvsLookups {
+  readonly #family: Family;
   readonly #channels: IpvsChannels;
   #ipvs: Promise<number | undefined> | undefined;
 
-  constructor(channels: IpvsChannels) {
+  constructor(family: Family, channels: IpvsChannels) {
+    this.#family = family;
     this.#channels = channels;
   }
 
@@ -60,11 +65,23 @@ export class NetlinkLookups implements IpvsLookups {
   }
 
   async servers(keys: readonly ServerKey[]): Promise<readonly (WalkedServer | undefined)[]> {
-    const { generic } = this.#channels;
-    this.#ipvs ??= findIpvs(generic);
-    const ipvs = await this.#ipvs;
+    const ipvs = await this.#number();
     if (ipvs === undefined) return keys.map(() => undefined);
-    return Promise.all(keys.map((key) => readServer(generic, ipvs, key)));
+    return Promise.all(keys.map((key) => readServer(this.#channels.generic, ipvs, key)));
+  }
+
+  async haveMarks(marks: readonly number[]): Promise<readonly boolean[]> {
+    const ipvs = await this.#number();
+    if (ipvs === undefined) return marks.map(() => false);
+    const requests = marks.map((mark) => getMarkedService(ipvs, this.#family, mark));
+    const replies = await this.#channels.generic.requestAll(requests);
+    return replies.map(({ kind }) => kind === 'answered');
+  }
+
+  /** `undefined`: the kernel has no IPVS. */
+  #number(): Promise<number | undefined> {
+    this.#ipvs ??= findIpvs(this.#channels.generic);
+    return this.#ipvs;
   }
 
   async areLocal(ips: readonly Ip[]): Promise<readonly boolean[]> {

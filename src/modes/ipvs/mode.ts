@@ -3,6 +3,7 @@ import { toSettings } from '../../config/settings.ts';
 import { CHAINS } from '../iptables/rules/names.ts';
 import type { IptablesClient } from '../iptables/client.ts';
 import { channelsOf, findNumbers, NetlinkIpvsClient } from './client.ts';
+import { readServerConnections } from './counters.ts';
 import { IpvsReader } from './inspect.ts';
 import { NetlinkLookups } from './lookups.ts';
 import { IpvsProxier } from './proxier.ts';
@@ -10,6 +11,7 @@ import { applyIpvsSysctls, applyTimeouts } from './settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
+import type { Family } from '../../model/ip.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { clientOf, openFamilies } from '../iptables/families.ts';
 import { TablesReader } from '../iptables/tablesReader.ts';
@@ -30,6 +32,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
   const channels = channelsOf(thread);
   const numbers = await findNumbers(channels, 'IPv4');
   const watch = await AddressWatch.start(thread);
+  const opened = new Map<Family, IpvsProxier>();
   const stale = new StaleObjects(served, () => removeStaleTables(log));
   return {
     name: 'ipvs',
@@ -54,6 +57,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
         onDrainFailure: (error) =>
           log.error('Cannot check draining endpoints', { ipFamily: family, err: error }),
       });
+      opened.set(family, proxier);
       watch.subscribe({
         family,
         isBound: (ip) => proxier.isBound(ip),
@@ -75,7 +79,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
             routes: routesNow,
             channel: async () => channels.netfilter,
           }),
-          lookups: new NetlinkLookups(channels),
+          lookups: new NetlinkLookups(family, channels),
           client,
           settings: { masqueradeBit, scheduler, excludeCIDRs, randomFully: iptables.features.randomFully },
           nodeIps: () => watch.nodeIps(family),
@@ -86,6 +90,12 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
           stale.ready(family);
         },
       };
+    },
+    connections: async () => {
+      const readings = [];
+      for (const [family, { virtualServers }] of opened)
+        readings.push(await readServerConnections(channels.generic, numbers.ipvs, virtualServers, family));
+      return readings.flat();
     },
     probe: (family) => askAgain('ipvs', clients, family, options),
     close: async () => {

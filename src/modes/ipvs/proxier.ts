@@ -2,6 +2,7 @@
 import { IptablesRules } from '../iptables/reconcile.ts';
 import { IpvsServers } from './reconcile.ts';
 import type { IpvsClient } from './rules/client.ts';
+import type { VirtualServer } from './rules/compile.ts';
 import { ipvsLayout, ruleOptions } from './rules/rules.ts';
 import type { Cidr, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
@@ -75,6 +76,11 @@ export class IpvsProxier {
 
   requestFull(): void {
     this.#servers.requestFull();
+  }
+
+  /** Virtual servers as they should be in the kernel. */
+  get virtualServers(): Iterable<readonly [key: string, server: VirtualServer]> {
+    return this.#servers.servers;
   }
 
   isBound(ip: Ip): boolean {

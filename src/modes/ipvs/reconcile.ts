@@ -14,6 +14,7 @@ import {
   NO_SERVERS,
   type ServerKey,
   serverKey,
+  type VirtualServer,
 } from './rules/compile.ts';
 import { DrainingList, Changeset } from './rules/changeset.ts';
 import type { IpvsEdit, IpvsClient } from './rules/client.ts';
@@ -59,6 +60,11 @@ export class IpvsServers extends Reconciler<VirtualServerOptions> {
 
   get isDraining(): boolean {
     return !this.#draining.isEmpty;
+  }
+
+  /** Those that should be in the kernel. */
+  get servers(): Iterable<readonly [key: string, server: VirtualServer]> {
+    return this.#desired.servers();
   }
 
   /** Whether it is on the device because we put it there. */

@@ -42,7 +42,7 @@ export async function openIpvs(): Promise<readonly FamilyWriter[]> {
         kernel: new IpvsReader({
           family,
           tables: new TablesReader({ client: saves }),
-          lookups: new NetlinkLookups(channels),
+          lookups: new NetlinkLookups(family, channels),
           client,
           settings: { ...SETTINGS, randomFully: iptables.features.randomFully },
           nodeIps,

@@ -2,6 +2,8 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
+import { readServerConnections } from '../../../src/modes/ipvs/counters.ts';
+import { directChannel } from '../../../src/netlink/channel.ts';
 import { entryKey } from '../../../src/modes/ipvs/rules/sets.ts';
 import {
   addAddress,
@@ -75,11 +77,13 @@ export const IPVS_NEIGHBOURS: GuestSuite = {
         each.inactiveConnections,
       ]);
       const theirs = run('ipvsadm', '-Ln').trimEnd().split('\n').at(-1)?.trim().split(/ +/).slice(-2);
+      const counted = await countedConnections(socket, id);
       client.destroy();
       server.close();
       apply([flushIpvs(id)]);
       apply([deleteLink(DEVICE)], links);
       deepEqual(counts, [theirs?.map(Number)]);
+      equal(counted, 1);
       equal(
         counts.flat().reduce((sum, count) => sum + count),
         1,
@@ -103,4 +107,15 @@ export const IPVS_NEIGHBOURS: GuestSuite = {
 
 function device(): Link {
   return readLink(ipvsKernel().links, DEVICE) ?? failed(`no ${DEVICE}`);
+}
+
+/** Of the one real server. The kernel adds them up every two seconds. */
+async function countedConnections(socket: NetlinkSocket, id: number): Promise<number | undefined> {
+  const server = { ...CLUSTER, ...PLAIN, destinations: [], rank: 'address', servicePort: 'a/b:c' } as const;
+  for (let tries = 0; tries < 60; tries++) {
+    const [reading] = await readServerConnections(directChannel(socket), id, [['', server]], 'IPv4');
+    if (reading && reading.connections > 0) return reading.connections;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  return undefined;
 }

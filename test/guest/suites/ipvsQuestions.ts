@@ -83,6 +83,7 @@ const SHOP = scenario(
   [service('web', { clusterIP: '10.96.1.1', ports: '80' }), slice('web', '8080', 'pod-a', 'pod-c')],
   'pod-b tcp 10.96.1.1:80 -> pod-a pod-c',
 );
+const OUTSIDE = scenario('from outside', [], 'client tcp 10.96.1.1:80 -> pod-a* pod-c*');
 const SERVER = '10.96.1.1:80';
 
 interface Found {
@@ -146,6 +147,24 @@ export const IPVS_QUESTIONS: Readonly<Record<string, GuestTest>> = {
     deepEqual(walk, ['10.244.2.11']);
     deepEqual(differences, [`different real server of virtual server TCP ${SERVER}`]);
     deepEqual(got, ['10.244.2.11']);
+  },
+
+  'another program has a virtual server for our mark: the walk says that it was not evaluated': async (
+    context,
+  ) => {
+    const node = await context.node('ipvs');
+    const node1 = (await context.lab()).host('node1');
+    await node.apply(SHOP);
+    const [row] = OUTSIDE.rows;
+    await node1.run(['ipvsadm', '-A', '-f', '0x4000', '-s', 'rr']);
+    try {
+      const [walk] = await node.walk(row ? [row] : []);
+      deepEqual(walk?.notes, [
+        `not evaluated: a virtual server for the firewall mark 0x4000, found before TCP ${SERVER}`,
+      ]);
+    } finally {
+      await node1.run(['ipvsadm', '-D', '-f', '0x4000']);
+    }
   },
 
   'virtual and real servers have counted what came': async (context) => {

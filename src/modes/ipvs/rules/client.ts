@@ -6,7 +6,7 @@ import type { SetEntry, SetType } from './sets.ts';
 /** The dummy device that has every address of a service. */
 export const DEVICE = 'kube-ipvs0';
 
-export type ServerAttributes = Omit<VirtualServer, 'destinations' | 'rank' | 'silence'>;
+export type ServerAttributes = Omit<VirtualServer, 'destinations' | 'rank' | 'silence' | 'servicePort'>;
 
 export type IpvsEdit =
   | { readonly kind: 'createSet'; readonly set: string; readonly type: SetType; readonly capacity: number }

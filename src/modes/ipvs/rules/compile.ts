@@ -109,6 +109,7 @@ class Builder implements IpvsFragment {
       clientPrefix: family === 'IPv4' ? 32 : 128,
       destinations: this.#destinations(routes),
       rank,
+      servicePort: this.#port.name,
       ...silenceOf(routes, { type: 'hash:ip,port', ip, protocol, port }),
     });
   }
@@ -173,6 +174,8 @@ export interface VirtualServer extends ServerKey {
   readonly destinations: readonly Destination[];
   /** An address that a service names beats a node port of the same number on the same address. */
   readonly rank: 'address' | 'nodePort';
+  /** Of which service port: `namespace/name:port`. */
+  readonly servicePort: string;
   /** By which rules drop what the policy keeps from endpoints elsewhere; there while this server is. */
   readonly silence?: Member;
 }

@@ -50,6 +50,8 @@ export interface WalkedIpvs {
   /** Whether a set has an entry, or a network that has it. */
   has(set: string, entry: SetEntry): boolean;
   server(key: ServerKey): WalkedServer | undefined;
+  /** Whether another program has a virtual server for a firewall mark. */
+  hasMark(mark: number): boolean;
   /** Whether the device kube-ipvs0 has it. */
   isBound(ip: Ip): boolean;
 }
@@ -116,6 +118,10 @@ function balance(
 ): readonly Balanced<string>[] {
   const key: ServerKey = { protocol: way.protocol, ip: way.destination, port: way.port };
   const name = serverKey(key);
+  if (way.mark !== 0 && kernel.hasMark(way.mark))
+    note(
+      `not evaluated: a virtual server for the firewall mark 0x${way.mark.toString(16)}, found before ${name}`,
+    );
   const server = kernel.server(key);
   if (!server) {
     if (!kernel.isBound(key.ip)) return [];
@@ -214,6 +220,7 @@ export function walkedSnapshot({ tables, sets, servers, bound }: IpvsSnapshot): 
       return entries !== undefined && keysFor(entry).some((key) => entries.has(key));
     },
     server: (key) => servers.get(serverKey(key)),
+    hasMark: () => false,
     isBound: (ip) => bound.has(ip),
   };
 }
