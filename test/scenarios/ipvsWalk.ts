@@ -115,7 +115,7 @@ export function walkedIpvs(snapshot: IpvsSnapshot, { view }: Plan, row: Subject)
   const first = walk(() => false);
   const isKept = (outcome: WalkOutcome<string>): boolean => {
     const again = walk((entry) => outcome.learned.includes(entry)).outcomes;
-    return again.length === 1 && deepEqual(again[0], { ...outcome, probability: 1, isRemembered: true });
+    return again.length === 1 && deepEqual(again[0], { ...outcome, probability: 1, byAffinity: true });
   };
   const sticky = first.outcomes.filter(({ learned }) => learned.length > 0);
   return sticky.every(isKept) ? printWalk(row, first) : printRow(row, 'forgets its client');

@@ -48,7 +48,7 @@ export function dumpedSets(sets: KernelState['sets']): readonly DumpedSet[] {
   }));
 }
 
-export interface ReadIpvsDump extends Omit<IpvsDump, 'sets' | 'servers'> {
+interface ReadIpvsDump extends Omit<IpvsDump, 'sets' | 'servers'> {
   readonly sets: KernelState['sets'];
   /** By `serverKey`. */
   readonly servers: ReadonlyMap<string, DumpedServer>;

@@ -34,7 +34,7 @@ import { ipvsLayout, ruleOptions } from './rules/rules.ts';
 import { entryKey, IPSETS, SET_IDS, setName, type SetType } from './rules/sets.ts';
 import { typeNamed, walkedSnapshot, type WalkedIpvs, type WalkedServer, walkIpvs } from './rules/walk.ts';
 
-export interface IpvsReaderOptions {
+interface IpvsReaderOptions {
   readonly family: Family;
   readonly tables: TablesReader;
   readonly lookups: IpvsLookups;
@@ -230,7 +230,7 @@ function onDemand<Asked, Value>(
   };
 }
 
-export interface OpenIpvsOptions
+interface OpenIpvsOptions
   extends Pick<ClientOptions, 'variant' | 'runner' | 'lockPath'>,
     Omit<IpvsSettings, 'randomFully'> {}
 

@@ -24,7 +24,7 @@ export interface SetQuestion {
   readonly entry: SetEntry;
 }
 
-/** Answers in the order of the questions. */
+/** Each answer is at the place of its question. */
 export interface IpvsLookups {
   hasEntries(questions: readonly SetQuestion[]): Promise<readonly boolean[]>;
   typesOf(sets: readonly string[]): Promise<readonly (string | undefined)[]>;

@@ -10,7 +10,7 @@ import { IpvsProxier } from '../../../src/modes/ipvs/proxier.ts';
 import { applyIpvsSysctls } from '../../../src/modes/ipvs/settings.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { createLog } from '../../../src/log/log.ts';
-import { FAMILIES, type Family, hostPort, type Ip, isLoopback, parseIp } from '../../../src/model/ip.ts';
+import { FAMILIES, type Family, hostPort, type Ip, ipOfBytes, isLoopback } from '../../../src/model/ip.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
 
@@ -105,10 +105,7 @@ function connectionIn(line: string, family: Family): string | undefined {
 }
 
 function addressIn(text: string): Ip {
-  const plain = text.startsWith('[')
-    ? text.slice(1, -1)
-    : (text.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)).join('.');
-  const ip = parseIp(plain);
+  const ip = ipOfBytes(Buffer.from(text.replaceAll(/[^0-9A-Fa-f]/g, ''), 'hex'));
   if (ip === undefined) throw new Error(`not an address: ${text}`);
   return ip;
 }

@@ -35,13 +35,13 @@ const handlers: Handlers = {
     });
   },
   walk: async (packets) => {
-    const results = [];
     for (const family of FAMILIES) proxies.writer(family).beforeQuestions?.();
-    for (const { family, packet } of packets) {
-      const { nodeIp } = proxies.plan(family).view;
-      results.push(await readerOf(family).walk(packet, { ...NODE1, nodeIp }));
-    }
-    return results;
+    return Promise.all(
+      packets.map(({ family, packet }) => {
+        const { nodeIp } = proxies.plan(family).view;
+        return readerOf(family).walk(packet, { ...NODE1, nodeIp });
+      }),
+    );
   },
   compare: (family) => readerOf(family).compare(proxies.plan(family)),
   counters: async (family) => (await proxies.writer(family).counters?.()) ?? new Map<string, number>(),

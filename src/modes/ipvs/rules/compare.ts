@@ -5,7 +5,7 @@ import type { ServicePortPlan } from '../../../plan/types.ts';
 import type { KernelDifference } from '../../kernelReader.ts';
 import { DEVICE, type DestinationState, type IpvsEdit, type ServerAttributes } from './client.ts';
 import { compileVirtualServers, serverKey, type VirtualServerOptions } from './compile.ts';
-import { editName, namesOf } from './refusals.ts';
+import { editName, fragmentNames } from './refusals.ts';
 import { entryKey } from './sets.ts';
 import { printDestinationLine, printServerLine } from './text.ts';
 
@@ -89,7 +89,7 @@ export function* ownersOf(
   if (wanted.size === 0) return owners;
   const family: Family = options.family;
   for (const [id, port] of servicePorts) {
-    for (const name of namesOf(compileVirtualServers(port, options), family))
+    for (const name of fragmentNames(compileVirtualServers(port, options), family))
       if (wanted.has(name) && !owners.has(name)) owners.set(name, id);
     yield;
   }

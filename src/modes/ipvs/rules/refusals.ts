@@ -60,7 +60,7 @@ export class Refusals {
   /** The first error of something that this service port asked for. */
   concerning(fragment: IpvsFragment, family: Family): Error | undefined {
     let first: Error | undefined;
-    for (const key of namesOf(fragment, family)) {
+    for (const key of fragmentNames(fragment, family)) {
       const error = this.#ofServices.get(key);
       if (!error) continue;
       this.#claimed.add(key);
@@ -150,7 +150,7 @@ export function editName(edit: IpvsEdit): string {
 }
 
 /** Of everything that a service port asks for. */
-export function* namesOf({ members, servers }: IpvsFragment, family: Family): Generator<string> {
+export function* fragmentNames({ members, servers }: IpvsFragment, family: Family): Generator<string> {
   yield* memberKeys(members, family);
   for (const server of servers) {
     yield serverKey(server);

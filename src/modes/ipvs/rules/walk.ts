@@ -145,7 +145,7 @@ function balance(
       destination: destination.ip,
       port: destination.port,
       probability: way.probability * share,
-      isRemembered: known !== undefined,
+      byAffinity: known !== undefined,
       learned: isPersistent ? [...way.learned, entryFor(destination)] : way.learned,
     },
     steps: () => [
