@@ -84,6 +84,8 @@ const SHOP = scenario(
 );
 const OUTSIDE = scenario('from outside', [], 'client tcp 10.96.1.1:80 -> pod-a* pod-c*');
 const SERVER = '10.96.1.1:80';
+/** 0x4000 */
+const MARK = '16384';
 
 interface Found {
   readonly walk: readonly string[];
@@ -95,11 +97,11 @@ interface Found {
 }
 
 /** Another program changes node1; then the question, and real packets; then a sync mends it. */
-async function after(context: GuestContext, ...argv: readonly string[]): Promise<Found> {
+async function after(context: GuestContext, command: string): Promise<Found> {
   const node = await context.node('ipvs');
   const lab = await context.lab();
   await node.apply(SHOP);
-  await lab.host('node1').run(argv);
+  await lab.host('node1').run(command.split(' '));
   const [walk] = await node.walk(SHOP.rows);
   const outcomes = walk?.outcomes ?? [];
   const replies = [];
@@ -126,7 +128,7 @@ export const IPVS_QUESTIONS: Readonly<Record<string, GuestTest>> = {
 
   'another program deletes a virtual server: the walk shows that there is none, and packets are refused':
     async (context) => {
-      const { walk, end, differences, got } = await after(context, 'ipvsadm', '-D', '-t', SERVER);
+      const { walk, end, differences, got } = await after(context, `ipvsadm -D -t ${SERVER}`);
       deepEqual(walk, ['pass']);
       equal(end, 'no virtual server');
       deepEqual(differences, [
@@ -138,7 +140,7 @@ export const IPVS_QUESTIONS: Readonly<Record<string, GuestTest>> = {
     },
 
   'another program empties a set: the walk ends at the rule that refuses': async (context) => {
-    const { walk, end, differences, got } = await after(context, 'ipset', 'flush', 'KUBE-CLUSTER-IP');
+    const { walk, end, differences, got } = await after(context, 'ipset flush KUBE-CLUSTER-IP');
     deepEqual(walk, ['reject']);
     equal(/--match-set KUBE-IPVS-IPS dst -j REJECT/.test(end), true, end);
     deepEqual(differences, ['missing entry of the set KUBE-CLUSTER-IP']);
@@ -148,7 +150,7 @@ export const IPVS_QUESTIONS: Readonly<Record<string, GuestTest>> = {
   'another program sets a weight of 0: the walk leaves that real server out': async (context) => {
     const { walk, differences, got } = await after(
       context,
-      ...['ipvsadm', '-e', '-t', SERVER, '-r', '10.244.1.11:8080', '-m', '-w', '0'],
+      `ipvsadm -e -t ${SERVER} -r 10.244.1.11:8080 -m -w 0`,
     );
     deepEqual(walk, ['10.244.2.11']);
     deepEqual(differences, [`different real server of virtual server TCP ${SERVER}`]);
@@ -162,14 +164,14 @@ export const IPVS_QUESTIONS: Readonly<Record<string, GuestTest>> = {
     const node1 = (await context.lab()).host('node1');
     await node.apply(SHOP);
     const [row] = OUTSIDE.rows;
-    await node1.run(['ipvsadm', '-A', '-f', '0x4000', '-s', 'rr']);
+    await node1.run(['ipvsadm', '-A', '-f', MARK, '-s', 'rr']);
     try {
       const [walk] = await node.walk(row ? [row] : []);
       deepEqual(walk?.notes, [
         `not evaluated: a virtual server for the firewall mark 0x4000, found before TCP ${SERVER}`,
       ]);
     } finally {
-      await node1.run(['ipvsadm', '-D', '-f', '0x4000']);
+      await node1.run(['ipvsadm', '-D', '-f', MARK]);
     }
   },
 
