@@ -30,7 +30,7 @@ export interface CommandInfo {
   readonly examples: readonly string[];
 }
 
-const { probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
+const { only, probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
 const { answerOutput, eventOutput, live, bundle, from, to, at, namespace, problems, watch } = OWN_FLAGS;
 const { bundleOutput, bundleForce } = OWN_FLAGS;
 const { toManifests, toKubeconfig, toConfig, toProxyMode, toHostname } = OWN_FLAGS;
@@ -193,7 +193,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'doctor',
     summary:
       'Find what keeps services from working on this node: kernel, settings, other proxies, firewalls, routes, conntrack, the API server, the proxy, and every service with a problem; each with evidence, consequence and cure. Exit code 1: something is wrong.',
-    ownFlags: [probe, family, answerOutput, live, bundle],
+    ownFlags: [only, probe, family, answerOutput, live, bundle],
     uses: [
       ...ANYWHERE,
       'api-socket',
@@ -204,6 +204,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     examples: [
       'junction doctor',
       'junction doctor --config /var/lib/kube-proxy/config.conf --output json',
+      'junction doctor --only conntrack,sysctls',
       'junction doctor --probe shop/web',
     ],
   },

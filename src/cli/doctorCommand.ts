@@ -6,7 +6,7 @@ import { askServer } from '../doctor/askServer.ts';
 import { doctor } from '../doctor/doctor.ts';
 import { doctorMachine } from '../doctor/machine.ts';
 import type { ProxyLook } from '../doctor/proxy.ts';
-import type { DoctorReport } from '../doctor/report.ts';
+import { DOCTOR_GROUPS, type DoctorReport } from '../doctor/report.ts';
 import { isJunctionError, messageOf } from '../errors.ts';
 import type { Status } from '../explain/status.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
@@ -14,8 +14,10 @@ import type { Family } from '../model/ip.ts';
 import { type OpenReader, openReader } from '../modes/openReader.ts';
 import { hasCapability, readProcessStatus } from '../modes/prerequisites/capabilities.ts';
 import { systemMachine } from '../modes/prerequisites/machine.ts';
+import { didYouMean } from '../text/suggest.ts';
 import { findHolder } from '../system/instanceLock.ts';
 import { showAnswer } from './answerOutput.ts';
+import { UsageError } from './commands.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
 import { openBundle } from './bundleSubject.ts';
 import { loadValid, nodeName } from './configuration.ts';
@@ -72,6 +74,7 @@ export async function doctorReport(
       subject: subject && mayLook ? await withKernel(subject, settings, families, readers) : subject,
       whyNoServices,
       server: asksServer && source.kind !== 'bundle' ? await askServer(config) : undefined,
+      only: groupsAsked(parsed),
       probe: flagValue(parsed, OWN_FLAGS.probe) ? { service: names[0], limitMs: PROBE_LIMIT_MS } : undefined,
       machines: mayLook
         ? { doctor: doctorMachine(config.junction.sysctlRoot), checks: systemMachine(config.junction) }
@@ -83,6 +86,19 @@ export async function doctorReport(
 }
 
 const PROBE_LIMIT_MS = 3000;
+
+function groupsAsked(parsed: ParsedFlags): readonly string[] | undefined {
+  const names = flagValue(parsed, OWN_FLAGS.only)
+    .split(',')
+    .filter((name) => name !== '');
+  const known: readonly string[] = DOCTOR_GROUPS;
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0)
+    throw new UsageError(
+      unknown.map((name) => `--only: no group ${JSON.stringify(name)}${didYouMean(name, known)}`),
+    );
+  return names.length === 0 ? undefined : names;
+}
 
 async function openPatient(parsed: ParsedFlags, source: QuestionSource, output: Output): Promise<Patient> {
   if (source.kind === 'live') return livePatient(parsed, source.socket);

@@ -16,6 +16,10 @@ export const OWN_FLAGS = {
     short: 'o',
     help: 'a table for people, or json for programs',
   }),
+  only: flag('only', STRING, '', {
+    placeholder: 'GROUP,…',
+    help: 'look at these groups alone: kernel, sysctls, other-proxies, firewall, routes, proxy, api-server, rules, packets, services, probe, conntrack',
+  }),
   probe: flag('probe', BOOL, false, {
     help: 'open real connections from this node to endpoints and frontends, of NAMESPACE/NAME or of a sample of all, and say which leg fails',
   }),

@@ -14,7 +14,7 @@ import { type DoctorMachine, familiesHere } from './machine.ts';
 import { checkOtherProxies } from './otherProxies.ts';
 import { probe, type ProbeOptions } from './probe.ts';
 import { checkProxy, type ProxyLook } from './proxy.ts';
-import type { DoctorGroup, DoctorReport } from './report.ts';
+import { DOCTOR_GROUPS, type DoctorGroup, type DoctorGroupName, type DoctorReport } from './report.ts';
 import { checkRoutes, type SampledEndpoint } from './routes.ts';
 import { checkRules } from './rules.ts';
 import { checkServices, walkServices } from './services.ts';
@@ -31,6 +31,8 @@ interface DoctorOptions {
   readonly whyNoServices?: string | undefined;
   /** Unset where the API server was not asked. */
   readonly server?: ServerLook | undefined;
+  /** Unset: all groups. */
+  readonly only?: readonly string[] | undefined;
   /** Unset: no connection is opened. */
   readonly probe?: ProbeOptions | undefined;
   /** Unset: of this node only what the subject says is looked at. */
@@ -38,13 +40,13 @@ interface DoctorOptions {
 }
 
 export async function doctor(options: DoctorOptions): Promise<DoctorReport> {
-  const { config, nodeName, machines } = options;
+  const { config, nodeName, only } = options;
+  const checks = checksOf(options);
   const groups: DoctorGroup[] = [];
-  const statistics = machines && readConntrackStatistics(machines.doctor);
-  for (const [name, check] of checksOf(options)) groups.push(await examine(name, check));
-  // At last: what was dropped since the beginning is dropped now.
-  if (machines && statistics)
-    groups.push(await examine('conntrack', (group) => checkConntrack(group, machines.doctor, statistics)));
+  for (const name of DOCTOR_GROUPS) {
+    const check = only && !only.includes(name) ? undefined : checks[name];
+    if (check) groups.push(await examine(name, check));
+  }
   return {
     node: nodeName,
     mode: config.mode,
@@ -54,51 +56,48 @@ export async function doctor(options: DoctorOptions): Promise<DoctorReport> {
   };
 }
 
-function checksOf(options: DoctorOptions): readonly (readonly [name: string, check: GroupCheck])[] {
-  const { config, nodeName, proxy, subject, server, machines } = options;
-  const { mode } = config;
-  const checks: [string, GroupCheck][] = [];
-  if (machines) {
-    const { doctor: machine, checks: trials } = machines;
-    const families = familiesHere(options.families, machine);
-    const settings = preflightSettings(config);
-    const { localhostNodePorts } = settings;
-    checks.push(
-      ['kernel', (group) => checkKernel(group, mode, settings, options.families, trials)],
-      [
-        'sysctls',
-        (group) =>
-          checkSysctls(group, machine, {
-            families,
-            conntrack: config.conntrack,
-            localhostNodePorts: mode === 'iptables' && localhostNodePorts,
-          }),
-      ],
-      ['other proxies', (group) => checkOtherProxies(group, machine, mode, nodeName)],
-      ['firewall', (group) => checkFirewall(group, machine, families)],
-    );
-    if (subject) checks.push(['routes', (group) => checkRoutes(group, machine, endpointsOf(subject))]);
-    if (proxy) checks.push(['proxy', (group) => checkProxy(group, machine, proxy, config.syncPeriodMs)]);
-  }
+type Checks = Partial<Record<DoctorGroupName, GroupCheck>>;
+
+function checksOf(options: DoctorOptions): Checks {
+  const { proxy, subject, server, machines, probe: probing, whyNoServices = 'none are known' } = options;
   const status = proxy?.status;
-  if (status) checks.push(['API server', (group) => checkSource(group, status.source, status.now)]);
-  if (server) checks.push(['API server, asked directly', (group) => checkServer(group, server)]);
-  if (subject)
-    checks.push(
-      ['rules', (group) => checkRules(group, subject.families, status !== undefined)],
-      ['packets', (group) => walkServices(group, subject)],
-      ['services', (group) => checkServices(group, subject)],
-    );
-  else
-    checks.push([
-      'services',
-      (group) => group.notEvaluated('services', options.whyNoServices ?? 'none are known'),
-    ]);
-  if (subject && options.probe) {
-    const { probe: probing } = options;
-    checks.push(['probe', (group) => probe(group, subject.families, probing)]);
-  }
-  return checks;
+  return {
+    ...(machines && machineChecks(options, machines)),
+    ...((status ?? server) && {
+      'api-server': (group) => {
+        if (status) checkSource(group, status.source, status.now);
+        if (server) checkServer(group, server);
+      },
+    }),
+    services: (group) =>
+      subject ? checkServices(group, subject) : group.notEvaluated('services', whyNoServices),
+    ...(subject && {
+      rules: (group) => checkRules(group, subject.families, status !== undefined),
+      packets: (group) => walkServices(group, subject),
+      ...(probing && { probe: (group) => probe(group, subject.families, probing) }),
+    }),
+  };
+}
+
+function machineChecks(
+  { config, nodeName, families: asked, proxy, subject }: DoctorOptions,
+  { doctor: machine, checks: trials }: NonNullable<DoctorOptions['machines']>,
+): Checks {
+  const { mode, conntrack } = config;
+  const families = familiesHere(asked, machine);
+  const settings = preflightSettings(config);
+  const localhostNodePorts = mode === 'iptables' && settings.localhostNodePorts;
+  const statistics = readConntrackStatistics(machine);
+  return {
+    kernel: (group) => checkKernel(group, mode, settings, asked, trials),
+    sysctls: (group) => checkSysctls(group, machine, { families, conntrack, localhostNodePorts }),
+    'other-proxies': (group) => checkOtherProxies(group, machine, mode, nodeName),
+    firewall: (group) => checkFirewall(group, machine, families),
+    ...(subject && { routes: (group) => checkRoutes(group, machine, endpointsOf(subject)) }),
+    ...(proxy && { proxy: (group) => checkProxy(group, machine, proxy, config.syncPeriodMs) }),
+    // At last: what was dropped since the beginning is dropped now.
+    conntrack: (group) => checkConntrack(group, machine, statistics),
+  };
 }
 
 /** Ready ones, in the order of the services. */

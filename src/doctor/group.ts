@@ -1,7 +1,7 @@
 /** What one group of checks found. */
 import { isJunctionError } from '../errors.ts';
 import type { Finding } from '../explain/types.ts';
-import type { DoctorGroup } from './report.ts';
+import type { DoctorGroup, DoctorGroupName } from './report.ts';
 
 /** Each finding of doctor says all of it. */
 interface Diagnosis extends Finding {
@@ -29,7 +29,7 @@ export class GroupFindings {
     this.#notEvaluated.push(`${what}: ${why}`);
   }
 
-  toGroup(name: string): DoctorGroup {
+  toGroup(name: DoctorGroupName): DoctorGroup {
     return {
       name,
       findings: this.#findings.toSorted((left, right) => WEIGHTS[right.severity] - WEIGHTS[left.severity]),
@@ -44,7 +44,7 @@ const WEIGHTS: Readonly<Record<Finding['severity'], number>> = { error: 2, warni
 export type GroupCheck = (group: GroupFindings) => Promise<void> | void;
 
 /** A group that cannot be looked at says why, and the others are looked at all the same. */
-export async function examine(name: string, check: GroupCheck): Promise<DoctorGroup> {
+export async function examine(name: DoctorGroupName, check: GroupCheck): Promise<DoctorGroup> {
   const group = new GroupFindings();
   try {
     await check(group);

@@ -12,9 +12,26 @@ export interface DoctorReport {
   readonly groups: readonly DoctorGroup[];
 }
 
-/** What was looked at together: `sysctls`, `conntrack`. */
+/** In the order in which they are looked at. */
+export const DOCTOR_GROUPS = [
+  'kernel',
+  'sysctls',
+  'other-proxies',
+  'firewall',
+  'routes',
+  'proxy',
+  'api-server',
+  'rules',
+  'packets',
+  'services',
+  'probe',
+  'conntrack',
+] as const;
+export type DoctorGroupName = (typeof DOCTOR_GROUPS)[number];
+
+/** What was looked at together. */
 export interface DoctorGroup {
-  readonly name: string;
+  readonly name: DoctorGroupName;
   /** Worst first. */
   readonly findings: readonly Finding[];
   /** What is as it should be, one line each. */

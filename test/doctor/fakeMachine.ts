@@ -51,7 +51,7 @@ export function fakeMachine(fake: FakeMachine): DoctorMachine {
 export async function groupOf(check: (group: GroupFindings) => Promise<void> | void): Promise<DoctorGroup> {
   const group = new GroupFindings();
   await check(group);
-  return group.toGroup('test');
+  return group.toGroup('kernel');
 }
 
 /** `error rp-filter-drops` */
