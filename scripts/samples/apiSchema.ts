@@ -47,6 +47,7 @@ const KNOWN: Readonly<Record<string, Schema>> = {
     type: 'object',
     properties: { apiVersion: TEXT, kind: TEXT, metadata: { type: 'object' } },
     required: ['apiVersion', 'kind', 'metadata'],
+    additionalProperties: {},
     description: 'A Service, an EndpointSlice or a Node in the shape of Kubernetes.',
   },
 };
