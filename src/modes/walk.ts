@@ -9,7 +9,7 @@
 import { type Ip, isLoopback } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { Host, Packet } from '../plan/decide.ts';
-import { arrival, ending, firstWay } from './walkOutcome.ts';
+import { arrival, distinct, ending, firstWay } from './walkOutcome.ts';
 import { type HookPoint, isOnPath, type PathHook, pathOf, type Trail } from './path.ts';
 
 /** One possible way of the packet, as far as it has been walked. `Learned`: what a mode keeps of a client. */
@@ -115,6 +115,8 @@ interface WalkedRules<Rule, Learned> {
 export interface WalkOptions {
   /** The default: the rules that matched are in the outcomes' paths. */
   readonly record?: boolean;
+  /** Only what it asks for counts: ways that differ in nothing that a rule can see go on as one. */
+  readonly isTrial?: boolean;
 }
 
 /** A rule on the packet's way. */
@@ -166,7 +168,7 @@ export function walkPacket<Rule, Learned>(
 ): WalkResult<Learned> {
   const notes = new Set<string>();
   const addresses = new Set<string>(host.addresses);
-  const walker = new Walker(rules, options.record ?? true, {
+  const walker = new Walker(rules, options, {
     isLocal: (ip) => isLoopback(ip) || addresses.has(ip) || (rules.isBound?.(ip) ?? false),
     note: (text) => notes.add(text),
   });
@@ -188,11 +190,13 @@ interface Passage<Learned> {
 class Walker<Rule, Learned> {
   readonly #rules: WalkedRules<Rule, Learned>;
   readonly #record: boolean;
+  readonly #isTrial: boolean;
   readonly #context: WalkContext;
 
-  constructor(rules: WalkedRules<Rule, Learned>, record: boolean, context: WalkContext) {
+  constructor(rules: WalkedRules<Rule, Learned>, options: WalkOptions, context: WalkContext) {
     this.#rules = rules;
-    this.#record = record;
+    this.#record = options.record ?? true;
+    this.#isTrial = options.isTrial ?? false;
     this.#context = context;
   }
 
@@ -211,7 +215,7 @@ class Walker<Rule, Learned> {
           else stopped.push({ kind: verdict, ...ending(after) });
         }
       }
-      ways = through;
+      ways = this.#isTrial ? distinct(through) : through;
     }
     return [...ways.map(arrival), ...stopped];
   }

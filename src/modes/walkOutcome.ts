@@ -41,3 +41,14 @@ export function ending<Learned>(way: Way<Learned>): WalkEnding<Learned> {
   const { probability, trail, lookups, learned, byAffinity } = way;
   return { probability, path: stepsOf(trail), lookups, learned, byAffinity };
 }
+
+/** Of ways that no rule can tell apart, the first. */
+export function distinct<Learned>(ways: readonly Way<Learned>[]): readonly Way<Learned>[] {
+  const known = new Map<string, Way<Learned>>();
+  for (const way of ways) {
+    const { source, destination, port, mark, isRewritten, masqueraded, isUntracked, virtualServer } = way;
+    const key = `${source} ${destination} ${port} ${mark} ${isRewritten} ${masqueraded} ${isUntracked} ${virtualServer?.ip}`;
+    if (!known.has(key)) known.set(key, way);
+  }
+  return [...known.values()];
+}

@@ -36,7 +36,9 @@ export class IptablesReader implements KernelReader {
   }
 
   walk(packet: Packet, host: Host): Promise<WalkResult<string>> {
-    return this.#tables.walk(packet, () => ({ walk: (tables, its) => walkTables(tables, its, host) }));
+    return this.#tables.walk(packet, () => ({
+      walk: (tables, its, options) => walkTables(tables, its, host, options),
+    }));
   }
 
   compare(plan: Plan): Promise<readonly KernelDifference[]> {

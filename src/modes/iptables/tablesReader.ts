@@ -7,7 +7,7 @@ import type { Plan } from '../../plan/types.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { type KernelDifference, ReadOnDemand } from '../kernelReader.ts';
-import type { WalkResult } from '../walk.ts';
+import type { WalkOptions, WalkResult } from '../walk.ts';
 import { filteredBridges } from './bridges.ts';
 import { type ChainKey, ChainSource, type ReadContext, type ReadingClient } from './chainSource.ts';
 import { type DumpedTables, MOST_DUMPED } from './dump.ts';
@@ -38,7 +38,7 @@ export interface TablesReaderOptions {
 
 /** A walk over chains that are read as it needs them. */
 export interface ChainWalk {
-  readonly walk: (tables: WalkedTables, packet: IptablesPacket) => WalkResult<string>;
+  readonly walk: (tables: WalkedTables, packet: IptablesPacket, options: WalkOptions) => WalkResult<string>;
   /** Reads what it needs besides chains. Returns whether something was missing. */
   readonly fill?: () => Promise<boolean>;
 }
@@ -99,11 +99,13 @@ export class TablesReader {
       others: other.chains,
       outInterface: this.#outInterface(packet),
     };
+    const its = { ...packet, viaBridge };
     for (;;) {
-      const { outcomes, notes: walkNotes } = walk(tables, { ...packet, viaBridge });
+      walk(tables, its, { record: false, isTrial: true });
       const read = [await chains.fill(), await fill?.(), await other.fill()];
-      if (!read.includes(true))
-        return { outcomes, notes: [...notes, ...other.notes(), ...walkNotes, ...unreadable] };
+      if (read.includes(true)) continue;
+      const { outcomes, notes: walkNotes } = walk(tables, its, {});
+      return { outcomes, notes: [...notes, ...other.notes(), ...walkNotes, ...unreadable] };
     }
   }
 

@@ -150,12 +150,18 @@ export function walkTables(
   options: IptablesWalkOptions = {},
 ): WalkResult<string> {
   const { balance, isBound } = options;
-  const place: Omit<Place, 'way' | 'context'> = {
+  const { outInterface = () => undefined } = tables;
+  const { viaBridge = false } = packet;
+  const localIp: Place['localIp'] = (family) =>
+    host.addresses.find((ip) => familyOf(ip) === family && !isLoopback(ip));
+  const placeAt = (way: Way<string>, context: WalkContext): Place => ({
+    way,
+    context,
     options,
-    viaBridge: packet.viaBridge ?? false,
-    outInterface: tables.outInterface ?? (() => undefined),
-    localIp: (family) => host.addresses.find((ip) => familyOf(ip) === family && !isLoopback(ip)),
-  };
+    viaBridge,
+    outInterface,
+    localIp,
+  });
   let steps = 0;
   return walkPacket<WalkedRule | OtherRule, string>(
     {
@@ -177,7 +183,7 @@ export function walkTables(
       },
       leave: (rule, way, context) => {
         if (steps++ < MOST_STEPS)
-          return 'leave' in rule ? rule.leave(way, context) : leave(rule, { ...place, way, context });
+          return 'leave' in rule ? rule.leave(way, context) : leave(rule, placeAt(way, context));
         context.note(`not evaluated: what comes after ${MOST_STEPS} rules`);
         return [{ way, isMatch: false }];
       },
@@ -230,24 +236,32 @@ function leave(rule: WalkedRule, place: Place): readonly RuleExit<string>[] {
   const { way, context } = place;
   const chance = chanceOf(rule, place);
   if (chance === 0) return [{ way, isMatch: false }];
-  const lists = rule.matches.flatMap((match) => (match.kind === 'recentSet' ? [match.name] : []));
-  const { verdict, mark = way.mark, isUntracked = way.isUntracked, note } = effectOf(rule, place);
-  if (note !== undefined) context.note(note);
+  const effect = effectOf(rule, place);
+  if (effect.note !== undefined) context.note(effect.note);
   const matched: RuleExit<string> = {
-    way: {
-      ...way,
-      probability: way.probability * chance,
-      mark,
-      isUntracked,
-      byAffinity: way.byAffinity || rule.matches.some(({ kind }) => kind === 'recentCheck'),
-      learned: lists.length === 0 ? way.learned : [...way.learned, ...lists],
-    },
+    way: wayAfter(rule, way, chance, effect),
     isMatch: true,
-    verdict,
+    verdict: effect.verdict,
     found: () => foundBy(rule, place),
   };
   if (chance === 1) return [matched];
   return [{ way: { ...way, probability: way.probability * (1 - chance) }, isMatch: false }, matched];
+}
+
+/** The same one where nothing changes: of most rules that match, a jump is all. */
+function wayAfter(rule: WalkedRule, way: Way<string>, chance: number, effect: TargetEffect): Way<string> {
+  const { mark = way.mark, isUntracked = way.isUntracked } = effect;
+  const isPlain = rule.matches.every(({ kind }) => kind !== 'recentSet' && kind !== 'recentCheck');
+  if (isPlain && chance === 1 && mark === way.mark && isUntracked === way.isUntracked) return way;
+  const lists = rule.matches.flatMap((match) => (match.kind === 'recentSet' ? [match.name] : []));
+  return {
+    ...way,
+    probability: way.probability * chance,
+    mark,
+    isUntracked,
+    byAffinity: way.byAffinity || rule.matches.some(({ kind }) => kind === 'recentCheck'),
+    learned: lists.length === 0 ? way.learned : [...way.learned, ...lists],
+  };
 }
 
 /** The probability that the rule matches: 0 or 1, or something between for a random choice. */
@@ -318,6 +332,8 @@ function answerOf(match: Exclude<Match, { kind: 'statistic' }>, place: Place): M
 }
 
 function isWithin(cidr: Cidr | Ip, ip: Ip): boolean {
+  // As a save prints one address. A service with 5,000 endpoints has as many to compare with.
+  if (cidr.endsWith('/32') && cidr.includes('.')) return cidr.length === ip.length + 3 && cidr.startsWith(ip);
   return cidr.includes('/') ? cidrContains(cidr as Cidr, ip) : cidr === ip;
 }
 
