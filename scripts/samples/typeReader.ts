@@ -31,10 +31,10 @@ interface Token {
   readonly text: string;
 }
 
-/** The exported types of a source file that are named. */
+/** The type of a source file that has this name. */
 export function readDeclaration(source: string, name: string): Declaration | undefined {
   const start = new RegExp(
-    `(?:/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\s*)?^export (interface|type) ${name}\\b`,
+    `(?:/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\s*)?^(?:export )?(interface|type) ${name}\\b`,
     'm',
   ).exec(source);
   if (!start) return undefined;

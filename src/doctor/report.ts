@@ -12,8 +12,22 @@ export interface DoctorReport {
   readonly groups: readonly DoctorGroup[];
 }
 
+export type DoctorGroupName =
+  | 'kernel'
+  | 'sysctls'
+  | 'other-proxies'
+  | 'firewall'
+  | 'routes'
+  | 'proxy'
+  | 'api-server'
+  | 'rules'
+  | 'packets'
+  | 'services'
+  | 'probe'
+  | 'conntrack';
+
 /** In the order in which they are looked at. */
-export const DOCTOR_GROUPS = [
+export const DOCTOR_GROUPS: readonly DoctorGroupName[] = [
   'kernel',
   'sysctls',
   'other-proxies',
@@ -26,8 +40,7 @@ export const DOCTOR_GROUPS = [
   'services',
   'probe',
   'conntrack',
-] as const;
-export type DoctorGroupName = (typeof DOCTOR_GROUPS)[number];
+];
 
 /** What was looked at together. */
 export interface DoctorGroup {
