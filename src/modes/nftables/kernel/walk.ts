@@ -8,7 +8,6 @@ import {
   type RuleExit,
   type TraceStep,
   type WalkContext,
-  type WalkOptions,
   type WalkedChain,
   walkPacket,
   type WalkResult,
@@ -57,6 +56,8 @@ export class KernelWalk {
   readonly #ownRules = new Map<string, readonly WalkedRule[]>();
   readonly #ownSets = new Map<string, ListedSet>();
   #isPrefetched = false;
+  readonly #texts = new Map<WalkedRule, string>();
+  readonly #details = new Map<WalkedRule, RuleDetails>();
   readonly #asked = new Map<string, AskedElement>();
   readonly #setPlaces = new Map<string, SetPlace>();
   readonly #rules: ReadOnDemand<string, readonly WalkedRule[]>;
@@ -98,8 +99,8 @@ export class KernelWalk {
 
   async result(packet: Packet, host: Host): Promise<WalkResult<LearnedElement>> {
     for (;;) {
-      this.#walk(packet, host, { record: false });
-      if (!(await this.fill())) return this.#walk(packet, host, { record: true });
+      const result = this.#walk(packet, host);
+      if (!(await this.fill())) return result;
     }
   }
 
@@ -109,7 +110,7 @@ export class KernelWalk {
     return read.includes(true);
   }
 
-  #walk(packet: Packet, host: Host, options: WalkOptions): WalkResult<LearnedElement> {
+  #walk(packet: Packet, host: Host): WalkResult<LearnedElement> {
     const hasArrived = packet.inInterface !== undefined;
     const tooLong = new Set<string>();
     let steps = 0;
@@ -123,12 +124,11 @@ export class KernelWalk {
           context.note(`not evaluated: what comes after ${MOST_STEPS} rules`);
           return [{ way, isMatch: false }];
         },
-        print: ({ expressions }) => printExpressions(expressions),
+        print: (rule) => this.#print(rule),
         detailsOf: (rule) => this.detailsOf(rule),
       },
       packet,
       host,
-      options,
     );
     return { outcomes, notes: [...notes, ...tooLong] };
   }
@@ -226,7 +226,20 @@ export class KernelWalk {
     return this.#sets.get(name);
   }
 
-  detailsOf({ place, ...rule }: WalkedRule): Pick<TraceStep, 'packets' | 'isForeign'> {
+  /** Every endpoint of a pool is reached by the same rules: their texts and details are made once. */
+  #print(rule: WalkedRule): string {
+    let text = this.#texts.get(rule);
+    if (text === undefined) this.#texts.set(rule, (text = printExpressions(rule.expressions)));
+    return text;
+  }
+
+  detailsOf(rule: WalkedRule): RuleDetails {
+    let details = this.#details.get(rule);
+    if (!details) this.#details.set(rule, (details = this.#newDetails(rule)));
+    return details;
+  }
+
+  #newDetails({ place, ...rule }: WalkedRule): RuleDetails {
     const counter = rule.expressions.find((each) => each.kind === 'counter');
     const isForeign = !this.#isOurTable(place) || (place.table === TABLE && !this.#isOurs(place.chain, rule));
     return {
@@ -235,6 +248,8 @@ export class KernelWalk {
     };
   }
 }
+
+type RuleDetails = Pick<TraceStep, 'packets' | 'isForeign'>;
 
 function nameOf(table: string, name: string): string {
   return `${table} ${name}`;
