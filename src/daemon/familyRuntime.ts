@@ -208,7 +208,7 @@ export class FamilyRuntime {
   }
 
   async stop(): Promise<void> {
-    await this.#proof?.stop();
+    this.#proof?.stop();
     await this.#stopMonitor();
     await this.runner.stop();
     await this.#health.close();

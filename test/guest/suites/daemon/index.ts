@@ -8,12 +8,14 @@ import { FLOWS } from './flows.ts';
 import { MODES } from './modes.ts';
 import { OPERATORS_VIEW } from './operatorsView.ts';
 import { PACKETS } from './packets.ts';
+import { QUESTIONS } from './questions.ts';
 import { TAMPERING } from './tampering.ts';
 
 export const IPVS_DAEMON: GuestSuite = {
   name: 'the daemon in IPVS mode',
   tests: {
     ...OPERATORS_VIEW,
+    ...QUESTIONS,
     ...BROKEN_NODE,
     ...TAMPERING,
     ...PACKETS,

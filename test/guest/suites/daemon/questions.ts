@@ -1,0 +1,48 @@
+/** The local API of a daemon in IPVS mode: what it says of the kernel is read from the kernel. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Status } from '../../../../src/explain/status.ts';
+import type { PacketExplanation, ServiceRow } from '../../../../src/explain/types.ts';
+import { manifests } from '../../../e2e/cluster.ts';
+import { askFor } from '../../../e2e/support/ask.ts';
+import { IPVS_FLAGS } from '../../daemon/guestDaemon.ts';
+import { becomes, same } from '../../daemon/mismatch.ts';
+import { onStage } from '../../daemon/stage.ts';
+
+const API = '10.96.1.1';
+const WORLD = manifests([{ name: 'api', ip: API, nodePort: 30_080, pods: 'ac' }]);
+
+export const QUESTIONS = onStage('questions', {
+  'a packet goes where the virtual servers in the kernel send it, and the proof agrees': async (stage) => {
+    const folder = mkdtempSync(join(tmpdir(), 'junction-api-'));
+    const socket = join(folder, 'a.sock');
+    try {
+      await stage.serve(WORLD, [...IPVS_FLAGS, `--api-socket=${socket}`]);
+      const rows = await askFor<readonly ServiceRow[]>(socket, '/v1/services');
+      same(
+        rows.map(({ service, state }) => `${service} ${state}`),
+        ['shop/api ok'],
+      );
+      const explained = async (): Promise<string> => {
+        const [packet] = await askFor<readonly PacketExplanation[]>(
+          socket,
+          '/v1/explain?from=outside&to=svc/shop/api',
+        );
+        const { asPlanned, differences = [], notes = [] } = packet?.kernel ?? {};
+        return `${packet?.verdict} ${asPlanned} ${[...differences, ...notes].join('; ')}`;
+      };
+      await becomes(explained, 'forwarded true ');
+      const proof = async (): Promise<string> => {
+        const { families } = await askFor<Status>(socket, '/v1/status');
+        const all = families.map((family) => family.proof);
+        const found = all.flatMap(({ disagreements }) => disagreements);
+        return `${all.some(({ packets }) => packets > 0)} ${JSON.stringify(found)}`;
+      };
+      await becomes(proof, 'true []');
+    } finally {
+      await stage.daemon.end('SIGKILL');
+      rmSync(folder, { recursive: true });
+    }
+  },
+});
