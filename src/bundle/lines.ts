@@ -1,4 +1,4 @@
-/** Unpacks a bundle line by line, and no further than a bundle goes: the file comes from somebody else. */
+/** Unpacks a bundle line by line, and no further than a bundle goes: the file comes from elsewhere. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';

@@ -9,7 +9,7 @@ import { printSourceProblem } from '../sources/source.ts';
 import type { Output } from './output.ts';
 import { snapshotSubject } from './snapshotSubject.ts';
 
-export interface OpenedBundle {
+interface OpenedBundle {
   readonly bundle: Bundle;
   readonly subject: Subject;
 }

@@ -63,8 +63,9 @@ async function compareKernel(
   const notes: string[] = [];
   const diffs: FamilyDiff[] = [];
   for (const family of subject.families) {
+    const begunAt = Date.now();
     const reader = await readKernel(base, family.family, notes);
-    if (reader) diffs.push(await diffKernel(subject, family, reader));
+    if (reader) diffs.push(await diffKernel(subject, family, reader, Date.now() - begunAt));
   }
   const name = source.kind === 'bundle' ? `the kernel in bundle ${source.file}` : 'the kernel';
   return reportOf({ kind: 'kernel', name, node, mode }, sideOf(base), diffs, notes);

@@ -15,10 +15,12 @@ export async function diffKernel(
   subject: Subject,
   family: FamilySubject,
   reader: KernelReader,
+  /** How long the kernel took to be read. */
+  readMs: number,
 ): Promise<FamilyDiff> {
   const found = await reader.compare(family.plan);
   const ports = new Set(found.flatMap(({ servicePort }) => servicePort ?? []));
-  const meaning = await kernelMeaning(subject, family, reader, ports);
+  const meaning = await kernelMeaning(subject, family, reader, ports, readMs);
   const groups = new Groups(meaning);
   for (const difference of found) {
     const { kind, object } = difference;

@@ -5,7 +5,7 @@ import type { FamilySubject, Subject } from '../explain/subject.ts';
 import type { KernelOutcome } from '../explain/types.ts';
 import type { KernelReader } from '../modes/kernelReader.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
-import { type AskedPacket, packetsOf, type PacketSet, printAsked } from './packets.ts';
+import { type ComparedPacket, packetsOf, type PacketSet, printAsked } from './packets.ts';
 import type { MeaningDiff, MeaningSummary } from './types.ts';
 
 export interface Meaning {
@@ -13,8 +13,13 @@ export interface Meaning {
   readonly differences: readonly (MeaningDiff & { readonly service: string })[];
 }
 
-/** A walk of one packet takes 50 to 500 µs: these take as long as a large table takes to be read. */
 const MOST_KERNEL_PACKETS = 10_000;
+/**
+ * A walk takes from 50 µs to 3 ms, the more endpoints the longer. So many are walked, and others while there is time: as long
+ * as it took to read the kernel.
+ */
+const LEAST_KERNEL_PACKETS = 200;
+const LEAST_MS = 1000;
 const MOST_PLAN_PACKETS = 200_000;
 const MOST_NOTES = 20;
 
@@ -24,10 +29,15 @@ export async function kernelMeaning(
   family: FamilySubject,
   reader: KernelReader,
   preferred: ReadonlySet<ServicePortId>,
+  readMs: number,
 ): Promise<Meaning> {
   const asked = packetsOf(subject, family, MOST_KERNEL_PACKETS, preferred);
   const collected = new Collected();
+  const until = subject.now() + Math.max(LEAST_MS, readMs);
+  let count = 0;
   for (const one of asked.packets) {
+    if (count >= LEAST_KERNEL_PACKETS && subject.now() > until) break;
+    count += 1;
     const planned = plannedFor(subject, family, one.packet);
     const walked = await reader.walk(one.packet, family.host);
     collected.note(walked.notes);
@@ -37,7 +47,8 @@ export async function kernelMeaning(
     const waiting = subject.pause?.();
     if (waiting) await waiting;
   }
-  return collected.finish(asked);
+  const isCut = count < asked.packets.length;
+  return collected.finish({ packets: asked.packets.slice(0, count), isSampled: asked.isSampled || isCut });
 }
 
 interface PlannedSide {
@@ -56,7 +67,7 @@ export function planMeaning(
   );
   const collected = new Collected();
   const seen = new Set<string>();
-  const packets: AskedPacket[] = [];
+  const packets: ComparedPacket[] = [];
   for (const one of [...(after?.packets ?? []), ...(before?.packets ?? [])]) {
     const key = `${printAsked(one.packet)} ${one.packet.inInterface ?? ''}`;
     if (seen.has(key)) continue;
@@ -79,7 +90,7 @@ class Collected {
     for (const text of notes) if (this.#notes.size < MOST_NOTES) this.#notes.add(text);
   }
 
-  add({ packet, servicePort, service }: AskedPacket, from: string, to: string): void {
+  add({ packet, servicePort, service }: ComparedPacket, from: string, to: string): void {
     this.#differences.push({ service, servicePort, packet: printAsked(packet), from, to });
   }
 
@@ -107,7 +118,7 @@ function wayKey({ verdict, targets, decision }: Planned): string {
 /** How many endpoints a line names. */
 const MOST_NAMED = 3;
 
-export function printPlannedWay({ verdict, targets, decision, deviation }: Planned): string {
+function printPlannedWay({ verdict, targets, decision, deviation }: Planned): string {
   const reason = deviation ? ` (${deviation.reason})` : 'reason' in decision ? ` (${decision.reason})` : '';
   if (verdict !== 'forwarded') return `${verdict === 'passed' ? 'no service answers' : verdict}${reason}`;
   const ends = targets.map(({ endpoint, masquerade }) => ({ to: endpoint.key, masquerade }));

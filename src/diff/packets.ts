@@ -6,14 +6,14 @@ import type { ServicePortId } from '../model/serviceTracker.ts';
 import { answersNodePorts, type Packet } from '../plan/decide.ts';
 import type { Frontend, ServicePortPlan, SourceClass } from '../plan/types.ts';
 
-export interface AskedPacket {
+export interface ComparedPacket {
   readonly packet: Packet;
   readonly servicePort: ServicePortId;
   readonly service: string;
 }
 
 export interface PacketSet {
-  readonly packets: readonly AskedPacket[];
+  readonly packets: readonly ComparedPacket[];
   /** There are more of them than were taken. */
   readonly isSampled: boolean;
 }
@@ -38,7 +38,7 @@ export function packetsOf(
   const all = [...family.plan.servicePorts.values()];
   const first = all.filter(({ id }) => preferred.has(id));
   const others = all.filter(({ id }) => !preferred.has(id));
-  const packets = new Map<string, AskedPacket>();
+  const packets = new Map<string, ComparedPacket>();
   const take = (ports: readonly ServicePortPlan[]): number => {
     let taken = 0;
     for (const port of ports) {

@@ -5,7 +5,7 @@ import type { ServicePortId } from '../model/serviceTracker.ts';
 import { describePlanChange } from '../plan/describePlan.ts';
 import type { Plan } from '../plan/types.ts';
 
-export interface PlanDifferences {
+interface PlanDifferences {
   /** Service ports that are not the same. */
   readonly ports: ReadonlySet<ServicePortId>;
   /** `shop/web:http/TCP: endpoint 10.1.0.7:80 added to cluster` */

@@ -26,7 +26,7 @@ export interface DiffSide {
 export interface FamilyDiff {
   readonly family: Family;
   readonly isSame: boolean;
-  readonly rules: RuleCounts;
+  readonly rules: RuleDiffCounts;
   /** Those that differ, by name. */
   readonly services: readonly ServiceDiff[];
   /** Rules that belong to no one service. */
@@ -34,7 +34,7 @@ export interface FamilyDiff {
   readonly meaning: MeaningSummary;
 }
 
-export interface RuleCounts {
+interface RuleDiffCounts {
   readonly added: number;
   readonly removed: number;
   /** In both, and not the same. */

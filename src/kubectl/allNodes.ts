@@ -22,7 +22,7 @@ const AT_A_TIME = 8;
 const LIMIT_MS = 20_000;
 
 /** Returns what Junction said in that pod, or throws. */
-export type AskPod = (pod: JunctionPod, signal: AbortSignal) => Promise<string>;
+type AskPod = (pod: JunctionPod, signal: AbortSignal) => Promise<string>;
 
 /** One node that fails stops no other. */
 export async function askAll(

@@ -2,7 +2,7 @@
 import { UsageError } from '../cli/commands.ts';
 import { didYouMean } from '../text/suggest.ts';
 
-export const COMMANDS = [
+const COMMANDS = [
   'explain',
   'services',
   'endpoints',
@@ -13,7 +13,7 @@ export const COMMANDS = [
   'bundle',
   'version',
 ] as const;
-export type PluginCommand = (typeof COMMANDS)[number];
+type PluginCommand = (typeof COMMANDS)[number];
 
 export interface PluginArguments {
   /** `help`: say how it is used. */

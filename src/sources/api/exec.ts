@@ -10,7 +10,7 @@ const CHANNELS = { stdout: 1, stderr: 2, status: 3 } as const;
 /** Load balancers forget a connection on which nothing comes for minutes. */
 const PING_MS = 20_000;
 
-export interface PodCommand {
+interface PodCommand {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;

@@ -12,7 +12,7 @@ const RESERVED = 0x70;
 /** Larger than any message of an exec: the kubelet sends 32 KiB at most. */
 const MOST_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-export interface WebSocketClose {
+interface WebSocketClose {
   /** 1000: as agreed. 1006: without a word. */
   readonly code: number;
   readonly reason: string;
