@@ -31,7 +31,7 @@ export async function kernelMeaning(
   preferred: ReadonlySet<ServicePortId>,
   readMs: number,
 ): Promise<Meaning> {
-  const asked = packetsOf(subject, family, MOST_KERNEL_PACKETS, preferred);
+  const asked = packetsOf(family, MOST_KERNEL_PACKETS, preferred);
   const collected = new Collected();
   const until = subject.now() + Math.max(LEAST_MS, readMs);
   let count = 0;
@@ -62,9 +62,7 @@ export function planMeaning(
   to: PlannedSide,
   preferred: ReadonlySet<ServicePortId>,
 ): Meaning {
-  const [before, after] = [from, to].map(({ subject, family }) =>
-    packetsOf(subject, family, MOST_PLAN_PACKETS / 2, preferred),
-  );
+  const [before, after] = [from, to].map(({ family }) => packetsOf(family, MOST_PLAN_PACKETS / 2, preferred));
   const collected = new Collected();
   const seen = new Set<string>();
   const packets: ComparedPacket[] = [];

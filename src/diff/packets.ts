@@ -1,6 +1,6 @@
 /** Packets by which two proxies are compared: to every frontend, from every class of sources and from the edges of its ranges. */
 import { nodeSender, sampleSender, type PacketSource, senderAt } from '../explain/samples.ts';
-import type { FamilySubject, Subject } from '../explain/subject.ts';
+import type { FamilySubject } from '../explain/subject.ts';
 import { type Cidr, hostPort, type Ip, ipOfBytes, isLoopback, LOOPBACK, parseBytes } from '../model/ip.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import { answersNodePorts, type Packet } from '../plan/decide.ts';
@@ -30,7 +30,6 @@ const MOST_LOCAL_ENDPOINTS = 2;
  * from all of them.
  */
 export function packetsOf(
-  subject: Subject,
   family: FamilySubject,
   most: number,
   preferred: ReadonlySet<ServicePortId> = new Set(),
@@ -43,7 +42,7 @@ export function packetsOf(
     let taken = 0;
     for (const port of ports) {
       if (packets.size >= most) break;
-      for (const packet of packetsTo(subject, family, port)) {
+      for (const packet of packetsTo(family, port)) {
         packets.set(keyOf(packet), { packet, servicePort: port.id, service: port.service });
       }
       taken += 1;
@@ -75,19 +74,19 @@ function keyOf({ source, destination, protocol, port, inInterface }: Packet): st
   return `${source} ${destination} ${protocol} ${port} ${inInterface ?? ''}`;
 }
 
-function* packetsTo(subject: Subject, family: FamilySubject, port: ServicePortPlan): Generator<Packet> {
+function* packetsTo(family: FamilySubject, port: ServicePortPlan): Generator<Packet> {
   const { protocol } = port;
   const { plan } = family;
   for (const frontend of port.frontends.slice(0, MOST_FRONTENDS))
     for (const destination of destinationsOf(family, frontend)) {
       const to = { destination, protocol, port: frontend.port };
-      for (const sender of sendersTo(subject, family, port, frontend, to)) yield { ...to, ...sender };
+      for (const sender of sendersTo(family, port, frontend, to)) yield { ...to, ...sender };
       if (frontend.kind !== 'clusterIP') continue;
       // What becomes of a port that the service does not have depends on the mode.
       const beside = { ...to, port: frontend.port === 65_535 ? 1 : frontend.port + 1 };
       const sender = plan.find(destination, protocol, beside.port)
         ? undefined
-        : sampleSender(subject, family, beside, 'outside');
+        : sampleSender(family, beside, 'outside');
       if (sender) yield { ...beside, ...sender };
     }
 }
@@ -106,7 +105,6 @@ function destinationsOf({ host, plan, family }: FamilySubject, { address }: Fron
 }
 
 function* sendersTo(
-  subject: Subject,
   family: FamilySubject,
   { localEndpoints = [] }: ServicePortPlan,
   { allowedSources }: Frontend,
@@ -118,12 +116,12 @@ function* sendersTo(
     return;
   }
   for (const wanted of CLASSES) {
-    const sender = sampleSender(subject, family, to, wanted);
+    const sender = sampleSender(family, to, wanted);
     if (sender) yield sender;
   }
-  for (const { ip } of localEndpoints.slice(0, MOST_LOCAL_ENDPOINTS)) yield senderAt(subject, family, ip);
+  for (const { ip } of localEndpoints.slice(0, MOST_LOCAL_ENDPOINTS)) yield senderAt(family, ip);
   for (const range of (allowedSources?.ranges ?? []).slice(0, MOST_RANGES))
-    for (const source of edgesOf(range)) yield senderAt(subject, family, source);
+    for (const source of edgesOf(range)) yield senderAt(family, source);
 }
 
 /** The first and the last address of a range, and those beside them. */

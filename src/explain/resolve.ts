@@ -16,9 +16,10 @@ import {
 import {
   type DialledAddress,
   nodeSender,
-  podInterface,
-  sampleSender,
   type PacketSource,
+  podInterface,
+  routedSender,
+  sampleSender,
   senderAt,
 } from './samples.ts';
 import type { FamilySubject, Subject } from './subject.ts';
@@ -28,8 +29,6 @@ export interface ResolvedPacket {
   readonly packet: Packet;
   /** Name of the pod that sends it. */
   readonly sourceName?: string;
-  /** `--from outside`: any address of that kind would do. */
-  readonly isSample?: boolean;
 }
 
 export async function resolvePackets(
@@ -40,14 +39,14 @@ export async function resolvePackets(
   const to = parseDestination(question.to);
   const destinations = await destinationsOf(subject, to);
   const senders = from.kind === 'pod' ? await podIps(subject, from.pod) : undefined;
-  const asked = destinations.flatMap(({ family, ...destination }) =>
-    sendersOf(subject, family, destination, from, senders).map((sender) => ({
-      family,
-      packet: { ...destination, ...sender },
-      ...(from.kind === 'pod' && { sourceName: from.pod }),
-      ...(from.kind === 'outside' && { isSample: true }),
-    })),
-  );
+  const asked: ResolvedPacket[] = [];
+  for (const { family, ...to } of destinations)
+    for (const sender of await sendersOf(subject, family, to, from, senders))
+      asked.push({
+        family,
+        packet: { ...to, ...sender },
+        ...(from.kind === 'pod' && { sourceName: from.pod }),
+      });
   if (asked.length === 0) throw noCommonFamily(from, destinations, senders ?? []);
   return asked;
 }
@@ -187,36 +186,38 @@ async function nearestOf(
   return nearest(service, winners);
 }
 
-function sendersOf(
+async function sendersOf(
   subject: Subject,
   family: FamilySubject,
   to: DialledAddress,
   from: SourceQuestion,
   pods: readonly Ip[] | undefined,
-): readonly PacketSource[] {
+): Promise<readonly PacketSource[]> {
+  const routed = async (ip: Ip, isPod: boolean): Promise<PacketSource> => {
+    const sender = senderAt(family, ip);
+    if (sender.inInterface === undefined) return sender;
+    const inInterface =
+      (await subject.interfaceFrom?.(ip)) ??
+      (isPod ? podInterface(family.plan.view.localDetector) : undefined) ??
+      sender.inInterface;
+    return { ...sender, inInterface };
+  };
   switch (from.kind) {
     case 'address':
       if (familyOf(from.ip) !== family.family) return [];
       if (from.inInterface !== undefined) return [{ source: from.ip, inInterface: from.inInterface }];
-      return [senderAt(subject, family, from.ip)];
-    case 'pod':
-      return (pods ?? []).flatMap((ip) =>
-        familyOf(ip) === family.family ? [podSender(subject, family, ip)] : [],
-      );
+      return [await routed(from.ip, false)];
+    case 'pod': {
+      const own = (pods ?? []).filter((ip) => familyOf(ip) === family.family);
+      return Promise.all(own.map((ip) => routed(ip, true)));
+    }
     case 'node':
       return [nodeSender(family, to)];
     case 'outside': {
-      const sender = sampleSender(subject, family, to, 'outside');
-      return sender ? [sender] : [];
+      const sender = sampleSender(family, to, 'outside');
+      return sender ? [await routedSender(subject, family, to, sender)] : [];
     }
   }
-}
-
-/** Of a pod on this node, by the interface that distinguishes pods. */
-function podSender(subject: Subject, family: FamilySubject, ip: Ip): PacketSource {
-  const sender = senderAt(subject, family, ip);
-  if (sender.inInterface === undefined || subject.interfaceFrom?.(ip) !== undefined) return sender;
-  return { ...sender, inInterface: podInterface(family.plan.view.localDetector) ?? sender.inInterface };
 }
 
 async function podIps(subject: Subject, pod: ObjectKey): Promise<readonly Ip[]> {

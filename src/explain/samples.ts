@@ -21,7 +21,7 @@ const OUTSIDE: Readonly<Record<Family, readonly string[]>> = {
 };
 
 /** Where an interface has to be named and none is known. */
-const ANY_INTERFACE = 'eth0';
+const ANY_INTERFACE: readonly string[] = ['eth0', 'ens1', 'bond0'];
 
 export type DialledAddress = Pick<Packet, 'destination' | 'protocol' | 'port'>;
 
@@ -37,20 +37,32 @@ export function nodeSender(
 }
 
 /** What has an address of the node is sent by the node. */
-export function senderAt(subject: Subject, family: FamilySubject, source: Ip): PacketSource {
-  if (isLocal(source, family.host)) return { source, inInterface: undefined };
-  return { source, inInterface: interfaceOf(subject, family, source) };
-}
-
-function interfaceOf(subject: Subject, { plan }: FamilySubject, source: Ip): string {
-  return subject.interfaceFrom?.(source) ?? notPodInterface(plan.view.localDetector);
+export function senderAt({ plan, host }: FamilySubject, source: Ip): PacketSource {
+  if (isLocal(source, host)) return { source, inInterface: undefined };
+  return { source, inInterface: notPodInterface(plan.view.localDetector) };
 }
 
 function notPodInterface(detector: LocalTrafficDetector): string {
-  const isPods =
-    (detector.kind === 'interface' && detector.name === ANY_INTERFACE) ||
-    (detector.kind === 'interfacePrefix' && ANY_INTERFACE.startsWith(detector.prefix));
-  return isPods ? 'ens1' : ANY_INTERFACE;
+  const isPods = (name: string): boolean =>
+    (detector.kind === 'interface' && detector.name === name) ||
+    (detector.kind === 'interfacePrefix' && name.startsWith(detector.prefix));
+  return ANY_INTERFACE.find((name) => !isPods(name)) ?? 'uplink';
+}
+
+/** The same with the interface that the node's routes say, where they are known and it counts as the same class. */
+export async function routedSender(
+  subject: Subject,
+  { plan, host }: FamilySubject,
+  to: DialledAddress,
+  sender: PacketSource,
+): Promise<PacketSource> {
+  if (sender.inInterface === undefined) return sender;
+  const inInterface = await subject.interfaceFrom?.(sender.source);
+  if (inInterface === undefined) return sender;
+  const routed = { ...sender, inInterface };
+  const classOf = (from: PacketSource): SourceClass =>
+    classifySource(plan.view.localDetector, { ...to, ...from }, host);
+  return classOf(routed) === classOf(sender) ? routed : sender;
 }
 
 export function podInterface(detector: LocalTrafficDetector): string | undefined {
@@ -60,23 +72,17 @@ export function podInterface(detector: LocalTrafficDetector): string | undefined
 
 /** A sender of a class, where there can be one. */
 export function sampleSender(
-  subject: Subject,
   family: FamilySubject,
   to: DialledAddress,
   wanted: SourceClass,
 ): PacketSource | undefined {
-  const sender = candidate(subject, family, to, wanted);
+  const sender = candidate(family, to, wanted);
   if (!sender) return undefined;
   const found = classifySource(family.plan.view.localDetector, { ...to, ...sender }, family.host);
   return found === wanted ? sender : undefined;
 }
 
-function candidate(
-  subject: Subject,
-  family: FamilySubject,
-  to: DialledAddress,
-  wanted: SourceClass,
-): PacketSource | undefined {
+function candidate(family: FamilySubject, to: DialledAddress, wanted: SourceClass): PacketSource | undefined {
   if (wanted === 'node') return nodeSender(family, to);
   const { localDetector } = family.plan.view;
   if (wanted === 'outside') {
@@ -86,7 +92,7 @@ function candidate(
   const inInterface = podInterface(localDetector);
   if (localDetector.kind === 'cidr') {
     const source = ipWithin(localDetector.cidr, family);
-    return source && { source, inInterface: interfaceOf(subject, family, source) };
+    return source && { source, inInterface: notPodInterface(localDetector) };
   }
   const source = outsideIp(family);
   return source && inInterface !== undefined ? { source, inInterface } : undefined;

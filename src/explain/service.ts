@@ -9,7 +9,14 @@ import { kernelFindings } from './kernelFindings.ts';
 import { explainPacket } from './packet.ts';
 import { servicePortsOf } from './resolve.ts';
 import { portCondition, portEndpointRows } from './rows.ts';
-import { type DialledAddress, ipWithin, sampleSender, type PacketSource, senderAt } from './samples.ts';
+import {
+  type DialledAddress,
+  ipWithin,
+  type PacketSource,
+  routedSender,
+  sampleSender,
+  senderAt,
+} from './samples.ts';
 import { portFindings, serviceFindings, unservedFinding } from './serviceFindings.ts';
 import type { FamilySubject, Subject } from './subject.ts';
 import type { PacketExplanation, ServiceExplanation, ServicePortExplanation } from './types.ts';
@@ -71,10 +78,9 @@ async function explainFrontends(
   const frontends = family.plan.servicePorts.get(port.id)?.frontends ?? [];
   const packets: PacketExplanation[] = [];
   for (const frontend of frontends.slice(0, MOST_FRONTENDS)) {
-    for (const packet of samplesOf(subject, family, port, frontend)) {
-      packets.push(
-        await explainPacket(subject, { family, packet, isSample: true }, { endpoints, most: MOST_LISTED }),
-      );
+    for (const sample of samplesOf(family, port, frontend)) {
+      const packet = { ...sample, ...(await routedSender(subject, family, sample, sample)) };
+      packets.push(await explainPacket(subject, { family, packet }, { endpoints, most: MOST_LISTED }));
       const pause = subject.pause?.();
       if (pause) await pause;
     }
@@ -84,7 +90,6 @@ async function explainFrontends(
 
 /** One of each source class; where source ranges count, one from within them too. */
 export function samplesOf(
-  subject: Subject,
   family: FamilySubject,
   { protocol }: Pick<ServicePort, 'protocol'>,
   frontend: Frontend,
@@ -92,11 +97,11 @@ export function samplesOf(
   const destination = frontend.address ?? nodePortIp(family);
   if (destination === undefined) return [];
   const to: DialledAddress = { destination, protocol, port: frontend.port };
-  const senders: PacketSource[] = CLASSES.flatMap((each) => sampleSender(subject, family, to, each) ?? []);
+  const senders: PacketSource[] = CLASSES.flatMap((each) => sampleSender(family, to, each) ?? []);
   const [range] = frontend.allowedSources?.ranges ?? [];
   const allowed = range === undefined ? undefined : ipWithin(range, family);
   if (allowed !== undefined && !senders.some(({ source }) => source === allowed))
-    senders.push(senderAt(subject, family, allowed));
+    senders.push(senderAt(family, allowed));
   return senders.map((sender) => ({ ...to, ...sender }));
 }
 

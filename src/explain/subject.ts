@@ -24,7 +24,7 @@ export interface Subject {
   /** Where cluster IPs come from, as far as nftables mode knows. */
   readonly serviceCidrs?: readonly Cidr[];
   /** The interface by which packets of a source come in, by the node's routes. */
-  interfaceFrom?(source: Ip): string | undefined;
+  interfaceFrom?(source: Ip): Promise<string | undefined>;
   /** The addresses of a pod (`shop/web-1`), where more is known of pods than the endpoints. */
   podIps?(pod: ObjectKey): Promise<readonly Ip[] | undefined>;
   /** Where a field of an object is written: `examples/web.yaml:19`. Unset where that is not known. */

@@ -161,7 +161,7 @@ describe('what is asked for by name', () => {
   test('routes and pods that are known say more', async () => {
     const knowing = {
       ...subject,
-      interfaceFrom: () => 'veth1',
+      interfaceFrom: () => Promise.resolve('veth1'),
       podIps: (pod: string) => Promise.resolve(pod === 'default/other' ? [ip('10.244.1.99')] : undefined),
     };
     const [answer] = await explainPackets(knowing, { from: 'pod/default/other', to: '10.96.1.1:80' });

@@ -14,6 +14,7 @@ import { VERSION } from '../../version.ts';
 import type { FamilyRuntime } from '../familyRuntime.ts';
 import type { OpenedSource } from '../source.ts';
 import { WatchFeed } from './feed.ts';
+import { interfaceTowards } from './arrival.ts';
 import { FlowCounts } from './flowCounts.ts';
 import { namesOf } from './names.ts';
 import {
@@ -174,6 +175,7 @@ export class LocalApi {
       ...(opened.locate && { locate: opened.locate }),
       unserved: opened.unserved,
       now: () => Date.now(),
+      interfaceFrom: (source) => interfaceTowards(source).catch(() => undefined),
       changesOf: (service) => this.#records(service),
       flowsOf: async (service) => {
         try {

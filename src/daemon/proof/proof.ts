@@ -114,14 +114,14 @@ export class Proof {
   }
 
   async #run(): Promise<void> {
-    const { subject, family, isSettled } = this.#options;
+    const { family, isSettled } = this.#options;
     const mayGoOn = (): boolean => !this.#stop.signal.aborted && isSettled() && this.#budget.hasSome;
     for (const { sample } of this.#known.values()) {
       if (!mayGoOn()) return;
       if (family().plan.servicePorts.has(sample.id)) await this.#examine(sample);
       else this.#agree(printPacket(sample.packet)); // nobody serves it any more
     }
-    for (const sample of this.#samples.next(subject(), family())) {
+    for (const sample of this.#samples.next(family())) {
       await this.#examine(sample);
       if (!mayGoOn()) return;
     }

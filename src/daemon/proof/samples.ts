@@ -1,6 +1,6 @@
 /** Which packets are walked: of each frontend and source class one, of what was just written first, of all others in turn. */
 import { samplesOf } from '../../explain/service.ts';
-import type { FamilySubject, Subject } from '../../explain/subject.ts';
+import type { FamilySubject } from '../../explain/subject.ts';
 import type { ObjectKey } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Packet } from '../../plan/decide.ts';
@@ -47,18 +47,18 @@ export class ProofSamples {
   }
 
   /** What is not taken waits for the next time. */
-  *next(subject: Subject, family: FamilySubject): Iterable<ProofSample> {
+  *next(family: FamilySubject): Iterable<ProofSample> {
     let left = MOST_PACKETS;
     for (const id of this.#due) {
       if (left <= 0) return;
       this.#due.delete(id);
-      for (const sample of packetsFor(id, subject, family).slice(0, left)) {
+      for (const sample of packetsFor(id, family).slice(0, left)) {
         left--;
         yield sample;
       }
     }
     for (let count = 0; count < OTHERS_AT_ONCE; count++) {
-      const all = packetsFor(this.#nextOther(family), subject, family);
+      const all = packetsFor(this.#nextOther(family), family);
       const sample = all[this.#turn++ % Math.max(1, all.length)];
       if (sample) yield sample;
     }
@@ -76,11 +76,7 @@ export class ProofSamples {
   }
 }
 
-function packetsFor(
-  id: ServicePortId | undefined,
-  subject: Subject,
-  family: FamilySubject,
-): readonly ProofSample[] {
+function packetsFor(id: ServicePortId | undefined, family: FamilySubject): readonly ProofSample[] {
   const planned = id === undefined ? undefined : family.plan.servicePorts.get(id);
   // What the kernel refused has its old rules.
   if (!planned || family.refused.has(planned.id)) return [];
@@ -88,6 +84,6 @@ function packetsFor(
   if (Math.max(cluster.length, local.length) > MOST_ENDPOINTS) return [];
   return planned.frontends
     .slice(0, MOST_PACKETS)
-    .flatMap((frontend) => samplesOf(subject, family, planned, frontend))
+    .flatMap((frontend) => samplesOf(family, planned, frontend))
     .map((packet) => ({ id: planned.id, service: planned.service, packet }));
 }
