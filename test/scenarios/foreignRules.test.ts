@@ -6,8 +6,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { prefixed } from '../../lab/prefixed.ts';
 import { addressOf } from '../../lab/topology.ts';
 import { FAMILIES, type Family, hostPort, type Ip } from '../../src/model/ip.ts';
-import { programsOf, type Variant } from '../../src/modes/iptables/variant.ts';
-import { run } from '../../src/system/processes.ts';
+import { type Programs, programsOf, type Variant } from '../../src/modes/iptables/variant.ts';
+import { run, type RunResult } from '../../src/system/processes.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { printWalk } from './expectations.ts';
 import { LabNode } from './labNode.ts';
@@ -17,6 +17,7 @@ import { parsePackets, printRow } from './packets.ts';
 import { ip, NODE1, scenario } from './scenario.ts';
 
 const SERVICE: Readonly<Record<Family, Ip>> = { IPv4: ip('10.96.1.1'), IPv6: ip('fd00:96::1') };
+const PORTALS = ['-m', 'comment', '--comment', 'kubernetes service portals', '-j', 'KUBE-SERVICES'];
 const TABLES = ['raw', 'mangle', 'nat', 'filter'];
 
 const WEB = scenario(
@@ -150,10 +151,28 @@ describe.each<Variant>(['nft', 'legacy'])('iptables-%s', (variant) => {
   afterAll(() => rmSync(directory, { recursive: true }));
 
   async function iptables(family: Family, ...args: readonly string[]): Promise<void> {
+    const result = await inNode(family, 'iptables', args);
+    if (result.code !== 0) throw new Error(`iptables ${args.join(' ')}: ${result.stderr}`);
+  }
+
+  async function save(family: Family): Promise<string> {
+    const { stdout } = await inNode(family, 'save', ['-t', 'nat']);
+    return stdout;
+  }
+
+  async function restoreSaved(family: Family, text: string): Promise<void> {
+    expect((await inNode(family, 'restore', ['-T', 'nat'], text)).code).toBe(0);
+  }
+
+  function inNode(
+    family: Family,
+    program: keyof Programs,
+    args: readonly string[],
+    stdin?: string,
+  ): Promise<RunResult> {
     const runner = prefixed(run, ['nsenter', `--net=/proc/${lab().host('node1').pid}/ns/net`]);
-    const { iptables: program } = programsOf(family, variant);
-    const result = await runner([program, ...args], { env: { XTABLES_LOCKFILE: lockPath } });
-    if (result.code !== 0) throw new Error(`${program} ${args.join(' ')}: ${result.stderr}`);
+    const env = { XTABLES_LOCKFILE: lockPath };
+    return runner([programsOf(family, variant)[program], ...args], { env, stdin });
   }
 
   async function setRule(family: Family, { rule }: Case, isThere: boolean): Promise<void> {
@@ -185,4 +204,41 @@ describe.each<Variant>(['nft', 'legacy'])('iptables-%s', (variant) => {
       await setRule(family, each, false);
     }
   });
+
+  test.each(FAMILIES)(
+    'a deleted rule, and flushed chains, are differences from the plan (%s)',
+    async (family) => {
+      node ??= await LabNode.start(lab().host('node1'), { layout: 'current', variant, lockPath });
+      await node.apply(WEB);
+      const reader = node.reader(family);
+      const plan = node.plan(family);
+      const compared = (): ReturnType<typeof reader.compare> => reader.compare(plan);
+      expect(await compared()).toEqual([]);
+      const [row] = parsePackets(`client tcp ${hostPort(SERVICE[family], 80)} -> pass`);
+      if (!row) throw new Error('no packet');
+      const saved = await save(family);
+
+      await iptables(family, '-t', 'nat', '-D', 'PREROUTING', ...PORTALS);
+      expect(printWalk(row, await reader.walk(row.packet, NODE1))).toBe(printRow(row, row.fate));
+      expect(await new PacketSender(lab()).send([[row, row.fate]])).toEqual([printRow(row, row.fate)]);
+      expect(await compared()).toEqual([
+        {
+          kind: 'missing',
+          object: 'chain nat PREROUTING',
+          text: '-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
+        },
+      ]);
+
+      await iptables(family, '-t', 'nat', '-F');
+      expect(printWalk(row, await reader.walk(row.packet, NODE1))).toBe(printRow(row, row.fate));
+      const flushed = await compared();
+      expect(new Set(flushed.map(({ kind }) => kind))).toEqual(new Set(['missing']));
+      expect(flushed.filter(({ servicePort }) => servicePort === 'default/web/TCP').length).toBeGreaterThan(
+        2,
+      );
+
+      await restoreSaved(family, saved);
+      expect(await compared()).toEqual([]);
+    },
+  );
 });
