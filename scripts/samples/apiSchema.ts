@@ -1,6 +1,7 @@
 /** docs/reference/api.schema.json: the shapes of all answers, from the types of the source. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DOCTOR_GROUPS } from '../../src/doctor/report.ts';
 import { MODE_NAMES } from '../../src/model/mode.ts';
 import { type Declaration, type Member, readDeclaration, type TypeNode } from './typeReader.ts';
 
@@ -18,6 +19,7 @@ export const ANSWERS = [
   'WatchEvent',
   'SnapshotLine',
   'DoctorReport',
+  'DiffReport',
 ] as const;
 
 const FILES = [
@@ -25,6 +27,7 @@ const FILES = [
   'src/explain/status.ts',
   'src/explain/snapshot.ts',
   'src/doctor/report.ts',
+  'src/diff/types.ts',
   'src/plan/types.ts',
   'src/plan/view.ts',
   'src/model/objects.ts',
@@ -43,6 +46,7 @@ const KNOWN: Readonly<Record<string, Schema>> = {
   ObjectKey: { ...TEXT, description: 'NAMESPACE/NAME.' },
   ServicePortId: { ...TEXT, description: 'One port of one Service: shop/web:http/TCP.' },
   ModeName: { enum: [...MODE_NAMES] },
+  DoctorGroupName: { enum: [...DOCTOR_GROUPS] },
   KubernetesObject: {
     type: 'object',
     properties: { apiVersion: TEXT, kind: TEXT, metadata: { type: 'object' } },

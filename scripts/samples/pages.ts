@@ -9,6 +9,7 @@ import { referencePage } from './configurationPage.ts';
 import { SAMPLES } from './samples.ts';
 
 const PAGES_WITH_SAMPLES = [
+  'README.md',
   'docs/check.md',
   'docs/deployment.md',
   'docs/errors.md',

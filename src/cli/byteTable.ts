@@ -21,7 +21,7 @@ export interface ByteTable {
 }
 
 /** Measures a table while it arrives. */
-export class TableReader {
+export class ByteTableReader {
   readonly #chunks: Uint8Array[] = [];
   readonly #widths: number[];
   #rows = 0;
@@ -66,7 +66,7 @@ export class TableReader {
 }
 
 export function tableOfLines(lines: readonly string[], columns: number): ByteTable {
-  const reader = new TableReader(columns);
+  const reader = new ByteTableReader(columns);
   reader.add(Buffer.from(lines.map((line) => `${line}\n`).join('')));
   return reader.finish();
 }

@@ -3,7 +3,7 @@ import { SERVICE_COLUMNS } from '../explain/serviceTable.ts';
 import type { Status } from '../explain/status.ts';
 import type { EndpointRow, PacketExplanation, ServiceExplanation, ServiceRow } from '../explain/types.ts';
 import type { Answerer } from './answers.ts';
-import { TableReader } from './byteTable.ts';
+import { ByteTableReader } from './byteTable.ts';
 import { apiPath, askChunks, askJson } from './localApi.ts';
 import type { QuestionSource } from './questionSource.ts';
 
@@ -28,7 +28,7 @@ export function liveAnswers(source: QuestionSource & { readonly kind: 'live' }):
     serviceTable: async (namespace) => {
       const of = namespace === '' ? undefined : namespace;
       const path = apiPath(['services'], { format: 'table', namespace: of });
-      const reader = new TableReader(SERVICE_COLUMNS.length);
+      const reader = new ByteTableReader(SERVICE_COLUMNS.length);
       let isFirst = true;
       for await (const chunk of askChunks(socket, path)) {
         // The first line has the titles.

@@ -1,7 +1,7 @@
 /** Aligned tables: of strings, and the same of bytes. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { alignTable, TableReader, tableOfLines } from '../../src/cli/byteTable.ts';
+import { alignTable, ByteTableReader, tableOfLines } from '../../src/cli/byteTable.ts';
 import { cellOf, type Column, tableLines } from '../../src/cli/table.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -23,7 +23,7 @@ function byBytes(rows: readonly (readonly string[])[], width: number, cut = 7): 
       )
       .join(''),
   );
-  const reader = new TableReader(COLUMNS.length);
+  const reader = new ByteTableReader(COLUMNS.length);
   for (let at = 0; at < bytes.length; at += cut) reader.add(bytes.subarray(at, at + cut));
   return alignTable(reader.finish(), COLUMNS, width).toString('utf8');
 }
