@@ -90,10 +90,12 @@ export class GuestDaemon {
 
   /** What it prints, beside the daemon or after it. */
   async doctor(...args: readonly string[]): Promise<string> {
-    const { stdout, stderr } = await this.#host.exec([...PROGRAM, 'doctor', this.#socketFlag, ...args], {
-      timeoutMs: COMMAND_LIMIT_MS,
-    });
+    const { stdout, stderr } = await this.ask('doctor', ...args);
     return `${stdout}${stderr}`;
+  }
+
+  ask(command: string, ...args: readonly string[]): Promise<CommandResult> {
+    return this.#host.exec([...PROGRAM, command, this.#socketFlag, ...args], { timeoutMs: COMMAND_LIMIT_MS });
   }
 
   get #socketFlag(): string {

@@ -2,6 +2,7 @@
 import type { GuestSuite } from '../../suite.ts';
 import { BAD_INPUT } from './badInput.ts';
 import { BROKEN_NODE } from './brokenNode.ts';
+import { COMMANDS } from './commands.ts';
 import { DRAINING } from './draining.ts';
 import { ENDS } from './ends.ts';
 import { FLOWS } from './flows.ts';
@@ -19,6 +20,7 @@ export const IPVS_DAEMON: GuestSuite = {
     ...BROKEN_NODE,
     ...TAMPERING,
     ...PACKETS,
+    ...COMMANDS,
     ...FLOWS,
     ...DRAINING,
     ...ENDS,
