@@ -41,6 +41,7 @@ const LARGE_CHAIN_MS = 2000;
 export class ChainSource {
   readonly #client: ReadingClient;
   readonly #large = new LargeChains();
+  readonly #reading = new Map<string, Promise<Chains>>();
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
@@ -57,15 +58,12 @@ export class ChainSource {
       else missing.push(key);
     }
     const parts = await Promise.all(this.#reads(missing, context).map((read) => this.#limited(read)));
-    for (const part of parts)
-      for (const [key, chain] of part) {
-        found.set(key, chain);
-        if (chain.length >= LARGE_CHAIN) this.#large.set(key, chain, context.generation);
-      }
+    for (const part of parts) for (const [key, chain] of part) found.set(key, chain);
     return found;
   }
 
-  #reads(keys: readonly ChainKey[], { small, note }: ReadContext): readonly (() => Promise<Chains>)[] {
+  #reads(keys: readonly ChainKey[], context: ReadContext): readonly (() => Promise<Chains>)[] {
+    const { small, generation, note } = context;
     const tables = new Map<string, Set<string>>();
     for (const key of keys) {
       const [table, chain] = partsOf(key);
@@ -73,10 +71,26 @@ export class ChainSource {
     }
     return [...tables].flatMap(([table, names]) => {
       if (this.#client.variant === 'legacy' || names.size > MOST_SINGLE_READS)
-        return [() => this.#readTable(table, names)];
+        return [async () => this.#large.keep(await this.#readTable(table, names), generation)];
       if (small.has(table)) return [() => this.#list(table, undefined, note)];
-      return [...names].map((name) => () => this.#list(table, name, note));
+      return [...names].map((name) => () => this.#listOne(table, name, context));
     });
+  }
+
+  /** Questions that ask for the same at the same time, while no rule changes, get one answer. */
+  #listOne(table: string, name: string, { generation, note }: ReadContext): Promise<Chains> {
+    if (generation === undefined) return this.#list(table, name, note);
+    const known = this.#large.get(`${table} ${name}`, generation);
+    if (known) return Promise.resolve(keyed(table, new Map([[name, known]])));
+    const key = `${table} ${name} ${generation}`;
+    let reading = this.#reading.get(key);
+    if (!reading) {
+      reading = this.#list(table, name, note)
+        .then((chains) => this.#large.keep(chains, generation))
+        .finally(() => this.#reading.delete(key));
+      this.#reading.set(key, reading);
+    }
+    return reading;
   }
 
   async #limited(read: () => Promise<Chains>): Promise<Chains> {
@@ -124,13 +138,18 @@ class LargeChains {
     return this.#chains.get(key);
   }
 
-  set(key: ChainKey, chain: ChainListing, generation: ReadContext['generation']): void {
-    if (generation === undefined) return;
-    if (this.#chains.size === 0) {
-      this.#generation = generation;
-      this.#until = systemClock.now() + LARGE_CHAIN_MS;
+  keep(chains: Chains, generation: ReadContext['generation']): Chains {
+    // What was read before a change is no answer to those that ask after it.
+    if (generation === undefined || (this.#chains.size > 0 && generation !== this.#generation)) return chains;
+    for (const [key, chain] of chains) {
+      if (chain.length < LARGE_CHAIN) continue;
+      if (this.#chains.size === 0) {
+        this.#generation = generation;
+        this.#until = systemClock.now() + LARGE_CHAIN_MS;
+      }
+      this.#chains.set(key, chain);
     }
-    this.#chains.set(key, chain);
+    return chains;
   }
 }
 

@@ -274,6 +274,33 @@ describe('one service with two endpoints, and a hundred others', () => {
     expect(dropped?.path.at(-1)).toMatchObject({ chain: 'FORWARD', text: 'policy drop', isForeign: true });
   });
 
+  test('a large chain is read once for several packets, and again after a change', async () => {
+    const { iptables } = await written('IPv4', 'current', given);
+    const rules = Array.from(
+      { length: 2000 },
+      (_, index) => `-I KUBE-SERVICES -d 10.200.${index >> 8}.${index & 255} -j RETURN\n`,
+    );
+    iptables.change(`*nat\n${rules.join('')}COMMIT\n`);
+    let generation = 7;
+    const reader = new IptablesReader({
+      client: await IptablesClient.open({ family: 'IPv4', variant: 'nft', runner: iptables.runner }),
+      layout: 'current',
+      settings: FAKE_SETTINGS,
+      tables: () => ALL_TABLES,
+      generation: () => generation,
+      bridges: () => new Set(),
+    });
+    const reads = (chain: string): number => iptables.listed.filter((each) => each === chain).length;
+    await Promise.all([reader.walk(row.packet, NODE1), reader.walk(row.packet, NODE1)]);
+    await reader.walk(row.packet, NODE1);
+    expect(reads('nat KUBE-SERVICES')).toBe(1);
+    // Of small chains the counters are those of now.
+    expect(reads('nat PREROUTING')).toBeGreaterThan(1);
+    generation++;
+    await reader.walk(row.packet, NODE1);
+    expect(reads('nat KUBE-SERVICES')).toBe(2);
+  });
+
   test('rules that change while they are read are read again', async () => {
     const { iptables } = await written('IPv4', 'current', given);
     let generation = 0;
