@@ -73,10 +73,13 @@ function parseLine({ index, text, counters }: Line): WalkedRule {
 
 /** What we cannot read as a rule is noted when a packet comes to it. */
 function readable(text: string): Rule {
+  const unreadable: Rule = { matches: [], target: { kind: 'other', args: [text] } };
+  const words = tokenize(text);
+  if (!words) return unreadable;
   try {
-    return parseRule(tokenize(text) ?? [text]);
+    return parseRule(words);
   } catch {
-    return { matches: [], target: { kind: 'other', args: [text] } };
+    return unreadable;
   }
 }
 
