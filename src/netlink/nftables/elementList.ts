@@ -26,6 +26,7 @@ const NFTA_SET_ELEM_TIMEOUT = 4;
 const NFTA_SET_ELEM_USERDATA = 6;
 const NFTA_SET_ELEM_KEY_END = 10;
 export const NFT_SET_ELEM_INTERVAL_END = 1;
+const NFT_SET_ELEM_CATCHALL = 2;
 const NFTA_DATA_VALUE = 1;
 const NFTA_DATA_VERDICT = 2;
 const verdictData = nested(VERDICT);
@@ -51,6 +52,13 @@ export class ElementList extends MessageWriter {
   begin(): this {
     this.#element = this.openNest();
     return this.#open(NFTA_SET_ELEM_KEY);
+  }
+
+  /** The element that stands for all keys that have none. */
+  beginCatchAll(): this {
+    this.#element = this.openNest();
+    u32be.write(this, NFTA_SET_ELEM_FLAGS, NFT_SET_ELEM_CATCHALL);
+    return this;
   }
 
   /** From here on, the last key of a range, in a set of concatenations. */

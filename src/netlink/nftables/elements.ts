@@ -99,10 +99,14 @@ export function getElements(place: SetPlace): NetlinkRequest {
   return elementsRequest('get elements', 0, place);
 }
 
-/** One element by its key: of intervals, that which holds the key. Refused with ENOENT where there is none. */
+/**
+ * One element by its key: of intervals, that which holds the key; by an empty key, that which stands for all others. Refused
+ * with ENOENT where there is none; kernels before 5.13 refuse an empty key with EINVAL.
+ */
 export function getElement(place: SetPlace, key: Uint8Array): NetlinkRequest {
   const list = new ElementList(64 + key.length);
-  list.begin().raw(key).end();
+  if (key.length === 0) list.beginCatchAll().end();
+  else list.begin().raw(key).end();
   const [encoded] = list.messages();
   return elementsRequest('get elements', 0, place, encoded);
 }

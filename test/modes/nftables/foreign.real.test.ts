@@ -124,6 +124,22 @@ const CASES: Readonly<Record<string, Case>> = {
       'theirs filter prerouting inet fw last: drop',
     ],
   },
+  'all others': {
+    rules: chain(PRE, 'tcp dport vmap { 22 : accept, * : drop }'),
+    expected: ['drop', step('prerouting', 'tcp dport vmap @__map0')],
+  },
+  'what changes a packet or a connection, and nothing else': {
+    rules: chain(PRE, 'meta nftrace set 1 ct mark set 7 ip ttl set 64 accept').replace(
+      'chain c',
+      'chain d { type filter hook forward priority 0; tcp flags syn tcp option maxseg size set rt mtu; } chain c',
+    ),
+    expected: ['pass', step('prerouting', '[meta] [ct] meta nfproto ipv4 [payload] accept')],
+  },
+  'a redirection is noted': {
+    rules:
+      'table ip n { chain c { type nat hook prerouting priority -110; udp dport 80 redirect to :8080; tcp dport 80 redirect to :8080; } }',
+    expected: ['pass', 'not evaluated, taken as no match: ip n c: tcp dport 80 [redir]'],
+  },
   interfaces: {
     rules: chain(PRE, 'iifname "lo" drop', 'iifname { "wg0", "wg1" } drop', 'iifname "eth*" drop'),
     expected: ['drop', step('prerouting', 'iifname "eth*" drop')],

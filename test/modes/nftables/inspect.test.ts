@@ -329,9 +329,9 @@ describe('a dump', () => {
     const { dump } = await dumped();
     const text = JSON.stringify(dump);
     const values = ['null', '-1', '"x"', '[]', '{}', '1e9', '"00"', '{"__proto__":1}'];
+    const places = [...text.matchAll(/:("(?:[^"\\]|\\.)*"|\d+|true)/g)];
     let refused = 0;
-    for (let index = 0; index < 400; index++) {
-      const places = [...text.matchAll(/:("(?:[^"\\]|\\.)*"|\d+|true)/g)];
+    for (let index = 0; index < 200; index++) {
       const place = places[(index * 7919) % places.length];
       if (!place) throw new Error('nothing to change');
       const value = values[index % values.length] ?? 'null';
@@ -343,6 +343,6 @@ describe('a dump', () => {
         refused++;
       }
     }
-    expect(refused).toBeGreaterThan(100);
+    expect(refused).toBeGreaterThan(50);
   });
 });

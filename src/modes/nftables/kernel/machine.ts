@@ -10,7 +10,8 @@ import { decodeIp } from '../../../netlink/inet.ts';
 import { type Expression, VERDICT_REGISTER } from '../../../netlink/nftables/expressions.ts';
 import type { NftVerdict } from '../../../netlink/nftables/expressions.ts';
 import type { SetElement } from '../../../netlink/nftables/elements.ts';
-import { LITTLE_ENDIAN } from '../../../netlink/codec.ts';
+import { attributeEnd } from '../../../netlink/attributes.ts';
+import { align, LITTLE_ENDIAN, NLA_TYPE_MASK, viewOf } from '../../../netlink/codec.ts';
 import type { RuleExit, WalkVerdict, Way } from '../../walk.ts';
 import { isLoad, load } from './loads.ts';
 import { hostU32, type PacketFacts } from './packetBytes.ts';
@@ -71,8 +72,25 @@ const UNKNOWN: Effect = { kind: 'unknown' };
 const NFT_SET_EVAL = 0x20;
 /** No pool of ours is larger; a draw out of more is not evaluated. */
 const MOST_DRAWN = 100_000;
-/** Without a match, a rule with nothing but these does the same as with one. */
-const WITHOUT_EFFECT: ReadonlySet<string> = new Set(['counter', 'log', 'objref', 'last']);
+/** What becomes of the packet does not depend on these. */
+const WITHOUT_EFFECT: ReadonlySet<string> = new Set(['log', 'objref', 'last', 'dup', 'flow_offload']);
+/** These end a packet's way, or send it elsewhere: they are not evaluated. */
+const UNKNOWN_VERDICTS: ReadonlySet<string> = new Set([
+  'queue',
+  'redir',
+  'tproxy',
+  'synproxy',
+  'fwd',
+  'nat',
+  'masq',
+]);
+/** Where an expression has the register that it writes to the packet or the connection: then it loads nothing. */
+const WRITTEN_FROM: ReadonlyMap<string, number> = new Map([
+  ['meta', 3],
+  ['ct', 4],
+  ['payload', 5],
+  ['exthdr', 7],
+]);
 
 export function runRule(
   expressions: readonly Expression[],
@@ -198,7 +216,7 @@ class Machine {
         return targetOfIptables(expression, this.#facts(way));
       case 'other':
         if (expression.name === 'notrack') state.way = { ...way, isUntracked: !state.isUncertain };
-        else if (!WITHOUT_EFFECT.has(expression.name)) return UNKNOWN;
+        else if (!WITHOUT_EFFECT.has(expression.name) && !isWritten(expression)) return UNKNOWN;
         return undefined;
     }
   }
@@ -264,7 +282,21 @@ function ipIn(registers: Registers, register: number, like: Ip): Ip | undefined 
 }
 
 function hasEffect(expression: Expression): boolean {
-  return expression.kind === 'set meta' || expression.kind === 'dynset' || expression.kind === 'xt target';
+  if (expression.kind === 'other') return UNKNOWN_VERDICTS.has(expression.name);
+  return ['set meta', 'dynset', 'xt target'].includes(expression.kind);
+}
+
+/** A mark of the connection, a header: nothing that is known depends on it. */
+function isWritten({ name, data }: Extract<Expression, { kind: 'other' }>): boolean {
+  const number = WRITTEN_FROM.get(name);
+  if (number === undefined) return false;
+  const view = viewOf(data);
+  for (let at = 0; at < data.length; ) {
+    const end = attributeEnd(view, at, data.length);
+    if ((view.getUint16(at + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK) === number) return true;
+    at = align(end);
+  }
+  return false;
 }
 
 function effectOf({ verdict, chain = '' }: NftVerdict): Effect {

@@ -88,18 +88,24 @@ class IndexedSet {
   readonly #byKey = new Map<string, SetElement>();
   /** Of intervals: both ends, by where they are. */
   readonly #ends: readonly SetElement[];
+  /** Stands for all keys that have no element. */
+  readonly #catchAll: SetElement | undefined;
 
   constructor(set: MemorySet) {
     this.set = set;
     const isInterval = (set.flags & NFT_SET_INTERVAL) !== 0;
     const isConcatenation = set.description.fields !== undefined;
-    this.#ends = isInterval && !isConcatenation ? [...set.elements].sort(byPlace) : [];
-    if (!isInterval) for (const element of set.elements) this.#byKey.set(hex(element.key), element);
+    const others = set.elements.filter(({ key }) => key.length > 0);
+    this.#ends = isInterval && !isConcatenation ? others.sort(byPlace) : [];
+    this.#catchAll = set.elements.find(({ key }) => key.length === 0);
+    if (!isInterval) for (const element of others) this.#byKey.set(hex(element.key), element);
   }
 
   find(key: Uint8Array): SetElement | undefined {
+    if (key.length === 0) return this.#catchAll;
     const { fields } = this.set.description;
-    if (fields) return this.set.elements.find((element) => holdsFields(element, key, fields));
+    if (fields)
+      return this.set.elements.find((element) => element.key.length > 0 && holdsFields(element, key, fields));
     if (this.#ends.length === 0) return this.#byKey.get(hex(key));
     const last = this.#ends.findLast((element) => Buffer.compare(element.key, key) <= 0);
     return last?.isIntervalEnd ? undefined : last;

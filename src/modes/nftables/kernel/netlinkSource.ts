@@ -127,12 +127,15 @@ export class NetlinkSource implements NftSource {
   }
 }
 
+/** EINVAL: a kernel before 5.13 has no element that stands for all others. */
+const ABSENT: ReadonlySet<number> = new Set([constants.errno.ENOENT, constants.errno.EINVAL]);
+
 /** `undefined`: there is no such thing. */
 function first<T>(reply: NetlinkReply, decode: (payload: Uint8Array) => T): T | undefined {
   if (reply.kind === 'answered') {
     const [message] = reply.messages;
     return message && decode(message.payload);
   }
-  if (reply.errno === constants.errno.ENOENT) return undefined;
+  if (ABSENT.has(reply.errno)) return undefined;
   throw new JunctionError('NETLINK_FAILED', `netlink: cannot read the rules: ${reply.name}`);
 }

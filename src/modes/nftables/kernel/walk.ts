@@ -42,6 +42,8 @@ interface WalkedRule extends ListedRule {
   readonly place: ListedChain;
 }
 
+const NO_KEY = new Uint8Array();
+
 /** What a walk begins with. */
 interface ReadTables {
   readonly chains: readonly ListedChain[];
@@ -212,7 +214,13 @@ export class KernelWalk {
       }
   }
 
-  #find({ family, table }: ListedChain, set: string, key: Uint8Array): SetElement | undefined {
+  /** Ours have no element that stands for all others. */
+  #find(place: ListedChain, set: string, key: Uint8Array): SetElement | undefined {
+    const found = this.#findExact(place, set, key);
+    return found || this.#isOurTable(place) ? found : this.#findExact(place, set, NO_KEY);
+  }
+
+  #findExact({ family, table }: ListedChain, set: string, key: Uint8Array): SetElement | undefined {
     const name = `${nameOf(tableName({ family, table }), set)} ${Buffer.from(key).toString('hex')}`;
     if (!this.#asked.has(name)) this.#asked.set(name, { family, table, set, key });
     return this.#elements.get(name);
