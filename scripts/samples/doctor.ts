@@ -56,11 +56,11 @@ function configOf(...flags: readonly string[]): ValidConfig {
 /** One that syncs, and whose API server is away. */
 function wellStatus(): Status {
   const { now, families, source } = FULL_STATUS;
-  const well = families.map(({ refused: _, proof, foreignChanges: __, ...family }) => ({
+  const well = families.map((family) => ({
     ...family,
     refused: [],
     foreignChanges: { count: 0, byProgram: {} },
-    proof: { ...proof, disagreements: [] },
+    proof: { ...family.proof, disagreements: [] },
   }));
   const failing = { failingSince: new Date(now - 480_000).toISOString(), reason: 'connect ECONNREFUSED' };
   return {

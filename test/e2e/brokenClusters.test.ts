@@ -137,7 +137,7 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.7}]}}`,
       .join('---\n'),
     question: ['shop/second'],
     exitCode: 0,
-    cause: /203\.0\.113\.10, port 80\/TCP, belongs to shop\/first/,
+    cause: /203\.0\.113\.10:80\/TCP belongs to shop\/first/,
     cure: 'Give one of the two another address or port: kubectl -n shop edit service second',
   },
   {
