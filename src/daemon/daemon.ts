@@ -110,6 +110,7 @@ export class Daemon {
       health: this.#health,
       families: () => this.#families,
       proxier: () => this.#proxier,
+      connections: parts.mode.connections,
       log,
     });
     const shared = { metrics: this.#metrics, own, health: this.#health, recorder: this.#recorder, log };

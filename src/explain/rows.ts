@@ -62,6 +62,8 @@ export function serviceRow(subject: Subject, service: ObjectKey): ServiceRow | u
     state,
   };
   if (detail !== undefined) row.detail = detail;
+  const rate = subject.rateOf?.(service);
+  if (rate !== undefined) row.rate = rate;
   if (port.affinitySeconds !== undefined) row.affinitySeconds = port.affinitySeconds;
   return row;
 }

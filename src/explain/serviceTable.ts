@@ -63,7 +63,7 @@ export class ServiceLines {
   #families = '';
 
   /**
-   * `changed`: services that were planned again since the last question. A step for each, so that callers can pause; some
+   * `changed`: services that were planned again since the last question, or whose rate is another. A step for each, so that callers can pause; some
    * steps are empty.
    */
   *of(subject: Subject, changed: Iterable<ObjectKey>, namespace?: string): Generator<string> {
@@ -108,8 +108,7 @@ export class ServiceLines {
     // Deleted since the question began.
     if (!row) return '';
     const line = `${serviceLine(row)}\n`;
-    const isKept = row.state === 'ok' && row.rate === undefined;
-    this.#lines.set(service, isKept ? line : undefined);
+    this.#lines.set(service, row.state === 'ok' ? line : undefined);
     return line;
   }
 }

@@ -35,6 +35,8 @@ export interface Subject {
   changesOf?(service: ObjectKey): readonly ChangeRecord[];
   /** Live conntrack flows by endpoint (`10.244.1.11:8081`). */
   flowsOf?(service: ObjectKey): Promise<ReadonlyMap<string, number>>;
+  /** Connections a second of a service; unset where none came, or nothing counts. */
+  rateOf?(service: ObjectKey): number | undefined;
   /** To be called often during long work, between packets and between services: a promise to await, where others wait. */
   pause?(): Promise<void> | undefined;
 }

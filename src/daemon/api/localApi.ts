@@ -7,6 +7,7 @@ import type { SourceStatus } from '../../explain/status.ts';
 import type { WatchEvent } from '../../explain/types.ts';
 import type { Log } from '../../log/log.ts';
 import type { ObjectKey } from '../../model/objects.ts';
+import type { Mode } from '../../modes/mode.ts';
 import type { DualStackProxier } from '../../proxy/dualStackProxier.ts';
 import type { HealthState } from '../../telemetry/http/health.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -15,6 +16,7 @@ import type { FamilyRuntime } from '../familyRuntime.ts';
 import type { OpenedSource } from '../source.ts';
 import { WatchFeed } from './feed.ts';
 import { interfaceTowards } from './arrival.ts';
+import { ConnectionRates } from './connectionRates.ts';
 import { FlowCounts } from './flowCounts.ts';
 import { namesOf } from './names.ts';
 import {
@@ -39,6 +41,8 @@ interface LocalApiOptions {
   readonly health: HealthState;
   readonly families: () => readonly FamilyRuntime[];
   readonly proxier: () => DualStackProxier | undefined;
+  /** What the mode has counted, where it counts. */
+  readonly connections: Mode['connections'];
   readonly log: Log;
 }
 
@@ -51,6 +55,7 @@ export class LocalApi {
   readonly #turns: QuestionTurns;
   readonly #startedAt = Date.now();
   readonly #flows: FlowCounts;
+  readonly #rates: ConnectionRates | undefined;
   readonly #lines = new ServiceLines();
   #preparedFor = '';
   #server: SocketServer | undefined;
@@ -59,6 +64,8 @@ export class LocalApi {
     this.#options = options;
     const { sysctlRoot } = options.config().junction;
     this.#flows = new FlowCounts({ clock: systemClock, sysctlRoot });
+    const { connections } = options;
+    this.#rates = connections && new ConnectionRates({ clock: systemClock, read: connections });
     this.#turns = new QuestionTurns({
       clock: systemClock,
       isSyncing: () => options.families().some(({ isSyncing }) => isSyncing),
@@ -96,6 +103,7 @@ export class LocalApi {
       { path: '/v1/status', parameters: [], answer: () => data(this.#status()) },
       ...questionRoutes({
         subject: () => this.#subject(),
+        countConnections: () => void this.#rates?.refresh(),
         pastFamilies: () => this.#served().map(({ past }) => past),
         serviceLines: (namespace) => this.#serviceLines(namespace),
         turns: this.#turns,
@@ -155,6 +163,7 @@ export class LocalApi {
 
   #serviceLines(namespace?: string): Iterable<string> {
     const changed = this.#served().flatMap(({ history }) => [...history.takeChanged()]);
+    changed.push(...(this.#rates?.takeChanged() ?? []));
     return this.#lines.of(this.#subject(), changed, namespace);
   }
 
@@ -185,6 +194,7 @@ export class LocalApi {
           return new Map();
         }
       },
+      rateOf: (service) => this.#rates?.of(service),
       pause: () => this.#turns.pause(),
     };
   }

@@ -17,11 +17,13 @@ interface QuestionOptions {
   readonly pastFamilies: () => readonly PastFamily[];
   /** The table of services, line by line. */
   readonly serviceLines: (namespace?: string) => Iterable<string>;
+  /** Reads what the kernel has counted, for the rates of this question or the next; nobody waits for it. */
+  readonly countConnections: () => void;
   readonly turns: QuestionTurns;
 }
 
 export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
-  const { subject, pastFamilies, serviceLines, turns } = options;
+  const { subject, pastFamilies, serviceLines, countConnections, turns } = options;
   const gate = new QuestionGate();
   const answered = (answer: () => Promise<unknown>) =>
     gate.ask(async () => {
@@ -40,6 +42,7 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
       parameters: ['namespace', 'format'],
       answer: ({ query }) => {
         const namespace = query.get('namespace') ?? undefined;
+        countConnections();
         const pause = (): Promise<void> | undefined => turns.pause();
         if (isTable(query)) return tableOfRows(SERVICE_COLUMNS, serviceLines(namespace), pause);
         return listOfItems(serviceRows(subject(), namespace === undefined ? {} : { namespace }), pause);
