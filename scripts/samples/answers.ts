@@ -37,6 +37,7 @@ export const ANSWERS: Readonly<Record<string, Sample>> = {
   'explain-service': commandSample(['explain', 'shop/web', ...CIDR]),
   services: commandSample(['services']),
   endpoints: commandSample(['endpoints', 'shop/idle']),
+  'diff-nodes': commandSample(['diff', '--to-hostname-override', 'node2', '--family', 'ipv4', ...CIDR]),
   'explain-kernel-iptables': kernelSample('current', { from: '198.18.0.10', to: '203.0.113.10:80' }),
   'explain-kernel-ipvs': kernelSample('ipvs', { from: 'pod/shop/pod-b', to: 'svc/shop/cart' }),
   'explain-kernel-nftables': kernelSample('nftables', { from: 'node', to: '192.168.100.2:30080' }),

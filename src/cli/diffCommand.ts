@@ -68,7 +68,7 @@ async function compareKernel(
     if (reader) diffs.push(await diffKernel(subject, family, reader, Date.now() - begunAt));
   }
   const name = source.kind === 'bundle' ? `the kernel in bundle ${source.file}` : 'the kernel';
-  return reportOf({ kind: 'kernel', name, node, mode }, sideOf(base), diffs, notes);
+  return reportOf({ kind: 'kernel', name, node, mode }, sideOf(base), diffs, notes, families.length);
 }
 
 /** Everything at one time: what is compared and what is walked through are the same. */
@@ -125,7 +125,7 @@ function comparePlans(base: DiffInput, proposed: DiffInput, families: readonly F
     const sides = [planSide(base, from, family), planSide(proposed, to, other)] as const;
     return [diffPlans(...sides, { comparesRules, isWhole })];
   });
-  return reportOf(sideOf(base), sideOf(proposed), diffs, []);
+  return reportOf(sideOf(base), sideOf(proposed), diffs, [], families.length);
 }
 
 /** What the rules of all services depend on. */
@@ -173,7 +173,9 @@ function reportOf(
   to: DiffSide,
   families: readonly FamilyDiff[],
   notes: readonly string[],
+  asked: number,
 ): DiffReport {
-  const isSame = families.every((family) => family.isSame);
+  // What could not be compared is not known to be the same.
+  const isSame = families.length === asked && families.every((family) => family.isSame);
   return { node: to.node, from, to, isSame, families, notes };
 }

@@ -277,3 +277,28 @@ describe('other commands answer from a bundle', () => {
     }
   });
 });
+
+describe('diff of a bundle', () => {
+  test('without anything of the kernel is not known to be the same', async () => {
+    api.answers.set('/v1/snapshot', [...(await snapshot())].slice(0, 1));
+    const path = join(directory, 'b.json.gz');
+    await bundle('--output', path, '--family', 'ipv6');
+    const { code, out } = await junction('diff', '--bundle', path, '--family', 'ipv4');
+    expect(out).toContain('IPv4 is not compared: the bundle has nothing of the kernel');
+    expect(code).toBe(1);
+  });
+
+  test('with a proposed manifest: what it does not name stays', async () => {
+    const path = join(directory, 'b.json.gz');
+    await bundle('--output', path);
+    const proposed = join(directory, 'proposed.yaml');
+    await writeFile(
+      proposed,
+      'kind: Service\nmetadata: { name: api, namespace: shop }\nspec: { clusterIP: 10.96.0.10, ports: [{ name: http, port: 81 }] }\n',
+    );
+    const { code, out } = await junction('diff', '--bundle', path, '--to-manifests', proposed);
+    expect(code).toBe(1);
+    expect(out).toContain('shop/api:http/TCP: cluster IP 10.96.0.10:81 added');
+    expect(out).toContain('; 1 service;');
+  });
+});

@@ -47,6 +47,16 @@ describe.each(['iptables', 'ipvs', 'nftables'])('%s', (mode) => {
   });
 });
 
+test.each([
+  ['--to-proxy-mode=nftables'],
+  ['--to-hostname-override=node2'],
+  [`--to-manifests=${ROOT}/examples/web.yaml`],
+])('diff %s', async (flag) => {
+  const report = await answerTo('diff', flag);
+  expect(schemaProblems(SCHEMA, 'DiffReport', report)).toEqual([]);
+  expect(report).toMatchObject({ isSame: false });
+});
+
 test('services', async () => {
   const rows = (await answerTo('services')) as readonly unknown[];
   expect(rows).toHaveLength(7);
