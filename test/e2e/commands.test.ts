@@ -111,6 +111,14 @@ describe.each(['iptables', 'nftables'])('%s', (mode) => {
     expect(schemaProblems(SCHEMA, 'Error', JSON.parse(refused.text))).toEqual([]);
   });
 
+  test.each([
+    ['diff', 'DiffReport'],
+    ['doctor', 'DoctorReport'],
+  ])('%s', async (name, type) => {
+    const { out } = await junction(name, '--output=json');
+    expect(schemaProblems(SCHEMA, type, JSON.parse(out))).toEqual([]);
+  });
+
   test('names', async () => {
     expect((await junction('__complete', 'services', 'shop/')).out).toBe('shop/api\nshop/web\n');
   });
