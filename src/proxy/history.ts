@@ -23,7 +23,7 @@ export interface ServiceInputs {
 }
 
 /** One service's part of a replanning. */
-export interface PlannedChange {
+interface PlannedChange {
   readonly service: ObjectKey;
   readonly before: ServiceInputs;
   readonly after: ServiceInputs;

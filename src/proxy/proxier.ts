@@ -50,7 +50,7 @@ type Turn = 'first' | 'next';
 type Replanned = Pick<SyncOutcome, 'changes' | 'triggers'>;
 
 /** Services and slices as they are planned. */
-export interface ProxierInputs {
+interface ProxierInputs {
   services(): Iterable<ObjectKey>;
   portsOf(service: ObjectKey): readonly ServicePort[];
   slicesOf(service: ObjectKey): readonly EndpointSlice[];

@@ -24,7 +24,11 @@ test('the rules allow what the program does, and nothing more', () => {
 
 test('the program has no other path of the API in it', () => {
   const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' });
-  const sources = files.filter((name) => name.endsWith('.ts')).map((name) => join(ROOT, 'src', name));
+  // Commands ask with the credentials of whoever types them.
+  const isProxy = (name: string): boolean => !/^(?:cli|kubectl)\/|^sources\/api\/exec\.ts$/.test(name);
+  const sources = files
+    .filter((name) => name.endsWith('.ts') && isProxy(name))
+    .map((name) => join(ROOT, 'src', name));
   const paths = sources.flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(/['"`](\/apis?\/(?:[^'"`\n$]|\$\{[^}]*\})+)['"`]/g)].map(
       ([, path = '']) => path.replaceAll(/\$\{[^}]*\}/g, 'any'),

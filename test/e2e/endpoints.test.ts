@@ -95,7 +95,9 @@ describe('the ports that tell about the proxy', () => {
     expect(status).toBe(200);
     expect(headers['content-type']).toBe('application/json');
     const file = join(daemon().manifests, 'written.conf');
-    const args = ['--manifests', daemon().manifests, ...FLAGS, `--write-config-to=${file}`];
+    const { manifests, socket } = daemon();
+    const flags = [...FLAGS, `--api-socket=${socket}`, `--write-config-to=${file}`];
+    const args = ['--manifests', manifests, ...flags];
     expect((await runProgram(lab().host('node1'), ...args)).exitCode).toBe(0);
     const shown = JSON.parse(body) as Readonly<Record<string, Readonly<Record<string, unknown>>>>;
     expect(shown).toStrictEqual({
