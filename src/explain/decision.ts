@@ -8,7 +8,7 @@ import { noEndpoints, poolFindings } from './endpointFindings.ts';
 import type { PortEndpoints } from './endpoints.ts';
 import { errorFinding, kubectl, listed, patchService, serviceField, warning } from './finding.ts';
 import type { FamilySubject, Subject } from './subject.ts';
-import type { Finding } from './types.ts';
+import type { Finding, Verdict } from './types.ts';
 
 /** A packet that a frontend answers. */
 export interface Answered {
@@ -49,14 +49,19 @@ export function poolOf({ decision, sourceClass, port }: Answered): PoolName {
 }
 
 /** What decided, first; then what is noteworthy. */
-export function decisionFindings(answered: Answered): readonly Finding[] {
+export function decisionFindings(answered: Answered, verdict: Verdict): readonly Finding[] {
   const { decision, endpoints, port } = answered;
   const noteworthy = [...poolFindings(port, endpoints, poolOf(answered)), ...frontendFindings(answered)];
   switch (decision.verdict) {
     case 'forward':
       return noteworthy;
     case 'reject':
-      return [noEndpoints(port, endpoints), ...frontendFindings(answered)];
+      return [
+        // Where a mode asks for the source first.
+        ...(verdict === 'dropped' ? [sourceNotAllowed(answered)] : []),
+        noEndpoints(port, endpoints),
+        ...frontendFindings(answered),
+      ];
     case 'drop':
       return [
         decision.reason === 'source not allowed' ? sourceNotAllowed(answered) : noLocalEndpoints(answered),

@@ -21,7 +21,8 @@ export function masqueradeReason(at: Masqueraded, target: ForwardTarget): string
   const isHairpin = target.endpoint.ip === packet.source;
   if (target.masquerade) {
     if (isPlanned) return plannedReason(at);
-    return isHairpin ? 'it dials itself (hairpin), and would answer itself directly' : (deviation ?? '');
+    if (isHairpin) return 'it dials itself (hairpin), and would answer itself directly';
+    return deviation ?? plannedReason({ ...at, preservesClientIP: false });
   }
   if (isPlanned || isHairpin) {
     if (packet.inInterface !== undefined && isLocal(target.endpoint.ip, at.host))

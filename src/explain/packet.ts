@@ -1,9 +1,8 @@
 /** `explain --from … --to …`: what becomes of a packet, and why. */
 import { classifySource, type ForwardTarget, type Packet } from '../plan/decide.ts';
 import { hostPort } from '../model/ip.ts';
-import type { ObjectKey } from '../model/objects.ts';
-import type { Frontend } from '../plan/types.ts';
-import type { ServicePort, ServicePortId } from '../model/serviceTracker.ts';
+import type { Frontend, ServicePortPlan } from '../plan/types.ts';
+import type { ServicePort } from '../model/serviceTracker.ts';
 import { type Answered, decisionFindings, ifAllowed, policyOf, poolOf } from './decision.ts';
 import { PortEndpoints } from './endpoints.ts';
 import { countOf, info } from './finding.ts';
@@ -12,6 +11,7 @@ import { kernelFindings } from './kernelFindings.ts';
 import { masqueradeReason } from './masquerade.ts';
 import { KIND_WORDS, loopbackMisses, nearMisses } from './nearMiss.ts';
 import { type Planned, plannedFor } from './planned.ts';
+import { QuestionError } from './question.ts';
 import { type ResolvedPacket, resolvePackets } from './resolve.ts';
 import { explainSource } from './source.ts';
 import type { FamilySubject, Subject } from './subject.ts';
@@ -54,10 +54,7 @@ export async function explainPacket(
   const { family, packet } = asked;
   const planned = plannedFor(subject, family, packet);
   const { verdict, deviation, decision } = planned;
-  const port =
-    decision.verdict === 'pass'
-      ? undefined
-      : portOf(family, decision.servicePort.service, decision.servicePort.id);
+  const port = decision.verdict === 'pass' ? undefined : portOf(family, decision.servicePort);
   const answer = await (decision.verdict === 'pass' || !port
     ? explainPassed(subject, family, packet, planned)
     : explainAnswered(
@@ -100,8 +97,10 @@ function packetOf({ packet, sourceName }: ResolvedPacket): PacketExplanation['pa
   };
 }
 
-function portOf(family: FamilySubject, service: ObjectKey, id: ServicePortId): ServicePort | undefined {
-  return family.portsOf(service).find((port) => port.id === id);
+function portOf(family: FamilySubject, { service, id }: ServicePortPlan): ServicePort {
+  const found = family.portsOf(service).find((port) => port.id === id);
+  if (found) return found;
+  throw new QuestionError(`Service ${service} changes just now`, 'Ask again.');
 }
 
 type Answer = Pick<
@@ -139,7 +138,7 @@ function explainAnswered(answered: Answered, planned: Planned, most: number): An
   const isPassed = planned.verdict === 'passed';
   const findings = [
     ...(isPassed ? loopbackMisses(answered.subject, answered.packet, servicePort) : []),
-    ...decisionFindings(answered),
+    ...decisionFindings(answered, planned.verdict),
     ...sourceFindings(answered),
   ];
   const chosen = chosenOf(answered, planned, planned.targets, most);

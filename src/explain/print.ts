@@ -54,7 +54,8 @@ function putPacket(sheet: Sheet, answer: PacketExplanation, style: PrintStyle): 
   if (verdict === 'passed') sheet.row('→', answer.reason, { width: 2 });
   putEndpoints(sheet, answer.endpoints, answer.unlisted?.endpoints ?? 0);
   for (const finding of findings) putFinding(sheet, finding, sheet.isWide);
-  if (answer.deviation !== undefined) sheet.row('!', answer.deviation, { width: 2, labelColour: 'yellow' });
+  if (answer.deviation !== undefined && !(verdict === 'passed' && answer.deviation === answer.reason))
+    sheet.row('!', answer.deviation, { width: 2, labelColour: 'yellow' });
   const isStopped = findings.some(({ code }) => code === 'source-not-allowed');
   if (!isStopped || sheet.isWide) putLeftOut(sheet, answer.leftOut, answer.unlisted?.leftOut ?? 0);
   if (answer.kernel) putKernel(sheet, answer.kernel, style.now);

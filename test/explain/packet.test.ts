@@ -452,10 +452,27 @@ describe('refused or dropped', () => {
     expect(answer.reason).toMatch(text);
   });
 
+  test('where it would go with another policy, it says why it is masqueraded', async () => {
+    const subject = clusterOf(web({ type: 'NodePort', externalTrafficPolicy: 'Local' }, 'pod-c'));
+    const { ifAllowed } = await ask(subject, 'outside', '192.168.100.2:30080');
+    expect(ifAllowed?.endpoints[0]?.masqueradeReason).toBe(
+      'externalTrafficPolicy: Cluster: replies have to come back through this node',
+    );
+  });
+
+  test('a service that changes between the plan and its inputs is asked for again', async () => {
+    const subject = clusterOf(web({}, 'pod-a'));
+    const families = subject.families.map((family) => ({ ...family, portsOf: () => [] }));
+    await expect(ask({ ...subject, families }, 'node')).rejects.toThrow(
+      'Service default/web changes just now',
+    );
+  });
+
   test('as the mode does it', async () => {
     const subject = clusterOf(web(BALANCED), { mode: 'nftables' });
     expect(await ask(subject, '198.18.0.10', '203.0.113.10:80')).toMatchObject({
       verdict: 'dropped',
+      findings: [{ code: 'source-not-allowed' }, { code: 'no-endpoints' }],
       deviation:
         'in nftables mode source ranges are checked before the refusal for want of endpoints, as with kube-proxy',
     });
