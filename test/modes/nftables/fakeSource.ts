@@ -30,11 +30,11 @@ export function readerOf(
   });
 }
 
-export function memoryTable({ table, family }: FakeNftKernel): MemoryTable {
+export function memoryTable({ table, family }: FakeNftKernel, name = TABLE): MemoryTable {
   const { sets, chains } = table ?? { sets: new Map<string, never>(), chains: new Map<string, never>() };
   return {
     family: NFT_FAMILY[family],
-    table: TABLE,
+    table: name,
     isDormant: table?.isDormant ?? false,
     chains: Array.from(chains, ([name, { hook, rules }]) => ({
       name,

@@ -7,9 +7,11 @@ import { walkNftables } from '../../../src/modes/nftables/rules/walk.ts';
 import type { WalkOutcome } from '../../../src/modes/walk.ts';
 import type { TableOperation } from '../../../src/modes/nftables/rules/table.ts';
 import { type Packet } from '../../../src/plan/decide.ts';
+import { BACKSTOP_TABLE } from '../../../src/modes/nftables/rules/names.ts';
 import { cidr, ip } from '../../plan/given.ts';
 import { memoryTable, readerOf } from './fakeSource.ts';
 import { CLIENT } from './rules/clients.ts';
+import { FakeNftKernel } from './rules/fakeKernel.ts';
 import { Harness, NODE_IPS } from './rules/harness.ts';
 
 const HOST = { addresses: [ip('192.0.2.10')] };
@@ -119,6 +121,21 @@ describe('a walk', () => {
     if (!set || !first) throw new Error('no element');
     kernel.tamper({ kind: 'deleteElements', set: set.set, elements: [first] });
     expect(await walked(readerOf(kernel))).toEqual(['50% forward 10.1.0.2:80', '50% reject']);
+  });
+
+  it('passes the backstop too, which drops what our table would have sent on', async () => {
+    const backstop = new FakeNftKernel('IPv4');
+    const harness = new Harness({ backstop });
+    await harness.sync(...PLAIN);
+    const behind = memoryTable(backstop, BACKSTOP_TABLE);
+    const both = readerOf(harness.kernel, {}, [behind]);
+    expect(await walked(both)).toEqual(await walked(readerOf(harness.kernel)));
+    harness.kernel.table = undefined;
+    const { outcomes } = await readerOf(harness.kernel, {}, [behind]).walk(CLIENT, HOST);
+    expect(outcomes.map(printOutcome)).toEqual(['100% drop']);
+    expect(outcomes[0]?.path.map(({ table, isForeign }) => [table, isForeign])).toEqual(
+      outcomes[0]?.path.map(() => ['ip junction-backstop', undefined]),
+    );
   });
 
   it('marks a rule in our table that is not ours', async () => {
