@@ -74,6 +74,7 @@ export async function doctorReport(
       subject: subject && mayLook ? await withKernel(subject, settings, families, readers) : subject,
       whyNoServices,
       server: asksServer && source.kind !== 'bundle' ? await askServer(config) : undefined,
+      service: names[0],
       only: groupsAsked(parsed),
       probe: flagValue(parsed, OWN_FLAGS.probe) ? { service: names[0], limitMs: PROBE_LIMIT_MS } : undefined,
       machines: mayLook

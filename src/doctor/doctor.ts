@@ -3,6 +3,7 @@ import type { ValidConfig } from '../config/effective.ts';
 import type { Subject } from '../explain/subject.ts';
 
 import type { Family } from '../model/ip.ts';
+import type { ObjectKey } from '../model/objects.ts';
 import { preflightSettings } from '../modes/prerequisites.ts';
 import type { Machine } from '../modes/prerequisites/machine.ts';
 import { checkServer, checkSource, type ServerLook } from './apiServer.ts';
@@ -31,6 +32,8 @@ interface DoctorOptions {
   readonly whyNoServices?: string | undefined;
   /** Unset where the API server was not asked. */
   readonly server?: ServerLook | undefined;
+  /** Of services, this one alone. */
+  readonly service?: ObjectKey | undefined;
   /** Unset: all groups. */
   readonly only?: readonly string[] | undefined;
   /** Unset: no connection is opened. */
@@ -59,7 +62,8 @@ export async function doctor(options: DoctorOptions): Promise<DoctorReport> {
 type Checks = Partial<Record<DoctorGroupName, GroupCheck>>;
 
 function checksOf(options: DoctorOptions): Checks {
-  const { proxy, subject, server, machines, probe: probing, whyNoServices = 'none are known' } = options;
+  const { proxy, subject, server, machines, service, probe: probing } = options;
+  const { whyNoServices = 'none are known' } = options;
   const status = proxy?.status;
   return {
     ...(machines && machineChecks(options, machines)),
@@ -70,10 +74,10 @@ function checksOf(options: DoctorOptions): Checks {
       },
     }),
     services: (group) =>
-      subject ? checkServices(group, subject) : group.notEvaluated('services', whyNoServices),
+      subject ? checkServices(group, subject, service) : group.notEvaluated('services', whyNoServices),
     ...(subject && {
       rules: (group) => checkRules(group, subject.families, status !== undefined),
-      packets: (group) => walkServices(group, subject),
+      packets: (group) => walkServices(group, subject, service),
       ...(probing && { probe: (group) => probe(group, subject.families, probing) }),
     }),
   };

@@ -12,11 +12,11 @@ import type { GroupFindings } from './group.ts';
 const MOST_FINDINGS = 40;
 
 /** What the plan shows. */
-export function checkServices(group: GroupFindings, subject: Subject): void {
+export function checkServices(group: GroupFindings, subject: Subject, only?: ObjectKey): void {
   const found = { error: [] as Finding[], warning: [] as Finding[] };
   let count = 0;
   const bad = new Set<ObjectKey>();
-  for (const service of servicesOf(subject)) {
+  for (const service of servicesOf(subject, only)) {
     count += 1;
     for (const finding of findingsOf(subject, service)) {
       if (finding.severity === 'info') continue;
@@ -38,7 +38,9 @@ export function checkServices(group: GroupFindings, subject: Subject): void {
 }
 
 /** Each once, whatever families it has. */
-function servicesOf({ families }: Subject): ReadonlySet<ObjectKey> {
+function servicesOf({ families }: Subject, only: ObjectKey | undefined): ReadonlySet<ObjectKey> {
+  if (only !== undefined)
+    return new Set(families.some((family) => family.portsOf(only).length > 0) ? [only] : []);
   const services = new Set<ObjectKey>();
   for (const family of families) for (const service of family.services()) services.add(service);
   return services;
@@ -78,20 +80,28 @@ function report(group: GroupFindings, finding: Finding): void {
 
 const MOST_WALKED = 20;
 const MOST_NOTES = 5;
+/** Chains of a large cluster take a second each to read. */
+const WALK_LIMIT_MS = 10_000;
 
 /** What the kernel does with packets to a sample, spread over all services. */
-export async function walkServices(group: GroupFindings, subject: Subject): Promise<void> {
+export async function walkServices(group: GroupFindings, subject: Subject, only?: ObjectKey): Promise<void> {
   if (!subject.families.some(({ kernel }) => kernel)) {
     group.notEvaluated('packets in the kernel', 'no kernel is asked');
     return;
   }
-  const services = [...servicesOf(subject)];
+  const services = [...servicesOf(subject, only)];
   const step = Math.max(1, Math.floor(services.length / MOST_WALKED));
   const asked = services.filter((_, index) => index % step === 0).slice(0, MOST_WALKED);
   const differing = new Map<string, { readonly finding: Finding; readonly packets: string[] }>();
   const notes = new Set<string>();
   let walked = 0;
-  for (const service of asked) {
+  const until = subject.now() + WALK_LIMIT_MS;
+  for (const [index, service] of asked.entries()) {
+    if (subject.now() > until) {
+      const rest = `${asked.length - index} of ${asked.length} services`;
+      group.notEvaluated('packets in the kernel', `${rest} are left out after ${WALK_LIMIT_MS / 1000} s`);
+      break;
+    }
     const { ports } = await explainService(subject, { service });
     for (const packet of ports.flatMap(({ packets }) => packets)) {
       if (packet.kernel) walked += 1;

@@ -64,6 +64,22 @@ describe('services', () => {
     }
   });
 
+  test('one that is named, alone', async () => {
+    const subject = await subjectOf(...WEB, idle(1), idle(2));
+    const group = await groupOf((each) => checkServices(each, subject, 'default/idle-2'));
+    expect(group.findings.map(({ text }) => text)).toEqual([expect.stringContaining('default/idle-2')]);
+    const walked = await groupOf((each) => walkServices(each, subject, 'default/web'));
+    expect(walked.fine).toEqual(['the kernel does what is planned with 3 packets to 1 services']);
+  });
+
+  test('walking stops when it takes too long, and says so', async () => {
+    const subject = await subjectOf(...WEB, idle(1));
+    let now = 0;
+    const slow = { ...subject, now: () => (now += 6000) };
+    const group = await groupOf((each) => walkServices(each, slow));
+    expect(group.notEvaluated).toEqual(['packets in the kernel: 1 of 2 services are left out after 10 s']);
+  });
+
   test('a cluster full of problems is summed up', async () => {
     const subject = await subjectOf(...Array.from({ length: 60 }, (_, index) => idle(index + 1)));
     const group = await groupOf((each) => checkServices(each, subject));
