@@ -48,6 +48,8 @@ interface LocalApiOptions {
 
 /** Each holds a queue. */
 const MOST_WATCHES = 64;
+/** To read what these have counted takes a few milliseconds. */
+const FEW_SERVICE_PORTS = 1000;
 
 export class LocalApi {
   readonly #options: LocalApiOptions;
@@ -103,7 +105,7 @@ export class LocalApi {
       { path: '/v1/status', parameters: [], answer: () => data(this.#status()) },
       ...questionRoutes({
         subject: () => this.#subject(),
-        countConnections: () => void this.#rates?.refresh(),
+        countConnections: () => this.#countConnections(),
         pastFamilies: () => this.#served().map(({ past }) => past),
         serviceLines: (namespace) => this.#serviceLines(namespace),
         turns: this.#turns,
@@ -197,6 +199,12 @@ export class LocalApi {
       rateOf: (service) => this.#rates?.of(service),
       pause: () => this.#turns.pause(),
     };
+  }
+
+  /** The kernel returns them by the way that syncs take too, which must not wait for those of thousands. */
+  #countConnections(): void {
+    const ports = this.#served().reduce((sum, { runner }) => sum + runner.proxier.plan.servicePorts.size, 0);
+    if (ports <= FEW_SERVICE_PORTS) void this.#rates?.refresh();
   }
 
   #served(): readonly FamilyRuntime[] {
