@@ -70,20 +70,31 @@ async function create(path: string, flags: 'w' | 'wx') {
 async function* textOf(lines: AsyncIterable<BundleLine>, secrets: SecretFilter): AsyncGenerator<string> {
   let count = 1;
   for await (const line of lines) {
-    const parts = line.kind === 'object' ? objectLines(line.object) : [secrets.clean(JSON.stringify(line))];
+    const parts = linesOf(line, secrets);
     count += parts.length;
     for (const part of parts) yield `${part}\n`;
   }
   yield `${JSON.stringify({ kind: 'end', lines: count } satisfies BundleLine)}\n`;
 }
 
+function linesOf(line: BundleLine, secrets: SecretFilter): readonly string[] {
+  switch (line.kind) {
+    case 'object':
+      return slimmed(line.object).map((object) =>
+        JSON.stringify({ kind: 'object', object } satisfies BundleLine),
+      );
+    case 'past':
+      return [JSON.stringify({ ...line, objects: line.objects.flatMap(slimmed) })];
+    default:
+      return [secrets.clean(JSON.stringify(line))];
+  }
+}
+
 /** Only what a plan is made from, names, numbers and addresses: no annotations, no labels of others. */
-function objectLines(raw: KubernetesObject): readonly string[] {
+function slimmed(raw: KubernetesObject): readonly KubernetesObject[] {
   const projection = projectKind(raw.kind, raw);
   if (projection.kind !== 'object') return [];
-  return projection.value.map((each) =>
-    JSON.stringify({ kind: 'object', object: toKubernetes(each) } satisfies BundleLine),
-  );
+  return projection.value.map(toKubernetes);
 }
 
 function toKubernetes({ kind, value }: SnapshotObject): KubernetesObject {

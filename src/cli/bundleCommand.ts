@@ -12,6 +12,7 @@ import type { ChangeRecord } from '../explain/types.ts';
 import type { Family } from '../model/ip.ts';
 import { openReader } from '../modes/openReader.ts';
 import { printableLine } from '../text/printable.ts';
+import { counted } from './ages.ts';
 import { UsageError } from './commands.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
 import { doctorReport } from './doctorCommand.ts';
@@ -55,7 +56,7 @@ export async function bundleCommand(
   const size =
     bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
   output.out(
-    `${printableLine(`${path}: ${size}, ${objects} objects, ${changes} changes; without secrets`)}\n`,
+    `${printableLine(`${path}: ${size}, ${counted(objects, 'object')}, ${counted(changes, 'change')}; without secrets`)}\n`,
   );
   for (const line of missing) output.err(`${printableLine(`not in it: ${line}`)}\n`);
   output.out(`${printableLine(`Ask it: junction explain NAMESPACE/NAME --bundle ${path}`)}\n`);
@@ -82,9 +83,9 @@ class Collected {
   }
 
   async begin(): Promise<SnapshotHeader> {
-    this.#snapshot = askLines<SnapshotLine>(this.#socket, '/v1/snapshot', { timeoutMs: LIMIT_MS })[
-      Symbol.asyncIterator
-    ]();
+    this.#snapshot = askLines<SnapshotLine>(this.#socket, '/v1/snapshot?history=true', {
+      timeoutMs: LIMIT_MS,
+    })[Symbol.asyncIterator]();
     const { value } = await this.#snapshot.next();
     const header = value as SnapshotLine | undefined;
     if (header?.kind !== 'header') throw new Error('the running proxy sent a snapshot without a header');
@@ -98,7 +99,7 @@ class Collected {
     for (;;) {
       const next = await this.#snapshot?.next();
       if (!next || next.done === true) break;
-      this.objects += 1;
+      if (next.value.kind === 'object') this.objects += 1;
       yield next.value;
     }
     const settings = snapshotSettings(header);

@@ -19,22 +19,18 @@ export async function subjectAnswers(
   parsed: ParsedFlags,
   output: Output,
 ): Promise<Answerer> {
-  const { subject, bundle } = await openSubject(source, parsed, output);
-  const refuseTime = (at: number | undefined): void => {
-    if (at !== undefined) throw onlyOf('what was at an earlier time', source);
+  const { subject, bundle, subjectAt } = await openSubject(source, parsed, output);
+  const asOf = (at: number | undefined): Subject => {
+    if (at === undefined) return subject;
+    if (subjectAt) return subjectAt(at);
+    throw onlyOf('what was at an earlier time', source);
   };
   const rowsOf = (namespace: string): Iterable<ServiceRow> =>
     serviceRows(subject, namespace === '' ? {} : { namespace });
   return {
     source,
-    packets: ({ from, to, at }) => {
-      refuseTime(at);
-      return explainPackets(subject, { from, to });
-    },
-    service: ({ service, at }) => {
-      refuseTime(at);
-      return explainService(subject, parseService(service));
-    },
+    packets: async ({ from, to, at }) => explainPackets(asOf(at), { from, to }),
+    service: async ({ service, at }) => explainService(asOf(at), parseService(service)),
     services: async (namespace) => [...rowsOf(namespace)],
     serviceTable: async (namespace) =>
       tableOfLines(Array.from(rowsOf(namespace), serviceLine).sort(), SERVICE_COLUMNS.length),
@@ -50,7 +46,11 @@ async function openSubject(
   source: Exclude<QuestionSource, { readonly kind: 'live' }>,
   parsed: ParsedFlags,
   output: Output,
-): Promise<{ readonly subject: Subject; readonly bundle?: Bundle }> {
+): Promise<{
+  readonly subject: Subject;
+  readonly bundle?: Bundle;
+  readonly subjectAt?: (time: number) => Subject;
+}> {
   if (source.kind === 'bundle') {
     const { openBundle } = await import('./nodeCommands.ts');
     return openBundle(source.file, output);

@@ -182,6 +182,17 @@ export class ChangeHistory {
     return then;
   }
 
+  /** What services were made from before each change, and until when. Oldest first. */
+  *pasts(): Generator<{
+    readonly service: ObjectKey;
+    readonly before: ServiceInputs;
+    readonly until: number;
+  }> {
+    // A copy: whoever reads may take a while, and the ring goes on.
+    for (const { service, before, committedAt } of this.#entries.slice())
+      yield { service, before, until: committedAt ?? Number.MAX_SAFE_INTEGER };
+  }
+
   get status(): HistoryStatus {
     return {
       records: this.#entries.length,

@@ -302,3 +302,46 @@ describe('diff of a bundle', () => {
     expect(out).toContain('; 1 service;');
   });
 });
+
+describe('the past in a bundle', () => {
+  const SINCE = FULL_STATUS.families[0]?.history.since ?? 0;
+  const at = (ms: number): readonly string[] => ['--at', new Date(SINCE + ms).toISOString()];
+
+  test('a service as it was at a time, as far back as it goes', async () => {
+    const lines = await snapshot();
+    const { slices } = await loadManifests(['examples']);
+    const api1 = slices.find(({ name }) => name === 'api-1');
+    if (api1 === undefined) throw new Error('there is no slice api-1 in the examples');
+    const before = JSON.parse(
+      JSON.stringify(endpointSliceToKubernetes(api1)).replaceAll('10.244.2.11', '10.244.9.9'),
+    ) as ReturnType<typeof endpointSliceToKubernetes>;
+    const service = lines.flatMap((line) =>
+      line.kind === 'object' && line.object.kind === 'Service' && line.object.metadata['name'] === 'api'
+        ? [line.object]
+        : [],
+    );
+    const past = { kind: 'past', family: 'IPv4', service: 'shop/api' } as const;
+    api.answers.set('/v1/snapshot', [
+      ...lines,
+      { ...past, until: SINCE + 50_000, objects: [] },
+      { ...past, until: SINCE + 100_000, objects: [...service, before] },
+    ]);
+    const path = join(directory, 'b.json.gz');
+    await bundle('--output', path);
+    expect(api.asked).toContain('/v1/snapshot?history=true');
+    const explained = (...when: readonly string[]): ReturnType<typeof junction> =>
+      junction('explain', 'shop/api', '--bundle', path, ...when);
+
+    expect((await explained()).out).toContain('10.244.2.11:8080');
+    const then = await explained(...at(80_000));
+    expect(then.out).toContain('10.244.9.9:8080');
+    expect(then.out).not.toContain('10.244.2.11:8080');
+    expect((await explained(...at(120_000))).out).toContain('10.244.2.11:8080');
+    expect((await explained(...at(20_000))).out).not.toContain('10.244.9.9:8080');
+    const early = await explained(...at(-5000));
+    expect(early.code).toBe(2);
+    expect(early.err).toContain('is not in it');
+    const text = gunzipSync(await readFile(path)).toString('utf8');
+    for (const seed of SEEDS) expect(text).not.toContain(seed);
+  });
+});

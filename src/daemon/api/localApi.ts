@@ -116,7 +116,11 @@ export class LocalApi {
         answer: ({ query }) => this.#history(query.get('service') ?? undefined),
       },
       { path: '/v1/watch', parameters: [], answer: (question) => this.#watch(question) },
-      { path: '/v1/snapshot', parameters: [], answer: () => this.#snapshot() },
+      {
+        path: '/v1/snapshot',
+        parameters: ['history'],
+        answer: ({ query }) => this.#snapshot(query.get('history') === 'true'),
+      },
       {
         path: '/v1/names',
         parameters: ['kind', 'prefix', 'service'],
@@ -227,7 +231,7 @@ export class LocalApi {
     return lines(this.#feed.subscribe(signal), true);
   }
 
-  #snapshot() {
+  #snapshot(withPast: boolean) {
     const { proxier } = this.#options;
     const subject = this.#subject();
     return lines(
@@ -235,6 +239,7 @@ export class LocalApi {
         header: this.#header(subject),
         node: proxier()?.currentNode,
         families: subject.families,
+        histories: withPast ? this.#served() : [],
         pause: () => this.#turns.pause(),
       }),
     );
