@@ -130,7 +130,8 @@ async function measure(bench: Bench, proxy: ProxyProcess, task: QuestionsTask): 
     ['explain, a packet', EXPLAIN, 'explain', '--from', 'outside', '--to', TO_PROBE],
     ['explain, a service', '/v1/explain/default/probe', 'explain', 'default/probe'],
     ['endpoints', '/v1/endpoints/default/probe', 'endpoints', 'default/probe'],
-    ['services', '/v1/services', 'services'],
+    ['services', '/v1/services?format=table', 'services'],
+    ['services as JSON', '/v1/services', 'services', '--output', 'json'],
     ['snapshot', '/v1/snapshot'],
   ] as const)
     rows.push(await row(bench, name, path, command, task.repetitions));
