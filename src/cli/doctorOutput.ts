@@ -10,7 +10,7 @@ const COLOURS: Readonly<Record<Finding['severity'], Colour>> = {
   warning: 'yellow',
   info: 'cyan',
 };
-const LABEL_COLUMNS = 13;
+const LABEL_COLUMNS = 15;
 const INDENT = '  ';
 
 export function printDoctor(

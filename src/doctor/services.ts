@@ -95,6 +95,7 @@ export async function walkServices(group: GroupFindings, subject: Subject, only?
   const differing = new Map<string, { readonly finding: Finding; readonly packets: string[] }>();
   const notes = new Set<string>();
   let walked = 0;
+  let count = 0;
   const until = subject.now() + WALK_LIMIT_MS;
   for (const [index, service] of asked.entries()) {
     if (subject.now() > until) {
@@ -103,6 +104,7 @@ export async function walkServices(group: GroupFindings, subject: Subject, only?
       break;
     }
     const { ports } = await explainService(subject, { service });
+    count += 1;
     for (const packet of ports.flatMap(({ packets }) => packets)) {
       if (packet.kernel) walked += 1;
       for (const note of packet.kernel?.notes ?? []) notes.add(note);
@@ -116,7 +118,9 @@ export async function walkServices(group: GroupFindings, subject: Subject, only?
     });
   for (const note of [...notes].slice(0, MOST_NOTES)) group.notEvaluated('packets in the kernel', note);
   if (differing.size === 0)
-    group.fine(`the kernel does what is planned with ${walked} packets to ${asked.length} services`);
+    group.fine(
+      `the kernel does what is planned with ${countOf(walked, 'packet')} to ${countOf(count, 'service')}`,
+    );
 }
 
 const KERNEL_CODES: ReadonlySet<string> = new Set(['kernel-differs', 'foreign-rule']);

@@ -69,7 +69,7 @@ describe('services', () => {
     const group = await groupOf((each) => checkServices(each, subject, 'default/idle-2'));
     expect(group.findings.map(({ text }) => text)).toEqual([expect.stringContaining('default/idle-2')]);
     const walked = await groupOf((each) => walkServices(each, subject, 'default/web'));
-    expect(walked.fine).toEqual(['the kernel does what is planned with 3 packets to 1 services']);
+    expect(walked.fine).toEqual(['the kernel does what is planned with 3 packets to 1 service']);
   });
 
   test('walking stops when it takes too long, and says so', async () => {
@@ -97,7 +97,7 @@ describe('packets', () => {
     const subject = await subjectOf(...WEB);
     const group = await groupOf((each) => walkServices(each, subject));
     expect(codesOf(group)).toEqual([]);
-    expect(group.fine).toEqual(['the kernel does what is planned with 3 packets to 1 services']);
+    expect(group.fine).toEqual(['the kernel does what is planned with 3 packets to 1 service']);
   });
 
   test('one rule of another program is one finding, whatever it stops', async () => {
