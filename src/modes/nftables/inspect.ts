@@ -18,7 +18,7 @@ import { type MemorySet, MemorySource, type MemoryTable } from './kernel/memoryS
 import { NetlinkSource } from './kernel/netlinkSource.ts';
 import type { ListedChain, ListedRule, NftSource } from './kernel/source.ts';
 import { tableName } from './kernel/source.ts';
-import { KernelWalk } from './kernel/walk.ts';
+import { KernelWalk, type ReadTables } from './kernel/walk.ts';
 import { lowerRule } from './lower.ts';
 import { BACKSTOP_TABLE, TABLE } from './rules/names.ts';
 import { NFT_FAMILY } from './rules/print.ts';
@@ -35,6 +35,15 @@ interface NftReaderOptions {
   readonly notes?: readonly string[];
 }
 
+/** What every walk begins with. */
+interface Structure extends ReadTables {
+  /** After which change it was read. */
+  readonly generation: number | undefined;
+  /** By which our rules were told from others. */
+  readonly ruleset: Ruleset | undefined;
+  readonly isOurs: (chain: string, rule: ListedRule) => boolean;
+}
+
 /** A walk during which rules changed is begun again; after so many it is taken as it is. */
 const WALKS = 3;
 const MOST_NOTES = 50;
@@ -48,6 +57,8 @@ export class NftReader implements KernelReader {
   /** With the backstop's. */
   readonly #own: readonly TablePlace[];
   readonly #timeSlice = new TimeSlice(systemClock, 4);
+  /** As long as no rule changes, what a walk begins with is not read again. */
+  #last: Structure | undefined;
 
   constructor(options: NftReaderOptions) {
     this.#options = options;
@@ -57,17 +68,12 @@ export class NftReader implements KernelReader {
 
   async walk(packet: Packet, host: Host): Promise<WalkResult<LearnedElement>> {
     const { family, source, notes: ownNotes = [] } = this.#options;
-    const isOurs = this.#recognition();
     for (let walks = 1; ; walks++) {
-      // At once: each wait for the netlink thread takes longer than what it reads.
-      const [before, chains, ...tables] = await Promise.all([
-        source.generation(),
-        source.chains(),
-        ...this.#own.map(async (place) => ({ place, contents: await source.contents(place) })),
-      ]);
-      const walk = new KernelWalk(family, source, { chains, tables }, isOurs);
+      const structure = await this.#structure();
+      const walk = new KernelWalk(family, source, structure, structure.isOurs);
       const { outcomes, notes } = await walk.result(packet, host);
-      const isSteady = (await source.generation()) === before;
+      const isSteady = (await source.generation()) === structure.generation;
+      if (isSteady && structure.generation !== undefined) this.#last = structure;
       if (!isSteady && walks < WALKS) continue;
       const all = [...ownNotes, ...(isSteady ? [] : ['rules changed while they were read']), ...notes];
       const rest = all.length - MOST_NOTES;
@@ -75,19 +81,39 @@ export class NftReader implements KernelReader {
     }
   }
 
+  /** Rules of other programs are not in it: they count packets, and are read for each walk. */
+  async #structure(): Promise<Structure> {
+    const { source } = this.#options;
+    const last = this.#last;
+    const ruleset = this.#options.ruleset?.();
+    if (last && last.ruleset === ruleset && (await source.generation()) === last.generation) return last;
+    // At once: each wait for the netlink thread takes longer than what it reads.
+    const [generation, chains, ...tables] = await Promise.all([
+      source.generation(),
+      source.chains(),
+      ...this.#own.map(async (place) => ({ place, contents: await source.contents(place) })),
+    ]);
+    return { generation, chains, tables, ruleset, isOurs: this.#recognition(ruleset) };
+  }
+
   /** Which rules of our table are ours. */
-  #recognition(): (chain: string, rule: ListedRule) => boolean {
-    const { family, ruleset } = this.#options;
+  #recognition(ruleset: Ruleset | undefined): Structure['isOurs'] {
+    const { family } = this.#options;
     if (!ruleset) return () => true;
-    const { chains } = ruleset();
+    const { chains } = ruleset;
     const known = new Map<string, ReadonlySet<string>>();
+    const found = new WeakMap<ListedRule['expressions'], boolean>();
     return (name, { expressions }) => {
+      const before = found.get(expressions);
+      if (before !== undefined) return before;
       let texts = known.get(name);
       if (!texts) {
         const rules = chains.find((chain) => chain.name === name)?.rules ?? [];
         known.set(name, (texts = new Set(rules.map((rule) => canonical(lowerRule(rule, family))))));
       }
-      return texts.has(canonical(expressions));
+      const isOurs = texts.has(canonical(expressions));
+      found.set(expressions, isOurs);
+      return isOurs;
     };
   }
 

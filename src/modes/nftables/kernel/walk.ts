@@ -45,7 +45,7 @@ interface WalkedRule extends ListedRule {
 const NO_KEY = new Uint8Array();
 
 /** What a walk begins with. */
-interface ReadTables {
+export interface ReadTables {
   readonly chains: readonly ListedChain[];
   readonly tables: readonly { readonly place: TablePlace; readonly contents: TableContents }[];
 }
