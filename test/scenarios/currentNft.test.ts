@@ -1,3 +1,3 @@
 import { scenariosInLab } from './labTests.ts';
 
-scenariosInLab({ layout: 'current', variant: 'nft' });
+scenariosInLab({ layout: 'current', variant: 'nft', isAsked: true });
