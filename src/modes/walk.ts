@@ -89,6 +89,9 @@ export interface WalkedChain {
   readonly policyPackets?: number | undefined;
 }
 
+/** At once, or in steps where one rule has a way for each of many endpoints. */
+export type RuleExits<Learned> = readonly RuleExit<Learned>[] | Generator<void, readonly RuleExit<Learned>[]>;
+
 /** What a mode supplies. */
 interface WalkedRules<Rule, Learned> {
   /** In the order in which a packet passes them. A hook without a chain lets everything through. */
@@ -96,7 +99,7 @@ interface WalkedRules<Rule, Learned> {
   /** All, or only those that this packet may match. */
   rulesOf(table: string, chain: string, way: Way<Learned>): readonly Rule[] | undefined;
   /** With a match of its statements or without. The probabilities of all exits add up to that of the way. */
-  leave(rule: Rule, way: Way<Learned>, context: WalkContext): readonly RuleExit<Learned>[];
+  leave(rule: Rule, way: Way<Learned>, context: WalkContext): RuleExits<Learned>;
   print(rule: Rule, way: Way<Learned>): string;
   /** What is known of a rule besides, where rules were read from a kernel. */
   detailsOf?(
@@ -160,20 +163,25 @@ export interface WalkResult<Learned> {
   readonly notes: readonly string[];
 }
 
-export function walkPacket<Rule, Learned>(
+/** A pool may have thousands of endpoints, each of which is a way of its own: a step for each rule on each way. */
+export function* walkPacket<Rule, Learned>(
   rules: WalkedRules<Rule, Learned>,
   packet: Packet,
   host: Host,
   options: WalkOptions = {},
-): WalkResult<Learned> {
+): WalkSteps<Learned> {
   const notes = new Set<string>();
   const addresses = new Set<string>(host.addresses);
   const walker = new Walker(rules, options, {
     isLocal: (ip) => isLoopback(ip) || addresses.has(ip) || (rules.isBound?.(ip) ?? false),
     note: (text) => notes.add(text),
   });
-  return { outcomes: walker.outcomes(packet), notes: [...notes] };
+  const outcomes = yield* walker.outcomes(packet);
+  return { outcomes, notes: [...notes] };
 }
+
+/** To be run at once, or in slices. */
+export type WalkSteps<Learned> = Generator<void, WalkResult<Learned>>;
 
 interface Decided<Learned> {
   readonly verdict: 'accept' | 'drop' | 'reject';
@@ -200,7 +208,7 @@ class Walker<Rule, Learned> {
     this.#context = context;
   }
 
-  outcomes(packet: Packet): WalkOutcome<Learned>[] {
+  *outcomes(packet: Packet): Generator<void, WalkOutcome<Learned>[]> {
     let ways: readonly Way<Learned>[] = [firstWay(packet)];
     const stopped: WalkOutcome<Learned>[] = [];
     for (const hook of pathOf(packet.inInterface)) {
@@ -210,18 +218,26 @@ class Walker<Rule, Learned> {
           through.push(way);
           continue;
         }
-        for (const { verdict, way: after } of this.#passHook(hook, way)) {
+        for (const { verdict, way: after } of yield* this.#passHook(hook, way)) {
           if (verdict === 'accept') through.push(after);
           else stopped.push({ kind: verdict, ...ending(after) });
         }
       }
       ways = this.#isTrial ? distinct(through) : through;
     }
-    return [...ways.map(arrival), ...stopped];
+    const arrived: WalkOutcome<Learned>[] = [];
+    for (const way of ways) {
+      arrived.push(arrival(way));
+      yield;
+    }
+    return [...arrived, ...stopped];
   }
 
   /** A packet goes on from chain to chain; but once one has rewritten it, no other of the type nat sees it at this hook. */
-  #passHook({ point, inInterface, isWithoutNat }: PathHook, way: Way<Learned>): readonly Decided<Learned>[] {
+  *#passHook(
+    { point, inInterface, isWithoutNat }: PathHook,
+    way: Way<Learned>,
+  ): Generator<void, readonly Decided<Learned>[]> {
     const isDestination = point === 'prerouting' || point === 'output';
     let waiting: readonly Way<Learned>[] = [inInterface === undefined ? way : { ...way, inInterface }];
     const ended: Decided<Learned>[] = [];
@@ -234,7 +250,7 @@ class Walker<Rule, Learned> {
           continue;
         }
         const hook = `${base.hookName ?? base.type} ${point}`;
-        for (const one of this.#passBaseChain(base, { ...each, hook })) {
+        for (const one of yield* this.#passBaseChain(base, { ...each, hook })) {
           const isSentOn = base.type === 'ipvs' && one.way.virtualServer && !each.virtualServer;
           if (one.verdict !== 'accept') ended.push(one);
           // What IPVS sends elsewhere begins again at output.
@@ -263,10 +279,11 @@ class Walker<Rule, Learned> {
     });
   }
 
-  #passBaseChain(base: WalkedChain, way: Way<Learned>): readonly Decided<Learned>[] {
+  *#passBaseChain(base: WalkedChain, way: Way<Learned>): Generator<void, readonly Decided<Learned>[]> {
     const { type, table, chain, policy } = base;
     if (type === 'ipvs') return this.#balance(way);
-    const { decided, returned } = this.#walkChain(table, chain, way, 0) ?? { decided: [], returned: [way] };
+    const walked = yield* this.#walkChain(table, chain, way, 0);
+    const { decided, returned } = walked ?? { decided: [], returned: [way] };
     for (const left of returned)
       decided.push({ verdict: policy, way: policy === 'drop' ? this.#droppedByPolicy(base, left) : left });
     return decided;
@@ -290,7 +307,12 @@ class Walker<Rule, Learned> {
   }
 
   /** `undefined`: there is no such chain. */
-  #walkChain(table: string, chain: string, way: Way<Learned>, depth: number): Passage<Learned> | undefined {
+  *#walkChain(
+    table: string,
+    chain: string,
+    way: Way<Learned>,
+    depth: number,
+  ): Generator<void, Passage<Learned> | undefined> {
     const rules = this.#rules.rulesOf(table, chain, way);
     if (!rules) {
       this.#context.note(`${table === '' ? 'the table' : `table ${table}`} has no chain ${chain}`);
@@ -303,13 +325,13 @@ class Walker<Rule, Learned> {
       if (live.length === 0) break;
       const next: Way<Learned>[] = [];
       for (const current of live) {
-        const exits = this.#rules.leave(rule, current, this.#context);
+        yield;
+        const left = this.#rules.leave(rule, current, this.#context);
+        const exits = 'next' in left ? yield* left : left;
+        const at = { depth, isChoice: exits.length > 1 };
         for (const exit of exits) {
           const recorded = this.#recorded(table, chain, ruleIndex, rule, exit);
-          addAll(
-            next,
-            this.#proceed(table, exit.verdict, recorded, { depth, isChoice: exits.length > 1 }, passage),
-          );
+          addAll(next, yield* this.#proceed(table, exit.verdict, recorded, at, passage));
         }
       }
       live = next;
@@ -319,18 +341,18 @@ class Walker<Rule, Learned> {
   }
 
   /** Returns the ways that go on to the next rule; others are put where they end. */
-  #proceed(
+  *#proceed(
     table: string,
     verdict: WalkVerdict | undefined,
     way: Way<Learned>,
     { depth, isChoice }: { readonly depth: number; readonly isChoice: boolean },
     { decided, returned }: Passage<Learned>,
-  ): readonly Way<Learned>[] {
+  ): Generator<void, readonly Way<Learned>[]> {
     if (!verdict) return [way];
     switch (verdict.kind) {
       case 'jump':
       case 'goto': {
-        const below = this.#walkChain(table, verdict.chain, way, depth + 1);
+        const below = yield* this.#walkChain(table, verdict.chain, way, depth + 1);
         if (!below) {
           if (!isChoice) return [way];
           // Were it to go on, choices among n missing chains would become 2^n ways.

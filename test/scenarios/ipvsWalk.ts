@@ -15,6 +15,7 @@ import {
 } from '../../src/modes/ipvs/rules/walk.ts';
 import type { WalkOutcome, WalkResult } from '../../src/modes/walk.ts';
 import type { Plan } from '../../src/plan/types.ts';
+import { runToEnd } from '../../src/time/timeSlice.ts';
 import { FakeIpvsKernel } from '../modes/ipvs/rules/fakeKernel.ts';
 import { ALL_TABLES } from '../modes/iptables/fakeReader.ts';
 import { FakeIptables } from './fakeIptables.ts';
@@ -111,7 +112,7 @@ export function walkedIpvs(snapshot: IpvsSnapshot, { view }: Plan, row: Subject)
   const packet = { ...row.packet, viaBridge: row.packet.inInterface === 'cni0' };
   const kernel = walkedSnapshot(snapshot);
   const walk = (affinity: (entry: string) => boolean): WalkResult<string> =>
-    walkIpvs(kernel, packet, { ...NODE1, nodeIp: view.nodeIp }, { record: false, affinity });
+    runToEnd(walkIpvs(kernel, packet, { ...NODE1, nodeIp: view.nodeIp }, { record: false, affinity }));
   const first = walk(() => false);
   const isKept = (outcome: WalkOutcome<string>): boolean => {
     const again = walk((entry) => outcome.learned.includes(entry)).outcomes;

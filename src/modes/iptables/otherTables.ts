@@ -52,11 +52,11 @@ export async function beginOtherWalk(
       rules: (table, chain) =>
         walk.rulesOf(table, chain, tooLong)?.map(
           (rule): OtherRule => ({
-            leave: (way, context) =>
-              withoutLearned(
-                walk.leave(rule, { ...way, learned: [] }, packet.inInterface !== undefined, context),
-                way,
-              ),
+            *leave(way, context) {
+              const hasArrived = packet.inInterface !== undefined;
+              const exits = yield* walk.leave(rule, { ...way, learned: [] }, hasArrived, context);
+              return withoutLearned(exits, way);
+            },
             print: () => printExpressions(rule.expressions),
             details: () => walk.detailsOf(rule),
           }),

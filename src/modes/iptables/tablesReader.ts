@@ -7,7 +7,7 @@ import type { Plan } from '../../plan/types.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { type KernelDifference, ReadOnDemand } from '../kernelReader.ts';
-import type { WalkOptions, WalkResult } from '../walk.ts';
+import type { WalkOptions, WalkResult, WalkSteps } from '../walk.ts';
 import { filteredBridges } from './bridges.ts';
 import { type ChainKey, ChainSource, type ReadContext, type ReadingClient } from './chainSource.ts';
 import { type DumpedTables, MOST_DUMPED } from './dump.ts';
@@ -38,7 +38,7 @@ export interface TablesReaderOptions {
 
 /** A walk over chains that are read as it needs them. */
 export interface ChainWalk {
-  readonly walk: (tables: WalkedTables, packet: IptablesPacket, options: WalkOptions) => WalkResult<string>;
+  readonly walk: (tables: WalkedTables, packet: IptablesPacket, options: WalkOptions) => WalkSteps<string>;
   /** Reads what it needs besides chains. Returns whether something was missing. */
   readonly fill?: () => Promise<boolean>;
 }
@@ -46,6 +46,9 @@ export interface ChainWalk {
 /** Rules that change while they are read are read again, so often. */
 const MOST_ATTEMPTS = 3;
 const MOST_NOTES = 50;
+/** A sync waits no longer for a walk. */
+const SLICE_MS = 2;
+const STEPS_PER_LOOK = 16;
 const NO_TABLES: ReadonlySet<string> = new Set();
 /** A flushed table of a large cluster has some 100,000. */
 const MOST_DIFFERENCES = 20_000;
@@ -101,12 +104,17 @@ export class TablesReader {
     };
     const its = { ...packet, viaBridge };
     for (;;) {
-      walk(tables, its, { record: false, isTrial: true });
+      await this.#sliced(walk(tables, its, { record: false, isTrial: true }));
       const read = [await chains.fill(), await fill?.(), await other.fill()];
       if (read.includes(true)) continue;
-      const { outcomes, notes: walkNotes } = walk(tables, its, {});
+      const { outcomes, notes: walkNotes } = await this.#sliced(walk(tables, its, {}));
       return { outcomes, notes: [...notes, ...other.notes(), ...walkNotes, ...unreadable] };
     }
+  }
+
+  #sliced<T>(steps: Generator<void, T>): Promise<T> {
+    const timeSlice = new TimeSlice(systemClock, SLICE_MS);
+    return runSliced(steps, timeSlice, STEPS_PER_LOOK);
   }
 
   async compare(

@@ -64,6 +64,17 @@ describe('a walk', () => {
     },
   );
 
+  it('gives way to others, however large a pool is', async () => {
+    const endpoints = Array.from({ length: 1000 }, (_, n) => `10.1.${n >> 8}.${n & 255} node-b`);
+    const { kernel } = await synced('a/x 10.96.0.1 80', `a/x-1 of x 80 | ${endpoints.join(' | ')}`);
+    let turns = 0;
+    const timer = setInterval(() => turns++, 0);
+    const { outcomes } = await readerOf(kernel).walk(CLIENT, HOST);
+    clearInterval(timer);
+    expect(outcomes).toHaveLength(1000);
+    expect(turns).toBeGreaterThan(5);
+  });
+
   it('sends a client that is remembered where it went', async () => {
     const { kernel } = await synced(...X);
     const first = kernel.connect(CLIENT);

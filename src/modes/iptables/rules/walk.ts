@@ -4,14 +4,17 @@ import type { Host, Packet } from '../../../plan/decide.ts';
 import {
   type Balanced,
   type RuleExit,
+  type RuleExits,
   type TraceStep,
   type WalkContext,
   type WalkOptions,
   walkPacket,
   type WalkedChain,
   type WalkResult,
+  type WalkSteps,
   type Way,
 } from '../../walk.ts';
+import { runToEnd } from '../../../time/timeSlice.ts';
 import type { HookPoint } from '../../path.ts';
 import { ruleProtocol } from './names.ts';
 import { type MatchAnswer, answerOther, hasState, isInterface } from './otherMatch.ts';
@@ -76,7 +79,7 @@ export interface OtherChains {
 }
 
 export interface OtherRule {
-  leave(way: Way<string>, context: WalkContext): readonly RuleExit<string>[];
+  leave(way: Way<string>, context: WalkContext): RuleExits<string>;
   print(): string;
   details(): Pick<TraceStep, 'packets' | 'isForeign'>;
 }
@@ -131,7 +134,7 @@ export function walkIptables(
   host: Host,
   options: IptablesWalkOptions = {},
 ): WalkResult<string> {
-  return walkTables(walkedTables(tables), packet, host, options);
+  return runToEnd(walkTables(walkedTables(tables), packet, host, options));
 }
 
 /** All of them in memory. */
@@ -148,7 +151,7 @@ export function walkTables(
   packet: IptablesPacket,
   host: Host,
   options: IptablesWalkOptions = {},
-): WalkResult<string> {
+): WalkSteps<string> {
   const { balance, isBound } = options;
   const { outInterface = () => undefined } = tables;
   const { viaBridge = false } = packet;

@@ -13,7 +13,7 @@ import {
   parseCidr,
 } from '../../../model/ip.ts';
 import type { Host } from '../../../plan/decide.ts';
-import type { Balanced, WalkContext, WalkResult, Way } from '../../walk.ts';
+import type { Balanced, WalkContext, WalkSteps, Way } from '../../walk.ts';
 import {
   type IptablesPacket,
   type IptablesWalkOptions,
@@ -67,7 +67,7 @@ export function walkIpvs(
   packet: IptablesPacket,
   host: Host,
   options: Pick<IptablesWalkOptions, 'record' | 'affinity'> = {},
-): WalkResult<string> {
+): WalkSteps<string> {
   const { affinity = () => false, ...more } = options;
   const { source, destination, inInterface } = packet;
   const isUnbound =

@@ -92,13 +92,14 @@ const WRITTEN_FROM: ReadonlyMap<string, number> = new Map([
   ['exthdr', 7],
 ]);
 
-export function runRule(
+/** A step for each number that is drawn. */
+export function* runRule(
   expressions: readonly Expression[],
   way: MachineWay,
   options: MachineOptions,
-): readonly RuleExit<LearnedElement>[] {
+): Generator<void, readonly RuleExit<LearnedElement>[]> {
   const state = { registers: new Registers(), way, found: [], isUncertain: false };
-  return merged(new Machine(expressions, options).run(state, 0), way);
+  return merged(yield* new Machine(expressions, options).run(state, 0), way);
 }
 
 /** Draws that found nothing are one way again: what was drawn is forgotten when the rule ends. */
@@ -123,11 +124,11 @@ class Machine {
     this.#options = options;
   }
 
-  run(state: State, from: number): readonly RuleExit<LearnedElement>[] {
+  *run(state: State, from: number): Generator<void, readonly RuleExit<LearnedElement>[]> {
     for (let index = from; index < this.#expressions.length; index++) {
       const expression = this.#expressions[index];
       if (!expression) break;
-      if (expression.kind === 'numgen') return this.#draw(expression, state, index + 1);
+      if (expression.kind === 'numgen') return yield* this.#draw(expression, state, index + 1);
       const effect = this.#perform(expression, state);
       if (effect?.kind === 'mismatch') return [{ way: state.way, isMatch: false }];
       if (effect?.kind === 'unknown') state.isUncertain = true;
@@ -138,18 +139,19 @@ class Machine {
     return [this.#exit(state, undefined)];
   }
 
-  #draw(
+  *#draw(
     { modulus, into }: Extract<Expression, { kind: 'numgen' }>,
     { registers, way, found, isUncertain }: State,
     next: number,
-  ): readonly RuleExit<LearnedElement>[] {
-    if (modulus > MOST_DRAWN) return this.run({ registers, way, found, isUncertain: true }, next);
+  ): Generator<void, readonly RuleExit<LearnedElement>[]> {
+    if (modulus > MOST_DRAWN) return yield* this.run({ registers, way, found, isUncertain: true }, next);
     const exits: RuleExit<LearnedElement>[] = [];
     for (let drawn = 0; drawn < modulus; drawn++) {
       const own = new Registers(registers);
       own.put(into, hostU32(drawn));
       const share = { ...way, probability: way.probability / modulus };
-      exits.push(...this.run({ registers: own, way: share, found, isUncertain }, next));
+      exits.push(...(yield* this.run({ registers: own, way: share, found, isUncertain }, next)));
+      yield;
     }
     return exits;
   }

@@ -3,6 +3,8 @@ import type { Family } from '../../../model/ip.ts';
 import type { Host, Packet } from '../../../plan/decide.ts';
 import type { SetElement, SetPlace } from '../../../netlink/nftables/elements.ts';
 import type { TablePlace } from '../../../netlink/nftables/message.ts';
+import { systemClock } from '../../../time/systemClock.ts';
+import { runSliced, TimeSlice } from '../../../time/timeSlice.ts';
 import { ReadOnDemand } from '../../kernelReader.ts';
 import {
   type RuleExit,
@@ -11,6 +13,7 @@ import {
   type WalkedChain,
   walkPacket,
   type WalkResult,
+  type WalkSteps,
 } from '../../walk.ts';
 import type { HookPoint } from '../../path.ts';
 import { BACKSTOP_TABLE, TABLE } from '../rules/names.ts';
@@ -23,6 +26,9 @@ import { tableName } from './source.ts';
 import type { AskedElement, ListedChain, ListedRule, ListedSet, NftSource, TableContents } from './source.ts';
 import { printFound } from './values.ts';
 
+/** A sync waits no longer for a walk. */
+const SLICE_MS = 2;
+const STEPS_PER_LOOK = 16;
 /** As in the kernel. */
 const DEEPEST_JUMP = 16;
 /** A packet that passes more rules than this is in a loop, or in rules that nobody wrote for packets. */
@@ -100,8 +106,10 @@ export class KernelWalk {
   }
 
   async result(packet: Packet, host: Host): Promise<WalkResult<LearnedElement>> {
+    const timeSlice = new TimeSlice(systemClock, SLICE_MS);
     for (;;) {
-      const result = this.#walk(packet, host);
+      timeSlice.begin();
+      const result = await runSliced(this.#walk(packet, host), timeSlice, STEPS_PER_LOOK);
       if (!(await this.fill())) return result;
     }
   }
@@ -112,11 +120,11 @@ export class KernelWalk {
     return read.includes(true);
   }
 
-  #walk(packet: Packet, host: Host): WalkResult<LearnedElement> {
+  *#walk(packet: Packet, host: Host): WalkSteps<LearnedElement> {
     const hasArrived = packet.inInterface !== undefined;
     const tooLong = new Set<string>();
     let steps = 0;
-    const { outcomes, notes } = walkPacket<WalkedRule, LearnedElement>(
+    const { outcomes, notes } = yield* walkPacket<WalkedRule, LearnedElement>(
       {
         deepestJump: DEEPEST_JUMP,
         baseChains: (point) => this.baseChains(point).map(({ chain }) => chain),
@@ -175,7 +183,7 @@ export class KernelWalk {
     way: MachineWay,
     hasArrived: boolean,
     { isLocal, note }: WalkContext,
-  ): readonly RuleExit<LearnedElement>[] {
+  ): Generator<void, readonly RuleExit<LearnedElement>[]> {
     const { place, expressions } = rule;
     const table = tableName(place);
     if (!this.#isPrefetched) {

@@ -1,6 +1,7 @@
 /** Sends packets through the table: what each statement of a rule makes of a packet, and what it finds in the sets. */
 import { type Cidr, cidrContains, familyOf, type Ip } from '../../../model/ip.ts';
 import type { Host, Packet } from '../../../plan/decide.ts';
+import { runToEnd } from '../../../time/timeSlice.ts';
 import { walkPacket } from '../../walk.ts';
 import type { RuleExit, WalkContext, WalkOptions, WalkResult, WalkVerdict, Way } from '../../walk.ts';
 import { idOf, placeOf } from './diff.ts';
@@ -49,7 +50,7 @@ export function walkNftables(
   options: NftWalkOptions = {},
 ): WalkResult<LearnedEntry> {
   const { affinity = () => [] } = options;
-  return walkPacket<RuleSpec, LearnedEntry>(
+  const steps = walkPacket<RuleSpec, LearnedEntry>(
     {
       deepestJump: DEEPEST_JUMP,
       baseChains: (point) =>
@@ -65,6 +66,7 @@ export function walkNftables(
     host,
     options,
   );
+  return runToEnd(steps);
 }
 
 export function walkTable(ruleset: Ruleset, elements: Iterable<Element>): WalkTable {

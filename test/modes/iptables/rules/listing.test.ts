@@ -3,8 +3,9 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ListReader, TableReader } from '../../../../src/modes/iptables/rules/listing.ts';
 import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
-import { walkIptables, walkTables } from '../../../../src/modes/iptables/rules/walk.ts';
+import { type WalkedTables, walkIptables, walkTables } from '../../../../src/modes/iptables/rules/walk.ts';
 import type { WalkResult } from '../../../../src/modes/walk.ts';
+import { runToEnd } from '../../../../src/time/timeSlice.ts';
 import { ip } from './rules.ts';
 
 const HOST = { addresses: [ip('192.0.2.1')] };
@@ -61,14 +62,11 @@ describe('only rules that may match are parsed, and none of those is missed', ()
         list.take('-P PREROUTING ACCEPT -c 0 0\n');
         for (const each of rules) list.take(`-A PREROUTING ${withCounters(each)}\n`);
         for (const { chains } of [table, list]) {
-          const walked = walkTables(
-            {
-              base: (name, chain) => (name === 'mangle' ? chains.get(chain) : undefined),
-              rules: (_, chain, way) => chains.get(chain)?.rulesFor(way.destination, way.port),
-            },
-            packet,
-            HOST,
-          );
+          const tables: WalkedTables = {
+            base: (name, chain) => (name === 'mangle' ? chains.get(chain) : undefined),
+            rules: (_, chain, way) => chains.get(chain)?.rulesFor(way.destination, way.port),
+          };
+          const walked = runToEnd(walkTables(tables, packet, HOST));
           expect(texts(walked)).toEqual(expected);
           for (const { path } of walked.outcomes)
             for (const { text, packets } of path) {
@@ -118,7 +116,7 @@ test('a table that grew too large keeps what is asked for', () => {
 test('what is no rule is noted when a packet comes to it', () => {
   const reader = new ListReader();
   reader.take('-P FORWARD ACCEPT -c 0 0\n-A FORWARD -m tcp --dport "open\n-A FORWARD -j DROP -j ACCEPT\n');
-  const { notes } = walkTables(
+  const steps = walkTables(
     {
       base: (table, chain) => (table === 'filter' ? reader.chains.get(chain) : undefined),
       rules: (_, chain, way) => reader.chains.get(chain)?.rulesFor(way.destination, way.port),
@@ -126,6 +124,7 @@ test('what is no rule is noted when a packet comes to it', () => {
     { source: ip('10.0.0.1'), destination: ip('10.0.0.2'), protocol: 'TCP', port: 80, inInterface: 'eth0' },
     HOST,
   );
+  const { notes } = runToEnd(steps);
   expect(notes).toHaveLength(2);
   expect(notes.every((note) => note.startsWith('not evaluated'))).toBe(true);
 });
