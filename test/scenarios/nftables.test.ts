@@ -10,6 +10,7 @@ import { GuestNode } from '../guest/guestNode.ts';
 import { buildGuestPrograms, type GuestPrograms } from '../guest/programs.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { SCENARIOS } from './cases/index.ts';
+import { explainedRows } from './explained.ts';
 import { PacketSender } from './labPackets.ts';
 import { printWalk } from './nftablesWalk.ts';
 import { type Fate, printRow, type Row, targetAt } from './packets.ts';
@@ -45,6 +46,9 @@ test.each(SCENARIOS)('$name', async (scenario) => {
   });
   expect(expected.map(({ row, walk }) => printWalk(row, walk))).toEqual(
     expected.map(({ row, fate, walk }) => printRow(row, rememberedFate(row, fate, walk))),
+  );
+  expect(await explainedRows('nftables', scenario, expected)).toEqual(
+    expected.map(({ row, fate }) => printRow(row, fate)),
   );
   for (const family of FAMILIES) expect(await node.compare(family)).toEqual([]);
 

@@ -3,6 +3,7 @@ import { deepEqual, equal } from 'node:assert/strict';
 import { FAMILIES } from '../../../src/model/ip.ts';
 import type { WalkResult } from '../../../src/modes/walk.ts';
 import { printWalk } from '../../scenarios/expectations.ts';
+import { explainedRows } from '../../scenarios/explained.ts';
 import { service, slice } from '../../scenarios/objects.ts';
 import { type Fate, printRow, type Row } from '../../scenarios/packets.ts';
 import { type Scenario, scenario } from '../../scenarios/scenario.ts';
@@ -22,6 +23,12 @@ export function askedScenario(given: Scenario): GuestTest {
     });
     const wrong = asked.flatMap(({ row, fate, walk }) =>
       mismatch('walked', printRow(row, fate), printWalk(row, walk)),
+    );
+    const explained = await explainedRows('ipvs', given, asked);
+    wrong.push(
+      ...asked.flatMap(({ row, fate }, index) =>
+        mismatch('explained', printRow(row, fate), explained[index]),
+      ),
     );
     const sent = asked.filter(({ row }) => row.inLab);
     const before = await connectionsIn(node);
