@@ -9,7 +9,7 @@
 import { type Ip, isLoopback } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { Host, Packet } from '../plan/decide.ts';
-import { arrival, distinct, ending, firstWay } from './walkOutcome.ts';
+import { addAll, arrival, distinct, ending, firstWay, policyStep } from './walkOutcome.ts';
 import { type HookPoint, isOnPath, type PathHook, pathOf, type Trail } from './path.ts';
 
 /** One possible way of the packet, as far as it has been walked. `Learned`: what a mode keeps of a client. */
@@ -291,18 +291,8 @@ class Walker<Rule, Learned> {
 
   #droppedByPolicy(base: WalkedChain, way: Way<Learned>): Way<Learned> {
     if (!this.#record) return way;
-    const { table, chain, isForeign, policyPackets: packets } = base;
-    const ruleIndex = this.#rules.rulesOf(table, chain, way)?.length ?? 0;
-    const step = (): TraceStep => ({
-      hook: way.hook,
-      table,
-      chain,
-      ruleIndex,
-      text: 'policy drop',
-      found: [],
-      ...(packets !== undefined && { packets }),
-      ...(isForeign && { isForeign }),
-    });
+    const ruleIndex = this.#rules.rulesOf(base.table, base.chain, way)?.length ?? 0;
+    const step = (): TraceStep => policyStep(base, way.hook, ruleIndex);
     return { ...way, trail: { step, before: way.trail } };
   }
 
@@ -404,9 +394,4 @@ class Walker<Rule, Learned> {
     });
     return { ...way, trail: { step, before: way.trail } };
   }
-}
-
-/** Not `push(...more)`: of very many, that is too many arguments. */
-function addAll<T>(list: T[], more: readonly T[]): void {
-  for (const each of more) list.push(each);
 }

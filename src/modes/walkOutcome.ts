@@ -1,7 +1,7 @@
 /** Where a walked packet begins, and where it ends. */
 import type { Packet } from '../plan/decide.ts';
 import { stepsOf } from './path.ts';
-import type { WalkEnding, WalkOutcome, Way } from './walk.ts';
+import type { TraceStep, WalkedChain, WalkEnding, WalkOutcome, Way } from './walk.ts';
 
 export function firstWay<Learned>({
   source,
@@ -51,4 +51,27 @@ export function distinct<Learned>(ways: readonly Way<Learned>[]): readonly Way<L
     if (!known.has(key)) known.set(key, way);
   }
   return [...known.values()];
+}
+
+/** Of a packet that came to the end of a base chain. */
+export function policyStep(
+  { table, chain, isForeign, policyPackets: packets }: WalkedChain,
+  hook: string,
+  ruleIndex: number,
+): TraceStep {
+  return {
+    hook,
+    table,
+    chain,
+    ruleIndex,
+    text: 'policy drop',
+    found: [],
+    ...(packets !== undefined && { packets }),
+    ...(isForeign && { isForeign }),
+  };
+}
+
+/** Not `push(...more)`: of very many, that is too many arguments. */
+export function addAll<T>(list: T[], more: readonly T[]): void {
+  for (const each of more) list.push(each);
 }
