@@ -11,7 +11,7 @@ import { NODE1, proxyOf, type Scenario } from './scenario.ts';
 
 interface Walked {
   readonly row: Row;
-  readonly walk: WalkResult<unknown>;
+  readonly result: WalkResult<unknown>;
 }
 
 /** Each row with its fate; where the kernel is not as planned, with the difference instead. */
@@ -22,14 +22,14 @@ export async function explainedRows(
 ): Promise<readonly string[]> {
   const plans = new Map<Family, ReturnType<typeof proxyOf>>();
   const texts: string[] = [];
-  for (const { row, walk } of walked) {
+  for (const { row, result } of walked) {
     let proxy = plans.get(row.family);
     if (!proxy) {
       plans.set(row.family, (proxy = proxyOf(row.family, scenario, NO_WRITER)));
       proxy.replan();
     }
     const nothing = (): Promise<never[]> => Promise.resolve([]);
-    const kernel = { walk: () => Promise.resolve(walk), compare: nothing, dump: nothing };
+    const kernel = { walk: () => Promise.resolve(result), compare: nothing, dump: nothing };
     const family: FamilySubject = familySubject(proxy, NODE1, kernel);
     const subject: Subject = {
       nodeName: 'node1',

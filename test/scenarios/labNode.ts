@@ -7,14 +7,11 @@ import { run } from '../../src/system/processes.ts';
 import { prefixed } from '../../lab/prefixed.ts';
 import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
-import type { KernelReader } from '../../src/modes/kernelReader.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { IptablesReader } from '../../src/modes/iptables/inspect.ts';
 import { ALL_TABLES, FAKE_SETTINGS } from '../modes/iptables/fakeReader.ts';
 import { iptablesWriter, NO_COUNTERS } from './iptablesProxier.ts';
-import type { Subject } from '../../src/explain/subject.ts';
-import { familySubject } from '../explain/given.ts';
-import { NODE1, node1Addresses, type Scenario } from './scenario.ts';
+import { node1Addresses, type Scenario } from './scenario.ts';
 import { ScenarioProxies } from './scenarioProxies.ts';
 
 export interface LabNodeOptions {
@@ -67,17 +64,6 @@ export class LabNode {
       generation: () => undefined,
       bridges: () => new Set(['cni0']),
     });
-  }
-
-  /** Of questions; `kernel` is what was read. */
-  subject(family: Family, kernel: KernelReader): Subject {
-    return {
-      nodeName: 'node1',
-      mode: 'iptables',
-      layout: this.layout,
-      families: [familySubject(this.#proxies.proxier(family), NODE1, kernel)],
-      now: () => Date.now(),
-    };
   }
 
   #client(family: Family): IptablesClient {

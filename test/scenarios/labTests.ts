@@ -5,9 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
-import type { KernelReader } from '../../src/modes/kernelReader.ts';
-import { explainPacket } from '../../src/explain/packet.ts';
-import { fateOf } from '../explain/fate.ts';
+import { explainedRows } from './explained.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { SCENARIOS } from './cases/index.ts';
 import { type Counts, countsOf, expectPathsCounted, type RuleCount, type Walk } from './counters.ts';
@@ -56,28 +54,11 @@ export function scenariosInLab({ isAsked = false, ...options }: LabScenarioOptio
     const before = await countersOf(node);
     const walks = await walksOf(node, rows);
     expect(walks.map(({ row, result }) => printWalk(row, result))).toEqual(expected);
-    expect(await explainedIn(node, walks)).toEqual(expected);
+    expect(await explainedRows('iptables', scenario, walks)).toEqual(expected);
     expect(await sender.send(rows)).toEqual(expected);
     expectPathsCounted(before, await countersOf(node), walks);
     for (const family of FAMILIES) expect(await node.reader(family).compare(node.plan(family))).toEqual([]);
   });
-}
-
-const nothing = (): Promise<never[]> => Promise.resolve([]);
-
-/** What explain says of each packet, from the plan and from the rules that were read. */
-async function explainedIn(node: LabNode, walks: readonly Walk[]): Promise<readonly string[]> {
-  const texts: string[] = [];
-  for (const { row, result } of walks) {
-    const read: KernelReader = { walk: () => Promise.resolve(result), compare: nothing, dump: nothing };
-    const subject = node.subject(row.family, read);
-    for (const family of subject.families) {
-      const answer = await explainPacket(subject, { family, packet: row.packet });
-      const { differences = ['the kernel was not asked'] } = answer.kernel ?? {};
-      texts.push(printRow(row, differences[0] ?? fateOf(answer, row)));
-    }
-  }
-  return texts;
 }
 
 async function walksOf(node: LabNode, rows: readonly (readonly [Row, Fate])[]): Promise<readonly Walk[]> {

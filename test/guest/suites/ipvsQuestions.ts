@@ -24,7 +24,11 @@ export function askedScenario(given: Scenario): GuestTest {
     const wrong = asked.flatMap(({ row, fate, walk }) =>
       mismatch('walked', printRow(row, fate), printWalk(row, walk)),
     );
-    const explained = await explainedRows('ipvs', given, asked);
+    const explained = await explainedRows(
+      'ipvs',
+      given,
+      asked.map(({ row, walk }) => ({ row, result: walk })),
+    );
     wrong.push(
       ...asked.flatMap(({ row, fate }, index) =>
         mismatch('explained', printRow(row, fate), explained[index]),
