@@ -3,8 +3,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Those that take longest, and wait most of the time: the others run beside them, instead of after them. */
 const SLOW = [
-  'guest/guest',
+  'guest/rules',
+  'guest/daemon',
+  'scenarios/currentNft',
+  'e2e/brokenNode',
   'e2e/apiFaults',
+  'prerequisites/guest.real',
   'e2e/hangs',
   'e2e/nftablesMetrics',
   'e2e/udpFlows',
@@ -44,8 +48,8 @@ export default defineConfig({
     ],
     environment: 'node',
     pool: 'forks',
-    // One more than a small machine has processors: apart from the guest, tests wait longer than they compute.
-    maxWorkers: 3,
+    // Two more than a small machine has processors: apart from the guests, tests wait longer than they compute.
+    maxWorkers: 4,
     // Real kernels and whole clusters take their time on a busy machine: ten times what a quiet one needs.
     testTimeout: 300_000,
     hookTimeout: 300_000,

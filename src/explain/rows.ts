@@ -154,13 +154,13 @@ export async function endpointRows(subject: Subject, service: string): Promise<r
   const found = await servicePortsOf(subject, { service });
   const flows = await subject.flowsOf?.(service);
   return found.flatMap(({ family, port }) =>
-    portEndpointRows(family, port, new PortEndpoints(subject, family, port), flows),
+    portEndpointRows(subject, { family, port }, new PortEndpoints(subject, family, port), flows),
   );
 }
 
 export function portEndpointRows(
-  { family, plan }: FamilySubject,
-  port: ServicePort,
+  subject: Pick<Subject, 'connectionsOf'>,
+  { family: { family, plan }, port }: { readonly family: FamilySubject; readonly port: ServicePort },
   endpoints: PortEndpoints,
   flows: ReadonlyMap<string, number> | undefined,
 ): readonly EndpointRow[] {
@@ -179,6 +179,7 @@ export function portEndpointRows(
       nodeHints: endpoint.nodeHints,
       pools,
       ...(leftOut && { leftOut }),
+      ...subject.connectionsOf?.(port.id, endpoint.key),
       ...(count !== undefined && { flows: count }),
     };
   });

@@ -49,7 +49,7 @@ export async function explainService(subject: Subject, question: AskedService): 
       state: portCondition(family, port).state,
       packets,
       ...(moreFrontends > 0 && { moreFrontends }),
-      endpoints: portEndpointRows(family, port, endpoints, flows),
+      endpoints: portEndpointRows(subject, { family, port }, endpoints, flows),
     });
   }
   const type = found[0]?.port.type;

@@ -37,8 +37,17 @@ export interface Subject {
   flowsOf?(service: ObjectKey): Promise<ReadonlyMap<string, number>>;
   /** Connections a second of a service; unset where none came, or nothing counts. */
   rateOf?(service: ObjectKey): number | undefined;
+  /** What the kernel counted of an endpoint (`10.244.1.11:8081`) of a service port; unset where nothing counts. */
+  connectionsOf?(servicePort: ServicePortId, endpoint: string): EndpointConnections | undefined;
   /** To be called often during long work, between packets and between services: a promise to await, where others wait. */
   pause?(): Promise<void> | undefined;
+}
+
+export interface EndpointConnections {
+  /** Since its rules were written. */
+  readonly connections: number;
+  /** A second; unset where none came lately. */
+  readonly rate?: number;
 }
 
 export interface PortRange {

@@ -65,6 +65,21 @@ test('the connections between two readings, by service; of one reading, none', a
   expect(its.rates.takeChanged()).toEqual([]);
 });
 
+test('by endpoint: what it was sent since its rules were written, and a second', async () => {
+  const its = world();
+  its.counted = [reading('shop/web:http', 100), reading('shop/web:http', 20), reading('shop/idle', 5)];
+  await its.rates.refresh();
+  const web = (): unknown => its.rates.ofEndpoint('shop/web:http/TCP', '10.244.0.1:80');
+  expect(web()).toEqual({ connections: 120 });
+  await its.clock.advance(10_000);
+  its.counted = [reading('shop/web:http', 150), reading('shop/web:http', 20), reading('shop/idle', 5)];
+  await its.rates.refresh();
+  expect(web()).toEqual({ connections: 170, rate: 5 });
+  expect(its.rates.ofEndpoint('shop/idle/TCP', '10.244.0.1:80')).toEqual({ connections: 5 });
+  expect(its.rates.ofEndpoint('shop/web:http/UDP', '10.244.0.1:80')).toBeUndefined();
+  expect(its.rates.ofEndpoint('shop/web:http/TCP', '10.244.0.2:80')).toBeUndefined();
+});
+
 test('a count that fell was written again: no rate, and the line without one is a change', async () => {
   const its = world();
   its.counted = [reading('shop/web', 100)];

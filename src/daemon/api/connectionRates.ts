@@ -1,5 +1,7 @@
-/** Connections a second by service, from two readings of what the kernel has counted. */
+/** Connections a second by service and by endpoint, from two readings of what the kernel has counted. */
+import type { EndpointConnections } from '../../explain/subject.ts';
 import type { ObjectKey } from '../../model/objects.ts';
+import { type ServicePortId, serviceOfPortId } from '../../model/serviceTracker.ts';
 import type { ConnectionReading } from '../../telemetry/metrics/connections.ts';
 import type { Clock } from '../../time/clock.ts';
 import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
@@ -18,12 +20,19 @@ const LONGEST_MS = 120_000;
 /** After so many readings the clock is looked at; a large cluster has 300,000. */
 const PER_LOOK = 64;
 
+interface Counts {
+  readonly at: number;
+  readonly byService: ReadonlyMap<ObjectKey, number>;
+  readonly byEndpoint: ReadonlyMap<string, number>;
+}
+
 export class ConnectionRates {
   readonly #options: ConnectionRatesOptions;
   readonly #timeSlice: TimeSlice;
-  #last: { readonly at: number; readonly counts: ReadonlyMap<ObjectKey, number> } | undefined;
+  #last: Counts | undefined;
   /** Of those that got some. */
   #rates: ReadonlyMap<ObjectKey, number> = new Map();
+  #endpointRates: ReadonlyMap<string, number> = new Map();
   /** Services whose rate is another since it was last asked which. */
   readonly #changed = new Set<ObjectKey>();
   #notBefore = Number.NEGATIVE_INFINITY;
@@ -37,7 +46,10 @@ export class ConnectionRates {
   /** Somebody is interested: what is old is read again, in its own time. */
   refresh(): Promise<void> {
     const { clock } = this.#options;
-    if (this.#last && clock.now() - this.#last.at > LONGEST_MS) this.#replace(new Map());
+    if (this.#last && clock.now() - this.#last.at > LONGEST_MS) {
+      this.#endpointRates = new Map();
+      this.#replace(new Map());
+    }
     if (!this.#reading && clock.now() >= this.#notBefore)
       this.#reading = this.#read().finally(() => (this.#reading = undefined));
     return this.#reading ?? Promise.resolve();
@@ -46,6 +58,13 @@ export class ConnectionRates {
   /** `undefined`: none, or it is not known yet. */
   of(service: ObjectKey): number | undefined {
     return this.#rates.get(service);
+  }
+
+  ofEndpoint(servicePort: ServicePortId, endpoint: string): EndpointConnections | undefined {
+    const key = endpointKey(servicePort, endpoint);
+    const connections = this.#last?.byEndpoint.get(key);
+    const rate = this.#endpointRates.get(key);
+    return connections === undefined ? undefined : { connections, ...(rate !== undefined && { rate }) };
   }
 
   takeChanged(): readonly ObjectKey[] {
@@ -67,28 +86,25 @@ export class ConnectionRates {
   }
 
   async #take(readings: readonly ConnectionReading[], at: number): Promise<void> {
-    const counts = new Map<ObjectKey, number>();
+    const byService = new Map<ObjectKey, number>();
+    const byEndpoint = new Map<string, number>();
     await forEachSliced(
       readings,
-      ({ servicePort, connections, isCountedElsewhere }) => {
+      ({ servicePort, protocol, endpoint, connections, isCountedElsewhere }) => {
         if (isCountedElsewhere) return;
-        const service = serviceOf(servicePort);
-        counts.set(service, (counts.get(service) ?? 0) + connections);
+        const id = `${servicePort}/${protocol}`;
+        add(byService, serviceOfPortId(id), connections);
+        add(byEndpoint, endpointKey(id, endpoint), connections);
       },
       this.#timeSlice,
       PER_LOOK,
     );
     const before = this.#last;
-    this.#last = { at, counts };
+    this.#last = { at, byService, byEndpoint };
     if (!before || at - before.at > LONGEST_MS) return;
     const seconds = (at - before.at) / 1000;
-    const rates = new Map<ObjectKey, number>();
-    for (const [service, count] of counts) {
-      // What counted may have been written again, and begun from 0.
-      const grown = count - (before.counts.get(service) ?? 0);
-      if (grown > 0) rates.set(service, grown / seconds);
-    }
-    this.#replace(rates);
+    this.#endpointRates = ratesOf(before.byEndpoint, byEndpoint, seconds);
+    this.#replace(ratesOf(before.byService, byService, seconds));
   }
 
   #replace(rates: ReadonlyMap<ObjectKey, number>): void {
@@ -97,8 +113,24 @@ export class ConnectionRates {
   }
 }
 
-/** Of `shop/web:http`. */
-function serviceOf(servicePort: string): ObjectKey {
-  const colon = servicePort.indexOf(':');
-  return colon < 0 ? servicePort : servicePort.slice(0, colon);
+function endpointKey(servicePort: ServicePortId, endpoint: string): string {
+  return `${servicePort} ${endpoint}`;
+}
+
+function add(counts: Map<string, number>, key: string, connections: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + connections);
+}
+
+/** Of those that got some. What counted may have been written again, and begun from 0. */
+function ratesOf(
+  before: ReadonlyMap<string, number>,
+  now: ReadonlyMap<string, number>,
+  seconds: number,
+): ReadonlyMap<string, number> {
+  const rates = new Map<string, number>();
+  for (const [key, count] of now) {
+    const grown = count - (before.get(key) ?? 0);
+    if (grown > 0) rates.set(key, grown / seconds);
+  }
+  return rates;
 }

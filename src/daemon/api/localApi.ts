@@ -201,6 +201,7 @@ export class LocalApi {
         }
       },
       rateOf: (service) => this.#rates?.of(service),
+      connectionsOf: (servicePort, endpoint) => this.#rates?.ofEndpoint(servicePort, endpoint),
       pause: () => this.#turns.pause(),
     };
   }

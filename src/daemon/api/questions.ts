@@ -51,7 +51,10 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
     {
       path: '/v1/endpoints/*/*',
       parameters: [],
-      answer: ({ names }) => answered(() => endpointRows(subject(), serviceNamed(names))),
+      answer: ({ names }) => {
+        countConnections();
+        return answered(() => endpointRows(subject(), serviceNamed(names)));
+      },
     },
     {
       path: '/v1/explain',
@@ -67,6 +70,7 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
       answer: ({ names, query }) => {
         const service = serviceNamed(names);
         const port = query.get('port');
+        countConnections();
         // The port may have a protocol behind it.
         const question = parseService(port === null ? service : `${service}:${port}`);
         return answered(async () => explainService(await subjectFor(query, `svc/${service}`), question));

@@ -1,7 +1,4 @@
-import { AFFINITY } from '../../scenarios/cases/affinity.ts';
 import { CLUSTER_IP } from '../../scenarios/cases/clusterIP.ts';
-import { FAMILY_SCENARIOS } from '../../scenarios/cases/families.ts';
-import { LOAD_BALANCER } from '../../scenarios/cases/loadBalancer.ts';
 import { SCTP } from '../../scenarios/cases/sctp.ts';
 import type { GuestSuite } from '../suite.ts';
 import { IPVS_DAEMON } from './daemon/index.ts';
@@ -14,19 +11,17 @@ import { scenarioSuite } from './scenarios.ts';
 /** With what is asked of the kernel: one suite, so that both share one lab. */
 const IPVS_SCENARIOS = scenarioSuite('ipvs');
 
-/** In this order; those that take long come last. */
-export const SUITES: readonly GuestSuite[] = [
+/** Of rules and packets, without a daemon. In this order. */
+export const RULE_SUITES: readonly GuestSuite[] = [
   IPVS_NETLINK,
   IPVS_NEIGHBOURS,
   IPVS_PLAN,
   // The machine's own kernel sends the packets of all scenarios but those of SCTP: see test/scenarios.
-  scenarioSuite('iptables-legacy', [
-    ...SCTP,
-    ...CLUSTER_IP,
-    ...LOAD_BALANCER,
-    ...AFFINITY,
-    ...FAMILY_SCENARIOS,
-  ]),
+  scenarioSuite('iptables-legacy', [...SCTP, ...CLUSTER_IP]),
   { ...IPVS_SCENARIOS, tests: { ...IPVS_SCENARIOS.tests, ...IPVS_QUESTIONS } },
-  IPVS_DAEMON,
 ];
+
+/** Of the whole daemon. */
+export const DAEMON_SUITES: readonly GuestSuite[] = [IPVS_DAEMON];
+
+export const SUITES: readonly GuestSuite[] = [...RULE_SUITES, ...DAEMON_SUITES];
