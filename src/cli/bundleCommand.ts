@@ -12,7 +12,7 @@ import type { ChangeRecord } from '../explain/types.ts';
 import type { Family } from '../model/ip.ts';
 import { openReader } from '../modes/openReader.ts';
 import { printableLine } from '../text/printable.ts';
-import { counted } from './ages.ts';
+import { counted } from '../text/ages.ts';
 import { UsageError } from './commands.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
 import { doctorReport } from './doctorCommand.ts';

@@ -4,7 +4,7 @@ import type { Colour } from '../text/paint.ts';
 import { wrap } from '../text/wrap.ts';
 import type { FamilyStatus, SourceStatus, Status, SyncStatus } from '../explain/status.ts';
 import type { Finding } from '../explain/types.ts';
-import { ago, counted, durationText, grouped } from './ages.ts';
+import { ago, counted, durationText, grouped } from '../text/ages.ts';
 import { showAnswer, type Viewer } from './answerOutput.ts';
 import { openAnswers } from './answers.ts';
 import type { Output } from './output.ts';

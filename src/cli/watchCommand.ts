@@ -6,7 +6,7 @@ import type { ChangeRecord, WatchEvent } from '../explain/types.ts';
 import { serviceOfPortId } from '../model/serviceTracker.ts';
 import type { Colour, Paint } from '../text/paint.ts';
 import { printableLine } from '../text/printable.ts';
-import { counted, durationText, timeOfDay } from './ages.ts';
+import { counted, durationText } from '../text/ages.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
 import { apiPath, askLines } from './localApi.ts';
 import { matcherOf } from './objectNames.ts';
@@ -145,4 +145,12 @@ function changeText({ service, causes, effects, seenAt, committedAt, refused }: 
       : `written ${durationText(committedAt - seenAt)} after it was seen`;
   const end = refused === undefined ? written : `the kernel refused it: ${refused}`;
   return `${service}: ${causes.join(', ')} → ${effect}; ${end}`;
+}
+
+/** `14:03:20.123`, in this machine's time zone. */
+function timeOfDay(at: number): string {
+  const time = new Date(at);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const ms = String(time.getMilliseconds()).padStart(3, '0');
+  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${ms}`;
 }

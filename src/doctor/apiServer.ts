@@ -1,6 +1,6 @@
 /** The API server: whether the proxy can list and watch it, and whether the clocks agree. */
-import type { SourceStatus } from '../explain/status.ts';
-import { printAge } from './age.ts';
+import type { ResourceStatus, SourceStatus } from '../explain/status.ts';
+import { durationText } from '../text/ages.ts';
 import type { GroupFindings } from './group.ts';
 
 /** An HTTP answer of the API server to this process, or why there is none. */
@@ -32,14 +32,14 @@ export function checkSource(group: GroupFindings, source: SourceStatus, now: num
       });
     return;
   }
-  for (const { resource, hasListed, failingSince, reason } of source.resources) {
-    if (failingSince === undefined && hasListed) continue;
+  for (const { resources, hasListed, failingSince, reason } of outages(source.resources)) {
     const since = failingSince === undefined ? undefined : Date.parse(failingSince);
-    const duration = since === undefined ? 'the start' : `${printAge(now - since)} (${failingSince ?? ''})`;
+    const duration =
+      since === undefined ? 'the start' : `${durationText(now - since)} (${failingSince ?? ''})`;
     group.found({
       code: 'api-unreachable',
       severity: 'error',
-      text: `${resource} cannot be ${hasListed ? 'watched' : 'listed'}: the connection of this node to the API server is down`,
+      text: `${resources.join(', ')} cannot be ${hasListed ? 'watched' : 'listed'}: the connection of this node to the API server is down`,
       evidence: `${source.server}: ${reason ?? 'no reason'}, for ${duration}`,
       consequence: hasListed
         ? 'the rules stay as they are: new endpoints get no connections, and connections go on being sent to endpoints that are gone'
@@ -54,13 +54,38 @@ export function checkSource(group: GroupFindings, source: SourceStatus, now: num
     group.found({
       code: 'api-quiet',
       severity: 'info',
-      text: `the API server has sent nothing for ${printAge(quiet)}`,
+      text: `the API server has sent nothing for ${durationText(quiet)}`,
       evidence: `last event or bookmark: ${new Date(source.lastEventAt ?? 0).toISOString()}`,
       consequence:
         'usual in a quiet cluster; a connection that a firewall dropped silently looks the same until its time limit',
       cure: 'kubectl get endpointslices -A -w from this node shows whether events come',
     });
-  else if (quiet !== undefined) group.fine(`last event ${printAge(quiet)} ago`);
+  else if (quiet !== undefined) group.fine(`last event ${durationText(quiet)} ago`);
+}
+
+interface Outage {
+  readonly resources: string[];
+  readonly hasListed: boolean;
+  /** Of the first. */
+  failingSince?: string | undefined;
+  readonly reason?: string | undefined;
+}
+
+/** What fails for one reason is one outage, whatever it keeps from being listed. */
+function outages(resources: readonly ResourceStatus[]): readonly Outage[] {
+  const found = new Map<string, Outage>();
+  for (const { resource, hasListed, failingSince, reason } of resources) {
+    if (failingSince === undefined && hasListed) continue;
+    const key = `${hasListed} ${reason ?? ''}`;
+    const outage = found.get(key);
+    if (!outage) found.set(key, { resources: [resource], hasListed, failingSince, reason });
+    else {
+      outage.resources.push(resource);
+      if (failingSince !== undefined && (outage.failingSince ?? failingSince) >= failingSince)
+        outage.failingSince = failingSince;
+    }
+  }
+  return [...found.values()];
 }
 
 function cureOf(reason: string, server: string): string {
@@ -101,7 +126,7 @@ export function checkServer(group: GroupFindings, look: ServerLook): void {
   group.found({
     code: 'clock-skew',
     severity: skew >= GREAT_SKEW_MS ? 'error' : 'warning',
-    text: `this clock is ${printAge(skew)} ${difference > 0 ? 'ahead of' : 'behind'} that of the API server`,
+    text: `this clock is ${durationText(skew)} ${difference > 0 ? 'ahead of' : 'behind'} that of the API server`,
     evidence: `here ${new Date(look.at).toISOString()}, there ${new Date(look.date).toISOString()}`,
     consequence:
       'tokens and certificates may be refused as expired or not valid yet, and durations in metrics and events are wrong',

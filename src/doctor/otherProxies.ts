@@ -31,7 +31,8 @@ function checkKubeProxy(group: GroupFindings, machine: DoctorMachine, nodeName: 
     severity: 'error',
     text: 'kube-proxy runs on this node too',
     evidence: processes.join('; '),
-    consequence: "both write rules for the same services, and undo each other's work",
+    consequence:
+      "with Junction beside it, both write rules for the same services, and undo each other's work",
     cure: `kubectl label node ${nodeName} service-proxy=junction, where its DaemonSet leaves out such nodes (docs/deployment.md); or stop one of the two`,
   });
   return true;

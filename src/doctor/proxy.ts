@@ -1,6 +1,6 @@
 /** The proxy that runs here, by what it says of itself: whether it answers, syncs, is refused something, or is fought with. */
 import type { FamilyStatus, Status } from '../explain/status.ts';
-import { printAge } from './age.ts';
+import { durationText } from '../text/ages.ts';
 import type { GroupFindings } from './group.ts';
 import type { DoctorMachine } from './machine.ts';
 
@@ -28,7 +28,7 @@ export function checkProxy(
     reportAbsence(group, machine, look);
     return;
   }
-  const age = printAge(status.now - status.startedAt);
+  const age = durationText(status.now - status.startedAt);
   group.fine(`Junction ${status.version} (pid ${status.processId}) runs in ${status.mode} mode since ${age}`);
   for (const family of status.families) checkFamily(group, status, family, syncPeriodMs);
   for (const { family, reason, since } of status.leftOut)
@@ -36,7 +36,7 @@ export function checkProxy(
       code: 'family-left-out',
       severity: 'info',
       text: `${family} is not served on this node`,
-      evidence: `${reason}, since ${printAge(status.now - since)}`,
+      evidence: `${reason}, since ${durationText(status.now - since)}`,
       consequence: `${family} addresses of services do not answer here`,
       cure: `nothing, if the cluster has no ${family}; otherwise junction check --proxy-mode ${status.mode} --family ${family.toLowerCase()}`,
     });
@@ -115,13 +115,13 @@ function checkFamily(
       code: 'sync-failed',
       severity: 'error',
       text: `the last ${family} sync failed`,
-      evidence: `${lastSync.error ?? 'no reason'}, ${printAge(now - lastSync.at)} ago, cause: ${lastSync.cause}`,
+      evidence: `${lastSync.error ?? 'no reason'}, ${durationText(now - lastSync.at)} ago, cause: ${lastSync.cause}`,
       consequence: 'changes since then are not in the kernel; it is tried again',
       cure: 'what the error names; docs/errors.md has each code with what to do',
     });
   else if (lastSync)
     group.fine(
-      `${family}: ${status.services} services, ${status.endpoints} endpoints; last sync ${printAge(now - lastSync.at)} ago took ${Math.round(lastSync.ms)} ms`,
+      `${family}: ${status.services} services, ${status.endpoints} endpoints; last sync ${durationText(now - lastSync.at)} ago took ${Math.round(lastSync.ms)} ms`,
     );
   if (!status.isNotified && isServed) {
     const since = now - (status.lastVerification?.at ?? 0);
@@ -129,8 +129,8 @@ function checkFamily(
       group.found({
         code: 'verification-overdue',
         severity: 'warning',
-        text: `the ${family} rules were not read back for ${printAge(since)}`,
-        evidence: `sync period ${printAge(syncPeriodMs)}`,
+        text: `the ${family} rules were not read back for ${durationText(since)}`,
+        evidence: `sync period ${durationText(syncPeriodMs)}`,
         consequence: 'rules that another program deleted stay deleted until they are',
         cure: 'a machine without processor time to spare, or a hung iptables: the log of Junction names it',
       });
@@ -149,7 +149,7 @@ function checkFamily(
       code: 'proof-disagrees',
       severity: 'error',
       text: `the kernel does something else than planned with ${packet}`,
-      evidence: `planned: ${planned}; kernel: ${kernel}; since ${printAge(now - since)}`,
+      evidence: `planned: ${planned}; kernel: ${kernel}; since ${durationText(now - since)}`,
       consequence: 'such packets go astray',
       cure: `junction explain --from ${packet.split(' ')[0] ?? ''} --to ${packet.split(' ').at(-1) ?? ''}; a rule of another program in it is to be deleted; otherwise it is a bug: junction bundle`,
     });
@@ -159,7 +159,7 @@ function checkFamily(
       code: 'foreign-changes',
       severity: last.repairedMs === undefined ? 'error' : now - last.at < RECENT_MS ? 'warning' : 'info',
       text: `another program changed our ${family} rules${last.repairedMs === undefined ? ', and they are not repaired yet' : ''}`,
-      evidence: `${last.program}, ${printAge(now - last.at)} ago: ${last.objects.slice(0, MOST_REFUSED).join(', ')}; ${count} times in all (${Object.entries(
+      evidence: `${last.program}, ${durationText(now - last.at)} ago: ${last.objects.slice(0, MOST_REFUSED).join(', ')}; ${count} times in all (${Object.entries(
         byProgram,
       )
         .map(([program, times]) => `${program} ${times}`)

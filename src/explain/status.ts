@@ -46,7 +46,7 @@ export type SourceStatus =
       readonly problems: readonly string[];
     };
 
-interface ResourceStatus {
+export interface ResourceStatus {
   readonly resource: string;
   /** At least once. Until then there is nothing to serve. */
   readonly hasListed: boolean;

@@ -51,7 +51,7 @@ describe('the proxy', () => {
     const group = await look({ status: STATUS });
     expect(codesOf(group)).toEqual([]);
     expect(group.fine).toEqual([
-      'Junction 0.1.0 (pid 4711) runs in nftables mode since 1 min 40 s',
+      'Junction 0.1.0 (pid 4711) runs in nftables mode since 100 s',
       'IPv4: 3 services, 9 endpoints; last sync 2 s ago took 3 ms',
     ]);
   });
@@ -164,9 +164,32 @@ describe('the API server', () => {
   ])('down: %s', async (reason, cure) => {
     const group = await groupOf((each) => checkSource(each, source({ reason }), NOW));
     expect(codesOf(group)).toEqual(['error api-unreachable']);
-    expect(group.findings[0]?.evidence).toContain(`${reason}, for 1 min 30 s`);
+    expect(group.findings[0]?.evidence).toContain(`${reason}, for 90 s`);
     expect(group.findings[0]?.consequence).toContain('the rules stay as they are');
     expect(group.findings[0]?.cure).toContain(cure);
+  });
+
+  test('what fails for one reason is one finding', async () => {
+    const failing = (resource: string, since: number, reason: string) => ({
+      resource,
+      hasListed: true,
+      failingSince: new Date(NOW - since).toISOString(),
+      reason,
+    });
+    const resources = [
+      failing('Services', 60_000, 'connect ECONNREFUSED'),
+      failing('EndpointSlices', 90_000, 'connect ECONNREFUSED'),
+      failing('Nodes', 60_000, '403 forbidden'),
+    ];
+    const group = await groupOf((each) =>
+      checkSource(each, { kind: 'api', server: 'https://192.0.2.1:6443', reconnects: 0, resources }, NOW),
+    );
+    expect(
+      group.findings.map(({ text, evidence }) => `${text.split(':')[0]}; ${evidence?.split(' (')[0]}`),
+    ).toEqual([
+      'Services, EndpointSlices cannot be watched; https://192.0.2.1:6443: connect ECONNREFUSED, for 90 s',
+      'Nodes cannot be watched; https://192.0.2.1:6443: 403 forbidden, for 60 s',
+    ]);
   });
 
   test('nothing was ever listed', async () => {

@@ -42,7 +42,7 @@ describe.each(['iptables', 'nftables'])("a node's connection to the API server, 
       expect(answered.exitCode).toBe(1);
       expectCauseAndCure(answered, {
         cause:
-          /(?:EndpointSlices|endpointslices) cannot be watched: the connection of this node to the API server is down\n +evidence +https:\/\/\S+: .+, for \d+ /,
+          /endpointslices.* cannot be watched: the connection of this node to the API server is down\n +evidence +https:\/\/\S+: .+, for [\d.]+ /i,
         cure: /curl -k https:\/\/\S+\/livez from this node/,
       });
       expectCauseAndCure(answered, { cause: 'the API server does not answer this process', cure: /cure/ });

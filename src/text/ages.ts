@@ -30,11 +30,3 @@ export function durationText(milliseconds: number): string {
 export function ago(at: number, now: number): string {
   return `${durationText(now - at)} ago`;
 }
-
-/** `14:03:20.123`, in this machine's time zone. */
-export function timeOfDay(at: number): string {
-  const time = new Date(at);
-  const two = (value: number): string => String(value).padStart(2, '0');
-  const ms = String(time.getMilliseconds()).padStart(3, '0');
-  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${ms}`;
-}
