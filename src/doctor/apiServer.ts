@@ -74,8 +74,10 @@ interface Outage {
 /** What fails for one reason is one outage, whatever it keeps from being listed. */
 function outages(resources: readonly ResourceStatus[]): readonly Outage[] {
   const found = new Map<string, Outage>();
-  for (const { resource, hasListed, failingSince, reason } of resources) {
+  for (const { resource, hasListed, failingSince, reason: whole } of resources) {
     if (failingSince === undefined && hasListed) continue;
+    // It begins with the address that was asked, which has the resource in it.
+    const reason = whole?.replace(/^https?:\/\/\S+: /, '');
     const key = `${hasListed} ${reason ?? ''}`;
     const outage = found.get(key);
     if (!outage) found.set(key, { resources: [resource], hasListed, failingSince, reason });
@@ -89,9 +91,9 @@ function outages(resources: readonly ResourceStatus[]): readonly Outage[] {
 }
 
 function cureOf(reason: string, server: string): string {
-  if (/forbidden|403/i.test(reason))
+  if (/forbidden|(?<!:)\b403\b/i.test(reason))
     return 'give the ServiceAccount its ClusterRole: deploy/ has it, docs/deployment.md says why';
-  if (/unauthorized|401/i.test(reason))
+  if (/unauthorized|(?<!:)\b401\b/i.test(reason))
     return 'the token is refused: look at the ServiceAccount, its token and the clock of this node';
   if (/certificate|x509|self.signed/i.test(reason))
     return `the certificate is not trusted: compare the CA of the kubeconfig with that of ${server}`;

@@ -158,6 +158,9 @@ describe('the API server', () => {
 
   test.each([
     ['connect ECONNREFUSED 192.0.2.1:6443', 'curl -k https://192.0.2.1:6443/livez'],
+    ['connect ECONNREFUSED 192.0.2.1:403', 'curl -k https://192.0.2.1:6443/livez'],
+    ['connect ECONNREFUSED 192.0.2.1:40389', 'curl -k https://192.0.2.1:6443/livez'],
+    ['connect ECONNREFUSED 192.0.2.1:14013', 'curl -k https://192.0.2.1:6443/livez'],
     ['403 forbidden', 'ClusterRole'],
     ['401 Unauthorized', 'token'],
     ['self-signed certificate', 'certificate'],
@@ -177,8 +180,12 @@ describe('the API server', () => {
       reason,
     });
     const resources = [
-      failing('Services', 60_000, 'connect ECONNREFUSED'),
-      failing('EndpointSlices', 90_000, 'connect ECONNREFUSED'),
+      failing('Services', 60_000, 'https://192.0.2.1:6443/api/v1/services: connect ECONNREFUSED'),
+      failing(
+        'EndpointSlices',
+        90_000,
+        'https://192.0.2.1:6443/apis/discovery.k8s.io/v1/endpointslices: connect ECONNREFUSED',
+      ),
       failing('Nodes', 60_000, '403 forbidden'),
     ];
     const group = await groupOf((each) =>
