@@ -1,12 +1,13 @@
 // Checks nothing, bundles everything: dist/junction.js (the command line; what only some commands need is in dist/junction/,
 // and loaded when it is needed), dist/demo.js and dist/demo-options.js (npm start),
 // dist/lab-agent.js (the program inside each host of the lab), dist/netlink-worker.js (the thread that owns sockets),
-// dist/bench.js, and dist/privileges.js (for the scripts).
+// dist/bench.js, dist/privileges.js (for the scripts), and dist/page/ (what the browser loads).
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
+import { buildPage } from './support/buildPage.mjs';
 import { sourceHash } from './support/hashes.mjs';
 import { ROOT } from './support/paths.mjs';
 import { writeSourceLines } from './support/sourceLines.mjs';
@@ -23,7 +24,8 @@ function commitOf() {
     const git = (...args) =>
       execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
     return (
-      git('rev-parse', 'HEAD') + (git('status', '--porcelain', '--', 'src', 'lab') === '' ? '' : '-dirty')
+      git('rev-parse', 'HEAD') +
+      (git('status', '--porcelain', '--', 'src', 'lab', 'page') === '' ? '' : '-dirty')
     );
   } catch {
     return 'unknown';
@@ -90,8 +92,9 @@ try {
       }),
     },
   });
+  await buildPage(join(fresh, 'page'));
   for (const name of await readdir(fresh, { recursive: true }))
-    if (name.endsWith('.js')) await writeSourceLines(join(fresh, name));
+    if (name.endsWith('.js') && !name.startsWith('page/')) await writeSourceLines(join(fresh, name));
   await writeFile(join(fresh, '.stamp'), `${hash}\n`);
   // Whoever starts a program during a build finds the old one or the new one, for all but a moment.
   if (existsSync(dist)) await rename(dist, join(work, 'old'));

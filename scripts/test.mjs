@@ -13,7 +13,8 @@ import { step } from './support/steps.mjs';
 
 const CHECKS = {
   'Checking types': ['tsc', '--noEmit'],
-  Linting: ['oxlint', '--type-aware', '--deny-warnings', 'src', 'lab', 'test', 'bench', 'scripts'],
+  'Checking types of the page': ['tsc', '--noEmit', '-p', 'page'],
+  Linting: ['oxlint', '--type-aware', '--deny-warnings', 'src', 'lab', 'page', 'test', 'bench', 'scripts'],
   'Checking the format': ['biome', 'format'],
 };
 

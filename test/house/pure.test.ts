@@ -69,9 +69,10 @@ describe('folders know only those before them', () => {
     proxy: [...INSIDE, 'sources', 'telemetry', 'netlink', ...TOOLS],
     modes: [...INSIDE, 'netlink', 'system', 'config', 'telemetry', 'proxy', ...TOOLS],
     bundle: [...INSIDE, ...EDGES, ...TOOLS],
-    daemon: [...INSIDE, ...EDGES, ...TOOLS],
+    ui: ['time', 'telemetry', ...TOOLS],
+    daemon: [...INSIDE, ...EDGES, ...TOOLS, 'ui'],
     doctor: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
-    cli: [...INSIDE, ...EDGES, ...TOOLS, 'daemon', 'bundle', 'doctor', 'diff'],
+    cli: [...INSIDE, ...EDGES, ...TOOLS, 'ui', 'daemon', 'bundle', 'doctor', 'diff'],
     kubectl: [...INSIDE, ...EDGES, ...TOOLS, 'bundle', 'cli'],
     lab: [...INSIDE, ...EDGES, ...TOOLS, 'cli'],
   };

@@ -52,6 +52,10 @@ export const JUNCTION = {
       placeholder: 'MODE',
       help: 'permissions of that socket, octal; 0600: only the user that runs Junction, and root',
     }),
+    field('junction.uiBindAddress', 'ui-bind-address', STRING, '', {
+      placeholder: 'ADDRESS:PORT',
+      help: 'serve the page that shows services, packets and syncs, at this address; beyond loopback it asks for a token; empty: nowhere',
+    }),
     field('junction.proof', 'proof', pointer(BOOL), true, {
       help: 'after each sync, send a few packets in thought through the rules read back from the kernel, and report where they go elsewhere than planned',
     }),

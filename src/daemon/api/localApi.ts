@@ -10,7 +10,9 @@ import type { ObjectKey } from '../../model/objects.ts';
 import type { Mode } from '../../modes/mode.ts';
 import type { DualStackProxier } from '../../proxy/dualStackProxier.ts';
 import type { HealthState } from '../../telemetry/http/health.ts';
+import type { StreamingPage } from '../../telemetry/http/server.ts';
 import { systemClock } from '../../time/systemClock.ts';
+import { UiServer } from '../../ui/uiServer.ts';
 import { VERSION } from '../../version.ts';
 import type { FamilyRuntime } from '../familyRuntime.ts';
 import type { OpenedSource } from '../source.ts';
@@ -22,6 +24,7 @@ import { namesOf } from './names.ts';
 import {
   apiPage,
   data,
+  events,
   lines,
   listOfItems,
   type Question,
@@ -61,6 +64,7 @@ export class LocalApi {
   readonly #lines = new ServiceLines();
   #preparedFor = '';
   #server: SocketServer | undefined;
+  #ui: UiServer | undefined;
 
   constructor(options: LocalApiOptions) {
     this.#options = options;
@@ -77,14 +81,15 @@ export class LocalApi {
   /** For who watches. */
   emit(event: WatchEvent): void {
     this.#feed.emit(event);
-    if (event.kind === 'sync' && event.sync === 'full' && this.#server) void this.#prepare();
+    if (event.kind === 'sync' && event.sync === 'full' && (this.#server ?? this.#ui)) void this.#prepare();
   }
 
   start(): void {
     const { log } = this.#options;
-    const { apiSocket: path, apiSocketMode } = this.#options.config().junction;
-    if (path === '') return;
+    const { apiSocket: path, apiSocketMode, uiBindAddress } = this.#options.config().junction;
     const page = apiPage(this.#routes(), (error) => log.error('A question failed', { err: error }));
+    if (uiBindAddress !== '') this.#startUi(uiBindAddress, page);
+    if (path === '') return;
     this.#server = new SocketServer({
       path,
       mode: Number.parseInt(apiSocketMode, 8),
@@ -95,7 +100,17 @@ export class LocalApi {
     void this.#server.start();
   }
 
+  #startUi(address: string, api: StreamingPage): void {
+    const { log } = this.#options;
+    const ui = new UiServer({ address, api, log, clock: systemClock });
+    this.#ui = ui;
+    void ui.start().then(() => {
+      if (ui.link !== undefined) log.info('Serving the page', { link: ui.link });
+    });
+  }
+
   async stop(): Promise<void> {
+    await this.#ui?.stop();
     await this.#server?.stop();
     await this.#flows.close();
   }
@@ -115,7 +130,7 @@ export class LocalApi {
         parameters: ['service'],
         answer: ({ query }) => this.#history(query.get('service') ?? undefined),
       },
-      { path: '/v1/watch', parameters: [], answer: (question) => this.#watch(question) },
+      { path: '/v1/watch', parameters: ['format'], answer: (question) => this.#watch(question) },
       {
         path: '/v1/snapshot',
         parameters: ['history'],
@@ -226,10 +241,11 @@ export class LocalApi {
     return all.sort((a, b) => b.id - a.id);
   }
 
-  #watch({ signal }: Question) {
+  #watch({ signal, query }: Question) {
     if (this.#feed.clients >= MOST_WATCHES)
       throw new RefusedQuestion(503, 'busy', `${MOST_WATCHES} clients watch already`);
-    return lines(this.#feed.subscribe(signal), true);
+    const stream = this.#feed.subscribe(signal);
+    return query.get('format') === 'events' ? events(stream) : lines(stream, true);
   }
 
   #snapshot(withPast: boolean) {

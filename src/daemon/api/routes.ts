@@ -113,6 +113,21 @@ export function lines(chunks: AsyncIterable<string>, isEndless = false): Streame
   return { status: 200, headers: { 'Content-Type': NDJSON }, chunks, isEndless };
 }
 
+/** The same as server-sent events, for browsers. */
+export function events(chunks: AsyncIterable<string>): StreamedAnswer {
+  const headers = { 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' };
+  return { status: 200, headers, chunks: eventBlocks(chunks), isEndless: true };
+}
+
+async function* eventBlocks(chunks: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const chunk of chunks)
+    yield chunk
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => (line === '' ? ':\n\n' : `data: ${line}\n\n`))
+      .join('');
+}
+
 /** Characters that are sent at one time. */
 const CHUNK = 64 * 1024;
 

@@ -224,14 +224,14 @@ const RETRY_MS = 5000;
 /** A server at a configured address. While another program holds the address, it tries again or gives up. */
 export class BoundServer {
   readonly #options: BindOptions;
-  readonly #page: Page;
+  readonly #page: StreamingPage;
   readonly #failure: FailureTexts;
   #server: Server | undefined;
   #cancelRetry: (() => void) | undefined;
   #attempt: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  constructor(options: BindOptions, page: Page, failure: FailureTexts) {
+  constructor(options: BindOptions, page: StreamingPage, failure: FailureTexts) {
     this.#options = options;
     this.#page = page;
     this.#failure = failure;

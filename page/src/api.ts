@@ -1,0 +1,70 @@
+/** Asks the proxy that served this page. The answers are those of the local API: docs/reference/api.md. */
+export class ApiFailure extends Error {
+  /** 0: no answer came. */
+  readonly status: number;
+  readonly hint: string | undefined;
+
+  constructor(status: number, message: string, hint?: string) {
+    super(message);
+    this.status = status;
+    this.hint = hint;
+  }
+}
+
+const TOKEN_KEY = 'junction-token';
+
+/** A link has it behind `#`, which no browser sends and no server logs. It stays in this tab. */
+export function keepToken(): void {
+  const token = new URLSearchParams(location.hash.slice(1)).get('token');
+  if (token === null) return;
+  sessionStorage.setItem(TOKEN_KEY, token);
+  history.replaceState(null, '', location.pathname + location.search);
+}
+
+export function setToken(token: string): void {
+  sessionStorage.setItem(TOKEN_KEY, token);
+}
+
+function headers(): Record<string, string> {
+  const token = sessionStorage.getItem(TOKEN_KEY);
+  return token === null ? {} : { Authorization: `Bearer ${token}` };
+}
+
+/** Rejects with ApiFailure, or with the signal's reason. */
+export async function ask(path: string, signal?: AbortSignal): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, { headers: headers(), cache: 'no-store', ...(signal && { signal }) });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiFailure(0, 'the proxy does not answer', 'It may be restarting; this page tries again.');
+  }
+  if (response.ok) return response;
+  throw await failureOf(response);
+}
+
+export async function askJson<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await ask(path, signal)).json() as Promise<T>;
+}
+
+async function failureOf(response: Response): Promise<ApiFailure> {
+  const text = await response.text();
+  try {
+    const { error } = JSON.parse(text) as { error: { message: string; hint?: string } };
+    return new ApiFailure(response.status, error.message, error.hint);
+  } catch {
+    return new ApiFailure(response.status, text.trim() || response.statusText);
+  }
+}
+
+/** `/v1/explain?from=…`: without what is undefined or empty. */
+export function apiPath(
+  parts: readonly string[],
+  query: Readonly<Record<string, string | undefined>> = {},
+): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') search.set(name, value);
+  const path = `/v1/${parts.map(encodeURIComponent).join('/')}`;
+  return search.size === 0 ? path : `${path}?${search}`;
+}

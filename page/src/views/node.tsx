@@ -1,0 +1,3 @@
+export function NodeView({ query }: { readonly query: URLSearchParams }) {
+  return <h1>Node {query.get('to')}</h1>;
+}

@@ -1,0 +1,3 @@
+export function PacketView({ query }: { readonly query: URLSearchParams }) {
+  return <h1>Packet {query.get('to')}</h1>;
+}

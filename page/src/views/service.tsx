@@ -1,0 +1,3 @@
+export function ServiceView({ service }: { readonly service: string; readonly query: URLSearchParams }) {
+  return <h1>{service}</h1>;
+}

@@ -1,0 +1,45 @@
+// The page: page/ becomes a script, a style sheet and a document, each also compressed. The names of the first two change
+// with their contents, so that browsers may keep them for ever.
+import { readFile, writeFile } from 'node:fs/promises';
+import { mkdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import { build } from 'esbuild';
+import { ROOT } from './paths.mjs';
+
+const brotli = promisify(brotliCompress);
+const BEST = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
+
+export async function buildPage(outdir) {
+  mkdirSync(outdir, { recursive: true });
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: { page: 'page/src/main.tsx' },
+    outdir,
+    entryNames: '[name]-[hash]',
+    bundle: true,
+    minify: true,
+    platform: 'browser',
+    target: ['chrome120', 'firefox121', 'safari17.4'],
+    format: 'esm',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    sourcemap: false,
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  });
+  const built = Object.keys(metafile.outputs).map((path) => basename(path));
+  const named = (ending) => built.find((name) => name.endsWith(ending));
+  const document = (await readFile(join(ROOT, 'page/index.html'), 'utf8'))
+    .replace('/page.css', `/${named('.css')}`)
+    .replace('/page.js', `/${named('.js')}`);
+  await writeFile(join(outdir, 'index.html'), document);
+  await writeFile(join(outdir, 'icon.svg'), await readFile(join(ROOT, 'page/icon.svg')));
+  for (const name of [...built, 'index.html', 'icon.svg']) {
+    const bytes = await readFile(join(outdir, name));
+    await writeFile(join(outdir, `${name}.br`), await brotli(bytes, BEST));
+    await writeFile(join(outdir, `${name}.gz`), await promisify(gzip)(bytes, { level: 9 }));
+  }
+}
