@@ -46,10 +46,12 @@ function fileAnswer(files: ReadonlyMap<string, PageFile>, { method, path, header
 }
 
 function codingOf(accepted: string | string[] | undefined): Coding {
-  const names = String(accepted ?? '')
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => !/;\s*q=0(?:\.0*)?$/.test(part))
-    .map((part) => part.split(';')[0]);
-  return names.includes('br') ? 'br' : names.includes('gzip') ? 'gzip' : 'identity';
+  const names = new Set(
+    String(accepted ?? '')
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => !/;\s*q=0(?:\.0*)?$/.test(part))
+      .map((part) => part.split(';')[0]),
+  );
+  return names.has('br') ? 'br' : names.has('gzip') ? 'gzip' : 'identity';
 }
