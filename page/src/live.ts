@@ -85,7 +85,7 @@ export class LiveEvents {
     this.#tries = 0;
     this.#set({ kind: 'connected', since: Date.now() });
     // Whatever happened before is not among the events.
-    this.#tell([]);
+    this.#emit([]);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
     for (;;) {
@@ -94,11 +94,11 @@ export class LiveEvents {
       const blocks = (rest + value).split('\n\n');
       rest = blocks.pop() ?? '';
       const events = blocks.flatMap(eventOf);
-      if (events.length > 0) this.#tell(events);
+      if (events.length > 0) this.#emit(events);
     }
   }
 
-  #tell(events: readonly WatchEvent[]): void {
+  #emit(events: readonly WatchEvent[]): void {
     for (const listener of this.#listeners) listener(events);
   }
 }

@@ -1,4 +1,4 @@
-/** No two places of src have ten lines in common. What has the same shape and other words is for people to see. */
+/** No two places of src and page have ten lines in common. What has the same shape and other words is for people to see. */
 import { expect, test } from 'vitest';
 import { filesUnder, type SourceFile } from './sources.ts';
 
@@ -24,7 +24,7 @@ function* placesOf({
 test('no two places share ten lines', () => {
   const seen = new Map<string, string>();
   const twice: string[] = [];
-  for (const { place, lines } of filesUnder('src').flatMap((file) => [...placesOf(file)])) {
+  for (const { place, lines } of ['src', 'page'].flatMap(filesUnder).flatMap((file) => [...placesOf(file)])) {
     const before = seen.get(lines);
     if (before === undefined) seen.set(lines, place);
     else twice.push(`${before} and ${place}`);

@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { filesUnder, type SourceFile } from './sources.ts';
 
-const SOURCE = filesUnder('src');
-const PROGRAMS = [...SOURCE, ...['lab', 'bench', 'scripts'].flatMap(filesUnder)];
+const PROGRAMS = ['src', 'page', 'lab', 'bench', 'scripts'].flatMap(filesUnder);
 /** Not this file, whose lists name exports. */
 const TESTS = filesUnder('test').filter(({ path }) => path !== 'test/house/exports.test.ts');
 
@@ -26,12 +25,14 @@ interface Declaration {
 }
 
 /** Overloads are one declaration. */
-const DECLARED: readonly Declaration[] = SOURCE.flatMap(({ path, text }) =>
-  [...new Set([...text.matchAll(DECLARATION)].map((match) => match[1] ?? ''))].map((name) => ({
-    name,
-    path,
-  })),
-);
+function declaredIn(folder: string): readonly Declaration[] {
+  return filesUnder(folder).flatMap(({ path, text }) =>
+    [...new Set([...text.matchAll(DECLARATION)].map((match) => match[1] ?? ''))].map((name) => ({
+      name,
+      path,
+    })),
+  );
+}
 
 /** By word: the files that have it, each with how often. */
 function indexOf(files: readonly SourceFile[]): ReadonlyMap<string, ReadonlyMap<string, number>> {
@@ -48,19 +49,24 @@ function isAllowed(name: string): boolean {
   return Object.hasOwn(ALLOWED, name);
 }
 
-describe('exports of src', () => {
-  test('what is allowed exists', () => {
-    const names = new Set(DECLARED.map(({ name }) => name));
-    expect(Object.keys(ALLOWED).filter((name) => !names.has(name))).toEqual([]);
-  });
+test('what is allowed exists', () => {
+  const names = new Set(declaredIn('src').map(({ name }) => name));
+  expect(Object.keys(ALLOWED).filter((name) => !names.has(name))).toEqual([]);
+});
 
-  test('there are many, so they are found', () => expect(DECLARED.length).toBeGreaterThan(500));
+describe.each([
+  ['src', 500],
+  ['page', 20],
+])('exports of %s', (folder, least) => {
+  const declared = declaredIn(folder);
+
+  test('there are many, so they are found', () => expect(declared.length).toBeGreaterThan(least));
 
   test('no name is declared twice', () => {
     const paths = new Map<string, string[]>();
-    for (const { name, path } of DECLARED) paths.set(name, [...(paths.get(name) ?? []), path]);
-    const twice = [...paths].filter(([name, declared]) => declared.length > 1 && !isAllowed(name));
-    expect(twice.map(([name, declared]) => `${name}: ${declared.join(', ')}`)).toEqual([]);
+    for (const { name, path } of declared) paths.set(name, [...(paths.get(name) ?? []), path]);
+    const twice = [...paths].filter(([name, places]) => places.length > 1 && !isAllowed(name));
+    expect(twice.map(([name, places]) => `${name}: ${places.join(', ')}`)).toEqual([]);
   });
 
   test('each has a user in another file: a program, or a test of a part that its own file uses', () => {
@@ -71,7 +77,7 @@ describe('exports of src', () => {
       const isOwnPart = (paths.get(path) ?? 0) > 1 && tests.has(name);
       return isOwnPart || [...paths.keys()].some((other) => other !== path);
     };
-    const unused = DECLARED.filter((declared) => !isUsed(declared) && !isAllowed(declared.name));
+    const unused = declared.filter((each) => !isUsed(each) && !isAllowed(each.name));
     expect(unused.map(({ name, path }) => `${path}: ${name}`)).toEqual([]);
   });
 });

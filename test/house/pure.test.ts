@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { codeOf, filesUnder, roomOf, ROOT } from './sources.ts';
 
-const ALL = [...filesUnder('src'), ...filesUnder('lab')];
+const ALL = [...filesUnder('src'), ...filesUnder('page'), ...filesUnder('lab')];
 const PURE_ROOMS: ReadonlySet<string> = new Set([
   'text',
   'model',
@@ -75,6 +75,8 @@ describe('folders know only those before them', () => {
     cli: [...INSIDE, ...EDGES, ...TOOLS, 'ui', 'daemon', 'bundle', 'doctor', 'diff'],
     kubectl: [...INSIDE, ...EDGES, ...TOOLS, 'bundle', 'cli'],
     lab: [...INSIDE, ...EDGES, ...TOOLS, 'cli'],
+    // What a browser can run.
+    page: ['model', 'plan', 'explain', 'text'],
   };
 
   test('every folder has its place', () => {
@@ -98,7 +100,9 @@ describe('folders know only those before them', () => {
   test.each(ALL)('$path', ({ path, imports }) => {
     const room = roomOf(path);
     const allowed = new Set([room, ...(MAY_KNOW[room] ?? [])]);
-    expect(imports.filter((name) => /^(?:src|lab)\//.test(name) && !allowed.has(roomOf(name)))).toEqual([]);
+    expect(imports.filter((name) => /^(?:src|lab|page)\//.test(name) && !allowed.has(roomOf(name)))).toEqual(
+      [],
+    );
   });
 
   test('netlink knows addresses, and nothing of services', () => {

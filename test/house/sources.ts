@@ -15,7 +15,7 @@ export interface SourceFile {
 
 export function filesUnder(folder: string): readonly SourceFile[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length + 1))
     .map(readSource)
     .sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -44,10 +44,11 @@ export function codeOf({ text }: SourceFile): string {
 
 /**
  * `model` for `src/model/ip.ts`, `rules` for what is pure of a mode, `reconciler` for what is pure of the proxy and used by
- * all modes, `lab` for all of it, `errors.ts` for `src/errors.ts`.
+ * all modes, `lab` and `page` for all of them, `errors.ts` for `src/errors.ts`.
  */
 export function roomOf(path: string): string {
   if (path.startsWith('lab/')) return 'lab';
+  if (path.startsWith('page/')) return 'page';
   if (
     /^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|(?:walk|walkOutcome|path|kernelReader|deviations)\.ts)/.test(
       path,

@@ -161,7 +161,7 @@ interface Page {
   readonly scope: Scope;
 }
 
-const CODE: readonly Page[] = ['src', 'lab']
+const CODE: readonly Page[] = ['src', 'page', 'lab']
   .flatMap(filesUnder)
   .map(({ path, text }) => ({ path, text, scope: 'code' }));
 
