@@ -4,7 +4,7 @@ import { keepToken } from './api.ts';
 import { live } from './live.ts';
 import { LiveBadge } from './parts/liveBadge.tsx';
 import { ThemeChoice } from './parts/themeChoice.tsx';
-import { followLinks, type Route, useRoute } from './route.ts';
+import { openLinksHere, type Route, useRoute } from './route.ts';
 import { NodeView } from './views/node.tsx';
 import { PacketView } from './views/packet.tsx';
 import { ServiceView } from './views/service.tsx';
@@ -35,7 +35,7 @@ export function App() {
     reset();
   }, [place]);
   return (
-    <div class="frame" onClick={followLinks}>
+    <div class="frame" onClick={openLinksHere}>
       <a class="skip" href="#main">
         Skip to content
       </a>

@@ -1,4 +1,4 @@
-/** Addresses of views. Every state that somebody may want to send to somebody else is in the address. */
+/** Addresses of views. What people want to share by a link is in the address. */
 import { useEffect, useState } from 'preact/hooks';
 
 export type Route =
@@ -72,7 +72,7 @@ export function useRoute(): Route {
 }
 
 /** Links within the page load nothing; those with a key held down, and others, are the browser's. */
-export function followLinks(event: MouseEvent): void {
+export function openLinksHere(event: MouseEvent): void {
   if (event.defaultPrevented || event.button !== 0) return;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = event.target instanceof Element ? event.target.closest('a') : null;

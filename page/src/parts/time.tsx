@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { durationText } from '../../../src/text/ages.ts';
 
-/** Milliseconds since the epoch, anew every second while somebody looks. */
+/** Milliseconds since the epoch, read again every second while the tab is visible. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
