@@ -14,8 +14,12 @@ const PACKAGES = {
 /** Debian has User-mode Linux for x64 alone; elsewhere the demo and the tests say so. */
 const GUEST_PACKAGES = process.arch === 'x64' ? { 'user-mode-linux': ['linux.uml'] } : {};
 
+/** For the page. Fonts come with it: what it needs to find them depends on some. */
+const BROWSER_PACKAGES = { chromium: ['chromium'] };
+
 const TEST_PACKAGES = {
   ...GUEST_PACKAGES,
+  ...BROWSER_PACKAGES,
   kmod: ['modprobe'],
   'dbus-daemon': ['dbus-daemon'],
   bsdutils: ['script'],
@@ -25,12 +29,13 @@ const TEST_PACKAGES = {
   nftables: ['nft'],
 };
 
-/** By what they are for: a mode of the demo, or the tests. */
+/** By what they are for: a mode of the demo, the benchmark of the page, or the tests. */
 const NEEDED = {
   none: {},
   iptables: PACKAGES,
   nftables: PACKAGES,
   ipvs: { ...PACKAGES, ...GUEST_PACKAGES, kmod: ['modprobe'] },
+  browser: { ...PACKAGES, ...BROWSER_PACKAGES },
   tests: { ...PACKAGES, ...TEST_PACKAGES },
 };
 
@@ -46,9 +51,11 @@ export function canInstall() {
   return process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
 }
 
-/** Debian 12 fetches 41 MB for it, and it takes 116 MB of the disk. */
+/** Debian 12 fetches 41 MB for the first, which take 116 MB of the disk; 104 MB for the second, which take 350 MB. */
+const LARGE = new Set(['user-mode-linux', 'chromium']);
+
 export function howLong(packages) {
-  return packages.includes('user-mode-linux') ? ' (about a minute, once)' : '';
+  return packages.some((name) => LARGE.has(name)) ? ' (about a minute, once)' : '';
 }
 
 export function howToInstall(packages) {
