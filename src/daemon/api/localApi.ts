@@ -20,18 +20,9 @@ import { WatchFeed } from './feed.ts';
 import { interfaceTowards } from './arrival.ts';
 import { ConnectionRates } from './connectionRates.ts';
 import { FlowCounts } from './flowCounts.ts';
-import { namesOf } from './names.ts';
-import {
-  apiPage,
-  data,
-  events,
-  lines,
-  listOfItems,
-  type Question,
-  RefusedQuestion,
-  type ApiRoute,
-} from './routes.ts';
-import { questionRoutes } from './questions.ts';
+import { nodeRoutes } from './nodeRoutes.ts';
+import { pastSubject } from './past.ts';
+import { apiPage, RefusedQuestion, type ApiRoute } from './routes.ts';
 import { snapshotLines } from './snapshot.ts';
 import { SocketServer } from './socketServer.ts';
 import { readEphemeralPorts, statusOf } from './status.ts';
@@ -116,35 +107,23 @@ export class LocalApi {
   }
 
   #routes(): readonly ApiRoute[] {
-    return [
-      { path: '/v1/status', parameters: [], answer: () => data(this.#status()) },
-      ...questionRoutes({
-        subject: () => this.#subject(),
-        countConnections: () => this.#countConnections(),
-        pastFamilies: () => this.#served().map(({ past }) => past),
-        serviceLines: (namespace) => this.#serviceLines(namespace),
-        turns: this.#turns,
-      }),
-      {
-        path: '/v1/history',
-        parameters: ['service'],
-        answer: ({ query }) => this.#history(query.get('service') ?? undefined),
-      },
-      { path: '/v1/watch', parameters: ['format'], answer: (question) => this.#watch(question) },
-      {
-        path: '/v1/snapshot',
-        parameters: ['history'],
-        answer: ({ query }) => this.#snapshot(query.get('history') === 'true'),
-      },
-      {
-        path: '/v1/names',
-        parameters: ['kind', 'prefix', 'service'],
-        answer: async ({ query }) => {
-          await this.#turns.begin();
-          return data(await namesOf(this.#subject(), query));
-        },
-      },
-    ];
+    return nodeRoutes({
+      status: () => this.#status(),
+      subject: () => this.#subject(),
+      subjectAt: (time, asked) =>
+        pastSubject(
+          this.#subject(),
+          this.#served().map(({ past }) => past),
+          time,
+          asked,
+        ),
+      countConnections: () => this.#countConnections(),
+      serviceLines: (namespace) => this.#serviceLines(namespace),
+      records: (service) => this.#records(service),
+      watch: (signal) => this.#watch(signal),
+      snapshot: (withPast) => this.#snapshot(withPast),
+      turns: this.#turns,
+    });
   }
 
   #status() {
@@ -231,35 +210,28 @@ export class LocalApi {
     return this.#options.families().filter(({ runner }) => runner.isStarted);
   }
 
-  #history(service: ObjectKey | undefined) {
-    return listOfItems(this.#records(service), () => this.#turns.pause());
-  }
-
   /** Newest first. */
   #records(service?: ObjectKey) {
     const all = this.#served().flatMap(({ history }) => history.records(service));
     return all.sort((a, b) => b.id - a.id);
   }
 
-  #watch({ signal, query }: Question) {
+  #watch(signal: AbortSignal): AsyncIterable<string> {
     if (this.#feed.clients >= MOST_WATCHES)
       throw new RefusedQuestion(503, 'busy', `${MOST_WATCHES} clients watch already`);
-    const stream = this.#feed.subscribe(signal);
-    return query.get('format') === 'events' ? events(stream) : lines(stream, true);
+    return this.#feed.subscribe(signal);
   }
 
-  #snapshot(withPast: boolean) {
+  #snapshot(withPast: boolean): AsyncIterable<string> {
     const { proxier } = this.#options;
     const subject = this.#subject();
-    return lines(
-      snapshotLines({
-        header: this.#header(subject),
-        node: proxier()?.currentNode,
-        families: subject.families,
-        histories: withPast ? this.#served() : [],
-        pause: () => this.#turns.pause(),
-      }),
-    );
+    return snapshotLines({
+      header: this.#header(subject),
+      node: proxier()?.currentNode,
+      families: subject.families,
+      histories: withPast ? this.#served() : [],
+      pause: () => this.#turns.pause(),
+    });
   }
 
   #header({ mode, nodeName, families }: Subject): SnapshotHeader {

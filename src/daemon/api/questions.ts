@@ -1,6 +1,6 @@
 /** Questions about packets, services and endpoints, as routes of the local API. */
 import { explainPackets } from '../../explain/packet.ts';
-import { parseDestination, parseService } from '../../explain/question.ts';
+import { type DestinationQuestion, parseDestination, parseService } from '../../explain/question.ts';
 import { endpointRows, serviceRows } from '../../explain/rows.ts';
 import { explainService } from '../../explain/service.ts';
 import { SERVICE_COLUMNS } from '../../explain/serviceTable.ts';
@@ -8,13 +8,14 @@ import type { Subject } from '../../explain/subject.ts';
 import { type ObjectKey, objectKey } from '../../model/objects.ts';
 import { fits, LABEL } from '../../model/project/names.ts';
 import { QuestionGate } from './gate.ts';
-import { type PastFamily, parseTime, pastSubject } from './past.ts';
+import { parseTime } from './past.ts';
 import { type ApiRoute, data, listOfItems, type Question, RefusedQuestion, tableOfRows } from './routes.ts';
 import type { QuestionTurns } from './turns.ts';
 
-interface QuestionOptions {
+export interface QuestionOptions {
   readonly subject: () => Subject;
-  readonly pastFamilies: () => readonly PastFamily[];
+  /** As it was then, so far as what is asked for needs it. */
+  readonly subjectAt: (time: number, asked: DestinationQuestion) => Subject | Promise<Subject>;
   /** The table of services, line by line. */
   readonly serviceLines: (namespace?: string) => Iterable<string>;
   /** Reads what the kernel has counted, for the rates of this question or the next; nobody waits for it. */
@@ -23,7 +24,7 @@ interface QuestionOptions {
 }
 
 export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
-  const { subject, pastFamilies, serviceLines, countConnections, turns } = options;
+  const { subject, subjectAt, serviceLines, countConnections, turns } = options;
   const gate = new QuestionGate();
   const answered = (answer: () => Promise<unknown>) =>
     gate.ask(async () => {
@@ -33,8 +34,7 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
   /** As it was `at` that time, where one is given. */
   const subjectFor = (query: URLSearchParams, to: string): Subject | Promise<Subject> => {
     const at = query.get('at');
-    if (at === null) return subject();
-    return pastSubject(subject(), pastFamilies(), parseTime(at, Date.now()), parseDestination(to));
+    return at === null ? subject() : subjectAt(parseTime(at, Date.now()), parseDestination(to));
   };
   return [
     {

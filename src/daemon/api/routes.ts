@@ -119,6 +119,11 @@ export function events(chunks: AsyncIterable<string>): StreamedAnswer {
   return { status: 200, headers, chunks: eventBlocks(chunks), isEndless: true };
 }
 
+/** Nothing ever happens here, and who asks must not wait for it. */
+export function noEvents(): Answer {
+  return { status: 200, headers: { 'Content-Type': NDJSON, 'X-Junction-Events': 'none' }, body: '' };
+}
+
 async function* eventBlocks(chunks: AsyncIterable<string>): AsyncGenerator<string> {
   for await (const chunk of chunks)
     yield chunk

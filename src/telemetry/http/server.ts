@@ -31,7 +31,7 @@ export interface Answer {
 
 /** Sent as it is made, as fast as the client reads. */
 export interface StreamedAnswer extends Omit<Answer, 'body'> {
-  readonly chunks: AsyncIterable<string>;
+  readonly chunks: AsyncIterable<string | Uint8Array>;
   /** It may rest for as long as it likes. */
   readonly isEndless?: boolean;
 }
@@ -127,7 +127,7 @@ async function reply(
 
 /** No chunk is asked for before the client has taken the last. */
 async function stream(
-  chunks: AsyncIterable<string>,
+  chunks: AsyncIterable<string | Uint8Array>,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<void> {

@@ -77,7 +77,7 @@ describe('a question', () => {
 test.each([0, 1, 5000])('a list of %i is JSON, and has an item in each line', async (count) => {
   const items = Array.from({ length: count }, (_, index) => ({ index }));
   const chunks: string[] = [];
-  for await (const chunk of listOfItems(items, () => undefined).chunks) chunks.push(chunk);
+  for await (const chunk of listOfItems(items, () => undefined).chunks) chunks.push(String(chunk));
   const text = chunks.join('');
   expect(JSON.parse(text)).toEqual(items);
   expect(text.trim().split('\n')).toHaveLength(count + 2);
