@@ -5,10 +5,10 @@ import { countOf, group, listed } from './finding.ts';
 import { percent } from './kernel.ts';
 import { KIND_WORDS } from './nearMiss.ts';
 import { putKernel } from './printKernel.ts';
+import { placeOf } from './serviceWords.ts';
 import { type PrintStyle, Sheet } from './sheet.ts';
 import type {
   ChosenEndpoint,
-  EndpointName,
   Finding,
   FrontendName,
   LeftOutEndpoint,
@@ -121,12 +121,6 @@ function putEndpoints(sheet: Sheet, endpoints: readonly ChosenEndpoint[], unlist
 
 const INDENT = 4;
 const MOST_SHOWN = 10;
-
-/** `pod-a, this node` */
-function placeOf({ pod, node, isLocal }: EndpointName): string {
-  const place = isLocal ? 'this node' : (node ?? 'no known node');
-  return pod === undefined ? place : `${pod}, ${place}`;
-}
 
 function masqueradeWords({ masquerade, masqueradeReason }: ChosenEndpoint): string {
   const what = masquerade ? 'masqueraded' : 'client address kept';
