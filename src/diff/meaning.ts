@@ -1,8 +1,9 @@
 /** Differences in meaning: packets that go elsewhere. */
-import { differencesFrom, outcomesOf, percent, printOutcome } from '../explain/kernel.ts';
+import { differencesFrom, outcomesOf } from '../explain/kernel.ts';
 import { type Planned, plannedFor } from '../explain/planned.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
 import type { KernelOutcome } from '../explain/types.ts';
+import { percent, printOutcome } from '../explain/words.ts';
 import type { KernelReader } from '../modes/kernelReader.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import { type ComparedPacket, packetsOf, type PacketSet, printAsked } from './packets.ts';

@@ -6,6 +6,7 @@ import type { Packet } from '../plan/decide.ts';
 import { type Planned, VERDICT_OF } from './planned.ts';
 import type { FamilySubject, Subject } from './subject.ts';
 import type { KernelExplanation, KernelOutcome, KernelStep, Verdict } from './types.ts';
+import { OUTCOME_WORDS, percent, printMasquerade, printOutcome } from './words.ts';
 
 /** `undefined` where no kernel is asked. */
 export async function explainKernel(
@@ -148,34 +149,8 @@ function targetDifferences(
 const MOST_NAMED = 3;
 
 function printPlanned({ verdict, targets }: Planned): string {
-  if (verdict !== 'forwarded') return WORDS[verdict];
+  if (verdict !== 'forwarded') return OUTCOME_WORDS[verdict];
   const named = targets.slice(0, MOST_NAMED).map(({ endpoint }) => endpoint.key);
   const more = targets.length > MOST_NAMED ? ` and ${targets.length - MOST_NAMED} more` : '';
   return `forwarded to ${named.join(', ')}${more}`;
-}
-
-/** `dropped by filter FORWARD: -s 10.0.0.0/8 -j DROP (another program's rule)` */
-export function printOutcome({ verdict, to, masquerade, steps }: KernelOutcome): string {
-  if (verdict === 'forwarded') return `forwarded to ${to ?? ''}, ${printMasquerade(masquerade)}`;
-  const last = steps.at(-1);
-  if (verdict === 'passed' || !last) return WORDS[verdict];
-  const foreign = last.isForeign === true ? " (another program's rule)" : '';
-  return `${WORDS[verdict]} by ${last.table} ${last.chain}: ${last.rule}${foreign}`;
-}
-
-const WORDS: Readonly<Record<Verdict, string>> = {
-  forwarded: 'forwarded',
-  rejected: 'rejected',
-  dropped: 'dropped',
-  passed: 'left alone: no rule takes it to a service',
-};
-
-function printMasquerade(masquerade: boolean | undefined): string {
-  return masquerade === true ? 'masqueraded' : 'not masqueraded';
-}
-
-export function percent(probability: number): string {
-  const rounded = probability * 100;
-  const digits = rounded >= 10 || Number.isInteger(rounded) ? 0 : rounded >= 1 ? 1 : 2;
-  return `${rounded.toFixed(digits)} %`;
 }

@@ -7,6 +7,7 @@ import type { FrontendKind, ServicePortPlan } from '../plan/types.ts';
 import { info, kubectl, listed, serviceField, warning } from './finding.ts';
 import type { FamilySubject, Subject } from './subject.ts';
 import type { Finding } from './types.ts';
+import { KIND_WORDS } from './words.ts';
 
 /** A service is looked at in some microseconds. */
 const SERVICES_AT_ONCE = 64;
@@ -129,13 +130,6 @@ function kindOf(port: ServicePort, address: Ip): Exclude<FrontendKind, 'nodePort
   if (port.loadBalancerIPs.includes(address)) return 'loadBalancerIP';
   return port.externalIPs.includes(address) ? 'externalIP' : undefined;
 }
-
-export const KIND_WORDS: Readonly<Record<FrontendKind, string>> = {
-  clusterIP: 'cluster IP',
-  externalIP: 'external IP',
-  loadBalancerIP: 'load-balancer IP',
-  nodePort: 'node port',
-};
 
 function addressMiss(
   subject: Subject,

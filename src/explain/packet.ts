@@ -9,13 +9,14 @@ import { countOf, info } from './finding.ts';
 import { explainKernel } from './kernel.ts';
 import { kernelFindings } from './kernelFindings.ts';
 import { masqueradeReason } from './masquerade.ts';
-import { KIND_WORDS, loopbackMisses, nearMisses } from './nearMiss.ts';
+import { loopbackMisses, nearMisses } from './nearMiss.ts';
 import { type Planned, plannedFor } from './planned.ts';
 import { QuestionError } from './question.ts';
 import { type ResolvedPacket, resolvePackets } from './resolve.ts';
 import { explainSource } from './source.ts';
 import type { FamilySubject, Subject } from './subject.ts';
 import type { ChosenEndpoint, Finding, FrontendName, PacketExplanation } from './types.ts';
+import { KIND_WORDS } from './words.ts';
 
 export interface PacketQuestion {
   readonly from: string;

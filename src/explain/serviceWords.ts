@@ -1,9 +1,8 @@
 /** A service's frontends, endpoints and changes in words: those of `explain`, on a terminal and on the page. */
 import { hostPort } from '../model/ip.ts';
 import { countOf, listed } from './finding.ts';
-import { percent } from './kernel.ts';
-import { KIND_WORDS } from './nearMiss.ts';
 import type { ChangeRecord, EndpointName, EndpointRow, PacketExplanation } from './types.ts';
+import { KIND_WORDS, percent } from './words.ts';
 
 export interface FrontendGroup {
   readonly frontend: { readonly label: string; readonly policy: string };
