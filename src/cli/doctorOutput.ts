@@ -1,5 +1,6 @@
 /** What `junction doctor` prints for people: each group on a line, and each finding with evidence, consequence and cure. */
 import type { DoctorReport } from '../doctor/report.ts';
+import { doctorSummary, fineSummary } from '../doctor/summary.ts';
 import type { Finding } from '../explain/types.ts';
 import type { Colour, Paint } from '../text/paint.ts';
 import { printableLine } from '../text/printable.ts';
@@ -14,7 +15,7 @@ const LABEL_COLUMNS = 15;
 const INDENT = '  ';
 
 export function printDoctor(
-  { node, mode, groups, hasProblems }: DoctorReport,
+  { node, mode, groups }: DoctorReport,
   paint: Paint,
   { columns = 120, isWide = false }: { readonly columns?: number | undefined; readonly isWide?: boolean },
 ): string {
@@ -29,7 +30,7 @@ export function printDoctor(
   for (const { name, findings, fine, notEvaluated } of groups) {
     const state = findings[0]?.severity ?? 'ok';
     lines.push(
-      `${paint('bold', name.padEnd(width))}  ${state === 'ok' ? paint('green', 'ok') : paint(COLOURS[state], state)}${findings.length > 0 || isWide || fine.length === 0 ? '' : `  ${paint('dim', summaryOf(fine))}`}`,
+      `${paint('bold', name.padEnd(width))}  ${state === 'ok' ? paint('green', 'ok') : paint(COLOURS[state], state)}${findings.length > 0 || isWide || fine.length === 0 ? '' : `  ${paint('dim', printableLine(fineSummary(fine)))}`}`,
     );
     if (isWide) lines.push(...fine.map((text) => `${INDENT}${printableLine(text)}`));
     for (const { severity, text, evidence, consequence, cure, reference } of findings) {
@@ -46,26 +47,6 @@ export function printDoctor(
     }
     for (const text of notEvaluated) put('not looked at', text);
   }
-  lines.push('', summary({ node, mode, groups, hasProblems }));
+  lines.push('', printableLine(doctorSummary({ node, mode, groups })));
   return `${lines.join('\n')}\n`;
-}
-
-function summaryOf(fine: readonly string[]): string {
-  return fine.length === 1 ? printableLine(fine[0] ?? '') : `${fine.length} checks`;
-}
-
-function summary({
-  node,
-  mode,
-  groups,
-}: Pick<DoctorReport, 'node' | 'mode' | 'groups' | 'hasProblems'>): string {
-  const findings = groups.flatMap((group) => group.findings);
-  const count = (severity: Finding['severity'], one: string): string[] => {
-    const number = findings.filter((each) => each.severity === severity).length;
-    return number === 0 ? [] : [`${number} ${one}${number === 1 ? '' : 's'}`];
-  };
-  const counts = [...count('error', 'error'), ...count('warning', 'warning')];
-  return printableLine(
-    `${node}, ${mode} mode: ${counts.length === 0 ? 'no problem found' : counts.join(', ')}.`,
-  );
 }

@@ -48,14 +48,3 @@ export function timeAsked(text: string, now: Date): number {
     'say 14:03, 14:03:20 or 2026-11-16T14:03:20Z',
   );
 }
-
-/** A part of the text, or with `*` a pattern for all of it. */
-export function matcherOf(pattern: string | undefined): (text: string) => boolean {
-  if (pattern === undefined || pattern === '') return () => true;
-  if (!pattern.includes('*')) return (text) => text.includes(pattern);
-  const escaped = pattern.split('*').map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, String.raw`\$&`));
-  // Without a slash it is about the name: `web*`.
-  const prefix = pattern.includes('/') ? '' : '(?:.*/)?';
-  const expression = new RegExp(`^${prefix}${escaped.join('.*')}$`, 's');
-  return (text) => expression.test(text);
-}

@@ -4,7 +4,7 @@ import { SERVICE_COLUMNS } from '../explain/serviceTable.ts';
 import { type Shown, showAnswer, type Viewer } from './answerOutput.ts';
 import { type Answerer, openAnswers } from './answers.ts';
 import { alignTable, type ByteTable, type ShownColumn, tableOfLines } from './byteTable.ts';
-import { matcherOf } from './objectNames.ts';
+import { matcherOf } from '../text/matcher.ts';
 import type { Output } from './output.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
 import { cellOf, type Column, tableLines } from './table.ts';

@@ -2,14 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import { isJunctionError } from '../errors.ts';
-import type { ChangeRecord, WatchEvent } from '../explain/types.ts';
-import { serviceOfPortId } from '../model/serviceTracker.ts';
+import { eventText, serviceOfEvent, timeOfEvent } from '../explain/events.ts';
+import type { WatchEvent } from '../explain/types.ts';
 import type { Colour, Paint } from '../text/paint.ts';
 import { printableLine } from '../text/printable.ts';
-import { counted, durationText } from '../text/ages.ts';
+import { matcherOf } from '../text/matcher.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
 import { apiPath, askLines } from './localApi.ts';
-import { matcherOf } from './objectNames.ts';
 import type { Output } from './output.ts';
 import { socketOf } from './questionSource.ts';
 import { cellOf, painter } from './table.ts';
@@ -72,7 +71,7 @@ function printerOf(parsed: ParsedFlags, output: Output): Print {
   const matches = matcherOf(pattern);
   const isForAll = namespace === '' && pattern === undefined;
   const isAsked = (event: WatchEvent): boolean => {
-    const service = serviceOf(event);
+    const service = serviceOfEvent(event);
     if (isForAll || service === undefined) return isForAll || event.kind === 'lost';
     return matches(service) && (namespace === '' || service.startsWith(`${namespace}/`));
   };
@@ -83,12 +82,6 @@ function printerOf(parsed: ParsedFlags, output: Output): Print {
     if (isJson) output.out(`${JSON.stringify(event)}\n`);
     else output.painted(eventLine(event, paint));
   };
-}
-
-/** Most events are about one; a sync, a clean-up of flows and other programs are about all. */
-function serviceOf(event: WatchEvent): string | undefined {
-  if (event.kind === 'change') return event.service;
-  return event.kind === 'refused' ? serviceOfPortId(event.servicePort) : undefined;
 }
 
 const COLOURS: Readonly<Record<WatchEvent['kind'], Colour>> = {
@@ -104,47 +97,10 @@ const KIND_WIDTH = 10;
 
 /** `14:03:20.123  IPv4  change    shop/web: …` */
 function eventLine(event: WatchEvent, paint: Paint): string {
-  const at = event.kind === 'change' ? (event.committedAt ?? event.plannedAt) : event.at;
   const family = 'family' in event ? event.family : '';
   const isBad = event.kind === 'sync' && event.error !== undefined;
   const kind = paint(isBad ? 'red' : COLOURS[event.kind], event.kind.padEnd(KIND_WIDTH));
-  return `${paint('dim', timeOfDay(at))}  ${family.padEnd(4)}  ${kind}${cellOf(eventText(event))}\n`;
-}
-
-function eventText(event: WatchEvent): string {
-  switch (event.kind) {
-    case 'change':
-      return changeText(event);
-    case 'sync': {
-      const { sync, commits, objects, ms, cause, error } = event;
-      const what = `${sync}, ${counted(commits, 'commit')}, ${counted(objects, 'object')} in ${durationText(ms)}`;
-      return `${what}: ${cause}${error === undefined ? '' : `; failed: ${error}`}`;
-    }
-    case 'foreign': {
-      const { program, objects, repairedMs } = event;
-      const repaired = repairedMs === undefined ? '' : `; repaired in ${durationText(repairedMs)}`;
-      return `${program} changed ${objects.join(', ')}${repaired}`;
-    }
-    case 'refused':
-      return `the kernel refused ${event.servicePort}: ${event.error}`;
-    case 'conntrack':
-      return `deleted ${counted(event.deleted, 'stale flow')} in ${durationText(event.ms)}`;
-    case 'proof':
-      return `${event.packet}: planned ${event.planned}, in the kernel ${event.kernel}`;
-    case 'lost':
-      return `${counted(event.events, 'event')} lost: this reader was too slow`;
-  }
-}
-
-/** What happened, what it changed, and how long that took. */
-function changeText({ service, causes, effects, seenAt, committedAt, refused }: ChangeRecord): string {
-  const effect = effects.length === 0 ? 'nothing to change in the plan' : effects.join(', ');
-  const written =
-    committedAt === undefined
-      ? 'not written yet'
-      : `written ${durationText(committedAt - seenAt)} after it was seen`;
-  const end = refused === undefined ? written : `the kernel refused it: ${refused}`;
-  return `${service}: ${causes.join(', ')} → ${effect}; ${end}`;
+  return `${paint('dim', timeOfDay(timeOfEvent(event)))}  ${family.padEnd(4)}  ${kind}${cellOf(eventText(event))}\n`;
 }
 
 /** `14:03:20.123`, in this machine's time zone. */

@@ -1,0 +1,152 @@
+/** The status of a running proxy in words: what `status` says, part by part. */
+import { ago, counted, durationText, grouped } from '../text/ages.ts';
+import type { FamilyStatus, SourceStatus, Status, SyncStatus } from './status.ts';
+
+interface StatusPart {
+  /** `API server`, `IPv4`, `last sync` */
+  readonly name: string;
+  readonly lines: readonly string[];
+  /** Of the family whose part stands before it. */
+  readonly isOfFamily?: true;
+}
+
+interface StatusHeading {
+  /** `Junction v1.0.0 on node1` */
+  readonly title: string;
+  /** `nftables mode, process 7 for 3 h` */
+  readonly how: string;
+  /** `ok`, `2 errors` */
+  readonly state: string;
+  readonly isWrong: boolean;
+}
+
+export function statusHeading(status: Status): StatusHeading {
+  const { version, node, mode, layout, processId, startedAt, now, findings } = status;
+  const errors = findings.filter(({ severity }) => severity === 'error').length;
+  const kind = mode === 'iptables' ? `${mode} mode, layout ${layout}` : `${mode} mode`;
+  return {
+    title: `Junction v${version.replace(/^v/, '')} on ${node}`,
+    how: `${kind}, process ${processId} for ${durationText(now - startedAt)}`,
+    state: errors > 0 ? counted(errors, 'error') : 'ok',
+    isWrong: errors > 0,
+  };
+}
+
+export function statusParts(status: Status): readonly StatusPart[] {
+  const { now } = status;
+  return [
+    sourcePart(status.source, now),
+    ...status.families.flatMap((family) => familyParts(family, now)),
+    ...status.leftOut.map(({ family, reason, since }) => ({
+      name: family,
+      lines: [`not served for ${durationText(now - since)}: ${reason}`],
+    })),
+    ...conntrackPart(status),
+  ];
+}
+
+function sourcePart(source: SourceStatus, now: number): StatusPart {
+  const last =
+    source.lastEventAt === undefined ? 'no event yet' : `last event ${ago(source.lastEventAt, now)}`;
+  if (source.kind === 'manifests')
+    return { name: 'manifests', lines: [`${source.paths.join(', ')}; ${last}`, ...source.problems] };
+  const failing = source.resources.flatMap(({ resource, hasListed, failingSince, reason }) => {
+    if (failingSince === undefined) return hasListed ? [] : [`${resource} are not listed yet`];
+    return [
+      `${resource} cannot be ${hasListed ? 'watched' : 'listed'} since ${failingSince}: ${reason ?? ''}`,
+    ];
+  });
+  return {
+    name: 'API server',
+    lines: [`${source.server}; ${last}, ${counted(source.reconnects, 'reconnect')}`, ...failing],
+  };
+}
+
+function familyParts(family: FamilyStatus, now: number): readonly StatusPart[] {
+  const { services, servicePorts, endpoints, isServed, lastSync, refused, history } = family;
+  const size = `${counted(services, 'service')} with ${counted(servicePorts, 'port')}, ${counted(endpoints, 'endpoint')}`;
+  return [
+    { name: family.family, lines: [isServed ? size : `${size}; no rules are written yet`] },
+    part('last sync', lastSync ? syncLines(lastSync, now) : ['none yet']),
+    part('kernel read', [verificationText(family, now)]),
+    ...some(
+      'refused',
+      refused.map(({ servicePort, error }) => `${servicePort}: ${error}`),
+    ),
+    ...some('others', foreignLines(family.foreignChanges, now)),
+    part('proof', proofLines(family.proof)),
+    part('history', [
+      `${grouped(history.records)} of at most ${counted(history.mostRecords, 'change')}, since ${ago(history.since, now)}`,
+    ]),
+  ];
+}
+
+function part(name: string, lines: readonly string[]): StatusPart {
+  return { name, lines, isOfFamily: true };
+}
+
+function some(name: string, lines: readonly string[]): readonly StatusPart[] {
+  return lines.length === 0 ? [] : [part(name, lines)];
+}
+
+function syncLines(
+  { at, kind, cause, ms, planMs, writeMs, commits, objects, error }: SyncStatus,
+  now: number,
+): readonly string[] {
+  const stages =
+    planMs === undefined || writeMs === undefined
+      ? ''
+      : ` (plan ${durationText(planMs)}, write ${durationText(writeMs)})`;
+  const what = `${kind}, ${counted(commits, 'commit')}, ${counted(objects, 'object')}`;
+  return [
+    `${ago(at, now)} in ${durationText(ms)}${stages}: ${what}; ${cause}`,
+    ...(error === undefined ? [] : [`failed: ${error}`]),
+  ];
+}
+
+function verificationText({ lastVerification, isNotified }: FamilyStatus, now: number): string {
+  const verified = lastVerification
+    ? `${ago(lastVerification.at, now)} in ${durationText(lastVerification.ms)}: ${lastVerification.isUnchanged ? 'as it should be' : 'brought up to date'}`
+    : 'not yet';
+  return isNotified ? `${verified}; the kernel notifies of changes` : verified;
+}
+
+function foreignLines(
+  { count, byProgram, last }: FamilyStatus['foreignChanges'],
+  now: number,
+): readonly string[] {
+  if (count === 0) return [];
+  const programs = Object.entries(byProgram).map(([program, times]) => `${program} ${grouped(times)}`);
+  const repaired =
+    last?.repairedMs === undefined ? 'not repaired yet' : `repaired in ${durationText(last.repairedMs)}`;
+  return [
+    `${counted(count, 'change')} of our rules by other programs (${programs.join(', ')})`,
+    ...(last
+      ? [`the last ${ago(last.at, now)} by ${last.program}: ${last.objects.join(', ')}; ${repaired}`]
+      : []),
+  ];
+}
+
+function proofLines({
+  isOn,
+  packets,
+  disagreements,
+  disagreementCount,
+}: FamilyStatus['proof']): readonly string[] {
+  if (!isOn) return ['off (--proof)'];
+  const walked = `${counted(packets, 'packet')} walked through the kernel's rules`;
+  if (disagreementCount === 0) return [`${walked}, all as planned`];
+  return [
+    `${walked}, ${grouped(disagreementCount)} not as planned, ${grouped(disagreements.length)} still`,
+    ...disagreements.map(
+      ({ packet, planned, kernel }) => `${packet}: planned ${planned}, in the kernel ${kernel}`,
+    ),
+  ];
+}
+
+function conntrackPart({ conntrack }: Status): readonly StatusPart[] {
+  if (!conntrack) return [];
+  const { count, max } = conntrack;
+  const share = max === 0 ? '' : ` (${Math.round((100 * count) / max)} %)`;
+  return [{ name: 'conntrack', lines: [`${grouped(count)} of ${grouped(max)} entries${share}`] }];
+}
