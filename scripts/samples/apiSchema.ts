@@ -1,7 +1,7 @@
 /** docs/reference/api.schema.json: the shapes of all answers, from the types of the source. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DOCTOR_GROUPS } from '../../src/doctor/report.ts';
+import { DOCTOR_GROUPS } from '../../src/explain/doctorReport.ts';
 import { MODE_NAMES } from '../../src/model/mode.ts';
 import { type Declaration, type Member, readDeclaration, type TypeNode } from './typeReader.ts';
 
@@ -26,7 +26,7 @@ const FILES = [
   'src/explain/types.ts',
   'src/explain/status.ts',
   'src/explain/snapshot.ts',
-  'src/doctor/report.ts',
+  'src/explain/doctorReport.ts',
   'src/diff/types.ts',
   'src/plan/types.ts',
   'src/plan/view.ts',

@@ -6,7 +6,7 @@ import { askServer } from '../doctor/askServer.ts';
 import { doctor } from '../doctor/doctor.ts';
 import { doctorMachine } from '../doctor/machine.ts';
 import type { ProxyLook } from '../doctor/proxy.ts';
-import { DOCTOR_GROUPS, type DoctorReport } from '../doctor/report.ts';
+import { DOCTOR_GROUPS, type DoctorReport } from '../explain/doctorReport.ts';
 import { isJunctionError, messageOf } from '../errors.ts';
 import type { Status } from '../explain/status.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';

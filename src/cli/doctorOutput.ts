@@ -1,6 +1,6 @@
 /** What `junction doctor` prints for people: each group on a line, and each finding with evidence, consequence and cure. */
-import type { DoctorReport } from '../doctor/report.ts';
-import { doctorSummary, fineSummary } from '../doctor/summary.ts';
+import type { DoctorReport } from '../explain/doctorReport.ts';
+import { doctorSummary, fineSummary } from '../explain/doctorText.ts';
 import type { Finding } from '../explain/types.ts';
 import type { Colour, Paint } from '../text/paint.ts';
 import { printableLine } from '../text/printable.ts';

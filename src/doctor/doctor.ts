@@ -15,7 +15,12 @@ import { type DoctorMachine, familiesHere } from './machine.ts';
 import { checkOtherProxies } from './otherProxies.ts';
 import { probe, type ProbeOptions } from './probe.ts';
 import { checkProxy, type ProxyLook } from './proxy.ts';
-import { DOCTOR_GROUPS, type DoctorGroup, type DoctorGroupName, type DoctorReport } from './report.ts';
+import {
+  DOCTOR_GROUPS,
+  type DoctorGroup,
+  type DoctorGroupName,
+  type DoctorReport,
+} from '../explain/doctorReport.ts';
 import { checkRoutes, type SampledEndpoint } from './routes.ts';
 import { checkRules } from './rules.ts';
 import { checkServices, walkServices } from './services.ts';

@@ -1,7 +1,7 @@
 /** What one group of checks found. */
 import { isJunctionError } from '../errors.ts';
 import type { Finding } from '../explain/types.ts';
-import type { DoctorGroup, DoctorGroupName } from './report.ts';
+import type { DoctorGroup, DoctorGroupName } from '../explain/doctorReport.ts';
 
 /** Each finding of doctor says all of it. */
 interface Diagnosis extends Finding {

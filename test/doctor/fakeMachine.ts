@@ -2,7 +2,7 @@
 import type { DoctorLink, DoctorMachine, NftBaseChain, RouteLook } from '../../src/doctor/machine.ts';
 import { GroupFindings } from '../../src/doctor/group.ts';
 import type { StaleTable } from '../../src/modes/nftables/cleanup.ts';
-import type { DoctorGroup } from '../../src/doctor/report.ts';
+import type { DoctorGroup } from '../../src/explain/doctorReport.ts';
 
 export interface FakeMachine {
   readonly sysctls?: Readonly<Record<string, string>>;

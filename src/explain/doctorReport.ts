@@ -1,5 +1,5 @@
 /** The answer of `junction doctor` as data: the JSON shape of `--output json`. Fields are added, never renamed. */
-import type { Finding } from '../explain/types.ts';
+import type { Finding } from './types.ts';
 import type { ModeName } from '../model/mode.ts';
 
 export interface DoctorReport {

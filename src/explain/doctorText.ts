@@ -1,7 +1,7 @@
 /** A report of `doctor` in a line. */
-import type { Finding } from '../explain/types.ts';
+import type { Finding } from './types.ts';
 import { counted } from '../text/ages.ts';
-import type { DoctorReport } from './report.ts';
+import type { DoctorReport } from './doctorReport.ts';
 
 /** `node1, nftables mode: 1 error, 2 warnings.` */
 export function doctorSummary({
