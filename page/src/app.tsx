@@ -1,10 +1,15 @@
 /** The frame around every view: where one can go, and whether what is shown is true now. */
 import { useEffect, useErrorBoundary, useRef } from 'preact/hooks';
+import type { Status } from '../../src/explain/status.ts';
+import { placeOf, type Route, titleOf } from './address.ts';
 import { keepToken } from './api.ts';
 import { live } from './live.ts';
-import { LiveBadge } from './parts/liveBadge.tsx';
+import { LiveBadge, StaleNotice, useLive } from './parts/liveBadge.tsx';
+import { ShortcutHelp } from './parts/shortcutHelp.tsx';
+import { TokenNeeded } from './parts/states.tsx';
 import { ThemeChoice } from './parts/themeChoice.tsx';
-import { openLinksHere, type Route, useRoute } from './route.ts';
+import { openLinksHere, useRoute } from './route.ts';
+import { useAnswer } from './useAnswer.ts';
 import { NodeView } from './views/node.tsx';
 import { PacketView } from './views/packet.tsx';
 import { ServiceView } from './views/service.tsx';
@@ -23,63 +28,76 @@ const PLACES = [
 
 export function App() {
   const route = useRoute();
+  const state = useLive();
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   const [failure, reset] = useErrorBoundary();
-  const place = route.view === 'service' ? `service ${route.service}` : route.view;
   useEffect(() => {
     document.title = `${titleOf(route)} – Junction`;
     // Who cannot see that the view changed hears it, and goes on from its beginning.
-    if (!isFirst.current) main.current?.focus();
+    const isInside = main.current?.contains(document.activeElement) ?? false;
+    if (!isFirst.current && !isInside) main.current?.focus({ preventScroll: true });
     isFirst.current = false;
     reset();
-  }, [place]);
+  }, [placeOf(route)]);
   return (
     <div class="frame" onClick={openLinksHere}>
       <a class="skip" href="#main">
         Skip to content
       </a>
-      <header class="top">
-        <a class="brand" href="/services">
-          <img src="/icon.svg" alt="" width="22" height="22" />
-          Junction
-        </a>
-        <nav aria-label="Views">
-          {PLACES.map(([href, title, views]) => (
-            <a
-              key={href}
-              href={href}
-              {...(includes(views, route.view) && { 'aria-current': 'page' as const })}
-            >
-              {title}
-            </a>
-          ))}
-        </nav>
-        <div class="top-end">
-          <LiveBadge />
-          <ThemeChoice />
-        </div>
-      </header>
+      <Top view={route.view} />
+      <StaleNotice state={state} />
       <main id="main" ref={main} tabIndex={-1}>
-        {failure === undefined ? <View route={route} /> : <Broken failure={failure} reset={reset} />}
+        {state.kind === 'denied' ? (
+          <Denied failure={state.failure} />
+        ) : failure === undefined ? (
+          <View route={route} />
+        ) : (
+          <Broken failure={failure} reset={reset} />
+        )}
       </main>
     </div>
   );
 }
 
-function includes(views: readonly string[], view: string): boolean {
-  return views.includes(view);
+function Top({ view }: { readonly view: Route['view'] }) {
+  const state = useLive();
+  // The node and the mode stay what they are as long as the proxy runs.
+  const answer = useAnswer<Status>('/v1/status');
+  const status = answer.kind === 'here' ? answer.value : undefined;
+  return (
+    <header class="top">
+      <a class="brand" href="/services">
+        <img src="/icon.svg" alt="" width="22" height="22" />
+        <span class="brand-name">Junction</span>
+      </a>
+      {status && (
+        <p class="where">
+          <span class="visually-hidden">node </span>
+          <strong>{status.node}</strong>
+          <span class="mode">{status.mode}</span>
+        </p>
+      )}
+      <nav aria-label="Views">
+        {PLACES.map(([href, title, views]) => (
+          <a key={href} href={href} {...(includes(views, view) && { 'aria-current': 'page' as const })}>
+            {title}
+          </a>
+        ))}
+      </nav>
+      <div class="top-end">
+        <div role="status">
+          <LiveBadge state={state} node={status?.node} takenAt={status?.now} />
+        </div>
+        <ThemeChoice />
+        <ShortcutHelp />
+      </div>
+    </header>
+  );
 }
 
-function titleOf(route: Route): string {
-  switch (route.view) {
-    case 'service':
-      return route.service;
-    case 'unknown':
-      return 'Not found';
-    default:
-      return route.view[0]?.toUpperCase() + route.view.slice(1);
-  }
+function includes(views: readonly string[], view: string): boolean {
+  return views.includes(view);
 }
 
 function View({ route }: { readonly route: Route }) {
@@ -104,6 +122,15 @@ function View({ route }: { readonly route: Route }) {
         </section>
       );
   }
+}
+
+function Denied({ failure }: Parameters<typeof TokenNeeded>[0]) {
+  return (
+    <>
+      <h1 class="visually-hidden">Junction</h1>
+      <TokenNeeded failure={failure} />
+    </>
+  );
 }
 
 function Broken({ failure, reset }: { readonly failure: unknown; readonly reset: () => void }) {

@@ -3,29 +3,36 @@
  * which can send no token.
  */
 import type { WatchEvent } from '../../src/explain/types.ts';
-import { ask } from './api.ts';
+import { ApiFailure, ask } from './api.ts';
+import { EventStream } from './eventStream.ts';
+import { retryPause } from './retry.ts';
 
 export type LiveState =
   | { readonly kind: 'connecting' }
   | { readonly kind: 'connected'; readonly since: number }
   /** What is shown was true then. `reason`: why the stream ended. */
-  | { readonly kind: 'stale'; readonly since: number; readonly reason: string }
+  | { readonly kind: 'stale'; readonly since: number; readonly reason: string; readonly nextTryAt: number }
   /** The source has no events: a bundle. */
-  | { readonly kind: 'fixed' };
+  | { readonly kind: 'fixed' }
+  /** A token is needed, or another one. */
+  | { readonly kind: 'denied'; readonly failure: ApiFailure };
 
 type Listener = (events: readonly WatchEvent[]) => void;
 
-const RETRY_MS = [250, 500, 1000, 2000, 5000];
 /** The proxy says something every 15 s, if only that it is there. */
 const SILENCE_MS = 40_000;
+/** The first questions do not wait longer for the stream. */
+const OPENING_MS = 1000;
 
-export class LiveEvents {
+class LiveEvents {
   readonly #listeners = new Set<Listener>();
   readonly #watchers = new Set<() => void>();
+  readonly #opened = deferred();
+  #isOpened = false;
   #state: LiveState = { kind: 'connecting' };
   #stream: AbortController | undefined;
-  #tries = 0;
-  #retry: ReturnType<typeof setTimeout> | undefined;
+  #failures = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   get state(): LiveState {
     return this.#state;
@@ -34,9 +41,17 @@ export class LiveEvents {
   start(): void {
     document.addEventListener('visibilitychange', () => {
       if (document.hidden) this.#stop();
-      else this.#open();
+      else this.open();
     });
-    if (!document.hidden) this.#open();
+    if (!document.hidden) this.open();
+  }
+
+  /**
+   * Resolves when the stream is open, or did not open: no event after an answer that was asked for from then on is missed,
+   * and nothing has to be asked for twice.
+   */
+  opened(): Promise<void> {
+    return this.#opened.promise;
   }
 
   /** Returns what ends it. After a gap, `events` is empty and everything shown must be asked for again. */
@@ -50,51 +65,67 @@ export class LiveEvents {
     return () => this.#watchers.delete(watcher);
   }
 
+  /** Again, without waiting for the next try. */
+  open(): void {
+    this.#stop();
+    if (this.#state.kind === 'fixed') return;
+    const stream = new AbortController();
+    this.#stream = stream;
+    if (this.#state.kind === 'connected') this.#set({ kind: 'connecting' });
+    if (!this.#isOpened) this.#timer = setTimeout(() => this.#release(), OPENING_MS);
+    this.#read(stream).catch((error: unknown) => {
+      if (this.#stream === stream) this.#fail(error);
+    });
+  }
+
   #set(state: LiveState): void {
     this.#state = state;
     for (const watcher of this.#watchers) watcher();
   }
 
+  #release(): void {
+    this.#isOpened = true;
+    this.#opened.resolve();
+  }
+
   #stop(): void {
-    clearTimeout(this.#retry);
+    clearTimeout(this.#timer);
     this.#stream?.abort(new Error('hidden'));
     this.#stream = undefined;
   }
 
-  #open(): void {
+  #fail(error: unknown): void {
     this.#stop();
-    const stream = new AbortController();
-    this.#stream = stream;
-    this.#read(stream).catch((error: unknown) => {
-      if (this.#stream !== stream) return;
-      const reason = error instanceof Error ? error.message : String(error);
-      const since = this.#state.kind === 'stale' ? this.#state.since : Date.now();
-      this.#set({ kind: 'stale', since, reason });
-      const pause = RETRY_MS[Math.min(this.#tries++, RETRY_MS.length - 1)] ?? 5000;
-      this.#retry = setTimeout(() => this.#open(), pause);
-    });
+    if (error instanceof ApiFailure && (error.status === 401 || error.status === 403)) {
+      this.#set({ kind: 'denied', failure: error });
+      return;
+    }
+    const reason = error instanceof Error ? error.message : String(error);
+    const since = this.#state.kind === 'stale' ? this.#state.since : Date.now();
+    const pause = retryPause(++this.#failures);
+    this.#set({ kind: 'stale', since, reason, nextTryAt: Date.now() + pause });
+    this.#release();
+    this.#timer = setTimeout(() => this.open(), pause);
   }
 
   async #read(stream: AbortController): Promise<void> {
     const response = await ask('/v1/watch?format=events', stream.signal);
     if (!response.body) throw new Error('the stream has no body');
-    if (response.headers.get('X-Junction-Events') === 'none') {
-      this.#set({ kind: 'fixed' });
-      return;
-    }
-    this.#tries = 0;
-    this.#set({ kind: 'connected', since: Date.now() });
+    const isFixed = response.headers.get('X-Junction-Events') === 'none';
+    clearTimeout(this.#timer);
+    this.#failures = 0;
+    this.#set(isFixed ? { kind: 'fixed' } : { kind: 'connected', since: Date.now() });
     // Whatever happened before is not among the events.
-    this.#emit([]);
+    if (this.#isOpened) this.#emit([]);
+    else this.#release();
+    if (isFixed) return this.#stop();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = '';
+    const events = new EventStream();
     for (;;) {
       const { done, value } = await withLimit(reader.read(), SILENCE_MS);
       if (done) throw new Error('the proxy has closed the stream');
-      const blocks = (rest + value).split('\n\n');
-      rest = blocks.pop() ?? '';
-      const events = blocks.flatMap(eventOf);
-      if (events.length > 0) this.#emit(events);
+      const complete = events.push(value);
+      if (complete.length > 0) this.#emit(complete);
     }
   }
 
@@ -103,13 +134,10 @@ export class LiveEvents {
   }
 }
 
-function eventOf(block: string): readonly WatchEvent[] {
-  const data = block
-    .split('\n')
-    .filter((line) => line.startsWith('data:'))
-    .map((line) => line.slice(5).trimStart())
-    .join('\n');
-  return data === '' ? [] : [JSON.parse(data) as WatchEvent];
+function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((done) => (resolve = done));
+  return { promise, resolve: () => resolve() };
 }
 
 function withLimit<T>(promise: Promise<T>, ms: number): Promise<T> {

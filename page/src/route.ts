@@ -1,71 +1,74 @@
-/** Addresses of views. What people want to share by a link is in the address. */
+/** Where the page is, and how one gets elsewhere. */
 import { useEffect, useState } from 'preact/hooks';
+import { parseRoute, placeOf, type Route } from './address.ts';
+import { newEntry, restoreScroll } from './scrollMemory.ts';
 
-export type Route =
-  | { readonly view: 'services'; readonly query: URLSearchParams }
-  | { readonly view: 'service'; readonly service: string; readonly query: URLSearchParams }
-  | { readonly view: 'packet'; readonly query: URLSearchParams }
-  | { readonly view: 'syncs'; readonly query: URLSearchParams }
-  | { readonly view: 'node'; readonly query: URLSearchParams }
-  | { readonly view: 'unknown'; readonly query: URLSearchParams };
-
-export function parseRoute(path: string, search: string): Route {
-  const query = new URLSearchParams(search);
-  const [view = '', ...names] = path
-    .split('/')
-    .filter((part) => part !== '')
-    .map(decode);
-  if (names.length === 2 && view === 'services') return { view: 'service', service: names.join('/'), query };
-  if (names.length > 0) return { view: 'unknown', query };
-  switch (view) {
-    case '':
-    case 'services':
-      return { view: 'services', query };
-    case 'packet':
-    case 'syncs':
-    case 'node':
-      return { view, query };
-    default:
-      return { view: 'unknown', query };
-  }
-}
-
-/** `\0` is in no name. */
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return '\0';
-  }
-}
-
-export function servicePath(service: string): string {
-  return `/services/${service.split('/').map(encodeURIComponent).join('/')}`;
-}
-
-export function packetPath(question: Readonly<Record<string, string>>): string {
-  return `/packet?${new URLSearchParams(question)}`;
-}
+export { packetPath, servicePath } from './address.ts';
 
 const CHANGED = 'junction:route';
+/** Browsers refuse more than some hundred changes of the address in half a minute. */
+const TYPING_PAUSE_MS = 250;
 
-/** `replace`: no step of the back button, as while somebody types. */
+let waiting: { readonly address: string; readonly timer: ReturnType<typeof setTimeout> } | undefined;
+
+/** `replace`: no step of the back button. */
 export function go(address: string, how: 'push' | 'replace' = 'push'): void {
-  if (how === 'push') history.pushState(null, '', address);
-  else history.replaceState(null, '', address);
+  flush();
+  if (how === 'push') {
+    const before = placeOf(parseRoute(location.pathname, location.search));
+    history.pushState(newEntry(), '', address);
+    if (placeOf(parseRoute(location.pathname, location.search)) !== before) scrollTo(0, 0);
+  } else history.replaceState(history.state, '', address);
   dispatchEvent(new Event(CHANGED));
+}
+
+/** While somebody types or moves: the address follows after a pause, and before anything else is gone to. */
+export function replaceSoon(address: string): void {
+  if (waiting) clearTimeout(waiting.timer);
+  waiting = { address, timer: setTimeout(flush, TYPING_PAUSE_MS) };
+}
+
+function flush(): void {
+  if (!waiting) return;
+  clearTimeout(waiting.timer);
+  history.replaceState(history.state, '', waiting.address);
+  waiting = undefined;
+}
+
+function dropWaiting(): void {
+  if (waiting) clearTimeout(waiting.timer);
+  waiting = undefined;
+}
+
+let isBack = false;
+
+/** The view that is shown was come to by the back or forward button. */
+export function cameBack(): boolean {
+  return isBack;
 }
 
 export function useRoute(): Route {
   const read = (): Route => parseRoute(location.pathname, location.search);
   const [route, setRoute] = useState(read);
   useEffect(() => {
-    const update = (): void => setRoute(read());
-    addEventListener('popstate', update);
+    const update = (): void => {
+      isBack = false;
+      setRoute(read());
+    };
+    const back = (): void => {
+      dropWaiting();
+      isBack = true;
+      setRoute(read());
+      // After the view that is gone to has been drawn.
+      requestAnimationFrame(restoreScroll);
+    };
+    addEventListener('popstate', back);
     addEventListener(CHANGED, update);
+    addEventListener('pagehide', flush);
     return () => {
-      removeEventListener('popstate', update);
+      removeEventListener('popstate', back);
       removeEventListener(CHANGED, update);
+      removeEventListener('pagehide', flush);
     };
   }, []);
   return route;

@@ -3,15 +3,14 @@ import { useEffect, useState } from 'preact/hooks';
 import type { WatchEvent } from '../../src/explain/types.ts';
 import { ApiFailure, askJson } from './api.ts';
 import { live } from './live.ts';
+import { Refresher } from './refresher.ts';
 
 export type Answer<T> =
   | { readonly kind: 'loading' }
-  | { readonly kind: 'failed'; readonly failure: ApiFailure }
+  /** `again`: asks without waiting for anything. */
+  | { readonly kind: 'failed'; readonly failure: ApiFailure; readonly again?: () => void }
   /** `failure`: it could not be asked for again. `at`: when it came. */
   | { readonly kind: 'here'; readonly value: T; readonly at: number; readonly failure?: ApiFailure };
-
-/** Not more often than this, however many events come. */
-const LEAST_PAUSE_MS = 400;
 
 /**
  * `path` undefined: nothing is asked. `isTouched`: which events make the answer old; unset: none but a gap in the
@@ -25,40 +24,37 @@ export function useAnswer<T>(
   const [answer, setAnswer] = useState<Answer<T>>({ kind: 'loading' });
   useEffect(() => {
     if (path === undefined) return;
-    const ended = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let isAsking = false;
-    let isOld = false;
-    const refresh = async (): Promise<void> => {
-      isAsking = true;
-      isOld = false;
-      try {
-        const value = await read(path, ended.signal);
-        setAnswer({ kind: 'here', value, at: Date.now() });
-      } catch (error) {
-        if (ended.signal.aborted) return;
-        const failure = error instanceof ApiFailure ? error : new ApiFailure(0, String(error));
+    const refresher = new Refresher<T>({
+      ask: (signal) => live.opened().then(() => read(path, signal)),
+      onAnswer: (value) => setAnswer({ kind: 'here', value, at: Date.now() }),
+      onFailure: (error) => {
+        const failure = failureOf(error);
+        const again = (): void => refresher.now();
         setAnswer((before) =>
-          before.kind === 'here' ? { ...before, failure } : { kind: 'failed', failure },
+          before.kind === 'here' ? { ...before, failure } : { kind: 'failed', failure, again },
         );
-      }
-      timer = setTimeout(() => {
-        isAsking = false;
-        if (isOld) void refresh();
-      }, LEAST_PAUSE_MS);
-    };
+      },
+      mayPass,
+    });
     setAnswer({ kind: 'loading' });
-    void refresh();
+    refresher.now();
     const unsubscribe = live.subscribe((events) => {
-      if (events.length > 0 && !events.some((event) => event.kind === 'lost' || isTouched?.(event))) return;
-      isOld = true;
-      if (!isAsking) void refresh();
+      if (events.length === 0 || events.some((event) => event.kind === 'lost' || isTouched?.(event)))
+        refresher.touch();
     });
     return () => {
-      ended.abort();
-      clearTimeout(timer);
+      refresher.stop();
       unsubscribe();
     };
   }, [path]);
   return answer;
+}
+
+export function failureOf(error: unknown): ApiFailure {
+  return error instanceof ApiFailure ? error : new ApiFailure(0, String(error));
+}
+
+/** Without an answer, the stream of events says when there is one again; with one of the server's, nothing does. */
+export function mayPass(error: unknown): boolean {
+  return !document.hidden && error instanceof ApiFailure && (error.status === 0 || error.status >= 500);
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { type ApiFailure, setToken } from '../api.ts';
 import type { Answer } from '../useAnswer.ts';
+import { Ago } from './time.tsx';
 
 /** Said after a moment: most answers come before one could read it. */
 const PATIENCE_MS = 200;
@@ -15,39 +16,67 @@ export function Loading({ what }: { readonly what: string }) {
   }, []);
   return (
     <div class="state" aria-busy="true">
-      {isLate && <p role="status">Loading {what}…</p>}
+      {isLate && (
+        <p role="status">
+          <span class="spinner" aria-hidden="true" /> Loading {what}…
+        </p>
+      )}
     </div>
   );
 }
 
-export function Failed({ what, failure }: { readonly what: string; readonly failure: ApiFailure }) {
+export function Failed({
+  what,
+  failure,
+  again,
+}: {
+  readonly what: string;
+  readonly failure: ApiFailure;
+  readonly again?: (() => void) | undefined;
+}) {
   if (failure.status === 401 || failure.status === 403) return <TokenNeeded failure={failure} />;
+  const isAbsent = failure.status === 404;
   return (
-    <div class="state state-error" role="alert">
-      <h2>{failure.status === 404 ? failure.message : `Cannot load ${what}`}</h2>
-      {failure.status !== 404 && <p>{failure.message}</p>}
+    <div class={isAbsent ? 'state' : 'state state-error'} role="alert">
+      <h2>{isAbsent ? upperFirst(failure.message) : `Cannot load ${what}`}</h2>
+      {!isAbsent && <p>{upperFirst(failure.message)}.</p>}
       {failure.hint !== undefined && <p class="quiet">{failure.hint}</p>}
+      {again && (
+        <button type="button" onClick={again}>
+          Try again
+        </button>
+      )}
     </div>
   );
 }
 
-function TokenNeeded({ failure }: { readonly failure: ApiFailure }) {
+function upperFirst(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+export function TokenNeeded({ failure }: { readonly failure: ApiFailure }) {
   return (
     <form
-      class="state state-error"
+      class="state token"
       onSubmit={(event) => {
         event.preventDefault();
         const token = new FormData(event.currentTarget).get('token');
-        if (typeof token === 'string') setToken(token.trim());
+        if (typeof token !== 'string') return;
+        setToken(token.trim());
         location.reload();
       }}
     >
       <h2>This page needs a token</h2>
       <p>{failure.hint ?? failure.message}</p>
-      <label>
-        Token <input name="token" type="password" autoComplete="off" required />
-      </label>
-      <button type="submit">Open</button>
+      <p class="token-line">
+        <label>
+          Token <input name="token" type="password" autoComplete="off" required />
+        </label>
+        <button type="submit" class="primary">
+          Open
+        </button>
+      </p>
+      <p class="quiet">It stays in this tab, and is sent to this proxy only.</p>
     </form>
   );
 }
@@ -81,8 +110,33 @@ export function Shown<T>({
     case 'loading':
       return <Loading what={what} />;
     case 'failed':
-      return <Failed what={what} failure={answer.failure} />;
+      return <Failed what={what} failure={answer.failure} again={answer.again} />;
     case 'here':
-      return <>{children(answer.value)}</>;
+      return (
+        <>
+          {answer.failure && <Old what={what} failure={answer.failure} at={answer.at} />}
+          {children(answer.value)}
+        </>
+      );
   }
+}
+
+/** Of a failure without an answer, the frame says enough. */
+export function Old({
+  what,
+  failure,
+  at,
+}: {
+  readonly what: string;
+  readonly failure: ApiFailure;
+  readonly at: number;
+}) {
+  if (failure.status === 0) return null;
+  return (
+    <p class="notice" role="status">
+      <span>
+        This was read <Ago at={at} />. Cannot load {what} again: {failure.message}.
+      </span>
+    </p>
+  );
 }

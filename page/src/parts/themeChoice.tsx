@@ -1,25 +1,34 @@
 import { useState } from 'preact/hooks';
-import { setTheme, theme, THEMES } from '../theme.ts';
+import { setTheme, type Theme, theme, THEMES } from '../theme.ts';
+import { MoonIcon, ScreenIcon, SunIcon } from './icons.tsx';
+
+const ICONS = { system: ScreenIcon, light: SunIcon, dark: MoonIcon };
+const NAMES: Readonly<Record<Theme, string>> = { system: 'As the system', light: 'Light', dark: 'Dark' };
 
 export function ThemeChoice() {
   const [chosen, setChosen] = useState(theme);
   return (
-    <label class="theme">
-      <span class="visually-hidden">Colours</span>
-      <select
-        value={chosen}
-        onChange={(event) => {
-          const next = THEMES.find((each) => each === event.currentTarget.value) ?? 'system';
-          setTheme(next);
-          setChosen(next);
-        }}
-      >
-        {THEMES.map((each) => (
-          <option key={each} value={each}>
-            {each}
-          </option>
-        ))}
-      </select>
-    </label>
+    <fieldset class="theme">
+      <legend class="visually-hidden">Colours</legend>
+      {THEMES.map((each) => {
+        const Icon = ICONS[each];
+        return (
+          <label key={each} title={NAMES[each]}>
+            <input
+              type="radio"
+              name="theme"
+              class="visually-hidden"
+              checked={each === chosen}
+              onChange={() => {
+                setTheme(each);
+                setChosen(each);
+              }}
+            />
+            <Icon />
+            <span class="visually-hidden">{NAMES[each]}</span>
+          </label>
+        );
+      })}
+    </fieldset>
   );
 }
