@@ -14,6 +14,7 @@ export const ANSWERS = [
   'ServiceExplanation',
   'ServiceRow',
   'EndpointRow',
+  'ServiceObjects',
   'Status',
   'ChangeRecord',
   'WatchEvent',

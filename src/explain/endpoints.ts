@@ -218,9 +218,10 @@ function unusedRow({ endpoint, reason, text }: UnusedEndpoint, nodeName: string)
   return { address: endpoint.ip, ...detailsOf(endpoint), isLocal, reason, text };
 }
 
-function detailsOf(endpoint: SliceEndpoint | undefined): Pick<EndpointName, 'pod' | 'node'> {
+export function detailsOf(endpoint: SliceEndpoint | undefined): Pick<EndpointName, 'pod' | 'node' | 'zone'> {
   return {
     ...(endpoint?.pod !== undefined && { pod: endpoint.pod }),
     ...(endpoint?.nodeName !== undefined && { node: endpoint.nodeName }),
+    ...(endpoint?.zone !== undefined && { zone: endpoint.zone }),
   };
 }

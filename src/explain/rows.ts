@@ -3,7 +3,7 @@ import type { EndpointSlice, ObjectKey } from '../model/objects.ts';
 import type { ServicePort } from '../model/serviceTracker.ts';
 import { printCut } from '../plan/capacity.ts';
 import { printFrontendKey } from '../plan/claims.ts';
-import { PortEndpoints } from './endpoints.ts';
+import { detailsOf, PortEndpoints } from './endpoints.ts';
 import { listed } from './finding.ts';
 import { servicePortsOf } from './resolve.ts';
 import type { FamilySubject, Subject } from './subject.ts';
@@ -14,7 +14,12 @@ export function* serviceRows(
   subject: Subject,
   options: { readonly namespace?: string } = {},
 ): Generator<ServiceRow> {
-  for (const service of serviceKeys(subject, options.namespace)) {
+  yield* rowsOf(subject, serviceKeys(subject, options.namespace));
+}
+
+/** Of these services; those that do not exist are left out. */
+export function* rowsOf(subject: Subject, services: Iterable<ObjectKey>): Generator<ServiceRow> {
+  for (const service of services) {
     const row = serviceRow(subject, service);
     if (row) yield row;
   }
@@ -184,11 +189,10 @@ export function portEndpointRows(
     };
   });
   const unusable = endpoints.unusable.map(({ endpoint, reason, text }): EndpointRow => {
-    const { ip, pod, nodeName, ready, serving, terminating, zoneHints, nodeHints } = endpoint;
+    const { ip, nodeName, ready, serving, terminating, zoneHints, nodeHints } = endpoint;
     return {
       address: ip,
-      ...(pod !== undefined && { pod }),
-      ...(nodeName !== undefined && { node: nodeName }),
+      ...detailsOf(endpoint),
       isLocal: nodeName !== undefined && nodeName === plan.view.nodeName,
       servicePort: port.id,
       family,

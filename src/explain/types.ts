@@ -5,6 +5,7 @@
 import type { Family, Ip } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
 import type { ObjectKey, Protocol, ServiceType, TrafficPolicy } from '../model/objects.ts';
+import type { KubernetesObject } from '../model/project/toKubernetes.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { FrontendKind, PoolName, SourceClass } from '../plan/types.ts';
 
@@ -39,6 +40,8 @@ export interface EndpointName {
   readonly address: string;
   readonly pod?: string;
   readonly node?: string;
+  /** Of its EndpointSlice, where that says one. */
+  readonly zone?: string;
   readonly isLocal: boolean;
 }
 
@@ -216,6 +219,21 @@ export interface EndpointRow extends EndpointName {
   readonly flows?: number;
 }
 
+/** What the plan of a service is made from. */
+export interface ServiceObjects {
+  readonly service: KubernetesObject;
+  readonly endpointSlices: readonly KubernetesObject[];
+  /** How many are not listed, where they are many. */
+  readonly unlisted?: { readonly endpointSlices: number; readonly endpoints: number };
+  /** Fields that decide. */
+  readonly fields: readonly DecidingField[];
+}
+
+export interface DecidingField extends FieldReference {
+  /** As a manifest says it: `Local`, `[192.0.2.0/24, 198.51.100.0/24]`. */
+  readonly value: string;
+}
+
 /** One change: seen, planned, committed. Times are milliseconds since the epoch. */
 export interface ChangeRecord {
   readonly id: number;
@@ -237,6 +255,7 @@ export type WatchEvent =
   | ({ readonly kind: 'change' } & ChangeRecord)
   | {
       readonly kind: 'sync';
+      /** When it ended. */
       readonly at: number;
       readonly family: Family;
       readonly sync: 'full' | 'incremental' | 'nothing' | 'failed';
@@ -244,6 +263,11 @@ export type WatchEvent =
       readonly commits: number;
       readonly objects: number;
       readonly ms: number;
+      /** Of `ms`: to plan, and to write. Unset where it failed. */
+      readonly planMs?: number;
+      readonly writeMs?: number;
+      /** When the oldest change that it wrote was seen; unset where it wrote none. */
+      readonly seenAt?: number;
       readonly error?: string;
     }
   | {

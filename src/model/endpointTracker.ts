@@ -174,7 +174,7 @@ function withPending(
 }
 
 /** Endpoints of a service, merged from all its slices. */
-export interface Endpoint extends Omit<SliceEndpoint, 'nodeName' | 'pod'> {
+export interface Endpoint extends Omit<SliceEndpoint, 'nodeName' | 'pod' | 'zone'> {
   readonly port: number;
   /** `10.0.0.1:80`, `[fd00::1]:80`: its identity. */
   readonly key: string;

@@ -85,6 +85,8 @@ export interface SliceEndpoint {
   readonly nodeHints: readonly string[];
   /** Name of the pod, from `targetRef`; shown to people, and part of no rule. */
   readonly pod?: string;
+  /** For people too: hints decide, and not where an endpoint is. */
+  readonly zone?: string;
 }
 
 export interface Node {

@@ -73,7 +73,10 @@ export class FamilyActivity {
     if (kind === 'full') this.#lastVerification = { at, ms, isUnchanged: commits === 0 };
     const before = this.#refused;
     this.#refused = new Map([...report.refused].map(([id, error]) => [id, error.message]));
-    if (kind !== 'nothing') emit({ kind: 'sync', at, family, sync: kind, cause, commits, objects, ms });
+    const { seenAt } = outcome;
+    const stages = { planMs, writeMs, ...(seenAt !== undefined && { seenAt }) };
+    if (kind !== 'nothing')
+      emit({ kind: 'sync', at, family, sync: kind, cause, commits, objects, ms, ...stages });
     for (const [servicePort, error] of [...this.#refused].slice(0, MOST_REFUSED))
       if (before.get(servicePort) !== error) emit({ kind: 'refused', at, family, servicePort, error });
   }

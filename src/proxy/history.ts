@@ -147,19 +147,22 @@ export class ChangeHistory {
     return changed;
   }
 
-  /** The kernel has these service ports now, or refused them. */
-  written(ids: Iterable<ServicePortId>, refused: ReadonlyMap<ServicePortId, Error>): void {
+  /** The kernel has these service ports now, or refused them. Returns when the oldest change among them was seen. */
+  written(ids: Iterable<ServicePortId>, refused: ReadonlyMap<ServicePortId, Error>): number | undefined {
     const now = this.#options.wallTime();
+    let oldest: number | undefined;
     for (const id of ids) {
       const waiting = this.#unwritten.get(id);
       if (!waiting) continue;
       this.#unwritten.delete(id);
       for (const entry of waiting) {
+        if (oldest === undefined || entry.seenAt < oldest) oldest = entry.seenAt;
         entry.unwritten.delete(id);
         entry.refused ??= refused.get(id)?.message;
         if (entry.unwritten.size === 0) this.#committed(entry, now);
       }
     }
+    return oldest;
   }
 
   /** Newest first; of one service, or of all. */

@@ -67,6 +67,8 @@ export interface SyncOutcome {
   readonly isPartial?: boolean;
   /** How long the planning took, in milliseconds. */
   readonly planMs: number;
+  /** When the oldest change that was written was seen, in milliseconds of wall time. */
+  readonly seenAt?: number | undefined;
 }
 
 export class Proxier {
@@ -257,11 +259,19 @@ export class Proxier {
     if (!this.#hasWritten) this.#history?.begin();
     this.#hasWritten = true;
     const written = this.#unwritten.written(writing);
-    this.#history?.written(writing, report.refused);
+    const seenAt = this.#history?.written(writing, report.refused);
     const isPartial = this.#unwritten.size > 0 || this.#turns.isUnfinished(this.#pending());
     // While something is partly written, they wait for the rest.
     const due = this.#unwritten.size > 0 ? [] : this.#heldTriggers.splice(0);
-    return { report, changes: written, triggers: due, causes, ...(isPartial && { isPartial }), planMs };
+    return {
+      report,
+      changes: written,
+      triggers: due,
+      causes,
+      ...(isPartial && { isPartial }),
+      planMs,
+      seenAt,
+    };
   }
 
   /** Of the first snapshot nothing is noted: all of it is new. */

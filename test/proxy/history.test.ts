@@ -57,6 +57,15 @@ describe('a change', () => {
     expect(history.records('shop/db')).toEqual([]);
   });
 
+  test('of several, the sync knows when the oldest was seen', async () => {
+    const { clock, proxy } = await started();
+    tell(proxy, WEB_2);
+    await clock.advance(5);
+    tell(proxy, '- shop/db');
+    expect((await proxy.sync())?.seenAt).toBe(1100);
+    expect((await proxy.sync())?.seenAt).toBeUndefined();
+  });
+
   test('is emitted in words after the sync, and not by it', async () => {
     const { clock, proxy, emitted } = await started();
     tell(proxy, WEB_2, '- shop/db');

@@ -1,6 +1,7 @@
 /** The stream of events: each client has a queue of its own, and one that reads too slowly learns how many it lost. */
 import type { WatchEvent } from '../../explain/types.ts';
 import type { Clock } from '../../time/clock.ts';
+import { RecentEvents } from './recentEvents.ts';
 
 interface WatchFeedOptions {
   readonly clock: Clock;
@@ -16,6 +17,7 @@ const HEARTBEAT_MS = 15_000;
 export class WatchFeed {
   readonly #options: WatchFeedOptions;
   readonly #clients = new Set<Client>();
+  readonly #recent = new RecentEvents();
 
   constructor(options: WatchFeedOptions) {
     this.#options = options;
@@ -25,8 +27,14 @@ export class WatchFeed {
     return this.#clients.size;
   }
 
-  /** Costs nothing while nobody watches. */
+  /** Those that there were, oldest first. */
+  recent(): readonly WatchEvent[] {
+    return this.#recent.all();
+  }
+
+  /** Costs next to nothing while nobody watches. */
   emit(event: WatchEvent): void {
+    this.#recent.add(event);
     if (this.#clients.size === 0) return;
     const line = `${JSON.stringify(event)}\n`;
     for (const client of this.#clients) client.add(line);

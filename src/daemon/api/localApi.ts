@@ -120,6 +120,7 @@ export class LocalApi {
       countConnections: () => this.#countConnections(),
       serviceLines: (namespace) => this.#serviceLines(namespace),
       records: (service) => this.#records(service),
+      recentEvents: () => this.#feed.recent(),
       watch: (signal) => this.#watch(signal),
       snapshot: (withPast) => this.#snapshot(withPast),
       turns: this.#turns,

@@ -1,50 +1,53 @@
-/** Questions about packets, services and endpoints, as routes of the local API. */
+/** Questions about packets, services and endpoints, as routes. They need a subject and no daemon: `junction ui` answers them too. */
+import { serviceObjects } from '../../explain/objects.ts';
 import { explainPackets } from '../../explain/packet.ts';
 import { type DestinationQuestion, parseDestination, parseService } from '../../explain/question.ts';
-import { endpointRows, serviceRows } from '../../explain/rows.ts';
+import { endpointRows, rowsOf, serviceRows } from '../../explain/rows.ts';
 import { explainService } from '../../explain/service.ts';
-import { SERVICE_COLUMNS } from '../../explain/serviceTable.ts';
+import { SERVICE_COLUMNS, ServiceLines } from '../../explain/serviceTable.ts';
 import type { Subject } from '../../explain/subject.ts';
 import { type ObjectKey, objectKey } from '../../model/objects.ts';
 import { fits, LABEL } from '../../model/project/names.ts';
 import { QuestionGate } from './gate.ts';
+import { namesOf } from './names.ts';
 import { parseTime } from './past.ts';
 import { type ApiRoute, data, listOfItems, type Question, RefusedQuestion, tableOfRows } from './routes.ts';
 import type { QuestionTurns } from './turns.ts';
 
 export interface QuestionOptions {
+  /** As it is now. */
   readonly subject: () => Subject;
-  /** As it was then, so far as what is asked for needs it. */
-  readonly subjectAt: (time: number, asked: DestinationQuestion) => Subject | Promise<Subject>;
-  /** The table of services, line by line. */
-  readonly serviceLines: (namespace?: string) => Iterable<string>;
+  /** As it was then, as far as the question needs it; unset where nothing is known of the past. */
+  readonly subjectAt?: ((time: number, asked: DestinationQuestion) => Subject | Promise<Subject>) | undefined;
+  /** The table of services, line by line; unset: made of the subject, and kept until there is another one. */
+  readonly serviceLines?: ((namespace?: string) => Iterable<string>) | undefined;
   /** Reads what the kernel has counted, for the rates of this question or the next; nobody waits for it. */
-  readonly countConnections: () => void;
+  readonly countConnections?: (() => void) | undefined;
   readonly turns: QuestionTurns;
 }
 
+/** Rows for what a browser shows of a table, in one question. */
+const MOST_ASKED = 200;
+
 export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
-  const { subject, subjectAt, serviceLines, countConnections, turns } = options;
+  const { subject, turns, serviceLines = linesOf(subject) } = options;
   const gate = new QuestionGate();
   const answered = (answer: () => Promise<unknown>) =>
     gate.ask(async () => {
       await turns.begin();
       return data(await answer());
     });
-  /** As it was `at` that time, where one is given. */
-  const subjectFor = (query: URLSearchParams, to: string): Subject | Promise<Subject> => {
-    const at = query.get('at');
-    return at === null ? subject() : subjectAt(parseTime(at, Date.now()), parseDestination(to));
-  };
+  const pause = (): Promise<void> | undefined => turns.pause();
   return [
     {
       path: '/v1/services',
-      parameters: ['namespace', 'format'],
+      parameters: ['namespace', 'service', 'format'],
       answer: ({ query }) => {
         const namespace = query.get('namespace') ?? undefined;
-        countConnections();
-        const pause = (): Promise<void> | undefined => turns.pause();
+        const services = servicesNamed(query);
+        options.countConnections?.();
         if (isTable(query)) return tableOfRows(SERVICE_COLUMNS, serviceLines(namespace), pause);
+        if (services) return listOfItems(rowsOf(subject(), services), pause);
         return listOfItems(serviceRows(subject(), namespace === undefined ? {} : { namespace }), pause);
       },
     },
@@ -52,16 +55,21 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
       path: '/v1/endpoints/*/*',
       parameters: [],
       answer: ({ names }) => {
-        countConnections();
+        options.countConnections?.();
         return answered(() => endpointRows(subject(), serviceNamed(names)));
       },
+    },
+    {
+      path: '/v1/objects/*/*',
+      parameters: [],
+      answer: ({ names }) => answered(() => serviceObjects(subject(), serviceNamed(names))),
     },
     {
       path: '/v1/explain',
       parameters: ['from', 'to', 'at'],
       answer: ({ query }) => {
         const [from, to] = [required(query, 'from'), required(query, 'to')];
-        return answered(async () => explainPackets(await subjectFor(query, to), { from, to }));
+        return answered(async () => explainPackets(await subjectFor(options, query, to), { from, to }));
       },
     },
     {
@@ -70,13 +78,46 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
       answer: ({ names, query }) => {
         const service = serviceNamed(names);
         const port = query.get('port');
-        countConnections();
+        options.countConnections?.();
         // The port may have a protocol behind it.
         const question = parseService(port === null ? service : `${service}:${port}`);
-        return answered(async () => explainService(await subjectFor(query, `svc/${service}`), question));
+        return answered(async () =>
+          explainService(await subjectFor(options, query, `svc/${service}`), question),
+        );
       },
     },
+    {
+      path: '/v1/names',
+      parameters: ['kind', 'prefix', 'service', 'endpoint'],
+      answer: ({ query }) => answered(() => namesOf(subject(), query)),
+    },
   ];
+}
+
+/** As it was `at` that time, where one is given. */
+function subjectFor(
+  { subject, subjectAt }: QuestionOptions,
+  query: URLSearchParams,
+  to: string,
+): Subject | Promise<Subject> {
+  const at = query.get('at');
+  if (at === null) return subject();
+  if (subjectAt) return subjectAt(parseTime(at, Date.now()), parseDestination(to));
+  throw new RefusedQuestion(
+    404,
+    'no-past',
+    'what was at an earlier time is not known here',
+    'A running proxy knows it, and so does a bundle of one.',
+  );
+}
+
+function linesOf(subject: () => Subject): (namespace?: string) => Iterable<string> {
+  let kept: { readonly of: Subject; readonly lines: ServiceLines } | undefined;
+  return (namespace) => {
+    const now = subject();
+    if (kept?.of !== now) kept = { of: now, lines: new ServiceLines() };
+    return kept.lines.of(now, [], namespace);
+  };
 }
 
 function isTable(query: URLSearchParams): boolean {
@@ -94,4 +135,19 @@ function required(query: URLSearchParams, name: string): string {
 function serviceNamed([namespace = '', name = '']: Question['names']): ObjectKey {
   if (fits(LABEL, namespace) && fits(LABEL, name)) return objectKey(namespace, name);
   throw new RefusedQuestion(400, 'name', 'this is not the name of a Service', 'Say NAMESPACE/NAME.');
+}
+
+/** `undefined`: all are asked for. */
+function servicesNamed(query: URLSearchParams): readonly ObjectKey[] | undefined {
+  const names = new Set(query.getAll('service'));
+  if (names.size === 0) return undefined;
+  if (query.has('namespace') || query.has('format'))
+    throw new RefusedQuestion(400, 'parameter', 'service goes with no other parameter');
+  if (names.size > MOST_ASKED)
+    throw new RefusedQuestion(
+      400,
+      'parameter',
+      `${names.size} services are asked for, of at most ${MOST_ASKED}`,
+    );
+  return [...names];
 }

@@ -7,6 +7,7 @@ import {
   HEADLESS,
   label,
   LABEL,
+  LABEL_VALUE,
   type Metadata,
   readMetadata,
   readOptionalName,
@@ -115,6 +116,7 @@ function readEndpoint(at: Cursor, family: Family): SliceEndpoint | undefined {
   const hints = at.map('hints');
   const ip = readAddress(at, family);
   const pod = readPod(at);
+  const zone = readZone(at);
   const endpoint = {
     nodeName: readNodeName(at.field('nodeName')),
     ready: readFlag(conditions.field('ready'), true),
@@ -123,6 +125,7 @@ function readEndpoint(at: Cursor, family: Family): SliceEndpoint | undefined {
     zoneHints: readHints(hints, 'forZones'),
     nodeHints: readHints(hints, 'forNodes'),
     ...(pod !== undefined && { pod }),
+    ...(zone !== undefined && { zone }),
   };
   return ip === undefined ? undefined : { ip, ...endpoint };
 }
@@ -140,6 +143,12 @@ function readPod(at: Cursor): string | undefined {
   return 'name' in value && typeof value.name === 'string' && fits(SUBDOMAIN, value.name)
     ? value.name
     : undefined;
+}
+
+/** The same: a zone is the value of a label, and what cannot be one is left out. */
+function readZone(at: Cursor): string | undefined {
+  const { value } = at.field('zone');
+  return typeof value === 'string' && fits(LABEL_VALUE, value) ? value : undefined;
 }
 
 /** The first address counts; nobody has ever said what others would mean. */

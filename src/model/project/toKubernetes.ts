@@ -95,7 +95,7 @@ export function endpointSliceToKubernetes(slice: EndpointSlice): KubernetesObjec
 }
 
 function endpointToKubernetes(endpoint: SliceEndpoint, namespace: string): object {
-  const { ip, nodeName, ready, serving, terminating, zoneHints, nodeHints, pod } = endpoint;
+  const { ip, nodeName, ready, serving, terminating, zoneHints, nodeHints, pod, zone } = endpoint;
   const hints = {
     ...(zoneHints.length > 0 && { forZones: zoneHints.map((name) => ({ name })) }),
     ...(nodeHints.length > 0 && { forNodes: nodeHints.map((name) => ({ name })) }),
@@ -105,6 +105,7 @@ function endpointToKubernetes(endpoint: SliceEndpoint, namespace: string): objec
     conditions: { ready, serving, terminating },
     ...(nodeName !== undefined && { nodeName }),
     ...(Object.keys(hints).length > 0 && { hints }),
+    ...(zone !== undefined && { zone }),
     ...(pod !== undefined && { targetRef: { kind: 'Pod', namespace, name: pod } }),
   };
 }

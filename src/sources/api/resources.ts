@@ -109,6 +109,7 @@ function slimEndpoint(endpoint: SliceEndpoint, interner: Interner): SliceEndpoin
     zoneHints: slimNames(endpoint.zoneHints, interner),
     nodeHints: slimNames(endpoint.nodeHints, interner),
     ...(endpoint.pod !== undefined && { pod: endpoint.pod }),
+    ...(endpoint.zone !== undefined && { zone: interner.text(endpoint.zone) }),
   };
 }
 

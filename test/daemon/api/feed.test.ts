@@ -24,6 +24,13 @@ test('every client gets each event, from when it came', async () => {
   expect((await first).value).toBe(`${JSON.stringify(event(2))}\n${JSON.stringify(event(3))}\n`);
 });
 
+test('those that there were are kept, watched or not', () => {
+  const feed = new WatchFeed({ clock, wallTime: () => 7 });
+  feed.emit(event(1));
+  feed.emit(event(2));
+  expect(feed.recent()).toEqual([event(1), event(2)]);
+});
+
 test('a client that reads too slowly learns how many events it lost', async () => {
   const { feed, lines } = make();
   const first = lines.next();

@@ -86,6 +86,19 @@ describe('a sound slice', () => {
     ]);
   });
 
+  it.each([
+    ['zone-a', { zone: 'zone-a' }],
+    ['Zone_1.x', { zone: 'Zone_1.x' }],
+    ['', {}],
+    ['<img>', {}],
+    [7, {}],
+    [null, {}],
+  ])('keeps the zone %j for people, if it can be one', (zone, expected) => {
+    const { slice, warnings } = read({ endpoints: [{ addresses: ['10.0.0.1'], zone }] });
+    expect(slice.endpoints).toEqual([{ ...PLAIN, ip: '10.0.0.1', ...expected }]);
+    expect(warnings).toEqual([]);
+  });
+
   it('shares its empty lists', () => {
     const { slice } = read({
       endpoints: [{ addresses: ['10.0.0.1'] }, { addresses: ['10.0.0.2'], hints: {} }],

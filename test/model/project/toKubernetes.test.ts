@@ -94,6 +94,7 @@ const rawSlice = fc.record({
         { requiredKeys: [] },
       ),
       nodeName: fc.constantFrom(undefined, 'node-1', 'Not a name'),
+      zone: fc.constantFrom(undefined, 'zone-a', 'Not a zone', 7),
       hints: fc.record(
         {
           forZones: some(fc.record({ name: fc.string() })),

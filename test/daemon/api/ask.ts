@@ -1,0 +1,21 @@
+/** Asks a page of the API, without a server. */
+import type { StreamingPage } from '../../../src/telemetry/http/server.ts';
+
+export async function askPage(
+  page: StreamingPage,
+  path: string,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const [before = '', query = ''] = path.split('?');
+  const answer = await page({
+    method: 'GET',
+    path: before,
+    query: new URLSearchParams(query),
+    headers: {},
+    signal: new AbortController().signal,
+    text: () => Promise.resolve(''),
+  });
+  if ('body' in answer) return { status: answer.status, text: String(answer.body) };
+  let text = '';
+  for await (const chunk of answer.chunks) text += chunk.toString();
+  return { status: answer.status, text };
+}

@@ -1,0 +1,111 @@
+/** What the plan of a service is made from. */
+import { expect, test } from 'vitest';
+import { serviceObjects } from '../../src/explain/objects.ts';
+import type { Subject } from '../../src/explain/subject.ts';
+import type { DecidingField } from '../../src/explain/types.ts';
+import { type KubernetesObject, service, slice, slice6 } from '../scenarios/objects.ts';
+import { clusterOf } from './given.ts';
+
+const OBJECTS = [
+  service('web', {
+    clusterIP: '10.96.1.1 fd00:96::1',
+    type: 'LoadBalancer',
+    ports: 'http=80:30080 dns=53/UDP',
+    externalIPs: ['203.0.113.5'],
+    loadBalancerIPs: ['203.0.113.10'],
+    sourceRanges: ['192.0.2.0/24', '198.51.100.0/24'],
+    externalTrafficPolicy: 'Local',
+    affinitySeconds: 60,
+  }),
+  slice('web', 'http=8080 dns=53/UDP', 'pod-a', 'pod-b not-ready', 'pod-c zone=east'),
+  slice6('web', 'http=8080', 'pod-a'),
+  service('plain', { clusterIP: '10.96.1.2' }),
+];
+
+function lines(fields: readonly DecidingField[]): readonly string[] {
+  return fields.map(({ object, field, value }) => `${object} ${field}: ${value}`);
+}
+
+test('its objects in the shape of Kubernetes, and the fields that decide', async () => {
+  const {
+    service: whole,
+    endpointSlices,
+    unlisted,
+    fields,
+  } = await serviceObjects(clusterOf(OBJECTS), 'default/web');
+  expect(whole).toMatchObject({
+    kind: 'Service',
+    metadata: { namespace: 'default', name: 'web' },
+    spec: { type: 'LoadBalancer', clusterIPs: ['10.96.1.1', 'fd00:96::1'], externalTrafficPolicy: 'Local' },
+  });
+  expect(endpointSlices.map(({ kind, addressType }) => [kind, addressType])).toEqual([
+    ['EndpointSlice', 'IPv4'],
+    ['EndpointSlice', 'IPv6'],
+  ]);
+  expect(unlisted).toBeUndefined();
+  const [ofService, ofSlices] = [
+    lines(fields.filter(({ object }) => object === 'Service default/web')),
+    lines(fields.filter(({ object }) => object.startsWith('EndpointSlice '))),
+  ];
+  expect(ofService.map((line) => line.replace('Service default/web ', ''))).toEqual([
+    'spec.type: LoadBalancer',
+    'spec.clusterIPs: [10.96.1.1, fd00:96::1]',
+    'spec.ports[0]: {name: http, protocol: TCP, port: 80, nodePort: 30080}',
+    'spec.ports[1]: {name: dns, protocol: UDP, port: 53}',
+    'spec.externalIPs: [203.0.113.5]',
+    'status.loadBalancer.ingress: [203.0.113.10]',
+    'spec.loadBalancerSourceRanges: [192.0.2.0/24, 198.51.100.0/24]',
+    'spec.internalTrafficPolicy: Cluster',
+    'spec.externalTrafficPolicy: Local',
+    'spec.sessionAffinity: ClientIP',
+    'spec.sessionAffinityConfig.clientIP.timeoutSeconds: 60',
+  ]);
+  expect(ofSlices.map((line) => line.replace(/^EndpointSlice \S+ /, ''))).toEqual([
+    'ports[0]: {name: http, protocol: TCP, port: 8080}',
+    'ports[1]: {name: dns, protocol: UDP, port: 53}',
+    'ports[0]: {name: http, protocol: TCP, port: 8080}',
+    'endpoints[1]: {addresses: [10.244.1.12], conditions: {ready: false, serving: false, terminating: false}}',
+    'endpoints[2]: {addresses: [10.244.2.11], hints: {forZones: [east]}}',
+  ]);
+});
+
+test('a field has its line where it is written, and none where Kubernetes fills it in', async () => {
+  const written: Readonly<Record<string, string>> = {
+    spec: 'web.yaml:4',
+    'spec.type': 'web.yaml:4',
+    'spec.clusterIP': 'web.yaml:5',
+    'spec.internalTrafficPolicy': 'web.yaml:6',
+  };
+  const locate: Subject['locate'] = (_object, field) => written[field];
+  const { fields } = await serviceObjects(clusterOf(OBJECTS, {}, { locate }), 'default/plain');
+  expect(fields.map(({ field, where }) => [field, where])).toEqual([
+    ['spec.type', undefined],
+    ['spec.clusterIP', 'web.yaml:5'],
+    ['spec.ports[0]', undefined],
+    ['spec.internalTrafficPolicy', 'web.yaml:6'],
+    ['spec.sessionAffinity', undefined],
+  ]);
+});
+
+test('of thousands of endpoints, some, and how many more there are', async () => {
+  const base = slice('web', 'http=8080', 'pod-a');
+  const endpoints = Array.from({ length: 3000 }, (_, index) => ({
+    addresses: [`10.245.${index >> 8}.${index & 255}`],
+    conditions: { ready: false },
+  }));
+  const large: KubernetesObject = { ...base, endpoints };
+  const answer = await serviceObjects(
+    clusterOf([service('web', { clusterIP: '10.96.1.1', ports: 'http=80' }), large]),
+    'default/web',
+  );
+  expect(answer.endpointSlices[0]?.['endpoints']).toHaveLength(100);
+  expect(answer.unlisted).toEqual({ endpointSlices: 0, endpoints: 2900 });
+  expect(answer.fields.filter(({ field }) => field.startsWith('endpoints['))).toHaveLength(20);
+  expect(JSON.stringify(answer).length).toBeLessThan(30_000);
+});
+
+test('of none that there is: which one was meant', async () => {
+  await expect(serviceObjects(clusterOf(OBJECTS), 'default/wep')).rejects.toThrow(
+    'did you mean default/web?',
+  );
+});
