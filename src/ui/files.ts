@@ -1,4 +1,5 @@
 /** The page's files, as the build made them. They are few and small, and stay in memory once one was asked for. */
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,8 +8,10 @@ export interface PageFile {
   readonly type: string;
   /** Its name changes with its contents. */
   readonly isForever: boolean;
+  /** Changes with its contents. */
+  readonly version: string;
   /** By content coding; the plain one is `identity`. */
-  readonly bytes: Readonly<Partial<Record<Coding, Uint8Array>>>;
+  readonly bytes: Readonly<Record<Coding, Uint8Array>>;
 }
 
 export type Coding = 'identity' | 'br' | 'gzip';
@@ -31,10 +34,12 @@ export function readPageFiles(): ReadonlyMap<string, PageFile> {
     const type = TYPES[extname(name)];
     if (type === undefined) continue;
     const read = (ending: string): Uint8Array => readFileSync(join(folder, name + ending));
+    const identity = read('');
     files.set(`/${name}`, {
       type,
+      version: createHash('sha256').update(identity).digest('base64url').slice(0, 16),
       isForever: /-[A-Z0-9]{8}\.\w+$/.test(name),
-      bytes: { identity: read(''), br: read('.br'), gzip: read('.gz') },
+      bytes: { identity, br: read('.br'), gzip: read('.gz') },
     });
   }
   return files;

@@ -1,57 +1,74 @@
 /** What a browser asks for: the page's files, and the API behind them. */
-import { type Answer, plain, type Request, type StreamingPage } from '../telemetry/http/server.ts';
-import type { Coding, PageFile } from './files.ts';
-import { type Guard, SECURITY_HEADERS } from './guard.ts';
+import {
+  type Answer,
+  plain,
+  type Request,
+  type StreamedAnswer,
+  type StreamingPage,
+} from '../telemetry/http/server.ts';
+import { chooseCoding } from './codings.ts';
+import { compressed } from './compress.ts';
+import { type PageFile, readPageFiles } from './files.ts';
+import { type Guard, isApi, SECURITY_HEADERS } from './guard.ts';
 
 interface UiPageOptions {
-  readonly files: () => ReadonlyMap<string, PageFile>;
+  /** By path. */
+  readonly files?: ReadonlyMap<string, PageFile>;
   /** What answers below `/v1/`. */
   readonly api: StreamingPage;
   readonly guard: Guard;
 }
 
-export function uiPage({ files, api, guard }: UiPageOptions): StreamingPage {
+export function uiPage({ files: given, api, guard }: UiPageOptions): StreamingPage {
+  let files = given;
   return async (request) => {
-    const refused = guard.refuse(request);
-    if (refused) return secured(refused);
-    if (request.path.startsWith('/v1/')) {
-      const unknown = guard.authorize(request);
-      return secured(unknown ?? (await api(request)));
-    }
-    return secured(fileAnswer(files(), request));
+    const answer = (await answerOf(request)) satisfies Answer | StreamedAnswer;
+    return { ...answer, headers: { 'Cache-Control': 'no-store', ...answer.headers, ...SECURITY_HEADERS } };
   };
+
+  async function answerOf(request: Request): Promise<Answer | StreamedAnswer> {
+    const refused = guard.refuse(request) ?? refuseBody(request);
+    if (refused) return refused;
+    if (!isApi(request.path)) return fileAnswer((files ??= readPageFiles()), request);
+    return (await guard.authorize(request)) ?? compressed(await api(request), request);
+  }
 }
 
-function secured<T extends Pick<Answer, 'headers'>>(answer: T): T {
-  return { ...answer, headers: { 'Cache-Control': 'no-store', ...answer.headers, ...SECURITY_HEADERS } };
+/** What nobody reads must not be sent for long. */
+function refuseBody({ headers }: Request): Answer | undefined {
+  if ((headers['content-length'] ?? '0') === '0' && headers['transfer-encoding'] === undefined)
+    return undefined;
+  return plain(413, 'a question has no body\n', { Connection: 'close' });
 }
 
 /** Views have addresses of their own, and all of them are the one document. */
 function fileAnswer(files: ReadonlyMap<string, PageFile>, { method, path, headers }: Request): Answer {
   if (method !== 'GET' && method !== 'HEAD')
     return plain(405, 'method not allowed\n', { Allow: 'GET, HEAD' });
-  const file = files.get(path) ?? (/\.\w+$/.test(path) ? undefined : files.get('/index.html'));
+  // Files have no folders.
+  const file = files.get(path) ?? (/^\/[^/]*\.\w+$/.test(path) ? undefined : files.get('/index.html'));
   if (!file) return plain(404, 'not found\n');
-  const coding = codingOf(headers['accept-encoding']);
+  const coding = chooseCoding(headers, ['br', 'gzip']);
+  const tag = `"${file.version}-${coding}"`;
+  const kept = {
+    'Cache-Control': file.isForever ? 'public, max-age=31536000, immutable' : 'no-cache',
+    ETag: tag,
+    Vary: 'Accept-Encoding',
+  };
+  if (isHeld(headers['if-none-match'], tag)) return { status: 304, headers: kept, body: '' };
   return {
     status: 200,
     headers: {
       'Content-Type': file.type,
-      'Cache-Control': file.isForever ? 'public, max-age=31536000, immutable' : 'no-cache',
-      Vary: 'Accept-Encoding',
+      ...kept,
       ...(coding !== 'identity' && { 'Content-Encoding': coding }),
     },
-    body: method === 'HEAD' ? '' : (file.bytes[coding] ?? ''),
+    body: file.bytes[coding],
   };
 }
 
-function codingOf(accepted: string | string[] | undefined): Coding {
-  const names = new Set(
-    String(accepted ?? '')
-      .split(',')
-      .map((part) => part.trim())
-      .filter((part) => !/;\s*q=0(?:\.0*)?$/.test(part))
-      .map((part) => part.split(';')[0]),
-  );
-  return names.has('br') ? 'br' : names.has('gzip') ? 'gzip' : 'identity';
+/** `If-None-Match`: a list of tags, of which proxies may have made weak ones, or a star. */
+function isHeld(header: string | undefined, tag: string): boolean {
+  const tags = new Set((header ?? '').split(',').map((part) => part.trim().replace(/^W\//, '')));
+  return tags.has(tag) || tags.has('*');
 }

@@ -1,39 +1,55 @@
 /** The page at an address of this node. */
+import { hostname } from 'node:os';
+import type { UiAddress } from '../config/uiAddress.ts';
 import type { Log } from '../log/log.ts';
+import { hostPort, type Ip } from '../model/ip.ts';
+import { limitedServer } from '../telemetry/http/limits.ts';
+import { BoundServer, type StreamingPage } from '../telemetry/http/server.ts';
 import type { Clock } from '../time/clock.ts';
-import { BoundServer, parseListenAddress, type StreamingPage } from '../telemetry/http/server.ts';
-import { readPageFiles, type PageFile } from './files.ts';
-import { Guard } from './guard.ts';
+import { Guard, type GuardOptions } from './guard.ts';
 import { uiPage } from './page.ts';
 
-interface UiServerOptions {
-  /** `127.0.0.1:10257` */
-  readonly address: string;
-  readonly token?: string | undefined;
+interface UiServerOptions extends Pick<GuardOptions, 'token'> {
+  readonly address: UiAddress;
+  /** By which it may be asked for too. */
+  readonly nodeName?: string | undefined;
   readonly api: StreamingPage;
   readonly log: Log;
   readonly clock: Clock;
+  /** It has the address now; later than the start where another program had it. */
+  readonly onServing?: (link: string) => void;
+  /** Where given: called instead of trying again. */
   readonly onHardFail?: (error: Error) => void;
 }
 
-const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
+/** For the last bytes of streams. */
+const GRACE_MS = 250;
+/** What the kernel takes for every address. */
+const EVERYWHERE: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 export class UiServer {
   readonly #server: BoundServer;
-  readonly #host: string;
+  readonly #host: Ip;
 
-  constructor({ address, token, api, log, clock, onHardFail }: UiServerOptions) {
-    this.#host = parseListenAddress(address)?.host ?? '';
-    const name = this.#host.includes(':') ? `[${this.#host}]` : this.#host;
-    const guard = new Guard({ hosts: [...LOOPBACK, name.toLowerCase()], token });
-    let files: ReadonlyMap<string, PageFile> | undefined;
-    const page = uiPage({ files: () => (files ??= readPageFiles()), api, guard });
-    this.#server = new BoundServer({ address, log, clock, onHardFail }, page, {
-      message: 'Cannot serve the page',
-      what: 'cannot serve the page at',
-    });
+  constructor({ address, token, nodeName, api, log, clock, onServing, onHardFail }: UiServerOptions) {
+    const { host, port } = address;
+    this.#host = host;
+    const names = [hostname(), ...(nodeName === undefined ? [] : [nodeName])];
+    const guard = new Guard({ names, token, log, clock });
+    this.#server = new BoundServer(
+      { address: hostPort(host, port), log, clock, onHardFail },
+      uiPage({ api, guard }),
+      { message: 'Cannot serve the page', what: 'cannot serve the page at' },
+      {
+        makeServer: limitedServer,
+        logsOnce: true,
+        graceMs: GRACE_MS,
+        onBound: () => onServing?.(this.link ?? ''),
+      },
+    );
   }
 
+  /** Resolves after the first attempt, also when it has failed. */
   start(): Promise<void> {
     return this.#server.start();
   }
@@ -46,10 +62,10 @@ export class UiServer {
     return this.#server.port;
   }
 
-  /** `http://127.0.0.1:10257/`; undefined while it has no port. */
+  /** `http://127.0.0.1:10257/`; undefined while it has no port. Without the token. */
   get link(): string | undefined {
     const { port } = this;
-    const host = ['', '0.0.0.0', '::'].includes(this.#host) ? '127.0.0.1' : this.#host;
-    return port === undefined ? undefined : `http://${host.includes(':') ? `[${host}]` : host}:${port}/`;
+    if (port === undefined) return undefined;
+    return `http://${EVERYWHERE.has(this.#host) ? `127.0.0.1:${port}` : hostPort(this.#host, port)}/`;
   }
 }

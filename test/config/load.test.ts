@@ -152,6 +152,8 @@ describe('a file and flags', () => {
       stateDir: '/run/junction',
       apiSocket: '/run/junction/junction.sock',
       apiSocketMode: '0600',
+      uiBindAddress: '',
+      uiTokenFile: '',
       proof: true,
     };
     expect(fromFile({ junction }).junction).toEqual({ ...junction, ...defaults });

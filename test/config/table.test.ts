@@ -181,6 +181,8 @@ const JUNCTION_FLAGS = [
   'state-dir',
   'api-socket',
   'api-socket-mode',
+  'ui-bind-address',
+  'ui-token-file',
   'proof',
   'firewalld',
 ];

@@ -69,7 +69,7 @@ describe('folders know only those before them', () => {
     proxy: [...INSIDE, 'sources', 'telemetry', 'netlink', ...TOOLS],
     modes: [...INSIDE, 'netlink', 'system', 'config', 'telemetry', 'proxy', ...TOOLS],
     bundle: [...INSIDE, ...EDGES, ...TOOLS],
-    ui: ['time', 'telemetry', ...TOOLS],
+    ui: ['model', 'time', 'config', 'telemetry', ...TOOLS],
     daemon: [...INSIDE, ...EDGES, ...TOOLS, 'ui'],
     doctor: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
     cli: [...INSIDE, ...EDGES, ...TOOLS, 'ui', 'daemon', 'bundle', 'doctor', 'diff'],

@@ -18,6 +18,7 @@ export class WatchFeed {
   readonly #options: WatchFeedOptions;
   readonly #clients = new Set<Client>();
   readonly #recent = new RecentEvents();
+  #isClosed = false;
 
   constructor(options: WatchFeedOptions) {
     this.#options = options;
@@ -40,13 +41,19 @@ export class WatchFeed {
     for (const client of this.#clients) client.add(line);
   }
 
+  /** Every stream ends. */
+  close(): void {
+    this.#isClosed = true;
+    for (const client of this.#clients) client.wake();
+  }
+
   /** Lines of JSON, from now on, until the signal. */
   async *subscribe(signal: AbortSignal): AsyncGenerator<string> {
     const { clock, wallTime } = this.#options;
     const client = new Client();
     this.#clients.add(client);
     try {
-      while (!signal.aborted) {
+      while (!signal.aborted && !this.#isClosed) {
         const lines = client.take(wallTime);
         if (lines !== '') yield lines;
         else if (!(await client.wait(clock, signal))) yield '\n';
@@ -69,6 +76,10 @@ class Client {
       this.#lines.push(line);
       this.#bytes += line.length;
     }
+    this.wake();
+  }
+
+  wake(): void {
     this.#wake?.(true);
   }
 

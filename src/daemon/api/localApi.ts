@@ -10,9 +10,7 @@ import type { ObjectKey } from '../../model/objects.ts';
 import type { Mode } from '../../modes/mode.ts';
 import type { DualStackProxier } from '../../proxy/dualStackProxier.ts';
 import type { HealthState } from '../../telemetry/http/health.ts';
-import type { StreamingPage } from '../../telemetry/http/server.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { UiServer } from '../../ui/uiServer.ts';
 import { VERSION } from '../../version.ts';
 import type { FamilyRuntime } from '../familyRuntime.ts';
 import type { OpenedSource } from '../source.ts';
@@ -23,6 +21,7 @@ import { FlowCounts } from './flowCounts.ts';
 import { nodeRoutes } from './nodeRoutes.ts';
 import { pastSubject } from './past.ts';
 import { apiPage, RefusedQuestion, type ApiRoute } from './routes.ts';
+import { ServedPage } from './servedPage.ts';
 import { snapshotLines } from './snapshot.ts';
 import { SocketServer } from './socketServer.ts';
 import { readEphemeralPorts, statusOf } from './status.ts';
@@ -55,7 +54,7 @@ export class LocalApi {
   readonly #lines = new ServiceLines();
   #preparedFor = '';
   #server: SocketServer | undefined;
-  #ui: UiServer | undefined;
+  #page: ServedPage | undefined;
 
   constructor(options: LocalApiOptions) {
     this.#options = options;
@@ -72,14 +71,16 @@ export class LocalApi {
   /** For who watches. */
   emit(event: WatchEvent): void {
     this.#feed.emit(event);
-    if (event.kind === 'sync' && event.sync === 'full' && (this.#server ?? this.#ui)) void this.#prepare();
+    if (event.kind === 'sync' && event.sync === 'full' && (this.#server ?? this.#page?.isOn))
+      void this.#prepare();
   }
 
   start(): void {
-    const { log } = this.#options;
-    const { apiSocket: path, apiSocketMode, uiBindAddress } = this.#options.config().junction;
+    const { nodeName, log } = this.#options;
+    const { apiSocket: path, apiSocketMode } = this.#options.config().junction;
     const page = apiPage(this.#routes(), (error) => log.error('A question failed', { err: error }));
-    if (uiBindAddress !== '') this.#startUi(uiBindAddress, page);
+    this.#page = new ServedPage({ nodeName, api: page, log });
+    this.apply();
     if (path === '') return;
     this.#server = new SocketServer({
       path,
@@ -91,17 +92,14 @@ export class LocalApi {
     void this.#server.start();
   }
 
-  #startUi(address: string, api: StreamingPage): void {
-    const { log } = this.#options;
-    const ui = new UiServer({ address, api, log, clock: systemClock });
-    this.#ui = ui;
-    void ui.start().then(() => {
-      if (ui.link !== undefined) log.info('Serving the page', { link: ui.link });
-    });
+  /** The configuration may have changed. */
+  apply(): void {
+    this.#page?.apply(this.#options.config());
   }
 
   async stop(): Promise<void> {
-    await this.#ui?.stop();
+    this.#feed.close();
+    await this.#page?.stop();
     await this.#server?.stop();
     await this.#flows.close();
   }

@@ -6,14 +6,15 @@
  * shares the directory, and stays.
  */
 import { chmodSync, existsSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
-import type { Server, ServerOptions } from 'node:http';
+import type { Server } from 'node:http';
 import { createConnection, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { attempt, errorCode, messageOf } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import { peerCredentials } from '../../system/libc.ts';
 import type { Clock } from '../../time/clock.ts';
-import { close, listen, pageServer, type StreamingPage } from '../../telemetry/http/server.ts';
+import { limitedServer, MOST_CONNECTIONS } from '../../telemetry/http/limits.ts';
+import { close, listen, type StreamingPage } from '../../telemetry/http/server.ts';
 
 interface SocketServerOptions {
   readonly path: string;
@@ -25,17 +26,6 @@ interface SocketServerOptions {
 }
 
 const RETRY_MS = 10_000;
-/** Others are turned away until some of these have gone. */
-const MOST_CONNECTIONS = 2000;
-const LIMITS: ServerOptions = {
-  maxHeaderSize: 8192,
-  headersTimeout: 10_000,
-  requestTimeout: 20_000,
-  keepAliveTimeout: 5000,
-  connectionsCheckingInterval: 2000,
-};
-/** A client that neither asks nor reads. */
-const IDLE_MS = 30_000;
 /** Who may write to a socket may connect to it. */
 const OTHERS_WRITE = 0o022;
 
@@ -69,9 +59,7 @@ export class SocketServer {
 
   async #bind(): Promise<void> {
     const { path, mode, page, log, clock } = this.#options;
-    const server = pageServer(page, log, LIMITS);
-    server.maxConnections = MOST_CONNECTIONS;
-    server.setTimeout(IDLE_MS);
+    const server = limitedServer(page, log);
     server.prependListener('connection', (socket) => this.#admit(socket));
     try {
       await makeRoom(path);

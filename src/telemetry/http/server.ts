@@ -8,6 +8,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { errorCode, messageOf } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import type { Clock } from '../../time/clock.ts';
@@ -17,6 +18,10 @@ export interface Request {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
+  /** Host and port of a target that is a whole address, as clients send it to a proxy. It counts instead of `Host`. */
+  readonly authority?: string | undefined;
+  /** The client's address; a unix socket has none. */
+  readonly client?: string | undefined;
   /** Aborted when the client has disconnected. */
   readonly signal: AbortSignal;
   /** The body, or `undefined` where it is longer than that. */
@@ -34,6 +39,8 @@ export interface StreamedAnswer extends Omit<Answer, 'body'> {
   readonly chunks: AsyncIterable<string | Uint8Array>;
   /** It may rest for as long as it likes. */
   readonly isEndless?: boolean;
+  /** Of one without end that has heartbeats: a client that has taken nothing for so long is disconnected. */
+  readonly mostStalledMs?: number;
 }
 
 export type Page = (request: Request) => Answer | Promise<Answer>;
@@ -74,9 +81,21 @@ export function readOnly(page: Page): Page {
       : plain(405, 'method not allowed\n', { Allow: 'GET, HEAD' });
 }
 
+/** Requests of one connection before their answers. Node hands over all that it has read, and each may hold a stream. */
+const MOST_PIPELINED = 8;
+
 /** Survives whatever it is sent. */
 export function pageServer(page: StreamingPage, log: Log, options: ServerOptions = {}): Server {
+  const unanswered = new WeakMap<Socket, number>();
   const server = createServer(options, (incoming, response) => {
+    const { socket } = incoming;
+    const count = (unanswered.get(socket) ?? 0) + 1;
+    unanswered.set(socket, count);
+    if (count > MOST_PIPELINED) {
+      socket.destroy();
+      return;
+    }
+    response.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
     reply(page, incoming, response, log).catch((error: unknown) => {
       log.verbose(3, 'Failed to send an HTTP response', { path: incoming.url, err: error });
       response.destroy();
@@ -102,8 +121,15 @@ async function reply(
   response: ServerResponse,
   log: Log,
 ): Promise<void> {
+  const { socket } = incoming;
   const disconnected = new AbortController();
-  response.once('close', () => disconnected.abort());
+  const end = (): void => {
+    socket.off('close', end);
+    disconnected.abort();
+  };
+  // A response that waits behind another one of its connection has no socket yet, and is not closed with it.
+  socket.once('close', end);
+  response.once('close', end);
   let answer: Answer | StreamedAnswer;
   try {
     answer = await page(requestOf(incoming, disconnected.signal));
@@ -115,13 +141,13 @@ async function reply(
   const { status, headers } = answer;
   if ('chunks' in answer) {
     response.writeHead(status, headers);
-    if (answer.isEndless) incoming.socket.setTimeout(0);
+    if (answer.isEndless) socket.setTimeout(answer.mostStalledMs ?? 0);
     await stream(answer.chunks, response, disconnected.signal);
     return;
   }
   const { body } = answer;
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-  response.writeHead(status, { ...headers, 'Content-Length': bytes.length });
+  response.writeHead(status, { ...headers, ...(status !== 304 && { 'Content-Length': bytes.length }) });
   response.end(bytes);
 }
 
@@ -142,13 +168,15 @@ async function stream(
 
 function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request {
   // `/path?query`, or the whole address as it is sent to a proxy.
-  const [, path = '', query = ''] =
-    /^(?:https?:\/\/[^/?]*)?([^?]*)(?:\?(.*))?$/is.exec(incoming.url ?? '/') ?? [];
+  const [, authority, path = '', query = ''] =
+    /^(?:https?:\/\/([^/?]*))?([^?]*)(?:\?(.*))?$/is.exec(incoming.url ?? '/') ?? [];
   return {
     method: incoming.method ?? 'GET',
     path: path === '' ? '/' : path,
     query: new URLSearchParams(query),
     headers: incoming.headers,
+    authority,
+    client: incoming.socket.remoteAddress,
     signal,
     text: (maxBytes) => readText(incoming, maxBytes),
   };
@@ -185,11 +213,22 @@ export function listen(server: Server, options: ListenOptions): Promise<void> {
   });
 }
 
-/** Resolves when the port is free again. Clients that are still connected are disconnected. */
-export function close(server: Server): Promise<void> {
+const IDLE_CHECK_MS = 10;
+
+/**
+ * Resolves when the port is free again. Clients that are still connected are disconnected; answers that are under way have
+ * so much time.
+ */
+export function close(server: Server, graceMs = 0): Promise<void> {
   return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
+    const check = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+    const limit = setTimeout(() => server.closeAllConnections(), graceMs);
+    server.close(() => {
+      clearInterval(check);
+      clearTimeout(limit);
+      resolve();
+    });
+    if (graceMs === 0) server.closeAllConnections();
   });
 }
 
@@ -212,6 +251,16 @@ export interface BindOptions {
   readonly onHardFail?: ((error: Error) => void) | undefined;
 }
 
+interface BoundServerDetails {
+  readonly makeServer?: (page: StreamingPage, log: Log) => Server;
+  /** It has the address now. */
+  readonly onBound?: () => void;
+  /** An address that cannot be had is logged once, and not at each attempt. */
+  readonly logsOnce?: boolean;
+  /** For answers that are under way when it is stopped. */
+  readonly graceMs?: number;
+}
+
 interface FailureTexts {
   /** Of the log. */
   readonly message: string;
@@ -226,13 +275,21 @@ export class BoundServer {
   readonly #options: BindOptions;
   readonly #page: StreamingPage;
   readonly #failure: FailureTexts;
+  readonly #details: BoundServerDetails;
+  #hasFailed = false;
   #server: Server | undefined;
   #cancelRetry: (() => void) | undefined;
   #attempt: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  constructor(options: BindOptions, page: StreamingPage, failure: FailureTexts) {
+  constructor(
+    options: BindOptions,
+    page: StreamingPage,
+    failure: FailureTexts,
+    details: BoundServerDetails = {},
+  ) {
     this.#options = options;
+    this.#details = details;
     this.#page = page;
     this.#failure = failure;
   }
@@ -247,7 +304,7 @@ export class BoundServer {
     this.#stopped = true;
     this.#cancelRetry?.();
     await this.#attempt;
-    if (this.#server) await close(this.#server);
+    if (this.#server) await close(this.#server, this.#details.graceMs);
     this.#server = undefined;
   }
 
@@ -259,7 +316,8 @@ export class BoundServer {
 
   async #tryToBind(): Promise<void> {
     const { address, log } = this.#options;
-    const server = pageServer(this.#page, log);
+    const { makeServer = pageServer, onBound } = this.#details;
+    const server = makeServer(this.#page, log);
     try {
       await listenLikeGo(server, address);
     } catch (error) {
@@ -267,14 +325,20 @@ export class BoundServer {
       return;
     }
     server.on('error', (error) => log.error(this.#failure.message, { address, err: error }));
-    if (this.#stopped) await close(server);
-    else this.#server = server;
+    this.#hasFailed = false;
+    if (this.#stopped) {
+      await close(server);
+      return;
+    }
+    this.#server = server;
+    onBound?.();
   }
 
   #onFailure(cause: unknown): void {
     const { address, log, clock, onHardFail } = this.#options;
     const error = new Error(`${this.#failure.what} ${address}: ${messageOf(cause)}`, { cause });
-    log.error(this.#failure.message, { err: error });
+    if (!this.#details.logsOnce || !this.#hasFailed) log.error(this.#failure.message, { err: error });
+    this.#hasFailed = true;
     if (onHardFail) onHardFail(error);
     else if (!this.#stopped) this.#cancelRetry = clock.schedule(RETRY_MS, () => void this.start());
   }
