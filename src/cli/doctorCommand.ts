@@ -9,6 +9,7 @@ import type { ProxyLook } from '../doctor/proxy.ts';
 import { DOCTOR_GROUPS, type DoctorReport } from '../explain/doctorReport.ts';
 import { isJunctionError, messageOf } from '../errors.ts';
 import type { Status } from '../explain/status.ts';
+import type { SnapshotHeader } from '../explain/snapshot.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
 import type { Family } from '../model/ip.ts';
 import { type OpenReader, openReader } from '../modes/openReader.ts';
@@ -26,7 +27,13 @@ import { askJson } from './localApi.ts';
 import { clusterSubject, manifestSubject } from './offlineSubject.ts';
 import type { Output } from './output.ts';
 import { type QuestionSource, questionSource, socketOf } from './questionSource.ts';
-import { liveSnapshot, snapshotConfig, snapshotSettings, snapshotSubject } from './snapshotSubject.ts';
+import {
+  liveHeader,
+  liveSnapshot,
+  snapshotConfig,
+  snapshotSettings,
+  snapshotSubject,
+} from './snapshotSubject.ts';
 
 /** What is asked about. */
 interface Patient {
@@ -59,12 +66,14 @@ export async function doctorReport(
   families: readonly Family[],
 ): Promise<DoctorReport> {
   const source = await questionSource(parsed);
-  const patient = await openPatient(parsed, source, output);
+  const only = groupsAsked(parsed);
+  const patient = await openPatient(parsed, source, output, only);
   const { config, settings, proxy, subject, isThisMachine, whyNoServices } = patient;
   const readers: OpenReader[] = [];
   try {
     const mayLook = isThisMachine && hasCapability(readProcessStatus(), 'NET_ADMIN');
-    const asksServer = config.clientConnection.kubeconfig !== '' || config.master !== '';
+    const isServerMeant = only === undefined || only.includes('api-server');
+    const asksServer = isServerMeant && (config.clientConnection.kubeconfig !== '' || config.master !== '');
     const { arguments: names } = parsed;
     return await doctor({
       config,
@@ -75,7 +84,7 @@ export async function doctorReport(
       whyNoServices,
       server: asksServer && source.kind !== 'bundle' ? await askServer(config) : undefined,
       service: names[0],
-      only: groupsAsked(parsed),
+      only,
       probe: flagValue(parsed, OWN_FLAGS.probe) ? { service: names[0], limitMs: PROBE_LIMIT_MS } : undefined,
       machines: mayLook
         ? { doctor: doctorMachine(config.junction.sysctlRoot), checks: systemMachine(config.junction) }
@@ -101,8 +110,17 @@ function groupsAsked(parsed: ParsedFlags): readonly string[] | undefined {
   return names.length === 0 ? undefined : names;
 }
 
-async function openPatient(parsed: ParsedFlags, source: QuestionSource, output: Output): Promise<Patient> {
-  if (source.kind === 'live') return livePatient(parsed, source.socket);
+/** Groups that look at services. Without them, a running proxy is not asked for all that it has. */
+const OF_SERVICES: ReadonlySet<string> = new Set(['routes', 'rules', 'packets', 'services', 'probe']);
+
+async function openPatient(
+  parsed: ParsedFlags,
+  source: QuestionSource,
+  output: Output,
+  only: readonly string[] | undefined,
+): Promise<Patient> {
+  const needsServices = only === undefined || only.some((name) => OF_SERVICES.has(name));
+  if (source.kind === 'live') return livePatient(parsed, source.socket, needsServices);
   if (source.kind === 'bundle') {
     const { bundle, subject } = await openBundle(source.file, output);
     const settings = snapshotSettings(bundle.header);
@@ -115,7 +133,7 @@ async function openPatient(parsed: ParsedFlags, source: QuestionSource, output: 
 }
 
 /** Where no proxy answers, the command line says what is meant. */
-async function livePatient(parsed: ParsedFlags, socket: string): Promise<Patient> {
+async function livePatient(parsed: ParsedFlags, socket: string, needsServices: boolean): Promise<Patient> {
   const proxy = await lookAtProxy(socket);
   const { status } = proxy;
   if (!status) {
@@ -124,16 +142,16 @@ async function livePatient(parsed: ParsedFlags, socket: string): Promise<Patient
     const settings = toSettings(config, nodeName(config));
     return { config, settings, proxy, whyNoServices, isThisMachine: true };
   }
+  const known = (header: SnapshotHeader): Patient => ({
+    config: snapshotConfig(header),
+    settings: snapshotSettings(header),
+    proxy,
+    isThisMachine: true,
+  });
   try {
+    if (!needsServices) return known(await liveHeader(socket));
     const snapshot = await liveSnapshot(socket);
-    const { header } = snapshot;
-    return {
-      config: snapshotConfig(header),
-      settings: snapshotSettings(header),
-      proxy,
-      subject: snapshotSubject(snapshot),
-      isThisMachine: true,
-    };
+    return { ...known(snapshot.header), subject: snapshotSubject(snapshot) };
   } catch (error) {
     if (!isJunctionError(error)) throw error;
     const config = { ...loadValid(parsed).config, mode: status.mode };

@@ -27,6 +27,15 @@ export async function liveSnapshot(socket: string): Promise<NodeSnapshot> {
   );
 }
 
+/** The first line of a snapshot; the proxy makes no more of it. */
+export async function liveHeader(socket: string): Promise<SnapshotHeader> {
+  for await (const line of askLines<SnapshotLine>(socket, '/v1/snapshot')) {
+    if (line.kind === 'header') return line;
+    break;
+  }
+  throw new JunctionError('LOCAL_API_MALFORMED', `${socket}: a snapshot without a header`);
+}
+
 /** The configuration of the proxy that the snapshot is of. */
 export function snapshotConfig({ config, node }: Pick<SnapshotHeader, 'config' | 'node'>): ValidConfig {
   const loaded = loadPrinted(config);

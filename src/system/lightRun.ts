@@ -25,6 +25,7 @@ import {
   type RunResult,
   signalGroup,
   timedOut,
+  toBackground,
 } from './processes.ts';
 
 const O_CLOEXEC = 0o2000000;
@@ -38,8 +39,7 @@ const WNOHANG = 1;
 const END_POLL_MS = 2;
 
 export const lightRun: CommandRunner = (argv, options = {}) => {
-  const isPlain =
-    options.stdin === undefined && options.observer === undefined && options.signal === undefined;
+  const isPlain = options.stdin === undefined && options.observer === undefined;
   if (!isPlain || !hasLibc()) return run(argv, options);
   return runSpawned(argv, options);
 };
@@ -62,18 +62,23 @@ function nextStart(): Promise<void> {
   return lastStart;
 }
 
-async function runSpawned(argv: Argv, { onStdout, timeoutMs, env }: RunOptions): Promise<RunResult> {
+async function runSpawned(argv: Argv, options: RunOptions): Promise<RunResult> {
+  const { onStdout, timeoutMs, env, signal, isBackground } = options;
   await nextStart();
+  signal?.throwIfAborted();
   const { pid, stdout, stderr } = spawned(argv, environment(env));
+  if (isBackground) toBackground(pid);
   let isLate = false;
-  const timer =
-    timeoutMs === undefined
-      ? undefined
-      : setTimeout(() => {
-          isLate = true;
-          signalGroup(pid, 'SIGKILL');
-          for (const stream of [stdout, stderr]) stream.destroy();
-        }, timeoutMs);
+  const kill = (): void => {
+    signalGroup(pid, 'SIGKILL');
+    for (const stream of [stdout, stderr]) stream.destroy();
+  };
+  const late = (): void => {
+    isLate = true;
+    kill();
+  };
+  const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
+  signal?.addEventListener('abort', kill);
   const closed = [stdout, stderr].map(
     (stream) => new Promise<void>((resolve) => stream.once('close', () => resolve())),
   );
@@ -83,15 +88,16 @@ async function runSpawned(argv: Argv, { onStdout, timeoutMs, env }: RunOptions):
   try {
     await Promise.all([onStdout && passOn(stdout, onStdout), ...closed]);
     const status = await endOf(pid);
+    signal?.throwIfAborted();
     if (isLate && timeoutMs !== undefined) throw timedOut(argv, timeoutMs);
     return { ...status, stdout: collected(), stderr: errors() };
   } catch (error) {
-    signalGroup(pid, 'SIGKILL');
-    for (const stream of [stdout, stderr]) stream.destroy();
+    kill();
     void endOf(pid);
     throw isLate && timeoutMs !== undefined ? timedOut(argv, timeoutMs) : error;
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener('abort', kill);
   }
 }
 

@@ -4,6 +4,8 @@
  */
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { attempt, errorCode, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
@@ -23,6 +25,8 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Kills the program and its process group; `run` rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
+  /** Everything else goes first: it has the lowest priority, and is the first to be killed where memory is short. */
+  readonly isBackground?: boolean | undefined;
 }
 
 export interface ProcessObserver {
@@ -43,6 +47,7 @@ export type CommandRunner = (argv: Argv, options?: RunOptions) => Promise<RunRes
 
 export const run: CommandRunner = async (argv, options = {}) => {
   const child = await start(argv, options);
+  if (options.isBackground && child.pid !== undefined) toBackground(child.pid);
   const { onStdout, timeoutMs, signal, observer } = options;
   const stdout = onStdout ? () => '' : collect(child.stdout);
   const stderr = collect(child.stderr);
@@ -81,6 +86,14 @@ export const run: CommandRunner = async (argv, options = {}) => {
     if (child.pid !== undefined) observer?.ended(child.pid);
   }
 };
+
+const MOST_KILLED_FIRST = 1000;
+
+/** It inherits our place among those that are killed for memory, which is the last. */
+export function toBackground(pid: number): void {
+  attempt(() => setPriority(pid, constants.priority.PRIORITY_LOW));
+  attempt(() => writeFileSync(`/proc/${pid}/oom_score_adj`, String(MOST_KILLED_FIRST)));
+}
 
 export function timedOut(argv: Argv, milliseconds: number): JunctionError {
   countFault('program_timed_out');

@@ -1,15 +1,17 @@
 /** The local API of a running daemon: every path, who may ask, and what it survives. */
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createConnection, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DoctorReport } from '../../src/explain/doctorReport.ts';
 import type { Status } from '../../src/explain/status.ts';
 import type {
   ChangeRecord,
   EndpointRow,
   PacketExplanation,
   ServiceExplanation,
+  ServiceObjects,
   ServiceRow,
   WatchEvent,
 } from '../../src/explain/types.ts';
@@ -144,6 +146,39 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
     expect(await answer('/v1/names?kind=namespaces')).toEqual(['shop']);
   });
 
+  test('names what a service is made from, with its lines', async () => {
+    const { service, endpointSlices, fields } = await answer<ServiceObjects>('/v1/objects/shop/api');
+    expect(service).toMatchObject({ kind: 'Service', metadata: { namespace: 'shop', name: 'api' } });
+    expect(endpointSlices).toHaveLength(1);
+    const ip = fields.find(({ field }) => field === 'spec.clusterIP');
+    expect(ip).toMatchObject({ value: API, where: expect.stringMatching(/:\d+$/) });
+    const [file = '', line = ''] = ip?.where?.split(/:(?=\d+$)/) ?? [];
+    expect(readFileSync(file, 'utf8').split('\n')[Number(line) - 1]).toContain(API);
+  });
+
+  test('finds services by name and by endpoint', async () => {
+    const rows = await answer<readonly ServiceRow[]>('/v1/services?service=shop/web&service=shop/none');
+    expect(rows.map(({ service }) => service)).toEqual(['shop/web']);
+    expect(await answer('/v1/names?kind=services&endpoint=10.244.2.')).toEqual(['shop/api']);
+    expect(await answer('/v1/names?kind=services&endpoint=10.244.')).toEqual(['shop/api', 'shop/web']);
+    expect((await ask(socket(), '/v1/names?kind=nodes&endpoint=10.')).status).toBe(400);
+  });
+
+  test('says what doctor finds, once for all who ask', async () => {
+    const [report, same] = await Promise.all([
+      answer<DoctorReport>('/v1/doctor'),
+      answer<DoctorReport>('/v1/doctor'),
+    ]);
+    expect(report).toMatchObject({ node: 'node1', mode });
+    expect(same).toEqual(report);
+    const groups = ['sysctls', 'other-proxies', 'firewall', 'routes', 'proxy', 'api-server'];
+    expect(report.groups.map(({ name }) => name)).toEqual([
+      ...groups,
+      ...['rules', 'packets', 'services', 'conntrack'],
+    ]);
+    expect(report.groups.find(({ name }) => name === 'rules')?.findings).toEqual([]);
+  });
+
   test('streams a change as it goes through, and remembers it', async () => {
     running();
     const watch = await watchEvents(socket());
@@ -158,6 +193,16 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
     });
     expect(watch.events.some(({ kind }) => kind === 'sync')).toBe(true);
     watch.close();
+    const past = await answer<readonly WatchEvent[]>('/v1/events');
+    expect(past).toContainEqual(change);
+    const syncs = await answer<readonly WatchEvent[]>('/v1/events?kind=sync');
+    expect(syncs[0]).toMatchObject({ kind: 'sync', sync: 'full', cause: 'start' });
+    const last = syncs.at(-1);
+    if (last?.kind !== 'sync') throw new Error('no sync');
+    const { at, ms, planMs = Number.NaN, writeMs = Number.NaN } = last;
+    expect(planMs + writeMs).toBeCloseTo(ms, 1);
+    expect(before).toBeLessThanOrEqual((last.seenAt ?? 0) + 1);
+    expect(last.seenAt).toBeLessThanOrEqual(at);
 
     const [record] = await answer<readonly ChangeRecord[]>('/v1/history?service=shop/api');
     const { seenAt = 0, plannedAt = 0, committedAt = 0 } = record ?? {};

@@ -47,6 +47,25 @@ describe('a program that only reads', () => {
     rmSync(folder, { recursive: true });
   });
 
+  test('one that nobody waits for any more is killed', async () => {
+    const stop = new AbortController();
+    const running = lightRun([SHELL, '-c', 'echo a; exec sleep 300'], {
+      signal: stop.signal,
+      timeoutMs: 600_000,
+    });
+    setTimeout(() => stop.abort(new Error('the end')), 50);
+    await expect(running).rejects.toThrow('the end');
+    await expect(lightRun(['true'], { signal: stop.signal })).rejects.toThrow('the end');
+  });
+
+  test.each([lightRun, run])('one in the background has the lowest priority', async (runner) => {
+    // Field 19 of stat; the shell waits until it has been told.
+    const script =
+      'i=0; while [ "$(cut -d" " -f19 /proc/$$/stat)" != 19 ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done; cut -d" " -f19 /proc/$$/stat; cat /proc/$$/oom_score_adj';
+    const { stdout } = await runner([SHELL, '-c', script], { isBackground: true });
+    expect(stdout).toBe('19\n1000\n');
+  });
+
   test('an error of who reads ends it', async () => {
     const failing = lightRun([SHELL, '-c', 'echo a; exec sleep 300'], {
       onStdout: async () => {

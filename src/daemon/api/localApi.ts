@@ -10,6 +10,7 @@ import type { ObjectKey } from '../../model/objects.ts';
 import type { Mode } from '../../modes/mode.ts';
 import type { DualStackProxier } from '../../proxy/dualStackProxier.ts';
 import type { HealthState } from '../../telemetry/http/health.ts';
+import { lightRun } from '../../system/lightRun.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { VERSION } from '../../version.ts';
 import type { FamilyRuntime } from '../familyRuntime.ts';
@@ -17,6 +18,7 @@ import type { OpenedSource } from '../source.ts';
 import { WatchFeed } from './feed.ts';
 import { interfaceTowards } from './arrival.ts';
 import { ConnectionRates } from './connectionRates.ts';
+import { DoctorReports } from './doctorReports.ts';
 import { FlowCounts } from './flowCounts.ts';
 import { nodeRoutes } from './nodeRoutes.ts';
 import { pastSubject } from './past.ts';
@@ -50,6 +52,7 @@ export class LocalApi {
   readonly #turns: QuestionTurns;
   readonly #startedAt = Date.now();
   readonly #flows: FlowCounts;
+  readonly #doctor: DoctorReports;
   readonly #rates: ConnectionRates | undefined;
   readonly #lines = new ServiceLines();
   #preparedFor = '';
@@ -60,6 +63,12 @@ export class LocalApi {
     this.#options = options;
     const { sysctlRoot } = options.config().junction;
     this.#flows = new FlowCounts({ clock: systemClock, sysctlRoot });
+    this.#doctor = new DoctorReports({
+      clock: systemClock,
+      run: lightRun,
+      socket: () => options.config().junction.apiSocket,
+      isSmall: () => this.#servicePorts() <= FEW_SERVICE_PORTS,
+    });
     const { connections } = options;
     this.#rates = connections && new ConnectionRates({ clock: systemClock, read: connections });
     this.#turns = new QuestionTurns({
@@ -99,6 +108,7 @@ export class LocalApi {
 
   async stop(): Promise<void> {
     this.#feed.close();
+    this.#doctor.close();
     await this.#page?.stop();
     await this.#server?.stop();
     await this.#flows.close();
@@ -121,6 +131,7 @@ export class LocalApi {
       recentEvents: () => this.#feed.recent(),
       watch: (signal) => this.#watch(signal),
       snapshot: (withPast) => this.#snapshot(withPast),
+      doctor: () => this.#doctor.report(),
       turns: this.#turns,
     });
   }
@@ -201,8 +212,11 @@ export class LocalApi {
 
   /** The kernel returns them by the way that syncs take too, which must not wait for those of thousands. */
   #countConnections(): void {
-    const ports = this.#served().reduce((sum, { runner }) => sum + runner.proxier.plan.servicePorts.size, 0);
-    if (ports <= FEW_SERVICE_PORTS) void this.#rates?.refresh();
+    if (this.#servicePorts() <= FEW_SERVICE_PORTS) void this.#rates?.refresh();
+  }
+
+  #servicePorts(): number {
+    return this.#served().reduce((sum, { runner }) => sum + runner.proxier.plan.servicePorts.size, 0);
   }
 
   #served(): readonly FamilyRuntime[] {

@@ -1,18 +1,21 @@
 /** All routes of the local API, for whatever can answer: a running proxy, a plan in a command's process, a bundle. */
+import type { DoctorReport } from '../../explain/doctorReport.ts';
 import type { Status } from '../../explain/status.ts';
 import { type QuestionOptions, questionRoutes } from './questions.ts';
 import { type RecordOptions, recordRoutes } from './recordRoutes.ts';
-import { type ApiRoute, data, events, lines, noEvents } from './routes.ts';
+import { type ApiRoute, data, events, lines, noEvents, RefusedQuestion } from './routes.ts';
 
 export interface AskedNode extends QuestionOptions, RecordOptions {
   readonly status: () => Status;
   /** Lines of JSON, from now on. Unset: nothing ever changes. */
   readonly watch?: (signal: AbortSignal) => AsyncIterable<string>;
   readonly snapshot: (withPast: boolean) => AsyncIterable<string>;
+  /** Unset: nothing is known of the machine. */
+  readonly doctor?: (() => Promise<DoctorReport>) | undefined;
 }
 
 export function nodeRoutes(node: AskedNode): readonly ApiRoute[] {
-  const { status, watch, snapshot } = node;
+  const { status, watch, snapshot, doctor } = node;
   return [
     { path: '/v1/status', parameters: [], answer: () => data(status()) },
     ...questionRoutes(node),
@@ -29,6 +32,14 @@ export function nodeRoutes(node: AskedNode): readonly ApiRoute[] {
       path: '/v1/snapshot',
       parameters: ['history'],
       answer: ({ query }) => lines(snapshot(query.get('history') === 'true')),
+    },
+    {
+      path: '/v1/doctor',
+      parameters: [],
+      answer: async () => {
+        if (doctor) return data(await doctor());
+        throw new RefusedQuestion(404, 'no-machine', 'nothing is known here of the machine of the node');
+      },
     },
   ];
 }

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import { DoctorReports } from '../../../src/daemon/api/doctorReports.ts';
+import type { DoctorReport } from '../../../src/explain/doctorReport.ts';
+import { lightRun } from '../../../src/system/lightRun.ts';
+import type { Argv, RunResult } from '../../../src/system/processes.ts';
+import { FakeClock } from '../../time/fakeClock.ts';
+
+const REPORT: DoctorReport = { node: 'node1', mode: 'nftables', at: 1, hasProblems: true, groups: [] };
+
+function make(result: Partial<RunResult> = {}, { isSmall = true, socket = '/a.sock' } = {}) {
+  const clock = new FakeClock();
+  const asked: Argv[] = [];
+  const reports = new DoctorReports({
+    clock,
+    run: (argv) => {
+      asked.push(argv);
+      return Promise.resolve({
+        code: 1,
+        signal: null,
+        stdout: JSON.stringify(REPORT),
+        stderr: '',
+        ...result,
+      });
+    },
+    socket: () => socket,
+    isSmall: () => isSmall,
+    program: ['/junction.js'],
+  });
+  return { clock, asked, reports };
+}
+
+test('one process for all who ask within ten seconds', async () => {
+  const { clock, asked, reports } = make();
+  expect(await Promise.all([reports.report(), reports.report()])).toEqual([REPORT, REPORT]);
+  await clock.advance(9999);
+  await reports.report();
+  expect(asked).toHaveLength(1);
+  await clock.advance(1);
+  await reports.report();
+  expect(asked).toHaveLength(2);
+});
+
+test.each([true, false])('it looks, and tries nothing (few services: %s)', async (isSmall) => {
+  const { asked, reports } = make({}, { isSmall });
+  await reports.report();
+  const [argv = []] = asked;
+  expect(argv.slice(2, 5)).toEqual(['/junction.js', 'doctor', '--output=json']);
+  expect(argv.at(-1)).toBe('--api-socket=/a.sock');
+  const groups = argv[5]?.replace('--only=', '').split(',') ?? [];
+  for (const group of ['kernel', 'probe']) expect(groups).not.toContain(group);
+  expect(groups.includes('sysctls')).toBe(true);
+  expect(groups.includes('services')).toBe(isSmall);
+});
+
+test('a failure says why, and is not repeated at once', async () => {
+  const { asked, reports } = make({ code: 2, stdout: '', stderr: 'one\njunction: no such thing\n' });
+  const failure = { status: 503, message: 'junction doctor: junction: no such thing' };
+  await expect(reports.report()).rejects.toMatchObject(failure);
+  await expect(reports.report()).rejects.toMatchObject(failure);
+  expect(asked).toHaveLength(1);
+});
+
+test('one that was killed', async () => {
+  const { reports } = make({ code: null, signal: 'SIGKILL', stdout: '' });
+  await expect(reports.report()).rejects.toMatchObject({ message: 'junction doctor: it ended with SIGKILL' });
+});
+
+test('without a socket there is nobody to ask', async () => {
+  const { asked, reports } = make({}, { socket: '' });
+  await expect(reports.report()).rejects.toMatchObject({ status: 404, code: 'no-socket' });
+  expect(asked).toEqual([]);
+});
+
+test('it ends with the proxy', async () => {
+  const reports = new DoctorReports({
+    clock: new FakeClock(),
+    run: lightRun,
+    socket: () => '/a.sock',
+    isSmall: () => true,
+    program: ['-e', 'setInterval(() => undefined, 1000)', '--'],
+  });
+  const asked = reports.report();
+  setTimeout(() => reports.close(), 50);
+  await expect(asked).rejects.toMatchObject({ code: 'stopping' });
+});
