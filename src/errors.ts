@@ -148,6 +148,11 @@ export const ERRORS = {
     meaning: 'What answers at the unix socket does not speak the protocol of Junction.',
     remedy: 'Check --api-socket; the command and the proxy should be of one version.',
   },
+  PAGE_NOT_SERVED: {
+    meaning: 'The page cannot be served at the address that was named: another program has it, most likely.',
+    remedy:
+      'Name another with --ui-bind-address, or none for a free port; `ss -ltnp` shows which program has it.',
+  },
   MANIFESTS_UNREADABLE: {
     meaning: 'A file or directory of manifests is not there, or may not be read.',
     remedy: 'Check --manifests. Once Junction runs, what it names may be deleted and added.',

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DOCTOR_GROUPS } from '../../src/explain/doctorReport.ts';
+import { NODE_STATES } from '../../src/explain/nodes.ts';
 import { MODE_NAMES } from '../../src/model/mode.ts';
 import { type Declaration, type Member, readDeclaration, type TypeNode } from './typeReader.ts';
 
@@ -16,6 +17,7 @@ export const ANSWERS = [
   'EndpointRow',
   'ServiceObjects',
   'Status',
+  'NodeStatus',
   'ChangeRecord',
   'WatchEvent',
   'SnapshotLine',
@@ -26,6 +28,7 @@ export const ANSWERS = [
 const FILES = [
   'src/explain/types.ts',
   'src/explain/status.ts',
+  'src/explain/nodes.ts',
   'src/explain/snapshot.ts',
   'src/explain/doctorReport.ts',
   'src/diff/types.ts',
@@ -47,6 +50,7 @@ const KNOWN: Readonly<Record<string, Schema>> = {
   ObjectKey: { ...TEXT, description: 'NAMESPACE/NAME.' },
   ServicePortId: { ...TEXT, description: 'One port of one Service: shop/web:http/TCP.' },
   ModeName: { enum: [...MODE_NAMES] },
+  NodeState: { enum: [...NODE_STATES] },
   DoctorGroupName: { enum: [...DOCTOR_GROUPS] },
   KubernetesObject: {
     type: 'object',

@@ -21,7 +21,7 @@ import type { PlanInput } from './planInput.ts';
 /** Longer than this, and people want to know what they wait for. */
 const PROGRESS_MS = 1000;
 
-async function openClient({ clientConnection, master }: ValidConfig) {
+export async function openClient({ clientConnection, master }: ValidConfig) {
   const { kubeconfig, qps, burst } = clientConnection;
   const clock = systemClock;
   const access = await loadAccess({ kubeconfig, master, env: process.env, clock, runPlugin });
@@ -114,7 +114,7 @@ export async function readCluster(config: ValidConfig, nodeName: string, output:
 }
 
 /** The proxy would try again, and its hint says so. */
-function withoutRetry({ code, message, hint }: ApiFailure): JunctionError {
+export function withoutRetry({ code, message, hint }: ApiFailure): JunctionError {
   return new JunctionError(code, message, { hint: hint.replace(/^Junction tries again\. /, '') });
 }
 

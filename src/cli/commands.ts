@@ -10,6 +10,7 @@ export type CommandName =
   | 'endpoints'
   | 'status'
   | 'watch'
+  | 'ui'
   | 'plan'
   | 'check'
   | 'cleanup'
@@ -32,7 +33,7 @@ export interface CommandInfo {
 
 const { only, probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
 const { answerOutput, eventOutput, live, bundle, from, to, at, namespace, problems, watch } = OWN_FLAGS;
-const { bundleOutput, bundleForce } = OWN_FLAGS;
+const { bundleOutput, bundleForce, uiBindAddress, uiTokenFile } = OWN_FLAGS;
 const { toManifests, toKubeconfig, toConfig, toProxyMode, toHostname } = OWN_FLAGS;
 
 /** The command line or the configuration is wrong. */
@@ -138,6 +139,21 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction watch -n shop',
       'junction watch --output json | jq .kind',
       'junction watch --bundle node1.json.gz',
+    ],
+  },
+  {
+    name: 'ui',
+    summary:
+      'Serve a page that shows where packets go: services with their paths, packets through the rules, syncs, the node. Prints its link, and stays until Ctrl-C. FILE is a bundle that somebody sent. Changes nothing.',
+    ownFlags: [uiBindAddress, uiTokenFile, live, bundle],
+    uses: ASKED,
+    arguments: { usage: '[FILE]', most: 1 },
+    examples: [
+      'junction ui',
+      'junction ui --ui-bind-address 127.0.0.1:8080',
+      'junction ui --manifests examples --hostname-override node1 --cluster-cidr 10.244.0.0/16,fd00:244::/32',
+      'junction ui --kubeconfig ~/.kube/config --hostname-override node1',
+      'junction ui node1.json.gz',
     ],
   },
   {

@@ -15,6 +15,8 @@ interface AskOptions {
   /** 0: an answer may pause for as long as it likes. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** GET unless given. */
+  readonly method?: string;
   /** Called when the proxy has begun to answer. */
   readonly onOpen?: () => void;
 }
@@ -78,21 +80,23 @@ function parseLine(line: string, socket: string, path: string): unknown {
 }
 
 async function ask(socket: string, path: string, options: AskOptions): Promise<IncomingMessage> {
-  const response = await send(socket, path, options);
+  const response = await askRaw(socket, path, options);
   if (response.statusCode === 200) return response;
   const text = await textOf(chunksOf(response, socket));
   throw refusal(socket, response.statusCode ?? 0, text);
 }
 
-function send(
+/** The answer whatever its status is. Rejects where none comes. */
+export function askRaw(
   socket: string,
   path: string,
-  { timeoutMs = TIMEOUT_MS, signal }: AskOptions,
+  { timeoutMs = TIMEOUT_MS, signal, method = 'GET' }: AskOptions,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const outgoing = request({
       // Without an agent, which would look at names and addresses first (5 ms).
       createConnection: () => connect(socket),
+      method,
       path,
       headers: { host: 'localhost', accept: 'application/json' },
       ...(signal && { signal }),

@@ -107,6 +107,7 @@ const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Pro
   endpoints: endpointsCommand,
   status: statusCommand,
   watch: watchCommand,
+  ui: async (parsed, io) => (await node()).uiCommand(parsed, io),
   plan: async (parsed, io) => {
     const { loadValid, needInput, nodeSettings, planCommand } = await planning();
     const { config } = loadValid(parsed);

@@ -11,3 +11,4 @@ export { diffCommand } from './diffCommand.ts';
 export { doctorCommand } from './doctorCommand.ts';
 export { readBundle } from '../bundle/read.ts';
 export { runCommand } from './runCommand.ts';
+export { uiCommand } from './uiCommand.ts';

@@ -52,7 +52,7 @@ export async function clusterSubject(parsed: ParsedFlags, output: Output): Promi
 }
 
 /** For kube-proxy a file replaces this flag; here it says where to look. */
-function withKubeconfigFlag(config: ValidConfig, { values }: ParsedFlags): ValidConfig {
+export function withKubeconfigFlag(config: ValidConfig, { values }: ParsedFlags): ValidConfig {
   const kubeconfig = values.get('kubeconfig');
   if (typeof kubeconfig !== 'string') return config;
   return { ...config, clientConnection: { ...config.clientConnection, kubeconfig } };

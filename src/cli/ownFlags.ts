@@ -64,6 +64,14 @@ export const OWN_FLAGS = {
     short: 'w',
     help: 'show it again every two seconds, until Ctrl-C; in a pipe, when it has changed',
   }),
+  uiBindAddress: flag('ui-bind-address', STRING, '127.0.0.1:0', {
+    placeholder: 'ADDRESS:PORT',
+    help: 'where the page is served; a port alone means 127.0.0.1, port 0 any that is free; other addresses than loopback need a token, which is in the link',
+  }),
+  uiTokenFile: flag('ui-token-file', STRING, '', {
+    placeholder: 'FILE',
+    help: 'file with the token that the page asks for, made (0600) where there is none; needed beyond loopback where the link is not printed to a terminal',
+  }),
   toManifests: flag('to-manifests', STRING, '', {
     placeholder: 'PATH',
     help: 'compare with a plan of these manifests, files or directories with commas between them: in place of those of --manifests, otherwise in place of the objects with the same names',

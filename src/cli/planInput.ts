@@ -42,7 +42,10 @@ export function isNothing({ services, slices, nodes, ignored }: PlanInput): bool
 }
 
 /** A name with a typo looks like a node without endpoints. Of a cluster only this Node was asked for. */
-export function nodeNote({ nodes, isCluster }: PlanInput, { nodeName }: Settings): string | undefined {
+export function nodeNote(
+  { nodes, isCluster }: Pick<PlanInput, 'nodes' | 'isCluster'>,
+  { nodeName }: Settings,
+): string | undefined {
   if (nodeOf(nodes, nodeName) || (nodes.length === 0 && !isCluster)) return undefined;
   const names = nodes.map(({ name }) => name).sort();
   const some = names.length > MOST_NAMES ? [...names.slice(0, MOST_NAMES), '…'] : names;
@@ -75,11 +78,16 @@ const NO_WRITER = {
 
 /** Manifests from standard input, as with kubectl. */
 const STDIN = '-';
+
+export function isStandardInput({ junction }: Pick<ValidConfig, 'junction'>): boolean {
+  return junction.manifests?.includes(STDIN) ?? false;
+}
+
 /** Files and directories, or standard input. */
 export async function readManifests({ junction }: ValidConfig, output: Output): Promise<Manifests> {
   const { manifests, strictManifests: strict } = junction;
   const paths = manifests ?? [];
-  if (!paths.includes(STDIN)) return loadManifests(paths, { strict });
+  if (!isStandardInput({ junction })) return loadManifests(paths, { strict });
   if (paths.length > 1)
     throw new JunctionError('MANIFESTS_UNREADABLE', 'manifests: - is standard input, and stands alone', {
       hint: 'Name files and directories, or pipe all documents, with --- between them.',

@@ -25,7 +25,14 @@ export interface Status {
   readonly conntrack?: { readonly count: number; readonly max: number };
   /** What its parts find wrong. Empty: nothing. */
   readonly findings: readonly Finding[];
+  /** Who answers, where it is not the proxy itself. */
+  readonly answeredBy?: AnsweredBy;
 }
+
+/** A plan that is written nowhere, of manifests or a cluster; or a bundle, with what the proxy said when it was taken. */
+type AnsweredBy =
+  | { readonly kind: 'plan' }
+  | { readonly kind: 'bundle'; readonly file: string; readonly takenAt: number };
 
 /** Where the objects come from. */
 export type SourceStatus =

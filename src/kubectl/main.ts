@@ -1,10 +1,13 @@
 /** The kubectl plugin: finds Junction's pod on a node, and runs a command there. */
 import { open, rm } from 'node:fs/promises';
 import { bundleName } from '../bundle/format.ts';
+import { askAll, statusByExec } from '../cli/allNodes.ts';
 import { UsageError } from '../cli/commands.ts';
+import { type JunctionPod, junctionPods, nodeObjects } from '../cli/junctionPods.ts';
 import type { Output } from '../cli/output.ts';
 import { painter, printColumns } from '../cli/table.ts';
 import { errorCode, JunctionError } from '../errors.ts';
+import type { NodeState, NodeStatus } from '../explain/nodes.ts';
 import { ApiClient } from '../sources/api/client.ts';
 import { loadAccess } from '../sources/api/credentials/load.ts';
 import { execInPod } from '../sources/api/exec.ts';
@@ -14,10 +17,8 @@ import { printableLine } from '../text/printable.ts';
 import type { Colour } from '../text/paint.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
-import { askAll, type NodeState, type NodeStatus } from './allNodes.ts';
 import { HELP, type PluginArguments, readArguments, remoteCommand } from './arguments.ts';
 import { kubeconfigPath } from './kubeconfig.ts';
-import { type JunctionPod, junctionPods, nodeNames } from './pods.ts';
 
 interface PluginOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -133,22 +134,13 @@ async function statusOfAll(
   args: PluginArguments,
   output: Output,
 ): Promise<number> {
-  const nodes = await nodeNames(client).catch((error: unknown) => {
+  const nodes = await nodeObjects(client).catch((error: unknown) => {
     if (!(error instanceof ApiFailure)) throw error;
     output.err(`${printableLine(`note: nodes without a pod are not shown: ${error.message}`)}\n`);
-    return [];
+    return new Map<string, never>();
   });
   if (pods.length === 0) podOn(pods, args);
-  const command = ['junction', 'status', '--output', 'json'];
-  const all = await askAll(pods, nodes, async (pod, signal) => {
-    const chunks: Buffer[] = [];
-    const errors: Buffer[] = [];
-    const [out, err] = [(chunk: Buffer) => chunks.push(chunk), (chunk: Buffer) => errors.push(chunk)];
-    await execInPod(client, { ...pod, pod: pod.name, command, out, err }, signal);
-    const text = Buffer.concat(chunks).toString('utf8');
-    if (text === '') throw new Error(Buffer.concat(errors).toString('utf8').trim() || 'it said nothing');
-    return text;
-  });
+  const all = await askAll(pods, [...nodes.keys()], statusByExec(client));
   const format = formatOf(args.rest);
   if (format === 'json') output.out(`${JSON.stringify(all, null, 2)}\n`);
   else output.painted(printAll(all));
@@ -165,8 +157,10 @@ const COLOURS: Readonly<Record<NodeState, Colour>> = {
   'no answer': 'red',
   'no pod': 'red',
   'not running': 'red',
+  'not ready': 'red',
   errors: 'red',
   warnings: 'yellow',
+  'not asked': 'yellow',
   ok: 'green',
 };
 const MOST_DETAIL = 100;

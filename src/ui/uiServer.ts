@@ -9,7 +9,7 @@ import type { Clock } from '../time/clock.ts';
 import { Guard, type GuardOptions } from './guard.ts';
 import { uiPage } from './page.ts';
 
-interface UiServerOptions extends Pick<GuardOptions, 'token'> {
+export interface UiServerOptions extends Pick<GuardOptions, 'token'> {
   readonly address: UiAddress;
   /** By which it may be asked for too. */
   readonly nodeName?: string | undefined;

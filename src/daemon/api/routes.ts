@@ -54,11 +54,11 @@ export function apiPage(routes: readonly ApiRoute[], report: (error: unknown) =>
     try {
       return await answerOf(routes, request);
     } catch (error) {
-      if (error instanceof RefusedQuestion) return failed(error.status, error);
-      if (isJunctionError(error, 'QUESTION_UNANSWERABLE')) return failed(400, error);
-      if (isJunctionError(error)) return failed(500, error);
+      if (error instanceof RefusedQuestion) return refused(error.status, error);
+      if (isJunctionError(error, 'QUESTION_UNANSWERABLE')) return refused(400, error);
+      if (isJunctionError(error)) return refused(500, error);
       report(error);
-      return failed(500, { code: 'internal', message: 'the proxy failed to answer; its log says why' });
+      return refused(500, { code: 'internal', message: 'the proxy failed to answer; its log says why' });
     }
   };
 }
@@ -100,7 +100,8 @@ function namesOf(pattern: readonly string[], parts: readonly string[]): readonly
   return names;
 }
 
-function failed(status: number, { code, message, hint }: ApiError): Answer {
+/** The answer to a question that cannot be answered. */
+export function refused(status: number, { code, message, hint }: ApiError): Answer {
   const error = { code, message, ...(hint !== undefined && { hint }) };
   return json(status, `${JSON.stringify({ error })}\n`, status === 405 ? { Allow: 'GET' } : {});
 }

@@ -1,6 +1,8 @@
-/** Junction's pods, by the node that each is on. */
+/** Junction's pods by the node that each is on, and the nodes. */
 import { JunctionError } from '../errors.ts';
+import type { NodeObject } from '../explain/nodes.ts';
 import { fits, SUBDOMAIN } from '../model/project/names.ts';
+import { projectNode } from '../model/project/node.ts';
 import type { ApiClient } from '../sources/api/client.ts';
 import { ownField, ownText } from '../text/cursor.ts';
 
@@ -33,14 +35,36 @@ export async function junctionPods(client: ApiClient, namespace: string): Promis
   return [...byNode.values()].sort((a, b) => (a.node < b.node ? -1 : 1));
 }
 
-/** The names of all nodes, where the user may list them. */
-export async function nodeNames(client: ApiClient): Promise<readonly string[]> {
-  const names: string[] = [];
+/** All nodes by name, where the user may list them. */
+export async function nodeObjects(client: ApiClient): Promise<ReadonlyMap<string, NodeObject>> {
+  const objects = new Map<string, NodeObject>();
   for await (const raw of items(client, '/api/v1/nodes', 'nodes', {})) {
     const name = ownText(ownField(raw, 'metadata'), 'name');
-    if (fits(SUBDOMAIN, name)) names.push(name);
+    if (fits(SUBDOMAIN, name)) objects.set(name, objectOf(raw));
   }
-  return names;
+  return objects;
+}
+
+function objectOf(raw: unknown): NodeObject {
+  const status = ownField(raw, 'status');
+  const ready = listOf(status, 'conditions').find((each) => ownText(each, 'type') === 'Ready');
+  const isReady = ownText(ready, 'status') === 'True';
+  const reason = ownText(ready, 'message') || ownText(ready, 'reason') || 'its kubelet has said nothing yet';
+  const version = ownText(ownField(status, 'nodeInfo'), 'kubeletVersion');
+  const projected = projectNode(raw);
+  const zone = projected.kind === 'object' ? projected.value.zone : undefined;
+  return {
+    isReady,
+    ...(!isReady && { reason }),
+    addresses: projected.kind === 'object' ? projected.value.ips : [],
+    ...(zone !== undefined && { zone }),
+    ...(version !== '' && { version }),
+  };
+}
+
+function listOf(raw: unknown, field: string): readonly unknown[] {
+  const list = ownField(raw, field);
+  return Array.isArray(list) ? (list as readonly unknown[]) : [];
 }
 
 async function* items(
@@ -59,8 +83,7 @@ async function* items(
     });
     if (response.status !== 200) throw await client.failureOf(response, `listing ${what}`);
     const page = await readJson(response.body, what);
-    const list = ownField(page, 'items');
-    const found: readonly unknown[] = Array.isArray(list) ? list : [];
+    const found = listOf(page, 'items');
     yield* found;
     count += found.length;
     token = ownText(ownField(page, 'metadata'), 'continue');
@@ -104,10 +127,7 @@ function podOf(raw: unknown, namespace: string): JunctionPod | undefined {
 }
 
 function waitingReason(status: unknown): string {
-  const containers = ownField(status, 'containerStatuses');
-  const own = (Array.isArray(containers) ? (containers as readonly unknown[]) : []).find(
-    (each) => ownText(each, 'name') === CONTAINER,
-  );
+  const own = listOf(status, 'containerStatuses').find((each) => ownText(each, 'name') === CONTAINER);
   const state = ownField(own, 'state');
   return ownText(ownField(state, 'waiting'), 'reason') || ownText(ownField(state, 'terminated'), 'reason');
 }

@@ -1,0 +1,91 @@
+/** The page of manifests: planned as a node would plan them, and again when a file changes. */
+import type { ParsedFlags } from '../../config/commandLine.ts';
+import type { ValidConfig } from '../../config/effective.ts';
+import { unservedInFiles } from '../../explain/unserved.ts';
+import { objectKey } from '../../model/objects.ts';
+import { locateField } from '../../sources/manifests/locate.ts';
+import { ManifestSource } from '../../sources/manifests/manifestSource.ts';
+import type { Manifests } from '../../sources/manifests/store.ts';
+import { printSourceProblem, type Source, type SourceEvents } from '../../sources/source.ts';
+import { printableLine } from '../../text/printable.ts';
+import { loadValid, nodeSettings } from '../configuration.ts';
+import type { Output } from '../output.ts';
+import { isStandardInput, nodeNote, pathNames, readManifests } from '../planInput.ts';
+import { noNodes } from './nodesRoute.ts';
+import type { PagedRoutes, PageSource } from './pageSource.ts';
+import { plannedRoutes } from './plannedApi.ts';
+import { PlannedNode } from './plannedNode.ts';
+
+type FileSource = Source & Pick<ManifestSource, 'problems' | 'ignored' | 'locate'>;
+
+/** Of one status. */
+const MOST_PROBLEMS = 100;
+
+export async function openManifests(
+  parsed: ParsedFlags,
+  output: Output,
+  paged: PagedRoutes,
+): Promise<PageSource> {
+  const { config } = loadValid(parsed);
+  const settings = nodeSettings(config);
+  const node = new PlannedNode({
+    settings,
+    onProblem: (problem) => output.err(`${printSourceProblem(problem)}\n`),
+  });
+  const paths = config.junction.manifests ?? [];
+  const isFixed = isStandardInput(config);
+  const source = isFixed ? await readOnce(config, output) : new ManifestSource(paths, strictness(config));
+  await source.start(node);
+  await node.ready;
+  const note = nodeNote({ nodes: node.nodes, isCluster: false }, settings);
+  if (note !== undefined) output.err(`${printableLine(note)}\n`);
+  const routes = plannedRoutes({
+    node,
+    config,
+    settings,
+    source: () => ({
+      kind: 'manifests',
+      paths,
+      problems: source.problems.slice(0, MOST_PROBLEMS).map(printSourceProblem),
+    }),
+    hasEvents: !isFixed,
+    locate: (object, field) => source.locate(object, field),
+    unserved: (service) => Promise.resolve(unservedInFiles(source, service)),
+  });
+  return {
+    api: paged([...routes, noNodes()]),
+    what: `${settings.nodeName}, as it would serve ${pathNames(config)}`,
+    close: () => source.stop(),
+  };
+}
+
+function strictness({ junction }: ValidConfig): { readonly strict: boolean } {
+  return { strict: junction.strictManifests };
+}
+
+/** Standard input, which ends. */
+async function readOnce(config: ValidConfig, output: Output): Promise<FileSource> {
+  const manifests = await readManifests(config, output);
+  const { problems, ignored, places } = manifests;
+  return {
+    problems,
+    ignored,
+    locate: (object, field) => {
+      const place = places.get(object);
+      return place === undefined ? undefined : locateField(place, object, field);
+    },
+    start: (events) => {
+      emitAll(manifests, events);
+      return Promise.resolve();
+    },
+    stop: () => Promise.resolve(),
+  };
+}
+
+function emitAll({ services, slices, nodes, problems }: Manifests, events: SourceEvents): void {
+  for (const problem of problems) events.report(problem);
+  for (const service of services) events.service(objectKey(service.namespace, service.name), service);
+  for (const slice of slices) events.endpointSlice(objectKey(slice.namespace, slice.name), slice);
+  for (const node of nodes) events.node(node.name, node);
+  events.synced();
+}

@@ -1,0 +1,89 @@
+/** The routes of the API, answered from a plan in this process. */
+import { toV1alpha1, type ValidConfig } from '../../config/effective.ts';
+import type { Settings } from '../../config/settings.ts';
+import { type AskedNode, nodeRoutes } from '../../daemon/api/nodeRoutes.ts';
+import { pastSubject } from '../../daemon/api/past.ts';
+import type { ApiRoute } from '../../daemon/api/routes.ts';
+import { snapshotLines } from '../../daemon/api/snapshot.ts';
+import { QuestionTurns } from '../../daemon/api/turns.ts';
+import { ServiceLines } from '../../explain/serviceTable.ts';
+import type { SourceStatus } from '../../explain/status.ts';
+import type { Subject } from '../../explain/subject.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { VERSION } from '../../version.ts';
+import type { PlannedNode } from './plannedNode.ts';
+import { plannedStatus } from './plannedStatus.ts';
+
+interface PlannedApiOptions extends Pick<Subject, 'locate' | 'unserved'> {
+  readonly node: PlannedNode;
+  readonly config: ValidConfig;
+  readonly settings: Settings;
+  readonly source: () => SourceStatus;
+  /** False: what was read stays as it was. */
+  readonly hasEvents: boolean;
+}
+
+export function plannedRoutes(options: PlannedApiOptions): readonly ApiRoute[] {
+  const { node, config, settings, source, hasEvents, locate, unserved } = options;
+  const { nodeName, mode, layout, detectLocal } = settings;
+  const turns = new QuestionTurns({ clock: systemClock, isSyncing: () => node.isPlanning });
+  const startedAt = Date.now();
+  const table = new ServiceLines();
+  const subject = (): Subject => ({
+    nodeName,
+    mode,
+    layout,
+    families: node.families.map((family) => family.subject),
+    detectLocal: detectLocal.mode,
+    serviceCidrs: node.serviceCidrs,
+    now: () => Date.now(),
+    changesOf: (service) => node.records(service),
+    pause: () => turns.pause(),
+    ...(locate && { locate }),
+    ...(unserved && { unserved }),
+  });
+  const asked: AskedNode = {
+    status: () => {
+      const { lastEventAt, families } = node;
+      return plannedStatus({
+        subject: settings,
+        families: families.map((family) => ({ ...family, history: family.history.status })),
+        source: { ...source(), ...(lastEventAt !== undefined && { lastEventAt }) },
+        startedAt,
+        answeredBy: { kind: 'plan' },
+      });
+    },
+    subject,
+    subjectAt: (time, question) => pastSubject(subject(), node.families, time, question),
+    serviceLines: (namespace) => table.of(subject(), node.takeChanged(), namespace),
+    records: (service) => node.records(service),
+    recentEvents: () => node.feed.recent(),
+    ...(hasEvents && { watch: (signal: AbortSignal) => node.feed.subscribe(signal) }),
+    snapshot: (withPast) =>
+      snapshotLines({
+        header: {
+          kind: 'header',
+          format: 1,
+          version: VERSION,
+          node: nodeName,
+          mode,
+          takenAt: Date.now(),
+          config: toV1alpha1(config),
+          serviceCidrs: node.serviceCidrs,
+          families: subject().families.map(({ family, host }) => ({
+            family,
+            addresses: host.addresses,
+            refused: [],
+          })),
+        },
+        node: node.currentNode,
+        families: subject().families,
+        histories: withPast
+          ? node.families.map(({ subject: { family }, history }) => ({ family, history }))
+          : [],
+        pause: () => turns.pause(),
+      }),
+    turns,
+  };
+  return nodeRoutes(asked);
+}

@@ -1,0 +1,187 @@
+/**
+ * What the proxy of a node would do, planned in this process from a source that goes on changing, and written nowhere. Changes
+ * are noted as the proxy notes them, so that questions about the past and the stream of events are answered too.
+ */
+import type { Settings } from '../../config/settings.ts';
+import { WatchFeed } from '../../daemon/api/feed.ts';
+import type { PastFamily } from '../../daemon/api/past.ts';
+import type { FamilySubject } from '../../explain/subject.ts';
+import type { ChangeRecord } from '../../explain/types.ts';
+import { type Cidr, FAMILIES, type Family, familyOf } from '../../model/ip.ts';
+import type { EndpointSlice, Node, ObjectKey, Service } from '../../model/objects.ts';
+import { capacityOf } from '../../plan/capacity.ts';
+import { ChangeHistory } from '../../proxy/history.ts';
+import { Proxier } from '../../proxy/proxier.ts';
+import type { SyncReport } from '../../proxy/report.ts';
+import type { ApiSourceEvents } from '../../sources/api/apiSource.ts';
+import type { SourceProblem } from '../../sources/source.ts';
+import { systemClock } from '../../time/systemClock.ts';
+
+interface PlannedNodeOptions {
+  readonly settings: Settings;
+  readonly onProblem: (problem: SourceProblem) => void;
+}
+
+interface PlannedFamily {
+  readonly proxier: Proxier;
+  readonly history: ChangeHistory;
+}
+
+export class PlannedNode implements ApiSourceEvents {
+  readonly feed = new WatchFeed({ clock: systemClock, wallTime: Date.now });
+  /** The first snapshot is planned. */
+  readonly ready: Promise<void>;
+  readonly #options: PlannedNodeOptions;
+  readonly #families: readonly PlannedFamily[];
+  #onReady: () => void = () => undefined;
+  readonly #nodes = new Map<string, Node>();
+  #serviceCidrs: readonly Cidr[] = [];
+  #lastEventAt: number | undefined;
+  #isSynced = false;
+  #isWanted = false;
+  #planning: Promise<void> | undefined;
+  #lastId = 0;
+
+  constructor(options: PlannedNodeOptions) {
+    this.#options = options;
+    this.#families = FAMILIES.map((family) => this.#open(family));
+    this.ready = new Promise((resolve) => {
+      this.#onReady = resolve;
+    });
+  }
+
+  get isPlanning(): boolean {
+    return this.#planning !== undefined;
+  }
+
+  /** Its Node object, where there is one. */
+  get currentNode(): Node | undefined {
+    return this.#nodes.get(this.#options.settings.nodeName);
+  }
+
+  /** All that the source has. */
+  get nodes(): readonly Node[] {
+    return [...this.#nodes.values()];
+  }
+
+  get serviceCidrs(): readonly Cidr[] {
+    return this.#serviceCidrs;
+  }
+
+  /** Milliseconds since the epoch. */
+  get lastEventAt(): number | undefined {
+    return this.#lastEventAt;
+  }
+
+  get families(): readonly (PastFamily & { readonly services: number })[] {
+    const { mode } = this.#options.settings;
+    return this.#families.map(({ proxier, history }) => ({
+      subject: this.#subjectOf(proxier),
+      history,
+      capacity: capacityOf(mode, proxier.family),
+      services: proxier.serviceCount,
+    }));
+  }
+
+  /** Newest first. */
+  records(service?: ObjectKey): readonly ChangeRecord[] {
+    const all = this.#families.flatMap(({ history }) => history.records(service));
+    return all.map(unwritten).sort((a, b) => b.id - a.id);
+  }
+
+  /** Services that were planned again since this was last asked. */
+  takeChanged(): readonly ObjectKey[] {
+    return this.#families.flatMap(({ history }) => [...history.takeChanged()]);
+  }
+
+  service(key: ObjectKey, current: Service | undefined): void {
+    this.#each((proxier) => proxier.onService(key, current));
+  }
+
+  endpointSlice(key: ObjectKey, current: EndpointSlice | undefined): void {
+    this.#each((proxier) => proxier.onEndpointSlice(key, current));
+  }
+
+  node(name: string, current: Node | undefined): void {
+    if (current) this.#nodes.set(name, current);
+    else this.#nodes.delete(name);
+    if (name !== this.#options.settings.nodeName) return;
+    this.#each((proxier) => proxier.onNode(current));
+  }
+
+  serviceCIDRs(cidrs: readonly Cidr[]): void {
+    this.#serviceCidrs = cidrs;
+  }
+
+  report(problem: SourceProblem): void {
+    this.#options.onProblem(problem);
+  }
+
+  synced(): void {
+    this.#isSynced = true;
+    for (const { proxier } of this.#families) proxier.onSynced();
+    this.#request();
+  }
+
+  #open(family: Family): PlannedFamily {
+    const { settings } = this.#options;
+    const history = new ChangeHistory({
+      family,
+      clock: systemClock,
+      wallTime: Date.now,
+      nextId: () => ++this.#lastId,
+      onRecord: (record) => this.feed.emit({ kind: 'change', ...unwritten(record) }),
+    });
+    const capacity = capacityOf(settings.mode, family);
+    return { proxier: new Proxier({ family, settings, writer: NO_KERNEL, capacity, history }), history };
+  }
+
+  #subjectOf({ family, plan, inputs }: Proxier): FamilySubject {
+    const addresses = (this.currentNode?.ips ?? []).filter((ip) => familyOf(ip) === family);
+    return { family, plan, host: { addresses }, refused: new Map(), ...inputs };
+  }
+
+  #each(update: (proxier: Proxier) => boolean): void {
+    this.#lastEventAt = Date.now();
+    for (const { proxier } of this.#families) if (update(proxier)) this.#isWanted = true;
+    if (this.#isWanted) this.#request();
+  }
+
+  #request(): void {
+    this.#isWanted = true;
+    if (this.#isSynced) this.#planning ??= this.#plan().finally(() => (this.#planning = undefined));
+  }
+
+  /** What comes at one time, of one reading of the files, is planned together. */
+  async #plan(): Promise<void> {
+    await Promise.resolve();
+    while (this.#isWanted) {
+      this.#isWanted = false;
+      for (const { proxier } of this.#families)
+        for (let turn: 'first' | 'next' | undefined = 'first'; turn; )
+          turn = (await proxier.sync(turn))?.isPartial === true ? 'next' : undefined;
+    }
+    this.#onReady();
+  }
+}
+
+/** The history notes when a change was in the kernel, and here there is none. */
+function unwritten(record: ChangeRecord): ChangeRecord {
+  const { id, family, service, causes, effects, seenAt, plannedAt } = record;
+  return { id, family, service, causes, effects, seenAt, plannedAt };
+}
+
+const NOTHING: SyncReport = {
+  kind: 'nothing',
+  commits: 0,
+  objects: 0,
+  refused: new Map(),
+  repaired: [],
+  retryAfterMs: undefined,
+  counts: {},
+};
+
+const NO_KERNEL = {
+  sync: () => Promise.resolve(NOTHING),
+  requestFull: (): void => {},
+};

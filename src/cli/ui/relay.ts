@@ -1,0 +1,44 @@
+/** Passes the page's questions on to the running proxy, and its answers back as they come. */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { errorCode, isJunctionError } from '../../errors.ts';
+import { refused } from '../../daemon/api/routes.ts';
+import type { StreamingPage } from '../../telemetry/http/server.ts';
+import { askRaw } from '../localApi.ts';
+
+/** The proxy says something every 15 s on a stream, and answers a question within seconds. */
+const SILENCE_MS = 60_000;
+/** Of one connection, not of the answer. */
+const HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date']);
+
+export function relay(socket: string): StreamingPage {
+  return async ({ method, path, query, signal }) => {
+    const search = query.toString();
+    const whole = search === '' ? path : `${path}?${search}`;
+    let response: IncomingMessage;
+    try {
+      response = await askRaw(socket, whole, { method, signal, timeoutMs: SILENCE_MS });
+    } catch (error) {
+      if (isJunctionError(error)) return refused(statusOf(error), error);
+      throw error;
+    }
+    return {
+      status: response.statusCode ?? 502,
+      headers: passedOn(response.headers),
+      chunks: response as AsyncIterable<Buffer>,
+      isEndless: path === '/v1/watch',
+    };
+  };
+}
+
+/** Of a proxy that does not answer: it may come back, unless this user may not ask it. */
+function statusOf({ cause }: Error): number {
+  return ['EACCES', 'EPERM'].includes(errorCode(cause) ?? '') ? 403 : 503;
+}
+
+function passedOn(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      typeof value !== 'string' || HOP.has(name) ? [] : [[name, value]],
+    ),
+  );
+}
