@@ -9,17 +9,17 @@ import {
 import { chooseCoding } from './codings.ts';
 import { compressed } from './compress.ts';
 import { type PageFile, readPageFiles } from './files.ts';
-import { type Guard, isApi, SECURITY_HEADERS } from './guard.ts';
+import { type AccessCheck, isApi, SECURITY_HEADERS } from './access.ts';
 
 interface UiPageOptions {
   /** By path. */
   readonly files?: ReadonlyMap<string, PageFile>;
   /** What answers below `/v1/`. */
   readonly api: StreamingPage;
-  readonly guard: Guard;
+  readonly access: AccessCheck;
 }
 
-export function uiPage({ files: given, api, guard }: UiPageOptions): StreamingPage {
+export function uiPage({ files: given, api, access }: UiPageOptions): StreamingPage {
   let files = given;
   return async (request) => {
     const answer = (await answerOf(request)) satisfies Answer | StreamedAnswer;
@@ -27,10 +27,10 @@ export function uiPage({ files: given, api, guard }: UiPageOptions): StreamingPa
   };
 
   async function answerOf(request: Request): Promise<Answer | StreamedAnswer> {
-    const refused = guard.refuse(request) ?? refuseBody(request);
+    const refused = access.refuse(request) ?? refuseBody(request);
     if (refused) return refused;
     if (!isApi(request.path)) return fileAnswer((files ??= readPageFiles()), request);
-    return (await guard.authorize(request)) ?? compressed(await api(request), request);
+    return (await access.authorize(request)) ?? compressed(await api(request), request);
   }
 }
 

@@ -6,10 +6,10 @@ import { hostPort, type Ip } from '../model/ip.ts';
 import { limitedServer } from '../telemetry/http/limits.ts';
 import { BoundServer, type StreamingPage } from '../telemetry/http/server.ts';
 import type { Clock } from '../time/clock.ts';
-import { Guard, type GuardOptions } from './guard.ts';
+import { AccessCheck, type AccessOptions } from './access.ts';
 import { uiPage } from './page.ts';
 
-export interface UiServerOptions extends Pick<GuardOptions, 'token'> {
+export interface UiServerOptions extends Pick<AccessOptions, 'token'> {
   readonly address: UiAddress;
   /** By which it may be asked for too. */
   readonly nodeName?: string | undefined;
@@ -35,10 +35,10 @@ export class UiServer {
     const { host, port } = address;
     this.#host = host;
     const names = [hostname(), ...(nodeName === undefined ? [] : [nodeName])];
-    const guard = new Guard({ names, token, log, clock });
+    const access = new AccessCheck({ names, token, log, clock });
     this.#server = new BoundServer(
       { address: hostPort(host, port), log, clock, onHardFail },
-      uiPage({ api, guard }),
+      uiPage({ api, access }),
       { message: 'Cannot serve the page', what: 'cannot serve the page at' },
       {
         makeServer: limitedServer,

@@ -41,7 +41,7 @@ export class WatchFeed {
     for (const client of this.#clients) client.add(line);
   }
 
-  /** Every stream ends. */
+  /** Every stream ends, after what it has. */
   close(): void {
     this.#isClosed = true;
     for (const client of this.#clients) client.wake();
@@ -53,9 +53,10 @@ export class WatchFeed {
     const client = new Client();
     this.#clients.add(client);
     try {
-      while (!signal.aborted && !this.#isClosed) {
+      while (!signal.aborted) {
         const lines = client.take(wallTime);
         if (lines !== '') yield lines;
+        else if (this.#isClosed) return;
         else if (!(await client.wait(clock, signal))) yield '\n';
       }
     } finally {

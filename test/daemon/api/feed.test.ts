@@ -54,6 +54,23 @@ test('and so does one whose events are large, whatever their number', async () =
   expect(String((await lines.next()).value).length).toBeLessThan(1_100_000);
 });
 
+test('a close ends every stream, after the last events', async () => {
+  const { feed, lines } = make();
+  const other = feed.subscribe(new AbortController().signal);
+  const [first, waiting] = [lines.next(), other.next()];
+  feed.emit(event(1));
+  await Promise.all([first, waiting]);
+  const idle = other.next();
+  feed.emit(event(2));
+  feed.close();
+  expect((await lines.next()).value).toBe(`${JSON.stringify(event(2))}\n`);
+  expect((await lines.next()).done).toBe(true);
+  await idle;
+  expect((await other.next()).done).toBe(true);
+  expect((await feed.subscribe(new AbortController().signal).next()).done).toBe(true);
+  expect(feed.clients).toBe(0);
+});
+
 test('an empty line says that nothing happened', async () => {
   const { lines } = make();
   const next = lines.next();

@@ -29,7 +29,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Permissions-Policy': 'camera=(), geolocation=(), microphone=()',
 };
 
-export interface GuardOptions {
+export interface AccessOptions {
   /** Names of this machine, beside its addresses and `localhost`. */
   readonly names: readonly string[];
   /** What must be sent to learn anything. Where it returns nothing, nobody gets in. */
@@ -43,18 +43,18 @@ const WRONG_TOKEN_MS = 1000;
 const MOST_WAITING = 32;
 const LOG_EVERY_MS = 60_000;
 
-export class Guard {
-  readonly #options: GuardOptions;
+export class AccessCheck {
+  readonly #options: AccessOptions;
   readonly #names: ReadonlySet<string>;
   #waiting = 0;
   #loggedAt: number | undefined;
 
-  constructor(options: GuardOptions) {
+  constructor(options: AccessOptions) {
     this.#options = options;
     this.#names = new Set(['localhost', ...options.names.map((name) => name.toLowerCase())]);
   }
 
-  /** A name that somebody else's DNS gave to this address, or a script of another page. */
+  /** A name that another's DNS gave to this address, or a script of another page. */
   refuse({ headers, authority, path }: Request): Answer | undefined {
     const host = authority ?? headers.host;
     if (!this.#isKnown(headers.host) || !this.#isKnown(host))

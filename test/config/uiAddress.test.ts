@@ -1,0 +1,75 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parseUiAddress, uiTokenPath } from '../../src/config/uiAddress.ts';
+import { parseIp } from '../../src/model/ip.ts';
+import { fromFlags } from './given.ts';
+
+describe('the address of the page', () => {
+  test.each([
+    ['8080', '127.0.0.1', 8080, true],
+    [':8080', '127.0.0.1', 8080, true],
+    ['0', '127.0.0.1', 0, true],
+    ['localhost:8080', '127.0.0.1', 8080, true],
+    ['127.0.0.1:0', '127.0.0.1', 0, true],
+    ['127.1.2.3:80', '127.1.2.3', 80, true],
+    ['[::1]:65535', '::1', 65_535, true],
+    ['[::ffff:127.0.0.1]:80', '127.0.0.1', 80, true],
+    ['0.0.0.0:80', '0.0.0.0', 80, false],
+    ['[::]:80', '::', 80, false],
+    ['10.0.0.1:80', '10.0.0.1', 80, false],
+    ['[FD00::0:1]:80', 'fd00::1', 80, false],
+  ])('%s', (text, host, port, isLoopback) => {
+    expect(parseUiAddress(text)).toEqual({ host, port, isLoopback });
+  });
+
+  test.each([
+    '',
+    ':',
+    'x',
+    '65536',
+    ':65536',
+    ':-1',
+    ':+1',
+    ':8 ',
+    '127.0.0.1',
+    '::1:80',
+    '[::1]',
+    '[127.0.0.1:80',
+    'node1:80',
+    'example.com:80',
+    '127.0.0.1:http',
+    'http://127.0.0.1:80',
+    '127.0.0.1:80/',
+  ])('%o is none', (text) => expect(parseUiAddress(text)).toBeUndefined());
+
+  test('whatever is written, only addresses of 127.0.0.0/8 and ::1 count as loopback', () => {
+    const host = fc.oneof(
+      fc.ipV4(),
+      fc.ipV6().map((ip) => `[${ip}]`),
+      fc.string(),
+      fc.constant(''),
+    );
+    fc.assert(
+      fc.property(host, fc.oneof(fc.nat(70_000).map(String), fc.string()), (name, port) => {
+        const address = parseUiAddress(`${name}:${port}`);
+        if (!address) return;
+        expect(parseIp(address.host)).toBe(address.host);
+        expect(address.isLoopback).toBe(address.host === '::1' || address.host.startsWith('127.'));
+      }),
+    );
+  });
+});
+
+describe('the token', () => {
+  test.each([
+    ['nobody is served', [], undefined],
+    ['loopback', ['--ui-bind-address=8080'], undefined],
+    ['loopback, and a file is named', ['--ui-bind-address=8080', '--ui-token-file=/t'], '/t'],
+    ['beyond', ['--ui-bind-address=0.0.0.0:8080'], '/run/junction/ui-token'],
+    ['beyond, elsewhere', ['--ui-bind-address=[::]:0', '--state-dir=/s'], '/s/ui-token'],
+    ['beyond, and a file is named', ['--ui-bind-address=10.0.0.1:80', '--ui-token-file=/t'], '/t'],
+    ['beyond, with no place for it', ['--ui-bind-address=10.0.0.1:80', '--state-dir='], ''],
+  ])('%s', (_, flags, path) => {
+    expect(uiTokenPath(fromFlags(...flags))).toBe(path);
+  });
+});

@@ -1,0 +1,183 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { json, plain, type StreamedAnswer } from '../../src/telemetry/http/server.ts';
+import { ask, askRaw } from '../telemetry/http/support.ts';
+import { DOCUMENT, SCRIPT, servePage } from './support.ts';
+
+const decode = (body: string, coding: string | undefined): string => {
+  const bytes = Buffer.from(body, 'latin1');
+  if (coding === undefined) return bytes.toString();
+  return (coding === 'br' ? brotliDecompressSync(bytes) : gunzipSync(bytes)).toString();
+};
+
+describe('files', () => {
+  test.each([
+    ['/', 200, DOCUMENT],
+    ['/index.html', 200, DOCUMENT],
+    ['/services', 200, DOCUMENT],
+    ['/services/shop/web.v2', 200, DOCUMENT],
+    ['/services/%3Cimg%20onerror%3D1%3E/x', 200, DOCUMENT],
+    ['/v10', 200, DOCUMENT],
+    ['//', 200, DOCUMENT],
+    ['/page-ABCDEFGH.js', 200, SCRIPT],
+    ['/page-ABCDEFGH.js?x', 200, SCRIPT],
+    ['/page-00000000.js', 404, 'not found\n'],
+    ['/page-ABCDEFGH.js.br', 404, 'not found\n'],
+    ['/favicon.ico', 404, 'not found\n'],
+    ['/__proto__', 200, DOCUMENT],
+    ['/../../../etc/passwd', 200, DOCUMENT],
+    ['/..%2f..%2fetc%2fpasswd', 200, DOCUMENT],
+    ['/../package.json', 200, DOCUMENT],
+    ['/v1', 200, 'answer to /v1'],
+    ['/v1/../index.html', 200, 'answer to /v1/../index.html'],
+  ])('%s: %i', async (path, status, body) => {
+    const { port } = await servePage();
+    const reply = await askRaw(port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+    expect(reply).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(reply.slice(reply.indexOf('\r\n\r\n') + 4)).toBe(body);
+  });
+
+  test('those whose names change with their contents are kept for ever, the others are asked for again', async () => {
+    const { port } = await servePage();
+    const script = await ask(port, '/page-ABCDEFGH.js');
+    expect(script.headers).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'content-type': 'text/javascript; charset=utf-8',
+    });
+    const document = await ask(port, '/');
+    expect(document.headers).toMatchObject({ 'cache-control': 'no-cache', vary: 'Accept-Encoding' });
+    const held = { headers: { 'if-none-match': String(document.headers.etag) } };
+    const same = await ask(port, '/node', held);
+    expect([same.status, same.body, same.headers.etag]).toEqual([304, '', document.headers.etag]);
+    expect(same.headers['content-length']).toBeUndefined();
+    expect(same.headers['content-security-policy']).toBeDefined();
+  });
+
+  test.each([
+    ['*', 304],
+    ['"other", W/"v38-identity"', 304],
+    ['"other"', 200],
+    ['v38-identity', 200],
+    ['', 200],
+  ])('If-None-Match: %s: %i', async (tags, status) => {
+    const { port } = await servePage();
+    expect((await ask(port, '/', { headers: { 'if-none-match': tags } })).status).toBe(status);
+  });
+
+  test.each([
+    [undefined, undefined],
+    ['', undefined],
+    ['gzip, deflate, br, zstd', 'br'],
+    ['gzip, deflate', 'gzip'],
+    ['GZIP;q=0.5', 'gzip'],
+    ['br;q=0, gzip', 'gzip'],
+    ['br; q=0.000,gzip ; q=0', undefined],
+    ['br;q=0.001', 'br'],
+    ['identity', undefined],
+    ['*', undefined],
+    ['bro, xgzip', undefined],
+  ])('Accept-Encoding: %s gets %s', async (accepted, coding) => {
+    const { port } = await servePage();
+    const headers = accepted === undefined ? {} : { 'accept-encoding': accepted };
+    const { body, headers: replied } = await ask(port, '/', { headers });
+    expect(replied['content-encoding']).toBe(coding);
+    expect(decode(body, coding)).toBe(DOCUMENT);
+    expect(replied.etag).toBe(`"v38-${coding ?? 'identity'}"`);
+  });
+
+  test('HEAD is GET without a body', async () => {
+    const { port } = await servePage();
+    const { status, headers, body } = await ask(port, '/', { method: 'HEAD' });
+    expect([status, headers['content-length'], body]).toEqual([200, String(DOCUMENT.length), '']);
+  });
+});
+
+describe('requests that nobody makes', () => {
+  test.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND'])(
+    '%s is not allowed',
+    async (method) => {
+      const { port } = await servePage();
+      const { status, headers } = await ask(port, '/', { method });
+      expect([status, headers.allow]).toEqual([405, 'GET, HEAD']);
+    },
+  );
+
+  test.each([
+    ['a length', 'Content-Length: 1000000'],
+    ['chunks', 'Transfer-Encoding: chunked'],
+  ])('a body, by %s, is not read', async (_, header) => {
+    const { port } = await servePage();
+    for (const path of ['/', '/v1/status']) {
+      const reply = await askRaw(port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\n\r\n`);
+      expect(reply).toMatch(/^HTTP\/1.1 413 /);
+      expect(reply).toContain('Connection: close');
+    }
+  });
+
+  test.each([
+    [
+      'both lengths',
+      'GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      400,
+    ],
+    ['a folded header', 'GET / HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n', 400],
+    ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: localhost\r\nX: \0\r\n\r\n', 400],
+    ['a space before the colon', 'GET / HTTP/1.1\r\nHost : localhost\r\n\r\n', 400],
+    ['a version of the future', 'GET / HTTP/3.0\r\nHost: localhost\r\n\r\n', 400],
+    ['a method of nobody', 'FROB / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400],
+    [
+      'headers that are too large',
+      `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'y'.repeat(9000)}\r\n\r\n`,
+      431,
+    ],
+    ['a target that is too long', `GET /${'y'.repeat(9000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`, 431],
+    ['a star', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 405],
+  ])('%s', async (_, bytes, status) => {
+    const { port } = await servePage();
+    expect(await askRaw(port, bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect((await ask(port, '/')).status).toBe(200);
+  });
+});
+
+describe('answers of the API', () => {
+  const rows = Array.from({ length: 5000 }, (_, index) => `row ${index}\n`);
+  const streamed = (fails = false): StreamedAnswer => ({
+    status: 200,
+    headers: { 'Content-Type': 'text/plain' },
+    chunks: (async function* () {
+      for (const row of rows) yield await Promise.resolve(row);
+      if (fails) throw new Error('on purpose');
+    })(),
+  });
+  const GZIP = { headers: { 'accept-encoding': 'br, gzip' } };
+
+  test.each([
+    ['a stream', () => streamed(), rows.join('')],
+    ['a large text', () => json(200, JSON.stringify(rows)), JSON.stringify(rows)],
+  ])('%s is compressed for who accepts it', async (_, api, text) => {
+    const { port } = await servePage({ api });
+    const { headers, body } = await ask(port, '/v1/services', GZIP);
+    expect(headers).toMatchObject({
+      'content-encoding': 'gzip',
+      vary: 'Accept-Encoding',
+      'cache-control': 'no-store',
+    });
+    expect(body.length).toBeLessThan(text.length / 2);
+    expect(decode(body, 'gzip')).toBe(text);
+    const whole = await ask(port, '/v1/services');
+    expect([whole.body === text, whole.headers['content-encoding']]).toEqual([true, undefined]);
+  });
+
+  test('a small one is sent as it is', async () => {
+    const { port } = await servePage({ api: () => plain(200, 'small') });
+    const { headers, body } = await ask(port, '/v1/status', GZIP);
+    expect([headers['content-encoding'], body]).toEqual([undefined, 'small']);
+  });
+
+  test('one that fails half-way is cut off, and not a whole one', async () => {
+    const { port } = await servePage({ api: () => streamed(true) });
+    await expect(ask(port, '/v1/services', GZIP)).rejects.toThrow('aborted');
+    await expect(ask(port, '/v1/services')).rejects.toThrow('aborted');
+    expect((await ask(port, '/')).status).toBe(200);
+  });
+});
