@@ -119,7 +119,26 @@ async function main(task: QuestionsTask): Promise<QuestionsRun> {
 }
 
 const TO_PROBE = `${PROBE.address}:${PROBE.port}`;
+/** As many as a browser asks for at one time. */
+const SOME_SERVICES = `/v1/services?${Array.from(
+  { length: 200 },
+  (_, index) => `service=team-${index % 100}/service-${index}`,
+).join('&')}`;
+const BY_ENDPOINT = '/v1/names?kind=services&endpoint=192.0.2.';
 const EXPLAIN = `/v1/explain?from=outside&to=${TO_PROBE}`;
+/** What is asked in a row; the heaviest is one of ten. */
+const IN_A_ROW: readonly string[] = [
+  EXPLAIN,
+  '/v1/explain/default/probe',
+  EXPLAIN,
+  SOME_SERVICES,
+  EXPLAIN,
+  BY_ENDPOINT,
+  '/v1/services?format=table',
+  '/v1/objects/default/probe',
+  '/v1/doctor',
+  '/v1/services',
+];
 
 async function measure(bench: Bench, proxy: ProxyProcess, task: QuestionsTask): Promise<QuestionsRun> {
   await bench.served(task.sizes.services);
@@ -132,6 +151,11 @@ async function measure(bench: Bench, proxy: ProxyProcess, task: QuestionsTask): 
     ['endpoints', '/v1/endpoints/default/probe', 'endpoints', 'default/probe'],
     ['services', '/v1/services?format=table', 'services'],
     ['services as JSON', '/v1/services', 'services', '--output', 'json'],
+    ['some services as JSON', SOME_SERVICES],
+    ['services by endpoint', BY_ENDPOINT],
+    ['objects of a service', '/v1/objects/default/probe'],
+    ['events', '/v1/events'],
+    ['doctor', '/v1/doctor'],
     ['snapshot', '/v1/snapshot'],
   ] as const)
     rows.push(await row(bench, name, path, command, task.repetitions));
@@ -184,11 +208,8 @@ async function changes(bench: Bench, count: number) {
 async function askInARow(bench: Bench, most: number, signal: AbortSignal): Promise<number> {
   let answered = 0;
   while (!signal.aborted) {
-    for (let count = 0; count < most && !signal.aborted; count++, answered++) {
-      const path =
-        count % 10 === 9 ? '/v1/services' : count % 2 === 0 ? EXPLAIN : '/v1/explain/default/probe';
-      await bench.ask(path);
-    }
+    for (let count = 0; count < most && !signal.aborted; count++, answered++)
+      await bench.ask(IN_A_ROW[count % IN_A_ROW.length] ?? EXPLAIN);
   }
   return answered;
 }
