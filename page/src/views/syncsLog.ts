@@ -1,0 +1,92 @@
+/** The events that the page keeps: a ring, of the past that the proxy knows and of what came since. */
+import { timeOfEvent } from '../../../src/explain/events.ts';
+import type { WatchEvent } from '../../../src/explain/types.ts';
+
+export interface LoggedEvent {
+  /** Of this page; newer ones have higher numbers. */
+  readonly id: number;
+  readonly at: number;
+  readonly event: WatchEvent;
+}
+
+/** Nothing is known of this time. */
+export interface Gap {
+  readonly from: number;
+  readonly to: number;
+}
+
+const MOST_EVENTS = 4000;
+const MOST_GAPS = 50;
+
+export class EventLog {
+  readonly #most: number;
+  #entries: readonly LoggedEvent[] = [];
+  #gaps: readonly Gap[] = [];
+  #nextId = 1;
+
+  constructor(most = MOST_EVENTS) {
+    this.#most = most;
+  }
+
+  /** Oldest first. Another list after each change, so that one may be kept. */
+  get entries(): readonly LoggedEvent[] {
+    return this.#entries;
+  }
+
+  get gaps(): readonly Gap[] {
+    return this.#gaps;
+  }
+
+  /** What just happened. */
+  add(events: readonly WatchEvent[]): void {
+    let last = this.#entries.at(-1)?.at;
+    const added = events.map((event) => {
+      const entry = this.#entryOf(event);
+      if (event.kind === 'lost') this.#addGap({ from: Math.min(last ?? entry.at, entry.at), to: entry.at });
+      last = entry.at;
+      return entry;
+    });
+    this.#keep([...this.#entries, ...added]);
+  }
+
+  /**
+   * What the proxy knows of the past, with what is here already. If they have nothing in common, something happened
+   * between them that nobody knows.
+   */
+  merge(past: readonly WatchEvent[]): void {
+    const known = new Set(this.#entries.map(({ event }) => keyOf(event)));
+    const unknown = past.filter((event) => !known.has(keyOf(event)));
+    const [first] = unknown;
+    if (!first) return;
+    const last = this.#entries.at(-1)?.at ?? Number.NEGATIVE_INFINITY;
+    if (known.size > 0 && unknown.length === past.length && timeOfEvent(first) > last)
+      this.#addGap({ from: last, to: timeOfEvent(first) });
+    const added = unknown.map((event) => this.#entryOf(event));
+    // Numbers follow the order.
+    if (added.every(({ at }) => at >= last)) this.#keep([...this.#entries, ...added]);
+    else
+      this.#keep(
+        [...this.#entries, ...added]
+          .sort((a, b) => a.at - b.at)
+          .map((entry) => ({ ...entry, id: this.#nextId++ })),
+      );
+  }
+
+  #entryOf(event: WatchEvent): LoggedEvent {
+    return { id: this.#nextId++, at: timeOfEvent(event), event };
+  }
+
+  #addGap(gap: Gap): void {
+    this.#gaps = [...this.#gaps, gap].slice(-MOST_GAPS);
+  }
+
+  #keep(entries: readonly LoggedEvent[]): void {
+    this.#entries = entries.slice(-this.#most);
+  }
+}
+
+/** Records of changes have numbers of their own, which begin again with the proxy. */
+function keyOf(event: WatchEvent): string {
+  if (event.kind === 'change') return `change ${event.id} ${event.seenAt}`;
+  return JSON.stringify(event);
+}

@@ -1,0 +1,45 @@
+/** How long a sync took, stage by stage, and a scale on which 0.4 ms and 4 s can both be seen. */
+import type { ChangeRecord, WatchEvent } from '../../../src/explain/types.ts';
+import { durationText } from '../../../src/text/ages.ts';
+
+export type SyncEvent = Extract<WatchEvent, { kind: 'sync' }>;
+
+export interface SyncStages {
+  /** From when its oldest change was seen until it began. */
+  readonly waitMs: number;
+  readonly planMs: number;
+  readonly writeMs: number;
+  readonly totalMs: number;
+}
+
+export function stagesOf({ at, ms, planMs = 0, writeMs = ms - planMs, seenAt }: SyncEvent): SyncStages {
+  const waitMs = seenAt === undefined ? 0 : Math.max(0, at - ms - seenAt);
+  return { waitMs, planMs, writeMs, totalMs: waitMs + planMs + writeMs };
+}
+
+/** `waited 1 ms, planned in 0.2 ms, written in 2.9 ms` */
+export function stagesText(sync: SyncEvent): string {
+  const { waitMs, planMs, writeMs } = stagesOf(sync);
+  const waited = sync.seenAt === undefined ? [] : [`waited ${durationText(waitMs)}`];
+  if (sync.planMs === undefined) return [...waited, `failed after ${durationText(sync.ms)}`].join(', ');
+  return [...waited, `planned in ${durationText(planMs)}`, `written in ${durationText(writeMs)}`].join(', ');
+}
+
+/** `seen 14:03:20.120, planned 0.2 ms later, written 2.9 ms after that`: only its parts, without the first. */
+export function changeStages({ seenAt, plannedAt, committedAt }: ChangeRecord): string {
+  const planned = `planned ${durationText(plannedAt - seenAt)} after it was seen`;
+  return committedAt === undefined
+    ? planned
+    : `${planned}, written ${durationText(committedAt - plannedAt)} after that`;
+}
+
+const LEAST_MS = 0.1;
+const DECADES = 5;
+
+/** From 0 (0.1 ms and less) to 1 (10 s and more). */
+export function heightOf(ms: number): number {
+  if (ms <= LEAST_MS) return 0;
+  return Math.min(1, Math.log10(ms / LEAST_MS) / DECADES);
+}
+
+export const SCALE_MS: readonly number[] = [1, 10, 100, 1000];
