@@ -99,7 +99,7 @@ function carriedProblem(where: string, carried: readonly PlacedDefinition[]): So
 }
 
 /** A short piece of a long string keeps the long one in memory; the objects that come of it live long. */
-function detach(text: string): string {
+export function detach(text: string): string {
   return Buffer.from(text, 'utf16le').toString('utf16le');
 }
 

@@ -80,3 +80,15 @@ test('a file that has gone, or no longer has the object, has no line', async () 
     locateField(places.get('Service shop/web') ?? '', 'Service shop/web', 'spec.clusterIP'),
   ).toBeUndefined();
 });
+
+test('a line of a file that was edited is the one that it has now', async () => {
+  const file = join(folder, 'edited.yaml');
+  const place = `${file}:1:1`;
+  const line = (): string | undefined =>
+    locateField(place, 'Service shop/web', 'spec.clusterIP')?.replace(`${folder}/`, '');
+  writeFileSync(file, SERVICE);
+  const before = line();
+  expect([before, line()]).toEqual(['edited.yaml:5', 'edited.yaml:5']);
+  writeFileSync(file, SERVICE.replace('spec:', '# a comment\nspec:'));
+  expect(line()).toBe('edited.yaml:6');
+});
