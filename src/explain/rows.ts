@@ -120,16 +120,16 @@ function conditionOf(served: readonly InFamily[], service: ObjectKey): Condition
   for (const { family, ports } of served) {
     for (const port of ports) {
       const condition = portCondition(family, port);
-      if (SEVERITY[condition.state] > SEVERITY[worst.state]) worst = condition;
+      if (STATE_SEVERITY[condition.state] > STATE_SEVERITY[worst.state]) worst = condition;
     }
     const cuts = family.plan.cutsOf(service);
-    if (cuts.length > 0 && SEVERITY['partly served'] > SEVERITY[worst.state])
+    if (cuts.length > 0 && STATE_SEVERITY['partly served'] > STATE_SEVERITY[worst.state])
       worst = { state: 'partly served', detail: listed(cuts.map(printCut)) };
   }
   return worst;
 }
 
-const SEVERITY: Readonly<Record<ServiceState, number>> = {
+export const STATE_SEVERITY: Readonly<Record<ServiceState, number>> = {
   ok: 0,
   'partly served': 1,
   'no endpoints': 2,

@@ -1,0 +1,64 @@
+/** Columns of the table, and which of them there is room for. */
+import type { SortColumn } from './viewState.ts';
+
+export type ColumnName =
+  | 'service'
+  | 'type'
+  | 'cluster'
+  | 'other'
+  | 'ports'
+  | 'endpoints'
+  | 'policy'
+  | 'rate'
+  | 'state';
+
+export interface Column {
+  readonly name: ColumnName;
+  readonly title: string;
+  readonly sort?: SortColumn;
+  /** In pixels. */
+  readonly least: number;
+  /** Its part of the room that is left. */
+  readonly share: number;
+}
+
+const COLUMNS: readonly Column[] = [
+  { name: 'service', title: 'Service', sort: 'service', least: 180, share: 2 },
+  { name: 'type', title: 'Type', sort: 'type', least: 118, share: 0.2 },
+  { name: 'cluster', title: 'Cluster IP', least: 130, share: 1.2 },
+  { name: 'other', title: 'Other IPs', least: 130, share: 1.4 },
+  { name: 'ports', title: 'Ports', least: 140, share: 1.2 },
+  { name: 'endpoints', title: 'Endpoints', sort: 'endpoints', least: 138, share: 0 },
+  { name: 'policy', title: 'Policy', sort: 'policy', least: 122, share: 0.6 },
+  { name: 'rate', title: 'Conn/s', sort: 'rate', least: 86, share: 0.1 },
+  { name: 'state', title: 'State', sort: 'state', least: 140, share: 2 },
+];
+
+/** Dropped first where there is no room; the selected row has them all. */
+const DROPPED: readonly ColumnName[] = ['policy', 'type', 'other', 'ports', 'rate', 'cluster'];
+
+/** `empty`: columns that no service has anything in. */
+export function shownColumns(width: number, empty: readonly ColumnName[]): readonly Column[] {
+  let shown = COLUMNS.filter(({ name }) => !empty.includes(name));
+  for (const name of DROPPED) {
+    if (shown.reduce((sum, { least }) => sum + least, 0) <= width) break;
+    shown = shown.filter((column) => column.name !== name);
+  }
+  return shown;
+}
+
+export function columnTemplate(columns: readonly Column[]): string {
+  return columns
+    .map(({ least, share }) => (share === 0 ? `${least}px` : `minmax(${least}px, ${share}fr)`))
+    .join(' ');
+}
+
+export interface Layout {
+  readonly isCards: boolean;
+  readonly rowHeight: number;
+}
+
+/** Of a narrow screen: each service as a card. */
+export function layoutFor(width: number): Layout {
+  return width < 620 ? { isCards: true, rowHeight: 104 } : { isCards: false, rowHeight: 36 };
+}

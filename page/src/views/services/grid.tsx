@@ -1,0 +1,182 @@
+/** The table: of thousands of services, the rows that are seen are in the document. */
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { copyText } from '../../parts/copyButton.tsx';
+import { cameBack, go, servicePath } from '../../route.ts';
+import { type ColumnName, columnTemplate, layoutFor, shownColumns } from './columns.ts';
+import { GridHead } from './gridHead.tsx';
+import { cellsOf, type ServiceLine } from './line.ts';
+import { Row, rowId } from './row.tsx';
+import { rowAfterKey, type RowKey, scrollToRow } from './rowWindow.ts';
+import { serviceStore } from './store.ts';
+import { seenOf, useRowWindow } from './useRowWindow.ts';
+import type { SortColumn, TableState } from './viewState.ts';
+
+interface ServiceGridProps {
+  readonly lines: readonly ServiceLine[];
+  /** Columns that no service has anything in. */
+  readonly empty: readonly ColumnName[];
+  readonly state: TableState;
+  readonly changed: ReadonlyMap<string, number>;
+  readonly isBusy: boolean;
+  readonly onSort: (column: SortColumn) => void;
+  readonly onSelect: (service: string) => void;
+  /** Said by screen readers. */
+  readonly onCopied: (text: string) => void;
+}
+
+const ROW_KEYS: ReadonlySet<string> = new Set(['ArrowUp', 'ArrowDown', 'PageUp', 'PageDown', 'Home', 'End']);
+
+export function ServiceGrid(props: ServiceGridProps) {
+  const { lines, empty, state, changed, isBusy, onSort, onSelect, onCopied } = props;
+  const grid = useRef<HTMLDivElement>(null);
+  const body = useRef<HTMLDivElement>(null);
+  const width = useWidth(grid);
+  const [pointed, setPointed] = useState(-1);
+  const { isCards, rowHeight } = layoutFor(width);
+  const columns = useMemo(() => shownColumns(isCards ? 9999 : width, empty), [width, isCards, empty.join()]);
+  const shown = useRowWindow(body, lines.length, rowHeight);
+  const selected = useMemo(() => lines.findIndex(({ service }) => service === state.row), [lines, state.row]);
+  useAnchor(body, lines, rowHeight, state);
+  const rows = lines.slice(shown.first, shown.end);
+  serviceStore.setSeen(
+    rows.map(({ service }) => service),
+    state.sort === 'rate',
+  );
+  useLayoutEffect(() => {
+    if (cameBack() && state.row !== '') grid.current?.focus({ preventScroll: true });
+  }, []);
+
+  const move = (index: number): void => {
+    const line = lines[index];
+    if (!line || !body.current) return;
+    onSelect(line.service);
+    const seen = seenOf(body.current, coveredBy());
+    scrollBy(0, scrollToRow(index, { rowHeight, ...seen }));
+  };
+  const press = (event: KeyboardEvent): void => {
+    if (event.target !== grid.current || event.ctrlKey || event.metaKey || event.altKey) return;
+    const line = lines[selected];
+    if (ROW_KEYS.has(event.key)) {
+      const page = Math.max(1, Math.floor((innerHeight * 0.8) / rowHeight));
+      move(rowAfterKey(event.key as RowKey, selected, lines.length, page));
+    } else if (event.key === 'Enter' && line) go(servicePath(line.service));
+    else if (event.key === 'Escape') onSelect('');
+    else if (event.key === 'c' && line) copyFirst(line, onCopied);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <div
+      ref={grid}
+      role="grid"
+      class={isCards ? 'services-grid services-cards' : 'services-grid'}
+      tabIndex={0}
+      aria-label="Services"
+      aria-describedby="services-keys"
+      aria-rowcount={lines.length + 1}
+      aria-colcount={columns.length}
+      aria-busy={isBusy}
+      {...(selected >= shown.first && selected < shown.end && { 'aria-activedescendant': rowId(selected) })}
+      style={{ '--columns': columnTemplate(columns), '--row-height': `${rowHeight}px` }}
+      onKeyDown={press}
+      onMouseOver={(event) => setPointed(indexAt(event))}
+      onMouseLeave={() => setPointed(-1)}
+      onClick={(event) => {
+        const line = lines[indexAt(event)];
+        if (line && !isControl(event.target) && getSelection()?.isCollapsed !== false) onSelect(line.service);
+      }}
+    >
+      <GridHead columns={columns} state={state} onSort={onSort} />
+      <div
+        ref={body}
+        role="rowgroup"
+        class="services-body"
+        style={{ height: `${lines.length * rowHeight}px` }}
+      >
+        <div role="presentation" style={{ transform: `translateY(${shown.first * rowHeight}px)` }}>
+          {rows.map((line, offset) => (
+            <Row
+              key={line.service}
+              line={line}
+              index={shown.first + offset}
+              columns={columns}
+              isSelected={shown.first + offset === selected}
+              isPointed={shown.first + offset === pointed}
+              isChanged={changed.has(line.service)}
+            />
+          ))}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function useWidth(element: { readonly current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(innerWidth);
+  useLayoutEffect(() => {
+    if (!element.current) return;
+    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.floor(entry.contentRect.width)));
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return width;
+}
+
+/** When services are added and deleted, the first row that is seen stays where it is. Another search begins at the top. */
+function useAnchor(
+  body: { readonly current: HTMLElement | null },
+  lines: readonly ServiceLine[],
+  rowHeight: number,
+  { search, states, type, policy, sort, isDescending, problemsFirst }: TableState,
+): void {
+  const choice = [search, states.join(), type, policy, sort, isDescending, problemsFirst].join('\n');
+  const before = useRef({ lines, choice });
+  useLayoutEffect(() => {
+    const last = before.current;
+    before.current = { lines, choice };
+    if (!body.current || last.lines === lines) return;
+    const { top } = seenOf(body.current, coveredBy());
+    if (top <= 0) return;
+    if (last.choice !== choice) {
+      scrollBy(0, -top);
+      return;
+    }
+    const index = Math.floor(top / rowHeight);
+    const service = last.lines[index]?.service;
+    const now =
+      lines[index]?.service === service ? index : lines.findIndex((line) => line.service === service);
+    if (now >= 0 && now !== index) scrollBy(0, (now - index) * rowHeight);
+  }, [lines, choice]);
+}
+
+/** By what stays where it is while the page scrolls. */
+function coveredBy(): { readonly above: number; readonly below: number } {
+  const bottomOf = (selector: string): number => {
+    const element = document.querySelector(selector);
+    return element && getComputedStyle(element).position === 'sticky'
+      ? element.getBoundingClientRect().height
+      : 0;
+  };
+  return {
+    above: bottomOf('.top') + bottomOf('.services-tools') + bottomOf('.services-head'),
+    below: bottomOf('.services-selected'),
+  };
+}
+
+function indexAt(event: MouseEvent): number {
+  const row = event.target instanceof Element ? event.target.closest<HTMLElement>('[data-index]') : null;
+  return row ? Number(row.dataset['index']) : -1;
+}
+
+function isControl(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('a, button') !== null;
+}
+
+function copyFirst(line: ServiceLine, onCopied: (text: string) => void): void {
+  const { clusterIPs, otherIPs } = cellsOf(line);
+  const [address] = [...clusterIPs, ...otherIPs];
+  if (address !== undefined)
+    void copyText(address).then((isDone) =>
+      onCopied(isDone ? `Copied ${address}` : `Cannot copy ${address}`),
+    );
+}

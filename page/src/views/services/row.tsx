@@ -1,0 +1,152 @@
+/** One service in the table. Drawn again only when something of it is another: scrolling draws many. */
+import { Component } from 'preact';
+import type { ServiceState } from '../../../../src/explain/types.ts';
+import { grouped } from '../../../../src/text/ages.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { CopyButton } from '../../parts/copyButton.tsx';
+import { servicePath } from '../../route.ts';
+import type { Column, ColumnName } from './columns.ts';
+import { cellsOf, type ServiceCells, type ServiceLine } from './line.ts';
+
+interface RowProps {
+  readonly line: ServiceLine;
+  readonly index: number;
+  readonly columns: readonly Column[];
+  readonly isSelected: boolean;
+  /** The pointer is on it. */
+  readonly isPointed: boolean;
+  readonly isChanged: boolean;
+}
+
+export function rowId(index: number): string {
+  return `service-row-${index}`;
+}
+
+export class Row extends Component<RowProps> {
+  override shouldComponentUpdate(next: RowProps): boolean {
+    const before = this.props;
+    return (
+      next.line !== before.line ||
+      next.index !== before.index ||
+      next.columns !== before.columns ||
+      next.isSelected !== before.isSelected ||
+      next.isPointed !== before.isPointed ||
+      next.isChanged !== before.isChanged
+    );
+  }
+
+  override render({ line, index, columns, isSelected, isPointed, isChanged }: RowProps) {
+    const cells = cellsOf(line);
+    return (
+      <div
+        role="row"
+        id={rowId(index)}
+        class={isChanged ? 'service-row service-changed' : 'service-row'}
+        aria-rowindex={index + 2}
+        aria-selected={isSelected}
+        data-index={index}
+      >
+        {columns.map(({ name }) => (
+          <div
+            key={name}
+            role={name === 'service' ? 'rowheader' : 'gridcell'}
+            class={`service-cell service-${name}`}
+          >
+            <Cell name={name} line={line} cells={cells} isPointed={isPointed} />
+          </div>
+        ))}
+      </div>
+    );
+  }
+}
+
+interface CellProps {
+  readonly name: ColumnName;
+  readonly line: ServiceLine;
+  readonly cells: ServiceCells;
+  readonly isPointed: boolean;
+}
+
+function Cell({ name, line, cells, isPointed }: CellProps) {
+  switch (name) {
+    case 'service':
+      return <ServiceLink service={line.service} />;
+    case 'type':
+      return <>{line.type}</>;
+    case 'cluster':
+      return <Addresses addresses={cells.clusterIPs} isPointed={isPointed} />;
+    case 'other':
+      return <Addresses addresses={cells.otherIPs} isPointed={isPointed} />;
+    case 'ports':
+      return <Listed texts={cells.ports} />;
+    case 'endpoints':
+      return <Endpoints {...line} />;
+    case 'policy':
+      return <Listed texts={line.policy === '' ? [] : [line.policy]} />;
+    case 'rate':
+      return <>{cells.rate}</>;
+    case 'state':
+      return <State line={line} detail={cells.detail} />;
+  }
+}
+
+/** The grid's keys reach it; with the Tab key one would walk through thousands. */
+function ServiceLink({ service }: { readonly service: string }) {
+  const end = service.indexOf('/') + 1;
+  return (
+    <a href={servicePath(service)} tabIndex={-1} title={service}>
+      <span class="service-namespace">{service.slice(0, end)}</span>
+      {service.slice(end)}
+    </a>
+  );
+}
+
+function Listed({ texts }: { readonly texts: readonly string[] }) {
+  const text = texts.join(', ');
+  return (
+    <span class="service-text" title={text}>
+      {text}
+    </span>
+  );
+}
+
+function Addresses({
+  addresses,
+  isPointed,
+}: {
+  readonly addresses: readonly string[];
+  readonly isPointed: boolean;
+}) {
+  const [first] = addresses;
+  return (
+    <>
+      <Listed texts={addresses} />
+      {isPointed && first !== undefined && <CopyButton text={first} isSkipped />}
+    </>
+  );
+}
+
+/** Ready, local, all. */
+function Endpoints({ ready, local, all }: Pick<ServiceLine, 'ready' | 'local' | 'all'>) {
+  const title = `${grouped(ready)} of ${grouped(all)} ready, ${grouped(local)} of them on this node`;
+  return (
+    <span class="service-counts" title={title}>
+      <span class={ready < all ? 'service-some' : ''}>{grouped(ready)}</span>
+      <span class="quiet">{grouped(local)}</span>
+      <span class="quiet">{grouped(all)}</span>
+    </span>
+  );
+}
+
+function State({ line: { state }, detail }: { readonly line: ServiceLine; readonly detail: string }) {
+  return (
+    <>
+      <Badge state={state as ServiceState} />
+      {detail !== '' && (
+        <span class="service-text service-detail" title={detail}>
+          {detail}
+        </span>
+      )}
+    </>
+  );
+}
