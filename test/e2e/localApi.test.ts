@@ -172,7 +172,7 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
     expect(report).toMatchObject({ node: 'node1', mode });
     expect(same).toEqual(report);
     expect(report.groups.map(({ name }) => name).join()).toBe(
-      'sysctls,other-proxies,firewall,routes,proxy,api-server,rules,packets,services,conntrack',
+      'kernel,sysctls,other-proxies,firewall,routes,proxy,api-server,rules,packets,services,conntrack',
     );
     expect(report.groups.find(({ name }) => name === 'rules')?.findings).toEqual([]);
   });

@@ -3,7 +3,13 @@
  * it reads tables, links and settings, and starts programs that do. Trials and probes are not for this, which is asked
  * again and again: people ask for those at a shell.
  */
-import type { DoctorGroupName, DoctorReport } from '../../explain/doctorReport.ts';
+import {
+  DOCTOR_GROUPS,
+  type DoctorGroup,
+  type DoctorGroupName,
+  type DoctorReport,
+} from '../../explain/doctorReport.ts';
+import type { ModeName } from '../../model/mode.ts';
 import type { Argv, CommandRunner } from '../../system/processes.ts';
 import type { Clock } from '../../time/clock.ts';
 import { RefusedQuestion } from './routes.ts';
@@ -15,6 +21,7 @@ interface DoctorReportsOptions {
   readonly socket: () => string;
   /** Few enough services that all of them can be looked at. */
   readonly isSmall: () => boolean;
+  readonly mode: ModeName;
   /** How this program was started. */
   readonly program?: readonly string[];
 }
@@ -26,15 +33,21 @@ const LIMIT_MS = 25_000;
 /** Of V8, in MiB: some thousand services need a tenth of it. */
 const HEAP_MIB = 256;
 
-const OF_MACHINE: readonly DoctorGroupName[] = [
-  'sysctls',
-  'other-proxies',
-  'firewall',
-  'proxy',
-  'api-server',
-  'conntrack',
-];
-const OF_SERVICES: readonly DoctorGroupName[] = ['routes', 'rules', 'packets', 'services'];
+const OF_SERVICES: ReadonlySet<DoctorGroupName> = new Set(['routes', 'rules', 'packets', 'services']);
+
+/** Why a group is left out; `undefined`: it is looked at. */
+function whyNot(
+  group: DoctorGroupName,
+  { isSmall, mode }: Pick<DoctorReportsOptions, 'isSmall' | 'mode'>,
+): string | undefined {
+  if (group === 'kernel') return 'what it can do is tried out, and this only reads';
+  if (isSmall()) return undefined;
+  if (OF_SERVICES.has(group)) return 'there are too many services to look at all of them again and again';
+  // iptables-legacy holds its lock while it reads, and syncs wait for it.
+  if (group === 'firewall' && mode === 'iptables')
+    return 'to read so many rules may take the lock that syncs wait for';
+  return undefined;
+}
 
 export class DoctorReports {
   readonly #options: DoctorReportsOptions;
@@ -62,7 +75,12 @@ export class DoctorReports {
 
   async #ask(): Promise<DoctorReport> {
     const { run } = this.#options;
-    const { code, signal, stdout, stderr } = await run(this.#argv(), {
+    const all = DOCTOR_GROUPS.filter((name) => name !== 'probe').map((name) => ({
+      name,
+      why: whyNot(name, this.#options),
+    }));
+    const groups = all.flatMap(({ name, why }) => (why === undefined ? name : []));
+    const { code, signal, stdout, stderr } = await run(this.#argv(groups), {
       timeoutMs: LIMIT_MS,
       signal: this.#stop.signal,
       isBackground: true,
@@ -70,14 +88,15 @@ export class DoctorReports {
     // 1: it has found a problem.
     if (code === 0 || code === 1) {
       const report = parsed(stdout);
-      if (report) return report;
+      const left = all.flatMap(({ name, why }) => (why === undefined ? [] : leftOut(name, why)));
+      if (report) return { ...report, groups: [...report.groups, ...left].sort(inOrder) };
     }
     const why = stderr.trim().split('\n').at(-1) || `it ended with ${signal ?? `status ${code}`}`;
     throw new RefusedQuestion(503, 'doctor-failed', `junction doctor: ${why}`, 'Run it on the node.');
   }
 
-  #argv(): Argv {
-    const { socket, isSmall, program = [process.argv[1] ?? ''] } = this.#options;
+  #argv(groups: readonly DoctorGroupName[]): Argv {
+    const { socket, program = [process.argv[1] ?? ''] } = this.#options;
     const path = socket();
     if (path === '')
       throw new RefusedQuestion(
@@ -86,7 +105,6 @@ export class DoctorReports {
         'doctor asks this proxy at its socket, and there is none',
         'Start Junction with --api-socket.',
       );
-    const groups = [...OF_MACHINE, ...(isSmall() ? OF_SERVICES : [])];
     return [
       process.execPath,
       `--max-old-space-size=${HEAP_MIB}`,
@@ -97,6 +115,14 @@ export class DoctorReports {
       `--api-socket=${path}`,
     ];
   }
+}
+
+function leftOut(name: DoctorGroupName, why: string): DoctorGroup {
+  return { name, findings: [], fine: [], notEvaluated: [`${name}: ${why}; junction doctor does it`] };
+}
+
+function inOrder(a: DoctorGroup, b: DoctorGroup): number {
+  return DOCTOR_GROUPS.indexOf(a.name) - DOCTOR_GROUPS.indexOf(b.name);
 }
 
 function parsed(text: string): DoctorReport | undefined {

@@ -67,6 +67,7 @@ export class LocalApi {
       clock: systemClock,
       run: lightRun,
       socket: () => options.config().junction.apiSocket,
+      mode: options.config().mode,
       isSmall: () => this.#servicePorts() <= FEW_SERVICE_PORTS,
     });
     const { connections } = options;

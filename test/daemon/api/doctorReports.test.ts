@@ -1,13 +1,23 @@
 import { expect, test } from 'vitest';
 import { DoctorReports } from '../../../src/daemon/api/doctorReports.ts';
 import type { DoctorReport } from '../../../src/explain/doctorReport.ts';
+import type { ModeName } from '../../../src/model/mode.ts';
 import { lightRun } from '../../../src/system/lightRun.ts';
 import type { Argv, RunResult } from '../../../src/system/processes.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 
 const REPORT: DoctorReport = { node: 'node1', mode: 'nftables', at: 1, hasProblems: true, groups: [] };
 
-function make(result: Partial<RunResult> = {}, { isSmall = true, socket = '/a.sock' } = {}) {
+interface Given {
+  readonly isSmall?: boolean;
+  readonly socket?: string;
+  readonly mode?: ModeName;
+}
+
+function make(
+  result: Partial<RunResult> = {},
+  { isSmall = true, socket = '/a.sock', mode = 'nftables' }: Given = {},
+) {
   const clock = new FakeClock();
   const asked: Argv[] = [];
   const reports = new DoctorReports({
@@ -24,6 +34,7 @@ function make(result: Partial<RunResult> = {}, { isSmall = true, socket = '/a.so
     },
     socket: () => socket,
     isSmall: () => isSmall,
+    mode,
     program: ['/junction.js'],
   });
   return { clock, asked, reports };
@@ -31,13 +42,28 @@ function make(result: Partial<RunResult> = {}, { isSmall = true, socket = '/a.so
 
 test('one process for all who ask within ten seconds', async () => {
   const { clock, asked, reports } = make();
-  expect(await Promise.all([reports.report(), reports.report()])).toEqual([REPORT, REPORT]);
+  const [one, other] = await Promise.all([reports.report(), reports.report()]);
+  expect(one).toBe(other);
+  expect({ ...one, groups: [] }).toEqual(REPORT);
   await clock.advance(9999);
   await reports.report();
   expect(asked).toHaveLength(1);
   await clock.advance(1);
   await reports.report();
   expect(asked).toHaveLength(2);
+});
+
+test.each([
+  [true, 'iptables', 'kernel'],
+  [false, 'nftables', 'kernel routes rules packets services'],
+  [false, 'iptables', 'kernel firewall routes rules packets services'],
+] as const)('what is left out says so (few services: %s, %s)', async (isSmall, mode, expected) => {
+  const { reports } = make({}, { isSmall, mode });
+  const { groups } = await reports.report();
+  expect(groups.map(({ name }) => name).join(' ')).toBe(expected);
+  expect(groups[0]?.notEvaluated).toEqual([
+    'kernel: what it can do is tried out, and this only reads; junction doctor does it',
+  ]);
 });
 
 test.each([true, false])('it looks, and tries nothing (few services: %s)', async (isSmall) => {
@@ -77,6 +103,7 @@ test('it ends with the proxy', async () => {
     run: lightRun,
     socket: () => '/a.sock',
     isSmall: () => true,
+    mode: 'ipvs',
     program: ['-e', 'setInterval(() => undefined, 1000)', '--'],
   });
   const asked = reports.report();
