@@ -5,7 +5,7 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { attempt, errorCode, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
@@ -25,7 +25,7 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Kills the program and its process group; `run` rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Everything else goes first: it has the lowest priority, and is the first to be killed where memory is short. */
+  /** Others go first: it has a lower priority, and is the first to be killed where memory is short. */
   readonly isBackground?: boolean | undefined;
 }
 
@@ -91,7 +91,7 @@ const MOST_KILLED_FIRST = 1000;
 
 /** It inherits our place among those that are killed for memory, which is the last. */
 export function toBackground(pid: number): void {
-  attempt(() => setPriority(pid, constants.priority.PRIORITY_LOW));
+  attempt(() => setPriority(pid, Math.max(getPriority(pid), constants.priority.PRIORITY_BELOW_NORMAL)));
   attempt(() => writeFileSync(`/proc/${pid}/oom_score_adj`, String(MOST_KILLED_FIRST)));
 }
 
