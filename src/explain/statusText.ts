@@ -2,12 +2,14 @@
 import { ago, counted, durationText, grouped } from '../text/ages.ts';
 import type { FamilyStatus, SourceStatus, Status, SyncStatus } from './status.ts';
 
-interface StatusPart {
+export interface StatusPart {
   /** `API server`, `IPv4`, `last sync` */
   readonly name: string;
   readonly lines: readonly string[];
   /** Of the family whose part stands before it. */
   readonly isOfFamily?: true;
+  /** The time that its first line speaks of. */
+  readonly at?: number | undefined;
 }
 
 interface StatusHeading {
@@ -26,7 +28,9 @@ export function statusHeading(status: Status): StatusHeading {
   const kind = mode === 'iptables' ? `${mode} mode, layout ${layout}` : `${mode} mode`;
   return {
     title: `Junction v${version.replace(/^v/, '')} on ${node}`,
-    how: `${kind}, process ${processId} for ${durationText(now - startedAt)}`,
+    how: isPlanOnly(status)
+      ? `${kind}, a plan that is written nowhere`
+      : `${kind}, process ${processId} for ${durationText(now - startedAt)}`,
     state: errors > 0 ? counted(errors, 'error') : 'ok',
     isWrong: errors > 0,
   };
@@ -36,20 +40,31 @@ export function statusParts(status: Status): readonly StatusPart[] {
   const { now } = status;
   return [
     sourcePart(status.source, now),
-    ...status.families.flatMap((family) => familyParts(family, now)),
+    ...status.families.flatMap((family) =>
+      isPlanOnly(status) ? [{ name: family.family, lines: [sizeText(family)] }] : familyParts(family, now),
+    ),
     ...status.leftOut.map(({ family, reason, since }) => ({
       name: family,
+      at: since,
       lines: [`not served for ${durationText(now - since)}: ${reason}`],
     })),
     ...conntrackPart(status),
   ];
 }
 
+function isPlanOnly({ answeredBy }: Status): boolean {
+  return answeredBy?.kind === 'plan';
+}
+
 function sourcePart(source: SourceStatus, now: number): StatusPart {
   const last =
     source.lastEventAt === undefined ? 'no event yet' : `last event ${ago(source.lastEventAt, now)}`;
   if (source.kind === 'manifests')
-    return { name: 'manifests', lines: [`${source.paths.join(', ')}; ${last}`, ...source.problems] };
+    return {
+      name: 'manifests',
+      lines: [`${source.paths.join(', ')}; ${last}`, ...source.problems],
+      at: source.lastEventAt,
+    };
   const failing = source.resources.flatMap(({ resource, hasListed, failingSince, reason }) => {
     if (failingSince === undefined) return hasListed ? [] : [`${resource} are not listed yet`];
     return [
@@ -59,34 +74,43 @@ function sourcePart(source: SourceStatus, now: number): StatusPart {
   return {
     name: 'API server',
     lines: [`${source.server}; ${last}, ${counted(source.reconnects, 'reconnect')}`, ...failing],
+    at: source.lastEventAt,
   };
 }
 
 function familyParts(family: FamilyStatus, now: number): readonly StatusPart[] {
-  const { services, servicePorts, endpoints, isServed, lastSync, refused, history } = family;
-  const size = `${counted(services, 'service')} with ${counted(servicePorts, 'port')}, ${counted(endpoints, 'endpoint')}`;
+  const { isServed, lastSync, refused, history } = family;
+  const size = sizeText(family);
   return [
     { name: family.family, lines: [isServed ? size : `${size}; no rules are written yet`] },
-    part('last sync', lastSync ? syncLines(lastSync, now) : ['none yet']),
-    part('kernel read', [verificationText(family, now)]),
+    part('last sync', lastSync ? syncLines(lastSync, now) : ['none yet'], lastSync?.at),
+    part('kernel read', [verificationText(family, now)], family.lastVerification?.at),
     ...some(
       'refused',
       refused.map(({ servicePort, error }) => `${servicePort}: ${error}`),
     ),
-    ...some('others', foreignLines(family.foreignChanges, now)),
-    part('proof', proofLines(family.proof)),
-    part('history', [
-      `${grouped(history.records)} of at most ${counted(history.mostRecords, 'change')}, since ${ago(history.since, now)}`,
-    ]),
+    ...some('others', foreignLines(family.foreignChanges, now), family.foreignChanges.last?.at),
+    part('proof', proofLines(family.proof), family.proof.lastAt),
+    part(
+      'history',
+      [
+        `${grouped(history.records)} of at most ${counted(history.mostRecords, 'change')}, since ${ago(history.since, now)}`,
+      ],
+      history.since,
+    ),
   ];
 }
 
-function part(name: string, lines: readonly string[]): StatusPart {
-  return { name, lines, isOfFamily: true };
+function sizeText({ services, servicePorts, endpoints }: FamilyStatus): string {
+  return `${counted(services, 'service')} with ${counted(servicePorts, 'port')}, ${counted(endpoints, 'endpoint')}`;
 }
 
-function some(name: string, lines: readonly string[]): readonly StatusPart[] {
-  return lines.length === 0 ? [] : [part(name, lines)];
+function part(name: string, lines: readonly string[], at?: number): StatusPart {
+  return { name, lines, isOfFamily: true, at };
+}
+
+function some(name: string, lines: readonly string[], at?: number): readonly StatusPart[] {
+  return lines.length === 0 ? [] : [part(name, lines, at)];
 }
 
 function syncLines(

@@ -212,8 +212,8 @@ function Axis({ frame, width, endLabel, y }: DrawingProps & { readonly y: number
 }
 
 /** Of the element, in pixels, as it changes. */
-export function useWidth<T extends Element>(): readonly [{ current: T | null }, number] {
-  const element = useRef<T>(null);
+export function useWidth(): readonly [{ current: HTMLDivElement | null }, number] {
+  const element = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {
     if (!element.current) return;

@@ -89,7 +89,11 @@ function BucketBar({
       disabled={count === 0 && !isChosen}
       onClick={() => choose(isChosen ? undefined : { from, to })}
     >
-      <span class="bucket-names">{names.join(' ')}</span>
+      <span class="bucket-names">
+        {names.map((name) => (
+          <span key={name}>{name}</span>
+        ))}
+      </span>
       <span class="bucket-room">
         <span class="bucket-bar" style={{ height: `${100 * share}%` }} />
       </span>

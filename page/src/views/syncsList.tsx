@@ -6,8 +6,8 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { eventText, serviceOfEvent } from '../../../src/explain/events.ts';
 import type { WatchEvent } from '../../../src/explain/types.ts';
 import { printableLine } from '../../../src/text/printable.ts';
+import { ServiceWords } from '../parts/serviceWords.tsx';
 import { Clock } from '../parts/time.tsx';
-import { servicePath } from '../route.ts';
 import type { LoggedEvent } from './syncsLog.ts';
 import { rowAfter, rowsShown } from './syncsRows.ts';
 import { changeStages, stagesText } from './syncsStages.ts';
@@ -140,27 +140,14 @@ function Row({
       <span class="event-family">{'family' in event ? event.family : ''}</span>
       <span class={`event-kind event-${isBad ? 'failed' : event.kind}`}>{event.kind}</span>
       <span class="event-text">
-        <Words event={event} isCurrent={isCurrent} />
+        <ServiceWords
+          text={printableLine(eventText(event))}
+          service={serviceOfEvent(event)}
+          tabIndex={isCurrent ? 0 : -1}
+        />
         {isOpen && <span class="event-stages">{detailsOf(event)}</span>}
       </span>
     </li>
-  );
-}
-
-/** The sentence, with the name of a service in it as a link. */
-function Words({ event, isCurrent }: { readonly event: WatchEvent; readonly isCurrent: boolean }) {
-  const text = printableLine(eventText(event));
-  const service = serviceOfEvent(event);
-  const start = service === undefined ? -1 : text.indexOf(service);
-  if (service === undefined || start < 0) return <>{text}</>;
-  return (
-    <>
-      {text.slice(0, start)}
-      <a href={servicePath(service)} tabIndex={isCurrent ? 0 : -1}>
-        {service}
-      </a>
-      {text.slice(start + service.length)}
-    </>
   );
 }
 

@@ -23,7 +23,7 @@ export function SyncsTimeline({
   readonly chosen: Gap | undefined;
   readonly choose: (times: Gap | undefined) => void;
 }) {
-  const [element, width] = useWidth<HTMLDivElement>();
+  const [element, width] = useWidth();
   const [pointed, setPointed] = useState<number>();
   const bins = Math.max(10, Math.floor((width - GUTTER) / BIN_WIDTH));
   const frame = frameOf(rangeMs, end, bins);

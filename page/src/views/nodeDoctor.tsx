@@ -1,0 +1,118 @@
+/** What `doctor` finds, on request: it looks at the whole machine. */
+import type { DoctorGroup, DoctorReport } from '../../../src/explain/doctorReport.ts';
+import { doctorSummary, fineSummary } from '../../../src/explain/doctorText.ts';
+import { Findings } from '../parts/findings.tsx';
+import { Failed } from '../parts/states.tsx';
+import { Ago } from '../parts/time.tsx';
+import { useAsked } from './nodeAsked.ts';
+
+export function Doctor() {
+  const { answer, isAsking, ask } = useAsked<DoctorReport>('/v1/doctor');
+  const failure = answer?.kind === 'failed' ? answer.failure : undefined;
+  const report = answer?.kind === 'here' ? answer.value : undefined;
+  return (
+    <section class="card doctor" aria-labelledby="doctor-title" aria-busy={isAsking}>
+      <div class="doctor-head">
+        <h2 id="doctor-title">Doctor</h2>
+        <span class="doctor-summary" role="status">
+          {isAsking ? 'looking at this node…' : report ? doctorSummary(report) : ''}
+        </span>
+        {report && (
+          <span class="quiet">
+            <Ago at={report.at} />
+          </span>
+        )}
+        {failure?.status !== 404 && (
+          <button type="button" disabled={isAsking} onClick={ask}>
+            Run again
+          </button>
+        )}
+      </div>
+      {failure &&
+        (failure.status === 404 ? (
+          <p class="quiet">{failure.message}</p>
+        ) : (
+          <Failed what="what doctor finds" failure={failure} />
+        ))}
+      {report && <Groups groups={report.groups} />}
+    </section>
+  );
+}
+
+function Groups({ groups }: { readonly groups: readonly DoctorGroup[] }) {
+  return (
+    <>
+      {groups
+        .filter(({ findings }) => findings.length > 0)
+        .map((group) => (
+          <GroupWithFindings key={group.name} group={group} />
+        ))}
+      <ul class="fine-groups" aria-label="As it should be">
+        {groups
+          .filter(({ findings }) => findings.length === 0)
+          .map((group) => (
+            <li key={group.name}>
+              <FineGroup group={group} />
+            </li>
+          ))}
+      </ul>
+    </>
+  );
+}
+
+function GroupWithFindings({ group }: { readonly group: DoctorGroup }) {
+  const { name, findings, fine } = group;
+  return (
+    <div class="doctor-group">
+      <h3>
+        {name} <span class={`severity severity-${findings[0]?.severity}`}>{findings[0]?.severity}</span>
+      </h3>
+      <Findings findings={findings} label={`Findings: ${name}`} />
+      <NotEvaluated group={group} />
+      {fine.length > 0 && (
+        <details class="fine">
+          <summary>{fineSummary(fine)}</summary>
+          <FineLines fine={fine} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+function FineGroup({ group }: { readonly group: DoctorGroup }) {
+  const { name, fine } = group;
+  return (
+    <>
+      <details class="fine">
+        <summary>
+          <span class="fine-name">{name}</span> <span class="severity severity-ok">ok</span>{' '}
+          <span class="quiet">{fineSummary(fine)}</span>
+        </summary>
+        <FineLines fine={fine} />
+      </details>
+      <NotEvaluated group={group} />
+    </>
+  );
+}
+
+function FineLines({ fine }: { readonly fine: readonly string[] }) {
+  return (
+    <ul class="fine-lines">
+      {fine.map((line) => (
+        <li key={line}>{line}</li>
+      ))}
+    </ul>
+  );
+}
+
+function NotEvaluated({ group: { notEvaluated } }: { readonly group: DoctorGroup }) {
+  if (notEvaluated.length === 0) return null;
+  return (
+    <dl class="not-evaluated">
+      <dt>not looked at</dt>
+      {notEvaluated.map((text) => (
+        <dd key={text}>{text}</dd>
+      ))}
+    </dl>
+  );
+}
