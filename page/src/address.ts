@@ -61,3 +61,15 @@ export function titleOf(route: Route): string {
 export function placeOf(route: Route): string {
   return route.view === 'service' ? `service ${route.service}` : route.view;
 }
+
+/** `/v1/explain?from=…`: without what is undefined or empty. */
+export function apiPath(
+  parts: readonly string[],
+  query: Readonly<Record<string, string | undefined>> = {},
+): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') search.set(name, value);
+  const path = `/v1/${parts.map(encodeURIComponent).join('/')}`;
+  return search.size === 0 ? path : `${path}?${search}`;
+}

@@ -1,13 +1,18 @@
 /** Asks the proxy that served this page. The answers are those of the local API: docs/reference/api.md. */
+export { apiPath } from './address.ts';
+
 export class ApiFailure extends Error {
   /** 0: no answer came. */
   readonly status: number;
   readonly hint: string | undefined;
+  /** Which parameter of the question is the reason. */
+  readonly parameter: string | undefined;
 
-  constructor(status: number, message: string, hint?: string) {
+  constructor(status: number, message: string, hint?: string, parameter?: string) {
     super(message);
     this.status = status;
     this.hint = hint;
+    this.parameter = parameter;
   }
 }
 
@@ -50,21 +55,9 @@ export async function askJson<T>(path: string, signal?: AbortSignal): Promise<T>
 async function failureOf(response: Response): Promise<ApiFailure> {
   const text = await response.text();
   try {
-    const { error } = JSON.parse(text) as { error: { message: string; hint?: string } };
-    return new ApiFailure(response.status, error.message, error.hint);
+    const { error } = JSON.parse(text) as { error: { message: string; hint?: string; parameter?: string } };
+    return new ApiFailure(response.status, error.message, error.hint, error.parameter);
   } catch {
     return new ApiFailure(response.status, text.trim() || response.statusText);
   }
-}
-
-/** `/v1/explain?from=…`: without what is undefined or empty. */
-export function apiPath(
-  parts: readonly string[],
-  query: Readonly<Record<string, string | undefined>> = {},
-): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query))
-    if (value !== undefined && value !== '') search.set(name, value);
-  const path = `/v1/${parts.map(encodeURIComponent).join('/')}`;
-  return search.size === 0 ? path : `${path}?${search}`;
 }

@@ -1,5 +1,5 @@
 /** An answer of the API, kept while a newer one is on its way, and asked for again when events say that it is old. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { WatchEvent } from '../../src/explain/types.ts';
 import { ApiFailure, askJson } from './api.ts';
 import { live } from './live.ts';
@@ -10,7 +10,13 @@ export type Answer<T> =
   /** `again`: asks without waiting for anything. */
   | { readonly kind: 'failed'; readonly failure: ApiFailure; readonly again?: () => void }
   /** `failure`: it could not be asked for again. `at`: when it came. */
-  | { readonly kind: 'here'; readonly value: T; readonly at: number; readonly failure?: ApiFailure };
+  | {
+      readonly kind: 'here';
+      readonly value: T;
+      readonly at: number;
+      readonly failure?: ApiFailure;
+      readonly again?: () => void;
+    };
 
 /**
  * `path` undefined: nothing is asked. `isTouched`: which events make the answer old; unset: none but a gap in the
@@ -22,14 +28,17 @@ export function useAnswer<T>(
   read: (path: string, signal: AbortSignal) => Promise<T> = askJson,
 ): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T>>({ kind: 'loading' });
+  // What touches an answer may depend on it.
+  const touches = useRef(isTouched);
+  touches.current = isTouched;
   useEffect(() => {
     if (path === undefined) return;
+    const again = (): void => refresher.now();
     const refresher = new Refresher<T>({
       ask: (signal) => live.opened().then(() => read(path, signal)),
-      onAnswer: (value) => setAnswer({ kind: 'here', value, at: Date.now() }),
+      onAnswer: (value) => setAnswer({ kind: 'here', value, at: Date.now(), again }),
       onFailure: (error) => {
         const failure = failureOf(error);
-        const again = (): void => refresher.now();
         setAnswer((before) =>
           before.kind === 'here' ? { ...before, failure } : { kind: 'failed', failure, again },
         );
@@ -39,7 +48,7 @@ export function useAnswer<T>(
     setAnswer({ kind: 'loading' });
     refresher.now();
     const unsubscribe = live.subscribe((events) => {
-      if (events.length === 0 || events.some((event) => event.kind === 'lost' || isTouched?.(event)))
+      if (events.length === 0 || events.some((event) => event.kind === 'lost' || touches.current?.(event)))
         refresher.touch();
     });
     return () => {

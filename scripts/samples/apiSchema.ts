@@ -71,6 +71,7 @@ const ERROR: Schema = {
         code: { ...TEXT, description: 'Stable, for programs.' },
         message: { ...TEXT, description: 'What is wrong, and with what.' },
         hint: { ...TEXT, description: 'What to do.' },
+        parameter: { ...TEXT, description: 'Which parameter is the reason: `from`, `to`, `at`.' },
       },
       required: ['code', 'message'],
     },

@@ -46,7 +46,7 @@ export function remarksOf({ packets, isForeign }: KernelStep): readonly string[]
 }
 
 /** `4 ms`, `1.2 s` */
-function printMs(ms: number): string {
+export function printMs(ms: number): string {
   if (ms < 1) return '1 ms';
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 120_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;

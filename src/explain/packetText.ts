@@ -72,7 +72,7 @@ export function factsOf(
 
 const MOST_OTHERS = 4;
 
-function printFrontend({ kind, port, servicePort }: FrontendName): string {
+export function printFrontend({ kind, port, servicePort }: FrontendName): string {
   const name = servicePort.slice(0, servicePort.lastIndexOf('/'));
   return kind === 'nodePort' ? `node port ${port} of ${name}` : `${KIND_WORDS[kind]} of ${name}`;
 }
@@ -136,7 +136,7 @@ function moreThan(shown: readonly unknown[], all: number): Pick<EndpointTable, '
   return all > shown.length ? { more: `and ${group(all - shown.length)} more` } : {};
 }
 
-function masqueradeWords({ masquerade, masqueradeReason }: ChosenEndpoint): string {
+export function masqueradeWords({ masquerade, masqueradeReason }: ChosenEndpoint): string {
   const what = masqueradeWord(masquerade);
   return masqueradeReason === '' ? what : `${what}: ${masqueradeReason}`;
 }

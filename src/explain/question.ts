@@ -7,8 +7,23 @@ import { quote } from '../text/printable.ts';
 
 /** A question that cannot be answered as it was asked; the hint says how to ask. */
 export class QuestionError extends JunctionError {
+  /** Which part of the question is the reason. */
+  parameter: QuestionParameter | undefined;
+
   constructor(message: string, hint: string) {
     super('QUESTION_UNANSWERABLE', message, { hint });
+  }
+}
+
+type QuestionParameter = 'from' | 'to';
+
+/** What cannot be answered because of one part of the question says so. */
+export async function because<T>(parameter: QuestionParameter, read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof QuestionError) error.parameter = parameter;
+    throw error;
   }
 }
 

@@ -6,6 +6,7 @@ import type { Packet } from '../plan/decide.ts';
 import { quote } from '../text/printable.ts';
 import { didYouMean, nearest } from '../text/suggest.ts';
 import {
+  because,
   type DestinationQuestion,
   parseDestination,
   parseSource,
@@ -35,10 +36,9 @@ export async function resolvePackets(
   subject: Subject,
   question: { readonly from: string; readonly to: string },
 ): Promise<readonly ResolvedPacket[]> {
-  const from = parseSource(question.from);
-  const to = parseDestination(question.to);
-  const destinations = await destinationsOf(subject, to);
-  const senders = from.kind === 'pod' ? await podIps(subject, from.pod) : undefined;
+  const from = await because('from', () => parseSource(question.from));
+  const destinations = await because('to', () => destinationsOf(subject, parseDestination(question.to)));
+  const senders = await because('from', () => (from.kind === 'pod' ? podIps(subject, from.pod) : undefined));
   const asked: ResolvedPacket[] = [];
   for (const { family, ...to } of destinations)
     for (const sender of await sendersOf(subject, family, to, from, senders))
@@ -47,7 +47,8 @@ export async function resolvePackets(
         packet: { ...to, ...sender },
         ...(from.kind === 'pod' && { sourceName: from.pod }),
       });
-  if (asked.length === 0) throw noCommonFamily(from, destinations, senders ?? []);
+  if (asked.length === 0)
+    await because('from', () => Promise.reject(noCommonFamily(from, destinations, senders ?? [])));
   return asked;
 }
 

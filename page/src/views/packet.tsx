@@ -1,3 +1,149 @@
+/** Where a packet goes: a question, its answer, and its way through the hooks. */
+import './packet.css';
+import './packetWalk.css';
+import { useEffect } from 'preact/hooks';
+import { headlineOf, titleOf } from '../../../src/explain/packetText.ts';
+import { printPacket } from '../../../src/explain/print.ts';
+import type { PacketExplanation } from '../../../src/explain/types.ts';
+import type { ApiFailure } from '../api.ts';
+import { live } from '../live.ts';
+import { CopyButton } from '../parts/copyButton.tsx';
+import { Shown } from '../parts/states.tsx';
+import { go } from '../route.ts';
+import { type Answer, useAnswer } from '../useAnswer.ts';
+import { PacketAnswer } from './packetAnswer.tsx';
+import { type FieldFailure, PacketForm } from './packetForm.tsx';
+import {
+  addressOf,
+  commandOf,
+  explainPath,
+  isAsked,
+  type PacketQuestion,
+  questionOf,
+} from './packetQuestion.ts';
+import { PacketStart } from './packetStart.tsx';
+import { isPacketTouched } from './packetTouch.ts';
+import { PacketWalk } from './packetWalk.tsx';
+
+/** Between two readings of the counters, while somebody looks. */
+const READING_MS = 10_000;
+
 export function PacketView({ query }: { readonly query: URLSearchParams }) {
-  return <h1>Packet {query.get('to')}</h1>;
+  const question = questionOf(query);
+  const asked = isAsked(question);
+  const answer: Answer<readonly PacketExplanation[]> = useAnswer(
+    asked ? explainPath(question) : undefined,
+    (event) => isPacketTouched(event, question.to, answer.kind === 'here' ? answer.value : []),
+  );
+  const hasKernel = answer.kind === 'here' && answer.value.some(({ kernel }) => kernel);
+  // A recording is as it was, however often it is read.
+  const again = hasKernel && live.state.kind !== 'fixed' ? answer.again : undefined;
+  useInterval(again);
+  const failed = asked ? failureAtField(answer) : undefined;
+  return (
+    <>
+      <h1>Where does a packet go?</h1>
+      <PacketForm question={question} failed={failed} />
+      {!asked && <PacketStart />}
+      {asked && !failed && (
+        <Shown what="the answer" answer={answer}>
+          {(answers) => (
+            <Answers
+              answers={answers}
+              at={answer.kind === 'here' ? answer.at : 0}
+              question={question}
+              query={query}
+              onReadAgain={again}
+            />
+          )}
+        </Shown>
+      )}
+    </>
+  );
+}
+
+/** A question that cannot be answered; others say that nothing answers. */
+function failureAtField(answer: Answer<unknown>): FieldFailure | undefined {
+  const failure: ApiFailure | undefined = answer.kind === 'loading' ? undefined : answer.failure;
+  const field = failure?.parameter;
+  if (!failure || (field !== 'from' && field !== 'to' && field !== 'at')) return undefined;
+  return { field, failure };
+}
+
+/** Nothing while the tab is hidden. */
+function useInterval(run: (() => void) | undefined): void {
+  useEffect(() => {
+    if (!run) return;
+    const timer = setInterval(() => {
+      if (!document.hidden) run();
+    }, READING_MS);
+    return () => clearInterval(timer);
+  }, [run]);
+}
+
+interface AnswersProps {
+  readonly answers: readonly PacketExplanation[];
+  readonly at: number;
+  readonly question: PacketQuestion;
+  readonly query: URLSearchParams;
+  readonly onReadAgain: (() => void) | undefined;
+}
+
+/** A name may stand for several addresses and ports: one packet at a time is shown. */
+function Answers({ answers, at, question, query, onReadAgain }: AnswersProps) {
+  const chosen = answers[Number(query.get('packet') ?? 0)] ?? answers[0];
+  const index = chosen ? answers.indexOf(chosen) : 0;
+  const set = (name: string, value: string): void => {
+    const next = new URLSearchParams(query);
+    next.set(name, value);
+    if (name === 'packet') next.delete('way');
+    go(`/packet?${next}`, 'replace');
+  };
+  if (!chosen) return null;
+  return (
+    <>
+      <Tools answers={answers} question={question} />
+      {answers.length > 1 && (
+        <ul class="packets" aria-label="Packets">
+          {answers.map((each, position) => (
+            <li key={titleOf(each)}>
+              <button
+                type="button"
+                aria-pressed={position === index}
+                onClick={() => set('packet', String(position))}
+              >
+                <span class={`badge verdict-badge-${headlineOf(each).colour}`}>{headlineOf(each).text}</span>{' '}
+                <span class="mono">{titleOf(each)}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <PacketAnswer answer={chosen} />
+      <PacketWalk
+        answer={chosen}
+        at={at}
+        wayKey={query.get('way') ?? undefined}
+        onWay={(key) => set('way', key)}
+        onReadAgain={onReadAgain}
+      />
+    </>
+  );
+}
+
+/** As wide as a page of a mail. */
+const COLUMNS = 100;
+const plain = (_: string, text: string): string => text;
+
+function Tools({ answers, question }: Pick<AnswersProps, 'answers' | 'question'>) {
+  const text = answers.map((answer) => printPacket(answer, { paint: plain, columns: COLUMNS })).join('\n');
+  const command = commandOf(question);
+  return (
+    <div class="packet-tools">
+      <code>{command}</code>
+      <CopyButton text={command} label="Copy command" />
+      <CopyButton text={text} label="Copy text" />
+      <CopyButton text={location.origin + addressOf(question)} label="Copy link" />
+    </div>
+  );
 }

@@ -18,7 +18,7 @@ export async function namesOf(subject: Subject, query: URLSearchParams): Promise
   if (endpoint !== null) return servicesWith(subject, kind, prefix, endpoint);
   const names = new Set<string>();
   for (const family of subject.families)
-    for (const some of allNames(kind, family, query.get('service') ?? undefined)) {
+    for (const some of allNames(kind, family, servicesAsked(family, query))) {
       for (const name of some) if (name.startsWith(prefix)) names.add(name);
       const waiting = subject.pause?.();
       if (waiting) await waiting;
@@ -50,13 +50,25 @@ function hasEndpoint(family: FamilySubject, service: string, start: string): boo
   return family.slicesOf(service).some(({ endpoints }) => endpoints.some(({ ip }) => ip.startsWith(start)));
 }
 
+/** One, those of a namespace, or all. */
+function servicesAsked(family: FamilySubject, query: URLSearchParams): Iterable<string> {
+  const service = query.get('service');
+  const namespace = query.get('namespace');
+  if (service !== null) return [service];
+  return namespace === null ? family.services() : inNamespace(family, namespace);
+}
+
+function* inNamespace(family: FamilySubject, namespace: string): Iterable<string> {
+  for (const key of family.services()) if (key.startsWith(`${namespace}/`)) yield key;
+}
+
 /** Service by service. */
 function* allNames(
   kind: (typeof KINDS)[number],
   family: FamilySubject,
-  service: string | undefined,
+  services: Iterable<string>,
 ): Iterable<readonly string[]> {
-  for (const key of service === undefined ? family.services() : [service]) {
+  for (const key of services) {
     if (kind === 'services') yield [key];
     else if (kind === 'namespaces') yield [key.slice(0, key.indexOf('/'))];
     else {

@@ -41,7 +41,13 @@ async function pastFamily(
   const then = history.at(time);
   if (!then) {
     const since = new Date(history.status.since).toISOString();
-    throw new RefusedQuestion(404, 'too-early', `what was before ${since} is not known any more`);
+    throw new RefusedQuestion(
+      404,
+      'too-early',
+      `what was before ${since} is not known any more`,
+      undefined,
+      'at',
+    );
   }
   const inputsOf = (service: ObjectKey): ServiceInputs =>
     then.get(service) ?? { ports: subject.portsOf(service), slices: subject.slicesOf(service) };
@@ -99,5 +105,6 @@ export function parseTime(text: string, now: number): number {
     'parameter',
     `${JSON.stringify(text)} is not a time`,
     'Say 14:03, 14:03:20, 2026-05-01T14:03:20Z, or milliseconds since 1970.',
+    'at',
   );
 }

@@ -1,7 +1,7 @@
 /** Questions about packets, services and endpoints, as routes. They need a subject and no daemon: `junction ui` answers them too. */
 import { serviceObjects } from '../../explain/objects.ts';
 import { explainPackets } from '../../explain/packet.ts';
-import { type DestinationQuestion, parseDestination, parseService } from '../../explain/question.ts';
+import { because, type DestinationQuestion, parseDestination, parseService } from '../../explain/question.ts';
 import { endpointRows, rowsOf, serviceRows } from '../../explain/rows.ts';
 import { explainService } from '../../explain/service.ts';
 import { SERVICE_COLUMNS, ServiceLines } from '../../explain/serviceTable.ts';
@@ -88,26 +88,30 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
     },
     {
       path: '/v1/names',
-      parameters: ['kind', 'prefix', 'service', 'endpoint'],
+      parameters: ['kind', 'prefix', 'namespace', 'service', 'endpoint'],
       answer: ({ query }) => answered(() => namesOf(subject(), query)),
     },
   ];
 }
 
 /** As it was `at` that time, where one is given. */
-function subjectFor(
+async function subjectFor(
   { subject, subjectAt }: QuestionOptions,
   query: URLSearchParams,
   to: string,
-): Subject | Promise<Subject> {
+): Promise<Subject> {
   const at = query.get('at');
   if (at === null) return subject();
-  if (subjectAt) return subjectAt(parseTime(at, Date.now()), parseDestination(to));
+  if (subjectAt) {
+    const asked = await because('to', () => parseDestination(to));
+    return subjectAt(parseTime(at, Date.now()), asked);
+  }
   throw new RefusedQuestion(
     404,
     'no-past',
     'what was at an earlier time is not known here',
     'A running proxy knows it, and so does a bundle of one.',
+    'at',
   );
 }
 

@@ -1,5 +1,6 @@
 /** The local API: which path is answered by what. It reads, and changes nothing. */
 import { attempt, isJunctionError } from '../../errors.ts';
+import { QuestionError } from '../../explain/question.ts';
 import {
   type Answer,
   json,
@@ -13,6 +14,8 @@ interface ApiError {
   readonly code: string;
   readonly message: string;
   readonly hint?: string | undefined;
+  /** Which parameter is the reason. */
+  readonly parameter?: string | undefined;
 }
 
 type ApiAnswer = Answer | StreamedAnswer;
@@ -22,12 +25,14 @@ export class RefusedQuestion extends Error {
   readonly status: number;
   readonly code: string;
   readonly hint: string | undefined;
+  readonly parameter: string | undefined;
 
-  constructor(status: number, code: string, message: string, hint?: string) {
+  constructor(status: number, code: string, message: string, hint?: string, parameter?: string) {
     super(message);
     this.status = status;
     this.code = code;
     this.hint = hint;
+    this.parameter = parameter;
   }
 }
 
@@ -55,7 +60,7 @@ export function apiPage(routes: readonly ApiRoute[], report: (error: unknown) =>
       return await answerOf(routes, request);
     } catch (error) {
       if (error instanceof RefusedQuestion) return refused(error.status, error);
-      if (isJunctionError(error, 'QUESTION_UNANSWERABLE')) return refused(400, error);
+      if (error instanceof QuestionError) return refused(400, error);
       if (isJunctionError(error)) return refused(500, error);
       report(error);
       return refused(500, { code: 'internal', message: 'the proxy failed to answer; its log says why' });
@@ -101,8 +106,8 @@ function namesOf(pattern: readonly string[], parts: readonly string[]): readonly
 }
 
 /** The answer to a question that cannot be answered. */
-export function refused(status: number, { code, message, hint }: ApiError): Answer {
-  const error = { code, message, ...(hint !== undefined && { hint }) };
+export function refused(status: number, { code, message, hint, parameter }: ApiError): Answer {
+  const error = { code, message, ...(hint !== undefined && { hint }), ...(parameter && { parameter }) };
   return json(status, `${JSON.stringify({ error })}\n`, status === 405 ? { Allow: 'GET' } : {});
 }
 

@@ -89,3 +89,26 @@ test('nothing of the past, where nothing is known of it', async () => {
     text: expect.stringContaining('no-past'),
   });
 });
+
+test('names of the pods in a namespace', async () => {
+  expect(await answerTo('/v1/names?kind=endpoints&namespace=default&prefix=pod-')).toEqual([
+    'pod-a',
+    'pod-c',
+    'pod-d',
+  ]);
+  expect(await answerTo('/v1/names?kind=endpoints&namespace=def')).toEqual([]);
+});
+
+test.each([
+  ['from=nobody&to=10.96.1.1:80', 'from'],
+  ['from=pod/default/none&to=10.96.1.1:80', 'from'],
+  ['from=fd00:244:1::11&to=10.96.1.1:80', 'from'],
+  ['from=node&to=10.96.1.1', 'to'],
+  ['from=node&to=svc/default/none', 'to'],
+  ['from=node&to=svc/default/web:81', 'to'],
+  ['from=node&to=10.96.1.1:80&at=2026-05-01T12:00:00Z', 'at'],
+])('what is wrong with %s is said of its part', async (query, parameter) => {
+  const { status, text } = await ask(`/v1/explain?${query}`);
+  expect(status).toBeGreaterThanOrEqual(400);
+  expect(JSON.parse(text)).toMatchObject({ error: { parameter } });
+});
