@@ -5,7 +5,8 @@ import { isMap } from '../text/cursor.ts';
 import { readChange } from './changes.ts';
 import { type BundleLimits, LIMITS } from './format.ts';
 import type { Status } from '../explain/status.ts';
-import { isStatus } from './status.ts';
+import { isDoctorReport, isStatus } from './status.ts';
+import type { DoctorReport } from '../explain/doctorReport.ts';
 import { bundleLines, type RawLine, unreadable } from './lines.ts';
 import { type NodeSnapshot, SnapshotReader } from './snapshotReader.ts';
 
@@ -17,7 +18,7 @@ export interface Bundle extends NodeSnapshot {
   readonly kernel: ReadonlyMap<Family, KernelDump>;
   /** As `/v1/status` answered; unset where no proxy ran. */
   readonly status?: Status;
-  readonly doctor?: Readonly<Record<string, unknown>>;
+  readonly doctor?: DoctorReport;
   readonly versions: Readonly<Record<string, string>>;
   readonly sysctls: Readonly<Record<string, string>>;
   /** What could not be collected, and why. */
@@ -74,7 +75,8 @@ class RestReader {
         else this.#missing.push('status: it cannot be read');
         return;
       case 'doctor':
-        if (isMap(line['report'])) this.#doctor = line['report'];
+        if (isDoctorReport(line['report'])) this.#doctor = line['report'];
+        else this.#missing.push('doctor: its report cannot be read');
         return;
       case 'versions':
         this.#versions = textsOf(line['versions']);

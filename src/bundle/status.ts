@@ -1,4 +1,5 @@
-/** Reads a status that came from elsewhere: one that lacks something, or has something of another kind, is none. */
+/** Reads a status, or a report of doctor, that came from elsewhere: one that lacks something, or has something of another kind, is none. */
+import { DOCTOR_GROUPS, type DoctorReport } from '../explain/doctorReport.ts';
 import type { Status } from '../explain/status.ts';
 import { FAMILIES } from '../model/ip.ts';
 import { MODE_NAMES } from '../model/mode.ts';
@@ -111,6 +112,25 @@ export function isStatus(raw: unknown): raw is Status {
   if (!conforms(raw, STATUS)) return false;
   const source = ownField(raw, 'source');
   return conforms(source, SOURCES[ownField(source, 'kind') === 'api' ? 'api' : 'manifests']);
+}
+
+const DOCTOR_REPORT: Shape = fields({
+  node: 'text',
+  mode: { oneOf: MODE_NAMES },
+  at: 'number',
+  hasProblems: 'flag',
+  groups: listOf(
+    fields({
+      name: { oneOf: DOCTOR_GROUPS },
+      findings: listOf(FINDING),
+      fine: listOf('text'),
+      notEvaluated: listOf('text'),
+    }),
+  ),
+});
+
+export function isDoctorReport(raw: unknown): raw is DoctorReport {
+  return conforms(raw, DOCTOR_REPORT);
 }
 
 function conforms(value: unknown, shape: Shape): boolean {

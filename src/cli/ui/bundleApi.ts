@@ -3,6 +3,7 @@ import { nodeRoutes } from '../../daemon/api/nodeRoutes.ts';
 import { type ApiRoute, RefusedQuestion } from '../../daemon/api/routes.ts';
 import { snapshotLines } from '../../daemon/api/snapshot.ts';
 import { QuestionTurns } from '../../daemon/api/turns.ts';
+import type { DoctorReport } from '../../explain/doctorReport.ts';
 import type { Status } from '../../explain/status.ts';
 import type { Subject } from '../../explain/subject.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -38,8 +39,18 @@ export function bundleRoutes({ bundle, subject: taken, subjectAt }: OpenedBundle
         histories: [],
         pause: () => turns.pause(),
       }),
+    doctor: doctorOf(bundle),
     turns,
   });
+}
+
+/** What doctor found then. */
+function doctorOf({ doctor, missing }: OpenedBundle['bundle']): () => Promise<DoctorReport> {
+  const why = missing.find((each) => each.startsWith('doctor:'));
+  return () =>
+    doctor
+      ? Promise.resolve(doctor)
+      : Promise.reject(new RefusedQuestion(404, 'not-here', why ?? 'what doctor found is not in the bundle'));
 }
 
 /** What the proxy said then; where none ran, what the plan has. */

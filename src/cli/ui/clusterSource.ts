@@ -19,13 +19,15 @@ import { nodeObjects } from '../junctionPods.ts';
 import { withKubeconfigFlag } from '../offlineSubject.ts';
 import type { Output } from '../output.ts';
 import { nodeNote } from '../planInput.ts';
-import { nodesRoute } from './nodesRoute.ts';
+import { keptFor } from './keptAnswer.ts';
 import type { PagedRoutes, PageSource } from './pageSource.ts';
 import { plannedRoutes } from './plannedApi.ts';
 import { PlannedNode } from './plannedNode.ts';
 
 /** Where Junction's pods are, by the manifests in deploy/. */
 const NAMESPACE = 'kube-system';
+/** Each answer asks every node. */
+const KEPT_MS = 15_000;
 /** Longer than this, and people want to know what they wait for. */
 const PROGRESS_MS = 1000;
 
@@ -55,9 +57,10 @@ export async function openCluster(
       source: () => statusOf(server, health),
       hasEvents: true,
       unserved: (service) => askForService(client, service),
+      nodes: keptFor(KEPT_MS, () => allNodes(client, NAMESPACE)),
     });
     return {
-      api: paged([...routes, nodesRoute(() => allNodes(client, NAMESPACE), systemClock)]),
+      api: paged(routes),
       what: `${settings.nodeName}, as it would serve what ${server} has`,
       close: async () => {
         await source.stop();

@@ -11,7 +11,6 @@ import { printableLine } from '../../text/printable.ts';
 import { loadValid, nodeSettings } from '../configuration.ts';
 import type { Output } from '../output.ts';
 import { isStandardInput, nodeNote, pathNames, readManifests } from '../planInput.ts';
-import { noNodes } from './nodesRoute.ts';
 import type { PagedRoutes, PageSource } from './pageSource.ts';
 import { plannedRoutes } from './plannedApi.ts';
 import { PlannedNode } from './plannedNode.ts';
@@ -53,7 +52,7 @@ export async function openManifests(
     unserved: (service) => Promise.resolve(unservedInFiles(source, service)),
   });
   return {
-    api: paged([...routes, noNodes()]),
+    api: paged(routes),
     what: `${settings.nodeName}, as it would serve ${pathNames(config)}`,
     close: () => source.stop(),
   };

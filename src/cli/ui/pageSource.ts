@@ -11,7 +11,6 @@ import type { QuestionSource } from '../questionSource.ts';
 import { bundleRoutes } from './bundleApi.ts';
 import { openCluster } from './clusterSource.ts';
 import { openManifests } from './manifestSource.ts';
-import { noNodes } from './nodesRoute.ts';
 import { relay } from './relay.ts';
 
 export interface PageSource {
@@ -40,7 +39,7 @@ export async function openPageSource(
       const { node, takenAt } = opened.bundle.header;
       const time = new Date(takenAt).toISOString();
       return {
-        api: paged([...bundleRoutes(opened), noNodes()]),
+        api: paged(bundleRoutes(opened)),
         what: `${node} as it was at ${time}, from ${source.file}`,
         close: () => Promise.resolve(),
       };

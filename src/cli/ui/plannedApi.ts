@@ -6,15 +6,17 @@ import { pastSubject } from '../../daemon/api/past.ts';
 import type { ApiRoute } from '../../daemon/api/routes.ts';
 import { snapshotLines } from '../../daemon/api/snapshot.ts';
 import { QuestionTurns } from '../../daemon/api/turns.ts';
+import { doctor } from '../../doctor/doctor.ts';
 import { ServiceLines } from '../../explain/serviceTable.ts';
 import type { SourceStatus } from '../../explain/status.ts';
 import type { Subject } from '../../explain/subject.ts';
+import { FAMILIES } from '../../model/ip.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { VERSION } from '../../version.ts';
 import type { PlannedNode } from './plannedNode.ts';
 import { plannedStatus } from './plannedStatus.ts';
 
-interface PlannedApiOptions extends Pick<Subject, 'locate' | 'unserved'> {
+interface PlannedApiOptions extends Pick<Subject, 'locate' | 'unserved'>, Pick<AskedNode, 'nodes'> {
   readonly node: PlannedNode;
   readonly config: ValidConfig;
   readonly settings: Settings;
@@ -24,7 +26,7 @@ interface PlannedApiOptions extends Pick<Subject, 'locate' | 'unserved'> {
 }
 
 export function plannedRoutes(options: PlannedApiOptions): readonly ApiRoute[] {
-  const { node, config, settings, source, hasEvents, locate, unserved } = options;
+  const { node, config, settings, source, hasEvents, locate, unserved, nodes } = options;
   const { nodeName, mode, layout, detectLocal } = settings;
   const turns = new QuestionTurns({ clock: systemClock, isSyncing: () => node.isPlanning });
   const startedAt = Date.now();
@@ -83,6 +85,9 @@ export function plannedRoutes(options: PlannedApiOptions): readonly ApiRoute[] {
           : [],
         pause: () => turns.pause(),
       }),
+    // Of the machine nothing is known: it is another one, or none.
+    doctor: () => doctor({ config, nodeName, families: FAMILIES, subject: subject(), only: ['services'] }),
+    nodes,
     turns,
   };
   return nodeRoutes(asked);

@@ -1,5 +1,6 @@
 /** All routes of the local API, for whatever can answer: a running proxy, a plan in a command's process, a bundle. */
 import type { DoctorReport } from '../../explain/doctorReport.ts';
+import type { NodeStatus } from '../../explain/nodes.ts';
 import type { Status } from '../../explain/status.ts';
 import { type QuestionOptions, questionRoutes } from './questions.ts';
 import { type RecordOptions, recordRoutes } from './recordRoutes.ts';
@@ -12,10 +13,12 @@ export interface AskedNode extends QuestionOptions, RecordOptions {
   readonly snapshot: (withPast: boolean) => AsyncIterable<string>;
   /** Unset: nothing is known of the machine. */
   readonly doctor?: (() => Promise<DoctorReport>) | undefined;
+  /** All nodes, worst first. Unset: nothing is known of others. */
+  readonly nodes?: (() => Promise<readonly NodeStatus[]>) | undefined;
 }
 
 export function nodeRoutes(node: AskedNode): readonly ApiRoute[] {
-  const { status, watch, snapshot, doctor } = node;
+  const { status, watch, snapshot, doctor, nodes } = node;
   return [
     { path: '/v1/status', parameters: [], answer: () => data(status()) },
     ...questionRoutes(node),
@@ -41,5 +44,15 @@ export function nodeRoutes(node: AskedNode): readonly ApiRoute[] {
         throw new RefusedQuestion(404, 'no-machine', 'nothing is known here of the machine of the node');
       },
     },
+    {
+      path: '/v1/nodes',
+      parameters: [],
+      answer: async () => {
+        if (nodes) return data(await nodes());
+        throw new RefusedQuestion(404, 'not-here', 'this page is about one node', OF_ALL_NODES);
+      },
+    },
   ];
 }
+
+const OF_ALL_NODES = 'junction ui --kubeconfig FILE shows all nodes of a cluster.';

@@ -1,0 +1,44 @@
+/** A bundle of the examples, as `junction bundle` writes one, without a node to take it from. */
+import { gzipSync } from 'node:zlib';
+import { writeFileSync } from 'node:fs';
+import type { BundleLine } from '../../src/bundle/format.ts';
+import {
+  endpointSliceToKubernetes,
+  nodeToKubernetes,
+  serviceToKubernetes,
+} from '../../src/model/project/toKubernetes.ts';
+import { loadManifests } from '../../src/sources/manifests/store.ts';
+
+export const TAKEN_AT = Date.parse('2026-11-16T14:03:12Z');
+
+/** `more`: lines beside those of the snapshot. */
+export async function writeExampleBundle(path: string, more: readonly BundleLine[]): Promise<string> {
+  const { services, slices, nodes } = await loadManifests(['examples']);
+  const objects = [
+    ...nodes.map(nodeToKubernetes),
+    ...services.map(serviceToKubernetes),
+    ...slices.map((slice) => endpointSliceToKubernetes(slice)),
+  ];
+  const lines: BundleLine[] = [
+    {
+      kind: 'header',
+      format: 1,
+      version: '0.1.0',
+      node: 'node1',
+      mode: 'iptables',
+      takenAt: TAKEN_AT,
+      config: {
+        apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+        kind: 'KubeProxyConfiguration',
+        mode: 'iptables',
+        clusterCIDR: '10.244.0.0/16',
+      },
+      families: [{ family: 'IPv4', addresses: [], refused: [] }],
+    },
+    ...objects.map((object): BundleLine => ({ kind: 'object', object })),
+    ...more,
+  ];
+  lines.push({ kind: 'end', lines: lines.length + 1 });
+  writeFileSync(path, gzipSync(lines.map((line) => `${JSON.stringify(line)}\n`).join('')));
+  return path;
+}
