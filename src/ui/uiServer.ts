@@ -62,7 +62,7 @@ export class UiServer {
     return this.#server.port;
   }
 
-  /** `http://127.0.0.1:10257/`; undefined while it has no port. Without the token. */
+  /** `http://127.0.0.1:10266/`; undefined while it has no port. Without the token. */
   get link(): string | undefined {
     const { port } = this;
     if (port === undefined) return undefined;
