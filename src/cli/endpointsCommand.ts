@@ -1,6 +1,7 @@
 /** `junction endpoints NS/NAME`: which endpoints of a Service are used here, and why the others are not. */
 import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import { parseService } from '../explain/question.ts';
+import { endpointState, usedFor } from '../explain/serviceWords.ts';
 import type { EndpointRow } from '../explain/types.ts';
 import { showAnswer, type Viewer } from './answerOutput.ts';
 import { openAnswers } from './answers.ts';
@@ -37,7 +38,7 @@ const COLUMNS: readonly EndpointColumn[] = [
   { title: 'ENDPOINT', cell: ({ address }) => address },
   { title: 'POD', cell: ({ pod = '' }) => pod, least: 8, isOptional: true },
   { title: 'NODE', cell: ({ node = '', isLocal }) => (isLocal ? `${node} (this one)` : node), least: 12 },
-  { title: 'STATE', cell: stateOf },
+  { title: 'STATE', cell: endpointState },
   {
     title: 'HINTS',
     cell: ({ zoneHints, nodeHints }) => [...zoneHints, ...nodeHints].join(','),
@@ -48,7 +49,7 @@ const COLUMNS: readonly EndpointColumn[] = [
   { title: 'FLOWS', cell: ({ flows }) => countOf(flows), isOptional: true },
   {
     title: 'USED FOR',
-    cell: ({ pools, leftOut }) => (pools.length > 0 ? pools.join(', ') : `not used: ${leftOut?.text ?? ''}`),
+    cell: usedFor,
     least: 16,
   },
 ];
@@ -70,11 +71,6 @@ function* endpointLines(
   yield* tableLines(shown, cells, columns, (cell, row) =>
     paint((rows[row]?.pools.length ?? 0) > 0 ? 'green' : 'yellow', cell),
   );
-}
-
-function stateOf({ ready, serving, terminating }: EndpointRow): string {
-  if (terminating) return serving ? 'terminating, serving' : 'terminating';
-  return ready ? 'ready' : 'not ready';
 }
 
 function countOf(count: number | undefined): string {

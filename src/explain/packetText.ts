@@ -2,7 +2,7 @@
 import { hostPort } from '../model/ip.ts';
 import type { Colour } from '../text/paint.ts';
 import { countOf, group, listed } from './finding.ts';
-import { placeOf } from './serviceWords.ts';
+import { placeWords } from './serviceWords.ts';
 import type { ChosenEndpoint, FrontendName, LeftOutEndpoint, PacketExplanation, Verdict } from './types.ts';
 import { KIND_WORDS, percent } from './words.ts';
 
@@ -109,7 +109,7 @@ export function endpointTable(
     rows: shown.map((each) => [
       percent(each.probability),
       each.address,
-      placeOf(each),
+      placeWords(each),
       ...(common === undefined ? [masqueradeWords(each)] : []),
     ]),
     ...moreThan(shown, all),
@@ -127,7 +127,7 @@ export function leftOutTable(
   const all = leftOut.length + (unlisted?.leftOut ?? 0);
   return {
     text: countOf(all, 'endpoint'),
-    rows: shown.map((each) => [each.address, placeOf(each), each.text]),
+    rows: shown.map((each) => [each.address, placeWords(each), each.text]),
     ...moreThan(shown, all),
   };
 }
@@ -152,6 +152,6 @@ export function ifAllowedFact({ ifAllowed }: PacketExplanation): Fact | undefine
   const more = others.length > 0 ? `, or ${countOf(others.length, 'other endpoint')}` : '';
   return {
     label: ifAllowed.condition,
-    text: `${first.address} (${placeOf(first)})${more}, ${masqueradeWord(first.masquerade)}`,
+    text: `${first.address} (${placeWords(first)})${more}, ${masqueradeWord(first.masquerade)}`,
   };
 }

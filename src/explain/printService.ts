@@ -9,7 +9,9 @@ import {
   endpointWords,
   groupByFrontend,
   kernelWords,
-  placeOf,
+  placeWords,
+  serviceHeadline,
+  sourceLines,
 } from './serviceWords.ts';
 import { type PrintStyle, Sheet } from './sheet.ts';
 import type {
@@ -32,11 +34,8 @@ const STATE_COLOURS: Readonly<Record<ServiceState, Colour>> = {
 export function printService(answer: ServiceExplanation, style: PrintStyle): string {
   const sheet = new Sheet(style);
   const { service, type, node, mode, findings, ports, changes } = answer;
-  const problems = findings.filter(({ severity }) => severity !== 'info').length;
-  const word =
-    ports.length === 0 ? 'NOT SERVED' : problems === 0 ? 'OK' : countOf(problems, 'PROBLEM').toUpperCase();
-  const colour = ports.length === 0 ? 'red' : problems === 0 ? 'green' : 'yellow';
-  sheet.heading(`${service}${type === undefined ? '' : ` (${type})`} on ${node}, ${mode} mode`, word, colour);
+  const { text, colour } = serviceHeadline(answer);
+  sheet.heading(`${service}${type === undefined ? '' : ` (${type})`} on ${node}, ${mode} mode`, text, colour);
   for (const finding of findings) putFinding(sheet, finding, true);
   putSources(sheet, ports);
   for (const port of ports) putPort(sheet, port);
@@ -46,11 +45,9 @@ export function printService(answer: ServiceExplanation, style: PrintStyle): str
 
 /** What the classes are, on this node. */
 function putSources(sheet: Sheet, ports: readonly ServicePortExplanation[]): void {
-  const whys = new Map(
-    ports.flatMap(({ packets }) => packets.map(({ source }) => [source.class, source.why] as const)),
-  );
-  for (const [index, [sourceClass, why]] of [...whys].entries())
-    sheet.row(index === 0 ? 'sources' : '', `${sourceClass}: ${why}`);
+  const lines = sourceLines(ports.flatMap(({ packets }) => packets));
+  for (const [index, { label, text }] of lines.entries())
+    sheet.row(index === 0 ? 'sources' : '', `${label}: ${text}`);
 }
 
 function putPort(sheet: Sheet, port: ServicePortExplanation): void {
@@ -88,7 +85,7 @@ function putEndpoints(sheet: Sheet, endpoints: readonly EndpointRow[]): void {
   sheet.row('endpoints', endpoints.length === 0 ? 'none' : countOf(endpoints.length, 'endpoint'));
   const shown = sheet.isWide ? endpoints : endpoints.slice(0, MOST_SHOWN);
   sheet.table(
-    shown.map((row) => [row.address, placeOf(row), endpointWords(row)]),
+    shown.map((row) => [row.address, placeWords(row), endpointWords(row)]),
     INDENT,
   );
   if (endpoints.length > shown.length)

@@ -19,7 +19,12 @@ import {
 } from './samples.ts';
 import { portFindings, serviceFindings, unservedFinding } from './serviceFindings.ts';
 import type { FamilySubject, Subject } from './subject.ts';
-import type { PacketExplanation, ServiceExplanation, ServicePortExplanation } from './types.ts';
+import type {
+  KernelOutcome,
+  PacketExplanation,
+  ServiceExplanation,
+  ServicePortExplanation,
+} from './types.ts';
 
 interface AskedService {
   readonly service: ObjectKey;
@@ -47,7 +52,7 @@ export async function explainService(subject: Subject, question: AskedService): 
       servicePort: port.id,
       family: family.family,
       state: portCondition(family, port).state,
-      packets,
+      packets: packets.map(withFewOutcomes),
       ...(moreFrontends > 0 && { moreFrontends }),
       endpoints: portEndpointRows(subject, { family, port }, endpoints, flows),
     });
@@ -86,6 +91,21 @@ async function explainFrontends(
     }
   }
   return { packets, moreFrontends: Math.max(0, frontends.length - MOST_FRONTENDS) };
+}
+
+/** Of each packet's ways through the kernel: that of every endpoint has the same rules, and one element of its own. */
+const MOST_OUTCOMES = 8;
+
+function withFewOutcomes(packet: PacketExplanation): PacketExplanation {
+  const { kernel } = packet;
+  if (!kernel || kernel.outcomes.length <= MOST_OUTCOMES) return packet;
+  const isStopped = ({ verdict }: KernelOutcome): boolean => verdict !== 'forwarded';
+  const sorted = [
+    ...kernel.outcomes.filter(isStopped),
+    ...kernel.outcomes.filter((outcome) => !isStopped(outcome)),
+  ];
+  const moreOutcomes = sorted.length - MOST_OUTCOMES;
+  return { ...packet, kernel: { ...kernel, outcomes: sorted.slice(0, MOST_OUTCOMES), moreOutcomes } };
 }
 
 /** One of each source class; where source ranges count, one from within them too. */

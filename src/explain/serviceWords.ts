@@ -1,15 +1,44 @@
 /** A service's frontends, endpoints and changes in words: those of `explain`, on a terminal and on the page. */
 import { hostPort } from '../model/ip.ts';
+import type { SourceClass } from '../plan/types.ts';
+import type { Colour } from '../text/paint.ts';
 import { countOf, listed } from './finding.ts';
-import type { ChangeRecord, EndpointName, EndpointRow, PacketExplanation } from './types.ts';
+import type {
+  ChangeRecord,
+  EndpointName,
+  EndpointRow,
+  PacketExplanation,
+  ServiceExplanation,
+} from './types.ts';
 import { KIND_WORDS, percent } from './words.ts';
 
-export interface FrontendGroup {
+/** `OK`, `2 PROBLEMS`, `NOT SERVED` */
+export function serviceHeadline({ ports, findings }: ServiceExplanation): {
+  readonly text: string;
+  readonly colour: Colour;
+} {
+  if (ports.length === 0) return { text: 'NOT SERVED', colour: 'red' };
+  const problems = findings.filter(({ severity }) => severity !== 'info').length;
+  if (problems === 0) return { text: 'OK', colour: 'green' };
+  return { text: countOf(problems, 'PROBLEM').toUpperCase(), colour: 'yellow' };
+}
+
+/** What a packet's class is decided by, on this node; two families may have two words for it. */
+export function sourceLines(
+  packets: readonly PacketExplanation[],
+): readonly { readonly label: SourceClass; readonly text: string }[] {
+  const whys = new Map<SourceClass, Set<string>>();
+  for (const { source } of packets)
+    whys.set(source.class, (whys.get(source.class) ?? new Set()).add(source.why));
+  return [...whys].flatMap(([label, texts]) => [...texts].map((text) => ({ label, text })));
+}
+
+interface FrontendGroup {
   readonly frontend: { readonly label: string; readonly policy: string };
   readonly rows: readonly SourceFate[];
 }
 
-export interface SourceFate {
+interface SourceFate {
   /** `pod`, or several: `node, outside` */
   readonly sources: string;
   readonly fate: string;
@@ -37,7 +66,7 @@ export function groupByFrontend(packets: readonly PacketExplanation[]): readonly
     const [first] = some;
     if (!first) continue;
     const rows = fatesOf(some);
-    const kind = first.frontend ? KIND_WORDS[first.frontend.kind] : 'address';
+    const kind = kindWords(first);
     const key = JSON.stringify([kind, rows]);
     const label = hostPort(first.packet.destination, first.packet.port);
     const before = groups.get(key);
@@ -48,6 +77,15 @@ export function groupByFrontend(packets: readonly PacketExplanation[]): readonly
     frontend: { label: `${kind} ${listed(labels, 3)}`, policy },
     rows,
   }));
+}
+
+function kindWords({ frontend }: PacketExplanation): string {
+  return frontend ? KIND_WORDS[frontend.kind] : 'address';
+}
+
+/** `cluster IP 10.96.0.20:80` */
+export function frontendWords(answer: PacketExplanation): string {
+  return `${kindWords(answer)} ${hostPort(answer.packet.destination, answer.packet.port)}`;
 }
 
 function fatesOf(packets: readonly PacketExplanation[]): FrontendGroup['rows'] {
@@ -119,7 +157,7 @@ export function differenceWords({ packet, kernel }: PacketExplanation): readonly
 }
 
 /** `pod-a, this node` */
-export function placeOf({ pod, node, isLocal }: EndpointName): string {
+export function placeWords({ pod, node, isLocal }: EndpointName): string {
   const place = isLocal ? 'this node' : (node ?? 'no known node');
   return pod === undefined ? place : `${pod}, ${place}`;
 }
@@ -134,6 +172,17 @@ export function endpointWords(row: EndpointRow): string {
 function conditionOf({ ready, terminating, pools }: EndpointRow): string {
   const condition = ready ? 'ready' : terminating ? 'terminating' : 'not ready';
   return `${condition}, in ${pools.join(' and ')}`;
+}
+
+/** `terminating, serving` */
+export function endpointState({ ready, serving, terminating }: EndpointRow): string {
+  if (terminating) return serving ? 'terminating, serving' : 'terminating';
+  return ready ? 'ready' : 'not ready';
+}
+
+/** `cluster, local`; `not used: not ready` */
+export function usedFor({ pools, leftOut }: EndpointRow): string {
+  return pools.length > 0 ? pools.join(', ') : `not used: ${leftOut?.text ?? ''}`;
 }
 
 /** `planned 3 ms later, committed 12 ms later` */

@@ -126,6 +126,8 @@ export interface KernelExplanation {
   /** Where it is not: each difference, in words. */
   readonly differences: readonly string[];
   readonly outcomes: readonly KernelOutcome[];
+  /** How many are not listed, where a service is explained that has many endpoints. */
+  readonly moreOutcomes?: number;
   /** What could not be evaluated. */
   readonly notes: readonly string[];
 }

@@ -1,3 +1,138 @@
-export function ServiceView({ service }: { readonly service: string; readonly query: URLSearchParams }) {
-  return <h1>{service}</h1>;
+/** One service: the path of its packets, and what decides it. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { serviceHeadline } from '../../../src/explain/serviceWords.ts';
+import { serviceOfPortId } from '../../../src/model/serviceTracker.ts';
+import type {
+  ChangeRecord,
+  ServiceExplanation,
+  ServiceObjects,
+  ServicePortExplanation,
+  WatchEvent,
+} from '../../../src/explain/types.ts';
+import { apiPath } from '../api.ts';
+import { changedSince, signaturesOf } from '../diagram/marks.ts';
+import type { Box } from '../diagram/graph.ts';
+import { Findings } from '../parts/findings.tsx';
+import { Shown } from '../parts/states.tsx';
+import { useAnswer } from '../useAnswer.ts';
+import { ServiceEndpoints } from './serviceEndpoints.tsx';
+import { ServiceFields } from './serviceFields.tsx';
+import { AsItWas, PortTabs } from './serviceHead.tsx';
+import { ServiceHistory } from './serviceHistory.tsx';
+import { ServiceMissing } from './serviceMissing.tsx';
+import { ServicePath } from './servicePath.tsx';
+import { chosenPort } from './servicePorts.ts';
+import { ServiceRules } from './serviceRules.tsx';
+import { useCounts } from './serviceCounts.ts';
+import './service.css';
+
+interface ViewProps {
+  readonly service: string;
+  readonly query: URLSearchParams;
+}
+
+export function ServiceView({ service, query }: ViewProps) {
+  const [namespace = '', name = ''] = service.split('/');
+  const at = query.get('at') ?? undefined;
+  const isTouched = (event: WatchEvent): boolean => at === undefined && touches(event, service);
+  const answer = useAnswer<ServiceExplanation>(apiPath(['explain', namespace, name], { at }), isTouched);
+  if (answer.kind === 'failed' && answer.failure.status === 404)
+    return <ServiceMissing service={service} query={query} failure={answer.failure} />;
+  return (
+    <>
+      {answer.kind !== 'here' && <h1>{service}</h1>}
+      <Shown what={service} answer={answer}>
+        {(explanation) => <Explained explanation={explanation} query={query} />}
+      </Shown>
+    </>
+  );
+}
+
+/** A change by another program may have been to the rules of any service. */
+function touches(event: WatchEvent, service: string): boolean {
+  switch (event.kind) {
+    case 'change':
+      return event.service === service;
+    case 'refused':
+      return serviceOfPortId(event.servicePort) === service;
+    case 'foreign':
+    case 'proof':
+      return true;
+    default:
+      return false;
+  }
+}
+
+function Explained({
+  explanation,
+  query,
+}: {
+  readonly explanation: ServiceExplanation;
+  readonly query: URLSearchParams;
+}) {
+  const { service, type, findings, ports, node, mode } = explanation;
+  const { text, colour } = serviceHeadline(explanation);
+  const at = query.get('at') ?? undefined;
+  const port = chosenPort(ports, query);
+  return (
+    <>
+      <header class="service-head">
+        <h1>{service}</h1>
+        {type !== undefined && <span class="badge">{type}</span>}
+        <span class={`badge headline-${colour}`}>{text}</span>
+        <span class="quiet">
+          on {node}, {mode} mode
+        </span>
+      </header>
+      {at !== undefined && <AsItWas service={service} query={query} at={at} />}
+      {findings.length > 0 && <Findings findings={findings} label="Findings" />}
+      {ports.length > 1 && port && <PortTabs service={service} query={query} ports={ports} chosen={port} />}
+      {port && (
+        <Port key={`${port.servicePort} ${port.family}`} port={port} service={service} query={query} />
+      )}
+    </>
+  );
+}
+
+function Port({ port, service, query }: { readonly port: ServicePortExplanation } & ViewProps) {
+  const [namespace = '', name = ''] = service.split('/');
+  const isPast = query.has('at');
+  const [pointed, setPointed] = useState<Box>();
+  const changed = useChanged(port);
+  const counted = useCounts(port, service, !isPast);
+  const isTouched = (event: WatchEvent): boolean => touches(event, service);
+  const objects = useAnswer<ServiceObjects>(apiPath(['objects', namespace, name]), isTouched);
+  const history = useAnswer<readonly ChangeRecord[]>(apiPath(['history'], { service }), isTouched);
+  return (
+    <div class="service-grid">
+      <div class="service-main">
+        <ServicePath port={counted} changed={changed} pointed={pointed} onPoint={setPointed} />
+        <ServiceEndpoints rows={counted.endpoints} pointed={pointed} />
+        <ServiceRules port={port} pointed={pointed} />
+      </div>
+      <div class="service-side">
+        <ServiceFields answer={objects} pointed={pointed} />
+        <ServiceHistory service={service} query={query} answer={history} />
+      </div>
+    </div>
+  );
+}
+
+/** Marks stay so long. */
+const MARKED_MS = 8000;
+
+/** What the last answers changed. */
+function useChanged(port: ServicePortExplanation): ReadonlySet<string> {
+  const before = useRef<ReturnType<typeof signaturesOf>>(undefined);
+  const [changed, setChanged] = useState<ReadonlySet<string>>(new Set());
+  useEffect(() => {
+    const after = signaturesOf(port);
+    const found = before.current ? changedSince(before.current, after) : new Set<string>();
+    before.current = after;
+    if (found.size === 0) return undefined;
+    setChanged(found);
+    const timer = setTimeout(() => setChanged(new Set()), MARKED_MS);
+    return () => clearTimeout(timer);
+  }, [port]);
+  return changed;
 }

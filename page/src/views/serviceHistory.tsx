@@ -1,0 +1,82 @@
+/** What changed, what that did, and how long it took; newest first. */
+import { useState } from 'preact/hooks';
+import { changeTimes } from '../../../src/explain/serviceWords.ts';
+import type { ChangeRecord } from '../../../src/explain/types.ts';
+import { printRfc3339 } from '../../../src/text/time.ts';
+import { Shown } from '../parts/states.tsx';
+import { Ago } from '../parts/time.tsx';
+import type { Answer } from '../useAnswer.ts';
+import { serviceAddress } from './servicePorts.ts';
+
+interface HistoryProps {
+  readonly service: string;
+  readonly query: URLSearchParams;
+  readonly answer: Answer<readonly ChangeRecord[]>;
+}
+
+const FEW = 8;
+
+export function ServiceHistory({ service, query, answer }: HistoryProps) {
+  const [most, setMost] = useState(FEW);
+  return (
+    <section class="card history" aria-labelledby="history-title">
+      <h2 id="history-title">History</h2>
+      <Shown what="the history" answer={answer}>
+        {(records) => (
+          <>
+            {records.length === 0 && <p class="quiet">Nothing has changed since the proxy started.</p>}
+            <ol>
+              {records.slice(0, most).map((record) => (
+                <Change
+                  key={`${record.family} ${record.id}`}
+                  record={record}
+                  service={service}
+                  query={query}
+                />
+              ))}
+            </ol>
+            {records.length > most && (
+              <button type="button" onClick={() => setMost(most + 4 * FEW)}>
+                Earlier changes
+              </button>
+            )}
+          </>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+function Change({
+  record,
+  service,
+  query,
+}: Pick<HistoryProps, 'service' | 'query'> & { readonly record: ChangeRecord }) {
+  const { seenAt, committedAt, plannedAt, causes, effects, family, refused } = record;
+  const at = (time: number): string => serviceAddress(service, query, { at: printRfc3339(time) });
+  return (
+    <li class={refused === undefined ? undefined : 'is-refused'}>
+      <p class="change-when">
+        <strong>
+          <Ago at={seenAt} />
+        </strong>{' '}
+        <span class="quiet">
+          {family}, {changeTimes(record)}
+        </span>
+      </p>
+      <ul class="causes" aria-label="causes">
+        {causes.map((cause) => (
+          <li key={cause}>{cause}</li>
+        ))}
+      </ul>
+      <ul class="effects" aria-label="effects">
+        {effects.map((effect) => (
+          <li key={effect}>{effect}</li>
+        ))}
+      </ul>
+      <p class="change-links">
+        <a href={at(seenAt - 1)}>before</a> <a href={at(Math.ceil(committedAt ?? plannedAt))}>after</a>
+      </p>
+    </li>
+  );
+}

@@ -1,0 +1,58 @@
+/** There is no such service, or not then: what there is instead. */
+import { nearest } from '../../../src/text/suggest.ts';
+import type { ApiFailure } from '../api.ts';
+import { apiPath } from '../api.ts';
+import { servicePath } from '../address.ts';
+import { useAnswer } from '../useAnswer.ts';
+import { serviceAddress } from './servicePorts.ts';
+
+const MOST_NAMES = 12;
+
+export function ServiceMissing({
+  service,
+  query,
+  failure,
+}: {
+  readonly service: string;
+  readonly query: URLSearchParams;
+  readonly failure: ApiFailure;
+}) {
+  const [namespace = ''] = service.split('/');
+  const names = useAnswer<readonly string[]>(
+    apiPath(['names'], { kind: 'services', prefix: `${namespace}/` }),
+  );
+  const known = names.kind === 'here' ? names.value : [];
+  const near = nearest(service, known);
+  return (
+    <section class="state">
+      <h1>{service}</h1>
+      <p role="alert">{failure.message}</p>
+      {failure.hint !== undefined && <p>{failure.hint}</p>}
+      {query.has('at') && (
+        <p>
+          <a href={serviceAddress(service, query, { at: undefined })}>Show it as it is now</a>
+        </p>
+      )}
+      {near !== undefined && near !== service && (
+        <p>
+          Did you mean <a href={servicePath(near)}>{near}</a>?
+        </p>
+      )}
+      {known.length > 0 && (
+        <>
+          <h2>In the namespace {namespace}</h2>
+          <ul class="names">
+            {known.slice(0, MOST_NAMES).map((name) => (
+              <li key={name}>
+                <a href={servicePath(name)}>{name}</a>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <p>
+        <a href="/services">All services</a>
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,91 @@
+/** The path drawn, or as text; what is pointed at is said below it. */
+import { useMemo, useState } from 'preact/hooks';
+import type { ServicePortExplanation } from '../../../src/explain/types.ts';
+import { Caption } from '../diagram/caption.tsx';
+import { captionOf, portCaption } from '../diagram/captions.ts';
+import { Diagram, useWidth } from '../diagram/diagram.tsx';
+import { type EndpointGroup, endpointTree, openAtFirst, seenBranches } from '../diagram/endpointTree.ts';
+import { focusOn } from '../diagram/focus.ts';
+import { type Box, graphOf } from '../diagram/graph.ts';
+import { Legend } from '../diagram/legend.tsx';
+import { WayList } from '../diagram/wayList.tsx';
+import { weightsOf } from '../diagram/weights.ts';
+import '../diagram/words.css';
+
+interface PathProps {
+  readonly port: ServicePortExplanation;
+  readonly changed: ReadonlySet<string>;
+  readonly pointed: Box | undefined;
+  readonly onPoint: (box: Box | undefined) => void;
+}
+
+const HINT = 'Point at a box, or go to it by Tab and the arrow keys, to see its way.';
+
+export function ServicePath({ port, changed, pointed, onPoint }: PathProps) {
+  const { ref, width, isNarrow } = useWidth();
+  const [isText, setIsText] = useState(false);
+  const [chosen, setChosen] = useState<string>();
+  const { graph, weights, toggle } = useGraph(port);
+  const boxAt = (key: string | undefined): Box | undefined => graph.boxes.find((box) => box.key === key);
+  // What is pointed at may have another state by now.
+  const shown = boxAt(pointed?.key) ?? boxAt(chosen);
+  const focus = shown && focusOn(graph, shown.key);
+  const choose = (box: Box): void => {
+    if (box.kind === 'group') toggle(box);
+    else setChosen(chosen === box.key ? undefined : box.key);
+  };
+  return (
+    <section class="card path" aria-labelledby="path-title">
+      <div class="card-head">
+        <h2 id="path-title">Path</h2>
+        {!isNarrow && (
+          <button type="button" aria-pressed={isText} onClick={() => setIsText(!isText)}>
+            As text
+          </button>
+        )}
+      </div>
+      <div
+        ref={ref}
+        class="path-room"
+        onKeyDown={(event) => {
+          if (event.key === 'Escape') setChosen(undefined);
+        }}
+      >
+        {width === 0 ? null : isText || isNarrow ? (
+          <WayList port={port} graph={graph} onChoose={choose} />
+        ) : (
+          <>
+            <Diagram
+              graph={graph}
+              width={width}
+              focus={focus}
+              chosen={chosen}
+              changed={changed}
+              onPoint={(key) => onPoint(boxAt(key))}
+              onChoose={choose}
+            />
+            <Legend graph={graph} widths={weights.text} />
+            <Caption
+              words={shown ? captionOf(shown, port) : portCaption(port)}
+              hint={shown ? undefined : HINT}
+            />
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** Which groups somebody opened or closed stays, whatever answers come. */
+function useGraph(port: ServicePortExplanation) {
+  const [toggled, setToggled] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const tree = useMemo(() => endpointTree(port.endpoints), [port]);
+  const atFirst = useMemo(() => openAtFirst(tree), [tree]);
+  const weights = useMemo(() => weightsOf(port.endpoints), [port]);
+  const graph = useMemo(() => {
+    const isOpen = ({ key }: EndpointGroup): boolean => toggled.get(key) ?? atFirst.has(key);
+    return graphOf(port, seenBranches(tree, isOpen), weights);
+  }, [port, tree, atFirst, weights, toggled]);
+  const toggle = ({ key, isOpen }: Box): void => setToggled(new Map(toggled).set(key, isOpen !== true));
+  return { graph, weights, toggle };
+}
