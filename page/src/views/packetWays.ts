@@ -1,6 +1,6 @@
 /** Each thing that can become of a packet: as planned, and as the kernel does it. */
 import { masqueradeWords } from '../../../src/explain/packetText.ts';
-import { placeOf } from '../../../src/explain/serviceWords.ts';
+import { placeWords } from '../../../src/explain/serviceWords.ts';
 import type { ChosenEndpoint, KernelOutcome, PacketExplanation } from '../../../src/explain/types.ts';
 import { OUTCOME_WORDS, percent, printMasquerade, printOutcome } from '../../../src/explain/words.ts';
 
@@ -62,7 +62,7 @@ function wayTo(
     key: planned.address,
     share: percent(outcome?.probability ?? planned.probability),
     end: planned.address,
-    place: placeOf(planned),
+    place: placeWords(planned),
     planned,
     ...(outcome && { outcome }),
     differences,
