@@ -143,7 +143,9 @@ function deferred(): { readonly promise: Promise<void>; readonly resolve: () => 
 function withLimit<T>(promise: Promise<T>, ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('nothing was heard from the proxy')), ms);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+    // What the browser says of it differs, and says no more.
+    const lost = (): void => reject(new Error('the connection to the proxy was lost'));
+    promise.then(resolve, lost).finally(() => clearTimeout(timer));
   });
 }
 

@@ -32,9 +32,7 @@ describe('a line of the table', () => {
     const read = line({ affinitySeconds: 10_800, rate: 12.34, state: 'refused', detail: 'no\tspace: left' });
     expect(read).toMatchObject({
       service: 'shop/web',
-      type: 'LoadBalancer',
-      policy: 'external Local',
-      state: 'refused',
+      kind: { type: 'LoadBalancer', policy: 'external Local', state: 'refused', hasOtherIPs: false },
       ready: 3,
       local: 1,
       all: 4,
@@ -82,7 +80,7 @@ describe('a line of the table', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, unit: 'binary' }), (detail) => {
         const read = line({ state: 'refused', detail });
-        expect(read.state).toBe('refused');
+        expect(read.kind.state).toBe('refused');
         expect(cellsOf(read).detail).toBe(detail.replaceAll(/[\t\r\n]+/g, ' '));
       }),
     );

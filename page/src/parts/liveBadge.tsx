@@ -51,9 +51,16 @@ export function LiveBadge({
   }
 }
 
+/** Until then the proxy may only be restarting, and what is shown need not move down for that. */
+const RESTART_MS = 2000;
+
 /** Said in full below the header: nobody should read old numbers as new ones. */
 export function StaleNotice({ state }: { readonly state: LiveState }) {
-  if (state.kind !== 'stale') return null;
+  return state.kind === 'stale' ? <Notice state={state} /> : null;
+}
+
+function Notice({ state }: { readonly state: LiveState & { readonly kind: 'stale' } }) {
+  if (useNow() - state.since < RESTART_MS) return null;
   return (
     <div class="notice" role="status">
       <p>

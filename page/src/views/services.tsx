@@ -7,7 +7,7 @@ import { counted, grouped } from '../../../src/text/ages.ts';
 import { Empty, Failed, Loading, Old } from '../parts/states.tsx';
 import type { ColumnName } from './services/columns.ts';
 import { ServiceGrid } from './services/grid.tsx';
-import { cellsOf, type ServiceLine } from './services/line.ts';
+import type { ServiceLine } from './services/line.ts';
 import { SelectedService } from './services/selected.tsx';
 import { Selector } from './services/selection.ts';
 import { serviceStore, type StoredServices } from './services/store.ts';
@@ -124,8 +124,8 @@ function useStored(): StoredServices {
 /** `junction services` leaves them out too. */
 function emptyColumns(lines: readonly ServiceLine[]): readonly ColumnName[] {
   const empty: ColumnName[] = [];
-  if (lines.every((line) => cellsOf(line).otherIPs.length === 0)) empty.push('other');
-  if (lines.every(({ policy }) => policy === '')) empty.push('policy');
+  if (lines.every(({ kind }) => !kind.hasOtherIPs)) empty.push('other');
+  if (lines.every(({ kind }) => kind.policy === '')) empty.push('policy');
   if (lines.every(({ rate }) => rate < 0)) empty.push('rate');
   return empty;
 }

@@ -24,13 +24,13 @@ export interface Column {
 
 const COLUMNS: readonly Column[] = [
   { name: 'service', title: 'Service', sort: 'service', least: 180, share: 2 },
-  { name: 'type', title: 'Type', sort: 'type', least: 118, share: 0.2 },
+  { name: 'type', title: 'Type', sort: 'type', least: 120, share: 0.2 },
   { name: 'cluster', title: 'Cluster IP', least: 130, share: 1.2 },
   { name: 'other', title: 'Other IPs', least: 130, share: 1.4 },
   { name: 'ports', title: 'Ports', least: 140, share: 1.2 },
-  { name: 'endpoints', title: 'Endpoints', sort: 'endpoints', least: 138, share: 0 },
-  { name: 'policy', title: 'Policy', sort: 'policy', least: 122, share: 0.6 },
-  { name: 'rate', title: 'Conn/s', sort: 'rate', least: 86, share: 0.1 },
+  { name: 'endpoints', title: 'Endpoints', sort: 'endpoints', least: 134, share: 0 },
+  { name: 'policy', title: 'Policy', sort: 'policy', least: 120, share: 0.6 },
+  { name: 'rate', title: 'Conn/s', sort: 'rate', least: 82, share: 0.1 },
   { name: 'state', title: 'State', sort: 'state', least: 140, share: 2 },
 ];
 
@@ -47,10 +47,11 @@ export function shownColumns(width: number, empty: readonly ColumnName[]): reado
   return shown;
 }
 
-export function columnTemplate(columns: readonly Column[]): string {
-  return columns
-    .map(({ least, share }) => (share === 0 ? `${least}px` : `minmax(${least}px, ${share}fr)`))
-    .join(' ');
+/** In pixels: a grid of fixed columns is laid out faster, and there is one in each row. */
+export function columnWidths(columns: readonly Column[], width: number): readonly number[] {
+  const room = Math.max(0, width - columns.reduce((sum, { least }) => sum + least, 0));
+  const shares = columns.reduce((sum, { share }) => sum + share, 0);
+  return columns.map(({ least, share }) => least + Math.floor((room * share) / shares));
 }
 
 export interface Layout {

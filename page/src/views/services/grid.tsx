@@ -2,7 +2,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { copyText } from '../../parts/copyButton.tsx';
 import { cameBack, go, servicePath } from '../../route.ts';
-import { type ColumnName, columnTemplate, layoutFor, shownColumns } from './columns.ts';
+import { type ColumnName, columnWidths, layoutFor, shownColumns } from './columns.ts';
 import { GridHead } from './gridHead.tsx';
 import { cellsOf, type ServiceLine } from './line.ts';
 import { Row, rowId } from './row.tsx';
@@ -30,14 +30,19 @@ export function ServiceGrid(props: ServiceGridProps) {
   const { lines, empty, state, changed, isBusy, onSort, onSelect, onCopied } = props;
   const grid = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
+  const isMoved = useRef(false);
   const width = useWidth(grid);
   const [pointed, setPointed] = useState(-1);
   const { isCards, rowHeight } = layoutFor(width);
   const columns = useMemo(() => shownColumns(isCards ? 9999 : width, empty), [width, isCards, empty.join()]);
+  const template = columnWidths(columns, width)
+    .map((each) => `${each}px`)
+    .join(' ');
   const shown = useRowWindow(body, lines.length, rowHeight);
   const selected = useMemo(() => lines.findIndex(({ service }) => service === state.row), [lines, state.row]);
   useAnchor(body, lines, rowHeight, state);
   const rows = lines.slice(shown.first, shown.end);
+  const slots = slotsFor(rows.length);
   serviceStore.setSeen(
     rows.map(({ service }) => service),
     state.sort === 'rate',
@@ -46,12 +51,18 @@ export function ServiceGrid(props: ServiceGridProps) {
     if (cameBack() && state.row !== '') grid.current?.focus({ preventScroll: true });
   }, []);
 
+  // When the selected service is shown at the bottom, and covers some rows.
+  useLayoutEffect(() => {
+    if (!isMoved.current || !body.current) return;
+    isMoved.current = false;
+    scrollBy(0, scrollToRow(selected, { rowHeight, ...seenOf(body.current, coveredBy()) }));
+  }, [selected]);
+
   const move = (index: number): void => {
     const line = lines[index];
-    if (!line || !body.current) return;
+    if (!line) return;
+    isMoved.current = true;
     onSelect(line.service);
-    const seen = seenOf(body.current, coveredBy());
-    scrollBy(0, scrollToRow(index, { rowHeight, ...seen }));
   };
   const press = (event: KeyboardEvent): void => {
     if (event.target !== grid.current || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -77,7 +88,7 @@ export function ServiceGrid(props: ServiceGridProps) {
       aria-colcount={columns.length}
       aria-busy={isBusy}
       {...(selected >= shown.first && selected < shown.end && { 'aria-activedescendant': rowId(selected) })}
-      style={{ '--columns': columnTemplate(columns), '--row-height': `${rowHeight}px` }}
+      style={{ '--columns': template, '--row-height': `${rowHeight}px` }}
       onKeyDown={press}
       onMouseOver={(event) => setPointed(indexAt(event))}
       onMouseLeave={() => setPointed(-1)}
@@ -96,7 +107,8 @@ export function ServiceGrid(props: ServiceGridProps) {
         <div role="presentation" style={{ transform: `translateY(${shown.first * rowHeight}px)` }}>
           {rows.map((line, offset) => (
             <Row
-              key={line.service}
+              // Rows that are scrolled out of sight become those that are scrolled into it.
+              key={(shown.first + offset) % slots}
               line={line}
               index={shown.first + offset}
               columns={columns}
@@ -109,6 +121,11 @@ export function ServiceGrid(props: ServiceGridProps) {
       </div>
     </div>
   );
+}
+
+/** How many rows there are in the document, rounded so that it seldom changes. */
+function slotsFor(rows: number): number {
+  return Math.max(64, 2 ** Math.ceil(Math.log2(rows + 1)));
 }
 
 function useWidth(element: { readonly current: HTMLElement | null }): number {

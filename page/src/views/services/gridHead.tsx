@@ -30,9 +30,13 @@ function Title({
     <>
       {title}
       {name === 'endpoints' && (
-        <span class="service-counts quiet">
-          {' '}
-          <span>ready</span> <span>local</span> <span>all</span>
+        <span class="service-counts">
+          {['ready', 'local', 'all'].map((each) => (
+            <span key={each} class="service-count">
+              {' '}
+              {each}
+            </span>
+          ))}
         </span>
       )}
     </>

@@ -11,14 +11,22 @@ export interface ServiceLine {
   readonly line: string;
   /** In small letters: the name, addresses, and ports as `:80/tcp`. */
   readonly text: string;
-  readonly type: string;
-  readonly policy: string;
-  readonly state: string;
+  /** Equal in all of these: the same object, of which there are few. */
+  readonly kind: LineKind;
   readonly ready: number;
   readonly local: number;
   readonly all: number;
   /** Connections a second; negative where nothing is known. */
   readonly rate: number;
+}
+
+/** What services are filtered by. */
+export interface LineKind {
+  readonly type: string;
+  readonly policy: string;
+  readonly state: string;
+  /** Beside its cluster IPs. */
+  readonly hasOtherIPs: boolean;
 }
 
 /** What is shown, and not searched through all services. */
@@ -59,9 +67,7 @@ export function readLine(line: string): ServiceLine {
     service,
     line,
     text: searchText(service, cell('CLUSTER IP'), cell('OTHER IPS'), cell('PORTS')),
-    type: once(cell('TYPE')),
-    policy: once(cell('POLICY')),
-    state: once(parseState(cell('STATE')).state),
+    kind: kindOf(cell('TYPE'), cell('POLICY'), parseState(cell('STATE')).state, cell('OTHER IPS') !== ''),
     ready,
     local,
     all,
@@ -82,13 +88,15 @@ export function cellsOf({ line }: ServiceLine): ServiceCells {
   };
 }
 
-/** Types, policies and states are few, and each is kept once. */
-const kept = new Map<string, string>();
+const kinds = new Map<string, LineKind>();
 
-function once(text: string): string {
-  const known = kept.get(text);
-  if (known === undefined) kept.set(text, text);
-  return known ?? text;
+function kindOf(type: string, policy: string, state: string, hasOtherIPs: boolean): LineKind {
+  const key = `${type}\t${policy}\t${state}\t${hasOtherIPs}`;
+  const known = kinds.get(key);
+  if (known) return known;
+  const kind = { type, policy, state, hasOtherIPs };
+  kinds.set(key, kind);
+  return kind;
 }
 
 function listOf(text: string): readonly string[] {

@@ -35,7 +35,9 @@ export async function loadLines(
     isFirstShown = true;
     onFirst(lines.slice());
   }
-  return inOrder(lines);
+  const sorted = inOrder(lines);
+  await nextTask();
+  return sorted;
 }
 
 /** The proxy sends them so. */

@@ -51,6 +51,7 @@ export class Row extends Component<RowProps> {
             key={name}
             role={name === 'service' ? 'rowheader' : 'gridcell'}
             class={`service-cell service-${name}`}
+            title={titleOfCell(name, line, cells)}
           >
             <Cell name={name} line={line} cells={cells} isPointed={isPointed} />
           </div>
@@ -67,26 +68,52 @@ interface CellProps {
   readonly isPointed: boolean;
 }
 
+/** The whole text, where the cell may be too narrow for it. */
+function titleOfCell(name: ColumnName, line: ServiceLine, cells: ServiceCells): string | undefined {
+  switch (name) {
+    case 'service':
+      return line.service;
+    case 'cluster':
+      return cells.clusterIPs.join(', ');
+    case 'other':
+      return cells.otherIPs.join(', ');
+    case 'ports':
+      return cells.ports.join(', ');
+    case 'endpoints':
+      return `${grouped(line.ready)} of ${grouped(line.all)} ready, ${grouped(line.local)} of them on this node`;
+    case 'policy':
+      return line.kind.policy;
+    case 'state':
+      return cells.detail;
+    default:
+      return undefined;
+  }
+}
+
 function Cell({ name, line, cells, isPointed }: CellProps) {
   switch (name) {
     case 'service':
       return <ServiceLink service={line.service} />;
     case 'type':
-      return <>{line.type}</>;
+      return <>{line.kind.type}</>;
     case 'cluster':
       return <Addresses addresses={cells.clusterIPs} isPointed={isPointed} />;
     case 'other':
       return <Addresses addresses={cells.otherIPs} isPointed={isPointed} />;
     case 'ports':
-      return <Listed texts={cells.ports} />;
+      return <>{cells.ports.join(', ')}</>;
     case 'endpoints':
       return <Endpoints {...line} />;
     case 'policy':
-      return <Listed texts={line.policy === '' ? [] : [line.policy]} />;
+      return <>{line.kind.policy}</>;
     case 'rate':
       return <>{cells.rate}</>;
     case 'state':
-      return <State line={line} detail={cells.detail} />;
+      return (
+        <>
+          <Badge state={line.kind.state as ServiceState} /> <span class="service-detail">{cells.detail}</span>
+        </>
+      );
   }
 }
 
@@ -94,19 +121,10 @@ function Cell({ name, line, cells, isPointed }: CellProps) {
 function ServiceLink({ service }: { readonly service: string }) {
   const end = service.indexOf('/') + 1;
   return (
-    <a href={servicePath(service)} tabIndex={-1} title={service}>
+    <a href={servicePath(service)} tabIndex={-1}>
       <span class="service-namespace">{service.slice(0, end)}</span>
       {service.slice(end)}
     </a>
-  );
-}
-
-function Listed({ texts }: { readonly texts: readonly string[] }) {
-  const text = texts.join(', ');
-  return (
-    <span class="service-text" title={text}>
-      {text}
-    </span>
   );
 }
 
@@ -120,7 +138,7 @@ function Addresses({
   const [first] = addresses;
   return (
     <>
-      <Listed texts={addresses} />
+      {addresses.join(', ')}
       {isPointed && first !== undefined && <CopyButton text={first} isSkipped />}
     </>
   );
@@ -128,25 +146,11 @@ function Addresses({
 
 /** Ready, local, all. */
 function Endpoints({ ready, local, all }: Pick<ServiceLine, 'ready' | 'local' | 'all'>) {
-  const title = `${grouped(ready)} of ${grouped(all)} ready, ${grouped(local)} of them on this node`;
-  return (
-    <span class="service-counts" title={title}>
-      <span class={ready < all ? 'service-some' : ''}>{grouped(ready)}</span>
-      <span class="quiet">{grouped(local)}</span>
-      <span class="quiet">{grouped(all)}</span>
-    </span>
-  );
-}
-
-function State({ line: { state }, detail }: { readonly line: ServiceLine; readonly detail: string }) {
   return (
     <>
-      <Badge state={state as ServiceState} />
-      {detail !== '' && (
-        <span class="service-text service-detail" title={detail}>
-          {detail}
-        </span>
-      )}
+      <span class={ready < all ? 'service-count service-some' : 'service-count'}>{grouped(ready)}</span>
+      <span class="service-count quiet">{grouped(local)}</span>
+      <span class="service-count quiet">{grouped(all)}</span>
     </>
   );
 }

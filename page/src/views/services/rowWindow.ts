@@ -14,9 +14,9 @@ interface Viewport {
 }
 
 /** So many more above and below: what the next frames of a fast scroll show. */
-const AROUND = 12;
+const AROUND = 8;
 /** The window moves by so many at a time, so that most frames of a slow scroll change nothing. */
-const STEP = 6;
+const STEP = 4;
 
 export function rowWindow({ rows, rowHeight, top, height }: Viewport): RowRange {
   const seen = Math.max(0, Math.floor(top / rowHeight));

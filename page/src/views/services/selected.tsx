@@ -27,12 +27,12 @@ export function SelectedService({
           name="Endpoints"
           text={`${grouped(line.ready)} ready, ${grouped(line.local)} local, ${grouped(line.all)} in all`}
         />
-        <Fact name="Policy" text={line.policy} />
+        <Fact name="Policy" text={line.kind.policy} />
         <Fact name="Affinity" text={affinity} />
         <div class="services-state">
           <dt class="visually-hidden">State</dt>
           <dd>
-            <Badge state={line.state as ServiceState} /> {detail}
+            <Badge state={line.kind.state as ServiceState} /> {detail}
           </dd>
         </div>
       </dl>

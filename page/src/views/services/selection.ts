@@ -1,6 +1,6 @@
 /** Which services are shown, in which order, and how many there would be with another filter. */
 import { STATE_SEVERITY } from '../../../../src/explain/rows.ts';
-import type { ServiceLine } from './line.ts';
+import type { LineKind, ServiceLine } from './line.ts';
 import { type EndpointMatches, isFound, isNarrower, type Term, termsOf } from './search.ts';
 import type { SortColumn, TableState } from './viewState.ts';
 
@@ -59,63 +59,85 @@ export class Selector {
 }
 
 const KEYS: Readonly<Record<Exclude<SortColumn, 'service'>, (line: ServiceLine) => number | string>> = {
-  type: ({ type }) => type,
+  type: ({ kind }) => kind.type,
   endpoints: ({ ready }) => ready,
-  policy: ({ policy }) => policy,
+  policy: ({ kind }) => kind.policy,
   rate: ({ rate }) => rate,
   state: severityOf,
 };
 
-function severityOf({ state }: ServiceLine): number {
-  return (STATE_SEVERITY as Readonly<Record<string, number>>)[state] ?? 0;
+function severityOf({ kind }: ServiceLine): number {
+  return (STATE_SEVERITY as Readonly<Record<string, number>>)[kind.state] ?? 0;
 }
 
-/** What is equal stays in the order of names. */
 function ordered(
   lines: readonly ServiceLine[],
   { sort, isDescending, problemsFirst }: TableState,
 ): readonly ServiceLine[] {
-  const sign = isDescending ? -1 : 1;
   const sorted =
     sort === 'service'
       ? isDescending
         ? lines.toReversed()
         : lines
-      : lines.toSorted((a, b) => sign * compare(KEYS[sort](a), KEYS[sort](b)));
-  return problemsFirst ? sorted.toSorted((a, b) => severityOf(b) - severityOf(a)) : sorted;
+      : groupedBy(lines, KEYS[sort], isDescending);
+  return problemsFirst ? groupedBy(sorted, severityOf, true) : sorted;
 }
 
-function compare(a: number | string, b: number | string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+/**
+ * Sorted, and what is equal stays in the order in which it was. Keys have few values: to group thirty thousand lines takes
+ * a tenth of the time of a sort by comparison.
+ */
+function groupedBy(
+  lines: readonly ServiceLine[],
+  keyOf: (line: ServiceLine) => number | string,
+  isDescending: boolean,
+): readonly ServiceLine[] {
+  const groups = new Map<number | string, ServiceLine[]>();
+  for (const line of lines) {
+    const key = keyOf(line);
+    const group = groups.get(key);
+    if (group) group.push(line);
+    else groups.set(key, [line]);
+  }
+  const sign = isDescending ? -1 : 1;
+  const sorted = [...groups].sort(([a], [b]) => sign * (a < b ? -1 : 1));
+  return sorted.flatMap(([, group]) => group);
 }
 
 function filtered(
   lines: readonly ServiceLine[],
   { states, type, policy }: Pick<TableState, 'states' | 'type' | 'policy'>,
 ): Selection {
-  const kept: ServiceLine[] = [];
-  const counts = {
-    states: new Map<string, number>(),
-    types: new Map<string, number>(),
-    policies: new Map<string, number>(),
-  };
-  for (const line of lines) {
-    const isState = states.length === 0 || states.includes(line.state);
-    const isType = type === '' || line.type === type;
-    const isPolicy = policy === '' || hasPolicy(line, policy);
-    if (isType && isPolicy) add(counts.states, line.state);
-    if (isState && isPolicy) add(counts.types, line.type);
-    if (isState && isType) for (const each of POLICIES) if (hasPolicy(line, each)) add(counts.policies, each);
-    if (isState && isType && isPolicy) kept.push(line);
+  const isState = ({ state }: LineKind): boolean => states.length === 0 || states.includes(state);
+  const isType = (kind: LineKind): boolean => type === '' || kind.type === type;
+  const isPolicy = (kind: LineKind): boolean => policy === '' || hasPolicy(kind, policy);
+  const counts = countKinds(lines);
+  const chosen = new Set<LineKind>();
+  const found = { states: new Counts(), types: new Counts(), policies: new Counts() };
+  for (const [kind, count] of counts) {
+    if (isType(kind) && isPolicy(kind)) found.states.add(kind.state, count);
+    if (isState(kind) && isPolicy(kind)) found.types.add(kind.type, count);
+    if (isState(kind) && isType(kind))
+      for (const each of POLICIES) if (hasPolicy(kind, each)) found.policies.add(each, count);
+    if (isState(kind) && isType(kind) && isPolicy(kind)) chosen.add(kind);
   }
-  return { lines: kept, ...counts };
+  const kept = chosen.size === counts.size ? lines : lines.filter(({ kind }) => chosen.has(kind));
+  return { lines: kept, ...found };
+}
+
+function countKinds(lines: readonly ServiceLine[]): ReadonlyMap<LineKind, number> {
+  const counts = new Map<LineKind, number>();
+  for (const { kind } of lines) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return counts;
 }
 
 /** A Service may have both; without any, traffic goes to endpoints of the whole cluster. */
-function hasPolicy(line: ServiceLine, policy: string): boolean {
-  return policy === 'Cluster' ? line.policy === '' : line.policy.includes(policy);
+function hasPolicy(kind: LineKind, policy: string): boolean {
+  return policy === 'Cluster' ? kind.policy === '' : kind.policy.includes(policy);
 }
 
-function add(counts: Map<string, number>, value: string): void {
-  counts.set(value, (counts.get(value) ?? 0) + 1);
+class Counts extends Map<string, number> {
+  add(value: string, count: number): void {
+    this.set(value, (this.get(value) ?? 0) + count);
+  }
 }
