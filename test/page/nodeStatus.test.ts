@@ -63,15 +63,16 @@ test('the heading is the first line of status', () => {
 });
 
 describe('groups', () => {
-  test('a card for each part, with all lines of status; short ones first', () => {
-    const groups = statusGroups(STATUS);
-    expect(groups.map(({ name }) => name)).toEqual(['manifests', 'IPv6', 'conntrack', 'IPv4']);
-    const lines = groups.flatMap(({ parts }) => parts.flatMap((part) => part.lines));
+  test('a card for each part, with all lines of status', () => {
+    const { beside, families } = statusGroups(STATUS);
+    expect(beside.map(({ name }) => name)).toEqual(['manifests', 'IPv6', 'conntrack']);
+    expect(families.map(({ name }) => name)).toEqual(['IPv4']);
+    const lines = [...beside, ...families].flatMap(({ parts }) => parts.flatMap((part) => part.lines));
     expect(new Set(lines)).toEqual(new Set(statusParts(STATUS).flatMap((part) => part.lines)));
   });
 
   test('a family, line by line, with the times that lines speak of', () => {
-    const parts = statusGroups(STATUS).find(({ name }) => name === 'IPv4')?.parts ?? [];
+    const parts = statusGroups(STATUS).families[0]?.parts ?? [];
     expect(parts.map(({ name, lines, at }) => [name, lines[0], at])).toEqual([
       ['IPv4', '1,204 services with 1,300 ports, 1 endpoint', undefined],
       [
@@ -87,8 +88,8 @@ describe('groups', () => {
   });
 
   test('a plan has no kernel, and says nothing of one', () => {
-    const groups = statusGroups({ ...STATUS, answeredBy: { kind: 'plan' } });
-    expect(groups.find(({ name }) => name === 'IPv4')?.parts.map(({ lines }) => lines)).toEqual([
+    const { families } = statusGroups({ ...STATUS, answeredBy: { kind: 'plan' } });
+    expect(families[0]?.parts.map(({ lines }) => lines)).toEqual([
       ['1,204 services with 1,300 ports, 1 endpoint'],
     ]);
   });

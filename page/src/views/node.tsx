@@ -49,7 +49,7 @@ function NodeHealth({ status, at }: { readonly status: Status; readonly at: numb
     <>
       <div class="node-head">
         <h1>{title}</h1>
-        <span class={`severity severity-${isWrong ? 'error' : 'ok'}`}>{state}</span>
+        <span class={`node-state node-state-${isWrong ? 'error' : 'ok'}`}>{state}</span>
         <p class="quiet" title={`since ${new Date(status.startedAt).toLocaleString()}`}>
           {how}
         </p>

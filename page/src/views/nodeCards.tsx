@@ -8,14 +8,17 @@ import { ServiceWords } from '../parts/serviceWords.tsx';
 import { fullnessOf, problemParts, type StatusGroup, stageShares, statusGroups } from './nodeStatus.ts';
 
 export function StatusCards({ status }: { readonly status: Status }) {
+  const { beside, families } = statusGroups(status);
+  const cardOf = (group: StatusGroup) => (
+    <section key={group.name} class="card" aria-label={group.name}>
+      <h2>{group.name}</h2>
+      <Content group={group} status={status} />
+    </section>
+  );
   return (
     <div class="node-cards">
-      {statusGroups(status).map((group) => (
-        <section key={group.name} class="card" aria-label={group.name}>
-          <h2>{group.name}</h2>
-          <Content group={group} status={status} />
-        </section>
-      ))}
+      <div class="node-beside">{beside.map(cardOf)}</div>
+      <div class="node-families">{families.map(cardOf)}</div>
     </div>
   );
 }
@@ -56,7 +59,7 @@ function Source({ part }: { readonly part: StatusPart }) {
     <>
       <Lines part={{ ...part, lines: part.lines.slice(0, 1) }} />
       {problems.length > 0 && (
-        <ul class="problems" aria-label="Problems">
+        <ul class="manifest-problems" aria-label="Problems">
           {problems.map((problem) => {
             const { where, text } = problemParts(problem);
             return (
@@ -91,8 +94,8 @@ function Family({ parts, family }: { readonly parts: readonly StatusPart[]; read
             </dd>
           </div>
         ))}
+        <SyncCounts family={family} />
       </dl>
-      <SyncCounts family={family} />
     </>
   );
 }
@@ -133,15 +136,13 @@ function Stages({ family }: { readonly family: FamilyStatus }) {
 const COUNTS = ['full', 'incremental', 'nothing', 'failed'] as const;
 
 function SyncCounts({ family: { syncs } }: { readonly family: FamilyStatus }) {
-  if (COUNTS.every((kind) => syncs[kind] === 0)) return null;
+  const counts = COUNTS.filter((kind) => syncs[kind] > 0);
+  if (counts.length === 0) return null;
   return (
-    <ul class="sync-counts" aria-label="Syncs since it started">
-      {COUNTS.filter((kind) => kind !== 'failed' || syncs.failed > 0).map((kind) => (
-        <li key={kind} class={kind === 'failed' ? 'sync-count-bad' : ''}>
-          <strong>{grouped(syncs[kind])}</strong> {kind}
-        </li>
-      ))}
-    </ul>
+    <div class="status-part">
+      <dt>syncs</dt>
+      <dd>{counts.map((kind) => `${grouped(syncs[kind])} ${kind}`).join(', ')}</dd>
+    </div>
   );
 }
 

@@ -47,7 +47,7 @@ function Groups({ groups }: { readonly groups: readonly DoctorGroup[] }) {
         .map((group) => (
           <GroupWithFindings key={group.name} group={group} />
         ))}
-      <ul class="fine-groups" aria-label="As it should be">
+      <ul class="doctor-fine-groups" aria-label="As it should be">
         {groups
           .filter(({ findings }) => findings.length === 0)
           .map((group) => (
@@ -65,13 +65,15 @@ function GroupWithFindings({ group }: { readonly group: DoctorGroup }) {
   return (
     <div class="doctor-group">
       <h3>
-        {name} <span class={`severity severity-${findings[0]?.severity}`}>{findings[0]?.severity}</span>
+        {name} <span class={`node-state node-state-${findings[0]?.severity}`}>{findings[0]?.severity}</span>
       </h3>
       <Findings findings={findings} label={`Findings: ${name}`} />
       <NotEvaluated group={group} />
       {fine.length > 0 && (
-        <details class="fine">
-          <summary>{fineSummary(fine)}</summary>
+        <details class="doctor-fine">
+          <summary>
+            <span class="node-state node-state-ok">ok</span> <span class="quiet">{fineSummary(fine)}</span>
+          </summary>
           <FineLines fine={fine} />
         </details>
       )}
@@ -83,9 +85,9 @@ function FineGroup({ group }: { readonly group: DoctorGroup }) {
   const { name, fine } = group;
   return (
     <>
-      <details class="fine">
+      <details class="doctor-fine">
         <summary>
-          <span class="fine-name">{name}</span> <span class="severity severity-ok">ok</span>{' '}
+          <span class="doctor-fine-name">{name}</span> <span class="node-state node-state-ok">ok</span>{' '}
           <span class="quiet">{fineSummary(fine)}</span>
         </summary>
         <FineLines fine={fine} />
@@ -97,7 +99,7 @@ function FineGroup({ group }: { readonly group: DoctorGroup }) {
 
 function FineLines({ fine }: { readonly fine: readonly string[] }) {
   return (
-    <ul class="fine-lines">
+    <ul class="doctor-fine-lines">
       {fine.map((line) => (
         <li key={line}>{line}</li>
       ))}

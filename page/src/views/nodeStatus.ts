@@ -9,18 +9,22 @@ export interface StatusGroup {
   readonly parts: readonly StatusPart[];
 }
 
-export function statusGroups(status: Status): readonly StatusGroup[] {
+/** `beside`: what is short; `families`: those that are served. */
+export function statusGroups(status: Status): {
+  readonly beside: readonly StatusGroup[];
+  readonly families: readonly StatusGroup[];
+} {
   const groups: { name: string; parts: StatusPart[] }[] = [];
   for (const part of statusParts(status)) {
     const last = groups.at(-1);
     if (part.isOfFamily && last) last.parts.push(part);
     else groups.push({ name: part.name, parts: [part] });
   }
-  // Those that are short stand beside each other, above the families.
-  return [
-    ...groups.filter(({ parts }) => parts.length === 1),
-    ...groups.filter(({ parts }) => parts.length > 1),
-  ];
+  const served = new Set<string>(status.families.map(({ family }) => family));
+  return {
+    beside: groups.filter(({ name }) => !served.has(name)),
+    families: groups.filter(({ name }) => served.has(name)),
+  };
 }
 
 /** A recording stays as old as it was. `elapsedMs`: since the answer came. */

@@ -14,7 +14,7 @@ export function NodeTable({
     <section class="card" aria-labelledby="nodes-title">
       <h2 id="nodes-title">Nodes, worst first</h2>
       <div class="scroll">
-        <table class="nodes">
+        <table class="node-table">
           <thead>
             <tr>
               <th scope="col">Node</th>
@@ -77,5 +77,5 @@ const TONES: Readonly<Record<NodeState, 'ok' | 'warning' | 'error'>> = {
 };
 
 export function NodeBadge({ state }: { readonly state: NodeState }) {
-  return <span class={`severity severity-${TONES[state]}`}>{state}</span>;
+  return <span class={`node-state node-state-${TONES[state]}`}>{state}</span>;
 }

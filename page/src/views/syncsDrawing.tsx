@@ -99,8 +99,8 @@ export function SyncsDrawing(props: DrawingProps) {
           <rect
             key={from}
             class="timeline-gap"
-            x={GUTTER + from * (width - GUTTER)}
-            width={Math.max(6, (to - from) * (width - GUTTER))}
+            x={GUTTER + from * frame.bins * BIN_WIDTH}
+            width={Math.max(BIN_WIDTH, (to - from) * frame.bins * BIN_WIDTH)}
             height={height - AXIS_HEIGHT}
           >
             <title>events are lost</title>
@@ -183,13 +183,15 @@ export function MarkSign({
   readonly x: number;
   readonly y: number;
 }) {
-  return <path class={`mark mark-${kind}`} d={SIGN_PATHS[kind]} transform={`translate(${x} ${y})`} />;
+  return (
+    <path class={`sync-mark sync-mark-${kind}`} d={SIGN_PATHS[kind]} transform={`translate(${x} ${y})`} />
+  );
 }
 
 const TICKS = 5;
 
-function Axis({ frame, width, endLabel, y }: DrawingProps & { readonly y: number }) {
-  const room = width - GUTTER;
+function Axis({ frame, endLabel, y }: DrawingProps & { readonly y: number }) {
+  const room = frame.bins * BIN_WIDTH;
   const length = frame.to - frame.from;
   const ticks = room < 500 ? 2 : TICKS;
   const isLive = endLabel === 'now';

@@ -19,7 +19,7 @@ export function SyncsFilters({
   for (const { event } of entries) counts.set(event.kind, (counts.get(event.kind) ?? 0) + 1);
   return (
     <div class="event-filters" role="search" aria-label="Events">
-      <fieldset class="chips">
+      <fieldset class="event-chips">
         <legend class="visually-hidden">Kinds of events</legend>
         {EVENT_KINDS.map((kind) => {
           const isOn = choice.kinds.includes(kind);
@@ -27,7 +27,7 @@ export function SyncsFilters({
             <button
               key={kind}
               type="button"
-              class="chip"
+              class="event-chip"
               aria-pressed={isOn}
               onClick={() =>
                 change({
@@ -35,7 +35,7 @@ export function SyncsFilters({
                 })
               }
             >
-              {kind} <span class="chip-count">{grouped(counts.get(kind) ?? 0)}</span>
+              {kind} <span class="event-chip-count">{grouped(counts.get(kind) ?? 0)}</span>
             </button>
           );
         })}
@@ -79,7 +79,7 @@ function Chosen({
   return (
     <button
       type="button"
-      class="chip chip-chosen"
+      class="event-chip event-chip-chosen"
       onClick={() => change({ time: undefined, latency: undefined })}
     >
       {time ? (

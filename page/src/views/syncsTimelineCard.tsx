@@ -66,7 +66,7 @@ const STAGES = ['wait', 'plan', 'write', 'failed'] as const;
 
 function Legend() {
   return (
-    <ul class="legend" aria-label="Signs">
+    <ul class="sync-legend" aria-label="Signs">
       {STAGES.map((stage) => (
         <li key={stage}>
           <svg width="10" height="12" aria-hidden="true">
