@@ -8,6 +8,7 @@ import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { Answer, Request, StreamedAnswer } from '../telemetry/http/server.ts';
 import { chooseCoding } from './codings.ts';
+import { withoutHeaders } from './headers.ts';
 
 const LEAST_BYTES = 16 * 1024;
 /** The fastest. */
@@ -15,11 +16,23 @@ const LEVEL = 1;
 const CHUNK_BYTES = 64 * 1024;
 
 export function compressed(answer: Answer | StreamedAnswer, { headers }: Request): Answer | StreamedAnswer {
-  if ('chunks' in answer ? answer.isEndless : answer.body.length < LEAST_BYTES) return answer;
-  const varied = { ...answer.headers, Vary: 'Accept-Encoding' };
+  if (!isLarge(answer)) return answer;
+  const varied = { ...withoutHeaders(answer.headers, VARY), Vary: 'Accept-Encoding' };
   if (chooseCoding(headers, ['gzip']) === 'identity') return { ...answer, headers: varied };
   const chunks = gzipped('chunks' in answer ? answer.chunks : [answer.body]);
-  return { status: answer.status, headers: { ...varied, 'Content-Encoding': 'gzip' }, chunks };
+  const kept = withoutHeaders(varied, LENGTH);
+  return { status: answer.status, headers: { ...kept, 'Content-Encoding': 'gzip' }, chunks };
+}
+
+const VARY = new Set(['vary']);
+const LENGTH = new Set(['content-length']);
+
+/** A stream is, unless it says otherwise: the length of one that is passed on may be known. */
+function isLarge(answer: Answer | StreamedAnswer): boolean {
+  const named = new Map(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), value]));
+  if (named.has('content-encoding')) return false;
+  if (!('chunks' in answer)) return answer.body.length >= LEAST_BYTES;
+  return answer.isEndless !== true && Number(named.get('content-length') ?? Infinity) >= LEAST_BYTES;
 }
 
 /** No chunk is asked for before zlib has taken the last. A failure of the source ends it with that failure. */

@@ -9,6 +9,7 @@ import {
 import { chooseCoding } from './codings.ts';
 import { compressed } from './compress.ts';
 import { type PageFile, readPageFiles } from './files.ts';
+import { withoutHeaders } from './headers.ts';
 import { type AccessCheck, isApi, SECURITY_HEADERS } from './access.ts';
 
 interface UiPageOptions {
@@ -19,11 +20,15 @@ interface UiPageOptions {
   readonly access: AccessCheck;
 }
 
+/** An answer that is passed on may have them already. */
+const REPLACED = new Set(Object.keys(SECURITY_HEADERS).map((name) => name.toLowerCase()));
+
 export function uiPage({ files: given, api, access }: UiPageOptions): StreamingPage {
   let files = given;
   return async (request) => {
-    const answer = (await answerOf(request)) satisfies Answer | StreamedAnswer;
-    return { ...answer, headers: { 'Cache-Control': 'no-store', ...answer.headers, ...SECURITY_HEADERS } };
+    const answer = await answerOf(request);
+    const own = withoutHeaders(answer.headers, REPLACED);
+    return { ...answer, headers: { 'Cache-Control': 'no-store', ...own, ...SECURITY_HEADERS } };
   };
 
   async function answerOf(request: Request): Promise<Answer | StreamedAnswer> {

@@ -168,6 +168,32 @@ describe('answers of the API', () => {
     expect([whole.body === text, whole.headers['content-encoding']]).toEqual([true, undefined]);
   });
 
+  const passedOn = (length: number, more: Record<string, string> = {}): StreamedAnswer => ({
+    status: 200,
+    headers: {
+      'content-type': 'text/plain',
+      'content-length': String(length),
+      'x-content-type-options': 'nosniff',
+      ...more,
+    },
+    chunks: (async function* () {
+      yield await Promise.resolve(Buffer.alloc(length, 'x'));
+    })(),
+  });
+
+  test.each([
+    [20_000, {}, 'gzip', undefined],
+    [1000, {}, undefined, '1000'],
+    [20_000, { 'content-encoding': 'br' }, 'br', '20000'],
+  ])('one of %i bytes that is passed on: %j', async (length, more, coding, known) => {
+    const { port } = await servePage({ api: () => passedOn(length, more) });
+    const { headers, body } = await ask(port, '/v1/services', GZIP);
+    expect([headers['content-encoding'], headers['content-length']]).toEqual([coding, known]);
+    expect(headers['x-content-type-options']).toBe('nosniff');
+    if (coding === 'gzip') expect(decode(body, coding)).toBe('x'.repeat(length));
+    else expect(body).toHaveLength(length);
+  });
+
   test('a small one is sent as it is', async () => {
     const { port } = await servePage({ api: () => plain(200, 'small') });
     const { headers, body } = await ask(port, '/v1/status', GZIP);

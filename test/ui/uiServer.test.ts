@@ -114,6 +114,19 @@ describe('a client', () => {
     expect(reply.match(/answer to \/v1\/./g)).toEqual([...paths, '/v1/e'].map((path) => `answer to ${path}`));
   });
 
+  test('may ask a hundred times, one after the other, by one connection', async () => {
+    const { port } = await servePage();
+    const socket = await connect(port);
+    let text = '';
+    socket.setEncoding('latin1').on('data', (chunk) => (text += String(chunk)));
+    for (let count = 1; count <= 100; count++) {
+      socket.write('GET /v1/a HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      await eventually('an answer', () => text.split('answer to').length === count + 1);
+    }
+    expect(socket.destroyed).toBe(false);
+    socket.destroy();
+  });
+
   test('that sends many at once, and goes, leaves no stream behind', async () => {
     let open = 0;
     let most = 0;
