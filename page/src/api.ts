@@ -30,6 +30,10 @@ export function setToken(token: string): void {
   sessionStorage.setItem(TOKEN_KEY, token);
 }
 
+export function hasToken(): boolean {
+  return sessionStorage.getItem(TOKEN_KEY) !== null;
+}
+
 function headers(): Record<string, string> {
   const token = sessionStorage.getItem(TOKEN_KEY);
   return token === null ? {} : { Authorization: `Bearer ${token}` };

@@ -2,11 +2,11 @@
 import { useEffect, useErrorBoundary, useRef } from 'preact/hooks';
 import type { Status } from '../../src/explain/status.ts';
 import { placeOf, type Route, titleOf } from './address.ts';
-import { keepToken } from './api.ts';
+import { type ApiFailure, keepToken } from './api.ts';
 import { live } from './live.ts';
 import { LiveBadge, StaleNotice, useLive } from './parts/liveBadge.tsx';
 import { ShortcutHelp } from './parts/shortcutHelp.tsx';
-import { TokenNeeded } from './parts/states.tsx';
+import { Failed } from './parts/states.tsx';
 import { ThemeChoice } from './parts/themeChoice.tsx';
 import { openLinksHere, useRoute } from './route.ts';
 import { useAnswer } from './useAnswer.ts';
@@ -124,11 +124,11 @@ function View({ route }: { readonly route: Route }) {
   }
 }
 
-function Denied({ failure }: Parameters<typeof TokenNeeded>[0]) {
+function Denied({ failure }: { readonly failure: ApiFailure }) {
   return (
     <>
       <h1 class="visually-hidden">Junction</h1>
-      <TokenNeeded failure={failure} />
+      <Failed what="this page" failure={failure} />
     </>
   );
 }

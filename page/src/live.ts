@@ -14,13 +14,14 @@ export type LiveState =
   | { readonly kind: 'stale'; readonly since: number; readonly reason: string; readonly nextTryAt: number }
   /** The source has no events: a bundle. */
   | { readonly kind: 'fixed' }
-  /** A token is needed, or another one. */
+  /** A token is needed, or another one; or pages like this may not ask. */
   | { readonly kind: 'denied'; readonly failure: ApiFailure };
 
 type Listener = (events: readonly WatchEvent[]) => void;
 
 /** The proxy says something every 15 s, if only that it is there. */
 const SILENCE_MS = 40_000;
+const DENIALS: ReadonlySet<number> = new Set([401, 403, 421]);
 /** The first questions do not wait longer for the stream. */
 const OPENING_MS = 1000;
 
@@ -96,7 +97,7 @@ class LiveEvents {
 
   #fail(error: unknown): void {
     this.#stop();
-    if (error instanceof ApiFailure && (error.status === 401 || error.status === 403)) {
+    if (error instanceof ApiFailure && DENIALS.has(error.status)) {
       this.#set({ kind: 'denied', failure: error });
       return;
     }

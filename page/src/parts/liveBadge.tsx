@@ -35,7 +35,7 @@ export function LiveBadge({
         </span>
       );
     case 'denied':
-      return <span class="live live-off">no token</span>;
+      return <span class="live live-off">not allowed</span>;
     case 'fixed':
       return (
         <span class="live live-fixed" title="What is shown was read once, and does not change.">

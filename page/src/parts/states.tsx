@@ -1,7 +1,7 @@
 /** What stands where an answer is not here yet, did not come, or is empty. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { type ApiFailure, setToken } from '../api.ts';
+import { type ApiFailure, hasToken, setToken } from '../api.ts';
 import type { Answer } from '../useAnswer.ts';
 import { Ago } from './time.tsx';
 
@@ -34,7 +34,8 @@ export function Failed({
   readonly failure: ApiFailure;
   readonly again?: (() => void) | undefined;
 }) {
-  if (failure.status === 401 || failure.status === 403) return <TokenNeeded failure={failure} />;
+  if (failure.status === 401) return <TokenNeeded failure={failure} />;
+  if (failure.status === 403 || failure.status === 421) return <NotAllowed failure={failure} />;
   const isAbsent = failure.status === 404;
   return (
     <div class={isAbsent ? 'state' : 'state state-error'} role="alert">
@@ -50,11 +51,21 @@ export function Failed({
   );
 }
 
+/** By another name than its own, or from within another page: trying again helps nobody. */
+function NotAllowed({ failure }: { readonly failure: ApiFailure }) {
+  return (
+    <div class="state state-error" role="alert">
+      <h2>The proxy does not answer this page</h2>
+      <p>{upperFirst(failure.message)}.</p>
+    </div>
+  );
+}
+
 function upperFirst(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-export function TokenNeeded({ failure }: { readonly failure: ApiFailure }) {
+function TokenNeeded({ failure }: { readonly failure: ApiFailure }) {
   return (
     <form
       class="state token"
@@ -66,7 +77,7 @@ export function TokenNeeded({ failure }: { readonly failure: ApiFailure }) {
         location.reload();
       }}
     >
-      <h2>This page needs a token</h2>
+      <h2>{hasToken() ? 'This is not the token' : 'This page needs a token'}</h2>
       <p>{failure.hint ?? failure.message}</p>
       <p class="token-line">
         <label>

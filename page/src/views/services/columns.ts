@@ -23,12 +23,12 @@ export interface Column {
 }
 
 const COLUMNS: readonly Column[] = [
-  { name: 'service', title: 'Service', sort: 'service', least: 180, share: 2 },
+  { name: 'service', title: 'Service', sort: 'service', least: 176, share: 2 },
   { name: 'type', title: 'Type', sort: 'type', least: 120, share: 0.2 },
   { name: 'cluster', title: 'Cluster IP', least: 130, share: 1.2 },
   { name: 'other', title: 'Other IPs', least: 130, share: 1.4 },
   { name: 'ports', title: 'Ports', least: 140, share: 1.2 },
-  { name: 'endpoints', title: 'Endpoints', sort: 'endpoints', least: 134, share: 0 },
+  { name: 'endpoints', title: 'Endpoints', sort: 'endpoints', least: 143, share: 0 },
   { name: 'policy', title: 'Policy', sort: 'policy', least: 120, share: 0.6 },
   { name: 'rate', title: 'Conn/s', sort: 'rate', least: 82, share: 0.1 },
   { name: 'state', title: 'State', sort: 'state', least: 140, share: 2 },
