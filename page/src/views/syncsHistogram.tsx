@@ -84,12 +84,12 @@ function BucketBar({
       type="button"
       class="bucket"
       aria-pressed={isChosen}
-      aria-label={[text, ...names].join(', ')}
       title={text}
       disabled={count === 0 && !isChosen}
       onClick={() => choose(isChosen ? undefined : { from, to })}
     >
-      <span class="bucket-names">
+      <span class="visually-hidden">{[text, ...names].join(', ')}</span>
+      <span class="bucket-names" aria-hidden="true">
         {names.map((name) => (
           <span key={name}>{name}</span>
         ))}
@@ -97,7 +97,9 @@ function BucketBar({
       <span class="bucket-room">
         <span class="bucket-bar" style={{ height: `${100 * share}%` }} />
       </span>
-      <span class="bucket-from">{stepText(from)}</span>
+      <span class="bucket-from" aria-hidden="true">
+        {stepText(from)}
+      </span>
     </button>
   );
 }
