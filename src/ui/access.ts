@@ -3,6 +3,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Log } from '../log/log.ts';
 import type { Clock } from '../time/clock.ts';
 import { type Answer, json, plain, type Request } from '../telemetry/http/server.ts';
+import { isLoopback } from '../model/ip.ts';
 import { parseAuthority } from './authority.ts';
 
 /** Nothing but files of this server: no inline script or style, no text as markup, no frame, no form, no base. */
@@ -19,15 +20,23 @@ const POLICY = [
   "trusted-types 'none'",
 ];
 
-export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy': POLICY.join('; '),
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Permissions-Policy': 'camera=(), geolocation=(), microphone=()',
 };
+
+/** Over plain HTTP, browsers take it from loopback alone, and complain about it elsewhere. */
+const OPENER_POLICY = { 'Cross-Origin-Opener-Policy': 'same-origin' };
+
+export function securityHeaders({ headers: { host = '' } }: Request): Readonly<Record<string, string>> {
+  const asked = parseAuthority(host);
+  const isOnLoopback = asked && ('ip' in asked ? isLoopback(asked.ip) : asked.name === 'localhost');
+  return { ...SECURITY_HEADERS, ...(isOnLoopback && OPENER_POLICY) };
+}
 
 export interface AccessOptions {
   /** Names of this machine, beside its addresses and `localhost`. */

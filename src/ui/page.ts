@@ -10,7 +10,7 @@ import { chooseCoding } from './codings.ts';
 import { compressed } from './compress.ts';
 import { type PageFile, readPageFiles } from './files.ts';
 import { withoutHeaders } from './headers.ts';
-import { type AccessCheck, isApi, SECURITY_HEADERS } from './access.ts';
+import { type AccessCheck, isApi, securityHeaders } from './access.ts';
 
 interface UiPageOptions {
   /** By path. */
@@ -20,15 +20,15 @@ interface UiPageOptions {
   readonly access: AccessCheck;
 }
 
-/** An answer that is passed on may have them already. */
-const REPLACED = new Set(Object.keys(SECURITY_HEADERS).map((name) => name.toLowerCase()));
-
 export function uiPage({ files: given, api, access }: UiPageOptions): StreamingPage {
   let files = given;
   return async (request) => {
     const answer = await answerOf(request);
-    const own = withoutHeaders(answer.headers, REPLACED);
-    return { ...answer, headers: { 'Cache-Control': 'no-store', ...own, ...SECURITY_HEADERS } };
+    const added = securityHeaders(request);
+    // An answer that is passed on may have some of them.
+    const names = new Set(Object.keys(added).map((name) => name.toLowerCase()));
+    const own = withoutHeaders(answer.headers, names);
+    return { ...answer, headers: { 'Cache-Control': 'no-store', ...own, ...added } };
   };
 
   async function answerOf(request: Request): Promise<Answer | StreamedAnswer> {

@@ -47,6 +47,19 @@ describe('a host', () => {
     expect(statusOf(await askRaw(port, get(target, host)))).toBe(status);
   });
 
+  test.each([
+    ['localhost:8080', true],
+    ['127.0.0.1', true],
+    ['[::1]:8080', true],
+    ['node1', false],
+    ['192.168.7.7:8080', false],
+    ['evil.example', false],
+  ])('%s: an opener policy is sent where browsers take it: %s', async (host, isSent) => {
+    const { port } = await servePage();
+    const reply = await askRaw(port, get('/', `Host: ${host}`));
+    expect(reply.includes('Cross-Origin-Opener-Policy: same-origin')).toBe(isSent);
+  });
+
   test('is needed', async () => {
     const { port } = await servePage();
     expect(statusOf(await askRaw(port, get('/')))).toBe(400);
