@@ -3,9 +3,11 @@ import { painter } from '../../src/cli/table.ts';
 import { Lab } from '../lab.ts';
 import { Expectation } from './expectation.ts';
 import { printHints } from './hints.ts';
+import { isInGuest } from './inside.ts';
 import { JunctionProcess } from './junctionProcess.ts';
 import { stay } from './live.ts';
 import type { DemoOptions } from './options.ts';
+import { type LivePage, livePage } from './page.ts';
 import { step } from './progress.ts';
 import { printRows, printVerdict } from './report.ts';
 import { junctionArguments, junctionSettings } from './settings.ts';
@@ -19,6 +21,17 @@ export interface DemoContext {
 
 /** Returns the exit code: 0 if every request went as planned. */
 export async function runDemo(context: DemoContext): Promise<number> {
+  // In a guest the page would be out of reach; who started it has one.
+  const page = context.options.once || isInGuest() ? undefined : await livePage();
+  if (page) process.stdout.write(`${page.text}\n`);
+  try {
+    return await runCluster(context, page);
+  } finally {
+    await page?.stop();
+  }
+}
+
+async function runCluster(context: DemoContext, page: LivePage | undefined): Promise<number> {
   const lab = await step(
     'Starting a cluster',
     (say) => Lab.start({ onProgress: say }),
@@ -28,7 +41,7 @@ export async function runDemo(context: DemoContext): Promise<number> {
     context.signal.throwIfAborted();
     const expectation = await Expectation.watch(junctionSettings(context.options));
     try {
-      return await demonstrate(lab, expectation, context);
+      return await demonstrate(lab, expectation, context, page);
     } finally {
       await expectation.stop();
     }
@@ -37,10 +50,15 @@ export async function runDemo(context: DemoContext): Promise<number> {
   }
 }
 
-async function demonstrate(lab: Lab, expectation: Expectation, context: DemoContext): Promise<number> {
+async function demonstrate(
+  lab: Lab,
+  expectation: Expectation,
+  context: DemoContext,
+  page: LivePage | undefined,
+): Promise<number> {
   const { options, signal } = context;
   const paint = painter(process.stdout);
-  const junction = new JunctionProcess(lab.host('node1'), junctionArguments(options));
+  const junction = new JunctionProcess(lab.host('node1'), junctionArguments(options, page?.socket));
   await step(
     'Starting Junction on node1',
     () => unlessAborted(signal, junction.ready()),
@@ -59,7 +77,7 @@ async function demonstrate(lab: Lab, expectation: Expectation, context: DemoCont
   if (options.once) return exitCode;
 
   const { variant } = junction;
-  process.stdout.write(`\n${printHints({ lab, variant, options, paint })}`);
+  process.stdout.write(`\n${printHints({ lab, variant, options, paint, page })}`);
   await stay({ junction, lab, mode: options.mode, first: rows, send, paint, signal });
   return 0;
 }

@@ -3,6 +3,8 @@ import { resolve } from 'node:path';
 import { type RunningGuest, runInGuest, whyNoGuest } from '../guest/machine.ts';
 import { guestEnvironment } from './inside.ts';
 import { hasKeyboard, readKeyboard } from './keyboard.ts';
+import type { DemoOptions } from './options.ts';
+import { planPage } from './page.ts';
 import { DEMO } from './paths.ts';
 import { step } from './progress.ts';
 
@@ -12,12 +14,23 @@ const MODULES = ['veth', 'bridge', 'br_netfilter', 'dummy', 'ip_vs', 'ip_vs_rr']
 
 export interface GuestDemoOptions {
   readonly args: readonly string[];
+  readonly options: DemoOptions;
   readonly signal: AbortSignal;
 }
 
-export async function runDemoInGuest({ args, signal }: GuestDemoOptions): Promise<number> {
+export async function runDemoInGuest(guest: GuestDemoOptions): Promise<number> {
   const reason = whyNoGuest(PROGRAMS);
   if (reason !== undefined) throw new Error(`The mode ipvs needs a kernel that has IPVS. ${reason}.`);
+  const page = guest.options.once ? undefined : await planPage(guest.options);
+  if (page) process.stdout.write(`${page.text}\n`);
+  try {
+    return await runGuest(guest);
+  } finally {
+    await page?.stop();
+  }
+}
+
+async function runGuest({ args, signal }: GuestDemoOptions): Promise<number> {
   const { stdout } = process;
   let onBooted: (guest: RunningGuest) => void = () => {};
   const booted = new Promise<RunningGuest>((done) => {

@@ -8,12 +8,15 @@ import type { HostName } from '../topology.ts';
 import { isInGuest, isInUserNamespace, usersPath } from './inside.ts';
 import { hasKeyboard } from './keyboard.ts';
 import type { DemoOptions } from './options.ts';
+import type { LivePage } from './page.ts';
+import { JUNCTION } from './paths.ts';
 
 export interface HintFacts {
   readonly lab: Lab;
   readonly variant: string | undefined;
   readonly options: Pick<DemoOptions, 'manifests' | 'mode'>;
   readonly paint: ReturnType<typeof painter>;
+  readonly page?: LivePage | undefined;
 }
 
 export function printHints(facts: HintFacts): string {
@@ -26,8 +29,9 @@ export function printHints(facts: HintFacts): string {
       : [`In the mode ${options.mode} no node port answers on 127.0.0.1.`]),
     '',
     paint('bold', 'Try next'),
+    ...(facts.page?.link === undefined ? [] : [`  Open ${facts.page.link}: where packets go, drawn.`]),
     `  Edit ${shortPath(options.manifests)}/api.yaml, for instance remove an endpoint, and save:`,
-    '  the rows that change appear here.',
+    `  the rows that change appear here${facts.page?.link === undefined ? '' : ', and the page shows it'}.`,
     '',
     ...(isInGuest() ? [] : inAnotherTerminal(facts)),
     ...(hasKeyboard() ? atTheKeyboard(facts) : ['Ctrl-C: end; nothing stays behind.']),
@@ -42,6 +46,9 @@ function inAnotherTerminal(facts: HintFacts): readonly string[] {
     '  a request of your own, from a pod and from outside:',
     `    ${inside(facts, 'pod-b', ask('10.96.0.10', 80))}`,
     `    ${inside(facts, 'client', ask('192.0.2.1', 30080))}`,
+    ...(facts.page === undefined
+      ? []
+      : ['  ask Junction:', `    ${shortPath(JUNCTION)} explain shop/web --api-socket ${facts.page.socket}`]),
     '  a shell on node1:',
     `    ${inside(facts, 'node1', 'bash')}`,
     '',

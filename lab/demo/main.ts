@@ -35,7 +35,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (hasLostOwner()) return 1;
   if (options.mode === 'ipvs')
-    return runUntilSignalled(options, (signal) => runDemoInGuest({ args, signal }));
+    return runUntilSignalled(options, (signal) => runDemoInGuest({ args, options, signal }));
   const access = labAccess();
   if (access.kind === 'user-namespace' && !isInUserNamespace()) return reexec(args);
   if (access.kind !== 'direct') {

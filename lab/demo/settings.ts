@@ -5,9 +5,10 @@ import { type Settings, toSettings } from '../../src/config/settings.ts';
 import { isValid, validate } from '../../src/config/validate.ts';
 import type { DemoMode, DemoOptions } from './options.ts';
 
-const NODE = 'node1';
+export const NODE = 'node1';
 
-export function junctionArguments(options: DemoOptions): readonly string[] {
+/** `socket`: where it answers questions; without one, nowhere. */
+export function junctionArguments(options: DemoOptions, socket = ''): readonly string[] {
   return [
     `--manifests=${options.manifests}`,
     `--proxy-mode=${options.mode}`,
@@ -15,7 +16,7 @@ export function junctionArguments(options: DemoOptions): readonly string[] {
     '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
     ...FLAGS_OF_MODE[options.mode](options),
     // Not the machine's: a Junction may run there.
-    '--api-socket=',
+    `--api-socket=${socket}`,
     '--logging-format=json',
     '--v=1',
   ];
@@ -35,7 +36,12 @@ const FLAGS_OF_MODE: Readonly<Record<DemoMode, (options: DemoOptions) => readonl
   ],
   // The guest's kernel has no nftables for IPv4.
   ipvs: () => ['--iptables-variant=legacy', `--ipvs-min-sync-period=${MIN_SYNC_PERIOD}`],
-  nftables: () => [`--iptables-min-sync-period=${MIN_SYNC_PERIOD}`, EVERY_NODE_ADDRESS],
+  // The page shows what is counted.
+  nftables: () => [
+    `--iptables-min-sync-period=${MIN_SYNC_PERIOD}`,
+    EVERY_NODE_ADDRESS,
+    '--nftables-counters',
+  ],
 };
 
 export function junctionSettings(options: DemoOptions): Settings {

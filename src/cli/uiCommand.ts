@@ -1,17 +1,17 @@
 /** `junction ui`: the page, from the running proxy, manifests, a cluster or a bundle, until Ctrl-C. */
 import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import { parseUiAddress, type UiAddress } from '../config/uiAddress.ts';
-import { JunctionError } from '../errors.ts';
 import { createLog, type Log } from '../log/log.ts';
 import { printableLine } from '../text/printable.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { makeToken, TokenFile } from '../ui/token.ts';
-import { UiServer, type UiServerOptions } from '../ui/uiServer.ts';
+import type { UiServerOptions } from '../ui/uiServer.ts';
 import { UsageError } from './commands.ts';
 import type { Output } from './output.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
 import { type QuestionSource, questionSource } from './questionSource.ts';
 import { openPageSource } from './ui/pageSource.ts';
+import { servePage } from './ui/serve.ts';
 
 export async function uiCommand(parsed: ParsedFlags, output: Output): Promise<number> {
   const address = addressOf(parsed);
@@ -26,7 +26,7 @@ export async function uiCommand(parsed: ParsedFlags, output: Output): Promise<nu
   const { token, linkPart } = tokenFor(address, parsed, log);
   const { api, what, close } = await openPageSource(source, parsed, output, log);
   try {
-    const server = await startServer({ address, token, api, log });
+    const server = await servePage({ address, token, api, log });
     isServing = true;
     output.out(`${server.link ?? ''}${linkPart}\n`);
     output.out(`${printableLine(what)}. Ctrl-C: end.\n`);
@@ -82,17 +82,6 @@ async function sourceOf(parsed: ParsedFlags): Promise<QuestionSource> {
     [`${file} is a second source beside --${named}: name one of them`],
     'junction ui --help has examples',
   );
-}
-
-async function startServer(options: Omit<UiServerOptions, 'clock' | 'onHardFail'>): Promise<UiServer> {
-  let failure: Error | undefined;
-  const onHardFail = (error: Error): void => {
-    failure = error;
-  };
-  const server = new UiServer({ ...options, clock: systemClock, onHardFail });
-  await server.start();
-  if (failure) throw new JunctionError('PAGE_NOT_SERVED', failure.message, { cause: failure });
-  return server;
 }
 
 /** For as long as the process runs, unless what it prints goes into a pipe that ends. */

@@ -13,6 +13,11 @@ const file = useFiles();
 const streams = new Set<ServerResponse>();
 
 stub.answer('/v1/status', FULL_STATUS);
+stub.respondWith('/v1/history', (_, response) => {
+  const text = JSON.stringify(Array.from({ length: 500 }, (_unused, id) => ({ id, service: 'shop/web' })));
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
+  response.end(text);
+});
 stub.answer('/v1/explain/shop/none', { error: { code: 'no-such', message: 'no Service', hint: 'h' } }, 404);
 stub.respondWith('/v1/services', (_, response) => {
   response.writeHead(200, { 'content-type': 'text/tab-separated-values; charset=utf-8', 'x-more': 'kept' });
@@ -56,6 +61,13 @@ describe('the running proxy', () => {
     expect(answer.headers.get('content-type')).toBe('text/tab-separated-values; charset=utf-8');
     expect(answer.headers.get('x-more')).toBe('kept');
     expect(await ui.json('/v1/status')).toEqual(FULL_STATUS);
+  });
+
+  test('what is long is compressed on the way', async () => {
+    const ui = await live();
+    const answer = await ui.ask('/v1/history', { headers: { 'accept-encoding': 'gzip' } });
+    expect(answer.headers.get('content-encoding')).toBe('gzip');
+    expect(await answer.json()).toHaveLength(500);
   });
 
   test('questions come as the page asks them', async () => {

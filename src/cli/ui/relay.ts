@@ -1,16 +1,19 @@
 /** Passes the page's questions on to the running proxy, and its answers back as they come. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { errorCode, isJunctionError } from '../../errors.ts';
+import { errorCode, isJunctionError, type JunctionError } from '../../errors.ts';
 import { refused } from '../../daemon/api/routes.ts';
 import type { StreamingPage } from '../../telemetry/http/server.ts';
 import { askRaw } from '../localApi.ts';
 
 /** The proxy says something every 15 s on a stream, and answers a question within seconds. */
 const SILENCE_MS = 60_000;
-/** Of one connection, not of the answer. */
-const HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date']);
+/** Of one connection, not of the answer. Its length is another one where the page's server compresses it. */
+const HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date']);
 
-export function relay(socket: string): StreamingPage {
+/** What is said while no proxy answers; its error, unless somebody knows better. */
+type Away = (error: JunctionError) => Parameters<typeof refused>[1];
+
+export function relay(socket: string, away: Away = (error) => error): StreamingPage {
   return async ({ method, path, query, signal }) => {
     const search = query.toString();
     const whole = search === '' ? path : `${path}?${search}`;
@@ -18,7 +21,7 @@ export function relay(socket: string): StreamingPage {
     try {
       response = await askRaw(socket, whole, { method, signal, timeoutMs: SILENCE_MS });
     } catch (error) {
-      if (isJunctionError(error)) return refused(statusOf(error), error);
+      if (isJunctionError(error)) return refused(statusOf(error), away(error));
       throw error;
     }
     return {

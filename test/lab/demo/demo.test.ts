@@ -1,7 +1,8 @@
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { ServiceRow } from '../../../src/explain/types.ts';
 import { requireLab } from '../requireLab.ts';
 import { edit } from './edit.ts';
 import { expectTable } from './table.ts';
@@ -24,6 +25,7 @@ describe('once', () => {
     const demo = start(['--once', ...args]);
     await expectExit(demo, 0);
     expect(demo.output).toMatch(/All \d+ requests went as planned\./);
+    expect(demo.output).not.toContain('The page');
     expectTable(demo.output, args.includes('nftables') ? '192.168.100.2' : '127.0.0.1');
     expect(demo.processes()).toEqual([]);
   });
@@ -51,16 +53,28 @@ describe('once', () => {
 });
 
 describe('staying', () => {
-  test('an edited example shows in the rows that it changes; Ctrl-C leaves nothing behind', async () => {
-    const demo = start([]);
+  test('an edited example shows in the rows that it changes, and on the page; Ctrl-C leaves nothing behind', async () => {
+    const temporary = join(built.folder, 'tmp');
+    mkdirSync(temporary);
+    const demo = start([], [], { TMPDIR: temporary });
     await demo.saying(/Ctrl-C: end/);
+    expect(await stateOf(demo, 'shop/idle')).toBe('no endpoints');
     const networks = demo.labNetworks();
     expect(networks.size).toBe(7);
     const ask = /nsenter --net=\/proc\/\d+\/ns\/net bash -c .*10\.96\.0\.10/.exec(demo.output);
     expect(ask).not.toBeNull();
 
+    const watching = new AbortController();
+    const events = await fetch(`${demo.link}v1/watch`, { signal: watching.signal });
     const first = demo.output.length;
     edit(built.examples, 'idle.yaml', (text) => text.replace('ready: false', 'ready: true'));
+    expect(await firstChange(events)).toMatchObject({
+      service: 'shop/idle',
+      causes: [expect.stringMatching(/^EndpointSlice shop\/idle-\S+: endpoint 10\.244\.2\.12 ready$/)],
+      committedAt: expect.any(Number),
+    });
+    watching.abort();
+    expect(await stateOf(demo, 'shop/idle')).toBe('ok');
     await demo.saying(/went as planned\.\n$/, first);
     const change = demo.output.slice(first);
     expect(change).toMatch(
@@ -74,6 +88,25 @@ describe('staying', () => {
     expect(demo.output).toContain('Goodbye');
     expect(demo.processes()).toEqual([]);
     expect(processesIn(networks)).toEqual([]);
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  test('the link comes first; the page says that Junction starts, and then what it serves', async () => {
+    const demo = start([], asNobody());
+    await demo.saying(/\n/);
+    const early = await ask(demo, 'status');
+    if (early.status !== 200)
+      expect(early).toMatchObject({
+        status: 503,
+        answer: { error: { code: 'starting', message: 'Junction is starting on node1' } },
+      });
+    await expect.poll(async () => (await ask(demo, 'status')).status).toBe(200);
+    await demo.saying(/Ctrl-C: end/);
+    expect(demo.output).toContain(`Open ${demo.link}`);
+    expect(await stateOf(demo, 'shop/web')).toBe('ok');
+    expect(await (await fetch(`${demo.link}services`)).text()).toContain('<title>');
+    const walk = await ask(demo, 'explain?from=outside&to=203.0.113.10:80');
+    expect(walk.answer).toMatchObject([{ node: 'node1', kernel: { asPlanned: true } }]);
   });
 
   test('kill -9 leaves nothing behind', async () => {
@@ -117,8 +150,35 @@ test.each([
   expect(demo.output).toContain(text);
 });
 
-function start(args: readonly string[], prefix: readonly string[] = []): RunningDemo {
-  const demo = RunningDemo.start(built, args, prefix);
+async function ask(
+  { link }: RunningDemo,
+  path: string,
+): Promise<{ readonly status: number; readonly answer: unknown }> {
+  const response = await fetch(`${link}v1/${path}`);
+  return { status: response.status, answer: await response.json() };
+}
+
+async function stateOf(demo: RunningDemo, service: string): Promise<string | undefined> {
+  const { answer } = await ask(demo, `services?service=${service}`);
+  return (answer as readonly ServiceRow[])[0]?.state;
+}
+
+async function firstChange({ body }: Response): Promise<unknown> {
+  let text = '';
+  for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    const change = text.split('\n').find((line) => line.startsWith('{"kind":"change"') && line.endsWith('}'));
+    if (change !== undefined) return JSON.parse(change);
+  }
+  return undefined;
+}
+
+function start(
+  args: readonly string[],
+  prefix: readonly string[] = [],
+  env: NodeJS.ProcessEnv = {},
+): RunningDemo {
+  const demo = RunningDemo.start(built, args, prefix, env);
   onTestFinished(() => void demo.child.kill('SIGKILL'));
   return demo;
 }

@@ -24,6 +24,9 @@ test('the same table, an edit of the host’s files that shows, and kill -9 leav
   await demo.saying(/Ctrl-C: end/);
   expect(demo.output).toMatch(/All 218 requests went as planned\./);
   expectTable(demo.output, '192.168.100.2');
+  // What is planned: the guest is another machine.
+  const status = await (await fetch(`${demo.link}v1/status`)).json();
+  expect(status).toMatchObject({ node: 'node1', mode: 'ipvs', answeredBy: { kind: 'plan' } });
 
   const first = demo.output.length;
   edit(built.examples, 'idle.yaml', (text) => text.replace('ready: false', 'ready: true'));

@@ -31,7 +31,13 @@ export interface BuiltDemo {
 export async function buildDemo(): Promise<BuiltDemo> {
   const folder = mkdtempSync(join(tmpdir(), 'junction-demo-'));
   chmodSync(folder, 0o755);
-  for (const path of ['package.json', 'bin', 'examples', ...PACKAGES.map((name) => `node_modules/${name}`)]) {
+  for (const path of [
+    'package.json',
+    'bin',
+    'examples',
+    'dist/page',
+    ...PACKAGES.map((name) => `node_modules/${name}`),
+  ]) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     cpSync(join(ROOT, path), join(folder, path), { recursive: true });
   }
@@ -122,6 +128,11 @@ export class RunningDemo {
   /** Of the lab's hosts. */
   labNetworks(): ReadonlySet<string> {
     return new Set([...this.networks()].filter((network) => network !== '' && network !== OWN_NETWORK));
+  }
+
+  /** Of the page: the first thing that it says. */
+  get link(): string {
+    return /^The page: (http:\/\/127\.0\.0\.1:\d+\/)/.exec(this.#output)?.[1] ?? '';
   }
 
   async saying(text: RegExp, from = 0): Promise<void> {
