@@ -186,7 +186,9 @@ describe('layout', () => {
     const port = servicePort([packetTo('10.96.0.20', 'pod')], rows);
     const graph = graphAtFirst(port);
     const shown = graph.boxes.filter(({ column }) => column === 4);
-    expect(shown.map(({ title, lines, shares }) => [title, ...lines, ...(shares ?? [])])).toEqual([
+    expect(
+      shown.map(({ title, lines, shares }) => [title, ...lines, ...(shares ?? []).map(({ text }) => text)]),
+    ).toEqual([
       ['zone-a', '100 endpoints, all ready', '33 %'],
       ['zone-b', '100 endpoints, all ready', '33 %'],
       ['zone-c', '100 endpoints, all ready', '33 %'],

@@ -29,7 +29,7 @@ describe('groups of endpoints', () => {
       ...[5, 6].map((number) => endpointRow(number, { node: 'zebra', isLocal: true })),
       endpointRow(7, { node: 'node11' }),
     ];
-    expect(names(endpointTree(rows))).toEqual(['zebra', 'node9', 'node10', '10.244.0.7:8080']);
+    expect(names(endpointTree(rows))).toEqual(['zebra, this node', 'node9', 'node10', '10.244.0.7:8080']);
   });
 
   test('left out: by reason, at the end', () => {

@@ -4,6 +4,7 @@ import type { Caption as Words } from './captions.ts';
 import { packetPath } from '../address.ts';
 
 export function Caption({ words, hint }: { readonly words: Words; readonly hint: string | undefined }) {
+  const isMixed = words.lines.some(({ packet }) => packet);
   return (
     <div class="caption" role="status" aria-live="polite">
       <p class="caption-title">
@@ -13,7 +14,7 @@ export function Caption({ words, hint }: { readonly words: Words; readonly hint:
       {words.lines.length > 0 && (
         <dl>
           {words.lines.map(({ label, text, packet }) => (
-            <div key={`${label} ${text}`}>
+            <div key={`${label} ${text}`} class={isMixed && !packet ? 'plain' : undefined}>
               <dt>{label}</dt>
               <dd>
                 {text}{' '}

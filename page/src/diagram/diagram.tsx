@@ -1,6 +1,6 @@
 /** The path of packets to a service port, drawn: boxes are buttons, ribbons run behind them. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Box, Graph } from './graph.ts';
+import type { Box, Graph, Share } from './graph.ts';
 import { COLUMNS } from './graph.ts';
 import { type Focus, nextBox } from './focus.ts';
 import { curve, LEAST_WIDTH, type Layout, layoutOf, type PlacedBox, ribbon } from './layout.ts';
@@ -40,6 +40,7 @@ export function useWidth() {
 export function Diagram({ graph, width, focus, chosen, changed, onPoint, onChoose }: DiagramProps) {
   const canvas = useRef<HTMLDivElement>(null);
   const layout = layoutOf(graph, width);
+  const isPool = (pool: string): boolean => focus?.boxes.has(`pool ${pool}`) ?? true;
   const move = (event: KeyboardEvent): void => {
     const from = event.target instanceof HTMLElement ? event.target.dataset['box'] : undefined;
     const next = from === undefined ? undefined : nextBox(layout.boxes, from, event.key);
@@ -70,6 +71,7 @@ export function Diagram({ graph, width, focus, chosen, changed, onPoint, onChoos
                   isLit={focus?.boxes.has(place.box.key) ?? false}
                   isChosen={chosen === place.box.key}
                   isChanged={isMarked(place.box, changed)}
+                  isPool={isPool}
                   onPoint={onPoint}
                   onChoose={onChoose}
                 />
@@ -88,7 +90,7 @@ function Titles({ layout }: { readonly layout: Layout }) {
         const { x = 0, width = 0 } = layout.columns[index] ?? {};
         return (
           <span key={title} style={{ left: `${x}px`, width: `${width}px` }}>
-            {title}
+            {layout.boxes.some(({ box }) => box.column === index) ? title : `${title}: none`}
           </span>
         );
       })}
@@ -107,8 +109,8 @@ function Ribbons({ layout, focus }: { readonly layout: Layout; readonly focus: F
       })}
       {ways.map((each) => {
         const { packet, sourceClass, masquerading, isStopped, isWrong } = each.way;
-        const kind = `way way-${sourceClass} way-${masquerading}`;
-        const end = isWrong ? ' way-wrong' : isStopped && each.column === 2 ? ' way-stopped' : '';
+        const kind = `strand strand-${sourceClass} strand-${masquerading}`;
+        const end = isWrong ? ' strand-wrong' : isStopped && each.column === 2 ? ' strand-stopped' : '';
         return (
           <path
             key={`${packet} ${each.column}`}
@@ -126,22 +128,42 @@ function lit(kind: string, isLit: boolean): string {
   return isLit ? `${kind} is-lit` : kind;
 }
 
+/** Of two pools, each share says of which. */
+function Shares({ shares }: { readonly shares: readonly Share[] }) {
+  if (shares.length === 0) return null;
+  return (
+    <span class="box-share">
+      {shares.map(({ pool, text }, index) => (
+        <>
+          {index > 0 && ' · '}
+          {text}
+          {shares.length > 1 && <span class="visually-hidden"> of {pool}</span>}
+        </>
+      ))}
+    </span>
+  );
+}
+
 interface BoxProps extends DiagramEvents {
   readonly place: PlacedBox;
   readonly isLit: boolean;
   readonly isChosen: boolean;
   readonly isChanged: boolean;
+  /** Whether shares of this pool are shown: all, or those of what is pointed at. */
+  readonly isPool: (pool: string) => boolean;
 }
 
-function BoxButton({ place, isLit, isChosen, isChanged, onPoint, onChoose }: BoxProps) {
+function BoxButton({ place, isLit, isChosen, isChanged, isPool, onPoint, onChoose }: BoxProps) {
   const { box, x, y, width, height } = place;
-  const { key, kind, title, lines, sourceClass, isLeftOut, isOpen, shares } = box;
+  const { key, kind, title, lines, sourceClass, isLeftOut, isOpen, isPlain, shares = [] } = box;
   const classes = [
     'box',
     `box-${kind}`,
     sourceClass === undefined ? '' : `box-${sourceClass}`,
     isLeftOut === true ? 'is-left-out' : '',
     isOpen === true ? 'is-open' : '',
+    isPlain === true ? 'is-plain' : '',
+    shares.length > 1 ? 'has-two' : '',
     isLit ? 'is-lit' : '',
     isChanged ? 'is-changed' : '',
   ];
@@ -165,7 +187,7 @@ function BoxButton({ place, isLit, isChosen, isChanged, onPoint, onChoose }: Box
           {line}
         </span>
       ))}
-      {shares && <span class="box-share">{shares.join(' · ')}</span>}
+      <Shares shares={shares.filter(({ pool }) => pool === undefined || isPool(pool))} />
       {isChanged && <span class="box-changed">changed</span>}
     </button>
   );

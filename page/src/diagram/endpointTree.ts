@@ -61,11 +61,15 @@ function byNode(parent: string, rows: readonly EndpointRow[]): readonly Branch[]
     some.length === 1
       ? some.map((row) => leaf(parent, row))
       : [
-          group('node', `${parent}/node ${node}`, node === '' ? 'no known node' : node, some, (key) =>
+          group('node', `${parent}/node ${node}`, nodeName(node, some), some, (key) =>
             some.map((row) => leaf(key, row)),
           ),
         ],
   );
+}
+
+function nodeName(node: string, [first]: readonly EndpointRow[]): string {
+  return first?.isLocal === true ? `${node}, this node` : node || 'no known node';
 }
 
 function leaf(parent: string, row: EndpointRow): EndpointLeaf {

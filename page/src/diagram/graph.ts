@@ -26,8 +26,16 @@ export interface Box {
   readonly depth?: number;
   /** Of a group or an endpoint: those that it stands for. */
   readonly rows?: readonly EndpointRow[];
-  /** Of traffic: `33 %`, or of each pool's, where nothing is counted and two have it. */
-  readonly shares?: readonly string[];
+  readonly shares?: readonly Share[];
+  /** Its title is no address. */
+  readonly isPlain?: boolean;
+}
+
+/** Of all traffic; where nothing is counted, of a pool's. */
+export interface Share {
+  readonly pool?: PoolName;
+  /** `33 %` */
+  readonly text: string;
 }
 
 export type Masquerading = 'none' | 'some' | 'all';
@@ -139,6 +147,7 @@ function frontendBoxes(
     title: `and ${countOf(moreFrontends, 'more frontend')}`,
     lines: ['with the same routes'],
     packets: packets.map((_, index) => index),
+    isPlain: true,
   };
   return [...boxes, more];
 }
@@ -243,10 +252,13 @@ function groupLine(rows: readonly EndpointRow[]): string {
   return ready === rows.length ? `${count}, all ready` : `${count}, ${ready} ready`;
 }
 
-function sharesOf(used: readonly EndpointRow[], weights: Weights): readonly string[] {
-  if (weights.isCounted) return [percent(weights.totalShare(used))];
+function sharesOf(used: readonly EndpointRow[], weights: Weights): readonly Share[] {
+  if (weights.isCounted) return [{ text: percent(weights.totalShare(used)) }];
   const pools = POOLS.filter((pool) => used.some((row) => row.pools.includes(pool)));
-  return pools.map((pool) => percent(shareOf(weights, used, pool)));
+  const shares = pools.map((pool) => ({ pool, text: percent(shareOf(weights, used, pool)) }));
+  return new Set(shares.map(({ text }) => text)).size > 1
+    ? shares
+    : shares.slice(0, 1).map(({ text }) => ({ text }));
 }
 
 /** An open group's traffic is drawn to its members. */

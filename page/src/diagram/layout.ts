@@ -45,9 +45,9 @@ export interface Layout {
 }
 
 /** Narrower than this, the same is shown as text. */
-export const LEAST_WIDTH = 720;
+export const LEAST_WIDTH = 760;
 
-const BOX_WIDTHS = [116, 164, 172, 124, 224];
+const BOX_WIDTHS = [116, 156, 184, 122, 224];
 /** Boxes grow no further: lines of text have an end. */
 const MOST_GROWTH = 1.5;
 const LEAST_GAP = 26;

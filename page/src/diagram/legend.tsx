@@ -9,17 +9,17 @@ export function Legend({ graph, widths }: { readonly graph: Graph; readonly widt
     <ul class="legend" aria-label="Legend">
       {[...classes].map((each) => (
         <li key={each}>
-          <Sample kind={`way way-${each}`} /> from {each}
+          <Sample kind={`strand strand-${each}`} /> from {each}
         </li>
       ))}
       {isMasqueraded && (
         <li>
-          <Sample kind="way way-all way-plain" /> masqueraded
+          <Sample kind="strand strand-all strand-plain" /> masqueraded
         </li>
       )}
       {isWrong && (
         <li>
-          <Sample kind="way way-wrong" /> not as planned
+          <Sample kind="strand strand-wrong" /> not as planned
         </li>
       )}
       <li>{widths}</li>

@@ -68,7 +68,9 @@ function EndpointLine({ box, onChoose }: { readonly box: Box } & Pick<WayListPro
     <>
       <span class="way-name">{title}</span>
       <span class="quiet">{lines.join(', ')}</span>
-      <span class="way-share">{isLeftOut === true ? 'left out' : shares.join(' · ')}</span>
+      <span class="way-share">
+        {isLeftOut === true ? 'left out' : shares.map(({ text }) => text).join(' · ')}
+      </span>
     </>
   );
   if (kind !== 'group')

@@ -24,7 +24,9 @@ export function weightsOf(rows: readonly EndpointRow[]): Weights {
   for (const [field, text] of COUNTED)
     if (used.some((row) => (row[field] ?? 0) > 0))
       return make(used, { text, isCounted: true }, (row) => row[field] ?? 0);
-  return make(used, { text: 'Widths are probabilities: no traffic is counted', isCounted: false }, () => 1);
+  const isCounting = rows.some((row) => COUNTED.some(([field]) => row[field] !== undefined));
+  const why = isCounting ? 'no connection has been counted yet' : 'no connections are counted here';
+  return make(used, { text: `Widths are probabilities: ${why}`, isCounted: false }, () => 1);
 }
 
 function make(

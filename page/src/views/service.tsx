@@ -4,12 +4,13 @@ import { serviceHeadline } from '../../../src/explain/serviceWords.ts';
 import { serviceOfPortId } from '../../../src/model/serviceTracker.ts';
 import type {
   ChangeRecord,
+  Finding,
   ServiceExplanation,
   ServiceObjects,
   ServicePortExplanation,
   WatchEvent,
 } from '../../../src/explain/types.ts';
-import { apiPath } from '../api.ts';
+import { type ApiFailure, apiPath } from '../api.ts';
 import { changedSince, signaturesOf } from '../diagram/marks.ts';
 import type { Box } from '../diagram/graph.ts';
 import { Findings } from '../parts/findings.tsx';
@@ -36,7 +37,7 @@ export function ServiceView({ service, query }: ViewProps) {
   const at = query.get('at') ?? undefined;
   const isTouched = (event: WatchEvent): boolean => at === undefined && touches(event, service);
   const answer = useAnswer<ServiceExplanation>(apiPath(['explain', namespace, name], { at }), isTouched);
-  if (answer.kind === 'failed' && answer.failure.status === 404)
+  if (answer.kind === 'failed' && isAbsent(answer.failure))
     return <ServiceMissing service={service} query={query} failure={answer.failure} />;
   return (
     <>
@@ -46,6 +47,11 @@ export function ServiceView({ service, query }: ViewProps) {
       </Shown>
     </>
   );
+}
+
+/** A name or a time that nothing is known of; what the proxy says about it is shown. */
+function isAbsent({ status }: ApiFailure): boolean {
+  return status === 400 || status === 404;
 }
 
 /** A change by another program may have been to the rules of any service. */
@@ -85,16 +91,34 @@ function Explained({
         </span>
       </header>
       {at !== undefined && <AsItWas service={service} query={query} at={at} />}
-      {findings.length > 0 && <Findings findings={findings} label="Findings" />}
       {ports.length > 1 && port && <PortTabs service={service} query={query} ports={ports} chosen={port} />}
+      {!port && <Findings findings={findings} label="Findings" />}
+      {!port && (
+        <p class="quiet">
+          No packet goes to it through this proxy: there is no path to draw.{' '}
+          <a href="/services">All services</a>
+        </p>
+      )}
       {port && (
-        <Port key={`${port.servicePort} ${port.family}`} port={port} service={service} query={query} />
+        <Port
+          key={`${port.servicePort} ${port.family}`}
+          port={port}
+          findings={findings}
+          service={service}
+          query={query}
+        />
       )}
     </>
   );
 }
 
-function Port({ port, service, query }: { readonly port: ServicePortExplanation } & ViewProps) {
+interface PortProps extends ViewProps {
+  readonly port: ServicePortExplanation;
+  readonly findings: readonly Finding[];
+}
+
+/** What comes and goes stands beside the path or below it, so that it stays where it is. */
+function Port({ port, findings, service, query }: PortProps) {
   const [namespace = '', name = ''] = service.split('/');
   const isPast = query.has('at');
   const [pointed, setPointed] = useState<Box>();
@@ -106,12 +130,23 @@ function Port({ port, service, query }: { readonly port: ServicePortExplanation 
   return (
     <div class="service-grid">
       <div class="service-main">
-        <ServicePath port={counted} changed={changed} pointed={pointed} onPoint={setPointed} />
+        <ServicePath
+          port={counted}
+          address={{ service, query }}
+          changed={changed}
+          pointed={pointed}
+          onPoint={setPointed}
+        />
         <ServiceEndpoints rows={counted.endpoints} pointed={pointed} />
         <ServiceRules port={port} pointed={pointed} />
       </div>
+      {findings.length > 0 && (
+        <div class="service-findings">
+          <Findings findings={findings} label="Findings" />
+        </div>
+      )}
       <div class="service-side">
-        <ServiceFields answer={objects} pointed={pointed} />
+        <ServiceFields answer={objects} pointed={pointed} isPast={isPast} />
         <ServiceHistory service={service} query={query} answer={history} />
       </div>
     </div>

@@ -57,7 +57,7 @@ export function ServiceEndpoints({ rows, pointed }: EndpointsProps) {
     <section class="card endpoints" aria-labelledby="endpoints-title">
       <h2 id="endpoints-title">{rows.length === 0 ? 'No endpoints' : countOf(rows.length, 'endpoint')}</h2>
       {rows.length > 0 && (
-        <div class="scroll" role="region" aria-labelledby="endpoints-title" tabIndex={0}>
+        <div class="scroll" role="region" aria-label="Table of endpoints" tabIndex={0}>
           <table>
             <thead>
               <tr>

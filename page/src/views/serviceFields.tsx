@@ -1,4 +1,6 @@
 /** The lines of the manifests that decide, and where they stand; those of what is pointed at are marked. */
+import { useState } from 'preact/hooks';
+import { countOf } from '../../../src/explain/finding.ts';
 import type { DecidingField, ServiceObjects } from '../../../src/explain/types.ts';
 import { groupBy } from '../diagram/groupBy.ts';
 import type { Box } from '../diagram/graph.ts';
@@ -9,38 +11,63 @@ import { decides } from './serviceDeciding.ts';
 interface FieldsProps {
   readonly answer: Answer<ServiceObjects>;
   readonly pointed: Box | undefined;
+  /** The path is that of an earlier time. */
+  readonly isPast: boolean;
 }
 
-export function ServiceFields({ answer, pointed }: FieldsProps) {
+export function ServiceFields({ answer, pointed, isPast }: FieldsProps) {
   return (
     <section class="card fields" aria-labelledby="fields-title">
-      <h2 id="fields-title">Fields that decide</h2>
+      <h2 id="fields-title">Fields that decide{isPast && ', as they are now'}</h2>
       <Shown what="the objects" answer={answer}>
-        {({ fields }) =>
-          [...groupBy(fields, ({ object }) => object)].map(([object, some]) => (
-            <div key={object}>
-              <h3 class="object">{object}</h3>
-              <ul>
-                {some.map((field) => (
-                  <Field
-                    key={field.field}
-                    field={field}
-                    isDeciding={pointed !== undefined && decides(field, pointed)}
-                  />
-                ))}
-              </ul>
-            </div>
-          ))
-        }
+        {({ fields }) => <Objects fields={fields} pointed={pointed} />}
       </Shown>
     </section>
+  );
+}
+
+/** A service may have many EndpointSlices, which mostly say the same. */
+const FEW = 3;
+
+function Objects({
+  fields,
+  pointed,
+}: {
+  readonly fields: readonly DecidingField[];
+  readonly pointed: Box | undefined;
+}) {
+  const [isWhole, setIsWhole] = useState(false);
+  const objects = [...groupBy(fields, ({ object }) => object)];
+  const shown = isWhole ? objects : objects.slice(0, FEW);
+  return (
+    <>
+      {shown.map(([object, some]) => (
+        <div key={object}>
+          <h3 class="object">{object}</h3>
+          <ul>
+            {some.map((field) => (
+              <Field
+                key={field.field}
+                field={field}
+                isDeciding={pointed !== undefined && decides(field, pointed)}
+              />
+            ))}
+          </ul>
+        </div>
+      ))}
+      {objects.length > shown.length && (
+        <button type="button" class="link" onClick={() => setIsWhole(true)}>
+          and {countOf(objects.length - shown.length, 'more object')}
+        </button>
+      )}
+    </>
   );
 }
 
 function Field({ field, isDeciding }: { readonly field: DecidingField; readonly isDeciding: boolean }) {
   const { field: name, value, where } = field;
   return (
-    <li class={isDeciding ? 'field is-deciding' : 'field'}>
+    <li class={isDeciding ? 'deciding-field is-deciding' : 'deciding-field'}>
       <code>
         <span class="quiet">{name}:</span> {value}
       </code>

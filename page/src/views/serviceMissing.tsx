@@ -18,11 +18,12 @@ export function ServiceMissing({
   readonly failure: ApiFailure;
 }) {
   const [namespace = ''] = service.split('/');
-  const names = useAnswer<readonly string[]>(
+  const answer = useAnswer<readonly string[]>(
     apiPath(['names'], { kind: 'services', prefix: `${namespace}/` }),
   );
-  const known = names.kind === 'here' ? names.value : [];
+  const known = answer.kind === 'here' ? answer.value : [];
   const near = nearest(service, known);
+  const names = near === undefined ? known : [near, ...known.filter((name) => name !== near)];
   return (
     <section class="state">
       <h1>{service}</h1>
@@ -33,17 +34,12 @@ export function ServiceMissing({
           <a href={serviceAddress(service, query, { at: undefined })}>Show it as it is now</a>
         </p>
       )}
-      {near !== undefined && near !== service && (
-        <p>
-          Did you mean <a href={servicePath(near)}>{near}</a>?
-        </p>
-      )}
-      {known.length > 0 && (
+      {names.length > 0 && (
         <>
           <h2>In the namespace {namespace}</h2>
           <ul class="names">
-            {known.slice(0, MOST_NAMES).map((name) => (
-              <li key={name}>
+            {names.slice(0, MOST_NAMES).map((name) => (
+              <li key={name} class={name === near ? 'is-near' : undefined}>
                 <a href={servicePath(name)}>{name}</a>
               </li>
             ))}

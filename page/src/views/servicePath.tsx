@@ -10,10 +10,13 @@ import { type Box, graphOf } from '../diagram/graph.ts';
 import { Legend } from '../diagram/legend.tsx';
 import { WayList } from '../diagram/wayList.tsx';
 import { weightsOf } from '../diagram/weights.ts';
+import { go } from '../route.ts';
+import { serviceAddress } from './servicePorts.ts';
 import '../diagram/words.css';
 
 interface PathProps {
   readonly port: ServicePortExplanation;
+  readonly address: { readonly service: string; readonly query: URLSearchParams };
   readonly changed: ReadonlySet<string>;
   readonly pointed: Box | undefined;
   readonly onPoint: (box: Box | undefined) => void;
@@ -21,9 +24,10 @@ interface PathProps {
 
 const HINT = 'Point at a box, or go to it by Tab and the arrow keys, to see its way.';
 
-export function ServicePath({ port, changed, pointed, onPoint }: PathProps) {
+export function ServicePath({ port, address, changed, pointed, onPoint }: PathProps) {
   const { ref, width, isNarrow } = useWidth();
-  const [isText, setIsText] = useState(false);
+  const isText = address.query.get('as') === 'text';
+  const other = serviceAddress(address.service, address.query, { as: isText ? undefined : 'text' });
   const [chosen, setChosen] = useState<string>();
   const { graph, weights, toggle } = useGraph(port);
   const boxAt = (key: string | undefined): Box | undefined => graph.boxes.find((box) => box.key === key);
@@ -39,7 +43,7 @@ export function ServicePath({ port, changed, pointed, onPoint }: PathProps) {
       <div class="card-head">
         <h2 id="path-title">Path</h2>
         {!isNarrow && (
-          <button type="button" aria-pressed={isText} onClick={() => setIsText(!isText)}>
+          <button type="button" aria-pressed={isText} onClick={() => go(other, 'replace')}>
             As text
           </button>
         )}

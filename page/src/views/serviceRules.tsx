@@ -24,7 +24,7 @@ export function ServiceRules({ port, pointed }: RulesProps) {
         {words && <span class={words.isWrong ? 'badge badge-refused' : 'badge badge-ok'}>{words.text}</span>}
       </div>
       {!words && <p class="quiet">No kernel was asked: this is the plan alone.</p>}
-      <ul class="differences">
+      <ul class="service-differences">
         {port.packets.flatMap(differenceWords).map((difference) => (
           <li key={difference}>
             <span aria-hidden="true">✗ </span>
