@@ -93,6 +93,10 @@ function help(values: typeof DEFAULTS): PluginArguments {
 
 const SEE = 'kubectl junction --help explains the commands';
 
+/** Ports are forwarded by SPDY or a WebSocket of many streams, which kubectl has already. */
+const PAGE =
+  'junction ui --kubeconfig FILE shows the cluster from here; the page of a proxy (--ui-bind-address 127.0.0.1:10270): kubectl --namespace kube-system port-forward POD 10270:10270';
+
 /** `-nshop`, `--node=worker-1` */
 function splitFlag(word: string): readonly [flag: string, value: string | undefined] {
   if (/^-n[^-]/.test(word)) return ['-n', word.slice(2).replace(/^=/, '')];
@@ -103,6 +107,7 @@ function splitFlag(word: string): readonly [flag: string, value: string | undefi
 function commandNamed(word: string): PluginCommand {
   const found = COMMANDS.find((each) => each === word);
   if (found !== undefined) return found;
+  if (word === 'ui') throw new UsageError(['ui is not for kubectl junction: a page needs a port here'], PAGE);
   const hint = didYouMean(word, COMMANDS) || ` (expected one of ${COMMANDS.join(', ')})`;
   throw new UsageError([`unknown command ${JSON.stringify(word)}${hint}`], SEE);
 }
@@ -151,6 +156,8 @@ Commands:
   watch        what the proxy of a node does, until Ctrl-C
   bundle       one file with all that questions are answered from: --node NODE [--output FILE] [--force]
   version      the version that a node runs
+
+The page in a browser: junction ui --kubeconfig FILE.
 
 Examples:
   kubectl junction status

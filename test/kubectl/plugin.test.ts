@@ -219,6 +219,13 @@ describe('what is wrong is said', () => {
     expect(none.err).toContain('there is no such file');
   });
 
+  test('the page is elsewhere, and it says where', async () => {
+    const { err, code } = await plugin('ui');
+    expect(code).toBe(2);
+    expect(err).toMatch(/ui is not for kubectl junction[^]*junction ui --kubeconfig FILE[^]*port-forward/);
+    expect(server.execs).toEqual([]);
+  });
+
   test('help names every command', async () => {
     for (const argv of [[], ['--help'], ['explain', '-h'], ['help']]) {
       const { out, code } = await plugin(...argv);

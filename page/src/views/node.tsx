@@ -35,7 +35,7 @@ export function NodeView({ query }: { readonly query: URLSearchParams }) {
         <>
           <NodeHealth status={status} at={answer.kind === 'here' ? answer.at : 0} />
           {all && <NodeTable nodes={all} chosen={undefined} />}
-          {status.answeredBy?.kind !== 'plan' && <Doctor />}
+          <Doctor />
         </>
       )}
     </Shown>
