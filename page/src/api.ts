@@ -1,20 +1,9 @@
 /** Asks the proxy that served this page. The answers are those of the local API: docs/reference/api.md. */
 export { apiPath } from './address.ts';
 
-export class ApiFailure extends Error {
-  /** 0: no answer came. */
-  readonly status: number;
-  readonly hint: string | undefined;
-  /** Which parameter of the question is the reason. */
-  readonly parameter: string | undefined;
+import { ApiFailure } from './apiFailure.ts';
 
-  constructor(status: number, message: string, hint?: string, parameter?: string) {
-    super(message);
-    this.status = status;
-    this.hint = hint;
-    this.parameter = parameter;
-  }
-}
+export { ApiFailure } from './apiFailure.ts';
 
 const TOKEN_KEY = 'junction-token';
 
@@ -49,14 +38,14 @@ export async function ask(path: string, signal?: AbortSignal): Promise<Response>
     throw new ApiFailure(0, 'the proxy does not answer', 'It may be restarting; this page tries again.');
   }
   if (response.ok) return response;
-  throw await failureOf(response);
+  throw await readFailure(response);
 }
 
 export async function askJson<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await ask(path, signal)).json() as Promise<T>;
 }
 
-async function failureOf(response: Response): Promise<ApiFailure> {
+async function readFailure(response: Response): Promise<ApiFailure> {
   const text = await response.text();
   try {
     const { error } = JSON.parse(text) as { error: { message: string; hint?: string; parameter?: string } };

@@ -1,7 +1,8 @@
 /** An answer of the API, kept while a newer one is on its way, and asked for again when events say that it is old. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { WatchEvent } from '../../src/explain/types.ts';
-import { ApiFailure, askJson } from './api.ts';
+import { askJson } from './api.ts';
+import { ApiFailure, failureOf } from './apiFailure.ts';
 import { live } from './live.ts';
 import { Refresher } from './refresher.ts';
 
@@ -57,10 +58,6 @@ export function useAnswer<T>(
     };
   }, [path]);
   return answer;
-}
-
-export function failureOf(error: unknown): ApiFailure {
-  return error instanceof ApiFailure ? error : new ApiFailure(0, String(error));
 }
 
 /** Without an answer, the stream of events says when there is one again; with one of the server's, nothing does. */

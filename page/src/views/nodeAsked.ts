@@ -1,9 +1,10 @@
 /** Answers that change without an event: asked on request, or again every few seconds while somebody looks. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { askJson } from '../api.ts';
+import { failureOf } from '../apiFailure.ts';
 import { live } from '../live.ts';
 import { Refresher } from '../refresher.ts';
-import { type Answer, failureOf, mayPass } from '../useAnswer.ts';
+import { type Answer, mayPass } from '../useAnswer.ts';
 
 interface Asked<T> {
   /** Unset until the first came. */

@@ -10,7 +10,8 @@ import { ServiceGrid } from './services/grid.tsx';
 import type { ServiceLine } from './services/line.ts';
 import { SelectedService } from './services/selected.tsx';
 import { Selector } from './services/selection.ts';
-import { serviceStore, type StoredServices } from './services/store.ts';
+import type { StoredServices } from './services/serviceStore.ts';
+import { serviceStore } from './services/store.ts';
 import { Toolbar } from './services/toolbar.tsx';
 import { useEndpointMatches } from './services/useEndpointMatches.ts';
 import { useTableState } from './services/useTableState.ts';
@@ -107,9 +108,9 @@ function ServiceTable({
 }
 
 function useStored(): StoredServices {
-  const [stored, setStored] = useState(serviceStore.now);
+  const [stored, setStored] = useState(serviceStore.current);
   useEffect(() => {
-    const update = (): void => setStored(serviceStore.now);
+    const update = (): void => setStored(serviceStore.current);
     const unsubscribe = serviceStore.onChange(update);
     const close = serviceStore.open();
     update();

@@ -2,9 +2,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ChangeRecord, WatchEvent } from '../../../src/explain/types.ts';
 import { ApiFailure, askJson } from '../api.ts';
+import { failureOf } from '../apiFailure.ts';
 import { live } from '../live.ts';
 import { Refresher } from '../refresher.ts';
-import { type Answer, failureOf, mayPass } from '../useAnswer.ts';
+import { type Answer, mayPass } from '../useAnswer.ts';
 import { EventLog, type Gap, type LoggedEvent } from './syncsLog.ts';
 
 export interface Logged {

@@ -54,12 +54,12 @@ export function columnWidths(columns: readonly Column[], width: number): readonl
   return columns.map(({ least, share }) => least + Math.floor((room * share) / shares));
 }
 
-export interface Layout {
+interface RowLayout {
   readonly isCards: boolean;
   readonly rowHeight: number;
 }
 
 /** Of a narrow screen: each service as a card. */
-export function layoutFor(width: number): Layout {
+export function layoutFor(width: number): RowLayout {
   return width < 620 ? { isCards: true, rowHeight: 104 } : { isCards: false, rowHeight: 36 };
 }
