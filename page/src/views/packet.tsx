@@ -102,7 +102,7 @@ function Answers({ answers, at, question, query, onReadAgain }: AnswersProps) {
   if (!chosen) return null;
   return (
     <>
-      <Tools answers={answers} question={question} />
+      <Tools answers={answers} at={at} question={question} />
       {answers.length > 1 && (
         <ul class="packets" aria-label="Packets">
           {answers.map((each, position) => (
@@ -135,8 +135,10 @@ function Answers({ answers, at, question, query, onReadAgain }: AnswersProps) {
 const COLUMNS = 100;
 const plain = (_: string, text: string): string => text;
 
-function Tools({ answers, question }: Pick<AnswersProps, 'answers' | 'question'>) {
-  const text = answers.map((answer) => printPacket(answer, { paint: plain, columns: COLUMNS })).join('\n');
+function Tools({ answers, at, question }: Pick<AnswersProps, 'answers' | 'at' | 'question'>) {
+  const text = answers
+    .map((answer) => printPacket(answer, { paint: plain, columns: COLUMNS, now: at }))
+    .join('\n');
   const command = commandOf(question);
   return (
     <div class="packet-tools">

@@ -86,32 +86,34 @@ function EndpointTable({
   if (!table) return null;
   const count = Math.max(...table.rows.map((row) => row.length));
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={title}>
-      <table class={title === 'left out' ? 'left-out' : ''}>
-        <caption>
-          {title} <span class="quiet">{table.text}</span>
-        </caption>
-        <thead>
-          <tr>
-            {columns.slice(0, count).map((column) => (
-              <th key={column} scope="col" class={column === 'share' ? 'number' : ''}>
-                {column}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {table.rows.map((row) => (
-            <tr key={row.join(' ')}>
-              {row.map((cell, index) => (
-                <td key={columns[index] ?? ''} class={cellClass(columns[index])}>
-                  {cell}
-                </td>
+    <div>
+      <h3>
+        {title} <span class="quiet">{table.text}</span>
+      </h3>
+      <div class="scroll" tabIndex={0} role="region" aria-label={title}>
+        <table class={title === 'left out' ? 'left-out' : ''}>
+          <thead>
+            <tr>
+              {columns.slice(0, count).map((column) => (
+                <th key={column} scope="col" class={column === 'share' ? 'number' : ''}>
+                  {column}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {table.rows.map((row) => (
+              <tr key={row.join(' ')}>
+                {row.map((cell, index) => (
+                  <td key={columns[index] ?? ''} class={cellClass(columns[index])}>
+                    {cell}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       {table.more !== undefined && <p class="quiet">{table.more}</p>}
     </div>
   );

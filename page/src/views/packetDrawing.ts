@@ -14,6 +14,7 @@ export interface MapPlace {
   readonly isHook: boolean;
 }
 
+const WIDTH = 892;
 const UPPER = 62;
 const LOWER = 142;
 const LOWEST = 208;
@@ -58,8 +59,8 @@ export interface MapLine {
 }
 
 export interface PacketMap {
-  readonly width: number;
-  readonly height: number;
+  /** Of an SVG. */
+  readonly viewBox: string;
   readonly places: readonly (MapPlace & { readonly isTaken: boolean; readonly station?: Station })[];
   /** Those that are taken last, so that they lie above the others. */
   readonly lines: readonly MapLine[];
@@ -87,9 +88,9 @@ export function mapOf({ packet, mode, verdict }: PacketExplanation, stations: re
   }));
   const byPoint = new Map(stations.map((station) => [station.point as string, station]));
   const onWay = new Set<string>(way);
+  const top = isLoop ? 0 : UPPER - 24;
   return {
-    width: 892,
-    height: hasIpvs ? LOWEST + 30 : LOWER + 30,
+    viewBox: `0 ${top} ${WIDTH} ${(hasIpvs ? LOWEST : LOWER) + 24 - top}`,
     places: places.map((place) => {
       const station = byPoint.get(place.name);
       return { ...place, isTaken: onWay.has(place.name), ...(station && { station }) };

@@ -10,9 +10,9 @@ export function PacketMap({
   readonly answer: PacketExplanation;
   readonly stations: readonly Station[];
 }) {
-  const { width, height, places, lines, text } = mapOf(answer, stations);
+  const { viewBox, places, lines, text } = mapOf(answer, stations);
   return (
-    <svg class="hooks" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={`The packet's way: ${text}`}>
+    <svg class="hooks" viewBox={viewBox} role="img" aria-label={`The packet's way: ${text}`}>
       <defs>
         {['way', 'other'].map((kind) => (
           <marker

@@ -1,6 +1,13 @@
 /** The packet's way, hook by hook: what is planned there, beside what the rules in the kernel do. */
 import { useId } from 'preact/hooks';
-import { BY_AFFINITY, kernelTitle, NO_RULE, printFound, printMs } from '../../../src/explain/kernelText.ts';
+import {
+  BY_AFFINITY,
+  kernelTitle,
+  NO_RULE,
+  outcomeTitle,
+  printFound,
+  printMs,
+} from '../../../src/explain/kernelText.ts';
 import { group } from '../../../src/explain/finding.ts';
 import { FOREIGN_RULE } from '../../../src/explain/words.ts';
 import type { KernelExplanation, KernelStep, PacketExplanation } from '../../../src/explain/types.ts';
@@ -39,6 +46,7 @@ export function PacketWalk({ answer, at, wayKey, onWay, onReadAgain }: WalkProps
       </div>
       {kernel && <Differences kernel={kernel} />}
       <WayChoice ways={ways} chosen={way} onWay={onWay} />
+      {way.outcome && <p class="way-title">{outcomeTitle(way.outcome)}</p>}
       <PacketMap answer={answer} stations={stations} />
       <div class={kernel ? 'stations' : 'stations stations-planned'} role="table" aria-label="Stations">
         <div class="station station-titles" role="row">
@@ -191,7 +199,9 @@ function StationRow({
             </p>
           ))}
           {way.outcome?.byAffinity === true && isChoice(stages) && <p>{BY_AFFINITY}</p>}
-          {stages.length === 0 && differences.length === 0 && <p class="quiet">{NO_RULE}</p>}
+          {stages.length === 0 &&
+            differences.length === 0 &&
+            (way.outcome ? <p class="quiet">{NO_RULE}</p> : <Nothing />)}
           {stages.map((steps, index) => (
             <Stage key={`${index} ${steps[0]?.hook}`} steps={steps} />
           ))}
@@ -221,7 +231,8 @@ function Stage({ steps }: { readonly steps: readonly KernelStep[] }) {
   return (
     <div class="stage">
       <h3>
-        {first.hook} <span class="quiet">{first.table}</span>
+        {first.hook}
+        {!first.hook.startsWith(first.table) && <span class="quiet"> {first.table}</span>}
       </h3>
       <ol>
         {steps.map((step, index) => (

@@ -134,9 +134,8 @@ function distinct(ways: readonly Way[]): readonly Way[] {
   });
 }
 
-/** The one that is asked for, or the first that is not as planned. */
+/** The one that is asked for; or the first that is not as planned, best with what the kernel does instead. */
 export function chosenWay(ways: readonly Way[], key: string | undefined): Way | undefined {
-  return (
-    ways.find((way) => way.key === key) ?? ways.find(({ differences }) => differences.length > 0) ?? ways[0]
-  );
+  const wrong = ways.filter(({ differences }) => differences.length > 0);
+  return ways.find((way) => way.key === key) ?? wrong.find(({ outcome }) => outcome) ?? wrong[0] ?? ways[0];
 }
