@@ -114,7 +114,7 @@ function ProtocolField({
 }) {
   const isListed = (each: string): boolean => each !== 'TCP' || isService || protocol === 'TCP';
   return (
-    <div class="field">
+    <div class="form-field">
       <label>
         <span>Protocol</span>
         <select value={protocol} onChange={(event) => onProtocol(event.currentTarget.value)}>
@@ -140,7 +140,7 @@ function TimeField({
   readonly error: ApiFailure | undefined;
 }) {
   return (
-    <div class="field">
+    <div class="form-field">
       <label>
         <span>
           At <span class="quiet">(empty: now)</span>

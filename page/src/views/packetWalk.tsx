@@ -88,7 +88,7 @@ const CLOCKS_APART_MS = 300_000;
 function Differences({ kernel }: { readonly kernel: KernelExplanation }) {
   if (kernel.differences.length === 0) return null;
   return (
-    <ul class="differences" aria-label="Differences">
+    <ul class="walk-differences" aria-label="Differences">
       {kernel.differences.map((difference) => (
         <li key={difference}>
           <span aria-hidden="true">✗</span> {difference}
@@ -142,7 +142,7 @@ function WayChoice({
     <fieldset class="way-choice">
       <legend class="visually-hidden">Way</legend>
       {ways.map((way) => (
-        <label key={way.key} class={isWrong(way) ? 'way way-wrong' : 'way'}>
+        <label key={way.key} class={isWrong(way) ? 'walk-way walk-way-wrong' : 'walk-way'}>
           <input
             type="radio"
             name={name}

@@ -7,7 +7,7 @@ import type { Tab } from './support/tab.ts';
 import { useBrowser } from './support/use.ts';
 
 function packet(from: string, to: string): string {
-  return `/packet?${new URLSearchParams({ from, to })}`;
+  return `/packet?${new URLSearchParams({ from, to }).toString()}`;
 }
 
 async function verdict(tab: Tab): Promise<string> {
@@ -84,7 +84,9 @@ function piecesOf(printed: string): readonly string[] {
 function stepPieces(text: string): readonly string[] {
   const [, before = '', remarks = ''] = /^(.*?)(?: \(([^()]*(?:packets?|rule))\))?$/.exec(text) ?? [];
   const [, place = '', rule = ''] = /^(.*?): (.*)$/.exec(before) ?? [];
-  return [place.split(' ').at(-1) ?? '', rule, ...remarks.split(', ').filter((remark) => remark !== '')];
+  // Counters grow meanwhile.
+  const told = remarks.split(', ').map((remark) => remark.replace(/^[\d,]+ packets?$/, 'packet'));
+  return [place.split(' ').at(-1) ?? '', rule, ...told.filter((remark) => remark !== '')];
 }
 
 describe('the form', () => {

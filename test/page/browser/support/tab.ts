@@ -70,7 +70,7 @@ export class Tab {
   /** The view's answer is here, or what stands in its place. */
   async isShown(): Promise<void> {
     await this.page.locator('main h1').first().waitFor();
-    await this.page.waitForFunction("!document.querySelector('[aria-busy=true]')");
+    await this.page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
   }
 
   /** The address without the origin. */
