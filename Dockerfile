@@ -12,6 +12,7 @@ COPY scripts scripts
 COPY bench bench
 COPY src src
 COPY lab lab
+COPY page page
 RUN node scripts/build.mjs
 
 FROM ${BASE} AS packages

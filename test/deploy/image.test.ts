@@ -81,7 +81,7 @@ describe('the tree in the image', () => {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'junction-image-'));
     copy('build', path('build'));
-    for (const name of ['esbuild', '@esbuild']) {
+    for (const name of ['esbuild', '@esbuild', 'preact']) {
       cpSync(join(ROOT, 'node_modules', name), path('build/node_modules', name), { recursive: true });
     }
     execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: path('build'), stdio: 'pipe' });
@@ -134,6 +134,7 @@ describe('the tree in the image', () => {
     );
     expect(plan).toContain(':KUBE-SERVICES - [0:0]');
     expect(existsSync(path('image/dist/netlink-worker.js'))).toBe(true);
+    expect(existsSync(path('image/dist/page/index.html.br'))).toBe(true);
   });
 
   test('starts by the name of kube-proxy as well', () => {

@@ -1,6 +1,9 @@
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { json, plain, type StreamedAnswer } from '../../src/telemetry/http/server.ts';
+import { eventually } from '../e2e/support/eventually.ts';
 import { ask, askRaw } from '../telemetry/http/support.ts';
 import { DOCUMENT, SCRIPT, servePage } from './support.ts';
 
@@ -198,6 +201,27 @@ describe('answers of the API', () => {
     const { port } = await servePage({ api: () => plain(200, 'small') });
     const { headers, body } = await ask(port, '/v1/status', GZIP);
     expect([headers['content-encoding'], body]).toEqual([undefined, 'small']);
+  });
+
+  test('one whose reader goes away is not made to its end', async () => {
+    let [made, isOver] = [0, false];
+    const chunks = async function* () {
+      try {
+        for (;;) {
+          made++;
+          yield await Promise.resolve(randomBytes(64 * 1024));
+        }
+      } finally {
+        isOver = true;
+      }
+    };
+    const { port } = await servePage({ api: () => ({ status: 200, headers: {}, chunks: chunks() }) });
+    const socket = connect(port ?? 0, '127.0.0.1');
+    socket.write('GET /v1/services HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n');
+    await eventually('some of it', () => made > 3);
+    socket.destroy();
+    await eventually('its end', () => isOver);
+    expect((await ask(port, '/')).status).toBe(200);
   });
 
   test('one that fails half-way is cut off, and not a whole one', async () => {
