@@ -84,7 +84,7 @@ describe('lanes', () => {
       syncAt(2000),
     );
     const [four, six] = lanesOf(entries, frame);
-    expect(four?.bars).toEqual([{ bin: 1, syncs: 2, slowest: entries[1]?.event, hasFailed: false }]);
+    expect(four?.bars).toEqual([{ bin: 1, count: 2, slowest: entries[1]?.event, hasFailed: false }]);
     expect(six?.bars.map(({ bin }) => bin)).toEqual([5]);
   });
 
@@ -126,9 +126,19 @@ describe('lanes', () => {
     expect([snapBin(lanes, 5, 2), snapBin(lanes, 6, 2), snapBin(lanes, 3, 2)]).toEqual([3, 6, 3]);
   });
 
-  test('changes are no bars, but they count', () => {
+  test('changes are bars only where no sync is known, as in a recording', () => {
+    const changes = logged(changeAt(110), changeAt(120, { seenAt: 100 }));
+    const lanes = lanesOf(changes, frame);
+    expect(lanes[0]?.bars).toEqual([{ bin: 1, count: 2, slowest: changes[1]?.event, hasFailed: false }]);
+    expect(binText(lanes, 1)).toBe(
+      'IPv4: 2 changes, the slowest of 20 ms (planned 16 ms after it was seen, written 4 ms after that)',
+    );
+    const withSync = logged(changeAt(110), syncAt(510));
+    expect(lanesOf(withSync, frame)[0]?.bars.map(({ bin }) => bin)).toEqual([5]);
+  });
+
+  test('changes count', () => {
     const entries = logged(changeAt(110));
-    expect(lanesOf(entries, frame)[0]?.bars).toEqual([]);
     expect(frameText(entries, lanesOf(entries, frame), frame)).toBe('0 syncs, 1 change');
   });
 });

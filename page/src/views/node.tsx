@@ -1,5 +1,6 @@
 /** How the node is: the running proxy, its source, each family, conntrack, and what `doctor` finds. */
 import './node.css';
+import type { ComponentChildren } from 'preact';
 import type { NodeStatus } from '../../../src/explain/nodes.ts';
 import type { Status } from '../../../src/explain/status.ts';
 import { statusHeading } from '../../../src/explain/statusText.ts';
@@ -22,27 +23,37 @@ export function NodeView({ query }: { readonly query: URLSearchParams }) {
   const chosen = query.get('node') ?? undefined;
   const all = nodes.kind === 'here' ? nodes.value : undefined;
   const other = chosen === undefined ? undefined : all?.find(({ node }) => node === chosen);
+  const table = all && <NodeTable nodes={all} chosen={other?.node} />;
   if (other && nodes.kind === 'here')
     return (
-      <>
-        <OtherNode other={other} at={nodes.at} />
-        <NodeTable nodes={nodes.value} chosen={chosen} />
-      </>
+      <OtherNode other={other} at={nodes.at}>
+        {table}
+      </OtherNode>
     );
   return (
     <Shown what="the node's status" answer={answer}>
       {(status) => (
         <>
-          <NodeHealth status={status} at={answer.kind === 'here' ? answer.at : 0} />
-          {all && <NodeTable nodes={all} chosen={undefined} />}
-          <Doctor />
+          <NodeHealth status={status} at={answer.kind === 'here' ? answer.at : 0}>
+            {table}
+          </NodeHealth>
+          <Doctor isRecorded={status.answeredBy?.kind === 'bundle'} />
         </>
       )}
     </Shown>
   );
 }
 
-function NodeHealth({ status, at }: { readonly status: Status; readonly at: number }) {
+/** `children`: below what is wrong, above its parts. */
+function NodeHealth({
+  status,
+  at,
+  children,
+}: {
+  readonly status: Status;
+  readonly at: number;
+  readonly children: ComponentChildren;
+}) {
   const shown = agedStatus(status, useNow() - at);
   const { title, how, state, isWrong } = statusHeading(shown);
   return (
@@ -59,15 +70,29 @@ function NodeHealth({ status, at }: { readonly status: Status; readonly at: numb
           <Findings findings={status.findings} label="What is wrong" />
         </div>
       )}
+      {children}
       <StatusCards status={shown} />
     </>
   );
 }
 
 /** Of which only its own proxy could say more. */
-function OtherNode({ other, at }: { readonly other: NodeStatus; readonly at: number }) {
+function OtherNode({
+  other,
+  at,
+  children,
+}: {
+  readonly other: NodeStatus;
+  readonly at: number;
+  readonly children: ComponentChildren;
+}) {
   const { node, state, detail, status } = other;
-  if (status) return <NodeHealth status={status} at={at} />;
+  if (status)
+    return (
+      <NodeHealth status={status} at={at}>
+        {children}
+      </NodeHealth>
+    );
   return (
     <>
       <div class="node-head">
@@ -75,6 +100,7 @@ function OtherNode({ other, at }: { readonly other: NodeStatus; readonly at: num
         <NodeBadge state={state} />
       </div>
       <Empty title={detail ?? state} />
+      {children}
     </>
   );
 }

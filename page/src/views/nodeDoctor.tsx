@@ -6,7 +6,7 @@ import { Failed } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
 import { useAsked } from './nodeAsked.ts';
 
-export function Doctor() {
+export function Doctor({ isRecorded }: { readonly isRecorded: boolean }) {
   const { answer, isAsking, ask } = useAsked<DoctorReport>('/v1/doctor');
   const failure = answer?.kind === 'failed' ? answer.failure : undefined;
   const report = answer?.kind === 'here' ? answer.value : undefined;
@@ -22,7 +22,7 @@ export function Doctor() {
             <Ago at={report.at} />
           </span>
         )}
-        {failure?.status !== 404 && (
+        {!isRecorded && failure?.status !== 404 && (
           <button type="button" disabled={isAsking} onClick={ask}>
             Run again
           </button>

@@ -1,7 +1,11 @@
 /** All nodes of a cluster, worst first. */
+import { useState } from 'preact/hooks';
 import type { NodeState, NodeStatus } from '../../../src/explain/nodes.ts';
-import { grouped } from '../../../src/text/ages.ts';
+import { counted, grouped } from '../../../src/text/ages.ts';
 import { nodePath } from './nodeStatus.ts';
+
+/** The worst come first; a cluster may have thousands. */
+const MOST_ROWS = 100;
 
 export function NodeTable({
   nodes,
@@ -10,6 +14,8 @@ export function NodeTable({
   readonly nodes: readonly NodeStatus[];
   readonly chosen: string | undefined;
 }) {
+  const [most, setMost] = useState(MOST_ROWS);
+  const shown = nodes.slice(0, most);
   return (
     <section class="card" aria-labelledby="nodes-title">
       <h2 id="nodes-title">Nodes, worst first</h2>
@@ -19,6 +25,7 @@ export function NodeTable({
             <tr>
               <th scope="col">Node</th>
               <th scope="col">State</th>
+              <th scope="col">Detail</th>
               <th scope="col">Mode</th>
               <th scope="col" class="number">
                 Services
@@ -28,16 +35,20 @@ export function NodeTable({
               </th>
               <th scope="col">Version</th>
               <th scope="col">Zone</th>
-              <th scope="col">Detail</th>
             </tr>
           </thead>
           <tbody>
-            {nodes.map((each) => (
+            {shown.map((each) => (
               <Row key={each.node} each={each} isChosen={each.node === chosen} />
             ))}
           </tbody>
         </table>
       </div>
+      {shown.length < nodes.length && (
+        <button type="button" onClick={() => setMost(nodes.length)}>
+          All {counted(nodes.length, 'node')}
+        </button>
+      )}
     </section>
   );
 }
@@ -55,12 +66,12 @@ function Row({ each, isChosen }: { readonly each: NodeStatus; readonly isChosen:
       <td>
         <NodeBadge state={state} />
       </td>
+      <td class="node-detail">{detail ?? object?.reason ?? ''}</td>
       <td>{status?.mode ?? '–'}</td>
       <td class="number">{status ? families.map(({ services }) => grouped(services)).join(' / ') : '–'}</td>
       <td class="number">{status ? families.map(({ endpoints }) => grouped(endpoints)).join(' / ') : '–'}</td>
       <td>{status?.version ?? '–'}</td>
       <td>{object?.zone ?? '–'}</td>
-      <td class="node-detail">{detail ?? object?.reason ?? ''}</td>
     </tr>
   );
 }

@@ -36,7 +36,7 @@ export function SyncsView({ query }: { readonly query: URLSearchParams }) {
       <div class="syncs-head">
         <h1>Syncs</h1>
         <RangeChoice choice={choice} change={change} />
-        {answer.kind === 'here' && (
+        {answer.kind === 'here' && answer.value.entries.length > 0 && (
           <PauseButton logged={answer.value} paused={paused} setPaused={setPaused} />
         )}
       </div>
@@ -131,7 +131,7 @@ function Events({
       <div class="syncs-top">
         <SyncsTimeline
           entries={entries}
-          gaps={gaps}
+          gaps={live.kind === 'stale' ? [...gaps, { from: live.since + skewMs, to: end }] : gaps}
           end={end}
           rangeMs={rangeMs}
           endLabel={paused ? 'paused' : isFixed ? 'last event' : 'now'}

@@ -24,6 +24,7 @@ const BARS_HEIGHT = 100;
 const LANE_HEIGHT = MARKS_HEIGHT + BARS_HEIGHT + 14;
 const AXIS_HEIGHT = 20;
 const REACH = 2;
+export const GAP_NAME = 'not known';
 
 interface DrawingProps {
   readonly lanes: readonly Lane[];
@@ -103,7 +104,7 @@ export function SyncsDrawing(props: DrawingProps) {
             width={Math.max(BIN_WIDTH, (to - from) * frame.bins * BIN_WIDTH)}
             height={height - AXIS_HEIGHT}
           >
-            <title>events are lost</title>
+            <title>{GAP_NAME}</title>
           </rect>
         ))}
         <Axis {...props} y={height - AXIS_HEIGHT} />

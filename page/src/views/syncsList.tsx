@@ -10,7 +10,7 @@ import { ServiceWords } from '../parts/serviceWords.tsx';
 import { Clock } from '../parts/time.tsx';
 import type { LoggedEvent } from './syncsLog.ts';
 import { rowAfter, rowsShown } from './syncsRows.ts';
-import { changeStages, stagesText } from './syncsStages.ts';
+import { stagesText } from './syncsStages.ts';
 
 /** As in the style sheet. */
 const ROW_HEIGHT = { wide: 30, narrow: 52 } as const;
@@ -152,6 +152,5 @@ function Row({
 }
 
 function detailsOf(event: WatchEvent): string {
-  if (event.kind === 'sync') return stagesText(event);
-  return event.kind === 'change' ? changeStages(event) : '';
+  return event.kind === 'sync' || event.kind === 'change' ? stagesText(event) : '';
 }

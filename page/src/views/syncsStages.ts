@@ -1,32 +1,41 @@
-/** How long a sync took, stage by stage, and a scale on which 0.4 ms and 4 s can both be seen. */
+/** How long a sync or a change took, stage by stage, and a scale on which 0.4 ms and 4 s can both be seen. */
 import type { ChangeRecord, WatchEvent } from '../../../src/explain/types.ts';
 import { durationText } from '../../../src/text/ages.ts';
 
 export type SyncEvent = Extract<WatchEvent, { kind: 'sync' }>;
+/** A recording has changes without the syncs that wrote them. */
+export type TimedEvent = SyncEvent | Extract<WatchEvent, { kind: 'change' }>;
 
 export interface SyncStages {
-  /** From when its oldest change was seen until it began. */
+  /** From when its oldest change was seen until it began; of a change, until it was planned. */
   readonly waitMs: number;
   readonly planMs: number;
   readonly writeMs: number;
   readonly totalMs: number;
 }
 
-export function stagesOf({ at, ms, planMs = 0, writeMs = ms - planMs, seenAt }: SyncEvent): SyncStages {
+export function stagesOf(event: TimedEvent): SyncStages {
+  if (event.kind === 'change') {
+    const waitMs = Math.max(0, event.plannedAt - event.seenAt);
+    const writeMs = Math.max(0, (event.committedAt ?? event.plannedAt) - event.plannedAt);
+    return { waitMs, planMs: 0, writeMs, totalMs: waitMs + writeMs };
+  }
+  const { at, ms, planMs = 0, writeMs = ms - planMs, seenAt } = event;
   const waitMs = seenAt === undefined ? 0 : Math.max(0, at - ms - seenAt);
   return { waitMs, planMs, writeMs, totalMs: waitMs + planMs + writeMs };
 }
 
 /** `waited 1 ms, planned in 0.2 ms, written in 2.9 ms` */
-export function stagesText(sync: SyncEvent): string {
+export function stagesText(sync: TimedEvent): string {
+  if (sync.kind === 'change') return changeStages(sync);
   const { waitMs, planMs, writeMs } = stagesOf(sync);
   const waited = sync.seenAt === undefined ? [] : [`waited ${durationText(waitMs)}`];
   if (sync.planMs === undefined) return [...waited, `failed after ${durationText(sync.ms)}`].join(', ');
   return [...waited, `planned in ${durationText(planMs)}`, `written in ${durationText(writeMs)}`].join(', ');
 }
 
-/** `seen 14:03:20.120, planned 0.2 ms later, written 2.9 ms after that`: only its parts, without the first. */
-export function changeStages({ seenAt, plannedAt, committedAt }: ChangeRecord): string {
+/** `planned 0.2 ms after it was seen, written 2.9 ms after that` */
+function changeStages({ seenAt, plannedAt, committedAt }: ChangeRecord): string {
   const planned = `planned ${durationText(plannedAt - seenAt)} after it was seen`;
   return committedAt === undefined
     ? planned

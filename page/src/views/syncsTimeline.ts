@@ -2,7 +2,7 @@
 import type { WatchEvent } from '../../../src/explain/types.ts';
 import type { Family } from '../../../src/model/ip.ts';
 import type { Gap, LoggedEvent } from './syncsLog.ts';
-import { heightOf, stagesOf, type SyncEvent } from './syncsStages.ts';
+import { heightOf, stagesOf, type TimedEvent } from './syncsStages.ts';
 
 /** Bins begin at multiples of their length, so that what is drawn moves by whole bins and nothing trembles. */
 export interface Frame {
@@ -33,9 +33,9 @@ export type MarkKind = (typeof MARK_KINDS)[number];
 
 export interface Bar {
   readonly bin: number;
-  readonly syncs: number;
-  readonly slowest: SyncEvent;
-  /** Of the slowest that failed. */
+  /** How many syncs, or changes where no sync is known. */
+  readonly count: number;
+  readonly slowest: TimedEvent;
   readonly hasFailed: boolean;
 }
 
@@ -52,19 +52,28 @@ export interface Lane {
 }
 
 export function lanesOf(entries: readonly LoggedEvent[], frame: Frame): readonly Lane[] {
-  const families = new Set<Family>();
-  for (const { event } of entries) if ('family' in event) families.add(event.family);
-  return [...families].sort().map((family) => laneOf(entries, frame, family));
+  const families = new Map<Family, TimedEvent['kind']>();
+  for (const { event } of entries)
+    if (event.kind === 'sync') families.set(event.family, 'sync');
+    else if ('family' in event && !families.has(event.family)) families.set(event.family, 'change');
+  return [...families].sort().map(([family, timed]) => laneOf(entries, frame, family, timed));
 }
 
-function laneOf(entries: readonly LoggedEvent[], frame: Frame, family: Family): Lane {
+/** `timed`: which events are bars. */
+function laneOf(
+  entries: readonly LoggedEvent[],
+  frame: Frame,
+  family: Family,
+  timed: TimedEvent['kind'],
+): Lane {
   const bars = new Map<number, Bar>();
   const marks = new Map<string, Mark>();
   for (const { at, event } of entries) {
     const bin = binAt(frame, at);
     if (bin === undefined || !('family' in event) || event.family !== family) continue;
-    if (event.kind === 'sync') bars.set(bin, withSync(bars.get(bin), bin, event));
-    else if (isMark(event.kind)) {
+    if (event.kind === 'sync' || event.kind === 'change') {
+      if (event.kind === timed) bars.set(bin, withEvent(bars.get(bin), bin, event));
+    } else if (isMark(event.kind)) {
       const key = `${event.kind} ${bin}`;
       marks.set(key, { bin, kind: event.kind, count: (marks.get(key)?.count ?? 0) + 1 });
     }
@@ -72,10 +81,11 @@ function laneOf(entries: readonly LoggedEvent[], frame: Frame, family: Family): 
   return { family, bars: [...bars.values()], marks: [...marks.values()] };
 }
 
-function withSync(bar: Bar | undefined, bin: number, sync: SyncEvent): Bar {
-  const hasFailed = sync.error !== undefined || bar?.hasFailed === true;
-  const isSlower = !bar || stagesOf(sync).totalMs > stagesOf(bar.slowest).totalMs;
-  return { bin, syncs: (bar?.syncs ?? 0) + 1, slowest: isSlower ? sync : bar.slowest, hasFailed };
+function withEvent(bar: Bar | undefined, bin: number, event: TimedEvent): Bar {
+  const error = event.kind === 'sync' ? event.error : event.refused;
+  const hasFailed = error !== undefined || bar?.hasFailed === true;
+  const isSlower = !bar || stagesOf(event).totalMs > stagesOf(bar.slowest).totalMs;
+  return { bin, count: (bar?.count ?? 0) + 1, slowest: isSlower ? event : bar.slowest, hasFailed };
 }
 
 function isMark(kind: WatchEvent['kind']): kind is MarkKind {

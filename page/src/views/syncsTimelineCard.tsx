@@ -1,9 +1,9 @@
 /** The timeline with its legend, and what it shows in a sentence. */
 import { useMemo, useState } from 'preact/hooks';
 import { Clock } from '../parts/time.tsx';
-import { BIN_WIDTH, GUTTER, MarkSign, SyncsDrawing, useWidth } from './syncsDrawing.tsx';
+import { BIN_WIDTH, GAP_NAME, GUTTER, MarkSign, SyncsDrawing, useWidth } from './syncsDrawing.tsx';
 import type { Gap, LoggedEvent } from './syncsLog.ts';
-import { binAt, frameOf, lanesOf, MARK_KINDS, timesOf } from './syncsTimeline.ts';
+import { binAt, frameOf, gapsIn, lanesOf, MARK_KINDS, timesOf } from './syncsTimeline.ts';
 import { binText, frameText, MARK_NAMES } from './syncsWords.ts';
 
 export function SyncsTimeline({
@@ -33,7 +33,7 @@ export function SyncsTimeline({
     <section class="card timeline-card" aria-labelledby="timeline-title">
       <div class="timeline-head">
         <h2 id="timeline-title">Timeline</h2>
-        <Legend />
+        <Legend hasGaps={gapsIn(frame, gaps).length > 0} />
       </div>
       <p class="timeline-says">
         {bin === undefined ? (
@@ -64,7 +64,7 @@ export function SyncsTimeline({
 
 const STAGES = ['wait', 'plan', 'write', 'failed'] as const;
 
-function Legend() {
+function Legend({ hasGaps }: { readonly hasGaps: boolean }) {
   return (
     <ul class="sync-legend" aria-label="Signs">
       {STAGES.map((stage) => (
@@ -83,6 +83,14 @@ function Legend() {
           {MARK_NAMES[kind]}
         </li>
       ))}
+      {hasGaps && (
+        <li>
+          <svg width="14" height="12" aria-hidden="true">
+            <rect class="timeline-gap" width="14" height="12" />
+          </svg>
+          {GAP_NAME}
+        </li>
+      )}
     </ul>
   );
 }

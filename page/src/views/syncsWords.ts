@@ -13,7 +13,8 @@ export const MARK_NAMES: Readonly<Record<MarkKind, string>> = {
 
 /** `42 syncs, 12 changes, 1 external change` */
 export function frameText(entries: readonly LoggedEvent[], lanes: readonly Lane[], frame: Frame): string {
-  const syncs = sumOf(lanes.flatMap(({ bars }) => bars.map((bar) => bar.syncs)));
+  const bars = lanes.flatMap((lane) => lane.bars).filter(({ slowest }) => slowest.kind === 'sync');
+  const syncs = sumOf(bars.map(({ count }) => count));
   const changes = entries.filter(
     ({ at, event }) => event.kind === 'change' && at >= frame.from && at < frame.to,
   ).length;
@@ -32,9 +33,10 @@ export function binText(lanes: readonly Lane[], bin: number): string {
   return parts.length === 0 ? 'nothing happened' : parts.join('; ');
 }
 
-function barText({ syncs, slowest }: Bar): string {
+function barText({ count, slowest }: Bar): string {
+  const { kind } = slowest;
   const took = `${durationText(stagesOf(slowest).totalMs)} (${stagesText(slowest)})`;
-  return syncs === 1 ? `a sync of ${took}` : `${counted(syncs, 'sync')}, the slowest of ${took}`;
+  return count === 1 ? `a ${kind} of ${took}` : `${counted(count, kind)}, the slowest of ${took}`;
 }
 
 function marksText(marks: readonly Mark[]): readonly string[] {
