@@ -33,7 +33,7 @@ export function stagesOf(steps: readonly KernelStep[]): readonly (readonly Kerne
 }
 
 /** `[any-1 { 10.96.0.1 . tcp . 80 }]` */
-export function printFound({ found }: KernelStep): string {
+export function foundWords({ found }: KernelStep): string {
   return found.length === 0 ? '' : `[${found.join('; ')}]`;
 }
 

@@ -4,7 +4,7 @@ import {
   kernelTitle,
   NO_RULE,
   outcomeTitle,
-  printFound,
+  foundWords,
   remarksOf,
   stagesOf,
 } from './kernelText.ts';
@@ -59,7 +59,7 @@ function printStage(stage: readonly KernelStep[]): string {
 }
 
 function behind(step: KernelStep): string {
-  return step.found.length === 0 ? '' : ` ${printFound(step)}`;
+  return step.found.length === 0 ? '' : ` ${foundWords(step)}`;
 }
 
 function remarks(step: KernelStep): string {

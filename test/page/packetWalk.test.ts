@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { mapOf } from '../../page/src/views/packetDrawing.ts';
 import { type Station, stationsOf } from '../../page/src/views/packetStations.ts';
-import { chosenWay, type Way, waysOf } from '../../page/src/views/packetWays.ts';
+import { chosenWay, type PacketWay, waysOf } from '../../page/src/views/packetWays.ts';
 import { explainPacket } from '../../src/explain/packet.ts';
 import { printPacket } from '../../src/explain/print.ts';
 import type { KernelOutcome, KernelStep, PacketExplanation } from '../../src/explain/types.ts';
@@ -56,7 +56,7 @@ function expectWhole(answer: PacketExplanation): void {
 
 function expectWords(
   { frontend, reason, verdict }: PacketExplanation,
-  { planned }: Way,
+  { planned }: PacketWay,
   stations: readonly Station[],
   text: string,
 ): void {

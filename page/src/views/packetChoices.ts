@@ -2,7 +2,7 @@
  * What a text field with a list below it does, key by key: the combobox with a listbox of the ARIA Authoring Practices,
  * whose text is free and whose list helps.
  */
-export interface Choice {
+export interface NameChoice {
   readonly value: string;
   readonly note: string;
   /** More is to be typed behind it: the list stays open. */
@@ -14,12 +14,12 @@ export interface ChoiceState {
   readonly isOpen: boolean;
   /** Of the list; -1: the text itself. */
   readonly active: number;
-  readonly choices: readonly Choice[];
+  readonly choices: readonly NameChoice[];
 }
 
 export type ChoiceEvent =
   | { readonly kind: 'typed' | 'set'; readonly text: string }
-  | { readonly kind: 'listed'; readonly choices: readonly Choice[] }
+  | { readonly kind: 'listed'; readonly choices: readonly NameChoice[] }
   | { readonly kind: 'chosen'; readonly index: number }
   | { readonly kind: 'key'; readonly key: string; readonly isAlt: boolean }
   | { readonly kind: 'left' };

@@ -1,6 +1,12 @@
 /** A text field with a list of what can be meant. Keys and names as the ARIA Authoring Practices have them. */
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { type Choice, type ChoiceEvent, type ChoiceState, afterEvent, noChoices } from './packetChoices.ts';
+import {
+  type NameChoice,
+  type ChoiceEvent,
+  type ChoiceState,
+  afterEvent,
+  noChoices,
+} from './packetChoices.ts';
 
 interface ComboboxProps {
   readonly name: string;
@@ -9,7 +15,7 @@ interface ComboboxProps {
   readonly value: string;
   readonly onValue: (value: string) => void;
   /** What the text may become. */
-  readonly list: (text: string, signal: AbortSignal) => Promise<readonly Choice[]>;
+  readonly list: (text: string, signal: AbortSignal) => Promise<readonly NameChoice[]>;
   readonly error: { readonly message: string; readonly hint?: string | undefined } | undefined;
   /** A number that grows asks for the focus, with the list open. */
   readonly focusRound?: number;
@@ -98,7 +104,7 @@ function useChoices(
   text: string,
   isOpen: boolean,
   list: ComboboxProps['list'],
-  onChoices: (choices: readonly Choice[]) => void,
+  onChoices: (choices: readonly NameChoice[]) => void,
 ): void {
   const latest = useRef(onChoices);
   latest.current = onChoices;

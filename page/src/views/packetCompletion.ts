@@ -4,7 +4,7 @@ import { KIND_WORDS } from '../../../src/explain/words.ts';
 import { hostPort } from '../../../src/model/ip.ts';
 import type { FrontendKind } from '../../../src/plan/types.ts';
 import { apiPath } from '../address.ts';
-import type { Choice } from './packetChoices.ts';
+import type { NameChoice } from './packetChoices.ts';
 
 /** Asks the API for a list. */
 type AskList = <T>(path: string) => Promise<readonly T[]>;
@@ -12,13 +12,13 @@ type AskList = <T>(path: string) => Promise<readonly T[]>;
 /** More than this nobody reads; who wants another types on. */
 const MOST_CHOICES = 50;
 
-const SOURCES: readonly Choice[] = [
+const SOURCES: readonly NameChoice[] = [
   { value: 'outside', note: 'a client outside the cluster' },
   { value: 'node', note: 'this node itself' },
   { value: 'pod/', note: 'a pod that is an endpoint of a Service', isPartial: true },
 ];
 
-export async function sourceChoices(text: string, ask: AskList): Promise<readonly Choice[]> {
+export async function sourceChoices(text: string, ask: AskList): Promise<readonly NameChoice[]> {
   const fixed = SOURCES.filter(({ value }) => value.startsWith(text) && value !== text);
   const [, namespace, slash, pod = ''] = /^pods?\/([^/]*)(\/?)([^/]*)$/s.exec(text) ?? [];
   if (namespace === undefined) return fixed;
@@ -41,7 +41,7 @@ const ADDRESS = /^\d+\.\d+\.\d+\.\d+$|:/;
 /** Somebody types an address: digits, or brackets. */
 const ADDRESS_BEGUN = /^[\d[]/;
 
-export async function destinationChoices(text: string, ask: AskList): Promise<readonly Choice[]> {
+export async function destinationChoices(text: string, ask: AskList): Promise<readonly NameChoice[]> {
   const [, typed] = /^(?:svc|services?)\/(.*)$/s.exec(text) ?? [];
   if (typed === undefined && ADDRESS_BEGUN.test(text)) return [];
   const name = typed ?? ('svc/'.startsWith(text) ? '' : text);
@@ -60,7 +60,7 @@ export async function destinationChoices(text: string, ask: AskList): Promise<re
 const PORT = /^(\d+)(?::(\d+))?\/(\w+)$/;
 
 /** Where a service answers. Node ports are at addresses that the table does not have. */
-export function frontendChoices(row: ServiceRow): readonly Choice[] {
+export function frontendChoices(row: ServiceRow): readonly NameChoice[] {
   const { service, clusterIPs, externalIPs, loadBalancerIPs } = row;
   const ports = row.ports.flatMap((text) => {
     const [, port, , protocol = ''] = PORT.exec(text) ?? [];
@@ -68,7 +68,7 @@ export function frontendChoices(row: ServiceRow): readonly Choice[] {
       ? []
       : [{ port: Number(port), behind: protocol === 'TCP' ? '' : `/${protocol.toLowerCase()}` }];
   });
-  const at = (kind: FrontendKind, ips: readonly ServiceRow['clusterIPs'][number][]): readonly Choice[] =>
+  const at = (kind: FrontendKind, ips: readonly ServiceRow['clusterIPs'][number][]): readonly NameChoice[] =>
     ips.flatMap((ip) =>
       ports.map(({ port, behind }) => ({
         value: `${hostPort(ip, port)}${behind}`,

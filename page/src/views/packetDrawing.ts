@@ -4,7 +4,7 @@ import type { Station, StationPoint } from './packetStations.ts';
 
 type PlaceName = StationPoint | 'in' | 'out' | 'here' | 'routing';
 
-export interface MapPlace {
+interface MapPlace {
   readonly name: PlaceName;
   readonly label: string;
   readonly x: number;
@@ -51,14 +51,14 @@ const IPVS_LINES: readonly Line[] = [
   ['ipvs', 'output'],
 ];
 
-export interface MapLine {
+interface MapLine {
   readonly key: string;
   /** Of an SVG path. */
   readonly path: string;
   readonly isTaken: boolean;
 }
 
-export interface PacketMap {
+export interface HookDrawing {
   /** Of an SVG. */
   readonly viewBox: string;
   readonly places: readonly (MapPlace & { readonly isTaken: boolean; readonly station?: Station })[];
@@ -68,7 +68,10 @@ export interface PacketMap {
   readonly text: string;
 }
 
-export function mapOf({ packet, mode, verdict }: PacketExplanation, stations: readonly Station[]): PacketMap {
+export function mapOf(
+  { packet, mode, verdict }: PacketExplanation,
+  stations: readonly Station[],
+): HookDrawing {
   const way = wayThrough(packet.inInterface === undefined, verdict, stations);
   const hasIpvs = mode === 'ipvs';
   const places = hasIpvs
@@ -131,10 +134,10 @@ function pathBetween(places: readonly MapPlace[], from: PlaceName, to: PlaceName
   if (from === 'output' && to === 'ipvs')
     return `M${a.x - a.width / 2} ${a.y + 8} L${b.x + b.width / 2 + GAP} ${b.y + 8}`;
   if (a.x === b.x) {
-    const down = Math.sign(b.y - a.y);
+    const down = b.y > a.y ? 1 : -1;
     return `M${a.x} ${a.y + down * half} L${b.x} ${b.y - down * (half + GAP)}`;
   }
-  const right = Math.sign(b.x - a.x);
+  const right = b.x > a.x ? 1 : -1;
   const start = `M${a.x + (right * a.width) / 2} ${a.y}`;
   const end = `${b.x - right * (b.width / 2 + GAP)} ${b.y}`;
   return a.y === b.y

@@ -1,5 +1,5 @@
 /** The drawing of the hooks, with the way of the packet. What it shows, the stations below say in words. */
-import { mapOf, type PacketMap as Drawing, PLACE_HEIGHT } from './packetDrawing.ts';
+import { mapOf, type HookDrawing, PLACE_HEIGHT } from './packetDrawing.ts';
 import type { PacketExplanation } from '../../../src/explain/types.ts';
 import type { Station } from './packetStations.ts';
 
@@ -46,7 +46,7 @@ export function PacketMap({
   );
 }
 
-function Place({ place }: { readonly place: Drawing['places'][number] }) {
+function Place({ place }: { readonly place: HookDrawing['places'][number] }) {
   const { label, x, y, width, isHook, isTaken, station } = place;
   const isWrong = (station?.differences.length ?? 0) > 0;
   const isEnd = station?.isEnd === true;

@@ -4,7 +4,7 @@ import { stagesOf } from '../../../src/explain/kernelText.ts';
 import { masqueradeWords, printFrontend } from '../../../src/explain/packetText.ts';
 import type { KernelStep, PacketExplanation } from '../../../src/explain/types.ts';
 import { OUTCOME_WORDS, percent } from '../../../src/explain/words.ts';
-import type { Way, WayDifference } from './packetWays.ts';
+import type { PacketWay, WayDifference } from './packetWays.ts';
 
 export type StationPoint = 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting' | 'ipvs';
 
@@ -38,7 +38,7 @@ interface Slot {
   readonly steps: readonly KernelStep[];
 }
 
-export function stationsOf(answer: PacketExplanation, way: Way): readonly Station[] {
+export function stationsOf(answer: PacketExplanation, way: PacketWay): readonly Station[] {
   const steps = way.outcome?.steps ?? [];
   const isStopped = isEnded(way.outcome?.verdict ?? answer.verdict);
   const slots = slotsOf(answer, steps, isStopped && steps.length > 0);
@@ -57,7 +57,7 @@ function isEnded(verdict: PacketExplanation['verdict']): boolean {
   return verdict === 'dropped' || verdict === 'rejected';
 }
 
-export function pointOf({ hook }: KernelStep): StationPoint {
+function pointOf({ hook }: KernelStep): StationPoint {
   const name = hook.split(' ').at(-1);
   return POINTS.find((point) => point === name) ?? 'ipvs';
 }
@@ -116,7 +116,7 @@ function expectedPoints({
 /** Indexes of stations. */
 type Places = Readonly<Record<WayDifference['where'], number>>;
 
-function placesOf(answer: PacketExplanation, slots: readonly Slot[], way: Way): Places {
+function placesOf(answer: PacketExplanation, slots: readonly Slot[], way: PacketWay): Places {
   const balancer = slots.findIndex(({ point }) => point === 'ipvs');
   const choice = Math.max(0, balancer);
   const postrouting = slots.findLastIndex(({ point }) => point === 'postrouting');
@@ -133,7 +133,7 @@ function placesOf(answer: PacketExplanation, slots: readonly Slot[], way: Way): 
 const MOST_NAMED = 3;
 
 /** In the words of `explain`. */
-function plannedAt(answer: PacketExplanation, way: Way, index: number, at: Places): readonly string[] {
+function plannedAt(answer: PacketExplanation, way: PacketWay, index: number, at: Places): readonly string[] {
   const { frontend, verdict, reason } = answer;
   const lines: string[] = [];
   if (index === 0 && frontend) lines.push(printFrontend(frontend));

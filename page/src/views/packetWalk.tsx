@@ -5,7 +5,7 @@ import {
   kernelTitle,
   NO_RULE,
   outcomeTitle,
-  printFound,
+  foundWords,
   printMs,
 } from '../../../src/explain/kernelText.ts';
 import { group } from '../../../src/explain/finding.ts';
@@ -14,7 +14,7 @@ import type { KernelExplanation, KernelStep, PacketExplanation } from '../../../
 import { useNow } from '../parts/time.tsx';
 import { PacketMap } from './packetMap.tsx';
 import { type Station, stationsOf } from './packetStations.ts';
-import { chosenWay, type Way, waysOf } from './packetWays.ts';
+import { chosenWay, type PacketWay, waysOf } from './packetWays.ts';
 
 interface WalkProps {
   readonly answer: PacketExplanation;
@@ -119,8 +119,8 @@ function WayChoice({
   chosen,
   onWay,
 }: {
-  readonly ways: readonly Way[];
-  readonly chosen: Way;
+  readonly ways: readonly PacketWay[];
+  readonly chosen: PacketWay;
   readonly onWay: (key: string) => void;
 }) {
   const name = useId();
@@ -161,7 +161,7 @@ function WayChoice({
   );
 }
 
-function isWrong({ differences }: Way): boolean {
+function isWrong({ differences }: PacketWay): boolean {
   return differences.length > 0;
 }
 
@@ -171,7 +171,7 @@ function StationRow({
   isAsked,
 }: {
   readonly station: Station;
-  readonly way: Way;
+  readonly way: PacketWay;
   readonly isAsked: boolean;
 }) {
   const { point, planned, stages, differences, isEnd } = station;
@@ -243,7 +243,7 @@ function Stage({ steps }: { readonly steps: readonly KernelStep[] }) {
             <span class="step-chain">{step.chain}</span>
             <span class="step-rule">
               {step.rule}
-              {step.found.length > 0 && <span class="step-found"> {printFound(step)}</span>}
+              {step.found.length > 0 && <span class="step-found"> {foundWords(step)}</span>}
               {step.isForeign === true && <span class="step-mark"> {FOREIGN_RULE}</span>}
             </span>
             {step.packets !== undefined && <Packets count={step.packets} />}

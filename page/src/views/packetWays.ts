@@ -4,7 +4,7 @@ import { placeWords } from '../../../src/explain/serviceWords.ts';
 import type { ChosenEndpoint, KernelOutcome, PacketExplanation } from '../../../src/explain/types.ts';
 import { OUTCOME_WORDS, percent, printMasquerade, printOutcome } from '../../../src/explain/words.ts';
 
-export interface Way {
+export interface PacketWay {
   /** In the address of the page: `10.244.1.11:8081`, `dropped`. */
   readonly key: string;
   /** `50 %` */
@@ -31,14 +31,14 @@ export interface WayDifference {
 const TOLERANCE = 1e-4;
 const NOTHING = 'nothing of the kind';
 
-export function waysOf(answer: PacketExplanation): readonly Way[] {
+export function waysOf(answer: PacketExplanation): readonly PacketWay[] {
   const { kernel, endpoints } = answer;
   const outcomes = kernel?.outcomes ?? [];
   const isAsked = kernel?.asPlanned !== undefined;
   // A client with an affinity entry goes to one endpoint, whatever their number.
   const byAffinity = outcomes.length > 0 && outcomes.every((each) => each.byAffinity === true);
   const left = new Set(outcomes);
-  const ways: Way[] = [];
+  const ways: PacketWay[] = [];
   for (const planned of endpoints) {
     const same = outcomes.filter(({ to }) => to === planned.address);
     for (const outcome of same) left.delete(outcome);
@@ -57,7 +57,7 @@ function wayTo(
   planned: ChosenEndpoint,
   outcome: KernelOutcome | undefined,
   differences: readonly WayDifference[],
-): Way {
+): PacketWay {
   return {
     key: planned.address,
     share: percent(outcome?.probability ?? planned.probability),
@@ -70,7 +70,7 @@ function wayTo(
 }
 
 /** One that no endpoint of the plan has. */
-function otherWay(answer: PacketExplanation, outcome: KernelOutcome): Way {
+function otherWay(answer: PacketExplanation, outcome: KernelOutcome): PacketWay {
   const end = outcome.to ?? outcome.verdict;
   return {
     key: end,
@@ -125,7 +125,7 @@ function masqueradeDifference(planned: ChosenEndpoint, outcome: KernelOutcome): 
 }
 
 /** Two ways to one end differ in something else. */
-function distinct(ways: readonly Way[]): readonly Way[] {
+function distinct(ways: readonly PacketWay[]): readonly PacketWay[] {
   const counts = new Map<string, number>();
   return ways.map((way) => {
     const count = (counts.get(way.key) ?? 0) + 1;
@@ -135,7 +135,7 @@ function distinct(ways: readonly Way[]): readonly Way[] {
 }
 
 /** The one that is asked for; or the first that is not as planned, best with what the kernel does instead. */
-export function chosenWay(ways: readonly Way[], key: string | undefined): Way | undefined {
+export function chosenWay(ways: readonly PacketWay[], key: string | undefined): PacketWay | undefined {
   const wrong = ways.filter(({ differences }) => differences.length > 0);
   return ways.find((way) => way.key === key) ?? wrong.find(({ outcome }) => outcome) ?? wrong[0] ?? ways[0];
 }
