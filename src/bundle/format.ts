@@ -11,6 +11,8 @@ export type BundleLine =
   /** What is in the kernel, as the mode's reader wrote it. */
   | { readonly kind: 'kernel'; readonly family: Family; readonly readAt: number; readonly dump: unknown }
   | { readonly kind: 'change'; readonly change: ChangeRecord }
+  /** What else happened lately: syncs, changes by other programs. */
+  | { readonly kind: 'event'; readonly event: unknown }
   /** As `/v1/status` answers. */
   | { readonly kind: 'status'; readonly status: unknown }
   | { readonly kind: 'doctor'; readonly report: unknown }

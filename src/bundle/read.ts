@@ -5,6 +5,7 @@ import { isMap } from '../text/cursor.ts';
 import { readChange } from './changes.ts';
 import { type BundleLimits, LIMITS } from './format.ts';
 import type { Status } from '../explain/status.ts';
+import { isKeptEvent, type KeptEvent } from './events.ts';
 import { isDoctorReport, isStatus } from './status.ts';
 import type { DoctorReport } from '../explain/doctorReport.ts';
 import { bundleLines, type RawLine, unreadable } from './lines.ts';
@@ -14,6 +15,8 @@ export interface Bundle extends NodeSnapshot {
   readonly path: string;
   /** Oldest first. */
   readonly changes: readonly ChangeRecord[];
+  /** Oldest first. None in a file of an earlier version. */
+  readonly events: readonly KeptEvent[];
   /** What is in the kernel, by family; the mode's reader checks it. */
   readonly kernel: ReadonlyMap<Family, KernelDump>;
   /** As `/v1/status` answered; unset where no proxy ran. */
@@ -53,6 +56,7 @@ export async function readBundle(path: string, limits: BundleLimits = LIMITS): P
 
 class RestReader {
   readonly #changes: ChangeRecord[] = [];
+  readonly #events: KeptEvent[] = [];
   readonly #kernel = new Map<Family, KernelDump>();
   readonly #missing: string[] = [];
   #status: Bundle['status'];
@@ -70,6 +74,9 @@ class RestReader {
         if (change !== undefined) this.#changes.push(change);
         return;
       }
+      case 'event':
+        if (isKeptEvent(line['event'])) this.#events.push(line['event']);
+        return;
       case 'status':
         if (isStatus(line['status'])) this.#status = line['status'];
         else this.#missing.push('status: it cannot be read');
@@ -98,6 +105,7 @@ class RestReader {
   finish(): Omit<Bundle, keyof NodeSnapshot | 'path'> {
     return {
       changes: this.#changes,
+      events: this.#events,
       kernel: this.#kernel,
       ...(this.#status && { status: this.#status }),
       ...(this.#doctor && { doctor: this.#doctor }),

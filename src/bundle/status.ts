@@ -1,26 +1,9 @@
 /** Reads a status, or a report of doctor, that came from elsewhere: one that lacks something, or has something of another kind, is none. */
 import { DOCTOR_GROUPS, type DoctorReport } from '../explain/doctorReport.ts';
 import type { Status } from '../explain/status.ts';
-import { FAMILIES } from '../model/ip.ts';
 import { MODE_NAMES } from '../model/mode.ts';
-import { isMap, ownField } from '../text/cursor.ts';
-
-/** What a value must be; fields that no shape names are left alone. */
-type Shape =
-  | 'text'
-  | 'number'
-  | 'flag'
-  | { readonly oneOf: readonly string[] }
-  | { readonly optional: Shape }
-  | { readonly listOf: Shape }
-  | { readonly mapOf: Shape }
-  | { readonly fields: Readonly<Record<string, Shape>> };
-
-const optional = (shape: Shape): Shape => ({ optional: shape });
-const listOf = (shape: Shape): Shape => ({ listOf: shape });
-const fields = (shapes: Readonly<Record<string, Shape>>): Shape => ({ fields: shapes });
-
-const FAMILY: Shape = { oneOf: FAMILIES };
+import { ownField } from '../text/cursor.ts';
+import { conforms, FAMILY, fields, listOf, optional, type Shape } from './shapes.ts';
 
 const SYNC: Shape = fields({
   at: 'number',
@@ -131,16 +114,4 @@ const DOCTOR_REPORT: Shape = fields({
 
 export function isDoctorReport(raw: unknown): raw is DoctorReport {
   return conforms(raw, DOCTOR_REPORT);
-}
-
-function conforms(value: unknown, shape: Shape): boolean {
-  if (shape === 'text') return typeof value === 'string';
-  if (shape === 'number') return typeof value === 'number';
-  if (shape === 'flag') return typeof value === 'boolean';
-  if ('oneOf' in shape) return typeof value === 'string' && shape.oneOf.includes(value);
-  if ('optional' in shape) return value === undefined || conforms(value, shape.optional);
-  if ('listOf' in shape) return Array.isArray(value) && value.every((item) => conforms(item, shape.listOf));
-  if (!isMap(value)) return false;
-  if ('mapOf' in shape) return Object.values(value).every((item) => conforms(item, shape.mapOf));
-  return Object.entries(shape.fields).every(([name, inner]) => conforms(ownField(value, name), inner));
 }

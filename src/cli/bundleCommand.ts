@@ -1,5 +1,6 @@
 /** `junction bundle`: one file with all that questions about this node are answered from. */
 import type { BundleLine } from '../bundle/format.ts';
+import { KEPT_KINDS } from '../bundle/events.ts';
 import { bundleName } from '../bundle/format.ts';
 import { readSysctls, readVersions } from '../bundle/machine.ts';
 import { knownSecrets, SecretFilter } from '../bundle/secrets.ts';
@@ -109,6 +110,7 @@ class Collected {
       { kind: 'status', status: await askJson(this.#socket, '/v1/status') },
     ]);
     yield* this.#asked('recent changes', () => this.#history());
+    yield* this.#asked('recent events', () => this.#events());
     yield* this.#asked('doctor', async () => [
       { kind: 'doctor', report: await doctorReport(this.#parsed, this.#output, this.#families) },
     ]);
@@ -133,6 +135,13 @@ class Collected {
     const changes = await askJson<readonly ChangeRecord[]>(this.#socket, '/v1/history');
     this.changes = changes.length;
     return changes.toReversed().map((change) => ({ kind: 'change', change }));
+  }
+
+  /** Oldest first. */
+  async #events(): Promise<readonly BundleLine[]> {
+    const path = `/v1/events?${KEPT_KINDS.map((kind) => `kind=${kind}`).join('&')}`;
+    const events = await askJson<readonly unknown[]>(this.#socket, path);
+    return events.map((event) => ({ kind: 'event', event }));
   }
 
   async *#asked(what: string, ask: () => Promise<readonly BundleLine[]>): AsyncGenerator<BundleLine> {

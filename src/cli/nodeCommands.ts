@@ -9,6 +9,7 @@ export { runCleanup } from './cleanupCommand.ts';
 export { daemonOutput } from './daemonOutput.ts';
 export { diffCommand } from './diffCommand.ts';
 export { doctorCommand } from './doctorCommand.ts';
+export { bundleEvents } from '../bundle/events.ts';
 export { readBundle } from '../bundle/read.ts';
 export { runCommand } from './runCommand.ts';
 export { uiCommand } from './uiCommand.ts';

@@ -139,6 +139,21 @@ beforeEach(async () => {
     },
     { id: 1, family: 'IPv4', service: 'shop/api', causes: [], effects: [], seenAt: 1, plannedAt: 1 },
   ]);
+  api.answers.set('/v1/events', [
+    {
+      kind: 'sync',
+      at: 5,
+      family: 'IPv4',
+      sync: 'failed',
+      cause: 'SeedToken03',
+      commits: 0,
+      objects: 0,
+      ms: 1,
+      error: 'SeedPassword04',
+    },
+    { kind: 'sync', at: 'yesterday' },
+    { kind: 'nonsense', at: 1 },
+  ]);
   vi.stubEnv('CLOUD_SECRET', 'SeedEnvironment08');
   vi.stubEnv('HTTPS_PROXY', 'http://u:SeedEnvProxy09@proxy.example:3128');
 });
@@ -174,6 +189,9 @@ describe('junction bundle', () => {
     expect(read.changes.map(({ id, service }) => [id, service])).toEqual([
       [1, 'shop/api'],
       [2, 'shop/web'],
+    ]);
+    expect(read.events).toEqual([
+      expect.objectContaining({ kind: 'sync', at: 5, cause: '[removed]', error: '[removed]' }),
     ]);
     expect(Object.keys(read.versions)).toEqual(
       expect.arrayContaining(['junction', 'node', 'kernel', 'iptables', 'nft']),
@@ -260,6 +278,7 @@ describe('other commands answer from a bundle', () => {
     expect(events).toMatchObject([
       { kind: 'change', id: 1, service: 'shop/api' },
       { kind: 'change', id: 2, service: 'shop/web' },
+      { kind: 'sync', at: 5 },
     ]);
   });
 

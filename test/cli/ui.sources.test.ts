@@ -212,6 +212,16 @@ describe('a bundle', () => {
     plannedAt: TAKEN_AT - 2000 + id,
     committedAt: TAKEN_AT - 1000 + id,
   }));
+  const SYNC = {
+    kind: 'sync',
+    at: TAKEN_AT - 5000,
+    family: 'IPv4',
+    sync: 'full',
+    cause: 'start',
+    commits: 1,
+    objects: 9,
+    ms: 4,
+  };
   const history = { records: 2, mostRecords: 2000, bytes: 1, mostBytes: 2, since: TAKEN_AT - 60_000 };
   const families = FULL_STATUS.families.map((family) => ({ ...family, history }));
   const status = { ...FULL_STATUS, families };
@@ -226,6 +236,7 @@ describe('a bundle', () => {
   test('every path answers as it was then', async () => {
     const path = await writeExampleBundle(join(folder, 'all.json.gz'), [
       ...CHANGES.map((change) => ({ kind: 'change', change }) as const),
+      { kind: 'event', event: SYNC },
       { kind: 'status', status },
       { kind: 'doctor', report },
     ]);
@@ -240,7 +251,8 @@ describe('a bundle', () => {
     expect(await ui.json('/v1/status')).toEqual({ ...status, answeredBy });
     expect(await ui.json('/v1/history')).toEqual(CHANGES.toReversed());
     expect(await ui.json('/v1/history?service=shop/api')).toEqual([CHANGES[0]]);
-    expect(await ui.json('/v1/events')).toEqual(CHANGES.map((change) => ({ kind: 'change', ...change })));
+    const [first, second] = CHANGES.map((change) => ({ kind: 'change', ...change }));
+    expect(await ui.json('/v1/events')).toEqual([SYNC, first, second]);
     expect(await ui.json('/v1/doctor')).toEqual(report);
     expect(await ui.json('/v1/explain/shop/web')).toMatchObject({ changes: [CHANGES[1]] });
     expect((await ui.ask(`/v1/explain/shop/web?at=${TAKEN_AT - 500}`)).status).toBe(200);

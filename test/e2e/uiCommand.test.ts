@@ -73,6 +73,7 @@ describe.each(['iptables', 'nftables'])('%s', (mode) => {
       answeredBy: { kind: 'bundle' },
     });
     expect(await ui.json('/v1/history')).toMatchObject([{ service: 'shop/api' }]);
+    expect(JSON.stringify(await ui.json('/v1/events?kind=sync'))).toContain('"sync":"full"');
     expect(await ui.json('/v1/doctor')).toMatchObject({ node: 'node1', mode });
     expect((await ui.ask('/v1/watch?format=events')).headers.get('x-junction-events')).toBe('none');
   });

@@ -1,4 +1,5 @@
 /** The routes of the API, answered from a bundle: as it was when it was taken. */
+import { bundleEvents } from '../../bundle/events.ts';
 import { nodeRoutes } from '../../daemon/api/nodeRoutes.ts';
 import { type ApiRoute, RefusedQuestion } from '../../daemon/api/routes.ts';
 import { snapshotLines } from '../../daemon/api/snapshot.ts';
@@ -30,7 +31,7 @@ export function bundleRoutes({ bundle, subject: taken, subjectAt }: OpenedBundle
     },
     records: (service) =>
       service === undefined ? newestFirst : newestFirst.filter((change) => change.service === service),
-    recentEvents: () => bundle.changes.map((change) => ({ kind: 'change', ...change })),
+    recentEvents: () => bundleEvents(bundle),
     snapshot: () =>
       snapshotLines({
         header: bundle.header,

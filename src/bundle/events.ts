@@ -1,0 +1,51 @@
+/** Reads an event that came from elsewhere: one that lacks something, or has something of another kind, is none. */
+import type { ChangeRecord, WatchEvent } from '../explain/types.ts';
+import { ownText } from '../text/cursor.ts';
+import { conforms, FAMILY, fields, listOf, optional, type Shape } from './shapes.ts';
+
+/** Changes are lines of their own, and what a client lost is nobody else's. */
+export type KeptEvent = Exclude<WatchEvent, { readonly kind: 'change' | 'lost' }>;
+
+const event = (shapes: Readonly<Record<string, Shape>>): Shape =>
+  fields({ at: 'number', family: FAMILY, ...shapes });
+
+const EVENTS: Readonly<Record<KeptEvent['kind'], Shape>> = {
+  sync: event({
+    sync: { oneOf: ['full', 'incremental', 'nothing', 'failed'] },
+    cause: 'text',
+    commits: 'number',
+    objects: 'number',
+    ms: 'number',
+    planMs: optional('number'),
+    writeMs: optional('number'),
+    seenAt: optional('number'),
+    error: optional('text'),
+  }),
+  foreign: event({ objects: listOf('text'), program: 'text', repairedMs: optional('number') }),
+  refused: event({ servicePort: 'text', error: 'text' }),
+  conntrack: event({ deleted: 'number', ms: 'number' }),
+  proof: event({ packet: 'text', planned: 'text', kernel: 'text' }),
+};
+
+export const KEPT_KINDS: readonly string[] = Object.keys(EVENTS);
+
+export function isKeptEvent(raw: unknown): raw is KeptEvent {
+  const [, shape] = Object.entries(EVENTS).find(([kind]) => kind === ownText(raw, 'kind')) ?? [];
+  return shape !== undefined && conforms(raw, shape);
+}
+
+/** All that happened, changes among it. Oldest first. */
+export function bundleEvents({
+  changes,
+  events,
+}: {
+  readonly changes: readonly ChangeRecord[];
+  readonly events: readonly KeptEvent[];
+}): readonly WatchEvent[] {
+  const all: WatchEvent[] = [...events, ...changes.map((change) => ({ kind: 'change', ...change }) as const)];
+  return all.sort((a, b) => timeOf(a) - timeOf(b));
+}
+
+function timeOf(happened: WatchEvent): number {
+  return happened.kind === 'change' ? (happened.committedAt ?? happened.plannedAt) : happened.at;
+}
