@@ -1,7 +1,7 @@
 /** Reads an event that came from elsewhere: one that lacks something, or has something of another kind, is none. */
 import type { ChangeRecord, WatchEvent } from '../explain/types.ts';
 import { ownText } from '../text/cursor.ts';
-import { conforms, FAMILY, fields, listOf, optional, type Shape } from './shapes.ts';
+import { conforms, FAMILY, fields, every, maybe, type Shape } from './shapes.ts';
 
 /** Changes are lines of their own, and what a client lost is nobody else's. */
 export type KeptEvent = Exclude<WatchEvent, { readonly kind: 'change' | 'lost' }>;
@@ -16,12 +16,12 @@ const EVENTS: Readonly<Record<KeptEvent['kind'], Shape>> = {
     commits: 'number',
     objects: 'number',
     ms: 'number',
-    planMs: optional('number'),
-    writeMs: optional('number'),
-    seenAt: optional('number'),
-    error: optional('text'),
+    planMs: maybe('number'),
+    writeMs: maybe('number'),
+    seenAt: maybe('number'),
+    error: maybe('text'),
   }),
-  foreign: event({ objects: listOf('text'), program: 'text', repairedMs: optional('number') }),
+  foreign: event({ objects: every('text'), program: 'text', repairedMs: maybe('number') }),
   refused: event({ servicePort: 'text', error: 'text' }),
   conntrack: event({ deleted: 'number', ms: 'number' }),
   proof: event({ packet: 'text', planned: 'text', kernel: 'text' }),

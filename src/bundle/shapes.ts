@@ -13,8 +13,8 @@ export type Shape =
   | { readonly mapOf: Shape }
   | { readonly fields: Readonly<Record<string, Shape>> };
 
-export const optional = (shape: Shape): Shape => ({ optional: shape });
-export const listOf = (shape: Shape): Shape => ({ listOf: shape });
+export const maybe = (shape: Shape): Shape => ({ optional: shape });
+export const every = (shape: Shape): Shape => ({ listOf: shape });
 export const fields = (shapes: Readonly<Record<string, Shape>>): Shape => ({ fields: shapes });
 
 export const FAMILY: Shape = { oneOf: FAMILIES };

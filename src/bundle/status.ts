@@ -3,18 +3,18 @@ import { DOCTOR_GROUPS, type DoctorReport } from '../explain/doctorReport.ts';
 import type { Status } from '../explain/status.ts';
 import { MODE_NAMES } from '../model/mode.ts';
 import { ownField } from '../text/cursor.ts';
-import { conforms, FAMILY, fields, listOf, optional, type Shape } from './shapes.ts';
+import { conforms, FAMILY, fields, every, maybe, type Shape } from './shapes.ts';
 
 const SYNC: Shape = fields({
   at: 'number',
   kind: 'text',
   cause: 'text',
   ms: 'number',
-  planMs: optional('number'),
-  writeMs: optional('number'),
+  planMs: maybe('number'),
+  writeMs: maybe('number'),
   commits: 'number',
   objects: 'number',
-  error: optional('text'),
+  error: maybe('text'),
 });
 
 const FAMILY_STATUS: Shape = fields({
@@ -23,23 +23,23 @@ const FAMILY_STATUS: Shape = fields({
   services: 'number',
   servicePorts: 'number',
   endpoints: 'number',
-  lastSync: optional(SYNC),
+  lastSync: maybe(SYNC),
   syncs: fields({ full: 'number', incremental: 'number', nothing: 'number', failed: 'number' }),
-  lastVerification: optional(fields({ at: 'number', ms: 'number', isUnchanged: 'flag' })),
+  lastVerification: maybe(fields({ at: 'number', ms: 'number', isUnchanged: 'flag' })),
   isNotified: 'flag',
-  refused: listOf(fields({ servicePort: 'text', error: 'text' })),
+  refused: every(fields({ servicePort: 'text', error: 'text' })),
   foreignChanges: fields({
     count: 'number',
     byProgram: { mapOf: 'number' },
-    last: optional(
-      fields({ at: 'number', objects: listOf('text'), program: 'text', repairedMs: optional('number') }),
+    last: maybe(
+      fields({ at: 'number', objects: every('text'), program: 'text', repairedMs: maybe('number') }),
     ),
   }),
   proof: fields({
     isOn: 'flag',
     packets: 'number',
-    lastAt: optional('number'),
-    disagreements: listOf(
+    lastAt: maybe('number'),
+    disagreements: every(
       fields({ since: 'number', service: 'text', packet: 'text', planned: 'text', kernel: 'text' }),
     ),
     disagreementCount: 'number',
@@ -57,10 +57,10 @@ const FINDING: Shape = fields({
   code: 'text',
   severity: { oneOf: ['error', 'warning', 'info'] },
   text: 'text',
-  evidence: optional('text'),
-  consequence: optional('text'),
-  cure: optional('text'),
-  reference: optional(fields({ object: 'text', field: 'text', where: optional('text') })),
+  evidence: maybe('text'),
+  consequence: maybe('text'),
+  cure: maybe('text'),
+  reference: maybe(fields({ object: 'text', field: 'text', where: maybe('text') })),
 });
 
 const STATUS: Shape = fields({
@@ -69,26 +69,26 @@ const STATUS: Shape = fields({
   node: 'text',
   mode: { oneOf: MODE_NAMES },
   layout: 'text',
-  networkNamespace: optional('text'),
+  networkNamespace: maybe('text'),
   startedAt: 'number',
   now: 'number',
-  source: fields({ kind: { oneOf: ['api', 'manifests'] }, lastEventAt: optional('number') }),
-  families: listOf(FAMILY_STATUS),
-  leftOut: listOf(fields({ family: FAMILY, reason: 'text', since: 'number' })),
-  conntrack: optional(fields({ count: 'number', max: 'number' })),
-  findings: listOf(FINDING),
+  source: fields({ kind: { oneOf: ['api', 'manifests'] }, lastEventAt: maybe('number') }),
+  families: every(FAMILY_STATUS),
+  leftOut: every(fields({ family: FAMILY, reason: 'text', since: 'number' })),
+  conntrack: maybe(fields({ count: 'number', max: 'number' })),
+  findings: every(FINDING),
 });
 
 const RESOURCE: Shape = fields({
   resource: 'text',
   hasListed: 'flag',
-  failingSince: optional('text'),
-  reason: optional('text'),
+  failingSince: maybe('text'),
+  reason: maybe('text'),
 });
 
 const SOURCES: Readonly<Record<Status['source']['kind'], Shape>> = {
-  api: fields({ server: 'text', reconnects: 'number', resources: listOf(RESOURCE) }),
-  manifests: fields({ paths: listOf('text'), problems: listOf('text') }),
+  api: fields({ server: 'text', reconnects: 'number', resources: every(RESOURCE) }),
+  manifests: fields({ paths: every('text'), problems: every('text') }),
 };
 
 export function isStatus(raw: unknown): raw is Status {
@@ -102,12 +102,12 @@ const DOCTOR_REPORT: Shape = fields({
   mode: { oneOf: MODE_NAMES },
   at: 'number',
   hasProblems: 'flag',
-  groups: listOf(
+  groups: every(
     fields({
       name: { oneOf: DOCTOR_GROUPS },
-      findings: listOf(FINDING),
-      fine: listOf('text'),
-      notEvaluated: listOf('text'),
+      findings: every(FINDING),
+      fine: every('text'),
+      notEvaluated: every('text'),
     }),
   ),
 });
