@@ -1,5 +1,5 @@
 /** The path of packets to a service port, drawn: boxes are buttons, ribbons run behind them. */
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Box, Graph, Share } from './graph.ts';
 import { COLUMNS } from './graph.ts';
 import { type Focus, nextBox } from './focus.ts';
@@ -39,7 +39,7 @@ export function useWidth() {
 
 export function Diagram({ graph, width, focus, chosen, changed, onPoint, onChoose }: DiagramProps) {
   const canvas = useRef<HTMLDivElement>(null);
-  const layout = layoutOf(graph, width);
+  const layout = useMemo(() => layoutOf(graph, width), [graph, width]);
   const isPool = (pool: string): boolean => focus?.boxes.has(`pool ${pool}`) ?? true;
   const move = (event: KeyboardEvent): void => {
     const from = event.target instanceof HTMLElement ? event.target.dataset['box'] : undefined;
@@ -57,7 +57,6 @@ export function Diagram({ graph, width, focus, chosen, changed, onPoint, onChoos
         class={focus ? 'canvas has-focus' : 'canvas'}
         style={{ height: `${layout.height}px` }}
         onKeyDown={move}
-        onPointerLeave={() => onPoint(undefined)}
       >
         <Ribbons layout={layout} focus={focus} />
         {COLUMNS.map((title, column) => (

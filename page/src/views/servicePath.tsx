@@ -22,7 +22,8 @@ interface PathProps {
   readonly onPoint: (box: Box | undefined) => void;
 }
 
-const HINT = 'Point at a box, or go to it by Tab and the arrow keys, to see its way.';
+const HINT =
+  'Point at a box, or go to it by Tab and the arrow keys, to see its way. Enter or a click keeps it.';
 
 export function ServicePath({ port, address, changed, pointed, onPoint }: PathProps) {
   const { ref, width, isNarrow } = useWidth();
@@ -52,8 +53,12 @@ export function ServicePath({ port, address, changed, pointed, onPoint }: PathPr
         ref={ref}
         class="path-room"
         onKeyDown={(event) => {
-          if (event.key === 'Escape') setChosen(undefined);
+          if (event.key !== 'Escape') return;
+          setChosen(undefined);
+          onPoint(undefined);
         }}
+        // Not where the diagram ends: the caption below it has links.
+        onPointerLeave={() => onPoint(undefined)}
       >
         {width === 0 ? null : isText || isNarrow ? (
           <WayList port={port} graph={graph} onChoose={choose} />

@@ -1,5 +1,5 @@
 /** What the kernel has for the service's packets, in the order in which they meet it. */
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { countOf, group } from '../../../src/explain/finding.ts';
 import { differenceWords, kernelWords } from '../../../src/explain/serviceWords.ts';
 import type { ServicePortExplanation } from '../../../src/explain/types.ts';
@@ -14,7 +14,7 @@ interface RulesProps {
 
 export function ServiceRules({ port, pointed }: RulesProps) {
   const words = kernelWords(port.packets);
-  const stages = serviceStages(port.packets);
+  const stages = useMemo(() => serviceStages(port.packets), [port.packets]);
   const more = Math.max(0, ...port.packets.map(({ kernel }) => kernel?.moreOutcomes ?? 0));
   const notes = new Set(port.packets.flatMap(({ kernel }) => kernel?.notes ?? []));
   return (
