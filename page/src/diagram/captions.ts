@@ -24,7 +24,7 @@ export interface Caption {
   readonly lines: readonly CaptionLine[];
 }
 
-export interface CaptionLine {
+interface CaptionLine {
   readonly label: string;
   readonly text: string;
   /** The packet that it is about. */

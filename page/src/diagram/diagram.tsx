@@ -1,13 +1,13 @@
 /** The path of packets to a service port, drawn: boxes are buttons, ribbons run behind them. */
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import type { Box, Graph, Share } from './graph.ts';
 import { COLUMNS } from './graph.ts';
 import { type Focus, nextBox } from './focus.ts';
-import { curve, LEAST_WIDTH, type Layout, layoutOf, type PlacedBox, ribbon } from './layout.ts';
+import { curve, type Layout, layoutOf, type PlacedBox, ribbon } from './layout.ts';
 import { isMarked } from './marks.ts';
 import './diagram.css';
 
-export interface DiagramEvents {
+interface DiagramEvents {
   /** `undefined`: at nothing. */
   readonly onPoint: (key: string | undefined) => void;
   readonly onChoose: (box: Box) => void;
@@ -19,22 +19,6 @@ interface DiagramProps extends DiagramEvents {
   readonly focus: Focus | undefined;
   readonly chosen: string | undefined;
   readonly changed: ReadonlySet<string>;
-}
-
-/** How wide an element is, in pixels; 0 until it is known. */
-export function useWidth() {
-  const ref = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const element = ref.current;
-    if (!element) return undefined;
-    const measure = (): void => setWidth(Math.floor(element.clientWidth));
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
-  return { ref, width, isNarrow: width > 0 && width < LEAST_WIDTH };
 }
 
 export function Diagram({ graph, width, focus, chosen, changed, onPoint, onChoose }: DiagramProps) {

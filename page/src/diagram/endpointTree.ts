@@ -4,7 +4,7 @@ import { groupBy } from './groupBy.ts';
 
 export type Branch = EndpointLeaf | EndpointGroup;
 
-export interface EndpointLeaf {
+interface EndpointLeaf {
   readonly kind: 'endpoint';
   readonly key: string;
   readonly row: EndpointRow;

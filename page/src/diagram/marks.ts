@@ -1,4 +1,4 @@
-/** What another answer changed in the picture, so that it can be marked. */
+/** What another answer changed in the diagram, so that it can be marked. */
 import { fateOf, frontendWords } from '../../../src/explain/serviceWords.ts';
 import type { EndpointRow, ServicePortExplanation } from '../../../src/explain/types.ts';
 import type { Box } from './graph.ts';

@@ -117,7 +117,7 @@ interface PortProps extends ViewProps {
   readonly findings: readonly Finding[];
 }
 
-/** What comes and goes stands beside the path or below it, so that it stays where it is. */
+/** Findings stand beside the path: one more or less must not move it. */
 function Port({ port, findings, service, query }: PortProps) {
   const [namespace = '', name = ''] = service.split('/');
   const isPast = query.has('at');

@@ -1,15 +1,17 @@
 /** The path drawn, or as text; what is pointed at is said below it. */
 import { useMemo, useState } from 'preact/hooks';
 import type { ServicePortExplanation } from '../../../src/explain/types.ts';
-import { Caption } from '../diagram/caption.tsx';
+import { CaptionText } from '../diagram/captionText.tsx';
 import { captionOf, portCaption } from '../diagram/captions.ts';
-import { Diagram, useWidth } from '../diagram/diagram.tsx';
+import { Diagram } from '../diagram/diagram.tsx';
 import { type EndpointGroup, endpointTree, openAtFirst, seenBranches } from '../diagram/endpointTree.ts';
 import { focusOn } from '../diagram/focus.ts';
 import { type Box, graphOf } from '../diagram/graph.ts';
+import { LEAST_WIDTH } from '../diagram/layout.ts';
 import { Legend } from '../diagram/legend.tsx';
 import { WayList } from '../diagram/wayList.tsx';
 import { weightsOf } from '../diagram/weights.ts';
+import { useWidth } from '../parts/useWidth.ts';
 import { go } from '../route.ts';
 import { serviceAddress } from './servicePorts.ts';
 import '../diagram/words.css';
@@ -26,7 +28,8 @@ const HINT =
   'Point at a box, or go to it by Tab and the arrow keys, to see its way. Enter or a click keeps it.';
 
 export function ServicePath({ port, address, changed, pointed, onPoint }: PathProps) {
-  const { ref, width, isNarrow } = useWidth();
+  const [ref, width] = useWidth();
+  const isNarrow = width > 0 && width < LEAST_WIDTH;
   const isText = address.query.get('as') === 'text';
   const other = serviceAddress(address.service, address.query, { as: isText ? undefined : 'text' });
   const [chosen, setChosen] = useState<string>();
@@ -74,7 +77,7 @@ export function ServicePath({ port, address, changed, pointed, onPoint }: PathPr
               onChoose={choose}
             />
             <Legend graph={graph} widths={weights.text} />
-            <Caption
+            <CaptionText
               words={shown ? captionOf(shown, port) : portCaption(port)}
               hint={shown ? undefined : HINT}
             />

@@ -1,5 +1,4 @@
 /** The timeline: time from left to right, a lane for each family, bars for syncs, signs for what else happened. */
-import { useEffect, useRef, useState } from 'preact/hooks';
 import { durationText } from '../../../src/text/ages.ts';
 import type { Gap } from './syncsLog.ts';
 import { heightOf, SCALE_MS } from './syncsStages.ts';
@@ -212,17 +211,4 @@ function Axis({ frame, endLabel, y }: DrawingProps & { readonly y: number }) {
       })}
     </g>
   );
-}
-
-/** Of the element, in pixels, as it changes. */
-export function useWidth(): readonly [{ current: HTMLDivElement | null }, number] {
-  const element = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    if (!element.current) return;
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
-    observer.observe(element.current);
-    return () => observer.disconnect();
-  }, []);
-  return [element, width];
 }

@@ -1,7 +1,8 @@
 /** The timeline with its legend, and what it shows in a sentence. */
 import { useMemo, useState } from 'preact/hooks';
 import { Clock } from '../parts/time.tsx';
-import { BIN_WIDTH, GAP_NAME, GUTTER, MarkSign, SyncsDrawing, useWidth } from './syncsDrawing.tsx';
+import { BIN_WIDTH, GAP_NAME, GUTTER, MarkSign, SyncsDrawing } from './syncsDrawing.tsx';
+import { useWidth } from '../parts/useWidth.ts';
 import type { Gap, LoggedEvent } from './syncsLog.ts';
 import { binAt, frameOf, gapsIn, lanesOf, MARK_KINDS, timesOf } from './syncsTimeline.ts';
 import { binText, frameText, MARK_NAMES } from './syncsWords.ts';

@@ -1,9 +1,9 @@
 /** The sentences about what is pointed at: seen below the diagram, and read aloud. */
 import { packetQuestion } from './questions.ts';
-import type { Caption as Words } from './captions.ts';
+import type { Caption } from './captions.ts';
 import { packetPath } from '../address.ts';
 
-export function Caption({ words, hint }: { readonly words: Words; readonly hint: string | undefined }) {
+export function CaptionText({ words, hint }: { readonly words: Caption; readonly hint: string | undefined }) {
   const isMixed = words.lines.some(({ packet }) => packet);
   return (
     <div class="caption" role="status" aria-live="polite">
