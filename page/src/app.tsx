@@ -76,6 +76,11 @@ function Top({ view }: { readonly view: Route['view'] }) {
           <span class="visually-hidden">node </span>
           <strong>{status.node}</strong>
           <span class="mode">{status.mode}</span>
+          {status.answeredBy?.kind === 'plan' && (
+            <span class="badge" title="A plan that is written nowhere">
+              planned
+            </span>
+          )}
         </p>
       )}
       <nav aria-label="Views">
@@ -87,13 +92,18 @@ function Top({ view }: { readonly view: Route['view'] }) {
       </nav>
       <div class="top-end">
         <div role="status">
-          <LiveBadge state={state} node={status?.node} takenAt={status?.now} />
+          <LiveBadge state={state} node={status?.node} takenAt={takenAt(status)} />
         </div>
         <ThemeChoice />
         <ShortcutHelp />
       </div>
     </header>
   );
+}
+
+/** Of a recording. */
+function takenAt(status: Status | undefined): number | undefined {
+  return status?.answeredBy?.kind === 'bundle' ? status.answeredBy.takenAt : status?.now;
 }
 
 function includes(views: readonly string[], view: string): boolean {
