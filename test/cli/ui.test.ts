@@ -1,4 +1,5 @@
 /** `junction ui`: the running proxy behind the page, and how the command ends. */
+import { spawn } from 'node:child_process';
 import type { ServerResponse } from 'node:http';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -174,6 +175,24 @@ describe('its end', () => {
 });
 
 describe('beyond loopback', () => {
+  test('the link has the token behind #, where it is printed to a terminal', async () => {
+    const program = new URL('../../bin/junction', import.meta.url).pathname;
+    const command = `${process.execPath} ${program} ui --api-socket=${stub.socket} --ui-bind-address=0.0.0.0:0`;
+    const terminal = spawn('script', ['-qfec', command, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
+    onTestFinished(() => void terminal.kill('SIGKILL'));
+    let out = '';
+    terminal.stdout.on('data', (chunk: Buffer) => void (out += chunk.toString()));
+    await expect.poll(() => out).toMatch(/Ctrl-C: end/);
+    const [, link = '', token = ''] = /^(http:\/\/127\.0\.0\.1:\d+\/)#token=([\w-]{43})\r\n/.exec(out) ?? [];
+    const statusWith = async (authorization: string): Promise<number> => {
+      const answer = await fetch(`${link}v1/status`, { headers: { authorization } });
+      await answer.text();
+      return answer.status;
+    };
+    expect(await statusWith(`Bearer ${token}`)).toBe(200);
+    expect(await statusWith(`Bearer ${token.slice(1)}`)).toBe(401);
+  });
+
   test('the API asks for the token that is in the file', async () => {
     const path = `${file('x', '')}-token`;
     const ui = await UiProgram.serving([

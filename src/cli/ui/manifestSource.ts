@@ -17,6 +17,8 @@ import { PlannedNode } from './plannedNode.ts';
 
 type FileSource = Source & Pick<ManifestSource, 'problems' | 'ignored' | 'locate'>;
 
+/** Longer than this, and people want to know what they wait for. */
+const PROGRESS_MS = 2000;
 /** Of one status. */
 const MOST_PROBLEMS = 100;
 
@@ -34,8 +36,16 @@ export async function openManifests(
   const paths = config.junction.manifests ?? [];
   const isFixed = isStandardInput(config);
   const source = isFixed ? await readOnce(config, output) : new ManifestSource(paths, strictness(config));
-  await source.start(node);
-  await node.ready;
+  const progress = setTimeout(
+    () => output.err(`${printableLine(`Reading ${pathNames(config)} …`)}\n`),
+    PROGRESS_MS,
+  );
+  try {
+    await source.start(node);
+    await node.ready;
+  } finally {
+    clearTimeout(progress);
+  }
   const note = nodeNote({ nodes: node.nodes, isCluster: false }, settings);
   if (note !== undefined) output.err(`${printableLine(note)}\n`);
   const routes = plannedRoutes({
