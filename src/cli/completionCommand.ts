@@ -31,6 +31,11 @@ function takesFile({ placeholder = '' }: Flag): boolean {
   return /\b(?:FILE|DIR)\b/.test(placeholder);
 }
 
+/** Fish offers files by itself. */
+function takesFileArgument(command: CommandInfo): boolean {
+  return /\bFILE\b/.test(command.arguments?.usage ?? '');
+}
+
 /** What the running proxy can name: values of flags, and words that are no flag. */
 const NAMED_FLAGS: Readonly<Record<string, NameKind>> = {
   namespace: 'namespaces',
@@ -65,6 +70,9 @@ function bash(): string {
   const named = Object.entries(NAMED_ARGUMENTS)
     .map(([name, kind]) => `    ${name}) _junction_names ${kind}; return ;;\n`)
     .join('');
+  const withFile = COMMANDS.filter(takesFileArgument)
+    .map(({ name }) => `    ${name}) COMPREPLY=($(compgen -f -- "$cur")); return ;;\n`)
+    .join('');
   const values = flags
     .filter(({ flag }) => valuesOf(flag).length > 0)
     .map(
@@ -91,7 +99,7 @@ _junction() {
 ${values}${names}    ${files.join('|')}) COMPREPLY=($(compgen -f -- "$cur")); return ;;
   esac
   [[ "$cur" == -* ]] || case "\${COMP_WORDS[1]}" in
-${named}  esac
+${named}${withFile}  esac
   case "\${COMP_WORDS[1]}" in
 ${words}    *) words=${quoted(flagWords(COMMANDS[0]).join(' '))} ;;
   esac
@@ -116,6 +124,7 @@ function zsh(): string {
     if (command.name === 'completion') specs.push(`        ${quoted(`1:shell:(${SHELLS.join(' ')})`)}`);
     const kind = NAMED_ARGUMENTS[command.name];
     if (kind !== undefined) specs.push(`        ${quoted(`1:service: _junction_names ${kind}`)}`);
+    if (takesFileArgument(command)) specs.push(`        ${quoted('1:file:_files')}`);
     return `    ${command.name})\n      _arguments ${['\\', ...specs].join(' \\\n').replace('\\ \\', '\\')}\n      ;;\n`;
   }).join('');
   const commands = COMMANDS.map(

@@ -28,6 +28,7 @@ describe('bash', () => {
     expect(offered('plan', '--output', '')).toEqual(['text', 'script', 'table', 'json']);
     expect(offered('run', '--proxy-mode', '=', 'n')).toEqual(['nftables']);
     expect(offered('completion', '')).toEqual([...SHELLS]);
+    expect(offered('ui', '/etc/host')).toContain('/etc/hosts');
     expect(offered('plan', '--manifests', '/etc/host').some((path) => path === '/etc/hosts')).toBe(true);
   });
 });
