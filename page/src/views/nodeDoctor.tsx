@@ -47,7 +47,7 @@ function Groups({ groups }: { readonly groups: readonly DoctorGroup[] }) {
         .map((group) => (
           <GroupWithFindings key={group.name} group={group} />
         ))}
-      <ul class="doctor-fine-groups" aria-label="As it should be">
+      <ul class="doctor-fine-groups" aria-label="Without findings">
         {groups
           .filter(({ findings }) => findings.length === 0)
           .map((group) => (
@@ -83,6 +83,14 @@ function GroupWithFindings({ group }: { readonly group: DoctorGroup }) {
 
 function FineGroup({ group }: { readonly group: DoctorGroup }) {
   const { name, fine } = group;
+  // Of what was not looked at, nothing is fine.
+  if (fine.length === 0)
+    return (
+      <div class="doctor-skipped">
+        <span class="doctor-fine-name">{name}</span>
+        <NotEvaluated group={group} />
+      </div>
+    );
   return (
     <>
       <details class="doctor-fine">
