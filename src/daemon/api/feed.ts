@@ -1,16 +1,23 @@
 /** The stream of events: each client has a queue of its own, and one that reads too slowly learns how many it lost. */
 import type { WatchEvent } from '../../explain/types.ts';
 import type { Clock } from '../../time/clock.ts';
-import { RecentEvents } from './recentEvents.ts';
+import { bytesOf, RecentEvents } from './recentEvents.ts';
 
 interface WatchFeedOptions {
   readonly clock: Clock;
   /** Milliseconds since the epoch. */
   readonly wallTime: () => number;
+  /** Resolves when text may be made for a client: one after the other, and not during a sync. */
+  readonly turn?: () => Promise<void>;
 }
 
 const MOST_QUEUED = 1000;
 const MOST_QUEUED_BYTES = 1024 * 1024;
+/**
+ * Characters that are made for one client in a turn. Measured with 1,000 changes in one sync and 20 clients on a busy machine: all at
+ * once kept the event loop for 50 ms; in parts of this size and in turns, for no longer than one change did.
+ */
+const MOST_TAKEN = 16 * 1024;
 /** An empty line: whoever waits knows that the proxy is there, and we that the client is. */
 const HEARTBEAT_MS = 15_000;
 
@@ -37,7 +44,7 @@ export class WatchFeed {
   emit(event: WatchEvent): void {
     this.#recent.add(event);
     if (this.#clients.size === 0) return;
-    const line = `${JSON.stringify(event)}\n`;
+    const line = new EventLine(event);
     for (const client of this.#clients) client.add(line);
   }
 
@@ -49,14 +56,15 @@ export class WatchFeed {
 
   /** Lines of JSON, from now on, until the signal. */
   async *subscribe(signal: AbortSignal): AsyncGenerator<string> {
-    const { clock, wallTime } = this.#options;
+    const { clock, wallTime, turn } = this.#options;
     const client = new Client();
     this.#clients.add(client);
     try {
       while (!signal.aborted) {
-        const lines = client.take(wallTime);
-        if (lines !== '') yield lines;
-        else if (this.#isClosed) return;
+        if (client.hasLines) {
+          await turn?.();
+          yield client.take(wallTime);
+        } else if (this.#isClosed) return;
         else if (!(await client.wait(clock, signal))) yield '\n';
       }
     } finally {
@@ -65,17 +73,40 @@ export class WatchFeed {
   }
 }
 
+/** Its text is made for the first client that takes it, after the sync. */
+class EventLine {
+  readonly bytes: number;
+  readonly #event: WatchEvent;
+  #text: string | undefined;
+
+  constructor(event: WatchEvent) {
+    this.#event = event;
+    this.bytes = bytesOf(event);
+  }
+
+  get text(): string {
+    this.#text ??= `${JSON.stringify(this.#event)}\n`;
+    return this.#text;
+  }
+}
+
 class Client {
-  #lines: string[] = [];
+  readonly #lines: EventLine[] = [];
   #bytes = 0;
   #lost = 0;
   #wake: ((hasCome: boolean) => void) | undefined;
 
-  add(line: string): void {
-    if (this.#lines.length >= MOST_QUEUED || this.#bytes + line.length > MOST_QUEUED_BYTES) this.#lost++;
+  get hasLines(): boolean {
+    return this.#lines.length > 0;
+  }
+
+  /** Once one is lost, all are until the client has taken what it has: the notice stands where they would. */
+  add(line: EventLine): void {
+    const isFull = this.#lines.length >= MOST_QUEUED || this.#bytes + line.bytes > MOST_QUEUED_BYTES;
+    if (isFull || this.#lost > 0) this.#lost++;
     else {
       this.#lines.push(line);
-      this.#bytes += line.length;
+      this.#bytes += line.bytes;
     }
     this.wake();
   }
@@ -84,16 +115,21 @@ class Client {
     this.#wake?.(true);
   }
 
+  /** Some of them, oldest first. */
   take(wallTime: () => number): string {
-    const lines = this.#lines;
-    this.#lines = [];
-    this.#bytes = 0;
-    if (this.#lost > 0) {
-      const lost: WatchEvent = { kind: 'lost', at: wallTime(), events: this.#lost };
-      lines.push(`${JSON.stringify(lost)}\n`);
-      this.#lost = 0;
+    let text = '';
+    let count = 0;
+    for (const line of this.#lines) {
+      if (text.length >= MOST_TAKEN) break;
+      text += line.text;
+      this.#bytes -= line.bytes;
+      count++;
     }
-    return lines.join('');
+    this.#lines.splice(0, count);
+    if (this.hasLines || this.#lost === 0) return text;
+    const lost: WatchEvent = { kind: 'lost', at: wallTime(), events: this.#lost };
+    this.#lost = 0;
+    return `${text}${JSON.stringify(lost)}\n`;
   }
 
   /** False: nothing came for so long. */

@@ -48,7 +48,11 @@ const FEW_SERVICE_PORTS = 1000;
 
 export class LocalApi {
   readonly #options: LocalApiOptions;
-  readonly #feed = new WatchFeed({ clock: systemClock, wallTime: Date.now });
+  readonly #feed = new WatchFeed({
+    clock: systemClock,
+    wallTime: Date.now,
+    turn: () => this.#turns.begin(),
+  });
   readonly #turns: QuestionTurns;
   readonly #startedAt = Date.now();
   readonly #flows: FlowCounts;

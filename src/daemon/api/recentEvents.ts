@@ -35,7 +35,7 @@ export class RecentEvents {
 
   add(event: WatchEvent): void {
     const ring = event.kind === 'change' ? this.#changes : this.#others;
-    ring.add({ index: this.#index++, event, bytes: sizeOf(event) });
+    ring.add({ index: this.#index++, event, bytes: bytesOf(event) });
   }
 
   /** Oldest first. */
@@ -74,7 +74,8 @@ class Ring {
   }
 }
 
-function sizeOf(event: WatchEvent): number {
+/** About; to make text of it would cost a sync more. */
+export function bytesOf(event: WatchEvent): number {
   let bytes = EVENT_BYTES;
   for (const value of Object.values(event)) {
     if (typeof value === 'string') bytes += value.length;
