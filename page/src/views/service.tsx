@@ -37,8 +37,10 @@ export function ServiceView({ service, query }: ViewProps) {
   const at = query.get('at') ?? undefined;
   const isTouched = (event: WatchEvent): boolean => at === undefined && touches(event, service);
   const answer = useAnswer<ServiceExplanation>(apiPath(['explain', namespace, name], { at }), isTouched);
-  if (answer.kind === 'failed' && isAbsent(answer.failure))
-    return <ServiceMissing service={service} query={query} failure={answer.failure} />;
+  // It may have been there before.
+  const failure = answer.kind === 'loading' ? undefined : answer.failure;
+  if (failure && isAbsent(failure))
+    return <ServiceMissing service={service} query={query} failure={failure} />;
   return (
     <>
       {answer.kind !== 'here' && <h1>{service}</h1>}
