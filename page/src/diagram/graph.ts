@@ -41,7 +41,7 @@ export interface Share {
 type Masquerading = 'none' | 'some' | 'all';
 
 /** One packet's way, as far as a pool or an end. */
-export interface PacketWay {
+export interface DrawnWay {
   readonly packet: number;
   readonly sourceClass: SourceClass;
   /** Keys of boxes, one in each column. */
@@ -63,7 +63,7 @@ export interface Stream {
 
 export interface Graph {
   readonly boxes: readonly Box[];
-  readonly ways: readonly PacketWay[];
+  readonly ways: readonly DrawnWay[];
   readonly streams: readonly Stream[];
 }
 
@@ -83,7 +83,7 @@ export function graphOf(port: ServicePortExplanation, seen: readonly SeenBranch[
   return { boxes, ways, streams: streamsOf(seen, ways, weights) };
 }
 
-function wayOf(packet: PacketExplanation, index: number, all: readonly PacketExplanation[]): PacketWay {
+function wayOf(packet: PacketExplanation, index: number, all: readonly PacketExplanation[]): DrawnWay {
   const { verdict, source, kernel, pool } = packet;
   const isStopped = verdict !== 'forwarded' || pool === undefined;
   return {
@@ -117,7 +117,7 @@ function sourceKey(packet: PacketExplanation, all: readonly PacketExplanation[])
   return `source ${packet.source.class} ${same.indexOf(packet)}`;
 }
 
-function sourceBoxes(packets: readonly PacketExplanation[], ways: readonly PacketWay[]): readonly Box[] {
+function sourceBoxes(packets: readonly PacketExplanation[], ways: readonly DrawnWay[]): readonly Box[] {
   return keysAt(ways, 0).map(([key, some]): Box => {
     const addresses = new Set(some.map(({ packet }) => packets[packet]?.packet.source ?? ''));
     const [first] = some;
@@ -132,7 +132,7 @@ function sourceBoxes(packets: readonly PacketExplanation[], ways: readonly Packe
 
 function frontendBoxes(
   { packets, moreFrontends = 0 }: ServicePortExplanation,
-  ways: readonly PacketWay[],
+  ways: readonly DrawnWay[],
 ): readonly Box[] {
   const boxes = keysAt(ways, 1).map(([key, some]): Box => {
     const words = key.slice('frontend '.length);
@@ -160,7 +160,7 @@ function policyKey(packet: PacketExplanation, all: readonly PacketExplanation[])
   return `policy ${policy}${hasRanges ? ' with ranges' : ''}`;
 }
 
-function policyBoxes(packets: readonly PacketExplanation[], ways: readonly PacketWay[]): readonly Box[] {
+function policyBoxes(packets: readonly PacketExplanation[], ways: readonly DrawnWay[]): readonly Box[] {
   return keysAt(ways, 2).map(([key, some]): Box => {
     const hasRanges = key.endsWith(' with ranges');
     const policy = key.slice('policy '.length, hasRanges ? -' with ranges'.length : undefined);
@@ -178,7 +178,7 @@ function policyBoxes(packets: readonly PacketExplanation[], ways: readonly Packe
   });
 }
 
-function poolBoxes({ endpoints }: ServicePortExplanation, ways: readonly PacketWay[]): readonly Box[] {
+function poolBoxes({ endpoints }: ServicePortExplanation, ways: readonly DrawnWay[]): readonly Box[] {
   return POOLS.flatMap((pool): readonly Box[] => {
     const key = `pool ${pool}`;
     const some = ways.filter(({ stops }) => stops[3] === key);
@@ -188,7 +188,7 @@ function poolBoxes({ endpoints }: ServicePortExplanation, ways: readonly PacketW
   });
 }
 
-function endBoxes(packets: readonly PacketExplanation[], ways: readonly PacketWay[]): readonly Box[] {
+function endBoxes(packets: readonly PacketExplanation[], ways: readonly DrawnWay[]): readonly Box[] {
   const stopped = ways.filter(({ isStopped }) => isStopped);
   return keysAt(stopped, 3).map(([key, some]): Box => {
     const first = packets[some[0]?.packet ?? -1];
@@ -264,7 +264,7 @@ function sharesOf(used: readonly EndpointRow[], weights: Weights): readonly Shar
 /** An open group's traffic is drawn to its members. */
 function streamsOf(
   seen: readonly SeenBranch[],
-  ways: readonly PacketWay[],
+  ways: readonly DrawnWay[],
   weights: Weights,
 ): readonly Stream[] {
   return POOLS.filter((pool) => ways.some(({ stops }) => stops[3] === `pool ${pool}`)).flatMap((pool) =>
@@ -276,14 +276,14 @@ function streamsOf(
   );
 }
 
-function common(key: string, kind: BoxKind, column: number, ways: readonly PacketWay[]) {
+function common(key: string, kind: BoxKind, column: number, ways: readonly DrawnWay[]) {
   return { key, kind, column, packets: ways.map(({ packet }) => packet) };
 }
 
 /** In the order in which they come first. */
 function keysAt(
-  ways: readonly PacketWay[],
+  ways: readonly DrawnWay[],
   column: number,
-): readonly (readonly [string, readonly PacketWay[]])[] {
+): readonly (readonly [string, readonly DrawnWay[]])[] {
   return [...groupBy(ways, ({ stops }) => stops[column] ?? '')];
 }

@@ -1,5 +1,5 @@
 /** Where each box stands and how each ribbon runs, for a given width. Pure: data in, places out. */
-import { type Box, COLUMNS, type Graph, type Stream, type PacketWay } from './graph.ts';
+import { type Box, COLUMNS, type Graph, type Stream, type DrawnWay } from './graph.ts';
 import { groupBy } from './groupBy.ts';
 
 export interface PlacedBox {
@@ -12,7 +12,7 @@ export interface PlacedBox {
 
 /** A packet's way between two boxes: a line of one width. */
 interface PlacedWay {
-  readonly way: PacketWay;
+  readonly way: DrawnWay;
   /** From this column to the next. */
   readonly column: number;
   readonly from: Point;
@@ -154,7 +154,7 @@ function place(boxes: readonly Box[], { columns, sizes, heights, height }: Measu
 
 type Places = ReadonlyMap<string, PlacedBox>;
 
-function placeWays(ways: readonly PacketWay[], places: Places, pitch: number): readonly PlacedWay[] {
+function placeWays(ways: readonly DrawnWay[], places: Places, pitch: number): readonly PlacedWay[] {
   const placed: PlacedWay[] = [];
   const steps = Math.max(0, ...ways.map(({ stops }) => stops.length - 1));
   for (let column = 0; column < steps; column++) {
@@ -177,12 +177,12 @@ interface Side {
 
 /** Where each way leaves its box: in the order of the boxes that they lead to, so that few of them cross. */
 function slots(
-  ways: readonly PacketWay[],
+  ways: readonly DrawnWay[],
   places: Places,
   pitch: number,
   { at, towards, side }: Side,
-): ReadonlyMap<PacketWay, Point> {
-  const found = new Map<PacketWay, Point>();
+): ReadonlyMap<DrawnWay, Point> {
+  const found = new Map<DrawnWay, Point>();
   const byBox = groupBy(ways, ({ stops }) => stops[at] ?? '');
   for (const [key, some] of byBox) {
     const place = places.get(key);

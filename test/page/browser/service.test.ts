@@ -143,6 +143,7 @@ describe('a service', () => {
     await tab.says(/there is no Service/i);
     await tab.page.getByRole('link', { name: 'shop/web' }).click();
     await box(tab, 'source pod 0').waitFor();
+    expect(tab.address).toBe('/services/shop/web');
   });
 
   test('in a narrow window the same stands as text', async () => {
