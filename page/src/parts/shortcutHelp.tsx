@@ -101,14 +101,23 @@ function run(action: ShortcutAction, openHelp: () => void): void {
   }
 }
 
+/** The table of services may have to be loaded first. */
+const PATIENCE_MS = 5000;
+
 /** The view's own search, or that of the services. */
 function searchHere(): void {
-  const field = document.querySelector<HTMLInputElement>('main input[type=search]');
-  if (field) {
-    field.focus();
-    field.select();
-    return;
-  }
+  if (focusSearch()) return;
   go('/services');
-  requestAnimationFrame(() => document.querySelector<HTMLInputElement>('main input[type=search]')?.focus());
+  const end = performance.now() + PATIENCE_MS;
+  const again = (now: number): void => {
+    if (!focusSearch() && now < end) requestAnimationFrame(again);
+  };
+  requestAnimationFrame(again);
+}
+
+function focusSearch(): boolean {
+  const field = document.querySelector<HTMLInputElement>('main input[type=search]');
+  field?.focus();
+  field?.select();
+  return field !== null;
 }

@@ -1,6 +1,7 @@
 /** The table: of thousands of services, the rows that are seen are in the document. */
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { copyText } from '../../parts/copyButton.tsx';
+import { useWidth } from '../../parts/useWidth.ts';
 import { cameBack, go, servicePath } from '../../route.ts';
 import { type ColumnName, columnWidths, layoutFor, shownColumns } from './columns.ts';
 import { GridHead } from './gridHead.tsx';
@@ -28,10 +29,10 @@ const ROW_KEYS: ReadonlySet<string> = new Set(['ArrowUp', 'ArrowDown', 'PageUp',
 
 export function ServiceGrid(props: ServiceGridProps) {
   const { lines, empty, state, changed, isBusy, onSort, onSelect, onCopied } = props;
-  const grid = useRef<HTMLDivElement>(null);
+  const [grid, measured] = useWidth();
+  const width = measured === 0 ? innerWidth : measured;
   const body = useRef<HTMLDivElement>(null);
   const isMoved = useRef(false);
-  const width = useWidth(grid);
   const [pointed, setPointed] = useState(-1);
   const { isCards, rowHeight } = layoutFor(width);
   const columns = useMemo(() => shownColumns(isCards ? 9999 : width, empty), [width, isCards, empty.join()]);
@@ -43,10 +44,10 @@ export function ServiceGrid(props: ServiceGridProps) {
   useAnchor(body, lines, rowHeight, state);
   const rows = lines.slice(shown.first, shown.end);
   const slots = slotsFor(rows.length);
-  serviceStore.setSeen(
-    rows.map(({ service }) => service),
-    state.sort === 'rate',
-  );
+  useLayoutEffect(() => {
+    const services = rows.map(({ service }) => service);
+    serviceStore.setSeen(services, state.sort === 'rate');
+  }, [lines, shown.first, shown.end, state.sort]);
   useLayoutEffect(() => {
     if (cameBack() && state.row !== '') grid.current?.focus({ preventScroll: true });
   }, []);
@@ -126,17 +127,6 @@ export function ServiceGrid(props: ServiceGridProps) {
 /** How many rows there are in the document, rounded so that it seldom changes. */
 function slotsFor(rows: number): number {
   return Math.max(64, 2 ** Math.ceil(Math.log2(rows + 1)));
-}
-
-function useWidth(element: { readonly current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(innerWidth);
-  useLayoutEffect(() => {
-    if (!element.current) return;
-    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.floor(entry.contentRect.width)));
-    observer.observe(element.current);
-    return () => observer.disconnect();
-  }, []);
-  return width;
 }
 
 /** When services are added and deleted, the first row that is seen stays where it is. Another search begins at the top. */
