@@ -23,17 +23,19 @@ interface StatusHeading {
 }
 
 export function statusHeading(status: Status): StatusHeading {
-  const { version, node, mode, layout, processId, startedAt, now, findings } = status;
+  const { version, node, mode, layout, findings } = status;
   const errors = findings.filter(({ severity }) => severity === 'error').length;
   const kind = mode === 'iptables' ? `${mode} mode, layout ${layout}` : `${mode} mode`;
   return {
     title: `Junction v${version.replace(/^v/, '')} on ${node}`,
-    how: isPlanOnly(status)
-      ? `${kind}, a plan that is written nowhere`
-      : `${kind}, process ${processId} for ${durationText(now - startedAt)}`,
+    how: `${kind}, ${isPlanOnly(status) ? 'a plan that is written nowhere' : runText(status)}`,
     state: errors > 0 ? counted(errors, 'error') : 'ok',
     isWrong: errors > 0,
   };
+}
+
+function runText({ processId, startedAt, now }: Status): string {
+  return ['process', processId, 'for', durationText(now - startedAt)].join(' ');
 }
 
 export function statusParts(status: Status): readonly StatusPart[] {

@@ -1,4 +1,4 @@
-/** Answers that change without an event: asked on request, or again every few seconds while somebody looks. */
+/** What changes without an event: asked for on request, or again every few seconds while somebody looks. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { askJson } from '../api.ts';
 import { failureOf } from '../apiFailure.ts';

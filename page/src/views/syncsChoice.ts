@@ -8,7 +8,7 @@ import type { Gap, LoggedEvent } from './syncsLog.ts';
 
 export const EVENT_KINDS = ['change', 'sync', 'foreign', 'refused', 'conntrack', 'proof', 'lost'] as const;
 export const RANGES = { '1': 60_000, '5': 300_000, '30': 1_800_000 } as const;
-export type RangeName = keyof typeof RANGES;
+type RangeName = keyof typeof RANGES;
 const DEFAULT_RANGE: RangeName = '5';
 
 export interface Choice {

@@ -1,5 +1,5 @@
 /** Which rows of a long list are drawn: those that can be seen, and a few beyond. */
-export interface RowWindow {
+interface RowWindow {
   readonly first: number;
   /** Behind the last. */
   readonly end: number;

@@ -6,7 +6,7 @@ export type SyncEvent = Extract<WatchEvent, { kind: 'sync' }>;
 /** A recording has changes without the syncs that wrote them. */
 export type TimedEvent = SyncEvent | Extract<WatchEvent, { kind: 'change' }>;
 
-export interface SyncStages {
+interface SyncStages {
   /** From when its oldest change was seen until it began; of a change, until it was planned. */
   readonly waitMs: number;
   readonly planMs: number;

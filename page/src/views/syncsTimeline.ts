@@ -93,7 +93,7 @@ function isMark(kind: WatchEvent['kind']): kind is MarkKind {
   return kinds.includes(kind);
 }
 
-export interface BarPaths {
+interface BarPaths {
   readonly wait: string;
   readonly plan: string;
   readonly write: string;
