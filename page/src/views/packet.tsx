@@ -44,7 +44,7 @@ export function PacketView({ query }: { readonly query: URLSearchParams }) {
     <>
       <h1>Where does a packet go?</h1>
       <PacketForm question={question} failed={failed} />
-      {!asked && <PacketStart />}
+      {(!asked || failed) && <PacketStart />}
       {asked && !failed && (
         <Shown what="the answer" answer={answer}>
           {(answers) => (
@@ -143,9 +143,9 @@ function Tools({ answers, at, question }: Pick<AnswersProps, 'answers' | 'at' | 
   return (
     <div class="packet-tools">
       <code>{command}</code>
-      <CopyButton text={command} label="Copy command" />
-      <CopyButton text={text} label="Copy text" />
-      <CopyButton text={location.origin + addressOf(question)} label="Copy link" />
+      <CopyButton text={command} label="Copy command" name="Copy command" />
+      <CopyButton text={text} label="Copy text" name="Copy text" />
+      <CopyButton text={location.origin + addressOf(question)} label="Copy link" name="Copy link" />
     </div>
   );
 }

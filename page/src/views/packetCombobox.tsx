@@ -90,7 +90,7 @@ export function Combobox(props: ComboboxProps) {
         ))}
       </ul>
       {error && (
-        <p id={`${id}-error`} class="field-error">
+        <p id={`${id}-error`} class="field-error" role="alert">
           <span>{error.message}</span>
           {error.hint !== undefined && <span class="quiet"> {error.hint}</span>}
         </p>

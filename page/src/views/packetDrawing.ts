@@ -84,6 +84,7 @@ export function mapOf(
     ...(hasIpvs ? IPVS_LINES : []),
     ...(isLoop ? [['postrouting', 'prerouting'] as const] : []),
     ...(taken.has('output ipvs') ? [['output', 'ipvs'] as const] : []),
+    ...(taken.has('ipvs here') ? [['ipvs', 'here'] as const] : []),
   ].map(([from, to]) => ({
     key: `${from} ${to}`,
     path: pathBetween(places, from, to),
@@ -119,7 +120,7 @@ function wayThrough(
   const last = stations.at(-1);
   if (!last || last.isEnd) return way;
   if (last.point === 'postrouting') return [...way, 'out'];
-  if (last.point === 'input') return [...way, 'here'];
+  if (last.point === 'input' || last.point === 'ipvs') return [...way, 'here'];
   return last.point === 'prerouting' && verdict === 'passed' ? [...way, 'routing'] : way;
 }
 

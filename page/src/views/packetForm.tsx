@@ -155,7 +155,7 @@ function TimeField({
         />
       </label>
       {error && (
-        <p id="at-error" class="field-error">
+        <p id="at-error" class="field-error" role="alert">
           <span>{error.message}</span>
           {error.hint !== undefined && <span class="quiet"> {error.hint}</span>}
         </p>

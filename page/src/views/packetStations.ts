@@ -65,22 +65,22 @@ function pointOf({ hook }: KernelStep): StationPoint {
 const POINTS: readonly StationPoint[] = ['prerouting', 'input', 'forward', 'output', 'postrouting', 'ipvs'];
 
 /** `isCut`: it ends with its last step. */
-function slotsOf(
-  { packet, mode, verdict }: PacketExplanation,
-  steps: readonly KernelStep[],
-  isCut: boolean,
-): readonly Slot[] {
+function slotsOf(answer: PacketExplanation, steps: readonly KernelStep[], isCut: boolean): readonly Slot[] {
+  const { packet, mode, verdict } = answer;
+  if (steps.length === 0 && isEnded(verdict)) return wayToEnd(answer).map((point) => ({ point, steps: [] }));
   const isOwn = packet.inInterface === undefined;
   const seen = new Set(steps.map(pointOf));
   const isBalanced = seen.has('ipvs') || (mode === 'ipvs' && verdict === 'forwarded');
   const expected = expectedPoints({ isOwn, isBalanced, isPassed: verdict === 'passed', seen });
+  // IPVS sends on what the node sends as if the node had sent it again.
+  const isTwice = (point: StationPoint): boolean => isOwn && isBalanced && point === 'output';
   const slots: Slot[] = [];
   let next = 0;
   for (const point of isOwn ? FROM_NODE : FROM_ELSEWHERE) {
     const first = next;
     while (next < steps.length && isAt(steps[next], point)) next++;
     if (next > first) slots.push({ point, steps: steps.slice(first, next) });
-    else if (expected.has(point) && !slots.some((slot) => slot.point === point))
+    else if (expected.has(point) && (isTwice(point) || !slots.some((slot) => slot.point === point)))
       slots.push({ point, steps: [] });
     if (isCut && next === steps.length) return slots;
   }
@@ -105,7 +105,11 @@ function expectedPoints({
   readonly isPassed: boolean;
   readonly seen: ReadonlySet<StationPoint>;
 }): ReadonlySet<StationPoint> {
-  if (isOwn) return new Set(isBalanced ? ['output', 'ipvs', 'postrouting'] : ['output', 'postrouting']);
+  const onward: PointOrder = isBalanced ? ['output', 'ipvs', 'postrouting'] : ['output', 'postrouting'];
+  if (isOwn) return new Set(seen.has('input') ? [...onward, 'prerouting'] : onward);
+  // IPVS may choose an endpoint that is this node itself.
+  if (seen.has('ipvs') && !seen.has('output') && !seen.has('postrouting'))
+    return new Set(['prerouting', 'input', 'ipvs']);
   if (isBalanced) return new Set(['prerouting', 'input', 'ipvs', 'output', 'postrouting']);
   if (seen.has('input')) return new Set(['prerouting', 'input']);
   // Where nobody answers, only routing knows whether it is for this node.
@@ -123,10 +127,22 @@ function placesOf(answer: PacketExplanation, slots: readonly Slot[], way: Packet
   const masquerade = postrouting < 0 ? slots.length - 1 : postrouting;
   const lastSeen = slots.findLastIndex(({ steps }) => steps.length > 0);
   if (way.outcome && isEnded(way.outcome.verdict)) return { choice, masquerade, end: Math.max(0, lastSeen) };
-  // Without the kernel's word: iptables can reject and drop in the table filter alone.
-  const filter = slots.findIndex(({ point }) => point === 'forward' || point === 'output');
-  const end = answer.mode === 'nftables' || filter < 0 ? 0 : filter;
-  return { choice, masquerade, end };
+  const endPoint = wayToEnd(answer).at(-1);
+  const end = slots.findLastIndex(({ point }) => point === endPoint);
+  return { choice, masquerade, end: Math.max(0, end) };
+}
+
+/** Where a mode stops packets: iptables can reject and drop in the table filter alone, and IPVS rejects by itself. */
+function wayToEnd({ mode, packet, verdict, frontend }: PacketExplanation): PointOrder {
+  const isOwn = packet.inInterface === undefined;
+  const isByIpvs = mode === 'ipvs' && verdict === 'rejected' && frontend !== undefined;
+  if (isOwn && mode === 'ipvs' && frontend)
+    return isByIpvs ? ['output', 'ipvs'] : ['output', 'ipvs', 'output'];
+  if (isOwn) return ['output'];
+  if (mode === 'nftables') return ['prerouting'];
+  if (mode === 'ipvs') return isByIpvs ? ['prerouting', 'input', 'ipvs'] : ['prerouting', 'input'];
+  const isForNode = !frontend || frontend.kind === 'nodePort';
+  return ['prerouting', isForNode ? 'input' : 'forward'];
 }
 
 /** How many endpoints a line names. */
