@@ -36,9 +36,8 @@ export function ServiceGrid(props: ServiceGridProps) {
   const [pointed, setPointed] = useState(-1);
   const { isCards, rowHeight } = layoutFor(width);
   const columns = useMemo(() => shownColumns(isCards ? 9999 : width, empty), [width, isCards, empty.join()]);
-  const template = columnWidths(columns, width)
-    .map((each) => `${each}px`)
-    .join(' ');
+  const widths = columnWidths(columns, width);
+  const template = widths.map((each) => `${each}px`).join(' ');
   const shown = useRowWindow(body, lines.length, rowHeight);
   const selected = useMemo(() => lines.findIndex(({ service }) => service === state.row), [lines, state.row]);
   useAnchor(body, lines, rowHeight, state);
@@ -81,7 +80,7 @@ export function ServiceGrid(props: ServiceGridProps) {
     <div
       ref={grid}
       role="grid"
-      class={isCards ? 'services-grid services-cards' : 'services-grid'}
+      class={classOf(isCards, widths.at(-1) ?? 0)}
       tabIndex={0}
       aria-label="Services"
       aria-describedby="services-keys"
@@ -122,6 +121,14 @@ export function ServiceGrid(props: ServiceGridProps) {
       </div>
     </div>
   );
+}
+
+/** Of the last column: a few letters of why a state is not `ok` say nothing. */
+const LEAST_DETAIL = 220;
+
+function classOf(isCards: boolean, lastWidth: number): string {
+  if (isCards) return 'services-grid services-cards';
+  return lastWidth < LEAST_DETAIL ? 'services-grid services-tight' : 'services-grid';
 }
 
 /** How many rows there are in the document, rounded so that it seldom changes. */

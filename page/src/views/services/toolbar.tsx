@@ -126,7 +126,7 @@ const SORT_NAMES: Readonly<Record<(typeof SORTS)[number], string>> = {
   type: 'type',
   endpoints: 'endpoints',
   policy: 'policy',
-  rate: 'connections a second',
+  rate: 'conn/s',
   state: 'state',
 };
 
