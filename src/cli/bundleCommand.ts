@@ -60,7 +60,9 @@ export async function bundleCommand(
     `${printableLine(`${path}: ${size}, ${counted(objects, 'object')}, ${counted(changes, 'change')}; without secrets`)}\n`,
   );
   for (const line of missing) output.err(`${printableLine(`not in it: ${line}`)}\n`);
-  output.out(`${printableLine(`Ask it: junction explain NAMESPACE/NAME --bundle ${path}`)}\n`);
+  output.out(
+    `${printableLine(`Ask it: junction explain NAMESPACE/NAME --bundle ${path}. Look at it: junction ui ${path}`)}\n`,
+  );
   return 0;
 }
 
