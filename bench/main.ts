@@ -9,6 +9,7 @@ import { iptablesCommand } from './iptablesCommand.ts';
 import { ipvsCommand } from './ipvs/command.ts';
 import { nftablesCommand } from './nftables/command.ts';
 import { questionsCommand } from './questions/command.ts';
+import { uiCommand } from './ui/command.ts';
 
 const HELP = `npm run bench [-- [WHICH] OPTIONS]
 
@@ -49,6 +50,14 @@ questions: how long the running proxy takes to answer, and what that costs syncs
   --changes 20             of that service, with questions and without
   --repetitions 7          of each question
 
+ui: the page in a real Chromium, what it costs the browser, and what it costs syncs; nftables mode, with an API server
+  --services 30000         how many
+  --endpoints 10           of each service
+  --tabs 20                that are open while one service changes
+  --changes 20             of that service, with tabs and without
+  --repetitions 5          of each opening and each question
+  --output table|json      (default table)
+
 hostile: one object of the API server's size limit beside small services, in every mode (ipvs inside User-mode Linux)
   --modes nftables,iptables-nft,iptables-legacy,ipvs
   --objects external-ips,…  which large objects (default all of them)
@@ -85,6 +94,7 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   else if (name === 'drift') await driftCommand(args);
   else if (name === 'conntrack') await conntrackCommand(args);
   else if (name === 'questions') await questionsCommand(args);
+  else if (name === 'ui') await uiCommand(args);
   else if (name === 'hostile') await hostileCommand(args);
   else if (name === 'loss') await loss(args);
   else if (name === 'api') await apiCommand(args);

@@ -7,9 +7,9 @@ import { Failure, runAloud } from './support/run.mjs';
 
 const NEEDS_NO_LAB = new Set(['api', 'ipvs']);
 
-await setUpOrExit();
+const args = process.argv.slice(2);
+await setUpOrExit({ programs: args[0] === 'ui' ? 'browser' : 'iptables' });
 try {
-  const args = process.argv.slice(2);
   const run = NEEDS_NO_LAB.has(args[0]) ? runAloud : runWithLab;
   process.exitCode = await run([process.execPath, join(ROOT, 'dist/bench.js'), ...args]);
 } catch (error) {

@@ -85,6 +85,7 @@ try {
         'bench-loss-api': 'bench/loss/apiServer.ts',
         'bench-loss-guest': 'bench/loss/guest.ts',
         'bench-nftables-api': 'bench/nftables/apiServer.ts',
+        'bench-ui-run': 'bench/ui/run.ts',
         'bench-hostile-api': 'bench/hostile/api.ts',
         'bench-hostile-objects': 'bench/hostile/objects.ts',
         soak: 'bench/soak/main.ts',
