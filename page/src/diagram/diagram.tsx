@@ -161,7 +161,6 @@ function BoxButton({ place, isLit, isChosen, isChanged, isPool, onPoint, onChoos
       {...state}
       onPointerEnter={() => onPoint(key)}
       onFocus={() => onPoint(key)}
-      onBlur={() => onPoint(undefined)}
       onClick={() => onChoose(box)}
     >
       <span class="box-title">{title}</span>

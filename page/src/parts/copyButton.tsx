@@ -7,7 +7,7 @@ interface CopyButtonProps {
   readonly text: string;
   /** What stands on it; unset: an icon alone. */
   readonly label?: string;
-  /** What a screen reader says. */
+  /** What a screen reader says where nothing stands on it, and what is shown when it is pointed at. */
   readonly name?: string;
   /** In a grid, whose own keys do it. */
   readonly isSkipped?: boolean;
@@ -25,7 +25,7 @@ export function CopyButton({ text, label, name = `Copy ${text}`, isSkipped = fal
       type="button"
       class={label === undefined ? 'copy copy-icon' : 'copy'}
       title={name}
-      aria-label={isDone ? 'Copied' : name}
+      aria-label={isDone ? 'Copied' : (label ?? name)}
       tabIndex={isSkipped ? -1 : 0}
       onClick={(event) => {
         event.stopPropagation();

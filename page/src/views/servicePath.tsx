@@ -55,6 +55,10 @@ export function ServicePath({ port, address, changed, pointed, onPoint }: PathPr
       <div
         ref={ref}
         class="path-room"
+        // Not when it goes from a box to the links below, which would be gone before they are reached.
+        onFocusOut={({ currentTarget, relatedTarget }) => {
+          if (!(relatedTarget instanceof Node && currentTarget.contains(relatedTarget))) onPoint(undefined);
+        }}
         onKeyDown={(event) => {
           if (event.key !== 'Escape') return;
           setChosen(undefined);
