@@ -16,7 +16,7 @@ async function verdict(tab: Tab): Promise<string> {
 
 describe.each(['nftables', 'iptables'])('a packet in %s mode', (mode) => {
   const lab = useLab();
-  const demo = useInLab(() => Demo.start(lab(), `--proxy-mode=${mode}`));
+  const demo = useInLab(() => Demo.start(lab(), { flags: [`--proxy-mode=${mode}`] }));
   const open = useBrowser(demo);
 
   test.each([

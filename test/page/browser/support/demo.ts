@@ -4,39 +4,50 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Lab } from '../../../../lab/lab.ts';
+import type { HostName } from '../../../../lab/topology.ts';
 import { FLAGS } from '../../../e2e/daemon.ts';
 import { Program, runProgram } from '../../../e2e/support/program.ts';
 import { replaceFile } from '../../../e2e/support/replaceFile.ts';
 
 const EXAMPLES = fileURLToPath(new URL('../../../../examples/', import.meta.url));
-/** In a namespace of its own any port is free. */
-const ADDRESS = '127.0.0.1:8080';
+
+export interface DemoOptions {
+  /** In a namespace of its own any port is free. */
+  readonly address?: string;
+  /** Where the browser is. */
+  readonly viewer?: HostName;
+  readonly flags?: readonly string[];
+  /** Fills the folder of manifests; unset: with the examples. */
+  readonly fill?: (folder: string) => void;
+}
 
 export class Demo {
-  readonly origin = `http://${ADDRESS}`;
+  readonly origin: string;
+  /** Of a process in the network of the one who looks. */
+  readonly pid: number;
   readonly socket: string;
   readonly #lab: Lab;
   readonly #folder: string;
   readonly #flags: readonly string[];
   #program: Program | undefined;
 
-  private constructor(lab: Lab, folder: string, flags: readonly string[]) {
+  private constructor(lab: Lab, folder: string, options: DemoOptions) {
+    const { address = '127.0.0.1:8080', viewer = 'node1', flags = [] } = options;
+    this.origin = `http://${address}`;
+    this.pid = lab.host(viewer).pid;
     this.#lab = lab;
     this.#folder = folder;
-    this.#flags = flags;
+    this.#flags = [`--ui-bind-address=${address}`, ...flags];
     this.socket = `${folder}.sock`;
   }
 
-  static async start(lab: Lab, ...flags: readonly string[]): Promise<Demo> {
+  static async start(lab: Lab, options: DemoOptions = {}): Promise<Demo> {
     const folder = await mkdtemp(join(tmpdir(), 'junction-page-'));
-    await cp(EXAMPLES, folder, { recursive: true });
-    const demo = new Demo(lab, folder, flags);
+    if (options.fill) options.fill(folder);
+    else await cp(EXAMPLES, folder, { recursive: true });
+    const demo = new Demo(lab, folder, options);
     await demo.start();
     return demo;
-  }
-
-  get pid(): number {
-    return this.#lab.host('node1').pid;
   }
 
   get log(): string {
@@ -52,7 +63,6 @@ export class Demo {
       `--api-socket=${this.socket}`,
       '--proxy-mode=nftables',
       '--nftables-counters',
-      `--ui-bind-address=${ADDRESS}`,
       ...this.#flags,
     ]);
     await this.#program.serves();

@@ -39,7 +39,7 @@ export class Tab {
     const context = await browser.newContext(settings);
     context.setDefaultTimeout(LIMIT_MS);
     const tab = new Tab(context, await context.newPage(), origin, expected);
-    await tab.goTo(path);
+    if (path !== 'about:blank') await tab.goTo(path);
     return tab;
   }
 
