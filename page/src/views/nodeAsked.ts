@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { askJson } from '../api.ts';
 import { failureOf } from '../apiFailure.ts';
 import { live } from '../live.ts';
+import { useNow } from '../parts/time.tsx';
 import { Refresher } from '../refresher.ts';
 import { type Answer, mayPass } from '../useAnswer.ts';
 
@@ -45,6 +46,10 @@ export function useAsked<T>(path: string): Asked<T> {
  */
 export function usePolled<T>(path: string | undefined, everyMs: number, byEvents: boolean): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T>>({ kind: 'loading' });
+  const poll = useRef<() => void>(() => undefined);
+  // The clock of the page, which stands still in a hidden tab.
+  const turn = Math.floor(useNow() / everyMs);
+  useEffect(() => poll.current(), [turn]);
   useEffect(() => {
     if (path === undefined) return;
     let isAbsent = false;
@@ -63,15 +68,15 @@ export function usePolled<T>(path: string | undefined, everyMs: number, byEvents
       mayPass,
     });
     refresher.now();
-    const timer = setInterval(() => {
-      if (!document.hidden && !isAbsent && live.state.kind === 'connected') refresher.touch();
-    }, everyMs);
+    poll.current = () => {
+      if (!isAbsent && live.state.kind === 'connected') refresher.touch();
+    };
     const unsubscribe = live.subscribe((events) => {
       // After a gap, another proxy may answer.
       if (events.length === 0 || (byEvents && !isAbsent)) refresher.touch();
     });
     return () => {
-      clearInterval(timer);
+      poll.current = () => undefined;
       unsubscribe();
       refresher.stop();
     };
