@@ -137,9 +137,15 @@ describe('lanes', () => {
     expect(lanesOf(withSync, frame)[0]?.bars.map(({ bin }) => bin)).toEqual([5]);
   });
 
+  test('where nothing is written, a change is only planned', () => {
+    const { committedAt: _, ...planned } = changeAt(110);
+    expect(stagesOf(planned)).toEqual({ waitMs: 0, planMs: 1, writeMs: 0, totalMs: 1 });
+    expect(stagesText(planned)).toBe('planned 1 ms after it was seen');
+  });
+
   test('changes count', () => {
     const entries = logged(changeAt(110));
-    expect(frameText(entries, lanesOf(entries, frame), frame)).toBe('0 syncs, 1 change');
+    expect(frameText(entries, lanesOf(entries, frame), frame)).toBe('1 change');
   });
 });
 

@@ -44,6 +44,7 @@ export function SyncsHistogram({
           <dd>{grouped(latencies.length)}</dd>
         </div>
       </dl>
+      {latencies.length === 0 && <p class="quiet">No change was written in this time.</p>}
       <div class="buckets" role="group" aria-label="Changes by how long they took">
         {buckets.map((bucket) => (
           <BucketBar

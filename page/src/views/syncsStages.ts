@@ -16,9 +16,12 @@ interface SyncStages {
 
 export function stagesOf(event: TimedEvent): SyncStages {
   if (event.kind === 'change') {
-    const waitMs = Math.max(0, event.plannedAt - event.seenAt);
-    const writeMs = Math.max(0, (event.committedAt ?? event.plannedAt) - event.plannedAt);
-    return { waitMs, planMs: 0, writeMs, totalMs: waitMs + writeMs };
+    const untilPlan = Math.max(0, event.plannedAt - event.seenAt);
+    // Where nothing is written, planning is all that there is.
+    if (event.committedAt === undefined)
+      return { waitMs: 0, planMs: untilPlan, writeMs: 0, totalMs: untilPlan };
+    const writeMs = Math.max(0, event.committedAt - event.plannedAt);
+    return { waitMs: untilPlan, planMs: 0, writeMs, totalMs: untilPlan + writeMs };
   }
   const { at, ms, planMs = 0, writeMs = ms - planMs, seenAt } = event;
   const waitMs = seenAt === undefined ? 0 : Math.max(0, at - ms - seenAt);

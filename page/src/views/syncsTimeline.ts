@@ -117,10 +117,11 @@ export function barPaths(bars: readonly Bar[], binWidth: number, height: number)
     };
     if (hasFailed) paths.failed += box(whole);
     else {
+      // Less than the clock can tell is planning.
       const share = totalMs === 0 ? 0 : whole / totalMs;
       paths.wait += box(waitMs * share);
-      paths.plan += box(planMs * share);
-      paths.write += box(totalMs === 0 ? whole : writeMs * share);
+      paths.plan += box(totalMs === 0 ? whole : planMs * share);
+      paths.write += box(writeMs * share);
     }
   }
   return paths;

@@ -19,7 +19,12 @@ export function frameText(entries: readonly LoggedEvent[], lanes: readonly Lane[
     ({ at, event }) => event.kind === 'change' && at >= frame.from && at < frame.to,
   ).length;
   const marks = lanes.flatMap((lane) => lane.marks);
-  return [counted(syncs, 'sync'), counted(changes, 'change'), ...marksText(marks)].join(', ');
+  const hasSyncs = syncs > 0 || changes === 0;
+  return [
+    ...(hasSyncs ? [counted(syncs, 'sync')] : []),
+    counted(changes, 'change'),
+    ...marksText(marks),
+  ].join(', ');
 }
 
 /** `IPv4: 2 syncs, the slowest took 4.1 ms (waited …, planned in …, written in …); IPv6: 1 refusal` */
