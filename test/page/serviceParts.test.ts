@@ -9,9 +9,16 @@ import { packetQuestion } from '../../page/src/diagram/questions.ts';
 import { weightsOf } from '../../page/src/diagram/weights.ts';
 import { withCounts } from '../../page/src/views/serviceCounting.ts';
 import { decides } from '../../page/src/views/serviceDeciding.ts';
+import { withKernelOf } from '../../page/src/views/serviceMerge.ts';
 import { chosenPort, portLabel, serviceAddress } from '../../page/src/views/servicePorts.ts';
 import { serviceStages } from '../../page/src/views/serviceRuleStages.ts';
-import type { KernelStep, ServicePortExplanation } from '../../src/explain/types.ts';
+import type {
+  KernelExplanation,
+  KernelStep,
+  PacketExplanation,
+  ServiceExplanation,
+  ServicePortExplanation,
+} from '../../src/explain/types.ts';
 import { endpointRow, explainedExamples, packetTo, servicePort } from './support/ports.ts';
 
 const examples = await explainedExamples();
@@ -233,4 +240,34 @@ test('a packet as a question', () => {
   const [first] = portNamed('shop/dns').packets;
   expect(first && packetQuestion(first)).toEqual({ from: '10.244.0.250%eth0', to: '10.96.0.53:53/udp' });
   expect(packetQuestion(packetTo('10.96.0.20', 'node'))).toEqual({ from: 'node', to: '10.96.0.20:80' });
+});
+
+test('a later plan keeps what the kernel did before, and what only the kernel can tell', () => {
+  const kernel: KernelExplanation = {
+    mode: 'nftables',
+    readAt: 0,
+    readMs: 1,
+    asPlanned: false,
+    differences: ['planned: forwarded; kernel: dropped'],
+    outcomes: [],
+    notes: [],
+  };
+  const explained = (
+    packets: readonly PacketExplanation[],
+    ...codes: readonly string[]
+  ): ServiceExplanation => ({
+    node: 'node1',
+    mode: 'nftables',
+    service: 'shop/web',
+    findings: codes.map((code) => ({ code, severity: 'error', text: code })),
+    ports: [servicePort(packets, [])],
+    changes: [],
+  });
+  const walked = explained([packetTo('10.96.0.20', 'pod', { kernel })], 'foreign-rule', 'none-ready');
+  const later = withKernelOf(
+    explained([packetTo('10.96.0.20', 'pod'), packetTo('10.96.0.21', 'pod')], 'hints-ignored'),
+    walked,
+  );
+  expect(later.ports[0]?.packets.map((packet) => packet.kernel)).toEqual([kernel, undefined]);
+  expect(later.findings.map(({ code }) => code)).toEqual(['hints-ignored', 'foreign-rule']);
 });

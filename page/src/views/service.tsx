@@ -16,6 +16,7 @@ import type { Box } from '../diagram/graph.ts';
 import { Findings } from '../parts/findings.tsx';
 import { Shown } from '../parts/states.tsx';
 import { useAnswer } from '../useAnswer.ts';
+import { useServiceAnswer } from './serviceAnswer.ts';
 import { ServiceEndpoints } from './serviceEndpoints.tsx';
 import { ServiceFields } from './serviceFields.tsx';
 import { AsItWas, PortTabs } from './serviceHead.tsx';
@@ -33,10 +34,9 @@ interface ViewProps {
 }
 
 export function ServiceView({ service, query }: ViewProps) {
-  const [namespace = '', name = ''] = service.split('/');
   const at = query.get('at') ?? undefined;
   const isTouched = (event: WatchEvent): boolean => at === undefined && touches(event, service);
-  const answer = useAnswer<ServiceExplanation>(apiPath(['explain', namespace, name], { at }), isTouched);
+  const { answer, isWalking } = useServiceAnswer(service, at, isTouched);
   // It may have been there before.
   const failure = answer.kind === 'loading' ? undefined : answer.failure;
   if (failure && isAbsent(failure))
@@ -45,7 +45,7 @@ export function ServiceView({ service, query }: ViewProps) {
     <>
       {answer.kind !== 'here' && <h1>{service}</h1>}
       <Shown what={service} answer={answer}>
-        {(explanation) => <Explained explanation={explanation} query={query} />}
+        {(explanation) => <Explained explanation={explanation} isWalking={isWalking} query={query} />}
       </Shown>
     </>
   );
@@ -73,9 +73,11 @@ function touches(event: WatchEvent, service: string): boolean {
 
 function Explained({
   explanation,
+  isWalking,
   query,
 }: {
   readonly explanation: ServiceExplanation;
+  readonly isWalking: boolean;
   readonly query: URLSearchParams;
 }) {
   const { service, type, findings, ports, node, mode } = explanation;
@@ -106,6 +108,7 @@ function Explained({
           key={`${port.servicePort} ${port.family}`}
           port={port}
           findings={findings}
+          isWalking={isWalking}
           service={service}
           query={query}
         />
@@ -117,10 +120,11 @@ function Explained({
 interface PortProps extends ViewProps {
   readonly port: ServicePortExplanation;
   readonly findings: readonly Finding[];
+  readonly isWalking: boolean;
 }
 
 /** Findings stand beside the path: one more or less must not move it. */
-function Port({ port, findings, service, query }: PortProps) {
+function Port({ port, findings, isWalking, service, query }: PortProps) {
   const [namespace = '', name = ''] = service.split('/');
   const isPast = query.has('at');
   const [pointed, setPointed] = useState<Box>();
@@ -140,7 +144,7 @@ function Port({ port, findings, service, query }: PortProps) {
           onPoint={setPointed}
         />
         <ServiceEndpoints rows={counted.endpoints} pointed={pointed} />
-        <ServiceRules port={port} pointed={pointed} />
+        <ServiceRules port={port} pointed={pointed} isWalking={isWalking} />
       </div>
       {findings.length > 0 && (
         <div class="service-findings">

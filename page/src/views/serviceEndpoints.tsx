@@ -41,6 +41,8 @@ function counted(count: number | undefined): string {
 
 /** More are shown on request: a table of thousands takes the browser long. */
 const STEP = 100;
+/** At first, so that what is below is not far. */
+const FEW = 25;
 
 interface EndpointsProps {
   readonly rows: readonly EndpointRow[];
@@ -48,7 +50,7 @@ interface EndpointsProps {
 }
 
 export function ServiceEndpoints({ rows, pointed }: EndpointsProps) {
-  const [most, setMost] = useState(STEP);
+  const [most, setMost] = useState(FEW);
   const columns = COLUMNS.filter(
     ({ cell, isOptional }) => !isOptional || rows.some((row) => cell(row) !== ''),
   );

@@ -10,9 +10,11 @@ import { type Rule, type Stage, serviceStages } from './serviceRuleStages.ts';
 interface RulesProps {
   readonly port: ServicePortExplanation;
   readonly pointed: Box | undefined;
+  /** The kernel's word is on its way. */
+  readonly isWalking: boolean;
 }
 
-export function ServiceRules({ port, pointed }: RulesProps) {
+export function ServiceRules({ port, pointed, isWalking }: RulesProps) {
   const words = kernelWords(port.packets);
   const stages = useMemo(() => serviceStages(port.packets), [port.packets]);
   const more = Math.max(0, ...port.packets.map(({ kernel }) => kernel?.moreOutcomes ?? 0));
@@ -23,7 +25,13 @@ export function ServiceRules({ port, pointed }: RulesProps) {
         <h2 id="rules-title">In the kernel</h2>
         {words && <span class={words.isWrong ? 'badge badge-refused' : 'badge badge-ok'}>{words.text}</span>}
       </div>
-      {!words && <p class="quiet">No kernel was asked: this is the plan alone.</p>}
+      {!words && (
+        <p class="quiet" role="status">
+          {isWalking
+            ? 'Packets are walked through the rules in the kernel…'
+            : 'No kernel was asked: this is the plan alone.'}
+        </p>
+      )}
       <ul class="service-differences">
         {port.packets.flatMap(differenceWords).map((difference) => (
           <li key={difference}>

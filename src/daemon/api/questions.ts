@@ -74,16 +74,18 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
     },
     {
       path: '/v1/explain/*/*',
-      parameters: ['port', 'at'],
+      parameters: ['port', 'at', 'kernel'],
       answer: ({ names, query }) => {
         const service = serviceNamed(names);
         const port = query.get('port');
+        const isPlanAlone = asksPlanAlone(query);
         options.countConnections?.();
         // The port may have a protocol behind it.
         const question = parseService(port === null ? service : `${service}:${port}`);
-        return answered(async () =>
-          explainService(await subjectFor(options, query, `svc/${service}`), question),
-        );
+        return answered(async () => {
+          const found = await subjectFor(options, query, `svc/${service}`);
+          return explainService(isPlanAlone ? withoutKernel(found) : found, question);
+        });
       },
     },
     {
@@ -92,6 +94,26 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
       answer: ({ query }) => answered(() => namesOf(subject(), query)),
     },
   ];
+}
+
+/** `kernel=none`: the walks of packets to hundreds of endpoints take most of the time of an answer. */
+function asksPlanAlone(query: URLSearchParams): boolean {
+  const kernel = query.get('kernel');
+  if (kernel === null || kernel === 'none') return kernel !== null;
+  throw new RefusedQuestion(400, 'parameter', 'kernel must be none');
+}
+
+function withoutKernel(subject: Subject): Subject {
+  const families = subject.families.map((own) => ({
+    family: own.family,
+    plan: own.plan,
+    host: own.host,
+    refused: own.refused,
+    portsOf: (service: ObjectKey) => own.portsOf(service),
+    slicesOf: (service: ObjectKey) => own.slicesOf(service),
+    services: () => own.services(),
+  }));
+  return { ...subject, families };
 }
 
 /** As it was `at` that time, where one is given. */

@@ -4,7 +4,8 @@ import { apiPage } from '../../../src/daemon/api/routes.ts';
 import { questionRoutes } from '../../../src/daemon/api/questions.ts';
 import { QuestionTurns } from '../../../src/daemon/api/turns.ts';
 import type { Subject } from '../../../src/explain/subject.ts';
-import type { ServiceObjects, ServiceRow } from '../../../src/explain/types.ts';
+import type { ServiceExplanation, ServiceObjects, ServiceRow } from '../../../src/explain/types.ts';
+import type { KernelReader } from '../../../src/modes/kernelReader.ts';
 import { systemClock } from '../../../src/time/systemClock.ts';
 import { clusterOf } from '../../explain/given.ts';
 import { service, slice, slice6 } from '../../scenarios/objects.ts';
@@ -88,6 +89,24 @@ test('nothing of the past, where nothing is known of it', async () => {
     status: 404,
     text: expect.stringContaining('no-past'),
   });
+});
+
+test('a service with what the kernel does, and the plan alone', async () => {
+  const kernel: KernelReader = {
+    walk: () => Promise.resolve({ outcomes: [], notes: ['walked'] }),
+    compare: () => Promise.resolve([]),
+    dump: () => Promise.resolve(undefined),
+  };
+  const before = subject;
+  subject = { ...before, families: before.families.map((family) => ({ ...family, kernel })) };
+  const notes = async (query: string): Promise<ReadonlySet<string | undefined>> => {
+    const { ports } = await answerTo<ServiceExplanation>(`/v1/explain/default/web${query}`);
+    return new Set(ports.flatMap(({ packets }) => packets.map((packet) => packet.kernel?.notes[0])));
+  };
+  expect(await notes('')).toEqual(new Set(['walked']));
+  expect(await notes('?kernel=none')).toEqual(new Set([undefined]));
+  expect((await ask('/v1/explain/default/web?kernel=all')).status).toBe(400);
+  subject = before;
 });
 
 test('names of the pods in a namespace', async () => {
