@@ -26,7 +26,9 @@ import { isPacketTouched } from './packetTouch.ts';
 import { PacketWalk } from './packetWalk.tsx';
 
 /** Between two readings of the counters, while somebody looks. */
-const READING_MS = 10_000;
+const LEAST_PAUSE_MS = 10_000;
+/** A reading may take this part of the time between two of them. */
+const SHARE = 0.01;
 
 export function PacketView({ query }: { readonly query: URLSearchParams }) {
   const question = questionOf(query);
@@ -38,7 +40,7 @@ export function PacketView({ query }: { readonly query: URLSearchParams }) {
   const hasKernel = answer.kind === 'here' && answer.value.some(({ kernel }) => kernel);
   // A recording is as it was, however often it is read.
   const again = hasKernel && live.state.kind !== 'fixed' ? answer.again : undefined;
-  useInterval(again);
+  useInterval(again, pauseAfter(answer));
   const failed = asked ? failureAtField(answer) : undefined;
   return (
     <>
@@ -70,15 +72,22 @@ function failureAtField(answer: Answer<unknown>): FieldFailure | undefined {
   return { field, failure };
 }
 
+/** In steps, so that a reading that takes a little longer changes nothing. */
+function pauseAfter(answer: Answer<readonly PacketExplanation[]>): number {
+  const readings = answer.kind === 'here' ? answer.value.map(({ kernel }) => kernel?.readMs ?? 0) : [];
+  const took = readings.reduce((sum, ms) => sum + ms, 0);
+  return LEAST_PAUSE_MS * Math.max(1, Math.ceil(took / SHARE / LEAST_PAUSE_MS));
+}
+
 /** Nothing while the tab is hidden. */
-function useInterval(run: (() => void) | undefined): void {
+function useInterval(run: (() => void) | undefined, ms: number): void {
   useEffect(() => {
     if (!run) return;
     const timer = setInterval(() => {
       if (!document.hidden) run();
-    }, READING_MS);
+    }, ms);
     return () => clearInterval(timer);
-  }, [run]);
+  }, [run, ms]);
 }
 
 interface AnswersProps {

@@ -37,10 +37,11 @@ export function waysOf(answer: PacketExplanation): readonly PacketWay[] {
   const isAsked = kernel?.asPlanned !== undefined;
   // A client with an affinity entry goes to one endpoint, whatever their number.
   const byAffinity = outcomes.length > 0 && outcomes.every((each) => each.byAffinity === true);
+  const byEnd = outcomesByEnd(outcomes);
   const left = new Set(outcomes);
   const ways: PacketWay[] = [];
   for (const planned of endpoints) {
-    const same = outcomes.filter(({ to }) => to === planned.address);
+    const same = byEnd.get(planned.address) ?? [];
     for (const outcome of same) left.delete(outcome);
     if (same.length === 0 && byAffinity) continue;
     const choice = isAsked && !byAffinity ? choiceDifference(planned, same) : [];
@@ -51,6 +52,19 @@ export function waysOf(answer: PacketExplanation): readonly PacketWay[] {
   for (const outcome of left) ways.push(otherWay(answer, outcome));
   if (ways.length > 0) return distinct(ways);
   return [{ key: answer.verdict, share: '', end: answer.verdict, place: '', differences: [] }];
+}
+
+/** A service may have a thousand endpoints. */
+function outcomesByEnd(
+  outcomes: readonly KernelOutcome[],
+): ReadonlyMap<string | undefined, readonly KernelOutcome[]> {
+  const byEnd = new Map<string | undefined, KernelOutcome[]>();
+  for (const outcome of outcomes) {
+    const before = byEnd.get(outcome.to);
+    if (before) before.push(outcome);
+    else byEnd.set(outcome.to, [outcome]);
+  }
+  return byEnd;
 }
 
 function wayTo(
