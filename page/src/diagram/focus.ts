@@ -12,11 +12,11 @@ export function focusOn({ boxes, ways, streams }: Graph, key: string): Focus | u
   const chosen = boxes.find((box) => box.key === key);
   if (!chosen) return undefined;
   const packets = new Set(chosen.packets);
-  const own = ways.filter(({ packet }) => packets.has(packet));
-  const stops = new Set(own.flatMap((way) => way.stops));
+  const stops = new Set(ways.flatMap((way) => (packets.has(way.packet) ? way.stops : [])));
+  const own = new Set(chosen.rows);
   const reached =
     chosen.column === 4
-      ? boxes.filter(({ rows }) => rows?.some((row) => chosen.rows?.includes(row)))
+      ? boxes.filter(({ rows }) => rows?.some((row) => own.has(row)))
       : boxes.filter((box) => streams.some(({ from, to }) => stops.has(from) && isIn(box, boxes, to)));
   return { boxes: new Set([key, ...stops, ...reached.map((box) => box.key)]), packets };
 }

@@ -33,5 +33,6 @@ export function changedSince(before: Signatures, after: Signatures): ReadonlySet
 }
 
 export function isMarked({ key, rows }: Box, changed: ReadonlySet<string>): boolean {
+  if (changed.size === 0) return false;
   return changed.has(key) || (rows?.some((row) => changed.has(rowKey(row))) ?? false);
 }
