@@ -13,14 +13,7 @@ import { go } from '../route.ts';
 import { type Answer, useAnswer } from '../useAnswer.ts';
 import { PacketAnswer } from './packetAnswer.tsx';
 import { type FieldFailure, PacketForm } from './packetForm.tsx';
-import {
-  addressOf,
-  commandOf,
-  explainPath,
-  isAsked,
-  type PacketQuestion,
-  questionOf,
-} from './packetQuestion.ts';
+import { commandOf, explainPath, isAsked, type PacketQuestion, questionOf } from './packetQuestion.ts';
 import { PacketStart } from './packetStart.tsx';
 import { isPacketTouched } from './packetTouch.ts';
 import { PacketWalk } from './packetWalk.tsx';
@@ -111,7 +104,7 @@ function Answers({ answers, at, question, query, onReadAgain }: AnswersProps) {
   if (!chosen) return null;
   return (
     <>
-      <Tools answers={answers} at={at} question={question} />
+      <Tools answers={answers} at={at} question={question} query={query} />
       {answers.length > 1 && (
         <ul class="packets" aria-label="Packets">
           {answers.map((each, position) => (
@@ -144,7 +137,7 @@ function Answers({ answers, at, question, query, onReadAgain }: AnswersProps) {
 const COLUMNS = 100;
 const plain = (_: string, text: string): string => text;
 
-function Tools({ answers, at, question }: Pick<AnswersProps, 'answers' | 'at' | 'question'>) {
+function Tools({ answers, at, question, query }: Omit<AnswersProps, 'onReadAgain'>) {
   const text = answers
     .map((answer) => printPacket(answer, { paint: plain, columns: COLUMNS, now: at }))
     .join('\n');
@@ -154,7 +147,7 @@ function Tools({ answers, at, question }: Pick<AnswersProps, 'answers' | 'at' | 
       <code>{command}</code>
       <CopyButton text={command} label="Copy command" name="Copy command" />
       <CopyButton text={text} label="Copy text" name="Copy text" />
-      <CopyButton text={location.origin + addressOf(question)} label="Copy link" name="Copy link" />
+      <CopyButton text={`${location.origin}/packet?${query}`} label="Copy link" name="Copy link" />
     </div>
   );
 }
