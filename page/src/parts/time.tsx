@@ -72,6 +72,9 @@ export function ShortTime({ at }: { readonly at: number }) {
   );
 }
 
+/** Not by toLocaleTimeString, which takes a tenth of a millisecond: lists have many times. */
 function timeOfDay(time: Date): string {
-  return time.toLocaleTimeString('en-GB', { hour12: false });
+  return [time.getHours(), time.getMinutes(), time.getSeconds()]
+    .map((part) => String(part).padStart(2, '0'))
+    .join(':');
 }

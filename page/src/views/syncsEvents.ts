@@ -1,5 +1,6 @@
 /** The events for the view: those that the proxy kept, and those that come. Drawn at most ten times a second. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { timeOfEvent } from '../../../src/explain/events.ts';
 import type { ChangeRecord, WatchEvent } from '../../../src/explain/types.ts';
 import { ApiFailure, askJson } from '../api.ts';
 import { failureOf } from '../apiFailure.ts';
@@ -52,8 +53,8 @@ export function useSyncEvents(): Answer<Logged> {
     const unsubscribe = live.subscribe((events) => {
       if (events.length === 0) return past.touch();
       log.add(events);
-      const newest = log.entries.at(-1);
-      const ahead = newest ? newest.at - Date.now() : 0;
+      const newest = events.at(-1);
+      const ahead = newest ? timeOfEvent(newest) - Date.now() : 0;
       skew.current = Math.abs(ahead) < LEAST_SKEW_MS ? 0 : ahead;
       if (hasPast) pacer.request();
     });

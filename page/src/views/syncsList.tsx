@@ -25,8 +25,8 @@ export function SyncsList({ entries }: { readonly entries: readonly LoggedEvent[
   const isNarrow = matchMedia(NARROW).matches;
   const rowHeight = isNarrow ? ROW_HEIGHT.narrow : ROW_HEIGHT.wide;
   const newest = entries[0]?.id ?? 0;
-  useSteadyRows(box, entries, rowHeight);
-  const height = box.current?.clientHeight ?? VIEW_HEIGHT;
+  useSteadyRows(box, entries, rowHeight, scrollTop > 0);
+  const height = useHeight(box);
   const { first, end } = rowsShown(entries.length, rowHeight, scrollTop, height);
   const found = entries.findIndex(({ id }) => id === currentId);
   const current = found < 0 ? 0 : found;
@@ -86,13 +86,27 @@ function useSteadyRows(
   box: { readonly current: HTMLOListElement | null },
   entries: readonly LoggedEvent[],
   rowHeight: number,
+  isScrolled: boolean,
 ): void {
   const before = useRef<number | undefined>(undefined);
   useLayoutEffect(() => {
     const added = before.current === undefined ? 0 : entries.findIndex(({ id }) => id === before.current);
     before.current = entries[0]?.id;
-    if (box.current && added > 0 && box.current.scrollTop > 0) box.current.scrollTop += added * rowHeight;
+    // What is read of the element makes the browser lay out all of the page: not where nobody has scrolled.
+    if (box.current && added > 0 && isScrolled) box.current.scrollTop += added * rowHeight;
   }, [entries]);
+}
+
+/** Not read from the element while drawing, for the same reason. */
+function useHeight(box: { readonly current: HTMLOListElement | null }): number {
+  const [height, setHeight] = useState(VIEW_HEIGHT);
+  useLayoutEffect(() => {
+    if (!box.current) return;
+    const observer = new ResizeObserver(([entry]) => setHeight(entry?.contentRect.height ?? VIEW_HEIGHT));
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  return height;
 }
 
 function showRow(box: HTMLElement | null, row: number, rowHeight: number): void {

@@ -21,6 +21,8 @@ const MOST_GAPS = 50;
 export class EventLog {
   readonly #most: number;
   #entries: readonly LoggedEvent[] = [];
+  /** Not in the list yet: it is copied once for each drawing, not once for each event. */
+  #added: LoggedEvent[] = [];
   #gaps: readonly Gap[] = [];
   #nextId = 1;
 
@@ -30,6 +32,10 @@ export class EventLog {
 
   /** Oldest first. Another list after each change, so that one may be kept. */
   get entries(): readonly LoggedEvent[] {
+    if (this.#added.length > 0) {
+      this.#keep([...this.#entries, ...this.#added]);
+      this.#added = [];
+    }
     return this.#entries;
   }
 
@@ -39,14 +45,14 @@ export class EventLog {
 
   /** What just happened. */
   add(events: readonly WatchEvent[]): void {
-    let last = this.#entries.at(-1)?.at;
-    const added = events.map((event) => {
+    let last = (this.#added.at(-1) ?? this.#entries.at(-1))?.at;
+    for (const event of events) {
       const entry = this.#entryOf(event);
       if (event.kind === 'lost') this.#addGap({ from: Math.min(last ?? entry.at, entry.at), to: entry.at });
       last = entry.at;
-      return entry;
-    });
-    this.#keep([...this.#entries, ...added]);
+      this.#added.push(entry);
+    }
+    if (this.#added.length > this.#most) this.#added = this.#added.slice(-this.#most);
   }
 
   /**
@@ -54,21 +60,20 @@ export class EventLog {
    * between them that nobody knows.
    */
   merge(past: readonly WatchEvent[]): void {
-    const known = new Set(this.#entries.map(({ event }) => keyOf(event)));
+    const before = this.entries;
+    const known = new Set(before.map(({ event }) => keyOf(event)));
     const unknown = past.filter((event) => !known.has(keyOf(event)));
     const [first] = unknown;
     if (!first) return;
-    const last = this.#entries.at(-1)?.at ?? Number.NEGATIVE_INFINITY;
+    const last = before.at(-1)?.at ?? Number.NEGATIVE_INFINITY;
     if (known.size > 0 && unknown.length === past.length && timeOfEvent(first) > last)
       this.#addGap({ from: last, to: timeOfEvent(first) });
     const added = unknown.map((event) => this.#entryOf(event));
     // Numbers follow the order.
-    if (added.every(({ at }) => at >= last)) this.#keep([...this.#entries, ...added]);
+    if (added.every(({ at }) => at >= last)) this.#keep([...before, ...added]);
     else
       this.#keep(
-        [...this.#entries, ...added]
-          .sort((a, b) => a.at - b.at)
-          .map((entry) => ({ ...entry, id: this.#nextId++ })),
+        [...before, ...added].sort((a, b) => a.at - b.at).map((entry) => ({ ...entry, id: this.#nextId++ })),
       );
   }
 
