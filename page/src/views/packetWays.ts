@@ -104,7 +104,8 @@ function isPlanned({ verdict, kernel, unlisted }: PacketExplanation, outcome: Ke
 
 function verdictDifference(answer: PacketExplanation, outcome: KernelOutcome): WayDifference {
   const isStopped = outcome.verdict === 'dropped' || outcome.verdict === 'rejected';
-  const found = `${percent(outcome.probability)} ${printOutcome(outcome)}`;
+  const share = outcome.probability < 1 - TOLERANCE ? `${percent(outcome.probability)} ` : '';
+  const found = `${share}${printOutcome(outcome)}`;
   const expected =
     outcome.verdict === 'forwarded' && answer.verdict === 'forwarded' ? NOTHING : printPlan(answer);
   return { where: isStopped ? 'end' : 'choice', expected, found };
