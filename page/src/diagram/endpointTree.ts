@@ -20,8 +20,9 @@ export interface EndpointGroup {
   readonly children: readonly Branch[];
 }
 
-/** Of a group, so many stand below each other; the others are in a group of their own at the end. */
-const MOST_CHILDREN = 40;
+/** So many stand below each other; the others are in a group of their own at the end. */
+const MOST_CHILDREN = 24;
+const MOST_OUTSIDE_GROUPS = 12;
 
 /** Those that get something first, then those that are left out, by reason. */
 export function endpointTree(rows: readonly EndpointRow[]): readonly Branch[] {
@@ -40,7 +41,7 @@ export function endpointTree(rows: readonly EndpointRow[]): readonly Branch[] {
 
 function byZone(rows: readonly EndpointRow[]): readonly Branch[] {
   const zones = [...groupBy(rows, zoneOf)].sort(([a], [b]) => compareNames(a, b));
-  if (zones.length < 2) return limited('', byNode('', rows));
+  if (zones.length < 2) return limited('', byNode('', rows), MOST_OUTSIDE_GROUPS);
   return limited(
     '',
     zones.flatMap(([zone, some]): readonly Branch[] =>
@@ -48,6 +49,7 @@ function byZone(rows: readonly EndpointRow[]): readonly Branch[] {
         ? some.map((row) => leaf('', row))
         : [group('zone', `zone ${zone}`, zone === '' ? 'no zone' : zone, some, (key) => byNode(key, some))],
     ),
+    MOST_OUTSIDE_GROUPS,
   );
 }
 
@@ -86,10 +88,10 @@ function group(
   return { kind, key, name, rows, children: limited(key, children(key)) };
 }
 
-function limited(parent: string, branches: readonly Branch[]): readonly Branch[] {
-  if (branches.length <= MOST_CHILDREN) return branches;
-  const shown = branches.slice(0, MOST_CHILDREN - 1);
-  const rest = branches.slice(MOST_CHILDREN - 1);
+function limited(parent: string, branches: readonly Branch[], most = MOST_CHILDREN): readonly Branch[] {
+  if (branches.length <= most) return branches;
+  const shown = branches.slice(0, most - 1);
+  const rest = branches.slice(most - 1);
   const rows = rest.flatMap(rowsOf);
   return [...shown, group('more', `${parent}/more`, 'more', rows, () => rest)];
 }

@@ -233,7 +233,7 @@ function endpointBox(
     ...head,
     kind: 'group',
     isOpen,
-    title: branch.kind === 'more' ? `and ${countOf(rows.length, 'more endpoint')}` : branch.name,
+    title: branch.kind === 'more' ? `and ${grouped(rows.length)} more` : branch.name,
     lines: [groupLine(rows)],
   };
 }

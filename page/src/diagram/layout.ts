@@ -56,7 +56,7 @@ const PADDING = 8;
 const LINE_HEIGHT = 17;
 const INDENT = 14;
 /** Columns beside a long list of endpoints stand where one begins to read. */
-const MIDDLE_WITHIN = 620;
+const MIDDLE_WITHIN = 460;
 const MOST_STREAM = 120;
 const LEAST_STREAM = 1.5;
 

@@ -26,8 +26,9 @@ export function ServiceFields({ answer, pointed, isPast }: FieldsProps) {
   );
 }
 
-/** A service may have many EndpointSlices, which mostly say the same. */
+/** A service may have many EndpointSlices, which mostly say the same, with many endpoints. */
 const FEW = 3;
+const FEW_FIELDS = 12;
 
 function Objects({
   fields,
@@ -39,13 +40,15 @@ function Objects({
   const [isWhole, setIsWhole] = useState(false);
   const objects = [...groupBy(fields, ({ object }) => object)];
   const shown = isWhole ? objects : objects.slice(0, FEW);
+  const seen = shown.reduce((sum, [, some]) => sum + Math.min(some.length, FEW_FIELDS), 0);
+  const hidden = isWhole ? 0 : fields.length - seen;
   return (
     <>
       {shown.map(([object, some]) => (
         <div key={object}>
           <h3 class="object">{object}</h3>
           <ul>
-            {some.map((field) => (
+            {(isWhole ? some : some.slice(0, FEW_FIELDS)).map((field) => (
               <Field
                 key={field.field}
                 field={field}
@@ -55,9 +58,9 @@ function Objects({
           </ul>
         </div>
       ))}
-      {objects.length > shown.length && (
+      {hidden > 0 && (
         <button type="button" class="link" onClick={() => setIsWhole(true)}>
-          and {countOf(objects.length - shown.length, 'more object')}
+          and {countOf(hidden, 'more field')}
         </button>
       )}
     </>
