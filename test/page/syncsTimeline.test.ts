@@ -93,21 +93,23 @@ describe('lanes', () => {
     const entries = logged(
       { kind: 'foreign', ...common, objects: ['chain x'], program: 'nft', repairedMs: 3 },
       { kind: 'foreign', ...common, objects: ['chain y'], program: 'nft', repairedMs: 3 },
+      { kind: 'foreign', ...common, objects: ['chain z'], program: 'nft' },
       { kind: 'conntrack', ...common, deleted: 2, ms: 1 },
       syncAt(255, { sync: 'failed', error: 'no space' }),
     );
     const lanes = lanesOf(entries, frame);
     expect(lanes[0]?.marks).toEqual([
-      { bin: 2, kind: 'foreign', count: 2 },
+      { bin: 2, kind: 'repaired', count: 2 },
+      { bin: 2, kind: 'foreign', count: 1 },
       { bin: 2, kind: 'conntrack', count: 1 },
     ]);
     expect(lanes[0]?.bars[0]?.hasFailed).toBe(true);
     expect(binText(lanes, 2)).toBe(
-      'IPv4: a sync of 4 ms (planned in 1 ms, written in 3 ms), 2 external changes, 1 conntrack clean-up',
+      'IPv4: a sync of 4 ms (planned in 1 ms, written in 3 ms), 2 repairs, 1 external change, 1 clean-up',
     );
     expect(binText(lanes, 3)).toBe('nothing happened');
     expect(frameText(entries, lanes, frame)).toBe(
-      '1 sync, 0 changes, 2 external changes, 1 conntrack clean-up',
+      '1 sync, 0 changes, 2 repairs, 1 external change, 1 clean-up',
     );
   });
 

@@ -160,7 +160,7 @@ function LaneDrawing({
           key={`${kind} ${bin}`}
           kind={kind}
           x={GUTTER + (bin + 0.5) * BIN_WIDTH}
-          y={MARKS_HEIGHT / 2 + 2 * MARK_KINDS.indexOf(kind) - 2}
+          y={MARKS_HEIGHT / 2 + MARK_KINDS.indexOf(kind) - 2}
         />
       ))}
     </g>
@@ -169,6 +169,7 @@ function LaneDrawing({
 
 const SIGN_PATHS: Readonly<Record<MarkKind, string>> = {
   foreign: 'M0 -6L6 0L0 6L-6 0Z',
+  repaired: 'M0 -6.5L6.5 0L0 6.5L-6.5 0ZM-2.6 0L-0.6 2.2L2.8 -2',
   refused: 'M-4.5 -4.5L4.5 4.5M4.5 -4.5L-4.5 4.5',
   proof: 'M0 -5.5L5.5 4.5H-5.5Z',
   conntrack: 'M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0',

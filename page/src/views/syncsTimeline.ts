@@ -28,7 +28,7 @@ export function timesOf({ from, binMs }: Frame, bin: number): Gap {
 }
 
 /** In the order in which they are drawn, above each other. */
-export const MARK_KINDS = ['foreign', 'refused', 'proof', 'conntrack'] as const;
+export const MARK_KINDS = ['foreign', 'repaired', 'refused', 'proof', 'conntrack'] as const;
 export type MarkKind = (typeof MARK_KINDS)[number];
 
 export interface Bar {
@@ -73,10 +73,11 @@ function laneOf(
     if (bin === undefined || !('family' in event) || event.family !== family) continue;
     if (event.kind === 'sync' || event.kind === 'change') {
       if (event.kind === timed) bars.set(bin, withEvent(bars.get(bin), bin, event));
-    } else if (isMark(event.kind)) {
-      const key = `${event.kind} ${bin}`;
-      marks.set(key, { bin, kind: event.kind, count: (marks.get(key)?.count ?? 0) + 1 });
+      continue;
     }
+    const kind = markOf(event);
+    const key = `${kind} ${bin}`;
+    marks.set(key, { bin, kind, count: (marks.get(key)?.count ?? 0) + 1 });
   }
   return { family, bars: [...bars.values()], marks: [...marks.values()] };
 }
@@ -88,9 +89,11 @@ function withEvent(bar: Bar | undefined, bin: number, event: TimedEvent): Bar {
   return { bin, count: (bar?.count ?? 0) + 1, slowest: isSlower ? event : bar.slowest, hasFailed };
 }
 
-function isMark(kind: WatchEvent['kind']): kind is MarkKind {
-  const kinds: readonly string[] = MARK_KINDS;
-  return kinds.includes(kind);
+type MarkedEvent = Exclude<WatchEvent, { kind: 'sync' | 'change' | 'lost' }>;
+
+/** Most changes by others are repaired before they are noted. */
+function markOf(event: MarkedEvent): MarkKind {
+  return event.kind === 'foreign' && event.repairedMs !== undefined ? 'repaired' : event.kind;
 }
 
 interface BarPaths {

@@ -6,9 +6,10 @@ import type { Bar, Frame, Lane, Mark, MarkKind } from './syncsTimeline.ts';
 
 export const MARK_NAMES: Readonly<Record<MarkKind, string>> = {
   foreign: 'external change',
+  repaired: 'repair',
   refused: 'refusal',
   proof: 'disagreement',
-  conntrack: 'conntrack clean-up',
+  conntrack: 'clean-up',
 };
 
 /** `42 syncs, 12 changes, 1 external change` */

@@ -72,8 +72,8 @@ describe('the page of a running proxy', () => {
     const tab = await open('/syncs?minutes=1');
     await lab().host('node1').run(['nft', 'delete', 'table', 'ip', 'junction']);
     await tab.says(/^nft \(pid \d+\) changed .*; repaired in/);
-    await expect.poll(() => tab.page.locator('svg .sync-mark-foreign').count()).toBeGreaterThan(1);
-    expect(await tab.text('.timeline-says')).toContain('external change');
+    await expect.poll(() => tab.page.locator('svg .sync-mark-repaired').count()).toBeGreaterThan(1);
+    expect(await tab.text('.timeline-says')).toMatch(/\d repair/);
   });
 
   test('paused, it stays as it is', async () => {
