@@ -11,6 +11,8 @@ const SLOW = [
   'prerequisites/guest.real',
   'e2e/hangs',
   'e2e/nftablesMetrics',
+  'browser/packet',
+  'browser/large',
   'e2e/udpFlows',
   'e2e/localnet',
   'e2e/repairs',
