@@ -22,7 +22,9 @@ function filesAt(commit) {
 }
 
 function filesNow() {
-  const paths = readdirSync(join(ROOT, 'src'), { recursive: true }).map((path) => `src/${path}`);
+  const paths = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map(
+    (path) => `src/${path}`,
+  );
   return paths.filter(isCounted).map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
 }
 
