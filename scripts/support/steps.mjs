@@ -6,7 +6,7 @@ const FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
 const TURN_MS = 80;
 const STILL_AT_IT_MS = 15_000;
 
-const isTerminal = Boolean(process.stdout.isTTY) && process.env.TERM !== 'dumb';
+const isTerminal = process.stdout.isTTY && process.env.TERM !== 'dumb';
 const hasColour = isTerminal && !process.env.NO_COLOR;
 /** For the mark, the seconds and the spaces around. */
 const MARGIN = 12;
