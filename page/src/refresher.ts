@@ -11,6 +11,9 @@ interface RefresherOptions<T> {
 
 /** Not more often than this, however many events come. */
 const LEAST_PAUSE_MS = 400;
+/** What takes long costs the proxy much: a tab that is open has it busy for a quarter of the time at most. */
+const PAUSE_PER_ANSWER = 3;
+const LONGEST_PAUSE_MS = 30_000;
 
 export class Refresher<T> {
   readonly #options: RefresherOptions<T>;
@@ -49,9 +52,11 @@ export class Refresher<T> {
     this.#isAsking = true;
     this.#isOld = false;
     let pause = LEAST_PAUSE_MS;
+    const asked = Date.now();
     try {
       const value = await ask(signal);
       if (signal.aborted) return;
+      pause = Math.max(pause, Math.min(LONGEST_PAUSE_MS, (Date.now() - asked) * PAUSE_PER_ANSWER));
       this.#failures = 0;
       onAnswer(value);
     } catch (error) {
