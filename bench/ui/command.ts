@@ -58,6 +58,11 @@ function report({ sizes, tabs }: UiTask, run: UiRun): string {
       ['longest task while scrolling', ms(table.scrolling.longestTaskMs), '–'],
       ['frames while scrolling', `${table.scrolling.dropped} of ${table.scrolling.frames} dropped`, '0'],
       [
+        'the same of a plain document',
+        `${table.plainScrolling.dropped} of ${table.plainScrolling.frames} dropped`,
+        '–',
+      ],
+      [
         'memory of the tab',
         `${mebibytes(table.memory.tab)}, of it ${mebibytes(table.memory.heap)} heap`,
         '200 MB',

@@ -28,6 +28,8 @@ export interface TableRun {
   readonly openMs: readonly number[];
   readonly typing: Work & { readonly keyMs: readonly number[] };
   readonly scrolling: Work & Frames;
+  /** The same in a document of plain rows, which the browser scrolls by itself. */
+  readonly plainScrolling: Frames;
   readonly memory: { readonly tab: number; readonly heap: number };
 }
 

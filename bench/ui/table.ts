@@ -16,6 +16,9 @@ const WHEEL = { turns: 120, pixels: 400, pauseMs: 16 };
 /** Less than this the browser does not report of an event: it was on the screen with the next frame. */
 const LEAST_REPORTED_MS = 16;
 
+/** Rows without a script: what this machine draws at best. */
+const PLAIN = Array.from({ length: 2000 }, (_, row) => `<p>row ${row}</p>`).join('');
+
 /** When the first rows were on the screen, and how long each key took until the screen showed it. */
 const OBSERVE = `
 window.bench = { painted: undefined, keys: [] };
@@ -30,10 +33,11 @@ const observer = new MutationObserver(() => {
 observer.observe(document, { subtree: true, childList: true });
 `;
 
+/** Rows may be there before the answer has ended: then there was nothing to wait for. */
 const OPENED = `(() => {
   const answers = performance.getEntriesByType('resource').filter(({ name }) => /\\/v1\\/services(?:\\?|$)/.test(name));
   const [first] = answers.filter(({ responseEnd }) => responseEnd <= window.bench.painted).sort((a, b) => b.responseEnd - a.responseEnd);
-  return { painted: window.bench.painted, answered: first?.responseEnd ?? 0 };
+  return { painted: window.bench.painted, answered: first?.responseEnd ?? window.bench.painted };
 })()`;
 
 export async function measureTable(
@@ -62,20 +66,23 @@ export async function measureTable(
     .filter(({ type }) => type === 'renderer')
     .sort((a, b) => b.cpuTime - a.cpuTime);
   const pid = renderer?.id ?? 0;
-  const traced = async (work: () => Promise<void>) => {
-    await browser.startTracing(page, { categories: [...CATEGORIES] });
-    await work();
-    return readTrace(await browser.stopTracing(), pid);
+  const traced = async (on: Page, work: (on: Page) => Promise<void>) => {
+    await browser.startTracing(on, { categories: [...CATEGORIES] });
+    await work(on);
+    return readTrace(await browser.stopTracing());
   };
-  const typing = await traced(() => type(page));
+  const typing = await traced(page, type);
   const keys = await page.evaluate<readonly number[]>('window.bench.keys');
-  const scrolling = await traced(() => scroll(page));
+  const scrolling = await traced(page, scroll);
   const memory = await memoryOf(page, pid);
+  const plain = await context.newPage();
+  await plain.setContent(PLAIN);
+  const plainScrolling = await traced(plain, scroll);
   await context.close();
   const all = TYPED.join('').length;
   const unreported = Array.from({ length: Math.max(0, all - keys.length) }, () => LEAST_REPORTED_MS);
   const keyMs = [...keys, ...unreported].sort((a, b) => a - b);
-  return { paintMs, openMs, typing: { ...typing, keyMs }, scrolling, memory };
+  return { paintMs, openMs, typing: { ...typing, keyMs }, scrolling, plainScrolling, memory };
 }
 
 async function type(page: Page): Promise<void> {

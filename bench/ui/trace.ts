@@ -25,11 +25,16 @@ interface TraceEvent {
   };
 }
 
-export function readTrace(bytes: Uint8Array, pid: number): Work & Frames {
+/** Of the process that drew most frames: the tab that was worked in. */
+export function readTrace(bytes: Uint8Array): Work & Frames {
   const { traceEvents } = JSON.parse(Buffer.from(bytes).toString()) as {
     readonly traceEvents: readonly TraceEvent[];
   };
-  const own = traceEvents.filter((event) => event.pid === pid);
+  const drawn = new Map<number, number>();
+  for (const { name, pid } of traceEvents)
+    if (name === 'PipelineReporter') drawn.set(pid, (drawn.get(pid) ?? 0) + 1);
+  const [busiest] = [...drawn].sort(([, a], [, b]) => b - a);
+  const own = traceEvents.filter(({ pid }) => pid === busiest?.[0]);
   const main = own.find(({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain')?.tid;
   const tasks = own
     .filter(({ name, tid, ph }) => tid === main && ph === 'X' && name === 'ThreadControllerImpl::RunTask')
