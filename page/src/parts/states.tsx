@@ -62,7 +62,8 @@ function NotAllowed({ failure }: { readonly failure: ApiFailure }) {
 }
 
 function upperFirst(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  // A command stays as it is typed.
+  return text.startsWith('junction ') ? text : text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function TokenNeeded({ failure }: { readonly failure: ApiFailure }) {
