@@ -54,8 +54,8 @@ function report({ sizes, tabs }: UiTask, run: UiRun): string {
         `p50 ${ms(quantile(keyMs, 0.5))}, p95 ${ms(quantile(keyMs, 0.95))}, max ${ms(quantile(keyMs, 1))}`,
         '50.0 ms',
       ],
-      ['longest task while typing', ms(table.typing.longestTaskMs), '50.0 ms'],
-      ['longest task while scrolling', ms(table.scrolling.longestTaskMs), '–'],
+      ['longest task while typing, processor time', ms(table.typing.longestTaskMs), '50.0 ms'],
+      ['longest task while scrolling, processor time', ms(table.scrolling.longestTaskMs), '–'],
       ['frames while scrolling', `${table.scrolling.dropped} of ${table.scrolling.frames} dropped`, '0'],
       [
         'the same of a plain document',

@@ -17,8 +17,9 @@ interface TraceEvent {
   readonly ph: string;
   readonly pid: number;
   readonly tid: number;
-  /** Microseconds. */
+  /** Microseconds; of `tdur` the thread had a processor. */
   readonly dur?: number;
+  readonly tdur?: number;
   readonly args?: {
     readonly name?: string;
     readonly frame_reporter?: { readonly state?: string; readonly affects_smoothness?: boolean };
@@ -38,7 +39,8 @@ export function readTrace(bytes: Uint8Array): Work & Frames {
   const main = own.find(({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain')?.tid;
   const tasks = own
     .filter(({ name, tid, ph }) => tid === main && ph === 'X' && name === 'ThreadControllerImpl::RunTask')
-    .map(({ dur = 0 }) => dur / 1000);
+    // Not the time that passed: a read of the event stream is one task for as long as the trace is being taken.
+    .map(({ dur = 0, tdur = dur }) => tdur / 1000);
   const reports = own.flatMap(({ name, ph, args }) =>
     name === 'PipelineReporter' && ph === 'b' && args?.frame_reporter ? [args.frame_reporter] : [],
   );

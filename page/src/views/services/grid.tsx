@@ -104,20 +104,19 @@ export function ServiceGrid(props: ServiceGridProps) {
         class="services-body"
         style={{ height: `${lines.length * rowHeight}px` }}
       >
-        <div role="presentation" style={{ transform: `translateY(${shown.first * rowHeight}px)` }}>
-          {rows.map((line, offset) => (
-            <Row
-              // Rows that are scrolled out of sight become those that are scrolled into it.
-              key={(shown.first + offset) % slots}
-              line={line}
-              index={shown.first + offset}
-              columns={columns}
-              isSelected={shown.first + offset === selected}
-              isPointed={shown.first + offset === pointed}
-              isChanged={changed.has(line.service)}
-            />
-          ))}
-        </div>
+        {rows.map((line, offset) => (
+          <Row
+            // Rows that are scrolled out of sight become those that are scrolled into it; the others stay as they are drawn.
+            key={(shown.first + offset) % slots}
+            line={line}
+            index={shown.first + offset}
+            top={(shown.first + offset) * rowHeight}
+            columns={columns}
+            isSelected={shown.first + offset === selected}
+            isPointed={shown.first + offset === pointed}
+            isChanged={changed.has(line.service)}
+          />
+        ))}
       </div>
     </div>
   );

@@ -11,6 +11,8 @@ import { cellsOf, type ServiceCells, type ServiceLine } from './line.ts';
 interface RowProps {
   readonly line: ServiceLine;
   readonly index: number;
+  /** Pixels below the first row. */
+  readonly top: number;
   readonly columns: readonly Column[];
   readonly isSelected: boolean;
   /** The pointer is on it. */
@@ -28,6 +30,7 @@ export class Row extends Component<RowProps> {
     return (
       next.line !== before.line ||
       next.index !== before.index ||
+      next.top !== before.top ||
       next.columns !== before.columns ||
       next.isSelected !== before.isSelected ||
       next.isPointed !== before.isPointed ||
@@ -35,7 +38,7 @@ export class Row extends Component<RowProps> {
     );
   }
 
-  override render({ line, index, columns, isSelected, isPointed, isChanged }: RowProps) {
+  override render({ line, index, top, columns, isSelected, isPointed, isChanged }: RowProps) {
     const cells = cellsOf(line);
     return (
       <div
@@ -45,6 +48,7 @@ export class Row extends Component<RowProps> {
         aria-rowindex={index + 2}
         aria-selected={isSelected}
         data-index={index}
+        style={{ top: `${top}px` }}
       >
         {columns.map(({ name }) => (
           <div
