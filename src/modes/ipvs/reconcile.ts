@@ -51,6 +51,8 @@ export class IpvsServers extends Reconciler<VirtualServerOptions> {
   #unwritten: DesiredChanges[] = [];
   /** What the last changes found to be not as it was left. */
   #drifted: readonly string[] = [];
+  /** What another program changed while the kernel was read and written, so that it has to be read again. */
+  #changedMeanwhile: readonly string[] = [];
 
   constructor(options: IpvsServersOptions) {
     super();
@@ -121,10 +123,13 @@ export class IpvsServers extends Reconciler<VirtualServerOptions> {
     const foreign = unwritten ? changedByOthers(edits, this.#unwritten, options.family) : [];
     const refusals = new Refusals();
     await this.#write({ ...resync, ids: [...(unwritten ?? ids)] }, work, refusals);
+    const changed = [...this.#changedMeanwhile, ...this.#drifted, ...foreign];
+    if (refusals.drifted.length > 0) this.#changedMeanwhile = [...new Set([...changed, ...refusals.drifted])];
     refusals.throwIfDrift();
     await this.#settle(refusals, resync);
     report.objects += edits.length;
-    for (const name of [...this.#drifted, ...foreign]) report.repaired.add(name);
+    for (const name of changed) report.repaired.add(name);
+    this.#changedMeanwhile = [];
     this.#drifted = [];
   }
 

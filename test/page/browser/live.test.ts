@@ -49,7 +49,7 @@ describe('the page of a running proxy', () => {
     await service.says('10.96.0.98:80');
     await demo().remove('newcomer.yaml');
     await isGone(services);
-    await expect.poll(() => service.text()).toContain('there is no Service "shop/newcomer"');
+    await expect.poll(() => service.text()).toContain('There is no Service "shop/newcomer"');
   });
 
   test('an endpoint that goes away leaves the drawing', async () => {

@@ -266,6 +266,8 @@ test('somebody who changes things faster than they are mended is named', async (
     expect.objectContaining({ code: 'IPVS_CHANGED' }),
   );
   harness.kernel.before = () => {};
-  await harness.sync();
+  const report = await harness.sync();
+  expect(report.repaired).toContain('virtual server TCP 10.96.0.1:80');
   await expectMended(harness);
+  expect((await harness.sync()).repaired).toEqual([]);
 });
