@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { QuestionTurns } from '../../../src/daemon/api/turns.ts';
 import { systemClock } from '../../../src/time/systemClock.ts';
-import { settle } from '../../time/fakeClock.ts';
+import { FakeClock, settle } from '../../time/fakeClock.ts';
 
 function busy(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end; );
@@ -30,24 +30,31 @@ test('of several questions one works in a turn of the event loop', async () => {
 });
 
 test('work that is shorter than a slice does not pause', async () => {
-  const turns = new QuestionTurns({ clock: systemClock, isSyncing: () => false });
+  const clock = new FakeClock();
+  const turns = new QuestionTurns({ clock, isSyncing: () => false });
   await turns.begin();
+  await clock.advance(1);
   expect(turns.pause()).toBeUndefined();
+  await clock.advance(1);
+  expect(turns.pause()).toBeInstanceOf(Promise);
 });
 
 test('none works while a sync is under way, unless it takes long', async () => {
+  const clock = new FakeClock();
   let isSyncing = true;
-  const turns = new QuestionTurns({ clock: systemClock, isSyncing: () => isSyncing });
-  const started = performance.now();
-  let answeredAt: number | undefined;
-  const first = turns.begin().then(() => {
-    answeredAt = performance.now();
-  });
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  expect(answeredAt).toBeUndefined();
+  const turns = new QuestionTurns({ clock, isSyncing: () => isSyncing });
+  let answers = 0;
+  const ask = (): void => void turns.begin().then(() => answers++);
+  ask();
+  await clock.advance(20);
+  expect(answers).toBe(0);
   isSyncing = false;
-  await first;
+  await clock.advance(1);
+  expect(answers).toBe(1);
   isSyncing = true;
-  await turns.begin();
-  expect(performance.now() - started).toBeGreaterThan(100);
+  ask();
+  await clock.advance(99);
+  expect(answers).toBe(1);
+  await clock.advance(2);
+  expect(answers).toBe(2);
 });
