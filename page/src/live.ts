@@ -127,6 +127,8 @@ class LiveEvents {
       if (done) throw new Error('the proxy has closed the stream');
       const complete = events.push(value);
       if (complete.length > 0) this.#emit(complete);
+      // A proxy that starts answers before it has everything.
+      if (complete.some((event) => event.kind === 'sync' && event.cause === 'start')) this.#emit([]);
     }
   }
 
