@@ -1,7 +1,7 @@
 /** Where the page is, and how one gets elsewhere. */
 import { useEffect, useState } from 'preact/hooks';
 import { parseRoute, placeOf, type Route } from './address.ts';
-import { newEntry, restoreScroll } from './scrollMemory.ts';
+import { newEntry, noteScroll, restoreScroll } from './scrollMemory.ts';
 
 export { packetPath, servicePath } from './address.ts';
 
@@ -16,6 +16,7 @@ export function go(address: string, how: 'push' | 'replace' = 'push'): void {
   flush();
   if (how === 'push') {
     const before = placeOf(parseRoute(location.pathname, location.search));
+    noteScroll();
     history.pushState(newEntry(), '', address);
     if (placeOf(parseRoute(location.pathname, location.search)) !== before) scrollTo(0, 0);
   } else history.replaceState(history.state, '', address);

@@ -28,14 +28,13 @@ export function keepScrollPositions(): void {
     positions = JSON.parse(kept) as Record<string, number>;
     restoreScroll();
   }
-  addEventListener(
-    'scroll',
-    () => {
-      if (!isRestoring) positions[entryId()] = scrollY;
-    },
-    { passive: true },
-  );
+  addEventListener('scroll', noteScroll, { passive: true });
   addEventListener('pagehide', () => sessionStorage.setItem(KEY, JSON.stringify(positions)));
+}
+
+/** Also before an entry is left: the event of a scroll comes with the next frame. */
+export function noteScroll(): void {
+  if (!isRestoring) positions[entryId()] = scrollY;
 }
 
 /** Waits until the view is long enough, unless somebody scrolls meanwhile. */
