@@ -1,9 +1,10 @@
 /** Asks a page of the API, without a server. */
-import type { StreamingPage } from '../../../src/telemetry/http/server.ts';
+import type { Request, StreamingPage } from '../../../src/telemetry/http/server.ts';
 
 export async function askPage(
   page: StreamingPage,
   path: string,
+  more: Partial<Request> = {},
 ): Promise<{ readonly status: number; readonly text: string }> {
   const [before = '', query = ''] = path.split('?');
   const answer = await page({
@@ -13,6 +14,7 @@ export async function askPage(
     headers: {},
     signal: new AbortController().signal,
     text: () => Promise.resolve(''),
+    ...more,
   });
   if ('body' in answer) return { status: answer.status, text: String(answer.body) };
   let text = '';

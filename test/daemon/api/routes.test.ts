@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { apiPage, data, listOfItems, RefusedQuestion } from '../../../src/daemon/api/routes.ts';
 import type { Request } from '../../../src/telemetry/http/server.ts';
+import { askPage } from './ask.ts';
 
 const reported: unknown[] = [];
 const page = apiPage(
@@ -23,17 +24,8 @@ function refuse(): never {
 }
 
 async function ask(path: string, more: Partial<Request> = {}) {
-  const [before = '', query = ''] = path.split('?');
-  const answer = await page({
-    method: 'GET',
-    path: before,
-    query: new URLSearchParams(query),
-    headers: {},
-    signal: new AbortController().signal,
-    text: () => Promise.resolve(''),
-    ...more,
-  });
-  return [answer.status, 'body' in answer ? (JSON.parse(String(answer.body)) as unknown) : undefined];
+  const { status, text } = await askPage(page, path, more);
+  return [status, JSON.parse(text) as unknown];
 }
 
 describe('a question', () => {
