@@ -1,4 +1,4 @@
-# Junction's image. From the checkout: docker build -t REGISTRY/junction:0.1.0 .
+# Junction's image. From the checkout: docker build -t REGISTRY/junction:0.2.0 .
 # For a build that can be repeated, name the base by its digest: --build-arg BASE=node:20-bookworm-slim@sha256:…
 ARG BASE=node:20-bookworm-slim
 
@@ -23,7 +23,7 @@ RUN npm install --no-save --omit=dev
 FROM ${BASE}
 LABEL org.opencontainers.image.title="junction" \
       org.opencontainers.image.description="A Kubernetes service proxy that takes kube-proxy's place" \
-      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 # Both variants, nft and legacy; Junction uses the one that the node uses.
 RUN apt-get update \

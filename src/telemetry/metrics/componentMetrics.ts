@@ -24,7 +24,7 @@ const BUILD_INFO = {
 };
 
 interface BuildInfo {
-  /** `0.1.0` */
+  /** `0.2.0` */
   readonly version: string;
   readonly commit: string;
   readonly date: string;
@@ -34,7 +34,7 @@ interface BuildInfo {
 
 /**
  * kubernetes-mixin's KubeVersionMismatch compares `git_version` of every job up to the minor version, so it is that of
- * Kubernetes, with ours behind it as distributions do: v1.36.4+junction-0.1.0. See decision 0031.
+ * Kubernetes, with ours behind it as distributions do: v1.36.4+junction-0.2.0. See decision 0031.
  */
 export function addBuildInfo(registry: Registry, build: BuildInfo): void {
   const { version, commit, date, kubernetesVersion } = build;
