@@ -4,16 +4,17 @@ import { ROOT } from './paths.mjs';
 /** A failure that people can read without a stack trace. */
 export class Failure extends Error {}
 
-/** Runs a command in the checkout and keeps what it prints; tells of it only when the command fails. */
-export async function runQuietly(argv, { env = {} } = {}) {
-  const { code, output } = await capture(argv, env);
+/** Runs a command in the checkout and keeps what it prints; tells of it only when the command fails. Answers with what it printed. */
+export async function runQuietly(argv, { env = {}, cwd = ROOT } = {}) {
+  const { code, output } = await capture(argv, env, cwd);
   if (code !== 0) throw new Failure(`${argv.join(' ')} failed${ending(code)}\n\n${output.trimEnd()}\n`);
+  return output;
 }
 
 /** Runs a command on this terminal and answers with its exit code. */
-export function runAloud(argv, { env = {} } = {}) {
+export function runAloud(argv, { env = {}, cwd = ROOT } = {}) {
   const [command, ...args] = argv;
-  const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...env } });
+  const child = spawn(command, args, { cwd, stdio: 'inherit', env: { ...process.env, ...env } });
   const pass = (signal) => void child.kill(signal);
   for (const signal of SIGNALS) process.on(signal, pass);
   return new Promise((resolve, reject) => {
@@ -27,9 +28,9 @@ export function runAloud(argv, { env = {} } = {}) {
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-function capture([command, ...args], env) {
+function capture([command, ...args], env, cwd) {
   const child = spawn(command, args, {
-    cwd: ROOT,
+    cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   });
@@ -39,9 +40,14 @@ function capture([command, ...args], env) {
   };
   child.stdout.on('data', add);
   child.stderr.on('data', add);
+  const end = () => void child.kill();
+  process.once('exit', end);
   return new Promise((resolve) => {
     child.once('error', (error) => resolve({ code: -1, output: `${output}${error.message}` }));
-    child.once('close', (code) => resolve({ code, output }));
+    child.once('close', (code) => {
+      process.off('exit', end);
+      resolve({ code, output });
+    });
   });
 }
 
