@@ -106,7 +106,7 @@ function leftovers(): string[] {
 }
 
 describe('a release is refused, and leaves nothing behind', () => {
-  const refused = async (message: string | RegExp, ...args: readonly string[]) => {
+  const expectRefused = async (message: string | RegExp, ...args: readonly string[]) => {
     const { code, output } = await run(...args);
     expect(output).toMatch(message);
     expect(output).not.toContain('    at ');
@@ -116,40 +116,40 @@ describe('a release is refused, and leaves nothing behind', () => {
 
   test('from a tree with changes', async () => {
     write('left-over.txt', 'x');
-    await refused(/changes that no commit has:\n {2}\?\? left-over\.txt\n.*git stash/, '--dry-run');
+    await expectRefused(/changes that no commit has:\n {2}\?\? left-over\.txt\n.*git stash/, '--dry-run');
   });
 
   test('of a version that exists', async () => {
     git('tag', `v${VERSION}`);
-    await refused(/Version 7\.8\.9 exists: v7\.8\.9 is [0-9a-f]{12}\. Raise the version/, '--dry-run');
+    await expectRefused(/Version 7\.8\.9 exists: v7\.8\.9 is [0-9a-f]{12}\. Raise the version/, '--dry-run');
   });
 
   test('that CHANGELOG.md does not describe', async () => {
     write('CHANGELOG.md', '# Changelog\n\n## [Unreleased]\n\n- Speed.\n');
     commit();
-    await refused(/CHANGELOG\.md has no section for 7\.8\.9/, '--dry-run');
+    await expectRefused(/CHANGELOG\.md has no section for 7\.8\.9/, '--dry-run');
     write(
       'CHANGELOG.md',
       `# Changelog\n\n## [${VERSION}] - 2026-01-02\n\n## [7.8.8] - 2026-01-01\n\n- Old.\n`,
     );
     commit();
-    await refused(/CHANGELOG\.md says nothing of 7\.8\.9/, '--dry-run');
+    await expectRefused(/CHANGELOG\.md says nothing of 7\.8\.9/, '--dry-run');
   });
 
   test('whose files differ in the version', async () => {
     write('src/version.ts', "export const VERSION = '7.8.8';\n");
     commit();
-    await refused('package.json has version 7.8.9, and src/version.ts has 7.8.8', '--dry-run');
+    await expectRefused('package.json has version 7.8.9, and src/version.ts has 7.8.8', '--dry-run');
   });
 
   test('outside of a checkout', async () => {
     rmSync(join(checkout, '.git'), { recursive: true });
-    await refused('this is no git checkout', '--dry-run');
+    await expectRefused('this is no git checkout', '--dry-run');
   });
 
   test('with a flag that does not exist, or untested', async () => {
-    await refused(/'--dry-ran'[^]*Usage:/, '--dry-ran');
-    await refused('--skip-tests works with --dry-run only', '--skip-tests');
+    await expectRefused(/'--dry-ran'[^]*Usage:/, '--dry-ran');
+    await expectRefused('--skip-tests works with --dry-run only', '--skip-tests');
   });
 
   test('where the disk has no room', async () => {
@@ -164,11 +164,11 @@ describe('a release is refused, and leaves nothing behind', () => {
   test('when a step fails, or the tests do', async () => {
     write('scripts/bundle.mjs', "console.log('no compiler'); process.exit(3);\n");
     commit();
-    await refused(/scripts\/bundle\.mjs failed with exit code 3\n\nno compiler/, '--dry-run');
+    await expectRefused(/scripts\/bundle\.mjs failed with exit code 3\n\nno compiler/, '--dry-run');
     write('scripts/bundle.mjs', STEPS['scripts/bundle.mjs']);
     write('package.json', JSON.stringify({ version: VERSION, scripts: { test: 'false' } }));
     commit();
-    await refused('The tests fail: nothing is released.', '--dry-run');
+    await expectRefused('The tests fail: nothing is released.', '--dry-run');
   });
 
   test('when it is ended halfway', async () => {
