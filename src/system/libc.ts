@@ -2,10 +2,10 @@
  * The few libc calls that Node does not have. Loaded on first use, so that a machine without a build of koffi can
  * run everything that needs none of them.
  */
-import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { JunctionError, isJunctionError } from '../errors.ts';
 import { writeSync } from 'node:fs';
+import { loadKoffi } from './koffi.ts';
 import type { DescriptorCalls } from '../log/sink.ts';
 
 type Libc = ReturnType<typeof load>;
@@ -37,7 +37,7 @@ export function libc(): Libc {
 }
 
 function load() {
-  const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi');
+  const koffi = loadKoffi();
   const library = koffi.load('libc.so.6');
   // koffi's functions take and give `any`: what they are is said here.
   const call = (prototype: string): unknown => library.func(prototype);
