@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Data, defaultValues, isData, ROOT, readText, readYaml } from './chart.ts';
+import { type Data, defaultValues, isData, ROOT, readText } from './chart.ts';
 
 const page = readText('docs/deployment.md');
 /** Described as a whole: what is inside belongs to somebody else, or is up to the operator. */
@@ -53,9 +53,11 @@ test('every link within the page has its heading', () => {
   expect(headings).toEqual(expect.arrayContaining(wanted));
 });
 
-test('the patch for kube-proxy and the label of the page are the same', () => {
-  expect(JSON.stringify(readYaml('deploy/migration/kube-proxy-affinity.yaml'))).toContain(
-    '"matchExpressions":[{"key":"service-proxy","operator":"DoesNotExist"}]',
+test.each(['exclude', 'include'])('the command that %ss kube-proxy is the one of its template', (name) => {
+  const command = /kubectl -n kube-system patch[^]*?gotemplate\)"/.exec(
+    readText(`deploy/migration/${name}-kube-proxy.gotemplate`),
   );
+  const words = (text: string): string => text.replaceAll(/\s+/g, ' ');
+  expect(words(page)).toContain(words(command?.[0] ?? 'no command'));
   expect(page).toContain('--set nodeSelector.service-proxy=junction');
 });

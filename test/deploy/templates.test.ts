@@ -25,6 +25,16 @@ describe('the templates of the tests do what Helm does', () => {
     ['pipelines', '{{ default "a" .x | printf "%s-%v" .y }}', { x: '', y: 'b' }, 'b-a'],
     ['parentheses', '{{ not (or .x (eq .y "b")) }}', { x: 0, y: 'b' }, 'false'],
     ['toYaml', 'x:{{ toYaml .x | nindent 2 }}', { x: { b: 1, a: ['c'] } }, 'x:\n  a:\n    - c\n  b: 1'],
+    ['variables', '{{ $x := .n }}{{ if true }}{{ $x = 2 }}{{ $y := 3 }}{{ end }}{{ $x }}', { n: 1 }, '2'],
+    [
+      'a variable of an inner block',
+      '{{ $x := 1 }}{{ with 5 }}{{ $x := . }}{{ $x }}{{ end }}{{ $x }}',
+      {},
+      '51',
+    ],
+    ['range over nil', 'a{{ range .x }}b{{ end }}', { x: null }, 'a'],
+    ['and, or', '{{ and .x true }}{{ or .x 1 }}', { x: false }, 'false1'],
+    ['len', '{{ if ne (len .x) 1 }}{{ len .x }}{{ end }}', { x: ['a', 'b'] }, '2'],
     ['int64', '{{ int64 .x | quote }}', { x: 1048576 }, '"1048576"'],
   ])('%s', (_, source, data, expected) => {
     expect(render(source, data)).toBe(expected);
@@ -35,7 +45,9 @@ describe('the templates of the tests do what Helm does', () => {
     ['a missing value', '{{ .x.y }}', 'there is no x'],
     ['a missing end', '{{ if true }}', 'end of file instead of end'],
     ['an end too many', '{{ end }}', 'closes nothing'],
-    ['a variable', '{{ $x := 1 }}', 'cannot read'],
+    ['a variable that nobody declared', '{{ $x }}', 'there is no $x'],
+    ['a variable outside of its block', '{{ if true }}{{ $x := 1 }}{{ end }}{{ $x }}', 'there is no $x'],
+    ['the length of nothing', '{{ len .x }}', 'there is no x'],
     ['an object as text', '{{ . }}', 'toYaml'],
     ['a number that Go prints as 1e+06', '{{ 1000000 }}', 'int64'],
   ])('what they do not know is an error: %s', (_, source, message) => {

@@ -1,15 +1,21 @@
 /** Fills in a parsed template. Strict where Helm is lax: a value that does not exist is an error, not an empty text. */
 import { FUNCTIONS, isTrue, print } from './functions.ts';
 import type { Body, Expression, Node } from './parse.ts';
+import { Scope } from './scope.ts';
 
-type Variables = Readonly<Record<string, unknown>>;
+interface RendererOptions {
+  /** A value that does not exist is nil, and so is all inside it: as kubectl has it. */
+  readonly allowsMissing?: boolean;
+}
 
 export class Renderer {
   readonly #templates: Map<string, Body>;
+  readonly #allowsMissing: boolean;
 
   /** By the name that `include` takes: a file's path, or what `define` says. */
-  constructor(files: ReadonlyMap<string, Body>) {
+  constructor(files: ReadonlyMap<string, Body>, { allowsMissing = false }: RendererOptions = {}) {
     this.#templates = new Map(files);
+    this.#allowsMissing = allowsMissing;
     for (const node of [...files.values()].flat()) {
       if (node.kind === 'define') this.#templates.set(node.name, node.body);
     }
@@ -18,52 +24,60 @@ export class Renderer {
   render(name: string, data: unknown): string {
     const body = this.#templates.get(name);
     if (!body) throw new Error(`template: there is no ${name}`);
-    return this.#body(body, data, { $: data });
+    return this.#body(body, data, new Scope().with('$', data));
   }
 
-  #body(body: Body, dot: unknown, variables: Variables): string {
-    return body.map((node) => this.#node(node, dot, variables)).join('');
+  /** What is declared in here ends with it. */
+  #body(body: Body, dot: unknown, outer: Scope): string {
+    const scope = new Scope(outer);
+    return body.map((node) => this.#node(node, dot, scope)).join('');
   }
 
-  #node(node: Node, dot: unknown, variables: Variables): string {
+  #node(node: Node, dot: unknown, scope: Scope): string {
     switch (node.kind) {
       case 'text':
         return node.text;
       case 'define':
         return '';
       case 'output':
-        return print(this.#value(node.expression, dot, variables));
+        return print(this.#value(node.expression, dot, scope));
+      case 'set': {
+        const value = this.#value(node.value, dot, scope);
+        if (node.isNew) scope.with(node.name, value);
+        else scope.assign(node.name, value);
+        return '';
+      }
       case 'if': {
-        const holds = isTrue(this.#value(node.condition, dot, variables));
-        return this.#body(holds ? node.body : node.otherwise, dot, variables);
+        const holds = isTrue(this.#value(node.condition, dot, scope));
+        return this.#body(holds ? node.body : node.otherwise, dot, scope);
       }
       case 'with': {
-        const value = this.#value(node.value, dot, variables);
-        return isTrue(value)
-          ? this.#body(node.body, value, variables)
-          : this.#body(node.otherwise, dot, variables);
+        const value = this.#value(node.value, dot, scope);
+        return isTrue(value) ? this.#body(node.body, value, scope) : this.#body(node.otherwise, dot, scope);
       }
-      case 'range':
-        return entriesOf(this.#value(node.over, dot, variables))
-          .map(([key, value]) => this.#body(node.body, value, bind(node.variables, key, value, variables)))
+      case 'range': {
+        const over = this.#value(node.over, dot, scope);
+        return entriesOf(over)
+          .map(([key, value]) => this.#body(node.body, value, bind(node.variables, key, value, scope)))
           .join('');
+      }
     }
   }
 
-  #value(expression: Expression, dot: unknown, variables: Variables): unknown {
+  #value(expression: Expression, dot: unknown, scope: Scope): unknown {
     switch (expression.kind) {
       case 'literal':
         return expression.value;
       case 'path': {
-        const start = expression.from === '' ? dot : own(variables, expression.from);
-        const found = expression.names.reduce(own, start);
+        const start = expression.from === '' ? dot : scope.get(expression.from);
+        const found = expression.names.reduce((from, name) => this.#own(from, name), start);
         if (expression.args.length === 0) return found;
         if (typeof found !== 'function')
           throw new Error(`template: ${expression.names.join('.')} is no method`);
-        return found(...expression.args.map((arg) => this.#value(arg, dot, variables))) as unknown;
+        return found(...expression.args.map((arg) => this.#value(arg, dot, scope))) as unknown;
       }
       case 'call': {
-        const args = expression.args.map((arg) => this.#value(arg, dot, variables));
+        const args = expression.args.map((arg) => this.#value(arg, dot, scope));
         if (expression.name === 'include') return this.render(String(args[0]), args[1]);
         const called = FUNCTIONS[expression.name];
         if (!called)
@@ -72,24 +86,26 @@ export class Renderer {
       }
     }
   }
-}
 
-function own(from: unknown, name: string): unknown {
-  if (typeof from !== 'object' || from === null || !Object.hasOwn(from, name)) {
+  #own(from: unknown, name: string): unknown {
+    if (typeof from === 'object' && from !== null && Object.hasOwn(from, name))
+      return (from as Readonly<Record<string, unknown>>)[name];
+    if (this.#allowsMissing) return undefined;
     throw new Error(`template: there is no ${name}`);
   }
-  return (from as Variables)[name];
 }
 
-/** Go goes through a map by the order of its keys. */
+/** Go goes through a map by the order of its keys, and not at all through what is nil. */
 function entriesOf(value: unknown): readonly (readonly [unknown, unknown])[] {
+  if (value === null || value === undefined) return [];
   if (Array.isArray(value)) return [...value.entries()];
-  if (typeof value !== 'object' || value === null) throw new Error('template: range needs a list or a map');
+  if (typeof value !== 'object') throw new Error('template: range needs a list or a map');
   return Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
 }
 
-function bind(names: readonly string[], key: unknown, value: unknown, outer: Variables): Variables {
+function bind(names: readonly string[], key: unknown, value: unknown, outer: Scope): Scope {
+  const scope = new Scope(outer);
   const [first, second] = names;
-  if (first === undefined) return outer;
-  return second === undefined ? { ...outer, [first]: value } : { ...outer, [first]: key, [second]: value };
+  if (first === undefined) return scope;
+  return second === undefined ? scope.with(first, value) : scope.with(first, key).with(second, value);
 }

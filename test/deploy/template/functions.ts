@@ -1,4 +1,4 @@
-/** Those of Helm's functions that our chart calls. */
+/** Those of Helm's and kubectl's functions that our templates call. */
 import { createHash } from 'node:crypto';
 import { stringify } from 'yaml';
 
@@ -55,8 +55,19 @@ function dict(...args: readonly unknown[]): Readonly<Record<string, unknown>> {
   return Object.fromEntries(entries);
 }
 
+function firstOrLast(args: readonly unknown[], holds: (arg: unknown) => boolean): unknown {
+  const index = args.findIndex(holds);
+  return args.at(index);
+}
+
+function length(value: unknown): number {
+  if (typeof value === 'string' || Array.isArray(value)) return value.length;
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length;
+  throw new Error(`template: len of ${String(value)}`);
+}
+
 export const FUNCTIONS: Readonly<Record<string, TemplateFunction>> = {
-  and: (...args) => args.find((arg) => !isTrue(arg)) ?? args.at(-1),
+  and: (...args) => firstOrLast(args, (arg) => !isTrue(arg)),
   contains: (part, whole) => text(whole).includes(text(part)),
   default: (fallback, value) => (isTrue(value) ? value : fallback),
   dict,
@@ -67,9 +78,11 @@ export const FUNCTIONS: Readonly<Record<string, TemplateFunction>> = {
   hasPrefix: (prefix, whole) => text(whole).startsWith(text(prefix)),
   // A bigint is printed whole.
   int64: (value) => BigInt(Math.trunc(Number(value))),
+  len: length,
+  ne: (left, right) => left !== right,
   nindent: (spaces, lines) => `\n${indent(spaces, lines)}`,
   not: (value) => !isTrue(value),
-  or: (...args) => args.find(isTrue) ?? args.at(-1),
+  or: (...args) => firstOrLast(args, isTrue),
   print: (...args) => args.map(print).join(''),
   printf,
   quote: (value) => JSON.stringify(print(value)),

@@ -1,5 +1,6 @@
 /**
- * Reads the part of Helm's template language that our chart uses: text, values, pipelines, if, with, range, define.
+ * Reads the part of Helm's template language that our chart uses: text, values, pipelines, variables, if, with, range,
+ * define.
  * Whatever else Helm knows is an error here, so that a template cannot outgrow its tests unseen.
  */
 export type Expression =
@@ -24,7 +25,9 @@ export type Node =
       readonly over: Expression;
       readonly body: Body;
     }
-  | { readonly kind: 'define'; readonly name: string; readonly body: Body };
+  | { readonly kind: 'define'; readonly name: string; readonly body: Body }
+  /** `$name := value`, or with `isNew` false `$name = value`. */
+  | { readonly kind: 'set'; readonly name: string; readonly isNew: boolean; readonly value: Expression };
 
 export type Body = readonly Node[];
 
@@ -82,6 +85,9 @@ class BodyReader {
   }
 
   #node(action: string): Node {
+    const [, variable, sign, value = ''] = /^(\$\w+)\s*(:?=)\s*([^]*)$/.exec(action) ?? [];
+    if (variable !== undefined)
+      return { kind: 'set', name: variable, isNew: sign === ':=', value: parseExpression(value) };
     const [, keyword = '', rest = ''] = /^(\w+)\s*([^]*)$/.exec(action) ?? [];
     switch (keyword) {
       case 'if':
