@@ -2,11 +2,11 @@
 // and loaded when it is needed), dist/demo.js and dist/demo-options.js (npm start),
 // dist/lab-agent.js (the program inside each host of the lab), dist/netlink-worker.js (the thread that owns sockets),
 // dist/bench.js, dist/privileges.js (for the scripts), and dist/page/ (what the browser loads).
-import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
+import { commitOf } from './ship/source.mjs';
 import { buildPage } from './support/buildPage.mjs';
 import { sourceHash } from './support/hashes.mjs';
 import { ROOT } from './support/paths.mjs';
@@ -16,21 +16,6 @@ const work = join(ROOT, 'node_modules/.cache', `junction-build-${process.pid}`);
 const fresh = join(work, 'new');
 const dist = join(ROOT, 'dist');
 const hash = sourceHash();
-
-/** An image is built without the repository, and says which commit it is of. */
-function commitOf() {
-  if (process.env.JUNCTION_COMMIT) return process.env.JUNCTION_COMMIT;
-  try {
-    const git = (...args) =>
-      execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
-    return (
-      git('rev-parse', 'HEAD') +
-      (git('status', '--porcelain', '--', 'src', 'lab', 'page') === '' ? '' : '-dirty')
-    );
-  } catch {
-    return 'unknown';
-  }
-}
 
 /** https://reproducible-builds.org/specs/source-date-epoch/ */
 function dateOf() {
@@ -48,7 +33,7 @@ const common = {
   packages: 'external',
   sourcemap: true,
   logLevel: 'warning',
-  define: { JUNCTION_BUILD: JSON.stringify({ commit: commitOf(), date: dateOf() }) },
+  define: { JUNCTION_BUILD: JSON.stringify({ commit: commitOf(['src', 'lab', 'page']), date: dateOf() }) },
 };
 
 try {

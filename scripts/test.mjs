@@ -1,11 +1,14 @@
 /**
- * `npm test`: sets up, checks types, lint and format, and runs every test. `npm test -- test/plan` runs those alone.
+ * `npm test`: sets up, checks types, lint and format, and runs every test. `npm test -- test/plan` runs those alone;
+ * `npm test -- --node 24` runs all of it on that Node.
  * The last line says how many passed and failed; a check that fails counts as one.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { setUpOrExit } from './setup.mjs';
+import { runOnNode, takeNode } from './support/otherNode.mjs';
 import { ROOT } from './support/paths.mjs';
 import { runWithLab } from './support/privileged.mjs';
 import { Failure, runQuietly } from './support/run.mjs';
@@ -18,8 +21,8 @@ const CHECKS = {
   'Checking the format': ['biome', 'format'],
 };
 
+const args = await onWantedNode(process.argv.slice(2));
 await setUpOrExit({ lacking: 'warn', programs: 'tests' });
-const args = process.argv.slice(2);
 const failedChecks = args.length === 0 ? await runChecks() : 0;
 const { passed, failed, skipped } = await runTests(args);
 
@@ -31,6 +34,19 @@ console.log(
   `${passed} passed, ${allFailed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`,
 );
 process.exitCode = allFailed > 0 || (isCi && skipped.length > 0) ? 1 : 0;
+
+/** With --node this process only waits for the other one. */
+async function onWantedNode(given) {
+  try {
+    const { wanted, rest } = takeNode(given);
+    if (wanted === undefined) return rest;
+    process.exit(await runOnNode(wanted, [fileURLToPath(import.meta.url), ...rest]));
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    console.error(error.message);
+    process.exit(1);
+  }
+}
 
 async function runChecks() {
   let failures = 0;

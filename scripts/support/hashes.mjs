@@ -10,6 +10,7 @@ const SOURCES = [
   'bench',
   'page',
   'scripts/build.mjs',
+  'scripts/ship/source.mjs',
   'scripts/support/buildPage.mjs',
   'scripts/support/sourceLines.mjs',
   'package-lock.json',
