@@ -21,7 +21,7 @@ export function checkRelease(root, { destination, scratch }) {
   return { version, commit, notes };
 }
 
-function gitIn(root) {
+export function gitIn(root) {
   return (...args) =>
     execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trimEnd();
 }
@@ -36,7 +36,7 @@ function commitOf(git) {
   }
 }
 
-function checkClean(git) {
+export function checkClean(git, otherwise = '') {
   const changed = git('status', '--porcelain')
     .split('\n')
     .filter((line) => line !== '');
@@ -45,7 +45,7 @@ function checkClean(git) {
   if (changed.length > SHOWN_FILES) shown.push(`  and ${changed.length - SHOWN_FILES} more`);
   throw new Failure(
     `The tree has changes that no commit has:\n${shown.join('\n')}\n` +
-      'Commit them, or put them aside with: git stash --include-untracked',
+      `Commit them, or put them aside with: git stash --include-untracked${otherwise}`,
   );
 }
 

@@ -17,9 +17,18 @@ const GUEST_PACKAGES = process.arch === 'x64' ? { 'user-mode-linux': ['linux.uml
 /** For the page. Fonts come with it: what it needs to find them depends on some. */
 const BROWSER_PACKAGES = { chromium: ['chromium'] };
 
+/** `npm run image`. Debian's keys come with Debian, and are to be had elsewhere. */
+const IMAGE_PACKAGES = {
+  mmdebstrap: ['mmdebstrap'],
+  dpkg: ['dpkg-deb'],
+  gzip: ['gzip'],
+  'debian-archive-keyring': ['/usr/share/keyrings/debian-archive-keyring.gpg'],
+};
+
 const TEST_PACKAGES = {
   ...GUEST_PACKAGES,
   ...BROWSER_PACKAGES,
+  ...IMAGE_PACKAGES,
   kmod: ['modprobe'],
   'dbus-daemon': ['dbus-daemon'],
   bsdutils: ['script'],
@@ -27,15 +36,19 @@ const TEST_PACKAGES = {
   ipset: ['ipset'],
   ipvsadm: ['ipvsadm'],
   nftables: ['nft'],
+  runc: ['runc'],
+  // What container runtimes allow a container to ask of the kernel.
+  'golang-github-containers-common': ['/usr/share/containers/seccomp.json'],
 };
 
-/** By what they are for: a mode of the demo, the benchmark of the page, or the tests. */
+/** By what they are for: a mode of the demo, the benchmark of the page, the image, or the tests. */
 const NEEDED = {
   none: {},
   iptables: PACKAGES,
   nftables: PACKAGES,
   ipvs: { ...PACKAGES, ...GUEST_PACKAGES, kmod: ['modprobe'] },
   browser: { ...PACKAGES, ...BROWSER_PACKAGES },
+  image: IMAGE_PACKAGES,
   tests: { ...PACKAGES, ...TEST_PACKAGES },
 };
 
@@ -85,7 +98,9 @@ export async function install(packages, purpose, say) {
   if (still.length > 0) throw new Failure(`after installing, ${still.join(', ')} are still incomplete`);
 }
 
+/** A program by its name, or a file by its path. */
 function isInstalled(program) {
+  if (program.startsWith('/')) return existsSync(program);
   const folders = [...(process.env.PATH ?? '').split(':').filter(Boolean), ...FOLDERS];
   return folders.some((folder) => {
     try {

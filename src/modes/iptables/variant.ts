@@ -2,9 +2,10 @@
  * Which iptables to use. A node may have two, the nft and the legacy variant, whose rules do not see each other; a
  * proxy in a container must use the one that the node's kubelet uses, whatever its own image points `iptables` to.
  */
-import { isJunctionError } from '../../errors.ts';
+import { readFileSync } from 'node:fs';
+import { attempt, isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import type { Argv, CommandRunner } from '../../system/processes.ts';
+import type { Argv, CommandRunner, RunResult } from '../../system/processes.ts';
 import { killed } from './outcome.ts';
 
 /** `system`: what `iptables` is, without looking further. */
@@ -86,20 +87,36 @@ async function fallback(family: Family, runner: CommandRunner): Promise<Verdict>
  */
 async function tablesOfLegacy(family: Family, runner: CommandRunner): Promise<readonly string[]> {
   const file = family === 'IPv4' ? '/proc/net/ip_tables_names' : '/proc/net/ip6_tables_names';
-  const names = await output(runner, ['cat', file]); // by the runner, which may enter another namespace
-  return (names ?? '').split('\n').filter((name) => name !== '');
+  const names = await content(file, runner);
+  return names.split('\n').filter((name) => name !== '');
+}
+
+/** By the runner, which may enter another namespace; an image without \`cat\` has no other to enter. */
+async function content(file: string, runner: CommandRunner): Promise<string> {
+  try {
+    const { code, stdout } = await completed(runner, ['cat', file]);
+    return code === 0 ? stdout : '';
+  } catch (error) {
+    if (!isJunctionError(error, 'PROGRAM_MISSING')) throw error;
+    return attempt(() => readFileSync(file, 'utf8')) ?? '';
+  }
 }
 
 async function output(runner: CommandRunner, argv: Argv): Promise<string | undefined> {
   try {
-    const result = await runner(argv, { timeoutMs: 60_000 });
-    // One that was killed has not said that there are no rules.
-    if (result.code === null) throw killed(argv, result);
-    return result.code === 0 ? result.stdout : undefined;
+    const { code, stdout } = await completed(runner, argv);
+    return code === 0 ? stdout : undefined;
   } catch (error) {
     if (isJunctionError(error, 'PROGRAM_MISSING')) return undefined;
     throw error;
   }
+}
+
+async function completed(runner: CommandRunner, argv: Argv): Promise<RunResult> {
+  const result = await runner(argv, { timeoutMs: 60_000 });
+  // One that was killed has not said that there are no rules.
+  if (result.code === null) throw killed(argv, result);
+  return result;
 }
 
 const HINT_CHAIN = /^:(KUBE-IPTABLES-HINT|KUBE-KUBELET-CANARY) /m;
