@@ -6,6 +6,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { schemaPage, withTypes } from './apiPage.ts';
 import { referencePage } from './configurationPage.ts';
+import { dashboardFile } from '../monitoring/dashboard.ts';
+import { chartRules, ruleFile } from '../monitoring/rules.ts';
 import { SAMPLES } from './samples.ts';
 
 const PAGES_WITH_SAMPLES = [
@@ -32,12 +34,24 @@ export async function writtenPages(root: string): Promise<readonly Page[]> {
   const pages: Page[] = [
     { path: 'docs/reference/configuration.md', text: referencePage() },
     { path: 'docs/reference/api.schema.json', text: schemaPage(root) },
+    ...(await monitoringFiles()),
     { path: api, text: withTypes(readFileSync(join(root, api), 'utf8'), root) },
   ];
   for (const path of PAGES_WITH_SAMPLES) {
     pages.push({ path, text: await fillIn(readFileSync(join(root, path), 'utf8'), root) });
   }
   return pages;
+}
+
+/** Beside the chart, and in it: Helm reads no file outside of a chart. */
+async function monitoringFiles(): Promise<readonly Page[]> {
+  const dashboard = await dashboardFile();
+  return [
+    { path: 'deploy/monitoring/junction-rules.yaml', text: await ruleFile() },
+    { path: 'deploy/monitoring/junction-dashboard.json', text: dashboard },
+    { path: 'deploy/chart/junction/files/junction-rules.yaml', text: await chartRules() },
+    { path: 'deploy/chart/junction/files/junction-dashboard.json', text: dashboard },
+  ];
 }
 
 const SAMPLE = /(<!-- sample: ([\w-]+) -->\n)(?:```\n[^]*?\n```\n|(?:\|[^\n]*\n)+)/g;

@@ -19,6 +19,7 @@ import { causes, repaired } from './causes.ts';
 import { CHANGES } from './changes.ts';
 import { doctorSample } from './doctor.ts';
 import { fakeMachine } from '../../test/modes/prerequisites/fakeMachine.ts';
+import { alertTable } from '../monitoring/rules.ts';
 import { lateFamily, unlistedResource } from './healthz.ts';
 
 type Sample = (root: string) => Promise<string>;
@@ -41,6 +42,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   ...CHANGES,
   ...ANSWERS,
   doctor: doctorSample,
+  alerts: async () => alertTable(),
 };
 
 interface Printed {

@@ -107,7 +107,8 @@ export function podOf(objects: readonly Data[]): unknown {
 
 /** The KubeProxyConfiguration inside the ConfigMap. */
 export function configOf(objects: readonly Data[]): Data {
-  const config: unknown = parse(String(at(objectOf(objects, 'ConfigMap'), 'data', 'config.conf')));
+  const maps = objects.filter(({ data }) => isData(data) && 'config.conf' in data);
+  const config: unknown = parse(String(at(objectOf(maps, 'ConfigMap'), 'data', 'config.conf')));
   if (!isData(config)) throw new Error('config.conf holds no map');
   return config;
 }

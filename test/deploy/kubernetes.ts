@@ -186,6 +186,26 @@ const KINDS: ReadonlyMap<string, Shape> = new Map([
       }),
     }),
   }),
+  kind('monitoring.coreos.com/v1', 'PrometheusRule', {
+    'metadata!': metadata,
+    'spec!': object({
+      'groups!': list(
+        object({
+          'name!': text,
+          interval: text,
+          'rules!': list(
+            object({
+              'alert!': text,
+              'expr!': text,
+              for: text,
+              labels: mapOf(text),
+              annotations: mapOf(text),
+            }),
+          ),
+        }),
+      ),
+    }),
+  }),
   kind('monitoring.coreos.com/v1', 'PodMonitor', {
     'metadata!': metadata,
     'spec!': object({

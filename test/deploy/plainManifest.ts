@@ -67,7 +67,7 @@ export function plainManifest({ title, values }: PlainManifest): string {
   return [header(title), ...ORDER.map((name) => plainDocument(texts, name))].join('---\n');
 }
 
-function plainDocument(texts: ReadonlyMap<string, string>, name: string): string {
+export function plainDocument(texts: ReadonlyMap<string, string>, name: string): string {
   const text = texts.get(`${name}.yaml`);
   if (text === undefined) throw new Error(`no template ${name}.yaml`);
   const plain = text

@@ -37,6 +37,8 @@ export const VALUE_SETS: Readonly<Record<string, Data>> = {
       bindAddress: '0.0.0.0',
       port: 20249,
       podMonitor: { enabled: true, labels: { release: 'main' } },
+      prometheusRule: { enabled: true, labels: { release: 'main' } },
+      dashboard: { enabled: true, namespace: 'monitoring', annotations: { grafana_folder: 'Network' } },
     },
     healthz: { port: 20256 },
   }),

@@ -68,6 +68,7 @@ type Labels = Sample['labels'];
 interface Grouping {
   readonly name: string;
   readonly help: string;
+  readonly labelNames: readonly string[];
   readonly key: (reading: ConnectionReading) => string;
   readonly labels: (reading: ConnectionReading) => Labels;
 }
@@ -75,6 +76,7 @@ interface Grouping {
 const BY_SERVICE: Grouping = {
   name: 'junction_service_connections_total',
   help: 'Connections that were sent on, by service port; those of service ports without a series of their own have no labels but ip_family',
+  labelNames: ['ip_family', 'protocol', 'service_port'],
   key: ({ family, protocol, servicePort }) => `${family} ${protocol} ${servicePort}`,
   labels: ({ family, protocol, servicePort }) => [
     ['ip_family', family],
@@ -86,6 +88,7 @@ const BY_SERVICE: Grouping = {
 const BY_ENDPOINT: Grouping = {
   name: 'junction_endpoint_connections_total',
   help: 'Connections that an endpoint got, by service port; those without a series of their own have no labels but ip_family',
+  labelNames: ['endpoint', ...BY_SERVICE.labelNames],
   key: (reading) => `${reading.endpoint} ${BY_SERVICE.key(reading)}`,
   labels: (reading) => [['endpoint', reading.endpoint], ...BY_SERVICE.labels(reading)],
 };
@@ -130,7 +133,8 @@ class ConnectionSeries {
       value,
     }));
     const samples = [...this.#totals.values(), ...others].map(({ labels, value }) => ({ labels, value }));
-    return { name: this.#by.name, help: this.#by.help, type: 'counter', samples };
+    const { name, help, labelNames } = this.#by;
+    return { name, help, type: 'counter', labelNames, samples };
   }
 
   /** First, so that there is room for new ones. */

@@ -16,6 +16,8 @@ export interface MetricFamily {
   readonly name: string;
   readonly help: string;
   readonly type: MetricType;
+  /** Of its samples, whether it has any yet or not; without `le`. */
+  readonly labelNames: readonly string[];
   readonly samples: readonly Sample[];
 }
 
@@ -30,7 +32,7 @@ export function readings(table: Readonly<Record<string, Reading>>): readonly Met
   return Object.entries(table).flatMap(([name, [help, value]]): readonly MetricFamily[] => {
     if (value === undefined || Number.isNaN(value)) return [];
     const type = name.endsWith('_total') ? 'counter' : 'gauge';
-    return [{ name, help, type, samples: [{ labels: [], value }] }];
+    return [{ name, help, type, labelNames: [], samples: [{ labels: [], value }] }];
   });
 }
 

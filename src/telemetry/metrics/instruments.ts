@@ -94,7 +94,8 @@ abstract class Single<L extends string> implements Collector {
 
   collect(): readonly MetricFamily[] {
     const samples = this.series.all().map(({ labels, state }) => ({ labels, value: state.value }));
-    return [{ name: this.#options.name, help: this.#options.help, type: this.type, samples }];
+    const { name, help, labels: labelNames = [] } = this.#options;
+    return [{ name, help, type: this.type, labelNames, samples }];
   }
 
   /** Drops every label set. */
@@ -165,7 +166,8 @@ export class Histogram<L extends string = never> implements Collector {
         { suffix: '_count', labels, value: total },
       ];
     });
-    return [{ name: this.#options.name, help: this.#options.help, type: 'histogram', samples }];
+    const { name, help, labels: labelNames = [] } = this.#options;
+    return [{ name, help, type: 'histogram', labelNames, samples }];
   }
 }
 

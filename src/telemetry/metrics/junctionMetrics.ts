@@ -17,6 +17,7 @@ const FINE_BUCKETS = doubling(0.0001, 18);
 const FAMILY = ['ip_family'] as const;
 
 const METRICS = {
+  junction_mode_info: gauge('Always 1; the mode in force', ['mode']),
   junction_change_duration_seconds: histogram(
     'Time of the change that waited longest for a sync: from its event to the plan (plan), from the plan to the kernel (write), and both (total)',
     ['ip_family', 'stage'],
@@ -141,6 +142,7 @@ export const faultMetrics: Collector = {
       name: 'junction_faults_total',
       help: 'Faults that were survived: programs that could not be started or hung, netlink messages that were unreadable, lost or forged',
       type: 'counter',
+      labelNames: ['fault'],
       samples: [...faultCounts()].map(([fault, value]) => ({ labels: [['fault', fault]], value })),
     },
   ],

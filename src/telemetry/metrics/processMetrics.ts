@@ -127,7 +127,13 @@ export class RuntimeMetrics implements Collector {
         nodejs_external_memory_bytes: ['Memory of objects outside of the heap.', external],
         nodejs_array_buffers_bytes: ['Memory of array buffers.', arrayBuffers],
       }),
-      { name: 'nodejs_version_info', help: 'Version of Node.js.', type: 'gauge', samples: [version] },
+      {
+        name: 'nodejs_version_info',
+        help: 'Version of Node.js.',
+        type: 'gauge',
+        labelNames: ['version'],
+        samples: [version],
+      },
       ...this.#gc.collect(),
     ];
   }

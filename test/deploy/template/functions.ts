@@ -86,6 +86,7 @@ export const FUNCTIONS: Readonly<Record<string, TemplateFunction>> = {
   print: (...args) => args.map(print).join(''),
   printf,
   quote: (value) => JSON.stringify(print(value)),
+  replace: (old, replacement, whole) => text(whole).replaceAll(text(old), () => text(replacement)),
   sha256sum: (value) => createHash('sha256').update(text(value)).digest('hex'),
   toYaml: (value) => stringify(value, { sortMapEntries: true, lineWidth: 0 }).trimEnd(),
   trim: (value) => text(value).trim(),

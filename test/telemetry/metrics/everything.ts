@@ -71,6 +71,7 @@ export function useEach(metrics: object): void {
     program: 'nft',
     cause: 'killed',
     result: 'agrees',
+    mode: 'iptables',
   };
   for (const metric of Object.values(metrics) as unknown[]) {
     if (metric instanceof Counter) metric.add(labels);
