@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
 /** Unprivileged users often have no sbin in their PATH, where `ip` and `iptables` live. */
 const SYSTEM_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/usr/bin', '/bin'];
 
@@ -9,4 +12,8 @@ export const TOOL_PATH = [
 export function toolEnvironment(): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _options, NODE_V8_COVERAGE: _coverage, ...environment } = process.env;
   return { ...environment, PATH: TOOL_PATH };
+}
+
+export function isInstalled(program: string): boolean {
+  return TOOL_PATH.split(':').some((folder) => existsSync(join(folder, program)));
 }

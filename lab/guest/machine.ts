@@ -8,8 +8,9 @@ import { appendFileSync, existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { TOOL_PATH, toolEnvironment } from '../tools.ts';
+import { isInstalled, toolEnvironment } from '../tools.ts';
 import { initScript } from './init.ts';
+import { onOneProcessor } from './processor.ts';
 import { lineByLine, Tail } from './tail.ts';
 
 const PROGRAM = 'linux.uml';
@@ -74,10 +75,6 @@ export function whyNoGuest(programs: readonly string[] = []): string | undefined
   return missing.length === 0 ? undefined : `not installed: ${missing.join(', ')}`;
 }
 
-function isInstalled(program: string): boolean {
-  return TOOL_PATH.split(':').some((folder) => existsSync(join(folder, program)));
-}
-
 /** Runs a script with Node in a machine that is booted for it alone. Fails, with its console, when that does. */
 export async function runInGuest(script: string, options: GuestOptions = {}): Promise<GuestResult> {
   const folder = await mkdtemp(join(tmpdir(), 'junction-uml-'));
@@ -124,10 +121,11 @@ interface Boot {
 }
 
 function boot(folder: string, init: string, { timeoutMs, signal }: GuestOptions): Promise<Boot> {
-  const machine = [`mem=${MEMORY}`, `uml_dir=${folder}`, 'con=null', 'con0=null,fd:1'];
+  const machine = [PROGRAM, `mem=${MEMORY}`, `uml_dir=${folder}`, 'con=null', 'con0=null,fd:1'];
   const root = ['root=/dev/root', 'rootfstype=hostfs', 'rootflags=/', 'ro', `init=${init}`];
   return new Promise((resolve) => {
-    const child = spawn('sh', ['-c', KEEPER, 'sh', folder, PROGRAM, ...machine, ...root], {
+    const argv = [...onOneProcessor(PROGRAM), ...machine, ...root];
+    const child = spawn('sh', ['-c', KEEPER, 'sh', folder, ...argv], {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...toolEnvironment(), TMPDIR: tmpdir() },

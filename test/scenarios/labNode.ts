@@ -25,6 +25,7 @@ export class LabNode {
   readonly layout: LayoutName;
   readonly #clients: readonly IptablesClient[];
   readonly #proxies: ScenarioProxies;
+  #applied = 0;
 
   private constructor(layout: LayoutName, clients: readonly IptablesClient[]) {
     this.layout = layout;
@@ -50,7 +51,7 @@ export class LabNode {
     return new Map(saved.flatMap((text) => [...parseSave(text)]));
   }
 
-  /** Reads node1's kernel for questions. To ask legacy for another table would create it. */
+  /** Reads node1's kernel for questions, until rules change. To ask legacy for another table would create it. */
   reader(family: Family, legacyTables: readonly string[] = ['filter', 'nat']): IptablesReader {
     const client = this.#client(family);
     const names = client.variant === 'nft' ? ALL_TABLES.names : new Set(legacyTables);
@@ -61,7 +62,7 @@ export class LabNode {
       addresses: () => node1Addresses(family),
       // Both ways to read them, each in one family.
       tables: () => ({ names, notes: [], ...(family === 'IPv6' && { small: names }) }),
-      generation: () => undefined,
+      generation: () => this.#applied,
       bridges: () => new Set(['cni0']),
     });
   }
@@ -73,6 +74,7 @@ export class LabNode {
   }
 
   apply(scenario: Scenario): Promise<void> {
+    this.#applied++;
     return this.#proxies.apply(scenario);
   }
 }

@@ -62,11 +62,12 @@ export function scenariosInLab({ isAsked = false, ...options }: LabScenarioOptio
 }
 
 async function walksOf(node: LabNode, rows: readonly (readonly [Row, Fate])[]): Promise<readonly Walk[]> {
+  const readers = { IPv4: node.reader('IPv4'), IPv6: node.reader('IPv6') };
   // At once: then they share what is read.
   return Promise.all(
     rows.map(async ([row, fate]) => ({
       row,
-      result: await node.reader(row.family).walk(row.packet, NODE1),
+      result: await readers[row.family].walk(row.packet, NODE1),
       isSticky: fate.verdict === 'forward' && fate.sticky,
     })),
   );

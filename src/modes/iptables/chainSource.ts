@@ -16,12 +16,18 @@ type Chains = ReadonlyMap<ChainKey, ChainListing>;
 
 export type ReadingClient = Pick<IptablesClient, 'family' | 'variant' | 'listRules' | 'readTable'>;
 
+interface Listed {
+  readonly chains: Chains;
+  /** What iptables says of it, where it cannot list it. */
+  readonly unreadable?: string;
+}
+
 export interface ReadContext {
   /** Tables that are listed as a whole. */
   readonly small: ReadonlySet<string>;
   /** Changes with every change of the rules. */
   readonly generation: number | string | undefined;
-  /** Called with what iptables says of a chain that it cannot list. */
+  /** Called with what iptables says of what it cannot list. */
   readonly note: (text: string) => void;
 }
 
@@ -41,7 +47,7 @@ const LARGE_CHAIN_MS = 2000;
 export class ChainSource {
   readonly #client: ReadingClient;
   readonly #large = new LargeChains();
-  readonly #reading = new Map<string, Promise<Chains>>();
+  readonly #reading = new Map<string, Promise<Listed>>();
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
@@ -57,12 +63,12 @@ export class ChainSource {
       if (known) found.set(key, known);
       else missing.push(key);
     }
-    const parts = await Promise.all(this.#reads(missing, context).map((read) => this.#limited(read)));
+    const parts = await Promise.all(this.#reads(missing, context));
     for (const part of parts) for (const [key, chain] of part) found.set(key, chain);
     return found;
   }
 
-  #reads(keys: readonly ChainKey[], context: ReadContext): readonly (() => Promise<Chains>)[] {
+  #reads(keys: readonly ChainKey[], context: ReadContext): readonly Promise<Chains>[] {
     const { small, generation, note } = context;
     const tables = new Map<string, Set<string>>();
     for (const key of keys) {
@@ -71,29 +77,38 @@ export class ChainSource {
     }
     return [...tables].flatMap(([table, names]) => {
       if (this.#client.variant === 'legacy' || names.size > MOST_SINGLE_READS)
-        return [async () => this.#large.keep(await this.#readTable(table, names), generation)];
-      if (small.has(table)) return [() => this.#list(table, undefined, note)];
-      return [...names].map((name) => () => this.#listOne(table, name, context));
+        return [this.#readTable(table, names).then((chains) => this.#large.keep(chains, generation))];
+      const listings = small.has(table)
+        ? [this.#list(table, undefined)]
+        : [...names].map((name) => this.#listOne(table, name, generation));
+      return listings.map(async (listing) => {
+        const { chains, unreadable } = await listing;
+        if (unreadable !== undefined) note(unreadable);
+        return chains;
+      });
     });
   }
 
-  /** Questions that ask for the same at the same time, while no rule changes, get one answer. */
-  #listOne(table: string, name: string, { generation, note }: ReadContext): Promise<Chains> {
-    if (generation === undefined) return this.#list(table, name, note);
+  /** Questions that ask for the same at the same time, or while it waits, and no rule changes, get one answer. */
+  async #listOne(table: string, name: string, generation: ReadContext['generation']): Promise<Listed> {
+    if (generation === undefined) return this.#list(table, name);
     const known = this.#large.get(`${table} ${name}`, generation);
-    if (known) return Promise.resolve(keyed(table, new Map([[name, known]])));
+    if (known) return { chains: keyed(table, new Map([[name, known]])) };
     const key = `${table} ${name} ${generation}`;
     let reading = this.#reading.get(key);
     if (!reading) {
-      reading = this.#list(table, name, note)
-        .then((chains) => this.#large.keep(chains, generation))
+      reading = this.#list(table, name)
+        .then((listed) => {
+          this.#large.keep(listed.chains, generation);
+          return listed;
+        })
         .finally(() => this.#reading.delete(key));
       this.#reading.set(key, reading);
     }
     return reading;
   }
 
-  async #limited(read: () => Promise<Chains>): Promise<Chains> {
+  async #limited<T>(read: () => Promise<T>): Promise<T> {
     if (this.#running >= AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#running++;
     try {
@@ -105,24 +120,26 @@ export class ChainSource {
     }
   }
 
-  async #list(table: string, chain: string | undefined, note: (text: string) => void): Promise<Chains> {
+  async #list(table: string, chain: string | undefined): Promise<Listed> {
     const reader = new ListReader();
-    const reason = await this.#client.listRules(table, chain, async (text) => reader.take(text));
+    const take = async (text: string): Promise<void> => reader.take(text);
+    const reason = await this.#limited(() => this.#client.listRules(table, chain, take));
     // The same text for a chain that is not there, and for one with rules that iptables cannot print.
-    if (reason?.includes('incompatible')) note(reason);
-    return keyed(table, reason === undefined ? reader.chains : new Map());
+    if (reason?.includes('incompatible')) return { chains: new Map(), unreadable: reason };
+    return { chains: keyed(table, reason === undefined ? reader.chains : new Map()) };
   }
 
   async #readTable(table: string, names: ReadonlySet<string>): Promise<Chains> {
     const isWanted = (chain: string): boolean => names.has(chain) || !isServiceChain(chain);
     const reader = new TableReader();
     let characters = 0;
-    await this.#client.readTable(table, async (text) => {
+    const take = async (text: string): Promise<void> => {
       const wasSmall = characters <= KEPT_CHARACTERS;
       characters += text.length;
       if (wasSmall && characters > KEPT_CHARACTERS) reader.keepOnly(isWanted);
       reader.take(text);
-    });
+    };
+    await this.#limited(() => this.#client.readTable(table, take));
     return keyed(table, reader.chains);
   }
 }
