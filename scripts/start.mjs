@@ -7,5 +7,6 @@ await setUpOrExit({ programs: 'none' });
 const { parseOptions } = await import('../dist/demo-options.js');
 const parsed = parseOptions(process.argv.slice(2));
 if (parsed.kind === 'run') await setUpOrExit({ programs: parsed.options.mode });
+if (parsed.options?.image) await setUpOrExit({ programs: 'container' });
 // In this process: one less to pass Ctrl-C on, or to be left behind.
 await import('../dist/demo.js');

@@ -10,7 +10,8 @@ import type { DemoOptions } from './options.ts';
 import { type LivePage, livePage } from './page.ts';
 import { step } from './progress.ts';
 import { printRows, printVerdict } from './report.ts';
-import { junctionArguments, junctionSettings } from './settings.ts';
+import { type DemoProgram, programOf } from './program.ts';
+import { junctionSettings } from './settings.ts';
 import { type Row, sendAll } from './traffic.ts';
 import { printCause } from './writes.ts';
 
@@ -32,6 +33,19 @@ export async function runDemo(context: DemoContext): Promise<number> {
 }
 
 async function runCluster(context: DemoContext, page: LivePage | undefined): Promise<number> {
+  const program = await programOf(context.options, page?.socket);
+  try {
+    return await runWith(program, context, page);
+  } finally {
+    await program.dispose();
+  }
+}
+
+async function runWith(
+  program: DemoProgram,
+  context: DemoContext,
+  page: LivePage | undefined,
+): Promise<number> {
   const lab = await step(
     'Starting a cluster',
     (say) => Lab.start({ onProgress: say }),
@@ -41,7 +55,7 @@ async function runCluster(context: DemoContext, page: LivePage | undefined): Pro
     context.signal.throwIfAborted();
     const expectation = await Expectation.watch(junctionSettings(context.options));
     try {
-      return await demonstrate(lab, expectation, context, page);
+      return await demonstrate({ lab, program, expectation, page }, context);
     } finally {
       await expectation.stop();
     }
@@ -50,20 +64,24 @@ async function runCluster(context: DemoContext, page: LivePage | undefined): Pro
   }
 }
 
-async function demonstrate(
-  lab: Lab,
-  expectation: Expectation,
-  context: DemoContext,
-  page: LivePage | undefined,
-): Promise<number> {
-  const { options, signal } = context;
+interface Stage {
+  readonly lab: Lab;
+  readonly program: DemoProgram;
+  readonly expectation: Expectation;
+  readonly page: LivePage | undefined;
+}
+
+async function demonstrate(stage: Stage, { options, signal }: DemoContext): Promise<number> {
+  const { lab, program, expectation, page } = stage;
   const paint = painter(process.stdout);
-  const junction = new JunctionProcess(lab.host('node1'), junctionArguments(options, page?.socket));
+  const host = lab.host('node1');
+  await program.prepare(host);
+  const junction = new JunctionProcess(host, program.command);
   await step(
-    'Starting Junction on node1',
+    `Starting Junction${program.from} on node1`,
     () => unlessAborted(signal, junction.ready()),
     () =>
-      `Junction serves on node1, mode ${options.mode}${whyFirst(junction)}. ${junction.summary(options.mode)}`,
+      `Junction${program.from} serves on node1, mode ${options.mode}${whyFirst(junction)}. ${junction.summary(options.mode)}`,
   );
   const send = (before: readonly Row[] = []): Promise<readonly Row[]> =>
     sendAll(lab, expectation.plans(), before);

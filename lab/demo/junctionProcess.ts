@@ -4,7 +4,6 @@ import { createInterface } from 'node:readline';
 import type { Host } from '../host.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
 import type { DemoMode } from './options.ts';
-import { JUNCTION } from './paths.ts';
 
 /** A line of its log. */
 export interface LogLine {
@@ -26,9 +25,9 @@ export class JunctionProcess {
   readonly #listeners = new Set<(line: LogLine) => void>();
   readonly exited: Promise<void>;
 
-  constructor(host: Host, args: readonly string[]) {
+  constructor(host: Host, command: readonly string[]) {
     // In a session of its own: Ctrl-C is for the demo, which ends Junction with the rest.
-    this.#child = host.spawn([process.execPath, JUNCTION, 'run', ...args], {
+    this.#child = host.spawn(command, {
       stdio: ['ignore', 'ignore', 'pipe'],
       detached: true,
     });

@@ -36,6 +36,10 @@ async function main(args: readonly string[]): Promise<number> {
   if (hasLostOwner()) return 1;
   if (options.mode === 'ipvs')
     return runUntilSignalled(options, (signal) => runDemoInGuest({ args, options, signal }));
+  if (options.image !== undefined && process.getuid?.() !== 0) {
+    process.stderr.write('--image needs root: sudo npm start -- --image …\n');
+    return 1;
+  }
   const access = labAccess();
   if (access.kind === 'user-namespace' && !isInUserNamespace()) return reexec(args);
   if (access.kind !== 'direct') {

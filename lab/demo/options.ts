@@ -13,6 +13,8 @@ export interface DemoOptions {
   readonly layout: string;
   readonly variant: string;
   readonly manifests: string;
+  /** Junction runs from this image, as the DaemonSet runs it, and not from the checkout. */
+  readonly image?: string | undefined;
 }
 
 export const HELP = `Junction's demo: a cluster of two nodes, four pods and a client outside on this
@@ -36,6 +38,9 @@ Options, after the --:
                      mode nftables
   --manifests PATH   the cluster's objects: a directory or a file (default:
                      examples)
+  --image PATH       run Junction from an image that npm run image has written,
+                     with the DaemonSet's permissions, by runc; as root, and not
+                     in the mode ipvs
   -h, --help         print this
 `;
 
@@ -47,7 +52,7 @@ const CHOICES = {
   variant: ['auto', 'nft', 'legacy'],
 } as const satisfies Record<string, readonly string[]>;
 
-const NAMES = ['mode', 'once', 'layout', 'variant', 'manifests', 'help'];
+const NAMES = ['mode', 'once', 'layout', 'variant', 'manifests', 'image', 'help'];
 
 export type ParsedOptions =
   | { readonly kind: 'run'; readonly options: DemoOptions }
@@ -74,6 +79,7 @@ export function parseOptions(
         layout: { type: 'string' },
         variant: { type: 'string' },
         manifests: { type: 'string', default: EXAMPLES },
+        image: { type: 'string' },
         help: { type: 'boolean', short: 'h', default: false },
       },
     });
@@ -89,9 +95,11 @@ export function parseOptions(
     const mode = CHOICES.mode.find((each) => each === values.mode) ?? DEFAULTS.mode;
     const reason = withoutEffect(mode, values);
     if (reason !== undefined) return mistake(reason);
-    const { layout = DEFAULTS.layout, variant = DEFAULTS.variant, once, manifests } = values;
+    const { layout = DEFAULTS.layout, variant = DEFAULTS.variant, once, manifests, image } = values;
     if (!existsSync(manifests)) return mistake(`--manifests ${manifests} does not exist`);
-    return { kind: 'run', options: { mode, layout, variant, once, manifests } };
+    if (image !== undefined && !existsSync(image))
+      return mistake(`--image ${image} does not exist; npm run image writes one to release/`);
+    return { kind: 'run', options: { mode, layout, variant, once, manifests, image } };
   } catch (error) {
     return mistake(error instanceof Error ? error.message : String(error));
   }
@@ -99,8 +107,10 @@ export function parseOptions(
 
 function withoutEffect(
   mode: DemoMode,
-  { layout, variant }: { readonly layout?: string | undefined; readonly variant?: string | undefined },
+  { layout, variant, image }: Partial<Record<'layout' | 'variant' | 'image', string | undefined>>,
 ): string | undefined {
+  if (image !== undefined && mode === 'ipvs')
+    return '--image is not for --mode ipvs, in which the cluster runs in a Linux of its own';
   if (layout !== undefined && mode !== 'iptables')
     return `--layout is for --mode iptables, and this is --mode ${mode}`;
   if (variant !== undefined && mode === 'nftables') return '--variant is not for --mode nftables';

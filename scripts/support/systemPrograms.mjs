@@ -25,10 +25,17 @@ const IMAGE_PACKAGES = {
   'debian-archive-keyring': ['/usr/share/keyrings/debian-archive-keyring.gpg'],
 };
 
+/** To run what is in an image. The second has what container runtimes allow a container to ask of the kernel. */
+const CONTAINER_PACKAGES = {
+  runc: ['runc'],
+  'golang-github-containers-common': ['/usr/share/containers/seccomp.json'],
+};
+
 const TEST_PACKAGES = {
   ...GUEST_PACKAGES,
   ...BROWSER_PACKAGES,
   ...IMAGE_PACKAGES,
+  ...CONTAINER_PACKAGES,
   kmod: ['modprobe'],
   'dbus-daemon': ['dbus-daemon'],
   bsdutils: ['script'],
@@ -36,9 +43,6 @@ const TEST_PACKAGES = {
   ipset: ['ipset'],
   ipvsadm: ['ipvsadm'],
   nftables: ['nft'],
-  runc: ['runc'],
-  // What container runtimes allow a container to ask of the kernel.
-  'golang-github-containers-common': ['/usr/share/containers/seccomp.json'],
 };
 
 /** By what they are for: a mode of the demo, the benchmark of the page, the image, or the tests. */
@@ -49,6 +53,7 @@ const NEEDED = {
   ipvs: { ...PACKAGES, ...GUEST_PACKAGES, kmod: ['modprobe'] },
   browser: { ...PACKAGES, ...BROWSER_PACKAGES },
   image: IMAGE_PACKAGES,
+  container: CONTAINER_PACKAGES,
   tests: { ...PACKAGES, ...TEST_PACKAGES },
 };
 
