@@ -31,11 +31,15 @@ const CONTAINER_PACKAGES = {
   'golang-github-containers-common': ['/usr/share/containers/seccomp.json'],
 };
 
+/** `npm run bundle:node`. */
+const BUNDLE_PACKAGES = { dpkg: ['dpkg-deb'], gzip: ['gzip'], tar: ['tar'] };
+
 const TEST_PACKAGES = {
   ...GUEST_PACKAGES,
   ...BROWSER_PACKAGES,
   ...IMAGE_PACKAGES,
   ...CONTAINER_PACKAGES,
+  ...BUNDLE_PACKAGES,
   kmod: ['modprobe'],
   'dbus-daemon': ['dbus-daemon'],
   bsdutils: ['script'],
@@ -45,7 +49,7 @@ const TEST_PACKAGES = {
   nftables: ['nft'],
 };
 
-/** By what they are for: a mode of the demo, the benchmark of the page, the image, or the tests. */
+/** By what they are for: a mode of the demo, the benchmark of the page, what ships, or the tests. */
 const NEEDED = {
   none: {},
   iptables: PACKAGES,
@@ -54,6 +58,7 @@ const NEEDED = {
   browser: { ...PACKAGES, ...BROWSER_PACKAGES },
   image: IMAGE_PACKAGES,
   container: CONTAINER_PACKAGES,
+  bundle: BUNDLE_PACKAGES,
   tests: { ...PACKAGES, ...TEST_PACKAGES },
 };
 
