@@ -72,6 +72,12 @@ export const ERRORS = {
       'A clean-up of one mode was asked for while a service proxy runs in that mode. Nothing was removed.',
     remedy: 'Stop that proxy first.',
   },
+  NO_OTHER_PROXY: {
+    meaning:
+      'A clean-up was to wait until another service proxy has taken over this node, and none did in time. Nothing was removed.',
+    remedy:
+      'Start kube-proxy on this node, then again; the message says what is missing. Without --wait-for-proxy it is removed at once.',
+  },
   CONFIG_INCONSISTENT: {
     meaning: 'The configuration contradicts the machine: addresses of a family that it does not serve.',
     remedy: 'Give CIDRs of the families that the node has.',

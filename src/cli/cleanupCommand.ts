@@ -1,5 +1,6 @@
 /** `junction cleanup`: deletes everything that is ours, found by the kernel's state alone. */
 import type { ValidConfig } from '../config/effective.ts';
+import { appendPort } from '../config/goFormats.ts';
 import { runningMode } from '../daemon/otherProxies.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import type { Family } from '../model/ip.ts';
@@ -24,7 +25,9 @@ import { alreadyRunning, findHolder } from '../system/instanceLock.ts';
 import type { CommandRunner } from '../system/processes.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { wait } from '../time/wait.ts';
+import { UsageError } from './commands.ts';
 import type { Output, PrintOptions } from './output.ts';
+import { waitForProxy } from './proxyWait.ts';
 import { printColumns } from './table.ts';
 
 export interface CleanupCommandOptions extends Pick<PrintOptions, 'families' | 'output'> {
@@ -65,11 +68,43 @@ export interface NftCleanup {
 export async function runCleanup(
   { metricsBindAddress }: ValidConfig,
   output: Output,
-  { force, ...settings }: CleanupCommandOptions & { readonly force: boolean },
+  { force, waitForProxy: address, timeoutMs, stay, ...settings }: RunCleanupOptions,
 ): Promise<number> {
+  refuseContradictions(address, timeoutMs, force);
   requireNetAdmin();
-  if (!settings.dryRun) await refuseBesideJunction(output, force);
-  return cleanupCommand(output, settings, { runningMode: () => runningMode(metricsBindAddress) });
+  if (address !== '') {
+    const health = appendPort(address, HEALTH_PORT);
+    await waitForProxy(output, { health, metrics: metricsBindAddress, timeoutMs });
+  } else if (!settings.dryRun) await refuseBesideJunction(output, force);
+  const code = await cleanupCommand(output, settings, { runningMode: () => runningMode(metricsBindAddress) });
+  if (!stay || code !== 0) return code;
+  output.err('note: done; staying until stopped\n');
+  return untilStopped();
+}
+
+interface RunCleanupOptions extends CleanupCommandOptions {
+  readonly force: boolean;
+  /** The address of its health; '': no wait. */
+  readonly waitForProxy: string;
+  readonly timeoutMs: number;
+  readonly stay: boolean;
+}
+
+/** kube-proxy's default. */
+const HEALTH_PORT = 10_256;
+
+function refuseContradictions(address: string, timeoutMs: number, force: boolean): void {
+  const problems = [
+    ...(address !== '' && force ? ['--force and --wait-for-proxy contradict each other: name one'] : []),
+    ...(address === '' && timeoutMs !== 0 ? ['--timeout has no effect without --wait-for-proxy'] : []),
+    ...(timeoutMs < 0 ? ['--timeout must not be negative'] : []),
+  ];
+  if (problems.length > 0) throw new UsageError(problems, 'junction cleanup --help lists its flags');
+}
+
+/** A signal ends the process. */
+function untilStopped(): Promise<never> {
+  return new Promise(() => setInterval(() => undefined, 2 ** 31 - 1));
 }
 
 export async function cleanupCommand(

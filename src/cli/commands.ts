@@ -33,6 +33,7 @@ export interface CommandInfo {
 
 const { only, probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
 const { answerOutput, eventOutput, live, bundle, from, to, at, namespace, problems, watch } = OWN_FLAGS;
+const { waitForProxy, timeout, stay } = OWN_FLAGS;
 const { bundleOutput, bundleForce, uiBindAddress, uiTokenFile } = OWN_FLAGS;
 const { toManifests, toKubeconfig, toConfig, toProxyMode, toHostname } = OWN_FLAGS;
 
@@ -197,12 +198,13 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'cleanup',
     summary:
       "Remove everything that is Junction's (or kube-proxy's) from iptables, IPVS, ipset and nftables, and say what it was.",
-    ownFlags: [family, cleanupMode, output, dryRun, force],
+    ownFlags: [family, cleanupMode, output, dryRun, force, waitForProxy, timeout, stay],
     uses: [...ANYWHERE, 'iptables-variant', 'metrics-bind-address', 'metrics-port'],
     examples: [
       'junction cleanup --dry-run',
       'junction cleanup --output json',
       'junction cleanup --mode nftables',
+      'junction cleanup --mode nftables --wait-for-proxy 127.0.0.1:10256 --timeout 10m',
     ],
   },
   {

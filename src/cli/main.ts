@@ -127,6 +127,9 @@ const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Pro
       mode: flagValue(parsed, OWN_FLAGS.cleanupMode),
       dryRun: flagValue(parsed, OWN_FLAGS.dryRun),
       force: flagValue(parsed, OWN_FLAGS.force),
+      waitForProxy: flagValue(parsed, OWN_FLAGS.waitForProxy),
+      timeoutMs: flagValue(parsed, OWN_FLAGS.timeout),
+      stay: flagValue(parsed, OWN_FLAGS.stay),
     });
   },
   doctor: async (parsed, io) => (await node()).doctorCommand(parsed, io, familiesOf(parsed)),

@@ -1,5 +1,5 @@
 /** Flags of commands other than `run`. */
-import { BOOL, choiceOf, STRING } from '../config/kinds.ts';
+import { BOOL, choiceOf, DURATION, IP_PORT, STRING } from '../config/kinds.ts';
 import { flag } from '../config/setting.ts';
 
 export const OWN_FLAGS = {
@@ -26,6 +26,15 @@ export const OWN_FLAGS = {
   dryRun: flag('dry-run', BOOL, false, { help: 'say what would be removed, and remove nothing' }),
   cleanupMode: flag('mode', choiceOf(['all', 'iptables', 'ipvs', 'nftables']), 'all', {
     help: "remove only what this mode of Junction left, and nothing of a kube-proxy that runs in another mode; all: everything that is Junction's or kube-proxy's",
+  }),
+  waitForProxy: flag('wait-for-proxy', IP_PORT, '', {
+    help: 'first wait until no Junction runs here and another service proxy is healthy at this address (kube-proxy: 127.0.0.1:10256) and has written its rules, which it says at --metrics-bind-address',
+  }),
+  timeout: flag('timeout', DURATION, 0, {
+    help: 'how long to wait for another service proxy; 0: as long as it takes',
+  }),
+  stay: flag('stay', BOOL, false, {
+    help: 'afterwards stay until stopped, as a container of a DaemonSet has to',
   }),
   answerOutput: flag('output', choiceOf(['table', 'wide', 'json', 'yaml']), 'table', {
     short: 'o',

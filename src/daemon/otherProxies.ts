@@ -77,9 +77,14 @@ async function findKubeProxyPorts(): Promise<readonly string[]> {
 /** The mode of a service proxy that runs here: kube-proxy and Junction both serve `/proxyMode`. `undefined`: none does. */
 export async function runningMode(metricsBindAddress: string): Promise<string | undefined> {
   if (metricsBindAddress === '') return undefined;
-  const address = metricsBindAddress.replace(/^(0\.0\.0\.0|\[::\]|)(?=:\d+$)/, '127.0.0.1');
+  const address = localAddress(metricsBindAddress);
   const { ok, text } = await get(`http://${address}/proxyMode`, 2 * ANSWER_LIMIT_MS);
   return ok ? text.trim() : undefined;
+}
+
+/** Where what listens at an address is reached from this node. */
+export function localAddress(bindAddress: string): string {
+  return bindAddress.replace(/^(0\.0\.0\.0|\[::\]|)(?=:\d+$)/, '127.0.0.1');
 }
 
 async function get(

@@ -172,6 +172,11 @@ describe('flags of another command', () => {
       /flag --oom-score-adj has no effect on this command/,
     ],
     [['run', '--dry-run'], /unknown flag: --dry-run/],
+    [['cleanup', '--wait-for-proxy=kube-proxy'], /--wait-for-proxy.*ip or ip:port/],
+    [['cleanup', '--wait-for-proxy=127.0.0.1', '--force'], /--force and --wait-for-proxy contradict/],
+    [['cleanup', '--timeout=1m'], /--timeout has no effect without --wait-for-proxy/],
+    [['cleanup', '--wait-for-proxy=127.0.0.1', '--timeout=-1s'], /--timeout must not be negative/],
+    [['cleanup', '--wait-for-proxy=127.0.0.1', '--timeout=10'], /must be a duration.*perhaps 10s/],
   ];
   test.each(table)('%j', async (args, err) => {
     const run = await junction(...args);
