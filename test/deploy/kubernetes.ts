@@ -148,6 +148,7 @@ function kind(
 const KINDS: ReadonlyMap<string, Shape> = new Map([
   kind('v1', 'ServiceAccount', { 'metadata!': metadata, automountServiceAccountToken: flag }),
   kind('v1', 'ConfigMap', { 'metadata!': metadata, 'data!': mapOf(text) }),
+  kind('v1', 'Pod', { 'metadata!': metadata, 'spec!': podSpec }),
   kind('rbac.authorization.k8s.io/v1', 'ClusterRole', {
     'metadata!': clusterMetadata,
     'rules!': list(

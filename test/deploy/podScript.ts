@@ -35,7 +35,7 @@ export function podScript(values: Data = REQUIRED): PodScript {
  * No file can be written but in /run (the checkout may be in /tmp), /proc/sys is read-only, and the node's
  * /proc/sys/net is mounted beside it.
  */
-const MOUNTS = `
+export const MOUNTS = `
 set -eu
 ip link set lo up
 mount -t tmpfs tmpfs /run
@@ -46,7 +46,7 @@ mount --bind /proc/sys /proc/sys
 mount -o remount,bind,ro,nosuid,nodev,noexec /proc/sys
 mount -o remount,bind,ro /`;
 
-function onlyThese(names: readonly string[]): string {
+export function onlyThese(names: readonly string[]): string {
   const kept = names.map((name) => `+${name.toLowerCase()}`);
   return `setpriv --no-new-privs --inh-caps=-all --bounding-set=${['-all', ...kept].join()}`;
 }

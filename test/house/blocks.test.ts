@@ -9,7 +9,7 @@ import { SAMPLES } from '../../scripts/samples/samples.ts';
 import { PAGES, type Page } from './pages.ts';
 import { ROOT } from './sources.ts';
 
-const NO_OUTPUT: ReadonlySet<string> = new Set(['sh', 'yaml', 'promql', 'ts', 'text', 'mermaid']);
+const NO_OUTPUT: ReadonlySet<string> = new Set(['sh', 'yaml', 'json', 'promql', 'ts', 'text', 'mermaid']);
 /** Pages whose tables are measurements too. */
 const MEASURED_PAGES = ['docs/benchmarks.md', 'docs/reliability.md', 'docs/conntrack.md'];
 const MEASUREMENT = /\d (?:ms|µs|s|MB|MiB)\b|\d of \d/;

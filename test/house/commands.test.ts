@@ -11,7 +11,7 @@ interface Shown {
 }
 
 /** `junction plan --manifests …`, up to a pipe, a comment or the end of the quotation. */
-const COMMAND = /(?<!\bip6?|\bkubectl)(?:^|[\s/`])junction ((?:[a-z]+|--)[^\n`|&#]*)/g;
+const COMMAND = /(?<!\bip6?|\bkubectl|\bdaemonset)(?:^|[\s/`])junction ((?:[a-z]+|--)[^\n`|&#]*)/g;
 
 const shown: readonly Shown[] = PAGES.flatMap(({ path, text }) => {
   const code = [

@@ -46,7 +46,7 @@ export class ApiNode {
 
   /** kube-proxy's own flags; more of them may follow. */
   async start(user: UserKind, ...flags: readonly string[]): Promise<Program> {
-    const kubeconfig = `--kubeconfig=${await this.#writeKubeconfig(user)}`;
+    const kubeconfig = `--kubeconfig=${await this.writeKubeconfig(user)}`;
     return this.startWith([kubeconfig, ...KUBE_PROXY_FLAGS, ...flags]);
   }
 
@@ -66,7 +66,7 @@ export class ApiNode {
     await rm(this.#directory, { recursive: true });
   }
 
-  async #writeKubeconfig(user: UserKind): Promise<string> {
+  async writeKubeconfig(user: UserKind): Promise<string> {
     const path = join(this.#directory, 'kubeconfig');
     const cluster = { server: await this.server.call('url'), 'certificate-authority': certificatePath('ca') };
     const credentials =
