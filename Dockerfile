@@ -1,24 +1,24 @@
-# Junction's image. From the checkout: docker build -t REGISTRY/junction:0.2.0 .
-# For a build that can be repeated, name the base by its digest: --build-arg BASE=node:20-bookworm-slim@sha256:…
-ARG BASE=node:20-bookworm-slim
+# Junction's image for those who have Docker; `npm run image` makes one without. From the checkout:
+#   docker build -t REGISTRY/junction:0.2.0 --build-arg JUNCTION_COMMIT=$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) .
+# For a build that can be repeated, name the base by its digest: --build-arg BASE=node:24-bookworm-slim@sha256:…
+ARG BASE=node:24-bookworm-slim
 
 FROM ${BASE} AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
-# Versions come from package-lock.json. `npm ci` refuses it, because optional packages of other systems are absent there.
+# The tools. `npm ci` refuses their lock, because builds for other systems are absent there: what came is compared with it.
 RUN npm install --no-save
-COPY tsconfig.json ./
 COPY scripts scripts
-COPY bench bench
+RUN node scripts/support/lockCheck.mjs
+COPY tsconfig.json LICENSE ./
+COPY deploy/runtime deploy/runtime
 COPY src src
-COPY lab lab
 COPY page page
-RUN node scripts/build.mjs
-
-FROM ${BASE} AS packages
-WORKDIR /src
-COPY package.json package-lock.json .npmrc ./
-RUN npm install --no-save --omit=dev
+# The repository is not here, so the program is told what it was built from.
+ARG JUNCTION_COMMIT=unknown
+ARG SOURCE_DATE_EPOCH
+# Its packages come by `npm ci` from deploy/runtime.
+RUN node scripts/ship/program.mjs /out
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="junction" \
@@ -31,14 +31,14 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production
 WORKDIR /opt/junction
-COPY package.json LICENSE ./
-COPY bin bin
-COPY --from=packages /src/node_modules node_modules
-COPY --from=build /src/dist dist
+COPY --from=build /out ./
 # By kube-proxy's name too: its DaemonSet's command then starts Junction, with nothing but the image exchanged.
-RUN ln -s /opt/junction/bin/junction /usr/local/bin/junction \
+RUN mkdir bin \
+ && for name in junction kubectl-junction; do printf '#!/usr/bin/env node\nimport "../%s.js";\n' $name > bin/$name; done \
+ && chmod 755 bin/* \
+ && ln -s /opt/junction/bin/* /usr/local/bin/ \
  && ln -s /opt/junction/bin/junction /usr/local/bin/kube-proxy
 # Root, because Kubernetes gives capabilities to root only; which ones it keeps is the pod's business (deploy/).
 USER 0:0
-ENTRYPOINT ["node", "/opt/junction/bin/junction"]
+ENTRYPOINT ["node", "/opt/junction/junction.js"]
 CMD ["--help"]

@@ -5,17 +5,20 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { checkInstalled, explainIntegrity } from './support/lockCheck.mjs';
+import { checkNode } from './support/nodeVersion.mjs';
+import { npm } from './support/npm.mjs';
 import { packagesHash, readStamp, sourceHash } from './support/hashes.mjs';
 import { ROOT } from './support/paths.mjs';
 import { Failure, runQuietly } from './support/run.mjs';
 import { step } from './support/steps.mjs';
 import { canInstall, howLong, howToInstall, install, missingPackages } from './support/systemPrograms.mjs';
 
-const OLDEST_NODE = [20, 19];
 const PACKAGES_STAMP = 'node_modules/.junction-stamp';
 /**
  * Versions come from package-lock.json, as with `npm ci`. That one refuses a lock file in which the optional packages of
- * other systems are absent, and where the registry has only some of them no better lock file can be made.
+ * other systems are absent, and where the registry has only some of them no better lock file can be made. checkInstalled makes up
+ * for it.
  */
 const INSTALL = ['install', '--no-save', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
 const BUILD_STAMP = 'dist/.stamp';
@@ -25,7 +28,7 @@ const BUILD_STAMP = 'dist/.stamp';
  * are for, a mode of the demo, the tests, or nothing.
  */
 export async function setUp({ lacking = 'fail', programs = 'iptables' } = {}) {
-  checkNode();
+  checkNode(process.versions.node);
   await installPrograms(lacking, programs);
   await installPackages();
   await build();
@@ -40,16 +43,6 @@ export async function setUpOrExit(options) {
     console.error(`\n${error.message}`);
     process.exit(1);
   }
-}
-
-function checkNode() {
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  const [needMajor, needMinor] = OLDEST_NODE;
-  if (major > needMajor || (major === needMajor && minor >= needMinor)) return;
-  throw new Failure(
-    `Junction needs Node.js ${OLDEST_NODE.join('.')} or newer; this is ${process.versions.node}. ` +
-      'Get it from https://nodejs.org/ or your package manager.',
-  );
 }
 
 async function installPrograms(lacking, purpose) {
@@ -68,13 +61,20 @@ async function installPrograms(lacking, purpose) {
 async function installPackages() {
   const wanted = packagesHash();
   if (readStamp(PACKAGES_STAMP) === wanted) return;
-  if (!isInstalledByHand()) {
-    // The npm that runs this script, where one does; its warnings about the user's own settings stay unseen.
-    const npm = process.env.npm_execpath;
-    const command = npm?.endsWith('.js') ? [process.execPath, npm] : ['npm'];
-    await step('Installing npm packages', () => runQuietly([...command, ...INSTALL]));
-  }
+  if (!isInstalledByHand()) await step('Installing npm packages', runNpm);
+  const unknown = checkInstalled();
+  if (unknown.length > 0)
+    console.warn(`package-lock.json has no build for this machine of ${unknown.join(', ')}: not checked.`);
   writeFileSync(join(ROOT, PACKAGES_STAMP), `${wanted}\n`);
+}
+
+/** Its warnings about the user's own settings stay unseen. */
+async function runNpm() {
+  try {
+    await runQuietly(npm(...INSTALL));
+  } catch (error) {
+    throw explainIntegrity(error);
+  }
 }
 
 /** npm notes what it has installed in a file of its own. */

@@ -48,7 +48,8 @@ function chosen(wanted) {
   );
 }
 
-async function fetchNode(folder, arch, version, integrity) {
+/** Into an empty folder: bin/node and LICENSE. */
+export async function fetchNode(folder, arch, version, integrity) {
   const name = `node-linux-${arch}`;
   const archive = join(folder, `${name}-${version}.tgz`);
   try {

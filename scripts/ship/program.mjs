@@ -47,8 +47,9 @@ export async function assembleProgram(folder, { arch = process.arch } = {}) {
   if (!ARCHITECTURES.includes(arch))
     throw new Failure(`Junction ships for ${ARCHITECTURES.join(' and ')}, not for ${JSON.stringify(arch)}.`);
   const packages = await runtimePackages(arch);
-  mkdirSync(dirname(resolve(folder)), { recursive: true });
-  await withScratch(dirname(resolve(folder)), async (scratch) => {
+  const parent = dirname(resolve(folder));
+  makeFolder(parent);
+  await withScratch(parent, async (scratch) => {
     const program = join(scratch, 'program');
     mkdirSync(program);
     await bundle(scratch, program, packages);
@@ -57,6 +58,14 @@ export async function assembleProgram(folder, { arch = process.arch } = {}) {
     settle(program, epochOf() ?? 0);
     moveInto(program, folder);
   });
+}
+
+function makeFolder(folder) {
+  try {
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    throw new Failure(`Cannot write: ${error.message}.`);
+  }
 }
 
 /**
@@ -95,7 +104,9 @@ async function bundle(scratch, outdir, packages) {
     ...common,
     entryPoints: { 'kubectl-junction': 'src/kubectl/bin.ts', 'netlink-worker': 'src/netlink/worker/main.ts' },
   });
-  for (const name of readdirSync(outdir, { recursive: true }).filter((each) => each.endsWith('.js'))) {
+  for (const name of readdirSync(outdir, { recursive: true, encoding: 'utf8' }).filter((each) =>
+    each.endsWith('.js'),
+  )) {
     await writeSourceLines(join(outdir, name));
     await rm(join(outdir, `${name}.map`));
   }

@@ -17,6 +17,8 @@ export async function buildPage(outdir) {
     absWorkingDir: ROOT,
     entryPoints: { page: 'page/src/main.tsx' },
     outdir,
+    // The hash is made of paths too: they are the same wherever node_modules leads.
+    preserveSymlinks: true,
     entryNames: '[name]-[hash]',
     bundle: true,
     minify: true,

@@ -31,7 +31,8 @@ export function libc(): Libc {
     loaded ??= load();
     return loaded;
   } catch (cause) {
-    const message = `cannot call libc on ${process.platform} ${process.arch}`;
+    const reason = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
+    const message = `cannot call libc on ${process.platform} ${process.arch}: ${reason}`;
     throw new JunctionError('NATIVE_UNAVAILABLE', message, { cause });
   }
 }

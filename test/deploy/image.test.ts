@@ -2,14 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { script } from '../ship/scripts.ts';
+import { treeOf } from '../ship/tree.ts';
 import { at, listAt, podOf, ROOT, readText, renderObjects } from './chart.ts';
 import { copiesOf, parseDockerfile, type Stage, valuesOf } from './dockerfile.ts';
 
-const { version, dependencies } = JSON.parse(readText('package.json')) as {
-  readonly version: string;
-  readonly dependencies: Readonly<Record<string, string>>;
-};
+const { version } = JSON.parse(readText('package.json')) as { readonly version: string };
 const { stages } = parseDockerfile(readText('Dockerfile'));
 
 function stage(name: string | undefined): Stage {
@@ -22,7 +21,7 @@ const final = stage(undefined);
 
 describe('the Dockerfile', () => {
   test('has one base, of a release line that the program supports', () => {
-    expect([...new Set(stages.map(({ base }) => base))]).toEqual(['node:20-bookworm-slim']);
+    expect([...new Set(stages.map(({ base }) => base))]).toEqual(['node:24-bookworm-slim']);
     expect(readText('Dockerfile')).not.toContain('latest');
   });
 
@@ -46,15 +45,16 @@ describe('the Dockerfile', () => {
     }
   });
 
-  test('leaves compilers and development packages behind', () => {
-    expect(copiesOf(final).flatMap(({ sources }) => sources)).toEqual([
-      'package.json',
-      'LICENSE',
-      'bin',
-      '/src/node_modules',
-      '/src/dist',
+  test('leaves everything behind but the program', () => {
+    expect(copiesOf(final)).toEqual([{ from: 'build', sources: ['/out'], target: './' }]);
+  });
+
+  test('checks what it installed before it runs it', () => {
+    expect(valuesOf(stage('build'), 'RUN')).toEqual([
+      'npm install --no-save',
+      'node scripts/support/lockCheck.mjs',
+      'node scripts/ship/program.mjs /out',
     ]);
-    expect(valuesOf(stage('packages'), 'RUN')).toEqual(['npm install --no-save --omit=dev']);
   });
 
   test('installs iptables and keeps no package lists', () => {
@@ -65,7 +65,7 @@ describe('the Dockerfile', () => {
   });
 
   test('starts what the DaemonSet gives arguments to', () => {
-    expect(valuesOf(final, 'ENTRYPOINT')).toEqual(['["node", "/opt/junction/bin/junction"]']);
+    expect(valuesOf(final, 'ENTRYPOINT')).toEqual(['["node", "/opt/junction/junction.js"]']);
     expect(valuesOf(final, 'WORKDIR')).toEqual(['/opt/junction']);
     const container = at(podOf(renderObjects()), 'containers', 0);
     expect(Object.keys(container as object)).not.toContain('command');
@@ -78,66 +78,56 @@ describe('the tree in the image', () => {
   let folder = '';
   const path = (...parts: readonly string[]): string => join(folder, ...parts);
 
-  beforeAll(() => {
+  beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'junction-image-'));
-    copy('build', path('build'));
-    for (const name of ['esbuild', '@esbuild', 'preact']) {
-      cpSync(join(ROOT, 'node_modules', name), path('build/node_modules', name), { recursive: true });
-    }
-    execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: path('build'), stdio: 'pipe' });
-
-    copy(undefined, path('image'));
-    cpSync(path('build/dist'), path('image/dist'), { recursive: true });
-    for (const name of productionPackages()) {
-      cpSync(join(ROOT, name), path('image', name), { recursive: true });
-    }
-    symlinkSync(path('image/bin/junction'), path('kube-proxy'));
+    vi.stubEnv('JUNCTION_COMMIT', '0123456789abcdef');
+    vi.stubEnv('SOURCE_DATE_EPOCH', '1700000000');
+    copyCheckout();
+    mkdirSync(path('build/node_modules'));
+    for (const name of ['esbuild', '@esbuild', 'preact', '.cache'])
+      symlinkSync(join(ROOT, 'node_modules', name), path('build/node_modules', name));
+    execFileSync(process.execPath, ['scripts/ship/program.mjs', path('image')], {
+      cwd: path('build'),
+      stdio: 'pipe',
+    });
+    const { assembleProgram } = await script('ship/program');
+    await assembleProgram(path('assembled'));
   });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(() => {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
-  function copy(name: string | undefined, target: string): void {
-    mkdirSync(target);
-    for (const { from, sources, target: to } of copiesOf(stage(name))) {
-      if (from !== undefined) continue;
+  function copyCheckout(): void {
+    for (const { sources, target } of copiesOf(stage('build'))) {
       for (const source of sources) {
-        cpSync(join(ROOT, source), join(target, to === './' ? basename(source) : to), { recursive: true });
+        const name = target === './' ? basename(source) : target;
+        cpSync(join(ROOT, source), path('build', name), { recursive: true });
       }
     }
-  }
-
-  /** What the lock file does not call a development package, as far as it is for this machine. */
-  function productionPackages(): readonly string[] {
-    const { packages } = JSON.parse(readText('package-lock.json')) as {
-      readonly packages: Readonly<Record<string, { readonly dev?: boolean }>>;
-    };
-    return Object.entries(packages).flatMap(([name, { dev }]) =>
-      name !== '' && dev !== true && existsSync(join(ROOT, name)) ? [name] : [],
-    );
   }
 
   function run(program: string, ...args: readonly string[]): string {
     return execFileSync(program, args, { encoding: 'utf8', cwd: '/', env: { PATH: process.env['PATH'] } });
   }
 
-  test('is complete: the program runs in it', () => {
-    const missing = Object.keys(dependencies).filter((name) => !existsSync(path('image/node_modules', name)));
-    expect(missing).toEqual([]);
-    expect(run(process.execPath, path('image/bin/junction'), '--version').trim()).toBe(
-      `Junction v${version}`,
-    );
-    const plan = run(
-      process.execPath,
-      path('image/bin/junction'),
-      'plan',
-      '--hostname-override=node1',
-      `--manifests=${join(ROOT, 'examples')}`,
-    );
-    expect(plan).toContain(':KUBE-SERVICES - [0:0]');
-    expect(existsSync(path('image/dist/netlink-worker.js'))).toBe(true);
-    expect(existsSync(path('image/dist/page/index.html.br'))).toBe(true);
+  test('is the program that the other artefacts have, to the byte', () => {
+    expect(treeOf(path('image'))).toEqual(treeOf(path('assembled')));
   });
 
-  test('starts by the name of kube-proxy as well', () => {
-    expect(run(path('kube-proxy'), '--version').trim()).toBe(`Junction v${version}`);
+  test('starts by its names, that of kube-proxy included', () => {
+    mkdirSync(path('names'));
+    const links = (valuesOf(final, 'RUN')[1] ?? '')
+      .replaceAll('/usr/local/bin', path('names'))
+      .replaceAll('/opt/junction', path('image'));
+    execFileSync('sh', ['-c', links], { cwd: path('image') });
+    for (const name of ['junction', 'kube-proxy'])
+      expect(run(path('names', name), '--version').trim()).toBe(`Junction v${version}`);
+    expect(run(path('names/junction'), 'version')).toContain('0123456789abcdef');
+    expect(run(path('names/kubectl-junction'), '--help')).toContain('kubectl junction');
+    const manifests = `--manifests=${join(ROOT, 'examples')}`;
+    expect(run(path('names/junction'), 'plan', '--hostname-override=node1', manifests)).toContain(
+      ':KUBE-SERVICES - [0:0]',
+    );
   });
 });
