@@ -20,7 +20,7 @@ import {
 } from './recipes.ts';
 
 const schema = JSON.parse(readText('deploy/chart/junction/values.schema.json')) as unknown;
-const DISTRIBUTIONS = recipePages().filter((page) => page !== 'README.md' && page !== 'systemd.md');
+const DISTRIBUTIONS = recipePages().filter((page) => page !== 'README.md');
 
 function place({ page, line }: RecipeBlock): string {
   return `${page}:${line}`;
