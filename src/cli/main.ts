@@ -31,7 +31,7 @@ export async function main(argv: readonly string[], io: Output): Promise<number>
 
 /** Whether this runs until it is stopped. Flags alone mean run, as with kube-proxy. */
 export function isDaemon([first = '']: readonly string[]): boolean {
-  return first === 'run' || (first.startsWith('-') && first !== '--help' && first !== '-h');
+  return first === 'run' || (first.startsWith('-') && !/^(?:--help|-h|--version(?:=.*)?)$/.test(first));
 }
 
 async function dispatch(argv: readonly string[], io: Output): Promise<number> {

@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { messageOf } from '../../errors.ts';
 import type { Source, SourceEvents, SourceProblem } from '../source.ts';
 import type { ReadingOptions } from './chunkReading.ts';
-import { checkRoots, explain, isManifestName, type Scan } from './scan.ts';
+import { checkRoots, explain, isGone, isManifestName, type Scan } from './scan.ts';
 import { locateField } from './locate.ts';
 import { emitDifference, type IgnoredObject, ManifestStore, type Snapshot } from './store.ts';
 
@@ -179,7 +179,9 @@ class DirectoryWatcher {
         added = (await this.#keep(directory, names)) || added;
       } catch (error) {
         this.#drop(directory);
-        unwatched.set(directory, explain(error));
+        // Deleted since it was listed: the next look finds its files gone too.
+        if (names === 'all' && isGone(error)) added = true;
+        else unwatched.set(directory, explain(error));
       }
     }
     return { added, unwatched };
