@@ -22,12 +22,12 @@ async function main() {
     return;
   }
   if (options.updatesPackages) {
-    await setUp({ programs: 'image' });
+    await setUp({ programs: 'image', builds: false });
     await updatePackages(options);
     return;
   }
   const source = sourceOf(options);
-  await setUp({ programs: 'image' });
+  await setUp({ programs: 'image', builds: false });
   const folder = resolve(ROOT, options.output);
   await withFolder(folder, () =>
     withScratch(tmpdir(), (scratch) =>

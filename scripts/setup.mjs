@@ -25,13 +25,13 @@ const BUILD_STAMP = 'dist/.stamp';
 
 /**
  * `lacking: 'warn'` goes on without the system's programs: tests that need them are then skipped. `programs`: what they
- * are for, a mode of the demo, the tests, or nothing.
+ * are for, a mode of the demo, the tests, or nothing. `builds: false`: what is called for builds for itself.
  */
-export async function setUp({ lacking = 'fail', programs = 'iptables' } = {}) {
+export async function setUp({ lacking = 'fail', programs = 'iptables', builds = true } = {}) {
   checkNode(process.versions.node);
   await installPrograms(lacking, programs);
   await installPackages();
-  await build();
+  if (builds) await build();
 }
 
 /** For the scripts: sets up, or ends with a plain message. */

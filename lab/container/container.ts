@@ -1,6 +1,6 @@
 /** A container of a pod, run by runc in the network that the command is started in. */
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { UnpackedImage } from './ociImage.ts';
@@ -68,7 +68,7 @@ export class Container {
 
   /** Once it has ended, or is about to. A runc that was killed leaves its control groups. */
   async dispose(): Promise<void> {
-    for (const name of ['.', ...readdirSync(CGROUPS)]) await removeCgroup(join(CGROUPS, name, this.#id));
+    await removeCgroups(this.#id);
   }
 
   #entering(pid: number): readonly string[] {
@@ -76,6 +76,17 @@ export class Container {
     if (!inner) throw new Error(`process ${pid} runs no container`);
     return ['nsenter', '--target', inner, '--pid', '--mount', '--net', '--'];
   }
+}
+
+/** Of a pod whose folder is left over from a process that was killed. */
+export async function disposePod(folder: string): Promise<void> {
+  const bundles = join(folder, 'bundles');
+  for (const id of existsSync(bundles) ? readdirSync(bundles) : []) await removeCgroups(id);
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function removeCgroups(id: string): Promise<void> {
+  for (const name of ['.', ...readdirSync(CGROUPS)]) await removeCgroup(join(CGROUPS, name, id));
 }
 
 /** The kernel keeps it until the last process in it is gone, which takes a moment. */

@@ -34,7 +34,8 @@ const ARCHITECTURE = process.arch === 'x64' ? 'amd64' : process.arch;
 /** `folder` is empty, and belongs to the caller. Root alone can give files to root. */
 export function unpackImage(path: string, folder: string): UnpackedImage {
   const layout = statSync(path).isDirectory() ? path : unpackArchive(path, join(folder, 'layout'));
-  if (!existsSync(join(layout, 'index.json'))) throw new Error(`${path} is no OCI image: it has no index.json`);
+  if (!existsSync(join(layout, 'index.json')))
+    throw new Error(`${path} is no OCI image: it has no index.json`);
   const { manifests } = JSON.parse(readFileSync(join(layout, 'index.json'), 'utf8')) as Index;
   const { descriptor, manifest } = findManifest(layout, manifests, path);
   const rootfs = join(folder, 'rootfs');

@@ -70,7 +70,8 @@ function sourceOf(volume: Volume, folder: string, configMap: Readonly<Record<str
   const own = join(folder, 'volumes', volume.name);
   if (volume.hostPath) return hostPath(volume.hostPath, folder);
   mkdirSync(own, { recursive: true });
-  if (volume.configMap) for (const [name, text] of Object.entries(configMap)) writeFileSync(join(own, name), text);
+  if (volume.configMap)
+    for (const [name, text] of Object.entries(configMap)) writeFileSync(join(own, name), text);
   else if (!volume.emptyDir) throw new Error(`volume ${volume.name} is of a kind that is not known here`);
   return own;
 }
@@ -85,11 +86,15 @@ function hostPath({ path, type }: { readonly path: string; readonly type?: strin
 }
 
 /** `NAME=value`, and what `$(NAME)` in arguments means. */
-export function environmentOf({ env = [] }: PodContainer, nodeName: string): Readonly<Record<string, string>> {
+export function environmentOf(
+  { env = [] }: PodContainer,
+  nodeName: string,
+): Readonly<Record<string, string>> {
   return Object.fromEntries(
     env.map(({ name, value, valueFrom }) => {
       const path = valueFrom?.fieldRef?.fieldPath;
-      if (path !== undefined && path !== 'spec.nodeName') throw new Error(`the field ${path} is not known here`);
+      if (path !== undefined && path !== 'spec.nodeName')
+        throw new Error(`the field ${path} is not known here`);
       return [name, path === undefined ? (value ?? '') : nodeName];
     }),
   );

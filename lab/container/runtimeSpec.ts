@@ -19,7 +19,8 @@ export function runtimeSpec(input: RuntimeSpecInput): object {
   const { pod, container, image, args, env, mounts, rootfs, cgroup } = input;
   const { runAsUser: uid, runAsGroup: gid, seccompProfile } = pod.securityContext;
   const { securityContext } = container;
-  if (seccompProfile.type !== 'RuntimeDefault') throw new Error(`seccomp profile ${seccompProfile.type} is not known here`);
+  if (seccompProfile.type !== 'RuntimeDefault')
+    throw new Error(`seccomp profile ${seccompProfile.type} is not known here`);
   if (!pod.hostNetwork) throw new Error('the pod must be on the network of its host');
   const capabilities = capabilitiesOf(container);
   return {
@@ -66,7 +67,12 @@ const OWN_MOUNTS = [
     source: 'devpts',
     options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'],
   },
-  { destination: '/dev/shm', type: 'tmpfs', source: 'shm', options: ['nosuid', 'noexec', 'nodev', 'size=65536k'] },
+  {
+    destination: '/dev/shm',
+    type: 'tmpfs',
+    source: 'shm',
+    options: ['nosuid', 'noexec', 'nodev', 'size=65536k'],
+  },
   { destination: '/sys', type: 'sysfs', source: 'sysfs', options: ['nosuid', 'noexec', 'nodev', 'ro'] },
 ];
 

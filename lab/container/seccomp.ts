@@ -24,14 +24,20 @@ interface Rule {
 interface Profile {
   readonly defaultAction: string;
   readonly defaultErrnoRet?: number;
-  readonly archMap: readonly { readonly architecture: string; readonly subArchitectures: readonly string[] }[];
+  readonly archMap: readonly {
+    readonly architecture: string;
+    readonly subArchitectures: readonly string[];
+  }[];
   readonly syscalls: readonly Rule[];
 }
 
 /** Of the runtime's specification, for a container with these capabilities (`CAP_…`). */
 export function defaultSeccomp(capabilities: readonly string[], arch: string = process.arch): object {
   const profile = JSON.parse(readFileSync(PROFILE, 'utf8')) as Profile;
-  const names = arch === 'x64' ? { own: 'amd64', seccomp: 'SCMP_ARCH_X86_64' } : { own: 'arm64', seccomp: 'SCMP_ARCH_AARCH64' };
+  const names =
+    arch === 'x64'
+      ? { own: 'amd64', seccomp: 'SCMP_ARCH_X86_64' }
+      : { own: 'arm64', seccomp: 'SCMP_ARCH_AARCH64' };
   const matches = ({ caps, arches }: Condition): boolean =>
     (caps === undefined || caps.every((each) => capabilities.includes(each))) &&
     (arches === undefined || arches.includes(names.own));

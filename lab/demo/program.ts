@@ -1,9 +1,9 @@
 /** The Junction that the demo runs: the checkout's, or one in a container as the DaemonSet has it. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { Container } from '../container/container.ts';
+import { Container, disposePod } from '../container/container.ts';
 import { unpackImage } from '../container/ociImage.ts';
 import type { Pod } from '../container/pod.ts';
 import type { Host } from '../host.ts';
@@ -11,6 +11,8 @@ import type { DemoOptions } from './options.ts';
 import { JUNCTION, MANIFESTS } from './paths.ts';
 import { step } from './progress.ts';
 import { junctionArguments, NODE } from './settings.ts';
+
+const FOLDER = 'junction-demo-image-';
 
 export interface DemoProgram {
   readonly command: readonly string[];
@@ -36,7 +38,8 @@ async function containerProgram(
   path: string,
   socket: string | undefined,
 ): Promise<DemoProgram> {
-  const folder = mkdtempSync(join(tmpdir(), 'junction-demo-image-'));
+  await removeStale();
+  const folder = mkdtempSync(join(tmpdir(), `${FOLDER}${process.pid}-`));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   process.once('exit', remove);
   const image = await step(
@@ -72,6 +75,14 @@ async function containerProgram(
       process.off('exit', remove);
     },
   };
+}
+
+/** Of demos that were killed. */
+async function removeStale(): Promise<void> {
+  for (const name of readdirSync(tmpdir())) {
+    const [, pid] = new RegExp(`^${FOLDER}(\\d+)-`).exec(name) ?? [];
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) await disposePod(join(tmpdir(), name));
+  }
 }
 
 interface Manifest {

@@ -1,0 +1,49 @@
+import { cpSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type BuiltDemo, buildDemo, RunningDemo } from '../lab/demo/program.ts';
+import { expectTable } from '../lab/demo/table.ts';
+import { requireLab } from '../lab/requireLab.ts';
+import { builtImage, ROOT } from './builtImage.ts';
+import { requireContainers, whyNoContainers } from './requireContainers.ts';
+
+let built: BuiltDemo;
+let temporary = '';
+let archive = '';
+beforeAll(async () => {
+  built = await buildDemo();
+  cpSync(join(ROOT, 'deploy/manifests'), join(built.folder, 'deploy/manifests'), { recursive: true });
+  temporary = join(built.folder, 'tmp');
+  mkdirSync(temporary);
+  if (whyNoContainers() === undefined) archive = `${(await builtImage()).base}.oci.tar`;
+});
+afterAll(() => built.remove());
+beforeEach((context) => {
+  requireLab(context);
+  requireContainers(context);
+});
+
+function start(...args: readonly string[]): RunningDemo {
+  return RunningDemo.start(built, ['--image', archive, ...args], [], { TMPDIR: temporary });
+}
+
+test('kill -9 leaves no process behind, and the next demo removes the files', async () => {
+  const demo = start();
+  await demo.saying(/Ctrl-C: end/);
+  expect(demo.processOf(/runc .* run /)).toBeDefined();
+  demo.child.kill('SIGKILL');
+  await demo.exited;
+  await expect.poll(() => demo.processOf(/junction run|runc/)).toBeUndefined();
+  expect(readdirSync(temporary)).toHaveLength(2);
+});
+
+test.each(['iptables', 'nftables'])('the demo’s table in %s mode, served from the image', async (mode) => {
+  const demo = start('--once', '--mode', mode);
+  expect({ code: await demo.exited, output: demo.output }).toMatchObject({ code: 0 });
+  expect(demo.output).toMatch(/^. The image is sha256:[0-9a-f]{64}/m);
+  expect(demo.output).toContain(`Junction from the image serves on node1, mode ${mode}`);
+  expectTable(demo.output, mode === 'nftables' ? '192.168.100.2' : '127.0.0.1');
+  expect(demo.output).toContain('All 218 requests went as planned.');
+  expect(demo.processes()).toEqual([]);
+  expect(readdirSync(temporary).filter((name) => name.startsWith('junction-demo-image-'))).toEqual([]);
+});
