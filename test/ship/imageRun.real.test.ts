@@ -48,7 +48,6 @@ afterEach(async () => {
     .host('node1')
     .run([join(ROOT, 'bin/junction'), 'cleanup']);
 });
-});
 
 const STATUS = `const text = require('fs').readFileSync('/proc/1/status', 'utf8');
   const field = (name) => text.match(new RegExp('^' + name + ':\\\\s+(.*)$', 'm'))[1];
