@@ -10,6 +10,7 @@ import {
   podOf,
   readText,
   readYaml,
+  renderHooks,
   renderObjects,
   renderTexts,
 } from './chart.ts';
@@ -22,7 +23,7 @@ import { VALUE_SETS } from './valueSets.ts';
 const { version } = JSON.parse(readText('package.json')) as { readonly version: string };
 const schema = JSON.parse(readText('deploy/chart/junction/values.schema.json')) as unknown;
 
-describe.each(Object.entries(VALUE_SETS))('the chart with %s', (name, values) => {
+describe.each(Object.entries(VALUE_SETS))('the chart with %s', (_, values) => {
   const objects = renderObjects(values);
   const pod = podOf(objects);
   const container = at(pod, 'containers', 0);
@@ -32,7 +33,7 @@ describe.each(Object.entries(VALUE_SETS))('the chart with %s', (name, values) =>
   });
 
   test('makes objects that the API server knows', () => {
-    expect(objects.flatMap(complaints)).toEqual([]);
+    expect([...objects, ...renderHooks(values)].flatMap(complaints)).toEqual([]);
   });
 
   test('keeps names, selectors and references together', () => {
@@ -59,9 +60,12 @@ describe.each(Object.entries(VALUE_SETS))('the chart with %s', (name, values) =>
   });
 
   test('configures nothing that kube-proxy does not know', () => {
-    if (name === "kubeadm's ConfigMap") {
+    const { existingConfigMap } = values;
+    if (existingConfigMap !== undefined) {
       expect(objects.map(({ kind }) => kind)).not.toContain('ConfigMap');
-      expect(JSON.stringify(at(pod, 'volumes'))).toContain('"configMap":{"name":"kube-proxy"}');
+      expect(JSON.stringify(at(pod, 'volumes'))).toContain(
+        `"configMap":{"name":${JSON.stringify(existingConfigMap)}}`,
+      );
     } else {
       expect(kubeProxyConfiguration(configOf(objects), 'config')).toEqual([]);
     }
@@ -81,7 +85,7 @@ describe.each(Object.entries(VALUE_SETS))('the chart with %s', (name, values) =>
     for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
       expect(at(container, probe, 'httpGet', 'port')).toBe('healthz');
     }
-    if (name === "kubeadm's ConfigMap") return;
+    if ('existingConfigMap' in values) return;
     const config = configOf(objects);
     expect(portOf(config['healthzBindAddress'])).toBe(ports.get('healthz'));
     expect(portOf(config['metricsBindAddress'])).toBe(ports.get('metrics'));
@@ -175,6 +179,10 @@ describe('the chart', () => {
   });
 });
 
+const REQUIRED_NOTHING = {
+  requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{}] },
+};
+
 describe('the schema of the values', () => {
   test.each([
     ['a value that there is not', { replicas: 3 }, 'values.replicas: no such value'],
@@ -193,7 +201,33 @@ describe('the schema of the values', () => {
     ['a mode that there is not', { config: { mode: 'userspace' } }, 'values.config.mode'],
     ['a setting that is in the configuration now', { sysctls: { conntrackMin: 1 } }, 'conntrackMin'],
     ['a URL for a host', { apiServer: { host: 'https://a:6443' } }, 'values.apiServer.host'],
-    ['no capability at all', { capabilities: [] }, 'values.capabilities: too few'],
+    ['a capability with its prefix', { capabilities: ['CAP_NET_ADMIN'] }, 'values.capabilities[0]'],
+    ['two pods on a node', { updateStrategy: { rollingUpdate: { maxSurge: 1 } } }, 'maxSurge: no such value'],
+    ['no pod to be replaced', { updateStrategy: { rollingUpdate: { maxUnavailable: 0 } } }, 'below 1'],
+    [
+      'a volume with the name of our own',
+      { extraVolumes: [{ name: 'tmp', emptyDir: {} }] },
+      '"tmp" is not allowed',
+    ],
+    ['a volume of nothing', { extraVolumes: [{ name: 'mine' }] }, 'values.extraVolumes[0]: too few fields'],
+    ['a mount that is nowhere', { extraVolumeMounts: [{ name: 'mine' }] }, 'mountPath is missing'],
+    [
+      'a variable of our own',
+      { extraEnv: [{ name: 'NODE_NAME', value: 'x' }] },
+      '"NODE_NAME" is not allowed',
+    ],
+    [
+      'a number for a variable',
+      { extraEnv: [{ name: 'A', value: 1 }] },
+      'values.extraEnv[0].value: 1 is no string',
+    ],
+    ['a map of variables', { extraEnv: { A: 'b' } }, 'values.extraEnv: {"A":"b"} is no array'],
+    ['a term that matches nothing', { affinity: { nodeAffinity: REQUIRED_NOTHING } }, 'too few fields'],
+    ['a misspelt affinity', { affinity: { nodeSelectorTerms: [] } }, 'nodeSelectorTerms: no such value'],
+    ['a kubeconfig in a relative path', { existingKubeconfig: { hostPath: 'kubeconfig' } }, 'hostPath'],
+    ['a kubeconfig as text', { existingKubeconfig: 'kube-proxy' }, 'is no object'],
+    ['a switch in place of a word', { cleanup: { onUninstall: true } }, 'values.cleanup.onUninstall'],
+    ['an address without a port', { cleanup: { proxyHealthAddress: '127.0.0.1' } }, 'proxyHealthAddress'],
     ['a period that is no duration', { config: { iptables: { syncPeriod: '30' } } }, 'syncPeriod'],
   ])('refuses %s', (_, values, message) => {
     expect(violations(schema, merge(defaultValues(), values)).join('\n')).toContain(message);

@@ -63,9 +63,24 @@ export function renderTexts(values: Data = REQUIRED): ReadonlyMap<string, string
   return new Map(files.map((name) => [name, renderer.render(path(name), data)]));
 }
 
+/** What `helm install` makes. */
 export function renderObjects(values: Data = REQUIRED): readonly Data[] {
+  return renderAll(values).filter((object) => !isHook(object));
+}
+
+/** What `helm uninstall` makes. */
+export function renderHooks(values: Data = REQUIRED): readonly Data[] {
+  return renderAll(values).filter(isHook);
+}
+
+function renderAll(values: Data): readonly Data[] {
   const texts = [...renderTexts(values)].filter(([name]) => name.endsWith('.yaml'));
   return texts.flatMap(([, text]) => readObjects(text));
+}
+
+function isHook({ metadata }: Data): boolean {
+  const annotations = isData(metadata) ? metadata['annotations'] : undefined;
+  return isData(annotations) && 'helm.sh/hook' in annotations;
 }
 
 export function readObjects(text: string): readonly Data[] {

@@ -5,7 +5,14 @@ import { type Data, defaultValues, isData, ROOT, readText } from './chart.ts';
 
 const page = readText('docs/deployment.md');
 /** Described as a whole: what is inside belongs to somebody else, or is up to the operator. */
-const WHOLE = new Set(['config', 'junction', 'resources', 'updateStrategy']);
+const WHOLE = new Set([
+  'config',
+  'junction',
+  'resources',
+  'updateStrategy',
+  'affinity',
+  'metrics.dashboard.labels',
+]);
 
 function paths(values: Data, prefix = ''): readonly string[] {
   return Object.entries(values).flatMap(([key, value]) => {
@@ -31,6 +38,23 @@ test('every value is in the table of values, and no other', () => {
     .filter((line) => line.startsWith('| `'))
     .flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name));
   expect(described.sort()).toEqual([...paths(defaultValues())].sort());
+});
+
+/** What the schema allows, down to where it lists no names. */
+function schemaPaths(schema: unknown, prefix = ''): readonly string[] {
+  const properties = isData(schema) ? schema['properties'] : undefined;
+  if (!isData(properties)) return [];
+  return Object.entries(properties).flatMap(([key, inner]) => {
+    const path = prefix + key;
+    const inside = WHOLE.has(path) ? [] : schemaPaths(inner, `${path}.`);
+    return inside.length > 0 ? inside : [path];
+  });
+}
+
+test('the schema knows the values that have a default, and no other', () => {
+  const schema: unknown = JSON.parse(readText('deploy/chart/junction/values.schema.json'));
+  const known = schemaPaths(schema).filter((path) => path !== 'global');
+  expect([...known].sort()).toEqual([...paths(defaultValues())].sort());
 });
 
 test('every flag --set names a value that there is', () => {

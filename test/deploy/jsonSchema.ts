@@ -21,9 +21,13 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
   title: () => [],
   description: () => [],
   type: (wanted, value, path) => {
-    const holds = TYPES[String(wanted)];
-    if (!holds) throw new Error(`schema: type ${String(wanted)} is not known here`);
-    return when(!holds(value), `${path}: ${JSON.stringify(value)} is no ${String(wanted)}`);
+    const names = (Array.isArray(wanted) ? wanted : [wanted]).map(String);
+    const holds = names.map((name) => {
+      const check = TYPES[name];
+      if (!check) throw new Error(`schema: type ${name} is not known here`);
+      return check(value);
+    });
+    return when(!holds.includes(true), `${path}: ${JSON.stringify(value)} is no ${names.join(' or ')}`);
   },
   enum: (wanted, value, path) =>
     when(
@@ -41,6 +45,8 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
     when(typeof value === 'string' && value.length < Number(wanted), `${path}: too short`),
   minItems: (wanted, value, path) =>
     when(Array.isArray(value) && value.length < Number(wanted), `${path}: too few`),
+  minProperties: (wanted, value, path) =>
+    when(isData(value) && Object.keys(value).length < Number(wanted), `${path}: too few fields`),
   minimum: (wanted, value, path) => when(Number(value) < Number(wanted), `${path}: below ${String(wanted)}`),
   maximum: (wanted, value, path) => when(Number(value) > Number(wanted), `${path}: above ${String(wanted)}`),
   items: (wanted, value, path) =>

@@ -44,7 +44,11 @@ const probe = object({
 const environment = object({
   'name!': text,
   value: text,
-  valueFrom: object({ 'fieldRef!': object({ 'fieldPath!': text }) }),
+  valueFrom: object({
+    fieldRef: object({ 'fieldPath!': text }),
+    secretKeyRef: object({ 'name!': dnsName, 'key!': text, optional: flag }),
+    configMapKeyRef: object({ 'name!': dnsName, 'key!': text, optional: flag }),
+  }),
 });
 
 const resources = object({ requests: mapOf(quantity), limits: mapOf(quantity) });
@@ -75,9 +79,17 @@ const container = object({
   ),
 });
 
+const keys = list(object({ 'key!': text, 'path!': text, mode: integer }));
+const fromObject = object({ 'name!': dnsName, items: keys, optional: flag });
+
 const volume = object({
   'name!': dnsName,
-  configMap: object({ 'name!': dnsName, defaultMode: integer, optional: flag }),
+  configMap: object({ 'name!': dnsName, items: keys, defaultMode: integer, optional: flag }),
+  secret: object({ 'secretName!': dnsName, items: keys, defaultMode: integer, optional: flag }),
+  projected: object({
+    'sources!': list(object({ configMap: fromObject, secret: fromObject })),
+    defaultMode: integer,
+  }),
   hostPath: object({
     'path!': text,
     type: oneOf('DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', ''),
@@ -85,15 +97,17 @@ const volume = object({
   emptyDir: object({ medium: text, sizeLimit: quantity }),
 });
 
-const nodeSelectorTerm = object({
-  'matchExpressions!': list(
-    object({
-      'key!': text,
-      'operator!': oneOf('In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'),
-      values: list(text),
-    }),
-  ),
-});
+const requirements = list(
+  object({
+    'key!': text,
+    'operator!': oneOf('In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'),
+    values: list(text),
+  }),
+);
+const nodeSelectorTerm = object({ matchExpressions: requirements, matchFields: requirements });
+const podAffinityTerms = list(
+  object({ 'topologyKey!': text, labelSelector: object({ matchLabels: mapOf(text) }) }),
+);
 
 const podSpec = object({
   hostNetwork: flag,
@@ -119,7 +133,11 @@ const podSpec = object({
       requiredDuringSchedulingIgnoredDuringExecution: object({
         'nodeSelectorTerms!': list(nodeSelectorTerm),
       }),
+      preferredDuringSchedulingIgnoredDuringExecution: list(
+        object({ 'weight!': integer, 'preference!': nodeSelectorTerm }),
+      ),
     }),
+    podAntiAffinity: object({ requiredDuringSchedulingIgnoredDuringExecution: podAffinityTerms }),
   }),
   nodeSelector: mapOf(text),
   tolerations: list(

@@ -3,11 +3,19 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { at, isData, objectOf, ROOT, readObjects, readText } from './chart.ts';
 import { complaints } from './kubernetes.ts';
-import { PLAIN_MANIFESTS, PLAIN_POD_MONITOR, plainManifest, plainPodMonitor } from './plainManifest.ts';
+import {
+  PLAIN_CLEANUP,
+  PLAIN_MANIFESTS,
+  PLAIN_POD_MONITOR,
+  plainCleanup,
+  plainManifest,
+  plainPodMonitor,
+} from './plainManifest.ts';
 
 if (process.env['JUNCTION_WRITE_MANIFESTS'] === '1') {
   for (const each of PLAIN_MANIFESTS) writeFileSync(join(ROOT, each.path), plainManifest(each));
   writeFileSync(join(ROOT, PLAIN_POD_MONITOR), plainPodMonitor());
+  writeFileSync(join(ROOT, PLAIN_CLEANUP), plainCleanup());
 }
 
 describe.each(PLAIN_MANIFESTS)('$path', (manifest) => {
@@ -27,6 +35,13 @@ describe.each(PLAIN_MANIFESTS)('$path', (manifest) => {
     expect(objects.flatMap(complaints)).toEqual([]);
     expect(JSON.stringify(objects)).not.toMatch(/helm|managed-by|checksum/i);
   });
+});
+
+test('the clean-up of nodes is the hook of the chart, without a trace of Helm', () => {
+  expect(readText(PLAIN_CLEANUP)).toBe(plainCleanup());
+  const objects = readObjects(readText(PLAIN_CLEANUP));
+  expect(objects.flatMap(complaints)).toEqual([]);
+  expect(JSON.stringify(objects)).not.toMatch(/helm/i);
 });
 
 describe('the PodMonitor for those without Helm', () => {

@@ -43,6 +43,29 @@ export function plainPodMonitor(): string {
   );
 }
 
+/** The hook of `helm uninstall`, for those who do not use Helm. */
+export const PLAIN_CLEANUP = 'deploy/migration/junction-cleanup.yaml';
+
+const CLEANUP_HEADER = `# Back from Junction's nftables mode to kube-proxy: deletes Junction's tables on every node, and nothing of kube-proxy's.
+#
+#   kubectl apply -f deploy/migration/junction-cleanup.yaml
+#   kubectl -n kube-system rollout status daemonset/junction-cleanup
+#   kubectl delete -f deploy/migration/junction-cleanup.yaml
+#
+# On each node it waits until Junction has ended and kube-proxy is healthy at 127.0.0.1:10256 and has written its rules, so that
+# services work all the time.
+# Before you apply this: image, where you pushed yours, in place of localhost/junction (twice).
+#
+# Made by: JUNCTION_WRITE_MANIFESTS=1 npx vitest run test/deploy/manifests.test.ts
+`;
+
+const HOOK = /^ {2}annotations:\n(?: {4}(?:#|helm\.sh\/).*\n)+/m;
+
+export function plainCleanup(): string {
+  const texts = renderTexts(merge(REQUIRED, { config: { mode: 'nftables' } }));
+  return [CLEANUP_HEADER, plainDocument(texts, 'cleanup').replace(HOOK, '')].join('---\n');
+}
+
 function header(title: string): string {
   return `# Junction for those who do not use Helm: the chart in deploy/chart/junction ${title}.
 #

@@ -42,10 +42,10 @@ describe.each(PODS)('what the pod may do, with %s', (_, pod) => {
     expect(added).toContain('NET_ADMIN');
   });
 
-  test('takes three things from the node at most, and writes to two', () => {
+  test('takes three things from the node at most, but for files that it is told, and writes to two', () => {
     const hostPaths = new Map(
       listAt(pod, 'volumes').flatMap((volume) =>
-        JSON.stringify(volume).includes('hostPath')
+        JSON.stringify(volume).includes('hostPath') && !JSON.stringify(volume).includes('"type":"File"')
           ? [[at(volume, 'name'), String(at(volume, 'hostPath', 'path'))] as const]
           : [],
       ),
@@ -97,8 +97,9 @@ describe('the nftables mode needs less', () => {
   const addedTo = (values: Data): readonly unknown[] =>
     listAt(pod(values), 'containers', 0, 'securityContext', 'capabilities', 'add');
 
-  test('one capability', () => {
+  test('one capability, unless a list says otherwise', () => {
     expect(addedTo({})).toEqual(['NET_ADMIN']);
+    expect(addedTo({ capabilities: ['NET_ADMIN', 'NET_RAW'] })).toEqual(['NET_ADMIN', 'NET_RAW']);
   });
 
   test('no lock of iptables', () => {
@@ -109,6 +110,24 @@ describe('the nftables mode needs less', () => {
     expect(addedTo({ existingConfigMap: 'kube-proxy' })).toEqual(['NET_ADMIN', 'NET_RAW']);
     expect(JSON.stringify(pod({ existingConfigMap: 'kube-proxy' }))).toContain('/run/xtables.lock');
   });
+});
+
+test.each<[string, Data, readonly string[]]>([
+  ['iptables, either variant', {}, ['NET_ADMIN', 'NET_RAW']],
+  ['iptables, the nft variant', { junction: { iptablesVariant: 'nft' } }, ['NET_ADMIN']],
+  ['iptables, the legacy variant', { junction: { iptablesVariant: 'legacy' } }, ['NET_ADMIN', 'NET_RAW']],
+  ['ipvs', { config: { mode: 'ipvs' } }, ['NET_ADMIN', 'NET_RAW']],
+  ['ipvs, nft', { config: { mode: 'ipvs' }, junction: { iptablesVariant: 'nft' } }, ['NET_ADMIN']],
+  [
+    'a ConfigMap that may say otherwise',
+    { existingConfigMap: 'kube-proxy', junction: { iptablesVariant: 'nft' } },
+    ['NET_ADMIN', 'NET_RAW'],
+  ],
+  ['a list', { capabilities: ['NET_ADMIN', 'SYS_RESOURCE'] }, ['NET_ADMIN', 'SYS_RESOURCE']],
+])('capabilities of %s', (_, values, expected) => {
+  const pod = podOf(renderObjects(merge(REQUIRED, values)));
+  for (const kind of ['containers', 'initContainers'])
+    expect(listAt(pod, kind, 0, 'securityContext', 'capabilities', 'add')).toEqual(expected);
 });
 
 test('the container that sets sysctls may do what Junction may, and is Junction', () => {

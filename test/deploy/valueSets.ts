@@ -42,6 +42,52 @@ export const VALUE_SETS: Readonly<Record<string, Data>> = {
     },
     healthz: { port: 20256 },
   }),
+  'EKS: a ConfigMap for the configuration, another for the kubeconfig': {
+    existingConfigMap: 'kube-proxy-config',
+    existingConfigMapKey: 'config',
+    existingKubeconfig: { configMap: 'kube-proxy' },
+    cleanup: { onUninstall: 'always' },
+  },
+  'a kubeconfig in a Secret': {
+    existingKubeconfig: { secret: 'proxy', key: 'value.conf' },
+    config: { clientConnection: { qps: 20 } },
+    modules: { mount: false },
+  },
+  "k3s: the node's own kubeconfig": {
+    existingKubeconfig: {
+      hostPath: '/var/lib/rancher/k3s/agent/kubeproxy.kubeconfig',
+      hostFiles: ['/var/lib/rancher/k3s/agent/client-kube-proxy.crt'],
+    },
+    config: { mode: 'nftables' },
+  },
+  'own affinity, environment and volumes': merge(REQUIRED, {
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [
+            { matchExpressions: [{ key: 'pool', operator: 'In', values: ['a', 'b'] }] },
+            { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node1'] }] },
+          ],
+        },
+        preferredDuringSchedulingIgnoredDuringExecution: [
+          { weight: 1, preference: { matchExpressions: [{ key: 'pool', operator: 'Exists' }] } },
+        ],
+      },
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: { app: 'other' } } },
+        ],
+      },
+    },
+    extraEnv: [
+      { name: 'HTTPS_PROXY', value: 'http://proxy.example:3128' },
+      { name: 'TOKEN', valueFrom: { secretKeyRef: { name: 'token', key: 'token' } } },
+    ],
+    extraVolumes: [{ name: 'certificates', secret: { secretName: 'certificates' } }],
+    extraVolumeMounts: [{ name: 'certificates', mountPath: '/etc/certificates', readOnly: true }],
+    junction: { iptablesVariant: 'nft' },
+    updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 1 } },
+  }),
   'IPv6 only': {
     apiServer: { host: 'fd00::1', port: 443 },
     config: { bindAddress: '::', clusterCIDR: 'fd00:244::/32' },

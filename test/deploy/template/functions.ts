@@ -60,6 +60,32 @@ function firstOrLast(args: readonly unknown[], holds: (arg: unknown) => boolean)
   return args.at(index);
 }
 
+type TemplateMap = Readonly<Record<string, unknown>>;
+
+function isMap(value: unknown): value is TemplateMap {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function mapOf(value: unknown): TemplateMap {
+  if (!isMap(value)) throw new Error(`template: ${JSON.stringify(value)} is no map`);
+  return value;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw new Error(`template: ${JSON.stringify(value)} is no list`);
+  return value;
+}
+
+/** What the first has stays, unless it is empty; maps are merged inside. */
+function filled(first: TemplateMap, second: TemplateMap): TemplateMap {
+  const merged = Object.entries(second).map(([key, value]) => {
+    const before = first[key];
+    if (isMap(before) && isMap(value)) return [key, filled(before, value)] as const;
+    return [key, isTrue(before) ? before : value] as const;
+  });
+  return { ...first, ...Object.fromEntries(merged) };
+}
+
 function length(value: unknown): number {
   if (typeof value === 'string' || Array.isArray(value)) return value.length;
   if (typeof value === 'object' && value !== null) return Object.keys(value).length;
@@ -68,6 +94,7 @@ function length(value: unknown): number {
 
 export const FUNCTIONS: Readonly<Record<string, TemplateFunction>> = {
   and: (...args) => firstOrLast(args, (arg) => !isTrue(arg)),
+  concat: (...lists) => lists.flatMap(listOf),
   contains: (part, whole) => text(whole).includes(text(part)),
   default: (fallback, value) => (isTrue(value) ? value : fallback),
   dict,
@@ -75,19 +102,25 @@ export const FUNCTIONS: Readonly<Record<string, TemplateFunction>> = {
   fail: (message) => {
     throw new TemplateFailure(text(message));
   },
+  get: (map, key) => mapOf(map)[text(key)] ?? '',
+  has: (item, list) => listOf(list ?? []).includes(item),
   hasPrefix: (prefix, whole) => text(whole).startsWith(text(prefix)),
   // A bigint is printed whole.
   int64: (value) => BigInt(Math.trunc(Number(value))),
   len: length,
+  list: (...args) => args,
+  merge: (first, ...others) => others.map(mapOf).reduce(filled, mapOf(first)),
   ne: (left, right) => left !== right,
   nindent: (spaces, lines) => `\n${indent(spaces, lines)}`,
   not: (value) => !isTrue(value),
+  omit: (map, ...keys) =>
+    Object.fromEntries(Object.entries(mapOf(map)).filter(([key]) => !keys.includes(key))),
   or: (...args) => firstOrLast(args, isTrue),
   print: (...args) => args.map(print).join(''),
   printf,
   quote: (value) => JSON.stringify(print(value)),
   replace: (old, replacement, whole) => text(whole).replaceAll(text(old), () => text(replacement)),
   sha256sum: (value) => createHash('sha256').update(text(value)).digest('hex'),
-  toYaml: (value) => stringify(value, { sortMapEntries: true, lineWidth: 0 }).trimEnd(),
+  toYaml: (value) => stringify(value, { version: '1.1', sortMapEntries: true, lineWidth: 0 }).trimEnd(),
   trim: (value) => text(value).trim(),
 };

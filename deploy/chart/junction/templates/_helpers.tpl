@@ -27,6 +27,73 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ default (include "junction.name" .) .Values.existingConfigMap }}
 {{- end }}
 
+{{- define "junction.configFile" -}}
+/var/lib/kube-proxy/{{ if .Values.existingConfigMap }}{{ default "config.conf" .Values.existingConfigMapKey }}{{ else }}config.conf{{ end }}
+{{- end }}
+
+{{- /* The kubeconfig, as the container sees it; empty: the pod's own service account. */ -}}
+{{- define "junction.kubeconfigPath" -}}
+{{- $from := default dict .Values.existingKubeconfig -}}
+{{- if get $from "hostPath" -}}
+{{ get $from "hostPath" }}
+{{- else if or (get $from "secret") (get $from "configMap") -}}
+{{ printf "/var/lib/kube-proxy/%s" (default "kubeconfig" (get $from "key")) }}
+{{- end -}}
+{{- end }}
+
+{{- define "junction.configVolume" -}}
+{{- $from := default dict .Values.existingKubeconfig -}}
+{{- if or (get $from "secret") (get $from "configMap") -}}
+projected:
+  sources:
+    - configMap:
+        name: {{ include "junction.configMapName" . }}
+    {{- if get $from "secret" }}
+    - secret:
+        name: {{ get $from "secret" }}
+    {{- else }}
+    - configMap:
+        name: {{ get $from "configMap" }}
+    {{- end }}
+        items:
+          - key: {{ default "kubeconfig" (get $from "key") }}
+            path: {{ default "kubeconfig" (get $from "key") }}
+{{- else -}}
+configMap:
+  name: {{ include "junction.configMapName" . }}
+{{- end -}}
+{{- end }}
+
+{{- /* Terms of node affinity are alternatives, so each of them has to say Linux. */ -}}
+{{- define "junction.affinity" -}}
+{{- $affinity := default dict .Values.affinity -}}
+{{- $node := default dict (get $affinity "nodeAffinity") -}}
+{{- $required := default dict (get $node "requiredDuringSchedulingIgnoredDuringExecution") -}}
+nodeAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    nodeSelectorTerms:
+      {{- range default (list dict) (get $required "nodeSelectorTerms") }}
+      - matchExpressions:
+          - key: kubernetes.io/os
+            operator: In
+            values: [linux]
+          {{- with get . "matchExpressions" }}
+          {{- toYaml . | nindent 10 }}
+          {{- end }}
+        {{- with get . "matchFields" }}
+        matchFields:
+          {{- toYaml . | nindent 10 }}
+        {{- end }}
+      {{- end }}
+  {{- with get $node "preferredDuringSchedulingIgnoredDuringExecution" }}
+  preferredDuringSchedulingIgnoredDuringExecution:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- with omit $affinity "nodeAffinity" }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{- define "junction.address" -}}
 {{- if contains ":" .bindAddress -}}
 {{ printf "[%s]:%v" .bindAddress .port }}
@@ -58,6 +125,22 @@ httpGet:
 - name: KUBERNETES_SERVICE_PORT
   value: {{ int64 .Values.apiServer.port | quote }}
 {{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* What the mode needs, as far as it is known: only the legacy variant of iptables needs NET_RAW. */ -}}
+{{- define "junction.capabilities" -}}
+{{- $variant := get (default dict .Values.junction) "iptablesVariant" -}}
+{{- if .Values.capabilities -}}
+{{ toYaml .Values.capabilities }}
+{{- else if or (include "junction.isNftables" .) (and (not .Values.existingConfigMap) (eq "nft" (default "" $variant))) -}}
+- NET_ADMIN
+{{- else -}}
+- NET_ADMIN
+- NET_RAW
+{{- end -}}
 {{- end }}
 
 {{- define "junction.securityContext" -}}
@@ -66,11 +149,7 @@ readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
   add:
-    {{- range .Values.capabilities }}
-    {{- if not (and (eq . "NET_RAW") (include "junction.isNftables" $)) }}
-    - {{ . }}
-    {{- end }}
-    {{- end }}
+    {{- include "junction.capabilities" . | nindent 4 }}
 {{- end }}
 
 {{- define "junction.volumeMounts" -}}
@@ -81,13 +160,26 @@ capabilities:
 - name: xtables-lock
   mountPath: /run/xtables.lock
 {{- end }}
+{{- if .Values.modules.mount }}
 - name: modules
   mountPath: /lib/modules
   readOnly: true
+{{- end }}
 - name: tmp
   mountPath: /tmp
 - name: state
   mountPath: /run/junction
+{{- $from := default dict .Values.existingKubeconfig }}
+{{- with get $from "hostPath" }}
+{{- range $index, $path := concat (list .) (default list (get $from "hostFiles")) }}
+- name: node-file-{{ $index }}
+  mountPath: {{ $path | quote }}
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- /* Not empty where the main container sets sysctls too. What mode another's ConfigMap asks for is not known here. */ -}}
@@ -105,10 +197,39 @@ yes
 {{- end }}
 
 {{- define "junction.check" -}}
-{{- if not (or .Values.apiServer.host .Values.existingConfigMap) -}}
-{{ fail "set apiServer.host to the API server's own address (see it with: kubectl get endpointslices -n default -l kubernetes.io/service-name=kubernetes), or existingConfigMap to a ConfigMap that brings a kubeconfig. The cluster IP of the service `kubernetes` works only once a proxy runs, so that a node that boots would wait forever." }}
+{{- $from := default dict .Values.existingKubeconfig -}}
+{{- if not (or .Values.apiServer.host .Values.existingConfigMap (include "junction.kubeconfigPath" .)) -}}
+{{ fail "set apiServer.host to the API server's own address (see it with: kubectl get endpointslices -n default -l kubernetes.io/service-name=kubernetes), or existingKubeconfig, or existingConfigMap to a ConfigMap that brings a kubeconfig. The cluster IP of the service `kubernetes` works only once a proxy runs, so that a node that boots would wait forever." }}
+{{- end -}}
+{{- if or (and (get $from "secret") (get $from "configMap")) (and (get $from "hostPath") (or (get $from "secret") (get $from "configMap"))) -}}
+{{ fail "existingKubeconfig: set one of secret, configMap and hostPath, not several" }}
+{{- end -}}
+{{- if and (get $from "hostFiles") (not (get $from "hostPath")) -}}
+{{ fail "existingKubeconfig.hostFiles are the files that the kubeconfig of existingKubeconfig.hostPath names: set that one too" }}
+{{- end -}}
+{{- if and (include "junction.kubeconfigPath" .) (eq (include "junction.kubeconfigPath" .) (include "junction.configFile" .)) -}}
+{{ fail "existingKubeconfig.key has the name of the configuration file: both are files of /var/lib/kube-proxy" }}
+{{- end -}}
+{{- if and (include "junction.kubeconfigPath" .) (get (default dict (get .Values.config "clientConnection")) "kubeconfig") -}}
+{{ fail "config.clientConnection.kubeconfig and existingKubeconfig both say where the kubeconfig is: set one of them" }}
+{{- end -}}
+{{- if and .Values.capabilities (not (has "NET_ADMIN" .Values.capabilities)) -}}
+{{ fail "capabilities: without NET_ADMIN Junction cannot write rules; leave the list empty for what the mode needs" }}
 {{- end -}}
 {{- if and .Values.metrics.podMonitor.enabled (or (hasPrefix "127." .Values.metrics.bindAddress) (eq .Values.metrics.bindAddress "::1")) -}}
 {{ fail "metrics.podMonitor needs a metrics.bindAddress that Prometheus can reach, such as 0.0.0.0: nothing outside of the node reaches loopback" }}
 {{- end -}}
+{{- end }}
+
+{{- define "junction.cleanupRights" -}}
+resources:
+  requests:
+    cpu: 10m
+    memory: 64Mi
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+    add: [NET_ADMIN]
 {{- end }}
