@@ -5,7 +5,7 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { checkInstalled, explainIntegrity } from './support/lockCheck.mjs';
+import { checkInstalled, checkKept, explainIntegrity } from './support/lockCheck.mjs';
 import { checkNode } from './support/nodeVersion.mjs';
 import { npm } from './support/npm.mjs';
 import { packagesHash, readStamp, sourceHash } from './support/hashes.mjs';
@@ -70,6 +70,7 @@ async function installPackages() {
 
 /** Its warnings about the user's own settings stay unseen. */
 async function runNpm() {
+  checkKept();
   try {
     await runQuietly(npm(...INSTALL));
   } catch (error) {

@@ -17,7 +17,31 @@ const MOST_SHOWN = 5;
 /** Ends with a message, or answers with the names of packages that no lock value is there for. */
 export function checkInstalled(root = ROOT) {
   const { problems, unknown } = compare(read(root, LOCK), read(root, INSTALLED), root);
-  if (problems.length === 0) return unknown;
+  refuse(problems);
+  return unknown;
+}
+
+/**
+ * Before npm runs again: it keeps an optional package of the same version whose value in the lock has changed, and notes the
+ * new value for it.
+ */
+export function checkKept(root = ROOT) {
+  const lock = read(root, LOCK);
+  const changed = Object.entries(read(root, INSTALLED)).filter(
+    ([path, { version, integrity }]) =>
+      lock[path]?.version === version && (lock[path].integrity ?? integrity) !== integrity,
+  );
+  refuse(
+    changed.map(([path, found]) => ({
+      name: nameOf(path),
+      expected: described(lock[path]),
+      found: described(found),
+    })),
+  );
+}
+
+function refuse(problems) {
+  if (problems.length === 0) return;
   const shown = problems
     .slice(0, MOST_SHOWN)
     .map(({ name, expected, found }) => mismatch(name, expected, found));

@@ -171,9 +171,10 @@ describe('set-up', () => {
   const FALSE = `sha512-${'A'.repeat(86)}==`;
 
   function describePackages(wanted: string, locked: Packages[string]): void {
-    const root = { name: 'junction', version: '1.0.0', dependencies: { yaml: wanted } };
+    const kind = locked.optional === true ? 'optionalDependencies' : 'dependencies';
+    const root = { name: 'junction', version: '1.0.0', [kind]: { yaml: wanted } };
     write('package.json', { ...root, private: true });
-    const packages = { '': { ...root, dependencies: { yaml: locked.version } }, 'node_modules/yaml': locked };
+    const packages = { '': { ...root, [kind]: { yaml: locked.version } }, 'node_modules/yaml': locked };
     write('package-lock.json', { name: 'junction', version: '1.0.0', lockfileVersion: 3, packages });
   }
 
@@ -199,6 +200,21 @@ describe('set-up', () => {
     expect(text).toContain(`  yaml ${YAML.version}\n    expected ${FALSE}\n    found    ${YAML.integrity}\n`);
     expect(text).toContain('rm -rf node_modules && npm cache clean --force && node scripts/setup.mjs');
     expect(text).not.toContain('    at ');
+  });
+
+  test('ends where an optional archive is not: npm goes on without it, or with the one that is there', async () => {
+    const optional = { ...YAML, optional: true };
+    describePackages(YAML.version ?? '', { ...optional, integrity: FALSE });
+    const message = `  yaml\n    expected ${YAML.version} ${FALSE}\n    found    `;
+    const first = await setUp();
+    expect([first.code, first.text]).toEqual([1, expect.stringContaining(`${message}nothing\n`)]);
+    rmSync(join(checkout, 'node_modules'), { recursive: true });
+    describePackages(YAML.version ?? '', optional);
+    expect(await setUp()).toMatchObject({ code: 0 });
+    describePackages(YAML.version ?? '', { ...optional, integrity: FALSE });
+    const second = await setUp();
+    const kept = `${message}${YAML.version} ${YAML.integrity}\n`;
+    expect([second.code, second.text]).toEqual([1, expect.stringContaining(kept)]);
   });
 
   test('ends where package.json has moved on and npm resolved something else', async () => {
