@@ -28,7 +28,7 @@ const OURS: Expression = { key: 'service-proxy', operator: 'DoesNotExist' };
 
 function daemonSet(affinity?: Affinity): Data {
   const spec = { hostNetwork: true, ...(affinity && { affinity }) };
-  return { metadata: { name: 'kube-proxy', resourceVersion: '7' }, spec: { template: { spec } } };
+  return { metadata: { name: 'kube-proxy', generation: 7 }, spec: { template: { spec } } };
 }
 
 const NAMES = ['exclude', 'include'] as const;
@@ -151,6 +151,6 @@ test('what was added in between stays', () => {
 
 test('a DaemonSet that changed meanwhile is not patched', () => {
   const patch = readJsonPatch(renderer.render('exclude', daemonSet()));
-  const later = { ...daemonSet(), metadata: { name: 'kube-proxy', resourceVersion: '8' } };
-  expect(() => applyJsonPatch(later, patch)).toThrow('test of /metadata/resourceVersion');
+  const later = { ...daemonSet(), metadata: { name: 'kube-proxy', generation: 8 } };
+  expect(() => applyJsonPatch(later, patch)).toThrow('test of /metadata/generation');
 });
