@@ -5,21 +5,33 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../e2e/support/eventually.ts';
+import { readText } from '../deploy/chart.ts';
+import { RECIPES, recipeBlocks } from '../deploy/recipes.ts';
 import { API_PORT, Cluster } from './systemd/cluster.ts';
 import { debianRoot } from './systemd/debianRoot.ts';
 import { capture, SystemdNode, whyNoSystemd } from './systemd/node.ts';
 import { buildBundle, VERSION } from './systemd/scripts.ts';
 
 const NEXT = '0.2.1';
-const PAGE = readFileSync(new URL('../../docs/recipes/systemd.md', import.meta.url), 'utf8');
+const PAGE = readText(RECIPES, 'systemd.md');
+const BLOCKS = recipeBlocks('systemd.md').map((block) => {
+  const [title = ''] =
+    PAGE.split('\n').slice(0, block.line).join('\n').split(/^## /m).at(-1)?.split('\n') ?? [];
+  return { ...block, title };
+});
+const run = new Set<string>();
 
 /** The commands below a heading of the page, block by block. */
-function commands(heading: string): readonly string[] {
-  const section = PAGE.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? '';
-  const blocks = [...section.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
-  const run = blocks.filter((block) => !block.startsWith('# not run by a test'));
-  if (run.length === 0) throw new Error(`no commands below ${heading}`);
-  return run;
+function commands(title: string): readonly string[] {
+  const found = BLOCKS.filter((block) => block.title === title && block.mark === 'tests');
+  if (found.length === 0) throw new Error(`no commands below ${title}`);
+  run.add(title);
+  return found.map(({ text }) => text);
+}
+
+/** What the page shows below a heading. */
+function shown(title: string): string {
+  return BLOCKS.find((block) => block.title === title && block.language === '')?.text ?? 'nothing';
 }
 
 /** The same package with another version: what an upgrade is to dpkg. */
@@ -100,13 +112,10 @@ describe('on a Debian node', () => {
   const journal = async (): Promise<string> =>
     (await node.run('journalctl', '--no-pager', '--output=cat', '--unit', 'junction')).output;
 
-  /** Answers with what they print. The only one that the page says to wait for is `junction status`. */
-  async function page(heading: string): Promise<string> {
+  /** Answers with what they print. */
+  async function page(title: string): Promise<string> {
     let output = '';
-    for (const block of commands(heading)) {
-      if (block.includes('junction status')) await hasSynced();
-      output += await node.shell(block);
-    }
+    for (const block of commands(title)) output += await node.shell(block);
     return output;
   }
 
@@ -119,8 +128,8 @@ describe('on a Debian node', () => {
   }
 
   test('the package installs, and leaves kube-proxy alone', async () => {
-    const output = await page('Install');
-    expect(output).toContain('junction: installed, and not started');
+    const output = await page('1. Install');
+    expect(output).toContain(shown('1. Install'));
     expect(await state()).toBe('inactive');
     expect(await state('kube-proxy')).toBe('active');
     expect(await node.shell('junction --version')).toContain(`Junction v${VERSION}`);
@@ -138,8 +147,11 @@ describe('on a Debian node', () => {
   });
 
   test('it starts in the place of kube-proxy, and serves', async () => {
-    expect(await page('Configure')).toContain('iptables mode can run here.');
-    const output = await page('Start');
+    expect(await page('2. Configure')).toContain('iptables mode can run here.');
+    await page('3. Start');
+    await hasSynced();
+    const output = await page('Look');
+    expect(output).toContain(shown('Look'));
     expect(output).toMatch(/Active: active \(running\)/);
     expect(output).toMatch(/^Junction v0\.2\.0 on node1, iptables mode.*: ok$/m);
     await served();
@@ -220,7 +232,7 @@ describe('on a Debian node', () => {
   });
 
   test('one command brings kube-proxy back', async () => {
-    await page('Go back');
+    await page('Back');
     expect([await state(), await state('kube-proxy')]).toEqual(['inactive', 'active']);
     expect(await node.shell('iptables-legacy-save; iptables-save')).not.toMatch(/KUBE-SERVICES|KUBE-SVC/);
     expect(await cluster.isServed()).toBe(false);
@@ -246,12 +258,17 @@ describe('on a Debian node', () => {
   test('the archive serves as well, from /opt', async () => {
     const [install = '', remove = ''] = commands('Without Debian: the archive');
     await node.shell(install);
-    await page('Configure');
-    await page('Start');
+    await page('2. Configure');
+    await page('3. Start');
     await served();
     expect(await property('ExecStart')).toContain('/opt/junction/bin/junction');
     await node.shell(remove);
     expect(await state()).toBe('inactive');
     expect(await cluster.isServed()).toBe(false);
+  });
+
+  test('no command of the page was left out', () => {
+    const marked = BLOCKS.filter(({ mark }) => mark === 'tests').map(({ title }) => title);
+    expect([...run].sort()).toEqual([...new Set(marked)].sort());
   });
 });
