@@ -16,6 +16,7 @@ const SLOW = [
   'e2e/udpFlows',
   'e2e/localnet',
   'e2e/repairs',
+  'ship/systemd.real',
 ];
 
 class SlowFirst extends BaseSequencer {

@@ -58,7 +58,7 @@ const reason = whyNoSystemd();
 if (reason !== undefined) console.warn(`The tests of the systemd unit are skipped. ${reason}`);
 
 describe('on a Debian node', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'junction-node-'));
+  const folder = mkdtempSync(join(tmpdir(), 'junction-bundle-node-'));
   let node: SystemdNode;
   let cluster: Cluster;
 
