@@ -6,14 +6,15 @@ import { createHash } from 'node:crypto';
 import { chmod, readFile, rename, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cached } from './cache.mjs';
 import { npm } from '../support/npm.mjs';
 import { ROOT } from '../support/paths.mjs';
 import { Failure, runQuietly } from '../support/run.mjs';
 import { step } from '../support/steps.mjs';
+import { cached } from './cache.mjs';
+import { ARCHITECTURES } from './image/architectures.mjs';
 
 const LOCK = 'deploy/runtime/node.json';
-const ARCHITECTURES = ['x64', 'arm64'];
+const KNOWN = Object.values(ARCHITECTURES);
 const FULL = /^\d+\.\d+\.\d+$/;
 
 /** `{ ships, lines: { 24: { version, integrity: { x64, arm64 } } } }` */
@@ -26,8 +27,8 @@ export function nodeLock() {
  * which is then checked against what the registry says of it.
  */
 export async function nodeFor(arch, wanted = nodeLock().ships) {
-  if (!ARCHITECTURES.includes(arch))
-    throw new Failure(`Node comes for ${ARCHITECTURES.join(' and ')}, not for ${JSON.stringify(arch)}.`);
+  if (!KNOWN.includes(arch))
+    throw new Failure(`Node comes for ${KNOWN.join(' and ')}, not for ${JSON.stringify(arch)}.`);
   const { version, integrity } = chosen(String(wanted).replace(/^v/, ''));
   const folder = await cached(`node-${version}-${arch}`, (fresh) =>
     step(`Fetching Node ${version} for ${arch}`, () => fetchNode(fresh, arch, version, integrity?.[arch])),

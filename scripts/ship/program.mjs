@@ -12,12 +12,13 @@ import { buildPage } from '../support/buildPage.mjs';
 import { ROOT } from '../support/paths.mjs';
 import { Failure } from '../support/run.mjs';
 import { writeSourceLines } from '../support/sourceLines.mjs';
+import { ARCHITECTURES } from './image/architectures.mjs';
 import { thirdPartyLicences } from './licences.mjs';
 import { runtimePackages } from './runtime.mjs';
 import { moveInto, withScratch } from './scratch.mjs';
 import { buildInfo, epochOf } from './source.mjs';
 
-export const ARCHITECTURES = ['x64', 'arm64'];
+const KNOWN = Object.values(ARCHITECTURES);
 
 /** What CommonJS packages expect to be there. */
 const COMMONJS =
@@ -44,8 +45,8 @@ const KOFFI = {
 
 /** Writes it to `folder`, which takes the place of one that is there. */
 export async function assembleProgram(folder, { arch = process.arch } = {}) {
-  if (!ARCHITECTURES.includes(arch))
-    throw new Failure(`Junction ships for ${ARCHITECTURES.join(' and ')}, not for ${JSON.stringify(arch)}.`);
+  if (!KNOWN.includes(arch))
+    throw new Failure(`Junction ships for ${KNOWN.join(' and ')}, not for ${JSON.stringify(arch)}.`);
   const packages = await runtimePackages(arch);
   const parent = dirname(resolve(folder));
   makeFolder(parent);

@@ -8,19 +8,19 @@ import { runQuietly } from '../support/run.mjs';
 import { step } from '../support/steps.mjs';
 import { cached } from './cache.mjs';
 
-/** Beside each other; npm's settings are the checkout's. */
-const FILES = ['deploy/runtime/package.json', 'deploy/runtime/package-lock.json', '.npmrc'];
+const FOLDER = join(ROOT, 'deploy/runtime');
+const FILES = ['package.json', 'package-lock.json', '.npmrc'];
 const QUIET = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
 
 /** A folder with a node_modules, for Linux with glibc on `arch`. */
 export async function runtimePackages(arch) {
   const hash = createHash('sha256');
-  for (const file of FILES) hash.update(await readFile(join(ROOT, file)));
+  for (const file of FILES) hash.update(await readFile(join(FOLDER, file)));
   return cached(`runtime-${hash.digest('hex').slice(0, 16)}-${arch}`, async (folder) => {
-    for (const file of FILES) await copyFile(join(ROOT, file), join(folder, file.split('/').at(-1)));
+    for (const file of FILES) await copyFile(join(FOLDER, file), join(folder, file));
     const system = ['--os=linux', `--cpu=${arch}`, '--libc=glibc'];
     await step(`Installing the packages that ship, for ${arch}`, () =>
-      runQuietly(npm('ci', '--omit=dev', '--ignore-scripts', ...system, ...QUIET), { cwd: folder }),
+      runQuietly(npm('ci', '--omit=dev', ...system, ...QUIET), { cwd: folder }),
     );
   });
 }
