@@ -11,7 +11,8 @@ const ENDING = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 /** Runs the work with a new folder inside `parent`: the same file system as the destination, so that it can be moved there. */
 export async function withScratch(parent, work) {
   const folder = mkdtempSync(join(parent, '.junction-'));
-  const remove = () => rmSync(folder, { recursive: true, force: true });
+  // A program that was ended with this one may still add a file.
+  const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   const signals = Object.entries(ENDING).map(([signal, code]) => {
     const end = () => process.exit(code);
     process.on(signal, end);

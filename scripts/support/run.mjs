@@ -41,7 +41,8 @@ function capture([command, ...args], env, cwd) {
   child.stdout.on('data', add);
   child.stderr.on('data', add);
   const end = () => void child.kill();
-  process.once('exit', end);
+  // First: what else happens at the exit removes the folders that it writes to.
+  process.prependOnceListener('exit', end);
   return new Promise((resolve) => {
     child.once('error', (error) => resolve({ code: -1, output: `${output}${error.message}` }));
     child.once('close', (code) => {

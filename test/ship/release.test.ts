@@ -164,7 +164,10 @@ describe('a release is refused, and leaves nothing behind', () => {
   test('when a step fails, or the tests do', async () => {
     write('scripts/bundle.mjs', "console.log('no compiler'); process.exit(3);\n");
     commit();
-    await expectRefused(/scripts\/bundle\.mjs --arch all failed with exit code 3\n\nno compiler/, '--dry-run');
+    await expectRefused(
+      /scripts\/bundle\.mjs --arch all failed with exit code 3\n\nno compiler/,
+      '--dry-run',
+    );
     write('scripts/bundle.mjs', STEPS['scripts/bundle.mjs']);
     write('package.json', JSON.stringify({ version: VERSION, scripts: { test: 'false' } }));
     commit();

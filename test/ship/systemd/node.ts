@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { whyNoLab } from '../../../lab/privileges.ts';
 import { eventually } from '../../e2e/support/eventually.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -20,10 +21,12 @@ export interface Result {
 
 /** Why no such machine can be had here; `undefined`: it can. A user namespace may neither mount cgroup2 nor own Debian's files. */
 export function whyNoSystemd(): string | undefined {
-  const isRoot = process.geteuid?.() === 0;
   const isWholeMachine = /^\s*0\s+0\s+4294967295\s*$/.test(readFileSync('/proc/self/uid_map', 'utf8'));
-  if (isRoot && isWholeMachine && process.arch === 'x64') return undefined;
-  return 'To boot systemd in namespaces takes root on an x64 machine, not in a user namespace: sudo npm test.';
+  if (process.geteuid?.() !== 0 || !isWholeMachine)
+    return 'To boot systemd in namespaces takes root, not that of a user namespace: sudo npm test';
+  if (process.arch !== 'x64')
+    return `The package that is tested is for x64, and this machine is ${process.arch}.`;
+  return whyNoLab();
 }
 
 export class SystemdNode {
