@@ -13,7 +13,7 @@ export function takeNode(args) {
   const wanted = isOneWord ? args[at].slice('--node='.length) : args[at + 1];
   if (!wanted || wanted.startsWith('-'))
     throw new Failure('--node needs a line or a version of Node: npm test -- --node 24');
-  return { wanted, rest: args.toSpliced(at, isOneWord ? 1 : 2) };
+  return { wanted, rest: [...args.slice(0, at), ...args.slice(at + (isOneWord ? 1 : 2))] };
 }
 
 /**
