@@ -2,6 +2,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Failure, runQuietly } from './run.mjs';
+import { isUnpacked, unpack, unpackedFolder } from './unpacked.mjs';
 
 /** By Debian's names; other systems call these packages the same or nearly so. */
 const PACKAGES = {
@@ -47,6 +48,7 @@ const TEST_PACKAGES = {
   ipset: ['ipset'],
   ipvsadm: ['ipvsadm'],
   nftables: ['nft'],
+  prometheus: ['prometheus', 'promtool'],
 };
 
 /** By what they are for: a mode of the demo, the benchmark of the page, what ships, or the tests. */
@@ -67,7 +69,9 @@ const FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/us
 
 export function missingPackages(purpose) {
   const wanted = NEEDED[purpose];
-  return Object.keys(wanted).filter((name) => wanted[name].some((program) => !isInstalled(program)));
+  return Object.keys(wanted).filter((name) =>
+    wanted[name].some((program) => !isInstalled(program, [unpackedFolder(name)])),
+  );
 }
 
 export function canInstall() {
@@ -94,24 +98,29 @@ export function howToInstall(packages) {
 
 export async function install(packages, purpose, say) {
   const env = { DEBIAN_FRONTEND: 'noninteractive' };
-  const command = ['apt-get', 'install', '-y', '-q', '--no-install-recommends', ...packages];
+  const installed = packages.filter((name) => !isUnpacked(name));
+  const command = ['apt-get', 'install', '-y', '-q', '--no-install-recommends', ...installed];
+  const getAll = async () => {
+    if (installed.length > 0) await runQuietly(command, { env });
+    for (const name of packages.filter(isUnpacked)) await unpack(name);
+  };
   try {
-    await runQuietly(command, { env });
+    await getAll();
   } catch {
     // A fresh machine has no package lists, or old ones.
     say('Fetching package lists');
     await runQuietly(['apt-get', 'update', '-q'], { env });
     say(`Installing ${packages.join(', ')}`);
-    await runQuietly(command, { env });
+    await getAll();
   }
   const still = missingPackages(purpose);
   if (still.length > 0) throw new Failure(`after installing, ${still.join(', ')} are still incomplete`);
 }
 
 /** A program by its name, or a file by its path. */
-function isInstalled(program) {
+function isInstalled(program, more = []) {
   if (program.startsWith('/')) return existsSync(program);
-  const folders = [...(process.env.PATH ?? '').split(':').filter(Boolean), ...FOLDERS];
+  const folders = [...more, ...(process.env.PATH ?? '').split(':').filter(Boolean), ...FOLDERS];
   return folders.some((folder) => {
     try {
       accessSync(join(folder, program), constants.X_OK);
