@@ -7,8 +7,6 @@ import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync, symlinkSync,
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
-import { buildPage } from '../support/buildPage.mjs';
 import { ROOT } from '../support/paths.mjs';
 import { Failure } from '../support/run.mjs';
 import { writeSourceLines } from '../support/sourceLines.mjs';
@@ -47,18 +45,35 @@ const KOFFI = {
 export async function assembleProgram(folder, { arch = process.arch } = {}) {
   if (!KNOWN.includes(arch))
     throw new Failure(`Junction ships for ${KNOWN.join(' and ')}, not for ${JSON.stringify(arch)}.`);
+  const tools = await loadTools();
   const packages = await runtimePackages(arch);
   const parent = dirname(resolve(folder));
   makeFolder(parent);
   await withScratch(parent, async (scratch) => {
     const program = join(scratch, 'program');
     mkdirSync(program);
-    await bundle(scratch, program, packages);
-    await buildPage(join(program, 'page'));
+    await bundle(tools, scratch, program, packages);
+    await tools.buildPage(join(program, 'page'));
     await addFiles(program, packages, arch);
     settle(program, epochOf() ?? 0);
     moveInto(program, folder);
   });
+}
+
+/** What set-up installs. */
+async function loadTools() {
+  try {
+    const [{ build }, { buildPage }] = await Promise.all([
+      import('esbuild'),
+      import('../support/buildPage.mjs'),
+    ]);
+    return { build, buildPage };
+  } catch (error) {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new Failure(
+      'The development packages are not installed. Install them with: node scripts/setup.mjs',
+    );
+  }
 }
 
 function makeFolder(folder) {
@@ -73,7 +88,7 @@ function makeFolder(folder) {
  * From a folder in which node_modules is what ships and nothing else: a package that is not in that lock is not found, and
  * the paths in the output are the same wherever this is done.
  */
-async function bundle(scratch, outdir, packages) {
+async function bundle({ build }, scratch, outdir, packages) {
   const sources = join(scratch, 'sources');
   mkdirSync(sources);
   for (const name of ['src', 'tsconfig.json']) symlinkSync(join(ROOT, name), join(sources, name));
