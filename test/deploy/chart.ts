@@ -120,10 +120,14 @@ export function podOf(objects: readonly Data[]): unknown {
   return at(objectOf(objects, 'DaemonSet'), ...POD);
 }
 
-/** The KubeProxyConfiguration inside the ConfigMap. */
-export function configOf(objects: readonly Data[]): Data {
+/** The configuration file, as the ConfigMap has it. */
+export function configText(objects: readonly Data[]): string {
   const maps = objects.filter(({ data }) => isData(data) && 'config.conf' in data);
-  const config: unknown = parse(String(at(objectOf(maps, 'ConfigMap'), 'data', 'config.conf')));
+  return String(at(objectOf(maps, 'ConfigMap'), 'data', 'config.conf'));
+}
+
+export function configOf(objects: readonly Data[]): Data {
+  const config: unknown = parse(configText(objects));
   if (!isData(config)) throw new Error('config.conf holds no map');
   return config;
 }

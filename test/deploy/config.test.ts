@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { parseCommandLine } from '../../src/config/commandLine.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { validate } from '../../src/config/validate.ts';
-import { at, listAt, objectOf, podOf, readObjects, readText, renderObjects } from './chart.ts';
+import { configText, listAt, podOf, readObjects, readText, renderObjects } from './chart.ts';
 import { PLAIN_MANIFESTS } from './plainManifest.ts';
 import { VALUE_SETS } from './valueSets.ts';
 
@@ -14,7 +14,7 @@ describe.each([
   ...RENDERED,
   ...PLAIN_MANIFESTS.map(({ path }) => [path, readObjects(readText(path))] as const),
 ])('the program started as the pod starts it, with %s', (_, objects) => {
-  const file = String(at(objectOf(objects, 'ConfigMap'), 'data', 'config.conf'));
+  const file = configText(objects);
   const args = listAt(podOf(objects), 'containers', 0, 'args').map((arg) =>
     String(arg).replace('$(NODE_NAME)', 'node1'),
   );

@@ -52,6 +52,13 @@ describe('the capabilities of the pod are enough', () => {
     );
   });
 
+  test('to serve with the nft variant, with fewer of them where the configuration says so', async () => {
+    const pod = podScript(merge(REQUIRED, { junction: { iptablesVariant: 'nft' } }));
+    expect(pod.capabilityMask).toBe('0000000000001000');
+    const { inside } = await serve(pod, '--iptables-variant=nft');
+    expect(inside('iptables-nft-save', '-t', 'nat')).toContain('-j KUBE-SERVICES');
+  });
+
   test('to serve in the nftables mode, with fewer of them', async () => {
     const pod = podScript(merge(REQUIRED, { config: { mode: 'nftables' } }));
     const { log, inside } = await serve(pod, '--proxy-mode=nftables');
