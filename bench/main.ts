@@ -9,6 +9,7 @@ import { iptablesCommand } from './iptablesCommand.ts';
 import { ipvsCommand } from './ipvs/command.ts';
 import { nftablesCommand } from './nftables/command.ts';
 import { questionsCommand } from './questions/command.ts';
+import { sizingCommand } from './sizing/command.ts';
 import { uiCommand } from './ui/command.ts';
 
 const HELP = `npm run bench [-- [WHICH] OPTIONS]
@@ -67,6 +68,18 @@ hostile: one object of the API server's size limit beside small services, in eve
   --guest                  inside User-mode Linux (nftables is not there): how much slower that machine is
   --json                   every run as a line of JSON
 
+sizing: memory that the kernel charges to a container of Junction, and its CPU time, by mode and cluster size
+  --modes nftables,iptables-nft,iptables-legacy   ipvs too, inside User-mode Linux
+  --sizes 100x3,1000x3,…   services x endpoints of each; with d behind it in both address families, like 10000x3d
+  --limit 0                MiB that the pod may have (0: no limit)
+  --rates 1,10,100         endpoint changes a second
+  --seconds 10             of each rate
+  --settle 10              seconds of rest after each step
+  --semi-space 4           MiB: of Node's young generation, as the image sets it (0: Node's own)
+  --old-space 0            MiB: of Node's old generation (0: Node's own)
+  --guest                  inside User-mode Linux (nftables is not there), with cgroups of the second version
+  --json                   every run as a line of JSON
+
 loss: connections lost by a restart, kill -9, a flush and a mode switch, in every mode; real packets, the whole
 daemon. KUBE_PROXY=/path/to/kube-proxy puts one beside Junction's
   --held 60                connections that are open over each event
@@ -95,6 +108,7 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   else if (name === 'conntrack') await conntrackCommand(args);
   else if (name === 'questions') await questionsCommand(args);
   else if (name === 'ui') await uiCommand(args);
+  else if (name === 'sizing') await sizingCommand(args);
   else if (name === 'hostile') await hostileCommand(args);
   else if (name === 'loss') await loss(args);
   else if (name === 'api') await apiCommand(args);

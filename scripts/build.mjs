@@ -61,6 +61,7 @@ try {
       'bench-nftables-proxy': 'bench/nftables/proxyRun.ts',
       'bench-nftables-watcher': 'bench/nftables/watcher.ts',
       'bench-questions-run': 'bench/questions/run.ts',
+      'bench-sizing-run': 'bench/sizing/run.ts',
       'bench-hostile-run': 'bench/hostile/run.ts',
       'bench-hostile-livez': 'bench/hostile/livez.ts',
       // An image is built without the tests.

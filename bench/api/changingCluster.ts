@@ -4,6 +4,7 @@ import type { RawObject, TestApiServer } from '../../test/support/apiServer/inde
 import type { Churn, Listening } from './messages.ts';
 
 interface RawSlice extends RawObject {
+  readonly addressType: string;
   readonly endpoints: readonly Readonly<Record<string, unknown>>[];
 }
 
@@ -26,6 +27,7 @@ export class ChangingCluster {
     this.#server.put(object);
     const bytes = JSON.stringify(object).length;
     if (isSlice(object)) {
+      if (object.addressType !== 'IPv4') return; // those of the other family stay as they are
       this.#slices.push(object);
       this.#sliceBytes += bytes;
     } else {

@@ -2,6 +2,7 @@
 export interface ServerOptions {
   readonly services: number;
   readonly endpoints: number;
+  readonly isDualStack?: boolean;
   readonly streamsLists: boolean;
   readonly certificates: string;
 }

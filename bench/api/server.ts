@@ -18,8 +18,8 @@ async function main(options: ServerOptions): Promise<void> {
   const server = await TestApiServer.start({ streamsLists: options.streamsLists, history: 10_000 });
   const cluster = new ChangingCluster(server);
   server.put(NODE);
-  const size = { services: options.services, endpointsPerService: options.endpoints };
-  for (const object of generateCluster(size)) cluster.add(object);
+  const { services, endpoints: endpointsPerService, isDualStack = false } = options;
+  for (const object of generateCluster({ services, endpointsPerService, isDualStack })) cluster.add(object);
   process.on('message', (message: ToServer) => {
     void cluster.churn(message).then((changes) => tell({ kind: 'churned', changes }));
   });

@@ -1,7 +1,6 @@
 /** A whole proxy in the network namespace of this process, with an API server beside it, and questions to it. */
 import { type ChildProcess, execFile, execFileSync, fork } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +10,7 @@ import type { ChangeRecord } from '../../src/explain/types.ts';
 import type { Sizes } from '../cluster.ts';
 import { type ApiOptions, type FromApi, probeEndpoint, type ToApi } from '../nftables/messages.ts';
 import { ProxyProcess, writeConfig } from '../nftables/proxyProcess.ts';
+import { type Answer, ask } from './ask.ts';
 
 const API = fileURLToPath(new URL('bench-nftables-api.js', import.meta.url));
 const JUNCTION = fileURLToPath(new URL('junction.js', import.meta.url));
@@ -34,21 +34,8 @@ export class AskedProxy {
     this.#api = api;
   }
 
-  /** Resolves to the answer's length and how long it took. */
-  ask(path: string): Promise<{ readonly text: string; readonly ms: number }> {
-    const started = performance.now();
-    return new Promise((resolve, reject) => {
-      const asked = request({ socketPath: this.#socket, path, agent: false }, (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.once('error', reject);
-        response.once('end', () =>
-          resolve({ text: Buffer.concat(chunks).toString(), ms: performance.now() - started }),
-        );
-      });
-      asked.once('error', reject);
-      asked.end();
-    });
+  ask(path: string): Promise<Answer> {
+    return ask(this.#socket, path);
   }
 
   async status(): Promise<Status> {
