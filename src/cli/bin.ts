@@ -1,4 +1,5 @@
 import { isDaemon, main } from './main.ts';
+import { giveWayToProxy } from './oomScore.ts';
 import { commandOutput } from './output.ts';
 
 /** For the last words, if standard error does not take them. */
@@ -8,6 +9,7 @@ const FLUSH_MS = 300;
 for (const [signal, code] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const])
   process.once(signal, () => process.exit(code));
 const argv = process.argv.slice(2);
+if (!isDaemon(argv)) giveWayToProxy(argv[0]);
 const output = isDaemon(argv) ? (await import('./nodeCommands.ts')).daemonOutput() : commandOutput();
 process.on('exit', () => output.flush?.(FLUSH_MS));
 const code = await main(argv, output);
