@@ -13,6 +13,7 @@ import { SAMPLES } from './samples.ts';
 const PAGES_WITH_SAMPLES = [
   'README.md',
   'docs/check.md',
+  'docs/compatibility.md',
   'docs/deployment.md',
   'docs/errors.md',
   'docs/explain.md',

@@ -17,6 +17,7 @@ import { printSourceProblem } from '../../src/sources/source.ts';
 import { ANSWERS } from './answers.ts';
 import { causes, repaired } from './causes.ts';
 import { CHANGES } from './changes.ts';
+import { COMPATIBILITY } from './compatibility.ts';
 import { doctorSample } from './doctor.ts';
 import { fakeMachine } from '../../test/modes/prerequisites/fakeMachine.ts';
 import { alertTable } from '../monitoring/rules.ts';
@@ -41,6 +42,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   repaired,
   ...CHANGES,
   ...ANSWERS,
+  ...COMPATIBILITY,
   doctor: doctorSample,
   alerts: async () => alertTable(),
 };
