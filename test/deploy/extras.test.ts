@@ -91,6 +91,20 @@ test.each([
   expect(violations(schema, rest)).toEqual([]);
 });
 
+test('an upgrade with --reuse-values from 0.1.0, which had fewer values, renders', () => {
+  const before = { capabilities: ['NET_ADMIN', 'NET_RAW'], config: { mode: 'nftables' } };
+  const missing = [
+    ...['affinity', 'cleanup', 'existingConfigMapKey', 'existingKubeconfig', 'extraEnv', 'extraVolumeMounts'],
+    ...['extraVolumes', 'modules'],
+  ];
+  const values = merge(merge(REQUIRED, before), {
+    ...Object.fromEntries(missing.map((name) => [name, null])),
+    metrics: { dashboard: null, prometheusRule: null },
+  });
+  expect(JSON.stringify(pod(values))).toContain('"path":"/lib/modules"');
+  expect(renderHooks(values)).toEqual(renderHooks(merge(REQUIRED, { config: { mode: 'nftables' } })));
+});
+
 describe('volumes and variables', () => {
   test.each(['initContainers', 'containers'])('are there in %s', (kind) => {
     const container = at(pod(valueSet(OWN)), kind, 0);

@@ -122,5 +122,6 @@ export const FUNCTIONS: Readonly<Record<string, TemplateFunction>> = {
   replace: (old, replacement, whole) => text(whole).replaceAll(text(old), () => text(replacement)),
   sha256sum: (value) => createHash('sha256').update(text(value)).digest('hex'),
   toYaml: (value) => stringify(value, { version: '1.1', sortMapEntries: true, lineWidth: 0 }).trimEnd(),
+  toString: print,
   trim: (value) => text(value).trim(),
 };

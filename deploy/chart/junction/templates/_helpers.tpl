@@ -160,7 +160,7 @@ capabilities:
 - name: xtables-lock
   mountPath: /run/xtables.lock
 {{- end }}
-{{- if .Values.modules.mount }}
+{{- if include "junction.mountsModules" . }}
 - name: modules
   mountPath: /lib/modules
   readOnly: true
@@ -218,6 +218,21 @@ yes
 {{- end -}}
 {{- if and .Values.metrics.podMonitor.enabled (or (hasPrefix "127." .Values.metrics.bindAddress) (eq .Values.metrics.bindAddress "::1")) -}}
 {{ fail "metrics.podMonitor needs a metrics.bindAddress that Prometheus can reach, such as 0.0.0.0: nothing outside of the node reaches loopback" }}
+{{- end -}}
+{{- end }}
+
+{{- /* `helm upgrade --reuse-values` brings no value that is newer than the release: this one is then missing. */ -}}
+{{- define "junction.mountsModules" -}}
+{{- if ne "false" (toString (get (default dict .Values.modules) "mount")) -}}
+yes
+{{- end -}}
+{{- end }}
+
+{{- /* Not empty where `helm uninstall` leaves the clean-up. */ -}}
+{{- define "junction.cleansUp" -}}
+{{- $when := default "auto" (get (default dict .Values.cleanup) "onUninstall") -}}
+{{- if or (eq $when "always") (and (eq $when "auto") (include "junction.isNftables" .)) -}}
+yes
 {{- end -}}
 {{- end }}
 
