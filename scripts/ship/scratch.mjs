@@ -44,9 +44,12 @@ export function moveInto(from, to) {
 
 /** What a person can do something about, without a stack trace. */
 function asFailure(error) {
-  if (error.code === 'ENOSPC') {
+  // esbuild says it in words, among others.
+  const full =
+    error instanceof Failure ? undefined : /^.*no space left on device.*$/im.exec(error.message)?.[0];
+  if (error.code === 'ENOSPC' || full !== undefined) {
     return new Failure(
-      `The disk is full: ${error.message}. Nothing was left behind; make room and run it again.`,
+      `The disk is full: ${full ?? error.message}. Nothing was left behind; make room and run it again.`,
     );
   }
   if (error.code === 'EROFS' || error.code === 'EACCES')

@@ -36,12 +36,18 @@ export function copyCheckout(folder: string): void {
   }
 }
 
-/** With these an image can be built there; what npm would fetch again is taken along. */
+/** The packages that the build loads. */
 export function copyPackages(folder: string): void {
-  const fetched = readdirSync(join(ROOT, CACHE)).filter((name) => /^(node|runtime)-/.test(name));
-  for (const path of [
-    ...PACKAGES.map((name) => `node_modules/${name}`),
-    ...fetched.map((name) => join(CACHE, name)),
-  ])
-    cpSync(join(ROOT, path), join(folder, path), { recursive: true, verbatimSymlinks: true });
+  for (const name of PACKAGES) copy(folder, `node_modules/${name}`);
+}
+
+/** What npm would fetch again. */
+export function copyFetched(folder: string): void {
+  const names = readdirSync(join(ROOT, CACHE)).filter((name) => /^(node|runtime)-/.test(name));
+  for (const name of names.filter((each) => each.endsWith(`-${process.arch}`)))
+    copy(folder, join(CACHE, name));
+}
+
+function copy(folder: string, path: string): void {
+  cpSync(join(ROOT, path), join(folder, path), { recursive: true, verbatimSymlinks: true });
 }
