@@ -93,12 +93,10 @@ test.each([
 
 test('an upgrade with --reuse-values from 0.1.0, which had fewer values, renders', () => {
   const before = { capabilities: ['NET_ADMIN', 'NET_RAW'], config: { mode: 'nftables' } };
-  const missing = [
-    ...['affinity', 'cleanup', 'existingConfigMapKey', 'existingKubeconfig', 'extraEnv', 'extraVolumeMounts'],
-    ...['extraVolumes', 'modules'],
-  ];
+  const names =
+    'affinity cleanup existingConfigMapKey existingKubeconfig extraEnv extraVolumeMounts extraVolumes modules';
   const values = merge(merge(REQUIRED, before), {
-    ...Object.fromEntries(missing.map((name) => [name, null])),
+    ...Object.fromEntries(names.split(' ').map((name) => [name, null])),
     metrics: { dashboard: null, prometheusRule: null },
   });
   expect(JSON.stringify(pod(values))).toContain('"path":"/lib/modules"');
