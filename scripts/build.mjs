@@ -36,6 +36,9 @@ const common = {
   define: { JUNCTION_BUILD: JSON.stringify({ commit: commitOf(['src', 'lab', 'page']), date: dateOf() }) },
 };
 
+/** CommonJS packages ask for Node's modules by it. */
+const REQUIRE = `import { createRequire as junctionRequire } from 'node:module'; const require = junctionRequire(import.meta.url);`;
+
 try {
   await build({
     ...common,
@@ -43,6 +46,10 @@ try {
     entryPoints: { junction: 'src/cli/bin.ts' },
     splitting: true,
     chunkNames: 'junction/[name]-[hash]',
+    // yaml and undici are 200 files, which takes longer to find and read than to run.
+    packages: 'bundle',
+    external: ['koffi', 'esbuild'],
+    banner: { js: REQUIRE },
   });
   await build({
     ...common,

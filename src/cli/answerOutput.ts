@@ -74,10 +74,10 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /** Text that a terminal would obey is written as JSON has it, and JSON is YAML. */
 async function yamlOf(answer: unknown): Promise<string> {
-  const { stringify } = await import('yaml');
+  const { printYaml } = await import('../text/printYaml.ts');
   const json = JSON.stringify(answer, null, 2);
   const plain: unknown = JSON.parse(json);
-  const text = stringify(plain, { lineWidth: 0, aliasDuplicateObjects: false });
+  const text = printYaml(plain);
   return UNPRINTABLE.test(text.replaceAll('\n', '')) ? `${json}\n` : text;
 }
 

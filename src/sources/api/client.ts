@@ -127,7 +127,7 @@ export class ApiClient {
   ): Promise<UpgradeAnswer> {
     const { access, userAgent = 'junction' } = this.#options;
     const identity = await unlessAborted(access.identity(), signal);
-    const { requests } = this.#transport.connectionsFor(identity);
+    const { requests } = await this.#transport.connectionsFor(identity);
     const { authorization } = identity;
     const request = { origin: access.server.origin, path: this.#basePath + path, userAgent, authorization };
     return upgrade(requests, { ...request, protocols }, signal);
@@ -251,14 +251,15 @@ export class ApiClient {
     }
   }
 
-  #dispatch(
+  async #dispatch(
     connections: 'requests' | 'probes',
     identity: Identity,
     { method, path, signal, contentType, body }: Outgoing,
   ): Promise<Dispatcher.ResponseData> {
     const { access, userAgent } = this.#options;
     const { authorization } = identity;
-    const response = this.#transport.connectionsFor(identity)[connections].request({
+    const dispatcher = (await this.#transport.connectionsFor(identity))[connections];
+    const response = dispatcher.request({
       origin: access.server.origin,
       path: this.#basePath + path,
       method,
