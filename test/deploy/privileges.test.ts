@@ -117,7 +117,11 @@ test.each<[string, Data, readonly string[]]>([
   ['iptables, the nft variant', { junction: { iptablesVariant: 'nft' } }, ['NET_ADMIN']],
   ['iptables, the legacy variant', { junction: { iptablesVariant: 'legacy' } }, ['NET_ADMIN', 'NET_RAW']],
   ['ipvs', { config: { mode: 'ipvs' } }, ['NET_ADMIN', 'NET_RAW']],
-  ['ipvs, nft', { config: { mode: 'ipvs' }, junction: { iptablesVariant: 'nft' } }, ['NET_ADMIN']],
+  [
+    'ipvs, whose match `set` opens a raw socket in the nft variant too',
+    { config: { mode: 'ipvs' }, junction: { iptablesVariant: 'nft' } },
+    ['NET_ADMIN', 'NET_RAW'],
+  ],
   [
     'a ConfigMap that may say otherwise',
     { existingConfigMap: 'kube-proxy', junction: { iptablesVariant: 'nft' } },

@@ -130,12 +130,13 @@ httpGet:
 {{- end }}
 {{- end }}
 
-{{- /* What the mode needs, as far as it is known: only the legacy variant of iptables needs NET_RAW. */ -}}
+{{- /* What the mode needs, as far as it is known. The legacy variant of iptables opens a raw socket, and so does the match `set`,
+which the ipvs mode uses, in both variants. */ -}}
 {{- define "junction.capabilities" -}}
 {{- $variant := get (default dict .Values.junction) "iptablesVariant" -}}
 {{- if .Values.capabilities -}}
 {{ toYaml .Values.capabilities }}
-{{- else if or (include "junction.isNftables" .) (and (not .Values.existingConfigMap) (eq "nft" (default "" $variant))) -}}
+{{- else if or (include "junction.isNftables" .) (and (not .Values.existingConfigMap) (ne "ipvs" (default "" .Values.config.mode)) (eq "nft" (default "" $variant))) -}}
 - NET_ADMIN
 {{- else -}}
 - NET_ADMIN
