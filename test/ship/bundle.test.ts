@@ -14,9 +14,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ROOT } from '../deploy/chart.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { buildBundle, VERSION } from './systemd/scripts.ts';
+import { VERSION } from '../../src/version.ts';
+import { ROOT } from './scripts.ts';
+import { buildBundle } from './systemd/bundle.ts';
 
 const NAME = `junction-${VERSION}-linux-x64`;
 const folder = mkdtempSync(join(tmpdir(), 'junction-bundle-'));

@@ -29,6 +29,11 @@ export interface NodeLock {
   >;
 }
 
+interface Compression {
+  readonly archive: string;
+  readonly package: readonly string[];
+}
+
 type Run = (argv: readonly string[], options: { readonly env: NodeJS.ProcessEnv }) => Promise<number>;
 
 interface Scripts {
@@ -39,6 +44,15 @@ interface Scripts {
   };
   'ship/program': {
     assembleProgram: (folder: string, options?: { readonly arch?: string }) => Promise<void>;
+  };
+  'ship/cache': { cached: (name: string, make: (folder: string) => Promise<void>) => Promise<string> };
+  'ship/image/debian': { readonly MIRROR: string; readonly KEYRING: string };
+  'ship/bundle/bundle': {
+    readonly QUICK: Compression;
+    buildNodeBundle: (
+      destination: string,
+      options: { readonly arch: string; readonly version: string; readonly compression: Compression },
+    ) => Promise<readonly { readonly name: string; readonly size: number }[]>;
   };
   'ship/runtime': { runtimePackages: (arch: string) => Promise<string> };
   'support/otherNode': {

@@ -7,10 +7,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { eventually } from '../e2e/support/eventually.ts';
 import { readText } from '../deploy/chart.ts';
 import { RECIPES, recipeBlocks } from '../deploy/recipes.ts';
+import { VERSION } from '../../src/version.ts';
 import { API_PORT, Cluster } from './systemd/cluster.ts';
 import { debianRoot } from './systemd/debianRoot.ts';
 import { capture, SystemdNode, whyNoSystemd } from './systemd/node.ts';
-import { buildBundle, VERSION } from './systemd/scripts.ts';
+import { buildBundle } from './systemd/bundle.ts';
 
 const NEXT = '0.2.1';
 const PAGE = readText(RECIPES, 'systemd.md');

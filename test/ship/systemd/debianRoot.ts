@@ -1,9 +1,9 @@
-/** A Debian 12 with systemd and what the package depends on, and nothing else: 170 MB, made once. */
+/** A Debian 12 with systemd and what the package depends on, and nothing else: 140 MB, made once. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { cacheScripts, debianScripts } from './scripts.ts';
+import { script } from '../scripts.ts';
 
 const SUITE = 'bookworm';
 /** `iproute2` is for the test: interfaces, and the namespace of a pod. */
@@ -11,7 +11,7 @@ const PACKAGES = ['systemd-sysv', 'iptables', 'kmod', 'libstdc++6', 'iproute2'];
 const UNREAD = ['doc', 'locale', 'man', 'info'].map((name) => `path-exclude=/usr/share/${name}/*`);
 
 export async function debianRoot(): Promise<string> {
-  const { MIRROR, KEYRING } = debianScripts;
+  const [{ MIRROR, KEYRING }, { cached }] = [await script('ship/image/debian'), await script('ship/cache')];
   const options = [
     '--variant=essential',
     `--include=${PACKAGES.join(',')}`,
@@ -23,7 +23,7 @@ export async function debianRoot(): Promise<string> {
     .update(JSON.stringify([options, source]))
     .digest('hex')
     .slice(0, 16);
-  const folder = await cacheScripts.cached(`systemd-root-${hash}`, async (fresh) => {
+  const folder = await cached(`systemd-root-${hash}`, async (fresh) => {
     // Not the folder itself, which is there already and belongs to whoever runs this.
     await promisify(execFile)('mmdebstrap', [...options, SUITE, join(fresh, 'root'), source]);
   });
