@@ -3,7 +3,7 @@
  * writes it to release/VERSION with checksums, provenance and notes. Without --dry-run it also makes the tag. It pushes nothing.
  */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -85,6 +85,7 @@ async function buildIn(clone, release, folder, options) {
     await step('Writing checksums, provenance and notes', () =>
       collect({ clone, built, fresh, release, started, finished }),
     );
+    chmodSync(fresh, 0o755);
     moveInto(fresh, folder);
   });
 }
