@@ -3,6 +3,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Those that take longest, and wait most of the time: the others run beside them, instead of after them. */
 const SLOW = [
+  'ship/imageBuild',
+  'ship/imageRun.real',
   'guest/rules',
   'guest/daemon',
   'scenarios/currentNft',

@@ -1,8 +1,9 @@
 /** The image of this checkout, built once for all tests. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -20,6 +21,9 @@ const SOURCES = [
 ];
 const CACHE = join(ROOT, 'node_modules/.cache/junction-ship');
 const PREFIX = 'test-image-';
+const LOCK_POLL_MS = 200;
+/** For hooks that may have to build it, or to wait for another that does: half a minute on a quiet machine. */
+export const BUILD_LIMIT_MS = 900_000;
 
 export interface BuiltImage {
   /** `junction-0.2.0-linux-amd64`, with the folder before it. */
@@ -51,6 +55,37 @@ export async function builtImage(): Promise<BuiltImage> {
 
 async function build(name: string): Promise<string> {
   const { cached } = (await import(new URL('../../scripts/ship/cache.mjs', import.meta.url).href)) as Cache;
+  if (existsSync(join(CACHE, name))) return join(CACHE, name);
+  const unlock = await lock();
+  try {
+    return await buildIn(name, cached);
+  } finally {
+    unlock();
+  }
+}
+
+/** One at a time: all files of tests that need the image begin at once, and building it takes both processors. */
+async function lock(): Promise<() => void> {
+  mkdirSync(CACHE, { recursive: true });
+  const path = join(CACHE, '.test-image-lock');
+  for (;;) {
+    try {
+      writeFileSync(path, String(process.pid), { flag: 'wx' });
+      return () => rmSync(path, { force: true });
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    }
+    const owner = readFileIfAny(path);
+    if (owner !== undefined && owner !== '' && !existsSync(`/proc/${owner}`)) rmSync(path, { force: true });
+    await sleep(LOCK_POLL_MS);
+  }
+}
+
+function readFileIfAny(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+}
+
+async function buildIn(name: string, cached: Cache['cached']): Promise<string> {
   const folder = await cached(name, (fresh) => {
     execFileSync(process.execPath, [SCRIPT, '--allow-dirty', '--output', fresh], {
       cwd: ROOT,

@@ -4,7 +4,15 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { unpackImage } from '../../lab/container/ociImage.ts';
-import { type BuiltImage, builtImage, type Manifest, manifestOf, readBlob, ROOT } from './builtImage.ts';
+import {
+  BUILD_LIMIT_MS,
+  type BuiltImage,
+  builtImage,
+  type Manifest,
+  manifestOf,
+  readBlob,
+  ROOT,
+} from './builtImage.ts';
 import { neededLibraries } from './elf.ts';
 import { pathsOf } from './rootfs.ts';
 
@@ -18,7 +26,7 @@ beforeAll(async () => {
   image = await builtImage();
   manifest = manifestOf(image.base);
   ({ rootfs } = unpackImage(`${image.base}.oci`, folder));
-});
+}, BUILD_LIMIT_MS);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const at = (path: string): string => join(rootfs, path);

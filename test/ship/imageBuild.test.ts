@@ -11,15 +11,18 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { requireLab } from '../lab/requireLab.ts';
-import { builtImage, ROOT, SCRIPT } from './builtImage.ts';
+import { BUILD_LIMIT_MS, builtImage, ROOT, SCRIPT } from './builtImage.ts';
 import { copyCheckout, copyFetched, copyPackages } from './otherCheckout.ts';
-import { requireDebian } from './requireDebian.ts';
+import { RELEASE, requireDebian } from './requireDebian.ts';
 
 let folder = '';
+beforeAll(async () => void (await builtImage()), BUILD_LIMIT_MS);
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'junction-image-build-'));
   chmodSync(folder, 0o755);
@@ -42,8 +45,6 @@ function run(argv: readonly string[], options: { cwd?: string; env?: NodeJS.Proc
 }
 
 const node = process.execPath;
-/** Every layer is built again: 30 s on a quiet machine. */
-const BUILD_LIMIT_MS = 900_000;
 
 test(
   'two builds of one commit have one digest: elsewhere, by another Node, with another time zone and umask',
@@ -177,6 +178,30 @@ describe('in a checkout', () => {
     expect(existsSync(join(folder, 'out'))).toBe(false);
   });
 
+  test('an archive that somebody has changed is refused', async (context) => {
+    await requireDebian(context);
+    copyPackages(folder);
+    const signed = await (await fetch(RELEASE)).text();
+    const server = createServer(({ url }, answer) => {
+      answer.statusCode = RELEASE.endsWith(url ?? '') ? 200 : 404;
+      answer.end(signed.replace('Codename: bookworm', 'Codename: bookworn'));
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const mirror = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const child = spawn(node, ['scripts/image.mjs', '--mirror', mirror, '--arch', 'amd64'], {
+      cwd: folder,
+      env: { ...process.env, JUNCTION_COMMIT: 'abc', SOURCE_DATE_EPOCH: '1700000000' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let output = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    expect(await once(child, 'close')).toEqual([1, null]);
+    expect(output).toContain(`${mirror} is not signed by Debian's keys, and nothing is taken from it.`);
+  });
+
   test('an archive that cannot be reached is named', () => {
     copyPackages(folder);
     const { code, output } = run(
@@ -193,9 +218,8 @@ describe('in a checkout', () => {
 });
 
 describe('nothing is left half-written', () => {
-  test('on a full disk', async (context) => {
+  test('on a full disk', (context) => {
     requireLab(context);
-    await builtImage();
     const script = `mount -t tmpfs -o size=8m tmpfs "$0" && mkdir "$0/tmp" && export TMPDIR="$0/tmp"
       "$@" 2>&1; echo "exit code $?"; find "$0" -mindepth 1`;
     const command = [node, SCRIPT, '--allow-dirty', '--output', join(folder, 'images')];
@@ -205,7 +229,6 @@ describe('nothing is left half-written', () => {
   });
 
   test('after Ctrl-C', async () => {
-    await builtImage();
     const output = join(folder, 'images');
     const temporary = join(folder, 'tmp');
     mkdirSync(temporary);

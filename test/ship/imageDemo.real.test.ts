@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type BuiltDemo, buildDemo, RunningDemo } from '../lab/demo/program.ts';
 import { expectTable } from '../lab/demo/table.ts';
 import { requireLab } from '../lab/requireLab.ts';
-import { builtImage, ROOT } from './builtImage.ts';
+import { BUILD_LIMIT_MS, builtImage, ROOT } from './builtImage.ts';
 import { requireContainers, whyNoContainers } from './requireContainers.ts';
 
 let built: BuiltDemo;
@@ -16,7 +16,7 @@ beforeAll(async () => {
   temporary = join(built.folder, 'tmp');
   mkdirSync(temporary);
   if (whyNoContainers() === undefined) archive = `${(await builtImage()).base}.oci.tar`;
-});
+}, BUILD_LIMIT_MS);
 afterAll(() => built.remove());
 beforeEach((context) => {
   requireLab(context);

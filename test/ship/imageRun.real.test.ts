@@ -6,7 +6,7 @@ import { type UnpackedImage, unpackImage } from '../../lab/container/ociImage.ts
 import type { Data } from '../deploy/chart.ts';
 import { answerers } from '../e2e/support/traffic.ts';
 import { requireLab, useLab } from '../lab/requireLab.ts';
-import { builtImage, ROOT } from './builtImage.ts';
+import { BUILD_LIMIT_MS, builtImage, ROOT } from './builtImage.ts';
 import { ImagePod } from './imagePod.ts';
 import { requireContainers, whyNoContainers } from './requireContainers.ts';
 import { pathsOf } from './rootfs.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
   if (whyNoContainers() !== undefined) return;
   image = unpackImage(`${(await builtImage()).base}.oci.tar`, folder);
   unpacked = pathsOf(image.rootfs);
-});
+}, BUILD_LIMIT_MS);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 beforeEach((context) => {
   requireLab(context);

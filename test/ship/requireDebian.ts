@@ -1,6 +1,6 @@
 import type { TestContext } from 'vitest';
 
-const RELEASE = 'http://deb.debian.org/debian/dists/bookworm/InRelease';
+export const RELEASE = 'http://deb.debian.org/debian/dists/bookworm/InRelease';
 const LIMIT_MS = 60_000;
 
 /** Skips the test where Debian's archive cannot be reached, and says why. On CI that is a failure. */
