@@ -135,7 +135,7 @@ export class Container {
       this.#process.kill();
       await ended;
     }
-    this.#group.close();
+    await this.#group.close();
   }
 }
 

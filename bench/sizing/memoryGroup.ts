@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * What the two versions call one thing, with that of the groups below. `kernel` is a file of its own in the first, a line
@@ -76,9 +77,23 @@ export class MemoryGroup {
     return readFileSync(join(this.#path, file), 'utf8');
   }
 
-  /** What is still charged goes to the group above. */
-  close(): void {
+  /** Ends what is left in it, as a container's runtime does. What is still charged goes to the group above. */
+  async close(): Promise<void> {
+    for (;;) {
+      const processes = this.#read('cgroup.procs').split('\n').filter(Boolean).map(Number);
+      if (processes.length === 0) break;
+      for (const pid of processes) endProcess(pid);
+      await sleep(50);
+    }
     rmdirSync(this.#path);
+  }
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
   }
 }
 

@@ -157,7 +157,7 @@ async function main(task: SizingTask): Promise<SizingRun> {
     };
   } finally {
     if (server.connected) server.disconnect();
-    pod.close();
+    await pod.close();
     rmSync(folder, { recursive: true });
   }
 }
