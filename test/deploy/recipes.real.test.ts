@@ -123,7 +123,8 @@ describe('recipes', () => {
   });
 
   test('every block that is said to be run was run', () => {
-    const others = RECIPE_BLOCKS.filter(({ mark }) => mark === 'tests');
+    // test/ship/systemd.real.test.ts runs those of that page.
+    const others = RECIPE_BLOCKS.filter(({ page, mark }) => mark === 'tests' && page !== 'systemd.md');
     expect(others.filter(({ text }) => !done.has(text))).toEqual([]);
   });
 });

@@ -5,7 +5,17 @@ import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { PAGES } from '../house/pages.ts';
-import { at, defaultValues, isData, merge, REQUIRED, ROOT, readText, renderObjects } from './chart.ts';
+import {
+  at,
+  type Data,
+  defaultValues,
+  isData,
+  merge,
+  REQUIRED,
+  ROOT,
+  readText,
+  renderObjects,
+} from './chart.ts';
 import { helmCommands } from './helmCommands.ts';
 import { violations } from './jsonSchema.ts';
 import { complaints } from './kubernetes.ts';
@@ -29,7 +39,7 @@ function place({ page, line }: RecipeBlock): string {
 describe('every block', () => {
   test('there are some', () => {
     expect(DISTRIBUTIONS.sort()).toEqual(
-      ['aks.md', 'eks.md', 'gke.md', 'k3s.md', 'kind.md', 'kubeadm.md', 'static-pod.md'].sort(),
+      ['aks.md', 'eks.md', 'gke.md', 'k3s.md', 'kind.md', 'kubeadm.md', 'static-pod.md', 'systemd.md'].sort(),
     );
     expect(RECIPE_BLOCKS.filter(({ mark }) => mark !== undefined).length).toBeGreaterThan(60);
   });
@@ -54,7 +64,7 @@ describe('every block', () => {
       if (block.mark === 'testsFromJunction') return junctionCommands(block).length === 0;
       // There was neither Helm nor a cloud.
       if (block.mark === 'byHand' || block.mark === 'tests')
-        return /^(?:helm|az|aws|eksctl|gcloud|kind|docker|systemctl|k3s) /m.test(block.text);
+        return /^(?:helm|az|aws|eksctl|gcloud|kind|docker|k3s|systemctl) /m.test(block.text);
       return false;
     });
     expect(wrong.map(place)).toEqual([]);
@@ -150,5 +160,14 @@ describe('files that pages show', () => {
     expect(file).toEqual({ enabled: false });
     const [, written] = /echo '([^']*)' > kube-proxy-off\.json/.exec(readText(RECIPES, 'aks.md')) ?? [];
     expect(JSON.parse(written ?? '')).toEqual(file);
+  });
+
+  test('EKS: values that the chart takes', () => {
+    const values = fileOf('eks.md') as Data;
+    const whole = merge(REQUIRED, values);
+    expect(violations(schema, merge(defaultValues(), whole))).toEqual([]);
+    const objects = renderObjects(whole);
+    expect(objects.flatMap(complaints)).toEqual([]);
+    expect(JSON.stringify(objects)).toContain('eks.amazonaws.com/compute-type');
   });
 });

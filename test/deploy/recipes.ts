@@ -29,9 +29,8 @@ export interface RecipeBlock {
   readonly mark: Mark | undefined;
 }
 
-/** Without the page of the node bundle, which a test of its own runs: test/ship/systemd.real.test.ts. */
 export function recipePages(): readonly string[] {
-  return readdirSync(join(ROOT, RECIPES)).filter((name) => name.endsWith('.md') && name !== 'systemd.md');
+  return readdirSync(join(ROOT, RECIPES)).filter((name) => name.endsWith('.md'));
 }
 
 export function recipeBlocks(page: string): readonly RecipeBlock[] {
