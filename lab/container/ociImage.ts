@@ -50,7 +50,11 @@ export function unpackImage(path: string, folder: string): UnpackedImage {
 
 function unpackArchive(path: string, folder: string): string {
   mkdirSync(folder);
-  execFileSync('tar', ['-xf', path, '-C', folder]);
+  try {
+    execFileSync('tar', ['-xf', path, '-C', folder], { stdio: 'pipe' });
+  } catch {
+    throw new Error(`${path} is no OCI image: it is no tar archive`);
+  }
   return folder;
 }
 

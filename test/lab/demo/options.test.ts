@@ -30,3 +30,16 @@ test('each mode, and what it is by default', () => {
 test('the help fits a terminal of 80 columns', () => {
   for (const line of HELP.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
 });
+
+test('an image: one that is there, and not for the mode ipvs', () => {
+  const parse = (...args: readonly string[]): unknown => parseOptions([...args, '--manifests', '.'], {});
+  expect(parse('--image', '.')).toMatchObject({ kind: 'run', options: { image: '.' } });
+  expect(parse('--image', 'nothing.oci.tar')).toEqual({
+    kind: 'mistake',
+    message: '--image nothing.oci.tar does not exist; npm run image writes one to release/',
+  });
+  expect(parse('--image', '.', '--mode', 'ipvs')).toMatchObject({
+    kind: 'mistake',
+    message: expect.stringContaining('--image is not for --mode ipvs'),
+  });
+});
