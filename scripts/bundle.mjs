@@ -4,7 +4,9 @@ import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { setUp } from './setup.mjs';
 import { ARCHITECTURES } from './ship/image/architectures.mjs';
+import { nodeFor } from './ship/node.mjs';
 import { checkClean, gitIn } from './ship/releaseChecks.mjs';
+import { runtimePackages } from './ship/runtime.mjs';
 import { commitOf } from './ship/source.mjs';
 import { endWithAncestors } from './support/ancestors.mjs';
 import { ROOT } from './support/paths.mjs';
@@ -43,6 +45,9 @@ async function main() {
   const folder = resolve(ROOT, options.output);
   const built = [];
   for (const arch of architectures) {
+    // What they fetch has lines of its own.
+    await runtimePackages(arch);
+    await nodeFor(arch);
     const label = `Building the bundle for ${arch} (about a minute and a half)`;
     built.push(...(await step(label, (say) => buildNodeBundle(folder, { arch, version, say }))));
   }

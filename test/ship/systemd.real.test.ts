@@ -243,7 +243,7 @@ describe('on a Debian node', () => {
     await node.shell('systemctl enable --now junction');
     await served();
     expect(await node.shell('dpkg --remove junction')).toContain('Its rules stay in the kernel');
-    expect(await cluster.isServed()).toBe(true);
+    await served();
     expect(await node.shell('ls /etc/junction')).toContain('config.conf');
     await node.shell(`dpkg --install junction_${VERSION}_amd64.deb`);
     expect(await state()).toBe('inactive');
