@@ -5,6 +5,8 @@ export interface AlertCase {
   /** In promtool's notation: `0+1x30` is a value each minute, 31 of them, one more than the last each time. */
   readonly series: Readonly<Record<string, string>>;
   readonly at: string;
+  /** Where a minute would make for a thousand evaluations. */
+  readonly step?: '30m';
   /** `undefined`: it does not fire. */
   readonly fires?: { readonly labels: Readonly<Record<string, string>>; readonly description: string };
 }
@@ -261,8 +263,9 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: 'JunctionVersionsDiffer',
     when: 'an update stopped halfway',
-    series: { [BUILD]: '1x900', [`junction_build_info{${JOB},instance="n2",version="0.1.0"}`]: '1x900' },
+    series: { [BUILD]: '1x30', [`junction_build_info{${JOB},instance="n2",version="0.1.0"}`]: '1x30' },
     at: '13h',
+    step: '30m',
     fires: {
       labels: { job: 'kube-proxy' },
       description: '2 versions of Junction have been running for twelve hours.',
@@ -271,8 +274,9 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: 'JunctionVersionsDiffer',
     when: 'an update is under way',
-    series: { [BUILD]: '1x900', [`junction_build_info{${JOB},instance="n2",version="0.1.0"}`]: '1x300' },
+    series: { [BUILD]: '1x30', [`junction_build_info{${JOB},instance="n2",version="0.1.0"}`]: '1x10' },
     at: '13h',
+    step: '30m',
   },
   {
     alert: 'JunctionMemoryNearLimit',
