@@ -1,5 +1,6 @@
 /** What /proc knows of processes: which has something open, which has a port, which an earlier run left behind. */
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
 import { attempt } from '../errors.ts';
 import { type Ip, parseIp } from '../model/ip.ts';
 import type { PortAddress } from './heldPorts.ts';
@@ -17,7 +18,12 @@ export function printHolder(holder: Holder | undefined): string {
 }
 
 export function holderOf(pid: number): Holder {
-  return { pid, command: attempt(() => readFileSync(`/proc/${pid}/comm`, 'utf8').trim()) };
+  const read = (name: string): string | undefined =>
+    attempt(() => readFileSync(`/proc/${pid}/${name}`, 'utf8').trim());
+  const command = read('comm');
+  // Node 24 and newer call the thread so that a process is named for: of those, the program's file.
+  if (command !== 'MainThread') return { pid, command };
+  return { pid, command: basename(read('cmdline')?.split('\0')[0] ?? '') || command };
 }
 
 function processIds(): readonly number[] {
