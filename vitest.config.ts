@@ -6,6 +6,7 @@ const SLOW = [
   'ship/imageBuild',
   'ship/imageRun.real',
   'guest/daemon',
+  'deploy/prometheus.real',
   'scenarios/currentNft',
   'e2e/brokenNode',
   'e2e/apiFaults',
