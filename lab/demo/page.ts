@@ -67,7 +67,10 @@ export async function planPage(options: DemoOptions): Promise<DemoPage> {
   const page = await serve(api);
   return {
     ...page,
-    text: page.link === undefined ? page.text : `${page.text} (what node1 plans: its kernel is the guest's, where the page cannot look)`,
+    text:
+      page.link === undefined
+        ? page.text
+        : `${page.text} (what node1 plans: its kernel is the guest's, where the page cannot look)`,
     stop: async () => {
       await page.stop();
       await close();

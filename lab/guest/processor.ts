@@ -30,7 +30,9 @@ function processorsOf(pid: string): readonly number[] {
   const list = /^Cpus_allowed_list:\t(.*)$/m.exec(readOrNothing(`/proc/${pid}/status`))?.[1] ?? '';
   return list.split(',').flatMap((range) => {
     const [first = Number.NaN, last = first] = range.split('-').map(Number);
-    return Number.isInteger(first) ? Array.from({ length: last - first + 1 }, (_, index) => first + index) : [];
+    return Number.isInteger(first)
+      ? Array.from({ length: last - first + 1 }, (_, index) => first + index)
+      : [];
   });
 }
 
