@@ -99,7 +99,8 @@ function machineChecks(
   const statistics = readConntrackStatistics(machine);
   return {
     kernel: (group) => checkKernel(group, mode, settings, asked, trials),
-    sysctls: (group) => checkSysctls(group, machine, { families, conntrack, localhostNodePorts }),
+    sysctls: (group) =>
+      checkSysctls(group, machine, { families, unused: unusedOf(subject), conntrack, localhostNodePorts }),
     'other-proxies': (group) => checkOtherProxies(group, machine, mode, nodeName),
     firewall: (group) => checkFirewall(group, machine, families),
     ...(subject && { routes: (group) => checkRoutes(group, machine, endpointsOf(subject)) }),
@@ -107,6 +108,12 @@ function machineChecks(
     // At last: what was dropped since the beginning is dropped now.
     conntrack: (group) => checkConntrack(group, machine, statistics),
   };
+}
+
+/** Families without a service beside one with services. */
+function unusedOf(subject: Subject | undefined): readonly Family[] {
+  const unused = subject?.families.filter(({ plan }) => plan.servicePorts.size === 0) ?? [];
+  return unused.length === subject?.families.length ? [] : unused.map(({ family }) => family);
 }
 
 /** Ready ones, in the order of the services. */

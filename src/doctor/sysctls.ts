@@ -7,6 +7,8 @@ import type { DoctorLink, DoctorMachine } from './machine.ts';
 
 export interface SysctlContext {
   readonly families: readonly Family[];
+  /** No service has an address of these. A cluster with one family needs no settings of the other. */
+  readonly unused?: readonly Family[];
   readonly conntrack: ValidConfig['conntrack'];
   /** Node ports are to answer on 127.0.0.1. */
   readonly localhostNodePorts: boolean;
@@ -31,6 +33,10 @@ export async function checkSysctls(
 ): Promise<void> {
   const links = await machine.links();
   for (const family of context.families) {
+    if (context.unused?.includes(family)) {
+      group.fine(`no service has an ${family} address`);
+      continue;
+    }
     checkForwarding(group, machine, family);
     checkBridge(group, machine, family, links);
   }

@@ -49,6 +49,17 @@ describe('sysctls', () => {
     expect(group.notEvaluated).toEqual([]);
   });
 
+  test('a family that no service has needs no settings', async () => {
+    const sysctls = {
+      ...GOOD,
+      'net/ipv6/conf/all/forwarding': '0',
+      'net/bridge/bridge-nf-call-ip6tables': '0',
+    };
+    const group = await look({ sysctls }, { ...CONTEXT, unused: ['IPv6'] });
+    expect(codesOf(group)).toEqual([]);
+    expect(group.fine).toContain('no service has an IPv6 address');
+  });
+
   test.each([
     ['net/ipv4/ip_forward', '0', 'error forwarding-off', 'sysctl -w net.ipv4.ip_forward=1'],
     ['net/ipv6/conf/all/forwarding', '0', 'error forwarding-off', 'sysctl -w net.ipv6.conf.all.forwarding=1'],
