@@ -74,7 +74,14 @@ async function buildIn(clone, release, folder, options) {
   await step('Cloning', () => runQuietly(['git', 'clone', '--quiet', '--no-local', ROOT, clone]));
   await inClone('Checking out the commit', 'git', 'checkout', '--quiet', '--detach', release.commit);
   await inClone('Setting up', node, 'scripts/setup.mjs');
-  await inClone('Building the image for amd64 and arm64', node, 'scripts/image.mjs', '--arch', 'all');
+  await inClone(
+    'Building the image for amd64 and arm64',
+    node,
+    'scripts/image.mjs',
+    '--arch',
+    'all',
+    '--locked',
+  );
   await inClone('Building the bundles for nodes', node, 'scripts/bundle.mjs', '--arch', 'all');
   const built = join(clone, 'release');
   await step('Packing the chart and the manifests', () => pack(clone, built, release));

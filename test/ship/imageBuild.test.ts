@@ -161,21 +161,50 @@ describe('in a checkout', () => {
     expect(output).toContain('sudo apt-get install -y mmdebstrap');
   });
 
-  test('a package that Debian no longer has: both versions, and the command that takes the new one', async (context) => {
-    await requireDebian(context);
-    copyPackages(folder);
-    const lock = join(folder, 'deploy/image/debian-amd64.lock');
-    writeFileSync(lock, readFileSync(lock, 'utf8').replace(/^netbase \S+/m, 'netbase 6.3'));
-    const { code, output } = run([node, 'scripts/image.mjs', '--arch', 'amd64', '--output', 'out'], {
-      cwd: folder,
-      env: { JUNCTION_COMMIT: 'abc', SOURCE_DATE_EPOCH: '1700000000' },
+  describe('a package that is not the locked one', () => {
+    function build(change: (lock: string) => string, ...args: readonly string[]) {
+      copyPackages(folder);
+      const lock = join(folder, 'deploy/image/debian-amd64.lock');
+      writeFileSync(lock, change(readFileSync(lock, 'utf8')));
+      return run([node, 'scripts/image.mjs', '--arch', 'amd64', '--output', 'out', ...args], {
+        cwd: folder,
+        env: { JUNCTION_COMMIT: 'abc', SOURCE_DATE_EPOCH: '1700000000' },
+      });
+    }
+    const GONE =
+      /no longer has the packages of deploy\/image\/debian-amd64\.lock:\n {2}netbase: 6\.3 → 6\.\d+\n/;
+    const older = (lock: string): string => lock.replace(/^netbase \S+/m, 'netbase 6.3');
+
+    test('because Debian has replaced it: its next version is taken, with a warning', async (context) => {
+      await requireDebian(context);
+      const { code, output } = build(older);
+      expect(output).toMatch(GONE);
+      expect(output).toContain('This image has those, and is not the same as one with the locked packages.');
+      expect(code).toBe(0);
+      const packages = readdirSync(join(folder, 'out')).find((name) => name.endsWith('.packages')) ?? '';
+      expect(readFileSync(join(folder, 'out', packages), 'utf8')).toMatch(/^netbase 6\.(?!3 )\d+ all /m);
     });
-    expect(code).toBe(1);
-    expect(output).toMatch(
-      /no longer has the packages of deploy\/image\/debian-amd64\.lock:\n {2}netbase: 6\.3 → 6\.\d+\n/,
-    );
-    expect(output).toContain('npm run image -- --update-packages');
-    expect(existsSync(join(folder, 'out'))).toBe(false);
+
+    test('with --locked: both versions, and the command that takes the new one', async (context) => {
+      await requireDebian(context);
+      const { code, output } = build(older, '--locked');
+      expect(output).toMatch(GONE);
+      expect(output).toContain('npm run image -- --update-packages');
+      expect(code).toBe(1);
+      expect(existsSync(join(folder, 'out'))).toBe(false);
+    });
+
+    test('although it has its version: refused', async (context) => {
+      await requireDebian(context);
+      const { code, output } = build((lock) =>
+        lock.replace(/^(netbase \S+ all) \w+/m, `$1 ${'0'.repeat(64)}`),
+      );
+      expect(output).toMatch(
+        /netbase 6\.\d+ of \S+ is not the package that is locked in deploy\/image\/\.\n {2}expected 0{64}\n/,
+      );
+      expect(code).toBe(1);
+      expect(existsSync(join(folder, 'out'))).toBe(false);
+    });
   });
 
   test('an archive that somebody has changed is refused', async (context) => {

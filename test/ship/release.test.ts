@@ -203,7 +203,7 @@ describe('what a release has', () => {
       'node.tar.gz',
       'provenance.json',
     ]);
-    expect(file('image.oci.tar').toString()).toBe('--arch all');
+    expect(file('image.oci.tar').toString()).toBe('--arch all --locked');
     expect(file('NOTES.md').toString()).toBe(`# Junction ${VERSION}\n\n### Added\n\n- Speed.\n`);
     const folder = join(checkout, 'release', VERSION);
     execFileSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: folder, stdio: 'pipe' });

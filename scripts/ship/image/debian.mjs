@@ -66,20 +66,38 @@ export async function lockedPackages(arch, { scratch, mirror }) {
     fetched = await fetchPackages(arch, named, { scratch, mirror });
   } catch (error) {
     if (!(error instanceof Absent)) throw error;
-    const { packages } = await fetchPackages(arch, WANTED, { scratch, mirror });
-    throw outdated(arch, differences(locked, packages));
+    fetched = await fetchPackages(arch, WANTED, { scratch, mirror });
   }
-  const changed = differences(locked, fetched.packages);
-  if (changed.length > 0) throw outdated(arch, changed);
+  checkSame(locked, fetched.packages, mirror);
+  const changes = differences(locked, fetched.packages);
+  if (changes.length > 0) throw new Outdated(arch, changes, fetched);
   return fetched;
 }
 
-function outdated(arch, changes) {
-  return new Failure(
-    `Debian's archive no longer has the packages of deploy/image/debian-${arch}.lock:\n` +
-      `${changes.map((line) => `  ${line}\n`).join('')}` +
-      `To take the versions that it has: ${UPDATE}`,
-  );
+/** Debian replaces a package with its next version, and the archive then no longer has the one before. */
+export class Outdated extends Failure {
+  /** `newest`: the packages that the archive has, as `lockedPackages` would have returned them. */
+  constructor(arch, changes, newest) {
+    super(
+      `Debian's archive no longer has the packages of deploy/image/debian-${arch}.lock:\n` +
+        `${changes.map((line) => `  ${line}\n`).join('')}` +
+        `To take the versions that it has: ${UPDATE}`,
+    );
+    this.newest = newest;
+  }
+}
+
+/** One version of a package has one content. */
+function checkSame(locked, found, mirror) {
+  for (const { name, version, sha256 } of locked) {
+    const other = found.find((each) => each.name === name && each.version === version);
+    if (!other || other.sha256 === sha256) continue;
+    throw new Failure(
+      `${name} ${version} of ${mirror} is not the package that is locked in deploy/image/.\n` +
+        `  expected ${sha256}\n  found    ${other.sha256}\n` +
+        'Something between here and Debian changes packages. Name another mirror: npm run image -- --mirror URL',
+    );
+  }
 }
 
 /** One line for each package that is not the same. */
@@ -90,10 +108,7 @@ function differences(before, after) {
     const [was, is] = [old.get(name), fresh.get(name)];
     if (!was) return [`${name}: ${is.version} (new)`];
     if (!is) return [`${name}: ${was.version} (no longer needed)`];
-    if (was.version !== is.version) return [`${name}: ${was.version} → ${is.version}`];
-    if (was.sha256 !== is.sha256)
-      return [`${name} ${is.version}: its SHA-256 was ${was.sha256} and is ${is.sha256}`];
-    return [];
+    return was.version === is.version ? [] : [`${name}: ${was.version} → ${is.version}`];
   });
 }
 

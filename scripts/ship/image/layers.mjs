@@ -8,7 +8,7 @@ import { nodeFor } from '../node.mjs';
 import { assembleProgram } from '../program.mjs';
 import { ARCHITECTURES } from './architectures.mjs';
 import { layerIn, writeLayer } from './blobs.mjs';
-import { lockedPackages, readLock } from './debian.mjs';
+import { lockedPackages, Outdated, readLock } from './debian.mjs';
 import { rootfsEntries } from './rootfs.mjs';
 
 const HOME = 'opt/junction';
@@ -32,15 +32,30 @@ export async function buildLayers(arch, options) {
   };
 }
 
-async function debianLayer(arch, { scratch, mirror, useCache }) {
+async function debianLayer(arch, options) {
+  const { scratch, mirror, isLocked } = options;
   const key = hashOf(JSON.stringify(readLock(arch)), ...recipe('debian.mjs', 'rootfs.mjs'));
-  const folder = await kept(`image-debian-${arch}-${key}`, { scratch, useCache }, (fresh) =>
-    step(`Fetching Debian's packages for ${arch}`, async () => {
-      const found = await lockedPackages(arch, { scratch, mirror });
-      await writeLayer(fresh, 'Debian packages', rootfsEntries(found), NO_DATE);
-      writeFileSync(join(fresh, 'packages.json'), JSON.stringify(found.packages));
-    }),
-  );
+  const write = async (fresh, found) => {
+    await writeLayer(fresh, 'Debian packages', rootfsEntries(found), NO_DATE);
+    writeFileSync(join(fresh, 'packages.json'), JSON.stringify(found.packages));
+  };
+  let folder;
+  try {
+    folder = await kept(`image-debian-${arch}-${key}`, options, (fresh) =>
+      step(`Fetching Debian's packages for ${arch}`, async () =>
+        write(fresh, await lockedPackages(arch, { scratch, mirror })),
+      ),
+    );
+  } catch (error) {
+    if (!(error instanceof Outdated) || isLocked) throw error;
+    console.warn(
+      `${error.message}\nThis image has those, and is not the same as one with the locked packages.`,
+    );
+    // Not kept: it changes with the archive.
+    folder = await kept(`newest-debian-${arch}`, { scratch, useCache: false }, (fresh) =>
+      write(fresh, error.newest),
+    );
+  }
   return {
     layer: layerIn(folder),
     packages: JSON.parse(readFileSync(join(folder, 'packages.json'), 'utf8')),

@@ -17,7 +17,7 @@ Writes to release/, for each architecture:
   junction-VERSION-linux-ARCH.digest      the digest by which a registry will know it
 With --arch all also one image of both, junction-VERSION-linux.oci.tar.
 
-The same commit gives the same bytes. Root is not needed.
+The same commit gives the same bytes, as long as Debian's archive has the packages of deploy/image/. Root is not needed.
 
 Flags:
       --arch ARCH          amd64, arm64 or all (default: this machine's)
@@ -25,6 +25,8 @@ Flags:
       --mirror URL         where Debian's archives are: URL/debian and URL/debian-security
                            (default: ${MIRROR}; only what Debian has signed is taken)
       --allow-dirty        build with changes that no commit has; the version then ends in -dirty
+      --locked             end where the archive no longer has a locked package; otherwise its next version is taken, with
+                           a warning
       --no-cache           build every layer again
       --update-packages    write the newest versions of the Debian packages to deploy/image/, and build nothing
   -h, --help               this text
@@ -40,6 +42,7 @@ const FLAGS = {
   output: { type: 'string', default: 'release' },
   mirror: { type: 'string', default: MIRROR },
   'allow-dirty': { type: 'boolean', default: false },
+  locked: { type: 'boolean', default: false },
   'no-cache': { type: 'boolean', default: false },
   'update-packages': { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
@@ -60,6 +63,7 @@ export function parseOptions(args, machine = process.arch) {
     output: values.output,
     mirror: values.mirror.replace(/\/+$/, ''),
     allowDirty: values['allow-dirty'],
+    isLocked: values.locked,
     useCache: !values['no-cache'],
     updatesPackages: values['update-packages'],
   };
