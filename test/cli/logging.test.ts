@@ -54,7 +54,7 @@ test('every call of the logger in the bundles leads to one in the source', () =>
   expect(calls.length).toBeGreaterThan(50);
   const wrong = calls.filter(({ method, path, line }) => {
     // A package that is bundled has a `log` of its own.
-    if (path.endsWith('/yaml/dist/nodes/addPairToJSMap.js')) return false;
+    if (path.includes('/yaml/dist/')) return false;
     const text = path === '' ? '' : (readFileSync(join(ROOT, path), 'utf8').split('\n')[line - 1] ?? '');
     return !text.includes(method);
   });
