@@ -10,7 +10,7 @@ import { runtimePackages } from './ship/runtime.mjs';
 import { commitOf } from './ship/source.mjs';
 import { endWithAncestors } from './support/ancestors.mjs';
 import { ROOT } from './support/paths.mjs';
-import { Failure } from './support/run.mjs';
+import { Failure, endingPlainly } from './support/run.mjs';
 import { step } from './support/steps.mjs';
 
 const HELP = `Builds what a node needs to run Junction as a systemd service: Node, the program, the unit, completion, licences.
@@ -92,10 +92,4 @@ function versionOf(allowsDirty) {
 }
 
 endWithAncestors();
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Failure)) throw error;
-  console.error(`\n${error.message}`);
-  process.exitCode = 1;
-}
+await endingPlainly(main);

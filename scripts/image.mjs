@@ -12,7 +12,7 @@ import { moveInto, withScratch } from './ship/scratch.mjs';
 import { commitOf, epochOf } from './ship/source.mjs';
 import { endWithAncestors } from './support/ancestors.mjs';
 import { ROOT } from './support/paths.mjs';
-import { Failure } from './support/run.mjs';
+import { Failure, endingPlainly } from './support/run.mjs';
 import { step } from './support/steps.mjs';
 
 async function main() {
@@ -146,10 +146,4 @@ function removeEmpty(folder) {
 }
 
 endWithAncestors();
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Failure)) throw error;
-  console.error(`\n${error.message}`);
-  process.exitCode = 1;
-}
+await endingPlainly(main);

@@ -11,7 +11,7 @@ import { provenanceOf, sha256Of } from './ship/provenance.mjs';
 import { checkRelease } from './ship/releaseChecks.mjs';
 import { moveInto, withScratch } from './ship/scratch.mjs';
 import { ROOT } from './support/paths.mjs';
-import { Failure, runAloud, runQuietly } from './support/run.mjs';
+import { Failure, endingPlainly, runAloud, runQuietly } from './support/run.mjs';
 import { step } from './support/steps.mjs';
 
 const HELP = `Builds a release: the image, the bundles for nodes, the chart, the manifests; with checksums, provenance and notes.
@@ -162,10 +162,4 @@ The tag v${version} is made. To publish:
 and upload the files of release/${version} with NOTES.md as its text.`);
 }
 
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Failure)) throw error;
-  console.error(`\n${error.message}`);
-  process.exitCode = 1;
-}
+await endingPlainly(main);

@@ -3,17 +3,13 @@ import { join } from 'node:path';
 import { setUpOrExit } from './setup.mjs';
 import { ROOT } from './support/paths.mjs';
 import { runWithLab } from './support/privileged.mjs';
-import { Failure } from './support/run.mjs';
+import { endingPlainly } from './support/run.mjs';
 
 await setUpOrExit();
-try {
+await endingPlainly(async () => {
   process.exitCode = await runWithLab([
     process.execPath,
     join(ROOT, 'dist/soak.js'),
     ...process.argv.slice(2),
   ]);
-} catch (error) {
-  if (!(error instanceof Failure)) throw error;
-  console.error(error.message);
-  process.exitCode = 1;
-}
+});

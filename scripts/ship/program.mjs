@@ -8,7 +8,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ROOT } from '../support/paths.mjs';
-import { Failure } from '../support/run.mjs';
+import { endingPlainly, Failure } from '../support/run.mjs';
 import { writeSourceLines } from '../support/sourceLines.mjs';
 import { ARCHITECTURES } from './image/architectures.mjs';
 import { thirdPartyLicences } from './licences.mjs';
@@ -154,13 +154,9 @@ function settle(path, epoch) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [folder, arch] = process.argv.slice(2);
-  try {
+  await endingPlainly(async () => {
     if (folder === undefined)
       throw new Failure(`${basename(import.meta.filename)} needs the folder to write to.`);
     await assembleProgram(folder, { arch });
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    console.error(error.message);
-    process.exitCode = 1;
-  }
+  });
 }

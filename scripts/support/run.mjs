@@ -4,6 +4,17 @@ import { ROOT } from './paths.mjs';
 /** A failure that people can read without a stack trace. */
 export class Failure extends Error {}
 
+/** Runs a script's work. A failure becomes its message and exit code 1; any other error is a mistake of ours, and keeps its stack. */
+export async function endingPlainly(work) {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    console.error(`\n${error.message}`);
+    process.exitCode = 1;
+  }
+}
+
 /** Runs a command in the checkout and keeps what it prints; tells of it only when the command fails. Answers with what it printed. */
 export async function runQuietly(argv, { env = {}, cwd = ROOT } = {}) {
   const { code, output } = await capture(argv, env, cwd);

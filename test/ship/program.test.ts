@@ -107,8 +107,8 @@ describe('the program', () => {
   test.each([
     [['x', 'mips'], {}, 'Junction ships for x64 and arm64, not for "mips".\n'],
     [[], {}, 'program.mjs needs the folder to write to.\n'],
-    [['x'], { SOURCE_DATE_EPOCH: 'today' }, /^SOURCE_DATE_EPOCH is "today": it must be seconds since 1970/],
-    [['/dev/null/x'], {}, /^Cannot write: .*\/dev\/null/],
+    [['x'], { SOURCE_DATE_EPOCH: 'today' }, /^\nSOURCE_DATE_EPOCH is "today": it must be seconds since 1970/],
+    [['/dev/null/x'], {}, /^\nCannot write: .*\/dev\/null/],
   ])('is refused, and nothing written: %j', (args, env, message) => {
     const { status, stderr } = spawnSync(node, [join(ROOT, 'scripts/ship/program.mjs'), ...args], {
       cwd: path('empty'),
