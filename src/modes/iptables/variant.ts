@@ -91,7 +91,7 @@ async function tablesOfLegacy(family: Family, runner: CommandRunner): Promise<re
   return names.split('\n').filter((name) => name !== '');
 }
 
-/** By the runner, which may enter another namespace; an image without \`cat\` has no other to enter. */
+/** By the runner, which may enter another namespace; an image without `cat` has no other to enter. */
 async function content(file: string, runner: CommandRunner): Promise<string> {
   try {
     const { code, stdout } = await completed(runner, ['cat', file]);
