@@ -4,6 +4,7 @@ import type { SyncReport } from '../src/proxy/report.ts';
 import type { TableClient } from '../src/modes/iptables/rules/sender.ts';
 import type { LayoutName } from '../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
+import { printStep } from '../src/modes/iptables/rules/edit.ts';
 import { wholeRestore } from '../src/modes/iptables/rules/whole.ts';
 import { IptablesClient } from '../src/modes/iptables/client.ts';
 import type { CommandRunner } from '../src/system/processes.ts';
@@ -29,6 +30,12 @@ export interface OwnTimes {
 }
 
 const CHANGES = 300;
+
+/** It prints what it is given, and nothing else. */
+const SWALLOWING: TableClient = {
+  save: async () => '',
+  commit: async (step) => printStep(step).length,
+};
 
 /** What Junction itself takes: a client that swallows everything. */
 export async function ownTimes(sizes: Sizes): Promise<OwnTimes> {
@@ -56,7 +63,7 @@ function bytesOf({ counts }: SyncReport): number {
 async function coldSync(
   sizes: Sizes,
 ): Promise<{ readonly proxy: Proxier; readonly report: SyncReport; readonly milliseconds: number }> {
-  const { proxy, fill } = makeProxy({ save: async () => '', restore: async () => {} }, 'current');
+  const { proxy, fill } = makeProxy(SWALLOWING, 'current');
   fill(sizes);
   const [milliseconds, report] = await timed(() => mustSync(proxy));
   return { proxy, report, milliseconds };
@@ -104,7 +111,7 @@ export async function rewriteMs(sizes: Sizes, variant: 'nft' | 'legacy'): Promis
   const namespace = await openNamespace();
   try {
     const client = await IptablesClient.open({ family: 'IPv4', variant, runner: namespace.runner });
-    const { proxy, fill } = makeProxy({ save: async () => '', restore: async () => {} }, 'current');
+    const { proxy, fill } = makeProxy(SWALLOWING, 'current');
     fill(sizes);
     await mustSync(proxy);
     const text = wholeRestore(LAYOUTS.current, proxy.plan, {

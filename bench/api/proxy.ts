@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { IptablesRules } from '../../src/modes/iptables/reconcile.ts';
+import { printStep } from '../../src/modes/iptables/rules/edit.ts';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { disablePretenuring } from '../../src/daemon/start.ts';
 import { createLog } from '../../src/log/log.ts';
@@ -74,10 +75,11 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
   const writer = new IptablesRules(LAYOUTS.current, {
     save: async () => '',
     // A real restore takes its time too, and meanwhile the event loop turns.
-    restore: (_, text) => {
-      Buffer.from(text);
+    commit: async (step) => {
+      const bytes = Buffer.from(printStep(step));
       if (family === 'IPv4') stopwatch.printed();
-      return setImmediate();
+      await setImmediate();
+      return bytes.length;
     },
   });
   const telemetry = {

@@ -1,6 +1,5 @@
 /** Takes our chains and rules out of iptables, whichever variants of it hold some. */
 import { type CleanupPlan, type CleanupScope, planCleanup } from './rules/cleanup.ts';
-import { printStep } from './rules/edit.ts';
 import { type ParsedChain, parseSave, type Tables } from './rules/parse.ts';
 import { TABLE_NAMES } from './rules/rule.ts';
 import { isJunctionError } from '../../errors.ts';
@@ -47,7 +46,7 @@ async function cleanVariant(family: Family, options: CleaningOptions): Promise<C
     routesLocalnet: family === 'IPv4' && routesLocalnet(),
     mode,
   });
-  if (!dryRun) for (const step of plan.steps) await client.restore(step.table, printStep(step));
+  if (!dryRun) for (const step of plan.steps) await client.commit(step);
   return { ...plan, family, variant: client.variant };
 }
 

@@ -30,7 +30,7 @@ import {
   outputOf,
   printEnd,
 } from './outcome.ts';
-import { CHAINS_PER_RESTORE } from './rules/edit.ts';
+import { CHAINS_PER_RESTORE, printStep, type Step } from './rules/edit.ts';
 import { savedRuleExists } from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
 import type { TableClient, TakeText } from './rules/sender.ts';
@@ -251,6 +251,12 @@ export class IptablesClient implements TableClient {
   async readTable(table: string, take: TakeText): Promise<void> {
     const command = await this.#read(this.#saveArgv(table, { counters: true }), take);
     await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
+  }
+
+  async commit(step: Step): Promise<number> {
+    const text = printStep(step);
+    await this.restore(step.table, text);
+    return text.length;
   }
 
   /** Without a table, all tables of the input. Either a table's part of the input is done as a whole, or not at all. */

@@ -1,6 +1,5 @@
 /** One address family of the iptables mode: its rules, and what they depend on besides the plan. */
 import { IptablesRules, type WakeTables } from './reconcile.ts';
-import { printStep } from './rules/edit.ts';
 import { type Layout, nodePortIpsOf, type StaticOptions } from './rules/fragment.ts';
 import { NFACCT } from './rules/names.ts';
 import type { Ip } from '../../model/ip.ts';
@@ -108,5 +107,5 @@ function hasCounter(counter: keyof typeof NFACCT): boolean {
 export async function writeLocalnetGuard(client: IptablesClient, layout: Layout): Promise<void> {
   const state = parseSave(await client.save('filter', { counters: false }));
   const step = guardStep(state, layout);
-  if (step) await client.restore(step.table, printStep(step));
+  if (step) await client.commit(step);
 }

@@ -5,7 +5,7 @@ import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { type Changes, Reconciler, type Resync, type ServicePortPlans } from '../../proxy/reconciler.ts';
 import type { ReportBuilder, SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced } from '../../time/timeSlice.ts';
-import { Difference, nameChains, type SharedChainText, wholeChains } from './rules/edit.ts';
+import { Difference, nameChains, type SharedChainWrite, wholeChains } from './rules/edit.ts';
 import {
   addFragment,
   type ChainRef,
@@ -145,7 +145,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   async #whole(
     chains: readonly ChainRef[],
     { plan, ids, options }: Changes<CompileOptions>,
-  ): Promise<readonly SharedChainText[]> {
+  ): Promise<readonly SharedChainWrite[]> {
     if (chains.length === 0) return [];
     const fragments = this.#writtenFragments(options, new Set(ids), plan);
     return this.#runSliced(wholeChains(chains, fragments, this.#layout.base(options).tail));

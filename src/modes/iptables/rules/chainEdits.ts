@@ -1,8 +1,8 @@
 /** Editing a chain in which many services have rules: rule by rule, and what is right stays where it is. */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import { addTo, isEmptyPiece, type Piece, piece, type RuleText, ruleText, type Step } from './edit.ts';
+import { addTo, type ChainRule, isEmptyPiece, type Piece, piece, type Step } from './edit.ts';
 import type { CompileOptions, Layout, SharedRule } from './fragment.ts';
-import { ruleKey } from './print.ts';
+import { appendLine, ruleKey } from './print.ts';
 import type { ParsedRule, Tables } from './parse.ts';
 import { jumpOf, type Rule, type Table } from './rule.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
@@ -12,7 +12,7 @@ import { martianRule } from './layouts/common.ts';
 /** One service port's rules in one shared chain, in order. */
 export interface OwnedRules {
   readonly owner: ServicePortId;
-  readonly texts: string[];
+  readonly rules: Rule[];
   /** Left out where the kernel has no rules to compare with. */
   readonly keys: string[];
 }
@@ -33,15 +33,15 @@ export function editSharedChain(existing: readonly ParsedRule[], wish: SharedCha
   const tailStays = rest.takeTail(wish.tail.map(ruleKey));
   const place = tailStays && wish.tail.length > 0 ? 'head' : 'end';
   return [
-    ...rest.remaining().map((rule) => piece(ownerOf(rule, wish), { removes: [ruleText({ chain, rule })] })),
-    ...missing.map(({ owner, texts }) =>
-      piece(owner, { adds: texts.map((rule) => ({ chain, rule, place })) }),
+    ...rest.remaining().map((rule) => piece(ownerOf(rule, wish), { removes: [{ chain, rule }] })),
+    ...missing.map(({ owner, rules }) =>
+      piece(owner, { adds: rules.map((rule) => ({ chain, rule, place })) }),
     ),
     ...(tailStays
       ? []
       : [
           piece(undefined, {
-            adds: wish.tail.map((rule) => ({ ...ruleText({ chain, rule }), place: 'end' })),
+            adds: wish.tail.map((rule) => ({ chain, rule, place: 'end' })),
           }),
         ]),
   ];
@@ -108,11 +108,11 @@ export function jumpRules(state: Tables, jumps: readonly SharedRule[], table: Ta
   const isOld = (jump: SharedRule): boolean =>
     isForgettable(jump) && (incomplete.has(jump.chain) || !isAmong(wanted, jump));
   return piece(undefined, {
-    removes: texts(EVERY_JUMP.filter((jump) => jump.table === table && isOld(jump) && isThere(jump))),
+    removes: once(EVERY_JUMP.filter((jump) => jump.table === table && isOld(jump) && isThere(jump))),
     adds: wanted
       .filter((jump) => incomplete.has(jump.chain) && (isForgettable(jump) || !isThere(jump)))
       .toReversed() // heads are inserted backwards, and a jump that is listed later belongs nearer to the head
-      .map((jump) => ({ ...ruleText(jump), place: 'head' })),
+      .map(({ chain, rule }) => ({ chain, rule, place: 'head' })),
   });
 }
 
@@ -132,8 +132,10 @@ export function foreignRules(
   const isStale = (each: SharedRule): boolean =>
     each.table === table && !isAmong(wanted, each) && hasRule(state, each);
   return piece(undefined, {
-    removes: isKubeletHere(state) ? [] : texts(everShared(options).filter(isStale)),
-    adds: wanted.filter((each) => !hasRule(state, each)).map((each) => ({ ...ruleText(each), place: 'end' })),
+    removes: isKubeletHere(state) ? [] : once(everShared(options).filter(isStale)),
+    adds: wanted
+      .filter((each) => !hasRule(state, each))
+      .map(({ chain, rule }) => ({ chain, rule, place: 'end' })),
   });
 }
 
@@ -155,8 +157,8 @@ export function isKubeletHere(state: Tables): boolean {
 }
 
 /** Each once. */
-function texts(rules: readonly SharedRule[]): readonly RuleText[] {
-  return [...new Map(rules.map(ruleText).map((each) => [`${each.chain} ${each.rule}`, each])).values()];
+function once(rules: readonly SharedRule[]): readonly ChainRule[] {
+  return [...new Map(rules.map((each) => [appendLine(each.chain, each.rule), each])).values()];
 }
 
 function isAmong(rules: readonly SharedRule[], { chain, rule }: SharedRule): boolean {
@@ -190,8 +192,8 @@ export function guardStep(state: Tables, layout: Layout): Step | undefined {
   const missing = piece(undefined, {
     writes: state.get(table)?.has(chain) ? [] : [{ name: chain, rules: [] }],
     adds: [
-      ...[GUARD].filter(isMissing).map((each) => ({ ...ruleText(each), place: 'end' as const })),
-      ...jumps.filter(isMissing).map((jump) => ({ ...ruleText(jump), place: 'head' as const })),
+      ...[GUARD].filter(isMissing).map((each) => ({ ...each, place: 'end' as const })),
+      ...jumps.filter(isMissing).map((jump) => ({ ...jump, place: 'head' as const })),
     ],
   });
   return isEmptyPiece(missing) ? undefined : { table, pieces: [missing] };

@@ -2,19 +2,11 @@
  * Deletes everything that is ours, from the kernel's state alone. What is ours is known by its name: the
  * fixed chains, and the prefixes of service chains. kubelet's chains, and those of other programs, stay.
  */
-import {
-  CHAINS_PER_RESTORE,
-  inChunks,
-  piece,
-  type Piece,
-  type RuleText,
-  ruleText,
-  type Step,
-} from './edit.ts';
+import { CHAINS_PER_RESTORE, type ChainRule, inChunks, piece, type Piece, type Step } from './edit.ts';
 import { isKubeletHere, isLocalnetGuard } from './chainEdits.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
 import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES } from './names.ts';
-import { ruleKey } from './print.ts';
+import { printRule, ruleKey } from './print.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
 import { jumpOf, type Rule, type Table, TABLE_NAMES } from './rule.ts';
 
@@ -72,7 +64,7 @@ function cleanTable(state: Tables, table: Table, options: CleanupScope): Cleanup
   return {
     steps: stepsOf(table, { removes, emptied: [...called], deleted }, size),
     chains: deleted.map((chain) => ({ table, chain })),
-    rules: removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${rule}` })),
+    rules: removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${printRule(rule)}` })),
     kept: [
       ...[...called].map((chain): KeptChain => ({ table, chain, reason: 'called' })),
       ...firewall.kept.map((chain): KeptChain => ({ table, chain, reason: 'routeLocalnet' })),
@@ -81,7 +73,7 @@ function cleanTable(state: Tables, table: Table, options: CleanupScope): Cleanup
 }
 
 interface Removal {
-  readonly removes: readonly RuleText[];
+  readonly removes: readonly ChainRule[];
   readonly emptied: readonly string[];
   readonly deleted: readonly string[];
 }
@@ -153,10 +145,10 @@ function waysInto(
   ours: ReadonlySet<string>,
   table: Table,
   mode: CleanupScope['mode'],
-): { readonly jumps: readonly RuleText[]; readonly called: ReadonlySet<string> } {
+): { readonly jumps: readonly ChainRule[]; readonly called: ReadonlySet<string> } {
   const inTable = EVERY_JUMP.filter((jump) => jump.table === table);
   const keys = new Set(inTable.map(({ chain, rule }) => `${chain} ${ruleKey(rule)}`));
-  const jumps: RuleText[] = [];
+  const jumps: ChainRule[] = [];
   const called = new Set<string>();
   for (const [chain, { rules }] of chains) {
     if (ours.has(chain)) continue;
@@ -165,7 +157,7 @@ function waysInto(
       // Where kubelet has no jump to KUBE-FIREWALL, ours goes even if the chain stays.
       const isToFirewall = next === CHAINS.firewall && chain === 'FORWARD' && mode !== 'ipvs';
       if (!ours.has(next) && !isToFirewall) continue;
-      if (keys.has(`${chain} ${ruleKey(rule)}`)) jumps.push(ruleText({ chain, rule }));
+      if (keys.has(`${chain} ${ruleKey(rule)}`)) jumps.push({ chain, rule });
       else if (ours.has(next)) called.add(next);
     }
   }
@@ -173,7 +165,7 @@ function waysInto(
 }
 
 interface FirewallCleanup {
-  readonly rules: readonly RuleText[];
+  readonly rules: readonly ChainRule[];
   readonly chains: readonly string[];
   readonly kept: readonly string[];
 }
@@ -191,9 +183,7 @@ function cleanFirewall(state: Tables, table: Table, routesLocalnet: boolean): Fi
     !isOurFirewallRule(rule) || (routesLocalnet && isLocalnetGuard(rule));
   if (!chain.rules.some(stays)) return { rules: [], chains: [CHAINS.firewall], kept: [] };
   return {
-    rules: chain.rules
-      .filter((rule) => !stays(rule))
-      .map((rule) => ruleText({ chain: CHAINS.firewall, rule })),
+    rules: chain.rules.filter((rule) => !stays(rule)).map((rule) => ({ chain: CHAINS.firewall, rule })),
     chains: [],
     kept: routesLocalnet && chain.rules.some(isLocalnetGuard) ? [CHAINS.firewall] : [],
   };

@@ -2,7 +2,7 @@
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
 import type { KernelDifference } from '../../kernelReader.ts';
-import { addTo, type ChainText, type Step } from './edit.ts';
+import { addTo, type ChainWrite, type Step } from './edit.ts';
 import { type CompileOptions, compileAll, type Layout } from './fragment.ts';
 import { digestChain, type ParsedChain, type Tables, tokenize, type WantedChains } from './parse.ts';
 import { parseRule } from './parseRule.ts';
@@ -59,8 +59,10 @@ function differencesOf(state: Tables, { table, pieces }: Step): readonly KernelD
   for (const { owner, writes, removes, adds, deletes } of pieces) {
     for (const write of writes) differences.push(...chainDifferences(state, table, write, owner));
     for (const name of deletes) differences.push(extraChain(state, table, name));
-    for (const { chain, rule } of removes) addTo(shared, chain, { kind: 'extra', owner, text: rule });
-    for (const { chain, rule } of adds) addTo(shared, chain, { kind: 'missing', owner, text: rule });
+    for (const { chain, rule } of removes)
+      addTo(shared, chain, { kind: 'extra', owner, text: safeText(rule) });
+    for (const { chain, rule } of adds)
+      addTo(shared, chain, { kind: 'missing', owner, text: printRule(rule) });
   }
   for (const [chain, changes] of shared) differences.push(...ruleDifferences(table, chain, changes));
   return differences;
@@ -83,11 +85,11 @@ function difference(
 function chainDifferences(
   state: Tables,
   table: Table,
-  { name, rules }: ChainText,
+  { name, rules }: ChainWrite,
   owner: ServicePortId | undefined,
 ): readonly KernelDifference[] {
   const existing = state.get(table)?.get(name);
-  const texts = rules.map(withoutCounters);
+  const texts = rules.map(printRule);
   if (!existing) return [difference('missing', [table, name], chainText(name, texts), owner)];
   const changes: RuleChange[] = [
     ...existing.rules.map((rule): RuleChange => ({ kind: 'extra', owner, text: safeText(rule) })),
@@ -134,11 +136,6 @@ function extraChain(state: Tables, table: Table, name: string): KernelDifference
 /** The lines that would make the chain. */
 function chainText(name: string, rules: readonly string[]): string {
   return [`-N ${name}`, ...rules.map((rule) => `-A ${name} ${rule}`.trimEnd())].join('\n');
-}
-
-/** `[12:3456] -j ACCEPT`, as a rule that stays is written again. */
-function withoutCounters(text: string): string {
-  return text.startsWith('[') ? text.slice(text.indexOf(']') + 1).trimStart() : text;
 }
 
 /** Another program's rule may have what we never print. */

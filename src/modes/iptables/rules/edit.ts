@@ -4,10 +4,12 @@
  * A step is one restore of one table, so the kernel takes all of it or nothing. Its pieces name whose they are, so
  * that a step which the kernel refuses can be bisected to the service port that it is about.
  */
+import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import { type ChainRef, type Fragment, isSameChain, type SharedRule, TAIL_CHAIN } from './fragment.ts';
-import { chainLine, printRule } from './print.ts';
-import { type Table, TABLES } from './rule.ts';
+import { appendLine, chainLine, printRule } from './print.ts';
+import type { ParsedRule } from './parse.ts';
+import { type Rule, type Table, TABLES } from './rule.ts';
 
 export interface Step {
   readonly table: Table;
@@ -19,35 +21,29 @@ export interface Piece {
   /** `undefined`: belongs to no service. */
   readonly owner: ServicePortId | undefined;
   /** Chains to create, or to empty and fill again. */
-  readonly writes: readonly ChainText[];
+  readonly writes: readonly ChainWrite[];
   /** Rules to take out of chains that others have rules in too. */
-  readonly removes: readonly RuleText[];
-  readonly adds: readonly PlacedRuleText[];
+  readonly removes: readonly ChainRule[];
+  readonly adds: readonly PlacedRule[];
   /** Chains to delete. */
   readonly deletes: readonly string[];
 }
 
-export interface ChainText {
+export interface ChainWrite {
   readonly name: string;
-  /** Arguments of each rule; counters may stand before them, in brackets. */
-  readonly rules: readonly string[];
+  /** A rule that stays keeps its counters. */
+  readonly rules: readonly ParsedRule[];
 }
 
 /** A chain that many services share, with everybody's rules. */
-export interface SharedChainText extends ChainText {
+export interface SharedChainWrite extends ChainWrite {
   readonly table: Table;
 }
 
-export interface RuleText {
-  readonly chain: string;
-  readonly rule: string;
-}
+/** A rule of a chain, in the table of its step. */
+export type ChainRule = Omit<SharedRule, 'table'>;
 
-export function ruleText({ chain, rule }: Omit<SharedRule, 'table'>): RuleText {
-  return { chain, rule: printRule(rule) };
-}
-
-interface PlacedRuleText extends RuleText {
+interface PlacedRule extends ChainRule {
   readonly place: 'head' | 'end';
 }
 
@@ -74,7 +70,7 @@ function inSteps(
   table: Table,
   pieces: readonly Piece[],
   chainsPerRestore: number,
-  shared: readonly ChainText[] = [],
+  shared: readonly ChainWrite[] = [],
 ): readonly Step[] {
   if (pieces.length === 0) return [];
   const whole = shared.length > 0 ? [piece(undefined, { writes: shared })] : [];
@@ -117,28 +113,26 @@ export function printStep({ table, pieces }: Step): string {
   for (const each of pieces) {
     for (const write of each.writes) {
       chains += `${chainLine(write.name)}\n`;
-      for (const rule of write.rules) rules += `${withChain('-A', write.name, rule)}\n`;
+      for (const rule of write.rules) rules += `${counterText(rule)}${appendLine(write.name, rule)}\n`;
     }
     for (const name of each.deletes) {
       // The chain line empties the chain, so that it can go in the same commit.
       chains += `${chainLine(name)}\n`;
       deletes += `-X ${name}\n`;
     }
-    for (const { chain, rule } of each.removes) removes += `-D ${chain} ${rule}\n`;
+    for (const { chain, rule } of each.removes) removes += `-D ${chain} ${printRule(rule)}\n`;
     for (const { chain, rule, place } of each.adds) {
-      if (place === 'end') ends += `${withChain('-A', chain, rule)}\n`;
-      else heads.push(`-I ${chain} ${rule}\n`);
+      if (place === 'end') ends += `${appendLine(chain, rule)}\n`;
+      else heads.push(`-I ${chain} ${printRule(rule)}\n`);
     }
   }
   // Each insertion goes before the last one: backwards, so that they end up in order.
   return `*${table}\n${chains}${rules}${removes}${heads.reverse().join('')}${ends}${deletes}COMMIT\n`;
 }
 
-/** `[12:3456] -A CHAIN …` or `-A CHAIN …`; a rule without any argument is just `-A CHAIN`. */
-function withChain(operation: string, chain: string, rule: string): string {
-  if (!rule.startsWith('[')) return `${operation} ${chain} ${rule}`;
-  const end = rule.indexOf(']') + 1;
-  return `${rule.slice(0, end)} ${operation} ${chain}${rule.slice(end)}`;
+/** `[12:3456] `, before a line that adds the rule. */
+function counterText({ counters }: ParsedRule): string {
+  return counters ? `[${counters.packets}:${counters.bytes}] ` : '';
 }
 
 const MOST_NAMES = 100;
@@ -190,7 +184,7 @@ export class Difference {
   /** `whole`: shared chains with all of their rules, which are written as they stand here. */
   steps(
     chainsPerRestore: number = CHAINS_PER_RESTORE,
-    whole: readonly SharedChainText[] = [],
+    whole: readonly SharedChainWrite[] = [],
   ): readonly Step[] {
     return [...this.#pieces].flatMap(([table, pieces]) => {
       const chains = whole.filter((chain) => chain.table === table);
@@ -205,10 +199,10 @@ export class Difference {
  */
 const MOST_REMOVALS = 100;
 
-function withoutEdits(pieces: readonly Piece[], chains: readonly SharedChainText[]): readonly Piece[] {
+function withoutEdits(pieces: readonly Piece[], chains: readonly SharedChainWrite[]): readonly Piece[] {
   if (chains.length === 0) return pieces;
   const names = new Set(chains.map(({ name }) => name));
-  const isElsewhere = ({ chain }: RuleText): boolean => !names.has(chain);
+  const isElsewhere = ({ chain }: ChainRule): boolean => !names.has(chain);
   return pieces.map((each) => ({
     ...each,
     removes: each.removes.filter(isElsewhere),
@@ -217,12 +211,12 @@ function withoutEdits(pieces: readonly Piece[], chains: readonly SharedChainText
 }
 
 function diffFragments(table: Table, { owner, before, after }: FragmentChange): Piece {
-  const chainsBefore = chainTexts(before, table);
-  const chainsAfter = chainTexts(after, table);
-  const rulesBefore = sharedTexts(before, table);
-  const rulesAfter = sharedTexts(after, table);
-  const isChanged = ({ name, rules }: ChainText): boolean =>
-    !isSameList(chainsBefore.get(name)?.rules, rules);
+  const chainsBefore = chainsIn(before, table);
+  const chainsAfter = chainsIn(after, table);
+  const rulesBefore = sharedIn(before, table);
+  const rulesAfter = sharedIn(after, table);
+  const isChanged = ({ name, rules }: ChainWrite): boolean =>
+    !areSameRules(chainsBefore.get(name)?.rules, rules);
   return {
     owner,
     writes: [...chainsAfter.values()].filter(isChanged),
@@ -237,25 +231,25 @@ function diffFragments(table: Table, { owner, before, after }: FragmentChange): 
   };
 }
 
-function chainTexts({ chains }: Fragment, table: Table): ReadonlyMap<string, ChainText> {
+function chainsIn({ chains }: Fragment, table: Table): ReadonlyMap<string, ChainWrite> {
   const own = chains.filter((chain) => chain.table === table);
-  return new Map(own.map(({ name, rules }) => [name, { name, rules: rules.map(printRule) }]));
+  return new Map(own.map(({ name, rules }) => [name, { name, rules }]));
 }
 
-function sharedTexts({ shared }: Fragment, table: Table): readonly RuleText[] {
-  return shared.filter((each) => each.table === table).map(ruleText);
+function sharedIn({ shared }: Fragment, table: Table): readonly ChainRule[] {
+  return shared.filter((each) => each.table === table);
 }
 
 /** The rules of chains in which this service port's rules are not, to the letter, what they are on the other side. */
-function inChangedChains(rules: readonly RuleText[], others: readonly RuleText[]): readonly RuleText[] {
+function inChangedChains(rules: readonly ChainRule[], others: readonly ChainRule[]): readonly ChainRule[] {
   const [own, other] = [byChain(rules), byChain(others)];
   const changed = new Set<string>();
-  for (const [chain, lines] of own) if (!isSameList(other.get(chain), lines)) changed.add(chain);
+  for (const [chain, each] of own) if (!areSameRules(other.get(chain), each)) changed.add(chain);
   return changed.size === 0 ? [] : rules.filter(({ chain }) => changed.has(chain));
 }
 
-function byChain(rules: readonly RuleText[]): ReadonlyMap<string, readonly string[]> {
-  const chains = new Map<string, string[]>();
+function byChain(rules: readonly ChainRule[]): ReadonlyMap<string, readonly Rule[]> {
+  const chains = new Map<string, Rule[]>();
   for (const { chain, rule } of rules) addTo(chains, chain, rule);
   return chains;
 }
@@ -267,8 +261,12 @@ export function addTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
   else lists.set(key, [value]);
 }
 
-export function isSameList(a: readonly string[] | undefined, b: readonly string[]): boolean {
-  return a !== undefined && a.length === b.length && a.every((line, index) => line === b[index]);
+export function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((line, index) => line === b[index]);
+}
+
+function areSameRules(a: readonly Rule[] | undefined, b: readonly Rule[]): boolean {
+  return a !== undefined && deepEqual(a, b);
 }
 
 /** These shared chains with the rules of all service ports, and the tail; one service port at a time. */
@@ -276,15 +274,15 @@ export function* wholeChains(
   chains: readonly ChainRef[],
   fragments: Iterable<readonly [ServicePortId, Fragment]>,
   tail: readonly SharedRule[],
-): Generator<void, readonly SharedChainText[]> {
-  const texts = chains.map(({ table, chain }) => ({ table, name: chain, rules: new Array<string>() }));
+): Generator<void, readonly SharedChainWrite[]> {
+  const writes = chains.map(({ table, chain }) => ({ table, name: chain, rules: new Array<Rule>() }));
   const add = ({ table, chain, rule }: SharedRule): void => {
-    texts.find((each) => each.table === table && each.name === chain)?.rules.push(printRule(rule));
+    writes.find((each) => each.table === table && each.name === chain)?.rules.push(rule);
   };
   for (const [, { shared }] of fragments) {
     for (const each of shared) add(each);
     yield;
   }
   for (const each of tail) add(each);
-  return texts;
+  return writes;
 }

@@ -9,7 +9,7 @@
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import {
   CHAINS_PER_RESTORE,
-  type ChainText,
+  type ChainWrite,
   inChunks,
   isEmptyPiece,
   isSameList,
@@ -29,9 +29,9 @@ import {
   type SharedRule,
 } from './fragment.ts';
 import { garbageBatches, ownChains } from './cleanup.ts';
-import { printRule, ruleKey } from './print.ts';
-import { type Counters, IN_PLACE, type ParsedChain, type Tables } from './parse.ts';
-import { type Table, TABLES } from './rule.ts';
+import { ruleKey } from './print.ts';
+import { type Counters, IN_PLACE, type ParsedChain, type ParsedRule, type Tables } from './parse.ts';
+import { type Rule, type Table, TABLES } from './rule.ts';
 import type { TouchedChains } from './touched.ts';
 
 interface Desired {
@@ -136,8 +136,8 @@ class FullSync {
     let owners = this.#shared.get(key);
     if (!owners) this.#shared.set(key, (owners = []));
     let owned = owners.at(-1);
-    if (owned?.owner !== owner) owners.push((owned = { owner, texts: [], keys: [] }));
-    owned.texts.push(printRule(rule));
+    if (owned?.owner !== owner) owners.push((owned = { owner, rules: [], keys: [] }));
+    owned.rules.push(rule);
     if (this.#hasRules(table, chain)) owned.keys.push(ruleKey(rule));
   }
 
@@ -146,7 +146,7 @@ class FullSync {
     const empties = [...layout.sharedChains, ...layout.foreignChains]
       .filter((ref) => ref.table === table && this.#isInScope(table, ref.chain))
       .filter(({ chain }) => !this.#existing(table, chain))
-      .map(({ chain }): ChainText => ({ name: chain, rules: [] }));
+      .map(({ chain }): ChainWrite => ({ name: chain, rules: [] }));
     return piece(undefined, { writes: [...empties, ...this.#baseWrites(table, false)] });
   }
 
@@ -154,7 +154,7 @@ class FullSync {
    * A fixed chain with rules, perhaps of another mode or with another mark, is replaced together with the rules that lead
    * packets to services: in between, what one half marks the other would not masquerade.
    */
-  #baseWrites(table: Table, isInUse: boolean): readonly ChainText[] {
+  #baseWrites(table: Table, isInUse: boolean): readonly ChainWrite[] {
     return this.#base.chains
       .filter((chain) => chain.table === table && this.#isInScope(table, chain.name))
       .filter(({ name }) => this.#hasRules(table, name) === isInUse)
@@ -162,17 +162,15 @@ class FullSync {
   }
 
   /** The chain as it has to be written, or nothing if the kernel has it so. Counters of rules that stay are kept. */
-  #rewrite({ table, name, rules }: OwnChain): readonly ChainText[] {
+  #rewrite({ table, name, rules }: OwnChain): readonly ChainWrite[] {
     const existing = this.#existing(table, name);
-    if (!existing) return [{ name, rules: rules.map(printRule) }];
+    if (!existing) return [{ name, rules }];
     if (existing === IN_PLACE) return [];
     const keys = rules.map(ruleKey);
     const existingKeys = existing.rules.map(ruleKey);
     if (isSameList(keys, existingKeys)) return [];
     const counters = new Map(existing.rules.map((rule, index) => [existingKeys[index], rule.counters]));
-    return [
-      { name, rules: rules.map((rule, index) => withCounters(printRule(rule), counters.get(keys[index]))) },
-    ];
+    return [{ name, rules: rules.map((rule, index) => withCounters(rule, counters.get(keys[index]))) }];
   }
 
   #entries(table: Table): readonly Piece[] {
@@ -203,6 +201,6 @@ function* step(table: Table, pieces: readonly Piece[]): Generator<Step> {
   if (wanted.length > 0) yield { table, pieces: wanted };
 }
 
-function withCounters(text: string, counters: Counters | undefined): string {
-  return counters ? `[${counters.packets}:${counters.bytes}] ${text}` : text;
+function withCounters(rule: Rule, counters: Counters | undefined): ParsedRule {
+  return counters ? { ...rule, counters } : rule;
 }

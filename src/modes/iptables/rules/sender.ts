@@ -2,7 +2,7 @@
 import { isJunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ReportBuilder } from '../../../proxy/report.ts';
-import { printStep, type Step } from './edit.ts';
+import type { Step } from './edit.ts';
 import type { TimeSlice } from '../../../time/timeSlice.ts';
 import type { Table } from './rule.ts';
 
@@ -21,14 +21,14 @@ export class Sender {
 
   /** All of it or an error. */
   async sendWhole(step: Step): Promise<void> {
-    const text = printStep(step);
+    let bytes: number;
     try {
-      await this.#client.restore(step.table, text);
+      bytes = await this.#client.commit(step);
     } catch (error) {
       if (isRefusal(error)) this.#report.count('restore.refusals');
       throw error;
     }
-    this.#report.count('restore.bytes', text.length);
+    this.#report.count('restore.bytes', bytes);
     this.#count(step);
   }
 
@@ -102,7 +102,8 @@ export interface TableClient {
   readSave?(table: Table, options: { readonly counters: boolean }, take: TakeText): Promise<void>;
   /** One chain as a save prints it; `undefined` where there is none. Without it, every look is at everything. */
   list?(table: Table, chain: string): Promise<string | undefined>;
-  restore(table: Table, text: string): Promise<void>;
+  /** All of the step or an error. Returns the bytes that were sent. */
+  commit(step: Step): Promise<number>;
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
   /** Without it, long work is done without a pause. */

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import { IptablesRules } from '../../../../src/modes/iptables/reconcile.ts';
 import { type CleanupScope, planCleanup } from '../../../../src/modes/iptables/rules/cleanup.ts';
-import { printStep } from '../../../../src/modes/iptables/rules/edit.ts';
 import type { LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUT_NAMES } from './layoutNames.ts';
 import { ipvsLayout } from '../../../../src/modes/ipvs/rules/rules.ts';
@@ -23,7 +22,7 @@ async function cleanup(
 ): Promise<ReturnType<typeof planCleanup>> {
   const plan = planCleanup(kernel.tables, options);
   kernel.forget();
-  for (const step of plan.steps) await kernel.restore(step.table, printStep(step));
+  for (const step of plan.steps) await kernel.commit(step);
   return plan;
 }
 
@@ -156,7 +155,7 @@ describe('while route_localnet is on', () => {
   test('no step of a clean-up goes without it', async () => {
     const kernel = await started('classic', EMPTY);
     for (const step of planCleanup(kernel.tables, ON).steps) {
-      await kernel.restore(step.table, printStep(step));
+      await kernel.commit(step);
       expect(kernel.rulesOf('filter', 'KUBE-FIREWALL')).toContain(GUARD);
       expect(kernel.rulesOf('filter', 'INPUT')).toContain('-j KUBE-FIREWALL');
     }

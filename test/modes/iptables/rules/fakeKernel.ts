@@ -1,6 +1,6 @@
 /** A kernel in memory, as strict as the real one, that remembers what it was sent and fails when told to. */
 import type { TableClient } from '../../../../src/modes/iptables/rules/sender.ts';
-import { CHAINS_PER_RESTORE } from '../../../../src/modes/iptables/rules/edit.ts';
+import { CHAINS_PER_RESTORE, printStep, type Step } from '../../../../src/modes/iptables/rules/edit.ts';
 import { printRule, probabilityBits } from '../../../../src/modes/iptables/rules/print.ts';
 import {
   type ParsedChain,
@@ -81,6 +81,12 @@ export class FakeKernel implements TableClient {
     return (
       read && printTable(table, new Map([[chain, { rules: read.rules }]]), { counters: false, saved: true })
     );
+  }
+
+  async commit(step: Step): Promise<number> {
+    const text = printStep(step);
+    await this.restore(step.table, text);
+    return text.length;
   }
 
   async restore(table: Table, text: string): Promise<void> {

@@ -1,6 +1,5 @@
 /** The guard of 127.0.0.0/8: written by itself before anything else, and never taken out by a sync. */
 import { describe, expect, test } from 'vitest';
-import { printStep } from '../../../../src/modes/iptables/rules/edit.ts';
 import { LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
 import { LAYOUT_NAMES } from './layoutNames.ts';
 import { guardStep } from '../../../../src/modes/iptables/rules/chainEdits.ts';
@@ -26,7 +25,7 @@ describe.each(LAYOUT_NAMES)('layout %s', (name) => {
   test('is written by itself, once, and a sync adds nothing to it', async () => {
     const kernel = new FakeKernel(EMPTY);
     const step = guardStep(kernel.tables, layout);
-    if (step) await kernel.restore(step.table, printStep(step));
+    if (step) await kernel.commit(step);
     expect(isGuarded(kernel)).toBe(true);
     expect(guardStep(kernel.tables, layout)).toBeUndefined();
     await new Harness({ layout: name, kernel }).sync(...WORLD);
