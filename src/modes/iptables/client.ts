@@ -20,6 +20,7 @@ import { lightRun } from '../../system/lightRun.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { held, lockHolder, type LockOptions, takeXtablesLocks, XTABLES_LOCK_PATH } from './locks.ts';
+import type { NftLook } from './nftLook.ts';
 import {
   around,
   failingLine,
@@ -50,6 +51,8 @@ export interface ClientOptions {
   readonly family: Family;
   readonly variant?: VariantChoice | undefined;
   readonly runner?: CommandRunner | undefined;
+  /** By which the variant is found; by default this thread's kernel. */
+  readonly nft?: NftLook | undefined;
   /** How long iptables waits for its lock. */
   readonly lockSeconds?: number | undefined;
   /** Another lock file than /run/xtables.lock, also for iptables. */
@@ -139,7 +142,7 @@ export class IptablesClient implements TableClient {
 
   static async open(options: ClientOptions): Promise<IptablesClient> {
     const { family, variant = 'auto', runner = run, lockSeconds = 5 } = options;
-    const chosen = await chooseVariant(family, variant, runner);
+    const chosen = await chooseVariant(family, variant, runner, options.nft);
     const { iptables, restore } = chosen.programs;
     const printed = await runner([iptables, '--version'], { timeoutMs: TIMEOUT_MS });
     const version = parseVersion(printed.stdout + printed.stderr);

@@ -19,7 +19,7 @@ export interface KernelTables {
   readonly notes: readonly string[];
 }
 
-const IPTABLES_TABLES: ReadonlySet<string> = new Set(['raw', 'mangle', 'nat', 'filter', 'security']);
+export const IPTABLES_TABLES: ReadonlySet<string> = new Set(['raw', 'mangle', 'nat', 'filter', 'security']);
 
 const FEW_OBJECTS = 200;
 

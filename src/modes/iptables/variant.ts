@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { attempt, isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Argv, CommandRunner, RunResult } from '../../system/processes.ts';
+import { type NftLook, nftLook } from './nftLook.ts';
 import { killed } from './outcome.ts';
 
 /** `system`: what `iptables` is, without looking further. */
@@ -33,6 +34,7 @@ export async function chooseVariant(
   family: Family,
   choice: VariantChoice,
   runner: CommandRunner,
+  nft: NftLook = nftLook(family),
 ): Promise<ChosenVariant> {
   if (choice !== 'auto') {
     const variant = choice === 'system' ? undefined : choice;
@@ -40,7 +42,7 @@ export async function chooseVariant(
     return { variant, programs: programsOf(family, variant), reason: `the ${what} was asked for` };
   }
   const system = await systemVariant(family, runner);
-  const seen = await look(family, system, runner);
+  const seen = await look(family, system, runner, nft);
   // The plain names where they mean the same: an old system has no others.
   const programs = programsOf(family, seen.variant === system ? undefined : seen.variant);
   return { ...seen, programs };
@@ -48,22 +50,37 @@ export async function chooseVariant(
 
 type Verdict = Pick<ChosenVariant, 'reason'> & { readonly variant: Variant };
 
-async function look(family: Family, system: Variant | undefined, runner: CommandRunner): Promise<Verdict> {
+async function look(
+  family: Family,
+  system: Variant | undefined,
+  runner: CommandRunner,
+  nft: NftLook,
+): Promise<Verdict> {
+  const hasNft = system === 'nft' || (await exists(programsOf(family, 'nft').save, runner));
+  const hint = HINT_CHAINS.find((chain) => hasNft && nft.hasChain('mangle', chain));
+  if (hint) return kubeletIn('nft', hint);
   const legacyTables = await tablesOfLegacy(family, runner);
-  const saved = async (variant: Variant, ...args: readonly string[]): Promise<string> =>
-    (await output(runner, [programsOf(family, variant).save, ...args])) ?? '';
-  for (const variant of ['nft', 'legacy'] as const) {
-    if (variant === 'legacy' && !legacyTables.includes('mangle')) continue;
-    const hint = HINT_CHAIN.exec(await saved(variant, '-t', 'mangle'))?.[1];
-    if (hint) return { variant, reason: `kubelet's chain ${hint} is in the ${variant} variant` };
+  const saved = async (...args: readonly string[]): Promise<string> =>
+    (await output(runner, [programsOf(family, 'legacy').save, ...args])) ?? '';
+  const legacyHint = legacyTables.includes('mangle')
+    ? HINT_CHAIN.exec(await saved('-t', 'mangle'))?.[1]
+    : undefined;
+  if (legacyHint) return kubeletIn('legacy', legacyHint);
+  const legacy = legacyTables.length === 0 ? 0 : countRules(await saved());
+  const most = Math.max(FEW_RULES, legacy * 2);
+  const count = hasNft ? nft.countRules(most) : 0;
+  const busier = clearlyMore({ nft: count, legacy });
+  if (busier) {
+    const holds = count > most ? `more than ${most}` : count;
+    return { variant: busier, reason: `the nft variant holds ${holds} rules, legacy ${legacy}` };
   }
-  const nft = countRules(await saved('nft'));
-  const legacy = legacyTables.length === 0 ? 0 : countRules(await saved('legacy'));
-  const busier = clearlyMore({ nft, legacy });
-  if (busier) return { variant: busier, reason: `the nft variant holds ${nft} rules, legacy ${legacy}` };
   if (system)
     return { variant: system, reason: `iptables is the ${system} variant, and no rules speak against it` };
   return fallback(family, runner);
+}
+
+function kubeletIn(variant: Variant, chain: string): Verdict {
+  return { variant, reason: `kubelet's chain ${chain} is in the ${variant} variant` };
 }
 
 async function systemVariant(family: Family, runner: CommandRunner): Promise<Variant | undefined> {
@@ -119,16 +136,19 @@ async function completed(runner: CommandRunner, argv: Argv): Promise<RunResult> 
   return result;
 }
 
-const HINT_CHAIN = /^:(KUBE-IPTABLES-HINT|KUBE-KUBELET-CANARY) /m;
+const HINT_CHAINS = ['KUBE-IPTABLES-HINT', 'KUBE-KUBELET-CANARY'];
+const HINT_CHAIN = new RegExp(`^:(${HINT_CHAINS.join('|')}) `, 'm');
+/** Docker or a VPN client may have left them in either variant. */
+const FEW_RULES = 9;
 
 function countRules(text: string): number {
   return text.match(/^-A /gm)?.length ?? 0;
 }
 
-/** A handful of rules proves nothing: docker or a VPN client may have left them in either variant. */
+/** A handful of rules proves nothing. */
 function clearlyMore({ nft, legacy }: Readonly<Record<Variant, number>>): Variant | undefined {
-  if (nft >= 10 && nft > legacy * 2) return 'nft';
-  if (legacy >= 10 && legacy > nft * 2) return 'legacy';
+  if (nft > FEW_RULES && nft > legacy * 2) return 'nft';
+  if (legacy > FEW_RULES && legacy > nft * 2) return 'legacy';
   return undefined;
 }
 

@@ -129,6 +129,11 @@ export function getChains(family: NftFamily): NetlinkRequest {
   return nftRequest('get chain', 0, family);
 }
 
+/** Refused with ENOENT where there is no such chain. */
+export function getChain({ family, table, chain }: ChainPlace): NetlinkRequest {
+  return nftRequest('get chain', 0, family, CHAIN_ATTRIBUTES, { table, name: chain });
+}
+
 /** Of all chains of the table or of one, in their order. To be asked with `dump`. A table that is not there has none. */
 export function getRules({ family, table }: TablePlace, chain?: string): NetlinkRequest {
   return nftRequest('get rule', 0, family, RULE_ATTRIBUTES, {

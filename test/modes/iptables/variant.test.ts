@@ -1,20 +1,32 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chooseVariant } from '../../../src/modes/iptables/variant.ts';
+import type { NftLook } from '../../../src/modes/iptables/nftLook.ts';
 import { fakeRunner } from '../../system/support/fakeRunner.ts';
+import { inside, output } from '../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../system/support/namespace.ts';
 
 const rules = (count: number): string => `*filter\n${'-A INPUT -j ACCEPT\n'.repeat(count)}COMMIT\n`;
 const hint = (chain: string): string => `*mangle\n:${chain} - [0:0]\nCOMMIT\n`;
 
+/** nf_tables with so many rules of iptables, and these chains in mangle. */
+function fakeNft(count: number, ...chains: readonly string[]): NftLook {
+  return {
+    hasChain: (table, chain) => table === 'mangle' && chains.includes(chain),
+    countRules: (most) => Math.min(count, most + 1),
+  };
+}
+
 describe('auto', () => {
   it.each([
     {
       name: 'kubelet in nft',
-      answers: { 'iptables-nft-save -t mangle': hint('KUBE-IPTABLES-HINT') },
+      nft: fakeNft(0, 'KUBE-IPTABLES-HINT'),
+      answers: {},
       chosen: ['nft', 'iptables-nft', "kubelet's chain KUBE-IPTABLES-HINT is in the nft variant"],
     },
     {
       name: 'kubelet in legacy',
+      nft: fakeNft(3),
       answers: {
         'cat /proc/net/ip_tables_names': 'mangle\n',
         'iptables-legacy-save -t mangle': hint('KUBE-KUBELET-CANARY'),
@@ -23,53 +35,57 @@ describe('auto', () => {
     },
     {
       name: 'more rules in nft',
-      answers: {
-        'iptables-nft-save': rules(30),
-        'cat /proc/net/ip_tables_names': 'filter\n',
-        'iptables-legacy-save': rules(3),
-      },
-      chosen: ['nft', 'iptables-nft', 'the nft variant holds 30 rules, legacy 3'],
+      nft: fakeNft(130_000),
+      answers: { 'cat /proc/net/ip_tables_names': 'filter\n', 'iptables-legacy-save': rules(8) },
+      chosen: ['nft', 'iptables-nft', 'the nft variant holds more than 16 rules, legacy 8'],
     },
     {
       name: 'nearly as many rules in both',
-      answers: {
-        'iptables-nft-save': rules(30),
-        'cat /proc/net/ip_tables_names': 'filter\n',
-        'iptables-legacy-save': rules(29),
-      },
+      nft: fakeNft(30),
+      answers: { 'cat /proc/net/ip_tables_names': 'filter\n', 'iptables-legacy-save': rules(29) },
+      chosen: ['legacy', 'iptables', 'iptables is the legacy variant, and no rules speak against it'],
+    },
+    {
+      name: 'fewer rules in nft',
+      nft: fakeNft(4),
+      answers: { 'cat /proc/net/ip_tables_names': 'filter\n', 'iptables-legacy-save': rules(12) },
+      chosen: ['legacy', 'iptables', 'the nft variant holds 4 rules, legacy 12'],
+    },
+    {
+      name: 'kubelet in nft, whose programs are missing',
+      nft: fakeNft(30, 'KUBE-KUBELET-CANARY'),
+      answers: { 'iptables-nft-save --version': undefined },
       chosen: ['legacy', 'iptables', 'iptables is the legacy variant, and no rules speak against it'],
     },
     {
       name: 'nothing to see',
+      nft: fakeNft(0),
       answers: {},
       chosen: ['legacy', 'iptables', 'iptables is the legacy variant, and no rules speak against it'],
     },
-  ])('$name, where iptables is legacy', async ({ answers, chosen }) => {
+  ])('$name, where iptables is legacy', async ({ answers, nft, chosen }) => {
     const table: Readonly<Record<string, string | undefined>> = {
       'iptables --version': 'iptables v1.8.9 (legacy)',
       ...answers,
     };
-    const { runner } = fakeRunner((command) => ({ stdout: table[command] ?? '' }));
-    const { variant, programs, reason } = await chooseVariant('IPv4', 'auto', runner);
+    const { runner } = fakeRunner((command) =>
+      command in table && table[command] === undefined ? 'missing' : { stdout: table[command] ?? '' },
+    );
+    const { variant, programs, reason } = await chooseVariant('IPv4', 'auto', runner, nft);
     expect([variant, programs.iptables, reason]).toEqual(chosen);
   });
 
-  it('does not touch legacy where the kernel holds none of its tables', async () => {
+  it('lists no rules of the nft variant, and does not touch legacy where the kernel holds none of its tables', async () => {
     const { runner, commands } = fakeRunner((command) =>
       command === 'ip6tables --version' ? { stdout: 'ip6tables v1.8.9 (nf_tables)' } : {},
     );
-    await chooseVariant('IPv6', 'auto', runner);
-    expect(commands).toEqual([
-      'ip6tables --version',
-      'cat /proc/net/ip6_tables_names',
-      'ip6tables-nft-save -t mangle',
-      'ip6tables-nft-save',
-    ]);
+    await chooseVariant('IPv6', 'auto', runner, fakeNft(0));
+    expect(commands).toEqual(['ip6tables --version', 'cat /proc/net/ip6_tables_names']);
   });
 
   it('takes the only variant there is', async () => {
     const { runner } = fakeRunner((command) => (command.includes('legacy') ? {} : 'missing'));
-    expect(await chooseVariant('IPv4', 'auto', runner)).toEqual({
+    expect(await chooseVariant('IPv4', 'auto', runner, fakeNft(0))).toEqual({
       variant: 'legacy',
       programs: {
         iptables: 'iptables-legacy',
@@ -102,18 +118,40 @@ describe('auto on a real kernel', () => {
   });
   afterEach(() => namespace.close());
 
+  async function choose(): Promise<unknown> {
+    const source = `import { chooseVariant } from './src/modes/iptables/variant.ts';
+      import { run } from './src/system/processes.ts';
+      const { variant, reason } = await chooseVariant('IPv4', 'auto', run);
+      console.log(JSON.stringify({ variant, reason }));`;
+    return inside(namespace, 'variant', source);
+  }
+
   it.each(['nft', 'legacy'] as const)('finds kubelet in %s', async (variant) => {
-    await namespace.runner([`iptables-${variant}`, '-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT']);
-    const chosen = await chooseVariant('IPv4', 'auto', namespace.runner);
-    expect(chosen).toMatchObject({
+    await output(namespace, `iptables-${variant}`, '-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT');
+    expect(await choose()).toEqual({
       variant,
       reason: `kubelet's chain KUBE-IPTABLES-HINT is in the ${variant} variant`,
     });
   });
 
+  it('counts rules of iptables in the tables of iptables, and no others', async () => {
+    await output(namespace, 'iptables-legacy', '-t', 'nat', '-N', 'LEGACY');
+    for (let count = 0; count < 20; count++) {
+      await output(namespace, 'nft', 'add table ip other; add chain ip other c; add rule ip other c counter');
+      await output(namespace, 'nft', 'add table ip raw; add chain ip raw c; add rule ip raw c accept');
+    }
+    expect(await choose()).toMatchObject({ reason: expect.stringContaining('no rules speak against it') });
+    for (let count = 0; count < 10; count++)
+      await output(namespace, 'iptables-nft', '-A', 'INPUT', '-j', 'ACCEPT');
+    expect(await choose()).toEqual({
+      variant: 'nft',
+      reason: 'the nft variant holds more than 9 rules, legacy 0',
+    });
+  });
+
   it('leaves an empty kernel without legacy tables', async () => {
-    await chooseVariant('IPv4', 'auto', namespace.runner);
-    expect((await namespace.runner(['cat', '/proc/net/ip_tables_names'])).stdout).toBe('');
-    expect((await namespace.runner(['iptables-nft-save'])).stdout).toBe('');
+    await choose();
+    expect(await output(namespace, 'cat', '/proc/net/ip_tables_names')).toBe('');
+    expect(await output(namespace, 'iptables-nft-save')).toBe('');
   });
 });
