@@ -21,16 +21,7 @@ import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { held, lockHolder, type LockOptions, takeXtablesLocks, XTABLES_LOCK_PATH } from './locks.ts';
 import type { NftLook } from './nftLook.ts';
-import {
-  around,
-  failingLine,
-  isCommit,
-  killed,
-  type Outcome,
-  outcomeOf,
-  outputOf,
-  printEnd,
-} from './outcome.ts';
+import { killed, type Outcome, outcomeOf, outputOf, printEnd, restoreFailure } from './outcome.ts';
 import { CHAINS_PER_RESTORE, printStep, type Step } from './rules/edit.ts';
 import { savedRuleExists } from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
@@ -383,14 +374,7 @@ export class IptablesClient implements TableClient {
   #restoreFailure(command: Command, input: string): JunctionError {
     const { argv, result, outcome } = command;
     if (outcome === 'lockHeld' || outcome === 'lockUnusable') return this.#failure(command);
-    const output = outputOf(result);
-    const line = failingLine(output, input);
-    const place = line === undefined ? '' : ` (line ${line}${isCommit(input, line) ? ', the COMMIT' : ''})`;
-    const detail = line === undefined ? output : `${output}\n${around(input, line)}`;
-    return new JunctionError('IPTABLES_RESTORE_FAILED', `${argv.join(' ')} ${printEnd(result)}${place}`, {
-      line,
-      detail,
-    });
+    return restoreFailure(argv, result, input);
   }
 
   #lockOptions(): LockOptions & { readonly path: string } {

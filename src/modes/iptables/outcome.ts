@@ -51,6 +51,17 @@ export function killed(argv: Argv, result: RunResult): JunctionError {
 
 /* Understanding why iptables-restore refused its input. Pure. */
 
+export function restoreFailure(argv: Argv, result: RunResult, input: string): JunctionError {
+  const output = outputOf(result);
+  const line = failingLine(output, input);
+  const place = line === undefined ? '' : ` (line ${line}${isCommit(input, line) ? ', the COMMIT' : ''})`;
+  const detail = line === undefined ? output : `${output}\n${around(input, line)}`;
+  return new JunctionError('IPTABLES_RESTORE_FAILED', `${argv.join(' ')} ${printEnd(result)}${place}`, {
+    line,
+    detail,
+  });
+}
+
 /**
  * What 1.4 to 1.8.9 print, in the order in which they are trusted:
  *
@@ -102,6 +113,6 @@ export function around(input: string, line: number): string {
 }
 
 /** Whether the program itself was content, and the kernel refused the table as a whole. */
-export function isCommit(input: string, line: number): boolean {
+function isCommit(input: string, line: number): boolean {
   return input.split('\n')[line - 1] === 'COMMIT';
 }
