@@ -19,6 +19,7 @@ import { systemClock } from '../time/systemClock.ts';
 import { Turns, Unwritten } from './writeOrder.ts';
 import type { ChangeHistory, ServiceInputs } from './history.ts';
 import { Causes, type SyncAttempt, type SyncReport } from './report.ts';
+import type { LookBeside } from './looks.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
 
 /** One address family of a mode: writes a plan into the kernel. */
@@ -26,6 +27,11 @@ export interface KernelWriter {
   sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport>;
   /** The next sync reads the kernel and repairs what differs. */
   requestFull(): void;
+  /**
+   * Compares what was written with the kernel while syncs go on. What seems to differ is noted, and the next sync looks
+   * at exactly that and repairs it. Unset: only a full sync looks.
+   */
+  readonly verify?: LookBeside;
   /** What the last sync set out to do, also if it failed; unset: a full sync. */
   readonly attempt?: SyncAttempt | undefined;
   /** How many endpoints and frontends a sync is to write before others have their turn; unset: all that changed. */

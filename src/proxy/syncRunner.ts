@@ -7,6 +7,7 @@ import { BoundedRunner } from './boundedRunner.ts';
 import type { Proxier, SyncOutcome } from './proxier.ts';
 import { type ChangedBy, type ForeignChange, ForeignChanges, printSome } from './foreignChanges.ts';
 import { Causes } from './report.ts';
+import { LookBudget, LooksBeside, type LookResult } from './looks.ts';
 import type { FamilyActivity } from './activity.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
 
@@ -60,6 +61,13 @@ interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'generatio
   readonly onSynced?: (outcome: SyncOutcome) => void;
 }
 
+interface Suspect {
+  readonly changedBy: ChangedBy | undefined;
+  readonly since: number;
+  /** A look beside the syncs has ended: the next sync repairs all that it found. */
+  readonly isLooked?: true;
+}
+
 const HOUR_MS = 3_600_000;
 /** Reading the kernel back may take this part of one core's time, whatever the size of the cluster. */
 const VERIFY_SHARE = 0.01;
@@ -81,14 +89,18 @@ export class SyncRunner {
   #isStarted = false;
   #isStopping = false;
   readonly #looks = new LookBudget();
+  /** Unset where a mode can only look during a sync. */
+  readonly #looksBeside: LooksBeside | undefined;
   /** Under which everything was found in place. */
   #verified: Generation | undefined;
+  /** When the look beside the syncs began. */
+  #generationBefore: Generation | undefined;
   /** At the end of our last sync. */
   #lastSeen: Generation | undefined;
   /** There were fewer than we had left, and nobody has looked since. */
   #areRulesMissing = false;
   /** Who may have changed what the next look finds. */
-  #suspect: { readonly changedBy: ChangedBy | undefined; readonly since: number } | undefined;
+  #suspect: Suspect | undefined;
   #cancelLook: (() => void) | undefined;
   /** When the mode wants another sync. */
   #retryAt: number | undefined;
@@ -111,6 +123,19 @@ export class SyncRunner {
       clock,
       onError: (error) => logFailure(log, family, error, options.syncPeriodMs),
     });
+    const look = proxier.writer.verify?.bind(proxier.writer);
+    this.#looksBeside =
+      look &&
+      new LooksBeside({
+        family,
+        log,
+        clock,
+        look: (timeSlice) => {
+          this.#generationBefore = options.generation?.();
+          return look(timeSlice);
+        },
+        onEnd: (...ended) => this.#lookedBeside(...ended),
+      });
     this.foreignChanges = new ForeignChanges({
       family,
       log,
@@ -155,6 +180,27 @@ export class SyncRunner {
     this.request(cause);
   }
 
+  /** Everything is compared and repaired where it differs; beside syncs where the mode can, so that no change waits for it. */
+  look(cause: string, isUrgent = false): void {
+    if (!this.#isStarted || !this.proxier.isSynced) return;
+    if (this.#looksBeside) return this.#looksBeside.request(cause);
+    this.proxier.writer.requestFull();
+    this.request(cause, isUrgent);
+  }
+
+  #lookedBeside(result: LookResult | undefined, milliseconds: number, cause: string): void {
+    this.#looks.ended(this.#options.clock.now(), result && milliseconds);
+    this.#areRulesMissing = false;
+    if (result?.suspects === 0) {
+      this.#verified = this.#generationBefore;
+      this.#suspect = undefined;
+      return;
+    }
+    if (result && this.#suspect) this.#suspect = { ...this.#suspect, isLooked: true };
+    if (!result) this.proxier.writer.requestFull();
+    this.request(cause, true);
+  }
+
   /** The canary is gone. Where the kernel notifies of changes, what went with it is being repaired already. */
   flushed(): void {
     if (!this.#options.isNotified) this.requestFull('our canary chain is gone: the tables were flushed');
@@ -169,8 +215,7 @@ export class SyncRunner {
     const before = this.#lastSeen;
     const isChanged = now !== undefined && before !== undefined && now.id !== before.id;
     if (isChanged && (now.rules ?? 0) < (before.rules ?? 0)) this.#areRulesMissing = true;
-    if (this.#waitForLook(this.#areRulesMissing ? SUSPECT_SHARE : VERIFY_SHARE) <= 0)
-      this.requestFull(VERIFICATION);
+    if (this.#waitForLook(this.#areRulesMissing ? SUSPECT_SHARE : VERIFY_SHARE) <= 0) this.look(VERIFICATION);
     else if (isChanged && requestJumps) {
       requestJumps();
       this.request(VERIFICATION);
@@ -196,8 +241,7 @@ export class SyncRunner {
   #lookNow(): void {
     this.#cancelLook?.();
     this.#looks.ended(this.#options.clock.now(), undefined); // what comes during the look waits for the next one
-    this.proxier.writer.requestFull();
-    this.request(SUSPICION, true);
+    this.look(SUSPICION, true);
   }
 
   #waitForLook(share: number): number {
@@ -208,6 +252,7 @@ export class SyncRunner {
     this.#isStopping = true;
     this.foreignChanges.close();
     this.#cancelLook?.();
+    this.#looksBeside?.close();
     return this.#runner.stop();
   }
 
@@ -279,7 +324,7 @@ export class SyncRunner {
 
   #reportRepairs({ kind, repaired }: SyncOutcome['report']): void {
     const suspect = this.#suspect;
-    if (kind === 'full') this.#suspect = undefined;
+    if (kind === 'full' || suspect?.isLooked) this.#suspect = undefined;
     else if (suspect && repaired.length > 0) this.#lookNow();
     if (this.foreignChanges.syncEnded() || repaired.length === 0) return;
     this.foreignChanges.foundAndRepaired({ objects: repaired, ...suspect });
@@ -333,29 +378,4 @@ export function logFailure(log: Log, ipFamily: Family, error: unknown, syncPerio
     ...(isJunctionError(error) && { whatToDo: error.hint }),
     retryingTime: `${syncPeriodMs / 1000}s`,
   });
-}
-
-/**
- * How often the whole kernel may be read back. A look costs what the fastest of the last few took: one that waited for
- * a lock or for a processor says nothing about the next. Syncs that wrote something are no looks and cost nothing here.
- */
-const KEPT = 3;
-
-class LookBudget {
-  readonly #recentMs: number[] = [];
-  #endedAt = Number.NEGATIVE_INFINITY;
-
-  ended(now: number, lookMs: number | undefined): void {
-    this.#endedAt = now;
-    if (lookMs === undefined) return;
-    this.#recentMs.push(lookMs);
-    if (this.#recentMs.length > KEPT) this.#recentMs.shift();
-  }
-
-  /** How long the next look has to wait, if looks may take this part of the time, but wait no longer than that. */
-  waitMs(now: number, share: number, mostMs: number): number {
-    if (this.#recentMs.length === 0) return 0;
-    const pauseMs = Math.min(mostMs, Math.min(...this.#recentMs) / share);
-    return Math.max(0, this.#endedAt + pauseMs - now);
-  }
 }

@@ -4,6 +4,7 @@ import { createLog, type Log } from '../../src/log/log.ts';
 import { lineWithoutPlace } from '../support/logLine.ts';
 import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import type { Plan } from '../../src/plan/types.ts';
+import type { LookBeside } from '../../src/proxy/looks.ts';
 import type { KernelWriter } from '../../src/proxy/proxier.ts';
 
 export const REPORT: SyncReport = {
@@ -21,6 +22,7 @@ export class FakeWriter implements KernelWriter {
   readonly syncs: (readonly ServicePortId[])[] = [];
   fulls = 0;
   writesPerSync: number | undefined;
+  verify?: LookBeside;
   report: () => SyncReport | Promise<SyncReport> = () => REPORT;
   plan: Plan | undefined;
 

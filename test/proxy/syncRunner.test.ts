@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SyncReport } from '../../src/proxy/report.ts';
 import { SyncRunner, type Generation } from '../../src/proxy/syncRunner.ts';
+import type { LookBeside, LookResult } from '../../src/proxy/looks.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { Proxier, type SyncOutcome } from '../../src/proxy/proxier.ts';
 import { SETTINGS, service } from '../plan/given.ts';
@@ -19,7 +20,8 @@ class Stage {
   generation: Generation | undefined;
   jumpLooks = 0;
 
-  constructor({ synced = true }: { readonly synced?: boolean } = {}) {
+  constructor({ synced = true, verify }: { readonly synced?: boolean; readonly verify?: LookBeside } = {}) {
+    if (verify) this.writer.verify = verify;
     this.proxy = new Proxier({
       family: 'IPv4',
       settings: SETTINGS,
@@ -404,5 +406,88 @@ describe('what a look found and repaired', () => {
     stage.loop.foreignChanges.noticed({ objects: ['link kube-ipvs0'] });
     await settle();
     expect(stage.programs).toEqual(['unknown']);
+  });
+});
+
+describe('a look beside the syncs', () => {
+  const nft = { processName: 'nft', processId: 7 };
+  const results = (...list: readonly (LookResult | Error)[]): { verify: LookBeside; looks: () => number } => {
+    let looks = 0;
+    return {
+      verify: async () => {
+        const result = list[Math.min(looks++, list.length - 1)];
+        if (!result || result instanceof Error) throw result ?? new Error('none');
+        return result;
+      },
+      looks: () => looks,
+    };
+  };
+
+  test('asks for no sync while everything is as it was written', async () => {
+    const { verify, looks } = results({ checked: 9, suspects: 0 });
+    const stage = new Stage({ verify });
+    stage.loop.verify();
+    await settle();
+    expect([looks(), stage.syncs, stage.writer.fulls]).toEqual([1, 0, 0]);
+  });
+
+  test('asks for an ordinary sync when something seems to differ', async () => {
+    const { verify } = results({ checked: 9, suspects: 2 });
+    const stage = new Stage({ verify });
+    stage.reports({ ...REPORT, repaired: ['set service-ips'] });
+    stage.loop.suspect(nft);
+    await settle();
+    expect([stage.syncs, stage.writer.fulls]).toEqual([1, 0]);
+    expect(stage.programs).toEqual(['nft']);
+    await stage.clock.advance(60_000);
+    expect(stage.syncs).toBe(1);
+  });
+
+  test('one that fails becomes a full sync', async () => {
+    const { verify } = results(new Error('netlink: its thread has ended'));
+    const stage = new Stage({ verify });
+    stage.reports(FULL);
+    stage.loop.look('a test');
+    await settle();
+    expect([stage.syncs, stage.writer.fulls]).toEqual([1, 1]);
+  });
+
+  test('syncs go on meanwhile, and what is asked for meanwhile is one more look', async () => {
+    let looks = 0;
+    const stage: Stage = new Stage({
+      verify: async () => {
+        looks++;
+        await new Promise<void>((resolve) => {
+          stage.clock.schedule(5000, resolve);
+        });
+        return { checked: 1, suspects: 0 };
+      },
+    });
+    stage.loop.look('one');
+    stage.loop.look('two');
+    stage.loop.look('three');
+    await stage.clock.advance(1000);
+    stage.loop.request();
+    await settle();
+    expect([looks, stage.syncs]).toEqual([1, 1]);
+    await stage.clock.advance(4000);
+    expect(looks).toBe(2);
+    await stage.clock.advance(60_000);
+    expect(looks).toBe(2);
+  });
+
+  test('the generation that was verified is that from before the look', async () => {
+    const { verify, looks } = results({ checked: 1, suspects: 0 });
+    const stage = new Stage({ verify });
+    stage.generation = { id: 1 };
+    stage.loop.verify();
+    await settle();
+    stage.loop.verify();
+    await settle();
+    expect(looks()).toBe(1);
+    stage.generation = { id: 2 };
+    stage.loop.verify();
+    await settle();
+    expect(looks()).toBe(2);
   });
 });
