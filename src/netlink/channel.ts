@@ -7,6 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import { type Change, type ChangeOutcome, changeJob } from './batch.ts';
 import { type Message, NLM_F_DUMP, malformedMessage } from './codec.ts';
+import { type RulesReply, digestJob } from './nftables/digestJob.ts';
 import type { CommitReply, NetlinkTransaction } from './nftables/transaction.ts';
 import {
   type Job,
@@ -34,6 +35,11 @@ export interface TransactionChannel extends NetlinkChannel {
   commit(transaction: NetlinkTransaction): Promise<CommitReply>;
 }
 
+export interface RulesChannel extends TransactionChannel {
+  /** Dumps of rules, of which the thread that reads them returns digests. Changes do not wait for them. */
+  digestRules(requests: readonly NetlinkRequest[]): Promise<readonly RulesReply[]>;
+}
+
 export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly Message[] } | NetlinkRefusal;
 
 /** Sends the bytes, and gives the answers away while they come. Resolves when all have come. */
@@ -47,7 +53,7 @@ const PIECES_UNDER_WAY = 4;
 /** Only a runaway program changes a table faster than it can be read. */
 const READINGS = 10;
 
-export class JobChannel implements TransactionChannel {
+export class JobChannel implements RulesChannel {
   readonly #perform: Perform;
   readonly #sequence: Sequence;
 
@@ -75,11 +81,14 @@ export class JobChannel implements TransactionChannel {
   }
 
   async dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]> {
-    const dumps = requests.map((request) => ({ ...request, flags: request.flags | NLM_F_DUMP }));
-    return readUntilStable(dumps, 'the table', async (left) => {
+    return readUntilStable(requests.map(asDump), 'the table', async (left) => {
       const replies = await this.#inPieces(left, REQUESTS_PER_PIECE, requestJob);
       return replies.map((reply) => (reply.kind === 'answered' && reply.interrupted ? undefined : reply));
     });
+  }
+
+  digestRules(requests: readonly NetlinkRequest[]): Promise<readonly RulesReply[]> {
+    return this.#inPieces(requests.map(asDump), REQUESTS_PER_PIECE, digestJob);
   }
 
   /** Results in the order of the items. The first failure stops those that are not under way yet. */
@@ -109,15 +118,19 @@ export class JobChannel implements TransactionChannel {
   }
 }
 
+function asDump(request: NetlinkRequest): NetlinkRequest {
+  return { ...request, flags: request.flags | NLM_F_DUMP };
+}
+
 /** In the calling thread, which waits meanwhile: for tests and small tools. */
-export function directChannel(socket: NetlinkSocket): TransactionChannel {
+export function directChannel(socket: NetlinkSocket): RulesChannel {
   return new JobChannel(async (job) => void socket.perform(job), socket.sequence);
 }
 
 /** `directChannel` of a socket that is closed at the end. */
 export async function withChannel<T>(
   protocol: number,
-  use: (channel: TransactionChannel) => Promise<T>,
+  use: (channel: RulesChannel) => Promise<T>,
 ): Promise<T> {
   const socket = NetlinkSocket.open(protocol);
   try {

@@ -19,6 +19,7 @@ import {
   malformedMessage,
 } from './codec.ts';
 import { type Exchange, exchange, isEnd } from './exchange.ts';
+import { RuleReducer } from './nftables/ruleReducer.ts';
 import { type DatagramPort, KernelPort } from './port.ts';
 
 /** linux/netlink.h */
@@ -53,6 +54,8 @@ export interface Job<Result> {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly exchanges: readonly Exchange[];
   readonly take: (messages: readonly Message[]) => void;
+  /** Instead of `take`: the answers are rules, and this gets what `readReduced` reads, of all of them. */
+  readonly takeReduced?: (bytes: Uint8Array) => void;
   /** When all answers have come. */
   readonly result: () => Result;
 }
@@ -100,8 +103,12 @@ export class NetlinkSocket {
     return reader.end ?? noEnd();
   }
 
-  perform<Result>({ bytes, exchanges, take, result }: Job<Result>): Result {
-    for (const datagram of exchange(this.#port, bytes, exchanges)) take(decodeMessages(datagram));
+  perform<Result>({ bytes, exchanges, take, takeReduced, result }: Job<Result>): Result {
+    const reducer = takeReduced && new RuleReducer();
+    for (const datagram of exchange(this.#port, bytes, exchanges))
+      if (reducer) reducer.add(datagram);
+      else take(decodeMessages(datagram));
+    if (reducer) takeReduced(reducer.finish());
     return result();
   }
 

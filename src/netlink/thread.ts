@@ -4,7 +4,7 @@
  */
 import { isJunctionError, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
-import { JobChannel, type NetlinkChannel, type TransactionChannel } from './channel.ts';
+import { JobChannel, type NetlinkChannel, type RulesChannel } from './channel.ts';
 import { type Message, NLMSG_OVERRUN, decodeMessages } from './codec.ts';
 import {
   type Notification,
@@ -58,7 +58,7 @@ const LOSS_PAUSE_MS = 1000;
 
 export class NetlinkThread {
   readonly #options: ThreadOptions;
-  readonly #channels = new Map<number, TransactionChannel>();
+  readonly #channels = new Map<number, RulesChannel>();
   readonly #watches = new Map<number, OpenWatch>();
   readonly #socketLost = new Map<number, () => void>();
   #worker: Promise<WorkerHandle> | undefined;
@@ -84,15 +84,15 @@ export class NetlinkThread {
   }
 
   /** The same one. */
-  transactionChannel(protocol: number): TransactionChannel {
+  transactionChannel(protocol: number): RulesChannel {
     const known = this.#channels.get(protocol);
     if (known) return known;
-    const channel = new JobChannel(async ({ bytes, exchanges, take }) => {
+    const channel = new JobChannel(async ({ bytes, exchanges, take, takeReduced }) => {
       const worker = await this.#connected();
       try {
-        await worker.perform({ kind: 'exchange', protocol, bytes, exchanges }, (part) =>
-          take(decodeMessages(part)),
-        );
+        const areRulesReduced = takeReduced !== undefined;
+        const job = { kind: 'exchange', protocol, bytes, exchanges, areRulesReduced } as const;
+        await worker.perform(job, takeReduced ?? ((part) => take(decodeMessages(part))));
       } catch (error) {
         this.#socketLost.get(protocol)?.();
         throw error;

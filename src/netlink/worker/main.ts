@@ -7,6 +7,7 @@ import { type ErrorCode, isJunctionError } from '../../errors.ts';
 import { countFault, type FaultName, onFault } from '../../faults.ts';
 import { libc } from '../../system/libc.ts';
 import { type Exchange, Parts, exchange, isAllFrom, senderOf } from '../exchange.ts';
+import { RuleReducer } from '../nftables/ruleReducer.ts';
 import { AnswersLost, KernelPort, type PortOptions, PortStopped, poll } from '../port.ts';
 
 /* What the two threads say to each other. Bytes are handed over, never copied. */
@@ -32,6 +33,8 @@ export type ToWorker =
       /** The datagrams without anything between them. */
       readonly bytes: Uint8Array;
       readonly exchanges: readonly Exchange[];
+      /** The answers are rules, of which digests are wanted: bytes for `readReduced`. */
+      readonly areRulesReduced?: boolean | undefined;
     }
   | {
       readonly kind: 'watch';
@@ -61,6 +64,8 @@ export type FromWorker =
 
 /** So many datagrams of one watch, and then it is the others' turn. */
 const DATAGRAMS_PER_TURN = 256;
+/** So many datagrams of rules, some 0.5 ms of them, and then it is the turn of other jobs. */
+const DATAGRAMS_PER_LOOK = 32;
 const EVENTFD_BYTES = 8;
 /**
  * Nothing depends on waking up for nothing, but that a process ends whose exit listeners were not called: Node waits
@@ -81,7 +86,7 @@ function serve(main: MessagePort, settings: WorkerSettings): void {
       // One message for each kind and turn: whoever floods a socket must not flood the thread.
       for (const [fault, { times, detail }] of faults) say(main, { kind: 'fault', fault, detail, times });
       faults.clear();
-      const job = receiveMessageOnPort(main)?.message as ToWorker | undefined;
+      const job = sockets.next();
       // A job that is posted from here on is followed by a write to `wake`, so waiting ends.
       if (job) sockets.work(job);
       else sockets.listen(IDLE_MS);
@@ -93,6 +98,7 @@ function serve(main: MessagePort, settings: WorkerSettings): void {
   }
 }
 
+type ExchangeJob = Extract<ToWorker, { readonly kind: 'exchange' }>;
 type WatchJob = Extract<ToWorker, { readonly kind: 'watch' }>;
 type Listener = Pick<WatchJob, 'protocol' | 'othersOnly'> & { readonly port: KernelPort };
 
@@ -100,6 +106,9 @@ class Sockets {
   readonly #main: MessagePort;
   readonly #settings: WorkerSettings;
   readonly #requests = new Map<number, KernelPort>();
+  /** Those that rules are reduced from: a long dump does not keep others from being sent meanwhile. */
+  readonly #readers = new Map<number, KernelPort>();
+  readonly #postponed: ToWorker[] = [];
   /** By protocol, what the kernel calls the socket for requests. */
   readonly #names = new Map<number, number>();
   readonly #watches = new Map<number, Listener>();
@@ -120,6 +129,14 @@ class Sockets {
       if (ready.has(listener.port.descriptor)) this.#receive(watch, listener);
   }
 
+  next(): ToWorker | undefined {
+    return this.#postponed.shift() ?? this.#received();
+  }
+
+  #received(): ToWorker | undefined {
+    return receiveMessageOnPort(this.#main)?.message as ToWorker | undefined;
+  }
+
   work(job: ToWorker): void {
     try {
       this.#perform(job);
@@ -131,7 +148,7 @@ class Sockets {
   }
 
   close(): void {
-    for (const port of this.#requests.values()) this.#close(port);
+    for (const port of [...this.#requests.values(), ...this.#readers.values()]) this.#close(port);
     for (const { port } of this.#watches.values()) this.#close(port);
   }
 
@@ -154,7 +171,8 @@ class Sockets {
   #perform(job: ToWorker): void {
     switch (job.kind) {
       case 'exchange':
-        this.#exchange(job);
+        if (isReduction(job)) this.#reduce(job);
+        else this.#exchange(job);
         return;
       case 'watch': {
         const port = this.#open(job.protocol);
@@ -180,25 +198,56 @@ class Sockets {
     }
   }
 
-  #exchange({ id, protocol, bytes, exchanges }: Extract<ToWorker, { readonly kind: 'exchange' }>): void {
-    const { timeoutMs, stop } = this.#settings;
-    const port = this.#requests.get(protocol) ?? this.#open(protocol, { timeoutMs, stop });
-    this.#requests.set(protocol, port);
+  #exchange(job: ExchangeJob): void {
+    const { id, protocol, bytes, exchanges } = job;
     const parts = new Parts((part) => say(this.#main, { kind: 'part', id, bytes: part }, part));
     // Our own changes cause notifications too, and a socket without the rights to a larger buffer holds those of one datagram.
     const listen = (): void => this.listen(0);
-    try {
-      for (const datagram of exchange(port, bytes, exchanges, listen)) {
-        const name = senderOf(datagram);
-        if (name !== undefined) this.#names.set(protocol, name);
-        parts.add(datagram);
+    this.#withPort(this.#requests, protocol, (port) => {
+      try {
+        for (const datagram of exchange(port, bytes, exchanges, listen)) {
+          const name = senderOf(datagram);
+          if (name !== undefined) this.#names.set(protocol, name);
+          parts.add(datagram);
+        }
+        parts.flush();
+      } catch (error) {
+        this.#names.delete(protocol);
+        throw error;
       }
-      parts.flush();
+    });
+  }
+
+  #reduce({ id, protocol, bytes, exchanges }: ExchangeJob): void {
+    const reducer = new RuleReducer();
+    this.#withPort(this.#readers, protocol, (port) => {
+      let count = 0;
+      for (const datagram of exchange(port, bytes, exchanges)) {
+        reducer.add(datagram);
+        if (++count % DATAGRAMS_PER_LOOK === 0) this.#letOthersPass();
+      }
+    });
+    const reduced = reducer.finish();
+    say(this.#main, { kind: 'part', id, bytes: reduced }, reduced);
+  }
+
+  /** A commit does not wait for the rules of a chain of 10,000, which take 80 ms. */
+  #letOthersPass(): void {
+    for (let job = this.#received(); job; job = this.#received())
+      if (isReduction(job)) this.#postponed.push(job);
+      else this.work(job);
+  }
+
+  #withPort(ports: Map<number, KernelPort>, protocol: number, use: (port: KernelPort) => void): void {
+    const { timeoutMs, stop } = this.#settings;
+    const port = ports.get(protocol) ?? this.#open(protocol, { timeoutMs, stop });
+    ports.set(protocol, port);
+    try {
+      use(port);
     } catch (error) {
       // Its answers may still come, or its dump go on, which lets no other begin: the next job has a new socket.
       this.#close(port);
-      this.#requests.delete(protocol);
-      this.#names.delete(protocol);
+      ports.delete(protocol);
       throw error;
     }
   }
@@ -229,6 +278,10 @@ class Sockets {
       say(this.#main, { kind: 'lost', watch });
     }
   }
+}
+
+function isReduction(job: ToWorker): boolean {
+  return job.kind === 'exchange' && job.areRulesReduced === true;
 }
 
 const MOST_DRAINED = 100_000;

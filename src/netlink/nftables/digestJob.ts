@@ -1,0 +1,40 @@
+/** Asks for the digests of rules, which the thread that reads them makes. */
+import { errnoName } from '../../system/libc.ts';
+import { malformedMessage } from '../codec.ts';
+import { type Job, type NetlinkRefusal, type NetlinkRequest, type Sequence, requestJob } from '../socket.ts';
+import { readReduced } from './ruleReducer.ts';
+
+export type RulesReply =
+  | {
+      readonly kind: 'answered';
+      /** Something was changed during the dump. */
+      readonly interrupted: boolean;
+      /** Of each rule `WORDS_PER_RULE`: two of digest, the high one first, and two of its handle. */
+      readonly words: Uint32Array;
+    }
+  | NetlinkRefusal;
+
+/** Dumps of rules, each in a datagram of its own. Results in their order. */
+export function digestJob(
+  requests: readonly NetlinkRequest[],
+  sequence: Sequence,
+): Job<readonly RulesReply[]> {
+  const { bytes, exchanges, take } = requestJob(requests, sequence);
+  const replies = new Map<number, RulesReply>();
+  return {
+    bytes,
+    exchanges,
+    take,
+    takeReduced: (reduced) => {
+      for (const { sequence: number, errno, interrupted, words } of readReduced(reduced))
+        if (errno === 0) replies.set(number, { kind: 'answered', interrupted, words });
+        else replies.set(number, { kind: 'refused', errno, name: errnoName(errno) });
+    },
+    result: () =>
+      exchanges.map(({ last }) => {
+        const reply = replies.get(last);
+        if (!reply) throw malformedMessage('rules without an end');
+        return reply;
+      }),
+  };
+}
