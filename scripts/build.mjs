@@ -9,6 +9,7 @@ import { build } from 'esbuild';
 import { commitOf } from './ship/source.mjs';
 import { buildPage } from './support/buildPage.mjs';
 import { sourceHash } from './support/hashes.mjs';
+import { NODE_MODULES_BY_NAME, UNDICI_CONNECTIONS } from './support/lightImports.mjs';
 import { ROOT } from './support/paths.mjs';
 import { writeSourceLines } from './support/sourceLines.mjs';
 
@@ -50,6 +51,7 @@ try {
     packages: 'bundle',
     external: ['koffi', 'esbuild'],
     banner: { js: REQUIRE },
+    plugins: [NODE_MODULES_BY_NAME, UNDICI_CONNECTIONS],
   });
   await build({
     ...common,

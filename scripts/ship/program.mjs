@@ -7,6 +7,7 @@ import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync, symlinkSync,
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { NODE_MODULES_BY_NAME, UNDICI_CONNECTIONS } from '../support/lightImports.mjs';
 import { ROOT } from '../support/paths.mjs';
 import { endingPlainly, Failure } from '../support/run.mjs';
 import { writeSourceLines } from '../support/sourceLines.mjs';
@@ -104,7 +105,7 @@ async function bundle({ build }, scratch, outdir, packages) {
     // It compiles the source of the netlink thread where that is not built.
     external: ['esbuild'],
     banner: { js: COMMONJS },
-    plugins: [KOFFI],
+    plugins: [KOFFI, NODE_MODULES_BY_NAME, UNDICI_CONNECTIONS],
     legalComments: 'none',
     sourcemap: 'external',
     logLevel: 'warning',

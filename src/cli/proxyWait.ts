@@ -4,6 +4,7 @@
  */
 import { localAddress } from '../daemon/otherProxies.ts';
 import { JunctionError } from '../errors.ts';
+import { type HttpAnswer, httpGet } from '../system/httpGet.ts';
 import { findHolder } from '../system/instanceLock.ts';
 import type { Clock } from '../time/clock.ts';
 import { systemClock } from '../time/systemClock.ts';
@@ -18,9 +19,6 @@ interface ProxyWait {
   /** 0: as long as it takes. */
   readonly timeoutMs: number;
 }
-
-/** `undefined`: nothing answers there. */
-type Answer = { readonly status: number; readonly text: string } | undefined;
 
 /** Everything here is the real one unless a test brings its own. */
 interface WaitMachine {
@@ -41,13 +39,13 @@ interface Obstacle {
   readonly isUntimed?: boolean;
 }
 
-type Get = (url: string) => Promise<Answer>;
+type Get = (url: string) => Promise<HttpAnswer | undefined>;
 
 /** Throws `NO_OTHER_PROXY` when the time is over. */
 export async function waitForProxy(
   output: Pick<Output, 'err'>,
   { health, metrics, timeoutMs }: ProxyWait,
-  { get = getText, findHolder: holderOf = findHolder, clock = systemClock }: WaitMachine = {},
+  { get = askLocally, findHolder: holderOf = findHolder, clock = systemClock }: WaitMachine = {},
 ): Promise<void> {
   const junction = async (): Promise<Obstacle | undefined> => {
     const found = await holderOf();
@@ -105,11 +103,6 @@ async function unwritten(address: string, get: Get): Promise<Obstacle | undefine
   return isWritten ? undefined : { text: `the service proxy ${where} has not written its rules yet` };
 }
 
-async function getText(url: string): Promise<Answer> {
-  try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
-    return { status: answer.status, text: await answer.text() };
-  } catch {
-    return undefined;
-  }
+function askLocally(url: string): Promise<HttpAnswer | undefined> {
+  return httpGet(url, ANSWER_LIMIT_MS);
 }

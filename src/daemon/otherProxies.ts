@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { attempt } from '../errors.ts';
 import type { Log } from '../log/log.ts';
+import { httpGet } from '../system/httpGet.ts';
 
 /** A look at all processes costs some ten microseconds for each. */
 const INTERVAL_MS = 5 * 60_000;
@@ -91,10 +92,6 @@ async function get(
   url: string,
   limitMs = ANSWER_LIMIT_MS,
 ): Promise<{ readonly ok: boolean; readonly text: string }> {
-  try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(limitMs) });
-    return { ok: answer.status === 200, text: (await answer.text()).slice(0, MOST_TEXT) };
-  } catch {
-    return { ok: false, text: '' };
-  }
+  const answer = await httpGet(url, limitMs);
+  return { ok: answer?.status === 200, text: (answer?.text ?? '').slice(0, MOST_TEXT) };
 }

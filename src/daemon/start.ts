@@ -15,6 +15,7 @@ import { servedFamilies } from '../modes/familyState.ts';
 import { KubeProxyWatch } from './otherProxies.ts';
 import { applyModeSysctls, type Postponed, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 import { openSource } from './source.ts';
+import { EarlySource } from '../sources/earlySource.ts';
 import { type CommandRunner, run } from '../system/processes.ts';
 import { setFlagsFromString } from 'node:v8';
 
@@ -77,21 +78,32 @@ function lockNode({ config, nodeName, log, supervision }: DaemonOptions): Promis
   });
 }
 
-async function serve(
-  options: DaemonOptions,
-  parts: Pick<DaemonParts, 'opened' | 'registry' | 'own'>,
-): Promise<number> {
+type SourceParts = Pick<DaemonParts, 'opened' | 'registry' | 'own'>;
+
+/** The source is asked while the mode opens: the API server's lists take about as long. */
+async function serve(options: DaemonOptions, parts: SourceParts): Promise<number> {
+  const source = new EarlySource(parts.opened.source, systemClock);
+  try {
+    return await serveFrom(options, { ...parts, opened: { ...parts.opened, source } });
+  } finally {
+    await source.stop();
+  }
+}
+
+async function serveFrom(options: DaemonOptions, parts: SourceParts): Promise<number> {
   const { config, log, supervision } = options;
   const { signal } = supervision;
   supervision.doing(`preparing the ${config.mode} mode`);
   const kubeProxies = new KubeProxyWatch(log);
-  await kubeProxies.start();
+  // Two questions by HTTP, before our own ports are open; the kernel is asked meanwhile.
+  const watching = kubeProxies.start();
   log.info(`Using ${config.mode} Proxier`);
   let hasStarted = false;
   const runner = startRunner(signal, () => hasStarted);
   const mode = await openMode({ ...options, signal, runner });
   try {
     const postponed = await setUp(options, mode);
+    await watching;
     hasStarted = true;
     const daemon = new Daemon(options, { ...parts, mode, postponed });
     try {

@@ -1,5 +1,7 @@
 /** Whole datagrams to the kernel and back. What stands in for the kernel in tests is one of these too. */
+import { close } from 'node:fs';
 import { constants } from 'node:os';
+import { isMainThread } from 'node:worker_threads';
 import { JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import { errnoName, libc } from '../system/libc.ts';
@@ -166,10 +168,15 @@ export class KernelPort implements DatagramPort {
     return undefined;
   }
 
+  /**
+   * After a transaction of nf_tables the kernel lets this wait for its clean-up, 40 ms. The main thread has it done by
+   * another; in ours, Node would warn of a descriptor that it did not open.
+   */
   close(): void {
     if (!this.#open) return;
     this.#open = false;
-    libc().close(this.descriptor);
+    if (isMainThread) close(this.descriptor, () => {});
+    else libc().close(this.descriptor);
   }
 
   /** Makes the send buffer larger for a datagram that is. Returns false when it may not, or when that was no help. */

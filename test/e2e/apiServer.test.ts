@@ -130,7 +130,15 @@ describe('a daemon whose API server is away', () => {
     await node.server.call('close');
     const program = await node.start('token');
     await program.says('Watch or list failed; retrying');
-    const readyz = await fetchFrom(node.host, 'http://127.0.0.1:10256/readyz');
+    // The API server is asked before the ports are open.
+    const ask = (): ReturnType<typeof fetchFrom> => fetchFrom(node.host, 'http://127.0.0.1:10256/readyz');
+    await eventually('an open port', () =>
+      ask().then(
+        () => true,
+        () => false,
+      ),
+    );
+    const readyz = await ask();
     expect(readyz.status).toBe(503);
     expect(readyz.body).toMatch(/^\[-\]services failed: never listed since .*ECONNREFUSED/m);
     expect(await ourServiceRules(node.host)).toBe('');
