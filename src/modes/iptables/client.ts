@@ -25,7 +25,8 @@ import { killed, type Outcome, outcomeOf, outputOf, printEnd, restoreFailure } f
 import { CHAINS_PER_RESTORE, printStep, type Step } from './rules/edit.ts';
 import { savedRuleExists } from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
-import type { TableClient, TakeText } from './rules/sender.ts';
+import type { TableClient } from './rules/sender.ts';
+import type { TakeText } from './rules/chainReader.ts';
 import {
   chooseVariant,
   featuresOf,

@@ -13,6 +13,7 @@ import { readSysctl } from '../../system/sysctl.ts';
 import type { IptablesClient } from './client.ts';
 import { guardStep } from './rules/chainEdits.ts';
 import { parseSave } from './rules/parse.ts';
+import type { ChainReader } from './rules/chainReader.ts';
 
 export interface IptablesProxierOptions {
   readonly client: IptablesClient;
@@ -22,8 +23,9 @@ export interface IptablesProxierOptions {
   readonly addresses?: () => readonly Ip[];
   readonly nfacct?: StaticOptions['nfacct'];
   readonly dropInvalid?: boolean;
-  /** See `IptablesRules`; for the nft variant. */
+  /** See `IptablesRules`. */
   readonly wake?: WakeTables | undefined;
+  readonly reader?: ChainReader | undefined;
 }
 
 /** What the rules depend on besides the plan and the node's addresses. */
@@ -42,7 +44,7 @@ export class IptablesProxier {
 
   constructor(options: IptablesProxierOptions) {
     const { client, layout } = options;
-    this.rules = new IptablesRules(layout, client, options.wake);
+    this.rules = new IptablesRules(layout, client, options);
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.addresses = options.addresses ?? (() => localIps(client.family));
     this.settings = {

@@ -22,20 +22,20 @@ import {
 import { fullSteps } from './rules/resync.ts';
 import { hasServiceChains } from './rules/cleanup.ts';
 import { type Table, TABLES } from './rules/rule.ts';
-import {
-  type ParsedChain,
-  parseSave,
-  type Tables,
-  digestChain,
-  mentionsServices,
-  SaveReader,
-  type WantedChains,
-} from './rules/parse.ts';
-import { isRefusal, Sender, type TableClient, type TakeText } from './rules/sender.ts';
+import type { ParsedChain, Tables, WantedChains } from './rules/parse.ts';
+import { isRefusal, Sender, type TableClient } from './rules/sender.ts';
+import { SaveChainReader, type ChainReader } from './rules/chainReader.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
 
 /** Lets packets come again to tables that another program made dormant; returns which. */
 export type WakeTables = () => Promise<readonly Table[]>;
+
+interface RulesOptions {
+  /** By default what the client prints. */
+  readonly reader?: ChainReader | undefined;
+  /** For the nft variant. */
+  readonly wake?: WakeTables | undefined;
+}
 
 const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
 const EMPTY_CHAIN: ParsedChain = { rules: [] };
@@ -44,6 +44,7 @@ const noRules = (): RuleCounts => ({ filter: 0, nat: 0, mangle: 0 });
 export class IptablesRules extends Reconciler<CompileOptions> {
   readonly #layout: Layout;
   readonly #client: TableClient;
+  readonly #reader: ChainReader;
   readonly #wakeTables: WakeTables;
   protected override readonly appliesBesideRefused = true;
   /** Service ports that were written without comments on endpoints. */
@@ -53,10 +54,12 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   #owned = noRules();
   #beforeSwitch: (() => Promise<void>) | undefined;
 
-  constructor(layout: Layout, client: TableClient, wake: WakeTables = async () => []) {
+  constructor(layout: Layout, client: TableClient, options: RulesOptions = {}) {
     super();
+    const { reader = new SaveChainReader(client), wake = async () => [] } = options;
     this.#layout = layout;
     this.#client = client;
+    this.#reader = reader;
     this.#wakeTables = wake;
   }
 
@@ -64,7 +67,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   noteForeign(touched: Touched): readonly string[] {
     const { options } = this;
     // Nothing is written yet, or single chains cannot be read: a look at everything will find this too.
-    if (!options || !this.#client.list) {
+    if (!options || !this.#reader.readChain) {
       this.requestFull();
       return [...touched.keys()].map((table) => `table ${table}`);
     }
@@ -95,7 +98,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   protected override isCompatible(before: CompileOptions, now: CompileOptions): boolean {
     const { endpointComments: _, nodePortIps: ips, ...rest } = now;
     const { endpointComments: __, nodePortIps: ipsBefore, ...restBefore } = before;
-    return deepEqual(rest, restBefore) && (this.#client.list !== undefined || deepEqual(ips, ipsBefore));
+    return deepEqual(rest, restBefore) && (this.#reader.readChain !== undefined || deepEqual(ips, ipsBefore));
   }
 
   protected async apply(changes: Changes<CompileOptions>): Promise<boolean> {
@@ -188,8 +191,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       ['mangle', new Map([[KUBELET_CANARY, EMPTY_CHAIN]])],
     ]);
     for (const { table, chain } of scope.toRead()) {
-      const text = await this.#client.list?.(table, chain);
-      const read = text === undefined ? undefined : parseSave(text).get(table)?.get(chain);
+      const read = await this.#reader.readChain?.(table, chain);
       if (read) tables.set(table, (tables.get(table) ?? new Map<string, ParsedChain>()).set(chain, read));
     }
     return tables;
@@ -245,18 +247,13 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   }
 
   async #read(servicePorts: ServicePortPlans, options: CompileOptions): Promise<Tables> {
-    let wanted: WantedChains | undefined;
+    let wanted: Promise<WantedChains> | undefined;
     const tables = new Map<string, ReadonlyMap<string, ParsedChain>>();
     for (const table of TABLES) {
-      const reader = new SaveReader();
-      const take: TakeText = async (text) => {
-        if (!wanted && mentionsServices(text)) wanted = await this.#wantedChains(servicePorts, options);
-        if (wanted) reader.wanted = wanted;
-        await this.#runSliced(reader.take(text));
-      };
-      if (this.#client.readSave) await this.#client.readSave(table, { counters: true }, take);
-      else await take(await this.#client.save(table, { counters: true }));
-      const chains = reader.end().get(table);
+      const chains = await this.#reader.readTable(
+        table,
+        () => (wanted ??= this.#wantedChains(servicePorts, options)),
+      );
       if (chains) tables.set(table, chains);
     }
     return tables;
@@ -266,7 +263,10 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     const wanted = new Set<number>();
     const fragments = compileAll(this.#layout, servicePorts, options);
     await this.#forEachStep(fragments, ([, { chains }]) => {
-      for (const { name, rules } of chains) wanted.add(digestChain(name, rules));
+      for (const { name, rules } of chains) {
+        const digest = this.#reader.digest(name, rules);
+        if (digest !== undefined) wanted.add(digest);
+      }
     });
     return wanted;
   }

@@ -3,8 +3,7 @@ import { isJunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ReportBuilder } from '../../../proxy/report.ts';
 import type { Step } from './edit.ts';
-import type { TimeSlice } from '../../../time/timeSlice.ts';
-import type { Table } from './rule.ts';
+import type { PrintingClient } from './chainReader.ts';
 
 export class Sender {
   readonly #client: TableClient;
@@ -96,18 +95,9 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /** iptables as the mode needs it: programs and a kernel outside, a kernel in memory in tests. */
-export interface TableClient {
-  save(table: Table, options: { readonly counters: boolean }): Promise<string>;
-  /** The same as `save`, in pieces that are dropped once they are taken; for what is too large to hold. */
-  readSave?(table: Table, options: { readonly counters: boolean }, take: TakeText): Promise<void>;
-  /** One chain as a save prints it; `undefined` where there is none. Without it, every look is at everything. */
-  list?(table: Table, chain: string): Promise<string | undefined>;
+export interface TableClient extends PrintingClient {
   /** All of the step or an error. Returns the bytes that were sent. */
   commit(step: Step): Promise<number>;
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
-  /** Without it, long work is done without a pause. */
-  readonly timeSlice?: TimeSlice;
 }
-
-export type TakeText = (text: string) => Promise<void>;

@@ -49,7 +49,9 @@ export class Harness {
     this.kernel = options.kernel ?? new FakeKernel();
     this.cluster = options.cluster ?? new Cluster(options.view ?? VIEW, options.family ?? 'IPv4');
     this.layout = options.layout ?? 'current';
-    this.#writer = new IptablesRules(LAYOUTS[this.layout], this.kernel, () => this.kernel.wake());
+    this.#writer = new IptablesRules(LAYOUTS[this.layout], this.kernel, {
+      wake: () => this.kernel.wake(),
+    });
     this.#options = { ...OPTIONS, ...options.options };
   }
 

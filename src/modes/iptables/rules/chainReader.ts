@@ -1,0 +1,71 @@
+/** Reads chains out of the kernel, of which the reconciler does not know whether that is by text or by netlink. */
+import { runSliced, type TimeSlice } from '../../../time/timeSlice.ts';
+import { digestChain, mentionsServices, type ParsedChain, parseSave, SaveReader } from './parse.ts';
+import type { WantedChains } from './parse.ts';
+import type { Rule, Table } from './rule.ts';
+
+export type Chains = ReadonlyMap<string, ParsedChain>;
+
+export interface ChainReader {
+  /** Equal for the rules of a chain as they are compiled and as they are read. `undefined`: it is not known. */
+  digest(chain: string, rules: readonly Rule[]): number | undefined;
+  /**
+   * `wanted` is asked for where there are chains of services: those whose digests it has come as `IN_PLACE`.
+   * `undefined`: there is no such table.
+   */
+  readTable(table: Table, wanted: () => Promise<WantedChains>): Promise<Chains | undefined>;
+  /** `undefined` where there is none. Without it, every look is at everything. */
+  readChain?(table: Table, chain: string): Promise<ParsedChain | undefined>;
+}
+
+export type TakeText = (text: string) => Promise<void>;
+
+/** iptables as far as it prints rules. */
+export interface PrintingClient {
+  save(table: Table, options: { readonly counters: boolean }): Promise<string>;
+  /** The same as `save`, in pieces that are dropped once they are taken; for what is too large to hold. */
+  readSave?(table: Table, options: { readonly counters: boolean }, take: TakeText): Promise<void>;
+  /** One chain as a save prints it; `undefined` where there is none. */
+  list?(table: Table, chain: string): Promise<string | undefined>;
+  /** Without it, long work is done without a pause. */
+  readonly timeSlice?: TimeSlice;
+}
+
+const COUNTERS = { counters: true };
+
+/** Of what `iptables-save` prints, in the legacy variant and where rules cannot be read by netlink. */
+export class SaveChainReader implements ChainReader {
+  readonly #client: PrintingClient;
+  readonly readChain?: NonNullable<ChainReader['readChain']>;
+
+  constructor(client: PrintingClient) {
+    this.#client = client;
+    if (client.list) this.readChain = (table, chain) => this.#readChain(table, chain);
+  }
+
+  digest(chain: string, rules: readonly Rule[]): number {
+    return digestChain(chain, rules);
+  }
+
+  async readTable(table: Table, wanted: () => Promise<WantedChains>): Promise<Chains | undefined> {
+    const { timeSlice } = this.#client;
+    const reader = new SaveReader();
+    let isAsked = false;
+    const take: TakeText = async (text) => {
+      if (!isAsked && mentionsServices(text)) {
+        isAsked = true;
+        reader.wanted = await wanted();
+      }
+      timeSlice?.begin();
+      await runSliced(reader.take(text), timeSlice);
+    };
+    if (this.#client.readSave) await this.#client.readSave(table, COUNTERS, take);
+    else await take(await this.#client.save(table, COUNTERS));
+    return reader.end().get(table);
+  }
+
+  async #readChain(table: Table, chain: string): Promise<ParsedChain | undefined> {
+    const text = await this.#client.list?.(table, chain);
+    return text === undefined ? undefined : parseSave(text).get(table)?.get(chain);
+  }
+}
