@@ -4,6 +4,7 @@
  */
 import type { ObjectKey } from '../model/objects.ts';
 import { serviceOfPortId } from '../model/serviceTracker.ts';
+import { flat } from '../model/flat.ts';
 import { serviceKeys, serviceRow } from './rows.ts';
 import type { Subject } from './subject.ts';
 import type { ServiceRow } from './types.ts';
@@ -107,7 +108,7 @@ export class ServiceLines {
     const row = serviceRow(subject, service);
     // Deleted since the question began.
     if (!row) return '';
-    const line = `${serviceLine(row)}\n`;
+    const line = flat(`${serviceLine(row)}\n`);
     this.#lines.set(service, row.state === 'ok' ? line : undefined);
     return line;
   }

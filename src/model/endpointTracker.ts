@@ -4,6 +4,7 @@
  * Slices are kept per service twice: as applied at the last sync, and as pending. The merged endpoints of a service
  * are computed when they are asked for, so that nothing is stored twice, and only as many as are asked for.
  */
+import { flat } from './flat.ts';
 import { deepEqual } from './equal.ts';
 import { type Family, hostPort } from './ip.ts';
 import {
@@ -14,8 +15,28 @@ import {
   type SliceEndpoint,
 } from './objects.ts';
 
-type SlicesByKey = ReadonlyMap<ObjectKey, EndpointSlice>;
-const NO_SLICES: SlicesByKey = new Map();
+type SlicesByKey = Pick<ReadonlyMap<ObjectKey, EndpointSlice>, 'size' | 'get' | 'values'>;
+const NO_SLICES: SlicesByKey = new Map<ObjectKey, EndpointSlice>();
+
+/** Most services have one slice, and a map of one takes five times as much. */
+class OneSlice implements SlicesByKey {
+  readonly size = 1;
+  readonly #key: ObjectKey;
+  readonly #slice: EndpointSlice;
+
+  constructor(key: ObjectKey, slice: EndpointSlice) {
+    this.#key = key;
+    this.#slice = slice;
+  }
+
+  get(key: ObjectKey): EndpointSlice | undefined {
+    return key === this.#key ? this.#slice : undefined;
+  }
+
+  values(): MapIterator<EndpointSlice> {
+    return [this.#slice].values();
+  }
+}
 
 export class EndpointTracker {
   readonly #family: Family;
@@ -51,7 +72,8 @@ export class EndpointTracker {
   update(sliceKey: ObjectKey, slice: EndpointSlice | undefined): boolean {
     const ours = slice?.family === this.#family ? slice : undefined;
     const before = this.#serviceOfSlice.get(sliceKey);
-    const now = ours && objectKey(ours.namespace, ours.service);
+    const service = ours && objectKey(ours.namespace, ours.service);
+    const now = service === before ? before : service; // one copy of it
     let changed = false;
     if (before !== undefined && before !== now) changed = this.#note(before, sliceKey, undefined);
     if (now !== undefined && ours) {
@@ -165,12 +187,14 @@ function withPending(
   applied: SlicesByKey,
   pending: ReadonlyMap<string, EndpointSlice | undefined>,
 ): SlicesByKey {
-  const slices = new Map(applied);
+  const slices = new Map<ObjectKey, EndpointSlice>();
+  for (const slice of applied.values()) slices.set(objectKey(slice.namespace, slice.name), slice);
   for (const [key, slice] of pending) {
     if (slice) slices.set(key, slice);
     else slices.delete(key);
   }
-  return slices;
+  const [only] = slices;
+  return slices.size === 1 && only ? new OneSlice(...only) : slices;
 }
 
 /** Endpoints of a service, merged from all its slices. */
@@ -223,7 +247,8 @@ export function mergeSlices(
       }
     }
   }
-  return new Map([...merged].map(([key, endpoints]) => [key, [...endpoints.values()].sort(byKey)]));
+  // Sorted into a list of its own: one that has grown has room for more.
+  return new Map([...merged].map(([key, endpoints]) => [key, [...endpoints.values()].toSorted(byKey)]));
 }
 
 /** All endpoints of these slices, each counted once however many ports it has. */
@@ -264,7 +289,7 @@ function toEndpoint(endpoint: SliceEndpoint, port: number, nodeName: string): En
   return {
     ip: endpoint.ip,
     port,
-    key: hostPort(endpoint.ip, port),
+    key: flat(hostPort(endpoint.ip, port)),
     isLocal: nodeName !== '' && endpoint.nodeName === nodeName,
     ready: endpoint.ready,
     serving: endpoint.serving,

@@ -4,6 +4,7 @@
  * `project/` makes these from raw objects. Every string that can reach a rule has been checked there, and every
  * address is canonical.
  */
+import { flat } from './flat.ts';
 import type { Cidr, Family, Ip } from './ip.ts';
 
 export type Protocol = 'TCP' | 'UDP' | 'SCTP';
@@ -13,7 +14,7 @@ export const PROTOCOLS: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
 export type ObjectKey = string;
 
 export function objectKey(namespace: string, name: string): ObjectKey {
-  return `${namespace}/${name}`;
+  return flat(`${namespace}/${name}`);
 }
 
 export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer';

@@ -4,6 +4,7 @@
  * What a service was before the first event and is after the last is compared by the values that a proxy uses, so
  * an edit of anything else, an add that was deleted again, or a change that was taken back costs nothing.
  */
+import { flat } from './flat.ts';
 import { deepEqual } from './equal.ts';
 import { type Cidr, type Family, familyOf, type Ip, prefixOf } from './ip.ts';
 import {
@@ -129,9 +130,9 @@ export function servicePorts(service: Service, family: Family): readonly Service
   const externalPolicyLocal = isExternalPolicyLocal(service);
   const checksHealth = service.type === 'LoadBalancer' && externalPolicyLocal;
   return service.ports.map((port) => {
-    const name = port.name === '' ? key : `${key}:${port.name}`;
+    const name = port.name === '' ? key : flat(`${key}:${port.name}`);
     return {
-      id: `${name}/${port.protocol}`,
+      id: flat(`${name}/${port.protocol}`),
       service: key,
       name,
       portName: port.name,

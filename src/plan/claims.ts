@@ -6,6 +6,7 @@
  * it from whoever has it. A cluster IP is allocated by the cluster; no other service can claim it by naming it.
  */
 import { hostPort, type Ip, parseIp } from '../model/ip.ts';
+import { flat } from '../model/flat.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { Frontend, ServicePortPlan } from './types.ts';
@@ -14,7 +15,7 @@ import type { Frontend, ServicePortPlan } from './types.ts';
 export type FrontendKey = string;
 
 export function frontendKey(address: Ip | undefined, protocol: Protocol, port: number): FrontendKey {
-  return `${address ?? '*'}/${protocol}/${port}`;
+  return flat(`${address ?? '*'}/${protocol}/${port}`);
 }
 
 /** `10.96.0.1:80/TCP`, `node port 30080/TCP` */
@@ -42,6 +43,10 @@ class Waiting {
 
   ids(): readonly ServicePortId[] {
     return [...this.#byId.keys()];
+  }
+
+  get(id: ServicePortId): Claimant | undefined {
+    return this.#byId.get(id);
   }
 
   add(claimant: Claimant): void {
@@ -75,6 +80,15 @@ export class Claims {
   ownerOf(key: FrontendKey): ServicePortId | undefined {
     const claimed = this.#claimants.get(key);
     return claimed && ownerOf(claimed).id;
+  }
+
+  /** How old who claims the key said that it is. */
+  createdAtOf(key: FrontendKey, id: ServicePortId): number | undefined {
+    const claimed = this.#claimants.get(key);
+    if (!claimed) return undefined;
+    const owner = ownerOf(claimed);
+    if (owner.id === id) return owner.createdAt;
+    return 'owner' in claimed ? claimed.others.get(id)?.createdAt : undefined;
   }
 
   /** Who claims the key and does not have it. */

@@ -28,16 +28,15 @@ export class Planner implements Plan {
   #endpointCount = 0;
   readonly #claims = new Claims();
   readonly #capacity: Capacity;
-  readonly #portsOfService = new Map<ObjectKey, readonly ServicePortId[]>();
+  /** Most have one, which stands for itself. */
+  readonly #portsOfService = new Map<ObjectKey, ServicePortId | readonly ServicePortId[]>();
   /** Of services that are too large. */
   readonly #cuts = new Map<ObjectKey, readonly Cut[]>();
   readonly #newCuts = new Set<ObjectKey>();
-  /** As each service port would be if no other one claimed its frontends. */
-  readonly #wanted = new Map<ServicePortId, ServicePortPlan>();
+  /** As a service port would be if no other one claimed its frontends, where that differs from what was granted. */
+  readonly #wanted = new Map<ServicePortId, ServicePortPlan | undefined>();
   readonly #granted = new Map<ServicePortId, ServicePortPlan>();
   readonly #addresses = new AddressIndex();
-  /** As its frontends were last claimed. */
-  readonly #createdAt = new Map<ServicePortId, number>();
 
   constructor(family: Family, view: NodeView, inputs: PlanInputs, capacity: Capacity = UNBOUNDED) {
     this.family = family;
@@ -105,7 +104,7 @@ export class Planner implements Plan {
     const endpoints =
       ports.length > 0 ? this.#inputs.endpointsOf(service, { ports: keys, perPort }) : undefined;
     const ids = new Set(ports.map((port) => port.id));
-    for (const id of this.#portsOfService.get(service) ?? []) {
+    for (const id of listOf(this.#portsOfService.get(service))) {
       if (!ids.has(id)) this.#setWanted(id, undefined, undefined, touched);
       yield;
     }
@@ -114,8 +113,9 @@ export class Planner implements Plan {
       this.#setWanted(port.id, planServicePort(port, portEndpoints, this.#view), port.createdAt, touched);
       yield;
     }
-    if (ids.size > 0) this.#portsOfService.set(service, [...ids]);
-    else this.#portsOfService.delete(service);
+    const [first] = ids;
+    if (first === undefined) this.#portsOfService.delete(service);
+    else this.#portsOfService.set(service, ids.size === 1 ? first : Array.from(ids));
     const count = ports.length > 0 ? (this.#inputs.endpointCountOf?.(service) ?? 0) : 0;
     const cuts = [...bounded.cuts, ...endpointCut(count, bounded, this.#capacity)];
     if (!deepEqual(cuts, this.cutsOf(service))) this.#newCuts.add(service);
@@ -141,8 +141,8 @@ export class Planner implements Plan {
     createdAt: number | undefined,
     touched: Set<ServicePortId>,
   ): void {
-    const before = this.#wanted.get(id);
-    if (!sameFrontends(before, wanted) || this.#createdAt.get(id) !== createdAt) {
+    const before = this.#wantedOf(id);
+    if (!sameFrontends(before, wanted) || this.#createdAtOf(id, before) !== createdAt) {
       const keys = keysOf(wanted);
       const kept = new Set(keys);
       for (const key of keysOf(before)) {
@@ -152,20 +152,30 @@ export class Planner implements Plan {
         const isClusterIP = wanted?.frontends[index]?.kind === 'clusterIP';
         touch(touched, this.#claims.claim(key, { id, createdAt, isClusterIP }));
       }
-      if (createdAt === undefined) this.#createdAt.delete(id);
-      else this.#createdAt.set(id, createdAt);
     }
     this.#endpointCount += (wanted?.endpointCount ?? 0) - (before?.endpointCount ?? 0);
-    if (wanted) this.#wanted.set(id, wanted);
-    else this.#wanted.delete(id);
+    this.#wanted.set(id, wanted);
     touched.add(id);
+  }
+
+  #wantedOf(id: ServicePortId): ServicePortPlan | undefined {
+    return this.#wanted.has(id) ? this.#wanted.get(id) : this.#granted.get(id);
+  }
+
+  /** As its frontends were last claimed. */
+  #createdAtOf(id: ServicePortId, wanted: ServicePortPlan | undefined): number | undefined {
+    const [key] = keysOf(wanted);
+    return key === undefined ? undefined : this.#claims.createdAtOf(key, id);
   }
 
   *#grant(touched: ReadonlySet<ServicePortId>): Generator<void, readonly PlanChange[]> {
     const changes: PlanChange[] = [];
     for (const id of touched) {
       const previous = this.#granted.get(id);
-      const current = this.#withoutForeignFrontends(this.#wanted.get(id));
+      const wanted = this.#wantedOf(id);
+      const current = this.#withoutForeignFrontends(wanted);
+      if (current === wanted) this.#wanted.delete(id);
+      else this.#wanted.set(id, wanted);
       if (!deepEqual(previous, current)) {
         if (current) this.#granted.set(id, current);
         else this.#granted.delete(id);
@@ -192,7 +202,7 @@ export class Planner implements Plan {
 
   /** Frontends that a service port asked for and did not get, with who has them. */
   denied(id: ServicePortId): readonly { readonly key: FrontendKey; readonly owner: ServicePortId }[] {
-    const wanted = this.#wanted.get(id);
+    const wanted = this.#wantedOf(id);
     // Nearly all have what they asked for, and a list of all services asks for each.
     if (wanted?.frontends.length === this.#granted.get(id)?.frontends.length) return NONE_DENIED;
     return keysOf(wanted).flatMap((key) => {
@@ -200,6 +210,10 @@ export class Planner implements Plan {
       return owner === undefined || owner === id ? [] : [{ key, owner }];
     });
   }
+}
+
+function listOf<T extends string>(one: T | readonly T[] | undefined): readonly T[] {
+  return typeof one === 'string' ? [one] : (one ?? []);
 }
 
 function keysOf(plan: ServicePortPlan | undefined): readonly FrontendKey[] {

@@ -140,7 +140,7 @@ function frontendsOf(
   for (const address of new Set(port.loadBalancerIPs.filter(isNew)))
     frontends.push(frontend('loadBalancerIP', address, port.port, external, allowedSources));
   if (port.nodePort !== 0) frontends.push(frontend('nodePort', undefined, port.nodePort, external));
-  return frontends;
+  return frontends.slice(); // without the room that push leaves
 }
 
 function frontend(
@@ -189,13 +189,20 @@ export function selectEndpoints(
 }
 
 function selectCluster(endpoints: readonly Endpoint[], locality: Locality): readonly Endpoint[] {
-  const ready = endpoints.filter((endpoint) => endpoint.ready);
+  const ready = readyOf(endpoints);
   return ready.length > 0 ? nearest(ready, locality) : endpoints.filter(isDraining);
 }
 
 function readyElseTerminating(endpoints: readonly Endpoint[]): readonly Endpoint[] {
-  const ready = endpoints.filter((endpoint) => endpoint.ready);
+  const ready = readyOf(endpoints);
   return ready.length > 0 ? ready : endpoints.filter(isDraining);
+}
+
+/** The same list where all of them are, as mostly. */
+function readyOf(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  return endpoints.every((endpoint) => endpoint.ready)
+    ? endpoints
+    : endpoints.filter((endpoint) => endpoint.ready).slice();
 }
 
 /** No longer ready, still able to answer: better than nobody. */

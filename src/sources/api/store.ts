@@ -1,5 +1,6 @@
 /** What the API server holds of one resource, as slim values by key. Differences are emitted. */
 import { deepEqual } from '../../model/equal.ts';
+import { objectKey } from '../../model/objects.ts';
 import type { SourceProblem } from '../source.ts';
 import { ListenerError } from './failure.ts';
 import {
@@ -140,5 +141,5 @@ function keyOf(raw: unknown): string | undefined {
   const name = ownText(metadata, 'name');
   const namespace = ownField(metadata, 'namespace') ?? '';
   if (name === '' || typeof namespace !== 'string') return undefined;
-  return namespace === '' ? name : `${namespace}/${name}`;
+  return namespace === '' ? name : objectKey(namespace, name);
 }

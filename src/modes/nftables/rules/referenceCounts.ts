@@ -3,6 +3,7 @@
  * pools, the time-outs of affinity. From them follows the shape of the table.
  */
 import type { Plan } from '../../../plan/types.ts';
+import { AddressCounts, onlyAddress } from './addressCounts.ts';
 import { compileElements, type NftFragment, type TablePart } from './compile.ts';
 import { idOf, sameValue } from './diff.ts';
 import type { Scope, View } from './names.ts';
@@ -24,7 +25,8 @@ interface Used {
 }
 
 export class ReferenceCounts {
-  /** By set and key. Mostly one; two where a node port and a service's address are the same with other time-outs. */
+  readonly #addresses = new AddressCounts();
+  /** The others, by set and key. Mostly one; two where a node port and a service's address are the same with other time-outs. */
   readonly #elements = new Map<string, readonly Counted[]>();
   /** What they were before the changes. */
   readonly #touched = new Map<string, Element | undefined>();
@@ -97,6 +99,7 @@ export class ReferenceCounts {
   takeChanges(): ElementChanges {
     const adds: Element[] = [];
     const removes: Element[] = [];
+    const addresses = this.#addresses.takeChanges();
     for (const [id, before] of this.#touched) {
       const now = this.#elements.get(id)?.[0]?.element;
       if (before && now && sameValue(before, now)) continue;
@@ -104,7 +107,7 @@ export class ReferenceCounts {
       if (before) removes.push(before);
     }
     this.#touched.clear();
-    return { removes, adds };
+    return { removes: [...addresses.removes, ...removes], adds: [...addresses.adds, ...adds] };
   }
 
   /** Sizes and time-outs that are there, whether somebody uses them or not. */
@@ -116,6 +119,7 @@ export class ReferenceCounts {
   }
 
   *elements(): Generator<Element> {
+    yield* this.#addresses.elements();
     for (const [first] of this.#elements.values()) if (first) yield first.element;
   }
 
@@ -140,6 +144,11 @@ export class ReferenceCounts {
   }
 
   #count(element: Element, by: 1 | -1): void {
+    const address = onlyAddress(element);
+    if (address !== undefined) {
+      this.#addresses.count(element.set, address, by);
+      return;
+    }
     const id = idOf(element);
     const known = this.#elements.get(id) ?? [];
     if (!this.#touched.has(id)) this.#touched.set(id, known[0]?.element);
