@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { apiCommand } from './api/command.ts';
 import { BAD_ARGUMENT, BadArgument } from './arguments.ts';
 import { conntrackCommand } from './conntrack/command.ts';
+import { encodeCommand } from './encodeCommand.ts';
 import { hostileCommand } from './hostile/command.ts';
 import { driftCommand } from './drift/command.ts';
 import { iptablesCommand } from './iptablesCommand.ts';
@@ -19,6 +20,10 @@ iptables (the default): iptables mode at several sizes, into a real kernel
   --variant nft|legacy     which iptables (default nft)
   --rewrite-up-to 3000     largest size at which everything is also written in one restore, the slow baseline
                            (10,000 services take several minutes in the nft variant)
+
+encode: the rules of iptables mode as text and as expressions of nf_tables; nothing is written into the kernel
+  --sizes 300,3000,10000   services; each has three endpoints
+  --repetitions 5          of everything
 
 nftables: nftables mode at several sizes, into a real kernel; beside it the same as chains through nft -f, what the first
 packet of a connection pays, and whole proxies as processes. KUBE_PROXY=/path/to/kube-proxy puts one beside Junction's
@@ -102,6 +107,7 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   const args = isNamed ? others : [first, ...others];
   if (args.includes('--help')) process.stdout.write(HELP);
   else if (name === 'iptables') await iptablesCommand(args);
+  else if (name === 'encode') encodeCommand(args);
   else if (name === 'nftables') await nftablesCommand(args);
   else if (name === 'ipvs') await ipvsCommand(args);
   else if (name === 'drift') await driftCommand(args);

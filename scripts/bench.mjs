@@ -5,7 +5,7 @@ import { ROOT } from './support/paths.mjs';
 import { runWithLab } from './support/privileged.mjs';
 import { endingPlainly, runAloud } from './support/run.mjs';
 
-const NEEDS_NO_LAB = new Set(['api', 'ipvs']);
+const NEEDS_NO_LAB = new Set(['api', 'encode', 'ipvs']);
 
 const args = process.argv.slice(2);
 await setUpOrExit({ programs: args[0] === 'ui' ? 'browser' : 'iptables' });

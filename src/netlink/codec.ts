@@ -80,9 +80,12 @@ export class ByteBuffer {
 /** Writes messages one after another into one buffer. */
 export class MessageWriter extends ByteBuffer {
   readonly #text = new TextEncoder();
+  readonly #nestFlag: number;
 
-  constructor(capacity = 4096) {
+  /** `nestFlag`: what marks a nest. The kernel takes nests with it and without, and of nf_tables shows them without. */
+  constructor(capacity = 4096, nestFlag = NLA_F_NESTED) {
     super(capacity);
+    this.#nestFlag = nestFlag;
   }
 
   message(header: MessageHeader, payload: (writer: this) => void): this {
@@ -145,7 +148,7 @@ export class MessageWriter extends ByteBuffer {
   /** `isKept`: also when nothing was written into it. */
   closeNest(start: number, type: number, isKept = true): this {
     if (!isKept && this.used === start + ATTRIBUTE_HEADER_BYTES) this.used = start;
-    else this.#attributeHeader(start, type | NLA_F_NESTED, this.used - start);
+    else this.#attributeHeader(start, type | this.#nestFlag, this.used - start);
     return this;
   }
 

@@ -192,18 +192,15 @@ const EXPRESSIONS = {
     first: required([3, 1], bytes),
     last: required([4, 1], bytes),
   }),
-  /**
-   * `[ bitwise reg 1 = ( reg 1 & 0x00004000 ) ^ 0x00000000 ]` The operation (6) is not written: kernels before 5.6 know
-   * no other, and do not ask which.
-   */
+  /** `[ bitwise reg 1 = ( reg 1 & 0x00004000 ) ^ 0x00000000 ]` Kernels before 5.6 know no other operation, and skip it. */
   bitwise: expression('bitwise', {
     from: required(1, u32be),
     into: required(2, u32be),
     length: computed(3, u32be, sameLength),
+    operation: constant(6, u32be, 0),
     mask: required([4, 1], bytes),
     /** As long as the mask. */
     xor: required([5, 1], bytes),
-    operation: onlyIf(6, u32be, isZero),
   }),
   /** `[ byteorder reg 9 = hton(reg 9, 2, 1) ]` */
   byteorder: expression('byteorder', {
