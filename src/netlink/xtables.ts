@@ -7,6 +7,7 @@ import { decodeText } from './kinds.ts';
 
 interface Field<Value> {
   readonly at: number;
+  readonly bytes: number;
   readonly blank: Value;
   write(this: void, view: DataView, at: number, value: Value): void;
   read(this: void, view: DataView, at: number): Value;
@@ -25,12 +26,15 @@ export class XtStructure<L extends Layout = Layout> {
   /** As long as it is in an expression: a multiple of eight. */
   readonly bytes: number;
   readonly #layout: readonly (readonly [name: string, field: Field<unknown>])[];
+  /** Where the last field ends. */
+  readonly #end: number;
 
   constructor(name: string, revision: number, bytes: number, layout: L) {
     this.name = name;
     this.revision = revision;
     this.bytes = bytes;
     this.#layout = Object.entries(layout);
+    this.#end = Math.max(...Object.values(layout).map((field) => field.at + field.bytes));
   }
 
   encode(values: Partial<Values<L>>): Uint8Array<ArrayBuffer> {
@@ -45,12 +49,13 @@ export class XtStructure<L extends Layout = Layout> {
   decode(revision: number, info: Uint8Array): Values<L> | undefined {
     if (revision !== this.revision || info.length !== this.bytes) return undefined;
     const values = this.read(info);
-    const again = this.encode(values);
-    return info.every((byte, index) => byte === again[index]) ? values : undefined;
+    const again = values && this.encode(values);
+    return again && info.every((byte, index) => byte === again[index]) ? values : undefined;
   }
 
-  /** The fields alone, of at least as many bytes. */
-  read(info: Uint8Array): Values<L> {
+  /** The fields alone, whatever else is in it. `undefined` where it ends before the last of them. */
+  read(info: Uint8Array): Values<L> | undefined {
+    if (info.length < this.#end) return undefined;
     const view = viewOf(info);
     return Object.fromEntries(
       this.#layout.map(([name, { at, read }]) => [name, read(view, at)]),
@@ -61,6 +66,7 @@ export class XtStructure<L extends Layout = Layout> {
 function u8(at: number): Field<number> {
   return {
     at,
+    bytes: 1,
     blank: 0,
     write: (view, to, value) => view.setUint8(to, value),
     read: (view, from) => view.getUint8(from),
@@ -70,6 +76,7 @@ function u8(at: number): Field<number> {
 function u16(at: number, blank = 0, isLittleEndian = LITTLE_ENDIAN): Field<number> {
   return {
     at,
+    bytes: 2,
     blank,
     write: (view, to, value) => view.setUint16(to, value, isLittleEndian),
     read: (view, from) => view.getUint16(from, isLittleEndian),
@@ -83,6 +90,7 @@ function u16be(at: number): Field<number> {
 function u32(at: number, blank = 0): Field<number> {
   return {
     at,
+    bytes: 4,
     blank,
     write: (view, to, value) => view.setUint32(to, value, LITTLE_ENDIAN),
     read: (view, from) => view.getUint32(from, LITTLE_ENDIAN),
@@ -92,7 +100,8 @@ function u32(at: number, blank = 0): Field<number> {
 function raw(at: number, blank: Uint8Array): Field<Uint8Array> {
   const bytesOf = (view: DataView, from: number): Uint8Array =>
     new Uint8Array(view.buffer, view.byteOffset + from, blank.length);
-  return { at, blank, write: (view, to, value) => bytesOf(view, to).set(value), read: bytesOf };
+  const write: Field<Uint8Array>['write'] = (view, to, value) => bytesOf(view, to).set(value);
+  return { at, bytes: blank.length, blank, write, read: bytesOf };
 }
 
 const encoder = new TextEncoder();
@@ -102,6 +111,7 @@ function text(at: number, bytes: number): Field<string> {
   const { write, read } = raw(at, new Uint8Array(bytes));
   return {
     at,
+    bytes,
     blank: '',
     write: (view, to, value) => write(view, to, encoder.encode(value).subarray(0, bytes)),
     read: (view, from) => decodeText(read(view, from)),
