@@ -4,7 +4,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { IptablesRules } from '../../src/modes/iptables/reconcile.ts';
 import { printStep } from '../../src/modes/iptables/rules/edit.ts';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
-import { disablePretenuring } from '../../src/daemon/start.ts';
+import { limitMemory } from '../../src/daemon/memory.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { SyncRunner } from '../../src/proxy/syncRunner.ts';
@@ -26,7 +26,7 @@ const LAST_EVENTS_MS = 500;
 const log = createLog({ verbosity: 0, format: 'text' });
 
 async function main(options: ProxyOptions): Promise<void> {
-  disablePretenuring(); // as the daemon does
+  limitMemory(); // as the daemon does
   const stopwatch = new Stopwatch();
   const blocks = new BlockMeter();
   const runners = FAMILIES.map((family) => makeLoop(family, stopwatch, options.minSyncPeriodMs));

@@ -1,5 +1,5 @@
 /** nftables mode in the namespace of this process: a cold start, and then one thing after another. */
-import { disablePretenuring } from '../../src/daemon/start.ts';
+import { limitMemory } from '../../src/daemon/memory.ts';
 import { BACKSTOP_TABLE } from '../../src/modes/nftables/rules/names.ts';
 import { NetlinkNftClient } from '../../src/modes/nftables/client.ts';
 import { NftProxier } from '../../src/modes/nftables/proxier.ts';
@@ -20,7 +20,7 @@ const BURSTS = 3;
 const GROWN = 21;
 
 export async function measureOurs(task: OwnTask): Promise<OwnRun> {
-  disablePretenuring(); // as the daemon does
+  limitMemory(); // as the daemon does
   const thread = await NetlinkThread.start();
   const watch = task.listens ? await TableWatch.start(thread) : undefined;
   let lost = 0;

@@ -31,6 +31,7 @@ import { LocalApi } from './api/localApi.ts';
 import { ConfigWatch } from './configWatch.ts';
 import { FamilyRuntime } from './familyRuntime.ts';
 import { LeftOutFamilies, primaryFamily } from './leftOutFamilies.ts';
+import { MemoryReturn } from './memory.ts';
 import { applyPostponed, logLocalhostRanges, type Postponed } from './preparation.ts';
 import type { OpenedSource } from './source.ts';
 import type { Supervision } from './supervision.ts';
@@ -63,6 +64,7 @@ export class Daemon {
   readonly #log: Log;
   #config: ValidConfig;
   readonly #runtime = new RuntimeMetrics();
+  readonly #memory = new MemoryReturn({ clock: systemClock });
   readonly #metrics: ProxyMetrics;
   readonly #health: HealthState;
   readonly #recorder: EventRecorder;
@@ -113,7 +115,14 @@ export class Daemon {
       connections: parts.mode.connections,
       log,
     });
-    const shared = { metrics: this.#metrics, own, health: this.#health, recorder: this.#recorder, log };
+    const shared = {
+      metrics: this.#metrics,
+      own,
+      health: this.#health,
+      recorder: this.#recorder,
+      memory: this.#memory,
+      log,
+    };
     const settings = this.#settings(config);
     const hooks = {
       onReady: (family: Family): void => this.#onReady(family),
@@ -167,6 +176,7 @@ export class Daemon {
       await stop();
     }
     this.#runtime.close();
+    this.#memory.close();
   }
 
   #started(name: string, stop: () => void | Promise<void>): void {

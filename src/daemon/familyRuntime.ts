@@ -27,6 +27,7 @@ import { systemTimestamps } from '../telemetry/http/timestamp.ts';
 import type { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
 import type { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import { systemClock } from '../time/systemClock.ts';
+import type { MemoryReturn } from './memory.ts';
 import { Proof } from './proof/proof.ts';
 import { UnservedReports } from './unserved.ts';
 
@@ -48,6 +49,7 @@ interface FamilyRuntimeOptions {
   readonly onReady: (family: Family) => void;
   /** What happens, for who watches. */
   readonly emit: (event: WatchEvent) => void;
+  readonly memory: MemoryReturn;
   /** Numbers for changes, of all families. */
   readonly nextChangeId: () => number;
   readonly log: Log;
@@ -236,8 +238,9 @@ export class FamilyRuntime {
   }
 
   #onSynced(outcome: SyncOutcome): void {
-    const { metrics, onReady } = this.#options;
+    const { metrics, onReady, memory } = this.#options;
     const { changes, report } = outcome;
+    memory.synced(report.kind === 'full', report.objects);
     const { localEndpoints, plan } = this.runner.proxier;
     this.#unserved.report(changes);
     this.#proof?.synced(changes);

@@ -10,6 +10,7 @@ import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
 import { FaultLog } from './faultLog.ts';
+import { limitMemory } from './memory.ts';
 import { type Mode, openMode } from '../modes/mode.ts';
 import { servedFamilies } from '../modes/familyState.ts';
 import { KubeProxyWatch } from './otherProxies.ts';
@@ -17,12 +18,11 @@ import { applyModeSysctls, type Postponed, prepareSystem, warnOfInconsistencies 
 import { openSource } from './source.ts';
 import { EarlySource } from '../sources/earlySource.ts';
 import { type CommandRunner, run } from '../system/processes.ts';
-import { setFlagsFromString } from 'node:v8';
 
 /** The exit code. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
   const { config, nodeName, initOnly, log, supervision } = options;
-  disablePretenuring();
+  limitMemory();
   const faults = new FaultLog(log, systemClock);
   log.info('Version info', { version: `v${VERSION}`, node: process.version });
   log.info('Starting Junction', {
@@ -167,14 +167,4 @@ function startRunner(signal: AbortSignal, hasStarted: () => boolean): CommandRun
     await run(argv, { ...options, timeoutMs }).catch(() => undefined);
     throw signal.reason;
   };
-}
-
-/**
- * V8 notices where objects are made that live long, and makes all later ones from there in the old generation. Here
- * that guess is wrong: the first sync's rules of a large cluster live long enough to count, and the garbage of all later
- * rules then waits for a full collection, which a process with little to do does not make. Measured with 10,000 services
- * × 10 endpoints, three runs each: 192 to 222 MiB resident with it, 187 to 196 MiB without it, for the same CPU time.
- */
-export function disablePretenuring(): void {
-  setFlagsFromString('--no-allocation-site-pretenuring');
 }

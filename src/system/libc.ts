@@ -104,6 +104,13 @@ function load() {
         'int posix_spawn(void *pid, const char *path, const void *actions, const void *attributes, const char **argv, const char **environment)',
       ) as Call<[Bytes, string, Bytes, Bytes, readonly (string | null)[], readonly (string | null)[]]>,
     },
+    /** glibc's alone; looked up when it is asked for, because others lack it. */
+    get memory() {
+      return {
+        mallopt: call('int mallopt(int parameter, int value)') as Call<[number, number]>,
+        mallocTrim: call('int malloc_trim(size_t pad)') as Call<[number]>,
+      };
+    },
     /** Ends the process, all its threads included, and waits for none of them. */
     exitNow: call('void _exit(int code)') as Call<[number]>,
     /** Of the last call, to be read before any other. */
