@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import { type Change, type ChangeOutcome, changeJob } from './batch.ts';
 import { type Message, NLM_F_DUMP, malformedMessage } from './codec.ts';
-import { type RulesReply, digestJob } from './nftables/digestJob.ts';
+import { type ChainsReply, type RulesReply, chainsJob, digestJob } from './nftables/digestJob.ts';
 import type { CommitReply, NetlinkTransaction } from './nftables/transaction.ts';
 import {
   type Job,
@@ -38,6 +38,8 @@ export interface TransactionChannel extends NetlinkChannel {
 export interface RulesChannel extends TransactionChannel {
   /** Dumps of rules, of which the thread that reads them returns digests. Changes do not wait for them. */
   digestRules(requests: readonly NetlinkRequest[]): Promise<readonly RulesReply[]>;
+  /** A dump of chains, in the same way. */
+  listChains(request: NetlinkRequest): Promise<ChainsReply>;
 }
 
 export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly Message[] } | NetlinkRefusal;
@@ -89,6 +91,15 @@ export class JobChannel implements RulesChannel {
 
   digestRules(requests: readonly NetlinkRequest[]): Promise<readonly RulesReply[]> {
     return this.#inPieces(requests.map(asDump), REQUESTS_PER_PIECE, digestJob);
+  }
+
+  async listChains(request: NetlinkRequest): Promise<ChainsReply> {
+    const [reply] = await readUntilStable([asDump(request)], 'the list of chains', async ([left]) => {
+      const answer = left && (await this.#do(chainsJob(left, this.#sequence)));
+      return [answer?.kind === 'answered' && answer.interrupted ? undefined : answer];
+    });
+    if (!reply) throw malformedMessage('no chains');
+    return reply;
   }
 
   /** Results in the order of the items. The first failure stops those that are not under way yet. */

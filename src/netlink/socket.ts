@@ -19,8 +19,8 @@ import {
   malformedMessage,
 } from './codec.ts';
 import { type Exchange, exchange, isEnd } from './exchange.ts';
-import { RuleReducer } from './nftables/ruleReducer.ts';
 import { type DatagramPort, KernelPort } from './port.ts';
+import { type Reduction, reducerOf } from './reduction.ts';
 
 /** linux/netlink.h */
 export const NETLINK_ROUTE = 0;
@@ -54,8 +54,8 @@ export interface Job<Result> {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly exchanges: readonly Exchange[];
   readonly take: (messages: readonly Message[]) => void;
-  /** Instead of `take`: the answers are rules, and this gets what `readReduced` reads, of all of them. */
-  readonly takeReduced?: (bytes: Uint8Array) => void;
+  /** Instead of `take`: this gets what all answers were reduced to. */
+  readonly reduced?: { readonly by: Reduction; readonly take: (bytes: Uint8Array) => void };
   /** When all answers have come. */
   readonly result: () => Result;
 }
@@ -103,12 +103,12 @@ export class NetlinkSocket {
     return reader.end ?? noEnd();
   }
 
-  perform<Result>({ bytes, exchanges, take, takeReduced, result }: Job<Result>): Result {
-    const reducer = takeReduced && new RuleReducer();
+  perform<Result>({ bytes, exchanges, take, reduced, result }: Job<Result>): Result {
+    const reducer = reduced && reducerOf(reduced.by);
     for (const datagram of exchange(this.#port, bytes, exchanges))
       if (reducer) reducer.add(datagram);
       else take(decodeMessages(datagram));
-    if (reducer) takeReduced(reducer.finish());
+    if (reducer) reduced.take(reducer.finish());
     return result();
   }
 

@@ -87,12 +87,11 @@ export class NetlinkThread {
   transactionChannel(protocol: number): RulesChannel {
     const known = this.#channels.get(protocol);
     if (known) return known;
-    const channel = new JobChannel(async ({ bytes, exchanges, take, takeReduced }) => {
+    const channel = new JobChannel(async ({ bytes, exchanges, take, reduced }) => {
       const worker = await this.#connected();
       try {
-        const areRulesReduced = takeReduced !== undefined;
-        const job = { kind: 'exchange', protocol, bytes, exchanges, areRulesReduced } as const;
-        await worker.perform(job, takeReduced ?? ((part) => take(decodeMessages(part))));
+        const job = { kind: 'exchange', protocol, bytes, exchanges, reduction: reduced?.by } as const;
+        await worker.perform(job, reduced?.take ?? ((part) => take(decodeMessages(part))));
       } catch (error) {
         this.#socketLost.get(protocol)?.();
         throw error;

@@ -1,7 +1,8 @@
-/** Asks for the digests of rules, which the thread that reads them makes. */
+/** Asks for the digests of rules and the names of chains, which the thread that reads them makes. */
 import { errnoName } from '../../system/libc.ts';
 import { malformedMessage } from '../codec.ts';
 import { type Job, type NetlinkRefusal, type NetlinkRequest, type Sequence, requestJob } from '../socket.ts';
+import { type ListedChain, type ReducedChains, readReducedChains } from './chainReducer.ts';
 import { readReduced } from './ruleReducer.ts';
 
 export type RulesReply =
@@ -25,10 +26,13 @@ export function digestJob(
     bytes,
     exchanges,
     take,
-    takeReduced: (reduced) => {
-      for (const { sequence: number, errno, interrupted, words } of readReduced(reduced))
-        if (errno === 0) replies.set(number, { kind: 'answered', interrupted, words });
-        else replies.set(number, { kind: 'refused', errno, name: errnoName(errno) });
+    reduced: {
+      by: 'rules',
+      take: (reduced) => {
+        for (const { sequence: number, errno, interrupted, words } of readReduced(reduced))
+          if (errno === 0) replies.set(number, { kind: 'answered', interrupted, words });
+          else replies.set(number, { kind: 'refused', errno, name: errnoName(errno) });
+      },
     },
     result: () =>
       exchanges.map(({ last }) => {
@@ -36,5 +40,27 @@ export function digestJob(
         if (!reply) throw malformedMessage('rules without an end');
         return reply;
       }),
+  };
+}
+
+export type ChainsReply =
+  | { readonly kind: 'answered'; readonly interrupted: boolean; readonly chains: readonly ListedChain[] }
+  | NetlinkRefusal;
+
+/** All chains of a family. */
+export function chainsJob(request: NetlinkRequest, sequence: Sequence): Job<ChainsReply> {
+  let reply: ReducedChains | undefined;
+  return {
+    ...requestJob([request], sequence),
+    reduced: {
+      by: 'chains',
+      take: (reduced) => (reply = readReducedChains(reduced)),
+    },
+    result: () => {
+      if (!reply) throw malformedMessage('chains without an end');
+      const { errno, interrupted, chains } = reply;
+      if (errno !== 0) return { kind: 'refused', errno, name: errnoName(errno) };
+      return { kind: 'answered', interrupted, chains };
+    },
   };
 }

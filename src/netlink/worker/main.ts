@@ -7,7 +7,7 @@ import { type ErrorCode, isJunctionError } from '../../errors.ts';
 import { countFault, type FaultName, onFault } from '../../faults.ts';
 import { libc } from '../../system/libc.ts';
 import { type Exchange, Parts, exchange, isAllFrom, senderOf } from '../exchange.ts';
-import { RuleReducer } from '../nftables/ruleReducer.ts';
+import { type Reduction, reducerOf } from '../reduction.ts';
 import { AnswersLost, KernelPort, type PortOptions, PortStopped, poll } from '../port.ts';
 
 /* What the two threads say to each other. Bytes are handed over, never copied. */
@@ -33,8 +33,7 @@ export type ToWorker =
       /** The datagrams without anything between them. */
       readonly bytes: Uint8Array;
       readonly exchanges: readonly Exchange[];
-      /** The answers are rules, of which digests are wanted: bytes for `readReduced`. */
-      readonly areRulesReduced?: boolean | undefined;
+      readonly reduction?: Reduction | undefined;
     }
   | {
       readonly kind: 'watch';
@@ -171,7 +170,7 @@ class Sockets {
   #perform(job: ToWorker): void {
     switch (job.kind) {
       case 'exchange':
-        if (isReduction(job)) this.#reduce(job);
+        if (job.reduction) this.#reduce(job, job.reduction);
         else this.#exchange(job);
         return;
       case 'watch': {
@@ -218,8 +217,8 @@ class Sockets {
     });
   }
 
-  #reduce({ id, protocol, bytes, exchanges }: ExchangeJob): void {
-    const reducer = new RuleReducer();
+  #reduce({ id, protocol, bytes, exchanges }: ExchangeJob, reduction: Reduction): void {
+    const reducer = reducerOf(reduction);
     this.#withPort(this.#readers, protocol, (port) => {
       let count = 0;
       for (const datagram of exchange(port, bytes, exchanges)) {
@@ -234,7 +233,7 @@ class Sockets {
   /** A commit does not wait for the rules of a chain of 10,000, which take 80 ms. */
   #letOthersPass(): void {
     for (let job = this.#received(); job; job = this.#received())
-      if (isReduction(job)) this.#postponed.push(job);
+      if (job.kind === 'exchange' && job.reduction) this.#postponed.push(job);
       else this.work(job);
   }
 
@@ -278,10 +277,6 @@ class Sockets {
       say(this.#main, { kind: 'lost', watch });
     }
   }
-}
-
-function isReduction(job: ToWorker): boolean {
-  return job.kind === 'exchange' && job.areRulesReduced === true;
 }
 
 const MOST_DRAINED = 100_000;
