@@ -6,6 +6,8 @@ import { AddressWatch } from '../addressWatch.ts';
 import { localIps } from '../../system/interfaces.ts';
 import { readTableInfo, wakeTables } from './tableInfo.ts';
 import { IptablesReader } from './inspect.ts';
+import type { IptablesClient } from './client.ts';
+import { NetlinkChainReader } from './netlink/reader.ts';
 import { IptablesProxier, writeLocalnetGuard } from './proxier.ts';
 import { routesNow } from './outInterface.ts';
 import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
@@ -39,19 +41,24 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
     await staleIpvs.remove();
     await removeStaleTables(log);
   });
+  const nftReader = ({ family, variant, timeSlice }: IptablesClient): NetlinkChainReader | undefined =>
+    variant === 'nft'
+      ? new NetlinkChainReader(family, thread.transactionChannel(NETLINK_NETFILTER), timeSlice)
+      : undefined;
   return {
     name: 'iptables',
     families,
     guardLocalnet: async () => {
       const client = clients.find(({ family }) => family === 'IPv4');
-      if (client) await writeLocalnetGuard(client, layout);
+      const reader = client && nftReader(client);
+      if (client) await writeLocalnetGuard(client, layout, reader);
     },
     applySettings: () => Promise.resolve(),
     open: (family, events) => {
       const client = clientOf(clients, family);
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
       const wake = client.variant === 'nft' ? () => wakeTables(channel, family) : undefined;
-      const proxier = new IptablesProxier({ client, layout, masqueradeBit, wake });
+      const proxier = new IptablesProxier({ client, layout, masqueradeBit, wake, reader: nftReader(client) });
       addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
       rulesets?.subscribe({
         family,

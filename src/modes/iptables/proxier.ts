@@ -11,9 +11,9 @@ import { localIps } from '../../system/interfaces.ts';
 import { ensureNfacct } from '../../netlink/nfacct.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import type { IptablesClient } from './client.ts';
-import { guardStep } from './rules/chainEdits.ts';
-import { parseSave } from './rules/parse.ts';
-import type { ChainReader } from './rules/chainReader.ts';
+import { GUARD_TABLE, guardChains, guardStep } from './rules/chainEdits.ts';
+import type { ParsedChain } from './rules/parse.ts';
+import { type ChainReader, type Chains, SaveChainReader } from './rules/chainReader.ts';
 
 export interface IptablesProxierOptions {
   readonly client: IptablesClient;
@@ -106,8 +106,23 @@ function hasCounter(counter: keyof typeof NFACCT): boolean {
 }
 
 /** Writes the guard of 127.0.0.0/8 by itself, before route_localnet is set and long before the first sync. */
-export async function writeLocalnetGuard(client: IptablesClient, layout: Layout): Promise<void> {
-  const state = parseSave(await client.save('filter', { counters: false }));
-  const step = guardStep(state, layout);
+export async function writeLocalnetGuard(
+  client: IptablesClient,
+  layout: Layout,
+  reader: ChainReader = new SaveChainReader(client),
+): Promise<void> {
+  const chains = await readGuardChains(reader, layout);
+  const step = guardStep(new Map([[GUARD_TABLE, chains]]), layout);
   if (step) await client.commit(step);
+}
+
+/** The few that the guard is about: the table may have any number of others. */
+async function readGuardChains(reader: ChainReader, layout: Layout): Promise<Chains> {
+  if (!reader.readChain) return (await reader.readTable(GUARD_TABLE, async () => new Set())) ?? new Map();
+  const chains = new Map<string, ParsedChain>();
+  for (const chain of guardChains(layout)) {
+    const read = await reader.readChain(GUARD_TABLE, chain);
+    if (read) chains.set(chain, read);
+  }
+  return chains;
 }

@@ -194,6 +194,32 @@ function isZero(view: DataView, start: number, end: number): boolean {
   return true;
 }
 
+/** Of a name and rules in their order. */
+export class ChainDigester {
+  readonly #lanes = new Lanes();
+
+  begin(name: string): this {
+    this.#lanes.begin(2);
+    for (let index = 0; index < name.length; index++) this.#lanes.take(name.charCodeAt(index));
+    return this;
+  }
+
+  take(high: number, low: number): this {
+    this.#lanes.take(high).take(low);
+    return this;
+  }
+
+  /** Of 53 bits: two different chains have the same one about never. */
+  end(): number {
+    const { high, low } = this.#lanes.end();
+    return digestNumber(high, low);
+  }
+}
+
+export function digestNumber(high: number, low: number): number {
+  return (high & 0x1f_ffff) * 2 ** 32 + (low >>> 0);
+}
+
 /** Where the expressions of a rule are in its message, and its handle. */
 export interface RuleBounds {
   start: number;

@@ -32,8 +32,11 @@ export function editSharedChain(existing: readonly ParsedRule[], wish: SharedCha
     existing.length === 0 ? wish.bodies : wish.bodies.filter(({ keys }) => !rest.takeInOrder(keys));
   const tailStays = rest.takeTail(wish.tail.map(ruleKey));
   const place = tailStays && wish.tail.length > 0 ? 'head' : 'end';
+  const unwanted = rest.remaining();
+  // A rule of nft has no words by which iptables would delete it.
+  if (unwanted.some(({ isOpaque }) => isOpaque)) return [wholeChain(existing, wish)];
   return [
-    ...rest.remaining().map((rule) => piece(ownerOf(rule, wish), { removes: [{ chain, rule }] })),
+    ...unwanted.map((rule) => piece(ownerOf(rule, wish), { removes: [{ chain, rule }] })),
     ...missing.map(({ owner, rules }) =>
       piece(owner, { adds: rules.map((rule) => ({ chain, rule, place })) }),
     ),
@@ -45,6 +48,16 @@ export function editSharedChain(existing: readonly ParsedRule[], wish: SharedCha
           }),
         ]),
   ];
+}
+
+/** Everything that belongs into the chain; what stays keeps its counters. */
+function wholeChain(existing: readonly ParsedRule[], { chain, bodies, tail }: SharedChainWish): Piece {
+  const counters = new Map(existing.map((rule) => [ruleKey(rule), rule.counters]));
+  const rules = [...bodies.flatMap((body) => body.rules), ...tail].map((rule): ParsedRule => {
+    const known = counters.get(ruleKey(rule));
+    return known ? { ...rule, counters: known } : rule;
+  });
+  return piece(undefined, { writes: [{ name: chain, rules }] });
 }
 
 /** Whose rule this is: every rule in a shared chain names its service port first in its comment. */
@@ -184,11 +197,22 @@ export function isLocalnetGuard(rule: Rule): boolean {
   return ruleKey(rule) === GUARD_KEY;
 }
 
+export const GUARD_TABLE = GUARD.table;
+
+/** The chains that it is about. */
+export function guardChains(layout: Layout): readonly string[] {
+  return [...new Set([GUARD.chain, ...guardJumps(layout).map(({ chain }) => chain)])];
+}
+
+function guardJumps({ jumps }: Layout): readonly SharedRule[] {
+  return jumps.filter((jump) => jump.table === GUARD.table && jumpOf(jump.rule) === GUARD.chain);
+}
+
 /** What is missing of the guard, to be written by itself; `undefined` where nothing is. */
 export function guardStep(state: Tables, layout: Layout): Step | undefined {
   const { table, chain } = GUARD;
   const isMissing = (each: SharedRule): boolean => !hasRule(state, each);
-  const jumps = layout.jumps.filter((jump) => jump.table === table && jumpOf(jump.rule) === chain);
+  const jumps = guardJumps(layout);
   const missing = piece(undefined, {
     writes: state.get(table)?.has(chain) ? [] : [{ name: chain, rules: [] }],
     adds: [

@@ -18,6 +18,8 @@ export interface Counters {
 
 export interface ParsedRule extends Rule {
   readonly counters?: Counters;
+  /** It has what iptables could name and we cannot: it is not to be deleted by its words. */
+  readonly isOpaque?: true;
 }
 
 export interface ParsedChain {

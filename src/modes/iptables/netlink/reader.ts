@@ -1,0 +1,156 @@
+/**
+ * Reads the tables of the nft variant by netlink: names of chains, then the rules of each chain by itself. A dump of a whole
+ * table looks at every rule before the next again for each 32 KiB, in 2.4 s of 110,000 rules; 40,000 dumps of a chain each
+ * take 0.6 s. Rules are digested in the netlink thread, and decoded here only where a digest is not the wanted one.
+ */
+import type { Family } from '../../../model/ip.ts';
+import { messagesOf, readUntilStable, type RulesChannel } from '../../../netlink/channel.ts';
+import { JunctionError } from '../../../errors.ts';
+import type { ListedChain } from '../../../netlink/nftables/chainReducer.ts';
+import { decodeRule, getChain, getChains, getRules } from '../../../netlink/nftables/objects.ts';
+import { ChainDigester, digestNumber, RuleDigester } from '../../../netlink/nftables/ruleDigest.ts';
+import { WORDS_PER_RULE } from '../../../netlink/nftables/ruleReducer.ts';
+import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
+import type { Chains, ChainReader } from '../rules/chainReader.ts';
+import { isServiceChain } from '../rules/names.ts';
+import {
+  type Counters,
+  IN_PLACE,
+  type ParsedChain,
+  type ParsedRule,
+  type WantedChains,
+} from '../rules/parse.ts';
+import type { Rule, Table } from '../rules/rule.ts';
+import { decodeIptablesRule } from './decodeRule.ts';
+import { RuleEncoder } from './encodeRule.ts';
+
+const NFT_FAMILY = { IPv4: 'ip', IPv6: 'ip6' } as const;
+const NO_COUNTERS: Counters = { packets: 0, bytes: 0 };
+/** So many chains are asked for at a time: their messages are in memory until they are decoded. */
+const CHAINS_PER_PIECE = 256;
+const RULES_PER_LOOK = 16;
+
+export class NetlinkChainReader implements ChainReader {
+  readonly #family: Family;
+  readonly #channel: RulesChannel;
+  readonly #timeSlice: TimeSlice | undefined;
+  readonly #encoder: RuleEncoder;
+  readonly #rules = new RuleDigester();
+  readonly #chain = new ChainDigester();
+
+  constructor(family: Family, channel: RulesChannel, timeSlice?: TimeSlice) {
+    this.#family = family;
+    this.#channel = channel;
+    this.#timeSlice = timeSlice;
+    this.#encoder = new RuleEncoder({ family });
+  }
+
+  digest(chain: string, rules: readonly Rule[]): number | undefined {
+    this.#chain.begin(chain);
+    for (const rule of rules) {
+      const encoded = this.#encoder.encode(rule);
+      if (!encoded) return undefined;
+      const { high, low } = this.#rules.digest(encoded.bytes);
+      this.#chain.take(high, low);
+    }
+    return this.#chain.end();
+  }
+
+  digestRule(rule: Rule): number | undefined {
+    const encoded = this.#encoder.encode(rule);
+    if (!encoded) return undefined;
+    const { high, low } = this.#rules.digest(encoded.bytes);
+    return digestNumber(high, low);
+  }
+
+  async readTable(table: Table, wanted: () => Promise<WantedChains>): Promise<Chains | undefined> {
+    const listed = await this.#list(table);
+    if (listed.length === 0) return undefined;
+    const names = listed.map(({ name }) => name).filter(isServiceChain);
+    const inPlace = new Set<string>();
+    if (names.length > 0) {
+      // Both at the same time: one thread compiles, the other reads.
+      const [digests, set] = await Promise.all([this.#digests(table, names), wanted()]);
+      for (const [index, digest] of digests.entries()) if (set.has(digest)) inPlace.add(names[index] ?? '');
+    }
+    const chains = new Map<string, ParsedChain>();
+    const left = listed.filter(({ name }) => !inPlace.has(name));
+    for (const { name } of listed) chains.set(name, IN_PLACE);
+    for (let from = 0; from < left.length; from += CHAINS_PER_PIECE)
+      await this.#readRules(table, left.slice(from, from + CHAINS_PER_PIECE), chains);
+    return chains;
+  }
+
+  async readChain(table: Table, chain: string): Promise<ParsedChain | undefined> {
+    const place = { ...this.#place(table), chain };
+    const reply = await this.#channel.request(getChain(place));
+    if (reply.kind === 'refused') {
+      if (reply.name === 'ENOENT') return undefined;
+      throw new JunctionError('NETLINK_FAILED', `netlink: cannot ask for chain ${chain}: ${reply.name}`);
+    }
+    const chains = new Map<string, ParsedChain>();
+    await this.#readRules(table, [{ table, name: chain, policy: undefined }], chains);
+    return chains.get(chain);
+  }
+
+  #place(table: Table): { readonly family: 'ip' | 'ip6'; readonly table: Table } {
+    return { family: NFT_FAMILY[this.#family], table };
+  }
+
+  async #list(table: Table): Promise<readonly ListedChain[]> {
+    const reply = await this.#channel.listChains(getChains(NFT_FAMILY[this.#family]));
+    if (reply.kind === 'refused')
+      throw new JunctionError('NETLINK_FAILED', `netlink: cannot list chains: ${reply.name}`);
+    return reply.chains.filter((chain) => chain.table === table);
+  }
+
+  async #digests(table: Table, names: readonly string[]): Promise<readonly number[]> {
+    const place = this.#place(table);
+    return readUntilStable(names, `the table ${table}`, async (left) => {
+      const replies = await this.#channel.digestRules(left.map((name) => getRules(place, name)));
+      return replies.map((reply, index) => {
+        if (reply.kind === 'refused')
+          throw new JunctionError('NETLINK_FAILED', `netlink: cannot list rules: ${reply.name}`);
+        return reply.interrupted ? undefined : this.#digestOf(left[index] ?? '', reply.words);
+      });
+    });
+  }
+
+  #digestOf(name: string, words: Uint32Array): number {
+    this.#chain.begin(name);
+    for (let at = 0; at < words.length; at += WORDS_PER_RULE)
+      this.#chain.take((words[at] ?? 0) | 0, (words[at + 1] ?? 0) | 0);
+    return this.#chain.end();
+  }
+
+  /** Adds what the chains hold. */
+  async #readRules(
+    table: Table,
+    listed: readonly ListedChain[],
+    chains: Map<string, ParsedChain>,
+  ): Promise<void> {
+    const place = this.#place(table);
+    const replies = await this.#channel.dumpAll(listed.map(({ name }) => getRules(place, name)));
+    for (const [index, { name, policy }] of listed.entries()) {
+      const rules: ParsedRule[] = [];
+      chains.set(name, policy === undefined ? { rules } : { policy: policy.toUpperCase(), rules });
+      await forEachSliced(
+        messagesOf(replies[index], `the rules of ${name}`),
+        ({ payload }) => void rules.push(this.#decode(payload)),
+        this.#timeSlice,
+        RULES_PER_LOOK,
+      );
+    }
+  }
+
+  #decode(payload: Uint8Array): ParsedRule {
+    const { expressions } = decodeRule(payload);
+    const { rule, counters = NO_COUNTERS } = decodeIptablesRule(expressions, { family: this.#family });
+    // Not `{ ...rule, counters }`: see `countedRule`.
+    return Object.assign(rule, { counters, ...(isOpaque(rule) && { isOpaque: true as const }) });
+  }
+}
+
+function isOpaque({ matches, target }: Rule): boolean {
+  return target?.kind === 'other' || matches.some(({ kind }) => kind === 'other');
+}
