@@ -2,7 +2,7 @@
 import { errnoName } from '../../system/libc.ts';
 import { malformedMessage } from '../codec.ts';
 import { type Job, type NetlinkRefusal, type NetlinkRequest, type Sequence, requestJob } from '../socket.ts';
-import { type ListedChain, type ReducedChains, readReducedChains } from './chainReducer.ts';
+import { type DumpedChain, type ReducedChains, readReducedChains } from './chainReducer.ts';
 import { readReduced } from './ruleReducer.ts';
 
 export type RulesReply =
@@ -44,7 +44,7 @@ export function digestJob(
 }
 
 export type ChainsReply =
-  | { readonly kind: 'answered'; readonly interrupted: boolean; readonly chains: readonly ListedChain[] }
+  | { readonly kind: 'answered'; readonly interrupted: boolean; readonly chains: readonly DumpedChain[] }
   | NetlinkRefusal;
 
 /** All chains of a family. */

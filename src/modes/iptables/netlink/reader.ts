@@ -6,7 +6,7 @@
 import type { Family } from '../../../model/ip.ts';
 import { messagesOf, readUntilStable, type RulesChannel } from '../../../netlink/channel.ts';
 import { JunctionError } from '../../../errors.ts';
-import type { ListedChain } from '../../../netlink/nftables/chainReducer.ts';
+import type { DumpedChain } from '../../../netlink/nftables/chainReducer.ts';
 import { decodeRule, getChain, getChains, getRules } from '../../../netlink/nftables/objects.ts';
 import { ChainDigester, digestNumber, RuleDigester } from '../../../netlink/nftables/ruleDigest.ts';
 import { WORDS_PER_RULE } from '../../../netlink/nftables/ruleReducer.ts';
@@ -97,7 +97,7 @@ export class NetlinkChainReader implements ChainReader {
     return { family: NFT_FAMILY[this.#family], table };
   }
 
-  async #list(table: Table): Promise<readonly ListedChain[]> {
+  async #list(table: Table): Promise<readonly DumpedChain[]> {
     const reply = await this.#channel.listChains(getChains(NFT_FAMILY[this.#family]));
     if (reply.kind === 'refused')
       throw new JunctionError('NETLINK_FAILED', `netlink: cannot list chains: ${reply.name}`);
@@ -126,14 +126,14 @@ export class NetlinkChainReader implements ChainReader {
   /** Adds what the chains hold. */
   async #readRules(
     table: Table,
-    listed: readonly ListedChain[],
+    listed: readonly DumpedChain[],
     chains: Map<string, ParsedChain>,
   ): Promise<void> {
     const place = this.#place(table);
     const replies = await this.#channel.dumpAll(listed.map(({ name }) => getRules(place, name)));
     for (const [index, { name, policy }] of listed.entries()) {
       const rules: ParsedRule[] = [];
-      chains.set(name, policy === undefined ? { rules } : { policy: policy.toUpperCase(), rules });
+      chains.set(name, policy === undefined ? { rules } : { policy: policy, rules });
       await forEachSliced(
         messagesOf(replies[index], `the rules of ${name}`),
         ({ payload }) => void rules.push(this.#decode(payload)),
