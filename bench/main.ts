@@ -1,6 +1,7 @@
 /** `npm run bench`: prints what docs/benchmarks.md quotes. */
 import { existsSync } from 'node:fs';
 import { apiCommand } from './api/command.ts';
+import { budgetsCommand } from './budgets/command.ts';
 import { BAD_ARGUMENT, BadArgument } from './arguments.ts';
 import { conntrackCommand } from './conntrack/command.ts';
 import { encodeCommand } from './encodeCommand.ts';
@@ -13,7 +14,9 @@ import { questionsCommand } from './questions/command.ts';
 import { sizingCommand } from './sizing/command.ts';
 import { uiCommand } from './ui/command.ts';
 
-const HELP = `npm run bench [-- [WHICH] OPTIONS]
+const HELP = `npm run bench [-- [--node 24] [WHICH] OPTIONS]
+
+--node LINE|VERSION: on another Node, which is fetched; releases bring 24
 
 iptables (the default): iptables mode at several sizes, into a real kernel
   --sizes 300,3000,10000   services; each has three endpoints
@@ -85,6 +88,18 @@ sizing: memory that the kernel charges to a container of Junction, and its CPU t
   --guest                  inside User-mode Linux (nftables is not there), with cgroups of the second version
   --json                   every run as a line of JSON
 
+budgets: whole daemons from outside, this checkout's and another one's in turns: start, one change, verification, restart,
+memory, with the budgets beside the numbers
+  --baseline DIR|COMMIT    a built checkout, or a commit of this one, which is built first (default: none)
+  --clusters iptables-nft:300x3,iptables-nft:10000x3,nftables:10000x3,nftables:30000x10   (none: the program's start alone)
+  --repetitions 1          of everything
+  --changes 20             while all is at rest
+  --settle 10              seconds before memory is read
+  --starts 9               of the program itself (0: none)
+  --content-types json,protobuf   what the API server is asked for; the first is compared with the baseline
+  --node-options TEXT      of Node (default --max-semi-space-size=4, as the image sets it)
+  --json                   all numbers
+
 loss: connections lost by a restart, kill -9, a flush and a mode switch, in every mode; real packets, the whole
 daemon. KUBE_PROXY=/path/to/kube-proxy puts one beside Junction's
   --held 60                connections that are open over each event
@@ -116,6 +131,7 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   else if (name === 'ui') await uiCommand(args);
   else if (name === 'sizing') await sizingCommand(args);
   else if (name === 'hostile') await hostileCommand(args);
+  else if (name === 'budgets') await budgetsCommand(args);
   else if (name === 'loss') await loss(args);
   else if (name === 'api') await apiCommand(args);
   else throw new BadArgument(`there is no benchmark ${name}; --help lists them`);

@@ -1,15 +1,21 @@
-/** `npm run bench`: sets up and runs the benchmarks, of which most need network namespaces. Arguments are theirs. */
+/** `npm run bench`: sets up and runs the benchmarks, of which most need network namespaces. Arguments are theirs, but for --node. */
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { setUpOrExit } from './setup.mjs';
+import { runOnNode, takeNode } from './support/otherNode.mjs';
 import { ROOT } from './support/paths.mjs';
 import { runWithLab } from './support/privileged.mjs';
 import { endingPlainly, runAloud } from './support/run.mjs';
 
 const NEEDS_NO_LAB = new Set(['api', 'encode', 'ipvs']);
 
-const args = process.argv.slice(2);
-await setUpOrExit({ programs: args[0] === 'ui' ? 'browser' : 'iptables' });
 await endingPlainly(async () => {
+  const { wanted, rest: args } = takeNode(process.argv.slice(2));
+  if (wanted !== undefined) {
+    process.exitCode = await runOnNode(wanted, [fileURLToPath(import.meta.url), ...args]);
+    return;
+  }
+  await setUpOrExit({ programs: args[0] === 'ui' ? 'browser' : 'iptables' });
   const run = NEEDS_NO_LAB.has(args[0]) ? runAloud : runWithLab;
   process.exitCode = await run([process.execPath, join(ROOT, 'dist/bench.js'), ...args]);
 });

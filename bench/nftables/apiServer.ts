@@ -1,6 +1,14 @@
 /** The API server around a whole proxy: a cluster that stands still, but for one service. */
 import { generateCluster, type RawObject, TestApiServer } from '../../test/support/apiServer/index.ts';
-import { type ApiOptions, type FromApi, NODE_NAME, PROBE, probeEndpoint, type ToApi } from './messages.ts';
+import {
+  type ApiOptions,
+  type FromApi,
+  monotonicMs,
+  NODE_NAME,
+  PROBE,
+  probeEndpoint,
+  type ToApi,
+} from './messages.ts';
 
 const NODE: RawObject = {
   kind: 'Node',
@@ -16,9 +24,9 @@ async function main({ sizes }: ApiOptions): Promise<void> {
     server.put(object);
   server.put(probeService(), probeSlice(probeEndpoint(0)));
   process.on('message', ({ endpoint }: ToApi) => {
-    const at = Date.now();
+    const replaced = { at: Date.now(), monotonicMs: monotonicMs() };
     server.put(probeSlice(endpoint));
-    tell({ kind: 'replaced', at });
+    tell({ kind: 'replaced', ...replaced });
   });
   process.on('disconnect', () => process.exit());
   tell({ kind: 'listening', url: server.url });

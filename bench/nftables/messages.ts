@@ -134,10 +134,16 @@ export interface ApiOptions {
 }
 
 export type ToApi = { readonly kind: 'replace'; readonly endpoint: string };
-/** Times as in `Date.now`. */
 export type FromApi =
   | { readonly kind: 'listening'; readonly url: string }
-  | { readonly kind: 'replaced'; readonly at: number };
+  | ({ readonly kind: 'replaced' } & Replaced);
+
+export interface Replaced {
+  /** As of `Date.now`. */
+  readonly at: number;
+  /** As of `monotonicMs`. */
+  readonly monotonicMs: number;
+}
 
 /** Tells each time when a connection reaches another endpoint than the one before. */
 export interface WatchTask {
@@ -151,6 +157,11 @@ export interface Reached {
 }
 
 export const NODE_NAME = 'node-0.cluster.example';
+/** Of a clock that all processes of this machine share, finer than `Date.now`. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
 /** The service that is dialled and changed; it was the last to be made. */
 export const PROBE = { address: '10.111.0.1', port: 80, endpointPort: 8080 } as const;
 

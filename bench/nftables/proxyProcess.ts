@@ -1,5 +1,6 @@
 /** A proxy's process from outside: how it is started, and what the kernel says of it. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NODE_NAME, type ProxyTask } from './messages.ts';
@@ -8,15 +9,27 @@ import { NODE_NAME, type ProxyTask } from './messages.ts';
 const TICKS = 100;
 const KIBIBYTE = 1024;
 
+interface ProcessOptions {
+  readonly env?: NodeJS.ProcessEnv;
+  /** Gets all that it says. */
+  readonly onText?: (text: string) => void;
+}
+
 export class ProxyProcess {
   readonly startedAt = Date.now();
   readonly #process: ChildProcess;
   #ending = '';
 
-  constructor([program, ...args]: ProxyTask['command'], config: string) {
-    this.#process = spawn(program, [...args, '--config', config], { stdio: ['ignore', 'ignore', 'pipe'] });
-    this.#process.stderr?.on('data', (bytes: Buffer) => {
-      this.#ending = (this.#ending + bytes.toString()).slice(-2000);
+  constructor(
+    [program, ...args]: ProxyTask['command'],
+    config: string,
+    { env, onText }: ProcessOptions = {},
+  ) {
+    const stdio: StdioOptions = ['ignore', 'ignore', 'pipe'];
+    this.#process = spawn(program, [...args, '--config', config], { stdio, env: env ?? process.env });
+    this.#process.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#ending = (this.#ending + text).slice(-2000);
+      onText?.(text);
     });
   }
 
@@ -36,18 +49,45 @@ export class ProxyProcess {
   }
 
   resident(): number {
-    const status = readFileSync(`/proc/${this.#process.pid}/status`, 'utf8');
-    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * KIBIBYTE;
+    return this.#bytesOf('VmRSS');
+  }
+
+  /** The most that was ever resident. */
+  peakResident(): number {
+    return this.#bytesOf('VmHWM');
   }
 
   end(): void {
     this.#process.removeAllListeners('exit');
     this.#process.kill();
   }
+
+  /** Resolves when it has ended. */
+  async ended(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    this.#process.removeAllListeners('exit');
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const exited = once(this.#process, 'exit');
+    this.#process.kill(signal);
+    await exited;
+  }
+
+  #bytesOf(name: 'VmRSS' | 'VmHWM'): number {
+    const status = readFileSync(`/proc/${this.#process.pid}/status`, 'utf8');
+    return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) * KIBIBYTE;
+  }
+}
+
+interface ConfigOptions {
+  readonly mode?: 'nftables' | 'iptables';
+  /** Between two syncs; unset: as kube-proxy has it by itself. */
+  readonly minSyncPeriod?: string;
+  /** What the API server is asked for. */
+  readonly contentType?: string;
 }
 
 /** One file for all proxies. But for what is said here, everything is as kube-proxy has it by itself. */
-export function writeConfig(folder: string, url: string): string {
+export function writeConfig(folder: string, url: string, options: ConfigOptions = {}): string {
+  const { mode = 'nftables', minSyncPeriod, contentType = 'application/json' } = options;
   const kubeconfig = join(folder, 'kubeconfig');
   writeFileSync(
     kubeconfig,
@@ -66,16 +106,12 @@ export function writeConfig(folder: string, url: string): string {
     JSON.stringify({
       apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
       kind: 'KubeProxyConfiguration',
-      mode: 'nftables',
+      mode,
+      ...(minSyncPeriod !== undefined && { [mode]: { minSyncPeriod } }),
       hostnameOverride: NODE_NAME,
       clusterCIDR: '10.0.0.0/8',
       detectLocalMode: 'ClusterCIDR',
-      // The API server of the benchmark speaks nothing else.
-      clientConnection: {
-        kubeconfig,
-        contentType: 'application/json',
-        acceptContentTypes: 'application/json',
-      },
+      clientConnection: { kubeconfig, contentType, acceptContentTypes: contentType },
       // Settings of the machine, which a network namespace may not have.
       conntrack: {
         maxPerCore: 0,
