@@ -48,6 +48,7 @@ export async function apiCommand(args: readonly string[]): Promise<void> {
       port: listening.port,
       ca: `${CERTIFICATES}/ca.crt`,
       minSyncPeriodMs,
+      encoding: 'protobuf',
     } satisfies ProxyOptions);
     try {
       const start = await proxy.told('started');

@@ -1,3 +1,5 @@
+import type { Encoding } from '../../src/sources/api/encoding.ts';
+
 /** What the benchmark's processes tell each other. */
 export interface ServerOptions {
   readonly services: number;
@@ -26,6 +28,7 @@ export interface ProxyOptions {
   readonly port: number;
   readonly ca: string;
   readonly minSyncPeriodMs: number;
+  readonly encoding: Encoding;
 }
 
 export interface Memory {

@@ -31,7 +31,7 @@ async function main(options: ProxyOptions): Promise<void> {
   const blocks = new BlockMeter();
   const runners = FAMILIES.map((family) => makeLoop(family, stopwatch, options.minSyncPeriodMs));
   const proxy = new DualStackProxier({ nodeName: NODE_NAME, runners, log });
-  const client = new ApiClient({ access: accessTo(options), clock: systemClock });
+  const client = new ApiClient({ access: accessTo(options), clock: systemClock, encoding: options.encoding });
   const source = new ApiSource({ client, nodeName: NODE_NAME, clock: systemClock });
   blocks.start();
   for (const runner of runners) runner.start();

@@ -8,6 +8,7 @@ import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.t
 import { projectService } from '../model/project/service.ts';
 import { ApiSource } from '../sources/api/apiSource.ts';
 import { ApiClient } from '../sources/api/client.ts';
+import { wantedEncoding } from '../sources/api/encoding.ts';
 import { loadAccess } from '../sources/api/credentials/load.ts';
 import type { ApiFailure } from '../sources/api/failure.ts';
 import type { SourceProblem } from '../sources/source.ts';
@@ -22,7 +23,7 @@ import type { PlanInput } from './planInput.ts';
 const PROGRESS_MS = 1000;
 
 export async function openClient({ clientConnection, master }: ValidConfig) {
-  const { kubeconfig, qps, burst } = clientConnection;
+  const { kubeconfig, qps, burst, contentType, acceptContentTypes } = clientConnection;
   const clock = systemClock;
   const access = await loadAccess({ kubeconfig, master, env: process.env, clock, runPlugin });
   const client = new ApiClient({
@@ -30,6 +31,7 @@ export async function openClient({ clientConnection, master }: ValidConfig) {
     clock,
     rateLimit: { qps, burst },
     userAgent: `junction/${VERSION} (${process.platform}/${process.arch})`,
+    encoding: wantedEncoding(contentType, acceptContentTypes),
   });
   return { client, server: access.server.origin };
 }

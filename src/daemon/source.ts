@@ -9,6 +9,7 @@ import type { Registry } from '../telemetry/metrics/instruments.ts';
 import { RestClientMetrics } from '../telemetry/metrics/restClientMetrics.ts';
 import { ApiSource } from '../sources/api/apiSource.ts';
 import { ApiClient } from '../sources/api/client.ts';
+import { wantedEncoding } from '../sources/api/encoding.ts';
 import type { ApiAccess } from '../sources/api/credentials/identity.ts';
 import { loadAccess } from '../sources/api/credentials/load.ts';
 import type { ApiDiagnostic, ResourceDiagnostic } from '../sources/api/diagnostics.ts';
@@ -84,7 +85,7 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
   const { config, nodeName, log, registry, metrics } = options;
   const clock = systemClock;
   const rest = new RestClientMetrics(registry);
-  const { kubeconfig, qps, burst } = config.clientConnection;
+  const { kubeconfig, qps, burst, contentType, acceptContentTypes } = config.clientConnection;
   const access = await loadAccess({
     kubeconfig,
     master: config.master,
@@ -117,6 +118,7 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
     rateLimit: { qps, burst },
     userAgent: `junction/${VERSION} (${process.platform}/${process.arch})`,
     onDiagnostic,
+    encoding: wantedEncoding(contentType, acceptContentTypes),
   });
   log.info('Using API server', { server: access.server.origin });
   for (const what of ['service', 'endpoint slice', 'node']) log.info(`Starting ${what} config controller`);

@@ -3,9 +3,6 @@ import { MODE_NAMES } from '../../model/mode.ts';
 import { BOOL, DURATION, FEATURE_GATES, FLOAT, INT, pointer, STRING, STRING_LIST } from '../kinds.ts';
 import { field, flag } from '../setting.ts';
 
-/** Lists are read item by item as they arrive (src/sources/api/list.ts), for which JSON is enough. */
-const JSON_ONLY = 'Junction speaks JSON with the API server, whatever this says';
-
 export const FEATURES = {
   title: 'Feature gates',
   fields: [
@@ -24,8 +21,7 @@ export const API_SERVER = {
       help: 'kubeconfig file with the address of the API server and the credentials; without it and without --master, those that every pod has',
     }),
     field('clientConnection.acceptContentTypes', undefined, STRING, '', {
-      help: 'Accept header of requests, where it should not follow from the content type',
-      ignored: JSON_ONLY,
+      help: 'content types to list and watch in, the best first, where they should not follow from the content type: application/vnd.kubernetes.protobuf or application/json; JSON is always accepted',
     }),
     field(
       'clientConnection.contentType',
@@ -33,8 +29,7 @@ export const API_SERVER = {
       STRING,
       'application/vnd.kubernetes.protobuf',
       {
-        help: 'content type of requests to the API server',
-        ignored: JSON_ONLY,
+        help: 'content type to list and watch in: application/vnd.kubernetes.protobuf, or anything else for JSON; events are sent as JSON',
       },
     ),
     field('clientConnection.qps', 'kube-api-qps', FLOAT, 5, {

@@ -34,7 +34,7 @@ import {
 } from './addresses.ts';
 import { quote } from '../../text/printable.ts';
 
-const OTHER_PROXY = 'service.kubernetes.io/service-proxy-name';
+export const OTHER_PROXY = 'service.kubernetes.io/service-proxy-name';
 const TYPES: readonly (ServiceType | 'ExternalName')[] = [
   'ClusterIP',
   'NodePort',

@@ -43,7 +43,12 @@ export class ApiSource implements Source {
       probe: (signal) => client.probe(signal),
     });
     // Before the reflectors, so that they ask again on new connections.
-    this.#server.add({ onReturn: () => client.renewConnections() });
+    this.#server.add({
+      onReturn: () => {
+        client.renewConnections();
+        client.resetEncoding();
+      },
+    });
   }
 
   /** Resolves at once: a server that is not there yet is waited for. */
@@ -94,12 +99,12 @@ export class ApiSource implements Source {
     onListed?: () => void,
   ): () => Promise<void> {
     const { client, clock, random, onDiagnostic } = this.#options;
-    const { kind, project } = resource;
+    const { kind } = resource;
     this.#awaited.add(kind);
     const reflector = new Reflector({
       client,
       resource,
-      store: new ResourceStore({ kind, project, emit, report: (problem) => events.report(problem) }),
+      store: new ResourceStore({ kind, emit, report: (problem) => events.report(problem) }),
       clock,
       random: random ?? Math.random,
       server: this.#server,

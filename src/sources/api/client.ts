@@ -1,9 +1,9 @@
 /** Requests to the API server, with the identity and the rate limit that belong to each. */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../time/clock.ts';
-import { wait } from '../../time/wait.ts';
 import type { ApiAccess, Identity } from './credentials/identity.ts';
 import type { OnDiagnostic, RequestMethod } from './diagnostics.ts';
+import { acceptHeader, type Encoding, encodingOf } from './encoding.ts';
 import {
   type ApiFailure,
   failureOfError,
@@ -12,6 +12,8 @@ import {
   parseJson,
   readRetryAfter,
 } from './failure.ts';
+import { decodeStatus } from './protobuf/object.ts';
+import { Limiter, type RateLimit } from './limiter.ts';
 import { PROBE_TIMEOUT_MS, type ProbeResult } from './serverMonitor.ts';
 import { Transport } from './transport.ts';
 import { upgrade, type UpgradeAnswer } from './upgrade.ts';
@@ -23,6 +25,8 @@ interface ApiClientOptions {
   /** `junction/1.0.0 (linux/x64)` */
   readonly userAgent?: string | undefined;
   readonly onDiagnostic?: OnDiagnostic | undefined;
+  /** Asked for in lists and watches; JSON unless given. */
+  readonly encoding?: Encoding | undefined;
   /** Milliseconds since the epoch. */
   readonly wallTime?: (() => number) | undefined;
 }
@@ -33,6 +37,8 @@ export interface ApiResponse {
   readonly status: number;
   /** The header `Retry-After`. */
   readonly retryAfter: string | undefined;
+  /** Of the body, by the header `Content-Type`. */
+  readonly encoding: Encoding;
   /** The header `Date`. */
   readonly date?: string | undefined;
   /** Read it to its end, or break out of reading it; else the connection is never free again. */
@@ -52,6 +58,7 @@ interface Outgoing {
   /** With the query. */
   readonly path: string;
   readonly signal: AbortSignal | undefined;
+  readonly accept: Encoding;
   readonly body?: string;
   readonly contentType?: string;
   /** A watch is neither held back nor measured: it has no end. */
@@ -59,6 +66,7 @@ interface Outgoing {
 }
 
 const NOT_READY: ReadonlySet<number> = new Set([401, 403, 408, 429]);
+const NOT_ACCEPTABLE = 406;
 const MOST_ANSWER_BYTES = 1024 * 1024;
 const ANSWER_TIMEOUT_MS = 30_000;
 const MOST_WAITING = 100;
@@ -73,6 +81,8 @@ export class ApiClient {
   readonly #askedToWait = new Set<string>();
   /** Of the last request: probes must not start a credential plugin. */
   #lastIdentity: Identity | undefined;
+  /** What lists and watches are asked for in. */
+  #encoding: Encoding;
 
   constructor(options: ApiClientOptions) {
     this.#options = options;
@@ -81,24 +91,56 @@ export class ApiClient {
     this.#limiter = new Limiter(clock, rateLimit);
     this.#basePath = access.server.pathname.replace(/\/+$/, '');
     this.#host = access.host ?? access.server.host;
+    this.#encoding = options.encoding ?? 'json';
   }
 
-  /** Any status is an answer; only a request without one throws. Watches are not held back by the rate limit. */
+  /**
+   * Any status is an answer; only a request without one throws. The answer is JSON. Watches are not held back by the
+   * rate limit.
+   */
   get(path: string, query: Query = {}, { signal }: { signal?: AbortSignal } = {}): Promise<ApiResponse> {
+    return this.#get(path, query, signal, 'json');
+  }
+
+  /**
+   * `get` for a list or a watch, in the encoding that was asked for or in JSON: the answer says which.
+   */
+  async getObjects(path: string, query: Query, signal: AbortSignal): Promise<ApiResponse> {
+    const accept = this.#encoding;
+    const response = await this.#get(path, query, signal, accept);
+    if (response.status !== NOT_ACCEPTABLE || accept === 'json') return response;
+    // Something between the server and us takes the first type for the only one.
+    await readText(response.body).catch(() => '');
+    this.#encoding = 'json';
+    return this.#get(path, query, signal, 'json');
+  }
+
+  #get(path: string, query: Query, signal: AbortSignal | undefined, accept: Encoding): Promise<ApiResponse> {
     const search = new URLSearchParams(query).toString();
     return this.#send({
       method: 'GET',
       path: search === '' ? path : `${path}?${search}`,
       signal,
+      accept,
       isWatch: query['watch'] === 'true',
     });
+  }
+
+  /** The server was away and is back, perhaps as a newer one: it is asked as at first. */
+  resetEncoding(): void {
+    this.#encoding = this.#options.encoding ?? 'json';
   }
 
   async send(
     { body: object, ...request }: ObjectRequest,
     signal?: AbortSignal,
   ): Promise<{ readonly status: number; readonly body: unknown }> {
-    const { status, body } = await this.#send({ ...request, signal, body: JSON.stringify(object) });
+    const { status, body } = await this.#send({
+      ...request,
+      signal,
+      accept: 'json',
+      body: JSON.stringify(object),
+    });
     const text = await readText(body);
     return { status, body: text === '' ? undefined : parseJson(text, `the answer to ${request.path}`) };
   }
@@ -146,7 +188,7 @@ export class ApiClient {
     let code = '<error>';
     try {
       const identity = this.#lastIdentity ?? (await access.identity());
-      const outgoing = { method: 'GET', path: '/readyz', signal: controller.signal } as const;
+      const outgoing = { method: 'GET', path: '/readyz', signal: controller.signal, accept: 'json' } as const;
       const { statusCode, body } = await this.#dispatch('probes', identity, outgoing);
       code = String(statusCode);
       await body.dump();
@@ -187,14 +229,9 @@ export class ApiClient {
   }
 
   /** What a status of 400 or more means. Reads the body. */
-  async failureOf({ status, retryAfter, body }: ApiResponse, what: string): Promise<ApiFailure> {
-    const text = await readText(body).catch(() => '');
-    let raw: unknown;
-    try {
-      raw = JSON.parse(text);
-    } catch {
-      raw = { message: text.slice(0, 200) };
-    }
+  async failureOf({ status, retryAfter, body, encoding }: ApiResponse, what: string): Promise<ApiFailure> {
+    const bytes = await readBytes(body).catch(() => Buffer.alloc(0));
+    const raw = encoding === 'protobuf' ? decodeStatus(bytes) : parseStatus(bytes.toString('utf8'));
     const retryAfterMs = readRetryAfter(retryAfter, this.#options.wallTime ?? Date.now);
     return failureOfStatus(raw, status, what, retryAfterMs);
   }
@@ -243,7 +280,8 @@ export class ApiClient {
         if (this.#askedToWait.size >= MOST_WAITING) this.#askedToWait.clear();
         this.#askedToWait.add(askedFor(outgoing));
       }
-      return { status, retryAfter, date: headers['date']?.toString(), body };
+      const encoding = encodingOf(headers['content-type']?.toString());
+      return { status, retryAfter, encoding, date: headers['date']?.toString(), body };
     } catch (error) {
       if (signal?.aborted) throw error;
       report('<error>');
@@ -254,7 +292,7 @@ export class ApiClient {
   async #dispatch(
     connections: 'requests' | 'probes',
     identity: Identity,
-    { method, path, signal, contentType, body }: Outgoing,
+    { method, path, signal, accept, contentType, body }: Outgoing,
   ): Promise<Dispatcher.ResponseData> {
     const { access, userAgent } = this.#options;
     const { authorization } = identity;
@@ -266,7 +304,7 @@ export class ApiClient {
       ...(signal && { signal }),
       ...(body !== undefined && { body, bodyTimeout: ANSWER_TIMEOUT_MS }),
       headers: {
-        accept: 'application/json',
+        accept: acceptHeader(accept),
         'user-agent': userAgent ?? 'junction',
         ...(authorization !== undefined && { authorization }),
         ...(contentType !== undefined && { 'content-type': contentType }),
@@ -320,6 +358,19 @@ async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal | undefi
 }
 
 async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
+  return (await readBytes(body)).toString('utf8');
+}
+
+/** A Status; of anything else, its beginning as the message. */
+function parseStatus(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { message: text.slice(0, 200) };
+  }
+}
+
+async function readBytes(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body) {
@@ -328,38 +379,5 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
       throw malformedAnswer(`an answer is longer than ${MOST_ANSWER_BYTES} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-interface RateLimit {
-  /** Below 0: no limit. 0: the default, 5. */
-  readonly qps: number;
-  /** 0: the default, 10. */
-  readonly burst: number;
-}
-
-const DEFAULT_LIMIT: RateLimit = { qps: 5, burst: 10 };
-
-/** Client-side rate limit: a bucket that holds `burst` requests and fills with `qps` a second. */
-export class Limiter {
-  readonly #clock: Clock;
-  readonly #msPerRequest: number;
-  readonly #burst: number;
-  /** When the bucket is, or will be, full. */
-  #fullAt: number;
-
-  constructor(clock: Clock, { qps, burst }: RateLimit = DEFAULT_LIMIT) {
-    this.#clock = clock;
-    this.#msPerRequest = qps < 0 ? 0 : 1000 / (qps || DEFAULT_LIMIT.qps);
-    this.#burst = burst || DEFAULT_LIMIT.burst;
-    this.#fullAt = clock.now();
-  }
-
-  /** Resolves when a request may go out. */
-  async acquire(signal?: AbortSignal): Promise<void> {
-    const now = this.#clock.now();
-    this.#fullAt = Math.max(this.#fullAt, now) + this.#msPerRequest;
-    const delay = this.#fullAt - now - this.#burst * this.#msPerRequest;
-    if (delay > 0) await wait(this.#clock, delay, signal);
-  }
+  return Buffer.concat(chunks);
 }

@@ -3,8 +3,10 @@ import type { ApiClient, Query } from './client.ts';
 import type { ListResult } from './diagnostics.ts';
 import { ApiFailure, malformedAnswer } from './failure.ts';
 import type { RequestGuard } from './request.ts';
+import { listReader } from './encoding.ts';
+import type { ReceivedObject } from './received.ts';
 import type { Resource } from './resources.ts';
-import { ItemSplitter, type ListEnvelope } from './split.ts';
+import type { ListEnvelope } from './split.ts';
 import type { ResourceStore } from './store.ts';
 
 const PAGE_SIZE = '500';
@@ -22,7 +24,7 @@ export async function listPages<T>(
   from: NotOlderThan,
   guard: RequestGuard,
 ): Promise<ListResult> {
-  const take = (item: unknown): void => store.set(item);
+  const take = (item: ReceivedObject<T>): void => store.set(item);
   store.beginList();
   // With a version and a limit, servers before 1.33 read from etcd: every node at once, after a crash. Without the
   // limit the list comes from their cache, as it does for version 0.
@@ -71,22 +73,23 @@ function isUnknownPage(error: unknown): boolean {
 
 async function readPage<T>(
   client: ApiClient,
-  { path, selectors, name, kind }: Resource<T>,
-  take: (item: unknown) => void,
+  resource: Resource<T>,
+  take: (item: ReceivedObject<T>) => void,
   page: Query,
   guard: RequestGuard,
 ): Promise<ListEnvelope> {
-  const response = await client.get(path, { ...selectors, ...page }, { signal: guard.signal });
+  const { path, selectors, name, kind } = resource;
+  const response = await client.getObjects(path, { ...selectors, ...page }, guard.signal);
   guard.touch();
   if (response.status !== 200) throw await client.failureOf(response, `listing ${name}`);
-  const splitter = new ItemSplitter();
+  const reader = listReader(response.encoding, resource);
   for await (const chunk of response.body) {
     guard.touch();
-    for (const item of splitter.push(chunk)) take(item);
+    for (const item of reader.push(chunk)) take(item);
     const pause = guard.pause();
     if (pause) await pause;
   }
-  const envelope = splitter.end();
+  const envelope = reader.end();
   const isList = envelope.kind === `${kind}List` && envelope.hasItems && envelope.resourceVersion !== '';
   if (!isList)
     throw malformedAnswer(`listing ${name}: the answer is not a ${kind}List with a resourceVersion`);

@@ -6,12 +6,13 @@
  */
 import { Backoff, wait } from '../../time/wait.ts';
 import type { ListMethod, ListResult } from './diagnostics.ts';
+import type { WatchFrame } from './encoding.ts';
 import { ApiFailure, endedAtOnce, type FailureKind, malformedAnswer, wentBack } from './failure.ts';
 import { currentVersion, listPages, type NotOlderThan } from './list.ts';
 import { ANSWER_SILENCE_MS, AnswerLimit, guarded, type RequestGuard } from './request.ts';
 import { LIST_SPREAD_MS, type ServerMonitor, type Waiter } from './serverMonitor.ts';
 import type { ResourceStore } from './store.ts';
-import { BOOKMARK_DUE_MS, runWatch, type WatchFrame, type WatchContext } from './watch.ts';
+import { BOOKMARK_DUE_MS, runWatch, type WatchContext } from './watch.ts';
 
 interface ReflectorOptions<T> extends WatchContext<T> {
   readonly store: ResourceStore<T>;
@@ -143,11 +144,11 @@ export class Reflector<T> implements Waiter {
           onFrame: (frame, guard) => {
             if (isLive) {
               this.#onLiveFrame(frame);
-            } else if (frame.endsInitialEvents) {
+            } else if (frame.type === 'BOOKMARK' && frame.object.endsInitialEvents) {
               isLive = true;
               this.#wasOpen = true;
               guard.allow(BOOKMARK_DUE_MS);
-              const { resourceVersion } = frame;
+              const { resourceVersion } = frame.object;
               this.#listEnded('stream', begun, { resourceVersion, objects: store.endList(), requests: 1 });
             } else {
               this.#apply(frame);
@@ -216,20 +217,21 @@ export class Reflector<T> implements Waiter {
     this.#silentMs = 0;
   }
 
-  #onLiveFrame(frame: WatchFrame): void {
+  #onLiveFrame(frame: WatchFrame<T>): void {
     const { resource, clock } = this.#options;
+    const { resourceVersion } = frame.object;
     const before = this.#version ?? '';
-    const isOld = isOlder(frame.resourceVersion, before);
+    const isOld = isOlder(resourceVersion, before);
     // A deleted object may carry the version that it had in life.
-    if (isOld && frame.type !== 'DELETED') throw wentBack(resource.name, before, frame.resourceVersion);
+    if (isOld && frame.type !== 'DELETED') throw wentBack(resource.name, before, resourceVersion);
     this.#apply(frame);
-    if (!isOld) this.#version = frame.resourceVersion;
+    if (!isOld) this.#version = resourceVersion;
     this.#silentSince = clock.now();
     this.#silentMs = 0;
     this.#fruitless = 0;
   }
 
-  #apply({ type, object }: WatchFrame): void {
+  #apply({ type, object }: WatchFrame<T>): void {
     const { store } = this.#options;
     if (type === 'DELETED') store.delete(object);
     else if (type !== 'BOOKMARK') store.set(object);

@@ -1,21 +1,13 @@
 /** What the API server holds of one resource, as slim values by key. Differences are emitted. */
 import { deepEqual } from '../../model/equal.ts';
-import { objectKey } from '../../model/objects.ts';
 import type { SourceProblem } from '../source.ts';
 import { ListenerError } from './failure.ts';
-import {
-  ownField,
-  ownText,
-  printMessage,
-  printPath,
-  type Problem,
-  type Projection,
-} from '../../text/cursor.ts';
+import type { ReceivedObject } from './received.ts';
+import { printMessage, printPath, type Problem } from '../../text/cursor.ts';
 
 interface StoreOptions<T> {
   /** `Service` */
   readonly kind: string;
-  readonly project: (raw: unknown) => Projection<T>;
   /** Only differences; `undefined`: it is gone. */
   readonly emit: (key: string, value: T | undefined) => void;
   readonly report: (problem: SourceProblem) => void;
@@ -32,6 +24,8 @@ export class ResourceStore<T> {
   readonly #reported = new Map<string, ReadonlySet<string>>();
   /** While a list goes on: the keys that came with it. */
   #listed: Set<string> | undefined;
+  /** Every object of the list could be named. */
+  #isWhole = true;
 
   constructor(options: StoreOptions<T>) {
     this.#options = options;
@@ -44,25 +38,28 @@ export class ResourceStore<T> {
   /** From here to `endList`, what is set belongs to the list. A list that failed is forgotten by beginning another. */
   beginList(): void {
     this.#listed = new Set();
+    this.#isWhole = true;
   }
 
-  /** The list was complete: what did not come with it is gone. Returns how many objects came. */
+  /** The list was complete: what did not come with it is gone, if it is known what came. Returns how many objects came. */
   endList(): number {
     const listed = this.#listed ?? new Set();
     this.#listed = undefined;
-    for (const key of this.#values.keys()) if (!listed.has(key)) this.#drop(key);
-    for (const key of this.#reported.keys()) if (!listed.has(key)) this.#reported.delete(key);
+    if (this.#isWhole) {
+      for (const key of this.#values.keys()) if (!listed.has(key)) this.#drop(key);
+      for (const key of this.#reported.keys()) if (!listed.has(key)) this.#reported.delete(key);
+    }
     return listed.size;
   }
 
-  set(raw: unknown): void {
-    const key = keyOf(raw);
+  set(object: ReceivedObject<T>): void {
+    const { key } = object;
     if (key === undefined) {
-      this.#reportOnce('', [NAMELESS], 'error');
+      this.#setNameless(object);
       return;
     }
     this.#listed?.add(key);
-    const projection = this.#options.project(raw);
+    const projection = object.project();
     switch (projection.kind) {
       case 'object':
         this.#reportOnce(key, projection.warnings, 'warning');
@@ -83,8 +80,15 @@ export class ResourceStore<T> {
     return problems.map((problem) => ({ ...problem, message: `${problem.message}; ${then}` }));
   }
 
-  delete(raw: unknown): void {
-    const key = keyOf(raw);
+  /** An object whose name cannot be decoded may be any of those that did not come with the list. */
+  #setNameless(object: ReceivedObject<T>): void {
+    const projection = object.isBroken ? object.project() : undefined;
+    const problems = projection?.kind === 'invalid' ? projection.problems : [NAMELESS];
+    this.#reportOnce('', problems, 'error');
+    if (object.isBroken) this.#isWhole = false;
+  }
+
+  delete({ key }: ReceivedObject<T>): void {
     if (key === undefined) return;
     this.#listed?.delete(key);
     this.#reported.delete(key);
@@ -133,13 +137,4 @@ export class ResourceStore<T> {
     }
     this.#reported.set(key, now);
   }
-}
-
-/** `shop/web`, or `node1` for what has no namespace. */
-function keyOf(raw: unknown): string | undefined {
-  const metadata = ownField(raw, 'metadata');
-  const name = ownText(metadata, 'name');
-  const namespace = ownField(metadata, 'namespace') ?? '';
-  if (name === '' || typeof namespace !== 'string') return undefined;
-  return namespace === '' ? name : objectKey(namespace, name);
 }

@@ -2,19 +2,10 @@
 import type { Clock } from '../../time/clock.ts';
 import type { ApiClient, Query } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
-import { ApiFailure, failureOfStatus, malformedAnswer, parseJson } from './failure.ts';
+import { frameReader, type WatchFrame } from './encoding.ts';
+import { ApiFailure } from './failure.ts';
 import { guarded, type RequestGuard } from './request.ts';
 import type { Resource } from './resources.ts';
-import { LineSplitter } from './split.ts';
-import { isMap, ownField } from '../../text/cursor.ts';
-
-export interface WatchFrame {
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';
-  readonly object: unknown;
-  readonly resourceVersion: string;
-  /** The bookmark after the last object of a streamed list. */
-  readonly endsInitialEvents: boolean;
-}
 
 export interface WatchContext<T> {
   readonly client: ApiClient;
@@ -25,7 +16,7 @@ export interface WatchContext<T> {
   readonly onDiagnostic: OnDiagnostic;
 }
 
-interface WatchRun {
+interface WatchRun<T> {
   readonly query: Query;
   /** For diagnostics. */
   readonly resourceVersion: string;
@@ -35,7 +26,7 @@ interface WatchRun {
   readonly onRequest: (guard: RequestGuard) => void;
   /** The server has begun to answer. */
   readonly onOpen: (guard: RequestGuard) => void;
-  readonly onFrame: (frame: WatchFrame, guard: RequestGuard) => void;
+  readonly onFrame: (frame: WatchFrame<T>, guard: RequestGuard) => void;
 }
 
 /**
@@ -55,10 +46,10 @@ const LEAST_WATCH_SECONDS = 300;
 /** Resolves when the server ended the watch as agreed, with the time that it lasted. */
 export async function runWatch<T>(
   { client, resource, clock, random, onDiagnostic }: WatchContext<T>,
-  run: WatchRun,
+  run: WatchRun<T>,
   stop: AbortSignal,
 ): Promise<number> {
-  const { name, path, selectors, kind } = resource;
+  const { name, path, selectors } = resource;
   const what = `watching ${name}`;
   const query: Query = {
     ...selectors,
@@ -77,25 +68,23 @@ export async function runWatch<T>(
   };
   const read = async (guard: RequestGuard): Promise<void> => {
     run.onRequest(guard);
-    const response = await client.get(path, query, { signal: guard.signal });
+    const response = await client.getObjects(path, query, guard.signal);
     guard.touch();
     if (response.status !== 200) throw await client.failureOf(response, what);
     isOpen = true;
     onDiagnostic({ kind: 'watchStarted', resource: name, resourceVersion: run.resourceVersion });
     run.onOpen(guard);
-    const splitter = new LineSplitter();
+    const reader = frameReader(response.encoding, resource, what);
     for await (const chunk of response.body) {
       guard.touch();
-      for (const line of splitter.push(chunk)) {
-        const frame = readFrame(line, kind, what);
-        if (frame === undefined) continue;
+      for (const frame of reader.push(chunk)) {
         events++;
         run.onFrame(frame, guard);
       }
       const pause = guard.pause();
       if (pause) await pause;
     }
-    splitter.end();
+    reader.end();
   };
   try {
     await guarded({ clock, stop, what, answerMs: run.answerMs, silenceMs: STREAM_SILENCE_MS }, read);
@@ -104,25 +93,4 @@ export async function runWatch<T>(
     throw error;
   }
   return ended(undefined);
-}
-
-const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
-
-/** Nothing for what a newer server may send and this version does not know. */
-function readFrame(line: string, kind: string, what: string): WatchFrame | undefined {
-  const raw = parseJson(line, `${what}: a frame`);
-  const type = ownField(raw, 'type');
-  const object = ownField(raw, 'object');
-  if (typeof type !== 'string' || !isMap(object))
-    throw malformedAnswer(`${what}: a frame is not a watch event`);
-  if (type === 'ERROR') throw failureOfStatus(object, 500, what);
-  const isKnown = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED' || type === 'BOOKMARK';
-  if (!isKnown || (ownField(object, 'kind') ?? kind) !== kind) return undefined;
-  const metadata = ownField(object, 'metadata');
-  const resourceVersion = ownField(metadata, 'resourceVersion');
-  if (typeof resourceVersion !== 'string' || resourceVersion === '') {
-    throw malformedAnswer(`${what}: an event has no resourceVersion`);
-  }
-  const mark = ownField(ownField(metadata, 'annotations'), INITIAL_EVENTS_END);
-  return { type, object, resourceVersion, endsInitialEvents: type === 'BOOKMARK' && mark === 'true' };
 }

@@ -13,6 +13,7 @@ function client(status: number, body: unknown): Pick<ApiClient, 'get' | 'failure
       return Promise.resolve({
         status,
         retryAfter: undefined,
+        encoding: 'json',
         body: ReadableStream.from(bytes),
       } as ApiResponse);
     },

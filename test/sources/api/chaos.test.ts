@@ -54,6 +54,7 @@ const FAULTS: readonly Fault[] = [
   { kind: 'status', error: new StatusError(403, { reason: 'Forbidden' }) },
   { kind: 'answer', code: 200, contentType: 'application/json', body: '{"items":[{}' },
   { kind: 'answer', code: 200, contentType: 'text/html', body: '<html>\n' },
+  { kind: 'answer', code: 200, contentType: 'application/vnd.kubernetes.protobuf', body: 'k8s\0\x12\x7f' },
   { kind: 'reset' },
   { kind: 'hang' },
   { kind: 'cut', afterBytes: 300, clean: false },

@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest';
 import { deepEqual } from '../../../src/model/equal.ts';
 import { ApiClient } from '../../../src/sources/api/client.ts';
 import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/identity.ts';
+import type { Encoding } from '../../../src/sources/api/encoding.ts';
 import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
 import { ApiSource, type ApiSourceEvents } from '../../../src/sources/api/apiSource.ts';
 import { projectEndpointSlice } from '../../../src/model/project/endpointSlice.ts';
@@ -33,6 +34,8 @@ export interface Harness {
 export interface HarnessOptions extends Omit<ApiServerOptions, 'clock'> {
   readonly objects?: readonly RawObject[];
   readonly withServiceCIDRs?: boolean;
+  /** Asked for; protobuf when not given. */
+  readonly encoding?: Encoding;
   readonly access?: (server: TestApiServer) => Promise<ApiAccess>;
   /** The server refuses connections until the test lets it listen. */
   readonly away?: boolean;
@@ -49,6 +52,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     clock,
     rateLimit: { qps: 50, burst: 100 },
     onDiagnostic,
+    encoding: options.encoding ?? 'protobuf',
   });
   const source = new ApiSource({
     client,

@@ -94,17 +94,26 @@ async function outcomeOf(query: string, streamsLists: StreamingLists = true): Pr
   return seen.statusCode === 200 && code !== undefined ? [200, code] : (seen.statusCode ?? 0);
 }
 
+const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+
 it.each([
-  ['application/json', 200],
-  ['application/vnd.kubernetes.protobuf, */*', 200],
+  [undefined, true, 200, 'application/json'],
+  ['application/json', true, 200, 'application/json'],
   // As kube-proxy asks.
-  ['application/vnd.kubernetes.protobuf,application/json', 200],
-  // Here the real one speaks protobuf, and this one cannot.
-  ['application/vnd.kubernetes.protobuf', 406],
-])('accept: %s: %i', async (accept, expected) => {
-  const server = await TestApiServer.start();
+  [`${PROTOBUF}, */*`, true, 200, PROTOBUF],
+  [`${PROTOBUF},application/json`, true, 200, PROTOBUF],
+  [`application/json,${PROTOBUF}`, true, 200, 'application/json'],
+  [`${PROTOBUF};q=0.5,application/json`, true, 200, 'application/json'],
+  [PROTOBUF, true, 200, PROTOBUF],
+  // One that has no protobuf.
+  [`${PROTOBUF}, application/json`, false, 200, 'application/json'],
+  [PROTOBUF, false, 406, 'application/json'],
+])('accept: %s (has protobuf: %s): %i %s', async (accept, hasProtobuf, expected, type) => {
+  const server = await TestApiServer.start({ hasProtobuf });
   onTestFinished(() => server.close());
-  const { statusCode, body } = await request(`${server.url}/api/v1/services`, { headers: { accept } });
+  const options = accept === undefined ? {} : { headers: { accept } };
+  const { statusCode, headers, body } = await request(`${server.url}/api/v1/services`, options);
   await body.dump();
   expect(statusCode).toBe(expected);
+  expect(headers['content-type']).toBe(type);
 });

@@ -1,7 +1,7 @@
 /** Waits and limits, on a clock that the test owns. */
 import { describe, expect, it } from 'vitest';
 import { Backoff } from '../../../src/time/wait.ts';
-import { Limiter } from '../../../src/sources/api/client.ts';
+import { Limiter } from '../../../src/sources/api/limiter.ts';
 import { readRetryAfter } from '../../../src/sources/api/failure.ts';
 import { isOlder } from '../../../src/sources/api/reflector.ts';
 import { wait } from '../../../src/time/wait.ts';

@@ -359,7 +359,6 @@ describe('a listener that throws', () => {
     };
     const store = new ResourceStore({
       kind: resource.kind,
-      project: resource.project,
       emit,
       report: () => undefined,
     });

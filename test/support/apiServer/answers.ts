@@ -1,32 +1,43 @@
 /** How answers go out, with or without a fault. */
 import type { ServerResponse } from 'node:http';
 import type { Fault } from './faults.ts';
+import { head, type ServedEncoding } from './negotiate.ts';
+import { encodedOrNothing, envelope } from './protobuf/encode.ts';
 import { type StatusError, statusObject } from './status.ts';
 
 const CHUNK_BYTES = 64 * 1024;
-/** With every answer about objects. */
-export const HEAD = { 'cache-control': 'no-cache, private', 'content-type': 'application/json' } as const;
 
-export function sendStatus(response: ServerResponse, error: StatusError): void {
+export function sendStatus(
+  response: ServerResponse,
+  error: StatusError,
+  encoding: ServedEncoding = 'json',
+): void {
   if (response.headersSent) {
     response.destroy();
     return;
   }
   const { retryAfter } = error.options;
-  const body = `${JSON.stringify(statusObject(error.code, error.options))}\n`;
+  const encoded = encoding === 'protobuf' ? encodedStatus(error) : undefined;
+  const body = encoded ?? `${JSON.stringify(statusObject(error.code, error.options))}\n`;
   response.writeHead(error.code, {
-    ...HEAD,
+    ...head(encoded === undefined ? 'json' : 'protobuf'),
     'content-length': Buffer.byteLength(body),
     ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
   });
   response.end(body);
 }
 
+/** With its envelope. Nothing: a test has put in what protobuf cannot say. */
+export function encodedStatus(error: StatusError): Buffer | undefined {
+  const status = encodedOrNothing('Status', statusObject(error.code, error.options));
+  return status && envelope('Status', 'v1', status);
+}
+
 /** True: the fault was the answer. */
-export function answerWithFault(fault: Fault, response: ServerResponse): boolean {
+export function answerWithFault(fault: Fault, response: ServerResponse, encoding: ServedEncoding): boolean {
   switch (fault.kind) {
     case 'status':
-      sendStatus(response, fault.error);
+      sendStatus(response, fault.error, encoding);
       return true;
     case 'answer':
       response.writeHead(fault.code, { 'content-type': fault.contentType });
@@ -38,7 +49,7 @@ export function answerWithFault(fault: Fault, response: ServerResponse): boolean
     case 'hang':
       return true;
     case 'endAtOnce':
-      response.writeHead(200, HEAD);
+      response.writeHead(200, head(encoding, true));
       response.end();
       return true;
     default:
@@ -50,11 +61,12 @@ export async function sendPieces(
   response: ServerResponse,
   pieces: Iterable<Uint8Array>,
   fault: Fault | undefined,
+  encoding: ServedEncoding,
 ): Promise<void> {
   let sent = 0;
   for (const chunk of rechunked(pieces, fault?.kind === 'slow' ? fault.bytes : CHUNK_BYTES)) {
     // Not before the first chunk: making it is what finds fault with the request.
-    if (!response.headersSent) response.writeHead(200, HEAD);
+    if (!response.headersSent) response.writeHead(200, head(encoding));
     if (fault?.kind === 'cut' && sent + chunk.length > fault.afterBytes) {
       response.write(chunk.subarray(0, fault.afterBytes - sent));
       if (fault.clean) response.end();

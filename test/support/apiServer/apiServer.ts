@@ -1,6 +1,5 @@
 /**
- * An API server for tests: neither stricter nor kinder than the real one (kube-apiserver 1.36.4), but for the encoding:
- * it has no protobuf. `realServer.test.ts` holds what the real one answered.
+ * An API server for tests: neither stricter nor kinder than the real one (kube-apiserver 1.36.4), in JSON and in protobuf.
  *
  * Lists with pages, watches with history and bookmarks, streamed lists, tokens and client certificates; and a hook
  * for each thing that goes wrong in real clusters. `log` holds every request.
@@ -13,7 +12,8 @@ import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../src/time/clock.ts';
 import { systemClock } from '../../../src/time/systemClock.ts';
 import { type CertificateName, certificate, privateKey } from './certs.ts';
-import { answerWithFault, HEAD, sendPieces, sendStatus } from './answers.ts';
+import { answerWithFault, sendPieces, sendStatus } from './answers.ts';
+import { head, negotiate, type ServedEncoding } from './negotiate.ts';
 import { type Fault, Faults, type RequestKind } from './faults.ts';
 import { Lister } from './listing.ts';
 import { flag, type ListOptions, readListOptions } from './options.ts';
@@ -36,6 +36,8 @@ export interface ApiServerOptions {
   readonly tokens?: readonly string[];
   readonly clientCertificates?: boolean;
   readonly streamsLists?: StreamingLists;
+  /** True when not given. */
+  readonly hasProtobuf?: boolean;
   /** Not served at all. */
   readonly without?: readonly string[];
   readonly revision?: number;
@@ -72,6 +74,8 @@ export class TestApiServer {
   readonly watches = new Set<Watch>();
   readonly tokens: Set<string>;
   streamsLists: StreamingLists;
+  /** False: whoever asks for protobuf gets JSON. */
+  hasProtobuf: boolean;
   readonly #options: ApiServerOptions;
   readonly #clock: Clock;
   readonly #lister: Lister;
@@ -86,6 +90,7 @@ export class TestApiServer {
     this.#lister = new Lister(this.store);
     this.tokens = new Set(options.tokens);
     this.streamsLists = options.streamsLists ?? true;
+    this.hasProtobuf = options.hasProtobuf ?? true;
     this.#server = this.#create();
   }
 
@@ -161,7 +166,7 @@ export class TestApiServer {
     const name = this.#options.certificate;
     const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
       this.#answer(request, response).catch((error: unknown) => {
-        if (error instanceof StatusError) sendStatus(response, error);
+        if (error instanceof StatusError) sendStatus(response, error, this.#encodingFor(request));
         else response.destroy(error instanceof Error ? error : new Error(String(error)));
       });
     };
@@ -218,7 +223,8 @@ export class TestApiServer {
       fault.action();
       fault = undefined;
     }
-    if (fault !== undefined && answerWithFault(fault, response)) return;
+    const encoding = this.#encodingFor(request, resource);
+    if (fault !== undefined && answerWithFault(fault, response, encoding)) return;
     if (HEALTH_PATHS.has(url.pathname)) {
       response.writeHead(200, {
         'cache-control': 'no-cache, private',
@@ -233,7 +239,7 @@ export class TestApiServer {
     if (!isServed || request.method !== 'GET') {
       throw notFound();
     }
-    if (!acceptsJson(request.headers.accept))
+    if (negotiate(request.headers.accept, this.hasProtobuf) === undefined)
       throw new StatusError(406, { reason: 'NotAcceptable', details: {} });
     if (namespace !== undefined)
       query.set(
@@ -241,8 +247,14 @@ export class TestApiServer {
         [query.get('fieldSelector') ?? [], `metadata.namespace=${namespace}`].flat().join(','),
       );
     const options = readListOptions(query, this.streamsLists !== false);
-    if (options.watch) await this.#watch(resource, query, options, response);
-    else await this.#list(resource, query, options, response, fault);
+    if (options.watch) await this.#watch(resource, query, options, response, encoding);
+    else await this.#list(resource, query, options, response, { fault, encoding });
+  }
+
+  /** JSON where a test put in what no real server could hold. */
+  #encodingFor(request: IncomingMessage, resource?: ServedResource): ServedEncoding {
+    const isEncodable = resource === undefined || this.store.isEncodable(resource);
+    return negotiate(request.headers.accept, this.hasProtobuf && isEncodable) ?? 'json';
   }
 
   async #exec(request: IncomingMessage, socket: Duplex): Promise<void> {
@@ -287,12 +299,12 @@ export class TestApiServer {
     query: ReadonlyMap<string, string>,
     options: ListOptions,
     response: ServerResponse,
-    fault: Fault | undefined,
+    { fault, encoding }: { readonly fault: Fault | undefined; readonly encoding: ServedEncoding },
   ): Promise<void> {
     const wanted = Number(options.resourceVersion || '0');
     if (options.match !== 'Exact') await this.#reached(wanted);
-    const pieces = this.#lister.list(resource, readSelectors(resource.name, query), options);
-    await sendPieces(response, pieces, fault);
+    const pieces = this.#lister.list(resource, readSelectors(resource.name, query), options, encoding);
+    await sendPieces(response, pieces, fault, encoding);
   }
 
   async #watch(
@@ -300,12 +312,14 @@ export class TestApiServer {
     query: ReadonlyMap<string, string>,
     options: ListOptions,
     response: ServerResponse,
+    encoding: ServedEncoding,
   ): Promise<void> {
     const selector = readSelectors(resource.name, query);
     const refusal = options.sendInitialEvents ? await this.#streamRefusal(options) : undefined;
-    const watch = new Watch({ store: this.store, clock: this.#clock, resource, selector, options, response });
+    const { store } = this;
+    const watch = new Watch({ store, clock: this.#clock, resource, selector, options, response, encoding });
     if (refusal !== undefined) {
-      response.writeHead(200, HEAD);
+      response.writeHead(200, head(encoding, true));
       watch.fail(refusal);
       return;
     }
@@ -329,11 +343,4 @@ export class TestApiServer {
       this.#clock.schedule(FRESHNESS_MS, resolve);
     });
   }
-}
-
-/** What nobody asked for in particular is sent as JSON too, as the real one does. */
-function acceptsJson(accept = '*/*'): boolean {
-  return accept
-    .split(',')
-    .some((type) => /^\s*(?:application\/json|application\/\*|\*\/\*)\s*(?:;|$)/.test(type));
 }

@@ -7,7 +7,12 @@ export type Fault =
   /** Answered with an error. */
   | { readonly kind: 'status'; readonly error: StatusError }
   /** Answered with this text, whatever it is. */
-  | { readonly kind: 'answer'; readonly code: number; readonly contentType: string; readonly body: string }
+  | {
+      readonly kind: 'answer';
+      readonly code: number;
+      readonly contentType: string;
+      readonly body: string | Uint8Array;
+    }
   /** The connection breaks before there is an answer. */
   | { readonly kind: 'reset' }
   /** There is never an answer. */

@@ -1,4 +1,6 @@
 /** Lists, whole or in pages that all show one moment. */
+import type { ServedEncoding } from './negotiate.ts';
+import { encodeItem, encodeListMeta, ENVELOPE_TAIL, envelopeHead } from './protobuf/encode.ts';
 import type { ListOptions } from './options.ts';
 import type { ServedResource } from './resources.ts';
 import type { Selector } from './selectors.ts';
@@ -30,6 +32,7 @@ export class Lister {
     resource: ServedResource,
     selector: Selector | undefined,
     options: ListOptions,
+    encoding: ServedEncoding,
   ): Generator<Uint8Array> {
     const { id, from, limit } = this.#page(resource, selector, options);
     const snapshot = this.#snapshots.get(id);
@@ -50,6 +53,10 @@ export class Lister {
       apiVersion: resource.apiVersion,
       metadata: { resourceVersion: String(revision), ...(remaining > 0 ? more : {}) },
     };
+    if (encoding === 'protobuf') {
+      yield* encodedList(head, entries.slice(from, end));
+      return;
+    }
     yield Buffer.from(`${JSON.stringify(head).slice(0, -1)},"items":[`);
     for (let index = from; index < end; index++) {
       if (index > from) yield Buffer.from(',');
@@ -95,4 +102,23 @@ export class Lister {
     }
     return { id: token.snapshot, from: token.from };
   }
+}
+
+interface ListHead {
+  readonly kind: string;
+  readonly apiVersion: string;
+  readonly metadata: object;
+}
+
+function* encodedList(
+  { kind, apiVersion, metadata }: ListHead,
+  entries: readonly Entry[],
+): Generator<Uint8Array> {
+  const items = entries.map(({ protobuf }) => encodeItem(protobuf ?? Buffer.alloc(0)));
+  const first = encodeListMeta(metadata);
+  const length = items.reduce((sum, item) => sum + item.length, first.length);
+  yield envelopeHead(kind, apiVersion, length);
+  yield first;
+  yield* items;
+  yield ENVELOPE_TAIL;
 }

@@ -1,4 +1,5 @@
 /** Objects with versions, and what happened to them lately. Each object is held once, as the bytes that are sent. */
+import { encodedOrNothing } from './protobuf/encode.ts';
 import { resourceOfKind, type ServedResource } from './resources.ts';
 
 export interface RawObject {
@@ -17,6 +18,8 @@ export interface Entry {
   readonly revision: number;
   /** Without kind and apiVersion, as items of a list are. */
   readonly json: Buffer;
+  /** The same as protobuf. Nothing: a real server could not hold such an object. */
+  readonly protobuf: Buffer | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly fields: Readonly<Record<string, string>>;
 }
@@ -30,6 +33,8 @@ export interface Change {
 interface Table {
   readonly entries: Map<string, Entry>;
   readonly history: Change[];
+  /** No object of it was ever one that protobuf cannot say. */
+  isEncodable: boolean;
 }
 
 export class ObjectStore {
@@ -44,6 +49,11 @@ export class ObjectStore {
     this.revision = revision;
     this.compacted = revision;
     this.#window = window;
+  }
+
+  /** Whether it can be listed and watched as protobuf. */
+  isEncodable(resource: ServedResource): boolean {
+    return this.#table(resource).isEncodable;
   }
 
   put(raw: RawObject): void {
@@ -104,20 +114,24 @@ export class ObjectStore {
     this.compacted = revision;
     for (const raw of objects) {
       const entry = toEntry(raw, revision);
-      this.#table(resourceOfKind(raw.kind)).entries.set(entry.key, entry);
+      const table = this.#table(resourceOfKind(raw.kind));
+      table.entries.set(entry.key, entry);
+      if (entry.protobuf === undefined) table.isEncodable = false;
     }
   }
 
   #table(resource: ServedResource): Table {
     const known = this.#tables.get(resource.name);
     if (known !== undefined) return known;
-    const table: Table = { entries: new Map(), history: [] };
+    const table: Table = { entries: new Map(), history: [], isEncodable: true };
     this.#tables.set(resource.name, table);
     return table;
   }
 
   #record(resource: ServedResource, change: Change): void {
-    const { history } = this.#table(resource);
+    const table = this.#table(resource);
+    const { history } = table;
+    if (change.after !== undefined && change.after.protobuf === undefined) table.isEncodable = false;
     history.push(change);
     const forgotten = history.length > this.#window ? history.shift() : undefined;
     if (forgotten !== undefined) this.compacted = Math.max(this.compacted, forgotten.revision);
@@ -132,16 +146,15 @@ function sorted(entries: Iterable<Entry>): readonly Entry[] {
 function toEntry(raw: RawObject, revision: number): Entry {
   const { kind: _kind, apiVersion: _apiVersion, metadata, ...rest } = raw;
   const { namespace, name, labels } = metadata;
-  const json = Buffer.from(
-    JSON.stringify({ metadata: { ...metadata, resourceVersion: String(revision) }, ...rest }),
-  );
+  const object = { metadata: { ...metadata, resourceVersion: String(revision) }, ...rest };
   const spec = raw['spec'] as
     | Readonly<Record<'clusterIP' | 'type' | 'nodeName', string | undefined>>
     | undefined;
   return {
     key: namespace === undefined ? name : `${namespace}/${name}`,
     revision,
-    json,
+    json: Buffer.from(JSON.stringify(object)),
+    protobuf: encodedOrNothing(raw.kind, object),
     labels: labels ?? {},
     fields: {
       'metadata.name': name,
@@ -154,8 +167,7 @@ function toEntry(raw: RawObject, revision: number): Entry {
 }
 
 /** The same object at another version: what a watch sends when an object is deleted, or leaves its selector. */
-export function atRevision(entry: Entry, revision: number): Buffer {
-  const raw = JSON.parse(entry.json.toString('utf8')) as { metadata: { resourceVersion: string } };
-  raw.metadata.resourceVersion = String(revision);
-  return Buffer.from(JSON.stringify(raw));
+export function atRevision(kind: string, entry: Entry, revision: number): Entry {
+  const raw = JSON.parse(entry.json.toString('utf8')) as Omit<RawObject, 'kind'>;
+  return toEntry({ ...raw, kind, metadata: raw.metadata as RawObject['metadata'] }, revision);
 }

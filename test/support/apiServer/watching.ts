@@ -1,7 +1,9 @@
 /** Open watches, and what can be done to them. */
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../../src/time/clock.ts';
-import { drained, HEAD } from './answers.ts';
+import { drained, encodedStatus } from './answers.ts';
+import { head, type ServedEncoding } from './negotiate.ts';
+import { encodeFrame, encodeObject, envelope } from './protobuf/encode.ts';
 import type { ListOptions } from './options.ts';
 import type { ServedResource } from './resources.ts';
 import type { Selector } from './selectors.ts';
@@ -19,6 +21,7 @@ export interface WatchOptions {
   readonly selector: Selector | undefined;
   readonly options: ListOptions;
   readonly response: ServerResponse;
+  readonly encoding: ServedEncoding;
 }
 
 export class Watch {
@@ -34,8 +37,8 @@ export class Watch {
 
   /** Resolves when everything that is due at the beginning has been handed to the connection. */
   async open(): Promise<void> {
-    const { store, clock, response, options, resource } = this.#watch;
-    response.writeHead(200, HEAD);
+    const { store, clock, response, options, resource, encoding } = this.#watch;
+    response.writeHead(200, head(encoding, true));
     response.flushHeaders();
     response.on('close', () => this.#release());
     const wanted = Number(options.resourceVersion || '0');
@@ -64,7 +67,7 @@ export class Watch {
   bookmark(): void {
     const { store, options } = this.#watch;
     const isAhead = Number(options.resourceVersion) > store.revision;
-    if (options.bookmarks && !isAhead) this.#send('BOOKMARK', this.#empty(store.revision, {}));
+    if (options.bookmarks && !isAhead) this.#sendEmpty(store.revision, {});
   }
 
   /** As agreed. */
@@ -79,7 +82,9 @@ export class Watch {
   }
 
   errorFrame(error: StatusError): void {
-    this.write(`${JSON.stringify({ type: 'ERROR', object: statusObject(error.code, error.options) })}\n`);
+    const encoded = this.#watch.encoding === 'protobuf' ? encodedStatus(error) : undefined;
+    const json = `${JSON.stringify({ type: 'ERROR', object: statusObject(error.code, error.options) })}\n`;
+    this.write(encoded === undefined ? json : encodeFrame('ERROR', encoded));
   }
 
   /** The connection breaks. */
@@ -94,9 +99,9 @@ export class Watch {
     this.#isDumb = true;
   }
 
-  write(text: string): void {
+  write(frame: string | Uint8Array): void {
     const { response } = this.#watch;
-    if (!this.#isDumb && !response.writableEnded) response.write(text);
+    if (!this.#isDumb && !response.writableEnded) response.write(frame);
   }
 
   #onChange({ revision, before, after }: Change, from: number): void {
@@ -104,20 +109,20 @@ export class Watch {
     if (revision <= from) return;
     const matched = before !== undefined && (selector === undefined || selector(before));
     const matches = after !== undefined && (selector === undefined || selector(after));
-    if (matches) this.#send(matched ? 'MODIFIED' : 'ADDED', this.#typed(after.json));
-    else if (matched) this.#send('DELETED', this.#typed(atRevision(before, revision)));
+    if (matches) this.#send(matched ? 'MODIFIED' : 'ADDED', after);
+    else if (matched) this.#send('DELETED', atRevision(this.resource.kind, before, revision));
   }
 
   async #sendAll(revision: number): Promise<void> {
     const { store, resource, selector, response, options } = this.#watch;
     for (const entry of store.list(resource)) {
       if (selector !== undefined && !selector(entry)) continue;
-      this.#send('ADDED', this.#typed(entry.json));
+      this.#send('ADDED', entry);
       if (response.writableNeedDrain) await drained(response);
     }
     const annotations = { 'k8s.io/initial-events-end': 'true' };
     if (options.bookmarks && options.sendInitialEvents) {
-      this.#send('BOOKMARK', this.#empty(revision, { annotations }));
+      this.#sendEmpty(revision, { annotations });
     }
   }
 
@@ -129,22 +134,24 @@ export class Watch {
     this.#endings.push(cancel);
   }
 
-  #send(type: string, object: string): void {
-    this.write(`{"type":"${type}","object":${object}}\n`);
-  }
-
-  #typed(json: Entry['json']): string {
+  #send(type: string, { json, protobuf }: Pick<Entry, 'json' | 'protobuf'>): void {
     const { kind, apiVersion } = this.resource;
-    return `{"kind":"${kind}","apiVersion":"${apiVersion}",${json.toString('utf8').slice(1)}`;
+    if (this.#watch.encoding === 'json') {
+      const object = `{"kind":"${kind}","apiVersion":"${apiVersion}",${json.toString('utf8').slice(1)}`;
+      this.write(`{"type":"${type}","object":${object}}\n`);
+    } else if (protobuf === undefined) {
+      // The next request is answered in JSON.
+      this.cut();
+    } else {
+      this.write(encodeFrame(type, envelope(kind, apiVersion, protobuf)));
+    }
   }
 
-  #empty(revision: number, more: Readonly<Record<string, unknown>>): string {
-    const { kind, apiVersion, zero } = this.resource;
-    return JSON.stringify({
-      kind,
-      apiVersion,
-      metadata: { resourceVersion: String(revision), ...more },
-      ...zero,
+  #sendEmpty(revision: number, more: Readonly<Record<string, unknown>>): void {
+    const object = { metadata: { resourceVersion: String(revision), ...more }, ...this.resource.zero };
+    this.#send('BOOKMARK', {
+      json: Buffer.from(JSON.stringify(object)),
+      protobuf: this.#watch.encoding === 'json' ? undefined : encodeObject(this.resource.kind, object),
     });
   }
 

@@ -1,0 +1,200 @@
+/** Random objects that an API server could hold: types as in Go, values as they come. As JSON and as protobuf. */
+import fc from 'fast-check';
+import { encodeObject } from '../../../support/apiServer/protobuf/encode.ts';
+import {
+  endpointSlices,
+  Interner,
+  oneNode,
+  type Resource,
+  SERVICE_CIDRS,
+  services,
+} from '../../../../src/sources/api/resources.ts';
+
+const name = fc.constantFrom('web', 'db-1', 'a.b', 'Not_A_Name', '-', 'x'.repeat(64), 'y'.repeat(300));
+const namespace = fc.constantFrom('shop', 'default', 'a.b', 'UPPER');
+const junk = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 });
+const address = fc.oneof(
+  fc.ipV4(),
+  fc.ipV6(),
+  fc.constantFrom('10.0.0.1', '010.0.0.1', '127.0.0.1', '::1', '::ffff:10.0.0.1', ' 10.0.0.2', 'None', 'x'),
+  junk,
+);
+const cidr = fc.oneof(
+  fc.constantFrom('10.0.0.0/8', '10.0.0.1/8', ' 10.0.0.0/8', 'fd00::/8', '10.0.0.0'),
+  junk,
+);
+const number = fc.oneof(fc.integer({ min: 0, max: 65_536 }), fc.integer());
+/** Go's JSON leaves these out where they are 0 or empty. */
+const nonZero = number.map((value) => value || 80);
+const word = (...known: readonly string[]): fc.Arbitrary<string> => fc.oneof(fc.constantFrom(...known), junk);
+const time = fc
+  .date({ min: new Date('0001-01-01T00:00:00Z'), max: new Date('9999-12-31T23:59:59Z'), noInvalidDate: true })
+  .map((date) => `${date.toISOString().slice(0, 19)}Z`);
+const anyTime = fc.oneof(time, fc.constantFrom('2026-05-01T12:00:00.5Z', 'yesterday', ''), junk);
+const some = <T>(item: fc.Arbitrary<T>): fc.Arbitrary<T[]> => fc.array(item, { maxLength: 4 });
+
+const LABELS = [
+  'kubernetes.io/service-name',
+  'service.kubernetes.io/headless',
+  'service.kubernetes.io/service-proxy-name',
+  'topology.kubernetes.io/zone',
+  'app',
+];
+
+const metadata = fc.record(
+  {
+    name,
+    namespace,
+    resourceVersion: fc.nat().map(String),
+    creationTimestamp: time,
+    deletionTimestamp: time,
+    labels: fc.dictionary(fc.constantFrom(...LABELS), fc.oneof(name, fc.constantFrom('', 'web', 'db')), {
+      maxKeys: 3,
+    }),
+    annotations: fc.dictionary(
+      fc.constantFrom(
+        'endpoints.kubernetes.io/last-change-trigger-time',
+        'k8s.io/initial-events-end',
+        'other',
+      ),
+      anyTime,
+    ),
+    managedFields: fc.constantFrom(
+      [],
+      [{ manager: 'curl', operation: 'Update', fieldsV1: { 'f:spec': {} } }],
+    ),
+    finalizers: some(junk),
+    generation: fc.nat({ max: 1000 }),
+  },
+  { requiredKeys: ['creationTimestamp'] },
+);
+
+const servicePort = fc.record(
+  {
+    name: fc.oneof(name, fc.constantFrom('http', 'https')),
+    protocol: word('TCP', 'UDP', 'SCTP'),
+    port: number,
+    targetPort: fc.oneof(number, junk),
+    nodePort: nonZero,
+    appProtocol: fc.constantFrom('', 'h2'),
+  },
+  { requiredKeys: ['port'] },
+);
+
+const serviceSpec = fc.record(
+  {
+    ports: some(servicePort),
+    selector: fc.constant({ app: 'web' }),
+    clusterIP: fc.oneof(fc.ipV4(), address),
+    type: word('ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'),
+    externalIPs: some(address),
+    sessionAffinity: word('None', 'ClientIP'),
+    loadBalancerSourceRanges: some(cidr),
+    externalTrafficPolicy: word('Cluster', 'Local'),
+    healthCheckNodePort: nonZero,
+    publishNotReadyAddresses: fc.boolean(),
+    sessionAffinityConfig: fc.record(
+      { clientIP: fc.record({ timeoutSeconds: number }, { requiredKeys: [] }) },
+      { requiredKeys: [] },
+    ),
+    clusterIPs: some(address),
+    ipFamilies: some(word('IPv4', 'IPv6')),
+    internalTrafficPolicy: fc.oneof(word('Cluster', 'Local'), fc.constant('')),
+    trafficDistribution: word('PreferClose'),
+  },
+  { requiredKeys: [] },
+);
+
+const ingress = fc.record(
+  { ip: address, hostname: junk, ipMode: fc.oneof(word('VIP', 'Proxy'), fc.constant('')) },
+  { requiredKeys: [] },
+);
+
+const service = fc.record({
+  metadata,
+  spec: serviceSpec,
+  status: fc.record({ loadBalancer: fc.record({ ingress: some(ingress) }, { requiredKeys: [] }) }),
+});
+
+const hints = some(fc.record({ name: fc.oneof(fc.constantFrom('zone-a', 'node1', ''), junk) }));
+const flags = { ready: fc.boolean(), serving: fc.boolean(), terminating: fc.boolean() };
+
+const endpoint = fc.record(
+  {
+    addresses: some(address),
+    conditions: fc.record(flags, { requiredKeys: [] }),
+    hostname: name,
+    targetRef: fc.record({ kind: word('Pod'), name, namespace, uid: junk }, { requiredKeys: [] }),
+    nodeName: fc.oneof(fc.constantFrom('node1', 'node2.example', ''), name, junk),
+    zone: fc.oneof(fc.constantFrom('zone-a', ''), junk),
+    hints: fc.record({ forZones: hints, forNodes: hints }, { requiredKeys: [] }),
+  },
+  { requiredKeys: ['conditions'] },
+);
+
+const slicePort = fc.record(
+  {
+    name: fc.oneof(name, fc.constantFrom('http', '')),
+    protocol: fc.oneof(word('TCP', 'UDP', 'SCTP'), fc.constant('')),
+    port: number,
+    appProtocol: junk,
+  },
+  { requiredKeys: [] },
+);
+
+const slice = fc.record({
+  metadata,
+  endpoints: some(endpoint),
+  ports: some(slicePort),
+  addressType: fc.oneof(word('IPv4', 'IPv6', 'FQDN'), fc.constant('')),
+});
+
+const node = fc.record({
+  metadata,
+  spec: fc.record(
+    {
+      podCIDR: cidr,
+      podCIDRs: some(cidr),
+      providerID: junk,
+      taints: some(fc.record({ key: word('ToBeDeletedByClusterAutoscaler', ''), effect: junk })),
+    },
+    { requiredKeys: [] },
+  ),
+  status: fc.record(
+    {
+      addresses: some(
+        fc.record({
+          type: word('InternalIP', 'ExternalIP', 'Hostname'),
+          address: fc.oneof(address, fc.constant('')),
+        }),
+      ),
+    },
+    { requiredKeys: [] },
+  ),
+});
+
+const serviceCidr = fc.record({
+  metadata,
+  spec: fc.record({ cidrs: some(fc.oneof(cidr, fc.constant(''))) }, { requiredKeys: [] }),
+});
+
+/** One of each kind: how it is read, and random objects of it. */
+export const KINDS: readonly {
+  readonly resource: Resource<unknown>;
+  readonly objects: fc.Arbitrary<object>;
+}[] = [
+  { resource: services(new Interner()), objects: service },
+  { resource: endpointSlices(new Interner()), objects: slice },
+  { resource: oneNode('node1'), objects: node },
+  { resource: SERVICE_CIDRS, objects: serviceCidr },
+];
+
+export interface TwoForms {
+  readonly resource: Resource<unknown>;
+  readonly raw: unknown;
+  readonly bytes: Buffer;
+}
+
+export const anyObject: fc.Arbitrary<TwoForms> = fc
+  .oneof(...KINDS.map(({ resource, objects }) => objects.map((raw) => ({ resource, raw }))))
+  .map(({ resource, raw }) => ({ resource, raw, bytes: encodeObject(resource.kind, raw) }));
