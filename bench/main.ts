@@ -9,6 +9,7 @@ import { hostileCommand } from './hostile/command.ts';
 import { driftCommand } from './drift/command.ts';
 import { iptablesCommand } from './iptablesCommand.ts';
 import { ipvsCommand } from './ipvs/command.ts';
+import { memoryCommand } from './memory/command.ts';
 import { nftablesCommand } from './nftables/command.ts';
 import { questionsCommand } from './questions/command.ts';
 import { sizingCommand } from './sizing/command.ts';
@@ -100,6 +101,16 @@ memory, with the budgets beside the numbers
   --node-options TEXT      of Node (default --max-semi-space-size=4, as the image sets it)
   --json                   all numbers
 
+memory: what is resident after a start and a restart, where it is, and what of the heap holds it; the whole daemon beside a
+generated API server
+  --modes nftables,iptables-nft   iptables-legacy too
+  --sizes 10000x3,30000x10        as of sizing
+  --settle 10                     seconds of rest before it is measured
+  --semi-space 4 --old-space 0    as of sizing
+  --groups 25                     lines of the heap (0: no snapshot is made)
+  --dist FOLDER                   another build's dist, to compare with
+  --json                          every run as a line of JSON
+
 loss: connections lost by a restart, kill -9, a flush and a mode switch, in every mode; real packets, the whole
 daemon. KUBE_PROXY=/path/to/kube-proxy puts one beside Junction's
   --held 60                connections that are open over each event
@@ -130,6 +141,7 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   else if (name === 'questions') await questionsCommand(args);
   else if (name === 'ui') await uiCommand(args);
   else if (name === 'sizing') await sizingCommand(args);
+  else if (name === 'memory') await memoryCommand(args);
   else if (name === 'hostile') await hostileCommand(args);
   else if (name === 'budgets') await budgetsCommand(args);
   else if (name === 'loss') await loss(args);

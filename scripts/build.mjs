@@ -73,6 +73,8 @@ try {
       'bench-nftables-proxy': 'bench/nftables/proxyRun.ts',
       'bench-nftables-watcher': 'bench/nftables/watcher.ts',
       'bench-questions-run': 'bench/questions/run.ts',
+      'bench-memory-run': 'bench/memory/run.ts',
+      'bench-memory-probe': 'bench/memory/probe.ts',
       'bench-sizing-run': 'bench/sizing/run.ts',
       'bench-hostile-run': 'bench/hostile/run.ts',
       'bench-hostile-livez': 'bench/hostile/livez.ts',

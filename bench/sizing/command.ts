@@ -2,9 +2,10 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runInGuest, whyNoGuest } from '../../lab/guest/machine.ts';
-import { BadArgument, countsOption, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
+import { countsOption, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
 import { openNamespace } from '../namespace.ts';
-import { type ClusterSizes, MODES, type SizingMode, type SizingRun, type SizingTask } from './messages.ts';
+import type { SizingRun, SizingTask } from './messages.ts';
+import { modesOf, nodeOptions, sizesOf } from './options.ts';
 import { nameOf, printSizing } from './report.ts';
 
 const PROGRAM = fileURLToPath(new URL('bench-sizing-run.js', import.meta.url));
@@ -48,31 +49,6 @@ export async function sizingCommand(args: readonly string[]): Promise<void> {
     }
   progress('');
   process.stdout.write(printSizing(rows));
-}
-
-/** In MiB, as Node has them; 0: Node's own. The image sets the first. */
-function nodeOptions(args: readonly string[]): string {
-  return Object.entries({ 'semi-space': 4, 'old-space': 0 })
-    .map(([name, normal]) => ({ name, size: numberOption(args, `--${name}`, normal) }))
-    .flatMap(({ name, size }) => (size === 0 ? [] : [`--max-${name}-size=${size}`]))
-    .join(' ');
-}
-
-function modesOf(text: string): readonly SizingMode[] {
-  return text.split(',').map((each) => {
-    const mode = MODES.find((known) => known === each);
-    if (mode === undefined) throw new BadArgument(`--modes ${each}: expected some of ${MODES.join(',')}`);
-    return mode;
-  });
-}
-
-function sizesOf(text: string): readonly ClusterSizes[] {
-  return text.split(',').map((each) => {
-    const [, services, endpoints, dual] = /^(\d+)x(\d+)(d?)$/.exec(each) ?? [];
-    if (services === undefined)
-      throw new BadArgument(`--sizes ${each}: expected SERVICESxENDPOINTS, with d behind it for dual-stack`);
-    return { services: Number(services), endpoints: Number(endpoints), isDualStack: dual === 'd' };
-  });
 }
 
 async function inNamespace(task: SizingTask): Promise<SizingRun> {

@@ -158,7 +158,7 @@ export function writeFiles(folder: string, port: number, ca: string): ContainerF
   return { node, kubeconfig, socket: join(folder, 'api.sock'), state: folder };
 }
 
-function flagsFor(mode: SizingMode, { kubeconfig, socket, state }: ContainerFiles): readonly string[] {
+export function flagsFor(mode: SizingMode, { kubeconfig, socket, state }: ContainerFiles): readonly string[] {
   const [name = '', variant] = mode === 'ipvs' ? ['ipvs', 'legacy'] : mode.split('-');
   return [
     `--proxy-mode=${name}`,
