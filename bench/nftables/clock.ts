@@ -60,6 +60,9 @@ export class Clock {
       request: (request) => channel.request(request),
       requestAll: (requests) => channel.requestAll(requests),
       dumpAll: (requests) => channel.dumpAll(requests),
+      get committed() {
+        return channel.committed;
+      },
       commit: async (transaction) => {
         let written = performance.now();
         const watched: NetlinkTransaction = (sequence) => {

@@ -31,6 +31,8 @@ import type { MemoryReturn } from './memory.ts';
 import { Proof } from './proof/proof.ts';
 import { UnservedReports } from './unserved.ts';
 
+const START_VERIFICATION = 'verification of what a process before this one wrote';
+
 /** Of this process, all threads. */
 function processorMs(): number {
   const { user, system } = process.cpuUsage();
@@ -154,8 +156,10 @@ export class FamilyRuntime {
 
   get status(): FamilyStatus {
     const { plan, serviceCount } = this.runner.proxier;
+    const { start } = this.#mode.writer;
     return {
       family: this.family,
+      ...(start && { start }),
       services: serviceCount,
       servicePorts: plan.servicePorts.size,
       endpoints: plan.endpointCount,
@@ -262,6 +266,8 @@ export class FamilyRuntime {
     this.#heldIsStale = false;
     if (!this.#isFirst) return;
     this.#isFirst = false;
+    const { start } = this.#mode.writer;
+    if (start && 'isCurrent' in start && !start.isCurrent) this.runner.look(START_VERIFICATION);
     this.#logReady(outcome);
     this.#mode.ready();
     onReady(this.family);

@@ -74,6 +74,8 @@ export interface FamilyStatus {
   readonly syncs: Readonly<Record<SyncKind, number>>;
   /** When the kernel was last read as a whole, and whether it was as it should be. */
   readonly lastVerification?: { readonly at: number; readonly ms: number; readonly isUnchanged: boolean };
+  /** Unset where nothing is recorded, and until the first sync. */
+  readonly start?: StartStatus;
   /** The kernel notifies of every foreign change, so that nothing has to be read now and then. */
   readonly isNotified: boolean;
   readonly refused: readonly { readonly servicePort: ServicePortId; readonly error: string }[];
@@ -81,6 +83,17 @@ export interface FamilyStatus {
   readonly proof: ProofStatus;
   readonly history: HistoryStatus;
 }
+
+/** How a process began: from the record of what the one before it wrote, or (`why`) by reading the kernel. */
+export type StartStatus =
+  | {
+      readonly servicePorts: number;
+      /** Of them, those that had changed meanwhile. */
+      readonly differed: number;
+      /** Nobody can have changed anything in the kernel meanwhile. */
+      readonly isCurrent: boolean;
+    }
+  | { readonly why: string };
 
 export type SyncKind = 'full' | 'incremental' | 'nothing' | 'failed';
 

@@ -33,6 +33,15 @@ export interface NetlinkChannel {
 export interface TransactionChannel extends NetlinkChannel {
   /** All of it or nothing, in one datagram. One that is larger than the kernel takes fails with EMSGSIZE. */
   commit(transaction: NetlinkTransaction): Promise<CommitReply>;
+  /** How many of them the kernel took. */
+  readonly committed: number;
+}
+
+let committedByAll = 0;
+
+/** How many transactions the kernel took of this process, by whatever channel. */
+export function committedByProcess(): number {
+  return committedByAll;
 }
 
 export interface RulesChannel extends TransactionChannel {
@@ -58,6 +67,7 @@ const READINGS = 10;
 export class JobChannel implements RulesChannel {
   readonly #perform: Perform;
   readonly #sequence: Sequence;
+  #committed = 0;
 
   constructor(perform: Perform, sequence = new Sequence()) {
     this.#perform = perform;
@@ -69,7 +79,17 @@ export class JobChannel implements RulesChannel {
   }
 
   async commit(transaction: NetlinkTransaction): Promise<CommitReply> {
-    return this.#do(transaction(this.#sequence));
+    const job = transaction(this.#sequence);
+    const reply = await this.#do(job);
+    if (reply.state === 'done' && job.exchanges.length > 0) {
+      this.#committed++;
+      committedByAll++;
+    }
+    return reply;
+  }
+
+  get committed(): number {
+    return this.#committed;
   }
 
   async request(request: NetlinkRequest): Promise<NetlinkReply> {

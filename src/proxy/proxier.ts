@@ -20,6 +20,7 @@ import { Turns, Unwritten } from './writeOrder.ts';
 import type { ChangeHistory, ServiceInputs } from './history.ts';
 import { Causes, type SyncAttempt, type SyncReport } from './report.ts';
 import type { LookBeside } from './looks.ts';
+import type { StartStatus } from '../explain/status.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
 
 /** One address family of a mode: writes a plan into the kernel. */
@@ -32,6 +33,8 @@ export interface KernelWriter {
    * at exactly that and repairs it. Unset: only a full sync looks.
    */
   readonly verify?: LookBeside;
+  /** How the first sync began, where what was written is recorded. */
+  readonly start?: StartStatus | undefined;
   /** What the last sync set out to do, also if it failed; unset: a full sync. */
   readonly attempt?: SyncAttempt | undefined;
   /** How many endpoints and frontends a sync is to write before others have their turn; unset: all that changed. */

@@ -10,6 +10,7 @@ import { RetryDelay, type SyncAttempt, type SyncReport } from '../../proxy/repor
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
+import type { FamilyRecord } from '../../system/record/familyRecord.ts';
 import { elementsOf, isOfIntervals } from './sets.ts';
 import { type NftFacts, nftSettings } from './settings.ts';
 import type { TableChanges } from './watch.ts';
@@ -23,6 +24,8 @@ interface NftProxierOptions {
   /** The node's own addresses in this family, without loopback. */
   readonly nodeIps: () => readonly Ip[];
   readonly clock?: Clock;
+  /** Of what is written into the table. */
+  readonly record?: FamilyRecord | undefined;
 }
 
 export class NftProxier {
@@ -40,7 +43,7 @@ export class NftProxier {
     const now = (): number => clock.now();
     const timeSlice = new TimeSlice(systemClock);
     this.#now = now;
-    this.table = new NftRules({ client, now, timeSlice });
+    this.table = new NftRules({ client, now, timeSlice, record: options.record });
     this.#backstop = backstop && new Backstop({ client: backstop, now, timeSlice });
   }
 
@@ -58,6 +61,7 @@ export class NftProxier {
     const all = report.kind === 'full' ? undefined : changed;
     const failure = await this.#backstop?.sync(plan, { changed: all, refused: report.refused }, settings);
     if (failure) this.#options.onBackstopFailure?.(failure);
+    this.#options.record?.touch();
     const delays = [
       report.retryAfterMs,
       this.#cleanup.remainingMs(this.#now()),
@@ -102,6 +106,12 @@ export class NftProxier {
   }
 
   requestFull(): void {
+    this.#options.record?.doubt();
     this.table.requestFull();
+  }
+
+  /** How the first sync began. */
+  get start(): FamilyRecord['start'] {
+    return this.#options.record?.start;
   }
 }

@@ -8,12 +8,13 @@ import { deepEqual } from '../../model/equal.ts';
 import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import { type Changes, Reconciler, type Resync, type ServicePortPlans } from '../../proxy/reconciler.ts';
+import { Reconciler } from '../../proxy/reconciler.ts';
+import type { ApplyRecord, Changes, Restored, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
 import { ReportBuilder, type SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import { evictStale, protocolsToEvict } from './rules/affinity.ts';
 import { Committer, slices } from './rules/committer.ts';
-import { compileElements, compileShared, type NftFragment } from './rules/compile.ts';
+import { compileElements, compileShared, type NftFragment, type TablePart } from './rules/compile.ts';
 import { concernedBy, divide, editsFor, idOf, isDivisible, repairs, withoutGaps } from './rules/diff.ts';
 import type { ForeignElement, InOrder } from './rules/diff.ts';
 import { ReferenceCounts } from './rules/referenceCounts.ts';
@@ -27,8 +28,22 @@ interface NftRulesOptions {
   readonly client: NftClient;
   readonly now: () => number;
   readonly timeSlice?: TimeSlice;
+  /** Keeps what was written. */
+  readonly record?: TableRecord | undefined;
   /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
   readonly firstChunk?: number;
+}
+
+/** Of what is written, for the next process. */
+interface TableRecord extends ApplyRecord {
+  /** Another program changed something that is not repaired yet. */
+  doubt(): void;
+}
+
+/** What is in the kernel besides the elements of service ports. */
+interface TableRecordState {
+  readonly parts: readonly TablePart[];
+  readonly toEvict: readonly Protocol[];
 }
 
 const TRIES = 5;
@@ -59,7 +74,7 @@ export class NftRules extends Reconciler<TableOptions> {
 
   constructor(given: NftRulesOptions) {
     const { client, now, firstChunk } = given;
-    super();
+    super(given.record);
     this.#given = given;
     this.#committer = new Committer(client, now, firstChunk, (transaction) => this.#note(transaction));
   }
@@ -71,12 +86,38 @@ export class NftRules extends Reconciler<TableOptions> {
 
   /** The next sync repairs these, without reading anything. */
   noteForeign(elements: readonly ForeignElement[]): void {
+    this.#given.record?.doubt();
     this.#foreign.push(...elements);
   }
 
   /** The next sync looks at chains, rules and sets; of these sets, at what is in them too. */
   noteStructure(sets: Iterable<string>): void {
+    this.#given.record?.doubt();
     this.#foreignSets = new Set([...(this.#foreignSets ?? []), ...sets]);
+  }
+
+  protected override get recordState(): TableRecordState {
+    return { parts: this.#counts.parts, toEvict: [...this.#toEvict] };
+  }
+
+  /** Reference counts and the table's shape, from what was written; nothing is read. */
+  protected override async restoreState(
+    { applied, state, isCurrent }: Restored,
+    options: TableOptions,
+  ): Promise<boolean> {
+    const { parts, toEvict } = (state ?? {}) as Partial<TableRecordState>;
+    if (!parts || !toEvict) return false;
+    this.#counts = new ReferenceCounts();
+    this.#counts.addIdle(parts, this.#given.now());
+    const count = (port: ServicePortPlan): void => this.#counts.add(compileShared(port, options));
+    await forEachSliced(applied.values(), count, this.#given.timeSlice);
+    this.#counts.takeChanges();
+    this.#ruleset = this.#rulesetFor(options);
+    this.#toEvict.clear();
+    for (const protocol of toEvict) this.#toEvict.add(protocol);
+    // Chains, rules and sets are few: they are compared before anything else.
+    if (!isCurrent) this.noteStructure([]);
+    return true;
   }
 
   /** The table as it was last written. */

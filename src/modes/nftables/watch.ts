@@ -29,6 +29,12 @@ interface TableSubscriber {
   onChange(changedBy: ChangedBy | undefined, changes: TableChanges | undefined): void;
 }
 
+/** Gets to know of every transaction that is not of this thread, whatever it is about. */
+interface TransactionCounter {
+  noteOthers(count: number): void;
+  noteLost(): void;
+}
+
 /** Elements that were added to a set, or deleted. */
 interface ForeignElements extends ElementsOfSet {
   readonly isThere: boolean;
@@ -54,13 +60,18 @@ export class TableWatch {
   readonly #touched = new Map<Family, Message[]>();
   #own: number | undefined;
   #watch: Watch | undefined;
+  readonly #counter: TransactionCounter | undefined;
 
-  private constructor(thread: Pick<NetlinkThread, 'channel' | 'watch'>) {
+  private constructor(thread: Pick<NetlinkThread, 'channel' | 'watch'>, counter?: TransactionCounter) {
     this.#thread = thread;
+    this.#counter = counter;
   }
 
-  static async start(thread: Pick<NetlinkThread, 'channel' | 'watch'>): Promise<TableWatch> {
-    const watch = new TableWatch(thread);
+  static async start(
+    thread: Pick<NetlinkThread, 'channel' | 'watch'>,
+    counter?: TransactionCounter,
+  ): Promise<TableWatch> {
+    const watch = new TableWatch(thread, counter);
     await watch.#findSelf();
     const handler = {
       messages: (messages: readonly Message[]) => watch.#receive(messages),
@@ -88,8 +99,10 @@ export class TableWatch {
 
   #receive(messages: readonly Message[]): void {
     for (const message of messages) {
-      if (operationOf(message) === 'new generation') this.#ended(message.payload);
-      else if (isOurs(message.payload)) this.#note(message);
+      if (operationOf(message) === 'new generation') {
+        this.#counter?.noteOthers(1);
+        this.#ended(message.payload);
+      } else if (isOurs(message.payload)) this.#note(message);
     }
   }
 
@@ -114,6 +127,7 @@ export class TableWatch {
 
   /** Also when the thread was replaced, which then has another number. */
   #lost(): void {
+    this.#counter?.noteLost();
     this.#touched.clear();
     const everybody = new Map(this.#subscribers.map(({ family }) => [family, []]));
     void this.#findSelf()

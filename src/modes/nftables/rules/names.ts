@@ -3,6 +3,17 @@ import type { Protocol } from '../../../model/objects.ts';
 
 export const TABLE = 'junction';
 export const TABLE_COMMENT = 'Junction: services as data';
+/** A set without elements: the mark of a record of what was written, by the record's own letters. */
+const RECORD_SET_NAME = /^record-[A-Z2-7]{16}$/;
+
+export function recordSet(mark: string): string {
+  return `record-${mark}`;
+}
+
+export function isRecordSet(name: string): boolean {
+  return RECORD_SET_NAME.test(name);
+}
+
 /** Behind ours, and not to be changed by others. */
 export const BACKSTOP_TABLE = 'junction-backstop';
 export const BACKSTOP_COMMENT = 'Junction: holds connections while its rules are gone';

@@ -38,10 +38,7 @@ export class ReferenceCounts {
   /** With the sizes and time-outs of one before it, until they are retired. */
   constructor(before?: { readonly counts: ReferenceCounts; readonly now: number }) {
     if (!before) return;
-    this.addIdle(
-      Array.from(before.counts.#used.values(), ({ part }) => part),
-      before.now,
-    );
+    this.addIdle(before.counts.parts, before.now);
   }
 
   /** While it is the same, so is the shape. */
@@ -118,13 +115,18 @@ export class ReferenceCounts {
     }
   }
 
+  /** Sizes and time-outs that the table has. */
+  get parts(): readonly TablePart[] {
+    return Array.from(this.#used.values(), ({ part }) => part);
+  }
+
   *elements(): Generator<Element> {
     yield* this.#addresses.elements();
     for (const [first] of this.#elements.values()) if (first) yield first.element;
   }
 
   shape(hasServiceCidrs: boolean): TableShape {
-    const parts = Array.from(this.#used.values(), ({ part }) => part);
+    const { parts } = this;
     const sizes = (scope: Scope, view: View): readonly number[] =>
       parts
         .flatMap((part) => ('size' in part && part.scope === scope && part.view === view ? [part.size] : []))
