@@ -113,7 +113,9 @@ function startLines(start: StartStatus | undefined): readonly string[] {
   if ('why' in start) return [`by reading the kernel: ${start.why}`];
   const { servicePorts, differed, isCurrent } = start;
   const since = isCurrent ? 'nothing changed in the kernel meanwhile' : 'the kernel was compared behind it';
-  return [`from the record: ${counted(servicePorts, 'service port')}, ${grouped(differed)} differed; ${since}`];
+  return [
+    `from the record: ${counted(servicePorts, 'service port')}, ${grouped(differed)} differed; ${since}`,
+  ];
 }
 
 function part(name: string, lines: readonly string[], at?: number): StatusPart {

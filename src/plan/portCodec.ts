@@ -30,7 +30,15 @@ const ROUTES: readonly Route[] = [
 ];
 
 /** Parts that a service port may have. */
-const HAS = { cluster: 1, local: 2, draining: 4, refusedIPs: 8, localEndpoints: 16, affinity: 32, client: 64 };
+const HAS = {
+  cluster: 1,
+  local: 2,
+  draining: 4,
+  refusedIPs: 8,
+  localEndpoints: 16,
+  affinity: 32,
+  client: 64,
+};
 /** Of an endpoint. */
 const IS = { local: 1, ready: 2, serving: 4, terminating: 8, hinted: 16 };
 /** Of a frontend, beside its kind. */

@@ -99,18 +99,25 @@ describe('a start from the record', () => {
     expect((await stat(file())).mode & 0o777).toBe(0o600);
   });
 
-  test.each(['SIGTERM', 'SIGKILL'] as const)('reads nothing where nothing has changed, after %s', async (signal) => {
-    await settled();
-    await daemon().end(signal);
-    await daemon().start();
-    expect(lastStart()).toMatch(/from the record.* ipFamily="IPv4" servicePorts=52 differed=0 .*nothing has changed/);
-    expect(lastStart()).not.toContain('there is no record');
-    await isRecorded();
-    await daemon().end(signal);
-    await daemon().start();
-    expect(lastStart()).toMatch(/from the record.* ipFamily="IPv6" servicePorts=1 differed=0 .*nothing has changed/);
-    await becomes(fresh);
-  });
+  test.each(['SIGTERM', 'SIGKILL'] as const)(
+    'reads nothing where nothing has changed, after %s',
+    async (signal) => {
+      await settled();
+      await daemon().end(signal);
+      await daemon().start();
+      expect(lastStart()).toMatch(
+        /from the record.* ipFamily="IPv4" servicePorts=52 differed=0 .*nothing has changed/,
+      );
+      expect(lastStart()).not.toContain('there is no record');
+      await isRecorded();
+      await daemon().end(signal);
+      await daemon().start();
+      expect(lastStart()).toMatch(
+        /from the record.* ipFamily="IPv6" servicePorts=1 differed=0 .*nothing has changed/,
+      );
+      await becomes(fresh);
+    },
+  );
 
   test('writes what changed while nobody ran', async () => {
     const wanted = await freshTable(LATER);

@@ -45,7 +45,8 @@ const anyPool = fc.array(
     .map((endpoint) => ({ ...endpoint, key: hostPort(endpoint.ip, endpoint.port) })),
   { maxLength: 5 },
 );
-const maybe = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(value, { nil: undefined });
+const maybe = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+  fc.option(value, { nil: undefined });
 const anyServicePort: fc.Arbitrary<ServicePortPlan> = fc
   .record({
     id: fc.string(),
@@ -79,7 +80,7 @@ const anyServicePort: fc.Arbitrary<ServicePortPlan> = fc
         },
         { requiredKeys: [] },
       )
-      .map((rest) => ({ ...port, ...rest }) as ServicePortPlan),
+      .map((rest) => ({ ...port, ...rest })),
   );
 
 function encode(port: ServicePortPlan): Uint8Array {
@@ -139,7 +140,10 @@ describe('a service port as bytes', () => {
   });
 
   test('takes less than ten bytes for each endpoint of a large pool', () => {
-    const endpoints = Array.from({ length: 1000 }, (_, index) => `| 10.244.${index >> 8}.${index & 255} node-b`);
+    const endpoints = Array.from(
+      { length: 1000 },
+      (_, index) => `| 10.244.${index >> 8}.${index & 255} node-b`,
+    );
     const cluster = new Cluster();
     cluster.tell('a/x 10.96.0.1 80', `a/x-1 of x 80 ${endpoints.join(' ')}`).replan();
     const [port = expect.unreachable()] = [...cluster.planner.servicePorts.values()];

@@ -56,6 +56,9 @@ export class TableMark implements MarkedRules {
     const reply = await this.#channel.request(request);
     if (reply.kind === 'answered') return reply.messages[0]?.payload;
     if (reply.errno === constants.errno.ENOENT) return undefined;
-    throw new JunctionError('NETLINK_FAILED', `netlink: cannot ask for the mark of the record: ${reply.name}`);
+    throw new JunctionError(
+      'NETLINK_FAILED',
+      `netlink: cannot ask for the mark of the record: ${reply.name}`,
+    );
   }
 }

@@ -6,7 +6,7 @@ import { ByteWriter } from '../../plan/packedBytes.ts';
 import { decodeServicePort, encodeServicePort } from '../../plan/portCodec.ts';
 import type { ServicePortPlan } from '../../plan/types.ts';
 import { forEachSliced, type TimeSlice } from '../../time/timeSlice.ts';
-import { ENTRY, type Entry, type Section, sectionPayload } from './journal.ts';
+import { ENTRY, type Entry, type RecordSection, sectionPayload } from './journal.ts';
 
 type Plans = ReadonlyMap<ServicePortId, ServicePortPlan>;
 
@@ -23,7 +23,7 @@ export interface RecordKeeper {
   readonly mark: string | undefined;
   readonly isCurrent: boolean;
   readonly timeSlice: TimeSlice;
-  section(family: Family): Section | string;
+  section(family: Family): RecordSection | string;
   begin(): Promise<void> | undefined;
   flush(): void;
   touch(): void;
@@ -132,7 +132,7 @@ export class FamilyRecord {
     return restored;
   }
 
-  async #sectionFor(options: unknown): Promise<Section | string> {
+  async #sectionFor(options: unknown): Promise<RecordSection | string> {
     const { mark } = this.#keeper;
     const section = this.#keeper.section(this.family);
     if (mark === undefined || typeof section === 'string') return section;
@@ -144,7 +144,7 @@ export class FamilyRecord {
   }
 
   /** Bytes are compared; what differs is decoded. */
-  async #match(section: Section, servicePorts: Plans): Promise<RestoredPlans | string> {
+  async #match(section: RecordSection, servicePorts: Plans): Promise<RestoredPlans | string> {
     const { timeSlice, isCurrent } = this.#keeper;
     const writer = new ByteWriter();
     const applied = new Map<ServicePortId, ServicePortPlan>();

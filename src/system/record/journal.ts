@@ -17,7 +17,7 @@ export const RECORD_VERSION = 1;
 const MAGIC = 'junction-written';
 /** Type, length, checksum. */
 const FRAME_HEADER_BYTES = 9;
-export const FRAMES = { header: 1, section: 2, ports: 3, intent: 4, done: 5 } as const;
+const FRAMES = { header: 1, section: 2, ports: 3, intent: 4, done: 5 } as const;
 export type FrameType = keyof typeof FRAMES;
 /** Of an entry of a service port: it is not there any more, or as it was written. */
 export const ENTRY = { deleted: 0, plain: 1, withoutComments: 2 } as const;
@@ -42,7 +42,7 @@ interface RecordHeader extends RecordBinding {
 }
 
 /** Of one family, besides its service ports. */
-export interface SectionFacts {
+interface SectionFacts {
   /** The kernel's own numbers of what holds our rules. */
   readonly identity: string;
   /** What the rules depend on besides the plan, as text. */
@@ -56,13 +56,13 @@ export interface Entry {
   readonly isWithoutComments: boolean;
 }
 
-export interface Section extends SectionFacts {
+export interface RecordSection extends SectionFacts {
   readonly entries: ReadonlyMap<ServicePortId, Entry>;
 }
 
 export interface Journal {
   readonly header: RecordHeader;
-  readonly sections: ReadonlyMap<Family, Section>;
+  readonly sections: ReadonlyMap<Family, RecordSection>;
   /** Of nf_tables, when all of this was in the kernel; 0: other programs may have changed something by then. */
   readonly generation: number;
   /** A process meant to change the kernel after that, and did not say that it did. */
@@ -126,7 +126,8 @@ export function readJournal(bytes: Uint8Array): Journal | string {
     if (type === FRAMES.ports && !takePorts(payload, sections)) return 'a service port cannot be read';
     last = type;
     if (type !== FRAMES.done) continue;
-    generation = jsonOf<{ readonly generation?: number }>(payload)?.generation;
+    const done: { readonly generation?: number } | undefined = jsonOf(payload);
+    generation = done?.generation;
     if (!Number.isSafeInteger(generation)) return 'a generation cannot be read';
   }
   if (!header) return 'it is empty';
@@ -135,6 +136,11 @@ export function readJournal(bytes: Uint8Array): Journal | string {
   const isOpen = last === FRAMES.intent;
   const liveBytes = liveBytesOf(sections.values());
   return { header, sections, generation, isOpen, checksum, liveBytes };
+}
+
+interface SectionFrame extends SectionFacts {
+  readonly family: Family;
+  readonly isReset: boolean;
 }
 
 interface MutableSection extends SectionFacts {
@@ -160,12 +166,12 @@ function readFrame(bytes: Uint8Array, offset: number, before: number): Frame | u
 }
 
 function headerIn(payload: Uint8Array): RecordHeader | undefined {
-  const header = jsonOf<RecordHeader>(payload);
+  const header = jsonOf(payload) as RecordHeader | undefined;
   return header?.magic === MAGIC && typeof header.mark === 'string' ? header : undefined;
 }
 
 function takeSection(payload: Uint8Array, sections: Map<Family, MutableSection>): boolean {
-  const read = jsonOf<SectionFacts & { readonly family: Family; readonly isReset: boolean }>(payload);
+  const read = jsonOf(payload) as SectionFrame | undefined;
   if (!read || !FAMILIES.includes(read.family)) return false;
   const { family, isReset, identity, options, state } = read;
   if (typeof identity !== 'string' || typeof options !== 'string') return false;
@@ -232,7 +238,7 @@ export class EntryBuffer {
   }
 }
 
-function liveBytesOf(sections: Iterable<Section>): number {
+function liveBytesOf(sections: Iterable<RecordSection>): number {
   let sum = 0;
   for (const { entries } of sections)
     for (const { bytes } of entries.values()) sum += bytes.length + ENTRY_HEADER_BYTES;
@@ -243,10 +249,10 @@ function jsonBytes(value: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(value));
 }
 
-function jsonOf<T>(bytes: Uint8Array): T | undefined {
+function jsonOf(bytes: Uint8Array): object | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    return typeof value === 'object' && value !== null ? (value as T) : undefined;
+    return typeof value === 'object' && value !== null ? value : undefined;
   } catch {
     return undefined;
   }

@@ -9,10 +9,11 @@
  * doubt, a record is not used.
  */
 import { randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import type { Family } from '../../model/ip.ts';
-import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
+import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { ByteWriter } from '../../plan/packedBytes.ts';
 import { FamilyRecord, type MarkedRules, type RecordKeeper } from './familyRecord.ts';
@@ -27,7 +28,7 @@ import {
   readJournal,
   RECORD_VERSION,
   type RecordBinding,
-  type Section,
+  type RecordSection,
 } from './journal.ts';
 import { bootId, networkNamespace, programIdentity, RecordFile } from './recordFile.ts';
 
@@ -56,6 +57,8 @@ const GROWTH = 2;
 const GROWTH_BYTES = 1 << 18;
 /** 80 bits. */
 const MARK_LETTERS = 16;
+/** Service ports between two looks at the clock. */
+const PER_LOOK = 16;
 const NOTHING = new Uint8Array();
 
 export class WrittenRecord implements RecordKeeper {
@@ -143,8 +146,10 @@ export class WrittenRecord implements RecordKeeper {
   }
 
   /** What the record has of a family, or why it has nothing. */
-  section(family: Family): Section | string {
-    return this.#journal?.sections.get(family) ?? (this.#journal ? 'it has nothing of this family' : this.#why);
+  section(family: Family): RecordSection | string {
+    return (
+      this.#journal?.sections.get(family) ?? (this.#journal ? 'it has nothing of this family' : this.#why)
+    );
   }
 
   /** Nobody can have changed anything since it was written. */
@@ -220,8 +225,9 @@ export class WrittenRecord implements RecordKeeper {
 
   async #flush(): Promise<void> {
     try {
-      await null; // the sync that has just ended comes first
-      while (this.#isOn && !this.#isSettled && this.#families.every((each) => each.isQuiet)) await this.#write();
+      await nextTurn(); // what waits for the sync that has just ended comes first
+      while (this.#isOn && !this.#isSettled && this.#families.every((each) => each.isQuiet))
+        await this.#write();
     } catch (error) {
       await this.#giveUp(error);
     }
@@ -246,20 +252,16 @@ export class WrittenRecord implements RecordKeeper {
 
   async #writeEntries(family: FamilyRecord): Promise<void> {
     const buffer = new EntryBuffer(family.family);
-    const self = this;
-    this.timeSlice.begin();
-    await runSliced(
-      (function* () {
-        for (const [kind, encode] of family.takeEntries()) {
-          self.#writer.begin();
-          encode(self.#writer);
-          buffer.add(kind, self.#writer.bytes);
-          if (buffer.length >= FRAME_BYTES) self.#append('ports', buffer.take());
-          yield;
-        }
-      })(),
+    await forEachSliced(
+      family.takeEntries(),
+      ([kind, encode]) => {
+        this.#writer.begin();
+        encode(this.#writer);
+        buffer.add(kind, this.#writer.bytes);
+        if (buffer.length >= FRAME_BYTES) this.#append('ports', buffer.take());
+      },
       this.timeSlice,
-      16,
+      PER_LOOK,
     );
     if (buffer.length > 1) this.#append('ports', buffer.take());
   }
