@@ -1,15 +1,20 @@
 /**
  * The real program with a bad way to the kernel: now and then a transaction is refused, or its answer is lost after it
- * was done, or the table cannot be read. SIGPWR ends the thread that speaks netlink. SIGUSR2 puts an end to all of it.
+ * was done, or the kernel cannot be read. SIGPWR ends the thread that speaks netlink. SIGUSR2 puts an end to all of it.
  */
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import type { Worker } from 'node:worker_threads';
+import { constants } from 'node:os';
+import { IptablesClient } from '../../src/modes/iptables/client.ts';
 import { NetlinkNftClient } from '../../src/modes/nftables/client.ts';
+import { JobChannel } from '../../src/netlink/channel.ts';
 
 /** One in so many. */
 const REFUSED = 25;
 const LOST = 60;
 const UNREADABLE = 15;
+/** Everything is read in hundreds of parts. */
+const PART_UNREADABLE = 1000;
 
 let isCalm = false;
 process.on('SIGUSR2', () => {
@@ -25,22 +30,31 @@ function happens(oneIn: number): boolean {
   return !isCalm && Math.random() * oneIn < 1;
 }
 
-const client = NetlinkNftClient.prototype;
-/** What the client itself would have done. */
-const real = Object.getOwnPropertyDescriptors(client);
-const commit = given(real.commit.value);
-const inspect = given(real.inspect.value);
-const affinityEntries = given(real.affinityEntries.value);
+/** Of nf_tables, whichever mode writes there. */
+const channel = JobChannel.prototype;
+const realChannel = Object.getOwnPropertyDescriptors(channel);
+const commit = given(realChannel.commit.value);
+const dumpAll = given(realChannel.dumpAll.value);
+
+const nftClient = NetlinkNftClient.prototype;
+const inspect = given(Object.getOwnPropertyDescriptors(nftClient).inspect.value);
+
+/** Of the programs of iptables. */
+const client = IptablesClient.prototype;
+const realClient = Object.getOwnPropertyDescriptors(client);
+const restore = given(realClient.restore.value);
+const readSave = given(realClient.readSave.value);
 
 function given<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('the client has other methods than it had');
   return value;
 }
 
-client.commit = async function (transaction) {
+channel.commit = async function (transaction) {
   if (happens(REFUSED)) {
     tell('refused');
-    return { state: 'refused', name: 'ENOMEM', operation: transaction[0] };
+    const refusal = { errno: constants.errno.ENOMEM, name: 'ENOMEM', operation: undefined };
+    return { state: 'refused', refusals: [refusal] };
   }
   const outcome = await commit.call(this, transaction);
   if (!happens(LOST)) return outcome;
@@ -48,7 +62,15 @@ client.commit = async function (transaction) {
   throw new Error('soak: the answer of the kernel is lost');
 };
 
-client.inspect = async function (wanted, only) {
+channel.dumpAll = async function (requests) {
+  if (happens(PART_UNREADABLE)) {
+    tell('unreadable');
+    throw new Error('soak: the kernel cannot be read');
+  }
+  return dumpAll.call(this, requests);
+};
+
+nftClient.inspect = async function (wanted, only) {
   if (happens(UNREADABLE)) {
     tell('unreadable');
     throw new Error('soak: the table cannot be read');
@@ -56,12 +78,23 @@ client.inspect = async function (wanted, only) {
   return inspect.call(this, wanted, only);
 };
 
-client.affinityEntries = async function (protocol) {
-  if (happens(UNREADABLE)) {
-    tell('clients unreadable');
-    throw new Error('soak: clients cannot be read');
+client.restore = async function (table, input, options) {
+  if (happens(REFUSED)) {
+    tell('refused');
+    throw new Error('soak: iptables-restore cannot be started');
   }
-  return affinityEntries.call(this, protocol);
+  await restore.call(this, table, input, options);
+  if (!happens(LOST)) return;
+  tell('answer lost');
+  throw new Error('soak: how iptables-restore ended is lost');
+};
+
+client.readSave = async function (table, options, take) {
+  if (happens(UNREADABLE)) {
+    tell('unreadable');
+    throw new Error('soak: iptables-save cannot be started');
+  }
+  return readSave.call(this, table, options, take);
 };
 
 const workers = new Set<Worker>();

@@ -8,22 +8,19 @@ import { join } from 'node:path';
 import type { Host } from '../../lab/host.ts';
 import { toolEnvironment } from '../../lab/tools.ts';
 import { eventually } from '../../test/e2e/support/eventually.ts';
+import type { SoakMode } from './modes.ts';
 
 const FLAGS = [
   '--hostname-override=node1',
   '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
-  '--proxy-mode=nftables',
   '--iptables-min-sync-period=0s',
   '--iptables-sync-period=1s',
   '--conntrack-max-per-core=0',
   // Clients on the node use ports from 10,001 on.
   '--healthz-bind-address=127.0.0.1:9256',
   '--metrics-bind-address=127.0.0.1:9249',
-  '--state-dir=',
-  '--api-socket=',
   '--v=1',
 ];
-const TABLES = ['ip junction', 'ip6 junction', 'ip junction-backstop', 'ip6 junction-backstop'];
 const START_MS = 60_000;
 const MOST_STARTS = 40;
 const KEPT_LOG = 200_000;
@@ -31,6 +28,7 @@ const WORDS = /^soak: (.*)$|"(Sync failed|Synced rules|Another program changed o
 
 export class SoakNode {
   readonly host: Host;
+  readonly #mode: SoakMode;
   readonly #folder: string;
   readonly #logFile: string | undefined;
   readonly #texts = new Map<string, string>();
@@ -39,14 +37,16 @@ export class SoakNode {
   #log = '';
   #written = 0;
 
-  static async create(host: Host, logFile?: string): Promise<SoakNode> {
+  static async create(host: Host, mode: SoakMode, logFile?: string): Promise<SoakNode> {
     const folder = await mkdtemp(join(tmpdir(), 'junction-soak-'));
     await mkdir(join(folder, 'manifests'));
-    return new SoakNode(host, folder, logFile);
+    await mkdir(join(folder, 'state'));
+    return new SoakNode(host, mode, folder, logFile);
   }
 
-  private constructor(host: Host, folder: string, logFile: string | undefined) {
+  private constructor(host: Host, mode: SoakMode, folder: string, logFile: string | undefined) {
     this.host = host;
+    this.#mode = mode;
     this.#logFile = logFile;
     this.#folder = folder;
   }
@@ -82,7 +82,11 @@ export class SoakNode {
   }
 
   async #tryStart(program: string): Promise<boolean> {
-    const args = [process.execPath, program, 'run', '--manifests', join(this.#folder, 'manifests'), ...FLAGS];
+    const inFolder = (name: string): string => join(this.#folder, name);
+    // What a life wrote is recorded there, and the next one begins with it.
+    const places = [`--state-dir=${inFolder('state')}`, `--api-socket=${inFolder('state/junction.sock')}`];
+    const flags = [...FLAGS, ...places, ...this.#mode.flags];
+    const args = [process.execPath, program, 'run', '--manifests', inFolder('manifests'), ...flags];
     const child = this.host.spawn(args, { stdio: ['ignore', 'ignore', 'pipe'], env: toolEnvironment() });
     this.#child = child;
     let said = '';
@@ -114,14 +118,11 @@ export class SoakNode {
     this.#child?.kill('SIGPWR');
   }
 
-  /** Until the rules and their backstop are there: what happens by then would be the second of two things at once. */
+  /** Until all rules are there: what happens by then would be the second of two things at once. */
   async whole(): Promise<void> {
     await eventually(
-      () => `our tables, all four; it said:\n${this.#log.slice(-5000)}`,
-      async () => {
-        const tables = await this.host.run(['nft', 'list', 'tables']);
-        return TABLES.every((table) => tables.includes(`table ${table}\n`));
-      },
+      () => `our rules, all of them; it said:\n${this.#log.slice(-5000)}`,
+      () => this.#mode.isWhole(this.host),
       START_MS,
     );
   }

@@ -1,19 +1,20 @@
 /**
- * The nftables mode under everything at once: services come, go and change, transactions fail, others change the table,
- * the process is killed; and all the while clients of services that do not change must not notice.
+ * A mode under everything at once: services come, go and change, transactions fail, others change the rules, the process
+ * is killed; and all the while clients of services that do not change must not notice.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab } from '../../lab/lab.ts';
 import { eventually } from '../../test/e2e/support/eventually.ts';
 import { manifests } from '../../test/e2e/cluster.ts';
+import type { SoakMode } from './modes.ts';
 import { SoakNode } from './node.ts';
 import { type Draw, drawsFrom, randomSlot } from './randomServices.ts';
-import { TAMPERINGS } from './tampering.ts';
 import { STABLE_MANIFESTS, Traffic, type TrafficReport } from './traffic.ts';
 import { strayLines, wrongPackets } from './verdict.ts';
 
 export interface SoakOptions {
   readonly lab: Lab;
+  readonly mode: SoakMode;
   readonly seconds: number;
   readonly seed: number;
   readonly slots: number;
@@ -25,6 +26,8 @@ export interface SoakOptions {
 }
 
 export interface SoakReport {
+  readonly mode: string;
+  readonly hasBackstop: boolean;
   readonly seconds: number;
   readonly seed: number;
   readonly changes: number;
@@ -44,7 +47,7 @@ export function held({ traffic, wrongPackets: wrong, strayLines: stray }: SoakRe
 }
 
 export async function runSoak(options: SoakOptions): Promise<SoakReport> {
-  const node = await SoakNode.create(options.lab.host('node1'), options.logFile);
+  const node = await SoakNode.create(options.lab.host('node1'), options.mode, options.logFile);
   try {
     return await new Soak(options, node).run();
   } catch (error) {
@@ -72,12 +75,12 @@ class Soak {
   constructor(options: SoakOptions, node: SoakNode) {
     this.#options = options;
     this.#node = node;
-    this.#traffic = new Traffic(options.lab);
+    this.#traffic = new Traffic(options.lab, options.mode.hasBackstop);
     this.#draw = drawsFrom(options.seed);
   }
 
   async run(): Promise<SoakReport> {
-    const { seconds, seed, slots, programs, lab, say } = this.#options;
+    const { seconds, seed, slots, programs, lab, mode, say } = this.#options;
     const node = this.#node;
     await node.write('stable', STABLE_MANIFESTS);
     for (let slot = 0; slot < slots; slot++) await node.write(`slot-${slot}`, randomSlot(slot, this.#draw));
@@ -94,10 +97,12 @@ class Soak {
     await this.#settle();
     const traffic = await this.#traffic.stop();
     say('sending packets to every service');
-    const { rows, wrong } = await wrongPackets(lab, node.manifests);
-    say('comparing the table with a fresh one');
-    const stray = await strayLines(node, programs.plain);
+    const { rows, wrong } = await wrongPackets(lab, mode.mechanism, node.manifests);
+    say('comparing the rules with fresh ones');
+    const stray = await strayLines(node, mode, programs.plain);
     return {
+      mode: mode.name,
+      hasBackstop: mode.hasBackstop,
       seconds,
       seed,
       changes: this.#changes,
@@ -155,20 +160,21 @@ class Soak {
   }
 
   async #tamper(): Promise<void> {
-    const tampering = TAMPERINGS[this.#draw(TAMPERINGS.length)];
+    const { tamperings } = this.#options.mode;
+    const tampering = tamperings[this.#draw(tamperings.length)];
     if (!tampering) return;
     const { name, isHole } = tampering;
     this.#tamperings.set(name, (this.#tamperings.get(name) ?? 0) + 1);
-    const script = await tampering.script(this.#draw, this.#node.host);
+    const { argv, stdin } = await tampering.command(this.#draw, this.#node.host);
     // What it is about may have gone meanwhile.
     const work = async (): Promise<void> =>
-      void (await this.#node.host.exec(['nft', '-f', '-'], { stdin: script }));
+      void (await this.#node.host.exec(argv, stdin === undefined ? {} : { stdin }));
     if (!isHole) await work();
-    else if (this.#draw(DEAD) > 0) await this.#traffic.hole('mended', work);
+    else if (this.#draw(DEAD) > 0) await this.#traffic.hole('repaired', work);
     else await this.#tamperWithTheDead(work);
   }
 
-  /** Nobody is there to mend it, and the backstop went with the process. */
+  /** Nobody is there to repair it, and the backstop went with the process. */
   async #tamperWithTheDead(work: () => Promise<void>): Promise<void> {
     this.#starts.killed++;
     await this.#node.end('SIGKILL');

@@ -1,18 +1,19 @@
-/** Whether it all came out right: what packets do, held against `decide`, and the table against one made from nothing. */
+/** Whether it all came out right: what packets do, held against `decide`, and the rules against those made from nothing. */
 import type { Lab } from '../../lab/lab.ts';
 import type { Transport } from '../../lab/protocol.ts';
 import { addressOf, type HostName } from '../../lab/topology.ts';
 import { FAMILIES, type Family, hostPort, type Ip } from '../../src/model/ip.ts';
 import { objectKey, type Protocol } from '../../src/model/objects.ts';
+import type { Mechanism } from '../../src/modes/deviations.ts';
 import { decide } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { parseManifests } from '../../src/sources/manifests/store.ts';
-import { ourTables } from '../../test/e2e/support/nftTable.ts';
 import { insteadIn } from '../../test/scenarios/expectations.ts';
 import { PacketSender } from '../../test/scenarios/labPackets.ts';
 import { type Fate, interfaceOf, printRow, type Row, targetAt } from '../../test/scenarios/packets.ts';
 import { NODE1, POD_NETWORK } from '../../test/scenarios/scenario.ts';
+import type { SoakMode } from './modes.ts';
 import type { SoakNode } from './node.ts';
 
 const SENDERS: readonly (readonly [HostName, number])[] = [
@@ -28,10 +29,11 @@ const ROWS_AT_ONCE = 24;
 /** Rows in which packets did something else, as `what was seen, not what was expected`. */
 export async function wrongPackets(
   lab: Lab,
+  mechanism: Mechanism,
   manifests: string,
 ): Promise<{ readonly rows: number; readonly wrong: readonly string[] }> {
   const plans = await Promise.all(FAMILIES.map((family) => planOf(family, manifests)));
-  const rows = plans.flatMap((plan) => rowsOf(plan));
+  const rows = plans.flatMap((plan) => rowsOf(plan, mechanism));
   const sender = new PacketSender(lab);
   const wrong: string[] = [];
   for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
@@ -81,7 +83,7 @@ const NO_REPORT = {
 } as const;
 
 /** From everybody to every frontend; not where endpoints were made up. */
-function rowsOf(plan: Plan): readonly (readonly [Row, Fate])[] {
+function rowsOf(plan: Plan, mechanism: Mechanism): readonly (readonly [Row, Fate])[] {
   const { family } = plan;
   return [...plan.servicePorts.values()].flatMap(({ frontends, protocol, pools }) => {
     if (
@@ -93,7 +95,7 @@ function rowsOf(plan: Plan): readonly (readonly [Row, Fate])[] {
     return frontends.flatMap(({ address, port }) =>
       SENDERS.map(([host, index]) => {
         const row = rowOf(host, index, protocol, address ?? addressOf('node1', family), port, family);
-        return [row, fateOf(plan, row)] as const;
+        return [row, fateOf(plan, mechanism, row)] as const;
       }),
     );
   });
@@ -122,8 +124,8 @@ function rowOf(
   };
 }
 
-function fateOf(plan: Plan, row: Row): Fate {
-  const instead = insteadIn('nftables', plan, row);
+function fateOf(plan: Plan, mechanism: Mechanism, row: Row): Fate {
+  const instead = insteadIn(mechanism, plan, row);
   if (instead) return instead;
   const decision = decide(plan, row.packet, NODE1);
   if (decision.verdict !== 'forward') return { verdict: decision.verdict };
@@ -136,13 +138,17 @@ function fateOf(plan: Plan, row: Row): Fate {
   };
 }
 
-/** Lines that the table has and a fresh one would not, and the other way round. Leaves the node with a fresh one. */
-export async function strayLines(node: SoakNode, program: string): Promise<readonly string[]> {
+/** Lines that our rules have and fresh ones would not, and the other way round. Leaves the node with fresh ones. */
+export async function strayLines(
+  node: SoakNode,
+  mode: SoakMode,
+  program: string,
+): Promise<readonly string[]> {
+  const table = (await mode.rules(node.host)).split('\n');
   await node.end('SIGTERM');
-  const table = (await ourTables(node.host)).split('\n');
-  for (const family of ['ip', 'ip6']) await node.host.run(['nft', 'delete', 'table', family, 'junction']);
+  await mode.wipe(node.host);
   await node.start(program);
-  const fresh = (await ourTables(node.host)).split('\n');
+  const fresh = (await mode.rules(node.host)).split('\n');
   if (table.join('\n') === fresh.join('\n')) return [];
   const lines = [
     ...missingIn(fresh, table).map((line) => `only after the soak: ${line.trim()}`),

@@ -1,12 +1,10 @@
-/** What others do to our tables. */
+/** What others do to our tables in nftables mode, as scripts of nft. */
 import type { Host } from '../../lab/host.ts';
+import type { Tampering } from './modes.ts';
 import type { Draw } from './randomServices.ts';
 
-export interface Tampering {
-  readonly name: string;
-  /** Whether services that do not change are without rules until it is mended. */
-  readonly isHole: boolean;
-  script(draw: Draw, node: Host): Promise<string> | string;
+interface Script extends Pick<Tampering, 'name' | 'isHole'> {
+  readonly script: (draw: Draw, node: Host) => Promise<string> | string;
 }
 
 const family = (draw: Draw): string => ['ip', 'ip6'][draw(2)] ?? 'ip';
@@ -18,7 +16,7 @@ const SHARED = [
   ['map', 'ports-any-4'],
 ] as const;
 
-export const TAMPERINGS: readonly Tampering[] = [
+const SCRIPTS: readonly Script[] = [
   { name: 'everything flushed', isHole: true, script: () => 'flush ruleset' },
   { name: 'a table deleted', isHole: true, script: (draw) => `delete table ${family(draw)} junction` },
   {
@@ -79,3 +77,9 @@ async function randomDeletion(draw: Draw, node: Host): Promise<string> {
   if (chosen.length === 0) return 'add table ip other';
   return `delete element ip junction ${name} { ${chosen.join(', ')} }`;
 }
+
+export const NFT_TAMPERINGS: readonly Tampering[] = SCRIPTS.map(({ name, isHole, script }) => ({
+  name,
+  isHole,
+  command: async (draw, node) => ({ argv: ['nft', '-f', '-'], stdin: await script(draw, node) }),
+}));

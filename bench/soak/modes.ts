@@ -1,0 +1,94 @@
+/** The modes that a soak runs: how the daemon is started, what others do to its rules, and how they are compared. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Host } from '../../lab/host.ts';
+import type { Mechanism } from '../../src/modes/deviations.ts';
+import { ourTables } from '../../test/e2e/support/nftTable.ts';
+import { flushAll, ourRules } from '../../test/e2e/support/rules.ts';
+import { iptablesTamperings } from './iptablesTampering.ts';
+import { NFT_TAMPERINGS } from './nftTampering.ts';
+import type { Draw } from './randomServices.ts';
+
+export interface TamperCommand {
+  readonly argv: readonly [string, ...string[]];
+  readonly stdin?: string;
+}
+
+export interface Tampering {
+  readonly name: string;
+  /** Whether services that do not change are without rules until it is repaired. */
+  readonly isHole: boolean;
+  command(draw: Draw, node: Host): Promise<TamperCommand>;
+}
+
+export interface SoakMode {
+  readonly name: string;
+  readonly flags: readonly string[];
+  readonly mechanism: Mechanism;
+  /** While rules are missing, packets wait for their return; without it they go wherever they would without rules. */
+  readonly hasBackstop: boolean;
+  readonly tamperings: readonly Tampering[];
+  /** Whether the rules are there, so far as one can see at a glance. */
+  isWhole(node: Host): Promise<boolean>;
+  /** All that is ours, in an order of its own. */
+  rules(node: Host): Promise<string>;
+  /** Deletes all of it. */
+  wipe(node: Host): Promise<void>;
+}
+
+const TABLES = ['ip junction', 'ip6 junction', 'ip junction-backstop', 'ip6 junction-backstop'];
+
+const NFTABLES: SoakMode = {
+  name: 'nftables',
+  flags: ['--proxy-mode=nftables'],
+  mechanism: 'nftables',
+  hasBackstop: true,
+  tamperings: NFT_TAMPERINGS,
+  isWhole: async (node) => {
+    const tables = await node.run(['nft', 'list', 'tables']);
+    return TABLES.every((table) => tables.includes(`table ${table}\n`));
+  },
+  rules: ourTables,
+  wipe: async (node) => {
+    for (const family of ['ip', 'ip6']) await node.run(['nft', 'delete', 'table', family, 'junction']);
+  },
+};
+
+/** A service that does not change, by its cluster IP. */
+const STABLE = { iptables: '10.96.0.1/32', ip6tables: 'fd00:96::1/128' } as const;
+/** What the legacy variant's kernel does not notify of is found within ten sync periods of a second each. */
+const LOOK_MS = 12_000;
+
+function iptablesMode(name: string, variant: 'nft' | 'legacy', ...flags: readonly string[]): SoakMode {
+  const programs = ['iptables', 'ip6tables'] as const;
+  return {
+    name,
+    flags: ['--proxy-mode=iptables', `--iptables-variant=${variant}`, ...flags],
+    mechanism: 'current',
+    hasBackstop: false,
+    tamperings: iptablesTamperings(variant),
+    isWhole: async (node) => {
+      for (const program of programs) {
+        const saved = await node.run([`${program}-${variant}-save`, '-t', 'nat']);
+        const isThere = ['PREROUTING', 'OUTPUT'].every((chain) =>
+          new RegExp(`^-A ${chain} .*-j KUBE-SERVICES$`, 'm').test(saved),
+        );
+        if (!isThere || !saved.includes(` -d ${STABLE[program]} `)) return false;
+      }
+      return true;
+    },
+    rules: async (node) => {
+      if (variant === 'legacy') await sleep(LOOK_MS);
+      const saved: string[] = [];
+      for (const program of programs) saved.push(program, await ourRules(node, `${program}-${variant}-save`));
+      return saved.join('\n');
+    },
+    wipe: (node) => flushAll(node, `-${variant}`),
+  };
+}
+
+export const SOAK_MODES: readonly SoakMode[] = [
+  NFTABLES,
+  iptablesMode('iptables-netlink', 'nft', '--iptables-writer=netlink'),
+  iptablesMode('iptables-restore', 'nft', '--iptables-writer=restore'),
+  iptablesMode('iptables-legacy', 'legacy'),
+];
